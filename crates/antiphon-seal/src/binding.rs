@@ -1,0 +1,121 @@
+//! What a token belongs to, and the one place where that is verified.
+
+use std::time::SystemTime;
+
+use crate::call::{Opened, unix_seconds};
+use crate::canonical::TextFault;
+use crate::claims::{Bound, Claims};
+use crate::error::{OpenError, Reason};
+use crate::principal::Principal;
+use crate::secret::CallSecret;
+
+/// How far the clocks of two servers may differ, in seconds; allowed at both ends of every time.
+pub const CLOCK_SKEW: u64 = 60;
+
+/// The request that a token is made for, and the one that it comes back with.
+#[derive(Debug, Clone, Copy)]
+pub struct Binding<'a> {
+    /// The JSON-RPC method.
+    pub method: &'a str,
+    /// The tool's or prompt's name, or the resource's URI, exactly as sent.
+    pub target: &'a str,
+    /// The JSON text of the arguments, as sent; absent, `null` and `{}` are one.
+    pub arguments: Option<&'a str>,
+    /// Who is calling; `None` without authentication.
+    pub principal: Option<&'a Principal>,
+    /// The tool's version: stamped into the token and given back, not compared.
+    pub tool_version: u32,
+}
+
+impl Binding<'_> {
+    /// The digests that a token made for this request carries.
+    pub(crate) fn digest(&self, secret: &CallSecret, audience: &str) -> Result<Bound, TextFault> {
+        Ok(Bound {
+            audience: secret.audience_digest(audience),
+            request: secret.request_digest(self.method, self.target, self.arguments)?,
+            principal: self.principal.map(|principal| secret.principal_digest(principal)),
+        })
+    }
+}
+
+/// Whether a token opens after its own time.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Late {
+    Refused,
+    /// Until the whole call's deadline; a call without one has no late tokens, for they would never end.
+    Allowed,
+}
+
+/// Lets authentic claims through if they are in time and belong to this request.
+pub(crate) fn verify(
+    claims: Claims,
+    binding: &Binding<'_>,
+    audience: &str,
+    late: Late,
+    now: SystemTime,
+) -> Result<Opened, OpenError> {
+    let id = claims.call.id;
+    admit(claims, binding, audience, late, now).map_err(|reason| OpenError::of_call(reason, id))
+}
+
+fn admit(
+    claims: Claims,
+    binding: &Binding<'_>,
+    audience: &str,
+    late: Late,
+    now: SystemTime,
+) -> Result<Opened, Reason> {
+    if !claims.bound.audience.matches(&claims.call.secret.audience_digest(audience)) {
+        return Err(Reason::Audience);
+    }
+    let times = times(&claims, late, now)?;
+    let bound = binding.digest(&claims.call.secret, audience).map_err(|_| Reason::Arguments)?;
+    belongs(&claims.bound, &bound)?;
+    Ok(Opened {
+        call: claims.call,
+        payload: claims.payload,
+        tool_version: claims.tool_version,
+        expired: times.expired,
+        accepted_until: times.accepted_until,
+    })
+}
+
+struct Times {
+    expired: bool,
+    accepted_until: u64,
+}
+
+fn times(claims: &Claims, late: Late, now: SystemTime) -> Result<Times, Reason> {
+    let now = unix_seconds(now);
+    let own_end = claims.issued_at.saturating_add(u64::from(claims.ttl)).saturating_add(CLOCK_SKEW);
+    let call_end = claims.call.deadline.map(|deadline| deadline.saturating_add(CLOCK_SKEW));
+
+    if claims.issued_at > now.saturating_add(CLOCK_SKEW) {
+        return Err(Reason::Future);
+    }
+    if call_end.is_some_and(|end| now > end) {
+        return Err(Reason::Deadline);
+    }
+    let accepted_until = match (late, call_end) {
+        (Late::Allowed, Some(end)) => end,
+        (Late::Refused, Some(end)) => end.min(own_end),
+        (_, None) => own_end,
+    };
+    if now > accepted_until {
+        return Err(Reason::Expired);
+    }
+    Ok(Times { expired: now > own_end, accepted_until })
+}
+
+fn belongs(sealed: &Bound, here: &Bound) -> Result<(), Reason> {
+    if !sealed.request.matches(&here.request) {
+        return Err(Reason::Request);
+    }
+    match (&sealed.principal, &here.principal) {
+        (None, None) => Ok(()),
+        (Some(sealed), Some(here)) if sealed.matches(here) => Ok(()),
+        (Some(_), Some(_)) => Err(Reason::Principal),
+        (None, Some(_)) => Err(Reason::PrincipalAppeared),
+        (Some(_), None) => Err(Reason::PrincipalVanished),
+    }
+}

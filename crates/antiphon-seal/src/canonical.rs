@@ -1,0 +1,289 @@
+//! The form of JSON text that a request digest is computed over.
+//!
+//! ```text
+//! text ── walk ──┬─ value   null | true | false | number | string | array | object
+//!                ├─ number  -> sign, digits, exponent         (canonical/number.rs)
+//!                └─ string  -> code points                    (canonical/string.rs)
+//! ```
+//!
+//! The walk reads the text itself and never a parsed value: the handler decodes the same text, and a parser
+//! that went through a float would call two different account numbers equal.
+//!
+//! Every value is written as a tag, then (where its length is not fixed) a length of eight bytes, big-endian,
+//! so no two different values share an encoding:
+//!
+//! | value | encoding |
+//! |---|---|
+//! | `null`, `true`, `false` | `n`, `t`, `f` |
+//! | number | `d`, length, sign, digits, `e`, exponent; zero is `0` |
+//! | string | `s`, length, the code points as UTF-8; a lone surrogate as the three bytes UTF-8 would give it |
+//! | array | `a`, number of elements, the elements |
+//! | object | `o`, number of members, then name (as a string) and value of each, sorted by the names' bytes |
+
+mod number;
+mod string;
+
+use std::cmp::Ordering;
+use std::fmt;
+
+use self::string::{compare, lossy};
+
+/// How many arrays and objects may be open at once.
+///
+/// Deeper text is refused rather than walked, so that the walk's own recursion is bounded.
+pub const MAX_DEPTH: usize = 128;
+
+/// Why a JSON text has no canonical form.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum TextFault {
+    /// An object names one member twice, after unescaping: two decoders could read two different values.
+    ///
+    /// Holds the name, cut after 64 characters; it comes from the peer, so print it escaped.
+    DuplicateName(String),
+    /// More than [`MAX_DEPTH`] arrays and objects are open at once.
+    TooDeep,
+    /// The text is not JSON.
+    Malformed,
+}
+
+impl fmt::Display for TextFault {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::DuplicateName(name) => write!(f, "duplicate member name {name:?}"),
+            Self::TooDeep => write!(f, "nested deeper than {MAX_DEPTH} levels"),
+            Self::Malformed => f.write_str("not well-formed JSON"),
+        }
+    }
+}
+
+impl std::error::Error for TextFault {}
+
+/// The canonical form of `text`, one complete JSON value.
+///
+/// Two texts have the same form exactly if they mean the same: member order, white space, escapes and the
+/// spelling of a number do not count; the order of elements, `null` members and the exact decimal value of a
+/// number do. (One exception, on the safe side: numbers whose exponent has more than 36 digits are the same
+/// only if they are spelled alike.)
+///
+/// # Errors
+///
+/// [`TextFault`] on a duplicate member name, on too deep nesting, and on anything that is not JSON. Never
+/// panics.
+pub fn canonical(text: &str) -> Result<Vec<u8>, TextFault> {
+    let mut walk = Walk::new(text, Some(Vec::with_capacity(2 * text.len())));
+    walk.document()?;
+    Ok(walk.out.unwrap_or_default())
+}
+
+/// Whether `text` has a canonical form; the same walk as [`canonical`], without its output.
+///
+/// # Errors
+///
+/// As [`canonical`].
+pub fn check(text: &str) -> Result<(), TextFault> {
+    Walk::new(text, None).document()
+}
+
+/// One member of an object that is being walked.
+struct Member {
+    /// Where the name's raw text lies, without its quotes.
+    raw: (usize, usize),
+    /// Whether the raw text holds an escape; without one the raw bytes are the code points.
+    escaped: bool,
+    /// Where the member's name and value lie in the output.
+    written: (usize, usize),
+}
+
+struct Walk<'t> {
+    text: &'t [u8],
+    at: usize,
+    depth: usize,
+    /// The members of all open objects, innermost last: one allocation serves the whole text.
+    members: Vec<Member>,
+    /// The canonical form so far; `None` when only checking.
+    out: Option<Vec<u8>>,
+}
+
+impl<'t> Walk<'t> {
+    fn new(text: &'t str, out: Option<Vec<u8>>) -> Self {
+        Self { text: text.as_bytes(), at: 0, depth: 0, members: Vec::new(), out }
+    }
+
+    fn document(&mut self) -> Result<(), TextFault> {
+        self.value()?;
+        match self.token() {
+            None => Ok(()),
+            Some(_) => Err(TextFault::Malformed),
+        }
+    }
+
+    fn value(&mut self) -> Result<(), TextFault> {
+        match self.token() {
+            Some(b'n') => self.word(b"null", b'n'),
+            Some(b't') => self.word(b"true", b't'),
+            Some(b'f') => self.word(b"false", b'f'),
+            Some(b'"') => self.string().map(drop),
+            Some(b'[') => self.array(),
+            Some(b'{') => self.object(),
+            Some(b'-' | b'0'..=b'9') => self.number(),
+            _ => Err(TextFault::Malformed),
+        }
+    }
+
+    fn word(&mut self, word: &[u8], tag: u8) -> Result<(), TextFault> {
+        if !self.text[self.at..].starts_with(word) {
+            return Err(TextFault::Malformed);
+        }
+        self.at += word.len();
+        self.write(&[tag]);
+        Ok(())
+    }
+
+    fn array(&mut self) -> Result<(), TextFault> {
+        self.open()?;
+        let length = self.begin(b'a');
+        let mut count = 0;
+        if self.token() == Some(b']') {
+            self.at += 1;
+        } else {
+            loop {
+                self.value()?;
+                count += 1;
+                if self.separator(b']')? {
+                    break;
+                }
+            }
+        }
+        self.finish(length, count);
+        self.depth -= 1;
+        Ok(())
+    }
+
+    fn object(&mut self) -> Result<(), TextFault> {
+        self.open()?;
+        let length = self.begin(b'o');
+        let first = self.members.len();
+        if self.token() == Some(b'}') {
+            self.at += 1;
+        } else {
+            loop {
+                self.member()?;
+                if self.separator(b'}')? {
+                    break;
+                }
+            }
+        }
+        let count = self.members.len() - first;
+        self.sort(first)?;
+        self.finish(length, count);
+        self.depth -= 1;
+        Ok(())
+    }
+
+    fn member(&mut self) -> Result<(), TextFault> {
+        if self.token() != Some(b'"') {
+            return Err(TextFault::Malformed);
+        }
+        let start = self.written();
+        let (raw, escaped) = self.string()?;
+        if self.token() != Some(b':') {
+            return Err(TextFault::Malformed);
+        }
+        self.at += 1;
+        self.value()?;
+        self.members.push(Member { raw, escaped, written: (start, self.written()) });
+        Ok(())
+    }
+
+    /// Closes an object: puts its members into the order of their names and takes them off the stack.
+    fn sort(&mut self, first: usize) -> Result<(), TextFault> {
+        let text = self.text;
+        let order = |a: &Member, b: &Member| {
+            let name = |m: &Member| &text[m.raw.0..m.raw.1];
+            if a.escaped || b.escaped { compare(name(a), name(b)) } else { name(a).cmp(name(b)) }
+        };
+        let members = &mut self.members[first..];
+        members.sort_unstable_by(order);
+        if let Some(pair) = members.windows(2).find(|pair| order(&pair[0], &pair[1]) == Ordering::Equal) {
+            let (start, end) = pair[0].raw;
+            return Err(TextFault::DuplicateName(lossy(&text[start..end])));
+        }
+        if let Some(out) = &mut self.out
+            && !members.is_sorted_by_key(|member| member.written.0)
+        {
+            let start = members.iter().map(|member| member.written.0).min().unwrap_or(out.len());
+            let unsorted = out.split_off(start);
+            for member in &*members {
+                out.extend_from_slice(&unsorted[member.written.0 - start..member.written.1 - start]);
+            }
+        }
+        self.members.truncate(first);
+        Ok(())
+    }
+
+    /// Enters an array or object, whose bracket is the next byte.
+    fn open(&mut self) -> Result<(), TextFault> {
+        if self.depth == MAX_DEPTH {
+            return Err(TextFault::TooDeep);
+        }
+        self.depth += 1;
+        self.at += 1;
+        Ok(())
+    }
+
+    /// Takes a comma (`false`) or the closing bracket (`true`).
+    fn separator(&mut self, close: u8) -> Result<bool, TextFault> {
+        let token = self.token();
+        self.at += 1;
+        match token {
+            Some(b',') => Ok(false),
+            Some(byte) if byte == close => Ok(true),
+            _ => Err(TextFault::Malformed),
+        }
+    }
+
+    /// The next byte that is not white space, not yet taken.
+    fn token(&mut self) -> Option<u8> {
+        while let Some(b' ' | b'\t' | b'\n' | b'\r') = self.peek() {
+            self.at += 1;
+        }
+        self.peek()
+    }
+
+    fn peek(&self) -> Option<u8> {
+        self.text.get(self.at).copied()
+    }
+
+    fn written(&self) -> usize {
+        self.out.as_ref().map_or(0, Vec::len)
+    }
+
+    fn write(&mut self, bytes: &[u8]) {
+        if let Some(out) = &mut self.out {
+            out.extend_from_slice(bytes);
+        }
+    }
+
+    /// Writes a tag and room for a length; [`finish`](Self::finish) fills it in.
+    fn begin(&mut self, tag: u8) -> usize {
+        self.write(&[tag]);
+        let length = self.written();
+        self.write(&[0; 8]);
+        length
+    }
+
+    fn finish(&mut self, length: usize, value: usize) {
+        if let Some(out) = &mut self.out {
+            out[length..length + 8].copy_from_slice(&(value as u64).to_be_bytes());
+        }
+    }
+
+    /// As [`finish`](Self::finish), with the number of bytes written since [`begin`](Self::begin).
+    fn finish_bytes(&mut self, length: usize) {
+        self.finish(length, self.written().saturating_sub(length + 8));
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,114 @@
+//! The built-in seal: which key, which bytes, and the text around them.
+
+use aes_gcm_siv::aead::inout::InOutBuf;
+use aes_gcm_siv::{AeadInOut as _, Aes256GcmSiv, KeyInit as _, Nonce, Tag};
+use zeroize::Zeroizing;
+
+use crate::base64url;
+use crate::error::Reason;
+use crate::key::{KeyId, KeyRing, SecretKey};
+
+/// Names the whole suite: a token never chooses an algorithm, and another suite will have another prefix.
+const PREFIX: &str = "r1.";
+
+const ID: usize = 4;
+const NONCE: usize = 12;
+const TAG: usize = 16;
+
+/// The keys of one ring, made ready for one audience.
+pub(crate) struct RingCipher {
+    /// The first one seals.
+    first: Slot,
+    others: Vec<Slot>,
+}
+
+struct Slot {
+    id: KeyId,
+    cipher: Aes256GcmSiv,
+}
+
+impl Slot {
+    fn new(key: &SecretKey, audience: &str) -> Self {
+        let sealing_key = key.sealing_key(audience);
+        Self { id: key.id(), cipher: Aes256GcmSiv::new((&*sealing_key).into()) }
+    }
+
+    /// What the tag covers beside the ciphertext: the key id cannot be exchanged, nor the token be read as
+    /// another suite.
+    fn associated_data(&self) -> [u8; PREFIX.len() + ID] {
+        let mut data = [0; PREFIX.len() + ID];
+        data[..PREFIX.len()].copy_from_slice(PREFIX.as_bytes());
+        data[PREFIX.len()..].copy_from_slice(&self.id);
+        data
+    }
+}
+
+/// The length of the token for so many bytes of plaintext.
+pub(crate) fn token_len(plaintext: usize) -> usize {
+    PREFIX.len() + base64url::encoded_len(ID + NONCE + plaintext + TAG)
+}
+
+impl RingCipher {
+    pub(crate) fn new(ring: &KeyRing, audience: &str) -> Self {
+        let (first, others) = ring.keys();
+        Self {
+            first: Slot::new(first, audience),
+            others: others.iter().map(|key| Slot::new(key, audience)).collect(),
+        }
+    }
+
+    pub(crate) fn seal(&self, nonce: [u8; NONCE], plaintext: &[u8]) -> String {
+        let slot = &self.first;
+        // Reserved whole, so that the plaintext is never moved and left behind.
+        let mut body = Vec::with_capacity(ID + NONCE + plaintext.len() + TAG);
+        body.extend(slot.id);
+        body.extend(nonce);
+        body.extend_from_slice(plaintext);
+
+        let sealed = InOutBuf::from(&mut body[ID + NONCE..]);
+        #[allow(
+            clippy::expect_used,
+            reason = "the cipher refuses only plaintexts above 64 GiB; tokens are capped"
+        )]
+        let tag = slot
+            .cipher
+            .encrypt_inout_detached(&Nonce::from(nonce), &slot.associated_data(), sealed)
+            .expect("the cipher takes plaintexts up to 64 GiB");
+        body.extend_from_slice(&tag);
+
+        let mut token = String::with_capacity(PREFIX.len() + base64url::encoded_len(body.len()));
+        token.push_str(PREFIX);
+        base64url::push(&mut token, &body);
+        token
+    }
+
+    /// The plaintext of a token. Its length has been checked; the key id picks one key, and no other is
+    /// tried.
+    pub(crate) fn open(&self, token: &str) -> Result<Zeroizing<Vec<u8>>, Reason> {
+        let text = token.strip_prefix(PREFIX).ok_or(Reason::Malformed)?;
+        let mut body = Zeroizing::new(base64url::decode(text).ok_or(Reason::Malformed)?);
+
+        let (head, rest) = body.split_first_chunk_mut::<{ ID + NONCE }>().ok_or(Reason::Malformed)?;
+        let (sealed, tag) = rest.split_last_chunk_mut::<TAG>().ok_or(Reason::Malformed)?;
+        let (id, nonce) = head.split_at(ID);
+        let nonce = Nonce::try_from(nonce).map_err(|_| Reason::Malformed)?;
+
+        let slot = self.slots().find(|slot| slot.id == id).ok_or(Reason::UnknownKey)?;
+        slot.cipher
+            .decrypt_inout_detached(
+                &nonce,
+                &slot.associated_data(),
+                InOutBuf::from(&mut *sealed),
+                &Tag::from(*tag),
+            )
+            .map_err(|_| Reason::Seal)?;
+        let end = ID + NONCE + sealed.len();
+        body.truncate(end);
+        body.drain(..ID + NONCE);
+        Ok(body)
+    }
+
+    fn slots(&self) -> impl Iterator<Item = &Slot> {
+        std::iter::once(&self.first).chain(&self.others)
+    }
+}

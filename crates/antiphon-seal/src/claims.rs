@@ -1,0 +1,143 @@
+//! What stands inside a token, and its bytes.
+//!
+//! The plaintext is one CBOR array of thirteen elements, and zero bytes up to the padded length:
+//!
+//! ```text
+//!  0 format = 1            5 call id         bytes(16)      9 audience digest   bytes(16)
+//!  1 issued at, Unix s     6 call secret     bytes(16)     10 request digest    bytes(16)
+//!  2 time to live, s       7 leg             u16           11 principal digest  bytes(16) | null
+//!  3 born, Unix s          8 tool version    u32           12 payload           bytes
+//!  4 deadline, Unix s | null
+//! ```
+
+use minicbor::{Decoder, Encoder, data::Type, decode};
+use zeroize::{Zeroize as _, Zeroizing};
+
+use crate::call::Call;
+use crate::error::Reason;
+use crate::secret::{CallId, CallSecret, Digest};
+
+const FORMAT: u32 = 1;
+const ELEMENTS: u64 = 13;
+
+/// The most bytes that everything but the payload's own can take.
+const MAX_HEAD: usize = 136;
+
+pub(crate) struct Claims {
+    pub(crate) issued_at: u64,
+    pub(crate) ttl: u32,
+    pub(crate) call: Call,
+    pub(crate) tool_version: u32,
+    pub(crate) bound: Bound,
+    pub(crate) payload: Vec<u8>,
+}
+
+/// What the token belongs to, as digests under the call's secret.
+pub(crate) struct Bound {
+    pub(crate) audience: Digest,
+    pub(crate) request: Digest,
+    pub(crate) principal: Option<Digest>,
+}
+
+/// The part of the claims that a new token takes as it is.
+pub(crate) struct Stamp<'a> {
+    pub(crate) issued_at: u64,
+    pub(crate) ttl: u32,
+    pub(crate) call: &'a Call,
+    pub(crate) tool_version: u32,
+    pub(crate) bound: Bound,
+    pub(crate) payload: &'a [u8],
+}
+
+impl Stamp<'_> {
+    pub(crate) fn encode(&self) -> Zeroizing<Vec<u8>> {
+        // Room for all of it at once, so that no growing vector leaves a copy of the secret behind.
+        let room = padded_len(self.payload.len() + MAX_HEAD);
+        let mut encoder = Encoder::new(Vec::with_capacity(room));
+        #[allow(
+            clippy::expect_used,
+            reason = "a vector takes all bytes, and no element encodes conditionally"
+        )]
+        self.write(&mut encoder).expect("writing to a vector cannot fail");
+        let mut bytes = Zeroizing::new(encoder.into_writer());
+        let padded = padded_len(bytes.len());
+        bytes.resize(padded, 0);
+        bytes
+    }
+
+    fn write(
+        &self,
+        to: &mut Encoder<Vec<u8>>,
+    ) -> Result<(), minicbor::encode::Error<std::convert::Infallible>> {
+        to.array(ELEMENTS)?.u32(FORMAT)?.u64(self.issued_at)?.u32(self.ttl)?.u64(self.call.born)?;
+        match self.call.deadline {
+            Some(deadline) => to.u64(deadline)?,
+            None => to.null()?,
+        };
+        to.bytes(self.call.id.as_bytes())?.bytes(self.call.secret.as_bytes())?.u16(self.call.leg)?;
+        to.u32(self.tool_version)?
+            .bytes(&self.bound.audience.to_bytes())?
+            .bytes(&self.bound.request.to_bytes())?;
+        match self.bound.principal {
+            Some(principal) => to.bytes(&principal.to_bytes())?,
+            None => to.null()?,
+        };
+        to.bytes(self.payload)?.ok()
+    }
+}
+
+impl Claims {
+    pub(crate) fn decode(bytes: &[u8]) -> Result<Self, Reason> {
+        let mut from = Decoder::new(bytes);
+        let length = from.array().map_err(|_| Reason::Claims)?;
+        // The format comes before anything that a later one may change, the number of elements included.
+        if from.u32().map_err(|_| Reason::Claims)? != FORMAT {
+            return Err(Reason::Format);
+        }
+        if length != Some(ELEMENTS) {
+            return Err(Reason::Claims);
+        }
+        let claims = Self::read(&mut from).map_err(|_| Reason::Claims)?;
+        let end = from.position();
+        let padding_fits = bytes.len() == padded_len(end) && bytes[end..].iter().all(|&byte| byte == 0);
+        if padding_fits { Ok(claims) } else { Err(Reason::Claims) }
+    }
+
+    fn read(from: &mut Decoder<'_>) -> Result<Self, decode::Error> {
+        let issued_at = from.u64()?;
+        let ttl = from.u32()?;
+        let born = from.u64()?;
+        let deadline = nullable(from, Decoder::u64)?;
+        let id = CallId::from_bytes(sixteen(from)?);
+        let mut secret = sixteen(from)?;
+        let call = Call { id, secret: CallSecret::from_bytes(secret), born, deadline, leg: from.u16()? };
+        secret.zeroize();
+        let tool_version = from.u32()?;
+        let bound = Bound {
+            audience: Digest::from_bytes(sixteen(from)?),
+            request: Digest::from_bytes(sixteen(from)?),
+            principal: nullable(from, sixteen)?.map(Digest::from_bytes),
+        };
+        let payload = from.bytes()?.to_vec();
+        Ok(Self { issued_at, ttl, call, tool_version, bound, payload })
+    }
+}
+
+fn sixteen(from: &mut Decoder<'_>) -> Result<[u8; 16], decode::Error> {
+    from.bytes()?.try_into().map_err(|_| decode::Error::message("expected 16 bytes"))
+}
+
+fn nullable<'b, T>(
+    from: &mut Decoder<'b>,
+    read: impl FnOnce(&mut Decoder<'b>) -> Result<T, decode::Error>,
+) -> Result<Option<T>, decode::Error> {
+    if from.datatype()? == Type::Null { from.null().map(|()| None) } else { read(from).map(Some) }
+}
+
+/// The length that claims of this length are padded to: the next multiple of 64 bytes, and from 1 KiB on of
+/// an eighth of the largest power of two that is not longer. So a length tells at most three bits more than
+/// its magnitude.
+pub(crate) fn padded_len(length: usize) -> usize {
+    let magnitude = length.checked_ilog2().map_or(0, |bits| 1 << bits);
+    length.next_multiple_of((magnitude / 8).max(64))
+}

@@ -1,0 +1,248 @@
+//! Keys and the ring that holds them.
+
+use std::fmt;
+
+use hkdf::Hkdf;
+use sha2::Sha256;
+use zeroize::Zeroizing;
+
+use crate::base64url;
+use crate::random::{self, EntropyError};
+use crate::secret::same;
+
+/// Separates everything derived here from other uses of the same key.
+const SALT: &[u8] = b"antiphon/request-state";
+
+/// How a key is recognised: the first bytes of a token. Derived, so it says nothing about the key.
+pub(crate) type KeyId = [u8; 4];
+
+/// An operator's key: 32 random bytes, as text 43 characters of base64url without padding.
+///
+/// It cannot be printed or cloned, and is wiped when dropped.
+pub struct SecretKey(Zeroizing<[u8; 32]>);
+
+impl SecretKey {
+    /// A new key.
+    ///
+    /// # Errors
+    ///
+    /// [`EntropyError`] if the system gives no random bytes.
+    pub fn random() -> Result<Self, EntropyError> {
+        random::bytes().map(Self::from_bytes)
+    }
+
+    /// The key with these bytes. They must be random: a password, or anything else that can be guessed, is no
+    /// key.
+    #[must_use]
+    pub fn from_bytes(bytes: [u8; 32]) -> Self {
+        Self(Zeroizing::new(bytes))
+    }
+
+    /// The key with this text: base64url without padding, of exactly 32 bytes, in its one canonical spelling.
+    ///
+    /// # Errors
+    ///
+    /// [`KeyError`] if it is anything else. The error never holds the text.
+    pub fn parse(text: &str) -> Result<Self, KeyError> {
+        Self::from_text(text).ok_or(KeyError(Fault::NotAKey(None)))
+    }
+
+    fn from_text(text: &str) -> Option<Self> {
+        let decoded = Zeroizing::new(base64url::decode(text)?);
+        let mut bytes = Zeroizing::new([0; 32]);
+        if decoded.len() != bytes.len() {
+            return None;
+        }
+        bytes.copy_from_slice(&decoded);
+        Some(Self(bytes))
+    }
+
+    /// The key as [`parse`](Self::parse) reads it, to be handed to an operator once.
+    #[must_use]
+    pub fn to_base64url(&self) -> Zeroizing<String> {
+        Zeroizing::new(base64url::encode(&*self.0))
+    }
+
+    pub(crate) fn id(&self) -> KeyId {
+        self.expand(&[b"kid"])
+    }
+
+    /// The key that seals for one audience.
+    pub(crate) fn sealing_key(&self, audience: &str) -> Zeroizing<[u8; 32]> {
+        let length = u32::try_from(audience.len()).unwrap_or(u32::MAX).to_be_bytes();
+        Zeroizing::new(self.expand(&[b"seal", &length, audience.as_bytes()]))
+    }
+
+    fn expand<const N: usize>(&self, info: &[&[u8]]) -> [u8; N] {
+        let mut derived = [0; N];
+        #[allow(clippy::expect_used, reason = "the limit is 8160 bytes, and 32 is the most asked for")]
+        Hkdf::<Sha256>::new(Some(SALT), &*self.0)
+            .expand_multi_info(info, &mut derived)
+            .expect("HKDF-SHA256 gives up to 8160 bytes");
+        derived
+    }
+}
+
+impl fmt::Debug for SecretKey {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("SecretKey(..)")
+    }
+}
+
+/// One or more keys: the first seals, all of them open.
+///
+/// A ring is checked when it is made: it is not empty, and no two keys are equal or share a key id, so every
+/// token names exactly one key.
+#[derive(Debug)]
+pub struct KeyRing {
+    /// The one that seals.
+    first: SecretKey,
+    others: Vec<SecretKey>,
+    ephemeral: bool,
+}
+
+impl KeyRing {
+    /// The ring of these keys, the sealing one first.
+    ///
+    /// # Errors
+    ///
+    /// [`KeyError`] if there is no key, or if a key or key id occurs twice; keys are counted from 1.
+    pub fn new(keys: Vec<SecretKey>) -> Result<Self, KeyError> {
+        Self::placed(
+            keys.into_iter().enumerate().map(|(index, key)| (Place::Entry(index + 1), key)).collect(),
+        )
+    }
+
+    /// A ring of one new key that lives and dies with this process.
+    ///
+    /// Right for one process; a second one, or the same one restarted, cannot open its tokens.
+    ///
+    /// # Errors
+    ///
+    /// [`EntropyError`] if the system gives no random bytes.
+    pub fn random() -> Result<Self, EntropyError> {
+        Ok(Self { first: SecretKey::random()?, others: Vec::new(), ephemeral: true })
+    }
+
+    /// The ring of the keys in `list`, separated by commas, the sealing one first: the form for an
+    /// environment variable.
+    ///
+    /// # Errors
+    ///
+    /// [`KeyError`] naming the entry, counted from 1, that is no key or occurs twice, or that there is none.
+    pub fn parse_list(list: &str) -> Result<Self, KeyError> {
+        if list.trim().is_empty() {
+            return Err(KeyError(Fault::Empty));
+        }
+        Self::parse(list.split(',').enumerate().map(|(index, text)| (Place::Entry(index + 1), text.trim())))
+    }
+
+    /// The ring of the keys in `text`, one a line, the sealing one first: the form for a key file.
+    ///
+    /// Blank lines are skipped, and so is everything from a `#` to the end of its line.
+    ///
+    /// # Errors
+    ///
+    /// [`KeyError`] naming the line, counted from 1, that is no key or repeats one, or that there is none.
+    pub fn parse_file(text: &str) -> Result<Self, KeyError> {
+        // Editors on Windows may put a byte order mark first.
+        let text = text.strip_prefix('\u{FEFF}').unwrap_or(text);
+        let lines = text.lines().enumerate().map(|(index, line)| {
+            let key = line.split('#').next().unwrap_or_default();
+            (Place::Line(index + 1), key.trim())
+        });
+        Self::parse(lines.filter(|(_, key)| !key.is_empty()))
+    }
+
+    /// Whether the key was made up by [`random`](Self::random), so that another process cannot open what this
+    /// one seals.
+    #[must_use]
+    pub fn is_ephemeral(&self) -> bool {
+        self.ephemeral
+    }
+
+    /// The sealing key and the ones that only open.
+    pub(crate) fn keys(&self) -> (&SecretKey, &[SecretKey]) {
+        (&self.first, &self.others)
+    }
+
+    fn parse<'t>(texts: impl Iterator<Item = (Place, &'t str)>) -> Result<Self, KeyError> {
+        let keys = texts.map(|(place, text)| {
+            let key = SecretKey::from_text(text).ok_or(KeyError(Fault::NotAKey(Some(place))))?;
+            Ok((place, key))
+        });
+        Self::placed(keys.collect::<Result<_, _>>()?)
+    }
+
+    fn placed(keys: Vec<(Place, SecretKey)>) -> Result<Self, KeyError> {
+        for (index, (place, key)) in keys.iter().enumerate() {
+            for (first, earlier) in &keys[..index] {
+                if same(&*key.0, &*earlier.0) {
+                    return Err(KeyError(Fault::Twice { place: *place, first: *first }));
+                }
+                if key.id() == earlier.id() {
+                    return Err(KeyError(Fault::SameId { place: *place, first: *first }));
+                }
+            }
+        }
+        let mut keys = keys.into_iter().map(|(_, key)| key);
+        let first = keys.next().ok_or(KeyError(Fault::Empty))?;
+        Ok(Self { first, others: keys.collect(), ephemeral: false })
+    }
+}
+
+/// Why a key or a ring was refused. Its text says where the fault is and what to do, and holds no key
+/// material.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct KeyError(Fault);
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+enum Fault {
+    Empty,
+    NotAKey(Option<Place>),
+    Twice { place: Place, first: Place },
+    SameId { place: Place, first: Place },
+}
+
+/// Where a key stood, counted from 1.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Place {
+    Entry(usize),
+    Line(usize),
+}
+
+impl fmt::Display for Place {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Entry(number) => write!(f, "key {number}"),
+            Self::Line(number) => write!(f, "line {number}"),
+        }
+    }
+}
+
+impl fmt::Display for KeyError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match &self.0 {
+            Fault::Empty => f.write_str("no key given; make one with `antiphon keygen`"),
+            Fault::NotAKey(place) => {
+                if let Some(place) = place {
+                    write!(f, "{place}: ")?;
+                }
+                f.write_str(
+                    "not a key: expected 43 characters of base64url without padding (32 bytes); \
+                     make one with `antiphon keygen`",
+                )
+            }
+            Fault::Twice { place, first } => {
+                write!(f, "{place}: the same key as {first}; remove one of them")
+            }
+            Fault::SameId { place, first } => write!(
+                f,
+                "{place}: a different key with the same key id as {first}; \
+                 replace the newer one, with `antiphon keygen`"
+            ),
+        }
+    }
+}
+
+impl std::error::Error for KeyError {}

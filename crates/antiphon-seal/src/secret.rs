@@ -1,0 +1,217 @@
+//! What is derived from a call: its id for the log, and everything keyed by its secret.
+
+use std::fmt;
+
+use hmac::{Hmac, KeyInit as _, Mac as _};
+use sha2::Sha256;
+use subtle::ConstantTimeEq as _;
+use zeroize::Zeroizing;
+
+use crate::canonical::{TextFault, canonical};
+use crate::principal::Principal;
+use crate::random::{self, EntropyError};
+
+/// A call's public name: 16 random bytes, written as 32 hexadecimal digits.
+///
+/// It is made for logs, traces and store keys. Nothing is derived from it.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct CallId([u8; 16]);
+
+impl CallId {
+    /// A new id.
+    ///
+    /// # Errors
+    ///
+    /// [`EntropyError`] if the system gives no random bytes.
+    pub fn random() -> Result<Self, EntropyError> {
+        random::bytes().map(Self)
+    }
+
+    /// The id with these bytes.
+    #[must_use]
+    pub const fn from_bytes(bytes: [u8; 16]) -> Self {
+        Self(bytes)
+    }
+
+    /// The id's bytes.
+    #[must_use]
+    pub const fn as_bytes(&self) -> &[u8; 16] {
+        &self.0
+    }
+}
+
+impl fmt::Display for CallId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&hex(&self.0))
+    }
+}
+
+impl fmt::Debug for CallId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "CallId({self})")
+    }
+}
+
+/// A call's secret: 16 random bytes that key every digest of the call.
+///
+/// It travels inside the call's own tokens only, so neither a rotation of the sealing keys nor a custom codec
+/// changes what is derived from it. It cannot be printed or cloned, and is wiped when dropped.
+pub struct CallSecret(Zeroizing<[u8; 16]>);
+
+impl CallSecret {
+    /// A new secret.
+    ///
+    /// # Errors
+    ///
+    /// [`EntropyError`] if the system gives no random bytes.
+    pub fn random() -> Result<Self, EntropyError> {
+        random::bytes().map(Self::from_bytes)
+    }
+
+    /// The secret with these bytes: for test vectors, and for a call that comes back from a store.
+    #[must_use]
+    pub fn from_bytes(bytes: [u8; 16]) -> Self {
+        Self(Zeroizing::new(bytes))
+    }
+
+    pub(crate) fn as_bytes(&self) -> &[u8; 16] {
+        &self.0
+    }
+
+    /// The digest of a request: its method, its target (a tool's or prompt's name, a resource's URI) and the
+    /// JSON text of its arguments.
+    ///
+    /// The arguments count by what they mean, as [`canonical`] says; absent, `null` and `{}` are one.
+    ///
+    /// # Errors
+    ///
+    /// [`TextFault`] if the arguments have no canonical form.
+    pub fn request_digest(
+        &self,
+        method: &str,
+        target: &str,
+        arguments: Option<&str>,
+    ) -> Result<Digest, TextFault> {
+        let arguments = canonical(arguments.filter(|text| text.trim_ascii() != "null").unwrap_or("{}"))?;
+        Ok(self.digest("request", &[method.as_bytes(), target.as_bytes(), &arguments]))
+    }
+
+    /// The digest of a question as it was rendered: an answer counts only while the question is still the
+    /// same.
+    #[must_use]
+    pub fn pin(&self, question: &[u8]) -> Digest {
+        self.digest("pin", &[question])
+    }
+
+    /// The digest of what came with a token, by which a second delivery of it is told from a different one.
+    #[must_use]
+    pub fn fingerprint(&self, bytes: &[u8]) -> Digest {
+        self.digest("fingerprint", &[bytes])
+    }
+
+    /// The idempotency key of one step: 32 lowercase hexadecimal digits, the same on every leg of the call,
+    /// and not to be guessed from the call's id.
+    #[must_use]
+    pub fn idempotency_key(&self, scope: &str, key: &str) -> String {
+        hex(&self.mac("idempotency", &[scope.as_bytes(), key.as_bytes()]))
+    }
+
+    /// A random-looking number, the same on every leg of the call.
+    #[must_use]
+    pub fn random_u64(&self, scope: &str, key: &str) -> u64 {
+        let mac = self.mac("random", &[scope.as_bytes(), key.as_bytes()]);
+        mac.iter().take(8).fold(0, |number, &byte| number << 8 | u64::from(byte))
+    }
+
+    /// The digest of who is calling; an absent part differs from every present one.
+    #[must_use]
+    pub fn principal_digest(&self, principal: &Principal) -> Digest {
+        let parts = [principal.issuer(), principal.client_id(), principal.subject()];
+        let fields: Vec<&[u8]> = parts
+            .iter()
+            .flat_map(|part| {
+                [if part.is_some() { b"1" } else { b"0" }.as_slice(), part.unwrap_or("").as_bytes()]
+            })
+            .collect();
+        self.digest("principal", &fields)
+    }
+
+    /// The digest of the server name or audience that a token was made for.
+    pub(crate) fn audience_digest(&self, audience: &str) -> Digest {
+        self.digest("audience", &[audience.as_bytes()])
+    }
+
+    fn digest(&self, label: &str, fields: &[&[u8]]) -> Digest {
+        Digest(self.mac(label, fields))
+    }
+
+    /// HMAC-SHA256 over the label and the fields, each behind its length (eight bytes, big-endian), cut to 16
+    /// bytes.
+    fn mac(&self, label: &str, fields: &[&[u8]]) -> [u8; 16] {
+        #[allow(clippy::expect_used, reason = "HMAC is defined for keys of every length")]
+        let mut mac =
+            Hmac::<Sha256>::new_from_slice(self.as_bytes()).expect("HMAC takes a key of any length");
+        for field in std::iter::once(&label.as_bytes()).chain(fields) {
+            mac.update(&(field.len() as u64).to_be_bytes());
+            mac.update(field);
+        }
+        let full: [u8; 32] = mac.finalize().into_bytes().into();
+        let mut cut = [0; 16];
+        cut.copy_from_slice(&full[..16]);
+        cut
+    }
+}
+
+impl fmt::Debug for CallSecret {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("CallSecret(..)")
+    }
+}
+
+/// A keyed digest: the first 16 bytes of an HMAC-SHA256 under a call's secret.
+///
+/// Digests are compared by [`matches`](Self::matches) only, which takes the same time wherever they differ;
+/// `==` does not compile:
+///
+/// ```compile_fail
+/// let secret = antiphon_seal::CallSecret::from_bytes([1; 16]);
+/// assert!(secret.pin(b"a") == secret.pin(b"a"));
+/// ```
+#[derive(Clone, Copy)]
+pub struct Digest([u8; 16]);
+
+impl Digest {
+    /// Whether both are the same, in constant time.
+    #[must_use]
+    pub fn matches(&self, other: &Self) -> bool {
+        same(&self.0, &other.0)
+    }
+
+    /// The digest with these bytes, as [`to_bytes`](Self::to_bytes) gave them.
+    #[must_use]
+    pub const fn from_bytes(bytes: [u8; 16]) -> Self {
+        Self(bytes)
+    }
+
+    /// The digest's bytes, to be kept in a journal or store. To compare, make a digest of them again.
+    #[must_use]
+    pub const fn to_bytes(self) -> [u8; 16] {
+        self.0
+    }
+}
+
+impl fmt::Debug for Digest {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Digest({})", hex(&self.0))
+    }
+}
+
+/// Whether two secrets are equal, in time that depends on their length only.
+pub(crate) fn same(a: &[u8], b: &[u8]) -> bool {
+    a.ct_eq(b).into()
+}
+
+fn hex(bytes: &[u8]) -> String {
+    let digit = |nibble: u8| char::from_digit(u32::from(nibble), 16).unwrap_or_default();
+    bytes.iter().flat_map(|byte| [digit(byte >> 4), digit(byte & 15)]).collect()
+}

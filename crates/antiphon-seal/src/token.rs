@@ -1,0 +1,202 @@
+//! The sealer: claims become token text, and token text that passes every check becomes claims again.
+//!
+//! ```text
+//! seal   binding -> digests ── claims ── encode, pad ──┬─ ring: encrypt, base64url ──┬─> token
+//!                                                      └─ codec                      │
+//! open   token ── length ──┬─ ring: prefix, base64url, key id, tag ──┬─ claims ── times ── request ── principal -> Opened
+//!                          └─ codec                                  ┘
+//! ```
+
+use std::fmt;
+use std::time::{Duration, SystemTime};
+
+use zeroize::Zeroizing;
+
+use crate::binding::{Binding, Late, verify};
+use crate::call::{Call, Opened, unix_seconds};
+use crate::cipher::{RingCipher, token_len};
+use crate::claims::{Claims, Stamp};
+use crate::codec::Codec;
+use crate::error::{OpenError, Reason, SealError};
+use crate::key::KeyRing;
+use crate::random;
+
+/// Seals and opens the tokens of one audience.
+///
+/// Made once per server; every method takes `&self` and the present moment.
+pub struct Sealer {
+    seal: Seal,
+    audience: String,
+    ephemeral: bool,
+    max_token_len: usize,
+}
+
+enum Seal {
+    Ring(Box<RingCipher>),
+    Codec(Box<dyn Codec>),
+}
+
+impl Sealer {
+    /// How long a token may be unless [`with_max_token_len`](Self::with_max_token_len) says otherwise, in
+    /// bytes of text.
+    pub const DEFAULT_MAX_TOKEN_LEN: usize = 256 * 1024;
+
+    /// A sealer with the built-in cipher. Tokens open only under the same `audience`: the server's name,
+    /// usually.
+    ///
+    /// Derives what it needs from the ring and keeps none of its keys.
+    #[must_use]
+    pub fn new(ring: &KeyRing, audience: &str) -> Self {
+        Self::with(Seal::Ring(Box::new(RingCipher::new(ring, audience))), audience, ring.is_ephemeral())
+    }
+
+    /// A sealer whose tokens are made and opened by `codec`. What a token is bound to, `audience` included,
+    /// is stamped and verified here all the same.
+    #[must_use]
+    pub fn with_codec(codec: Box<dyn Codec>, audience: &str) -> Self {
+        Self::with(Seal::Codec(codec), audience, false)
+    }
+
+    fn with(seal: Seal, audience: &str, ephemeral: bool) -> Self {
+        Self { seal, audience: audience.to_owned(), ephemeral, max_token_len: Self::DEFAULT_MAX_TOKEN_LEN }
+    }
+
+    /// The same sealer with another limit for tokens, in bytes of text. It holds for both directions.
+    #[must_use]
+    pub fn with_max_token_len(mut self, bytes: usize) -> Self {
+        self.max_token_len = bytes;
+        self
+    }
+
+    /// Whether the ring is [ephemeral](KeyRing::is_ephemeral).
+    #[must_use]
+    pub fn is_ephemeral(&self) -> bool {
+        self.ephemeral
+    }
+
+    /// A token that carries `payload` in `call`'s present leg and opens only with the same request, for `ttl`
+    /// from now.
+    ///
+    /// `ttl` is cut to whole seconds, and to 136 years.
+    ///
+    /// # Errors
+    ///
+    /// [`SealError`]: no token may leave without one of these being repaired.
+    pub fn seal(
+        &self,
+        call: &Call,
+        binding: &Binding<'_>,
+        payload: &[u8],
+        ttl: Duration,
+        now: SystemTime,
+    ) -> Result<String, SealError> {
+        self.seal_with(random::bytes, call, binding, payload, ttl, now)
+    }
+
+    /// As [`seal`](Self::seal), with a nonce that a test vector gives.
+    #[cfg(test)]
+    pub(crate) fn seal_with_nonce(
+        &self,
+        nonce: [u8; 12],
+        call: &Call,
+        binding: &Binding<'_>,
+        payload: &[u8],
+        ttl: Duration,
+        now: SystemTime,
+    ) -> Result<String, SealError> {
+        self.seal_with(|| Ok(nonce), call, binding, payload, ttl, now)
+    }
+
+    fn seal_with(
+        &self,
+        nonce: impl FnOnce() -> Result<[u8; 12], random::EntropyError>,
+        call: &Call,
+        binding: &Binding<'_>,
+        payload: &[u8],
+        ttl: Duration,
+        now: SystemTime,
+    ) -> Result<String, SealError> {
+        let stamp = Stamp {
+            issued_at: unix_seconds(now),
+            ttl: u32::try_from(ttl.as_secs()).unwrap_or(u32::MAX),
+            call,
+            tool_version: binding.tool_version,
+            bound: binding.digest(&call.secret, &self.audience).map_err(SealError::Arguments)?,
+            payload,
+        };
+        let plaintext = stamp.encode();
+        match &self.seal {
+            Seal::Ring(cipher) => {
+                // Known beforehand, so nothing is encrypted in vain.
+                self.fits(token_len(plaintext.len()))?;
+                Ok(cipher.seal(nonce().map_err(SealError::Entropy)?, &plaintext))
+            }
+            Seal::Codec(codec) => {
+                let token = codec.seal(&plaintext).map_err(SealError::Codec)?;
+                self.fits(token.len())?;
+                Ok(token)
+            }
+        }
+    }
+
+    fn fits(&self, actual: usize) -> Result<(), SealError> {
+        let limit = self.max_token_len;
+        if actual > limit { Err(SealError::TooLarge { limit, actual }) } else { Ok(()) }
+    }
+
+    /// The state in `token`, if it is authentic, in time, and was made for exactly this request.
+    ///
+    /// # Errors
+    ///
+    /// [`OpenError`], one text for every reason. Nothing panics and nothing larger than the limit is
+    /// allocated, whatever the text.
+    pub fn open(&self, token: &str, binding: &Binding<'_>, now: SystemTime) -> Result<Opened, OpenError> {
+        self.open_until(token, binding, Late::Refused, now)
+    }
+
+    /// As [`open`](Self::open), but a token whose own time is over still opens until its call's deadline,
+    /// marked as [`expired`](Opened::expired): for a server that keeps what is sealed, drops what came along,
+    /// and asks again.
+    ///
+    /// Only a call with a deadline has such tokens; without one they would open for ever.
+    ///
+    /// # Errors
+    ///
+    /// As [`open`](Self::open).
+    pub fn open_late(
+        &self,
+        token: &str,
+        binding: &Binding<'_>,
+        now: SystemTime,
+    ) -> Result<Opened, OpenError> {
+        self.open_until(token, binding, Late::Allowed, now)
+    }
+
+    fn open_until(
+        &self,
+        token: &str,
+        binding: &Binding<'_>,
+        late: Late,
+        now: SystemTime,
+    ) -> Result<Opened, OpenError> {
+        if token.len() > self.max_token_len {
+            return Err(Reason::TooLong.into());
+        }
+        let plaintext = match &self.seal {
+            Seal::Ring(cipher) => cipher.open(token)?,
+            Seal::Codec(codec) => Zeroizing::new(codec.open(token)?),
+        };
+        let claims = Claims::decode(&plaintext)?;
+        verify(claims, binding, &self.audience, late, now)
+    }
+}
+
+impl fmt::Debug for Sealer {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Sealer")
+            .field("audience", &self.audience)
+            .field("ephemeral", &self.ephemeral)
+            .field("max_token_len", &self.max_token_len)
+            .finish_non_exhaustive()
+    }
+}
