@@ -1,0 +1,78 @@
+//! The error a handler may end with.
+
+use std::{error::Error as StdError, fmt};
+
+/// The result of a handler.
+pub type Result<T, E = Error> = std::result::Result<T, E>;
+
+/// Why a handler could not do what was asked: either words for the caller, or an error of some library.
+///
+/// It takes any error by `?`. A library's error may hold what a caller must not learn (paths, hosts, queries), so its
+/// text goes to the server's log, and the caller reads only that the tool failed. What the caller should read, say
+/// with [`Error::told`], or with an error type of your own: a handler may return `Result<_, E>` for any `E` that can
+/// be displayed, and that text is shown.
+///
+/// ```
+/// use antiphon::Error;
+///
+/// fn half(text: &str) -> antiphon::Result<u32> {
+///     let number: u32 = text.parse()?; // logged
+///     if number % 2 == 1 {
+///         return Err(Error::told(format!("{number} is odd"))); // shown
+///     }
+///     Ok(number / 2)
+/// }
+/// assert_eq!(half("7").unwrap_err().told_text(), Some("7 is odd"));
+/// assert_eq!(half("x").unwrap_err().told_text(), None);
+/// ```
+pub struct Error(Box<Kind>);
+
+enum Kind {
+    Told(String),
+    Foreign(Box<dyn StdError + Send + Sync>),
+}
+
+impl Error {
+    /// An error in words for the caller.
+    pub fn told(text: impl Into<String>) -> Self {
+        Self(Box::new(Kind::Told(text.into())))
+    }
+
+    /// The words for the caller, if there are any.
+    pub fn told_text(&self) -> Option<&str> {
+        match &*self.0 {
+            Kind::Told(text) => Some(text),
+            Kind::Foreign(_) => None,
+        }
+    }
+}
+
+impl<E: StdError + Send + Sync + 'static> From<E> for Error {
+    fn from(error: E) -> Self {
+        Self(Box::new(Kind::Foreign(Box::new(error))))
+    }
+}
+
+impl fmt::Display for Error {
+    /// The whole text, causes included: for the log.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match &*self.0 {
+            Kind::Told(text) => f.write_str(text),
+            Kind::Foreign(error) => {
+                write!(f, "{error}")?;
+                let mut cause = error.source();
+                while let Some(error) = cause {
+                    write!(f, ": {error}")?;
+                    cause = error.source();
+                }
+                Ok(())
+            }
+        }
+    }
+}
+
+impl fmt::Debug for Error {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(self, f)
+    }
+}

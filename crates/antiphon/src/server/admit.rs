@@ -1,0 +1,165 @@
+//! The one way to a handler.
+
+use super::{
+    Limits,
+    leg::Leg,
+    limits::LEG_WARNING,
+    refusal::Refusal,
+    round::{Asked, Payload},
+    serve::Inner,
+};
+use antiphon_seal::{Call, CallId, OpenError, Principal, Reason, SealError};
+use antiphon_wire::{AskSupport, InputRequests, InputRequiredResult};
+use serde_json::value::RawValue;
+
+/// A request whose state was opened, belongs to it, and is in time; or one that came without state.
+///
+/// Only [`admit`] makes one. Running a handler, permitting its asks and sealing them demand it.
+pub(super) struct Admitted<'a> {
+    leg: Leg<'a>,
+    principal: Result<Option<Principal>, String>,
+    /// In its present leg; `None` on the first.
+    call: Option<Call>,
+    payload: Option<Payload>,
+}
+
+/// The client declared that it can be asked all of these.
+pub(super) struct Permit(InputRequests);
+
+/// Admits a request, or refuses it.
+pub(super) fn admit<'a>(server: &Inner, leg: Leg<'a>) -> Result<Admitted<'a>, Refusal> {
+    if let Err(fault) = antiphon_seal::canonical::check(leg.request.text.get()) {
+        return Err(Refusal::params(format!("params: {fault}")));
+    }
+    let principal = server.identity.of(leg.caller);
+    let Some(state) = leg.request.params.request_state else {
+        return Ok(Admitted { leg, principal, call: None, payload: None });
+    };
+    let (call, payload) = open(server, &leg, &principal, state)?;
+    // Authentic, bound and in time: from here on the caller is the rightful one, and may learn the reason.
+    let id = call.id();
+    let Some(call) = call.next_leg().filter(|call| call.leg() <= server.limits.legs) else {
+        tracing::warn!(call = %id, target = leg.target, "the call has had as many legs as it may");
+        let text = format!("This call has had {} requests, as many as it may", server.limits.legs);
+        return Err(Refusal::Limit { name: "legs", text });
+    };
+    if call.leg() == LEG_WARNING {
+        tracing::warn!(call = %id, target = leg.target, leg = LEG_WARNING, "many clients give up at ten rounds");
+    }
+    Ok(Admitted { leg, principal, call: Some(call), payload: Some(payload) })
+}
+
+/// > servers **MUST** treat `requestState` as an attacker-controlled input [...] and **MUST** reject state that
+/// > fails verification.
+fn open(
+    server: &Inner,
+    leg: &Leg<'_>,
+    principal: &Result<Option<Principal>, String>,
+    state: &RawValue,
+) -> Result<(Call, Payload), Refusal> {
+    let refuse = |reason: &str, call: Option<CallId>| {
+        let call = call.map(|id| id.to_string());
+        tracing::warn!(method = %leg.request.method, target = leg.target, reason, call, "requestState refused");
+        Refusal::State
+    };
+    // Checked before anything is copied: the text is the peer's. A token needs no JSON escapes.
+    let token = match state.get().as_bytes() {
+        [b'"', .., b'"'] if !state.get().contains('\\') => &state.get()[1..state.get().len() - 1],
+        [b'"', ..] => return Err(refuse("malformed", None)),
+        _ => return Err(refuse("not_a_string", None)),
+    };
+    let principal = match principal {
+        Ok(principal) => principal.as_ref(),
+        Err(cause) => {
+            tracing::error!(%cause, "no identity");
+            return Err(refuse("principal_unknown", None));
+        }
+    };
+    let opened = server.sealer.open(token, &leg.binding(principal), server.clock.now()).map_err(|error: OpenError| {
+        if error.reason() == Reason::UnknownKey {
+            server.tell_of_unknown_key();
+        }
+        refuse(error.reason().as_str(), error.call_id())
+    })?;
+    let payload = Payload::decode(&opened.payload).map_err(|_| refuse("payload", Some(opened.call.id())))?;
+    Ok((opened.call, payload))
+}
+
+impl<'a> Admitted<'a> {
+    pub(super) fn leg(&self) -> &Leg<'a> {
+        &self.leg
+    }
+
+    pub(super) fn asks(&self) -> AskSupport {
+        self.leg.request.meta.asks.unwrap_or_default()
+    }
+
+    pub(super) fn principal(&self) -> Option<&Principal> {
+        self.principal.as_ref().ok().and_then(Option::as_ref)
+    }
+
+    pub(super) fn call_id(&self) -> Option<CallId> {
+        self.call.as_ref().map(Call::id)
+    }
+
+    /// From 1.
+    pub(super) fn leg_number(&self) -> u16 {
+        self.call.as_ref().map_or(1, Call::leg)
+    }
+
+    pub(super) fn take_payload(&mut self) -> Option<Payload> {
+        self.payload.take()
+    }
+
+    /// > A server **MUST NOT** rely on capabilities the client has not declared.
+    pub(super) fn require(&self, needed: AskSupport) -> Result<(), Refusal> {
+        let missing = self.asks().missing(needed);
+        if missing == AskSupport::NONE { Ok(()) } else { Err(Refusal::Capability { missing }) }
+    }
+
+    /// > Servers **MUST NOT** send an `inputRequests` that the client has not declared support for in its
+    /// > capabilities.
+    pub(super) fn permit(&self, requests: InputRequests) -> Result<Permit, Refusal> {
+        let needed = requests.iter().fold(AskSupport::NONE, |needed, (_, request)| needed.and(request.needs()));
+        self.require(needed).map(|()| Permit(requests))
+    }
+
+    /// Seals a round: the only way an ask leaves.
+    pub(super) fn seal(mut self, server: &Inner, permit: Permit, payload: &Payload) -> Result<InputRequiredResult, Refusal> {
+        let internal = |cause: &dyn std::fmt::Display| {
+            tracing::error!(%cause, "a round could not be sealed");
+            Refusal::Internal
+        };
+        let bytes = payload.encode().map_err(|fault| internal(&fault))?;
+        within(&server.limits, self.leg.target, payload, bytes.len())?;
+        let now = server.clock.now();
+        let call = match self.call.take() {
+            Some(call) => call,
+            None => Call::begin(now, server.call_within.map(|time| now + time)).map_err(|fault| internal(&fault))?,
+        };
+        let principal = self.principal.as_ref().map_err(|cause| internal(cause))?;
+        let ttl = self.leg.settings.answer_within.unwrap_or(server.answer_within);
+        let sealed = server.sealer.seal(&call, &self.leg.binding(principal.as_ref()), &bytes, ttl, now);
+        let state = sealed.map_err(|error| match error {
+            SealError::TooLarge { limit, actual } => too_large(self.leg.target, payload, actual, limit),
+            other => internal(&other),
+        })?;
+        tracing::debug!(call = %call.id(), leg = call.leg(), asks = permit.0.len(), state = state.len(), "a round leaves");
+        InputRequiredResult::new(permit.0, Some(state)).map_err(|fault| internal(&fault))
+    }
+}
+
+fn within(limits: &Limits, target: &str, payload: &Payload, length: usize) -> Result<(), Refusal> {
+    if length <= limits.state { Ok(()) } else { Err(too_large(target, payload, length, limits.state)) }
+}
+
+/// Names the largest entries in the log, by key and size.
+fn too_large(target: &str, payload: &Payload, actual: usize, limit: usize) -> Refusal {
+    let size = |asked: &Asked| asked.question.len() + asked.answer.as_ref().map_or(0, String::len);
+    let mut entries: Vec<(&str, usize)> = payload.asked.iter().map(|asked| (asked.key.as_str(), size(asked))).collect();
+    entries.push(("(the handler's state)", payload.state.as_ref().map_or(0, String::len)));
+    entries.sort_by_key(|(_, size)| std::cmp::Reverse(*size));
+    entries.truncate(3);
+    tracing::error!(target, actual, limit, largest = ?entries, "the state of a call is too large");
+    Refusal::Limit { name: "state", text: format!("The state of this call would take {actual} bytes; the limit is {limit}") }
+}

@@ -1,0 +1,126 @@
+//! Asking by hand: what a handler returns instead of a result.
+
+use antiphon_wire::{CreateMessageParams, ElicitRequest, FormSchema, InputRequest};
+use serde::Serialize;
+
+/// One question, with the key its answer comes back under.
+///
+/// ```
+/// use antiphon::server::Ask;
+/// use antiphon::wire::{FormField, FormSchema};
+///
+/// let ask = Ask::form(
+///     "region",
+///     "Which region should the database live in?",
+///     FormSchema::new(vec![FormField::text("region")]),
+/// );
+/// assert_eq!(ask.key(), "region");
+/// ```
+#[derive(Clone, Debug)]
+pub struct Ask {
+    key: String,
+    request: InputRequest,
+}
+
+impl Ask {
+    /// A form for the person. Not for passwords, tokens or card numbers: those go through [`Ask::url`].
+    ///
+    /// > Servers **MUST NOT** use form mode elicitation to request sensitive information
+    pub fn form(key: impl Into<String>, message: impl Into<String>, schema: FormSchema) -> Self {
+        let request = ElicitRequest::Form { message: message.into(), requested_schema: schema };
+        Self { key: key.into(), request: InputRequest::Elicit(request) }
+    }
+
+    /// A URL for the person to open. An accepted answer means consent, not that they are done there.
+    ///
+    /// > **MUST NOT** provide a URL which is pre-authenticated to access a protected resource
+    pub fn url(key: impl Into<String>, message: impl Into<String>, url: impl Into<String>) -> Self {
+        let request = ElicitRequest::Url { message: message.into(), url: url.into() };
+        Self { key: key.into(), request: InputRequest::Elicit(request) }
+    }
+
+    /// A message of the client's model. Deprecated in 2026-07-28: call a model provider instead.
+    pub fn sample(key: impl Into<String>, params: CreateMessageParams) -> Self {
+        Self { key: key.into(), request: InputRequest::CreateMessage(Box::new(params)) }
+    }
+
+    /// The client's root directories. Deprecated in 2026-07-28: take them as arguments instead.
+    pub fn roots(key: impl Into<String>) -> Self {
+        Self { key: key.into(), request: InputRequest::ListRoots { meta: None } }
+    }
+
+    /// The key its answer comes back under.
+    pub fn key(&self) -> &str {
+        &self.key
+    }
+
+    /// The question as it goes out.
+    pub fn request(&self) -> &InputRequest {
+        &self.request
+    }
+}
+
+/// "Not yet": questions, state, or both. It cannot be made without either.
+///
+/// The state is yours: plain text for you, a sealed token on the wire, bound to this call and this caller. Answers do
+/// not come back a second time: what you will need later goes into the state, under a name of your own.
+#[derive(Debug)]
+pub struct InputRequired {
+    pub(crate) asks: Vec<Ask>,
+    pub(crate) state: Option<String>,
+}
+
+impl InputRequired {
+    /// A round with this question.
+    pub fn ask(ask: Ask) -> Self {
+        Self { asks: vec![ask], state: None }
+    }
+
+    /// No question: the client is to call again at once, perhaps at another instance, with this state.
+    pub fn state_only(state: impl Into<String>) -> Self {
+        Self { asks: Vec::new(), state: Some(state.into()) }
+    }
+
+    /// One more question in the same round. Keys are unique: a second use ends the call with an internal error.
+    #[must_use]
+    pub fn and(mut self, ask: Ask) -> Self {
+        self.asks.push(ask);
+        self
+    }
+
+    /// With this state, which the next leg reads with [`Ctx::state`](super::Ctx::state).
+    #[must_use]
+    pub fn with_state(mut self, state: impl Into<String>) -> Self {
+        self.state = Some(state.into());
+        self
+    }
+
+    /// With this state as JSON, which the next leg reads with [`Ctx::state_as`](super::Ctx::state_as).
+    ///
+    /// # Errors
+    /// If the state cannot be written as JSON.
+    pub fn with_json_state(self, state: &impl Serialize) -> Result<Self, serde_json::Error> {
+        serde_json::to_string(state).map(|text| self.with_state(text))
+    }
+}
+
+/// What a handler that may ask returns: the result, or "not yet".
+#[derive(Debug)]
+pub enum Reply<T> {
+    /// The result.
+    Complete(T),
+    /// Not yet.
+    InputRequired(InputRequired),
+}
+
+impl<T> From<InputRequired> for Reply<T> {
+    fn from(required: InputRequired) -> Self {
+        Self::InputRequired(required)
+    }
+}
+
+impl<T> From<Ask> for Reply<T> {
+    fn from(ask: Ask) -> Self {
+        Self::InputRequired(InputRequired::ask(ask))
+    }
+}

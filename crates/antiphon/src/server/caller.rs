@@ -1,0 +1,61 @@
+//! Who is calling, as far as a transport can tell.
+
+use antiphon_seal::Principal;
+use http::{Extensions, HeaderMap};
+use std::{error::Error as StdError, fmt, sync::Arc};
+
+/// What a transport knows about the sender of one request.
+#[derive(Clone, Copy, Debug, Default)]
+#[non_exhaustive]
+pub struct Caller<'a> {
+    /// The HTTP headers; `None` on other transports.
+    pub headers: Option<&'a HeaderMap>,
+    /// What layers in front of the server have found out, such as a [`Principal`]; `None` on other transports.
+    pub extensions: Option<&'a Extensions>,
+}
+
+impl<'a> Caller<'a> {
+    /// The sender of an HTTP request.
+    pub fn http(headers: &'a HeaderMap, extensions: &'a Extensions) -> Self {
+        Self { headers: Some(headers), extensions: Some(extensions) }
+    }
+}
+
+/// What tells a server who is calling.
+pub(crate) type PrincipalBinder =
+    Arc<dyn Fn(&Caller<'_>) -> Result<Option<Principal>, Box<dyn StdError + Send + Sync>> + Send + Sync>;
+
+/// How a server learns who is calling, and what it takes for an identity.
+#[derive(Clone)]
+pub(crate) struct Identity {
+    pub(crate) binder: PrincipalBinder,
+    pub(crate) client_is_enough: bool,
+}
+
+impl Default for Identity {
+    /// The [`Principal`] that a layer in front left in the request's extensions.
+    fn default() -> Self {
+        let binder: PrincipalBinder =
+            Arc::new(|caller| Ok(caller.extensions.and_then(|found| found.get::<Principal>()).cloned()));
+        Self { binder, client_is_enough: false }
+    }
+}
+
+impl Identity {
+    /// Who is calling. An `Err` is for the log: no state is opened or sealed for such a caller.
+    pub(crate) fn of(&self, caller: &Caller<'_>) -> Result<Option<Principal>, String> {
+        let principal = (self.binder)(caller).map_err(|error| format!("bind_principal failed: {error}"))?;
+        match &principal {
+            Some(found) if !found.has_subject() && !self.client_is_enough => Err("the principal has no subject, so all \
+                 users of one client software would be one; allow_client_principal() accepts that"
+                .to_owned()),
+            _ => Ok(principal),
+        }
+    }
+}
+
+impl fmt::Debug for Identity {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Identity").field("client_is_enough", &self.client_is_enough).finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,200 @@
+//! What a handler is lent: the answers that came with this leg, the state of the last one, and who is calling.
+
+use super::{Ask, round::Answered};
+use crate::Error;
+use antiphon_seal::{CallId, Principal};
+use antiphon_wire::{
+    Action, AskSupport, CreateMessageResult, ElicitResult, Implementation, InputResponses, ListRootsResult,
+};
+use serde::de::DeserializeOwned;
+use serde_json::{Value, value::RawValue};
+use std::fmt;
+
+/// The context of one leg. It is lent to the handler, never owned by it.
+pub struct Ctx {
+    pub(super) call: Option<CallId>,
+    pub(super) leg: u16,
+    pub(super) answered: Vec<Answered>,
+    pub(super) state: Option<String>,
+    pub(super) unverified: Option<InputResponses>,
+    pub(super) asks: AskSupport,
+    pub(super) principal: Option<Principal>,
+    pub(super) client_info: Option<Box<RawValue>>,
+}
+
+/// What the person did with a question.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Answer<T> {
+    /// They filled in the form, or agreed to open the URL.
+    Accept(T),
+    /// They said no.
+    Decline,
+    /// They went away without choosing.
+    Cancel,
+}
+
+impl<T> Answer<T> {
+    /// What was filled in, if it was.
+    pub fn accepted(self) -> Option<T> {
+        match self {
+            Self::Accept(value) => Some(value),
+            Self::Decline | Self::Cancel => None,
+        }
+    }
+}
+
+/// Answers that no opened state asked for. Anyone can send them: to use them is a decision, made by name.
+pub struct Unverified<T>(T);
+
+impl<T> Unverified<T> {
+    /// Takes the answers for what they say. Nothing was checked: neither that they were asked for, nor what they hold.
+    pub fn trust_without_verification(self) -> T {
+        self.0
+    }
+}
+
+impl<T> fmt::Debug for Unverified<T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Unverified(..)")
+    }
+}
+
+impl Ctx {
+    /// The person's answer to exactly this form, decoded; `None` if it was not asked in the last leg.
+    ///
+    /// A question that is worded differently now than when it was asked has no answer: ask it again.
+    ///
+    /// # Errors
+    /// If the content, which fits the form's schema, does not decode into `T`: form and type do not agree.
+    pub fn form<T: DeserializeOwned>(&self, ask: &Ask) -> Result<Option<Answer<T>>, Error> {
+        let Some(result) = self.elicited(ask) else { return Ok(None) };
+        Ok(Some(match result.action {
+            Action::Accept => {
+                let content = Value::Object(result.content.clone().unwrap_or_default());
+                Answer::Accept(serde_json::from_value(content).map_err(|fault| FormMismatch(ask.key().into(), fault))?)
+            }
+            Action::Decline => Answer::Decline,
+            Action::Cancel => Answer::Cancel,
+        }))
+    }
+
+    /// The person's answer to exactly this URL; `None` if it was not asked in the last leg. Accepted means that they
+    /// agreed to open it.
+    pub fn url(&self, ask: &Ask) -> Option<Answer<()>> {
+        Some(match self.elicited(ask)?.action {
+            Action::Accept => Answer::Accept(()),
+            Action::Decline => Answer::Decline,
+            Action::Cancel => Answer::Cancel,
+        })
+    }
+
+    /// The model's message for exactly this ask; `None` if it was not asked in the last leg.
+    pub fn sampled(&self, ask: &Ask) -> Option<&CreateMessageResult> {
+        match self.answer_to(ask)? {
+            Answered { response: Response::Sampling(result), .. } => Some(result),
+            _ => None,
+        }
+    }
+
+    /// The client's roots; `None` if they were not asked for in the last leg.
+    pub fn roots(&self, ask: &Ask) -> Option<&ListRootsResult> {
+        match self.answer_to(ask)? {
+            Answered { response: Response::Roots(result), .. } => Some(result),
+            _ => None,
+        }
+    }
+
+    /// Every answer of this leg by its key: each was asked by the opened state, fits its question, and is decoded.
+    pub fn input_responses(&self) -> impl ExactSizeIterator<Item = (&str, &Response)> {
+        self.answered.iter().map(|answered| (answered.key.as_str(), &answered.response))
+    }
+
+    /// Answers that came without a state that asked for them, on a first leg for example; `None` where there are none.
+    pub fn unverified_responses(&self) -> Option<Unverified<&InputResponses>> {
+        self.unverified.as_ref().map(Unverified)
+    }
+
+    /// The state that the last leg left, as it was written; `None` on the first leg.
+    pub fn state(&self) -> Option<&str> {
+        self.state.as_deref()
+    }
+
+    /// The state that the last leg left, from JSON; `None` on the first leg.
+    ///
+    /// # Errors
+    /// If the state is not the JSON of a `T`.
+    pub fn state_as<T: DeserializeOwned>(&self) -> Result<Option<T>, Error> {
+        Ok(self.state.as_deref().map(serde_json::from_str).transpose()?)
+    }
+
+    /// Which request of the call this is, from 1.
+    pub fn leg(&self) -> u16 {
+        self.leg
+    }
+
+    /// The call's id in the log; `None` on the first leg, where no state exists yet.
+    pub fn call_id(&self) -> Option<CallId> {
+        self.call
+    }
+
+    /// What this request's client declared it can be asked.
+    pub fn can_ask(&self) -> AskSupport {
+        self.asks
+    }
+
+    /// Who is calling, as authenticated; `None` without authentication.
+    pub fn principal(&self) -> Option<&Principal> {
+        self.principal.as_ref()
+    }
+
+    /// The client's name and version. Self-reported: for display and logs, never for decisions.
+    pub fn client_info(&self) -> Option<Implementation> {
+        serde_json::from_str(self.client_info.as_ref()?.get()).ok()
+    }
+
+    fn answer_to(&self, ask: &Ask) -> Option<&Answered> {
+        self.answered.iter().find(|answered| answered.key == ask.key() && answered.answers(ask.request()))
+    }
+
+    fn elicited(&self, ask: &Ask) -> Option<&ElicitResult> {
+        match self.answer_to(ask)? {
+            Answered { response: Response::Elicit(result), .. } => Some(result),
+            _ => None,
+        }
+    }
+}
+
+/// A verified answer, read as the kind of ask it answers.
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub enum Response {
+    /// To a form or a URL.
+    Elicit(ElicitResult),
+    /// To a sampling ask.
+    Sampling(CreateMessageResult),
+    /// To a roots ask.
+    Roots(ListRootsResult),
+}
+
+impl fmt::Debug for Ctx {
+    /// Neither state nor answers: they do not belong into logs.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Ctx").field("call", &self.call).field("leg", &self.leg).finish_non_exhaustive()
+    }
+}
+
+/// The form's schema allows what the type does not.
+#[derive(Debug)]
+struct FormMismatch(String, serde_json::Error);
+
+impl fmt::Display for FormMismatch {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "the answer to `{}` fits its form but not its type", self.0)
+    }
+}
+
+impl std::error::Error for FormMismatch {
+    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
+        Some(&self.1)
+    }
+}

@@ -1,0 +1,43 @@
+//! The bounds of a server.
+
+use std::time::Duration;
+
+/// What a server puts up with. Every bound has a default; set others on the builder.
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub struct Limits {
+    /// Requests of one call. Default 16; a warning is logged at 8, since common clients stop at 10 rounds.
+    pub legs: u16,
+    /// Asks in one round. Default 64.
+    pub asks: usize,
+    /// How often one question is asked before the call ends with an error. Default 3.
+    pub times_asked: u8,
+    /// One form's answer, in bytes of JSON. Default 64 KiB.
+    pub form_answer: usize,
+    /// One sampling or roots answer, in bytes of JSON. Default 1 MiB.
+    pub sampling_answer: usize,
+    /// All that a token carries, in bytes. Default 128 KiB.
+    pub state: usize,
+    /// How long one leg's handler may run. Default 5 minutes.
+    pub handler_time: Duration,
+    /// Handlers that run at once; further requests are refused. Default 1,024.
+    pub handlers: usize,
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        Self {
+            legs: 16,
+            asks: 64,
+            times_asked: 3,
+            form_answer: 64 * 1024,
+            sampling_answer: 1024 * 1024,
+            state: 128 * 1024,
+            handler_time: Duration::from_secs(300),
+            handlers: 1024,
+        }
+    }
+}
+
+/// From this leg on, a warning is logged: many clients stop at ten rounds.
+pub(crate) const LEG_WARNING: u16 = 8;

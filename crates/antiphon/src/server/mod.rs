@@ -1,0 +1,50 @@
+//! Servers: tools, prompts and resources as plain async functions, any of which may ask.
+//!
+//! One request, from its bytes to its reply:
+//!
+//! ```text
+//!  bytes ─▶ receive ─▶ route ──────────────▶ lists, discover ──────────▶ reply
+//!           envelope,   one line             (written once, at build)      ▲
+//!           _meta       a method                                           │
+//!                         │ tools/call, prompts/get, resources/read        │
+//!                         ▼                                                │
+//!                       admit ─▶ judge ─▶ handler ─▶ asks? ─▶ permit ─▶ seal
+//!                       state     answers   yours              capability
+//! ```
+//!
+//! A handler is reached only through `admit`, which opens the state that came along, and yields the value
+//! that running, gating and sealing demand. Whatever is refused on the way becomes an error in one place, `refusal`.
+
+mod admit;
+mod ask;
+mod builder;
+mod caller;
+mod ctx;
+mod handler;
+mod leg;
+mod limits;
+mod outcome;
+mod prompt;
+mod receive;
+mod refusal;
+mod reply;
+mod resource;
+mod round;
+mod route;
+mod serve;
+mod template;
+mod tool;
+
+pub use ask::{Ask, InputRequired, Reply};
+pub use builder::{BuildError, ServerBuilder};
+pub use caller::Caller;
+pub use ctx::{Answer, Ctx, Response, Unverified};
+pub use handler::Handler;
+pub use limits::Limits;
+pub use outcome::{HandlerOutcome, IntoOutcome, Json};
+pub use prompt::Prompt;
+pub use resource::{Resource, ResourceTemplate};
+pub use serve::{ReplyMessage, Server};
+pub use tool::{NoArguments, Tool};
+
+pub(crate) use receive::{Received, Request};

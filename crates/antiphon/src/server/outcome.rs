@@ -1,0 +1,114 @@
+//! What a handler may return, and what becomes of it.
+
+use super::{InputRequired, Reply};
+use crate::Error;
+use antiphon_wire::{
+    CallToolResult, ContentBlock, GetPromptResult, PromptMessage, ReadResourceResult, ResourceContents,
+};
+use serde::Serialize;
+use std::{any::Any, fmt::Display};
+
+/// What a handler came to: `T` is the result on the wire.
+#[derive(Debug)]
+pub enum HandlerOutcome<T> {
+    /// The final result.
+    Complete(T),
+    /// Not yet.
+    InputRequired(InputRequired),
+    /// It failed, and says why.
+    Told(String),
+    /// It failed. The text is for the log.
+    Failed(String),
+}
+
+/// What a handler may return, to become `T` on the wire.
+///
+/// For tools (`T = CallToolResult`): `String`, `&str`, `()`, [`Json`], content blocks, `CallToolResult`. For prompts
+/// (`GetPromptResult`): `String` (one message of the user), a list of messages, `GetPromptResult`. For resources
+/// (`ReadResourceResult`): `ResourceContents`, a list of them, `ReadResourceResult`. Around each: [`Reply`], which may
+/// also ask, and `Result` with any error that can be displayed.
+#[diagnostic::on_unimplemented(
+    message = "a handler cannot return `{Self}` here",
+    note = "a tool returns String, Json<T>, Vec<ContentBlock> or CallToolResult; a prompt String, Vec<PromptMessage> or GetPromptResult; a resource ResourceContents, Vec<ResourceContents> or ReadResourceResult",
+    note = "each may stand inside Reply<..> (to ask) and Result<.., E> (to fail)"
+)]
+pub trait IntoOutcome<T> {
+    /// The outcome.
+    fn into_outcome(self) -> HandlerOutcome<T>;
+}
+
+/// A result as data: `structuredContent`, and the same as text for clients that do not read it.
+#[derive(Clone, Copy, Debug)]
+pub struct Json<T>(pub T);
+
+impl<T, R: IntoOutcome<T>> IntoOutcome<T> for Reply<R> {
+    fn into_outcome(self) -> HandlerOutcome<T> {
+        match self {
+            Self::Complete(result) => result.into_outcome(),
+            Self::InputRequired(required) => HandlerOutcome::InputRequired(required),
+        }
+    }
+}
+
+impl<T> IntoOutcome<T> for InputRequired {
+    fn into_outcome(self) -> HandlerOutcome<T> {
+        HandlerOutcome::InputRequired(self)
+    }
+}
+
+impl<T, R: IntoOutcome<T>, E: Display + 'static> IntoOutcome<T> for Result<R, E> {
+    fn into_outcome(self) -> HandlerOutcome<T> {
+        match self {
+            Ok(result) => result.into_outcome(),
+            Err(error) => match (&error as &dyn Any).downcast_ref::<Error>() {
+                Some(ours) if ours.told_text().is_none() => HandlerOutcome::Failed(ours.to_string()),
+                _ => HandlerOutcome::Told(error.to_string()),
+            },
+        }
+    }
+}
+
+macro_rules! complete {
+    ($result:ty: $($from:ty, $value:ident => $made:expr;)*) => { $(
+        impl IntoOutcome<$result> for $from {
+            fn into_outcome(self) -> HandlerOutcome<$result> {
+                let $value = self;
+                HandlerOutcome::Complete($made)
+            }
+        }
+    )* };
+}
+
+complete! { CallToolResult:
+    CallToolResult, result => result;
+    String, text => CallToolResult::text(text);
+    &'static str, text => CallToolResult::text(text);
+    (), nothing => { let () = nothing; CallToolResult::new(Vec::new()) };
+    ContentBlock, block => CallToolResult::new(vec![block]);
+    Vec<ContentBlock>, blocks => CallToolResult::new(blocks);
+}
+
+complete! { GetPromptResult:
+    GetPromptResult, result => result;
+    String, text => GetPromptResult::new(vec![PromptMessage::user(text)]);
+    Vec<PromptMessage>, messages => GetPromptResult::new(messages);
+}
+
+complete! { ReadResourceResult:
+    ReadResourceResult, result => result;
+    ResourceContents, contents => ReadResourceResult::new(vec![contents]);
+    Vec<ResourceContents>, contents => ReadResourceResult::new(contents);
+}
+
+impl<T: Serialize> IntoOutcome<CallToolResult> for Json<T> {
+    fn into_outcome(self) -> HandlerOutcome<CallToolResult> {
+        match serde_json::to_value(&self.0) {
+            Ok(value) => {
+                let mut result = CallToolResult::text(value.to_string());
+                result.structured_content = Some(value);
+                HandlerOutcome::Complete(result)
+            }
+            Err(fault) => HandlerOutcome::Failed(format!("the result cannot be written as JSON: {fault}")),
+        }
+    }
+}

@@ -1,0 +1,90 @@
+//! Why a request is refused, and the one map from there to the wire.
+
+use antiphon_wire::{AskSupport, ErrorCode, ErrorObject};
+use serde_json::{Value, json};
+use std::borrow::Cow;
+
+/// Why a request is refused. Whose fault it is decides the code; what the caller may learn decides the text.
+///
+/// | refusal | code | HTTP | `data.reason` |
+/// |---|---|---|---|
+/// | `Params` | -32602 | 400 | none |
+/// | `NotFound` (resource) | -32602 | 400 | none; `uri` |
+/// | `State` | -32602 | 400 | `invalid_request_state` |
+/// | `Version` | -32602 | 400 | `version` |
+/// | `Limit` | -32602 | 400 | `limit`, with its name |
+/// | `Capability` | -32021 | 400 | none; `requiredCapabilities` |
+/// | `Method` | -32601 | 404 | none; `method` |
+/// | `Busy` | -32603 | 200 | `busy`, with `retryAfterMs` |
+/// | `Told` | -32603 | 200 | none: the handler's own words |
+/// | `Internal` | -32603 | 200 | none: the cause is in the log |
+#[derive(Debug)]
+pub(crate) enum Refusal {
+    /// The params do not fit the method.
+    Params(Cow<'static, str>),
+    /// There is no such resource.
+    NotFound { uri: String },
+    /// The state is not one of ours, not for this request, or too old. Always the same answer.
+    State,
+    /// A bound was reached by a rightful caller.
+    Limit { name: &'static str, text: String },
+    /// The client did not declare what it would be asked.
+    Capability { missing: AskSupport },
+    /// There is no such method.
+    Method(String),
+    /// Too many handlers run.
+    Busy,
+    /// A prompt or resource failed, and says so itself.
+    Told(String),
+    /// The server failed.
+    Internal,
+}
+
+impl Refusal {
+    pub(crate) fn params(text: impl Into<Cow<'static, str>>) -> Self {
+        Self::Params(text.into())
+    }
+
+    /// The error on the wire.
+    pub(crate) fn to_error(&self) -> ErrorObject {
+        match self {
+            Self::Params(text) => ErrorObject::invalid_params(text.clone()),
+            Self::NotFound { uri } => {
+                ErrorObject::invalid_params("Resource not found").with_data(json!({ "uri": uri }))
+            }
+            // Byte for byte the same, whatever failed: anything else would tell a forger how far it got.
+            Self::State => ErrorObject::invalid_params("Invalid or expired requestState")
+                .with_data(reason("invalid_request_state")),
+            Self::Limit { name, text } => {
+                ErrorObject::invalid_params(text.clone()).with_data(json!({ "reason": "limit", "limit": name }))
+            }
+            Self::Capability { missing } => ErrorObject::missing_capability(
+                format!("The client did not declare what this needs: {}", in_words(*missing)),
+                missing.to_value(),
+            ),
+            Self::Method(method) => ErrorObject::method_not_found(method),
+            Self::Busy => ErrorObject::new(ErrorCode::INTERNAL_ERROR, "The server is busy: try again in a second")
+                .with_data(json!({ "reason": "busy", "retryAfterMs": 1000 })),
+            Self::Told(text) => ErrorObject::new(ErrorCode::INTERNAL_ERROR, text.clone()),
+            Self::Internal => ErrorObject::internal(),
+        }
+    }
+}
+
+fn reason(name: &str) -> Value {
+    json!({ "reason": name })
+}
+
+/// The names that a client's documentation has for these capabilities.
+fn in_words(missing: AskSupport) -> String {
+    let names = [
+        (missing.form, "elicitation.form"),
+        (missing.url, "elicitation.url"),
+        (missing.sampling, "sampling"),
+        (missing.sampling_tools, "sampling.tools"),
+        (missing.sampling_context, "sampling.context"),
+        (missing.roots, "roots"),
+    ];
+    let names: Vec<&str> = names.iter().filter(|(is_missing, _)| *is_missing).map(|(_, name)| *name).collect();
+    names.join(", ")
+}

@@ -1,0 +1,143 @@
+//! Which answers count, and which questions are asked again.
+
+use super::{Answered, Asked, Payload};
+use crate::server::{Limits, Response, refusal::Refusal};
+use antiphon_wire::{Action, AskKind, ElicitRequest, InputRequest, InputRequests, InputResponses};
+use serde_json::{Map, value::RawValue};
+
+/// What the answers of a leg came to.
+#[derive(Debug)]
+pub(crate) enum Judged {
+    /// Every question has an answer: the handler runs.
+    Ready { answered: Vec<Answered>, state: Option<String> },
+    /// Some have none that counts: they alone are asked again, the other answers are kept.
+    AskAgain { payload: Payload, requests: InputRequests },
+}
+
+/// Checks the answers against the questions this state asked. Answers that nobody asked for are ignored.
+///
+/// > If additional, unexpected parameters are provided in the `InputResponses` object, the server **SHOULD** ignore
+/// > any information it does not recognize or need.
+///
+/// # Errors
+/// If a question was asked as often as allowed.
+pub(crate) fn judge(payload: Payload, responses: Option<&InputResponses>, limits: &Limits) -> Result<Judged, Refusal> {
+    let mut asked = payload.asked;
+    let mut read_all = Vec::with_capacity(asked.len());
+    for entry in &asked {
+        // We wrote it, and the seal held.
+        let question: InputRequest = serde_json::from_str(&entry.question).map_err(|_| Refusal::Internal)?;
+        let text = entry.answer.as_deref().or_else(|| responses?.get(&entry.key).map(RawValue::get));
+        // > If the client fails to send all the information requested in a previous `InputRequests` [...] the
+        // > server **SHOULD** respond with a new `InputRequiredResult` requesting the missing information again
+        let response = text.map_or_else(|| Err(String::new()), |text| read(&question, text, limits));
+        read_all.push((question, response));
+    }
+    if read_all.iter().all(|(_, response)| response.is_ok()) {
+        let answered = asked.into_iter().zip(read_all).filter_map(|(entry, (_, response))| {
+            Some(Answered { key: entry.key, question: entry.question, response: response.ok()? })
+        });
+        return Ok(Judged::Ready { answered: answered.collect(), state: payload.state });
+    }
+    let mut requests = InputRequests::new();
+    let mut room = room_for_answers(&asked, payload.state.as_deref(), limits);
+    for (entry, (question, response)) in asked.iter_mut().zip(read_all) {
+        if let Err(fault) = response.and_then(|response| keep(entry, &response, &mut room)) {
+            ask_again(entry, question, fault, limits, &mut requests)?;
+        }
+    }
+    Ok(Judged::AskAgain { payload: Payload { state: payload.state, asked }, requests })
+}
+
+/// Reads one answer as the kind of ask it answers.
+///
+/// # Errors
+/// What is wrong with it, in words for the person: fields and rules, never values.
+fn read(question: &InputRequest, text: &str, limits: &Limits) -> Result<Response, String> {
+    let most = match question.kind() {
+        AskKind::Form | AskKind::Url => limits.form_answer,
+        _ => limits.sampling_answer,
+    };
+    if text.len() > most {
+        return Err(format!("The answer must have at most {most} bytes."));
+    }
+    let unreadable = |_| "The answer could not be read.".to_owned();
+    match question {
+        InputRequest::Elicit(elicit) => {
+            let mut result: antiphon_wire::ElicitResult = serde_json::from_str(text).map_err(unreadable)?;
+            result.content = match (elicit, result.action) {
+                (ElicitRequest::Form { requested_schema, .. }, Action::Accept) => {
+                    let content = result.content.take().unwrap_or_else(Map::new);
+                    // > Servers **SHOULD** validate received data matches the requested schema
+                    Some(requested_schema.check(&content).map_err(|faults| in_words(&faults))?)
+                }
+                _ => None,
+            };
+            Ok(Response::Elicit(result))
+        }
+        InputRequest::CreateMessage(_) => serde_json::from_str(text).map(Response::Sampling).map_err(unreadable),
+        InputRequest::ListRoots { .. } => serde_json::from_str(text).map(Response::Roots).map_err(unreadable),
+        // A kind of ask that this server cannot have sent.
+        _ => Err("The answer could not be read.".to_owned()),
+    }
+}
+
+/// Records an answer in case others are asked again.
+fn keep(entry: &mut Asked, response: &Response, room: &mut usize) -> Result<(), String> {
+    if entry.answer.is_some() {
+        return Ok(());
+    }
+    let text = match response {
+        Response::Elicit(result) => serde_json::to_string(result),
+        Response::Sampling(result) => serde_json::to_string(result),
+        Response::Roots(result) => serde_json::to_string(result),
+    };
+    let text = text.map_err(|_| "The answer could not be read.".to_owned())?;
+    match room.checked_sub(text.len()) {
+        Some(rest) => *room = rest,
+        None => return Err("The answers together are too long.".to_owned()),
+    }
+    entry.answer = Some(text);
+    Ok(())
+}
+
+/// How many bytes of answers the state can take in besides what it holds.
+fn room_for_answers(asked: &[Asked], state: Option<&str>, limits: &Limits) -> usize {
+    let per_entry = 32;
+    let held: usize = asked
+        .iter()
+        .map(|entry| entry.key.len() + entry.question.len() + entry.answer.as_ref().map_or(0, String::len) + per_entry)
+        .sum();
+    limits.state.saturating_sub(held + state.map_or(0, str::len) + per_entry)
+}
+
+fn ask_again(
+    entry: &mut Asked,
+    question: InputRequest,
+    fault: String,
+    limits: &Limits,
+    requests: &mut InputRequests,
+) -> Result<(), Refusal> {
+    if entry.times >= limits.times_asked {
+        let cause = if fault.is_empty() { "The answer was missing.".to_owned() } else { fault };
+        let text = format!("`{}` was asked {} times without an answer that fits. {cause}", entry.key, entry.times);
+        return Err(Refusal::Limit { name: "times_asked", text });
+    }
+    entry.times += 1;
+    entry.answer = None;
+    let question = match question {
+        InputRequest::Elicit(elicit) if !fault.is_empty() => {
+            let message = format!("{}\n\n{fault}", elicit.message());
+            InputRequest::Elicit(elicit.with_message(message))
+        }
+        other => other,
+    };
+    // Keys were unique when the round was sealed.
+    let _ = requests.insert(entry.key.clone(), question);
+    Ok(())
+}
+
+fn in_words(faults: &[antiphon_wire::FieldFault]) -> String {
+    let rules: Vec<String> = faults.iter().take(8).map(ToString::to_string).collect();
+    format!("{}.", rules.join("; "))
+}

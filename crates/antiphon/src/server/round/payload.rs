@@ -1,0 +1,117 @@
+//! What travels inside the token, as CBOR: `[1, state | null, [[key, times, question, answer | null], ...]]`.
+//! Questions and answers are JSON text.
+
+use antiphon_wire::InputRequest;
+use minicbor::{Decoder, Encoder, data::Type, decode, encode};
+use std::convert::Infallible;
+
+const FORMAT: u8 = 1;
+
+/// The state of a call between two legs.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub(crate) struct Payload {
+    /// The handler's own.
+    pub(crate) state: Option<String>,
+    /// The questions of the last round.
+    pub(crate) asked: Vec<Asked>,
+}
+
+/// One question that was asked.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Asked {
+    pub(crate) key: String,
+    /// How often, this time included.
+    pub(crate) times: u8,
+    /// As the handler rendered it, without any reason appended later.
+    pub(crate) question: String,
+    /// The checked answer, kept while others of the round are asked again.
+    pub(crate) answer: Option<String>,
+}
+
+impl Asked {
+    /// A question that is asked for the first time.
+    pub(crate) fn first(key: &str, request: &InputRequest) -> Result<Self, serde_json::Error> {
+        Ok(Self { key: key.to_owned(), times: 1, question: serde_json::to_string(request)?, answer: None })
+    }
+}
+
+impl Payload {
+    pub(crate) fn encode(&self) -> Result<Vec<u8>, encode::Error<Infallible>> {
+        let mut out = Encoder::new(Vec::with_capacity(256));
+        out.array(3)?.u8(FORMAT)?;
+        optional(&mut out, self.state.as_deref())?;
+        out.array(self.asked.len() as u64)?;
+        for asked in &self.asked {
+            out.array(4)?.str(&asked.key)?.u8(asked.times)?.str(&asked.question)?;
+            optional(&mut out, asked.answer.as_deref())?;
+        }
+        Ok(out.into_writer())
+    }
+
+    pub(crate) fn decode(bytes: &[u8]) -> Result<Self, decode::Error> {
+        let mut input = Decoder::new(bytes);
+        expect(input.array()? == Some(3) && input.u8()? == FORMAT)?;
+        let state = read_optional(&mut input)?;
+        let count = input.array()?.ok_or_else(|| decode::Error::message("an open-ended list"))?;
+        let mut asked = Vec::new();
+        for _ in 0..count {
+            expect(input.array()? == Some(4))?;
+            let key = input.str()?.to_owned();
+            let times = input.u8()?;
+            let question = input.str()?.to_owned();
+            asked.push(Asked { key, times, question, answer: read_optional(&mut input)? });
+        }
+        expect(input.position() == bytes.len())?;
+        Ok(Self { state, asked })
+    }
+}
+
+fn expect(holds: bool) -> Result<(), decode::Error> {
+    if holds { Ok(()) } else { Err(decode::Error::message("not a payload of this format")) }
+}
+
+fn optional(out: &mut Encoder<Vec<u8>>, text: Option<&str>) -> Result<(), encode::Error<Infallible>> {
+    match text {
+        Some(text) => out.str(text)?,
+        None => out.null()?,
+    };
+    Ok(())
+}
+
+fn read_optional(input: &mut Decoder<'_>) -> Result<Option<String>, decode::Error> {
+    if input.datatype()? == Type::Null {
+        input.null()?;
+        return Ok(None);
+    }
+    Ok(Some(input.str()?.to_owned()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    prop_compose! {
+        fn asked()(key in ".{0,9}", times in any::<u8>(), question in ".{0,40}", answer in any::<Option<String>>()) -> Asked {
+            Asked { key, times, question, answer }
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn what_is_written_is_read(state in any::<Option<String>>(), asked in proptest::collection::vec(asked(), 0..5)) {
+            let payload = Payload { state, asked };
+            let bytes = payload.encode().unwrap();
+            prop_assert_eq!(Payload::decode(&bytes).unwrap(), payload);
+            // Whatever is cut off is missed.
+            for end in 0..bytes.len() {
+                prop_assert!(Payload::decode(&bytes[..end]).is_err());
+            }
+        }
+
+        #[test]
+        fn any_bytes_are_read_or_refused(bytes in proptest::collection::vec(any::<u8>(), 0..200)) {
+            let _ = Payload::decode(&bytes);
+        }
+    }
+}

@@ -1,0 +1,158 @@
+//! The server itself: one message in, one reply out.
+
+use super::{
+    Caller, Limits, Prompt, Received, Request, Resource, ResourceTemplate, ServerBuilder, Tool, caller::Identity,
+    receive::{receive, unsupported_version},
+    route,
+};
+use crate::Clock;
+use antiphon_seal::Sealer;
+use antiphon_wire::{ErrorObject, Meta, ProtocolVersion, RequestId, Unreadable, write_error};
+use serde_json::value::RawValue;
+use std::{
+    collections::HashMap,
+    fmt,
+    sync::{
+        Arc,
+        atomic::{AtomicBool, AtomicUsize, Ordering},
+    },
+    time::Duration,
+};
+
+/// A server: what it offers, and how it keeps state. Cheap to clone; every clone is the same server.
+#[derive(Clone)]
+pub struct Server(pub(super) Arc<Inner>);
+
+pub(super) struct Inner {
+    pub(super) name: String,
+    /// The stamp of every result: who answers.
+    pub(super) stamp: Meta,
+    pub(super) tools: HashMap<String, RegisteredTool>,
+    pub(super) prompts: HashMap<String, Prompt>,
+    pub(super) resources: HashMap<String, Resource>,
+    pub(super) templates: Vec<ResourceTemplate>,
+    pub(super) written: Written,
+    pub(super) sealer: Sealer,
+    pub(super) identity: Identity,
+    pub(super) limits: Limits,
+    pub(super) clock: Clock,
+    pub(super) answer_within: Duration,
+    pub(super) call_within: Option<Duration>,
+    pub(super) running: AtomicUsize,
+    pub(super) told_of_unknown_key: AtomicBool,
+}
+
+/// A tool with its schema compiled.
+pub(super) struct RegisteredTool {
+    pub(super) tool: Tool,
+    pub(super) validator: jsonschema::Validator,
+}
+
+/// Results that never change, written once.
+pub(super) struct Written {
+    pub(super) discover: Box<RawValue>,
+    pub(super) tools: Box<RawValue>,
+    pub(super) prompts: Box<RawValue>,
+    pub(super) resources: Box<RawValue>,
+    pub(super) templates: Box<RawValue>,
+}
+
+/// The reply to one message, ready to be sent.
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub struct ReplyMessage {
+    /// One JSON-RPC response, without a newline.
+    pub body: Vec<u8>,
+    /// The HTTP status that goes with it.
+    pub status: u16,
+}
+
+impl ReplyMessage {
+    pub(crate) fn error(id: Option<&RequestId>, error: &ErrorObject) -> Self {
+        Self { body: write_error(id, error), status: error.code.http_status() }
+    }
+}
+
+impl Server {
+    /// Begins a server with a name and a version. The name is also the audience of its state, unless
+    /// [`audience`](ServerBuilder::audience) says otherwise.
+    pub fn builder(name: impl Into<String>, version: impl Into<String>) -> ServerBuilder {
+        ServerBuilder::new(name.into(), version.into())
+    }
+
+    /// The server's name.
+    pub fn name(&self) -> &str {
+        &self.0.name
+    }
+
+    /// Whether state is sealed with a key that only this process has, and that ends with it.
+    pub fn key_is_ephemeral(&self) -> bool {
+        self.0.sealer.is_ephemeral()
+    }
+
+    /// Answers one message; `None` for a notification. Dropping the future cancels the request: the handler is
+    /// dropped with it.
+    pub async fn respond(&self, message: &[u8], caller: &Caller<'_>) -> Option<ReplyMessage> {
+        match self.read(message) {
+            Ok(Received::Request(request)) => Some(self.answer(&request, caller).await),
+            Ok(Received::Notification(_)) => None,
+            Err(refused) => Some(refused),
+        }
+    }
+
+    /// Reads one message.
+    ///
+    /// # Errors
+    /// The reply, if the message cannot be read or its metadata is incomplete.
+    pub(crate) fn read<'a>(&self, message: &'a [u8]) -> Result<Received<'a>, ReplyMessage> {
+        receive(message).map_err(|Unreadable { id, error }| ReplyMessage::error(id.as_ref(), &error))
+    }
+
+    /// Answers one request.
+    pub(crate) async fn answer(&self, request: &Request<'_>, caller: &Caller<'_>) -> ReplyMessage {
+        // > If the server does not implement the requested version [...] it **MUST** respond with an
+        // > `UnsupportedProtocolVersionError` listing the versions it does support
+        if !ProtocolVersion::is_modern_text(&request.version) {
+            return ReplyMessage::error(Some(&request.id), &unsupported_version(&request.version));
+        }
+        match route::route(&self.0, request, caller).await {
+            Ok(body) => ReplyMessage { body, status: 200 },
+            Err(refusal) => ReplyMessage::error(Some(&request.id), &refusal.to_error()),
+        }
+    }
+}
+
+impl Inner {
+    /// A place among the handlers that run; `None` if all are taken.
+    pub(super) fn slot(&self) -> Option<Slot<'_>> {
+        let slot = Slot(&self.running);
+        // Counted first, so that two cannot take the last place.
+        (self.running.fetch_add(1, Ordering::Relaxed) < self.limits.handlers).then_some(slot)
+    }
+
+    /// Says loudly, once, what is probably wrong.
+    pub(super) fn tell_of_unknown_key(&self) {
+        if !self.told_of_unknown_key.swap(true, Ordering::Relaxed) {
+            tracing::error!(
+                server = %self.name,
+                "a requestState was sealed under a key this process does not have: a shared key ring is probably \
+                 missing (ANTIPHON_KEYS or a key file, the same on every instance), or the server was restarted"
+            );
+        }
+    }
+}
+
+/// A handler's place; free again when dropped.
+pub(super) struct Slot<'a>(&'a AtomicUsize);
+
+impl Drop for Slot<'_> {
+    fn drop(&mut self) {
+        self.0.fetch_sub(1, Ordering::Relaxed);
+    }
+}
+
+impl fmt::Debug for Server {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Server").field("name", &self.0.name).finish_non_exhaustive()
+    }
+}

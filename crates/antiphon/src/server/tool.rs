@@ -1,0 +1,148 @@
+//! Tools: a name, a schema and a plain async function.
+
+use super::{Ctx, Handler, HandlerOutcome, IntoOutcome};
+use antiphon_wire::{AskSupport, CallToolResult, Icon, JsonSchema, ToolAnnotations};
+use futures_util::future::BoxFuture;
+use schemars::JsonSchema as HasSchema;
+use serde::{Deserialize, de::DeserializeOwned};
+use serde_json::Value;
+use std::{fmt, sync::Arc, time::Duration};
+
+/// Runs the handler on the text of the arguments.
+pub(super) type RunTool =
+    dyn Fn(Ctx, &str) -> Result<BoxFuture<'static, HandlerOutcome<CallToolResult>>, serde_json::Error> + Send + Sync;
+
+/// A tool, to be given to [`ServerBuilder::tool`](super::ServerBuilder::tool).
+pub struct Tool {
+    pub(super) definition: antiphon_wire::Tool,
+    pub(super) schema: Value,
+    pub(super) settings: Settings,
+    pub(super) run: Box<RunTool>,
+}
+
+/// What tools, prompts and resources that may ask have in common.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Settings {
+    pub(super) version: u32,
+    pub(super) needs: AskSupport,
+    pub(super) answer_within: Option<Duration>,
+}
+
+/// Arguments of a tool that takes none.
+#[derive(Clone, Copy, Debug, Default, Deserialize, HasSchema)]
+#[serde(deny_unknown_fields)]
+pub struct NoArguments {}
+
+impl Tool {
+    /// A tool that runs `handler`. Its input schema is that of `A`, an object; arguments are checked against it and
+    /// decoded before the handler sees them.
+    ///
+    /// ```
+    /// use antiphon::server::{Ctx, Tool};
+    ///
+    /// #[derive(serde::Deserialize, schemars::JsonSchema)]
+    /// struct Echo {
+    ///     /// What to say back.
+    ///     text: String,
+    /// }
+    ///
+    /// async fn echo(_ctx: &Ctx, args: Echo) -> String {
+    ///     args.text
+    /// }
+    ///
+    /// let tool = Tool::new("echo", echo).description("Says the text back.");
+    /// ```
+    pub fn new<A, F, R>(name: impl Into<String>, handler: F) -> Self
+    where
+        A: DeserializeOwned + HasSchema + Send + 'static,
+        F: for<'a> Handler<'a, (A,), Output = R>,
+        R: IntoOutcome<CallToolResult>,
+    {
+        let mut schema = schemars::SchemaGenerator::default().into_root_schema_for::<A>();
+        // The name of a Rust type is no title.
+        schema.remove("title");
+        Self::with_schema(name, schema.to_value(), handler)
+    }
+
+    /// A tool whose input schema is written by hand, as JSON Schema 2020-12. The handler takes what the schema lets
+    /// through, such as a [`serde_json::Map`].
+    pub fn with_schema<A, F, R>(name: impl Into<String>, schema: Value, handler: F) -> Self
+    where
+        A: DeserializeOwned + Send + 'static,
+        F: for<'a> Handler<'a, (A,), Output = R>,
+        R: IntoOutcome<CallToolResult>,
+    {
+        let handler = Arc::new(handler);
+        let run = move |ctx: Ctx, arguments: &str| {
+            let arguments: A = serde_json::from_str(arguments)?;
+            let handler = Arc::clone(&handler);
+            let future: BoxFuture<'static, _> =
+                Box::pin(async move { handler.call(&ctx, (arguments,)).await.into_outcome() });
+            Ok(future)
+        };
+        let definition = antiphon_wire::Tool::new(name, JsonSchema::from_value(&schema));
+        Self { definition, schema, settings: Settings::default(), run: Box::new(run) }
+    }
+
+    /// What the tool does, for the model.
+    #[must_use]
+    pub fn description(mut self, description: impl Into<String>) -> Self {
+        self.definition.description = Some(description.into());
+        self
+    }
+
+    /// What the tool is called, for people.
+    #[must_use]
+    pub fn title(mut self, title: impl Into<String>) -> Self {
+        self.definition.title = Some(title.into());
+        self
+    }
+
+    /// Hints about how it behaves.
+    #[must_use]
+    pub fn annotations(mut self, annotations: ToolAnnotations) -> Self {
+        self.definition.annotations = Some(annotations);
+        self
+    }
+
+    /// A picture for it.
+    #[must_use]
+    pub fn icon(mut self, icon: Icon) -> Self {
+        self.definition.icons.push(icon);
+        self
+    }
+
+    /// The schema of its structured result.
+    #[must_use]
+    pub fn output_schema(mut self, schema: &Value) -> Self {
+        self.definition.output_schema = Some(JsonSchema::from_value(schema));
+        self
+    }
+
+    /// What it will surely ask: a client that did not declare all of this is refused before the first line.
+    #[must_use]
+    pub fn needs(mut self, needs: AskSupport) -> Self {
+        self.settings.needs = needs;
+        self
+    }
+
+    /// How long the person may take for one round. Default: the server's, ten minutes.
+    #[must_use]
+    pub fn answer_within(mut self, time: Duration) -> Self {
+        self.settings.answer_within = Some(time);
+        self
+    }
+
+    /// Its version, sealed into its state. Default 0.
+    #[must_use]
+    pub fn version(mut self, version: u32) -> Self {
+        self.settings.version = version;
+        self
+    }
+}
+
+impl fmt::Debug for Tool {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Tool").field("name", &self.definition.name).finish_non_exhaustive()
+    }
+}
