@@ -1,0 +1,318 @@
+//! Asks: the entries of `inputRequests`.
+
+use crate::{
+    AskSupport, CreateMessageParams, FormSchema, Meta,
+    members::{Object, name_used_twice},
+    method,
+};
+use serde::{Deserialize, Deserializer, Serialize, Serializer, de, ser::SerializeMap as _};
+use serde_json::value::RawValue;
+use std::{borrow::Cow, fmt};
+
+/// One ask: what the server wants to know before it can go on. Decided by `method`.
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub enum InputRequest {
+    /// `elicitation/create`: of the person at the client.
+    Elicit(ElicitRequest),
+    /// `sampling/createMessage`: of the client's model. Deprecated in 2026-07-28.
+    CreateMessage(Box<CreateMessageParams>),
+    /// `roots/list`: of the client itself. Deprecated in 2026-07-28.
+    ListRoots {
+        /// `params._meta`, where sent.
+        meta: Option<Meta>,
+    },
+}
+
+/// An ask of the person at the client. Decided by `mode`; without it, a form.
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub enum ElicitRequest {
+    /// A form to fill in. Not for secrets: those go through a URL.
+    Form {
+        /// Why, for the person.
+        message: String,
+        /// The fields.
+        requested_schema: FormSchema,
+    },
+    /// A URL to open, after the person agreed.
+    Url {
+        /// Why, for the person.
+        message: String,
+        /// Where to.
+        url: String,
+    },
+}
+
+impl ElicitRequest {
+    /// What the person reads.
+    pub fn message(&self) -> &str {
+        match self {
+            Self::Form { message, .. } | Self::Url { message, .. } => message,
+        }
+    }
+
+    /// The same ask with another message.
+    #[must_use]
+    pub fn with_message(self, message: String) -> Self {
+        match self {
+            Self::Form { requested_schema, .. } => Self::Form { message, requested_schema },
+            Self::Url { url, .. } => Self::Url { message, url },
+        }
+    }
+}
+
+/// The kind of an ask, which decides how its answer is read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum AskKind {
+    /// A form.
+    Form,
+    /// A URL.
+    Url,
+    /// A message of the client's model.
+    Sampling,
+    /// The client's root directories.
+    Roots,
+}
+
+impl InputRequest {
+    /// Which kind of ask this is.
+    pub fn kind(&self) -> AskKind {
+        match self {
+            Self::Elicit(ElicitRequest::Form { .. }) => AskKind::Form,
+            Self::Elicit(ElicitRequest::Url { .. }) => AskKind::Url,
+            Self::CreateMessage(_) => AskKind::Sampling,
+            Self::ListRoots { .. } => AskKind::Roots,
+        }
+    }
+
+    /// Its method on the wire.
+    pub fn method(&self) -> &'static str {
+        match self {
+            Self::Elicit(_) => method::ELICITATION_CREATE,
+            Self::CreateMessage(_) => method::SAMPLING_CREATE_MESSAGE,
+            Self::ListRoots { .. } => method::ROOTS_LIST,
+        }
+    }
+
+    /// What a client must have declared to be asked this.
+    pub fn needs(&self) -> AskSupport {
+        let mut needs = AskSupport::NONE;
+        match self {
+            Self::Elicit(ElicitRequest::Form { .. }) => needs.form = true,
+            Self::Elicit(ElicitRequest::Url { .. }) => needs.url = true,
+            Self::CreateMessage(params) => {
+                needs.sampling = true;
+                needs.sampling_tools = params.tools.is_some() || params.tool_choice.is_some();
+                needs.sampling_context = params.include_context.as_deref().is_some_and(|what| what != "none");
+            }
+            Self::ListRoots { .. } => needs.roots = true,
+        }
+        needs
+    }
+}
+
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct FormOut<'a> {
+    mode: &'static str,
+    message: &'a str,
+    requested_schema: &'a FormSchema,
+}
+
+#[derive(Serialize)]
+struct UrlOut<'a> {
+    mode: &'static str,
+    message: &'a str,
+    url: &'a str,
+}
+
+impl Serialize for ElicitRequest {
+    /// The params of `elicitation/create`; `mode` is always written.
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        match self {
+            Self::Form { message, requested_schema } => {
+                FormOut { mode: "form", message, requested_schema }.serialize(serializer)
+            }
+            Self::Url { message, url } => UrlOut { mode: "url", message, url }.serialize(serializer),
+        }
+    }
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct ElicitIn {
+    #[serde(default)]
+    mode: Option<String>,
+    message: String,
+    #[serde(default)]
+    requested_schema: Option<FormSchema>,
+    #[serde(default)]
+    url: Option<String>,
+}
+
+impl<'de> Deserialize<'de> for ElicitRequest {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let Object(params) = <Object<ElicitIn>>::deserialize(deserializer)?;
+        // > Clients **MUST** treat requests without a `mode` field as form mode.
+        match params.mode.as_deref() {
+            None | Some("form") => Ok(Self::Form {
+                message: params.message,
+                requested_schema: params
+                    .requested_schema
+                    .ok_or_else(|| de::Error::missing_field("requestedSchema"))?,
+            }),
+            Some("url") => Ok(Self::Url {
+                message: params.message,
+                url: params.url.ok_or_else(|| de::Error::missing_field("url"))?,
+            }),
+            Some(other) => Err(de::Error::custom(format_args!("unknown elicitation mode `{other}`"))),
+        }
+    }
+}
+
+impl Serialize for InputRequest {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let mut map = serializer.serialize_map(None)?;
+        map.serialize_entry("method", self.method())?;
+        match self {
+            Self::Elicit(params) => map.serialize_entry("params", params)?,
+            Self::CreateMessage(params) => map.serialize_entry("params", params)?,
+            Self::ListRoots { meta: None } => {}
+            Self::ListRoots { meta: Some(meta) } => {
+                map.serialize_entry("params", &RootsParams { meta: Some(meta) })?
+            }
+        }
+        map.end()
+    }
+}
+
+#[derive(Serialize)]
+struct RootsParams<'a> {
+    #[serde(rename = "_meta", skip_serializing_if = "Option::is_none")]
+    meta: Option<&'a Meta>,
+}
+
+#[derive(Deserialize)]
+struct RootsParamsIn {
+    #[serde(rename = "_meta", default)]
+    meta: Option<Meta>,
+}
+
+#[derive(Deserialize)]
+struct RequestIn<'a> {
+    #[serde(borrow)]
+    method: Cow<'a, str>,
+    #[serde(borrow, default)]
+    params: Option<&'a RawValue>,
+}
+
+impl<'de> Deserialize<'de> for InputRequest {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        // Read from text, since the params are decoded only once the method is known.
+        let text = <Cow<'de, RawValue>>::deserialize(deserializer)?;
+        Self::from_text(text.get()).map_err(de::Error::custom)
+    }
+}
+
+impl InputRequest {
+    fn from_text(text: &str) -> Result<Self, serde_json::Error> {
+        use de::Error as _;
+        let Object(request) = serde_json::from_str::<Object<RequestIn<'_>>>(text)?;
+        let params = || request.params.map_or("null", RawValue::get);
+        match &*request.method {
+            method::ELICITATION_CREATE => Ok(Self::Elicit(serde_json::from_str(params())?)),
+            method::SAMPLING_CREATE_MESSAGE => Ok(Self::CreateMessage(serde_json::from_str(params())?)),
+            method::ROOTS_LIST => Ok(Self::ListRoots {
+                meta: serde_json::from_str::<Option<Object<RootsParamsIn>>>(params())?
+                    .and_then(|Object(params)| params.meta),
+            }),
+            other => Err(serde_json::Error::custom(format_args!("unknown ask method `{other}`"))),
+        }
+    }
+}
+
+/// The asks of one round by their keys, in the order the server asked them.
+#[derive(Clone, Debug, Default)]
+pub struct InputRequests(Vec<(String, InputRequest)>);
+
+impl InputRequests {
+    /// No asks.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Adds an ask. False, and nothing is added, if the key is there already.
+    ///
+    /// > `inputRequests` keys are server assigned identifiers and **MUST** be unique within the scope of the request.
+    #[must_use]
+    pub fn insert(&mut self, key: impl Into<String>, request: InputRequest) -> bool {
+        let key = key.into();
+        let new = self.get(&key).is_none();
+        if new {
+            self.0.push((key, request));
+        }
+        new
+    }
+
+    /// The ask with this key.
+    pub fn get(&self, key: &str) -> Option<&InputRequest> {
+        self.0.iter().find(|(name, _)| name == key).map(|(_, request)| request)
+    }
+
+    /// The asks in order.
+    pub fn iter(&self) -> impl ExactSizeIterator<Item = (&str, &InputRequest)> {
+        self.0.iter().map(|(key, request)| (key.as_str(), request))
+    }
+
+    /// How many asks there are.
+    pub fn len(&self) -> usize {
+        self.0.len()
+    }
+
+    /// Whether there are none.
+    pub fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+}
+
+impl IntoIterator for InputRequests {
+    type Item = (String, InputRequest);
+    type IntoIter = std::vec::IntoIter<(String, InputRequest)>;
+    fn into_iter(self) -> Self::IntoIter {
+        self.0.into_iter()
+    }
+}
+
+impl Serialize for InputRequests {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_map(self.iter())
+    }
+}
+
+impl<'de> Deserialize<'de> for InputRequests {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct MapVisitor;
+        impl<'de> de::Visitor<'de> for MapVisitor {
+            type Value = InputRequests;
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("a map of asks")
+            }
+            fn visit_map<A: de::MapAccess<'de>>(self, mut map: A) -> Result<InputRequests, A::Error> {
+                let mut requests = InputRequests::new();
+                while let Some(key) = map.next_key::<String>()? {
+                    let text = map.next_value::<Cow<'de, RawValue>>()?;
+                    let request = InputRequest::from_text(text.get())
+                        .map_err(|fault| de::Error::custom(format_args!("ask `{key}`: {fault}")))?;
+                    requests.0.push((key, request));
+                }
+                match name_used_twice(requests.iter().map(|(key, _)| key)) {
+                    Some(key) => Err(de::Error::custom(format_args!("two asks have the key `{key}`"))),
+                    None => Ok(requests),
+                }
+            }
+        }
+        deserializer.deserialize_map(MapVisitor)
+    }
+}

@@ -1,0 +1,268 @@
+//! What each side can do.
+
+use crate::members::Object;
+use serde::{
+    Deserialize, Deserializer, Serialize,
+    de::{self, IgnoredAny, value::MapAccessDeserializer},
+};
+use serde_json::{Map, Value, json};
+use std::{fmt, marker::PhantomData};
+
+/// The capabilities a client declares with each request. Every member is kept, known or not.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct ClientCapabilities(pub Map<String, Value>);
+
+impl ClientCapabilities {
+    /// The capabilities that declare exactly these asks.
+    pub fn for_asks(asks: AskSupport) -> Self {
+        let mut members = Map::new();
+        if asks.form || asks.url {
+            let mut modes = Map::new();
+            if asks.form {
+                modes.insert("form".into(), json!({}));
+            }
+            if asks.url {
+                modes.insert("url".into(), json!({}));
+            }
+            members.insert("elicitation".into(), modes.into());
+        }
+        if asks.sampling {
+            let mut modes = Map::new();
+            if asks.sampling_context {
+                modes.insert("context".into(), json!({}));
+            }
+            if asks.sampling_tools {
+                modes.insert("tools".into(), json!({}));
+            }
+            members.insert("sampling".into(), modes.into());
+        }
+        if asks.roots {
+            members.insert("roots".into(), json!({}));
+        }
+        Self(members)
+    }
+
+    /// Which asks these capabilities allow.
+    pub fn asks(&self) -> AskSupport {
+        // A capability of a wrong type declares nothing.
+        AskSupport::deserialize(&Value::Object(self.0.clone())).unwrap_or_default()
+    }
+}
+
+/// The kinds of asks a client can answer, sub-modes included: read from its capabilities, nothing else of them kept.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub struct AskSupport {
+    /// Forms.
+    pub form: bool,
+    /// URLs to open.
+    pub url: bool,
+    /// Messages of the client's model.
+    pub sampling: bool,
+    /// `sampling.tools`: the model may be given tools.
+    pub sampling_tools: bool,
+    /// `sampling.context`: the model may be given the context of servers.
+    pub sampling_context: bool,
+    /// The client's root directories.
+    pub roots: bool,
+}
+
+impl AskSupport {
+    /// Everything.
+    pub const ALL: Self = Self {
+        form: true,
+        url: true,
+        sampling: true,
+        sampling_tools: true,
+        sampling_context: true,
+        roots: true,
+    };
+    /// Nothing.
+    pub const NONE: Self = Self {
+        form: false,
+        url: false,
+        sampling: false,
+        sampling_tools: false,
+        sampling_context: false,
+        roots: false,
+    };
+
+    /// Whether all of `needed` is there.
+    pub fn covers(self, needed: Self) -> bool {
+        self.missing(needed) == Self::NONE
+    }
+
+    /// What of `needed` is not there.
+    #[must_use]
+    pub fn missing(self, needed: Self) -> Self {
+        Self {
+            form: needed.form && !self.form,
+            url: needed.url && !self.url,
+            sampling: needed.sampling && !self.sampling,
+            sampling_tools: needed.sampling_tools && !self.sampling_tools,
+            sampling_context: needed.sampling_context && !self.sampling_context,
+            roots: needed.roots && !self.roots,
+        }
+    }
+
+    /// Both together.
+    #[must_use]
+    pub fn and(self, other: Self) -> Self {
+        Self {
+            form: self.form || other.form,
+            url: self.url || other.url,
+            sampling: self.sampling || other.sampling,
+            sampling_tools: self.sampling_tools || other.sampling_tools,
+            sampling_context: self.sampling_context || other.sampling_context,
+            roots: self.roots || other.roots,
+        }
+    }
+
+    /// As a `ClientCapabilities` object, for `data.requiredCapabilities`.
+    pub fn to_value(self) -> Value {
+        let sampling = self.sampling || self.sampling_tools || self.sampling_context;
+        Value::Object(ClientCapabilities::for_asks(Self { sampling, ..self }).0)
+    }
+}
+
+#[derive(Deserialize)]
+struct Declared {
+    #[serde(default)]
+    elicitation: Given<Elicitation>,
+    #[serde(default)]
+    sampling: Given<Sampling>,
+    #[serde(default)]
+    roots: Given<IgnoredAny>,
+}
+
+#[derive(Deserialize)]
+struct Elicitation {
+    #[serde(default)]
+    form: Given<IgnoredAny>,
+    #[serde(default)]
+    url: Given<IgnoredAny>,
+}
+
+#[derive(Deserialize)]
+struct Sampling {
+    #[serde(default)]
+    context: Given<IgnoredAny>,
+    #[serde(default)]
+    tools: Given<IgnoredAny>,
+}
+
+/// A capability: given by an object, not by any other value.
+struct Given<T>(Option<T>);
+
+impl<T> Default for Given<T> {
+    fn default() -> Self {
+        Self(None)
+    }
+}
+
+impl<'de, T: Deserialize<'de>> Deserialize<'de> for Given<T> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct GivenVisitor<T>(PhantomData<T>);
+        impl<'de, T: Deserialize<'de>> de::Visitor<'de> for GivenVisitor<T> {
+            type Value = Given<T>;
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("a capability")
+            }
+            fn visit_map<A: de::MapAccess<'de>>(self, map: A) -> Result<Given<T>, A::Error> {
+                T::deserialize(MapAccessDeserializer::new(map)).map(|given| Given(Some(given)))
+            }
+            fn visit_seq<A: de::SeqAccess<'de>>(self, seq: A) -> Result<Given<T>, A::Error> {
+                IgnoredAny.visit_seq(seq).map(|_| Given(None))
+            }
+            fn visit_bool<E>(self, _: bool) -> Result<Given<T>, E> {
+                Ok(Given(None))
+            }
+            fn visit_i64<E>(self, _: i64) -> Result<Given<T>, E> {
+                Ok(Given(None))
+            }
+            fn visit_u64<E>(self, _: u64) -> Result<Given<T>, E> {
+                Ok(Given(None))
+            }
+            fn visit_f64<E>(self, _: f64) -> Result<Given<T>, E> {
+                Ok(Given(None))
+            }
+            fn visit_str<E>(self, _: &str) -> Result<Given<T>, E> {
+                Ok(Given(None))
+            }
+            fn visit_unit<E>(self) -> Result<Given<T>, E> {
+                Ok(Given(None))
+            }
+        }
+        deserializer.deserialize_any(GivenVisitor(PhantomData))
+    }
+}
+
+impl<'de> Deserialize<'de> for AskSupport {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let Object(declared) = <Object<Declared>>::deserialize(deserializer)?;
+        let (form, url) = match &declared.elicitation.0 {
+            None => (false, false),
+            // > an empty capabilities object is equivalent to declaring support for `form` mode only
+            Some(modes) => (modes.form.0.is_some() || modes.url.0.is_none(), modes.url.0.is_some()),
+        };
+        let sampling = declared.sampling.0.as_ref();
+        Ok(Self {
+            form,
+            url,
+            sampling: sampling.is_some(),
+            sampling_tools: sampling.is_some_and(|modes| modes.tools.0.is_some()),
+            sampling_context: sampling.is_some_and(|modes| modes.context.0.is_some()),
+            roots: declared.roots.0.is_some(),
+        })
+    }
+}
+
+/// The capabilities a server declares in `server/discover`. Every member is kept, known or not.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct ServerCapabilities(pub Map<String, Value>);
+
+impl ServerCapabilities {
+    /// Declares a capability without settings: `tools`, `prompts`, `resources` ...
+    #[must_use]
+    pub fn with(mut self, name: &str) -> Self {
+        self.0.insert(name.to_owned(), json!({}));
+        self
+    }
+
+    /// Whether the capability is declared.
+    pub fn has(&self, name: &str) -> bool {
+        self.0.get(name).is_some_and(Value::is_object)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_capabilities_declare() {
+        let none = AskSupport::NONE;
+        for (text, expected) in [
+            (r#"{}"#, none),
+            (r#"{"elicitation":{}}"#, AskSupport { form: true, ..none }),
+            (r#"{"elicitation":{"form":{}}}"#, AskSupport { form: true, ..none }),
+            (r#"{"elicitation":{"url":{}}}"#, AskSupport { url: true, ..none }),
+            (r#"{"elicitation":{"form":{},"url":{}},"x":1}"#, AskSupport { form: true, url: true, ..none }),
+            (r#"{"elicitation":null}"#, none),
+            (r#"{"sampling":{}}"#, AskSupport { sampling: true, ..none }),
+            (r#"{"sampling":{"tools":{}}}"#, AskSupport { sampling: true, sampling_tools: true, ..none }),
+            (r#"{"roots":{"listChanged":true}}"#, AskSupport { roots: true, ..none }),
+        ] {
+            assert_eq!(serde_json::from_str::<AskSupport>(text).unwrap(), expected, "{text}");
+        }
+        assert!(serde_json::from_str::<AskSupport>("3").is_err());
+        let all = ClientCapabilities::for_asks(AskSupport::ALL);
+        assert_eq!(all.asks(), AskSupport::ALL);
+        assert_eq!(
+            AskSupport { sampling_tools: true, ..none }.to_value(),
+            json!({"sampling": {"tools": {}}})
+        );
+    }
+}

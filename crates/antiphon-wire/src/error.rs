@@ -1,0 +1,137 @@
+//! Error objects and their codes.
+
+use crate::members::present;
+use serde::{Deserialize, Serialize};
+use serde_json::{Value, json};
+use std::fmt;
+
+/// The code of an error. Unknown codes are kept.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct ErrorCode(pub i64);
+
+impl ErrorCode {
+    /// The message is not JSON.
+    pub const PARSE_ERROR: Self = Self(-32700);
+    /// The message is JSON, but not a request.
+    pub const INVALID_REQUEST: Self = Self(-32600);
+    /// The method does not exist here.
+    pub const METHOD_NOT_FOUND: Self = Self(-32601);
+    /// The params do not fit the method.
+    pub const INVALID_PARAMS: Self = Self(-32602);
+    /// The server failed.
+    pub const INTERNAL_ERROR: Self = Self(-32603);
+    /// The HTTP headers do not say what the body says.
+    pub const HEADER_MISMATCH: Self = Self(-32020);
+    /// The request needs a capability that the client did not declare.
+    pub const MISSING_REQUIRED_CLIENT_CAPABILITY: Self = Self(-32021);
+    /// The server does not speak the requested version.
+    pub const UNSUPPORTED_PROTOCOL_VERSION: Self = Self(-32022);
+
+    /// The HTTP status that goes with a response of this code.
+    ///
+    /// `-32603` and codes of one's own are 200: a 5xx would invite proxies to send the request again.
+    pub fn http_status(self) -> u16 {
+        match self {
+            // > it MUST respond with `404 Not Found` and a JSON-RPC error with code `-32601`
+            Self::METHOD_NOT_FOUND => 404,
+            // > On HTTP, the response status MUST be `400 Bad Request`.
+            Self::PARSE_ERROR
+            | Self::INVALID_REQUEST
+            | Self::INVALID_PARAMS
+            | Self::HEADER_MISMATCH
+            | Self::MISSING_REQUIRED_CLIENT_CAPABILITY
+            | Self::UNSUPPORTED_PROTOCOL_VERSION => 400,
+            _ => 200,
+        }
+    }
+}
+
+impl fmt::Debug for ErrorCode {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}", self.0)
+    }
+}
+
+impl fmt::Display for ErrorCode {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}", self.0)
+    }
+}
+
+/// The `error` member of an error response.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[non_exhaustive]
+pub struct ErrorObject {
+    /// What kind of error.
+    pub code: ErrorCode,
+    /// One sentence for a person.
+    pub message: String,
+    /// Details for a program.
+    #[serde(default, deserialize_with = "present", skip_serializing_if = "Option::is_none")]
+    pub data: Option<Value>,
+}
+
+impl ErrorObject {
+    /// An error without `data`.
+    pub fn new(code: ErrorCode, message: impl Into<String>) -> Self {
+        Self { code, message: message.into(), data: None }
+    }
+
+    /// The same error with `data`.
+    #[must_use]
+    pub fn with_data(mut self, data: Value) -> Self {
+        self.data = Some(data);
+        self
+    }
+
+    /// `-32602`.
+    pub fn invalid_params(message: impl Into<String>) -> Self {
+        Self::new(ErrorCode::INVALID_PARAMS, message)
+    }
+
+    /// `-32600`.
+    pub fn invalid_request(message: impl Into<String>) -> Self {
+        Self::new(ErrorCode::INVALID_REQUEST, message)
+    }
+
+    /// `-32601`, naming the method.
+    pub fn method_not_found(method: &str) -> Self {
+        Self::new(ErrorCode::METHOD_NOT_FOUND, "Method not found").with_data(json!({ "method": method }))
+    }
+
+    /// `-32603` with nothing said: the details belong to the server's log.
+    pub fn internal() -> Self {
+        Self::new(ErrorCode::INTERNAL_ERROR, "Internal error")
+    }
+
+    /// `-32022`: names the versions that are spoken here, and the one that was asked for.
+    pub fn unsupported_version<'a>(supported: impl IntoIterator<Item = &'a str>, requested: &str) -> Self {
+        let supported: Vec<&str> = supported.into_iter().collect();
+        let message = format!(
+            "Unsupported protocol version {requested:?}: this server speaks {}",
+            supported.join(", ")
+        );
+        Self::new(ErrorCode::UNSUPPORTED_PROTOCOL_VERSION, message)
+            .with_data(json!({ "supported": supported, "requested": requested }))
+    }
+
+    /// `-32021`: `required` is a `ClientCapabilities` object with what was missing.
+    pub fn missing_capability(message: impl Into<String>, required: Value) -> Self {
+        Self::new(ErrorCode::MISSING_REQUIRED_CLIENT_CAPABILITY, message)
+            .with_data(json!({ "requiredCapabilities": required }))
+    }
+
+    /// `data.reason`, where the error carries one.
+    pub fn reason(&self) -> Option<&str> {
+        self.data.as_ref()?.get("reason")?.as_str()
+    }
+}
+
+impl fmt::Display for ErrorObject {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} ({})", self.message, self.code)
+    }
+}
+
+impl std::error::Error for ErrorObject {}

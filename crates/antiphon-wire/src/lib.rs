@@ -1,0 +1,56 @@
+#![doc = include_str!("../README.md")]
+
+mod answer;
+mod ask;
+mod capability;
+mod content;
+mod discover;
+mod error;
+mod form;
+pub mod header;
+mod id;
+mod members;
+mod message;
+mod meta;
+pub mod method;
+mod outcome;
+mod prompt;
+mod resource;
+mod sampling;
+mod tag;
+mod tool;
+mod version;
+
+pub use answer::{Action, ElicitResult, InputResponses, ListRootsResult, Root};
+pub use ask::{AskKind, ElicitRequest, InputRequest, InputRequests};
+pub use capability::{AskSupport, ClientCapabilities, ServerCapabilities};
+pub use content::{
+    Annotations, AudioContent, BlobOrText, ContentBlock, EmbeddedResource, ImageContent, ResourceContents,
+    Role, TextContent, ToolResultContent, ToolUseContent,
+};
+pub use discover::{CacheScope, DiscoverResult, Icon, IconTheme, Implementation, Ttl};
+pub use error::{ErrorCode, ErrorObject};
+pub use form::{Choice, FieldFault, FieldKind, FormField, FormSchema, TextFormat};
+pub use id::RequestId;
+pub use message::{
+    Incoming, MAX_DEPTH, Notification, Request, Response, Unreadable, write_error, write_notification,
+    write_request, write_result,
+};
+pub use meta::{LogLevel, Meta, ProgressToken, RequestMeta, keys as meta_keys};
+pub use outcome::{InputRequiredResult, NeitherAskNorState, Outcome, OutcomeFault};
+pub use prompt::{
+    GetPromptParams, GetPromptResult, ListPromptsResult, Prompt, PromptArgument, PromptMessage,
+};
+pub use resource::{
+    ListResourceTemplatesResult, ListResourcesResult, ReadResourceParams, ReadResourceResult, Resource,
+    ResourceLink, ResourceTemplate,
+};
+pub use sampling::{
+    CreateMessageParams, CreateMessageResult, ModelHint, ModelPreferences, SamplingBlock, SamplingContent,
+    SamplingMessage, ToolChoice,
+};
+pub use tag::Complete;
+pub use tool::{
+    CallToolParams, CallToolResult, JsonSchema, ListToolsResult, PageParams, Tool, ToolAnnotations,
+};
+pub use version::ProtocolVersion;

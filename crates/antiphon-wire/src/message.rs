@@ -1,0 +1,292 @@
+//! The envelope: one JSON-RPC message, decided by its `method`, `id`, `result` and `error`.
+
+use crate::{
+    ErrorCode, ErrorObject, RequestId,
+    members::{Object, present},
+    tag::JsonRpc,
+};
+use serde::{Deserialize, Serialize};
+use serde_json::value::RawValue;
+use std::borrow::Cow;
+
+/// How deep arrays and objects may nest in a message.
+pub const MAX_DEPTH: usize = 128;
+
+/// One message as it came in, borrowed from its bytes.
+#[derive(Debug)]
+pub enum Incoming<'a> {
+    /// `method` and `id`.
+    Request(Request<'a>),
+    /// `method` without `id`.
+    Notification(Notification<'a>),
+    /// `id` with `result` or `error`.
+    Response(Response<'a>),
+}
+
+/// A request; `params` is the text that was sent.
+#[derive(Debug)]
+pub struct Request<'a> {
+    /// Chosen by the sender; comes back with the response.
+    pub id: RequestId,
+    /// What is wanted.
+    pub method: Cow<'a, str>,
+    /// With what.
+    pub params: Option<&'a RawValue>,
+}
+
+/// A notification: nobody answers it.
+#[derive(Debug)]
+pub struct Notification<'a> {
+    /// What happened.
+    pub method: Cow<'a, str>,
+    /// With what.
+    pub params: Option<&'a RawValue>,
+}
+
+/// A response: a result or an error, never both.
+#[derive(Debug)]
+pub struct Response<'a> {
+    /// The id of the request; absent only on an error whose request could not be read.
+    pub id: Option<RequestId>,
+    /// What came of it.
+    pub outcome: Result<&'a RawValue, ErrorObject>,
+}
+
+/// Why a message could not be read, as the error to answer with.
+#[derive(Debug)]
+pub struct Unreadable {
+    /// The id, if that much could be read.
+    pub id: Option<RequestId>,
+    /// `-32700` or `-32600`, saying what is wrong.
+    pub error: ErrorObject,
+}
+
+impl Unreadable {
+    fn new(id: Option<RequestId>, code: ErrorCode, message: impl Into<String>) -> Self {
+        Self { id, error: ErrorObject::new(code, message) }
+    }
+}
+
+/// Every member an envelope may have. A double one is an error of the derive.
+#[derive(Deserialize)]
+struct Envelope<'a> {
+    #[serde(borrow, default)]
+    jsonrpc: Option<&'a RawValue>,
+    #[serde(borrow, default, deserialize_with = "present")]
+    id: Option<&'a RawValue>,
+    #[serde(borrow, default)]
+    method: Option<&'a RawValue>,
+    #[serde(borrow, default)]
+    params: Option<&'a RawValue>,
+    #[serde(borrow, default, deserialize_with = "present")]
+    result: Option<&'a RawValue>,
+    #[serde(borrow, default)]
+    error: Option<&'a RawValue>,
+}
+
+/// The id alone, for an answer to an envelope that is otherwise unreadable.
+#[derive(Deserialize)]
+struct IdOnly<'a> {
+    #[serde(borrow, default)]
+    id: Option<&'a RawValue>,
+}
+
+impl<'a> Incoming<'a> {
+    /// Reads one message.
+    ///
+    /// # Errors
+    /// [`Unreadable`] holds the answer: `-32700` for text that is not JSON, `-32600` for JSON that is not one
+    /// message: an array (batches do not exist in this protocol), another value, a wrong `jsonrpc`, an `id` that
+    /// is neither a string nor an integer, `params` that are no object, a double member, or nesting beyond
+    /// [`MAX_DEPTH`].
+    pub fn parse(bytes: &'a [u8]) -> Result<Self, Unreadable> {
+        let envelope = read_envelope(bytes)?;
+        let id = read_id(&envelope)?;
+        if envelope.jsonrpc.is_none_or(|raw| serde_json::from_str::<JsonRpc>(raw.get()).is_err()) {
+            return Err(invalid(id, "`jsonrpc` must be \"2.0\""));
+        }
+        if let Some(method) = envelope.method {
+            if envelope.result.is_some() || envelope.error.is_some() {
+                return Err(invalid(id, "a message has either a `method` or an outcome, not both"));
+            }
+            let Ok(method) = serde_json::from_str::<Text<'_>>(method.get()) else {
+                return Err(invalid(id, "`method` must be a string"));
+            };
+            let (method, params) = (method.0, envelope.params);
+            if params.is_some_and(|params| !params.get().starts_with('{')) {
+                return Err(invalid(id, "`params` must be an object"));
+            }
+            return Ok(match id {
+                Some(id) => Self::Request(Request { id, method, params }),
+                None => Self::Notification(Notification { method, params }),
+            });
+        }
+        let outcome = match (envelope.result, envelope.error) {
+            (Some(result), None) => Ok(result),
+            (None, Some(error)) => Err(read_error(error, &id)?),
+            (Some(_), Some(_)) => {
+                return Err(invalid(id, "a response has a `result` or an `error`, not both"));
+            }
+            (None, None) => return Err(invalid(id, "`method` is missing")),
+        };
+        if id.is_none() && outcome.is_ok() {
+            return Err(invalid(None, "`id` is missing"));
+        }
+        Ok(Self::Response(Response { id, outcome }))
+    }
+}
+
+#[derive(Deserialize)]
+struct Text<'a>(#[serde(borrow)] Cow<'a, str>);
+
+fn invalid(id: Option<RequestId>, message: impl Into<String>) -> Unreadable {
+    Unreadable::new(id, ErrorCode::INVALID_REQUEST, message)
+}
+
+fn read_id(envelope: &Envelope<'_>) -> Result<Option<RequestId>, Unreadable> {
+    let Some(raw) = envelope.id else { return Ok(None) };
+    // Base JSON-RPC writes `null` where the id of the failed request could not be read. Many servers do.
+    if raw.get() == "null" && envelope.method.is_none() && envelope.error.is_some() {
+        return Ok(None);
+    }
+    // > Unlike base JSON-RPC, the ID **MUST NOT** be `null`.
+    let id = serde_json::from_str(raw.get());
+    id.map(Some).map_err(|_| invalid(None, "`id` must be a string or an integer"))
+}
+
+fn read_error(error: &RawValue, id: &Option<RequestId>) -> Result<ErrorObject, Unreadable> {
+    serde_json::from_str::<Object<ErrorObject>>(error.get())
+        .map(|Object(error)| error)
+        .map_err(|_| invalid(id.clone(), "`error` must have a `code` and a `message`"))
+}
+
+fn read_envelope(bytes: &[u8]) -> Result<Envelope<'_>, Unreadable> {
+    let not_json = || Unreadable::new(None, ErrorCode::PARSE_ERROR, "Parse error: the message is not JSON");
+    // serde_json looks only at the strings it decodes.
+    let text = std::str::from_utf8(bytes).map_err(|_| not_json())?;
+    match bytes.iter().find(|byte| !byte.is_ascii_whitespace()) {
+        Some(b'{') => {}
+        // serde would read an array into the struct, by position.
+        Some(_) => {
+            return Err(match serde_json::from_str::<serde::de::IgnoredAny>(text) {
+                Ok(_) if bytes.trim_ascii_start().starts_with(b"[") => invalid(
+                    None,
+                    "the message must be one JSON object: batches are not part of this protocol",
+                ),
+                Ok(_) => invalid(None, "the message must be a JSON object"),
+                Err(_) => not_json(),
+            });
+        }
+        None => return Err(not_json()),
+    }
+    if !nests_within(bytes, MAX_DEPTH) {
+        return Err(invalid(id_alone(text), format!("the message nests deeper than {MAX_DEPTH} levels")));
+    }
+    serde_json::from_str(text).map_err(|fault| match fault.classify() {
+        serde_json::error::Category::Data => invalid(id_alone(text), format!("not a message: {fault}")),
+        _ => not_json(),
+    })
+}
+
+/// The id of an object that is no envelope. None if it is there twice. Does not recurse, however deep the text is.
+fn id_alone(text: &str) -> Option<RequestId> {
+    let id = serde_json::from_str::<IdOnly<'_>>(text).ok()?.id?;
+    serde_json::from_str(id.get()).ok()
+}
+
+/// Whether arrays and objects nest no deeper than `limit`. Text that is not JSON may get either answer.
+fn nests_within(bytes: &[u8], limit: usize) -> bool {
+    let (mut depth, mut in_string, mut escaped) = (0_usize, false, false);
+    for byte in bytes {
+        if in_string {
+            match byte {
+                _ if escaped => escaped = false,
+                b'\\' => escaped = true,
+                b'"' => in_string = false,
+                _ => {}
+            }
+            continue;
+        }
+        match byte {
+            b'"' => in_string = true,
+            b'{' | b'[' => {
+                depth += 1;
+                if depth > limit {
+                    return false;
+                }
+            }
+            b'}' | b']' => depth = depth.saturating_sub(1),
+            _ => {}
+        }
+    }
+    true
+}
+
+#[derive(Serialize)]
+struct RequestOut<'a, P: ?Sized> {
+    jsonrpc: JsonRpc,
+    id: &'a RequestId,
+    method: &'a str,
+    params: &'a P,
+}
+
+#[derive(Serialize)]
+struct NotificationOut<'a, P: ?Sized> {
+    jsonrpc: JsonRpc,
+    method: &'a str,
+    params: &'a P,
+}
+
+#[derive(Serialize)]
+struct ResultOut<'a, R: ?Sized> {
+    jsonrpc: JsonRpc,
+    id: &'a RequestId,
+    result: &'a R,
+}
+
+#[derive(Serialize)]
+struct ErrorOut<'a> {
+    jsonrpc: JsonRpc,
+    // > Error responses MUST include the same ID as the request they correspond to (except in error cases where
+    // > the ID could not be read due a malformed request).
+    #[serde(skip_serializing_if = "Option::is_none")]
+    id: Option<&'a RequestId>,
+    error: &'a ErrorObject,
+}
+
+/// Writes a request.
+///
+/// # Errors
+/// Only if `params` cannot be written as JSON.
+pub fn write_request<P: Serialize + ?Sized>(
+    id: &RequestId,
+    method: &str,
+    params: &P,
+) -> Result<Vec<u8>, serde_json::Error> {
+    serde_json::to_vec(&RequestOut { jsonrpc: JsonRpc, id, method, params })
+}
+
+/// Writes a notification.
+///
+/// # Errors
+/// Only if `params` cannot be written as JSON.
+pub fn write_notification<P: Serialize + ?Sized>(
+    method: &str,
+    params: &P,
+) -> Result<Vec<u8>, serde_json::Error> {
+    serde_json::to_vec(&NotificationOut { jsonrpc: JsonRpc, method, params })
+}
+
+/// Writes the response to a request that succeeded.
+///
+/// # Errors
+/// Only if `result` cannot be written as JSON.
+pub fn write_result<R: Serialize + ?Sized>(id: &RequestId, result: &R) -> Result<Vec<u8>, serde_json::Error> {
+    serde_json::to_vec(&ResultOut { jsonrpc: JsonRpc, id, result })
+}
+
+/// Writes the response to a request that failed; without `id` if it could not be read.
+pub fn write_error(id: Option<&RequestId>, error: &ErrorObject) -> Vec<u8> {
+    // Strings, an integer and a JSON value: there is nothing in it that serde_json cannot write.
+    serde_json::to_vec(&ErrorOut { jsonrpc: JsonRpc, id, error }).unwrap_or_default()
+}

@@ -1,0 +1,124 @@
+//! `_meta`: what travels beside the params and results.
+
+use crate::{AskSupport, ClientCapabilities, Implementation, ProtocolVersion, members::Object};
+use serde::{Deserialize, Deserializer, Serialize};
+use serde_json::{Map, Value, value::RawValue};
+use std::borrow::Cow;
+
+/// The reserved keys.
+pub mod keys {
+    /// The protocol version of a request. Required.
+    pub const PROTOCOL_VERSION: &str = "io.modelcontextprotocol/protocolVersion";
+    /// The client's name and version. Optional.
+    pub const CLIENT_INFO: &str = "io.modelcontextprotocol/clientInfo";
+    /// The client's capabilities. Required.
+    pub const CLIENT_CAPABILITIES: &str = "io.modelcontextprotocol/clientCapabilities";
+    /// The lowest level of log messages wanted. Optional.
+    pub const LOG_LEVEL: &str = "io.modelcontextprotocol/logLevel";
+    /// The server's name and version, in results.
+    pub const SERVER_INFO: &str = "io.modelcontextprotocol/serverInfo";
+    /// Opts the request into progress notifications.
+    pub const PROGRESS_TOKEN: &str = "progressToken";
+}
+
+/// A `_meta` object. Every member is kept, known or not.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct Meta(pub Map<String, Value>);
+
+impl Meta {
+    /// The three members that a client sends with every request.
+    pub fn for_request(
+        version: &ProtocolVersion,
+        info: Option<&Implementation>,
+        can: &ClientCapabilities,
+    ) -> Self {
+        let mut members = Map::new();
+        members.insert(keys::PROTOCOL_VERSION.into(), version.as_str().into());
+        if let Some(info) = info {
+            members.insert(keys::CLIENT_INFO.into(), info.to_value());
+        }
+        members.insert(keys::CLIENT_CAPABILITIES.into(), Value::Object(can.0.clone()));
+        Self(members)
+    }
+
+    /// The server's name and version, where the result carries them and they can be read.
+    pub fn server_info(&self) -> Option<Implementation> {
+        Implementation::deserialize(self.0.get(keys::SERVER_INFO)?).ok()
+    }
+
+    /// Whether there is nothing in it.
+    pub fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+}
+
+/// The members of a request's `_meta` that a server acts on, borrowed from the message.
+///
+/// Required members are optional here, so that the error can name the missing one.
+#[derive(Debug, Default)]
+#[non_exhaustive]
+pub struct RequestMeta<'a> {
+    /// The protocol version of this request.
+    pub protocol_version: Option<Cow<'a, str>>,
+    /// What the client declared it can be asked.
+    pub asks: Option<AskSupport>,
+    /// The client's name and version, as sent.
+    pub client_info: Option<&'a RawValue>,
+    /// The lowest level of log messages wanted; without it none may be sent.
+    pub log_level: Option<LogLevel>,
+    /// Where progress notifications are wanted, their token.
+    pub progress_token: Option<ProgressToken>,
+}
+
+#[derive(Deserialize)]
+struct RequestMetaIn<'a> {
+    #[serde(rename = "io.modelcontextprotocol/protocolVersion", borrow, default)]
+    protocol_version: Option<Cow<'a, str>>,
+    #[serde(rename = "io.modelcontextprotocol/clientCapabilities", default)]
+    asks: Option<AskSupport>,
+    #[serde(rename = "io.modelcontextprotocol/clientInfo", borrow, default)]
+    client_info: Option<&'a RawValue>,
+    #[serde(rename = "io.modelcontextprotocol/logLevel", default)]
+    log_level: Option<LogLevel>,
+    #[serde(rename = "progressToken", default)]
+    progress_token: Option<ProgressToken>,
+}
+
+impl<'de: 'a, 'a> Deserialize<'de> for RequestMeta<'a> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let Object(read) = <Object<RequestMetaIn<'a>>>::deserialize(deserializer)?;
+        Ok(Self {
+            protocol_version: read.protocol_version,
+            asks: read.asks,
+            client_info: read.client_info,
+            log_level: read.log_level,
+            progress_token: read.progress_token,
+        })
+    }
+}
+
+/// The token of progress notifications: a string or a number, kept as sent.
+pub type ProgressToken = Value;
+
+/// The severity of a log message (RFC 5424), rising.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum LogLevel {
+    /// Details for debugging.
+    Debug,
+    /// General information.
+    Info,
+    /// Normal but significant.
+    Notice,
+    /// Something may go wrong.
+    Warning,
+    /// Something went wrong.
+    Error,
+    /// A component failed.
+    Critical,
+    /// Action is needed at once.
+    Alert,
+    /// The system is unusable.
+    Emergency,
+}

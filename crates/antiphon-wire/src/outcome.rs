@@ -1,0 +1,185 @@
+//! What a result is: decided by `resultType`, before anything else of it is read.
+
+use crate::{InputRequests, Meta, members::Object, tag::tag};
+use serde::{Deserialize, Serialize, de::DeserializeOwned, de::IgnoredAny};
+use serde_json::value::RawValue;
+use std::{borrow::Cow, fmt};
+
+tag! {
+    /// `"resultType": "input_required"`.
+    pub(crate) InputRequired = "input_required"
+}
+
+/// "Not yet": the asks to answer, and the state to send back with the answers.
+///
+/// At least one of the two is there: it does not construct otherwise.
+#[derive(Clone, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct InputRequiredResult {
+    result_type: InputRequired,
+    // Always written: some clients take a result without it as final.
+    input_requests: InputRequests,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    request_state: Option<String>,
+    #[serde(rename = "_meta", skip_serializing_if = "Option::is_none")]
+    meta: Option<Meta>,
+}
+
+/// An `InputRequiredResult` had neither asks nor state.
+///
+/// > Servers **MUST** include at least one of `inputRequests` or `requestState` in every `InputRequiredResult`
+/// > response.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct NeitherAskNorState;
+
+impl fmt::Display for NeitherAskNorState {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("an InputRequiredResult has neither inputRequests nor requestState")
+    }
+}
+
+impl std::error::Error for NeitherAskNorState {}
+
+impl InputRequiredResult {
+    /// Asks, state, or both. An empty state is a state.
+    ///
+    /// # Errors
+    /// [`NeitherAskNorState`].
+    pub fn new(
+        input_requests: InputRequests,
+        request_state: Option<String>,
+    ) -> Result<Self, NeitherAskNorState> {
+        if input_requests.is_empty() && request_state.is_none() {
+            return Err(NeitherAskNorState);
+        }
+        Ok(Self { result_type: InputRequired, input_requests, request_state, meta: None })
+    }
+
+    /// The asks; none means: send the state back, perhaps after a pause.
+    pub fn input_requests(&self) -> &InputRequests {
+        &self.input_requests
+    }
+
+    /// The state to send back, exactly as it is.
+    pub fn request_state(&self) -> Option<&str> {
+        self.request_state.as_deref()
+    }
+
+    /// `_meta`.
+    pub fn meta(&self) -> Option<&Meta> {
+        self.meta.as_ref()
+    }
+
+    /// The same result with this `_meta`.
+    #[must_use]
+    pub fn with_meta(mut self, meta: Option<Meta>) -> Self {
+        self.meta = meta;
+        self
+    }
+
+    /// Its asks and its state.
+    pub fn into_parts(self) -> (InputRequests, Option<String>) {
+        (self.input_requests, self.request_state)
+    }
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct InputRequiredIn {
+    #[serde(default)]
+    input_requests: Option<InputRequests>,
+    #[serde(default)]
+    request_state: Option<String>,
+    #[serde(rename = "_meta", default)]
+    meta: Option<Meta>,
+}
+
+/// What a request that may be answered with a question came to.
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub enum Outcome<T> {
+    /// The final result.
+    Complete(T),
+    /// Not yet: answer, and send the request again.
+    InputRequired(InputRequiredResult),
+}
+
+/// Why a result could not be read.
+#[derive(Debug)]
+#[non_exhaustive]
+pub enum OutcomeFault {
+    /// > A `resultType` of any value unrecognized by the client **MUST** be considered invalid.
+    UnknownResultType(String),
+    /// `inputRequests` in a result that does not say it is `input_required`.
+    AsksWithoutResultType,
+    /// `input_required` with nothing in it.
+    NeitherAskNorState,
+    /// The members do not fit the type.
+    Malformed(serde_json::Error),
+}
+
+impl fmt::Display for OutcomeFault {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::UnknownResultType(name) => write!(f, "the result has the unknown resultType {name:?}"),
+            Self::AsksWithoutResultType => {
+                f.write_str("the result has inputRequests but is not `input_required`")
+            }
+            Self::NeitherAskNorState => NeitherAskNorState.fmt(f),
+            Self::Malformed(fault) => write!(f, "the result is malformed: {fault}"),
+        }
+    }
+}
+
+impl std::error::Error for OutcomeFault {
+    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
+        match self {
+            Self::Malformed(fault) => Some(fault),
+            _ => None,
+        }
+    }
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Head<'a> {
+    #[serde(borrow, default)]
+    result_type: Option<Cow<'a, str>>,
+    #[serde(default)]
+    input_requests: Option<IgnoredAny>,
+}
+
+impl<T: DeserializeOwned> Outcome<T> {
+    /// Reads the `result` of a response.
+    ///
+    /// # Errors
+    /// [`OutcomeFault`] says what is wrong with it.
+    pub fn read(result: &RawValue) -> Result<Self, OutcomeFault> {
+        let Object(head) =
+            serde_json::from_str::<Object<Head<'_>>>(result.get()).map_err(OutcomeFault::Malformed)?;
+        match head.result_type.as_deref() {
+            // > clients **MUST** treat an absent `resultType` as `"complete"`
+            None if head.input_requests.is_some() => Err(OutcomeFault::AsksWithoutResultType),
+            None | Some("complete") => {
+                serde_json::from_str(result.get()).map(Self::Complete).map_err(OutcomeFault::Malformed)
+            }
+            Some("input_required") => {
+                let read: InputRequiredIn =
+                    serde_json::from_str(result.get()).map_err(OutcomeFault::Malformed)?;
+                InputRequiredResult::new(read.input_requests.unwrap_or_default(), read.request_state)
+                    .map(|result| Self::InputRequired(result.with_meta(read.meta)))
+                    .map_err(|NeitherAskNorState| OutcomeFault::NeitherAskNorState)
+            }
+            Some(other) => Err(OutcomeFault::UnknownResultType(other.to_owned())),
+        }
+    }
+}
+
+impl fmt::Debug for InputRequiredResult {
+    /// Neither state nor arguments nor answers: they do not belong into logs.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("InputRequiredResult")
+            .field("input_requests", &self.input_requests)
+            .finish_non_exhaustive()
+    }
+}
