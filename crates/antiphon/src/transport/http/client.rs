@@ -1,0 +1,242 @@
+//! The client of Streamable HTTP: one POST per request.
+
+mod answer;
+mod connect;
+
+use crate::transport::{
+    IncomingNotification, OutgoingRequest, ServerReply, Transport, TransportError,
+    TransportErrorKind::{Closed, Unreachable},
+};
+use antiphon_wire::header::{MCP_METHOD, MCP_NAME, MCP_PROTOCOL_VERSION, encode};
+use connect::Connector;
+use futures_util::future::BoxFuture;
+use http::{HeaderMap, HeaderName, HeaderValue, Method, Request, Uri, header, uri::Scheme};
+use http_body_util::Full;
+use hyper::body::Bytes;
+use hyper_util::{
+    client::legacy::{Client, Error as SendError},
+    rt::{TokioExecutor, TokioTimer},
+};
+use std::{
+    fmt,
+    sync::{Mutex, PoisonError},
+    time::Duration,
+};
+use tokio::sync::watch;
+
+/// The client's way to a server at a URL.
+///
+/// Connections are kept and used again; each holds one request at a time. Redirects are not followed. A proxy is taken
+/// from `HTTPS_PROXY`, `HTTP_PROXY`, `ALL_PROXY` and `NO_PROXY`, never for this machine itself.
+///
+/// A notification on the stream of a request belongs to that request.
+pub struct HttpTransport {
+    /// `None` once closed, which also closes the connections that are idle.
+    client: Mutex<Option<Client<Connector, Full<Bytes>>>>,
+    uri: Uri,
+    target: String,
+    headers: HeaderMap,
+    max_response: usize,
+    closed: watch::Sender<bool>,
+}
+
+/// Settings of a transport that is about to be made.
+#[must_use]
+#[derive(Clone)]
+pub struct HttpTransportBuilder {
+    url: String,
+    headers: Vec<(String, String)>,
+    max_response: usize,
+    connect_timeout: Duration,
+}
+
+impl HttpTransport {
+    /// A transport to `url` with the usual settings. Nothing is connected yet.
+    ///
+    /// # Errors
+    /// If the URL cannot be used; see [`HttpTransportBuilder::build`].
+    pub fn new(url: impl Into<String>) -> Result<Self, TransportError> {
+        Self::builder(url).build()
+    }
+
+    /// The settings of a transport to `url`: `http` or `https`, the host in ASCII.
+    pub fn builder(url: impl Into<String>) -> HttpTransportBuilder {
+        HttpTransportBuilder {
+            url: url.into(),
+            headers: Vec::new(),
+            max_response: super::sse::MAX_EVENT,
+            connect_timeout: Duration::from_secs(10),
+        }
+    }
+
+    async fn post(
+        &self,
+        request: OutgoingRequest,
+        on_notification: &mut (dyn FnMut(IncomingNotification) + Send),
+    ) -> Result<ServerReply, TransportError> {
+        let client = self.client.lock().unwrap_or_else(PoisonError::into_inner).clone().ok_or_else(closed)?;
+        let id = request.id.clone();
+        let post = self.write_post(request)?;
+        let response = client.request(post).await.map_err(|fault| self.not_sent(&fault))?;
+        answer::read_answer(response, &id, self.max_response, on_notification).await
+    }
+
+    fn write_post(&self, request: OutgoingRequest) -> Result<Request<Full<Bytes>>, TransportError> {
+        let value = |text: &str, what: &str| {
+            HeaderValue::from_str(text)
+                .map_err(|_| TransportError::new(Unreachable, format!("{what} does not fit into a header")))
+        };
+        // > Every JSON-RPC message sent from the client **MUST** be a new HTTP POST request to the MCP endpoint.
+        let mut post = Request::new(Full::new(Bytes::from(request.body)));
+        *post.method_mut() = Method::POST;
+        *post.uri_mut() = self.uri.clone();
+        *post.headers_mut() = self.headers.clone();
+        // > The client **MUST** include the request metadata headers on each POST request.
+        let headers = post.headers_mut();
+        headers.insert(MCP_PROTOCOL_VERSION, value(request.version.as_str(), "the protocol version")?);
+        headers.insert(MCP_METHOD, value(&request.method, "the method")?);
+        if let Some(name) = &request.name {
+            // > clients **MUST** encode it using the Base64 sentinel format
+            headers.insert(MCP_NAME, value(&encode(name), "the name")?);
+        }
+        Ok(post)
+    }
+
+    fn not_sent(&self, fault: &SendError) -> TransportError {
+        if !fault.is_connect() {
+            return answer::broken(fault);
+        }
+        TransportError::new(Unreachable, format!("{} cannot be reached", self.target))
+            .with_source(answer::last_cause(fault))
+    }
+}
+
+impl Transport for HttpTransport {
+    // > **Streamable HTTP**: Closing the SSE response stream is the cancellation signal.
+    // The response lives in this future: dropping it closes the connection.
+    fn exchange<'a>(
+        &'a self,
+        request: OutgoingRequest,
+        on_notification: &'a mut (dyn FnMut(IncomingNotification) + Send),
+    ) -> BoxFuture<'a, Result<ServerReply, TransportError>> {
+        let mut watched = self.closed.subscribe();
+        Box::pin(async move {
+            tokio::select! {
+                biased;
+                _ = watched.wait_for(|closed| *closed) => Err(closed()),
+                answer = self.post(request, on_notification) => answer,
+            }
+        })
+    }
+
+    fn close(&self) -> BoxFuture<'_, ()> {
+        self.client.lock().unwrap_or_else(PoisonError::into_inner).take();
+        self.closed.send_replace(true);
+        Box::pin(std::future::ready(()))
+    }
+
+    fn target(&self) -> &str {
+        &self.target
+    }
+}
+
+impl HttpTransportBuilder {
+    /// Sends `authorization: Bearer TOKEN` with every request.
+    pub fn bearer(self, token: impl fmt::Display) -> Self {
+        self.header("authorization", format!("Bearer {token}"))
+    }
+
+    /// Sends a header with every request. The headers of the protocol cannot be replaced.
+    pub fn header(mut self, name: impl Into<String>, value: impl Into<String>) -> Self {
+        self.headers.push((name.into(), value.into()));
+        self
+    }
+
+    /// The longest JSON answer, and the longest event of a stream, in bytes: 16 MiB unless set.
+    pub fn max_response(mut self, bytes: usize) -> Self {
+        self.max_response = bytes;
+        self
+    }
+
+    /// How long a connection may take, with TLS: 10 seconds unless set.
+    pub fn connect_timeout(mut self, limit: Duration) -> Self {
+        self.connect_timeout = limit;
+        self
+    }
+
+    /// Makes the transport. Nothing is connected yet.
+    ///
+    /// # Errors
+    /// [`Unreachable`](crate::transport::TransportErrorKind::Unreachable) if the URL or a header cannot be used, or TLS
+    /// cannot be set up.
+    pub fn build(self) -> Result<HttpTransport, TransportError> {
+        let unusable = |text: String| TransportError::new(Unreachable, text);
+        let uri = parse_url(&self.url).map_err(unusable)?;
+        let mut headers = HeaderMap::new();
+        headers.insert(
+            header::USER_AGENT,
+            HeaderValue::from_static(concat!("antiphon/", env!("CARGO_PKG_VERSION"))),
+        );
+        for (name, value) in self.headers {
+            let parsed = HeaderName::try_from(&name).ok().zip(HeaderValue::try_from(value).ok());
+            let (name, mut value) = parsed
+                .ok_or_else(|| unusable(format!("the header `{}` cannot be sent", name.escape_debug())))?;
+            value.set_sensitive(true);
+            headers.insert(name, value);
+        }
+        headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("application/json"));
+        // > The client **MUST** include an `Accept` header listing both `application/json` and `text/event-stream` as
+        // > supported content types.
+        headers.insert(header::ACCEPT, HeaderValue::from_static("application/json, text/event-stream"));
+        let connector = Connector::new(&uri, self.connect_timeout).map_err(unusable)?;
+        if let Some(authorization) = connector.proxy_authorization() {
+            headers.insert(header::PROXY_AUTHORIZATION, authorization.clone());
+        }
+        let client = Client::builder(TokioExecutor::new()).pool_timer(TokioTimer::new()).build(connector);
+        Ok(HttpTransport {
+            client: Mutex::new(Some(client)),
+            // The query may hold a key.
+            target: format!("{}://{}{}", uri.scheme_str().unwrap_or_default(), host_of(&uri), uri.path()),
+            uri,
+            headers,
+            max_response: self.max_response,
+            closed: watch::Sender::new(false),
+        })
+    }
+}
+
+/// The texts do not repeat the URL: it may hold a key.
+fn parse_url(url: &str) -> Result<Uri, String> {
+    let uri: Uri = url.parse().map_err(|fault| format!("the URL cannot be read: {fault}"))?;
+    if !uri.scheme().is_some_and(|scheme| *scheme == Scheme::HTTP || *scheme == Scheme::HTTPS) {
+        return Err("the URL must begin with http:// or https://".into());
+    }
+    if uri.host().is_none_or(str::is_empty) {
+        return Err("the URL has no host".into());
+    }
+    if host_of(&uri).contains('@') {
+        return Err("the URL holds a user name: send it as a header".into());
+    }
+    Ok(uri)
+}
+
+fn host_of(uri: &Uri) -> &str {
+    uri.authority().map(|authority| authority.as_str()).unwrap_or_default()
+}
+
+fn closed() -> TransportError {
+    TransportError::new(Closed, "this client closed the connection")
+}
+
+impl fmt::Debug for HttpTransport {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("HttpTransport").field("target", &self.target).finish_non_exhaustive()
+    }
+}
+
+impl fmt::Debug for HttpTransportBuilder {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let names: Vec<_> = self.headers.iter().map(|(name, _)| name).collect();
+        f.debug_struct("HttpTransportBuilder").field("headers", &names).finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,207 @@
+//! The answer to one POST: one JSON object, or a stream of events that ends with the response.
+
+use super::super::sse::SseDecoder;
+use crate::transport::{
+    IncomingNotification, ServerReply, TransportError,
+    TransportErrorKind::{Closed, HttpStatus, Malformed, TooLarge},
+};
+use antiphon_wire::{Incoming, RequestId};
+use http::{HeaderMap, Response, StatusCode, Uri, header};
+use http_body_util::BodyExt as _;
+use hyper::body::{Body as _, Incoming as Body};
+use std::{error::Error as StdError, io};
+
+/// Reads the response to the request `id`; no body and no event may be longer than `limit`.
+pub(super) async fn read_answer(
+    response: Response<Body>,
+    id: &RequestId,
+    limit: usize,
+    on_notification: &mut (dyn FnMut(IncomingNotification) + Send),
+) -> Result<ServerReply, TransportError> {
+    let (head, body) = response.into_parts();
+    if head.status.is_redirection() {
+        return Err(redirected(head.status, &head.headers));
+    }
+    let media_type = media_type(&head.headers);
+    if !head.status.is_success() {
+        return read_refusal(head.status, &media_type, body, id, limit).await;
+    }
+    // > If the body is a JSON-RPC _request_, the server **MUST** return either `Content-Type: application/json` (a
+    // > single JSON object) or `Content-Type: text/event-stream` (an SSE response stream). The client **MUST** support
+    // > both.
+    match media_type.as_str() {
+        "application/json" => parse_reply(&read_whole(body, limit).await?, id),
+        "text/event-stream" => read_events(body, id, limit, on_notification).await,
+        _ if matches!(head.status, StatusCode::ACCEPTED | StatusCode::NO_CONTENT) => {
+            Err(TransportError::new(
+                Malformed,
+                format!("the server answered a request with {}, as if it were a notification", head.status),
+            ))
+        }
+        "" => Err(TransportError::new(Malformed, "the server's answer has no content type")),
+        other => Err(TransportError::new(
+            Malformed,
+            format!("the server's answer is neither JSON nor an event stream but `{}`", shortened(other)),
+        )),
+    }
+}
+
+/// A status that is no success: if the body is a JSON-RPC response, that is the answer all the same.
+async fn read_refusal(
+    status: StatusCode,
+    media_type: &str,
+    body: Body,
+    id: &RequestId,
+    limit: usize,
+) -> Result<ServerReply, TransportError> {
+    // An endless stream says nothing more than the status does.
+    if media_type != "text/event-stream"
+        && let Ok(reply) = read_whole(body, limit).await.and_then(|whole| parse_reply(&whole, id))
+    {
+        return Ok(reply);
+    }
+    let advice = match status {
+        StatusCode::UNAUTHORIZED => ": check the bearer token",
+        StatusCode::FORBIDDEN => {
+            ": check what the token may do, and whether the server accepts this host and origin"
+        }
+        StatusCode::NOT_FOUND => ": check the path of the URL",
+        StatusCode::METHOD_NOT_ALLOWED => {
+            ": check that the URL is that of an MCP endpoint, which accepts POST"
+        }
+        _ => "",
+    };
+    Err(TransportError::new(HttpStatus(status.as_u16()), format!("the server answered {status}{advice}")))
+}
+
+async fn read_whole(mut body: Body, limit: usize) -> Result<Vec<u8>, TransportError> {
+    let too_large =
+        || TransportError::new(TooLarge, format!("the server's answer is longer than {limit} bytes"));
+    let announced = body.size_hint().lower();
+    if announced > limit as u64 {
+        return Err(too_large());
+    }
+    let mut whole = Vec::new();
+    while let Some(frame) = body.frame().await {
+        let Ok(data) = frame.map_err(|fault| broken(&fault))?.into_data() else { continue };
+        if whole.len() + data.len() > limit {
+            return Err(too_large());
+        }
+        whole.extend_from_slice(&data);
+    }
+    Ok(whole)
+}
+
+async fn read_events(
+    mut body: Body,
+    id: &RequestId,
+    limit: usize,
+    on_notification: &mut (dyn FnMut(IncomingNotification) + Send),
+) -> Result<ServerReply, TransportError> {
+    let mut decoder = SseDecoder::new(limit);
+    while let Some(frame) = body.frame().await {
+        let Ok(data) = frame.map_err(|fault| broken(&fault))?.into_data() else { continue };
+        decoder.push(&data);
+        while let Some(event) = decoder.next_event() {
+            let event = event.map_err(|fault| TransportError::new(TooLarge, fault.to_string()))?;
+            if event.kind != "message" || event.data.trim_ascii().is_empty() {
+                tracing::debug!(kind = event.kind, "an event that is no message: ignored");
+                continue;
+            }
+            if let Some(reply) = take_event(&event.data, id, on_notification)? {
+                return Ok(reply);
+            }
+        }
+    }
+    Err(TransportError::new(Closed, "the server ended the event stream before the response"))
+}
+
+fn take_event(
+    data: &[u8],
+    id: &RequestId,
+    on_notification: &mut (dyn FnMut(IncomingNotification) + Send),
+) -> Result<Option<ServerReply>, TransportError> {
+    match Incoming::parse(data) {
+        // > These notifications **MUST** relate to the originating client request.
+        Ok(Incoming::Notification(notification)) => on_notification(IncomingNotification {
+            method: notification.method.into_owned(),
+            params: notification.params.map(ToOwned::to_owned),
+        }),
+        // > The server **MUST NOT** send independent JSON-RPC _requests_ on this stream.
+        Ok(Incoming::Request(request)) => {
+            tracing::warn!(method = %shortened(&request.method), "the server sent a request: ignored");
+        }
+        Ok(Incoming::Response(response)) => match &response.id {
+            Some(other) if other != id => {
+                tracing::warn!(answered = %other, asked = %id, "a response to another request: ignored");
+            }
+            _ => return Ok(Some(response.outcome.map(ToOwned::to_owned))),
+        },
+        Err(unreadable) => {
+            let text = format!("the server sent an event that is no message: {}", unreadable.error.message);
+            return Err(TransportError::new(Malformed, text));
+        }
+    }
+    Ok(None)
+}
+
+/// HTTP says which request is answered, so an error may leave out the id; another id is another's.
+fn parse_reply(bytes: &[u8], id: &RequestId) -> Result<ServerReply, TransportError> {
+    let text = match Incoming::parse(bytes) {
+        Ok(Incoming::Response(response)) => match &response.id {
+            Some(other) if other != id => format!("the server answered request {other} instead of {id}"),
+            _ => return Ok(response.outcome.map(ToOwned::to_owned)),
+        },
+        Ok(_) => "the server answered with a request or a notification instead of a response".to_owned(),
+        Err(unreadable) => format!("the server's answer is no response: {}", unreadable.error.message),
+    };
+    Err(TransportError::new(Malformed, text))
+}
+
+/// A POST with its secrets does not wander. The path of the new place may itself be a secret.
+fn redirected(status: StatusCode, headers: &HeaderMap) -> TransportError {
+    let place = headers.get(header::LOCATION).and_then(|value| value.as_bytes().try_into().ok());
+    let place = match place.as_ref().map(|uri: &Uri| (uri.scheme_str(), uri.host())) {
+        Some((Some(scheme), Some(host))) => format!("{scheme}://{host}"),
+        Some(_) => "another path of the same host".into(),
+        None => "an unreadable place".into(),
+    };
+    let text = format!("the server answered {status} and pointed to {place}; redirects are not followed");
+    TransportError::new(HttpStatus(status.as_u16()), text)
+}
+
+fn media_type(headers: &HeaderMap) -> String {
+    let value = headers.get(header::CONTENT_TYPE).and_then(|value| value.to_str().ok()).unwrap_or_default();
+    value.split(';').next().unwrap_or_default().trim().to_ascii_lowercase()
+}
+
+fn shortened(text: &str) -> String {
+    text.chars().take(100).collect()
+}
+
+/// What ended the exchange after the connection was there.
+pub(super) fn broken(fault: &(dyn StdError + 'static)) -> TransportError {
+    let (kind, text) = if causes(fault).any(breaks_http) {
+        (Malformed, "the server's answer breaks the rules of HTTP")
+    } else {
+        (Closed, "the connection ended before the answer did")
+    };
+    TransportError::new(kind, text).with_source(last_cause(fault))
+}
+
+fn breaks_http(cause: &(dyn StdError + 'static)) -> bool {
+    cause.downcast_ref::<hyper::Error>().is_some_and(hyper::Error::is_parse)
+        // A chunk that is no chunk.
+        || cause.downcast_ref::<io::Error>().is_some_and(|fault| {
+            matches!(fault.kind(), io::ErrorKind::InvalidInput | io::ErrorKind::InvalidData)
+        })
+}
+
+/// The innermost cause: the layers around it say only that there was one.
+pub(super) fn last_cause(fault: &(dyn StdError + 'static)) -> io::Error {
+    io::Error::other(causes(fault).last().map(ToString::to_string).unwrap_or_default())
+}
+
+fn causes<'a>(fault: &'a (dyn StdError + 'static)) -> impl Iterator<Item = &'a (dyn StdError + 'static)> {
+    std::iter::successors(Some(fault), |cause| StdError::source(*cause))
+}

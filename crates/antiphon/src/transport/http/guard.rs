@@ -1,0 +1,158 @@
+//! The ladder: every check of a request, in order, from its first header to its dispatch.
+//!
+//! | rung | refused with |
+//! |---|---|
+//! | path | 404 |
+//! | method: POST only | 405, `Allow: POST` |
+//! | size, by `Content-Length` and by counting | 413 |
+//! | `Content-Type: application/json` | 415 |
+//! | `Host` is ours | 421 |
+//! | `Origin`, where there is one, is ours | 403 |
+//! | `Accept` lists JSON and event streams | 406 |
+//! | the body comes in time | 408 |
+//! | the body is one JSON-RPC message | 400, -32700 or -32600 |
+//! | `initialize` | 400, -32022: it names the versions |
+//! | a notification | 202, no body |
+//! | `_meta` is complete | 400, -32602 |
+//! | the headers say what the body says | 400, -32020 |
+//! | the version is spoken here | 400, -32022 |
+//! | the method exists | 404, -32601 |
+//!
+//! The rungs up to `Accept` are in [`check_head`], the headers are compared in [`check_agreement`], and the rest is the
+//! server's own, the same on every transport.
+
+use super::HttpOptions;
+use crate::server::Request;
+use antiphon_wire::{ErrorCode, ErrorObject, header};
+use http::{HeaderMap, HeaderName, Method, StatusCode, header as name, request::Parts};
+use serde_json::value::RawValue;
+
+/// A request that is refused before its body is looked at.
+#[derive(Debug, PartialEq)]
+pub(super) struct Refused {
+    pub(super) status: StatusCode,
+    pub(super) text: String,
+}
+
+fn refused(status: StatusCode, text: impl Into<String>) -> Refused {
+    Refused { status, text: text.into() }
+}
+
+/// The rungs that need the head alone.
+pub(super) fn check_head(parts: &Parts, options: &HttpOptions) -> Result<(), Refused> {
+    if options.path.as_deref().is_some_and(|path| path != parts.uri.path()) {
+        return Err(refused(StatusCode::NOT_FOUND, "There is nothing here"));
+    }
+    // > HTTP GET or DELETE to the MCP endpoint: respond with `405 Method Not Allowed`.
+    if parts.method != Method::POST {
+        return Err(refused(StatusCode::METHOD_NOT_ALLOWED, "The MCP endpoint takes POST only"));
+    }
+    let length = text(&parts.headers, name::CONTENT_LENGTH).and_then(|length| length.parse::<u64>().ok());
+    if length.is_some_and(|length| length > options.max_body as u64) {
+        return Err(too_large(options));
+    }
+    let content_type = text(&parts.headers, name::CONTENT_TYPE).unwrap_or_default();
+    if !media_type(content_type).eq_ignore_ascii_case("application/json") {
+        return Err(refused(StatusCode::UNSUPPORTED_MEDIA_TYPE, "Content-Type must be application/json"));
+    }
+    // HTTP/2 has the host in the URI.
+    let host =
+        parts.uri.authority().map(http::uri::Authority::as_str).or_else(|| text(&parts.headers, name::HOST));
+    if !host.is_some_and(|host| options.knows_host(host)) {
+        let text = "This server does not answer under this host name; its operator can allow it with \
+                    HttpOptions::allow_host";
+        return Err(refused(StatusCode::MISDIRECTED_REQUEST, text));
+    }
+    // > If the `Origin` header is present and invalid, servers **MUST** respond with HTTP 403 Forbidden.
+    let origins = parts.headers.get_all(name::ORIGIN);
+    if !origins.iter().all(|origin| origin.to_str().is_ok_and(|origin| options.knows_origin(origin))) {
+        let text = "This server does not answer web pages of this origin; its operator can allow it with \
+                    HttpOptions::allow_origin";
+        return Err(refused(StatusCode::FORBIDDEN, text));
+    }
+    check_accept(&parts.headers)
+}
+
+/// > The client **MUST** include an `Accept` header listing both `application/json` and `text/event-stream`
+fn check_accept(headers: &HeaderMap) -> Result<(), Refused> {
+    let accepts = |wanted: &str| {
+        let (kind, _) = wanted.split_once('/').unwrap_or((wanted, ""));
+        headers.get_all(name::ACCEPT).iter().filter_map(|value| value.to_str().ok()).any(|value| {
+            value.split(',').map(media_type).any(|range| {
+                range.eq_ignore_ascii_case(wanted)
+                    || range == "*/*"
+                    || range.strip_suffix("/*").is_some_and(|range| range.eq_ignore_ascii_case(kind))
+            })
+        })
+    };
+    if accepts("application/json") && accepts("text/event-stream") {
+        Ok(())
+    } else {
+        Err(refused(StatusCode::NOT_ACCEPTABLE, "Accept must list application/json and text/event-stream"))
+    }
+}
+
+pub(super) fn too_large(options: &HttpOptions) -> Refused {
+    refused(StatusCode::PAYLOAD_TOO_LARGE, format!("The body must have at most {} bytes", options.max_body))
+}
+
+pub(super) fn too_slow() -> Refused {
+    refused(StatusCode::REQUEST_TIMEOUT, "The body took too long to arrive")
+}
+
+/// > Servers that process the request body **MUST** reject requests where the values specified in the headers do not
+/// > match the corresponding values in the request body.
+pub(super) fn check_agreement(request: &Request<'_>, headers: &HeaderMap) -> Result<(), ErrorObject> {
+    let version = single(headers, header::MCP_PROTOCOL_VERSION)?;
+    if version != request.version {
+        return Err(differs(
+            "MCP-Protocol-Version",
+            "params._meta[\"io.modelcontextprotocol/protocolVersion\"]",
+        ));
+    }
+    let method = single(headers, header::MCP_METHOD)?;
+    if method != request.method {
+        return Err(differs("Mcp-Method", "method"));
+    }
+    let Some(target) = request.target() else { return Ok(()) };
+    let named = single(headers, header::MCP_NAME)?;
+    // > servers **MUST** decode an encoded `Mcp-Name` or `Mcp-Param-{Name}` value before comparing it
+    let named = header::decode(named).ok_or_else(|| mismatch("Mcp-Name is not valid base64 of UTF-8"))?;
+    if !is_text(target, &named) {
+        return Err(differs("Mcp-Name", "params.name or params.uri"));
+    }
+    Ok(())
+}
+
+/// A routing header that is there once: two values would let two parties read two things.
+fn single<'a>(headers: &'a HeaderMap, header: &'static str) -> Result<&'a str, ErrorObject> {
+    let mut values = headers.get_all(header).iter();
+    match (values.next(), values.next()) {
+        (Some(value), None) => {
+            value.to_str().map_err(|_| mismatch(format!("{header} holds invalid characters")))
+        }
+        (None, _) => Err(mismatch(format!("{header} is missing"))),
+        (Some(_), Some(_)) => Err(mismatch(format!("{header} is there twice"))),
+    }
+}
+
+fn is_text(value: &RawValue, expected: &str) -> bool {
+    serde_json::from_str::<String>(value.get()).is_ok_and(|text| text == expected)
+}
+
+fn differs(header: &str, member: &str) -> ErrorObject {
+    mismatch(format!("{header} does not say what {member} says"))
+}
+
+fn mismatch(text: impl std::fmt::Display) -> ErrorObject {
+    ErrorObject::new(ErrorCode::HEADER_MISMATCH, format!("Header mismatch: {text}"))
+}
+
+fn text(headers: &HeaderMap, header: HeaderName) -> Option<&str> {
+    headers.get(header)?.to_str().ok()
+}
+
+/// The type without its parameters.
+fn media_type(value: &str) -> &str {
+    value.split(';').next().unwrap_or_default().trim()
+}

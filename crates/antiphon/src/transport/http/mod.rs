@@ -1,0 +1,13 @@
+//! Streamable HTTP: one POST, one exchange, no sessions.
+
+mod client;
+mod guard;
+mod options;
+mod serve;
+mod server;
+pub mod sse;
+
+pub use client::{HttpTransport, HttpTransportBuilder};
+pub use options::HttpOptions;
+pub use serve::serve_http;
+pub use server::{BoxBodyError, HttpService};

@@ -1,0 +1,101 @@
+//! Accepting connections.
+
+use super::{HttpOptions, HttpService};
+use crate::server::Server;
+use hyper::{body::Incoming, server::conn::http1, service::service_fn};
+use hyper_util::rt::{TokioIo, TokioTimer};
+use std::{future::Future, io, pin::pin, sync::Arc, time::Duration};
+use tokio::{
+    net::{TcpListener, TcpStream},
+    sync::{OwnedSemaphorePermit, Semaphore, watch},
+    task::JoinSet,
+};
+use tower_service::Service as _;
+
+/// Serves the endpoint over HTTP/1.1 until `shutdown` resolves; then no connection is accepted any more, replies close
+/// theirs, and requests under way have [`drain_time`](HttpOptions::drain_time) to end. Those that have not ended by then
+/// are cancelled.
+///
+/// One task a connection, none a request. `TCP_NODELAY` is set: a reply is one write, and should leave at once.
+///
+/// # Errors
+/// None while connections can be accepted; errors of single connections are logged.
+pub async fn serve_http(
+    listener: TcpListener,
+    server: Server,
+    options: HttpOptions,
+    shutdown: impl Future<Output = ()>,
+) -> io::Result<()> {
+    let service = HttpService::new(server, options);
+    let (drain, draining) = watch::channel(false);
+    let places = Arc::new(Semaphore::new(service.options().connections));
+    let mut connections = JoinSet::new();
+    let mut shutdown = pin!(shutdown);
+    loop {
+        let accepted = tokio::select! {
+            () = &mut shutdown => break,
+            Some(_) = connections.join_next(), if !connections.is_empty() => continue,
+            accepted = accept(&listener, &places) => accepted,
+        };
+        if let Some((stream, place)) = accepted {
+            connections.spawn(connection(stream, place, service.clone(), draining.clone()));
+        }
+    }
+    drop(listener);
+    let _ = drain.send(true);
+    let all = async { while connections.join_next().await.is_some() {} };
+    if tokio::time::timeout(service.options().drain_time, all).await.is_err() {
+        tracing::warn!(
+            open = connections.len(),
+            "requests did not end within the drain time and were cancelled"
+        );
+        connections.shutdown().await;
+    }
+    Ok(())
+}
+
+/// The next connection, once there is a place for it.
+async fn accept(
+    listener: &TcpListener,
+    places: &Arc<Semaphore>,
+) -> Option<(TcpStream, OwnedSemaphorePermit)> {
+    // Never closed, so there is always a place to wait for.
+    let place = Arc::clone(places).acquire_owned().await.ok()?;
+    match listener.accept().await {
+        Ok((stream, _)) => Some((stream, place)),
+        Err(error) => {
+            // Most often too many open files: a short pause, or the loop would spin.
+            tracing::warn!(%error, "a connection could not be accepted");
+            tokio::time::sleep(Duration::from_millis(50)).await;
+            None
+        }
+    }
+}
+
+async fn connection(
+    stream: TcpStream,
+    _place: OwnedSemaphorePermit,
+    service: HttpService,
+    mut draining: watch::Receiver<bool>,
+) {
+    if let Err(error) = stream.set_nodelay(true) {
+        tracing::debug!(%error, "TCP_NODELAY could not be set");
+    }
+    let header_time = service.options().header_time;
+    let handle = service_fn(move |request: hyper::Request<Incoming>| service.clone().call(request));
+    let connection = http1::Builder::new()
+        .timer(TokioTimer::new())
+        .header_read_timeout(header_time)
+        .serve_connection(TokioIo::new(stream), handle);
+    let mut connection = pin!(connection);
+    let ended = tokio::select! {
+        ended = connection.as_mut() => ended,
+        () = async { drop(draining.wait_for(|draining| *draining).await) } => {
+            connection.as_mut().graceful_shutdown();
+            connection.await
+        }
+    };
+    if let Err(error) = ended {
+        tracing::debug!(%error, "a connection ended early");
+    }
+}

@@ -1,0 +1,147 @@
+//! The endpoint as a [`tower_service::Service`]: mount it in axum, or serve it with
+//! [`serve_http`](super::serve_http).
+
+use super::{
+    HttpOptions,
+    guard::{Refused, check_agreement, check_head, too_large, too_slow},
+};
+use crate::server::{Caller, Received, ReplyMessage, Server};
+use futures_util::future::BoxFuture;
+use http::{HeaderValue, Request, Response, StatusCode, header};
+use http_body::Body;
+use http_body_util::{BodyExt as _, Full, LengthLimitError, Limited};
+use hyper::body::Bytes;
+use std::{
+    convert::Infallible,
+    error::Error as StdError,
+    sync::Arc,
+    task::{Context, Poll},
+};
+use tower_service::Service;
+
+/// An error of a request's body.
+pub type BoxBodyError = Box<dyn StdError + Send + Sync>;
+
+/// The MCP endpoint of a server. Cheap to clone.
+///
+/// Dropping the future of a call, as hyper does when the client goes away, cancels the request.
+///
+/// > The server **MUST** treat a client disconnect as cancellation of that request.
+#[derive(Clone, Debug)]
+pub struct HttpService {
+    server: Server,
+    options: Arc<HttpOptions>,
+}
+
+impl HttpService {
+    /// The endpoint of this server.
+    pub fn new(server: Server, options: HttpOptions) -> Self {
+        if server.key_is_ephemeral() {
+            tracing::warn!(
+                server = server.name(),
+                "state is sealed with a random key: right for one process; calls end with it, and no other instance \
+                 can finish them (give all instances the same key ring: ANTIPHON_KEYS or a key file)"
+            );
+        }
+        Self { server, options: Arc::new(options) }
+    }
+
+    pub(super) fn options(&self) -> &HttpOptions {
+        &self.options
+    }
+
+    async fn exchange<B>(self, request: Request<B>) -> Response<Full<Bytes>>
+    where
+        B: Body + Send,
+        B::Data: Send,
+        B::Error: Into<BoxBodyError>,
+    {
+        let (parts, body) = request.into_parts();
+        if let Err(refused) = check_head(&parts, &self.options) {
+            return plain(&refused);
+        }
+        let body = match read_body(body, &self.options).await {
+            Ok(body) => body,
+            Err(refused) => return plain(&refused),
+        };
+        let request = match self.server.read(&body) {
+            Ok(Received::Request(request)) => request,
+            // > If the server accepts it, the server **MUST** return HTTP status code `202 Accepted` with no body.
+            Ok(Received::Notification(_)) => return status_only(StatusCode::ACCEPTED),
+            Err(reply) => return json(reply),
+        };
+        if let Err(error) = check_agreement(&request, &parts.headers) {
+            return json(ReplyMessage::error(Some(&request.id), &error));
+        }
+        let caller = Caller::http(&parts.headers, &parts.extensions);
+        json(self.server.answer(&request, &caller).await)
+    }
+}
+
+async fn read_body<B>(body: B, options: &HttpOptions) -> Result<Bytes, Refused>
+where
+    B: Body + Send,
+    B::Data: Send,
+    B::Error: Into<BoxBodyError>,
+{
+    let limited = Limited::new(body, options.max_body);
+    // The limit lives in a box, so that the body need not be `Unpin`.
+    match tokio::time::timeout(options.body_time, Box::pin(limited).collect()).await {
+        Ok(Ok(collected)) => Ok(collected.to_bytes()),
+        Ok(Err(error)) if error.is::<LengthLimitError>() => Err(too_large(options)),
+        Ok(Err(error)) => {
+            tracing::debug!(%error, "a body could not be read");
+            Err(Refused { status: StatusCode::BAD_REQUEST, text: "The body could not be read".to_owned() })
+        }
+        Err(_elapsed) => Err(too_slow()),
+    }
+}
+
+fn json(reply: ReplyMessage) -> Response<Full<Bytes>> {
+    let mut response = Response::new(Full::new(Bytes::from(reply.body)));
+    *response.status_mut() = StatusCode::from_u16(reply.status).unwrap_or(StatusCode::OK);
+    response.headers_mut().insert(header::CONTENT_TYPE, HeaderValue::from_static("application/json"));
+    response
+}
+
+fn plain(refused: &Refused) -> Response<Full<Bytes>> {
+    tracing::debug!(status = refused.status.as_u16(), reason = refused.text, "request refused");
+    let mut response = Response::new(Full::new(Bytes::from(refused.text.clone())));
+    *response.status_mut() = refused.status;
+    let headers = response.headers_mut();
+    headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("text/plain; charset=utf-8"));
+    if refused.status == StatusCode::METHOD_NOT_ALLOWED {
+        headers.insert(header::ALLOW, HeaderValue::from_static("POST"));
+    }
+    if matches!(refused.status, StatusCode::PAYLOAD_TOO_LARGE | StatusCode::REQUEST_TIMEOUT) {
+        // The rest of the body is still on its way.
+        headers.insert(header::CONNECTION, HeaderValue::from_static("close"));
+    }
+    response
+}
+
+fn status_only(status: StatusCode) -> Response<Full<Bytes>> {
+    let mut response = Response::new(Full::new(Bytes::new()));
+    *response.status_mut() = status;
+    response
+}
+
+impl<B> Service<Request<B>> for HttpService
+where
+    B: Body + Send + 'static,
+    B::Data: Send,
+    B::Error: Into<BoxBodyError>,
+{
+    type Response = Response<Full<Bytes>>;
+    type Error = Infallible;
+    type Future = BoxFuture<'static, Result<Self::Response, Infallible>>;
+
+    fn poll_ready(&mut self, _: &mut Context<'_>) -> Poll<Result<(), Infallible>> {
+        Poll::Ready(Ok(()))
+    }
+
+    fn call(&mut self, request: Request<B>) -> Self::Future {
+        let service = self.clone();
+        Box::pin(async move { Ok(service.exchange(request).await) })
+    }
+}

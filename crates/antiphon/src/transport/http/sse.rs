@@ -1,0 +1,257 @@
+//! Server-sent events out of bytes: the framing of a streamed response, without any I/O.
+
+use std::{collections::VecDeque, fmt};
+
+/// The longest event accepted unless set otherwise: 16 MiB.
+pub const MAX_EVENT: usize = 16 * 1024 * 1024;
+
+/// Collects bytes and gives them back as events.
+///
+/// Lines end with LF, CR or CRLF; one byte order mark at the start is skipped; comments, `id` and `retry` are not kept.
+/// An event that the end of the stream cuts off is never given back.
+#[derive(Debug)]
+pub struct SseDecoder {
+    /// The line that has begun.
+    line: Vec<u8>,
+    /// The event that has begun.
+    event: Vec<u8>,
+    data: Vec<u8>,
+    ready: VecDeque<Event>,
+    limit: usize,
+    /// A CR ended the last line: an LF now belongs to it.
+    after_cr: bool,
+    /// No line has ended yet: a byte order mark may stand here.
+    first_line: bool,
+    state: State,
+}
+
+#[derive(Debug, PartialEq, Eq)]
+enum State {
+    Reading,
+    /// An event is too long; the events before it are still to be taken.
+    Overflowing,
+    /// The caller knows.
+    Overflown,
+}
+
+/// One event.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Event {
+    /// The event's type; `message` where the stream names none.
+    pub kind: String,
+    /// The `data` lines, joined by LF.
+    pub data: Vec<u8>,
+}
+
+/// An event was longer than the limit. Nothing comes out of the decoder afterwards.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct EventTooLong {
+    /// What the decoder accepts, in bytes.
+    pub limit: usize,
+}
+
+impl fmt::Display for EventTooLong {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "an event is longer than {} bytes", self.limit)
+    }
+}
+
+impl std::error::Error for EventTooLong {}
+
+impl SseDecoder {
+    /// A decoder whose events have at most `limit` bytes, line by line and in total.
+    pub fn new(limit: usize) -> Self {
+        Self {
+            line: Vec::new(),
+            event: Vec::new(),
+            data: Vec::new(),
+            ready: VecDeque::new(),
+            limit,
+            after_cr: false,
+            first_line: true,
+            state: State::Reading,
+        }
+    }
+
+    /// Adds what was read.
+    pub fn push(&mut self, mut bytes: &[u8]) {
+        while !bytes.is_empty() && self.state == State::Reading {
+            if std::mem::take(&mut self.after_cr) && bytes[0] == b'\n' {
+                bytes = &bytes[1..];
+                continue;
+            }
+            let end = bytes.iter().position(|byte| matches!(byte, b'\n' | b'\r'));
+            let piece = &bytes[..end.unwrap_or(bytes.len())];
+            if self.line.len() + self.data.len() + piece.len() > self.limit {
+                (self.line, self.event, self.data) = (Vec::new(), Vec::new(), Vec::new());
+                self.state = State::Overflowing;
+                return;
+            }
+            self.line.extend_from_slice(piece);
+            let Some(end) = end else { return };
+            self.after_cr = bytes[end] == b'\r';
+            bytes = &bytes[end + 1..];
+            self.end_line();
+        }
+    }
+
+    /// The next event; `None` until more is pushed.
+    pub fn next_event(&mut self) -> Option<Result<Event, EventTooLong>> {
+        if let Some(event) = self.ready.pop_front() {
+            return Some(Ok(event));
+        }
+        if self.state == State::Overflowing {
+            self.state = State::Overflown;
+            return Some(Err(EventTooLong { limit: self.limit }));
+        }
+        None
+    }
+
+    fn end_line(&mut self) {
+        let line = std::mem::take(&mut self.line);
+        let mut text = &line[..];
+        if std::mem::take(&mut self.first_line) {
+            text = text.strip_prefix(b"\xEF\xBB\xBF").unwrap_or(text);
+        }
+        if text.is_empty() {
+            self.end_event();
+        } else {
+            let (name, value) = match text.iter().position(|byte| *byte == b':') {
+                Some(colon) => (&text[..colon], &text[colon + 1..]),
+                None => (text, &b""[..]),
+            };
+            let value = value.strip_prefix(b" ").unwrap_or(value);
+            match name {
+                b"data" => {
+                    self.data.extend_from_slice(value);
+                    self.data.push(b'\n');
+                }
+                b"event" => self.event = value.to_vec(),
+                // > any line beginning with a colon is a comment that carries no event data; clients must ignore
+                // > such lines and must not treat them as malformed input.
+                _ => {}
+            }
+        }
+        // The next line takes the same allocation, unless it was a giant.
+        if line.capacity() <= 64 * 1024 {
+            self.line = line;
+            self.line.clear();
+        }
+    }
+
+    fn end_event(&mut self) {
+        let kind = std::mem::take(&mut self.event);
+        let mut data = std::mem::take(&mut self.data);
+        if data.pop().is_none() {
+            return;
+        }
+        let kind =
+            if kind.is_empty() { "message".into() } else { String::from_utf8_lossy(&kind).into_owned() };
+        self.ready.push_back(Event { kind, data });
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn events_of(pieces: &[&[u8]], limit: usize) -> Vec<Result<(String, String), EventTooLong>> {
+        let mut decoder = SseDecoder::new(limit);
+        let mut events = Vec::new();
+        for piece in pieces {
+            decoder.push(piece);
+            while let Some(event) = decoder.next_event() {
+                events.push(event.map(|event| (event.kind, String::from_utf8(event.data).unwrap())));
+            }
+        }
+        events
+    }
+
+    /// Whole, split at every byte, and byte by byte.
+    fn check(stream: &str, limit: usize, expected: &[Result<(&str, &str), EventTooLong>]) {
+        let expected: Vec<_> = expected
+            .iter()
+            .map(|event| event.map(|(kind, data)| (kind.to_owned(), data.to_owned())))
+            .collect();
+        let stream = stream.as_bytes();
+        for at in 0..=stream.len() {
+            assert_eq!(events_of(&[&stream[..at], &stream[at..]], limit), expected, "split at {at}");
+        }
+        let bytes: Vec<&[u8]> = stream.chunks(1).collect();
+        assert_eq!(events_of(&bytes, limit), expected, "byte by byte");
+    }
+
+    #[test]
+    fn events_are_the_same_wherever_the_bytes_are_split() {
+        for end in ["\n", "\r", "\r\n"] {
+            let stream = [
+                "\u{FEFF}data: one",
+                "",
+                ": a comment",
+                "",
+                "id: 7",
+                "retry: 10",
+                "event: other",
+                "data:two",
+                "data:  lines",
+                "data",
+                "",
+                "event: without data",
+                "",
+                "unknown: field",
+                "data: {\"ü\":\u{FEFF}\"世\"}",
+                "",
+                "data: cut off",
+                "",
+            ]
+            .join(end);
+            check(
+                &stream,
+                100,
+                &[
+                    Ok(("message", "one")),
+                    Ok(("other", "two\n lines\n")),
+                    Ok(("message", "{\"ü\":\u{FEFF}\"世\"}")),
+                ],
+            );
+        }
+    }
+
+    #[test]
+    fn the_examples_of_the_standard() {
+        let message = |data| Ok(("message", data));
+        check("data: YHOO\ndata: +2\ndata: 10\n\n", 100, &[message("YHOO\n+2\n10")]);
+        check(
+            ": test\n\ndata: first\nid: 1\n\ndata:second\nid\n\ndata:  third\n",
+            100,
+            &[message("first"), message("second")],
+        );
+        check("data\n\ndata\ndata\n\ndata:", 100, &[message(""), message("\n")]);
+        check("data:test\n\ndata: test\n\n", 100, &[message("test"), message("test")]);
+        check("data: one\r\r\ndata: two\r\n\r\n", 100, &[message("one"), message("two")]);
+    }
+
+    #[test]
+    fn an_event_that_is_too_long_is_the_last() {
+        let too_long = Err(EventTooLong { limit: 20 });
+        check(
+            "data: ok\n\ndata: 0123456789012345678\n\ndata: never\n\n",
+            20,
+            &[Ok(("message", "ok")), too_long],
+        );
+        check("data: 12345\ndata: 12345\ndata: 12345\n\n", 20, &[too_long]);
+        check(":123456789012345678901", 20, &[too_long]);
+    }
+
+    #[test]
+    fn an_event_that_never_ends_takes_no_more_than_the_limit() {
+        let mut decoder = SseDecoder::new(100);
+        let mut faults = 0;
+        for _ in 0..1000 {
+            decoder.push(&[b'x'; 64]);
+            faults += decoder.next_event().into_iter().filter(Result::is_err).count();
+            assert!(decoder.line.len() <= 100 && decoder.ready.is_empty());
+        }
+        assert_eq!(faults, 1);
+    }
+}

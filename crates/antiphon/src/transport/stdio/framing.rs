@@ -1,0 +1,121 @@
+//! Lines out of bytes: the framing of stdio, without any I/O.
+
+/// The longest line accepted unless set otherwise: 16 MiB.
+pub const MAX_LINE: usize = 16 * 1024 * 1024;
+
+/// Collects bytes and gives them back as lines.
+#[derive(Debug)]
+pub struct LineBuffer {
+    buffer: Vec<u8>,
+    /// Up to here there is no newline.
+    scanned: usize,
+    limit: usize,
+    /// The rest of a line that was too long is being thrown away.
+    skipping: bool,
+}
+
+/// What came out of the buffer.
+#[derive(Debug, PartialEq, Eq)]
+pub enum Line {
+    /// A line, without its end.
+    Whole(Vec<u8>),
+    /// A line was longer than the limit. It is skipped up to its end.
+    TooLong,
+}
+
+impl LineBuffer {
+    /// A buffer whose lines have at most `limit` bytes.
+    pub fn new(limit: usize) -> Self {
+        Self { buffer: Vec::new(), scanned: 0, limit, skipping: false }
+    }
+
+    /// Adds what was read.
+    pub fn push(&mut self, bytes: &[u8]) {
+        self.buffer.extend_from_slice(bytes);
+    }
+
+    /// The next line that is not blank; `None` until more is pushed.
+    pub fn next_line(&mut self) -> Option<Line> {
+        loop {
+            let Some(offset) = self.buffer[self.scanned..].iter().position(|byte| *byte == b'\n') else {
+                self.scanned = self.buffer.len();
+                if self.skipping {
+                    self.clear();
+                } else if self.buffer.len() > self.limit {
+                    self.clear();
+                    self.skipping = true;
+                    return Some(Line::TooLong);
+                }
+                return None;
+            };
+            let rest = self.buffer.split_off(self.scanned + offset + 1);
+            let mut line = std::mem::replace(&mut self.buffer, rest);
+            self.scanned = 0;
+            if std::mem::take(&mut self.skipping) {
+                continue;
+            }
+            line.truncate(line.trim_ascii_end().len());
+            if line.len() > self.limit {
+                return Some(Line::TooLong);
+            }
+            if !line.is_empty() {
+                return Some(Line::Whole(line));
+            }
+        }
+    }
+
+    /// Whether a line has begun that has not ended.
+    pub fn is_mid_line(&self) -> bool {
+        self.skipping || !self.buffer.trim_ascii().is_empty()
+    }
+
+    fn clear(&mut self) {
+        self.buffer = Vec::new();
+        self.scanned = 0;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn lines_of(pieces: &[&[u8]], limit: usize) -> Vec<Line> {
+        let mut buffer = LineBuffer::new(limit);
+        let mut lines = Vec::new();
+        for piece in pieces {
+            buffer.push(piece);
+            while let Some(line) = buffer.next_line() {
+                lines.push(line);
+            }
+        }
+        lines
+    }
+
+    #[test]
+    fn lines_are_the_same_wherever_the_bytes_are_split() {
+        let text = b"{\"a\":1}\r\n\n  \n{\"b\":\"0123456789\"}\n{\"c\":3}\nhalf";
+        let whole = |text: &str| Line::Whole(text.as_bytes().to_vec());
+        let expected = vec![whole("{\"a\":1}"), Line::TooLong, whole("{\"c\":3}")];
+        for at in 0..text.len() {
+            assert_eq!(lines_of(&[&text[..at], &text[at..]], 10), expected, "split at {at}");
+        }
+        let bytes: Vec<&[u8]> = text.chunks(1).collect();
+        assert_eq!(lines_of(&bytes, 10), expected);
+    }
+
+    #[test]
+    fn a_line_that_never_ends_takes_no_more_than_the_limit() {
+        let mut buffer = LineBuffer::new(100);
+        let mut too_long = 0;
+        for _ in 0..1000 {
+            buffer.push(&[b'x'; 64]);
+            while let Some(line) = buffer.next_line() {
+                assert_eq!(line, Line::TooLong);
+                too_long += 1;
+            }
+            assert!(buffer.buffer.len() <= 164);
+        }
+        assert_eq!(too_long, 1);
+        assert!(buffer.is_mid_line());
+    }
+}

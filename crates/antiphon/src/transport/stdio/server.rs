@@ -1,0 +1,136 @@
+//! A server on a pair of streams: its own standard input and output, or any other.
+
+use super::framing::{Line, LineBuffer, MAX_LINE};
+use crate::server::{Caller, Received, ReplyMessage, Server};
+use antiphon_wire::{ErrorCode, ErrorObject, RequestId, method};
+use futures_util::{
+    future::{AbortHandle, Abortable, Aborted, BoxFuture},
+    stream::{FuturesUnordered, StreamExt as _},
+};
+use serde::Deserialize;
+use std::{collections::HashMap, io};
+use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWrite, AsyncWriteExt as _};
+
+/// Requests answered at once; while there are so many, no further line is read.
+const AT_ONCE: usize = 1024;
+
+/// Serves on standard input and output until the input ends.
+///
+/// > The server **MUST NOT** write anything to its `stdout` that is not a valid MCP message.
+///
+/// # Errors
+/// If the streams fail.
+pub async fn serve_stdio(server: Server) -> io::Result<()> {
+    serve_streams(server, tokio::io::stdin(), tokio::io::stdout()).await
+}
+
+/// Serves on these streams until the input ends. Requests are answered concurrently, each as soon as it is done.
+///
+/// No task and no channel: reading, the handlers and writing take turns in this future. Dropping it cancels all.
+///
+/// # Errors
+/// If the streams fail.
+pub async fn serve_streams(
+    server: Server,
+    mut input: impl AsyncRead + Unpin,
+    mut output: impl AsyncWrite + Unpin,
+) -> io::Result<()> {
+    let mut lines = LineBuffer::new(MAX_LINE);
+    let mut flight = InFlight::default();
+    let mut buffer = Vec::with_capacity(64 * 1024);
+    loop {
+        tokio::select! {
+            read = input.read_buf(&mut buffer), if flight.replies.len() < AT_ONCE => {
+                // > Servers **SHOULD** exit promptly when their standard input is closed or reads return end-of-file.
+                if read? == 0 {
+                    return Ok(());
+                }
+                lines.push(&buffer);
+                buffer.clear();
+                while let Some(line) = lines.next_line() {
+                    if let Some(reply) = flight.take(&server, line) {
+                        send(&mut output, reply).await?;
+                    }
+                }
+            }
+            Some((id, reply)) = flight.replies.next(), if !flight.replies.is_empty() => {
+                // > Servers [...] **MUST NOT** send any further messages for it.
+                if let Ok(reply) = reply {
+                    flight.running.remove(&id);
+                    send(&mut output, reply).await?;
+                }
+            }
+        }
+    }
+}
+
+async fn send(output: &mut (impl AsyncWrite + Unpin), reply: ReplyMessage) -> io::Result<()> {
+    let mut line = reply.body;
+    line.push(b'\n');
+    output.write_all(&line).await?;
+    output.flush().await
+}
+
+/// The requests under way: each has a handle by which it is cancelled.
+#[derive(Default)]
+struct InFlight {
+    running: HashMap<RequestId, AbortHandle>,
+    replies: FuturesUnordered<BoxFuture<'static, (RequestId, Result<ReplyMessage, Aborted>)>>,
+}
+
+impl InFlight {
+    /// Begins what the line asks for, or answers it at once.
+    fn take(&mut self, server: &Server, line: Line) -> Option<ReplyMessage> {
+        let Line::Whole(line) = line else {
+            let error = ErrorObject::new(
+                ErrorCode::INVALID_REQUEST,
+                format!("the message is longer than {MAX_LINE} bytes"),
+            );
+            return Some(ReplyMessage::error(None, &error));
+        };
+        let id = match server.read(&line) {
+            Ok(Received::Request(request)) => request.id.clone(),
+            Ok(Received::Notification(notification)) => {
+                if notification.method == method::CANCELLED {
+                    self.cancel(notification.params.map(|params| params.get()));
+                }
+                return None;
+            }
+            Err(reply) => return Some(reply),
+        };
+        // > The request ID **MUST NOT** match the ID of any other request the sender has issued and not yet received
+        // > a response for.
+        if self.running.contains_key(&id) {
+            let error = ErrorObject::invalid_request("a request with this id is under way");
+            return Some(ReplyMessage::error(Some(&id), &error));
+        }
+        let (handle, registration) = AbortHandle::new_pair();
+        self.running.insert(id.clone(), handle);
+        let server = server.clone();
+        let reply = async move { server.respond(&line, &Caller::default()).await };
+        self.replies.push(Box::pin(async move {
+            match Abortable::new(reply, registration).await {
+                Ok(Some(reply)) => (id, Ok(reply)),
+                // A request always has a reply, unless it was cancelled.
+                Ok(None) | Err(Aborted) => (id, Err(Aborted)),
+            }
+        }));
+        None
+    }
+
+    /// > Invalid cancellation notifications **SHOULD** be ignored
+    fn cancel(&mut self, params: Option<&str>) {
+        #[derive(Deserialize)]
+        #[serde(rename_all = "camelCase")]
+        struct Cancelled {
+            request_id: RequestId,
+            #[serde(default)]
+            reason: Option<String>,
+        }
+        let Some(Ok(cancelled)) = params.map(serde_json::from_str::<Cancelled>) else { return };
+        if let Some(handle) = self.running.remove(&cancelled.request_id) {
+            tracing::debug!(id = %cancelled.request_id, reason = cancelled.reason, "request cancelled");
+            handle.abort();
+        }
+    }
+}
