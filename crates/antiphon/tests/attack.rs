@@ -44,7 +44,8 @@ fn guarded(change: impl FnOnce(ServerBuilder) -> ServerBuilder) -> Fixture {
 }
 
 async fn first_leg(over: Over, fixture: &Fixture, method: &str, params: &Value) -> String {
-    let (_, reply) = send(over, &fixture.server, &request(1, method, params.clone()), Some("alice@app")).await;
+    let (_, reply) =
+        send(over, &fixture.server, &request(1, method, params.clone()), Some("alice@app")).await;
     state_of(&reply)
 }
 
@@ -71,7 +72,15 @@ async fn a_state_that_was_changed_anywhere() {
             check(&format!("cut at {end}"), over, &fixture, method, &params, state[..end].into()).await;
         }
         for more in ["A", "AAAA", "=", "-TAMPERED", " ", "\n", "."] {
-            check(&format!("with {more:?}"), over, &fixture, method, &params, format!("{state}{more}").into()).await;
+            check(
+                &format!("with {more:?}"),
+                over,
+                &fixture,
+                method,
+                &params,
+                format!("{state}{more}").into(),
+            )
+            .await;
         }
     }
 }
@@ -102,19 +111,26 @@ async fn a_state_of_no_form_at_all() {
         }
         // The last character has bits that no byte needs: only one spelling of them is ours.
         let last = state.chars().last().unwrap();
-        for other in "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_".chars().filter(|c| *c != last) {
+        for other in
+            "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_".chars().filter(|c| *c != last)
+        {
             let respelled = format!("{}{other}", &state[..state.len() - 1]);
             check(&format!("ends in {other}"), over, &fixture, method, &params, respelled.into()).await;
         }
         // JSON can spell the same text with escapes; a token never needs them.
         if over == Over::Http {
             let before = runs(&fixture.runs);
-            let text = request(9, method, with(&params, json!({"requestState": state, "inputResponses": answers()})))
-                .to_string()
-                .replace("\"r1.", "\"\\u0072\\u0031.");
+            let text = request(
+                9,
+                method,
+                with(&params, json!({"requestState": state, "inputResponses": answers()})),
+            )
+            .to_string()
+            .replace("\"r1.", "\"\\u0072\\u0031.");
             let mut retry = http_request(&request(9, method, params.clone()), Some("alice@app"));
             *retry.body_mut() = text.into();
-            let mut service = antiphon::transport::http::HttpService::new(fixture.server.clone(), Default::default());
+            let mut service =
+                antiphon::transport::http::HttpService::new(fixture.server.clone(), Default::default());
             let response = tower_service::Service::call(&mut service, retry).await.unwrap();
             assert_eq!((response.status().as_u16(), runs(&fixture.runs)), (400, before));
         }
@@ -167,7 +183,8 @@ async fn a_state_of_somebody_else() {
         // And the other way round: a state made for nobody, with somebody.
         let (_, reply) = send(Over::Http, &fixture.server, &request(1, method, params.clone()), None).await;
         let what = "a principal that came";
-        check_as(what, Over::Http, &fixture, method, &params, state_of(&reply).into(), Some("alice@app")).await;
+        check_as(what, Over::Http, &fixture, method, &params, state_of(&reply).into(), Some("alice@app"))
+            .await;
     }
 }
 
@@ -176,7 +193,8 @@ async fn without_an_identity_nothing_is_sealed() {
     let fixture = guarded(|builder| builder);
     for (method, params) in askable() {
         for user in ["?", "app"] {
-            let (status, reply) = send(Over::Http, &fixture.server, &request(1, method, params.clone()), Some(user)).await;
+            let (status, reply) =
+                send(Over::Http, &fixture.server, &request(1, method, params.clone()), Some(user)).await;
             assert_eq!((status, &reply["error"]["code"]), (200, &json!(-32603)), "{user}: {reply}");
             assert_eq!(reply["error"]["message"], "Internal error");
         }
@@ -226,10 +244,20 @@ async fn a_call_that_took_too_long_as_a_whole() {
     let mut state = state_of(&reply);
     // Each leg is in time and asks again; the third comes after the deadline.
     fixture.clock.advance(Duration::from_secs(500));
-    let (_, reply) =
-        send(Over::Http, &fixture.server, &request(2, method, with(&params, json!({"requestState": state}))), None).await;
+    let (_, reply) = send(
+        Over::Http,
+        &fixture.server,
+        &request(2, method, with(&params, json!({"requestState": state}))),
+        None,
+    )
+    .await;
     state = state_of(&reply);
     fixture.clock.advance(Duration::from_secs(470));
     let retry = with(&params, json!({"requestState": state, "inputResponses": answers()}));
-    assert_frozen("late", Over::Http, 3, send(Over::Http, &fixture.server, &request(3, method, retry), None).await);
+    assert_frozen(
+        "late",
+        Over::Http,
+        3,
+        send(Over::Http, &fixture.server, &request(3, method, retry), None).await,
+    );
 }

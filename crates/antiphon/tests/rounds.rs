@@ -58,13 +58,25 @@ async fn answers_that_do_not_count_are_asked_for_again_with_the_reason() {
         ("no action", json!({"region": {"content": {"region": "eu"}}}), "\n\nThe answer could not be read."),
         ("an unknown action", json!({"region": {"action": "maybe"}}), "\n\nThe answer could not be read."),
         ("another kind", json!({"region": {"roots": []}}), "\n\nThe answer could not be read."),
-        ("the old wrapping", json!({"region": {"result": {"action": "decline"}}}), "\n\nThe answer could not be read."),
+        (
+            "the old wrapping",
+            json!({"region": {"result": {"action": "decline"}}}),
+            "\n\nThe answer could not be read.",
+        ),
         ("not an object", json!({"region": "eu"}), "\n\nThe answer could not be read."),
-        ("too long", accept(json!({"region": "x".repeat(65 * 1024)})), "\n\nThe answer must have at most 65536 bytes."),
+        (
+            "too long",
+            accept(json!({"region": "x".repeat(65 * 1024)})),
+            "\n\nThe answer must have at most 65536 bytes.",
+        ),
     ] {
         let fixture = fixture(|builder| builder);
         let (status, reply) = second_leg(&fixture, json!({"inputResponses": responses})).await;
-        assert_eq!((status, &reply["result"]["resultType"]), (200, &json!("input_required")), "{what}: {reply}");
+        assert_eq!(
+            (status, &reply["result"]["resultType"]),
+            (200, &json!("input_required")),
+            "{what}: {reply}"
+        );
         let message = reply["result"]["inputRequests"]["region"]["params"]["message"].as_str().unwrap();
         assert_eq!(message, format!("Which region?{reason}"), "{what}");
         assert_eq!(runs(&fixture.runs), 1, "{what}: the handler ran again");
@@ -91,7 +103,8 @@ async fn what_is_not_needed_is_ignored() {
 async fn declining_and_cancelling_are_answers() {
     for (action, text) in [("decline", "declined"), ("cancel", "cancelled")] {
         let fixture = fixture(|builder| builder);
-        let (_, reply) = second_leg(&fixture, json!({"inputResponses": {"region": {"action": action}}})).await;
+        let (_, reply) =
+            second_leg(&fixture, json!({"inputResponses": {"region": {"action": action}}})).await;
         assert_eq!(reply["result"]["content"][0]["text"], text);
         assert_eq!(reply["result"]["isError"], json!(null));
     }

@@ -75,12 +75,14 @@ fn open(
             return Err(refuse("principal_unknown", None));
         }
     };
-    let opened = server.sealer.open(token, &leg.binding(principal), server.clock.now()).map_err(|error: OpenError| {
-        if error.reason() == Reason::UnknownKey {
-            server.tell_of_unknown_key();
-        }
-        refuse(error.reason().as_str(), error.call_id())
-    })?;
+    let opened = server.sealer.open(token, &leg.binding(principal), server.clock.now()).map_err(
+        |error: OpenError| {
+            if error.reason() == Reason::UnknownKey {
+                server.tell_of_unknown_key();
+            }
+            refuse(error.reason().as_str(), error.call_id())
+        },
+    )?;
     let payload = Payload::decode(&opened.payload).map_err(|_| refuse("payload", Some(opened.call.id())))?;
     Ok((opened.call, payload))
 }
@@ -120,12 +122,18 @@ impl<'a> Admitted<'a> {
     /// > Servers **MUST NOT** send an `inputRequests` that the client has not declared support for in its
     /// > capabilities.
     pub(super) fn permit(&self, requests: InputRequests) -> Result<Permit, Refusal> {
-        let needed = requests.iter().fold(AskSupport::NONE, |needed, (_, request)| needed.and(request.needs()));
+        let needed =
+            requests.iter().fold(AskSupport::NONE, |needed, (_, request)| needed.and(request.needs()));
         self.require(needed).map(|()| Permit(requests))
     }
 
     /// Seals a round: the only way an ask leaves.
-    pub(super) fn seal(mut self, server: &Inner, permit: Permit, payload: &Payload) -> Result<InputRequiredResult, Refusal> {
+    pub(super) fn seal(
+        mut self,
+        server: &Inner,
+        permit: Permit,
+        payload: &Payload,
+    ) -> Result<InputRequiredResult, Refusal> {
         let internal = |cause: &dyn std::fmt::Display| {
             tracing::error!(%cause, "a round could not be sealed");
             Refusal::Internal
@@ -135,7 +143,8 @@ impl<'a> Admitted<'a> {
         let now = server.clock.now();
         let call = match self.call.take() {
             Some(call) => call,
-            None => Call::begin(now, server.call_within.map(|time| now + time)).map_err(|fault| internal(&fault))?,
+            None => Call::begin(now, server.call_within.map(|time| now + time))
+                .map_err(|fault| internal(&fault))?,
         };
         let principal = self.principal.as_ref().map_err(|cause| internal(cause))?;
         let ttl = self.leg.settings.answer_within.unwrap_or(server.answer_within);
@@ -156,10 +165,14 @@ fn within(limits: &Limits, target: &str, payload: &Payload, length: usize) -> Re
 /// Names the largest entries in the log, by key and size.
 fn too_large(target: &str, payload: &Payload, actual: usize, limit: usize) -> Refusal {
     let size = |asked: &Asked| asked.question.len() + asked.answer.as_ref().map_or(0, String::len);
-    let mut entries: Vec<(&str, usize)> = payload.asked.iter().map(|asked| (asked.key.as_str(), size(asked))).collect();
+    let mut entries: Vec<(&str, usize)> =
+        payload.asked.iter().map(|asked| (asked.key.as_str(), size(asked))).collect();
     entries.push(("(the handler's state)", payload.state.as_ref().map_or(0, String::len)));
     entries.sort_by_key(|(_, size)| std::cmp::Reverse(*size));
     entries.truncate(3);
     tracing::error!(target, actual, limit, largest = ?entries, "the state of a call is too large");
-    Refusal::Limit { name: "state", text: format!("The state of this call would take {actual} bytes; the limit is {limit}") }
+    Refusal::Limit {
+        name: "state",
+        text: format!("The state of this call would take {actual} bytes; the limit is {limit}"),
+    }
 }

@@ -269,12 +269,15 @@ impl ServerBuilder {
         discover.meta = Some(stamp.clone());
         let mut tools = ListToolsResult::new(self.tools.iter().map(|tool| tool.definition.clone()).collect());
         tools.meta = Some(stamp.clone());
-        let mut prompts = ListPromptsResult::new(self.prompts.iter().map(|prompt| prompt.definition.clone()).collect());
+        let mut prompts =
+            ListPromptsResult::new(self.prompts.iter().map(|prompt| prompt.definition.clone()).collect());
         prompts.meta = Some(stamp.clone());
-        let mut resources = ListResourcesResult::new(self.resources.iter().map(|one| one.definition.clone()).collect());
+        let mut resources =
+            ListResourcesResult::new(self.resources.iter().map(|one| one.definition.clone()).collect());
         resources.meta = Some(stamp.clone());
-        let mut templates =
-            ListResourceTemplatesResult::new(self.templates.iter().map(|one| one.definition.clone()).collect());
+        let mut templates = ListResourceTemplatesResult::new(
+            self.templates.iter().map(|one| one.definition.clone()).collect(),
+        );
         templates.meta = Some(stamp.clone());
         Ok(Written {
             discover: raw(&discover)?,
@@ -298,7 +301,9 @@ fn sealer(keys: Keys, audience: &str, instances: usize, limits: &Limits) -> Resu
         Keys::Ephemeral => Sealer::new(&KeyRing::random()?, audience),
         // Anybody's state would open here.
         _ if audience.is_empty() => {
-            return Err(BuildError("a key ring needs a named server, or an audience: use `.audience(..)`".to_owned()));
+            return Err(BuildError(
+                "a key ring needs a named server, or an audience: use `.audience(..)`".to_owned(),
+            ));
         }
         Keys::Ring(ring) => Sealer::new(&ring, audience),
         Keys::Codec(codec) => Sealer::with_codec(codec, audience),
@@ -327,15 +332,21 @@ fn register(tool: Tool) -> Result<RegisteredTool, BuildError> {
         )));
     }
     if tool.schema.get("type").and_then(Value::as_str) != Some("object") {
-        return Err(BuildError(format!("the input schema of the tool `{name}` must have the type `object`: take a struct")));
+        return Err(BuildError(format!(
+            "the input schema of the tool `{name}` must have the type `object`: take a struct"
+        )));
     }
-    let validator = jsonschema::draft202012::options()
-        .build(&tool.schema)
-        .map_err(|fault| BuildError(format!("the input schema of the tool `{name}` is not valid: {fault}")))?;
+    let validator = jsonschema::draft202012::options().build(&tool.schema).map_err(|fault| {
+        BuildError(format!("the input schema of the tool `{name}` is not valid: {fault}"))
+    })?;
     Ok(RegisteredTool { tool, validator })
 }
 
-fn unique<T>(things: Vec<T>, what: &str, key: impl Fn(&T) -> &String) -> Result<HashMap<String, T>, BuildError> {
+fn unique<T>(
+    things: Vec<T>,
+    what: &str,
+    key: impl Fn(&T) -> &String,
+) -> Result<HashMap<String, T>, BuildError> {
     let mut map = HashMap::with_capacity(things.len());
     for thing in things {
         let key = key(&thing).clone();

@@ -46,9 +46,11 @@ impl Identity {
     pub(crate) fn of(&self, caller: &Caller<'_>) -> Result<Option<Principal>, String> {
         let principal = (self.binder)(caller).map_err(|error| format!("bind_principal failed: {error}"))?;
         match &principal {
-            Some(found) if !found.has_subject() && !self.client_is_enough => Err("the principal has no subject, so all \
+            Some(found) if !found.has_subject() && !self.client_is_enough => {
+                Err("the principal has no subject, so all \
                  users of one client software would be one; allow_client_principal() accepts that"
-                .to_owned()),
+                    .to_owned())
+            }
             _ => Ok(principal),
         }
     }

@@ -71,7 +71,9 @@ impl Ctx {
         Ok(Some(match result.action {
             Action::Accept => {
                 let content = Value::Object(result.content.clone().unwrap_or_default());
-                Answer::Accept(serde_json::from_value(content).map_err(|fault| FormMismatch(ask.key().into(), fault))?)
+                Answer::Accept(
+                    serde_json::from_value(content).map_err(|fault| FormMismatch(ask.key().into(), fault))?,
+                )
             }
             Action::Decline => Answer::Decline,
             Action::Cancel => Answer::Cancel,
@@ -171,7 +173,7 @@ pub enum Response {
     /// To a form or a URL.
     Elicit(ElicitResult),
     /// To a sampling ask.
-    Sampling(CreateMessageResult),
+    Sampling(Box<CreateMessageResult>),
     /// To a roots ask.
     Roots(ListRootsResult),
 }

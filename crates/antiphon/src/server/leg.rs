@@ -74,7 +74,9 @@ pub(super) async fn run<T>(
     let target = admitted.leg().target;
     match bounded(server, target, handler).await? {
         HandlerOutcome::Complete(result) => Ok(LegResult::Complete(result)),
-        HandlerOutcome::InputRequired(required) => ask(server, admitted, required).map(LegResult::InputRequired),
+        HandlerOutcome::InputRequired(required) => {
+            ask(server, admitted, required).map(LegResult::InputRequired)
+        }
         HandlerOutcome::Told(text) => Ok(LegResult::Failed(Some(text))),
         HandlerOutcome::Failed(cause) => {
             tracing::error!(target, %cause, "a handler failed");
@@ -130,7 +132,11 @@ async fn bounded<T>(
 }
 
 /// Checks what the handler asks, and seals it.
-fn ask(server: &Inner, admitted: Admitted<'_>, required: InputRequired) -> Result<InputRequiredResult, Refusal> {
+fn ask(
+    server: &Inner,
+    admitted: Admitted<'_>,
+    required: InputRequired,
+) -> Result<InputRequiredResult, Refusal> {
     let target = admitted.leg().target;
     let author_fault = |cause: String| {
         tracing::error!(target, %cause, "a handler asked what cannot be asked");
@@ -138,7 +144,11 @@ fn ask(server: &Inner, admitted: Admitted<'_>, required: InputRequired) -> Resul
     };
     let InputRequired { asks, state } = required;
     if asks.len() > server.limits.asks {
-        return Err(author_fault(format!("{} asks in one round; the limit is {}", asks.len(), server.limits.asks)));
+        return Err(author_fault(format!(
+            "{} asks in one round; the limit is {}",
+            asks.len(),
+            server.limits.asks
+        )));
     }
     let (mut requests, mut asked) = (InputRequests::new(), Vec::with_capacity(asks.len()));
     for ask in &asks {
@@ -158,7 +168,11 @@ fn ask(server: &Inner, admitted: Admitted<'_>, required: InputRequired) -> Resul
 fn check_key(key: &str) -> Result<(), String> {
     let fits = (1..=64).contains(&key.len())
         && key.bytes().all(|byte| byte.is_ascii_graphic() && !matches!(byte, b'#' | b'/'));
-    if fits { Ok(()) } else { Err(format!("the key {key:?} is not 1 to 64 visible ASCII characters without `#` and `/`")) }
+    if fits {
+        Ok(())
+    } else {
+        Err(format!("the key {key:?} is not 1 to 64 visible ASCII characters without `#` and `/`"))
+    }
 }
 
 fn check_question(request: &InputRequest) -> Result<(), String> {

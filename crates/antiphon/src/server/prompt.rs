@@ -8,8 +8,9 @@ use serde::de::DeserializeOwned;
 use serde_json::Value;
 use std::{fmt, sync::Arc, time::Duration};
 
-pub(super) type RunPrompt =
-    dyn Fn(Ctx, &str) -> Result<BoxFuture<'static, HandlerOutcome<GetPromptResult>>, serde_json::Error> + Send + Sync;
+pub(super) type RunPrompt = dyn Fn(Ctx, &str) -> Result<BoxFuture<'static, HandlerOutcome<GetPromptResult>>, serde_json::Error>
+    + Send
+    + Sync;
 
 /// A prompt, to be given to [`ServerBuilder::prompt`](super::ServerBuilder::prompt).
 pub struct Prompt {
@@ -35,7 +36,8 @@ impl Prompt {
             Ok(future)
         };
         let mut definition = antiphon_wire::Prompt::new(name);
-        definition.arguments = arguments_of(&schemars::SchemaGenerator::default().into_root_schema_for::<A>().to_value());
+        definition.arguments =
+            arguments_of(&schemars::SchemaGenerator::default().into_root_schema_for::<A>().to_value());
         Self { definition, settings: Settings::default(), run: Box::new(run) }
     }
 
@@ -70,7 +72,10 @@ impl Prompt {
 
 fn arguments_of(schema: &Value) -> Vec<PromptArgument> {
     let required = |name: &str| {
-        schema.get("required").and_then(Value::as_array).is_some_and(|names| names.iter().any(|known| known == name))
+        schema
+            .get("required")
+            .and_then(Value::as_array)
+            .is_some_and(|names| names.iter().any(|known| known == name))
     };
     let Some(properties) = schema.get("properties").and_then(Value::as_object) else { return Vec::new() };
     let argument = |(name, property): (&String, &Value)| {

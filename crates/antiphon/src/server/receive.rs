@@ -82,7 +82,9 @@ fn complete(params: Option<&RawValue>) -> Result<(Params<'_>, RequestMeta<'_>, &
                             `io.modelcontextprotocol/clientCapabilities` (an object)";
     let text = params.ok_or_else(|| ErrorObject::invalid_params(format!("params is missing: {REQUIRED}")))?;
     let params: Params<'_> = read_object(text, "params")?;
-    let meta = params.meta.ok_or_else(|| ErrorObject::invalid_params(format!("params._meta is missing: {REQUIRED}")))?;
+    let meta = params
+        .meta
+        .ok_or_else(|| ErrorObject::invalid_params(format!("params._meta is missing: {REQUIRED}")))?;
     let meta: RequestMeta<'_> = read_object(meta, "params._meta")?;
     if meta.protocol_version.is_none() || meta.asks.is_none() {
         return Err(ErrorObject::invalid_params(REQUIRED));

@@ -55,16 +55,17 @@ impl Refusal {
             // Byte for byte the same, whatever failed: anything else would tell a forger how far it got.
             Self::State => ErrorObject::invalid_params("Invalid or expired requestState")
                 .with_data(reason("invalid_request_state")),
-            Self::Limit { name, text } => {
-                ErrorObject::invalid_params(text.clone()).with_data(json!({ "reason": "limit", "limit": name }))
-            }
+            Self::Limit { name, text } => ErrorObject::invalid_params(text.clone())
+                .with_data(json!({ "reason": "limit", "limit": name })),
             Self::Capability { missing } => ErrorObject::missing_capability(
                 format!("The client did not declare what this needs: {}", in_words(*missing)),
                 missing.to_value(),
             ),
             Self::Method(method) => ErrorObject::method_not_found(method),
-            Self::Busy => ErrorObject::new(ErrorCode::INTERNAL_ERROR, "The server is busy: try again in a second")
-                .with_data(json!({ "reason": "busy", "retryAfterMs": 1000 })),
+            Self::Busy => {
+                ErrorObject::new(ErrorCode::INTERNAL_ERROR, "The server is busy: try again in a second")
+                    .with_data(json!({ "reason": "busy", "retryAfterMs": 1000 }))
+            }
             Self::Told(text) => ErrorObject::new(ErrorCode::INTERNAL_ERROR, text.clone()),
             Self::Internal => ErrorObject::internal(),
         }
@@ -85,6 +86,7 @@ fn in_words(missing: AskSupport) -> String {
         (missing.sampling_context, "sampling.context"),
         (missing.roots, "roots"),
     ];
-    let names: Vec<&str> = names.iter().filter(|(is_missing, _)| *is_missing).map(|(_, name)| *name).collect();
+    let names: Vec<&str> =
+        names.iter().filter(|(is_missing, _)| *is_missing).map(|(_, name)| *name).collect();
     names.join(", ")
 }

@@ -9,8 +9,9 @@ use std::{fmt, sync::Arc, time::Duration};
 /// What a resource's function comes to.
 pub(super) type Reading = BoxFuture<'static, HandlerOutcome<ReadResourceResult>>;
 pub(super) type RunResource = dyn Fn(Ctx) -> Reading + Send + Sync;
-pub(super) type RunTemplate =
-    dyn Fn(Ctx, serde_json::Map<String, serde_json::Value>) -> Result<Reading, serde_json::Error> + Send + Sync;
+pub(super) type RunTemplate = dyn Fn(Ctx, serde_json::Map<String, serde_json::Value>) -> Result<Reading, serde_json::Error>
+    + Send
+    + Sync;
 
 /// A resource, to be given to [`ServerBuilder::resource`](super::ServerBuilder::resource). It may ask, like a tool.
 pub struct Resource {

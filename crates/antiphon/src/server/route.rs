@@ -7,13 +7,19 @@ use super::{
     reply::{self, Stamped},
     serve::{Inner, RegisteredTool},
 };
-use antiphon_wire::{CallToolResult, GetPromptResult, InputRequiredResult, ReadResourceResult, method, write_result};
+use antiphon_wire::{
+    CallToolResult, GetPromptResult, InputRequiredResult, ReadResourceResult, method, write_result,
+};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, value::RawValue};
 use std::borrow::Cow;
 
 /// The body of the response.
-pub(super) async fn route(server: &Inner, request: &Request<'_>, caller: &Caller<'_>) -> Result<Vec<u8>, Refusal> {
+pub(super) async fn route(
+    server: &Inner,
+    request: &Request<'_>,
+    caller: &Caller<'_>,
+) -> Result<Vec<u8>, Refusal> {
     match &*request.method {
         method::DISCOVER => write(request, &server.written.discover),
         method::TOOLS_LIST => page(request, &server.written.tools),
@@ -43,22 +49,27 @@ async fn call_tool(
     let name = target(request, "name")?;
     let RegisteredTool { tool, validator } =
         server.tools.get(&*name).ok_or_else(|| Refusal::params(format!("Unknown tool: {name}")))?;
-    let leg = Leg { request, target: &name, arguments: request.params.arguments, settings: &tool.settings, caller };
+    let leg =
+        Leg { request, target: &name, arguments: request.params.arguments, settings: &tool.settings, caller };
     let admitted = leg::admit(server, leg)?;
     let arguments = request.params.arguments.map_or("{}", RawValue::get);
     // > Tool Execution Errors [...] Input validation errors
     if let Some(faults) = faults_of(validator, arguments) {
-        return Ok(LegResult::Complete(CallToolResult::error(format!("Invalid arguments for tool {name}: {faults}"))));
+        return Ok(LegResult::Complete(CallToolResult::error(format!(
+            "Invalid arguments for tool {name}: {faults}"
+        ))));
     }
-    let result = leg::run(server, admitted, |ctx| (tool.run)(ctx, arguments).map_err(|fault| fault.to_string())).await?;
+    let result =
+        leg::run(server, admitted, |ctx| (tool.run)(ctx, arguments).map_err(|fault| fault.to_string()))
+            .await?;
     Ok(match result {
         LegResult::BadArguments(text) => {
             LegResult::Complete(CallToolResult::error(format!("Invalid arguments for tool {name}: {text}")))
         }
         LegResult::Failed(Some(text)) => LegResult::Complete(CallToolResult::error(text)),
-        LegResult::Failed(None) => {
-            LegResult::Complete(CallToolResult::error(format!("The tool {name} failed; the server's log says why")))
-        }
+        LegResult::Failed(None) => LegResult::Complete(CallToolResult::error(format!(
+            "The tool {name} failed; the server's log says why"
+        ))),
         other => other,
     })
 }
@@ -86,8 +97,15 @@ async fn get_prompt(
     caller: &Caller<'_>,
 ) -> Result<LegResult<GetPromptResult>, Refusal> {
     let name = target(request, "name")?;
-    let prompt = server.prompts.get(&*name).ok_or_else(|| Refusal::params(format!("Unknown prompt: {name}")))?;
-    let leg = Leg { request, target: &name, arguments: request.params.arguments, settings: &prompt.settings, caller };
+    let prompt =
+        server.prompts.get(&*name).ok_or_else(|| Refusal::params(format!("Unknown prompt: {name}")))?;
+    let leg = Leg {
+        request,
+        target: &name,
+        arguments: request.params.arguments,
+        settings: &prompt.settings,
+        caller,
+    };
     let admitted = leg::admit(server, leg)?;
     let text = request.params.arguments.map_or("{}", RawValue::get);
     let arguments: Map<String, Value> =
@@ -101,7 +119,9 @@ async fn get_prompt(
     if let Some(argument) = prompt.definition.arguments.iter().find(missing) {
         return Err(Refusal::params(format!("The argument `{}` is missing", argument.name)));
     }
-    failing(leg::run(server, admitted, |ctx| (prompt.run)(ctx, text).map_err(|fault| fault.to_string())).await?)
+    failing(
+        leg::run(server, admitted, |ctx| (prompt.run)(ctx, text).map_err(|fault| fault.to_string())).await?,
+    )
 }
 
 async fn read_resource(
@@ -116,7 +136,8 @@ async fn read_resource(
         return failing(leg::run(server, admitted, |ctx| Ok((resource.run)(ctx))).await?);
     }
     for template in &server.templates {
-        let Some(variables) = template.matcher.as_ref().ok().and_then(|matcher| matcher.variables(&uri)) else {
+        let Some(variables) = template.matcher.as_ref().ok().and_then(|matcher| matcher.variables(&uri))
+        else {
             continue;
         };
         let admitted = leg::admit(server, leg(&template.settings))?;
@@ -140,8 +161,8 @@ fn target<'a>(request: &'a Request<'a>, member: &'static str) -> Result<Cow<'a, 
     #[derive(Deserialize)]
     struct Text<'a>(#[serde(borrow)] Cow<'a, str>);
     let value = request.target().ok_or_else(|| Refusal::params(format!("params.{member} is missing")))?;
-    let text: Text<'a> =
-        serde_json::from_str(value.get()).map_err(|_| Refusal::params(format!("params.{member} must be a string")))?;
+    let text: Text<'a> = serde_json::from_str(value.get())
+        .map_err(|_| Refusal::params(format!("params.{member} must be a string")))?;
     Ok(text.0)
 }
 

@@ -1,7 +1,8 @@
 //! The server itself: one message in, one reply out.
 
 use super::{
-    Caller, Limits, Prompt, Received, Request, Resource, ResourceTemplate, ServerBuilder, Tool, caller::Identity,
+    Caller, Limits, Prompt, Received, Request, Resource, ResourceTemplate, ServerBuilder, Tool,
+    caller::Identity,
     receive::{receive, unsupported_version},
     route,
 };

@@ -9,8 +9,9 @@ use serde_json::Value;
 use std::{fmt, sync::Arc, time::Duration};
 
 /// Runs the handler on the text of the arguments.
-pub(super) type RunTool =
-    dyn Fn(Ctx, &str) -> Result<BoxFuture<'static, HandlerOutcome<CallToolResult>>, serde_json::Error> + Send + Sync;
+pub(super) type RunTool = dyn Fn(Ctx, &str) -> Result<BoxFuture<'static, HandlerOutcome<CallToolResult>>, serde_json::Error>
+    + Send
+    + Sync;
 
 /// A tool, to be given to [`ServerBuilder::tool`](super::ServerBuilder::tool).
 pub struct Tool {

@@ -1,5 +1,14 @@
 //! A server that asks in every way, and a way to send it one message over each transport.
-#![allow(dead_code, unreachable_pub, missing_docs, reason = "each test file uses its part")]
+#![allow(
+    dead_code,
+    unreachable_pub,
+    missing_docs,
+    clippy::unwrap_used,
+    reason = "each test file uses its part; a failed unwrap fails the test"
+)]
+
+pub mod gate;
+pub mod post;
 
 use antiphon::{
     Clock, ManualClock,

@@ -3,7 +3,7 @@
 use super::{Answered, Asked, Payload};
 use crate::server::{Limits, Response, refusal::Refusal};
 use antiphon_wire::{Action, AskKind, ElicitRequest, InputRequest, InputRequests, InputResponses};
-use serde_json::{Map, value::RawValue};
+use serde_json::value::RawValue;
 
 /// What the answers of a leg came to.
 #[derive(Debug)]
@@ -21,7 +21,11 @@ pub(crate) enum Judged {
 ///
 /// # Errors
 /// If a question was asked as often as allowed.
-pub(crate) fn judge(payload: Payload, responses: Option<&InputResponses>, limits: &Limits) -> Result<Judged, Refusal> {
+pub(crate) fn judge(
+    payload: Payload,
+    responses: Option<&InputResponses>,
+    limits: &Limits,
+) -> Result<Judged, Refusal> {
     let mut asked = payload.asked;
     let mut read_all = Vec::with_capacity(asked.len());
     for entry in &asked {
@@ -67,7 +71,7 @@ fn read(question: &InputRequest, text: &str, limits: &Limits) -> Result<Response
             let mut result: antiphon_wire::ElicitResult = serde_json::from_str(text).map_err(unreadable)?;
             result.content = match (elicit, result.action) {
                 (ElicitRequest::Form { requested_schema, .. }, Action::Accept) => {
-                    let content = result.content.take().unwrap_or_else(Map::new);
+                    let content = result.content.take().unwrap_or_default();
                     // > Servers **SHOULD** validate received data matches the requested schema
                     Some(requested_schema.check(&content).map_err(|faults| in_words(&faults))?)
                 }
@@ -75,7 +79,9 @@ fn read(question: &InputRequest, text: &str, limits: &Limits) -> Result<Response
             };
             Ok(Response::Elicit(result))
         }
-        InputRequest::CreateMessage(_) => serde_json::from_str(text).map(Response::Sampling).map_err(unreadable),
+        InputRequest::CreateMessage(_) => {
+            serde_json::from_str(text).map(Response::Sampling).map_err(unreadable)
+        }
         InputRequest::ListRoots { .. } => serde_json::from_str(text).map(Response::Roots).map_err(unreadable),
         // A kind of ask that this server cannot have sent.
         _ => Err("The answer could not be read.".to_owned()),
@@ -106,7 +112,9 @@ fn room_for_answers(asked: &[Asked], state: Option<&str>, limits: &Limits) -> us
     let per_entry = 32;
     let held: usize = asked
         .iter()
-        .map(|entry| entry.key.len() + entry.question.len() + entry.answer.as_ref().map_or(0, String::len) + per_entry)
+        .map(|entry| {
+            entry.key.len() + entry.question.len() + entry.answer.as_ref().map_or(0, String::len) + per_entry
+        })
         .sum();
     limits.state.saturating_sub(held + state.map_or(0, str::len) + per_entry)
 }
@@ -120,7 +128,8 @@ fn ask_again(
 ) -> Result<(), Refusal> {
     if entry.times >= limits.times_asked {
         let cause = if fault.is_empty() { "The answer was missing.".to_owned() } else { fault };
-        let text = format!("`{}` was asked {} times without an answer that fits. {cause}", entry.key, entry.times);
+        let text =
+            format!("`{}` was asked {} times without an answer that fits. {cause}", entry.key, entry.times);
         return Err(Refusal::Limit { name: "times_asked", text });
     }
     entry.times += 1;

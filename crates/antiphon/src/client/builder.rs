@@ -1,0 +1,214 @@
+//! Attaches callbacks and sets bounds.
+
+use super::ask::{ElicitAsk, FormAsk, RootsAsk, Round, RoundDecision, SampleAsk, UrlAsk};
+use super::callback::{Callback, CallbackError, Callbacks};
+use super::{Client, pacing::StateOnlyLimits};
+use crate::transport::Transport;
+use antiphon_wire::{CreateMessageResult, ElicitResult, Implementation, ListRootsResult, ProtocolVersion};
+use std::{sync::Arc, time::Duration};
+
+/// Builds a [`Client`]. Exactly the kinds of asks that have a callback are declared to servers.
+///
+/// A callback is a closure that takes its ask and returns a future. An `async` closure will do unless it uses what it
+/// captured; then the future needs a clone of its own:
+///
+/// ```
+/// use antiphon::client::{CallbackError, Client, ClientBuilder, FormAsk};
+///
+/// # #[derive(Clone)] struct Ui;
+/// # impl Ui {
+/// #     async fn fill_in(&self, _: &FormAsk) -> Result<serde_json::Value, CallbackError> {
+/// #         Ok(serde_json::Value::Null)
+/// #     }
+/// # }
+/// fn attach(ui: Ui) -> ClientBuilder {
+///     Client::builder("my-host", "1.0").on_elicit_form(move |ask| {
+///         let ui = ui.clone();
+///         async move { Ok(ask.accept(ui.fill_in(&ask).await?)?) }
+///     })
+/// }
+/// ```
+#[derive(Clone)]
+#[must_use]
+pub struct ClientBuilder {
+    pub(super) info: Implementation,
+    pub(super) version: ProtocolVersion,
+    pub(super) callbacks: Callbacks,
+    pub(super) bounds: Bounds,
+    pub(super) one_at_a_time: bool,
+}
+
+/// The bounds of a client's calls.
+#[derive(Clone, Copy)]
+pub(super) struct Bounds {
+    pub(super) max_rounds: u32,
+    pub(super) max_asks: usize,
+    pub(super) leg_timeout: Duration,
+    pub(super) call_deadline: Option<Duration>,
+    pub(super) state_only: StateOnlyLimits,
+}
+
+impl ClientBuilder {
+    pub(super) fn new(info: Implementation) -> Self {
+        Self {
+            info,
+            version: ProtocolVersion::V2026_07_28,
+            callbacks: Callbacks::default(),
+            bounds: Bounds {
+                max_rounds: 10,
+                max_asks: 64,
+                leg_timeout: Duration::from_secs(60),
+                call_deadline: None,
+                state_only: StateOnlyLimits::default(),
+            },
+            one_at_a_time: false,
+        }
+    }
+
+    /// Tells servers this of the client, instead of the name and version only.
+    pub fn implementation(mut self, info: Implementation) -> Self {
+        self.info = info;
+        self
+    }
+
+    /// Answers forms and URLs. Declares both.
+    pub fn on_elicit<F, Fut>(mut self, callback: F) -> Self
+    where
+        F: Fn(ElicitAsk) -> Fut + Send + Sync + 'static,
+        Fut: Future<Output = Result<ElicitResult, CallbackError>> + Send + 'static,
+    {
+        let callback = boxed(callback);
+        let for_url = Arc::clone(&callback);
+        self.callbacks.form = Some(Arc::new(move |ask| callback(ElicitAsk::Form(ask))));
+        self.callbacks.url = Some(Arc::new(move |ask| for_url(ElicitAsk::Url(ask))));
+        self
+    }
+
+    /// Answers forms. Declares forms.
+    pub fn on_elicit_form<F, Fut>(mut self, callback: F) -> Self
+    where
+        F: Fn(FormAsk) -> Fut + Send + Sync + 'static,
+        Fut: Future<Output = Result<ElicitResult, CallbackError>> + Send + 'static,
+    {
+        self.callbacks.form = Some(boxed(callback));
+        self
+    }
+
+    /// Answers URLs. Declares URLs.
+    pub fn on_elicit_url<F, Fut>(mut self, callback: F) -> Self
+    where
+        F: Fn(UrlAsk) -> Fut + Send + Sync + 'static,
+        Fut: Future<Output = Result<ElicitResult, CallbackError>> + Send + 'static,
+    {
+        self.callbacks.url = Some(boxed(callback));
+        self
+    }
+
+    /// Answers with a message of the client's model. Declares sampling, which is deprecated in 2026-07-28: servers
+    /// should call a model provider directly.
+    pub fn on_sample<F, Fut>(mut self, callback: F) -> Self
+    where
+        F: Fn(SampleAsk) -> Fut + Send + Sync + 'static,
+        Fut: Future<Output = Result<CreateMessageResult, CallbackError>> + Send + 'static,
+    {
+        self.callbacks.sample = Some(boxed(callback));
+        self
+    }
+
+    /// Declares, beside [`on_sample`](Self::on_sample), that the model may be given tools.
+    pub fn sampling_tools(mut self) -> Self {
+        self.callbacks.sampling_tools = true;
+        self
+    }
+
+    /// Declares, beside [`on_sample`](Self::on_sample), that the model may be given the context of servers.
+    pub fn sampling_context(mut self) -> Self {
+        self.callbacks.sampling_context = true;
+        self
+    }
+
+    /// Answers with the client's root directories. Declares roots, which are deprecated in 2026-07-28: pass
+    /// directories as arguments of tools.
+    pub fn on_roots<F, Fut>(mut self, callback: F) -> Self
+    where
+        F: Fn(RootsAsk) -> Fut + Send + Sync + 'static,
+        Fut: Future<Output = Result<ListRootsResult, CallbackError>> + Send + 'static,
+    {
+        self.callbacks.roots = Some(boxed(callback));
+        self
+    }
+
+    /// Sees every round that asks something before its callbacks run: may refuse it, decline parts of it, or delay the
+    /// retry.
+    pub fn on_round<F, Fut>(mut self, callback: F) -> Self
+    where
+        F: Fn(Round) -> Fut + Send + Sync + 'static,
+        Fut: Future<Output = RoundDecision> + Send + 'static,
+    {
+        self.callbacks.round = Some(boxed(callback));
+        self
+    }
+
+    /// Runs the callbacks of a round one after another. By default they run concurrently, started in the server's
+    /// order.
+    pub fn one_at_a_time(mut self) -> Self {
+        self.one_at_a_time = true;
+        self
+    }
+
+    /// How often a call may be sent again with answers: 10 unless set. 0 refuses every round.
+    pub fn max_rounds(mut self, rounds: u32) -> Self {
+        self.bounds.max_rounds = rounds;
+        self
+    }
+
+    /// How many asks one round may hold: 64 unless set.
+    pub fn max_asks(mut self, asks: usize) -> Self {
+        self.bounds.max_asks = asks;
+        self
+    }
+
+    /// How long one request may take: 60 seconds unless set. Callbacks do not count.
+    ///
+    /// > Implementations **SHOULD** establish timeouts for all sent requests, to prevent hung connections and resource
+    /// > exhaustion.
+    pub fn leg_timeout(mut self, limit: Duration) -> Self {
+        self.bounds.leg_timeout = limit;
+        self
+    }
+
+    /// How long a whole call may take, people included: no bound unless set.
+    pub fn call_deadline(mut self, limit: Duration) -> Self {
+        self.bounds.call_deadline = Some(limit);
+        self
+    }
+
+    /// How long a server may answer with state only, asking nothing: 60 times in a row, for two minutes, unless set.
+    /// Such legs do not count as rounds, and are paced.
+    pub fn state_only_limits(mut self, legs: u32, time: Duration) -> Self {
+        self.bounds.state_only = StateOnlyLimits { legs, time };
+        self
+    }
+
+    /// The version to try first: the newest unless set. The client changes to another one it speaks if the server
+    /// says so.
+    pub fn protocol_version(mut self, version: ProtocolVersion) -> Self {
+        self.version = version;
+        self
+    }
+
+    /// A client of the server at the other end of this transport. Sends nothing. One client per transport: request
+    /// ids are counted by the client.
+    #[must_use]
+    pub fn connect(self, transport: Arc<dyn Transport>) -> Client {
+        Client::new(self, transport)
+    }
+}
+
+fn boxed<Ask, T, F, Fut>(callback: F) -> Callback<Ask, T>
+where
+    F: Fn(Ask) -> Fut + Send + Sync + 'static,
+    Fut: Future<Output = T> + Send + 'static,
+{
+    Arc::new(move |ask| Box::pin(callback(ask)))
+}

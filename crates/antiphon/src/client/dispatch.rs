@@ -1,0 +1,131 @@
+//! One round: from asks to answers, through the callbacks.
+
+use super::{
+    Inner,
+    ask::{AskContext, FormAsk, RootsAsk, Round, SampleAsk, UrlAsk},
+    call_error::CallErrorKind,
+    callback::{CallbackError, Callbacks},
+    pending::PendingCall,
+};
+use antiphon_wire::{AskSupport, ElicitRequest, InputRequest};
+use futures_util::{
+    future::BoxFuture,
+    stream::{self, StreamExt as _},
+};
+use serde::Serialize;
+use serde_json::value::RawValue;
+use std::{sync::Arc, time::Duration};
+
+/// Fills in the answers that are missing. Returns how long to wait before they are sent.
+pub(super) async fn answer_round(
+    inner: &Inner,
+    pending: &mut PendingCall,
+) -> Result<Duration, CallErrorKind> {
+    for (key, ask) in pending.asks().iter().filter(|(key, _)| pending.answers().get(key).is_none()) {
+        must_be_declared(inner.declared, key, ask)?;
+    }
+    let wait = decide(&inner.callbacks, pending).await?;
+    let calls: Vec<BoxFuture<'static, (String, Answered)>> = pending
+        .missing()
+        .into_iter()
+        .filter_map(|key| {
+            let ask = pending.asks().get(key)?.clone();
+            let call = start(inner.callbacks.clone(), context(pending, key), ask);
+            let key = key.to_owned();
+            Some(Box::pin(async move { (key, call.await) }) as BoxFuture<'static, _>)
+        })
+        .collect();
+    let at_once = if inner.one_at_a_time { 1 } else { calls.len().max(1) };
+    // Started in the server's order; when one fails, the others are dropped with the stream.
+    let mut answers = stream::iter(calls).buffer_unordered(at_once);
+    while let Some((key, answer)) = answers.next().await {
+        let answer = answer.map_err(|source| failed(key.clone(), source))?;
+        pending.answer(&key, &answer).map_err(CallErrorKind::Answer)?;
+    }
+    Ok(wait)
+}
+
+/// What a callback answered, as text.
+type Answered = Result<Box<RawValue>, CallbackError>;
+
+/// > Servers **MUST NOT** send an `inputRequests` that the client has not declared support for in its capabilities.
+fn must_be_declared(declared: AskSupport, key: &str, ask: &InputRequest) -> Result<(), CallErrorKind> {
+    let mut needs = ask.needs();
+    // > If not declared, servers SHOULD only use `includeContext: "none"` (or omit it).
+    // The callback sees what is wanted, and may leave the context out.
+    needs.sampling_context = false;
+    let missing = declared.missing(needs);
+    if missing == AskSupport::NONE {
+        return Ok(());
+    }
+    let part = (declared.sampling && missing.sampling_tools).then_some("tools");
+    Err(CallErrorKind::NoCallback { key: key.to_owned(), kind: ask.kind(), part })
+}
+
+/// Shows the round to `on_round` and obeys.
+async fn decide(callbacks: &Callbacks, pending: &mut PendingCall) -> Result<Duration, CallErrorKind> {
+    let Some(on_round) = &callbacks.round else { return Ok(Duration::ZERO) };
+    let asks = Arc::new(pending.asks().clone());
+    let call = pending.call();
+    let round = Round {
+        server: pending.server().clone(),
+        method: call.method(),
+        target: call.name().to_owned(),
+        arguments: call.arguments().map(ToOwned::to_owned),
+        number: pending.round(),
+        asks: Arc::clone(&asks),
+    };
+    let decision = on_round(round).await;
+    if let Some(refusal) = decision.refusal(&asks) {
+        return Err(CallErrorKind::Refused { key: refusal.key, reason: refusal.reason });
+    }
+    for key in decision.declined() {
+        pending.decline(key).map_err(CallErrorKind::Answer)?;
+    }
+    Ok(decision.wait_time())
+}
+
+fn context(pending: &PendingCall, key: &str) -> AskContext {
+    let call = pending.call();
+    AskContext {
+        server: pending.server().clone(),
+        method: call.method(),
+        target: call.name().to_owned(),
+        arguments: call.arguments().map(ToOwned::to_owned),
+        round: pending.round(),
+        key: key.to_owned(),
+    }
+}
+
+/// Runs the callback for one ask. Nothing runs before the future is polled.
+async fn start(callbacks: Callbacks, context: AskContext, ask: InputRequest) -> Answered {
+    match (ask, callbacks) {
+        (
+            InputRequest::Elicit(ElicitRequest::Form { message, requested_schema: schema }),
+            Callbacks { form: Some(form), .. },
+        ) => written(&form(FormAsk { context, message, schema }).await?),
+        (InputRequest::Elicit(ElicitRequest::Url { message, url }), Callbacks { url: Some(for_url), .. }) => {
+            written(&for_url(UrlAsk { context, message, url }).await?)
+        }
+        (InputRequest::CreateMessage(params), Callbacks { sample: Some(sample), .. }) => {
+            written(&sample(SampleAsk { context, params: *params }).await?)
+        }
+        (InputRequest::ListRoots { .. }, Callbacks { roots: Some(roots), .. }) => {
+            written(&roots(RootsAsk { context }).await?)
+        }
+        // Every ask was declared, hence has a callback.
+        _ => Err(CallbackError::new("no callback is attached")),
+    }
+}
+
+fn written(answer: &impl Serialize) -> Answered {
+    Ok(serde_json::value::to_raw_value(answer)?)
+}
+
+/// A form that was refused by [`FormAsk::accept`] and passed on is a bad answer, not a failure.
+fn failed(key: String, source: CallbackError) -> CallErrorKind {
+    match source.into_inner().downcast() {
+        Ok(error) => CallErrorKind::Answer(*error),
+        Err(source) => CallErrorKind::Callback { key, source: CallbackError::from_box(source) },
+    }
+}

@@ -1,0 +1,253 @@
+//! The client: calls tools, gets prompts and reads resources, and answers what servers ask on the way.
+//!
+//! A call is a graph of a few states. The files are its nodes:
+//!
+//! ```text
+//!  Call (call) ----begin----> leg (leg) ----complete----------------------> Done (finished)
+//!                             ^  ^   |
+//!                             |  |   +--input_required: state only---+
+//!                             |  |                                   |
+//!                             |  +---------- a pause (pacing) <------+
+//!                             |      |
+//!                             |      +--input_required: asks--> Pending (pending)
+//!                             |                                      |
+//!                             |                 callbacks (dispatch), or answer() by hand;
+//!                             |                      every answer is checked (answer)
+//!                             |                                      |
+//!                             +---------- resume <------- all answered
+//! ```
+//!
+//! [`Client::call_tool`], [`Client::get_prompt`] and [`Client::read_resource`] walk it to the end (rounds) and let the
+//! callbacks that were attached to the [`ClientBuilder`] answer. [`Client::begin`] and [`Client::resume`] walk to the
+//! next question; the [`PendingCall`] in between is plain data, for another process or another day.
+//!
+//! Each leg is a new request: the same name and arguments, a new id, the answers of the latest round only, and exactly
+//! the latest state, or none if the latest result had none. Nothing of it is kept in the client: calls that run at the
+//! same time cannot see each other's.
+//!
+//! ```
+//! use antiphon::{client::{CallError, Client}, transport::Transport};
+//! use std::sync::Arc;
+//!
+//! async fn provision(transport: Arc<dyn Transport>) -> Result<(), CallError> {
+//!     let client = Client::builder("my-host", "1.0")
+//!         .on_elicit_form(async |ask| {
+//!             // Show `ask.context.server`, `ask.message` and `ask.schema.fields()` to the person.
+//!             Ok(ask.accept(serde_json::json!({"region": "eu"}))?)
+//!         })
+//!         .connect(transport);
+//!     let result = client.call_tool("provision", serde_json::json!({"name": "orders"})).await?;
+//!     assert!(!result.failed());
+//!     Ok(())
+//! }
+//! ```
+//!
+//! What it does not do: it does not start a call over, invent an answer, open a URL, or send what breaks the form's
+//! rules.
+
+mod answer;
+mod ask;
+mod builder;
+mod call;
+mod call_error;
+mod callback;
+mod cancel;
+mod client_error;
+pub mod consent;
+mod dispatch;
+mod fault;
+mod finished;
+mod identity;
+mod leg;
+mod lists;
+mod pacing;
+mod pending;
+mod rounds;
+
+pub use answer::{AnswerError, AnswerFault};
+pub use ask::{AskContext, ElicitAsk, FormAsk, RootsAsk, Round, RoundDecision, SampleAsk, UrlAsk};
+pub use builder::ClientBuilder;
+pub use call::{ArgumentsError, Call, CallKind, CallOptions};
+pub use call_error::{CallError, CallErrorKind};
+pub use callback::CallbackError;
+pub use cancel::CancelToken;
+pub use client_error::{ClientError, ClientErrorKind};
+pub use fault::RequestFault;
+pub use finished::{Finished, Step};
+pub use identity::ServerIdentity;
+pub use pending::PendingCall;
+
+use crate::transport::Transport;
+use antiphon_wire::{
+    AskSupport, CallToolResult, ClientCapabilities, GetPromptResult, Implementation, ProtocolVersion,
+    ReadResourceResult, ServerCapabilities,
+};
+use builder::Bounds;
+use callback::Callbacks;
+use rounds::Run;
+use serde::Serialize;
+use std::{
+    fmt,
+    sync::{Arc, Mutex, MutexGuard, PoisonError, atomic::AtomicU64},
+};
+
+/// A client of one server. Clones are the same client.
+#[derive(Clone)]
+pub struct Client {
+    inner: Arc<Inner>,
+}
+
+struct Inner {
+    transport: Arc<dyn Transport>,
+    info: Implementation,
+    capabilities: ClientCapabilities,
+    declared: AskSupport,
+    callbacks: Callbacks,
+    bounds: Bounds,
+    one_at_a_time: bool,
+    next_id: AtomicU64,
+    known: Mutex<Known>,
+}
+
+/// What is known of the server.
+struct Known {
+    version: ProtocolVersion,
+    info: Option<Implementation>,
+    capabilities: Option<ServerCapabilities>,
+}
+
+impl Inner {
+    fn known(&self) -> MutexGuard<'_, Known> {
+        // Plain values, each written at once: a panic elsewhere leaves them whole.
+        self.known.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Client {
+    /// A client that tells servers this name and version of itself.
+    pub fn builder(name: impl Into<String>, version: impl Into<String>) -> ClientBuilder {
+        ClientBuilder::new(Implementation::new(name, version))
+    }
+
+    fn new(builder: ClientBuilder, transport: Arc<dyn Transport>) -> Self {
+        let declared = builder.callbacks.declared();
+        let inner = Inner {
+            transport,
+            info: builder.info,
+            // Exactly what is attached; what a person cannot be asked here is not declared.
+            capabilities: ClientCapabilities::for_asks(declared),
+            declared,
+            callbacks: builder.callbacks,
+            bounds: builder.bounds,
+            one_at_a_time: builder.one_at_a_time,
+            next_id: AtomicU64::new(1),
+            known: Mutex::new(Known { version: builder.version, info: None, capabilities: None }),
+        };
+        Self { inner: Arc::new(inner) }
+    }
+
+    /// Calls a tool, answering what it asks through the callbacks. The arguments are an object; `()` means none.
+    ///
+    /// # Errors
+    /// [`CallError`] says whose fault it was, and holds the pending call if something was asked. A tool that failed is
+    /// not an error: see [`CallToolResult::failed`].
+    pub async fn call_tool(
+        &self,
+        name: impl Into<String>,
+        arguments: impl Serialize,
+    ) -> Result<CallToolResult, CallError> {
+        let call = self.checked(Call::tool(name, arguments))?;
+        Run::first(self, call).finish().await
+    }
+
+    /// Gets a prompt, answering what it asks through the callbacks. The arguments are an object of strings; `()` means
+    /// none.
+    ///
+    /// # Errors
+    /// As [`call_tool`](Self::call_tool).
+    pub async fn get_prompt(
+        &self,
+        name: impl Into<String>,
+        arguments: impl Serialize,
+    ) -> Result<GetPromptResult, CallError> {
+        let call = self.checked(Call::prompt(name, arguments))?;
+        Run::first(self, call).finish().await
+    }
+
+    /// Reads a resource, answering what it asks through the callbacks.
+    ///
+    /// # Errors
+    /// As [`call_tool`](Self::call_tool).
+    pub async fn read_resource(&self, uri: impl Into<String>) -> Result<ReadResourceResult, CallError> {
+        Run::first(self, Call::resource(uri)).finish().await
+    }
+
+    /// Makes a call with a timeout, deadline or cancellation of its own, answering through the callbacks.
+    ///
+    /// # Errors
+    /// As [`call_tool`](Self::call_tool).
+    pub async fn call(&self, call: Call) -> Result<Finished, CallError> {
+        Run::first(self, call).finish().await
+    }
+
+    /// Makes a call up to its first question, if it has one. No callback runs.
+    ///
+    /// # Errors
+    /// As [`call_tool`](Self::call_tool).
+    pub async fn begin(&self, call: Call) -> Result<Step, CallError> {
+        Run::first(self, call).step().await
+    }
+
+    /// Sends the answers of a pending call, up to its next question. No callback runs, and rounds are not counted. An
+    /// error gives the pending call back; keep a clone if this future may be dropped.
+    ///
+    /// # Errors
+    /// As [`call_tool`](Self::call_tool); [`CallErrorKind::MissingAnswers`] lists the keys that have no answer, and
+    /// nothing is sent then.
+    pub async fn resume(&self, pending: PendingCall) -> Result<Step, CallError> {
+        Run::resumed(self, pending).step().await
+    }
+
+    /// Goes on with a pending call to its end: the callbacks answer what has no answer yet. Rounds are counted anew.
+    ///
+    /// # Errors
+    /// As [`call_tool`](Self::call_tool).
+    pub async fn drive(&self, pending: PendingCall) -> Result<Finished, CallError> {
+        Run::resumed(self, pending).finish().await
+    }
+
+    /// The server, by its target and, once it told it, by its name.
+    pub fn server(&self) -> ServerIdentity {
+        ServerIdentity::new(self.inner.transport.target(), self.inner.known().info.as_ref())
+    }
+
+    /// The server's identity: from `discover`, or any other result that told it.
+    pub fn server_info(&self) -> Option<Implementation> {
+        self.inner.known().info.clone()
+    }
+
+    /// What the server offers: from `discover`.
+    pub fn capabilities(&self) -> Option<ServerCapabilities> {
+        self.inner.known().capabilities.clone()
+    }
+
+    /// The version that requests are sent with.
+    pub fn protocol_version(&self) -> ProtocolVersion {
+        self.inner.known().version.clone()
+    }
+
+    /// Ends the connection. Requests that are under way fail.
+    pub async fn close(&self) {
+        self.inner.transport.close().await;
+    }
+
+    fn checked(&self, call: Result<Call, ArgumentsError>) -> Result<Call, CallError> {
+        call.map_err(|error| CallError::new(self.server(), None, CallErrorKind::Arguments(error), None))
+    }
+}
+
+impl fmt::Debug for Client {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Client").field("server", &self.server()).finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,208 @@
+//! A server that exists only as a script: what it answers to each request, and what it was sent.
+#![allow(clippy::unwrap_used, reason = "helpers of tests")]
+#![allow(dead_code, reason = "shared by several test programs, each of which uses a part")]
+
+pub(crate) mod failing;
+
+use antiphon::{
+    client::{CallError, Client, ClientBuilder},
+    transport::{
+        IncomingNotification, OutgoingRequest, ServerReply, Transport, TransportError, TransportErrorKind,
+    },
+    wire::{ErrorCode, ErrorObject},
+};
+use futures_util::future::BoxFuture;
+use serde_json::{
+    Value, json,
+    value::{RawValue, to_raw_value},
+};
+use std::{
+    collections::VecDeque,
+    sync::{
+        Arc, Mutex,
+        atomic::{AtomicUsize, Ordering},
+    },
+};
+
+/// What the server does with a request.
+#[derive(Clone, Debug)]
+pub(crate) enum Reply {
+    /// Answers with this result.
+    Result(Value),
+    /// Answers with this text: members keep their order.
+    Text(String),
+    /// Answers with this error.
+    Error(i64, Value),
+    /// Never answers.
+    Hang,
+    /// The connection breaks.
+    Broken,
+}
+
+type Answer = dyn Fn(&Value) -> Reply + Send + Sync;
+
+/// The transport to such a server.
+pub(crate) struct Fake {
+    answer: Box<Answer>,
+    seen: Mutex<Vec<(Value, String)>>,
+    dropped: AtomicUsize,
+}
+
+impl Fake {
+    /// Answers each request as `answer` says.
+    pub(crate) fn new(answer: impl Fn(&Value) -> Reply + Send + Sync + 'static) -> Arc<Self> {
+        Arc::new(Self { answer: Box::new(answer), seen: Mutex::default(), dropped: AtomicUsize::new(0) })
+    }
+
+    /// Answers the requests one after another.
+    pub(crate) fn script(replies: impl IntoIterator<Item = Reply>) -> Arc<Self> {
+        let replies: Mutex<VecDeque<Reply>> = Mutex::new(replies.into_iter().collect());
+        Self::new(move |request| {
+            let next = replies.lock().unwrap().pop_front();
+            next.unwrap_or_else(|| panic!("one request too many: {request}"))
+        })
+    }
+
+    /// A client of it.
+    pub(crate) fn client(self: &Arc<Self>, builder: ClientBuilder) -> Client {
+        builder.connect(Arc::clone(self) as Arc<dyn Transport>)
+    }
+
+    /// The requests so far, whole.
+    pub(crate) fn requests(&self) -> Vec<Value> {
+        self.seen.lock().unwrap().iter().map(|(request, _)| request.clone()).collect()
+    }
+
+    /// The requests so far, as text.
+    pub(crate) fn texts(&self) -> Vec<String> {
+        self.seen.lock().unwrap().iter().map(|(_, text)| text.clone()).collect()
+    }
+
+    /// What each request carried beside the call: `[inputResponses, requestState]`, null where absent.
+    pub(crate) fn carried(&self) -> Vec<Value> {
+        let member =
+            |request: &Value, name: &str| request["params"].get(name).cloned().unwrap_or(Value::Null);
+        self.requests()
+            .iter()
+            .map(|request| json!([member(request, "inputResponses"), member(request, "requestState")]))
+            .collect()
+    }
+
+    /// How many requests were cancelled.
+    pub(crate) fn cancelled(&self) -> usize {
+        self.dropped.load(Ordering::SeqCst)
+    }
+}
+
+impl Transport for Fake {
+    fn exchange<'a>(
+        &'a self,
+        request: OutgoingRequest,
+        _: &'a mut (dyn FnMut(IncomingNotification) + Send),
+    ) -> BoxFuture<'a, Result<ServerReply, TransportError>> {
+        let text = String::from_utf8(request.body).unwrap();
+        assert!(!text.contains(['\n', '\r']), "{text}");
+        let body: Value = serde_json::from_str(&text).unwrap();
+        assert_eq!(body["method"], *request.method);
+        assert_eq!(body["id"], serde_json::to_value(&request.id).unwrap());
+        let meta = &body["params"]["_meta"];
+        assert_eq!(meta["io.modelcontextprotocol/protocolVersion"], request.version.as_str());
+        assert_eq!(meta["io.modelcontextprotocol/clientInfo"], json!({"name": "my-host", "version": "1.0"}));
+        let named = body["params"].get("name").or(body["params"].get("uri"));
+        assert_eq!(named.and_then(Value::as_str), request.name.as_deref());
+        self.seen.lock().unwrap().push((body.clone(), text));
+        let reply = (self.answer)(&body);
+        Box::pin(async move {
+            struct Cancelled<'a>(&'a AtomicUsize);
+            impl Drop for Cancelled<'_> {
+                fn drop(&mut self) {
+                    self.0.fetch_add(1, Ordering::SeqCst);
+                }
+            }
+            match reply {
+                Reply::Result(result) => Ok(Ok(to_raw_value(&result).unwrap())),
+                Reply::Text(text) => Ok(Ok(RawValue::from_string(text).unwrap())),
+                Reply::Error(code, data) => {
+                    Ok(Err(ErrorObject::new(ErrorCode(code), "says the server").with_data(data)))
+                }
+                Reply::Hang => {
+                    let _guard = Cancelled(&self.dropped);
+                    std::future::pending().await
+                }
+                Reply::Broken => Err(TransportError::new(TransportErrorKind::Closed, "the pipe broke")),
+            }
+        })
+    }
+
+    fn close(&self) -> BoxFuture<'_, ()> {
+        Box::pin(async {})
+    }
+
+    fn target(&self) -> &str {
+        "fake:server"
+    }
+}
+
+/// A builder with the name the fake expects.
+pub(crate) fn builder() -> ClientBuilder {
+    Client::builder("my-host", "1.0")
+}
+
+/// A final result with this text.
+pub(crate) fn done(text: &str) -> Reply {
+    Reply::Result(json!({"resultType": "complete", "content": [{"type": "text", "text": text}]}))
+}
+
+/// A question: these asks, and this state.
+pub(crate) fn asking(asks: Value, state: Option<&str>) -> Reply {
+    let mut result = json!({"resultType": "input_required", "inputRequests": asks});
+    if let Some(state) = state {
+        result["requestState"] = state.into();
+    }
+    Reply::Result(result)
+}
+
+/// State only.
+pub(crate) fn not_yet(state: &str) -> Reply {
+    Reply::Result(json!({"resultType": "input_required", "requestState": state}))
+}
+
+/// An ask for a form with a required `region` and a `size` that defaults to 1.
+pub(crate) fn form() -> Value {
+    json!({"method": "elicitation/create", "params": {"mode": "form", "message": "Where?", "requestedSchema": {
+        "type": "object",
+        "properties": {
+            "region": {"type": "string", "title": "Region", "maxLength": 8},
+            "size": {"type": "integer", "default": 1}
+        },
+        "required": ["region"]
+    }}})
+}
+
+/// An ask for a URL.
+pub(crate) fn url(to: &str) -> Value {
+    json!({"method": "elicitation/create", "params": {"mode": "url", "message": "Pay", "url": to}})
+}
+
+/// An ask for a message of the model.
+pub(crate) fn sampling() -> Value {
+    json!({"method": "sampling/createMessage", "params": {
+        "messages": [{"role": "user", "content": {"type": "text", "text": "Capital?"}}], "maxTokens": 9
+    }})
+}
+
+/// An ask for the roots.
+pub(crate) fn roots() -> Value {
+    json!({"method": "roots/list"})
+}
+
+/// The texts of an error and of its causes.
+pub(crate) fn chain(error: &CallError) -> String {
+    let mut text = error.to_string();
+    let mut cause = std::error::Error::source(error);
+    while let Some(error) = cause {
+        text = format!("{text}: {error}");
+        cause = error.source();
+    }
+    text
+}
