@@ -1,0 +1,43 @@
+//! Interleaved rounds: neighbours in time are what is compared.
+
+use std::time::Instant;
+
+use crate::Error;
+use crate::arguments::{Options, Plan};
+use crate::case::Case;
+use crate::measure::{Figures, measure};
+use crate::report;
+
+/// All measurements of one case under one plan: per server, one per round.
+pub(crate) struct Series {
+    pub(crate) case: Case,
+    pub(crate) plan: Plan,
+    pub(crate) figures: Vec<Vec<Figures>>,
+}
+
+/// Measures round after round, the servers in turn within each case, and prints the report.
+pub(crate) async fn compare(options: &Options) -> Result<(), Error> {
+    let mut all: Vec<Series> = Vec::new();
+    for plan in &options.plans {
+        for case in Case::ALL {
+            let figures = options.servers.iter().map(|_| Vec::new()).collect();
+            all.push(Series { case, plan: *plan, figures });
+        }
+    }
+    let started = Instant::now();
+    let mut rounds = 0;
+    while rounds < options.rounds && (rounds == 0 || started.elapsed() < options.deadline) {
+        for series in &mut all {
+            for (server, figures) in options.servers.iter().zip(&mut series.figures) {
+                figures.push(measure(server, series.case, series.plan).await?);
+            }
+        }
+        rounds += 1;
+        eprintln!("round {rounds} of {}: {:.0} s", options.rounds, started.elapsed().as_secs_f64());
+    }
+    if rounds < options.rounds {
+        println!("Cut short: {rounds} of {} rounds before the deadline.\n", options.rounds);
+    }
+    report::print(options, &all, rounds);
+    Ok(())
+}

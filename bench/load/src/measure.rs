@@ -1,0 +1,164 @@
+//! One measurement: a fixed number of requests to one server.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::{Duration, Instant};
+
+use memchr::memmem::Finder;
+use tokio::task::JoinSet;
+
+use crate::Error;
+use crate::arguments::{Plan, Server};
+use crate::case::Case;
+use crate::connection::{Answer, Connection};
+use crate::{cpu, record};
+
+/// A server that hangs fails the run.
+const PATIENCE: Duration = Duration::from_mins(1);
+
+/// What one measurement found.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Figures {
+    pub(crate) requests_per_second: f64,
+    pub(crate) p50_micros: f64,
+    pub(crate) p99_micros: f64,
+    /// The server's user and system time per request.
+    pub(crate) cpu_micros: f64,
+    /// That time as a share of the wall time: near 1 means that the server was the bottleneck.
+    pub(crate) busy: f64,
+    /// Processors that others used meanwhile: how noisy the machine was.
+    pub(crate) others: f64,
+}
+
+/// Opens the connections, warms them up with a tenth of the requests, then measures.
+pub(crate) async fn measure(server: &Server, case: Case, plan: Plan) -> Result<Figures, Error> {
+    let measured = tokio::time::timeout(PATIENCE, unbounded(server, case, plan)).await;
+    let measured = measured.unwrap_or_else(|_| Err("no end within a minute".into()));
+    measured.map_err(|error| format!("{}, {}: {error}", server.name, case.name()).into())
+}
+
+async fn unbounded(server: &Server, case: Case, plan: Plan) -> Result<Figures, Error> {
+    let state = match case {
+        Case::Done => record::state(server.addr).await?,
+        Case::Echo | Case::Asks => String::new(),
+    };
+    let mut connections = Vec::with_capacity(plan.connections);
+    for _ in 0..plan.connections {
+        connections.push(Connection::open(server.addr).await?);
+    }
+    let load = Arc::new(Load::new(case, case.request(server.addr, &state)));
+    let warm_up = (plan.requests / 10).max(plan.connections);
+    let (connections, _) = load.drive(connections, warm_up).await?;
+
+    let before = Used::now(server)?;
+    let started = Instant::now();
+    let (_, mut latencies) = load.drive(connections, plan.requests).await?;
+    let wall = started.elapsed();
+    let used = Used::now(server)?.since(&before);
+
+    latencies.sort_unstable();
+    let count = latencies.len() as f64;
+    Ok(Figures {
+        requests_per_second: count / wall.as_secs_f64(),
+        p50_micros: percentile(&latencies, 50),
+        p99_micros: percentile(&latencies, 99),
+        cpu_micros: used.server.as_secs_f64() * 1e6 / count,
+        busy: used.server.as_secs_f64() / wall.as_secs_f64(),
+        others: used.others().as_secs_f64() / wall.as_secs_f64(),
+    })
+}
+
+/// Processor time, by who used it.
+struct Used {
+    server: Duration,
+    load: Duration,
+    all: Duration,
+}
+
+impl Used {
+    fn now(server: &Server) -> Result<Self, Error> {
+        let (server, load) = (cpu::used_by(server.pid)?, cpu::used_by(std::process::id())?);
+        Ok(Self { server, load, all: cpu::used_by_all()? })
+    }
+
+    fn since(&self, before: &Self) -> Self {
+        Self {
+            server: self.server.saturating_sub(before.server),
+            load: self.load.saturating_sub(before.load),
+            all: self.all.saturating_sub(before.all),
+        }
+    }
+
+    fn others(&self) -> Duration {
+        self.all.saturating_sub(self.server + self.load)
+    }
+}
+
+/// What all connections of one measurement share.
+struct Load {
+    request: Vec<u8>,
+    expected: Vec<Finder<'static>>,
+    /// Requests not yet taken by a connection.
+    left: AtomicUsize,
+}
+
+impl Load {
+    fn new(case: Case, request: Vec<u8>) -> Self {
+        let expected = case.expected().iter().copied().map(Finder::new).collect();
+        Self { request, expected, left: AtomicUsize::new(0) }
+    }
+
+    /// Sends `count` requests over all connections and gives these back with the latencies.
+    async fn drive(
+        self: &Arc<Self>,
+        connections: Vec<Connection>,
+        count: usize,
+    ) -> Result<(Vec<Connection>, Vec<Duration>), Error> {
+        self.left.store(count, Ordering::Relaxed);
+        let mut running = JoinSet::new();
+        for connection in connections {
+            running.spawn(Arc::clone(self).drive_one(connection));
+        }
+        let (mut connections, mut latencies) = (Vec::new(), Vec::with_capacity(count));
+        while let Some(ended) = running.join_next().await {
+            let (connection, mut own) = ended??;
+            connections.push(connection);
+            latencies.append(&mut own);
+        }
+        Ok((connections, latencies))
+    }
+
+    async fn drive_one(
+        self: Arc<Self>,
+        mut connection: Connection,
+    ) -> Result<(Connection, Vec<Duration>), Error> {
+        let mut latencies = Vec::new();
+        while self.take() {
+            let sent = Instant::now();
+            let answer = connection.exchange(&self.request).await?;
+            latencies.push(sent.elapsed());
+            self.check(&answer)?;
+        }
+        Ok((connection, latencies))
+    }
+
+    fn take(&self) -> bool {
+        self.left.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |left| left.checked_sub(1)).is_ok()
+    }
+
+    /// A benchmark that measures errors is worthless.
+    fn check(&self, answer: &Answer<'_>) -> Result<(), Error> {
+        let holds = |text: &Finder<'_>| text.find(answer.body).is_some();
+        if answer.status == 200 && self.expected.iter().all(holds) {
+            return Ok(());
+        }
+        let text = String::from_utf8_lossy(answer.body);
+        Err(format!("wrong answer: {} {text}", answer.status).into())
+    }
+}
+
+/// Nearest rank, in microseconds. `sorted` is not empty.
+fn percentile(sorted: &[Duration], percent: usize) -> f64 {
+    let rank = (sorted.len() * percent).div_ceil(100).max(1);
+    sorted[rank - 1].as_secs_f64() * 1e6
+}

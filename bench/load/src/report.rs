@@ -1,0 +1,90 @@
+//! Medians over the rounds, and ratios within them, as Markdown.
+
+use crate::arguments::Options;
+use crate::compare::Series;
+use crate::measure::Figures;
+
+pub(crate) fn print(options: &Options, all: &[Series], rounds: usize) {
+    println!("Medians of {rounds} interleaved rounds, [lowest-highest].\n");
+    println!("| request | connections | server | requests/s | p50 µs | p99 µs | CPU µs | busy | others |");
+    println!("|---|--:|---|--:|--:|--:|--:|--:|--:|");
+    for series in all {
+        for (server, figures) in options.servers.iter().zip(&series.figures) {
+            println!(
+                "| {} | {} | {} | {} | {} | {} | {} | {:.0} % | {:.0} % |",
+                series.case.name(),
+                series.plan.connections,
+                server.name,
+                Spread::of(figures, |one| one.requests_per_second).text(0),
+                Spread::of(figures, |one| one.p50_micros).text(0),
+                Spread::of(figures, |one| one.p99_micros).text(0),
+                Spread::of(figures, |one| one.cpu_micros).text(1),
+                Spread::of(figures, |one| one.busy).median * 100.0,
+                Spread::of(figures, |one| one.others).median * 100.0,
+            );
+        }
+    }
+    println!("\nRatios: taken within each round, then the median, [lowest-highest].\n");
+    println!("| request | connections | ratio | requests/s | p50 | p99 | CPU |");
+    println!("|---|--:|---|--:|--:|--:|--:|");
+    for series in all {
+        print_ratios(options, series);
+    }
+}
+
+fn print_ratios(options: &Options, series: &Series) {
+    let named = || options.servers.iter().zip(&series.figures);
+    let Some((subject, own)) = named().find(|(server, _)| server.name == options.subject) else {
+        return;
+    };
+    for (other, theirs) in named().filter(|(server, _)| server.name != options.subject) {
+        let ratio = |of: fn(&Figures) -> f64| {
+            let pairs: Vec<f64> = own.iter().zip(theirs).map(|(a, b)| of(a) / of(b)).collect();
+            Spread::of(&pairs, |one| *one).text(2)
+        };
+        println!(
+            "| {} | {} | {}/{} | {} | {} | {} | {} |",
+            series.case.name(),
+            series.plan.connections,
+            subject.name,
+            other.name,
+            ratio(|one| one.requests_per_second),
+            ratio(|one| one.p50_micros),
+            ratio(|one| one.p99_micros),
+            ratio(|one| one.cpu_micros),
+        );
+    }
+}
+
+/// Median and extremes of a figure.
+struct Spread {
+    lowest: f64,
+    median: f64,
+    highest: f64,
+}
+
+impl Spread {
+    /// `all` is not empty: there is at least one round.
+    fn of<T>(all: &[T], figure: impl Fn(&T) -> f64) -> Self {
+        let mut sorted: Vec<f64> = all.iter().map(figure).collect();
+        sorted.sort_by(f64::total_cmp);
+        let (below, above) = (sorted[(sorted.len() - 1) / 2], sorted[sorted.len() / 2]);
+        Self { lowest: sorted[0], median: f64::midpoint(below, above), highest: sorted[sorted.len() - 1] }
+    }
+
+    fn text(&self, digits: usize) -> String {
+        let Self { lowest, median, highest } = self;
+        format!("{median:.digits$} [{lowest:.digits$}-{highest:.digits$}]")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Spread;
+
+    #[test]
+    fn the_median_of_an_even_number_lies_between_the_middle_two() {
+        let spread = Spread::of(&[4.0, 1.0, 3.0, 2.0], |one| *one);
+        assert_eq!(spread.text(1), "2.5 [1.0-4.0]");
+    }
+}
