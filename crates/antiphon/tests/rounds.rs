@@ -195,3 +195,58 @@ async fn state_only_legs_carry_the_state_and_an_empty_map() {
     let (_, reply) = send(Over::Http, &fixture.server, &request(2, "tools/call", retry), None).await;
     assert_eq!(reply["result"]["content"][0]["text"], "half and whole");
 }
+
+#[tokio::test]
+async fn elsewhere_state_and_answers_are_ignored() {
+    let fixture = fixture(|builder| builder);
+    for method in
+        ["server/discover", "tools/list", "prompts/list", "resources/list", "resources/templates/list"]
+    {
+        let plain = send(Over::Http, &fixture.server, &request(1, method, json!({})), None).await;
+        let both = json!({"requestState": "r1.forged", "inputResponses": answers()});
+        assert_eq!(
+            send(Over::Http, &fixture.server, &request(1, method, both), None).await,
+            plain,
+            "{method}"
+        );
+        assert_eq!(plain.1["result"]["resultType"], "complete");
+    }
+}
+
+#[tokio::test]
+async fn a_handler_that_asks_what_cannot_be_asked() {
+    use antiphon::{
+        server::{Ask, InputRequired, NoArguments, Tool},
+        wire::{FormField, FormSchema},
+    };
+    let form = |key: &str| Ask::form(key, "?", FormSchema::new(vec![FormField::text("a")]));
+    let beyond = || {
+        serde_json::from_value(json!({"type": "object", "properties": {"a": {"type": "object"}}})).unwrap()
+    };
+    let many = (0..65).map(|index| form(&format!("k{index}"))).collect();
+    for (what, asks) in [
+        ("a key twice", vec![form("a"), form("a")]),
+        ("an empty key", vec![form("")]),
+        ("a key with a slash", vec![form("a/b")]),
+        ("a key with a hash", vec![form("a#2")]),
+        ("a key with a space", vec![form("a b")]),
+        ("a long key", vec![form(&"k".repeat(65))]),
+        ("65 asks", many),
+        ("a form beyond the subset", vec![Ask::form("a", "?", beyond())]),
+        ("a plain URL", vec![Ask::url("a", "?", "http://example.com/pay")]),
+        ("no URL", vec![Ask::url("a", "?", "pay here")]),
+        ("another scheme", vec![Ask::url("a", "?", "javascript:alert(1)")]),
+    ] {
+        let tool = Tool::new("broken", move |_: &antiphon::server::Ctx, _: NoArguments| {
+            let required =
+                asks.iter().skip(1).cloned().fold(InputRequired::ask(asks[0].clone()), InputRequired::and);
+            async move { required }
+        });
+        let fixture = fixture(|builder| builder.tool(tool));
+        let message = request(1, "tools/call", json!({"name": "broken"}));
+        let (status, reply) = send(Over::Http, &fixture.server, &message, None).await;
+        assert_eq!(status, 200, "{what}");
+        let expected = json!({"code": -32603, "message": "Internal error"});
+        assert_eq!(reply["error"], expected, "{what}");
+    }
+}
