@@ -42,8 +42,15 @@ const RUNGS: &[(&str, Break, (u16, i64))] = &[
     ("body time", |bent| bent.late = true, (408, 0)),
     ("JSON", |bent| bent.cut = true, (400, -32700)),
     ("envelope", |bent| bent.message["jsonrpc"] = json!("1.0"), (400, -32600)),
-    ("notification", |bent| drop(bent.message.as_object_mut().unwrap().remove("id")), (202, 0)),
-    ("initialize", |bent| bent.message["method"] = json!("initialize"), (400, -32022)),
+    ("notification", |bent| drop(bent.message.as_object_mut().map(|message| message.remove("id"))), (202, 0)),
+    (
+        "initialize",
+        |bent| {
+            bent.message["method"] = json!("initialize");
+            bent.message["params"] = json!({"protocolVersion": "2025-11-25"});
+        },
+        (400, -32022),
+    ),
     ("_meta", |bent| bent.message["params"]["_meta"] = json!({}), (400, -32602)),
     ("agreement", |bent| set(&mut bent.request, "mcp-method", &["tools/list"]), (400, -32020)),
     (
@@ -77,7 +84,8 @@ fn broken(rungs: &[(&str, Break, (u16, i64))]) -> Request<UnsyncBoxBody<Bytes, I
         text.pop();
     }
     let never = futures_util::stream::pending::<Result<Frame<Bytes>, Infallible>>();
-    let body = if bent.late { StreamBody::new(never).boxed_unsync() } else { Full::from(text).boxed_unsync() };
+    let body =
+        if bent.late { StreamBody::new(never).boxed_unsync() } else { Full::from(text).boxed_unsync() };
     bent.request.map(|_| body)
 }
 
@@ -227,12 +235,33 @@ async fn options_open_what_they_name_and_nothing_else() {
         ("a host", default().allow_host("A.example"), "/mcp", "a.EXAMPLE:80", None, (200, 0)),
         ("loopback too", default().allow_host("a.example"), "/mcp", "localhost", None, (200, 0)),
         ("another", default().allow_host("a.example"), "/mcp", "b.example", None, (421, 0)),
-        ("its pages", default().allow_host("a.example"), "/mcp", "a.example", Some("https://a.example"), (200, 0)),
+        (
+            "its pages",
+            default().allow_host("a.example"),
+            "/mcp",
+            "a.example",
+            Some("https://a.example"),
+            (200, 0),
+        ),
         ("any host", default().any_host(), "/mcp", "b.example", None, (200, 0)),
         ("not any page", default().any_host(), "/mcp", "b.example", Some("https://b.example"), (403, 0)),
         ("no host at all", default().any_host(), "/mcp", "", None, (200, 0)),
-        ("a page", default().allow_origin("https://w.example/"), "/mcp", "localhost", Some("https://w.example"), (200, 0)),
-        ("its http", default().allow_origin("https://w.example"), "/mcp", "localhost", Some("http://w.example"), (403, 0)),
+        (
+            "a page",
+            default().allow_origin("https://w.example/"),
+            "/mcp",
+            "localhost",
+            Some("https://w.example"),
+            (200, 0),
+        ),
+        (
+            "its http",
+            default().allow_origin("https://w.example"),
+            "/mcp",
+            "localhost",
+            Some("http://w.example"),
+            (403, 0),
+        ),
     ] {
         let mut request = correct(&request(1, "server/discover", json!({})));
         *request.uri_mut() = path.parse().unwrap();
@@ -253,7 +282,9 @@ async fn a_body_is_counted_whatever_its_length_claims() {
     ] {
         let mut request = correct(&request(1, "server/discover", json!({})));
         set(&mut request, "content-length", claimed.as_slice());
-        let request = request.map(|_| Bytes::from(format!("{message:length$}")));
+        let mut body = message.clone().into_bytes();
+        body.resize(length, b' ');
+        let request = request.map(|_| Bytes::from(body));
         post(&service(), request).await.check(what, expected);
     }
 }

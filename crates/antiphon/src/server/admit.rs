@@ -8,6 +8,7 @@ use super::{
     round::{Asked, Payload},
     serve::Inner,
 };
+use crate::Error;
 use antiphon_seal::{Call, CallId, OpenError, Principal, Reason, SealError};
 use antiphon_wire::{AskSupport, InputRequests, InputRequiredResult};
 use serde_json::value::RawValue;
@@ -17,7 +18,7 @@ use serde_json::value::RawValue;
 /// Only [`admit`] makes one. Running a handler, permitting its asks and sealing them demand it.
 pub(super) struct Admitted<'a> {
     leg: Leg<'a>,
-    principal: Result<Option<Principal>, String>,
+    principal: Option<Principal>,
     /// In its present leg; `None` on the first.
     call: Option<Call>,
     payload: Option<Payload>,
@@ -32,16 +33,20 @@ pub(super) fn admit<'a>(server: &Inner, leg: Leg<'a>) -> Result<Admitted<'a>, Re
         return Err(Refusal::params(format!("params: {fault}")));
     }
     let principal = server.identity.of(leg.caller);
-    let Some(state) = leg.request.params.request_state else {
-        return Ok(Admitted { leg, principal, call: None, payload: None });
+    let (principal, state) = match (principal, leg.request.params.request_state) {
+        (Ok(principal), Some(state)) => (principal, state),
+        (Ok(principal), None) => return Ok(Admitted { leg, principal, call: None, payload: None }),
+        // A handler would take them for an anonymous caller.
+        (Err(cause), state) => {
+            tracing::error!(%cause, method = %leg.request.method, target = leg.target, "no identity: refused");
+            return Err(if state.is_some() { Refusal::State } else { Refusal::Internal });
+        }
     };
-    let (call, payload) = open(server, &leg, &principal, state)?;
+    let (call, payload) = open(server, &leg, principal.as_ref(), state)?;
     // Authentic, bound and in time: from here on the caller is the rightful one, and may learn the reason.
     let id = call.id();
     let Some(call) = call.next_leg().filter(|call| call.leg() <= server.limits.legs) else {
-        tracing::warn!(call = %id, target = leg.target, "the call has had as many legs as it may");
-        let text = format!("This call has had {} requests, as many as it may", server.limits.legs);
-        return Err(Refusal::Limit { name: "legs", text });
+        return Err(too_many_legs(&server.limits, leg.target, id));
     };
     if call.leg() == LEG_WARNING {
         tracing::warn!(call = %id, target = leg.target, leg = LEG_WARNING, "many clients give up at ten rounds");
@@ -54,7 +59,7 @@ pub(super) fn admit<'a>(server: &Inner, leg: Leg<'a>) -> Result<Admitted<'a>, Re
 fn open(
     server: &Inner,
     leg: &Leg<'_>,
-    principal: &Result<Option<Principal>, String>,
+    principal: Option<&Principal>,
     state: &RawValue,
 ) -> Result<(Call, Payload), Refusal> {
     let refuse = |reason: &str, call: Option<CallId>| {
@@ -68,17 +73,13 @@ fn open(
         [b'"', ..] => return Err(refuse("malformed", None)),
         _ => return Err(refuse("not_a_string", None)),
     };
-    let principal = match principal {
-        Ok(principal) => principal.as_ref(),
-        Err(cause) => {
-            tracing::error!(%cause, "no identity");
-            return Err(refuse("principal_unknown", None));
-        }
-    };
     let opened = server.sealer.open(token, &leg.binding(principal), server.clock.now()).map_err(
         |error: OpenError| {
             if error.reason() == Reason::UnknownKey {
                 server.tell_of_unknown_key();
+            }
+            if let Some(cause) = error.codec() {
+                tracing::error!(%cause, "the codec did not open a state");
             }
             refuse(error.reason().as_str(), error.call_id())
         },
@@ -97,7 +98,7 @@ impl<'a> Admitted<'a> {
     }
 
     pub(super) fn principal(&self) -> Option<&Principal> {
-        self.principal.as_ref().ok().and_then(Option::as_ref)
+        self.principal.as_ref()
     }
 
     pub(super) fn call_id(&self) -> Option<CallId> {
@@ -143,19 +144,29 @@ impl<'a> Admitted<'a> {
         let now = server.clock.now();
         let call = match self.call.take() {
             Some(call) => call,
-            None => Call::begin(now, server.call_within.map(|time| now + time))
+            // A deadline beyond all time is none.
+            None => Call::begin(now, server.call_within.and_then(|time| now.checked_add(time)))
                 .map_err(|fault| internal(&fault))?,
         };
-        let principal = self.principal.as_ref().map_err(|cause| internal(cause))?;
+        // Its answers would come back to a call that is over: nobody is asked in vain.
+        if call.leg() >= server.limits.legs {
+            return Err(too_many_legs(&server.limits, self.leg.target, call.id()));
+        }
         let ttl = self.leg.settings.answer_within.unwrap_or(server.answer_within);
-        let sealed = server.sealer.seal(&call, &self.leg.binding(principal.as_ref()), &bytes, ttl, now);
+        let sealed = server.sealer.seal(&call, &self.leg.binding(self.principal()), &bytes, ttl, now);
         let state = sealed.map_err(|error| match error {
             SealError::TooLarge { limit, actual } => too_large(self.leg.target, payload, actual, limit),
-            other => internal(&other),
+            other => internal(&Error::from(other)),
         })?;
         tracing::debug!(call = %call.id(), leg = call.leg(), asks = permit.0.len(), state = state.len(), "a round leaves");
         InputRequiredResult::new(permit.0, Some(state)).map_err(|fault| internal(&fault))
     }
+}
+
+fn too_many_legs(limits: &Limits, target: &str, call: CallId) -> Refusal {
+    tracing::warn!(%call, target, limit = limits.legs, "the call has had as many legs as it may");
+    let text = format!("This call has had {} requests, as many as it may", limits.legs);
+    Refusal::Limit { name: "legs", text }
 }
 
 fn within(limits: &Limits, target: &str, payload: &Payload, length: usize) -> Result<(), Refusal> {

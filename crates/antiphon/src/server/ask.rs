@@ -2,6 +2,7 @@
 
 use antiphon_wire::{CreateMessageParams, ElicitRequest, FormSchema, InputRequest};
 use serde::Serialize;
+use std::fmt;
 
 /// One question, with the key its answer comes back under.
 ///
@@ -64,7 +65,6 @@ impl Ask {
 ///
 /// The state is yours: plain text for you, a sealed token on the wire, bound to this call and this caller. Answers do
 /// not come back a second time: what you will need later goes into the state, under a name of your own.
-#[derive(Debug)]
 pub struct InputRequired {
     pub(crate) asks: Vec<Ask>,
     pub(crate) state: Option<String>,
@@ -101,6 +101,13 @@ impl InputRequired {
     /// If the state cannot be written as JSON.
     pub fn with_json_state(self, state: &impl Serialize) -> Result<Self, serde_json::Error> {
         serde_json::to_string(state).map(|text| self.with_state(text))
+    }
+}
+
+impl fmt::Debug for InputRequired {
+    /// Not the state: it does not belong into logs.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("InputRequired").field("asks", &self.asks).finish_non_exhaustive()
     }
 }
 

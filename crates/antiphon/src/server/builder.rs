@@ -163,7 +163,7 @@ impl ServerBuilder {
     /// Who is calling. State is bound to the answer, and refused for any other. Default: the [`Principal`] that a layer
     /// in front left in the extensions of the HTTP request.
     ///
-    /// An `Err` is logged; no state is opened or sealed for that request.
+    /// An `Err` is logged, and the request is refused before the handler: it would take the caller for an anonymous one.
     #[must_use]
     pub fn bind_principal<E: Into<Box<dyn StdError + Send + Sync>>>(
         mut self,
@@ -173,7 +173,8 @@ impl ServerBuilder {
         self
     }
 
-    /// Accepts a principal without a subject: then all users of one client software are one.
+    /// Accepts a principal without a subject: then all users of one client software are one. Without this, such a
+    /// caller is refused before the handler.
     #[must_use]
     pub fn allow_client_principal(mut self) -> Self {
         self.identity.client_is_enough = true;
@@ -309,8 +310,8 @@ fn sealer(keys: Keys, audience: &str, instances: usize, limits: &Limits) -> Resu
         Keys::Codec(codec) => Sealer::with_codec(codec, audience),
     };
     // Claims and padding add an eighth and some; base64 adds a third.
-    let claims = limits.state + limits.state / 8 + 1024;
-    Ok(sealer.with_max_token_len(claims / 3 * 4 + 64))
+    let claims = limits.state.saturating_add(limits.state / 8).saturating_add(1024);
+    Ok(sealer.with_max_token_len((claims / 3).saturating_mul(4).saturating_add(64)))
 }
 
 fn stamp_of(info: &Implementation) -> Result<Meta, BuildError> {
@@ -336,7 +337,8 @@ fn register(tool: Tool) -> Result<RegisteredTool, BuildError> {
             "the input schema of the tool `{name}` must have the type `object`: take a struct"
         )));
     }
-    let validator = jsonschema::draft202012::options().build(&tool.schema).map_err(|fault| {
+    // > Clients and servers **MUST** validate schemas according to their declared or default dialect.
+    let validator = jsonschema::options().build(&tool.schema).map_err(|fault| {
         BuildError(format!("the input schema of the tool `{name}` is not valid: {fault}"))
     })?;
     Ok(RegisteredTool { tool, validator })

@@ -5,7 +5,7 @@ use http::{Extensions, HeaderMap};
 use std::{error::Error as StdError, fmt, sync::Arc};
 
 /// What a transport knows about the sender of one request.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Copy, Default)]
 #[non_exhaustive]
 pub struct Caller<'a> {
     /// The HTTP headers; `None` on other transports.
@@ -18,6 +18,13 @@ impl<'a> Caller<'a> {
     /// The sender of an HTTP request.
     pub fn http(headers: &'a HeaderMap, extensions: &'a Extensions) -> Self {
         Self { headers: Some(headers), extensions: Some(extensions) }
+    }
+}
+
+impl fmt::Debug for Caller<'_> {
+    /// Neither headers nor extensions: they hold credentials.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Caller").field("http", &self.headers.is_some()).finish_non_exhaustive()
     }
 }
 
@@ -42,7 +49,7 @@ impl Default for Identity {
 }
 
 impl Identity {
-    /// Who is calling. An `Err` is for the log: no state is opened or sealed for such a caller.
+    /// Who is calling. An `Err` is for the log: such a caller is refused.
     pub(crate) fn of(&self, caller: &Caller<'_>) -> Result<Option<Principal>, String> {
         let principal = (self.binder)(caller).map_err(|error| format!("bind_principal failed: {error}"))?;
         match &principal {

@@ -71,9 +71,10 @@ impl Ctx {
         Ok(Some(match result.action {
             Action::Accept => {
                 let content = Value::Object(result.content.clone().unwrap_or_default());
-                Answer::Accept(
-                    serde_json::from_value(content).map_err(|fault| FormMismatch(ask.key().into(), fault))?,
-                )
+                let mismatch = |fault| {
+                    Mismatch(format!("the answer to `{}` fits its form but not its type", ask.key()), fault)
+                };
+                Answer::Accept(serde_json::from_value(content).map_err(mismatch)?)
             }
             Action::Decline => Answer::Decline,
             Action::Cancel => Answer::Cancel,
@@ -126,7 +127,8 @@ impl Ctx {
     /// # Errors
     /// If the state is not the JSON of a `T`.
     pub fn state_as<T: DeserializeOwned>(&self) -> Result<Option<T>, Error> {
-        Ok(self.state.as_deref().map(serde_json::from_str).transpose()?)
+        let mismatch = |fault| Mismatch("the state is not of the type it is read as".to_owned(), fault);
+        Ok(self.state.as_deref().map(serde_json::from_str).transpose().map_err(mismatch)?)
     }
 
     /// Which request of the call this is, from 1.
@@ -167,7 +169,7 @@ impl Ctx {
 }
 
 /// A verified answer, read as the kind of ask it answers.
-#[derive(Clone, Debug)]
+#[derive(Clone)]
 #[non_exhaustive]
 pub enum Response {
     /// To a form or a URL.
@@ -178,6 +180,17 @@ pub enum Response {
     Roots(ListRootsResult),
 }
 
+impl fmt::Debug for Response {
+    /// The kind only: answers do not belong into logs.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Elicit(_) => "Elicit(..)",
+            Self::Sampling(_) => "Sampling(..)",
+            Self::Roots(_) => "Roots(..)",
+        })
+    }
+}
+
 impl fmt::Debug for Ctx {
     /// Neither state nor answers: they do not belong into logs.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -185,18 +198,25 @@ impl fmt::Debug for Ctx {
     }
 }
 
-/// The form's schema allows what the type does not.
-#[derive(Debug)]
-struct FormMismatch(String, serde_json::Error);
+/// An answer or a state does not decode. It is told without the value, which serde would quote: the text is for the log.
+struct Mismatch(String, serde_json::Error);
 
-impl fmt::Display for FormMismatch {
+impl fmt::Display for Mismatch {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "the answer to `{}` fits its form but not its type", self.0)
+        let (Self(what, fault), text) = (self, self.1.to_string());
+        // Type and field names are the author's; what stands before them is the value.
+        match text.rsplit_once(", expected ") {
+            Some((_, expected)) => write!(f, "{what}: expected {expected}"),
+            None if !fault.is_data() || text.starts_with("missing field `") => write!(f, "{what}: {text}"),
+            None => write!(f, "{what}: the type refuses a value"),
+        }
     }
 }
 
-impl std::error::Error for FormMismatch {
-    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
-        Some(&self.1)
+impl fmt::Debug for Mismatch {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(self, f)
     }
 }
+
+impl std::error::Error for Mismatch {}

@@ -12,9 +12,8 @@ use super::{
 };
 use antiphon_seal::{Binding, Principal};
 use antiphon_wire::{ElicitRequest, InputRequest, InputRequests, InputRequiredResult, InputResponses};
-use futures_util::{FutureExt as _, future::BoxFuture};
+use futures_util::future::BoxFuture;
 use serde_json::value::RawValue;
-use std::panic::AssertUnwindSafe;
 
 /// One request for a tool, prompt or resource.
 pub(super) struct Leg<'a> {
@@ -110,25 +109,16 @@ fn context(
     }
 }
 
-/// Runs the handler for as long as it may, and survives its panic.
+/// Runs the handler for as long as it may.
 async fn bounded<T>(
     server: &Inner,
     target: &str,
     handler: BoxFuture<'static, HandlerOutcome<T>>,
 ) -> Result<HandlerOutcome<T>, Refusal> {
-    // The future is dropped after a panic: nothing half-changed in it is seen again.
-    let handler = AssertUnwindSafe(handler).catch_unwind();
-    match tokio::time::timeout(server.limits.handler_time, handler).await {
-        Ok(Ok(outcome)) => Ok(outcome),
-        Ok(Err(_panic)) => {
-            tracing::error!(target, "a handler panicked");
-            Err(Refusal::Internal)
-        }
-        Err(_elapsed) => {
-            tracing::error!(target, limit = ?server.limits.handler_time, "a handler took too long and was dropped");
-            Err(Refusal::Internal)
-        }
-    }
+    tokio::time::timeout(server.limits.handler_time, handler).await.map_err(|_elapsed| {
+        tracing::error!(target, limit = ?server.limits.handler_time, "a handler took too long and was dropped");
+        Refusal::Internal
+    })
 }
 
 /// Checks what the handler asks, and seals it.

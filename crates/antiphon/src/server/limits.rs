@@ -10,7 +10,8 @@ pub struct Limits {
     pub legs: u16,
     /// Asks in one round. Default 64.
     pub asks: usize,
-    /// How often one question is asked before the call ends with an error. Default 3.
+    /// How often one question is asked before the call ends with an error, if its answers do not fit; an answer that
+    /// is missing does not count. Default 3.
     pub times_asked: u8,
     /// One form's answer, in bytes of JSON. Default 64 KiB.
     pub form_answer: usize,

@@ -2,7 +2,7 @@
 
 use antiphon_wire::{ErrorObject, Incoming, ProtocolVersion, RequestId, RequestMeta, Unreadable, method};
 use serde::Deserialize;
-use serde_json::value::RawValue;
+use serde_json::{json, value::RawValue};
 use std::borrow::Cow;
 
 /// A message that a server acts on.
@@ -54,14 +54,18 @@ pub(crate) fn receive(bytes: &[u8]) -> Result<Received<'_>, Unreadable> {
         Incoming::Request(request) => request,
         Incoming::Notification(notification) => return Ok(Received::Notification(notification)),
         // > The client **MUST NOT** send JSON-RPC _responses_.
-        Incoming::Response(response) => {
-            return Err(refused(response.id, ErrorObject::invalid_request("a client sends no responses")));
+        //
+        // Its id names a request of ours: an answer under it would be taken for that to one of the client's.
+        Incoming::Response(_) => {
+            return Err(refused(None, ErrorObject::invalid_request("a client sends no responses")));
         }
     };
+    let completed = complete(request.params);
     if request.method == method::INITIALIZE {
-        return Err(refused(Some(request.id), initialize_refused(request.params)));
+        let error = initialize_refused(request.params, completed.is_ok());
+        return Err(refused(Some(request.id), error));
     }
-    match complete(request.params) {
+    match completed {
         Ok((params, meta, text)) => {
             let version = meta.protocol_version.clone().unwrap_or_default();
             let (id, method) = (request.id, request.method);
@@ -102,7 +106,14 @@ fn read_object<'a, T: Deserialize<'a>>(text: &'a RawValue, what: &str) -> Result
 
 /// > A server that supports only modern versions **SHOULD** name the protocol versions it supports in any error it
 /// > returns to an `initialize` request, on any transport
-fn initialize_refused(params: Option<&RawValue>) -> ErrorObject {
+///
+/// Without the metadata of today it is a handshake of an older revision; with it, one more method that does not exist.
+fn initialize_refused(params: Option<&RawValue>, is_modern: bool) -> ErrorObject {
+    if is_modern {
+        let supported: Vec<&str> = ProtocolVersion::MODERN.iter().map(ProtocolVersion::as_str).collect();
+        return ErrorObject::method_not_found(method::INITIALIZE)
+            .with_data(json!({ "method": method::INITIALIZE, "supported": supported }));
+    }
     #[derive(Deserialize)]
     #[serde(rename_all = "camelCase")]
     struct Initialize {

@@ -11,7 +11,6 @@ use std::borrow::Cow;
 /// | `Params` | -32602 | 400 | none |
 /// | `NotFound` (resource) | -32602 | 400 | none; `uri` |
 /// | `State` | -32602 | 400 | `invalid_request_state` |
-/// | `Version` | -32602 | 400 | `version` |
 /// | `Limit` | -32602 | 400 | `limit`, with its name |
 /// | `Capability` | -32021 | 400 | none; `requiredCapabilities` |
 /// | `Method` | -32601 | 404 | none; `method` |

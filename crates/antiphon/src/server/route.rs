@@ -53,6 +53,10 @@ async fn call_tool(
         Leg { request, target: &name, arguments: request.params.arguments, settings: &tool.settings, caller };
     let admitted = leg::admit(server, leg)?;
     let arguments = request.params.arguments.map_or("{}", RawValue::get);
+    // > Malformed requests (requests that fail to satisfy CallToolRequest schema)
+    if !arguments.starts_with('{') {
+        return Err(Refusal::params("params.arguments must be an object"));
+    }
     // > Tool Execution Errors [...] Input validation errors
     if let Some(faults) = faults_of(validator, arguments) {
         return Ok(LegResult::Complete(CallToolResult::error(format!(

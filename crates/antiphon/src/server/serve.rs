@@ -4,15 +4,18 @@ use super::{
     Caller, Limits, Prompt, Received, Request, Resource, ResourceTemplate, ServerBuilder, Tool,
     caller::Identity,
     receive::{receive, unsupported_version},
+    refusal::Refusal,
     route,
 };
 use crate::Clock;
 use antiphon_seal::Sealer;
 use antiphon_wire::{ErrorObject, Meta, ProtocolVersion, RequestId, Unreadable, write_error};
+use futures_util::FutureExt as _;
 use serde_json::value::RawValue;
 use std::{
     collections::HashMap,
     fmt,
+    panic::AssertUnwindSafe,
     sync::{
         Arc,
         atomic::{AtomicBool, AtomicUsize, Ordering},
@@ -116,7 +119,15 @@ impl Server {
         if !ProtocolVersion::is_modern_text(&request.version) {
             return ReplyMessage::error(Some(&request.id), &unsupported_version(&request.version));
         }
-        match route::route(&self.0, request, caller).await {
+        // All that an author plugs in may panic: handlers, binders, codecs, types that decode. The future is dropped
+        // then: nothing half-changed in it is seen again.
+        let routed = AssertUnwindSafe(route::route(&self.0, request, caller)).catch_unwind().await;
+        let answered = routed.unwrap_or_else(|_panic| {
+            let target = request.target().map(RawValue::get);
+            tracing::error!(method = %request.method, target, "a request panicked");
+            Err(Refusal::Internal)
+        });
+        match answered {
             Ok(body) => ReplyMessage { body, status: 200 },
             Err(refusal) => ReplyMessage::error(Some(&request.id), &refusal.to_error()),
         }

@@ -8,7 +8,9 @@
 )]
 
 pub mod gate;
+pub mod lines;
 pub mod post;
+pub mod socket;
 
 use antiphon::{
     Clock, ManualClock,

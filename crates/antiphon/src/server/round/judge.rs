@@ -30,11 +30,19 @@ pub(crate) fn judge(
     let mut read_all = Vec::with_capacity(asked.len());
     for entry in &asked {
         // We wrote it, and the seal held.
-        let question: InputRequest = serde_json::from_str(&entry.question).map_err(|_| Refusal::Internal)?;
-        let text = entry.answer.as_deref().or_else(|| responses?.get(&entry.key).map(RawValue::get));
-        // > If the client fails to send all the information requested in a previous `InputRequests` [...] the
-        // > server **SHOULD** respond with a new `InputRequiredResult` requesting the missing information again
-        let response = text.map_or_else(|| Err(String::new()), |text| read(&question, text, limits));
+        let question: InputRequest = serde_json::from_str(&entry.question).map_err(|_| {
+            tracing::error!(key = entry.key, "a question that was sealed cannot be read");
+            Refusal::Internal
+        })?;
+        let sent = responses.and_then(|responses| responses.get(&entry.key)).map(RawValue::get);
+        let response = match (entry.answer.as_deref(), sent) {
+            // Not measured again: defaults that were filled in may have made it longer than what was sent.
+            (Some(kept), _) => read(&question, kept).map_err(Fault::Wrong),
+            (None, Some(text)) => short_enough(&question, text, limits)
+                .and_then(|()| read(&question, text))
+                .map_err(Fault::Wrong),
+            (None, None) => Err(Fault::Missing),
+        };
         read_all.push((question, response));
     }
     if read_all.iter().all(|(_, response)| response.is_ok()) {
@@ -46,25 +54,38 @@ pub(crate) fn judge(
     let mut requests = InputRequests::new();
     let mut room = room_for_answers(&asked, payload.state.as_deref(), limits);
     for (entry, (question, response)) in asked.iter_mut().zip(read_all) {
-        if let Err(fault) = response.and_then(|response| keep(entry, &response, &mut room)) {
+        if let Err(fault) =
+            response.and_then(|response| keep(entry, &response, &mut room).map_err(Fault::Wrong))
+        {
             ask_again(entry, question, fault, limits, &mut requests)?;
         }
     }
     Ok(Judged::AskAgain { payload: Payload { state: payload.state, asked }, requests })
 }
 
-/// Reads one answer as the kind of ask it answers.
-///
-/// # Errors
-/// What is wrong with it, in words for the person: fields and rules, never values.
-fn read(question: &InputRequest, text: &str, limits: &Limits) -> Result<Response, String> {
+/// Why a question is asked again.
+enum Fault {
+    /// > If the client fails to send all the information requested in a previous `InputRequests` [...] the
+    /// > server **SHOULD** respond with a new `InputRequiredResult` requesting the missing information again, rather
+    /// > than returning an error.
+    Missing,
+    /// In words for the person: fields and rules, never values.
+    Wrong(String),
+}
+
+fn short_enough(question: &InputRequest, text: &str, limits: &Limits) -> Result<(), String> {
     let most = match question.kind() {
         AskKind::Form | AskKind::Url => limits.form_answer,
         _ => limits.sampling_answer,
     };
-    if text.len() > most {
-        return Err(format!("The answer must have at most {most} bytes."));
-    }
+    if text.len() > most { Err(format!("The answer must have at most {most} bytes.")) } else { Ok(()) }
+}
+
+/// Reads one answer as the kind of ask it answers.
+///
+/// # Errors
+/// What is wrong with it, in words for the person: fields and rules, never values.
+fn read(question: &InputRequest, text: &str) -> Result<Response, String> {
     let unreadable = |_| "The answer could not be read.".to_owned();
     match question {
         InputRequest::Elicit(elicit) => {
@@ -122,24 +143,31 @@ fn room_for_answers(asked: &[Asked], state: Option<&str>, limits: &Limits) -> us
 fn ask_again(
     entry: &mut Asked,
     question: InputRequest,
-    fault: String,
+    fault: Fault,
     limits: &Limits,
     requests: &mut InputRequests,
 ) -> Result<(), Refusal> {
-    if entry.times >= limits.times_asked {
-        let cause = if fault.is_empty() { "The answer was missing.".to_owned() } else { fault };
-        let text =
-            format!("`{}` was asked {} times without an answer that fits. {cause}", entry.key, entry.times);
-        return Err(Refusal::Limit { name: "times_asked", text });
-    }
-    entry.times += 1;
-    entry.answer = None;
-    let question = match question {
-        InputRequest::Elicit(elicit) if !fault.is_empty() => {
-            let message = format!("{}\n\n{fault}", elicit.message());
-            InputRequest::Elicit(elicit.with_message(message))
+    let question = match (question, fault) {
+        // A client may answer question by question: only the bound on legs ends that.
+        (question, Fault::Missing) => question,
+        (_, Fault::Wrong(cause)) if entry.times >= limits.times_asked => {
+            let text = format!(
+                "`{}` was asked {} times without an answer that fits. {cause}",
+                entry.key, entry.times
+            );
+            return Err(Refusal::Limit { name: "times_asked", text });
         }
-        other => other,
+        (question, Fault::Wrong(cause)) => {
+            entry.times += 1;
+            entry.answer = None;
+            match question {
+                InputRequest::Elicit(elicit) => {
+                    let message = format!("{}\n\n{cause}", elicit.message());
+                    InputRequest::Elicit(elicit.with_message(message))
+                }
+                other => other,
+            }
+        }
     };
     // Keys were unique when the round was sealed.
     let _ = requests.insert(entry.key.clone(), question);

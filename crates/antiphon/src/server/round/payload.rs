@@ -20,7 +20,7 @@ pub(crate) struct Payload {
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Asked {
     pub(crate) key: String,
-    /// How often, this time included.
+    /// How often, this time included; not counted again where the answer was only missing.
     pub(crate) times: u8,
     /// As the handler rendered it, without any reason appended later.
     pub(crate) question: String,

@@ -11,8 +11,8 @@
 //! | `Accept` lists JSON and event streams | 406 |
 //! | the body comes in time | 408 |
 //! | the body is one JSON-RPC message | 400, -32700 or -32600 |
-//! | `initialize` | 400, -32022: it names the versions |
 //! | a notification | 202, no body |
+//! | `initialize` | 400, -32022; with complete `_meta` 404, -32601: both name the versions |
 //! | `_meta` is complete | 400, -32602 |
 //! | the headers say what the body says | 400, -32020 |
 //! | the version is spoken here | 400, -32022 |
@@ -55,10 +55,7 @@ pub(super) fn check_head(parts: &Parts, options: &HttpOptions) -> Result<(), Ref
     if !media_type(content_type).eq_ignore_ascii_case("application/json") {
         return Err(refused(StatusCode::UNSUPPORTED_MEDIA_TYPE, "Content-Type must be application/json"));
     }
-    // HTTP/2 has the host in the URI.
-    let host =
-        parts.uri.authority().map(http::uri::Authority::as_str).or_else(|| text(&parts.headers, name::HOST));
-    if !host.is_some_and(|host| options.knows_host(host)) {
+    if !check_host(parts, options) {
         let text = "This server does not answer under this host name; its operator can allow it with \
                     HttpOptions::allow_host";
         return Err(refused(StatusCode::MISDIRECTED_REQUEST, text));
@@ -71,6 +68,16 @@ pub(super) fn check_head(parts: &Parts, options: &HttpOptions) -> Result<(), Ref
         return Err(refused(StatusCode::FORBIDDEN, text));
     }
     check_accept(&parts.headers)
+}
+
+/// Whether every host that the request names is ours, and it names one: in the header, or, as HTTP/2 does, in the URI.
+fn check_host(parts: &Parts, options: &HttpOptions) -> bool {
+    let in_uri = parts.uri.authority().map(|authority| Some(authority.as_str()));
+    let mut hosts = in_uri
+        .into_iter()
+        .chain(parts.headers.get_all(name::HOST).iter().map(|host| host.to_str().ok()))
+        .peekable();
+    hosts.peek().is_some() && hosts.all(|host| host.is_some_and(|host| options.knows_host(host)))
 }
 
 /// > The client **MUST** include an `Accept` header listing both `application/json` and `text/event-stream`

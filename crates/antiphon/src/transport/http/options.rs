@@ -87,6 +87,14 @@ impl HttpOptions {
         self
     }
 
+    /// How long [`serve_http`](super::serve_http) waits for the head of a request on an open connection, the first or
+    /// the next. Default: 30 seconds. Slower connections are closed.
+    #[must_use]
+    pub fn header_time(mut self, time: Duration) -> Self {
+        self.header_time = time;
+        self
+    }
+
     /// How many connections [`serve_http`](super::serve_http) keeps open; further ones wait. Default: 10,000.
     #[must_use]
     pub fn connections(mut self, connections: usize) -> Self {

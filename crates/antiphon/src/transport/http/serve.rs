@@ -2,15 +2,29 @@
 
 use super::{HttpOptions, HttpService};
 use crate::server::Server;
-use hyper::{body::Incoming, server::conn::http1, service::service_fn};
+use hyper::{body::Incoming, header::CONNECTION, server::conn::http1, service::service_fn};
 use hyper_util::rt::{TokioIo, TokioTimer};
-use std::{future::Future, io, pin::pin, sync::Arc, time::Duration};
+use std::{
+    convert::Infallible,
+    future::Future,
+    io,
+    pin::pin,
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    },
+    time::Duration,
+};
 use tokio::{
+    io::AsyncReadExt as _,
     net::{TcpListener, TcpStream},
     sync::{OwnedSemaphorePermit, Semaphore, watch},
     task::JoinSet,
 };
 use tower_service::Service as _;
+
+/// How long the rest of a refused body is read before its connection closes.
+const READ_OUT_TIME: Duration = Duration::from_secs(5);
 
 /// Serves the endpoint over HTTP/1.1 until `shutdown` resolves; then no connection is accepted any more, replies close
 /// theirs, and requests under way have [`drain_time`](HttpOptions::drain_time) to end. Those that have not ended by then
@@ -73,7 +87,7 @@ async fn accept(
 }
 
 async fn connection(
-    stream: TcpStream,
+    mut stream: TcpStream,
     _place: OwnedSemaphorePermit,
     service: HttpService,
     mut draining: watch::Receiver<bool>,
@@ -82,20 +96,41 @@ async fn connection(
         tracing::debug!(%error, "TCP_NODELAY could not be set");
     }
     let header_time = service.options().header_time;
-    let handle = service_fn(move |request: hyper::Request<Incoming>| service.clone().call(request));
+    let hangs_up = AtomicBool::new(false);
+    let handle = service_fn(|request: hyper::Request<Incoming>| {
+        let exchange = service.clone().call(request);
+        async {
+            let response = exchange.await?;
+            hangs_up.store(response.headers().contains_key(CONNECTION), Ordering::Relaxed);
+            Ok::<_, Infallible>(response)
+        }
+    });
     let connection = http1::Builder::new()
         .timer(TokioTimer::new())
         .header_read_timeout(header_time)
-        .serve_connection(TokioIo::new(stream), handle);
-    let mut connection = pin!(connection);
-    let ended = tokio::select! {
-        ended = connection.as_mut() => ended,
-        () = async { drop(draining.wait_for(|draining| *draining).await) } => {
-            connection.as_mut().graceful_shutdown();
-            connection.await
+        .serve_connection(TokioIo::new(&mut stream), handle);
+    let ended = {
+        let mut connection = pin!(connection);
+        tokio::select! {
+            ended = connection.as_mut() => ended,
+            () = async { drop(draining.wait_for(|draining| *draining).await) } => {
+                connection.as_mut().graceful_shutdown();
+                connection.await
+            }
         }
     };
     if let Err(error) = ended {
         tracing::debug!(%error, "a connection ended early");
     }
+    if hangs_up.into_inner() {
+        read_out(&mut stream).await;
+    }
+}
+
+/// Throws away what the client still sends, for a while. If the socket were closed on bytes that nobody read, the
+/// client's system would throw away the answer that tells why.
+async fn read_out(stream: &mut TcpStream) {
+    let mut bytes = vec![0; 16 * 1024];
+    let all = async { while matches!(stream.read(&mut bytes).await, Ok(1..)) {} };
+    let _ = tokio::time::timeout(READ_OUT_TIME, all).await;
 }

@@ -113,11 +113,15 @@ fn plain(refused: &Refused) -> Response<Full<Bytes>> {
     if refused.status == StatusCode::METHOD_NOT_ALLOWED {
         headers.insert(header::ALLOW, HeaderValue::from_static("POST"));
     }
-    if matches!(refused.status, StatusCode::PAYLOAD_TOO_LARGE | StatusCode::REQUEST_TIMEOUT) {
-        // The rest of the body is still on its way.
+    if leaves_body_unread(refused.status) {
         headers.insert(header::CONNECTION, HeaderValue::from_static("close"));
     }
     response
+}
+
+/// Whether the rest of the body may still be on its way, so that nothing can follow on this connection.
+fn leaves_body_unread(status: StatusCode) -> bool {
+    matches!(status, StatusCode::PAYLOAD_TOO_LARGE | StatusCode::REQUEST_TIMEOUT | StatusCode::BAD_REQUEST)
 }
 
 fn status_only(status: StatusCode) -> Response<Full<Bytes>> {

@@ -11,9 +11,6 @@ use serde::Deserialize;
 use std::{collections::HashMap, io};
 use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWrite, AsyncWriteExt as _};
 
-/// Requests answered at once; while there are so many, no further line is read.
-const AT_ONCE: usize = 1024;
-
 /// Serves on standard input and output until the input ends.
 ///
 /// > The server **MUST NOT** write anything to its `stdout` that is not a valid MCP message.
@@ -26,7 +23,8 @@ pub async fn serve_stdio(server: Server) -> io::Result<()> {
 
 /// Serves on these streams until the input ends. Requests are answered concurrently, each as soon as it is done.
 ///
-/// No task and no channel: reading, the handlers and writing take turns in this future. Dropping it cancels all.
+/// No task and no channel: reading, the handlers and writing take turns in this future. Dropping it cancels all, and so
+/// does the end of the input, but for replies that need no waiting.
 ///
 /// # Errors
 /// If the streams fail.
@@ -40,7 +38,17 @@ pub async fn serve_streams(
     let mut buffer = Vec::with_capacity(64 * 1024);
     loop {
         tokio::select! {
-            read = input.read_buf(&mut buffer), if flight.replies.len() < AT_ONCE => {
+            // Replies first: what needs no waiting is answered even if the input ends right behind it. What is left
+            // waits in a handler, and `Limits::handlers` bounds those.
+            biased;
+            Some((id, reply)) = flight.replies.next(), if !flight.replies.is_empty() => {
+                // > Servers [...] **MUST NOT** send any further messages for it.
+                if let Ok(reply) = reply {
+                    flight.running.remove(&id);
+                    send(&mut output, reply).await?;
+                }
+            }
+            read = input.read_buf(&mut buffer) => {
                 // > Servers **SHOULD** exit promptly when their standard input is closed or reads return end-of-file.
                 if read? == 0 {
                     return Ok(());
@@ -51,13 +59,6 @@ pub async fn serve_streams(
                     if let Some(reply) = flight.take(&server, line) {
                         send(&mut output, reply).await?;
                     }
-                }
-            }
-            Some((id, reply)) = flight.replies.next(), if !flight.replies.is_empty() => {
-                // > Servers [...] **MUST NOT** send any further messages for it.
-                if let Ok(reply) = reply {
-                    flight.running.remove(&id);
-                    send(&mut output, reply).await?;
                 }
             }
         }

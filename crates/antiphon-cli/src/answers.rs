@@ -1,0 +1,159 @@
+//! `--answer`: kept as they were written until a question is asked, since keys and fields may hold dots.
+
+use crate::{console, failure::Failure, show, values};
+use antiphon::wire::{Action, FormSchema};
+use serde_json::{Map, Value};
+
+/// The answers of the command line.
+pub(crate) struct Answers(Vec<Given>);
+
+struct Given {
+    text: String,
+    used: bool,
+}
+
+/// What the command line says to one question.
+#[derive(Debug, Default, PartialEq)]
+pub(crate) struct Scripted {
+    /// `KEY=accept|decline|cancel`.
+    pub(crate) action: Option<Action>,
+    /// `KEY.FIELD=VALUE`.
+    pub(crate) fields: Map<String, Value>,
+}
+
+impl Answers {
+    pub(crate) fn new(texts: Vec<String>) -> Result<Self, Failure> {
+        match texts.iter().find(|text| !text.contains('=')) {
+            Some(text) => Err(Failure::usage(format!(
+                "`--answer {text}` has no `=`: write KEY.FIELD=VALUE or KEY=accept|decline|cancel"
+            ))),
+            None => Ok(Self(texts.into_iter().map(|text| Given { text, used: false }).collect())),
+        }
+    }
+
+    /// What was given for the question with this key, one of those `asked` together. `form` has its fields.
+    pub(crate) fn to(
+        &mut self,
+        key: &str,
+        asked: &[&str],
+        form: Option<&FormSchema>,
+    ) -> Result<Scripted, Failure> {
+        let mut scripted = Scripted::default();
+        for given in &mut self.0 {
+            let Some(rest) = after_key(&given.text, key) else { continue };
+            if asked.iter().any(|other| other.len() > key.len() && after_key(&given.text, other).is_some()) {
+                continue;
+            }
+            if let Some(word) = rest.strip_prefix('=') {
+                scripted.action = Some(action(word).ok_or_else(|| not_an_action(key, form))?);
+                given.used = true;
+            } else if let Some((name, value)) =
+                form.map(|form| field(form, key, &rest[1..])).transpose()?.flatten()
+            {
+                scripted.fields.insert(name, value);
+                given.used = true;
+            }
+        }
+        Ok(scripted)
+    }
+
+    /// Warns of those that answered nothing. Their values may be private; what stands before them is not.
+    pub(crate) fn tell_unused(&self) {
+        for text in self.unused() {
+            let name = text.split('=').next().unwrap_or_default();
+            console::note(&format!("warning: `--answer {}=..` was not used", show::line(name)));
+        }
+    }
+
+    fn unused(&self) -> impl Iterator<Item = &str> {
+        self.0.iter().filter(|given| !given.used).map(|given| given.text.as_str())
+    }
+}
+
+/// What follows the key: `=..` or `.FIELD=..`.
+fn after_key<'a>(text: &'a str, key: &str) -> Option<&'a str> {
+    text.strip_prefix(key).filter(|rest| rest.starts_with(['.', '=']))
+}
+
+fn action(word: &str) -> Option<Action> {
+    match word {
+        "accept" => Some(Action::Accept),
+        "decline" => Some(Action::Decline),
+        "cancel" => Some(Action::Cancel),
+        _ => None,
+    }
+}
+
+fn not_an_action(key: &str, form: Option<&FormSchema>) -> Failure {
+    let fields = form.map(|form| form.fields()).unwrap_or_default();
+    let fields: Vec<String> = fields.iter().map(|field| format!(", or {key}.{}=VALUE", field.name)).collect();
+    Failure::usage(format!("`--answer {key}=..` must be accept, decline or cancel{}", fields.concat()))
+}
+
+/// The field and its value, from `FIELD=VALUE`; of several fields that fit the one with the longest name.
+fn field(form: &FormSchema, key: &str, text: &str) -> Result<Option<(String, Value)>, Failure> {
+    let fits = form.fields().iter().filter_map(|field| {
+        let value = text.strip_prefix(field.name.as_str())?.strip_prefix('=')?;
+        Some((field, value))
+    });
+    let Some((field, text)) = fits.max_by_key(|(field, _)| field.name.len()) else { return Ok(None) };
+    let value = values::parse(form, field, text).and_then(|value| match values::broken_rule(field, &value) {
+        None => Ok(value),
+        Some(rule) => Err(rule),
+    });
+    match value {
+        Ok(value) => Ok(Some((field.name.clone(), value))),
+        Err(rule) => Err(Failure::usage(format!("the answer for {key}.{} {rule}", field.name))),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use antiphon::wire::FormField;
+    use serde_json::json;
+
+    fn check(
+        answers: &[&str],
+        key: &str,
+        asked: &[&str],
+        expected: Result<(Option<Action>, Value), &str>,
+    ) -> Vec<String> {
+        let form =
+            FormSchema::new(vec![FormField::text("f"), FormField::text("f=g"), FormField::integer("n.m")]);
+        let mut given = Answers::new(answers.iter().map(ToString::to_string).collect()).unwrap();
+        let scripted = given.to(key, asked, Some(&form));
+        let scripted =
+            scripted.map(|it| (it.action, Value::Object(it.fields))).map_err(|failure| failure.message);
+        assert_eq!(scripted, expected.map_err(String::from), "{answers:?} to {key}");
+        given.unused().map(str::to_owned).collect()
+    }
+
+    #[test]
+    fn the_key_comes_first() {
+        let keys = ["a", "a.b", "__main__:x.<locals>.y#1"];
+        for (answers, key, expected, unused) in [
+            (&["a.f=1=2.3"][..], "a", Ok((None, json!({"f": "1=2.3"}))), 0),
+            (&["a.f=g=x"], "a", Ok((None, json!({"f=g": "x"}))), 0),
+            (&["a.n.m=7"], "a", Ok((None, json!({"n.m": 7}))), 0),
+            (&["a.b.f=x"], "a", Ok((None, json!({}))), 1),
+            (&["a.b.f=x"], "a.b", Ok((None, json!({"f": "x"}))), 0),
+            (&["__main__:x.<locals>.y#1.f=x"], keys[2], Ok((None, json!({"f": "x"}))), 0),
+            (&["a=decline"], "a", Ok((Some(Action::Decline), json!({}))), 0),
+            (&["a=accept", "a.f="], "a", Ok((Some(Action::Accept), json!({"f": ""}))), 0),
+            (&["ab=decline", "b=decline", "a.x=1"], "a", Ok((None, json!({}))), 3),
+            (&["a.n.m=x"], "a", Err("the answer for a.n.m must be a whole number"), 1),
+            (
+                &["a=eu"],
+                "a",
+                Err(
+                    "`--answer a=..` must be accept, decline or cancel, or a.f=VALUE, or a.f=g=VALUE, or a.n.m=VALUE",
+                ),
+                1,
+            ),
+        ] {
+            assert_eq!(check(answers, key, &keys, expected).len(), unused, "{answers:?}");
+        }
+        assert!(Answers::new(vec!["region".into()]).is_err());
+    }
+}

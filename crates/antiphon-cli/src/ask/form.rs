@@ -1,0 +1,199 @@
+//! A form at the terminal.
+//!
+//! > For form mode, allow users to review and modify their responses before sending
+
+use super::{
+    Decision,
+    prompt::{self, Prompted},
+};
+use crate::{console, failure::Failure, show, values};
+use antiphon::wire::{Action, Choice, FieldKind, FormField, FormSchema};
+use serde_json::{Map, Value};
+
+/// What the menu after the form, or after Esc, comes to.
+enum Next {
+    Send,
+    Change,
+    Refuse(Action),
+}
+
+/// Asks for every field that was not given on the command line, then shows all of them before they are sent.
+pub(super) fn fill_in(schema: &FormSchema, mut content: Map<String, Value>) -> Result<Decision, Failure> {
+    let mut fields: Vec<&FormField> =
+        schema.fields().iter().filter(|field| !content.contains_key(&field.name)).collect();
+    console::note("  (Esc: decline or cancel)");
+    loop {
+        let complete = ask_fields(schema, &fields, &mut content)?;
+        if complete {
+            review(schema, &content);
+        }
+        match menu(complete)? {
+            Next::Send => return Ok(Decision::Accept(content)),
+            Next::Change => fields = schema.fields().iter().collect(),
+            Next::Refuse(action) => return Ok(Decision::Refuse(action)),
+        }
+    }
+}
+
+/// False if the person left the form.
+fn ask_fields(
+    schema: &FormSchema,
+    fields: &[&FormField],
+    content: &mut Map<String, Value>,
+) -> Result<bool, Failure> {
+    for field in fields {
+        let before = content.get(&field.name).cloned().or_else(|| field.default_value());
+        match ask_field(schema, field, before.as_ref())? {
+            Prompted::Value(Some(value)) => content.insert(field.name.clone(), value),
+            Prompted::Value(None) => content.remove(&field.name),
+            Prompted::Left => return Ok(false),
+        };
+    }
+    Ok(true)
+}
+
+fn review(schema: &FormSchema, content: &Map<String, Value>) {
+    console::note("  Your answers:");
+    for field in schema.fields() {
+        let value = content.get(&field.name).map(|value| values::shown(&field.kind, value));
+        let value = value.unwrap_or_else(|| "(empty)".into());
+        console::note(&format!("    {} = {}", show::line(field.label()), show::line(&value)));
+    }
+}
+
+fn menu(complete: bool) -> Result<Next, Failure> {
+    let mut choices = vec!["Change the answers", "Decline: say no", "Cancel: decide nothing"];
+    if complete {
+        choices.insert(0, "Send");
+    } else {
+        choices[0] = "Go back to the form";
+    }
+    let chosen = prompt::choose("And now?", choices.iter().map(ToString::to_string).collect(), 0, None)?;
+    // Esc in the menu is the protocol's "pressed Escape".
+    let Prompted::Value(index) = chosen else { return Ok(Next::Refuse(Action::Cancel)) };
+    Ok(match index + usize::from(!complete) {
+        0 => Next::Send,
+        1 => Next::Change,
+        2 => Next::Refuse(Action::Decline),
+        _ => Next::Refuse(Action::Cancel),
+    })
+}
+
+/// `None` is an empty field.
+fn ask_field(
+    schema: &FormSchema,
+    field: &FormField,
+    before: Option<&Value>,
+) -> Result<Prompted<Option<Value>>, Failure> {
+    let message =
+        format!("{}{}:", show::line(field.label()), if field.required { "" } else { " (optional)" });
+    let help = field.description.as_deref().map(show::line);
+    let help = help.as_deref();
+    match &field.kind {
+        FieldKind::Boolean { .. } => {
+            let choices = [("true", "yes"), ("false", "no")].map(Choice::from);
+            let before = before.and_then(Value::as_bool).map(|value| Value::from(value.to_string()));
+            let chosen = ask_one(field, &message, help, &choices, before.as_ref())?;
+            Ok(map(chosen, |value| Value::from(value == "true")))
+        }
+        FieldKind::One { choices, .. } => {
+            let chosen = ask_one(field, &message, help, choices, before)?;
+            Ok(map(chosen, Value::from))
+        }
+        FieldKind::Many { choices, .. } => ask_many(field, &message, help, choices, before),
+        _ => ask_text(schema, field, &message, help, before),
+    }
+}
+
+fn map(chosen: Prompted<Option<String>>, make: impl Fn(String) -> Value) -> Prompted<Option<Value>> {
+    match chosen {
+        Prompted::Value(value) => Prompted::Value(value.map(make)),
+        Prompted::Left => Prompted::Left,
+    }
+}
+
+fn ask_one(
+    field: &FormField,
+    message: &str,
+    help: Option<&str>,
+    choices: &[Choice],
+    before: Option<&Value>,
+) -> Result<Prompted<Option<String>>, Failure> {
+    let mut labels: Vec<String> = choices.iter().map(|choice| show::line(choice.label())).collect();
+    if !field.required {
+        labels.push("(leave empty)".into());
+    }
+    if labels.is_empty() {
+        return Err(Failure::protocol(
+            "invalid_result",
+            format!("`{}` has nothing to choose from", field.name),
+        ));
+    }
+    let start =
+        before.and_then(|value| choices.iter().position(|choice| *value == *choice.value)).unwrap_or(0);
+    Ok(match prompt::choose(message, labels, start, help)? {
+        Prompted::Value(index) => Prompted::Value(choices.get(index).map(|choice| choice.value.clone())),
+        Prompted::Left => Prompted::Left,
+    })
+}
+
+fn ask_many(
+    field: &FormField,
+    message: &str,
+    help: Option<&str>,
+    choices: &[Choice],
+    before: Option<&Value>,
+) -> Result<Prompted<Option<Value>>, Failure> {
+    let labels: Vec<String> = choices.iter().map(|choice| show::line(choice.label())).collect();
+    let before: Vec<&Value> = before.and_then(Value::as_array).into_iter().flatten().collect();
+    let start: Vec<usize> = (0..choices.len())
+        .filter(|index| before.iter().any(|value| **value == *choices[*index].value))
+        .collect();
+    let values = choices.iter().map(|choice| choice.value.clone()).collect::<Vec<_>>();
+    let pick = move |indices: &[usize]| Value::from_iter(indices.iter().map(|index| values[*index].clone()));
+    let rule = {
+        let (pick, field) = (pick.clone(), field.clone());
+        move |indices: &[usize]| {
+            if indices.is_empty() && !field.required {
+                None
+            } else {
+                values::broken_rule(&field, &pick(indices))
+            }
+        }
+    };
+    Ok(match prompt::choose_several(message, labels, &start, help, rule)? {
+        Prompted::Value(indices) if indices.is_empty() && !field.required => Prompted::Value(None),
+        Prompted::Value(indices) => Prompted::Value(Some(pick(&indices))),
+        Prompted::Left => Prompted::Left,
+    })
+}
+
+/// Text, numbers, and fields outside of the protocol's subset.
+fn ask_text(
+    schema: &FormSchema,
+    field: &FormField,
+    message: &str,
+    help: Option<&str>,
+    before: Option<&Value>,
+) -> Result<Prompted<Option<Value>>, Failure> {
+    let start = before.map(|value| show::line(&values::shown(&field.kind, value))).unwrap_or_default();
+    let read = {
+        let (schema, field) = (schema.clone(), field.clone());
+        move |text: &str| match text {
+            "" if !field.required => Ok(None),
+            "" => Err("must be filled in".to_owned()),
+            text => {
+                let value = values::parse(&schema, &field, text)?;
+                values::broken_rule(&field, &value).map_or(Ok(Some(value)), Err)
+            }
+        }
+    };
+    let rule = {
+        let read = read.clone();
+        move |text: &str| read(text).err()
+    };
+    Ok(match prompt::text(message, &start, help, rule)? {
+        Prompted::Value(text) => Prompted::Value(read(&text).ok().flatten()),
+        Prompted::Left => Prompted::Left,
+    })
+}

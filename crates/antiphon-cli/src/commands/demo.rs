@@ -1,0 +1,62 @@
+//! `demo`: server and client in one process, with a socket in between.
+
+use crate::{
+    answers::Answers,
+    args::AnswerArgs,
+    console, demo,
+    drive::{Start, drive},
+    failure::{Exit, Failure},
+    observe::Legs,
+    report::Outcome,
+    target::Target,
+};
+use antiphon::{
+    client::Call,
+    seal::{KeyRing, SecretKey},
+    transport::http::{HttpOptions, serve_http},
+};
+use serde_json::json;
+use tokio::{net::TcpListener, sync::oneshot};
+
+pub(super) async fn demo(args: AnswerArgs) -> Result<Exit, Failure> {
+    let mut answers = Answers::new(args.answers)?;
+    let listener =
+        TcpListener::bind("127.0.0.1:0").await.map_err(|fault| Failure::io("no free port", &fault))?;
+    let address = listener.local_addr().map_err(|fault| Failure::io("no address", &fault))?;
+    let server = demo::server(Some(own_ring()?)).map_err(|error| Failure::usage(error.to_string()))?;
+    let (stop, stopped) = oneshot::channel::<()>();
+    let serving = tokio::spawn(serve_http(listener, server, HttpOptions::default(), async {
+        // Dropping the other end stops the server as well.
+        let _ = stopped.await;
+    }));
+
+    let url = format!("http://{address}/mcp");
+    console::out(&format!(
+        "A server listens on {url}; a client calls its tool `provision` for a database, \"orders\"."
+    ));
+    let legs = Legs::new(Some(console::out));
+    let client = Target::Url { url, bearer: None }.connect(60, &legs)?;
+    let call = Call::tool("provision", json!({"name": "orders"}))
+        .map_err(|error| Failure::usage(error.to_string()))?;
+    let outcome = drive(&client, Start::New(call), &mut answers, false).await;
+
+    client.close().await;
+    drop(stop);
+    let _ = serving.await;
+    answers.tell_unused();
+    match outcome {
+        // The call ends with this process: there is nothing to resume.
+        Outcome::Pending { missing, .. } => Err(Failure::usage(missing.unwrap_or_default())),
+        outcome => {
+            outcome.print();
+            Ok(outcome.exit())
+        }
+    }
+}
+
+/// A key for this process. A ring of its own, so that the server does not warn of calls that end with it: this one does
+/// end with it.
+fn own_ring() -> Result<KeyRing, Failure> {
+    let key = SecretKey::random().map_err(|error| Failure::protocol("key", error.to_string()))?;
+    KeyRing::new(vec![key]).map_err(|error| Failure::protocol("key", error.to_string()))
+}

@@ -1,0 +1,95 @@
+//! `serve-demo`.
+
+use crate::{
+    args::ServeArgs,
+    console, demo,
+    failure::{Exit, Failure},
+};
+use antiphon::{
+    seal::KeyRing,
+    server::Server,
+    transport::{
+        http::{HttpOptions, serve_http},
+        stdio::serve_stdio,
+    },
+};
+use std::{env, fs, path::Path};
+use tokio::net::TcpListener;
+
+/// Keys in the environment, with commas in between.
+const KEYS: &str = "ANTIPHON_KEYS";
+
+pub(super) async fn serve(args: ServeArgs) -> Result<Exit, Failure> {
+    let server =
+        demo::server(keys(args.key_file.as_deref())?).map_err(|error| Failure::usage(error.to_string()))?;
+    if args.stdio {
+        return tokio::select! {
+            served = serve_stdio(server) => {
+                served.map(|()| Exit::Done).map_err(|fault| Failure::io("standard input or output failed", &fault))
+            }
+            () = stopped() => Ok(Exit::Done),
+        };
+    }
+    let options =
+        args.allow_host.iter().fold(HttpOptions::default(), |options, host| options.allow_host(host));
+    serve_on(&args.listen, server, options).await
+}
+
+async fn serve_on(listen: &str, server: Server, options: HttpOptions) -> Result<Exit, Failure> {
+    let cannot = |fault| Failure::usage(format!("cannot listen on {listen}: {fault}"));
+    let listener = TcpListener::bind(listen).await.map_err(cannot)?;
+    let address = listener.local_addr().map_err(cannot)?;
+    // From here on a signal is a drain, not an end: whoever reads the line may send one.
+    let stopped = stopped();
+    console::note(&format!("listening on http://{address}/mcp"));
+    serve_http(listener, server, options, stopped)
+        .await
+        .map_err(|fault| Failure::io("the server failed", &fault))?;
+    Ok(Exit::Done)
+}
+
+/// The keys of the file, else of the environment; none means one that this process makes up.
+fn keys(file: Option<&Path>) -> Result<Option<KeyRing>, Failure> {
+    if let Some(file) = file {
+        let name = file.display();
+        let text =
+            fs::read_to_string(file).map_err(|fault| Failure::usage(format!("key file {name}: {fault}")))?;
+        let ring = KeyRing::parse_file(&text)
+            .map_err(|error| Failure::usage(format!("key file {name}: {error}")))?;
+        return Ok(Some(ring));
+    }
+    match env::var(KEYS) {
+        Ok(list) => {
+            KeyRing::parse_list(&list).map(Some).map_err(|error| Failure::usage(format!("{KEYS}: {error}")))
+        }
+        Err(env::VarError::NotPresent) => Ok(None),
+        Err(env::VarError::NotUnicode(_)) => Err(Failure::usage(format!("{KEYS}: not text"))),
+    }
+}
+
+/// Resolves at SIGTERM or Ctrl-C; both are listened for from now on.
+#[cfg(unix)]
+fn stopped() -> impl Future<Output = ()> {
+    use tokio::signal::unix::{SignalKind, signal};
+    let signals = (signal(SignalKind::terminate()), signal(SignalKind::interrupt()));
+    async move {
+        match signals {
+            (Ok(mut terminate), Ok(mut interrupt)) => {
+                tokio::select! {
+                    _ = terminate.recv() => {}
+                    _ = interrupt.recv() => {}
+                }
+            }
+            // Then a signal ends the process as it always does.
+            _ => std::future::pending().await,
+        }
+    }
+}
+
+/// Resolves at Ctrl-C.
+#[cfg(not(unix))]
+async fn stopped() {
+    if tokio::signal::ctrl_c().await.is_err() {
+        std::future::pending().await
+    }
+}

@@ -1,0 +1,105 @@
+//! What goes wrong, and the exit code for it.
+
+use antiphon::client::{CallError, CallErrorKind, ClientError, ClientErrorKind, RequestFault};
+use serde::Serialize;
+use std::{error::Error as StdError, process::ExitCode};
+
+/// How the program ends. The help lists them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Exit {
+    Done = 0,
+    ToolFailed = 1,
+    Usage = 2,
+    Pending = 3,
+    Protocol = 4,
+    Interrupted = 130,
+}
+
+impl From<Exit> for ExitCode {
+    fn from(exit: Exit) -> Self {
+        Self::from(exit as u8)
+    }
+}
+
+/// Why there is no result.
+#[derive(Debug, Serialize)]
+pub(crate) struct Failure {
+    #[serde(skip)]
+    pub(crate) exit: Exit,
+    pub(crate) kind: &'static str,
+    pub(crate) message: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) code: Option<i64>,
+}
+
+impl Failure {
+    /// The mistake of whoever called the program.
+    pub(crate) fn usage(message: impl Into<String>) -> Self {
+        Self { exit: Exit::Usage, kind: "usage", message: message.into(), code: None }
+    }
+
+    /// The mistake of the server, or of what lies between.
+    pub(crate) fn protocol(kind: &'static str, message: impl Into<String>) -> Self {
+        Self { exit: Exit::Protocol, kind, message: message.into(), code: None }
+    }
+
+    /// The machine failed us.
+    pub(crate) fn io(what: &str, fault: &std::io::Error) -> Self {
+        Self { exit: Exit::Protocol, kind: "io", message: format!("{what}: {fault}"), code: None }
+    }
+
+    /// Ctrl-C at a question.
+    pub(crate) fn interrupted() -> Self {
+        let message = "interrupted; the answers of this round were not sent".to_owned();
+        Self { exit: Exit::Interrupted, kind: "interrupted", message, code: None }
+    }
+}
+
+impl From<CallError> for Failure {
+    fn from(error: CallError) -> Self {
+        use CallErrorKind as Kind;
+        let (exit, kind) = match error.kind() {
+            Kind::Arguments(_) => (Exit::Usage, "arguments"),
+            Kind::Answer(_) => (Exit::Usage, "answer"),
+            Kind::OtherServer { .. } => (Exit::Usage, "other_server"),
+            Kind::Request(fault) => (Exit::Protocol, request_kind(fault)),
+            Kind::StateRefused(_) => (Exit::Protocol, "state_refused"),
+            Kind::TooManyAsks { .. } => (Exit::Protocol, "too_many_asks"),
+            Kind::StateOnlyLimit => (Exit::Protocol, "state_only_limit"),
+            _ => (Exit::Protocol, "call"),
+        };
+        let code = error.server_error().map(|error| error.code.0);
+        Self { exit, kind, message: with_source(&error), code }
+    }
+}
+
+impl From<ClientError> for Failure {
+    fn from(error: ClientError) -> Self {
+        let kind = match error.kind() {
+            ClientErrorKind::Request(fault) => request_kind(fault),
+            _ => "invalid_result",
+        };
+        let code = error.server_error().map(|error| error.code.0);
+        Self { exit: Exit::Protocol, kind, message: with_source(&error), code }
+    }
+}
+
+fn request_kind(fault: &RequestFault) -> &'static str {
+    match fault {
+        RequestFault::Transport(_) => "transport",
+        RequestFault::Server(_) => "server",
+        RequestFault::MissingCapability { .. } => "missing_capability",
+        RequestFault::Version { .. } => "version",
+        RequestFault::Result { .. } => "invalid_result",
+        RequestFault::Timeout(_) => "timeout",
+        _ => "request",
+    }
+}
+
+/// Each error's text is one layer; the cause below it says the rest.
+fn with_source(error: &dyn StdError) -> String {
+    match error.source() {
+        Some(source) => format!("{error}: {source}"),
+        None => error.to_string(),
+    }
+}

@@ -1,0 +1,49 @@
+//! Texts of servers, made fit for a terminal: they must not move its cursor, change its colours or its title, or turn
+//! the direction of what stands beside them.
+
+/// One line of it.
+pub(crate) fn line(text: &str) -> String {
+    text.chars().map(|c| if is_break(c) { ' ' } else { c }).filter(|c| !steers(*c)).collect()
+}
+
+/// Its lines, with their breaks and tabs.
+pub(crate) fn lines(text: &str) -> String {
+    text.chars().filter(|c| matches!(c, '\n' | '\t') || !steers(*c)).collect()
+}
+
+/// Its lines, each behind two spaces, so that it cannot pass for what this program says.
+pub(crate) fn indented(text: &str) -> String {
+    lines(text).lines().map(|line| format!("  {line}")).collect::<Vec<_>>().join("\n")
+}
+
+fn is_break(c: char) -> bool {
+    matches!(c, '\n' | '\r' | '\t' | '\u{b}' | '\u{c}' | '\u{85}' | '\u{2028}' | '\u{2029}')
+}
+
+/// Control characters, C1 included, and those that turn directions or cannot be seen.
+fn steers(c: char) -> bool {
+    c.is_control()
+        || matches!(c, '\u{ad}' | '\u{61c}' | '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}')
+        || matches!(c, '\u{2060}'..='\u{206f}' | '\u{feff}' | '\u{fff9}'..='\u{fffb}' | '\u{e0000}'..='\u{e007f}')
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn nothing_steers_the_terminal() {
+        for (text, one, several) in [
+            ("plain, é, 日本", "plain, é, 日本", "plain, é, 日本"),
+            ("a\nb\tc\r\nd", "a b c  d", "a\nb\tc\nd"),
+            ("\u{1b}[31mred\u{1b}[0m", "[31mred[0m", "[31mred[0m"),
+            ("\u{1b}]0;title\u{7}x", "]0;titlex", "]0;titlex"),
+            ("\u{9b}2Jx\u{8}\u{7f}", "2Jx", "2Jx"),
+            ("a\u{202e}b\u{2066}c\u{200b}d", "abcd", "abcd"),
+            ("a\u{2028}b", "a b", "ab"),
+        ] {
+            assert_eq!((line(text).as_str(), lines(text).as_str()), (one, several), "{text:?}");
+        }
+        assert_eq!(indented("a\n? b"), "  a\n  ? b");
+    }
+}

@@ -1,0 +1,84 @@
+//! The server that is called, and the way to it.
+
+use crate::{args::TargetArgs, console, failure::Failure, observe::Legs, show};
+use antiphon::{
+    client::{CallbackError, Client, ElicitAsk, PendingCall},
+    transport::{
+        http::HttpTransport,
+        stdio::{ChildCommand, ChildStderr, ChildTransport},
+    },
+};
+use std::{ffi::OsString, sync::Arc, time::Duration};
+
+/// Where requests go.
+pub(crate) enum Target {
+    Url { url: String, bearer: Option<String> },
+    Child(Vec<OsString>),
+}
+
+impl Target {
+    /// The one that the command line names, if it does.
+    pub(crate) fn given(args: &TargetArgs) -> Result<Option<Self>, Failure> {
+        match &args.url {
+            _ if !args.command.is_empty() => Ok(Some(Self::Child(args.command.clone()))),
+            Some(url) if url.starts_with("http://") || url.starts_with("https://") => {
+                Ok(Some(Self::Url { url: url.clone(), bearer: args.bearer.clone() }))
+            }
+            Some(other) => Err(Failure::usage(format!(
+                "`{other}` is no URL of a server: it must begin with http:// or https://; a command stands after `--`"
+            ))),
+            None => Ok(None),
+        }
+    }
+
+    /// The one that the command line names.
+    pub(crate) fn required(args: &TargetArgs) -> Result<Self, Failure> {
+        Self::given(args)?
+            .ok_or_else(|| Failure::usage("no server: give its URL, or `--` and the command that starts it"))
+    }
+
+    /// The one of the pending call, if it can be found again.
+    pub(crate) fn of_pending(pending: &PendingCall, args: &TargetArgs) -> Result<Self, Failure> {
+        let target = &pending.server().target;
+        if target.starts_with("http://") || target.starts_with("https://") {
+            return Ok(Self::Url { url: target.clone(), bearer: args.bearer.clone() });
+        }
+        Err(Failure::usage(format!(
+            "the pending call began with the command `{}`: give the whole command after `--`, or a URL",
+            show::line(target)
+        )))
+    }
+
+    pub(crate) fn is_child(&self) -> bool {
+        matches!(self, Self::Child(_))
+    }
+
+    /// A client of this server. It declares forms and URLs; what is asked is answered between the legs, by `drive`.
+    pub(crate) fn connect(self, timeout: u64, legs: &Legs) -> Result<Client, Failure> {
+        let transport = match self {
+            Self::Url { url, bearer } => {
+                let mut builder = HttpTransport::builder(url);
+                if let Some(token) = bearer {
+                    builder = builder.bearer(token);
+                }
+                legs.watch(builder.build().map_err(|error| Failure::usage(error.to_string()))?)
+            }
+            Self::Child(words) => legs.watch(spawn(words)?),
+        };
+        Ok(Client::builder("antiphon", env!("CARGO_PKG_VERSION"))
+            .on_elicit(|_: ElicitAsk| async { Err(CallbackError::new("answers are given between the legs")) })
+            .leg_timeout(Duration::from_secs(timeout))
+            .connect(Arc::new(transport)))
+    }
+}
+
+fn spawn(words: Vec<OsString>) -> Result<ChildTransport, Failure> {
+    let mut words = words.into_iter();
+    let program = words.next().ok_or_else(|| Failure::usage("no command after `--`"))?;
+    let name = program.to_string_lossy().into_owned();
+    // Its lines are told apart from ours, and cannot steer the terminal.
+    let lines =
+        Box::new(move |line: &str| console::note(&format!("[{}] {}", show::line(&name), show::line(line))));
+    let command = ChildCommand::new(program).args(words).stderr(ChildStderr::Lines(lines));
+    ChildTransport::spawn(command).map_err(|error| Failure::protocol("transport", error.to_string()))
+}

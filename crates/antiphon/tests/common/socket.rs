@@ -1,0 +1,107 @@
+//! A server on a real socket, and clients that speak HTTP by hand.
+
+use super::{
+    fixture,
+    gate::{Gate, gate, soon},
+    request,
+};
+use antiphon::{
+    server::Server,
+    transport::http::{HttpOptions, serve_http},
+};
+use serde_json::{Value, json};
+use std::{io, net::SocketAddr};
+use tokio::{
+    io::{AsyncReadExt as _, AsyncWriteExt as _},
+    net::{TcpListener, TcpStream},
+    sync::oneshot,
+    task::JoinHandle,
+};
+
+/// A server on a port of its own, with the tool `hold`.
+pub struct Running {
+    pub address: SocketAddr,
+    pub gate: Gate,
+    pub shutdown: oneshot::Sender<()>,
+    pub ended: JoinHandle<io::Result<()>>,
+}
+
+pub fn holding() -> (Server, Gate) {
+    let (hold, gate) = gate();
+    (fixture(|builder| builder.tool(hold)).server, gate)
+}
+
+pub async fn serve(options: HttpOptions) -> Running {
+    let (server, gate) = holding();
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let address = listener.local_addr().unwrap();
+    let (shutdown, stop) = oneshot::channel();
+    let ended = tokio::spawn(serve_http(listener, server, options, async { drop(stop.await) }));
+    Running { address, gate, shutdown, ended }
+}
+
+/// A request of this tool, as text; `more` are further header lines.
+pub fn text(id: u32, tool: &str, name: &str, more: &str) -> String {
+    let body = request(id, "tools/call", json!({"name": tool, "arguments": {"name": name}})).to_string();
+    format!(
+        "POST /mcp HTTP/1.1\r\nHOST: localhost\r\nContent-Type: application/json\r\n\
+         Accept: application/json, text/event-stream\r\nMCP-PROTOCOL-VERSION: \t2026-07-28 \r\n\
+         mcp-method:tools/call\r\nMcp-Name:   {tool}\t\r\n{more}Content-Length: {}\r\n\r\n{body}",
+        body.len()
+    )
+}
+
+/// One connection, and what was read ahead on it.
+pub struct Client {
+    pub stream: TcpStream,
+    pub ahead: Vec<u8>,
+}
+
+/// A response: its status, its head in lower case, its body.
+pub struct Heard {
+    pub status: u16,
+    pub head: String,
+    pub body: String,
+}
+
+impl Client {
+    pub async fn new(server: &Running) -> Self {
+        Self { stream: soon(TcpStream::connect(server.address)).await.unwrap(), ahead: Vec::new() }
+    }
+
+    pub async fn says(&mut self, text: impl AsRef<[u8]>) {
+        soon(self.stream.write_all(text.as_ref())).await.unwrap();
+    }
+
+    pub async fn hears(&mut self) -> Heard {
+        loop {
+            if let Some(end) = self.ahead.windows(4).position(|four| four == b"\r\n\r\n") {
+                let head = String::from_utf8(self.ahead[..end].to_vec()).unwrap().to_lowercase();
+                let length = head.lines().find_map(|line| line.strip_prefix("content-length: ")).unwrap();
+                let end_of_body = end + 4 + length.parse::<usize>().unwrap();
+                if self.ahead.len() >= end_of_body {
+                    let body = String::from_utf8(self.ahead[end + 4..end_of_body].to_vec()).unwrap();
+                    self.ahead.drain(..end_of_body);
+                    return Heard { status: head[9..12].parse().unwrap(), head, body };
+                }
+            }
+            assert_ne!(soon(self.stream.read_buf(&mut self.ahead)).await.unwrap(), 0, "a whole response");
+        }
+    }
+
+    /// Waits for the result of `text(id, .., name, ..)`.
+    pub async fn hears_result(&mut self, id: u32, name: &str) -> Heard {
+        let heard = self.hears().await;
+        let reply: Value = serde_json::from_str(&heard.body).unwrap();
+        assert_eq!((heard.status, &reply["id"]), (200, &json!(id)), "{}", heard.body);
+        assert_eq!(reply["result"]["content"][0]["text"], name, "{reply}");
+        heard
+    }
+
+    /// Waits until the server has closed without another word.
+    pub async fn sees_close(mut self) {
+        // A reset is a close as well.
+        let _ = soon(self.stream.read_to_end(&mut self.ahead)).await;
+        assert_eq!(self.ahead, b"");
+    }
+}

@@ -1,0 +1,82 @@
+//! Two server processes behind a proxy that gives each request to the next one, and an ordinary client in front.
+//!
+//! The replicas share a key and nothing else: no storage, no sessions, no stickiness. Each leg of a call lands on
+//! another process, and the call completes; also when the process that asked the question is killed before the answer
+//! comes.
+//!
+//! Try it: `cargo run -p antiphon-examples --bin two_replicas`
+
+#![allow(clippy::print_stdout, reason = "it shows what happens")]
+
+mod fleet;
+mod proxy;
+
+use antiphon::{
+    client::{CallbackError, Client, FormAsk},
+    seal::SecretKey,
+    transport::http::HttpTransport,
+    wire::ElicitResult,
+};
+use fleet::Fleet;
+use proxy::Proxy;
+use serde_json::{Value, json};
+use std::{env, error::Error, sync::Arc};
+
+type Result<T, E = Box<dyn Error + Send + Sync>> = std::result::Result<T, E>;
+
+#[tokio::main]
+async fn main() -> Result<()> {
+    // The replicas are this same program, started again.
+    if env::args().nth(1).as_deref() == Some("replica") {
+        return fleet::serve().await;
+    }
+    let fleet = Arc::new(Fleet::start(&["A", "B"], &SecretKey::random()?.to_base64url()).await?);
+    let proxy = Arc::new(Proxy::start(fleet.addresses()).await?);
+
+    let client = client(&proxy)?;
+    call(&client, &proxy, "provision", json!({"name": "orders"})).await?;
+    let resolve = json!({"workItemId": 4522, "fields": {"System.State": "Resolved"}});
+    call(&client, &proxy, "update_work_item", resolve).await?;
+
+    let client = client_that_kills(&proxy, &fleet)?;
+    call(&client, &proxy, "provision", json!({"name": "invoices"})).await?;
+    fleet.stop().await
+}
+
+async fn call(client: &Client, proxy: &Proxy, tool: &str, arguments: Value) -> Result<()> {
+    proxy.new_call();
+    let result = client.call_tool(tool, arguments).await?;
+    println!("{}", result.first_text().unwrap_or_default());
+    Ok(())
+}
+
+/// What a person would fill in.
+fn answer(ask: &FormAsk) -> Result<ElicitResult, CallbackError> {
+    Ok(ask.accept(match ask.context.key.as_str() {
+        "region" => json!({"region": "eu-west-1"}),
+        "resolution" => json!({"resolution": "Duplicate"}),
+        "duplicate_of" => json!({"duplicateOfId": 4301}),
+        other => return Err(CallbackError::new(format!("no answer is prepared for `{other}`"))),
+    })?)
+}
+
+fn client(proxy: &Proxy) -> Result<Client> {
+    let transport = HttpTransport::new(proxy.url())?;
+    Ok(Client::builder("two-replicas", "1.0")
+        .on_elicit_form(|ask| async move { answer(&ask) })
+        .connect(Arc::new(transport)))
+}
+
+/// Before it answers, it kills the process that asked.
+fn client_that_kills(proxy: &Arc<Proxy>, fleet: &Arc<Fleet>) -> Result<Client> {
+    let transport = HttpTransport::new(proxy.url())?;
+    let (proxy, fleet) = (Arc::clone(proxy), Arc::clone(fleet));
+    let callback = move |ask: FormAsk| {
+        let (proxy, fleet) = (Arc::clone(&proxy), Arc::clone(&fleet));
+        async move {
+            fleet.kill(proxy.served_last()).await?;
+            answer(&ask)
+        }
+    };
+    Ok(Client::builder("two-replicas", "1.0").on_elicit_form(callback).connect(Arc::new(transport)))
+}
