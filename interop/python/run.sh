@@ -1,9 +1,10 @@
 #!/usr/bin/env bash
 # antiphon and the Python SDK, both ways: its client against `antiphon serve-demo`, `antiphon call` against its server.
 #
-#   ANTIPHON=target/release/antiphon interop/python/run.sh
+#   ANTIPHON=target/release/antiphon ANTIPHON_TABLE=target/release/antiphon-interop-table interop/python/run.sh
 #
 # ANTIPHON        the program under test (required)
+# ANTIPHON_TABLE  antiphon-interop-table, our client library with every callback attached (required)
 # ANTIPHON_VENV   where the virtual environment is or shall be made (default: .venv beside this script)
 # INTEROP_SLOW=1  also the cases that wait
 # The last line is `N passed, N failed`; the exit code is not zero if anything failed.
@@ -11,7 +12,9 @@ set -euo pipefail
 
 here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
 : "${ANTIPHON:?set ANTIPHON to the path of the antiphon program}"
+: "${ANTIPHON_TABLE:?set ANTIPHON_TABLE to the path of antiphon-interop-table}"
 antiphon=$(realpath "$ANTIPHON")
+table=$(realpath "$ANTIPHON_TABLE")
 [ -x "$antiphon" ] || { echo "$ANTIPHON is not a program" >&2; exit 2; }
 venv=${ANTIPHON_VENV:-$here/.venv}
 
@@ -55,6 +58,15 @@ serve() {
     return 1
 }
 
+# Starts the SDK's server on a free port and sets `url` from the line it prints.
+theirs() {
+    local log="$work/theirs.log"
+    python server_for_ours.py --listen 127.0.0.1:0 >"$log" 2>"$work/theirs.err" </dev/null &
+    started+=("$!")
+    url=$(timeout 60 tail -n +1 -f --pid="$!" "$log" | sed -n 's/^listening on //p;/^listening on /q')
+    [ -n "$url" ] || { echo "FAILED to start server_for_ours.py" >&2; cat "$work/theirs.err" >&2; return 1; }
+}
+
 passed=0 failed=0
 # Runs one script, shows its lines and adds up its last one.
 part() {
@@ -86,6 +98,9 @@ part "the SDK's client, one server over HTTP" python client_of_ours.py --http "$
 part "the SDK's client, two replicas in turn" python client_of_ours.py --http "$one" --http "$two"
 part "the SDK's client, stdio" python client_of_ours.py --stdio "$antiphon" serve-demo --stdio --key-file "$work/keys"
 part "antiphon call, the SDK's server" python call_theirs.py "$antiphon"
+part "our client library, the SDK's server over stdio" "$table" server_for_ours.expect.json -- python server_for_ours.py --stdio
+theirs
+part "our client library, the SDK's server over HTTP" "$table" server_for_ours.expect.json "$url"
 
 echo "$passed passed, $failed failed"
 [ "$failed" = 0 ]

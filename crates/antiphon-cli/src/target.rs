@@ -2,11 +2,12 @@
 
 use crate::{args::TargetArgs, console, failure::Failure, observe::Legs, show};
 use antiphon::{
-    client::{CallbackError, Client, ElicitAsk, PendingCall},
+    client::{Client, PendingCall},
     transport::{
         http::HttpTransport,
         stdio::{ChildCommand, ChildStderr, ChildTransport},
     },
+    wire::AskSupport,
 };
 use std::{ffi::OsString, sync::Arc, time::Duration};
 
@@ -66,7 +67,7 @@ impl Target {
             Self::Child(words) => legs.watch(spawn(words)?),
         };
         Ok(Client::builder("antiphon", env!("CARGO_PKG_VERSION"))
-            .on_elicit(|_: ElicitAsk| async { Err(CallbackError::new("answers are given between the legs")) })
+            .declare(AskSupport::ELICITATION)
             .leg_timeout(Duration::from_secs(timeout))
             .connect(Arc::new(transport)))
     }

@@ -78,6 +78,8 @@ impl AskSupport {
         sampling_context: true,
         roots: true,
     };
+    /// Forms and URLs: all that a person can be asked.
+    pub const ELICITATION: Self = Self { form: true, url: true, ..Self::NONE };
     /// Nothing.
     pub const NONE: Self = Self {
         form: false,

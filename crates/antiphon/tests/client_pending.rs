@@ -3,12 +3,20 @@
 
 mod client_support;
 
-use antiphon::client::{Call, CallErrorKind, Client, Finished, PendingCall, Step};
+use antiphon::{
+    client::{Call, CallErrorKind, Client, ClientBuilder, Finished, PendingCall, Step},
+    wire::AskSupport,
+};
 use client_support::*;
 use serde_json::{Value, json};
 use std::time::Duration;
 
 const SECRET: &str = "s3cret";
+
+/// A client that is asked everything, and answers between the legs.
+fn by_hand() -> ClientBuilder {
+    builder().declare(AskSupport::ALL)
+}
 
 fn round() -> Reply {
     asking(json!({"f": form(), "m": sampling(), "r": roots(), "u": url("https://a.example/")}), Some(SECRET))
@@ -25,7 +33,7 @@ async fn check(
     expected: Result<Value, &str>,
 ) {
     let fake = Fake::script([round()]);
-    let mut pending = begun(&fake.client(builder())).await;
+    let mut pending = begun(&fake.client(by_hand())).await;
     match (set(&mut pending), expected) {
         (Ok(()), Ok(kept)) => assert_eq!(serde_json::to_value(pending.answers()).unwrap(), kept),
         (Err(error), Err(text)) => {
@@ -109,7 +117,7 @@ async fn answers_are_checked_when_they_are_set() {
 #[tokio::test]
 async fn by_hand_from_one_process_to_another() {
     let fake = Fake::script([round(), asking(json!({"g": form()}), None), done("ok")]);
-    let first = fake.client(builder());
+    let first = fake.client(by_hand());
     let mut pending = begun(&first).await;
     assert_eq!(pending.asks().iter().map(|(key, _)| key).collect::<Vec<_>>(), ["f", "m", "r", "u"]);
     pending.accept("f", &json!({"region": SECRET})).unwrap();
@@ -122,7 +130,7 @@ async fn by_hand_from_one_process_to_another() {
     assert!(written.contains(SECRET));
 
     // Another process, another day: what is missing is named, and nothing is sent.
-    let second = fake.client(builder());
+    let second = fake.client(by_hand());
     let mut pending: PendingCall = serde_json::from_str(&written).unwrap();
     assert_eq!((pending.round(), pending.missing()), (1, vec!["m", "r"]));
     let error = second.resume(pending.clone()).await.unwrap_err();
@@ -159,7 +167,7 @@ async fn state_only_legs_are_sent_on_by_themselves() {
         not_yet("d"),
         done("ok"),
     ]);
-    let client = fake.client(builder());
+    let client = fake.client(by_hand());
     let mut pending = begun(&client).await;
     assert_eq!((pending.round(), fake.requests().len()), (1, 3));
     pending.decline("f").unwrap();
@@ -181,7 +189,7 @@ async fn state_only_legs_are_sent_on_by_themselves() {
 #[tokio::test]
 async fn what_was_kept_is_checked_again_and_only_for_its_server() {
     let fake = Fake::script([round(), asking(json!({"f": form()}), Some(SECRET)), done("ok")]);
-    let client = fake.client(builder());
+    let client = fake.client(by_hand());
     drop(begun(&client).await);
     let mut pending = begun(&client).await;
     pending.accept("f", &json!({"region": "eu"})).unwrap();
@@ -206,12 +214,12 @@ async fn what_an_error_holds_can_be_driven_on() {
     // The first client has no callback for URLs; the second one has, and is not asked what is answered.
     let fake =
         Fake::script([asking(json!({"f": form(), "u": url("https://a.example/")}), Some("s")), done("ok")]);
-    let forms = fake.client(builder().on_elicit_form(async |_| unreachable!()));
+    let forms = fake.client(by_hand().on_elicit_form(async |_| unreachable!()));
     let error = forms.call_tool("t", ()).await.unwrap_err();
     assert!(error.is_missing_callback());
     let mut pending = error.into_pending().unwrap();
     pending.decline("f").unwrap();
-    let urls = fake.client(builder().on_elicit_url(async |ask| {
+    let urls = fake.client(by_hand().on_elicit_url(async |ask| {
         assert_eq!(ask.show()?.host, "a.example");
         Ok(ask.consent())
     }));
@@ -222,11 +230,25 @@ async fn what_an_error_holds_can_be_driven_on() {
 #[tokio::test]
 async fn calls_can_be_spawned() {
     let fake = Fake::script([round(), done("ok")]);
-    let client = fake.client(builder());
+    let client = fake.client(by_hand());
     let step = tokio::spawn(async move {
         let call = Call::tool("t", ()).unwrap();
         let Step::Pending(pending) = client.begin(call).await.unwrap() else { panic!("not pending") };
         (client.drive(pending).await.is_err(), client.list_tools().await.is_err())
     });
     assert_eq!(step.await.unwrap(), (true, true));
+}
+
+#[tokio::test]
+async fn what_was_not_declared_is_refused_by_hand_too() {
+    let call = || Call::tool("provision", json!({"name": "orders"})).unwrap();
+    let fake = Fake::script([round()]);
+    let error = fake.client(builder().declare(AskSupport::ELICITATION)).begin(call()).await.unwrap_err();
+    assert!(matches!(error.kind(), CallErrorKind::NoCallback { key, .. } if key == "m"), "{error}");
+    // What came is not lost.
+    assert_eq!(error.pending().map(|pending| pending.missing().len()), Some(4));
+    // And a declaration is no callback.
+    let fake = Fake::script([round()]);
+    let error = fake.client(by_hand()).call(call()).await.unwrap_err();
+    assert!(matches!(error.kind(), CallErrorKind::NoCallback { key, .. } if key == "f"), "{error}");
 }

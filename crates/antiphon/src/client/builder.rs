@@ -4,7 +4,9 @@ use super::ask::{ElicitAsk, FormAsk, RootsAsk, Round, RoundDecision, SampleAsk, 
 use super::callback::{Callback, CallbackError, Callbacks};
 use super::{Client, pacing::StateOnlyLimits};
 use crate::transport::Transport;
-use antiphon_wire::{CreateMessageResult, ElicitResult, Implementation, ListRootsResult, ProtocolVersion};
+use antiphon_wire::{
+    AskSupport, CreateMessageResult, ElicitResult, Implementation, ListRootsResult, ProtocolVersion,
+};
 use std::{sync::Arc, time::Duration};
 
 /// Builds a [`Client`]. Exactly the kinds of asks that have a callback are declared to servers.
@@ -34,6 +36,8 @@ pub struct ClientBuilder {
     pub(super) info: Implementation,
     pub(super) version: ProtocolVersion,
     pub(super) callbacks: Callbacks,
+    /// What is answered by hand.
+    pub(super) by_hand: AskSupport,
     pub(super) bounds: Bounds,
     pub(super) one_at_a_time: bool,
 }
@@ -54,6 +58,7 @@ impl ClientBuilder {
             info,
             version: ProtocolVersion::V2026_07_28,
             callbacks: Callbacks::default(),
+            by_hand: AskSupport::NONE,
             bounds: Bounds {
                 max_rounds: 10,
                 max_asks: 64,
@@ -187,6 +192,13 @@ impl ClientBuilder {
     /// Such legs do not count as rounds, and are paced.
     pub fn state_only_limits(mut self, legs: u32, time: Duration) -> Self {
         self.bounds.state_only = StateOnlyLimits { legs, time };
+        self
+    }
+
+    /// Declares asks that have no callback, for calls that are driven by hand: whoever does so with
+    /// [`begin`](Client::begin) and [`resume`](Client::resume) answers them between the legs.
+    pub fn declare(mut self, asks: AskSupport) -> Self {
+        self.by_hand = self.by_hand.and(asks);
         self
     }
 

@@ -22,7 +22,7 @@ pub(super) async fn answer_round(
     pending: &mut PendingCall,
 ) -> Result<Duration, CallErrorKind> {
     for (key, ask) in pending.asks().iter().filter(|(key, _)| pending.answers().get(key).is_none()) {
-        must_be_declared(inner.declared, key, ask)?;
+        must_be_declared(inner.callbacks.declared(), key, ask)?;
     }
     let wait = decide(&inner.callbacks, pending).await?;
     let calls: Vec<BoxFuture<'static, (String, Answered)>> = pending
@@ -49,7 +49,11 @@ pub(super) async fn answer_round(
 type Answered = Result<Box<RawValue>, CallbackError>;
 
 /// > Servers **MUST NOT** send an `inputRequests` that the client has not declared support for in its capabilities.
-fn must_be_declared(declared: AskSupport, key: &str, ask: &InputRequest) -> Result<(), CallErrorKind> {
+pub(super) fn must_be_declared(
+    declared: AskSupport,
+    key: &str,
+    ask: &InputRequest,
+) -> Result<(), CallErrorKind> {
     let mut needs = ask.needs();
     // > If not declared, servers SHOULD only use `includeContext: "none"` (or omit it).
     // The callback sees what is wanted, and may leave the context out.

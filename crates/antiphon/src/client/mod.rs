@@ -130,7 +130,7 @@ impl Client {
     }
 
     fn new(builder: ClientBuilder, transport: Arc<dyn Transport>) -> Self {
-        let declared = builder.callbacks.declared();
+        let declared = builder.callbacks.declared().and(builder.by_hand);
         let inner = Inner {
             transport,
             info: builder.info,

@@ -67,7 +67,10 @@ impl<'a> Run<'a> {
                 answered += 1;
                 belongs_here(self.client, pending)?;
                 let wait = dispatch::answer_round(&self.client.inner, pending).await?;
-                sleep(wait).await;
+                // A timer has a resolution of a millisecond, even for nothing.
+                if !wait.is_zero() {
+                    sleep(wait).await;
+                }
             }
             match self.send().await? {
                 Sent::Done(result) => return Ok(result),
@@ -91,6 +94,13 @@ impl<'a> Run<'a> {
             }
             let pending = self.next_pending(result.into_parts());
             if asks > 0 {
+                let undeclared = pending.asks().iter().find_map(|(key, ask)| {
+                    dispatch::must_be_declared(self.client.inner.declared, key, ask).err()
+                });
+                if let Some(kind) = undeclared {
+                    self.pending = Some(pending);
+                    return Err(kind);
+                }
                 return Ok(Sent::Asked(Box::new(pending)));
             }
             self.pending = Some(pending);

@@ -80,11 +80,15 @@ fn compare(case: &Case, outcome: Result<Finished, CallError>) -> Result<(), AnyE
     match (&case.outcome, outcome) {
         (Outcome::Text(text), Ok(finished)) => same(text, &said(&finished)?, failed(&finished), false),
         (Outcome::ToolError(text), Ok(finished)) => same(text, &said(&finished)?, failed(&finished), true),
-        (Outcome::ToolErrorBegins(text), Ok(finished)) if failed(&finished) && said(&finished)?.starts_with(text) => {
+        (Outcome::ToolErrorBegins(text), Ok(finished))
+            if failed(&finished) && said(&finished)?.starts_with(text) =>
+        {
             Ok(())
         }
         // Our client checks an answer before it leaves; theirs lets the server find out.
-        (Outcome::ToolError(_), Err(error)) if matches!(error.kind(), CallErrorKind::Answer(_) | CallErrorKind::Callback { .. }) => {
+        (Outcome::ToolError(_), Err(error))
+            if matches!(error.kind(), CallErrorKind::Answer(_) | CallErrorKind::Callback { .. }) =>
+        {
             Ok(())
         }
         (Outcome::Error(expected), Err(error)) => match error.server_error() {
@@ -118,8 +122,9 @@ fn said(finished: &Finished) -> Result<String, AnyError> {
     let text = match finished {
         Finished::Tool(result) => result.first_text(),
         Finished::Prompt(result) => result.messages.first().and_then(|message| message.content.as_text()),
-        Finished::Resource(result) => result.contents.first().and_then(antiphon::wire::ResourceContents::as_text),
-        _ => None,
+        Finished::Resource(result) => {
+            result.contents.first().and_then(antiphon::wire::ResourceContents::as_text)
+        }
     };
     text.map(str::to_owned).ok_or_else(|| "there is no text in it".into())
 }

@@ -61,7 +61,7 @@ pub(crate) enum Outcome {
     /// The keys without an answer.
     Pending(Vec<String>),
     /// The client stops by itself.
-    GivesUp(Value),
+    GivesUp(serde::de::IgnoredAny),
 }
 
 #[derive(Debug, Deserialize)]
