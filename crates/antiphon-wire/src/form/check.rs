@@ -278,6 +278,7 @@ mod tests {
             (json!({"a": {"type": "object"}}), "field `a` is not"),
             (json!({"a": {"anyOf": [{"type": "string"}, {"type": "null"}]}}), "field `a` is not"),
             (json!({"a": {"type": "array", "items": {"type": "string"}}}), "field `a` is not"),
+            (json!({"a": {"type": "string", "format": "password"}}), "field `a` has the format `password`"),
             (json!({"a": {"type": "string", "pattern": "x"}}), "field `a` has the keyword `pattern`"),
         ] {
             let schema: FormSchema =

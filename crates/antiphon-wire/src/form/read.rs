@@ -69,7 +69,14 @@ fn field(name: String, required: bool, property: &RawValue) -> Result<(FormField
         Some(no_kind_of_field(&name))
     } else {
         let unknown = members.keys().find(|key| !KNOWN.contains(&key.as_str()));
-        unknown.map(|key| format!("field `{name}` has the keyword `{key}`, which forms do not have"))
+        let foreign = text("format").filter(|name| format(name).is_none());
+        unknown.map(|key| format!("field `{name}` has the keyword `{key}`, which forms do not have")).or_else(
+            || {
+                foreign.map(|format| {
+                    format!("field `{name}` has the format `{format}`, which forms do not have")
+                })
+            },
+        )
     };
     let field = FormField { name, title: text("title"), description: text("description"), required, kind };
     Ok((field, beyond))

@@ -65,8 +65,8 @@ impl Tool {
         Self::with_schema(name, schema.to_value(), handler)
     }
 
-    /// A tool whose input schema is written by hand, as JSON Schema 2020-12. The handler takes what the schema lets
-    /// through, such as a [`serde_json::Map`].
+    /// A tool whose input schema is written by hand: JSON Schema of the dialect that `$schema` names, 2020-12
+    /// without it. The handler takes what the schema lets through, such as a [`serde_json::Map`].
     pub fn with_schema<A, F, R>(name: impl Into<String>, schema: Value, handler: F) -> Self
     where
         A: DeserializeOwned + Send + 'static,
