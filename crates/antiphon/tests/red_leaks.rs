@@ -14,9 +14,10 @@ use antiphon::{
 use common::*;
 use serde_json::{Value, json};
 use std::{
+    cell::RefCell,
     fmt::{Debug, Write as _},
     sync::{
-        Arc, Mutex,
+        Arc, Once,
         atomic::{AtomicBool, Ordering},
     },
 };
@@ -24,27 +25,25 @@ use tracing::{
     Event, Metadata, Subscriber,
     field::{Field, Visit},
     span,
-    subscriber::DefaultGuard,
 };
 
 const STATE: &str = "STATE-7f3a";
 const ANSWER: &str = "ANSWER-91cc";
 const SUBJECT: &str = "subject-55d0";
 
-/// Every line that is logged on this thread, at every level.
-#[derive(Clone, Default)]
-struct Log(Arc<Mutex<String>>);
+thread_local! {
+    static LINES: RefCell<String> = const { RefCell::new(String::new()) };
+}
 
-impl Log {
-    fn open() -> (Self, DefaultGuard) {
-        let log = Self::default();
-        let guard = tracing::subscriber::set_default(log.clone());
-        (log, guard)
-    }
+/// Every line that is logged, at every level, kept for the thread that logged it: each test has its own. One for all
+/// of them, since whether a line is wanted is remembered per line, not per thread.
+struct Log;
 
-    fn take(&self) -> String {
-        std::mem::take(&mut self.0.lock().unwrap())
-    }
+/// What this thread has logged since the last time.
+fn take_log() -> String {
+    static INSTALLED: Once = Once::new();
+    INSTALLED.call_once(|| tracing::subscriber::set_global_default(Log).unwrap());
+    LINES.take()
 }
 
 struct Line<'a>(&'a mut String);
@@ -60,18 +59,19 @@ impl Subscriber for Log {
         metadata.target().starts_with("antiphon")
     }
     fn new_span(&self, attributes: &span::Attributes<'_>) -> span::Id {
-        attributes.record(&mut Line(&mut self.0.lock().unwrap()));
+        LINES.with_borrow_mut(|text| attributes.record(&mut Line(text)));
         span::Id::from_u64(1)
     }
     fn record(&self, _: &span::Id, values: &span::Record<'_>) {
-        values.record(&mut Line(&mut self.0.lock().unwrap()));
+        LINES.with_borrow_mut(|text| values.record(&mut Line(text)));
     }
     fn record_follows_from(&self, _: &span::Id, _: &span::Id) {}
     fn event(&self, event: &Event<'_>) {
-        let mut text = self.0.lock().unwrap();
-        write!(text, "{}", event.metadata().level()).unwrap();
-        event.record(&mut Line(&mut text));
-        text.push('\n');
+        LINES.with_borrow_mut(|text| {
+            write!(text, "{}", event.metadata().level()).unwrap();
+            event.record(&mut Line(text));
+            text.push('\n');
+        });
     }
     fn enter(&self, _: &span::Id) {}
     fn exit(&self, _: &span::Id) {}
@@ -166,17 +166,17 @@ async fn log_of(
     user: &str,
     spoil: impl FnOnce(&mut Value),
 ) -> (String, Value) {
-    let (log, _guard) = Log::open();
+    take_log();
     let params = json!({"name": "tell", "arguments": {"name": name}});
     let (_, first) =
         send(Over::Http, &fixture.server, &request(1, "tools/call", params.clone()), Some("a")).await;
-    let Some(state) = first["result"]["requestState"].as_str() else { return (log.take(), first) };
+    let Some(state) = first["result"]["requestState"].as_str() else { return (take_log(), first) };
     let answers = json!({"region": {"action": "accept", "content": {"region": ANSWER}}});
     let mut retry =
         request(2, "tools/call", with(&params, json!({"requestState": state, "inputResponses": answers})));
     spoil(&mut retry);
     let (_, reply) = send(Over::Http, &fixture.server, &retry, Some(user)).await;
-    let log = log.take();
+    let log = take_log();
     assert!(!log.contains(&state[4..]) && !log.contains(&state[state.len() - 40..]), "{name}: {log}");
     (log, reply)
 }

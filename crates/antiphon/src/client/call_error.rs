@@ -28,7 +28,8 @@ pub enum CallErrorKind {
     /// The server did not take back its own state. The client never starts over by itself: what the call did so far
     /// would be done again. [`CallError::restart`] makes a fresh call.
     StateRefused(ErrorObject),
-    /// The server asked for something that no callback is attached for: the server's fault, if it was not declared.
+    /// The server asked for something that no callback is attached for: the server's fault, unless it was declared to
+    /// be answered by hand.
     NoCallback {
         /// The key of the ask.
         key: String,
@@ -36,6 +37,9 @@ pub enum CallErrorKind {
         kind: AskKind,
         /// Whether only a part of it, such as tools for the model, was not declared.
         part: Option<&'static str>,
+        /// Whether it was declared with [`declare`](super::ClientBuilder::declare): the mistake of whoever then left
+        /// the call to callbacks.
+        by_hand: bool,
     },
     /// A round holds more asks than allowed here.
     TooManyAsks {
@@ -189,17 +193,20 @@ impl fmt::Display for CallErrorKind {
                  instance without the shared key or to a restarted server, or the arguments or the user changed. \
                  Nothing was started over; calling again may repeat what the call did so far"
             ),
-            Self::NoCallback { key, kind, part } => {
+            Self::NoCallback { key, kind, part, by_hand } => {
                 let (what, cure) = not_supported(*kind);
                 let (with, cure) = match part {
                     Some(part) => (format!(" with {part}"), format!("`sampling_{part}`")),
                     None => (String::new(), cure.to_owned()),
                 };
+                let why = match by_hand {
+                    true => ", and it was declared only to be answered by hand (`begin`, `resume`)",
+                    false => " although it was not declared",
+                };
                 write!(
                     f,
-                    "{what}{with} not supported: the server asked it as `{key}` although it was not declared; "
-                )?;
-                write!(f, "attach {cure} to answer it")
+                    "{what}{with} not supported: the server asked it as `{key}`{why}; attach {cure} to answer it"
+                )
             }
             Self::TooManyAsks { asks, limit } => {
                 write!(f, "the server asked {asks} things at once; {limit} are allowed here (`max_asks`)")

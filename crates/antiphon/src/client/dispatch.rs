@@ -22,7 +22,7 @@ pub(super) async fn answer_round(
     pending: &mut PendingCall,
 ) -> Result<Duration, CallErrorKind> {
     for (key, ask) in pending.asks().iter().filter(|(key, _)| pending.answers().get(key).is_none()) {
-        must_be_declared(inner.callbacks.declared(), key, ask)?;
+        must_be_among(inner.callbacks.declared(), inner, key, ask)?;
     }
     let wait = decide(&inner.callbacks, pending).await?;
     let calls: Vec<BoxFuture<'static, (String, Answered)>> = pending
@@ -49,8 +49,14 @@ pub(super) async fn answer_round(
 type Answered = Result<Box<RawValue>, CallbackError>;
 
 /// > Servers **MUST NOT** send an `inputRequests` that the client has not declared support for in its capabilities.
-pub(super) fn must_be_declared(
-    declared: AskSupport,
+pub(super) fn must_be_declared(inner: &Inner, key: &str, ask: &InputRequest) -> Result<(), CallErrorKind> {
+    must_be_among(inner.declared, inner, key, ask)
+}
+
+/// Whether these asks, all that are declared or only those with a callback, include this one.
+fn must_be_among(
+    asks: AskSupport,
+    inner: &Inner,
     key: &str,
     ask: &InputRequest,
 ) -> Result<(), CallErrorKind> {
@@ -58,12 +64,13 @@ pub(super) fn must_be_declared(
     // > If not declared, servers SHOULD only use `includeContext: "none"` (or omit it).
     // The callback sees what is wanted, and may leave the context out.
     needs.sampling_context = false;
-    let missing = declared.missing(needs);
+    let missing = asks.missing(needs);
     if missing == AskSupport::NONE {
         return Ok(());
     }
-    let part = (declared.sampling && missing.sampling_tools).then_some("tools");
-    Err(CallErrorKind::NoCallback { key: key.to_owned(), kind: ask.kind(), part })
+    let part = (asks.sampling && missing.sampling_tools).then_some("tools");
+    let by_hand = inner.declared.missing(needs) == AskSupport::NONE;
+    Err(CallErrorKind::NoCallback { key: key.to_owned(), kind: ask.kind(), part, by_hand })
 }
 
 /// Shows the round to `on_round` and obeys.

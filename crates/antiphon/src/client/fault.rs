@@ -1,6 +1,6 @@
 //! Why one request has no result.
 
-use crate::transport::TransportError;
+use crate::transport::{TransportError, TransportErrorKind as Kind};
 use antiphon_wire::{AskSupport, ErrorCode, ErrorObject, OutcomeFault, ProtocolVersion};
 use serde::Deserialize as _;
 use serde_json::Value;
@@ -10,7 +10,7 @@ use std::{error::Error as StdError, fmt, time::Duration};
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum RequestFault {
-    /// No response came: the connection's fault. The server may have acted.
+    /// No response came, or none that can be used: the connection's fault. The server may have acted.
     Transport(TransportError),
     /// The server refused or failed.
     Server(ErrorObject),
@@ -102,7 +102,10 @@ fn cures(undeclared: AskSupport) -> Vec<&'static str> {
 impl fmt::Display for RequestFault {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Transport(_) => f.write_str("no response came back"),
+            Self::Transport(error) => f.write_str(match error.kind() {
+                Kind::HttpStatus(_) | Kind::Malformed | Kind::TooLarge => "what came back cannot be used",
+                _ => "no response came back",
+            }),
             Self::Server(error) => write!(f, "the server answered with an error: {error}"),
             Self::MissingCapability { undeclared, error } => {
                 write!(f, "the server needs a capability that this client did not declare")?;

@@ -95,7 +95,7 @@ impl<'a> Run<'a> {
             let pending = self.next_pending(result.into_parts());
             if asks > 0 {
                 let undeclared = pending.asks().iter().find_map(|(key, ask)| {
-                    dispatch::must_be_declared(self.client.inner.declared, key, ask).err()
+                    dispatch::must_be_declared(&self.client.inner, key, ask).err()
                 });
                 if let Some(kind) = undeclared {
                     self.pending = Some(pending);

@@ -6,7 +6,8 @@ use std::time::Duration;
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct Limits {
-    /// Requests of one call. Default 16; a warning is logged at 8, since common clients stop at 10 rounds.
+    /// Requests of one call, the last of which may not ask. Default 16; a warning is logged at 8, since common clients
+    /// stop at 10 rounds.
     pub legs: u16,
     /// Asks in one round. Default 64.
     pub asks: usize,

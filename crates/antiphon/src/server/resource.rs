@@ -75,7 +75,8 @@ pub struct ResourceTemplate {
 
 impl ResourceTemplate {
     /// The resources whose URIs fit the template, such as `report://{id}`. Each `{name}` stands for one or more
-    /// characters other than `/`; `A` takes them as strings, percent-decoded.
+    /// characters of the URI other than `/`; `A` takes them as strings, percent-decoded. A decoded value may well hold
+    /// `/` and `..`, from `%2F`: a handler that makes a path of it must check.
     pub fn new<A, F, R>(uri_template: impl Into<String>, name: impl Into<String>, handler: F) -> Self
     where
         A: DeserializeOwned + Send + 'static,

@@ -41,7 +41,11 @@ pub(super) async fn read_answer(
         "" => Err(TransportError::new(Malformed, "the server's answer has no content type")),
         other => Err(TransportError::new(
             Malformed,
-            format!("the server's answer is neither JSON nor an event stream but `{}`", shortened(other)),
+            format!(
+                "the server's answer is neither JSON nor an event stream but `{}`: check that the URL is that of an \
+                 MCP endpoint",
+                shortened(other)
+            ),
         )),
     }
 }
@@ -66,7 +70,9 @@ async fn read_refusal(
             ": check what the token may do, and whether the server accepts this host and origin"
         }
         StatusCode::NOT_FOUND => ": check the path of the URL",
-        StatusCode::METHOD_NOT_ALLOWED => {
+        StatusCode::MISDIRECTED_REQUEST => ": it does not answer under this host name",
+        // What servers of files say to a POST.
+        StatusCode::METHOD_NOT_ALLOWED | StatusCode::NOT_IMPLEMENTED => {
             ": check that the URL is that of an MCP endpoint, which accepts POST"
         }
         _ => "",
