@@ -45,13 +45,13 @@ impl Answers {
                 continue;
             }
             if let Some(word) = rest.strip_prefix('=') {
+                // One that cannot be used is an error, and not told of twice.
+                given.used = true;
                 scripted.action = Some(action(word).ok_or_else(|| not_an_action(key, form))?);
+            } else if let Some(found) = form.and_then(|form| field(form, key, &rest[1..])) {
                 given.used = true;
-            } else if let Some((name, value)) =
-                form.map(|form| field(form, key, &rest[1..])).transpose()?.flatten()
-            {
+                let (name, value) = found?;
                 scripted.fields.insert(name, value);
-                given.used = true;
             }
         }
         Ok(scripted)
@@ -91,20 +91,20 @@ fn not_an_action(key: &str, form: Option<&FormSchema>) -> Failure {
 }
 
 /// The field and its value, from `FIELD=VALUE`; of several fields that fit the one with the longest name.
-fn field(form: &FormSchema, key: &str, text: &str) -> Result<Option<(String, Value)>, Failure> {
+fn field(form: &FormSchema, key: &str, text: &str) -> Option<Result<(String, Value), Failure>> {
     let fits = form.fields().iter().filter_map(|field| {
         let value = text.strip_prefix(field.name.as_str())?.strip_prefix('=')?;
         Some((field, value))
     });
-    let Some((field, text)) = fits.max_by_key(|(field, _)| field.name.len()) else { return Ok(None) };
+    let (field, text) = fits.max_by_key(|(field, _)| field.name.len())?;
     let value = values::parse(form, field, text).and_then(|value| match values::broken_rule(field, &value) {
         None => Ok(value),
         Some(rule) => Err(rule),
     });
-    match value {
-        Ok(value) => Ok(Some((field.name.clone(), value))),
+    Some(match value {
+        Ok(value) => Ok((field.name.clone(), value)),
         Err(rule) => Err(Failure::usage(format!("the answer for {key}.{} {rule}", field.name))),
-    }
+    })
 }
 
 #[cfg(test)]
@@ -142,14 +142,14 @@ mod tests {
             (&["a=decline"], "a", Ok((Some(Action::Decline), json!({}))), 0),
             (&["a=accept", "a.f="], "a", Ok((Some(Action::Accept), json!({"f": ""}))), 0),
             (&["ab=decline", "b=decline", "a.x=1"], "a", Ok((None, json!({}))), 3),
-            (&["a.n.m=x"], "a", Err("the answer for a.n.m must be a whole number"), 1),
+            (&["a.n.m=x"], "a", Err("the answer for a.n.m must be a whole number"), 0),
             (
                 &["a=eu"],
                 "a",
                 Err(
                     "`--answer a=..` must be accept, decline or cancel, or a.f=VALUE, or a.f=g=VALUE, or a.n.m=VALUE",
                 ),
-                1,
+                0,
             ),
         ] {
             assert_eq!(check(answers, key, &keys, expected).len(), unused, "{answers:?}");

@@ -132,7 +132,7 @@ pub(crate) struct AnswerArgs {
 pub(crate) struct CallArgs {
     #[command(flatten)]
     pub(crate) answers: AnswerArgs,
-    /// Send one request only; if it is answered with a question, print the pending call as JSON
+    /// Stop at the next question, and print the pending call as JSON
     #[arg(long)]
     pub(crate) once: bool,
     /// Print one JSON object; all else goes to standard error

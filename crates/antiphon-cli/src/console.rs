@@ -16,6 +16,11 @@ pub(crate) fn out_theirs(text: &str) {
     if io::stdout().is_terminal() { out(&show::lines(text)) } else { out(text) }
 }
 
+/// JSON as the result: as it is for a program, the same JSON but harmless for a terminal.
+pub(crate) fn out_json(text: &str) {
+    if io::stdout().is_terminal() { out(&show::json(text)) } else { out(text) }
+}
+
 /// A line for the person.
 pub(crate) fn note(line: &str) {
     let mut stderr = io::stderr().lock();

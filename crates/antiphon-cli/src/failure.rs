@@ -1,6 +1,9 @@
 //! What goes wrong, and the exit code for it.
 
-use antiphon::client::{CallError, CallErrorKind, ClientError, ClientErrorKind, RequestFault};
+use antiphon::{
+    client::{CallError, CallErrorKind, ClientError, ClientErrorKind, RequestFault},
+    wire::InputRequest,
+};
 use serde::Serialize;
 use std::{error::Error as StdError, process::ExitCode};
 
@@ -43,6 +46,12 @@ impl Failure {
         Self { exit: Exit::Protocol, kind, message: message.into(), code: None }
     }
 
+    /// An ask of a kind that this program does not declare.
+    pub(crate) fn not_supported(what: &str, key: &str) -> Self {
+        let has = "this program answers forms and URLs; it has neither a model nor roots";
+        Self::protocol("not_supported", format!("{what} is asked as `{key}`, which was not declared: {has}"))
+    }
+
     /// The machine failed us.
     pub(crate) fn io(what: &str, fault: &std::io::Error) -> Self {
         Self { exit: Exit::Protocol, kind: "io", message: format!("{what}: {fault}"), code: None }
@@ -58,6 +67,10 @@ impl Failure {
 impl From<CallError> for Failure {
     fn from(error: CallError) -> Self {
         use CallErrorKind as Kind;
+        if let (Kind::NoCallback { key, .. }, Some(pending)) = (error.kind(), error.pending()) {
+            let what = pending.asks().get(key).map_or("something", InputRequest::method);
+            return Self::not_supported(&format!("{} at {}: `{what}`", pending.call(), error.server()), key);
+        }
         let (exit, kind) = match error.kind() {
             Kind::Arguments(_) => (Exit::Usage, "arguments"),
             Kind::Answer(_) => (Exit::Usage, "answer"),

@@ -86,7 +86,7 @@ pub(crate) fn print_result_json(result: &impl Serialize) {
 
 fn print_object(object: &impl Serialize) {
     match serde_json::to_string(object) {
-        Ok(text) => console::out(&text),
+        Ok(text) => console::out_json(&text),
         Err(fault) => console::note(&format!("error: the result cannot be written as JSON: {fault}")),
     }
 }

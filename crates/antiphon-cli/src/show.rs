@@ -16,6 +16,31 @@ pub(crate) fn indented(text: &str) -> String {
     lines(text).lines().map(|line| format!("  {line}")).collect::<Vec<_>>().join("\n")
 }
 
+/// The same JSON, with what would steer the terminal escaped: outside of strings, JSON has only line breaks and tabs.
+pub(crate) fn json(text: &str) -> String {
+    let mut shown = String::with_capacity(text.len());
+    for c in text.chars() {
+        match c {
+            '\n' | '\r' | '\t' => shown.push(' '),
+            c if steers(c) => {
+                c.encode_utf16(&mut [0; 2]).iter().for_each(|unit| shown.push_str(&format!("\\u{unit:04x}")))
+            }
+            c => shown.push(c),
+        }
+    }
+    shown
+}
+
+/// One line of it, and no more of that than a prompt can show again at every key.
+pub(crate) fn short(text: &str, limit: usize) -> String {
+    let mut shown: String = line(text);
+    if let Some((at, _)) = shown.char_indices().nth(limit) {
+        shown.truncate(at);
+        shown.push('…');
+    }
+    shown
+}
+
 fn is_break(c: char) -> bool {
     matches!(c, '\n' | '\r' | '\t' | '\u{b}' | '\u{c}' | '\u{85}' | '\u{2028}' | '\u{2029}')
 }
@@ -45,5 +70,19 @@ mod tests {
             assert_eq!((line(text).as_str(), lines(text).as_str()), (one, several), "{text:?}");
         }
         assert_eq!(indented("a\n? b"), "  a\n  ? b");
+    }
+
+    #[test]
+    fn json_stays_the_same_json() {
+        let value = serde_json::json!({"a\u{9b}2J": "\u{1b}[31m\u{202e}\u{7f}\u{e0041}é\n日本"});
+        let shown = json(&serde_json::to_string_pretty(&value).unwrap());
+        assert!(!shown.contains(steers), "{shown:?}");
+        assert!(shown.contains(r"\u202e\u007f\udb40\udc41é\n日本"), "{shown}");
+        assert_eq!(serde_json::from_str::<serde_json::Value>(&shown).unwrap(), value);
+    }
+
+    #[test]
+    fn long_texts_are_cut() {
+        assert_eq!((short("a\nbé", 4), short("a\nbéc", 4)), ("a bé".into(), "a bé…".into()));
     }
 }

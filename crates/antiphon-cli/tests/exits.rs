@@ -10,6 +10,11 @@ use support::{ANTIPHON, Run, Server, command, finish, run};
 
 const ORDERS: &str = r#"{"name": "orders"}"#;
 
+/// A server that says one thing.
+const ASKS_FOR_ROOTS: &str = r#"read -r request
+echo '{"jsonrpc":"2.0","id":1,"result":{"resultType":"input_required","inputRequests":{"k":{"method":"roots/list"}}}}'
+cat > /dev/null"#;
+
 /// Runs `call .. URL`, plainly and with `--json`, and checks code, sentence, status and kind.
 fn check(server: &[&str], arguments: &[&str], code: i32, says: &str, kind: &str, rounds: u32) -> Run {
     run(["call"].iter().chain(arguments).chain(server)).fails(code, says);
@@ -33,7 +38,9 @@ fn usage_is_2() {
     check(&[], &["provision"], 2, "no server: give its URL", "usage", 0);
     check(&["localhost:8000"], &["provision"], 2, "must begin with http://", "usage", 0);
     let bad = ["provision", "--args", ORDERS, "--answer", "region=eu"];
-    check(&url, &bad, 2, "must be accept, decline or cancel, or region.region=VALUE", "usage", 1);
+    let failed =
+        check(&url, &bad, 2, "must be accept, decline or cancel, or region.region=VALUE", "usage", 1);
+    assert!(!failed.stderr.contains("not used"), "{failed:?}");
     let resolve = r#"{"workItemId": 1, "fields": {"System.State": "Resolved"}}"#;
     let bad = ["update_work_item", "--args", resolve, "--answer", "resolution.resolution=Later"];
     let says = "the answer for resolution.resolution must be one of: Fixed, Won't Fix, Duplicate, By Design";
@@ -73,11 +80,22 @@ fn protocol_and_transport_are_4() {
     // A port that was free a moment ago.
     let port = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
     check(&[&format!("http://127.0.0.1:{port}/mcp")], &["echo"], 4, "no response came back", "transport", 0);
-    check(&[&format!("{}/elsewhere", server.url)], &["echo"], 4, "404", "transport", 0);
+    check(
+        &[&format!("{}/elsewhere", server.url)],
+        &["echo"],
+        4,
+        "cannot be used: the server answered 404",
+        "transport",
+        0,
+    );
     check(&["--", "/nonexistent/server"], &["echo"], 4, "cannot be started", "transport", 0);
     check(&["--", "false"], &["echo"], 4, "ended", "transport", 0);
     run(["tools", "--", "false"]).fails(4, "ended");
     run(["discover", "--json", "--", "false"]).json();
+
+    // It asks what was not declared.
+    let says = "`roots/list` is asked as `k`, which was not declared: this program answers forms and URLs";
+    check(&["--", "sh", "-c", ASKS_FOR_ROOTS], &["echo"], 4, says, "not_supported", 1);
 
     // It accepts, and never answers.
     let silent = TcpListener::bind("127.0.0.1:0").unwrap();

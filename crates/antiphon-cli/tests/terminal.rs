@@ -18,7 +18,7 @@ use std::{
     sync::mpsc::{self, Receiver},
     time::Duration,
 };
-use support::{ANTIPHON, run};
+use support::{ANTIPHON, Scratch, run};
 use tokio::{net::TcpListener, runtime::Runtime};
 
 /// A server whose texts would like to steer the terminal.
@@ -42,6 +42,7 @@ const SURVEY: &str = r#"{
         "member": {"type": "boolean"},
         "size": {"type": "string", "oneOf": [{"const": "s", "title": "Small"}, {"const": "l", "title": "Large"}]},
         "tags": {"type": "array", "maxItems": 2, "items": {"type": "string", "enum": ["a", "b", "c"]}},
+        "plan": {"type": "string", "enum": ["free", "paid"]},
         "note": {"type": "string"}
     },
     "required": ["age", "member", "size", "tags"]
@@ -141,6 +142,36 @@ impl Drop for Terminal {
     }
 }
 
+/// A server that asks once, with more text than a screen holds.
+const LENGTHY: &str = r#"read -r request
+long=$(printf 'long %01000d text' 0)
+printf '%s"message":"%s","requestedSchema":{"type":"object","properties":{"f":{"type":"string","title":"%s"}}}}}}}}\n' \
+    '{"jsonrpc":"2.0","id":1,"result":{"resultType":"input_required","requestState":"s","inputRequests":{"k":{"method":"elicitation/create","params":{' \
+    "$long" "$long"
+cat > /dev/null"#;
+
+#[test]
+fn a_long_text_hides_nobody() {
+    let scratch = Scratch::new();
+    let server = scratch.file("lengthy", LENGTHY);
+    let mut terminal = Terminal::start(&format!("call t -- sh {}", server.display()));
+    terminal
+        .when("sh asks, for tools/call `t`:", "")
+        .when("0 text", "")
+        .when("sh asks, for tools/call `t`:", "")
+        .when("long 0000", "")
+        .when("0… (optional):", "\u{3}");
+    assert_eq!(terminal.end().1, 130);
+}
+
+#[test]
+fn json_at_a_terminal_does_not_steer_it() {
+    let (_runtime, url) = serve();
+    let (shown, code) = Terminal::start(&format!("call pay --once {url}")).end();
+    assert_eq!(code, 3);
+    assert!(shown.contains(r"7 EUR\u202e") && !shown.contains(['\u{202e}', '\u{1b}']), "{shown:?}");
+}
+
 const ESC: &str = "\u{1b}";
 const DOWN: &str = "\u{1b}[B";
 
@@ -193,11 +224,13 @@ fn every_kind_of_field() {
         .when("member:", "\r")
         .when("Large", &format!("{DOWN}\r"))
         .when("tags:", &format!(" {DOWN} \r"))
+        .when("plan (optional):", "\r")
         .when("note (optional):", "\r")
         .when("Your [2Jname = Ada", "")
         .when("member = yes", "")
         .when("size = Large", "")
         .when("tags = a, b", "")
+        .when("plan = (empty)", "")
         .when("note = (empty)", "")
         .when("And now?", "\r")
         .when(r#"{"age":36,"member":true,"name":"Ada","size":"l","tags":["a","b"]}"#, "");
@@ -211,7 +244,10 @@ fn what_is_given_on_the_command_line_is_not_asked_but_reviewed() {
     let (_runtime, url) = serve();
     let given = "--answer survey.age=36 --answer survey.member=true --answer survey.size=Small";
     let mut terminal = Terminal::start(&format!("call survey {given} {url}"));
-    terminal.when("name (optional):", "\r").when("tags:", "\r").when("note (optional):", "hi\r");
+    // What is left empty is sent as the form says, and shown so before.
+    terminal.when("name (optional):", "").when("Ada", "\u{7f}\u{7f}\u{7f}\r").when("tags:", "\r");
+    terminal.when("plan (optional):", "\r").when("note (optional):", "hi\r");
+    terminal.when("name = Ada (the form's default)", "");
     terminal.when("age = 36", "").when("size = Small", "").when("And now?", "\r");
     terminal.when(r#"{"age":36,"member":true,"name":"Ada","note":"hi","size":"s","tags":[]}"#, "");
     assert_eq!(terminal.end().1, 0);

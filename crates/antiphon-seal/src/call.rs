@@ -75,7 +75,6 @@ impl Call {
 /// An opened token: authentic, in time, and made for exactly the request it came with.
 ///
 /// Only [`Sealer::open`](crate::Sealer::open) and [`Sealer::open_late`](crate::Sealer::open_late) make one.
-#[derive(Debug)]
 #[non_exhaustive]
 pub struct Opened {
     /// The call, in the leg that made the token.
@@ -95,4 +94,16 @@ pub struct Opened {
 /// Whole seconds since 1970; a moment before that counts as 0, which is too early for every token.
 pub(crate) fn unix_seconds(time: SystemTime) -> u64 {
     time.duration_since(UNIX_EPOCH).unwrap_or(Duration::ZERO).as_secs()
+}
+
+impl std::fmt::Debug for Opened {
+    /// Not the payload: what was sealed does not belong into logs.
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Opened")
+            .field("call", &self.call)
+            .field("tool_version", &self.tool_version)
+            .field("expired", &self.expired)
+            .field("accepted_until", &self.accepted_until)
+            .finish_non_exhaustive()
+    }
 }

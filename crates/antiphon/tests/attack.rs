@@ -261,3 +261,33 @@ async fn a_call_that_took_too_long_as_a_whole() {
         send(Over::Http, &fixture.server, &request(3, method, retry), None).await,
     );
 }
+
+#[tokio::test]
+async fn a_late_state_is_asked_again_where_the_server_says_so() {
+    let fixture = fixture(|builder| builder.on_expired(antiphon::server::OnExpired::AskAgain));
+    for (method, params) in askable() {
+        let (_, reply) = send(Over::Http, &fixture.server, &request(1, method, params.clone()), None).await;
+        let state = state_of(&reply);
+        let ran = runs(&fixture.runs);
+        let late = with(&params, json!({"requestState": state, "inputResponses": answers()}));
+        fixture.clock.advance(Duration::from_secs(3600));
+        let (_, reply) = send(Over::Http, &fixture.server, &request(2, method, late.clone()), None).await;
+        // What came too late does not count, and the question is the same.
+        assert_eq!(
+            reply["result"]["inputRequests"]["region"]["params"]["message"], "Which region?",
+            "{reply}"
+        );
+        assert_eq!(runs(&fixture.runs), ran);
+        let in_time = with(&params, json!({"requestState": state_of(&reply), "inputResponses": answers()}));
+        let (_, reply) = send(Over::Http, &fixture.server, &request(3, method, in_time), None).await;
+        assert_eq!(reply["result"]["resultType"], "complete", "{reply}");
+        // A day, an hour of which is over, and a minute for clocks that differ.
+        fixture.clock.advance(Duration::from_secs(23 * 3600 + 61));
+        let answer = send(Over::Http, &fixture.server, &request(4, method, late.clone()), None).await;
+        assert_frozen("after the whole call's deadline", Over::Http, 4, answer);
+        // Late or not, it must be ours.
+        let other = with(&late, json!({"requestState": format!("{state}AAAA")}));
+        let answer = send(Over::Http, &fixture.server, &request(5, method, other), None).await;
+        assert_frozen("late and changed", Over::Http, 5, answer);
+    }
+}

@@ -251,6 +251,12 @@ async fn what_was_not_declared_is_refused_by_hand_too() {
     // And a declaration is no callback. Then it is not the server's fault.
     let fake = Fake::script([round()]);
     let error = fake.client(by_hand()).call(call()).await.unwrap_err();
-    assert!(matches!(error.kind(), CallErrorKind::NoCallback { key, by_hand: true, .. } if key == "f"), "{error}");
-    assert!(error.to_string().contains("declared only to be answered by hand (`begin`, `resume`)"), "{error}");
+    assert!(
+        matches!(error.kind(), CallErrorKind::NoCallback { key, by_hand: true, .. } if key == "f"),
+        "{error}"
+    );
+    assert!(
+        error.to_string().contains("declared only to be answered by hand (`begin`, `resume`)"),
+        "{error}"
+    );
 }

@@ -46,7 +46,7 @@ async fn a_json_answer_becomes_this_outcome() {
         ("no JSON", json_response("200 OK", "<html>"), failed(Malformed, "not JSON")),
         ("empty", json_response("200 OK", ""), failed(Malformed, "not JSON")),
         ("a batch", json_response("200 OK", &format!("[{OK}]")), failed(Malformed, "batches")),
-        ("a page", response("200 OK", "text/html", OK), failed(Malformed, "`text/html`")),
+        ("a page", response("200 OK", "text/html", OK), failed(Malformed, "`text/html`: check that the URL")),
         (
             "no type",
             "HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n".into(),
@@ -58,6 +58,8 @@ async fn a_json_answer_becomes_this_outcome() {
         ("403", response("403 Forbidden", "text/plain", "no"), failed(HttpStatus(403), "host and origin")),
         ("404", response("404 Not Found", "text/html", "<p>"), failed(HttpStatus(404), "path of the URL")),
         ("405", response("405 Method Not Allowed", "text/html", ""), failed(HttpStatus(405), "accepts POST")),
+        ("421", response("421 Misdirected Request", "text/plain", ""), failed(HttpStatus(421), "host name")),
+        ("501", response("501 Not Implemented", "text/html", ""), failed(HttpStatus(501), "accepts POST")),
         ("502", response("502 Bad Gateway", "text/html", ""), failed(HttpStatus(502), "502 Bad Gateway")),
         (
             "a stream that refuses",

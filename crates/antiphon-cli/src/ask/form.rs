@@ -10,6 +10,10 @@ use crate::{console, failure::Failure, show, values};
 use antiphon::wire::{Action, Choice, FieldKind, FormField, FormSchema};
 use serde_json::{Map, Value};
 
+/// How many characters of a label, and of what explains it, are shown: prompts are drawn again at every key.
+const LABEL: usize = 200;
+const HELP: usize = 1000;
+
 /// What the menu after the form, or after Esc, comes to.
 enum Next {
     Send,
@@ -55,9 +59,14 @@ fn ask_fields(
 fn review(schema: &FormSchema, content: &Map<String, Value>) {
     console::note("  Your answers:");
     for field in schema.fields() {
-        let value = content.get(&field.name).map(|value| values::shown(&field.kind, value));
-        let value = value.unwrap_or_else(|| "(empty)".into());
-        console::note(&format!("    {} = {}", show::line(field.label()), show::line(&value)));
+        let shown = |value: &Value| values::shown(&field.kind, value);
+        let value = match (content.get(&field.name), field.default_value()) {
+            (Some(value), _) => shown(value),
+            // What is left empty is sent as the form says.
+            (None, Some(default)) => format!("{} (the form's default)", shown(&default)),
+            (None, None) => "(empty)".into(),
+        };
+        console::note(&format!("    {} = {}", show::short(field.label(), LABEL), show::line(&value)));
     }
 }
 
@@ -86,8 +95,8 @@ fn ask_field(
     before: Option<&Value>,
 ) -> Result<Prompted<Option<Value>>, Failure> {
     let message =
-        format!("{}{}:", show::line(field.label()), if field.required { "" } else { " (optional)" });
-    let help = field.description.as_deref().map(show::line);
+        format!("{}{}:", show::short(field.label(), LABEL), if field.required { "" } else { " (optional)" });
+    let help = field.description.as_deref().map(|text| show::short(text, HELP));
     let help = help.as_deref();
     match &field.kind {
         FieldKind::Boolean { .. } => {
@@ -119,7 +128,7 @@ fn ask_one(
     choices: &[Choice],
     before: Option<&Value>,
 ) -> Result<Prompted<Option<String>>, Failure> {
-    let mut labels: Vec<String> = choices.iter().map(|choice| show::line(choice.label())).collect();
+    let mut labels: Vec<String> = choices.iter().map(|choice| show::short(choice.label(), LABEL)).collect();
     if !field.required {
         labels.push("(leave empty)".into());
     }
@@ -129,8 +138,10 @@ fn ask_one(
             format!("`{}` has nothing to choose from", field.name),
         ));
     }
+    // Enter alone fills in nothing where nothing is needed.
+    let nothing = if field.required { 0 } else { choices.len() };
     let start =
-        before.and_then(|value| choices.iter().position(|choice| *value == *choice.value)).unwrap_or(0);
+        before.and_then(|value| choices.iter().position(|choice| *value == *choice.value)).unwrap_or(nothing);
     Ok(match prompt::choose(message, labels, start, help)? {
         Prompted::Value(index) => Prompted::Value(choices.get(index).map(|choice| choice.value.clone())),
         Prompted::Left => Prompted::Left,
@@ -144,7 +155,7 @@ fn ask_many(
     choices: &[Choice],
     before: Option<&Value>,
 ) -> Result<Prompted<Option<Value>>, Failure> {
-    let labels: Vec<String> = choices.iter().map(|choice| show::line(choice.label())).collect();
+    let labels: Vec<String> = choices.iter().map(|choice| show::short(choice.label(), LABEL)).collect();
     let before: Vec<&Value> = before.and_then(Value::as_array).into_iter().flatten().collect();
     let start: Vec<usize> = (0..choices.len())
         .filter(|index| before.iter().any(|value| **value == *choices[*index].value))

@@ -82,6 +82,10 @@ pub(crate) fn answer_round(pending: &mut PendingCall, answers: &mut Answers) -> 
     ))))
 }
 
+/// After a message longer than this, who asks is said once more.
+const LONG: usize = 1000;
+const LONG_LINES: usize = 12;
+
 /// Who asks what.
 struct Question<'a> {
     key: &'a str,
@@ -94,6 +98,10 @@ impl Question<'_> {
         console::note("");
         console::note(&console::strong(self.header));
         console::note(&show::indented(self.message));
+        // It may have scrolled away.
+        if self.message.len() > LONG || self.message.lines().count() > LONG_LINES {
+            console::note(&console::strong(self.header));
+        }
     }
 }
 
@@ -164,10 +172,5 @@ fn refusal(action: Action) -> ElicitResult {
 
 /// > Servers **MUST NOT** send an `inputRequests` that the client has not declared support for in its capabilities.
 fn undeclared(pending: &PendingCall, key: &str, ask: &InputRequest) -> Failure {
-    let text = format!(
-        "{} asks for `{}` as `{key}`, which was not declared: this program has neither a model (sampling) nor roots",
-        pending.server(),
-        ask.method()
-    );
-    Failure::protocol("not_supported", text)
+    Failure::not_supported(&format!("{}: `{}`", pending.server(), ask.method()), key)
 }

@@ -94,9 +94,10 @@ impl<'a> Run<'a> {
             }
             let pending = self.next_pending(result.into_parts());
             if asks > 0 {
-                let undeclared = pending.asks().iter().find_map(|(key, ask)| {
-                    dispatch::must_be_declared(&self.client.inner, key, ask).err()
-                });
+                let undeclared = pending
+                    .asks()
+                    .iter()
+                    .find_map(|(key, ask)| dispatch::must_be_declared(&self.client.inner, key, ask).err());
                 if let Some(kind) = undeclared {
                     self.pending = Some(pending);
                     return Err(kind);

@@ -1,7 +1,7 @@
 //! The one way to a handler.
 
 use super::{
-    Limits,
+    Limits, OnExpired,
     leg::Leg,
     limits::LEG_WARNING,
     refusal::Refusal,
@@ -22,6 +22,8 @@ pub(super) struct Admitted<'a> {
     /// In its present leg; `None` on the first.
     call: Option<Call>,
     payload: Option<Payload>,
+    /// The state's own time was over: what came with it does not count.
+    late: bool,
 }
 
 /// The client declared that it can be asked all of these.
@@ -35,14 +37,16 @@ pub(super) fn admit<'a>(server: &Inner, leg: Leg<'a>) -> Result<Admitted<'a>, Re
     let principal = server.identity.of(leg.caller);
     let (principal, state) = match (principal, leg.request.params.request_state) {
         (Ok(principal), Some(state)) => (principal, state),
-        (Ok(principal), None) => return Ok(Admitted { leg, principal, call: None, payload: None }),
+        (Ok(principal), None) => {
+            return Ok(Admitted { leg, principal, call: None, payload: None, late: false });
+        }
         // A handler would take them for an anonymous caller.
         (Err(cause), state) => {
             tracing::error!(%cause, method = %leg.request.method, target = leg.target, "no identity: refused");
             return Err(if state.is_some() { Refusal::State } else { Refusal::Internal });
         }
     };
-    let (call, payload) = open(server, &leg, principal.as_ref(), state)?;
+    let (call, payload, late) = open(server, &leg, principal.as_ref(), state)?;
     // Authentic, bound and in time: from here on the caller is the rightful one, and may learn the reason.
     let id = call.id();
     let Some(call) = call.next_leg().filter(|call| call.leg() <= server.limits.legs) else {
@@ -51,7 +55,7 @@ pub(super) fn admit<'a>(server: &Inner, leg: Leg<'a>) -> Result<Admitted<'a>, Re
     if call.leg() == LEG_WARNING {
         tracing::warn!(call = %id, target = leg.target, leg = LEG_WARNING, "many clients give up at ten rounds");
     }
-    Ok(Admitted { leg, principal, call: Some(call), payload: Some(payload) })
+    Ok(Admitted { leg, principal, call: Some(call), payload: Some(payload), late })
 }
 
 /// > servers **MUST** treat `requestState` as an attacker-controlled input [...] and **MUST** reject state that
@@ -61,7 +65,7 @@ fn open(
     leg: &Leg<'_>,
     principal: Option<&Principal>,
     state: &RawValue,
-) -> Result<(Call, Payload), Refusal> {
+) -> Result<(Call, Payload, bool), Refusal> {
     let refuse = |reason: &str, call: Option<CallId>| {
         let call = call.map(|id| id.to_string());
         tracing::warn!(method = %leg.request.method, target = leg.target, reason, call, "requestState refused");
@@ -73,19 +77,22 @@ fn open(
         [b'"', ..] => return Err(refuse("malformed", None)),
         _ => return Err(refuse("not_a_string", None)),
     };
-    let opened = server.sealer.open(token, &leg.binding(principal), server.clock.now()).map_err(
-        |error: OpenError| {
-            if error.reason() == Reason::UnknownKey {
-                server.tell_of_unknown_key();
-            }
-            if let Some(cause) = error.codec() {
-                tracing::error!(%cause, "the codec did not open a state");
-            }
-            refuse(error.reason().as_str(), error.call_id())
-        },
-    )?;
+    let (binding, now) = (leg.binding(principal), server.clock.now());
+    let opened = match server.on_expired {
+        OnExpired::Refuse => server.sealer.open(token, &binding, now),
+        OnExpired::AskAgain => server.sealer.open_late(token, &binding, now),
+    };
+    let opened = opened.map_err(|error: OpenError| {
+        if error.reason() == Reason::UnknownKey {
+            server.tell_of_unknown_key();
+        }
+        if let Some(cause) = error.codec() {
+            tracing::error!(%cause, "the codec did not open a state");
+        }
+        refuse(error.reason().as_str(), error.call_id())
+    })?;
     let payload = Payload::decode(&opened.payload).map_err(|_| refuse("payload", Some(opened.call.id())))?;
-    Ok((opened.call, payload))
+    Ok((opened.call, payload, opened.expired))
 }
 
 impl<'a> Admitted<'a> {
@@ -108,6 +115,11 @@ impl<'a> Admitted<'a> {
     /// From 1.
     pub(super) fn leg_number(&self) -> u16 {
         self.call.as_ref().map_or(1, Call::leg)
+    }
+
+    /// Whether the state came after its time, to a server that then asks again.
+    pub(super) fn late(&self) -> bool {
+        self.late
     }
 
     pub(super) fn take_payload(&mut self) -> Option<Payload> {

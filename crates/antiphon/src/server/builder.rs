@@ -1,8 +1,9 @@
 //! Putting a server together.
 
 use super::{
-    Caller, Limits, Prompt, Resource, ResourceTemplate, Server, Tool,
+    Caller, Limits, OnExpired, Prompt, Resource, ResourceTemplate, Server, Tool,
     caller::Identity,
+    limits::CALL_WITHIN,
     serve::{Inner, RegisteredTool, Written},
 };
 use crate::Clock;
@@ -40,6 +41,7 @@ pub struct ServerBuilder {
     clock: Clock,
     answer_within: Duration,
     call_within: Option<Duration>,
+    on_expired: OnExpired,
 }
 
 enum Keys {
@@ -83,6 +85,7 @@ impl ServerBuilder {
             clock: Clock::system(),
             answer_within: ANSWER_WITHIN,
             call_within: None,
+            on_expired: OnExpired::default(),
         }
     }
 
@@ -202,6 +205,14 @@ impl ServerBuilder {
         self
     }
 
+    /// What becomes of a state that comes back after its time. With [`OnExpired::AskAgain`] a whole call may take 24
+    /// hours, unless [`call_within`](Self::call_within) says otherwise.
+    #[must_use]
+    pub fn on_expired(mut self, on_expired: OnExpired) -> Self {
+        self.on_expired = on_expired;
+        self
+    }
+
     /// Another clock, for tests.
     #[must_use]
     pub fn clock(mut self, clock: Clock) -> Self {
@@ -218,6 +229,11 @@ impl ServerBuilder {
         let stamp = stamp_of(&self.info)?;
         let written = self.write(&stamp)?;
         let sealer = sealer(self.keys, &audience, self.instances, &self.limits)?;
+        let call_within = match self.on_expired {
+            OnExpired::Refuse => self.call_within,
+            // Without a deadline a late state would open for ever.
+            OnExpired::AskAgain => self.call_within.or(Some(CALL_WITHIN)),
+        };
         let mut tools = HashMap::new();
         for tool in self.tools {
             let name = tool.definition.name.clone();
@@ -247,7 +263,8 @@ impl ServerBuilder {
             limits: self.limits,
             clock: self.clock,
             answer_within: self.answer_within,
-            call_within: self.call_within,
+            call_within,
+            on_expired: self.on_expired,
             running: AtomicUsize::new(0),
             told_of_unknown_key: AtomicBool::new(false),
         })))

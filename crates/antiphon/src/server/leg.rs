@@ -54,7 +54,11 @@ pub(super) async fn run<T>(
     start: impl FnOnce(Ctx) -> Result<BoxFuture<'static, HandlerOutcome<T>>, String>,
 ) -> Result<LegResult<T>, Refusal> {
     admitted.require(admitted.leg().settings.needs)?;
-    let responses = read_responses(admitted.leg().request.params.input_responses)?;
+    let mut responses = read_responses(admitted.leg().request.params.input_responses)?;
+    if admitted.late() {
+        // What was kept stays; what came too late does not count, and is asked for again.
+        responses = None;
+    }
     let ctx = match admitted.take_payload() {
         None => context(&admitted, Vec::new(), None, responses),
         Some(payload) => match judge(payload, responses.as_ref(), &server.limits)? {

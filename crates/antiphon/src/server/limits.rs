@@ -41,5 +41,19 @@ impl Default for Limits {
     }
 }
 
+/// What becomes of a state that comes back after its time.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum OnExpired {
+    /// It is refused like a forged one: the client begins again. The default.
+    #[default]
+    Refuse,
+    /// It is opened, until the whole call's deadline: what it holds is kept, what came with it is dropped, and that
+    /// round is asked again.
+    AskAgain,
+}
+
+/// How long a call may take as a whole if late states are asked again, and nothing else was set.
+pub(crate) const CALL_WITHIN: Duration = Duration::from_secs(24 * 60 * 60);
+
 /// From this leg on, a warning is logged: many clients stop at ten rounds.
 pub(crate) const LEG_WARNING: u16 = 8;

@@ -40,7 +40,7 @@ pub use builder::{BuildError, ServerBuilder};
 pub use caller::Caller;
 pub use ctx::{Answer, Ctx, Response, Unverified};
 pub use handler::Handler;
-pub use limits::Limits;
+pub use limits::{Limits, OnExpired};
 pub use outcome::{HandlerOutcome, IntoOutcome, Json};
 pub use prompt::Prompt;
 pub use resource::{Resource, ResourceTemplate};

@@ -1,7 +1,7 @@
 //! The server itself: one message in, one reply out.
 
 use super::{
-    Caller, Limits, Prompt, Received, Request, Resource, ResourceTemplate, ServerBuilder, Tool,
+    Caller, Limits, OnExpired, Prompt, Received, Request, Resource, ResourceTemplate, ServerBuilder, Tool,
     caller::Identity,
     receive::{receive, unsupported_version},
     refusal::Refusal,
@@ -42,6 +42,7 @@ pub(super) struct Inner {
     pub(super) clock: Clock,
     pub(super) answer_within: Duration,
     pub(super) call_within: Option<Duration>,
+    pub(super) on_expired: OnExpired,
     pub(super) running: AtomicUsize,
     pub(super) told_of_unknown_key: AtomicBool,
 }
