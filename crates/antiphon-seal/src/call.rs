@@ -2,7 +2,9 @@
 
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-use crate::random::EntropyError;
+use zeroize::Zeroizing;
+
+use crate::random::{self, EntropyError};
 use crate::secret::{CallId, CallSecret};
 
 /// One call from its first request to its final result: what is made once and travels in every token of it.
@@ -25,9 +27,14 @@ impl Call {
     ///
     /// [`EntropyError`] if the system gives no random bytes.
     pub fn begin(now: SystemTime, deadline: Option<SystemTime>) -> Result<Self, EntropyError> {
+        // One request to the system for both.
+        let random = Zeroizing::new(random::bytes::<32>()?);
+        let (mut id, mut secret) = ([0; 16], [0; 16]);
+        id.copy_from_slice(&random[..16]);
+        secret.copy_from_slice(&random[16..]);
         Ok(Self {
-            id: CallId::random()?,
-            secret: CallSecret::random()?,
+            id: CallId::from_bytes(id),
+            secret: CallSecret::from_bytes(secret),
             born: unix_seconds(now),
             deadline: deadline.map(unix_seconds),
             leg: 1,

@@ -5,8 +5,8 @@
 mod check;
 mod read;
 
-use crate::members::{Members, name_used_twice};
-use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
+use crate::members::name_used_twice;
+use serde::{Deserialize, Deserializer, Serialize, Serializer, de, ser::SerializeMap};
 use serde_json::{Map, Number, Value, json, value::RawValue};
 use std::{borrow::Cow, fmt};
 
@@ -230,21 +230,15 @@ impl FormField {
 impl FormSchema {
     /// A form of these fields, in this order. [`beyond_subset`](Self::beyond_subset) tells if two have one name.
     pub fn new(fields: Vec<FormField>) -> Self {
-        let properties =
-            Members(fields.iter().map(|field| (field.name.clone(), raw(&field_schema(field)))).collect());
         let required: Vec<&str> =
             fields.iter().filter(|field| field.required).map(|field| field.name.as_str()).collect();
-        let mut members =
-            vec![("type".to_owned(), raw(&"object")), ("properties".to_owned(), raw(&properties))];
-        if !required.is_empty() {
-            members.push(("required".to_owned(), raw(&required)));
-        }
+        let text = raw(&SchemaOut { kind: "object", properties: Properties(&fields), required });
         let twice = name_used_twice(fields.iter().map(|field| field.name.as_str()));
         let beyond = twice.map(|name| format!("two fields have the name `{name}`")).or_else(|| {
             let other = fields.iter().find(|field| field.kind == FieldKind::Other)?;
             Some(read::no_kind_of_field(&other.name))
         });
-        Self { text: raw(&Members(members)), fields, beyond }
+        Self { text, fields, beyond }
     }
 
     /// The fields, in order.
@@ -295,54 +289,81 @@ fn raw(value: &impl Serialize) -> Box<RawValue> {
     serde_json::value::to_raw_value(value).unwrap_or_else(|_| RawValue::NULL.to_owned())
 }
 
+#[derive(Serialize)]
+struct SchemaOut<'a> {
+    #[serde(rename = "type")]
+    kind: &'static str,
+    properties: Properties<'a>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    required: Vec<&'a str>,
+}
+
+struct Properties<'a>(&'a [FormField]);
+
+impl Serialize for Properties<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_map(self.0.iter().map(|field| (&field.name, Property(field))))
+    }
+}
+
 /// The schema of one field, in a fixed order: type, title, description, rules, default.
-fn field_schema(field: &FormField) -> Members {
-    let mut members: Vec<(String, Box<RawValue>)> = Vec::new();
-    let mut put = |name: &str, value: Option<Value>| {
-        if let Some(value) = value {
-            members.push((name.to_owned(), raw(&value)));
+struct Property<'a>(&'a FormField);
+
+impl Serialize for Property<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let field = self.0;
+        let mut out = Optional(serializer.serialize_map(None)?);
+        out.put("type", type_of(&field.kind))?;
+        out.put("title", field.title.as_deref())?;
+        out.put("description", field.description.as_deref())?;
+        match &field.kind {
+            FieldKind::Text { min_length, max_length, format, .. } => {
+                out.put("minLength", *min_length)?;
+                out.put("maxLength", *max_length)?;
+                out.put("format", format.map(TextFormat::name))?;
+            }
+            FieldKind::Number { minimum, maximum, .. } => {
+                out.put("minimum", minimum.as_ref())?;
+                out.put("maximum", maximum.as_ref())?;
+            }
+            FieldKind::One { choices, .. } => match untitled(choices) {
+                Some(values) => out.put("enum", Some(values))?,
+                None => out.put("oneOf", Some(titled(choices)))?,
+            },
+            FieldKind::Many { choices, min_items, max_items, .. } => {
+                out.put("minItems", *min_items)?;
+                out.put("maxItems", *max_items)?;
+                let items = match untitled(choices) {
+                    Some(values) => json!({"type": "string", "enum": values}),
+                    None => json!({"anyOf": titled(choices)}),
+                };
+                out.put("items", Some(items))?;
+            }
+            FieldKind::Boolean { .. } | FieldKind::Other => {}
         }
-    };
-    let kind = match &field.kind {
+        out.put("default", field.default_value())?;
+        out.0.end()
+    }
+}
+
+fn type_of(kind: &FieldKind) -> Option<&'static str> {
+    match kind {
         FieldKind::Text { .. } | FieldKind::One { .. } => Some("string"),
         FieldKind::Number { integer: true, .. } => Some("integer"),
         FieldKind::Number { integer: false, .. } => Some("number"),
         FieldKind::Boolean { .. } => Some("boolean"),
         FieldKind::Many { .. } => Some("array"),
         FieldKind::Other => None,
-    };
-    put("type", kind.map(Value::from));
-    put("title", field.title.clone().map(Value::from));
-    put("description", field.description.clone().map(Value::from));
-    match &field.kind {
-        FieldKind::Text { min_length, max_length, format, .. } => {
-            put("minLength", min_length.map(Value::from));
-            put("maxLength", max_length.map(Value::from));
-            put("format", format.map(|format| format.name().into()));
-        }
-        FieldKind::Number { minimum, maximum, .. } => {
-            put("minimum", minimum.clone().map(Value::from));
-            put("maximum", maximum.clone().map(Value::from));
-        }
-        FieldKind::One { choices, .. } => match untitled(choices) {
-            Some(values) => put("enum", Some(values)),
-            None => put("oneOf", Some(titled(choices))),
-        },
-        FieldKind::Many { choices, min_items, max_items, .. } => {
-            put("minItems", min_items.map(Value::from));
-            put("maxItems", max_items.map(Value::from));
-            put(
-                "items",
-                Some(match untitled(choices) {
-                    Some(values) => json!({"type": "string", "enum": values}),
-                    None => json!({"anyOf": titled(choices)}),
-                }),
-            );
-        }
-        FieldKind::Boolean { .. } | FieldKind::Other => {}
     }
-    put("default", field.default_value());
-    Members(members)
+}
+
+/// Writes the members that are there.
+struct Optional<M>(M);
+
+impl<M: SerializeMap> Optional<M> {
+    fn put(&mut self, name: &str, value: Option<impl Serialize>) -> Result<(), M::Error> {
+        value.map_or(Ok(()), |value| self.0.serialize_entry(name, &value))
+    }
 }
 
 fn untitled(choices: &[Choice]) -> Option<Value> {

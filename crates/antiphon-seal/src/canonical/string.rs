@@ -38,7 +38,11 @@ impl Walk<'_> {
                     escaped = true;
                     self.escape()?;
                 }
-                Some(0x20..) => self.at += 1,
+                Some(0x20..) => {
+                    let rest = &self.text[self.at..];
+                    let plain = rest.iter().position(|byte| matches!(byte, b'"' | b'\\' | ..0x20));
+                    self.at += plain.unwrap_or(rest.len());
+                }
                 Some(_) | None => return Err(TextFault::Malformed),
             }
         }

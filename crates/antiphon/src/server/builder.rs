@@ -4,6 +4,7 @@ use super::{
     Caller, Limits, OnExpired, Prompt, Resource, ResourceTemplate, Server, Tool,
     caller::Identity,
     limits::CALL_WITHIN,
+    reply::Stamp,
     serve::{Inner, RegisteredTool, Written},
 };
 use crate::Clock;
@@ -252,7 +253,7 @@ impl ServerBuilder {
         }
         Ok(Server(Arc::new(Inner {
             name: self.info.name,
-            stamp,
+            stamp: Stamp { written: raw(&stamp)?, members: stamp },
             tools,
             prompts,
             resources,

@@ -1,15 +1,17 @@
 //! The stamp: every result says who answers.
 
 use antiphon_wire::{CallToolResult, GetPromptResult, Meta, ReadResourceResult, meta_keys};
+use serde::Serialize;
+use serde_json::value::RawValue;
 
 /// A result with room for `_meta`.
-pub(super) trait Stamped {
+pub(super) trait HasMeta {
     fn meta_mut(&mut self) -> &mut Option<Meta>;
 }
 
-macro_rules! stamped {
+macro_rules! has_meta {
     ($($result:ty)*) => { $(
-        impl Stamped for $result {
+        impl HasMeta for $result {
             fn meta_mut(&mut self) -> &mut Option<Meta> {
                 &mut self.meta
             }
@@ -17,19 +19,31 @@ macro_rules! stamped {
     )* };
 }
 
-stamped! { CallToolResult GetPromptResult ReadResourceResult }
+has_meta! { CallToolResult GetPromptResult ReadResourceResult }
 
-/// > Servers **SHOULD** include the following `io.modelcontextprotocol/*` field in every result's `_meta`
-///
-/// What the handler wrote there itself stays.
-pub(super) fn stamp(meta: &mut Option<Meta>, stamp: &Meta) {
-    match meta {
-        None => *meta = Some(stamp.clone()),
-        Some(members) => {
-            let own = members.0.get(meta_keys::SERVER_INFO).is_some_and(|info| !info.is_null());
-            if !own {
-                members.0.extend(stamp.0.clone());
-            }
+/// Who answers: as members for results that have a `_meta` of their own, and written once for those that have none.
+pub(super) struct Stamp {
+    pub(super) members: Meta,
+    pub(super) written: Box<RawValue>,
+}
+
+/// A result without a `_meta` of its own, with the stamp for one.
+#[derive(Serialize)]
+pub(super) struct Stamped<'a, T> {
+    #[serde(flatten)]
+    pub(super) result: &'a T,
+    #[serde(rename = "_meta")]
+    pub(super) stamp: &'a RawValue,
+}
+
+impl Stamp {
+    /// > Servers **SHOULD** include the following `io.modelcontextprotocol/*` field in every result's `_meta`
+    ///
+    /// What the handler wrote there itself stays.
+    pub(super) fn join(&self, members: &mut Meta) {
+        let own = members.0.get(meta_keys::SERVER_INFO).is_some_and(|info| !info.is_null());
+        if !own {
+            members.0.extend(self.members.0.clone());
         }
     }
 }

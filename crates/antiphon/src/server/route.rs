@@ -4,12 +4,10 @@ use super::{
     Caller, Request,
     leg::{self, Leg, LegResult},
     refusal::Refusal,
-    reply::{self, Stamped},
+    reply::{HasMeta, Stamped},
     serve::{Inner, RegisteredTool},
 };
-use antiphon_wire::{
-    CallToolResult, GetPromptResult, InputRequiredResult, ReadResourceResult, method, write_result,
-};
+use antiphon_wire::{CallToolResult, GetPromptResult, ReadResourceResult, method, write_result};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, value::RawValue};
 use std::borrow::Cow;
@@ -170,20 +168,21 @@ fn target<'a>(request: &'a Request<'a>, member: &'static str) -> Result<Cow<'a, 
     Ok(text.0)
 }
 
-fn finish<T: Stamped + Serialize>(
+fn finish<T: HasMeta + Serialize>(
     server: &Inner,
     request: &Request<'_>,
     result: LegResult<T>,
 ) -> Result<Vec<u8>, Refusal> {
+    let stamp = &*server.stamp.written;
     match result {
-        LegResult::Complete(mut result) => {
-            reply::stamp(result.meta_mut(), &server.stamp);
-            write(request, &result)
-        }
-        LegResult::InputRequired(result) => {
-            let result: InputRequiredResult = result.with_meta(Some(server.stamp.clone()));
-            write(request, &result)
-        }
+        LegResult::Complete(mut result) => match result.meta_mut() {
+            None => write(request, &Stamped { result: &result, stamp }),
+            Some(members) => {
+                server.stamp.join(members);
+                write(request, &result)
+            }
+        },
+        LegResult::InputRequired(result) => write(request, &Stamped { result: &result, stamp }),
         // Each method has told these apart already.
         LegResult::BadArguments(_) | LegResult::Failed(_) => Err(Refusal::Internal),
     }

@@ -5,11 +5,12 @@ use super::{
     caller::Identity,
     receive::{receive, unsupported_version},
     refusal::Refusal,
+    reply::Stamp,
     route,
 };
 use crate::Clock;
 use antiphon_seal::Sealer;
-use antiphon_wire::{ErrorObject, Meta, ProtocolVersion, RequestId, Unreadable, write_error};
+use antiphon_wire::{ErrorObject, ProtocolVersion, RequestId, Unreadable, write_error};
 use futures_util::FutureExt as _;
 use serde_json::value::RawValue;
 use std::{
@@ -30,7 +31,7 @@ pub struct Server(pub(super) Arc<Inner>);
 pub(super) struct Inner {
     pub(super) name: String,
     /// The stamp of every result: who answers.
-    pub(super) stamp: Meta,
+    pub(super) stamp: Stamp,
     pub(super) tools: HashMap<String, RegisteredTool>,
     pub(super) prompts: HashMap<String, Prompt>,
     pub(super) resources: HashMap<String, Resource>,
