@@ -1,7 +1,7 @@
 //! What goes wrong, and the exit code for it.
 
 use antiphon::{
-    client::{CallError, CallErrorKind, ClientError, ClientErrorKind, RequestFault},
+    client::{CallError, CallErrorKind, ClientError, ClientErrorKind, PendingCall, RequestFault},
     wire::InputRequest,
 };
 use serde::Serialize;
@@ -33,17 +33,20 @@ pub(crate) struct Failure {
     pub(crate) message: String,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) code: Option<i64>,
+    /// Where the call stood, answers included, if it can go on from there.
+    #[serde(skip)]
+    pub(crate) pending: Option<Box<PendingCall>>,
 }
 
 impl Failure {
     /// The mistake of whoever called the program.
     pub(crate) fn usage(message: impl Into<String>) -> Self {
-        Self { exit: Exit::Usage, kind: "usage", message: message.into(), code: None }
+        Self { exit: Exit::Usage, kind: "usage", message: message.into(), code: None, pending: None }
     }
 
     /// The mistake of the server, or of what lies between.
     pub(crate) fn protocol(kind: &'static str, message: impl Into<String>) -> Self {
-        Self { exit: Exit::Protocol, kind, message: message.into(), code: None }
+        Self { exit: Exit::Protocol, kind, message: message.into(), code: None, pending: None }
     }
 
     /// An ask of a kind that this program does not declare.
@@ -54,13 +57,19 @@ impl Failure {
 
     /// The machine failed us.
     pub(crate) fn io(what: &str, fault: &std::io::Error) -> Self {
-        Self { exit: Exit::Protocol, kind: "io", message: format!("{what}: {fault}"), code: None }
+        Self {
+            exit: Exit::Protocol,
+            kind: "io",
+            message: format!("{what}: {fault}"),
+            code: None,
+            pending: None,
+        }
     }
 
     /// Ctrl-C at a question.
     pub(crate) fn interrupted() -> Self {
         let message = "interrupted; the answers of this round were not sent".to_owned();
-        Self { exit: Exit::Interrupted, kind: "interrupted", message, code: None }
+        Self { exit: Exit::Interrupted, kind: "interrupted", message, code: None, pending: None }
     }
 }
 
@@ -82,7 +91,10 @@ impl From<CallError> for Failure {
             _ => (Exit::Protocol, "call"),
         };
         let code = error.server_error().map(|error| error.code.0);
-        Self { exit, kind, message: with_source(&error), code }
+        let message = with_source(&error);
+        let goes_on = exit == Exit::Protocol && !error.is_state_refused();
+        let pending = error.into_pending().filter(|_| goes_on).map(Box::new);
+        Self { exit, kind, message, code, pending }
     }
 }
 
@@ -93,7 +105,7 @@ impl From<ClientError> for Failure {
             _ => "invalid_result",
         };
         let code = error.server_error().map(|error| error.code.0);
-        Self { exit: Exit::Protocol, kind, message: with_source(&error), code }
+        Self { exit: Exit::Protocol, kind, message: with_source(&error), code, pending: None }
     }
 }
 
@@ -109,10 +121,13 @@ fn request_kind(fault: &RequestFault) -> &'static str {
     }
 }
 
-/// Each error's text is one layer; the cause below it says the rest.
+/// Each error's text is one layer; the causes below it say the rest.
 fn with_source(error: &dyn StdError) -> String {
-    match error.source() {
-        Some(source) => format!("{error}: {source}"),
-        None => error.to_string(),
+    let mut text = error.to_string();
+    let mut cause = error.source();
+    while let Some(error) = cause {
+        text += &format!(": {error}");
+        cause = error.source();
     }
+    text
 }

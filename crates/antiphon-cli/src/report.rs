@@ -62,6 +62,7 @@ impl Outcome {
             }
             Self::Failed(failure) => {
                 (line.status, line.error) = ("error", Some(failure));
+                line.pending = failure.pending.as_deref();
                 console::failed(failure);
             }
         }
@@ -74,7 +75,14 @@ impl Outcome {
             Self::Done(finished) => print_finished(finished),
             Self::Pending { missing: Some(missing), .. } => console::note(&format!("error: {missing}")),
             Self::Pending { pending, missing: None } => print_object(pending),
-            Self::Failed(failure) => console::failed(failure),
+            Self::Failed(failure) => {
+                console::failed(failure);
+                if failure.pending.is_some() {
+                    console::note(
+                        "what was answered is lost; with --json it is printed, and `resume` goes on from there",
+                    );
+                }
+            }
         }
     }
 }
@@ -93,7 +101,7 @@ fn print_object(object: &impl Serialize) {
 
 fn failure_of(result: &CallToolResult) -> Failure {
     let message = result.first_text().unwrap_or("the tool failed").to_owned();
-    Failure { exit: Exit::ToolFailed, kind: "tool", message, code: None }
+    Failure { exit: Exit::ToolFailed, kind: "tool", message, code: None, pending: None }
 }
 
 fn print_finished(finished: &Finished) {

@@ -42,7 +42,15 @@ impl Target {
     pub(crate) fn of_pending(pending: &PendingCall, args: &TargetArgs) -> Result<Self, Failure> {
         let target = &pending.server().target;
         if target.starts_with("http://") || target.starts_with("https://") {
-            return Ok(Self::Url { url: target.clone(), bearer: args.bearer.clone() });
+            if args.bearer.is_some() {
+                // Whoever wrote the file would choose where the token goes.
+                return Err(Failure::usage(format!(
+                    "a bearer token is set (--bearer or MCP_BEARER), and the pending call itself names the server, {}: \
+                     give the URL on the command line, so that the token goes where you mean it",
+                    show::line(target)
+                )));
+            }
+            return Ok(Self::Url { url: target.clone(), bearer: None });
         }
         Err(Failure::usage(format!(
             "the pending call began with the command `{}`: give the whole command after `--`, or a URL",

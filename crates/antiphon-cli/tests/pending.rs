@@ -139,3 +139,33 @@ fn two_servers_that_share_keys_by_the_environment() {
     let resume = ["resume", file.to_str().unwrap(), "--answer", "region.region=eu", &second.url];
     run(resume).ends(0, "Provisioned \"orders\" in eu.");
 }
+
+#[test]
+fn a_file_does_not_say_where_a_token_goes() {
+    let server = Server::start();
+    let scratch = Scratch::new();
+    let once = run(["call", "provision", "--args", ORDERS, "--once", &server.url]);
+    let file = scratch.file("pending", &once.stdout);
+    let resume = ["resume", file.to_str().unwrap(), "--answer", "region.region=eu"];
+    finish(command(resume).env("MCP_BEARER", "t0ken")).fails(2, "give the URL on the command line");
+    let url = [server.url.as_str()];
+    finish(command(resume.iter().chain(&url)).env("MCP_BEARER", "t0ken"))
+        .ends(0, "Provisioned \"orders\" in eu.");
+}
+
+#[test]
+fn answers_outlive_a_connection_that_breaks() {
+    let scratch = Scratch::new();
+    let keys = scratch.keys("keys");
+    let first = Server::with_keys(&keys);
+    let once = run(["call", "provision", "--args", ORDERS, "--once", &first.url]);
+    let file = scratch.file("pending", &once.stdout);
+    let url = first.url.clone();
+    first.kill();
+    let broken = run(["resume", file.to_str().unwrap(), "--json", "--answer", "region.region=eu", &url]);
+    assert_eq!((broken.code, &broken.json()["error"]["kind"]), (4, &json!("transport")), "{broken:?}");
+    // The answer was given once, and is not asked for again.
+    let second = Server::with_keys(&keys);
+    let file = scratch.file("kept", &broken.stdout);
+    run(["resume", file.to_str().unwrap(), &second.url]).ends(0, "Provisioned \"orders\" in eu.");
+}

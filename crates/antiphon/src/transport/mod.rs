@@ -118,12 +118,9 @@ impl TransportError {
 }
 
 impl fmt::Display for TransportError {
+    /// One layer: the cause is its source.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.text)?;
-        match &self.source {
-            Some(source) => write!(f, ": {source}"),
-            None => Ok(()),
-        }
+        f.write_str(&self.text)
     }
 }
 

@@ -47,6 +47,14 @@ pub(crate) fn request(id: i64, method: &'static str) -> OutgoingRequest {
     OutgoingRequest { id, method: method.into(), name: None, version: ProtocolVersion::V2026_07_28, body }
 }
 
+/// The whole text of an error: its own, and that of its cause.
+pub(crate) fn told(error: &antiphon::transport::TransportError) -> String {
+    match std::error::Error::source(error) {
+        Some(cause) => format!("{error}: {cause}"),
+        None => error.to_string(),
+    }
+}
+
 /// Sends a request; gives its outcome and the methods of its notifications.
 pub(crate) async fn ask(transport: &dyn Transport, request: OutgoingRequest) -> (Outcome, Vec<String>) {
     let mut methods = Vec::new();
@@ -55,7 +63,7 @@ pub(crate) async fn ask(transport: &dyn Transport, request: OutgoingRequest) -> 
     let outcome = match answer.expect("an outcome before the deadline") {
         Ok(Ok(result)) => Outcome::Result(serde_json::from_str(result.get()).unwrap()),
         Ok(Err(error)) => Outcome::Error(error.code.0),
-        Err(error) => Outcome::Failed(error.kind(), error.to_string()),
+        Err(error) => Outcome::Failed(error.kind(), told(&error)),
     };
     (outcome, methods)
 }
