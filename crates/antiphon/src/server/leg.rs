@@ -8,7 +8,7 @@ use super::{
     refusal::Refusal,
     round::{Answered, Asked, Judged, Payload, judge},
     serve::Inner,
-    tool::Settings,
+    settings::Settings,
 };
 use antiphon_seal::{Binding, Principal};
 use antiphon_wire::{ElicitRequest, InputRequest, InputRequests, InputRequiredResult, InputResponses};

@@ -32,6 +32,7 @@ mod resource;
 mod round;
 mod route;
 mod serve;
+mod settings;
 mod template;
 mod tool;
 

@@ -1,12 +1,15 @@
 //! Prompts: a name, arguments that are strings, and a plain async function.
 
-use super::{Ctx, Handler, HandlerOutcome, IntoOutcome, tool::Settings};
-use antiphon_wire::{AskSupport, GetPromptResult, PromptArgument};
+use super::{
+    Ctx, Handler, HandlerOutcome, IntoOutcome,
+    settings::{self, Settings},
+};
+use antiphon_wire::{GetPromptResult, PromptArgument};
 use futures_util::future::BoxFuture;
 use schemars::JsonSchema as HasSchema;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
-use std::{fmt, sync::Arc, time::Duration};
+use std::{fmt, sync::Arc};
 
 pub(super) type RunPrompt = dyn Fn(Ctx, &str) -> Result<BoxFuture<'static, HandlerOutcome<GetPromptResult>>, serde_json::Error>
     + Send
@@ -54,20 +57,6 @@ impl Prompt {
         self.definition.title = Some(title.into());
         self
     }
-
-    /// What it will surely ask: a client that did not declare all of this is refused before the first line.
-    #[must_use]
-    pub fn needs(mut self, needs: AskSupport) -> Self {
-        self.settings.needs = needs;
-        self
-    }
-
-    /// How long the person may take for one round. Default: the server's, ten minutes.
-    #[must_use]
-    pub fn answer_within(mut self, time: Duration) -> Self {
-        self.settings.answer_within = Some(time);
-        self
-    }
 }
 
 fn arguments_of(schema: &Value) -> Vec<PromptArgument> {
@@ -86,6 +75,8 @@ fn arguments_of(schema: &Value) -> Vec<PromptArgument> {
     };
     properties.iter().map(argument).collect()
 }
+
+settings::setters!(Prompt);
 
 impl fmt::Debug for Prompt {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

@@ -1,10 +1,14 @@
 //! Resources and templates: a URI, and a plain async function that reads it.
 
-use super::{Ctx, Handler, HandlerOutcome, IntoOutcome, template::UriTemplate, tool::Settings};
-use antiphon_wire::{AskSupport, ReadResourceResult};
+use super::{
+    Ctx, Handler, HandlerOutcome, IntoOutcome,
+    settings::{self, Settings},
+    template::UriTemplate,
+};
+use antiphon_wire::ReadResourceResult;
 use futures_util::future::BoxFuture;
 use serde::de::DeserializeOwned;
-use std::{fmt, sync::Arc, time::Duration};
+use std::{fmt, sync::Arc};
 
 /// What a resource's function comes to.
 pub(super) type Reading = BoxFuture<'static, HandlerOutcome<ReadResourceResult>>;
@@ -47,20 +51,6 @@ impl Resource {
     #[must_use]
     pub fn mime_type(mut self, mime_type: impl Into<String>) -> Self {
         self.definition.mime_type = Some(mime_type.into());
-        self
-    }
-
-    /// What it will surely ask: a client that did not declare all of this is refused before the first line.
-    #[must_use]
-    pub fn needs(mut self, needs: AskSupport) -> Self {
-        self.settings.needs = needs;
-        self
-    }
-
-    /// How long the person may take for one round. Default: the server's, ten minutes.
-    #[must_use]
-    pub fn answer_within(mut self, time: Duration) -> Self {
-        self.settings.answer_within = Some(time);
         self
     }
 }
@@ -107,27 +97,17 @@ impl ResourceTemplate {
         self.definition.mime_type = Some(mime_type.into());
         self
     }
-
-    /// What they will surely ask: a client that did not declare all of this is refused before the first line.
-    #[must_use]
-    pub fn needs(mut self, needs: AskSupport) -> Self {
-        self.settings.needs = needs;
-        self
-    }
-
-    /// How long the person may take for one round. Default: the server's, ten minutes.
-    #[must_use]
-    pub fn answer_within(mut self, time: Duration) -> Self {
-        self.settings.answer_within = Some(time);
-        self
-    }
 }
+
+settings::setters!(Resource);
 
 impl fmt::Debug for Resource {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Resource").field("uri", &self.definition.uri).finish_non_exhaustive()
     }
 }
+
+settings::setters!(ResourceTemplate);
 
 impl fmt::Debug for ResourceTemplate {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

@@ -1,12 +1,15 @@
 //! Tools: a name, a schema and a plain async function.
 
-use super::{Ctx, Handler, HandlerOutcome, IntoOutcome};
-use antiphon_wire::{AskSupport, CallToolResult, Icon, JsonSchema, ToolAnnotations};
+use super::{
+    Ctx, Handler, HandlerOutcome, IntoOutcome,
+    settings::{self, Settings},
+};
+use antiphon_wire::{CallToolResult, Icon, JsonSchema, ToolAnnotations};
 use futures_util::future::BoxFuture;
 use schemars::JsonSchema as HasSchema;
 use serde::{Deserialize, de::DeserializeOwned};
 use serde_json::Value;
-use std::{fmt, sync::Arc, time::Duration};
+use std::{fmt, sync::Arc};
 
 /// Runs the handler on the text of the arguments.
 pub(super) type RunTool = dyn Fn(Ctx, &str) -> Result<BoxFuture<'static, HandlerOutcome<CallToolResult>>, serde_json::Error>
@@ -19,14 +22,6 @@ pub struct Tool {
     pub(super) schema: Value,
     pub(super) settings: Settings,
     pub(super) run: Box<RunTool>,
-}
-
-/// What tools, prompts and resources that may ask have in common.
-#[derive(Clone, Debug, Default)]
-pub(super) struct Settings {
-    pub(super) version: u32,
-    pub(super) needs: AskSupport,
-    pub(super) answer_within: Option<Duration>,
 }
 
 /// Arguments of a tool that takes none.
@@ -120,20 +115,6 @@ impl Tool {
         self
     }
 
-    /// What it will surely ask: a client that did not declare all of this is refused before the first line.
-    #[must_use]
-    pub fn needs(mut self, needs: AskSupport) -> Self {
-        self.settings.needs = needs;
-        self
-    }
-
-    /// How long the person may take for one round. Default: the server's, ten minutes.
-    #[must_use]
-    pub fn answer_within(mut self, time: Duration) -> Self {
-        self.settings.answer_within = Some(time);
-        self
-    }
-
     /// Its version, sealed into its state. Default 0.
     #[must_use]
     pub fn version(mut self, version: u32) -> Self {
@@ -141,6 +122,8 @@ impl Tool {
         self
     }
 }
+
+settings::setters!(Tool);
 
 impl fmt::Debug for Tool {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

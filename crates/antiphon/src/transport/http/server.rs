@@ -9,11 +9,12 @@ use crate::server::{Caller, Received, ReplyMessage, Server};
 use futures_util::future::BoxFuture;
 use http::{HeaderValue, Request, Response, StatusCode, header};
 use http_body::Body;
-use http_body_util::{BodyExt as _, Full, LengthLimitError, Limited};
-use hyper::body::Bytes;
+use http_body_util::{BodyExt as _, Full};
+use hyper::body::{Buf as _, Bytes};
 use std::{
     convert::Infallible,
     error::Error as StdError,
+    pin::pin,
     sync::Arc,
     task::{Context, Poll},
 };
@@ -84,17 +85,33 @@ where
     B::Data: Send,
     B::Error: Into<BoxBodyError>,
 {
-    let limited = Limited::new(body, options.max_body);
-    // The limit lives in a box, so that the body need not be `Unpin`.
-    match tokio::time::timeout(options.body_time, Box::pin(limited).collect()).await {
-        Ok(Ok(collected)) => Ok(collected.to_bytes()),
-        Ok(Err(error)) if error.is::<LengthLimitError>() => Err(too_large(options)),
-        Ok(Err(error)) => {
-            tracing::debug!(%error, "a body could not be read");
-            Err(Refused { status: StatusCode::BAD_REQUEST, text: "The body could not be read".to_owned() })
+    let read = async {
+        // Nearly every body is one frame, and stays where it is.
+        let (mut body, mut first, mut joined) = (pin!(body), Bytes::new(), Vec::new());
+        while let Some(frame) = body.frame().await {
+            let Ok(mut data) = frame.map_err(unreadable)?.into_data() else { continue };
+            let length = data.remaining();
+            if first.len().max(joined.len()) + length > options.max_body {
+                return Err(too_large(options));
+            }
+            let data = data.copy_to_bytes(length);
+            if first.is_empty() {
+                first = data;
+                continue;
+            }
+            if joined.is_empty() {
+                joined.extend_from_slice(&first);
+            }
+            joined.extend_from_slice(&data);
         }
-        Err(_elapsed) => Err(too_slow()),
-    }
+        Ok(if joined.is_empty() { first } else { joined.into() })
+    };
+    tokio::time::timeout(options.body_time, read).await.unwrap_or_else(|_elapsed| Err(too_slow()))
+}
+
+fn unreadable(error: impl Into<BoxBodyError>) -> Refused {
+    tracing::debug!(error = %error.into(), "a body could not be read");
+    Refused { status: StatusCode::BAD_REQUEST, text: "The body could not be read".to_owned() }
 }
 
 fn json(reply: ReplyMessage) -> Response<Full<Bytes>> {

@@ -1,0 +1,34 @@
+//! What tools, prompts and resources have in common when they ask.
+
+use antiphon_wire::AskSupport;
+use std::time::Duration;
+
+/// How something that may ask is admitted and sealed.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Settings {
+    pub(super) version: u32,
+    pub(super) needs: AskSupport,
+    pub(super) answer_within: Option<Duration>,
+}
+
+/// The setters that tools, prompts, resources and templates share.
+macro_rules! setters {
+    ($type:ident) => {
+        impl $type {
+            /// What will surely be asked: a client that did not declare all of this is refused before the first line.
+            #[must_use]
+            pub fn needs(mut self, needs: antiphon_wire::AskSupport) -> Self {
+                self.settings.needs = needs;
+                self
+            }
+
+            /// How long the person may take for one round. Default: the server's, ten minutes.
+            #[must_use]
+            pub fn answer_within(mut self, time: std::time::Duration) -> Self {
+                self.settings.answer_within = Some(time);
+                self
+            }
+        }
+    };
+}
+pub(super) use setters;
