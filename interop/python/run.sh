@@ -63,8 +63,17 @@ theirs() {
     local log="$work/theirs.log"
     python server_for_ours.py --listen 127.0.0.1:0 >"$log" 2>"$work/theirs.err" </dev/null &
     started+=("$!")
-    url=$(timeout 60 tail -n +1 -f --pid="$!" "$log" | sed -n 's/^listening on //p;/^listening on /q')
-    [ -n "$url" ] || { echo "FAILED to start server_for_ours.py" >&2; cat "$work/theirs.err" >&2; return 1; }
+    url=
+    local try
+    for try in $(seq 600); do
+        url=$(sed -n 's/^listening on //p' "$log")
+        [ -z "$url" ] || return 0
+        kill -0 "${started[-1]}" 2>/dev/null || break
+        sleep 0.1
+    done
+    echo "FAILED to start server_for_ours.py" >&2
+    cat "$work/theirs.err" >&2
+    return 1
 }
 
 passed=0 failed=0
