@@ -3,6 +3,7 @@
 use crate::{Meta, ProtocolVersion, ServerCapabilities, tag::Complete};
 use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::{Map, Value};
+use std::borrow::Cow;
 
 /// The result of `server/discover`.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -63,15 +64,21 @@ impl<'de> Deserialize<'de> for Ttl {
     }
 }
 
-/// Who may share a kept result.
+/// Who may share a kept result. A word that is not known is read as the narrower scope.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
+#[serde(rename_all = "lowercase", from = "Cow<'_, str>")]
 pub enum CacheScope {
     /// Anybody.
     Public,
     /// Only the principal who asked. The default.
     #[default]
     Private,
+}
+
+impl From<Cow<'_, str>> for CacheScope {
+    fn from(word: Cow<'_, str>) -> Self {
+        if word == "public" { Self::Public } else { Self::Private }
+    }
 }
 
 /// The name and version of an implementation. Self-reported: for display and logs, never for decisions.
@@ -153,12 +160,35 @@ impl Icon {
     }
 }
 
-/// The background an icon is drawn for.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
+/// The background an icon is drawn for. Words that are not known are kept.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(from = "String", into = "String")]
+#[non_exhaustive]
 pub enum IconTheme {
     /// A light one.
     Light,
     /// A dark one.
     Dark,
+    /// Another one.
+    Other(String),
+}
+
+impl From<String> for IconTheme {
+    fn from(word: String) -> Self {
+        match word.as_str() {
+            "light" => Self::Light,
+            "dark" => Self::Dark,
+            _ => Self::Other(word),
+        }
+    }
+}
+
+impl From<IconTheme> for String {
+    fn from(theme: IconTheme) -> Self {
+        match theme {
+            IconTheme::Light => "light".to_owned(),
+            IconTheme::Dark => "dark".to_owned(),
+            IconTheme::Other(word) => word,
+        }
+    }
 }

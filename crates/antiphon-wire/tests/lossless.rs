@@ -5,7 +5,7 @@
 mod common;
 
 use antiphon_wire::{
-    Annotations, AskSupport, CallToolParams, CallToolResult, ClientCapabilities, ContentBlock,
+    Annotations, AskSupport, CacheScope, CallToolParams, CallToolResult, ClientCapabilities, ContentBlock,
     CreateMessageParams, CreateMessageResult, DiscoverResult, ElicitResult, ErrorObject, FieldKind,
     FormSchema, GetPromptParams, GetPromptResult, Icon, Implementation, InputRequest, InputResponses,
     ListPromptsResult, ListResourceTemplatesResult, ListResourcesResult, ListRootsResult, ListToolsResult,
@@ -122,6 +122,16 @@ fn listed_things_keep_what_they_do_not_name() {
     check::<ResourceTemplate>(&format!(r#"{{"uriTemplate":"a:{{b}}","name":"n",{more}}}"#));
     check::<Implementation>(&format!(r#"{{"name":"n","version":"","websiteUrl":"","x":{ODD},{icons}}}"#));
     check::<Icon>(r#"{"src":"data:,","mimeType":"image/png","sizes":["any"],"theme":"light"}"#);
+    check::<Icon>(r#"{"src":"data:,","theme":"sepia"}"#);
+}
+
+#[test]
+fn an_unknown_cache_scope_is_the_narrow_one() {
+    for (word, scope) in
+        [("public", CacheScope::Public), ("private", CacheScope::Private), ("team", CacheScope::Private)]
+    {
+        assert_eq!(serde_json::from_value::<CacheScope>(word.into()).unwrap(), scope, "{word}");
+    }
 }
 
 #[test]

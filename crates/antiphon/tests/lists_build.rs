@@ -83,6 +83,11 @@ fn a_tool_has_a_plain_name_of_its_own_and_takes_an_object() {
         ("a slash", odd("a/b"), Some(not_plain)),
         ("an umlaut", odd("ä"), Some(not_plain)),
         ("a line", odd("a\nb"), Some(&["\"a\\nb\""])),
+        (
+            "two templates",
+            named().template(template("x://{a}")).template(template("x://{a}")),
+            Some(&["two templates `x://{a}`"]),
+        ),
         ("two tools", odd("same").tool(tool("same")), Some(&["two tools named `same`", "rename"])),
         (
             "text as arguments",

@@ -245,9 +245,14 @@ impl ServerBuilder {
         }
         let prompts = unique(self.prompts, "prompts named", |prompt| &prompt.definition.name)?;
         let resources = unique(self.resources, "resources at", |resource| &resource.definition.uri)?;
-        for template in &self.templates {
+        for (index, template) in self.templates.iter().enumerate() {
+            let uri = &template.definition.uri_template;
+            if self.templates[..index].iter().any(|before| before.definition.uri_template == *uri) {
+                return Err(BuildError(format!(
+                    "there are two templates `{uri}`: the second would never be read"
+                )));
+            }
             if let Err(fault) = &template.matcher {
-                let uri = &template.definition.uri_template;
                 return Err(BuildError(format!("the template `{uri}` cannot be matched: {fault}")));
             }
         }
