@@ -255,15 +255,19 @@ async fn the_service_takes_any_body() {
     let service = HttpService::new(holding().0, HttpOptions::default());
     let message = request(1, "server/discover", json!({}));
     let whole = Bytes::from(message.to_string());
-    let pieces = whole.chunks(7).map(|piece| Ok(Frame::data(Bytes::copy_from_slice(piece))));
-    let pieces: Vec<io::Result<Frame<Bytes>>> = pieces.collect();
+    let piece = |piece: &[u8]| Ok(Frame::data(Bytes::copy_from_slice(piece)));
+    let pieces = || whole.chunks(7).map(piece).collect::<Vec<io::Result<Frame<Bytes>>>>();
     let broken = vec![Ok(Frame::data(whole.clone())), Err(io::Error::other("gone"))];
     let ask = || correct(&message).map(drop);
     let stream = |frames| StreamBody::new(futures_util::stream::iter(frames));
     let text = Full::new(io::Cursor::new(message.to_string()));
     post_body(&service, ask().map(|()| Full::new(whole.clone()))).await.check("whole", (200, 0));
     post_body(&service, ask().map(|()| text)).await.check("not of Bytes", (200, 0));
-    post_body(&service, ask().map(|()| stream(pieces))).await.check("pieces", (200, 0));
+    // The bound is on the whole, however small the pieces are.
+    let bounded = |most| HttpService::new(holding().0, HttpOptions::default().max_body(most));
+    post_body(&bounded(whole.len()), ask().map(|()| stream(pieces()))).await.check("at the bound", (200, 0));
+    post_body(&bounded(whole.len() - 1), ask().map(|()| stream(pieces()))).await.check("over it", (413, 0));
+    post_body(&service, ask().map(|()| stream(pieces()))).await.check("pieces", (200, 0));
     post_body(&service, ask().map(|()| Full::new(whole).boxed_unsync())).await.check("boxed", (200, 0));
     post_body(&service, ask().map(|()| Empty::<Bytes>::new())).await.check("empty", (400, -32700));
     post_body(&service, ask().map(|()| stream(broken))).await.check("broken", (400, 0));
