@@ -3,6 +3,7 @@
 use super::{
     Caller, Limits, OnExpired, Prompt, Resource, ResourceTemplate, Server, Tool,
     caller::Identity,
+    hub::Hub,
     limits::CALL_WITHIN,
     reply::Stamp,
     serve::{Inner, RegisteredTool, Written},
@@ -271,6 +272,7 @@ impl ServerBuilder {
             answer_within: self.answer_within,
             call_within,
             on_expired: self.on_expired,
+            hub: Hub::default(),
             running: AtomicUsize::new(0),
             told_of_unknown_key: AtomicBool::new(false),
         })))

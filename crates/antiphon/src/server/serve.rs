@@ -3,6 +3,7 @@
 use super::{
     Caller, Limits, OnExpired, Prompt, Received, Request, Resource, ResourceTemplate, ServerBuilder, Tool,
     caller::Identity,
+    hub::Hub,
     receive::{receive, unsupported_version},
     refusal::Refusal,
     reply::Stamp,
@@ -44,6 +45,8 @@ pub(super) struct Inner {
     pub(super) answer_within: Duration,
     pub(super) call_within: Option<Duration>,
     pub(super) on_expired: OnExpired,
+    #[allow(dead_code, reason = "told once lists may change")]
+    pub(super) hub: Hub,
     pub(super) running: AtomicUsize,
     pub(super) told_of_unknown_key: AtomicBool,
 }
