@@ -44,6 +44,9 @@ pub struct ServerBuilder {
     answer_within: Duration,
     call_within: Option<Duration>,
     on_expired: OnExpired,
+    logging: bool,
+    list_changed: bool,
+    resource_updates: bool,
 }
 
 enum Keys {
@@ -88,6 +91,9 @@ impl ServerBuilder {
             answer_within: ANSWER_WITHIN,
             call_within: None,
             on_expired: OnExpired::default(),
+            logging: false,
+            list_changed: false,
+            resource_updates: false,
         }
     }
 
@@ -272,6 +278,9 @@ impl ServerBuilder {
             answer_within: self.answer_within,
             call_within,
             on_expired: self.on_expired,
+            logging: self.logging,
+            list_changed: self.list_changed,
+            resource_updates: self.resource_updates,
             hub: Hub::default(),
             running: AtomicUsize::new(0),
             told_of_unknown_key: AtomicBool::new(false),
