@@ -221,6 +221,28 @@ impl ServerBuilder {
         self
     }
 
+    /// Handlers may send log messages to callers that ask for them, with [`Ctx::log`](super::Ctx::log). Declares
+    /// `logging`, which is deprecated in 2026-07-28.
+    #[must_use]
+    pub fn logging(mut self) -> Self {
+        self.logging = true;
+        self
+    }
+
+    /// The lists may change while the server runs. Declares `listChanged`.
+    #[must_use]
+    pub fn list_changed(mut self) -> Self {
+        self.list_changed = true;
+        self
+    }
+
+    /// Resources may be updated, and subscriptions hear of it. Declares `resources.subscribe`.
+    #[must_use]
+    pub fn resource_updates(mut self) -> Self {
+        self.resource_updates = true;
+        self
+    }
+
     /// Another clock, for tests.
     #[must_use]
     pub fn clock(mut self, clock: Clock) -> Self {

@@ -1,6 +1,9 @@
 //! Progress and log messages of one leg.
 
-use super::{Ctx, Request, outbox::{Kind, Outbox}};
+use super::{
+    Ctx, Request,
+    outbox::{Kind, Outbox},
+};
 use antiphon_wire::{LogLevel, LogMessageParams, ProgressParams, ProgressToken, method, write_notification};
 use serde::Serialize;
 use serde_json::{Number, Value};

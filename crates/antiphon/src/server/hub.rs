@@ -152,7 +152,9 @@ impl Membership<'_> {
         // Registered first: a change between the look and the registration would be missed.
         self.member.waker.register(cx.waker());
         let mut marks = self.member.marks();
-        if let Some(kind) = ListKind::ALL.into_iter().find(|kind| std::mem::take(&mut marks.lists[*kind as usize])) {
+        if let Some(kind) =
+            ListKind::ALL.into_iter().find(|kind| std::mem::take(&mut marks.lists[*kind as usize]))
+        {
             return Poll::Ready(Heard::ListChanged(kind));
         }
         if let Some(index) = marks.resources.pop_first() {

@@ -5,7 +5,6 @@ use super::{
     hub::{Heard, ListKind, Lists},
     outbox::{Kind, Outbox},
     refusal::Refusal,
-    reply::HasMeta as _,
     route,
     serve::Inner,
 };
@@ -36,8 +35,8 @@ pub(super) async fn listen(
     caller: &Caller<'_>,
 ) -> Result<Vec<u8>, Refusal> {
     server.identified(request, caller)?;
-    let params: ListenParams =
-        serde_json::from_str(request.text.get()).map_err(|fault| Refusal::params(format!("params: {fault}")))?;
+    let params: ListenParams = serde_json::from_str(request.text.get())
+        .map_err(|fault| Refusal::params(format!("params: {fault}")))?;
     let agreed = agree(server, params.notifications)?;
     let membership = server.hub.join(agreed.lists, agreed.uris, &server.limits)?;
     let post = Post { id: &request.id, outbox: caller.outbox };
@@ -62,9 +61,7 @@ pub(super) async fn listen(
         }
     }
     let mut result = ListenResult::new(&request.id);
-    if let Some(members) = result.meta_mut() {
-        server.stamp.join(members);
-    }
+    server.stamp.join(&mut result.meta);
     route::write(request, &result)
 }
 

@@ -1,6 +1,6 @@
 //! The stamp: every result says who answers.
 
-use antiphon_wire::{CallToolResult, GetPromptResult, ListenResult, Meta, ReadResourceResult, meta_keys};
+use antiphon_wire::{CallToolResult, GetPromptResult, Meta, ReadResourceResult, meta_keys};
 use serde::Serialize;
 use serde_json::value::RawValue;
 
@@ -19,7 +19,7 @@ macro_rules! has_meta {
     )* };
 }
 
-has_meta! { CallToolResult GetPromptResult ReadResourceResult ListenResult }
+has_meta! { CallToolResult GetPromptResult ReadResourceResult }
 
 /// Who answers: as members for results that have a `_meta` of their own, and written once for those that have none.
 pub(super) struct Stamp {

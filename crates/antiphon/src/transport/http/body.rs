@@ -38,7 +38,11 @@ pub(super) struct EventStream {
 
 enum State {
     /// The handler runs; when it has been silent for so long, a comment is sent.
-    Running { reply: BoxFuture<'static, Reply>, quiet: Pin<Box<Sleep>>, keep_alive: Duration },
+    Running {
+        reply: BoxFuture<'static, Reply>,
+        quiet: Pin<Box<Sleep>>,
+        keep_alive: Duration,
+    },
     /// The last frame waits behind what is still in the outbox.
     Ending(Reply),
     Ended,

@@ -4,6 +4,7 @@ mod body;
 mod client;
 mod guard;
 mod options;
+mod patient;
 mod serve;
 mod server;
 pub mod sse;
