@@ -79,11 +79,13 @@ pub struct ReplyMessage {
     pub body: Vec<u8>,
     /// The HTTP status that goes with it.
     pub status: u16,
+    /// It is an error.
+    pub(crate) failed: bool,
 }
 
 impl ReplyMessage {
     pub(crate) fn error(id: Option<&RequestId>, error: &ErrorObject) -> Self {
-        Self { body: write_error(id, error), status: error.code.http_status() }
+        Self { body: write_error(id, error), status: error.code.http_status(), failed: true }
     }
 }
 
@@ -155,7 +157,7 @@ impl Server {
             Err(Refusal::Internal)
         });
         match answered {
-            Ok(body) => ReplyMessage { body, status: 200 },
+            Ok(body) => ReplyMessage { body, status: 200, failed: false },
             Err(refusal) => ReplyMessage::error(Some(&request.id), &refusal.to_error()),
         }
     }
