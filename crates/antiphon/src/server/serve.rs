@@ -1,21 +1,22 @@
 //! The server itself: one message in, one reply out.
 
 use super::{
-    Caller, Limits, OnExpired, Prompt, Received, Request, Resource, ResourceTemplate, ServerBuilder, Tool,
+    Caller, Limits, OnExpired, Received, Request, ServerBuilder,
     caller::Identity,
     hub::Hub,
     receive::{receive, unsupported_version},
     refusal::Refusal,
+    registry::Registry,
     reply::Stamp,
     route,
 };
 use crate::Clock;
 use antiphon_seal::Sealer;
 use antiphon_wire::{ErrorObject, ProtocolVersion, RequestId, Unreadable, write_error};
+use arc_swap::ArcSwap;
 use futures_util::FutureExt as _;
 use serde_json::value::RawValue;
 use std::{
-    collections::HashMap,
     fmt,
     panic::AssertUnwindSafe,
     sync::{
@@ -33,11 +34,8 @@ pub(super) struct Inner {
     pub(super) name: String,
     /// The stamp of every result: who answers.
     pub(super) stamp: Stamp,
-    pub(super) tools: HashMap<String, RegisteredTool>,
-    pub(super) prompts: HashMap<String, Prompt>,
-    pub(super) resources: HashMap<String, Resource>,
-    pub(super) templates: Vec<ResourceTemplate>,
-    pub(super) written: Written,
+    /// What is offered now: a request takes one snapshot, by [`Request::registry`].
+    pub(super) registry: ArcSwap<Registry>,
     pub(super) sealer: Sealer,
     pub(super) identity: Identity,
     pub(super) limits: Limits,
@@ -45,25 +43,9 @@ pub(super) struct Inner {
     pub(super) answer_within: Duration,
     pub(super) call_within: Option<Duration>,
     pub(super) on_expired: OnExpired,
-    #[allow(dead_code, reason = "told once lists may change")]
     pub(super) hub: Hub,
     pub(super) running: AtomicUsize,
     pub(super) told_of_unknown_key: AtomicBool,
-}
-
-/// A tool with its schema compiled.
-pub(super) struct RegisteredTool {
-    pub(super) tool: Tool,
-    pub(super) validator: jsonschema::Validator,
-}
-
-/// Results that never change, written once.
-pub(super) struct Written {
-    pub(super) discover: Box<RawValue>,
-    pub(super) tools: Box<RawValue>,
-    pub(super) prompts: Box<RawValue>,
-    pub(super) resources: Box<RawValue>,
-    pub(super) templates: Box<RawValue>,
 }
 
 /// The reply to one message, ready to be sent.
