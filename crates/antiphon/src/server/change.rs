@@ -67,12 +67,6 @@ impl Server {
         self.remove::<ResourceTemplate>(uri_template)
     }
 
-    /// Tells who subscribed to this resource that it changed. Without
-    /// [`resource_updates`](super::ServerBuilder::resource_updates) nobody can subscribe, and this does nothing.
-    pub fn resource_updated(&self, uri: &str) {
-        self.0.hub.resource_updated(uri);
-    }
-
     fn add<T: Listed>(&self, thing: T) -> Result<(), BuildError> {
         let entry = Entry::new(thing)?;
         self.change(|list, profile| list.with(entry.clone(), profile).map(Some)).map(|_changed| ())

@@ -226,10 +226,7 @@ pub(super) async fn complete(
     let params: CompleteParams =
         serde_json::from_str(text).map_err(|fault| Refusal::params(format!("params: {fault}")))?;
     // A completer would take them for an anonymous caller.
-    let principal = server.identity.of(caller).map_err(|cause| {
-        tracing::error!(%cause, method = %request.method, "no identity: refused");
-        Refusal::Internal
-    })?;
+    let principal = server.identified(request, caller)?;
     let Some(completer) = find(registry, &params)? else {
         return Ok(CompleteResult::new(Completions::default().into_wire()));
     };

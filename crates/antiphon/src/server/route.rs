@@ -5,6 +5,7 @@ use super::{
     completion::complete,
     leg::{self, Leg, LegResult},
     list::{List, Listed},
+    listen,
     refusal::Refusal,
     registry::{CompiledSchema, Lists, Profile},
     reply::{HasMeta, Stamped},
@@ -23,6 +24,10 @@ pub(super) async fn route(
     request: &Request<'_>,
     caller: &Caller<'_>,
 ) -> Result<Vec<u8>, Refusal> {
+    // It stays open: it must not hold on to what was offered when it began.
+    if request.method == method::SUBSCRIPTIONS_LISTEN {
+        return listen::listen(server, request, caller).await;
+    }
     let now = request.registry(server);
     let Lists { tools, prompts, resources, templates } = &now.lists;
     // > Method not found: `-32601` (Capability not supported)
@@ -228,7 +233,7 @@ fn finish<T: HasMeta + Serialize>(
     }
 }
 
-fn write(request: &Request<'_>, result: &(impl Serialize + ?Sized)) -> Result<Vec<u8>, Refusal> {
+pub(super) fn write(request: &Request<'_>, result: &(impl Serialize + ?Sized)) -> Result<Vec<u8>, Refusal> {
     write_result(&request.id, result).map_err(|fault| {
         tracing::error!(method = %request.method, %fault, "a result cannot be written as JSON");
         Refusal::Internal

@@ -11,7 +11,7 @@ use super::{
     route,
 };
 use crate::Clock;
-use antiphon_seal::Sealer;
+use antiphon_seal::{Principal, Sealer};
 use antiphon_wire::{ErrorObject, ProtocolVersion, RequestId, Unreadable, write_error};
 use arc_swap::ArcSwap;
 use futures_util::FutureExt as _;
@@ -43,6 +43,12 @@ pub(super) struct Inner {
     pub(super) answer_within: Duration,
     pub(super) call_within: Option<Duration>,
     pub(super) on_expired: OnExpired,
+    /// Log messages may be sent to callers.
+    pub(super) logging: bool,
+    /// The lists may change, and subscriptions hear of it.
+    pub(super) list_changed: bool,
+    /// Resources may be updated, and subscriptions hear of it.
+    pub(super) resource_updates: bool,
     pub(super) hub: Hub,
     pub(super) running: AtomicUsize,
     pub(super) told_of_unknown_key: AtomicBool,
@@ -56,11 +62,13 @@ pub struct ReplyMessage {
     pub body: Vec<u8>,
     /// The HTTP status that goes with it.
     pub status: u16,
+    /// It is an error.
+    pub(crate) failed: bool,
 }
 
 impl ReplyMessage {
     pub(crate) fn error(id: Option<&RequestId>, error: &ErrorObject) -> Self {
-        Self { body: write_error(id, error), status: error.code.http_status() }
+        Self { body: write_error(id, error), status: error.code.http_status(), failed: true }
     }
 }
 
@@ -79,6 +87,23 @@ impl Server {
     /// Whether state is sealed with a key that only this process has, and that ends with it.
     pub fn key_is_ephemeral(&self) -> bool {
         self.0.sealer.is_ephemeral()
+    }
+
+    /// Tells every subscription to this resource, on any connection of this process, that it changed. Other instances
+    /// do not hear of it: where several share the work, tell each.
+    ///
+    /// Nobody is told unless the server was built with [`resource_updates`](ServerBuilder::resource_updates).
+    pub fn resource_updated(&self, uri: &str) {
+        self.0.hub.resource_updated(uri);
+    }
+
+    /// Ends every subscription with its response, and those still to come, so that the server can stop.
+    /// [`serve_http`](crate::transport::http::serve_http) does so when its shutdown begins.
+    ///
+    /// > When the server ends a subscription on its own initiative (for example, during shutdown), it **SHOULD**
+    /// > respond to the original `subscriptions/listen` request with a completion result before closing the stream.
+    pub fn drain(&self) {
+        self.0.hub.drain();
     }
 
     /// Answers one message; `None` for a notification. Dropping the future cancels the request: the handler is
@@ -115,7 +140,7 @@ impl Server {
             Err(Refusal::Internal)
         });
         match answered {
-            Ok(body) => ReplyMessage { body, status: 200 },
+            Ok(body) => ReplyMessage { body, status: 200, failed: false },
             Err(refusal) => ReplyMessage::error(Some(&request.id), &refusal.to_error()),
         }
     }
@@ -127,6 +152,18 @@ impl Inner {
         let slot = Slot(&self.running);
         // Counted first, so that two cannot take the last place.
         (self.running.fetch_add(1, Ordering::Relaxed) < self.limits.handlers).then_some(slot)
+    }
+
+    /// Who is calling, for a method that binds no state; refused if that cannot be told.
+    pub(super) fn identified(
+        &self,
+        request: &Request<'_>,
+        caller: &Caller<'_>,
+    ) -> Result<Option<Principal>, Refusal> {
+        self.identity.of(caller).map_err(|cause| {
+            tracing::error!(%cause, method = %request.method, "no identity: refused");
+            Refusal::Internal
+        })
     }
 
     /// Says loudly, once, what is probably wrong.
