@@ -158,7 +158,9 @@ fn check_params(
             (Some(value), None) => Some(value.to_str().map_err(|_| invalid_characters(&header))?),
             (Some(_), Some(_)) => return Err(twice(&header)),
         };
-        param.check(&arguments, value).map_err(mismatch)?;
+        param
+            .check(&arguments, value)
+            .map_err(|fault| ErrorObject::new(ErrorCode::HEADER_MISMATCH, fault.to_string()))?;
     }
     Ok(())
 }
