@@ -76,10 +76,12 @@ impl ServerBuilder {
             resources: Arc::new(List::new(self.resources, &profile)?),
             templates: Arc::new(List::new(self.templates, &profile)?),
         };
-        Ok(Server(Arc::new(Inner {
+        let registry = ArcSwap::from_pointee(Registry::new(lists, profile)?);
+        Ok(Server(Arc::new_cyclic(|me| Inner {
+            me: me.clone(),
             name: self.info.name,
             stamp: Stamp { written, members: stamp },
-            registry: ArcSwap::from_pointee(Registry::new(lists, profile)?),
+            registry,
             sealer,
             identity: self.identity,
             limits: self.limits,
@@ -87,9 +89,6 @@ impl ServerBuilder {
             answer_within: self.answer_within,
             call_within,
             on_expired: self.on_expired,
-            logging: self.logging,
-            list_changed: self.list_changed,
-            resource_updates: self.resource_updates,
             hub: Hub::default(),
             running: AtomicUsize::new(0),
             told_of_unknown_key: AtomicBool::new(false),

@@ -147,6 +147,14 @@ impl ServerBuilder {
         self
     }
 
+    /// Handlers may send log messages to callers that ask for them, with [`Ctx::log`](super::Ctx::log). Declares
+    /// `logging`, which is deprecated in 2026-07-28.
+    #[must_use]
+    pub fn logging(mut self) -> Self {
+        self.logging = true;
+        self
+    }
+
     /// How many entries a page of a list has at most, from 1. Default: all of them. Instances that share calls need
     /// not agree.
     #[must_use]
@@ -241,14 +249,6 @@ impl ServerBuilder {
     #[must_use]
     pub fn on_expired(mut self, on_expired: OnExpired) -> Self {
         self.on_expired = on_expired;
-        self
-    }
-
-    /// Handlers may send log messages to callers that ask for them, with [`Ctx::log`](super::Ctx::log). Declares
-    /// `logging`, which is deprecated in 2026-07-28.
-    #[must_use]
-    pub fn logging(mut self) -> Self {
-        self.logging = true;
         self
     }
 

@@ -67,6 +67,15 @@ impl Server {
         self.remove::<ResourceTemplate>(uri_template)
     }
 
+    /// Tells every subscription to this resource, on any connection of this process, that it changed. Other instances
+    /// do not hear of it: where several share the work, tell each.
+    ///
+    /// Nobody is told unless the server was built with
+    /// [`resource_updates`](super::ServerBuilder::resource_updates).
+    pub fn resource_updated(&self, uri: &str) {
+        self.0.hub.resource_updated(uri);
+    }
+
     fn add<T: Listed>(&self, thing: T) -> Result<(), BuildError> {
         let entry = Entry::new(thing)?;
         self.change(|list, profile| list.with(entry.clone(), profile).map(Some)).map(|_changed| ())

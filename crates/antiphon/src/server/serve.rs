@@ -20,7 +20,7 @@ use std::{
     fmt,
     panic::AssertUnwindSafe,
     sync::{
-        Arc,
+        Arc, Weak,
         atomic::{AtomicBool, AtomicUsize, Ordering},
     },
     time::Duration,
@@ -43,13 +43,9 @@ pub(super) struct Inner {
     pub(super) answer_within: Duration,
     pub(super) call_within: Option<Duration>,
     pub(super) on_expired: OnExpired,
-    /// Log messages may be sent to callers.
-    pub(super) logging: bool,
-    /// The lists may change, and subscriptions hear of it.
-    pub(super) list_changed: bool,
-    /// Resources may be updated, and subscriptions hear of it.
-    pub(super) resource_updates: bool,
     pub(super) hub: Hub,
+    /// Itself, for handlers.
+    pub(super) me: Weak<Inner>,
     pub(super) running: AtomicUsize,
     pub(super) told_of_unknown_key: AtomicBool,
 }
@@ -87,14 +83,6 @@ impl Server {
     /// Whether state is sealed with a key that only this process has, and that ends with it.
     pub fn key_is_ephemeral(&self) -> bool {
         self.0.sealer.is_ephemeral()
-    }
-
-    /// Tells every subscription to this resource, on any connection of this process, that it changed. Other instances
-    /// do not hear of it: where several share the work, tell each.
-    ///
-    /// Nobody is told unless the server was built with [`resource_updates`](ServerBuilder::resource_updates).
-    pub fn resource_updated(&self, uri: &str) {
-        self.0.hub.resource_updated(uri);
     }
 
     /// Ends every subscription with its response, and those still to come, so that the server can stop.
