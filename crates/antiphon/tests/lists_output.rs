@@ -125,6 +125,29 @@ async fn an_output_schema_comes_from_a_type() {
     assert_eq!(call(any, Over::Http).await.get("structuredContent"), Some(&Value::Null));
 }
 
+/// A type can say it as well.
+#[tokio::test]
+async fn a_type_names_its_headers() {
+    #[derive(serde::Deserialize, schemars::JsonSchema)]
+    struct Query {
+        #[serde(default)]
+        #[schemars(extend("x-mcp-header" = "Region"))]
+        region: String,
+    }
+    let tool = Tool::new("t", async |_: &Ctx, query: Query| query.region);
+    let service = Server::builder("headers", "1").tool(tool).build().unwrap();
+    let service = HttpService::new(service, HttpOptions::default());
+    for (arguments, header, code) in [
+        (json!({"region": "a"}), Some("a"), (200, 0)),
+        (json!({"region": "a"}), None, (400, -32020)),
+        (json!({}), None, (200, 0)),
+    ] {
+        let mut call = correct(&request(1, "tools/call", json!({"name": "t", "arguments": arguments})));
+        header.map(|value| call.headers_mut().insert("mcp-param-region", value.parse().unwrap()));
+        post(&service, call).await.check("region", code);
+    }
+}
+
 fn with_headers() -> Server {
     let schema = json!({
         "type": "object",

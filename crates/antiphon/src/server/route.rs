@@ -2,7 +2,7 @@
 
 use super::{
     CacheHint, Caller, Request,
-    completion::complete,
+    completer::complete,
     leg::{self, Leg, LegResult},
     list::{List, Listed},
     listen,
