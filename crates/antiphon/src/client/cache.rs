@@ -1,0 +1,242 @@
+//! Results that may be used again: kept for as long as the server says, or until it says that something changed.
+//!
+//! > A cached response is identified by the request method together with the request parameters that affect the result
+//!
+//! What else a request carries, `_meta` with version and capabilities, is the same for all requests of one client; when
+//! the version changes, everything is forgotten.
+
+use super::tools::KnownTools;
+use antiphon_wire::{Ttl, method};
+use serde::Deserialize;
+use serde_json::value::RawValue;
+use std::{
+    collections::HashMap,
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    time::Duration,
+};
+use tokio::time::Instant;
+
+/// How many results are kept.
+const MAX_ENTRIES: usize = 512;
+/// How many bytes of results are kept, as text.
+const MAX_BYTES: usize = 16 * 1024 * 1024;
+/// For how long a result is kept at most, whatever the server says: longer than any process lives, and far from the
+/// end of the clock.
+const MAX_TTL: Duration = Duration::from_secs(10 * 365 * 24 * 3600);
+
+/// Which list changed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum ListKind {
+    Tools,
+    Prompts,
+    /// Resources and their templates.
+    Resources,
+}
+
+/// What a kept result answers.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub(super) enum Key {
+    Discover,
+    /// One page of a list, by the list's method and the page's cursor.
+    Page(&'static str, Option<String>),
+    /// A resource that was read, by its URI.
+    Resource(String),
+}
+
+impl Key {
+    fn part(&self) -> Part {
+        match self {
+            Self::Discover => Part::Discover,
+            Self::Page(method::TOOLS_LIST, _) => Part::Tools,
+            Self::Page(method::PROMPTS_LIST, _) => Part::Prompts,
+            Self::Page(..) => Part::Resources,
+            Self::Resource(_) => Part::Contents,
+        }
+    }
+
+    fn weight(&self) -> usize {
+        match self {
+            Self::Discover | Self::Page(_, None) => 0,
+            Self::Page(_, Some(text)) | Self::Resource(text) => text.len(),
+        }
+    }
+}
+
+/// What is forgotten together.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Part {
+    Discover,
+    Tools,
+    Prompts,
+    Resources,
+    Contents,
+}
+
+/// The times at which a part was forgotten, counted. A result that was asked for before is not kept after: it may be
+/// older than the change.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Generation(u64);
+
+/// The kept results of one client, and what is known of the server's tools.
+pub(super) struct Cache {
+    enabled: bool,
+    state: Mutex<State>,
+    pub(super) tools: KnownTools,
+}
+
+#[derive(Default)]
+struct State {
+    entries: HashMap<Key, Entry>,
+    bytes: usize,
+    /// Counts uses, to know the one that was used longest ago.
+    uses: u64,
+    generations: [u64; 5],
+}
+
+struct Entry {
+    text: Arc<RawValue>,
+    until: Instant,
+    used: u64,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Hints {
+    #[serde(default)]
+    ttl_ms: Option<Ttl>,
+}
+
+impl Cache {
+    pub(super) fn new(enabled: bool) -> Self {
+        Self { enabled, state: Mutex::default(), tools: KnownTools::default() }
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        // Every change below leaves the table whole before anything could panic.
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The result, while it is fresh.
+    ///
+    /// > Clients **MUST NOT** serve a cached response for a request whose method or parameters differ from the request
+    /// > that produced it.
+    pub(super) fn get(&self, key: &Key) -> Option<Arc<RawValue>> {
+        if !self.enabled {
+            return None;
+        }
+        let mut state = self.state();
+        state.uses += 1;
+        let uses = state.uses;
+        let entry = state.entries.get_mut(key)?;
+        // > The response is considered **fresh** while: now < t_received + ttlMs
+        if Instant::now() < entry.until {
+            entry.used = uses;
+            return Some(Arc::clone(&entry.text));
+        }
+        state.remove(key);
+        None
+    }
+
+    /// The generation of what this key belongs to: to be read before the request is sent.
+    pub(super) fn generation(&self, key: &Key) -> Generation {
+        Generation(self.state().generations[key.part() as usize])
+    }
+
+    /// Keeps a result that has just come, for as long as it says.
+    ///
+    /// The scope needs no look: one client is one authorization context, so that both scopes may be kept here.
+    pub(super) fn put(&self, key: Key, asked: Generation, result: &RawValue) {
+        if !self.enabled {
+            return;
+        }
+        // > If `ttlMs` is absent, clients **SHOULD** assume a default of `0` (immediately stale)
+        let hints: Option<Hints> = serde_json::from_str(result.get()).ok();
+        let Some(Ttl(ttl @ 1..)) = hints.and_then(|hints| hints.ttl_ms) else {
+            self.state().remove(&key);
+            return;
+        };
+        let now = Instant::now();
+        let until = now + Duration::from_millis(ttl).min(MAX_TTL);
+        let mut state = self.state();
+        state.remove(&key);
+        let weight = key.weight() + result.get().len();
+        if weight > MAX_BYTES || state.generations[key.part() as usize] != asked.0 {
+            return;
+        }
+        state.make_room(weight, now);
+        state.bytes += weight;
+        state.uses += 1;
+        let used = state.uses;
+        state.entries.insert(key, Entry { text: Arc::from(result.to_owned()), until, used });
+    }
+
+    /// A list changed.
+    ///
+    /// > the notification **invalidates** the cached response and it should be considered immediately stale.
+    // Called where the notifications of a subscription come in.
+    #[allow(dead_code, reason = "the subscription calls it")]
+    pub(super) fn forget_list(&self, kind: ListKind) {
+        self.forget(match kind {
+            ListKind::Tools => Part::Tools,
+            ListKind::Prompts => Part::Prompts,
+            ListKind::Resources => Part::Resources,
+        });
+    }
+
+    /// All pages of the list of this method.
+    pub(super) fn forget_pages(&self, method: &'static str) {
+        self.forget(Key::Page(method, None).part());
+    }
+
+    /// A resource changed, and with it those that contain it.
+    ///
+    /// > This might be a sub-resource of the one that the client actually subscribed to.
+    #[allow(dead_code, reason = "the subscription calls it")]
+    pub(super) fn forget_resource(&self, uri: &str) {
+        let mut state = self.state();
+        state.generations[Part::Contents as usize] += 1;
+        state.retain(|key| !matches!(key, Key::Resource(kept) if uri.starts_with(kept.as_str())));
+    }
+
+    /// Everything.
+    pub(super) fn clear(&self) {
+        let mut state = self.state();
+        state.generations.iter_mut().for_each(|generation| *generation += 1);
+        state.retain(|_| false);
+    }
+
+    fn forget(&self, part: Part) {
+        let mut state = self.state();
+        state.generations[part as usize] += 1;
+        state.retain(|key| key.part() != part);
+    }
+}
+
+impl State {
+    fn remove(&mut self, key: &Key) {
+        if let Some(entry) = self.entries.remove(key) {
+            self.bytes -= key.weight() + entry.text.get().len();
+        }
+    }
+
+    fn retain(&mut self, keep: impl Fn(&Key) -> bool) {
+        let bytes = &mut self.bytes;
+        self.entries.retain(|key, entry| {
+            let kept = keep(key);
+            if !kept {
+                *bytes -= key.weight() + entry.text.get().len();
+            }
+            kept
+        });
+    }
+
+    /// Drops what is stale, then what was used longest ago, until this fits. Looks at every entry: there are few, and
+    /// it happens only when the table is full.
+    fn make_room(&mut self, weight: usize, now: Instant) {
+        while self.entries.len() >= MAX_ENTRIES || self.bytes + weight > MAX_BYTES {
+            let worst = self.entries.iter().min_by_key(|(_, entry)| (entry.until > now, entry.used));
+            let Some(key) = worst.map(|(key, _)| key.clone()) else { return };
+            self.remove(&key);
+        }
+    }
+}
