@@ -183,9 +183,14 @@ impl Cache {
         });
     }
 
-    /// All pages of the list of this method.
-    pub(super) fn forget_pages(&self, method: &'static str) {
-        self.forget(Key::Page(method, None).part());
+    /// The pages of one list lead nowhere any more. What is asked for now is as good as before.
+    pub(super) fn drop_pages(&self, method: &'static str) {
+        self.state().retain(|key| !matches!(key, Key::Page(of, _) if *of == method));
+    }
+
+    /// What is kept is not to be used any more. What is asked for now is as good as before.
+    pub(super) fn drop_entries(&self) {
+        self.state().retain(|_| false);
     }
 
     /// A resource changed, and with it those that contain it.
@@ -198,7 +203,7 @@ impl Cache {
         state.retain(|key| !matches!(key, Key::Resource(kept) if uri.starts_with(kept.as_str())));
     }
 
-    /// Everything.
+    /// Everything, and what is known of the tools.
     pub(super) fn clear(&self) {
         let mut state = self.state();
         state.generations.iter_mut().for_each(|generation| *generation += 1);

@@ -58,7 +58,8 @@ pub struct LogEvent {
 pub struct OnProgress(Arc<dyn Fn(ProgressEvent) + Send + Sync>);
 
 impl OnProgress {
-    pub(super) fn new(callback: impl Fn(ProgressEvent) + Send + Sync + 'static) -> Self {
+    /// From a closure.
+    pub fn new(callback: impl Fn(ProgressEvent) + Send + Sync + 'static) -> Self {
         Self(Arc::new(callback))
     }
 

@@ -1,8 +1,9 @@
 //! Who hears what while a request is under way.
 
 use super::{
-    ServerIdentity,
+    Inner,
     event::{EventContext, LogEvent, OnLog, OnProgress, ProgressEvent},
+    leg::Wanted,
     patience::Patience,
 };
 use crate::transport::IncomingNotification;
@@ -20,42 +21,29 @@ pub(super) struct Hearers {
 
 impl Hearers {
     /// The level to ask for: whoever listens without naming one wants `info`.
-    pub(super) fn log_level(&self) -> Option<LogLevel> {
+    fn log_level(&self) -> Option<LogLevel> {
         self.level.or(self.log.is_some().then_some(LogLevel::Info))
     }
 }
 
-/// The request that is heard of, up to its server.
-#[derive(Clone, Copy)]
-pub(super) struct Subject<'a> {
-    pub(super) method: &'static str,
-    pub(super) name: Option<&'a str>,
-    pub(super) round: u32,
-    pub(super) leg: u32,
-}
-
 /// What is heard of one request.
 pub(super) struct Hearing<'a> {
-    subject: Subject<'a>,
-    server: &'a (dyn Fn() -> ServerIdentity + Send + Sync),
+    inner: &'a Inner,
+    of: &'a Wanted<'a>,
     context: Option<Arc<EventContext>>,
+    /// The token that was sent, if one was.
     token: Option<Value>,
-    progress: Option<&'a OnProgress>,
+    on_progress: Option<&'a OnProgress>,
     last: Option<f64>,
     patience: &'a Patience,
     level: Option<LogLevel>,
-    log: Option<&'a OnLog>,
 }
 
 impl<'a> Hearing<'a> {
-    pub(super) fn new(
-        subject: Subject<'a>,
-        server: &'a (dyn Fn() -> ServerIdentity + Send + Sync),
-        progress: Option<&'a OnProgress>,
-        (level, log): (Option<LogLevel>, Option<&'a OnLog>),
-        patience: &'a Patience,
-    ) -> Self {
-        Self { subject, server, context: None, token: None, progress, last: None, patience, level, log }
+    pub(super) fn new(inner: &'a Inner, of: &'a Wanted<'a>, patience: &'a Patience) -> Self {
+        let on_progress = of.on_progress.or(inner.hearers.progress.as_ref());
+        let level = of.log_level.or_else(|| inner.hearers.log_level());
+        Self { inner, of, context: None, token: None, on_progress, last: None, patience, level }
     }
 
     /// Asks for what somebody wants to hear, in the request's `_meta`.
@@ -63,7 +51,7 @@ impl<'a> Hearing<'a> {
     /// > When a client wants to _receive_ progress updates for a request, it includes a `progressToken` in the request
     /// > metadata.
     pub(super) fn ask(&mut self, id: &RequestId, meta: &mut Meta) {
-        if self.progress.is_some() || self.patience.listens() {
+        if self.on_progress.is_some() || self.patience.listens() {
             // > Progress tokens [...] **MUST** be unique across all active requests.
             // So is the request's id, and a transport that all requests share finds the request by it.
             let token = json!(id);
@@ -86,7 +74,7 @@ impl<'a> Hearing<'a> {
         };
         if let Some(why) = dropped {
             tracing::debug!(
-                request = self.subject.method,
+                request = self.of.method,
                 method = %notification.method.chars().take(100).collect::<String>(),
                 why,
                 "a notification is dropped"
@@ -110,7 +98,7 @@ impl<'a> Hearing<'a> {
         }
         self.last = Some(progress);
         self.patience.hear();
-        if let Some(callback) = self.progress {
+        if let Some(callback) = self.on_progress {
             let total = params.total.and_then(|total| total.as_f64());
             callback.call(ProgressEvent {
                 context: self.context(),
@@ -123,7 +111,7 @@ impl<'a> Hearing<'a> {
     }
 
     fn take_message(&mut self, params: &str) -> Option<&'static str> {
-        let (Some(level), Some(callback)) = (self.level, self.log) else {
+        let (Some(level), Some(callback)) = (self.level, &self.inner.hearers.log) else {
             return Some("log messages are not listened for");
         };
         let Ok(params) = serde_json::from_str::<LogMessageParams>(params) else {
@@ -140,9 +128,12 @@ impl<'a> Hearing<'a> {
 
     /// Made at the first event, and shared by all.
     fn context(&mut self) -> Arc<EventContext> {
-        let Self { subject: Subject { method, name, round, leg }, server, .. } = *self;
-        let make =
-            || EventContext { server: server(), method, name: name.map(str::to_owned), round, leg };
-        Arc::clone(self.context.get_or_insert_with(|| Arc::new(make())))
+        let (inner, of) = (self.inner, self.of);
+        let make = || {
+            let name = of.name.map(str::to_owned);
+            let server = inner.identity();
+            Arc::new(EventContext { server, method: of.method, name, round: of.round, leg: of.leg })
+        };
+        Arc::clone(self.context.get_or_insert_with(make))
     }
 }
