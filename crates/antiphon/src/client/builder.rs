@@ -6,8 +6,7 @@ use super::event::{LogEvent, OnProgress, ProgressEvent};
 use super::{Client, hearing::Hearers, pacing::StateOnlyLimits};
 use crate::transport::Transport;
 use antiphon_wire::{
-    AskSupport, CreateMessageResult, ElicitResult, Implementation, ListRootsResult, LogLevel,
-    ProtocolVersion,
+    AskSupport, CreateMessageResult, ElicitResult, Implementation, ListRootsResult, LogLevel, ProtocolVersion,
 };
 use std::{sync::Arc, time::Duration};
 

@@ -25,6 +25,7 @@ const MAX_BYTES: usize = 16 * 1024 * 1024;
 const MAX_TTL: Duration = Duration::from_secs(10 * 365 * 24 * 3600);
 
 /// Which list changed.
+#[allow(dead_code, reason = "the subscription names it")]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum ListKind {
     Tools,
@@ -173,7 +174,6 @@ impl Cache {
     /// A list changed.
     ///
     /// > the notification **invalidates** the cached response and it should be considered immediately stale.
-    // Called where the notifications of a subscription come in.
     #[allow(dead_code, reason = "the subscription calls it")]
     pub(super) fn forget_list(&self, kind: ListKind) {
         self.forget(match kind {

@@ -21,7 +21,7 @@ const MAX_PAGES: usize = 1000;
 
 /// Where a result may come from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum From {
+pub(super) enum Source {
     /// From the server, or from what it said before, while that is fresh.
     Either,
     /// From the server.
@@ -36,7 +36,7 @@ impl Client {
     /// [`ClientError`]; also if there is no common version.
     pub async fn discover(&self) -> Result<DiscoverResult, ClientError> {
         let error = |fault| self.error(method::DISCOVER, ClientErrorKind::Request(fault));
-        let fetched = self.inner.fetch(Key::Discover, From::Either, method::DISCOVER, &|id, meta| {
+        let fetched = self.inner.fetch(Key::Discover, Source::Either, method::DISCOVER, &|id, meta| {
             write_request(id, method::DISCOVER, &PageParams::new(meta, None))
         });
         let (result, fetched): (DiscoverResult, bool) = fetched.await.map_err(error)?;
@@ -58,7 +58,7 @@ impl Client {
     /// # Errors
     /// [`ClientError`]; also if the list does not end.
     pub async fn list_tools(&self) -> Result<Vec<Tool>, ClientError> {
-        self.inner.tools(From::Either).await.map_err(|kind| self.error(method::TOOLS_LIST, kind))
+        self.inner.tools(Source::Either).await.map_err(|kind| self.error(method::TOOLS_LIST, kind))
     }
 
     /// Every prompt, page after page. Pages that are still fresh are not asked for again.
@@ -74,7 +74,8 @@ impl Client {
     /// # Errors
     /// [`ClientError`]; also if the list does not end.
     pub async fn list_resources(&self) -> Result<Vec<Resource>, ClientError> {
-        self.list(method::RESOURCES_LIST, |page: ListResourcesResult| (page.resources, page.next_cursor)).await
+        self.list(method::RESOURCES_LIST, |page: ListResourcesResult| (page.resources, page.next_cursor))
+            .await
     }
 
     /// Every template of resources, page after page. Pages that are still fresh are not asked for again.
@@ -106,13 +107,14 @@ impl Client {
     ) -> Result<Completion, ClientError> {
         let argument = CompletionArgument::new(argument, value);
         let wanted = Wanted::single(method::COMPLETION_COMPLETE, self.inner.bounds.leg_timeout);
-        let reply = self.inner.request(&wanted, &|id, meta| {
+        let write = |id: &RequestId, meta| {
             let mut params = CompleteParams::new(reference.clone(), argument.clone(), meta);
             params.context = context.clone();
             write_request(id, method::COMPLETION_COMPLETE, &params)
-        });
-        let result = reply.await.and_then(|result| read::<CompleteResult>(&result));
+        };
+        let result = self.inner.request(&wanted, &write).await;
         result
+            .and_then(|result| read::<CompleteResult>(&result))
             .map(|result| result.completion)
             .map_err(|fault| self.error(method::COMPLETION_COMPLETE, ClientErrorKind::Request(fault)))
     }
@@ -129,7 +131,7 @@ impl Client {
         method: &'static str,
         open: fn(P) -> (Vec<T>, Option<String>),
     ) -> Result<Vec<T>, ClientError> {
-        let pages = self.inner.pages(method, From::Either, open).await;
+        let pages = self.inner.pages(method, Source::Either, open).await;
         pages.map(|(items, _)| items).map_err(|kind| self.error(method, kind))
     }
 
@@ -146,7 +148,7 @@ impl Inner {
     pub(super) async fn pages<P: DeserializeOwned, T>(
         &self,
         method: &'static str,
-        from: From,
+        from: Source,
         open: fn(P) -> (Vec<T>, Option<String>),
     ) -> Result<(Vec<T>, bool), ClientErrorKind> {
         match self.pages_once(method, from, open).await {
@@ -162,13 +164,14 @@ impl Inner {
     async fn pages_once<P: DeserializeOwned, T>(
         &self,
         method: &'static str,
-        from: From,
+        from: Source,
         open: fn(P) -> (Vec<T>, Option<String>),
     ) -> Result<(Vec<T>, bool), Broken> {
         let (mut items, mut seen, mut cursor, mut any_fetched) = (Vec::new(), HashSet::new(), None, false);
         for _ in 0..MAX_PAGES {
             let key = Key::Page(method, cursor.clone());
-            let write = |id: &RequestId, meta| write_request(id, method, &PageParams::new(meta, cursor.clone()));
+            let write =
+                |id: &RequestId, meta| write_request(id, method, &PageParams::new(meta, cursor.clone()));
             let (page, fetched): (P, bool) =
                 self.fetch(key, from, method, &write).await.map_err(|fault| match &fault {
                     // > Invalid cursors **SHOULD** result in an error with code -32602 (Invalid params).
@@ -195,11 +198,11 @@ impl Inner {
     async fn fetch<T: DeserializeOwned>(
         &self,
         key: Key,
-        from: From,
+        from: Source,
         method: &'static str,
         write: &(dyn Fn(&RequestId, Meta) -> Result<Vec<u8>, serde_json::Error> + Send + Sync),
     ) -> Result<(T, bool), RequestFault> {
-        if from == From::Either
+        if from == Source::Either
             && let Some(kept) = self.cache.get(&key)
         {
             return Ok((read(&kept)?, false));

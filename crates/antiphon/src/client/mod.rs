@@ -67,6 +67,7 @@ mod pacing;
 mod patience;
 mod pending;
 mod rounds;
+mod schema_tmp;
 mod tools;
 
 pub use answer::{AnswerError, AnswerFault};

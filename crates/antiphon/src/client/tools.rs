@@ -1,15 +1,15 @@
 //! What is known of the server's tools from their list: which arguments are repeated in headers, and what results must
 //! look like.
 
+use super::schema_tmp::CompiledSchema;
 use super::{
     Inner,
     cache::{Generation, Key},
     call::Call,
     client_error::ClientErrorKind,
     fault::RequestFault,
-    lists::From,
+    lists::Source,
 };
-use crate::schema::CompiledSchema;
 use antiphon_wire::{
     CallToolResult, JsonSchema, ListToolsResult, Tool, header::params::ParamHeaders, method,
 };
@@ -50,9 +50,7 @@ struct Output {
 
 impl Output {
     fn compiled(&self) -> Result<&CompiledSchema, String> {
-        let compile = || {
-            CompiledSchema::compile(&self.schema.to_value()).map_err(|fault| fault.to_string())
-        };
+        let compile = || CompiledSchema::compile(&self.schema.to_value()).map_err(|fault| fault.to_string());
         self.compiled.get_or_init(compile).as_ref().map_err(Clone::clone)
     }
 
@@ -85,21 +83,22 @@ impl KnownTools {
 
     /// Remembers a whole list. What was compiled for the list before is kept where the schema is the same text.
     fn learn(&self, generation: Generation, list: &[(Tool, Option<ParamHeaders>)]) {
-        let before = self.listed().take();
-        let before = |name: &str| before.as_ref()?.tools.get(name)?.output.clone();
+        let before = |name: &str| self.listed().as_ref()?.tools.get(name)?.output.clone();
         let (mut tools, mut bytes) = (HashMap::new(), 0);
         for (tool, headers) in list {
             let Some(schema) = &tool.output_schema else {
                 if let Some(headers) = headers.clone() {
-                    tools.insert(tool.name.clone(), Arc::new(KnownTool { headers: Some(headers), output: None }));
+                    tools.insert(
+                        tool.name.clone(),
+                        Arc::new(KnownTool { headers: Some(headers), output: None }),
+                    );
                 }
                 continue;
             };
             bytes += schema.text().len();
             let output = before(&tool.name).filter(|output| output.schema.text() == schema.text());
-            let output = output.unwrap_or_else(|| {
-                Arc::new(Output { schema: schema.clone(), compiled: OnceLock::new() })
-            });
+            let output = output
+                .unwrap_or_else(|| Arc::new(Output { schema: schema.clone(), compiled: OnceLock::new() }));
             let known = KnownTool { headers: headers.clone(), output: Some(output) };
             tools.insert(tool.name.clone(), Arc::new(known));
             if tools.len() >= MAX_TOOLS || bytes > MAX_SCHEMAS {
@@ -113,9 +112,10 @@ impl KnownTools {
 
 impl Inner {
     /// Every tool that can be called, page after page.
-    pub(super) async fn tools(&self, from: From) -> Result<Vec<Tool>, ClientErrorKind> {
+    pub(super) async fn tools(&self, from: Source) -> Result<Vec<Tool>, ClientErrorKind> {
         let generation = self.cache.generation(&Key::Page(method::TOOLS_LIST, None));
-        let list = self.pages(method::TOOLS_LIST, from, |page: ListToolsResult| (page.tools, page.next_cursor));
+        let list =
+            self.pages(method::TOOLS_LIST, from, |page: ListToolsResult| (page.tools, page.next_cursor));
         let (tools, fetched) = list.await?;
         let list: Vec<(Tool, Option<ParamHeaders>)> = if self.transport.mirrors_parameters() {
             tools.into_iter().filter_map(|tool| with_headers(tool, fetched)).collect()
@@ -133,7 +133,7 @@ impl Inner {
 
     /// What the server says of a tool now; none if it cannot be called any more, or nobody can tell.
     pub(super) async fn relisted_tool(&self, name: &str) -> Option<Arc<KnownTool>> {
-        let tools = match self.tools(From::Server).await {
+        let tools = match self.tools(Source::Server).await {
             Ok(tools) => tools,
             Err(_) => {
                 tracing::debug!("the tools cannot be listed again");
@@ -166,7 +166,8 @@ impl Inner {
         let (Some(headers), Some(arguments)) = (&tool.headers, call.arguments()) else {
             return Ok(Vec::new());
         };
-        let arguments: Value = serde_json::from_str(RawValue::get(arguments)).map_err(RequestFault::Unwritable)?;
+        let arguments: Value =
+            serde_json::from_str(RawValue::get(arguments)).map_err(RequestFault::Unwritable)?;
         Ok(headers.mirror(&arguments))
     }
 

@@ -101,9 +101,8 @@ impl HttpTransport {
         }
         // > Append a `Mcp-Param-{Name}: {Value}` header to the request.
         for (name, text) in &request.headers {
-            let name = HeaderName::try_from(name).map_err(|_| {
-                TransportError::new(Unreachable, "the name of a header cannot be sent")
-            })?;
+            let name = HeaderName::try_from(name)
+                .map_err(|_| TransportError::new(Unreachable, "the name of a header cannot be sent"))?;
             headers.insert(name, value(text, "an argument")?);
         }
         Ok(post)
