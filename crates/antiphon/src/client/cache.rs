@@ -245,3 +245,122 @@ impl State {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn result(bytes: usize) -> Box<RawValue> {
+        let text = format!(r#"{{"ttlMs":60000,"text":"{}"}}"#, "x".repeat(bytes));
+        RawValue::from_string(text).unwrap()
+    }
+
+    fn put(cache: &Cache, key: &Key, bytes: usize) {
+        cache.put(key.clone(), cache.generation(key), &result(bytes));
+    }
+
+    fn resource(uri: impl Into<String>) -> Key {
+        Key::Resource(uri.into())
+    }
+
+    fn page(method: &'static str, cursor: Option<&str>) -> Key {
+        Key::Page(method, cursor.map(str::to_owned))
+    }
+
+    fn all() -> Vec<Key> {
+        vec![
+            Key::Discover,
+            page(method::TOOLS_LIST, None),
+            page(method::TOOLS_LIST, Some("1")),
+            page(method::PROMPTS_LIST, None),
+            page(method::RESOURCES_LIST, None),
+            page(method::RESOURCE_TEMPLATES_LIST, None),
+            resource("file:///a"),
+            resource("file:///a/b"),
+            resource("file:///c"),
+        ]
+    }
+
+    /// What is gone after `forget`, by its place in `all`: of results that are kept, and of those that are on their
+    /// way.
+    fn check(forget: impl Fn(&Cache), gone: &[usize], on_their_way: &[usize]) {
+        let keys = all();
+        let cache = Cache::new(true);
+        keys.iter().for_each(|key| put(&cache, key, 1));
+        forget(&cache);
+        let missing = |cache: &Cache| -> Vec<usize> {
+            keys.iter().enumerate().filter(|(_, key)| cache.get(key).is_none()).map(|(n, _)| n).collect()
+        };
+        assert_eq!(missing(&cache), gone);
+        let cache = Cache::new(true);
+        let asked: Vec<_> = keys.iter().map(|key| cache.generation(key)).collect();
+        forget(&cache);
+        keys.iter().zip(asked).for_each(|(key, asked)| cache.put(key.clone(), asked, &result(1)));
+        assert_eq!(missing(&cache), on_their_way);
+        assert_eq!(cache.state().entries.is_empty(), cache.state().bytes == 0);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn what_changed_is_forgotten_and_not_kept_if_it_was_asked_for_before() {
+        check(|cache| cache.forget_list(ListKind::Tools), &[1, 2], &[1, 2]);
+        check(|cache| cache.forget_list(ListKind::Prompts), &[3], &[3]);
+        check(|cache| cache.forget_list(ListKind::Resources), &[4, 5], &[4, 5]);
+        check(|cache| cache.forget_resource("file:///a/b"), &[6, 7], &[6, 7, 8]);
+        check(|cache| cache.forget_resource("file:///b"), &[], &[6, 7, 8]);
+        check(Cache::clear, &[0, 1, 2, 3, 4, 5, 6, 7, 8], &[0, 1, 2, 3, 4, 5, 6, 7, 8]);
+        check(|cache| cache.drop_pages(method::TOOLS_LIST), &[1, 2], &[]);
+        check(Cache::drop_entries, &[0, 1, 2, 3, 4, 5, 6, 7, 8], &[]);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn no_more_is_kept_than_there_is_room_for() {
+        let kept = |cache: &Cache, key: &Key| cache.get(key).is_some();
+        // Entries: what was not used for longest gives way.
+        let cache = Cache::new(true);
+        for n in 0..MAX_ENTRIES + 100 {
+            put(&cache, &resource(format!("a:{n}")), 1);
+            assert!(kept(&cache, &resource("a:0")));
+        }
+        assert_eq!(cache.state().entries.len(), MAX_ENTRIES);
+        assert!(!kept(&cache, &resource("a:1")) && kept(&cache, &resource("a:300")));
+        // Bytes.
+        let cache = Cache::new(true);
+        let [a, b, c, large] = ["a", "b", "c", "large"].map(resource);
+        put(&cache, &a, MAX_BYTES * 2 / 5);
+        put(&cache, &b, MAX_BYTES * 2 / 5);
+        assert!(kept(&cache, &a));
+        put(&cache, &c, MAX_BYTES * 2 / 5);
+        assert_eq!([&a, &b, &c].map(|key| kept(&cache, key)), [true, false, true]);
+        // What alone is too large is not kept, and displaces nothing.
+        put(&cache, &large, MAX_BYTES);
+        assert_eq!([&a, &c, &large].map(|key| kept(&cache, key)), [true, true, false]);
+        // What is stale gives way first.
+        let cache = Cache::new(true);
+        put(&cache, &a, MAX_BYTES * 2 / 5);
+        tokio::time::advance(Duration::from_secs(30)).await;
+        put(&cache, &b, MAX_BYTES * 2 / 5);
+        assert!(kept(&cache, &a));
+        tokio::time::advance(Duration::from_secs(45)).await;
+        put(&cache, &c, MAX_BYTES * 2 / 5);
+        assert_eq!([&a, &b, &c].map(|key| kept(&cache, key)), [false, true, true]);
+        // The same key once more takes its own room.
+        put(&cache, &c, MAX_BYTES * 2 / 5);
+        assert!(kept(&cache, &b));
+        assert_eq!(
+            cache.state().bytes,
+            cache
+                .state()
+                .entries
+                .iter()
+                .map(|(key, entry)| { key.weight() + entry.text.get().len() })
+                .sum::<usize>()
+        );
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn without_a_cache_nothing_is_kept() {
+        let cache = Cache::new(false);
+        put(&cache, &Key::Discover, 1);
+        assert!(cache.get(&Key::Discover).is_none() && cache.state().entries.is_empty());
+    }
+}
