@@ -7,7 +7,8 @@
 import { readFileSync } from 'node:fs';
 import { availableParallelism } from 'node:os';
 import { isDeepStrictEqual } from 'node:util';
-import { PEER, Tally, VERSION, inTurns, peerOverHttp, reasonOf, run } from './common.mjs';
+import { Tally, VERSION, inTurns, reasonOf, run } from '../node.mjs';
+import { PEER, peerOverHttp } from './peer.mjs';
 
 const COMMANDS = { tool: 'call', prompt: 'prompt', resource: 'read' };
 const NO_RESULT = [2, 4]; // usage, protocol: what stdout holds then is not laid down

@@ -8,7 +8,7 @@
 import { isDeepStrictEqual } from 'node:util';
 import { Client, ProtocolError, SdkError, StreamableHTTPClientTransport, isInputRequiredResult } from '@modelcontextprotocol/client';
 import { StdioClientTransport } from '@modelcontextprotocol/client/stdio';
-import { Tally, VERSION, reasonOf } from './common.mjs';
+import { Tally, VERSION, reasonOf } from '../node.mjs';
 
 const PER_CHECK_MILLISECONDS = 30_000;
 const MODES = { pinned: { pin: VERSION }, auto: 'auto' };

@@ -1,13 +1,10 @@
-// What the scripts in this folder share: a run of named checks, and the lines that ../table.py reads.
+// What the peers on Node share: the tally of a run, with the lines that table.py reads, and programs as children.
 
 import { spawn } from 'node:child_process';
 import { appendFileSync } from 'node:fs';
 import { once } from 'node:events';
-import { createInterface } from 'node:readline';
-import { fileURLToPath } from 'node:url';
 
 export const VERSION = '2026-07-28';
-export const PEER = [process.execPath, fileURLToPath(new URL('server_for_ours.mjs', import.meta.url))];
 
 const { INTEROP_RESULTS, INTEROP_PEER = '', INTEROP_VERSION = '' } = process.env;
 
@@ -58,18 +55,6 @@ export async function run([program, ...words], { seconds = 60, input = '', env =
     child.stdin.end(input);
     const [code, signal] = await once(child, 'close');
     return { code, signal, ...said };
-}
-
-/** server_for_ours.mjs on a free port: its URL, and what ends it. */
-export async function peerOverHttp() {
-    const child = spawn(PEER[0], [...PEER.slice(1), '--listen', '127.0.0.1:0'], { stdio: ['ignore', 'pipe', 'inherit'] });
-    const stop = () => child.kill();
-    process.once('SIGTERM', () => (stop(), process.exit(143)));
-    for await (const line of createInterface(child.stdout)) {
-        const ready = /^listening on (http:\S+)$/.exec(line);
-        if (ready) return { url: ready[1], stop };
-    }
-    throw new Error('server_for_ours.mjs ended before it was ready');
 }
 
 /** Runs the jobs, so many at a time, in any order; the results are in order. */
