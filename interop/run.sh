@@ -46,7 +46,7 @@ results=$(mktemp)
 running=
 stop() {
     [ -z "$running" ] || { kill "$running" 2>/dev/null || true; wait "$running" 2>/dev/null || true; }
-    rm -f "$results"
+    rm -f "$results" "$results.out"
 }
 trap stop EXIT
 trap 'exit 130' INT
@@ -57,12 +57,12 @@ summary=() bad=0
 for peer in "${peers[@]}"; do
     echo "==== $peer"
     began=$SECONDS status=0
-    "$here/$peer/run.sh" > >(tee "$results.out") 2>&1 </dev/null &
+    "$here/$peer/run.sh" >"$results.out" 2>&1 </dev/null &
     running=$!
     wait "$running" || status=$?
     running=
+    cat "$results.out"
     last=$(tail -n 1 "$results.out")
-    rm -f "$results.out"
     [ "$status" = 0 ] || { bad=1; last="$last (exit code $status)"; }
     summary+=("$(printf '%-12s %s, %ss' "$peer" "$last" "$((SECONDS - began))")")
 done
