@@ -46,15 +46,30 @@ export class Tally {
 
 export const reasonOf = error => `${error?.name ?? 'Error'}: ${error?.message ?? error}`.replaceAll('\n', ' ').slice(0, 600);
 
+/** What runs now ends with this script. */
+const children = new Set();
+process.on('SIGTERM', () => {
+    for (const child of children) child.kill('SIGKILL');
+    process.exit(143);
+});
+
 /** Runs a program to its end, or kills it after `seconds`. */
-export async function run([program, ...words], { seconds = 60, input = '', env = process.env } = {}) {
-    const child = spawn(program, words, { stdio: 'pipe', timeout: seconds * 1000, killSignal: 'SIGKILL', env });
+export async function run(command, { seconds = 60, input = '', env = process.env } = {}) {
+    const child = start(command, { stdio: 'pipe', timeout: seconds * 1000, killSignal: 'SIGKILL', env });
     const said = { stdout: '', stderr: '' };
     for (const stream of ['stdout', 'stderr']) child[stream].setEncoding('utf8').on('data', piece => (said[stream] += piece));
     child.stdin.on('error', () => {}); // it may be gone before it has read
     child.stdin.end(input);
     const [code, signal] = await once(child, 'close');
     return { code, signal, ...said };
+}
+
+/** Starts a program that ends with this script, or when it is killed. */
+export function start([program, ...words], options) {
+    const child = spawn(program, words, options);
+    children.add(child);
+    child.once('close', () => children.delete(child));
+    return child;
 }
 
 /** Runs the jobs, so many at a time, in any order; the results are in order. */

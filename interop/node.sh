@@ -34,10 +34,13 @@ version_of() { node -p "require('./node_modules/$1/package.json').version"; }
 umask 077
 work=$(mktemp -d)
 started=()
+# What was started last ends first: it may lean on what was there before.
 stop() {
-    local pid
-    for pid in "${started[@]}"; do kill "$pid" 2>/dev/null || true; done
-    for pid in "${started[@]}"; do wait "$pid" 2>/dev/null || true; done
+    local at
+    for ((at = ${#started[@]} - 1; at >= 0; at--)); do
+        kill "${started[at]}" 2>/dev/null || true
+        wait "${started[at]}" 2>/dev/null || true
+    done
     rm -rf "$work"
 }
 trap stop EXIT

@@ -21,27 +21,28 @@ use_packages
 INTEROP_PEER=Inspector INTEROP_VERSION=$(version_of @modelcontextprotocol/inspector)
 export INTEROP_PEER INTEROP_VERSION
 
-# What it keeps, and the daemon behind `mcpdo`, belong to this run and end with it.
+# What the Inspector keeps belongs to this run, and so does the daemon behind `mcpdo`: started here, it ends here.
 mkdir "$work/home" "$work/daemon"
-mcpdo() {
-    node node_modules/@modelcontextprotocol/inspector/clients/mcpdo/build/mcp-bin.js --format json "$@"
-}
-end_daemon() {
-    local pid
-    pid=$(mcpdo daemon status 2>/dev/null | sed -n 's/^ *"pid": \([0-9]*\),*$/\1/p')
-    [ -n "$pid" ] || return 0
-    mcpdo daemon stop >/dev/null 2>&1 || kill "$pid" 2>/dev/null || true
-    for _ in $(seq 50); do kill -0 "$pid" 2>/dev/null || return 0; sleep 0.1; done
-    kill -KILL "$pid" 2>/dev/null || true
-}
-trap 'end_daemon || true; stop' EXIT
 export HOME="$work/home" MCP_INSPECTOR_SECRET_STORE=memory MCP_INSPECTOR_DAEMON_DIR="$work/daemon"
 MCP_INSPECTOR_DAEMON_TOKEN=$(node -p 'crypto.randomBytes(32).toString("base64url")')
 export MCP_INSPECTOR_DAEMON_TOKEN
+start_daemon() {
+    node node_modules/@modelcontextprotocol/inspector/clients/mcpdo/build/mcpdod.js >"$work/daemon.log" 2>&1 </dev/null &
+    started+=("$!")
+    for _ in $(seq 600); do
+        [ ! -S "$work/daemon/mcpdod.sock" ] || return 0
+        kill -0 "${started[-1]}" 2>/dev/null || break
+        sleep 0.1
+    done
+    echo "FAILED to start the daemon of mcpdo" >&2
+    cat "$work/daemon.log" >&2
+    return 1
+}
 
 "$antiphon" keygen >"$work/keys" 2>/dev/null || { echo "FAILED antiphon keygen"; echo "0 passed, 1 failed"; exit 1; }
 demo=("$antiphon" serve-demo --key-file "$work/keys")
 serve "${demo[@]}" --listen 127.0.0.1:0 || { echo "0 passed, 1 failed"; exit 1; }
+start_daemon || { echo "0 passed, 1 failed"; exit 1; }
 
 part "the Inspector, HTTP" node client_of_ours.mjs --http "$url"
 part "the Inspector, stdio" node client_of_ours.mjs --stdio "${demo[@]}" --stdio

@@ -435,6 +435,14 @@ Object.assign(CHECKS, {
         await refused(our.client.readResource({ uri: 'nothing://here' }), { code: -32602 });
     },
 
+    'a name beyond ASCII arrives as it is': async our => {
+        const uri = 'report://gr\u00f6\u00dfe \u{1f600}';
+        await refused(our.tool('gr\u00f6\u00dfe', {}), { code: -32602, message: 'Unknown tool: gr\u00f6\u00dfe' });
+        const state = asks(await our.resource(uri), 'audience');
+        const result = await our.resource(uri, retry(state, { audience: accept({ audience: 'engineers' }) }));
+        same(textOf(result), 'Report gr\u00f6\u00dfe \u{1f600}, for engineers: all is well.');
+    },
+
     'a missing argument is refused before anything is asked': async our => {
         const result = await our.tool('provision', {});
         holds(result.isError && !isInputRequiredResult(result), 'not a tool error', result);

@@ -66,7 +66,7 @@ function quietTools(server) {
         throw new Error('out of order');
     });
     server.registerTool('refuse', { inputSchema: z.object({}) }, () => {
-        throw new ProtocolError(-32050, 'No tea here', { kind: 'teapot' });
+        throw new ProtocolError(1000, 'No tea here', { kind: 'teapot' });
     });
     server.registerTool(
         'count',
@@ -356,7 +356,7 @@ function prompts(server) {
         message(`Say hello to ${name}.`),
     );
     server.registerPrompt('refuse', { description: 'A protocol error.' }, () => {
-        throw new ProtocolError(-32050, 'No tea here', { kind: 'teapot' });
+        throw new ProtocolError(1000, 'No tea here', { kind: 'teapot' });
     });
     server.registerPrompt('briefing', { description: 'For an audience that is asked for.' }, ctx => {
         const said = answer(ctx, 'audience');
