@@ -22,7 +22,7 @@ pub(super) fn gather() -> Tool {
 }
 
 async fn gathers(ctx: &Ctx, _: NoArguments) -> Result<Reply<String>> {
-    let (form, roots) = (word("z form", "A word, please"), Ask::roots("roots"));
+    let (form, roots) = (word("z:form", "A word, please"), Ask::roots("roots"));
     let page = Ask::url("a.page", "Agree to the terms", "https://example.com/terms");
     let model = summary_of("everything");
     let answers =
