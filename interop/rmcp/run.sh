@@ -43,6 +43,8 @@ expect=$here/server_for_ours.expect.json
 # Starts a server on a free port and sets `url` from the line it prints, on whichever stream.
 serve() {
     local log="$work/server-${#started[@]}.log"
+    # It has to be there before the first look at it.
+    : >"$log"
     "$@" >"$log" 2>&1 </dev/null &
     started+=("$!")
     url=

@@ -27,7 +27,11 @@ fn said(leg: Leg) -> Result<String, String> {
     let Leg::Done(result) = leg else { return Err(format!("not a result: {leg:?}")) };
     let result = without_stamp(result)?;
     same(&result["resultType"], &json!("complete"))?;
-    let text = [&result["content"][0]["text"], &result["messages"][0]["content"]["text"], &result["contents"][0]["text"]];
+    let text = [
+        &result["content"][0]["text"],
+        &result["messages"][0]["content"]["text"],
+        &result["contents"][0]["text"],
+    ];
     text.into_iter().find_map(Value::as_str).map(str::to_owned).ok_or_else(|| format!("no text: {result}"))
 }
 
@@ -159,7 +163,8 @@ async fn finished_by_loop(fleet: &Fleet) -> Verdict {
     let state = asks(leg(fleet, &bug(), &Retry::default()).await?, "resolution")?;
     fleet.script.set(json!({"duplicate_of": original()}).as_object().unwrap_or(&Map::new()));
     let answers = json!({"resolution": accept(&json!({"resolution": "Duplicate"}))});
-    let result = fleet.call(&bug(), &Retry::answers(&answers, &state)).await.map_err(|error| error.to_string())?;
+    let result =
+        fleet.call(&bug(), &Retry::answers(&answers, &state)).await.map_err(|error| error.to_string())?;
     same(&said(Leg::Done(result))?.as_str(), &DUPLICATE)?;
     same(&fleet.script.asked().keys().map(String::as_str).collect::<Vec<_>>(), &vec!["duplicate_of"])
 }

@@ -98,7 +98,8 @@ impl Fleet {
     }
 
     async fn with(target: &Target, script: Script) -> Result<Self, String> {
-        let lifecycle = ClientLifecycleMode::Discover { preferred_versions: vec![ProtocolVersion::V_2026_07_28] };
+        let lifecycle =
+            ClientLifecycleMode::Discover { preferred_versions: vec![ProtocolVersion::V_2026_07_28] };
         let (client, replicas, target) = match target {
             Target::Http(urls) => {
                 let replicas = Alternating::new(urls);

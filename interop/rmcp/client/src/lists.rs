@@ -43,7 +43,8 @@ async fn tools(fleet: &Fleet) -> Verdict {
     for tool in listed {
         let schema = value(&tool.input_schema)?;
         same(&schema["type"], &json!("object"))?;
-        let mut arguments: Vec<&String> = schema["properties"].as_object().into_iter().flat_map(|all| all.keys()).collect();
+        let mut arguments: Vec<&String> =
+            schema["properties"].as_object().into_iter().flat_map(|all| all.keys()).collect();
         arguments.sort();
         same(&json!(arguments), &wanted[tool.name.as_ref()])?;
         let mut required: Vec<&str> =

@@ -36,7 +36,9 @@ use checks;
 async fn main() -> Result<ExitCode, Box<dyn Error + Send + Sync>> {
     let words: Vec<String> = env::args().skip(1).collect();
     let [suite, transport, target @ ..] = words.as_slice() else {
-        return Err("usage: interop-rmcp-client (demo | asks) (http URL [URL] | stdio COMMAND ARGUMENT ..)".into());
+        return Err(
+            "usage: interop-rmcp-client (demo | asks) (http URL [URL] | stdio COMMAND ARGUMENT ..)".into()
+        );
     };
     let target = match transport.as_str() {
         "http" if !target.is_empty() => Target::Http(target.to_vec()),

@@ -76,9 +76,11 @@ async fn bound(fleet: &Fleet) -> Verdict {
 }
 
 async fn unknown(fleet: &Fleet) -> Verdict {
-    for call in
-        [Call::tool("no_such_tool", json!({})), Call::prompt("no_such_prompt"), Call::resource("nothing://here")]
-    {
+    for call in [
+        Call::tool("no_such_tool", json!({})),
+        Call::prompt("no_such_prompt"),
+        Call::resource("nothing://here"),
+    ] {
         same(&error(fleet, &call, &Retry::default()).await?["code"], &json!(-32602))?;
     }
     Ok(())

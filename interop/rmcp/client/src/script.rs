@@ -4,8 +4,8 @@
 use rmcp::{
     ClientHandler, ErrorData, RoleClient,
     model::{
-        ClientCapabilities, ClientConfig, CreateMessageRequestParams, CreateMessageResult, ElicitRequestParams,
-        ElicitResult, Implementation, ListRootsResult,
+        ClientCapabilities, ClientConfig, CreateMessageRequestParams, CreateMessageResult,
+        ElicitRequestParams, ElicitResult, Implementation, ListRootsResult,
     },
     service::RequestContext,
 };
@@ -63,7 +63,8 @@ impl Script {
         let mut held = self.held();
         held.asked.insert(key.clone(), asked);
         let answer = held.answers.get(&key).cloned();
-        let answer = answer.ok_or_else(|| ErrorData::invalid_request(format!("no answer for {key}"), None))?;
+        let answer =
+            answer.ok_or_else(|| ErrorData::invalid_request(format!("no answer for {key}"), None))?;
         serde_json::from_value(answer).map_err(fault)
     }
 }

@@ -1,7 +1,7 @@
 //! `antiphon`, one process a case.
 
 use crate::table::{Case, Table};
-use interop_rmcp_report::Report;
+use interop_rmcp_report::{Outcome, Report};
 use serde_json::Value;
 use std::{
     error::Error,
@@ -25,7 +25,14 @@ pub(crate) fn play(
         let verdict = run(antiphon, &words_of(case), target).and_then(|done| judge(case, &done));
         report.add(&format!("{label}: {}", case.id), &verdict.into(), &case.note)?;
     }
-    report.add(&format!("{label}: --once, then resume in another process"), &resume(antiphon, target).into(), "")?;
+    report.add(
+        &format!("{label}: --once, then resume in another process"),
+        &resume(antiphon, target).into(),
+        "",
+    )?;
+    for (id, why) in &table.unsupported {
+        report.add(id, &Outcome::Unsupported(why.clone()), "")?;
+    }
     Ok(())
 }
 
@@ -82,7 +89,9 @@ fn judge(case: &Case, done: &Output) -> Verdict {
 /// Exit code and status: as the case says, or as its outcome has it.
 fn wanted(case: &Case) -> (i32, &str) {
     let cli = &case.members["cli"];
-    if let (Some(exit), Some(status)) = (cli["exit"].as_i64().and_then(|exit| i32::try_from(exit).ok()), cli["status"].as_str()) {
+    if let (Some(exit), Some(status)) =
+        (cli["exit"].as_i64().and_then(|exit| i32::try_from(exit).ok()), cli["status"].as_str())
+    {
         return (exit, status);
     }
     match case.members["outcome"].as_object().and_then(|outcome| outcome.keys().next()).map(String::as_str) {
@@ -111,7 +120,10 @@ fn outcome(case: &Case, reply: &Value) -> Verdict {
     }
     if let Some(wanted) = outcome.get("error")
         && (wanted["code"] != reply["error"]["code"]
-            || !reply["error"]["message"].as_str().zip(wanted["message"].as_str()).is_some_and(|(said, part)| said.contains(part)))
+            || !reply["error"]["message"]
+                .as_str()
+                .zip(wanted["message"].as_str())
+                .is_some_and(|(said, part)| said.contains(part)))
     {
         return Err("another error".to_owned());
     }
@@ -120,7 +132,9 @@ fn outcome(case: &Case, reply: &Value) -> Verdict {
 
 fn discover(antiphon: &str, table: &Table, target: &[String]) -> Verdict {
     let found = json(&run(antiphon, &["discover".to_owned(), "--json".to_owned()], target)?)?;
-    if found.to_string().contains(&table.lists["server"].to_string()) && found.to_string().contains("\"2026-07-28\"") {
+    if found.to_string().contains(&table.lists["server"].to_string())
+        && found.to_string().contains("\"2026-07-28\"")
+    {
         Ok(())
     } else {
         Err(format!("it said {found}"))
@@ -129,7 +143,8 @@ fn discover(antiphon: &str, table: &Table, target: &[String]) -> Verdict {
 
 fn tools(antiphon: &str, table: &Table, target: &[String]) -> Verdict {
     let found = json(&run(antiphon, &["tools".to_owned(), "--json".to_owned()], target)?)?;
-    let names: Vec<&Value> = found["tools"].as_array().into_iter().flatten().map(|tool| &tool["name"]).collect();
+    let names: Vec<&Value> =
+        found["result"]["tools"].as_array().into_iter().flatten().map(|tool| &tool["name"]).collect();
     let wanted: Vec<&Value> = table.lists["tools"].as_array().into_iter().flatten().collect();
     if names == wanted { Ok(()) } else { Err(format!("it listed {names:?}")) }
 }
@@ -145,7 +160,8 @@ fn resume(antiphon: &str, target: &[String]) -> Verdict {
     let file = std::env::temp_dir().join(format!("interop-rmcp-pending-{}", std::process::id()));
     fs::write(&file, &done.stdout).map_err(|fault| fault.to_string())?;
     let name = file.display().to_string();
-    let done = run(antiphon, &["resume", &name, "--json", "--answer", "region.region=eu-west-1"].map(word), target);
+    let done =
+        run(antiphon, &["resume", &name, "--json", "--answer", "region.region=eu-west-1"].map(word), target);
     fs::remove_file(&file).map_err(|fault| fault.to_string())?;
     let reply = json(&done?)?;
     match reply["result"]["content"][0]["text"].as_str() {

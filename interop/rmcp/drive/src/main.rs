@@ -13,7 +13,9 @@ use table::{Case, Table};
 fn main() -> Result<ExitCode, Box<dyn Error>> {
     let words: Vec<String> = env::args().skip(1).collect();
     let [way, program, path, label, target @ ..] = words.as_slice() else {
-        return Err("usage: interop-rmcp-drive (cli | library) PROGRAM TABLE LABEL (URL | -- COMMAND ..)".into());
+        return Err(
+            "usage: interop-rmcp-drive (cli | library) PROGRAM TABLE LABEL (URL | -- COMMAND ..)".into()
+        );
     };
     let transport = if target.first().is_some_and(|word| word == "--") { "stdio" } else { "http" };
     let text = fs::read_to_string(path)?;

@@ -7,6 +7,8 @@ use std::error::Error;
 pub(crate) struct Table {
     pub(crate) cases: Vec<Case>,
     pub(crate) lists: Value,
+    /// What the peer has no way to do, and why.
+    pub(crate) unsupported: Vec<(String, String)>,
 }
 
 /// One call.
@@ -20,7 +22,10 @@ impl Table {
     pub(crate) fn read(text: &str) -> Result<Self, Box<dyn Error>> {
         let mut table: Value = serde_json::from_str(text)?;
         let cases = table["cases"].as_array().ok_or("the table has no cases")?.iter().map(Case::of).collect();
-        Ok(Self { cases, lists: table["lists"].take() })
+        let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
+        let unsupported = table["unsupported"].as_array().into_iter().flatten();
+        let unsupported = unsupported.map(|one| (text(&one["id"]), text(&one["why"]))).collect();
+        Ok(Self { cases, unsupported, lists: table["lists"].take() })
     }
 }
 

@@ -103,7 +103,10 @@ impl Report {
     /// If nothing can be written.
     pub fn end(self) -> io::Result<ExitCode> {
         let Self { passed, failed, unsupported, .. } = self;
-        writeln!(io::stdout().lock(), "{passed} passed, {failed} failed, {unsupported} not supported by the peer")?;
+        writeln!(
+            io::stdout().lock(),
+            "{passed} passed, {failed} failed, {unsupported} not supported by the peer"
+        )?;
         Ok(if failed == 0 && passed > 0 { ExitCode::SUCCESS } else { ExitCode::FAILURE })
     }
 }

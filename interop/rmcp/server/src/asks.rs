@@ -63,8 +63,11 @@ pub(crate) fn round<const N: usize>(asks: [(&str, InputRequest); N], state: Opti
 }
 
 pub(crate) fn form(message: &str, requested_schema: ElicitationSchema) -> InputRequest {
-    let params =
-        ElicitRequestParams::FormElicitationParams { meta: None, message: message.to_owned(), requested_schema };
+    let params = ElicitRequestParams::FormElicitationParams {
+        meta: None,
+        message: message.to_owned(),
+        requested_schema,
+    };
     InputRequest::Elicitation(ElicitRequest::new(params))
 }
 

@@ -19,7 +19,8 @@ pub(crate) fn survey(leg: &Leg) -> Stepped {
 
 fn schema() -> Result<ElicitationSchema, ErrorData> {
     let colours = EnumSchema::builder(words(["red", "green"])).build();
-    let sizes = EnumSchema::builder(words(["S", "M"])).enum_titles(words(["Small", "Medium"])).map_err(internal)?;
+    let sizes =
+        EnumSchema::builder(words(["S", "M"])).enum_titles(words(["Small", "Medium"])).map_err(internal)?;
     let toppings = EnumSchema::builder(words(["ham", "olives", "basil"])).multiselect();
     let toppings = toppings.min_items(1).and_then(|some| some.max_items(2)).map_err(internal)?;
     let days = EnumSchema::builder(words(["mo", "tu"])).multiselect();

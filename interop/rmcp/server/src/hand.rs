@@ -53,7 +53,9 @@ pub(crate) fn prompt(name: &str, leg: &Leg) -> Option<Stepped> {
 pub(crate) fn resource(uri: &str, leg: &Leg) -> Option<Stepped> {
     Some(match uri.split_once("://")? {
         ("readme", "all") => Ok(Step::Text("Read me.".to_owned())),
-        ("report", id) => audience(leg, &format!("Who reads report {id}?"), |who| format!("Report {id} for {who}.")),
+        ("report", id) => {
+            audience(leg, &format!("Who reads report {id}?"), |who| format!("Report {id} for {who}."))
+        }
         ("tree", "mine") => list_my_roots(leg),
         ("slow", "one") => shed(leg),
         _ => return None,
@@ -117,7 +119,8 @@ fn gather(leg: &Leg) -> Stepped {
 
 fn book_table(leg: &Leg) -> Stepped {
     let (Some(day), Some(party)) = (leg.filled("day", "day"), leg.filled("party", "guests")) else {
-        let asks = [("day", text_form("Which day?", "day")?), ("party", text_form("How many guests?", "guests")?)];
+        let asks =
+            [("day", text_form("Which day?", "day")?), ("party", text_form("How many guests?", "guests")?)];
         return Ok(round(asks, None));
     };
     let said = |answer: Result<&Value, &str>| match answer {

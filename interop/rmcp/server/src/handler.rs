@@ -10,9 +10,9 @@ use rmcp::{
     model::{
         CallToolRequestParams, CallToolResponse, CallToolResult, ContentBlock, GetPromptRequestParams,
         GetPromptResponse, GetPromptResult, Implementation, ListPromptsResult, ListResourceTemplatesResult,
-        ListResourcesResult, ListToolsResult, PaginatedRequestParams, ProgressNotificationParam, PromptMessage,
-        ReadResourceRequestParams, ReadResourceResponse, ReadResourceResult, RequestStateCodec, ResourceContents,
-        Role, SealOptions, ServerCapabilities, ServerConfig, Tool,
+        ListResourcesResult, ListToolsResult, PaginatedRequestParams, ProgressNotificationParam,
+        PromptMessage, ReadResourceRequestParams, ReadResourceResponse, ReadResourceResult,
+        RequestStateCodec, ResourceContents, Role, SealOptions, ServerCapabilities, ServerConfig, Tool,
     },
     service::RequestContext,
 };
@@ -63,7 +63,11 @@ impl Peer {
         if let Some(token) = context.meta.get_progress_token() {
             for at in 1..=to {
                 let params = ProgressNotificationParam::new(token.clone(), at as f64).with_total(to as f64);
-                context.peer.notify_progress(params.with_message(format!("at {at}"))).await.map_err(internal)?;
+                context
+                    .peer
+                    .notify_progress(params.with_message(format!("at {at}")))
+                    .await
+                    .map_err(internal)?;
             }
         }
         Ok(match leg.filled("again", "again") {
@@ -77,7 +81,8 @@ impl Peer {
 
 impl ServerHandler for Peer {
     fn get_info(&self) -> ServerConfig {
-        let capabilities = ServerCapabilities::builder().enable_tools().enable_prompts().enable_resources().build();
+        let capabilities =
+            ServerCapabilities::builder().enable_tools().enable_prompts().enable_resources().build();
         ServerConfig::new(capabilities)
             .with_server_info(Implementation::new("rmcp-peer", "1.0.0"))
             .with_instructions("A peer for interoperability tests.")
@@ -92,7 +97,9 @@ impl ServerHandler for Peer {
         _page: Option<PaginatedRequestParams>,
         _context: RequestContext<RoleServer>,
     ) -> Result<ListToolsResult, ErrorData> {
-        Ok(ListToolsResult::with_all_items(self.router.list_all().into_iter().chain(tables::tools()).collect()))
+        Ok(ListToolsResult::with_all_items(
+            self.router.list_all().into_iter().chain(tables::tools()).collect(),
+        ))
     }
 
     async fn list_prompts(

@@ -1,9 +1,6 @@
 //! Tools by the macros of rmcp. Such a tool asks by returning `InputRequiredResult`, and is lent state and answers.
 
-use crate::{
-    asks::text_form,
-    handler::Peer,
-};
+use crate::{asks::text_form, handler::Peer};
 use rmcp::{
     ErrorData, Json,
     handler::server::{
@@ -63,7 +60,9 @@ impl Peer {
         }
         let answer = responses.unwrap_or_default().remove("who").unwrap_or_default();
         let text = match answer["action"].as_str() {
-            Some("accept") => format!("{greeting}, {}!", answer["content"]["name"].as_str().unwrap_or_default()),
+            Some("accept") => {
+                format!("{greeting}, {}!", answer["content"]["name"].as_str().unwrap_or_default())
+            }
             other => format!("Nobody to greet: {}.", other.unwrap_or("no answer")),
         };
         Ok(CallToolResult::success(vec![ContentBlock::text(text)]).into())

@@ -7,8 +7,8 @@
 
 mod asks;
 mod forms;
-mod handler;
 mod hand;
+mod handler;
 mod macros;
 mod tables;
 
@@ -38,14 +38,20 @@ async fn main() -> Result<(), AnyError> {
         }
         ["--listen", address] => serve_http(peer, address, false).await,
         ["--listen-json", address] => serve_http(peer, address, true).await,
-        _ => Err("usage: interop-rmcp-server (--stdio | --listen HOST:PORT | --listen-json HOST:PORT)".into()),
+        _ => {
+            Err("usage: interop-rmcp-server (--stdio | --listen HOST:PORT | --listen-json HOST:PORT)".into())
+        }
     }
 }
 
 async fn serve_http(peer: Peer, address: &str, json: bool) -> Result<(), AnyError> {
-    let config = StreamableHttpServerConfig::default().with_legacy_session_mode(false).with_json_response(json);
-    let service =
-        StreamableHttpService::new(move || Ok(peer.clone()), Arc::new(NeverSessionManager::default()), config);
+    let config =
+        StreamableHttpServerConfig::default().with_legacy_session_mode(false).with_json_response(json);
+    let service = StreamableHttpService::new(
+        move || Ok(peer.clone()),
+        Arc::new(NeverSessionManager::default()),
+        config,
+    );
     let listener = TcpListener::bind(address).await?;
     println!("listening on http://{}/mcp", listener.local_addr()?);
     loop {
