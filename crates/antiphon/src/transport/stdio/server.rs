@@ -1,14 +1,13 @@
 //! A server on a pair of streams: its own standard input and output, or any other.
 
 use super::framing::{Line, LineBuffer, MAX_LINE};
-use crate::server::{Caller, Received, ReplyMessage, Server};
-use antiphon_wire::{ErrorCode, ErrorObject, RequestId, method};
+use crate::server::{Caller, Outbox, Received, ReplyMessage, Server};
+use antiphon_wire::{CancelledParams, ErrorCode, ErrorObject, RequestId, method, write_notification};
 use futures_util::{
     future::{AbortHandle, Abortable, Aborted, BoxFuture},
     stream::{FuturesUnordered, StreamExt as _},
 };
-use serde::Deserialize;
-use std::{collections::HashMap, io};
+use std::{collections::HashMap, future::poll_fn, io, task::Poll};
 use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWrite, AsyncWriteExt as _};
 
 /// Serves on standard input and output until the input ends.
@@ -45,8 +44,19 @@ pub async fn serve_streams(
                 // > Servers [...] **MUST NOT** send any further messages for it.
                 if let Ok(reply) = reply {
                     flight.running.remove(&id);
-                    send(&mut output, reply).await?;
+                    // What it sent before its reply leaves before its reply.
+                    while let Some(message) = flight.outbox.pop() {
+                        send(&mut output, message).await?;
+                    }
+                    send(&mut output, reply.reply.body).await?;
+                    if reply.tears_down {
+                        send(&mut output, torn_down(&id)?).await?;
+                    }
                 }
+            }
+            // Messages are left while handlers are polled, which has just happened.
+            message = poll_fn(|_| flight.outbox.pop().map_or(Poll::Pending, Poll::Ready)) => {
+                send(&mut output, message).await?;
             }
             read = input.read_buf(&mut buffer) => {
                 // > Servers **SHOULD** exit promptly when their standard input is closed or reads return end-of-file.
@@ -57,7 +67,7 @@ pub async fn serve_streams(
                 buffer.clear();
                 while let Some(line) = lines.next_line() {
                     if let Some(reply) = flight.take(&server, line) {
-                        send(&mut output, reply).await?;
+                        send(&mut output, reply.body).await?;
                     }
                 }
             }
@@ -65,18 +75,36 @@ pub async fn serve_streams(
     }
 }
 
-async fn send(output: &mut (impl AsyncWrite + Unpin), reply: ReplyMessage) -> io::Result<()> {
-    let mut line = reply.body;
+async fn send(output: &mut (impl AsyncWrite + Unpin), mut line: Vec<u8>) -> io::Result<()> {
     line.push(b'\n');
     output.write_all(&line).await?;
     output.flush().await
 }
 
+/// What a request came to.
+struct Answered {
+    reply: ReplyMessage,
+    /// It was a subscription, and the server ends it.
+    tears_down: bool,
+}
+
+/// > A server **MUST** send `notifications/cancelled` referencing a `subscriptions/listen` request ID when it tears down
+/// > that subscription stream
+///
+/// It follows the response, which says that the end was a graceful one.
+fn torn_down(id: &RequestId) -> io::Result<Vec<u8>> {
+    let mut params = CancelledParams::new(id.clone());
+    params.reason = Some("the server ended the subscription".to_owned());
+    write_notification(method::CANCELLED, &params).map_err(io::Error::other)
+}
+
 /// The requests under way: each has a handle by which it is cancelled.
 #[derive(Default)]
 struct InFlight {
-    running: HashMap<RequestId, AbortHandle>,
-    replies: FuturesUnordered<BoxFuture<'static, (RequestId, Result<ReplyMessage, Aborted>)>>,
+    running: HashMap<RequestId, (AbortHandle, Outbox)>,
+    /// What they send before their replies.
+    outbox: Outbox,
+    replies: FuturesUnordered<BoxFuture<'static, (RequestId, Result<Answered, Aborted>)>>,
 }
 
 impl InFlight {
@@ -89,8 +117,10 @@ impl InFlight {
             );
             return Some(ReplyMessage::error(None, &error));
         };
-        let id = match server.read(&line) {
-            Ok(Received::Request(request)) => request.id.clone(),
+        let (id, listens) = match server.read(&line) {
+            Ok(Received::Request(request)) => {
+                (request.id.clone(), request.method == method::SUBSCRIPTIONS_LISTEN)
+            }
             Ok(Received::Notification(notification)) => {
                 if notification.method == method::CANCELLED {
                     self.cancel(notification.params.map(|params| params.get()));
@@ -106,12 +136,19 @@ impl InFlight {
             return Some(ReplyMessage::error(Some(&id), &error));
         }
         let (handle, registration) = AbortHandle::new_pair();
-        self.running.insert(id.clone(), handle);
+        let outbox = self.outbox.for_another();
+        self.running.insert(id.clone(), (handle, outbox.clone()));
         let server = server.clone();
-        let reply = async move { server.respond(&line, &Caller::default()).await };
+        let reply = async move {
+            let caller = Caller::default().with_outbox(&outbox);
+            server.respond(&line, &caller).await
+        };
         self.replies.push(Box::pin(async move {
             match Abortable::new(reply, registration).await {
-                Ok(Some(reply)) => (id, Ok(reply)),
+                Ok(Some(reply)) => {
+                    let tears_down = listens && !reply.failed;
+                    (id, Ok(Answered { reply, tears_down }))
+                }
                 // A request always has a reply, unless it was cancelled.
                 Ok(None) | Err(Aborted) => (id, Err(Aborted)),
             }
@@ -121,17 +158,11 @@ impl InFlight {
 
     /// > Invalid cancellation notifications **SHOULD** be ignored
     fn cancel(&mut self, params: Option<&str>) {
-        #[derive(Deserialize)]
-        #[serde(rename_all = "camelCase")]
-        struct Cancelled {
-            request_id: RequestId,
-            #[serde(default)]
-            reason: Option<String>,
-        }
-        let Some(Ok(cancelled)) = params.map(serde_json::from_str::<Cancelled>) else { return };
-        if let Some(handle) = self.running.remove(&cancelled.request_id) {
+        let Some(Ok(cancelled)) = params.map(serde_json::from_str::<CancelledParams>) else { return };
+        if let Some((handle, outbox)) = self.running.remove(&cancelled.request_id) {
             tracing::debug!(id = %cancelled.request_id, reason = cancelled.reason, "request cancelled");
             handle.abort();
+            outbox.forget();
         }
     }
 }
