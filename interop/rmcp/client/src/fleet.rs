@@ -127,6 +127,14 @@ impl Fleet {
         Self::with(&self.target, Script::with(capabilities)?).await
     }
 
+    /// Another client of the first replica alone: what it hears of is told by the server that it talks to.
+    pub(crate) async fn alone(&self) -> Result<Self, String> {
+        match &self.target {
+            Target::Http(urls) => Self::connect(&Target::Http(urls[..1].to_vec())).await,
+            stdio @ Target::Stdio(_) => Self::connect(stdio).await,
+        }
+    }
+
     pub(crate) async fn close(self) {
         // What is left to do is to end; a fault in it has no reader.
         let _ = self.client.cancel().await;

@@ -9,6 +9,7 @@ mod by_hand;
 mod driven;
 mod fleet;
 mod lists;
+mod live;
 mod refusals;
 mod script;
 
@@ -48,7 +49,7 @@ async fn main() -> Result<ExitCode, Box<dyn Error + Send + Sync>> {
     let mut report = Report::new("client of ours", transport)?;
     let (cases, suites): (&str, &[&[(&str, Check)]]) = match suite.as_str() {
         "demo" => (include_str!("../demo.json"), &[lists::CHECKS, by_hand::CHECKS, refusals::CHECKS]),
-        "asks" => (include_str!("../asks.json"), &[refusals::CHECKS_OF_ASKS]),
+        "asks" => (include_str!("../asks.json"), &[live::CHECKS, refusals::CHECKS_OF_ASKS]),
         other => return Err(format!("there is no suite {other}").into()),
     };
     let cases: Vec<Case> = driven::read(cases)?;

@@ -4,6 +4,7 @@
 #![allow(clippy::print_stderr, reason = "it says where it listens")]
 
 mod forms;
+mod live;
 mod rounds;
 mod single;
 
@@ -25,6 +26,7 @@ async fn main() -> Result<(), Box<dyn Error + Send + Sync>> {
         return Err("usage: interop-rmcp-ours KEY-FILE (HOST:PORT | --stdio)".into());
     };
     let server = server(KeyRing::parse_file(&fs::read_to_string(keys)?)?)?;
+    live::SERVER.get_or_init(|| server.clone());
     if listen == "--stdio" {
         return Ok(serve_stdio(server).await?);
     }
@@ -47,7 +49,16 @@ fn server(keys: KeyRing) -> Result<Server, antiphon::server::BuildError> {
         .tool(rounds::ladder())
         .tool(rounds::shed())
         .tool(rounds::insist())
+        .tool(live::count())
+        .tool(live::count_then_ask())
+        .tool(live::chat())
+        .tool(live::turn())
         .prompt(single::drafted())
         .resource(single::tree())
+        .template(live::pages())
+        .logging()
+        .list_changed()
+        .resource_updates()
+        .page_size(4)
         .build()
 }

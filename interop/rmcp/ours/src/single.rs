@@ -2,7 +2,7 @@
 
 use antiphon::{
     Result,
-    server::{Answer, Ask, Ctx, Json, NoArguments, Prompt, Reply, Resource, Tool},
+    server::{Answer, Ask, Completing, Ctx, Json, NoArguments, Prompt, Reply, Resource, Tool},
     wire::{CreateMessageParams, ResourceContents, SamplingMessage},
 };
 use schemars::JsonSchema;
@@ -95,7 +95,15 @@ async fn fails(_ctx: &Ctx, Text { text }: Text) -> std::result::Result<String, S
 }
 
 pub(super) fn drafted() -> Prompt {
-    Prompt::new("drafted", drafts).description("A prompt that the model of the client drafts.")
+    Prompt::new("drafted", drafts).description("A prompt that the model of the client drafts.").complete(
+        "text",
+        async |typed: Completing| {
+            ["rust", "ruby", "perl"]
+                .into_iter()
+                .filter(|name| name.starts_with(typed.value()))
+                .collect::<Vec<_>>()
+        },
+    )
 }
 
 async fn drafts(ctx: &Ctx, Text { text }: Text) -> Result<Reply<String>> {

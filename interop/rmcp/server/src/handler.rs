@@ -6,7 +6,11 @@ use crate::{
 };
 use rmcp::{
     ErrorData, RoleServer, ServerHandler,
-    handler::server::{router::tool::ToolRouter, tool::ToolCallContext},
+    handler::server::{
+        prompt::PromptContext,
+        router::{prompt::PromptRouter, tool::ToolRouter},
+        tool::ToolCallContext,
+    },
     model::{
         CallToolRequestParams, CallToolResponse, CallToolResult, ContentBlock, GetPromptRequestParams,
         GetPromptResponse, GetPromptResult, Implementation, ListPromptsResult, ListResourceTemplatesResult,
@@ -28,12 +32,14 @@ const ANSWER_WITHIN: Duration = Duration::from_mins(10);
 #[derive(Clone)]
 pub(crate) struct Peer {
     router: ToolRouter<Self>,
+    prompts: PromptRouter<Self>,
     codec: Arc<RequestStateCodec>,
 }
 
 impl Peer {
     pub(crate) fn new() -> Result<Self, Box<dyn Error + Send + Sync>> {
-        Ok(Self { router: Self::tool_router(), codec: Arc::new(RequestStateCodec::try_new(KEY.as_slice())?) })
+        let codec = Arc::new(RequestStateCodec::try_new(KEY.as_slice())?);
+        Ok(Self { router: Self::tool_router(), prompts: Self::prompt_router(), codec })
     }
 
     /// Asks with a state that rmcp seals, bound to the tool and its arguments.
@@ -107,7 +113,8 @@ impl ServerHandler for Peer {
         _page: Option<PaginatedRequestParams>,
         _context: RequestContext<RoleServer>,
     ) -> Result<ListPromptsResult, ErrorData> {
-        Ok(ListPromptsResult::with_all_items(tables::prompts()))
+        let all = self.prompts.list_all().into_iter().chain(tables::prompts());
+        Ok(ListPromptsResult::with_all_items(all.collect()))
     }
 
     async fn list_resources(
@@ -157,8 +164,11 @@ impl ServerHandler for Peer {
     async fn get_prompt(
         &self,
         get: GetPromptRequestParams,
-        _context: RequestContext<RoleServer>,
+        context: RequestContext<RoleServer>,
     ) -> Result<GetPromptResponse, ErrorData> {
+        if self.prompts.has_route(&get.name) {
+            return self.prompts.get_prompt(PromptContext::new(self, get.name, get.arguments, context)).await;
+        }
         let leg = Leg {
             arguments: get.arguments.unwrap_or_default(),
             responses: get.input_responses,

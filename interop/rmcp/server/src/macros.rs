@@ -1,4 +1,4 @@
-//! Tools by the macros of rmcp. Such a tool asks by returning `InputRequiredResult`, and is lent state and answers.
+//! By the macros of rmcp: tools, and a prompt. Such a tool asks by returning `InputRequiredResult`, and is lent state and answers.
 
 use crate::{asks::text_form, handler::Peer};
 use rmcp::{
@@ -8,7 +8,7 @@ use rmcp::{
         wrapper::Parameters,
     },
     model::{CallToolResponse, CallToolResult, ContentBlock, InputRequiredResult},
-    tool, tool_router,
+    prompt, prompt_router, tool, tool_router,
 };
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -66,5 +66,15 @@ impl Peer {
             other => format!("Nobody to greet: {}.", other.unwrap_or("no answer")),
         };
         Ok(CallToolResult::success(vec![ContentBlock::text(text)]).into())
+    }
+}
+
+#[prompt_router(vis = "pub(crate)")]
+impl Peer {
+    /// Such a prompt can ask and is never told the answer: it asks for ever.
+    #[prompt(description = "Ask, and ask again.")]
+    async fn ask_for_ever(&self) -> Result<InputRequiredResult, ErrorData> {
+        let ask = [("who".to_owned(), text_form("Whom?", "name")?)].into_iter().collect();
+        Ok(InputRequiredResult::new(Some(ask), Some("asked".to_owned())))
     }
 }
