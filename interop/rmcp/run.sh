@@ -36,7 +36,7 @@ trap 'exit 130' INT
 trap 'exit 143' TERM
 
 export CARGO_TARGET_DIR=${CARGO_TARGET_DIR:-$here/target}
-cargo build --manifest-path "$here/Cargo.toml" --locked --quiet
+cargo build --manifest-path "$here/Cargo.toml" --quiet
 peers=$(cd "$CARGO_TARGET_DIR/debug" && pwd)
 expect=$here/server_for_ours.expect.json
 

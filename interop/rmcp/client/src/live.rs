@@ -18,6 +18,7 @@ pub(crate) const CHECKS: &[(&str, Check)] = checks! {
     "progress before a result" => progress,
     "progress before a question and before the result" => progress_and_question,
     "log messages from a level on; none without one" => log,
+    "a call that is given up is dropped by the server" => given_up,
     "completion of an argument of a prompt" => complete_prompt,
     "completion of a variable of a template, cut to a hundred" => complete_template,
     "tools/list in pages" => pages,
@@ -60,6 +61,19 @@ async fn log(fleet: &Fleet) -> Verdict {
     same(&fleet.script.heard(2).await, &wanted)
 }
 
+async fn given_up(fleet: &Fleet) -> Verdict {
+    let alone = fleet.alone().await?;
+    alone.script.set(&Map::new());
+    tokio::select! {
+        came = call(&alone, "hang", json!({})) => return Err(format!("came to {came:?}")),
+        // It runs. Now it is dropped here.
+        _ = alone.script.heard(1) => {}
+    }
+    let result = call(&alone, "dropped", json!({})).await?;
+    alone.close().await;
+    same(&result["content"][0]["text"], &json!("dropped"))
+}
+
 async fn complete_prompt(fleet: &Fleet) -> Verdict {
     let found = fleet.client.complete_prompt_argument("drafted", "text", "ru", None).await;
     let found = found.map_err(|error| error.to_string())?;
@@ -79,7 +93,7 @@ async fn pages(fleet: &Fleet) -> Verdict {
     same(&(first.tools.len(), first.next_cursor.is_some()), &(4, true))?;
     let all = fleet.client.list_all_tools().await.map_err(|error| error.to_string())?;
     let names: Vec<&str> = all.iter().map(|tool| tool.name.as_ref()).collect();
-    let wanted = "pay summarize list_my_roots add fail survey gather ladder shed insist count count_then_ask chat turn";
+    let wanted = "pay summarize list_my_roots add fail survey gather ladder shed insist count count_then_ask chat turn hang dropped";
     same(&names.join(" ").as_str(), &wanted)
 }
 

@@ -10,9 +10,13 @@ use antiphon::{
 use schemars::JsonSchema;
 use serde::Deserialize;
 use std::sync::OnceLock;
+use tokio::sync::Notify;
 
 /// The server, for the tool that changes it.
 pub(super) static SERVER: OnceLock<Server> = OnceLock::new();
+
+/// A call of `hang` was dropped.
+static DROPPED: Notify = Notify::const_new();
 
 #[derive(Deserialize, JsonSchema)]
 struct To {
@@ -85,6 +89,31 @@ async fn turns(_ctx: &Ctx, _: NoArguments) -> std::result::Result<&'static str, 
 
 async fn extra(_ctx: &Ctx, _: NoArguments) -> &'static str {
     "extra"
+}
+
+pub(super) fn hang() -> Tool {
+    Tool::new("hang", hangs).description("Says that it began, and never ends.")
+}
+
+async fn hangs(ctx: &Ctx, _: NoArguments) -> String {
+    struct Told;
+    impl Drop for Told {
+        fn drop(&mut self) {
+            DROPPED.notify_one();
+        }
+    }
+    let _told = Told;
+    ctx.report_progress(1.0, None, None);
+    std::future::pending().await
+}
+
+pub(super) fn dropped() -> Tool {
+    Tool::new("dropped", drops).description("Ends once a call of `hang` was dropped.")
+}
+
+async fn drops(_ctx: &Ctx, _: NoArguments) -> &'static str {
+    DROPPED.notified().await;
+    "dropped"
 }
 
 pub(super) fn pages() -> ResourceTemplate {

@@ -53,6 +53,8 @@ fn server(keys: KeyRing) -> Result<Server, antiphon::server::BuildError> {
         .tool(live::count_then_ask())
         .tool(live::chat())
         .tool(live::turn())
+        .tool(live::hang())
+        .tool(live::dropped())
         .prompt(single::drafted())
         .resource(single::tree())
         .template(live::pages())
