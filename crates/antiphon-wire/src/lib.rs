@@ -3,6 +3,7 @@
 mod answer;
 mod ask;
 mod capability;
+mod completion;
 mod content;
 mod discover;
 mod error;
@@ -13,10 +14,12 @@ mod members;
 mod message;
 mod meta;
 pub mod method;
+mod notification;
 mod outcome;
 mod prompt;
 mod resource;
 mod sampling;
+mod subscription;
 mod tag;
 mod tool;
 mod version;
@@ -24,6 +27,9 @@ mod version;
 pub use answer::{Action, ElicitResult, InputResponses, ListRootsResult, Root};
 pub use ask::{AskKind, ElicitRequest, InputRequest, InputRequests};
 pub use capability::{AskSupport, ClientCapabilities, ServerCapabilities};
+pub use completion::{
+    CompleteParams, CompleteResult, Completion, CompletionArgument, CompletionContext, CompletionReference,
+};
 pub use content::{
     Annotations, AudioContent, BlobOrText, ContentBlock, EmbeddedResource, ImageContent, ResourceContents,
     Role, TextContent, ToolResultContent, ToolUseContent,
@@ -37,6 +43,7 @@ pub use message::{
     write_request, write_result,
 };
 pub use meta::{LogLevel, Meta, ProgressToken, RequestMeta, keys as meta_keys};
+pub use notification::{CancelledParams, LogMessageParams, ProgressParams};
 pub use outcome::{InputRequiredResult, NeitherAskNorState, Outcome, OutcomeFault};
 pub use prompt::{
     GetPromptParams, GetPromptResult, ListPromptsResult, Prompt, PromptArgument, PromptMessage,
@@ -48,6 +55,10 @@ pub use resource::{
 pub use sampling::{
     CreateMessageParams, CreateMessageResult, ModelHint, ModelPreferences, SamplingBlock, SamplingContent,
     SamplingMessage, ToolChoice,
+};
+pub use subscription::{
+    AcknowledgedParams, ListChangedParams, ListenParams, ListenResult, ResourceUpdatedParams,
+    SubscriptionFilter,
 };
 pub use tag::Complete;
 pub use tool::{

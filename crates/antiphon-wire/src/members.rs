@@ -69,6 +69,18 @@ impl<'de, T: Deserialize<'de>> Deserialize<'de> for Object<T> {
     }
 }
 
+/// For a member that is an object.
+pub(crate) fn object<'de, T: Deserialize<'de>, D: Deserializer<'de>>(deserializer: D) -> Result<T, D::Error> {
+    <Object<T>>::deserialize(deserializer).map(|Object(read)| read)
+}
+
+/// For a member that is an object, if it is there.
+pub(crate) fn optional_object<'de, T: Deserialize<'de>, D: Deserializer<'de>>(
+    deserializer: D,
+) -> Result<Option<T>, D::Error> {
+    <Option<Object<T>>>::deserialize(deserializer).map(|read| read.map(|Object(read)| read))
+}
+
 /// For a member that may be `null`, which is not the same as absent.
 pub(crate) fn present<'de, T: Deserialize<'de>, D: Deserializer<'de>>(
     deserializer: D,

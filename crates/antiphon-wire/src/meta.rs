@@ -1,6 +1,6 @@
 //! `_meta`: what travels beside the params and results.
 
-use crate::{AskSupport, ClientCapabilities, Implementation, ProtocolVersion, members::Object};
+use crate::{AskSupport, ClientCapabilities, Implementation, ProtocolVersion, RequestId, members::Object};
 use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::{Map, Value, value::RawValue};
 use std::borrow::Cow;
@@ -17,6 +17,8 @@ pub mod keys {
     pub const LOG_LEVEL: &str = "io.modelcontextprotocol/logLevel";
     /// The server's name and version, in results.
     pub const SERVER_INFO: &str = "io.modelcontextprotocol/serverInfo";
+    /// The id of the `subscriptions/listen` request, in all that comes on the subscription.
+    pub const SUBSCRIPTION_ID: &str = "io.modelcontextprotocol/subscriptionId";
     /// Opts the request into progress notifications.
     pub const PROGRESS_TOKEN: &str = "progressToken";
 }
@@ -45,6 +47,21 @@ impl Meta {
     /// The server's name and version, where the result carries them and they can be read.
     pub fn server_info(&self) -> Option<Implementation> {
         Implementation::deserialize(self.0.get(keys::SERVER_INFO)?).ok()
+    }
+
+    /// What stands beside all that comes on the subscription that the request `id` opened.
+    ///
+    /// > The value is the JSON-RPC ID of the `subscriptions/listen` request that opened the stream.
+    pub fn for_subscription(id: &RequestId) -> Self {
+        let mut members = Map::new();
+        // An id is a string or an integer: there is nothing in it that cannot be written.
+        members.insert(keys::SUBSCRIPTION_ID.into(), serde_json::to_value(id).unwrap_or_default());
+        Self(members)
+    }
+
+    /// The subscription that this came on, where it is named by a string or an integer.
+    pub fn subscription_id(&self) -> Option<RequestId> {
+        RequestId::deserialize(self.0.get(keys::SUBSCRIPTION_ID)?).ok()
     }
 
     /// Whether there is nothing in it.

@@ -16,6 +16,10 @@ pub const RESOURCES_LIST: &str = "resources/list";
 pub const RESOURCE_TEMPLATES_LIST: &str = "resources/templates/list";
 /// Reads a resource.
 pub const RESOURCES_READ: &str = "resources/read";
+/// Completes an argument of a prompt or a variable of a resource template.
+pub const COMPLETION_COMPLETE: &str = "completion/complete";
+/// Opens a subscription to notifications.
+pub const SUBSCRIPTIONS_LISTEN: &str = "subscriptions/listen";
 /// An ask: a form or a URL for the person at the client.
 pub const ELICITATION_CREATE: &str = "elicitation/create";
 /// An ask: a message from the client's model. Deprecated in 2026-07-28.
@@ -30,6 +34,16 @@ pub const CANCELLED: &str = "notifications/cancelled";
 pub const PROGRESS: &str = "notifications/progress";
 /// A log message that belongs to a request. Deprecated in 2026-07-28.
 pub const MESSAGE: &str = "notifications/message";
+/// The first message on a subscription: what will come on it.
+pub const SUBSCRIPTIONS_ACKNOWLEDGED: &str = "notifications/subscriptions/acknowledged";
+/// The list of tools is another one.
+pub const TOOLS_LIST_CHANGED: &str = "notifications/tools/list_changed";
+/// The list of prompts is another one.
+pub const PROMPTS_LIST_CHANGED: &str = "notifications/prompts/list_changed";
+/// The list of resources, or of resource templates, is another one.
+pub const RESOURCES_LIST_CHANGED: &str = "notifications/resources/list_changed";
+/// A resource holds something else.
+pub const RESOURCES_UPDATED: &str = "notifications/resources/updated";
 
 /// Whether a request of this method may be answered with an `InputRequiredResult`.
 ///

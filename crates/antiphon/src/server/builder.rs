@@ -44,6 +44,9 @@ pub struct ServerBuilder {
     answer_within: Duration,
     call_within: Option<Duration>,
     on_expired: OnExpired,
+    logging: bool,
+    list_changed: bool,
+    resource_updates: bool,
 }
 
 enum Keys {
@@ -88,6 +91,9 @@ impl ServerBuilder {
             answer_within: ANSWER_WITHIN,
             call_within: None,
             on_expired: OnExpired::default(),
+            logging: false,
+            list_changed: false,
+            resource_updates: false,
         }
     }
 
@@ -215,6 +221,28 @@ impl ServerBuilder {
         self
     }
 
+    /// Handlers may send log messages to callers that ask for them, with [`Ctx::log`](super::Ctx::log). Declares
+    /// `logging`, which is deprecated in 2026-07-28.
+    #[must_use]
+    pub fn logging(mut self) -> Self {
+        self.logging = true;
+        self
+    }
+
+    /// The lists may change while the server runs. Declares `listChanged`.
+    #[must_use]
+    pub fn list_changed(mut self) -> Self {
+        self.list_changed = true;
+        self
+    }
+
+    /// Resources may be updated, and subscriptions hear of it. Declares `resources.subscribe`.
+    #[must_use]
+    pub fn resource_updates(mut self) -> Self {
+        self.resource_updates = true;
+        self
+    }
+
     /// Another clock, for tests.
     #[must_use]
     pub fn clock(mut self, clock: Clock) -> Self {
@@ -272,6 +300,9 @@ impl ServerBuilder {
             answer_within: self.answer_within,
             call_within,
             on_expired: self.on_expired,
+            logging: self.logging,
+            list_changed: self.list_changed,
+            resource_updates: self.resource_updates,
             hub: Hub::default(),
             running: AtomicUsize::new(0),
             told_of_unknown_key: AtomicBool::new(false),

@@ -1,5 +1,6 @@
 //! Who is calling, as far as a transport can tell.
 
+use super::Outbox;
 use antiphon_seal::Principal;
 use http::{Extensions, HeaderMap};
 use std::{error::Error as StdError, fmt, sync::Arc};
@@ -12,12 +13,19 @@ pub struct Caller<'a> {
     pub headers: Option<&'a HeaderMap>,
     /// What layers in front of the server have found out, such as a [`Principal`]; `None` on other transports.
     pub extensions: Option<&'a Extensions>,
+    /// Where what is sent before the reply goes; without it, nothing is.
+    pub(crate) outbox: Option<&'a Outbox>,
 }
 
 impl<'a> Caller<'a> {
     /// The sender of an HTTP request.
     pub fn http(headers: &'a HeaderMap, extensions: &'a Extensions) -> Self {
-        Self { headers: Some(headers), extensions: Some(extensions) }
+        Self { headers: Some(headers), extensions: Some(extensions), outbox: None }
+    }
+
+    /// The same sender, who also takes what comes before the reply.
+    pub(crate) fn with_outbox(self, outbox: &'a Outbox) -> Self {
+        Self { outbox: Some(outbox), ..self }
     }
 }
 

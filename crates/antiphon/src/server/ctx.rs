@@ -1,6 +1,6 @@
 //! What a handler is lent: the answers that came with this leg, the state of the last one, and who is calling.
 
-use super::{Ask, round::Answered};
+use super::{Ask, emit::Emitter, round::Answered};
 use crate::Error;
 use antiphon_seal::{CallId, Principal};
 use antiphon_wire::{
@@ -20,6 +20,8 @@ pub struct Ctx {
     pub(super) asks: AskSupport,
     pub(super) principal: Option<Principal>,
     pub(super) client_info: Option<Box<RawValue>>,
+    /// `None` if nobody listens.
+    pub(super) emitter: Option<Emitter>,
 }
 
 /// What the person did with a question.

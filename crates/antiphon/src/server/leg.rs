@@ -5,6 +5,7 @@ pub(super) use super::admit::admit;
 use super::{
     Caller, Ctx, HandlerOutcome, InputRequired, Request,
     admit::Admitted,
+    emit::Emitter,
     refusal::Refusal,
     round::{Answered, Asked, Judged, Payload, judge},
     serve::Inner,
@@ -60,9 +61,9 @@ pub(super) async fn run<T>(
         responses = None;
     }
     let ctx = match admitted.take_payload() {
-        None => context(&admitted, Vec::new(), None, responses),
+        None => context(server, &admitted, Vec::new(), None, responses),
         Some(payload) => match judge(payload, responses.as_ref(), &server.limits)? {
-            Judged::Ready { answered, state } => context(&admitted, answered, state, None),
+            Judged::Ready { answered, state } => context(server, &admitted, answered, state, None),
             Judged::AskAgain { payload, requests } => {
                 let permit = admitted.permit(requests)?;
                 return admitted.seal(server, permit, &payload).map(LegResult::InputRequired);
@@ -96,11 +97,13 @@ fn read_responses(text: Option<&RawValue>) -> Result<Option<InputResponses>, Ref
 }
 
 fn context(
+    server: &Inner,
     admitted: &Admitted<'_>,
     answered: Vec<Answered>,
     state: Option<String>,
     unverified: Option<InputResponses>,
 ) -> Ctx {
+    let leg = admitted.leg();
     Ctx {
         call: admitted.call_id(),
         leg: admitted.leg_number(),
@@ -109,7 +112,8 @@ fn context(
         unverified: unverified.filter(|responses| !responses.is_empty()),
         asks: admitted.asks(),
         principal: admitted.principal().cloned(),
-        client_info: admitted.leg().request.meta.client_info.map(ToOwned::to_owned),
+        client_info: leg.request.meta.client_info.map(ToOwned::to_owned),
+        emitter: Emitter::of(leg.request, leg.caller.outbox, server.logging),
     }
 }
 

@@ -24,6 +24,12 @@ pub struct Limits {
     pub handler_time: Duration,
     /// Handlers that run at once; further requests are refused. Default 1,024.
     pub handlers: usize,
+    /// Subscriptions that are open at once; further ones are refused. Default 10,000.
+    pub subscriptions: usize,
+    /// Resources that one subscription may name. Default 1,000.
+    pub subscription_uris: usize,
+    /// All URIs that one subscription names, in bytes. Default 64 KiB.
+    pub subscription_uri_bytes: usize,
 }
 
 impl Default for Limits {
@@ -37,6 +43,9 @@ impl Default for Limits {
             state: 128 * 1024,
             handler_time: Duration::from_secs(300),
             handlers: 1024,
+            subscriptions: 10_000,
+            subscription_uris: 1000,
+            subscription_uri_bytes: 64 * 1024,
         }
     }
 }

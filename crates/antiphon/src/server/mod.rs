@@ -20,11 +20,13 @@ mod ask;
 mod builder;
 mod caller;
 mod ctx;
+mod emit;
 mod handler;
-#[allow(dead_code, reason = "called once lists may change")]
 mod hub;
 mod leg;
 mod limits;
+mod listen;
+mod outbox;
 mod outcome;
 mod prompt;
 mod receive;
@@ -50,4 +52,5 @@ pub use resource::{Resource, ResourceTemplate};
 pub use serve::{ReplyMessage, Server};
 pub use tool::{NoArguments, Tool};
 
+pub(crate) use outbox::Outbox;
 pub(crate) use receive::{Received, Request};

@@ -3,6 +3,7 @@
 use super::{
     Caller, Request,
     leg::{self, Leg, LegResult},
+    listen,
     refusal::Refusal,
     reply::{HasMeta, Stamped},
     serve::{Inner, RegisteredTool},
@@ -27,6 +28,7 @@ pub(super) async fn route(
         method::TOOLS_CALL => finish(server, request, call_tool(server, request, caller).await?),
         method::PROMPTS_GET => finish(server, request, get_prompt(server, request, caller).await?),
         method::RESOURCES_READ => finish(server, request, read_resource(server, request, caller).await?),
+        method::SUBSCRIPTIONS_LISTEN => listen::listen(server, request, caller).await,
         other => Err(Refusal::Method(other.to_owned())),
     }
 }
@@ -188,7 +190,7 @@ fn finish<T: HasMeta + Serialize>(
     }
 }
 
-fn write(request: &Request<'_>, result: &(impl Serialize + ?Sized)) -> Result<Vec<u8>, Refusal> {
+pub(super) fn write(request: &Request<'_>, result: &(impl Serialize + ?Sized)) -> Result<Vec<u8>, Refusal> {
     write_result(&request.id, result).map_err(|fault| {
         tracing::error!(method = %request.method, %fault, "a result cannot be written as JSON");
         Refusal::Internal

@@ -10,7 +10,7 @@ use super::{
     route,
 };
 use crate::Clock;
-use antiphon_seal::Sealer;
+use antiphon_seal::{Principal, Sealer};
 use antiphon_wire::{ErrorObject, ProtocolVersion, RequestId, Unreadable, write_error};
 use futures_util::FutureExt as _;
 use serde_json::value::RawValue;
@@ -45,7 +45,12 @@ pub(super) struct Inner {
     pub(super) answer_within: Duration,
     pub(super) call_within: Option<Duration>,
     pub(super) on_expired: OnExpired,
-    #[allow(dead_code, reason = "told once lists may change")]
+    /// Log messages may be sent to callers.
+    pub(super) logging: bool,
+    /// The lists may change, and subscriptions hear of it.
+    pub(super) list_changed: bool,
+    /// Resources may be updated, and subscriptions hear of it.
+    pub(super) resource_updates: bool,
     pub(super) hub: Hub,
     pub(super) running: AtomicUsize,
     pub(super) told_of_unknown_key: AtomicBool,
@@ -99,6 +104,23 @@ impl Server {
         self.0.sealer.is_ephemeral()
     }
 
+    /// Tells every subscription to this resource, on any connection of this process, that it changed. Other instances
+    /// do not hear of it: where several share the work, tell each.
+    ///
+    /// Nobody is told unless the server was built with [`resource_updates`](ServerBuilder::resource_updates).
+    pub fn resource_updated(&self, uri: &str) {
+        self.0.hub.resource_updated(uri);
+    }
+
+    /// Ends every subscription with its response, and those still to come, so that the server can stop.
+    /// [`serve_http`](crate::transport::http::serve_http) does so when its shutdown begins.
+    ///
+    /// > When the server ends a subscription on its own initiative (for example, during shutdown), it **SHOULD**
+    /// > respond to the original `subscriptions/listen` request with a completion result before closing the stream.
+    pub fn drain(&self) {
+        self.0.hub.drain();
+    }
+
     /// Answers one message; `None` for a notification. Dropping the future cancels the request: the handler is
     /// dropped with it.
     pub async fn respond(&self, message: &[u8], caller: &Caller<'_>) -> Option<ReplyMessage> {
@@ -145,6 +167,18 @@ impl Inner {
         let slot = Slot(&self.running);
         // Counted first, so that two cannot take the last place.
         (self.running.fetch_add(1, Ordering::Relaxed) < self.limits.handlers).then_some(slot)
+    }
+
+    /// Who is calling, for a method that binds no state; refused if that cannot be told.
+    pub(super) fn identified(
+        &self,
+        request: &Request<'_>,
+        caller: &Caller<'_>,
+    ) -> Result<Option<Principal>, Refusal> {
+        self.identity.of(caller).map_err(|cause| {
+            tracing::error!(%cause, method = %request.method, "no identity: refused");
+            Refusal::Internal
+        })
     }
 
     /// Says loudly, once, what is probably wrong.

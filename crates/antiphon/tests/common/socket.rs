@@ -33,11 +33,37 @@ pub fn holding() -> (Server, Gate) {
 
 pub async fn serve(options: HttpOptions) -> Running {
     let (server, gate) = holding();
+    running(server, gate, options).await
+}
+
+/// A server of this kind on a port of its own.
+pub async fn serve_this(server: Server, options: HttpOptions) -> Running {
+    let (_, gate) = gate();
+    running(server, gate, options).await
+}
+
+async fn running(server: Server, gate: Gate, options: HttpOptions) -> Running {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = listener.local_addr().unwrap();
     let (shutdown, stop) = oneshot::channel();
     let ended = tokio::spawn(serve_http(listener, server, options, async { drop(stop.await) }));
     Running { address, gate, shutdown, ended }
+}
+
+/// Any message, as the text of a correct request.
+pub fn text_of(message: &Value) -> String {
+    let method = message["method"].as_str().unwrap();
+    let name = match &message["params"]["name"] {
+        Value::String(name) => format!("Mcp-Name: {name}\r\n"),
+        _ => String::new(),
+    };
+    let body = message.to_string();
+    format!(
+        "POST /mcp HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n\
+         Accept: application/json, text/event-stream\r\nMCP-Protocol-Version: 2026-07-28\r\n\
+         Mcp-Method: {method}\r\n{name}Content-Length: {}\r\n\r\n{body}",
+        body.len()
+    )
 }
 
 /// A request of this tool, as text; `more` are further header lines.
@@ -71,6 +97,42 @@ impl Client {
 
     pub async fn says(&mut self, text: impl AsRef<[u8]>) {
         soon(self.stream.write_all(text.as_ref())).await.unwrap();
+    }
+
+    /// The head of a response whose body is a stream, in lower case.
+    pub async fn hears_head(&mut self) -> String {
+        loop {
+            if let Some(end) = self.ahead.windows(4).position(|four| four == b"\r\n\r\n") {
+                let head = String::from_utf8(self.ahead[..end].to_vec()).unwrap().to_lowercase();
+                self.ahead.drain(..end + 4);
+                return head;
+            }
+            assert_ne!(soon(self.stream.read_buf(&mut self.ahead)).await.unwrap(), 0, "a whole head");
+        }
+    }
+
+    /// The next chunk of a stream; `None` at its end.
+    pub async fn hears_chunk(&mut self) -> Option<String> {
+        loop {
+            if let Some(end) = self.ahead.windows(2).position(|two| two == b"\r\n") {
+                let length = std::str::from_utf8(&self.ahead[..end]).unwrap();
+                let length = usize::from_str_radix(length, 16).unwrap();
+                let whole = end + 2 + length + 2;
+                if self.ahead.len() >= whole {
+                    let chunk = String::from_utf8(self.ahead[end + 2..whole - 2].to_vec()).unwrap();
+                    self.ahead.drain(..whole);
+                    return (length > 0).then_some(chunk);
+                }
+            }
+            assert_ne!(soon(self.stream.read_buf(&mut self.ahead)).await.unwrap(), 0, "a whole chunk");
+        }
+    }
+
+    /// The message of the next event; `None` at the stream's end.
+    pub async fn hears_event(&mut self) -> Option<Value> {
+        let chunk = self.hears_chunk().await?;
+        let data = chunk.strip_prefix("data: ").and_then(|rest| rest.strip_suffix("\n\n"));
+        Some(serde_json::from_str(data.unwrap_or_else(|| panic!("an event: {chunk:?}"))).unwrap())
     }
 
     pub async fn hears(&mut self) -> Heard {

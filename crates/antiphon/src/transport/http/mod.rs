@@ -1,13 +1,16 @@
 //! Streamable HTTP: one POST, one exchange, no sessions.
 
+mod body;
 mod client;
 mod guard;
 mod options;
+mod patient;
 mod serve;
 mod server;
 pub mod sse;
 
+pub use body::ReplyBody;
 pub use client::{HttpTransport, HttpTransportBuilder};
 pub use options::HttpOptions;
 pub use serve::serve_http;
-pub use server::{BoxBodyError, HttpService};
+pub use server::{BoxBodyError, Exchange, HttpService};

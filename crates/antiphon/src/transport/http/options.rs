@@ -12,6 +12,8 @@ pub struct HttpOptions {
     pub(super) header_time: Duration,
     pub(super) connections: usize,
     pub(super) drain_time: Duration,
+    pub(super) keep_alive: Duration,
+    pub(super) write_time: Duration,
     hosts: Hosts,
     origins: Vec<String>,
 }
@@ -33,6 +35,8 @@ impl Default for HttpOptions {
             header_time: Duration::from_secs(30),
             connections: 10_000,
             drain_time: Duration::from_secs(30),
+            keep_alive: Duration::from_secs(15),
+            write_time: Duration::from_secs(30),
             hosts: Hosts::Loopback(Vec::new()),
             origins: Vec::new(),
         }
@@ -106,6 +110,24 @@ impl HttpOptions {
     #[must_use]
     pub fn drain_time(mut self, time: Duration) -> Self {
         self.drain_time = time;
+        self
+    }
+
+    /// How long an event stream may be silent before a comment is sent on it, so that nothing on the way takes it for
+    /// dead. Default: 15 seconds.
+    ///
+    /// > servers are encouraged to periodically emit an SSE comment line [...] as a keep-alive
+    #[must_use]
+    pub fn keep_alive(mut self, time: Duration) -> Self {
+        self.keep_alive = time;
+        self
+    }
+
+    /// How long [`serve_http`](super::serve_http) waits for a client that does not read. Default: 30 seconds. Then the
+    /// connection is closed, and what ran for it is cancelled.
+    #[must_use]
+    pub fn write_time(mut self, time: Duration) -> Self {
+        self.write_time = time;
         self
     }
 

@@ -1,6 +1,6 @@
 //! Accepting connections.
 
-use super::{HttpOptions, HttpService};
+use super::{HttpOptions, HttpService, patient::Patient};
 use crate::server::Server;
 use hyper::{body::Incoming, header::CONNECTION, server::conn::http1, service::service_fn};
 use hyper_util::rt::{TokioIo, TokioTimer};
@@ -27,8 +27,8 @@ use tower_service::Service as _;
 const READ_OUT_TIME: Duration = Duration::from_secs(5);
 
 /// Serves the endpoint over HTTP/1.1 until `shutdown` resolves; then no connection is accepted any more, replies close
-/// theirs, and requests under way have [`drain_time`](HttpOptions::drain_time) to end. Those that have not ended by then
-/// are cancelled.
+/// theirs, subscriptions end ([`Server::drain`]), and requests under way have [`drain_time`](HttpOptions::drain_time) to
+/// end. Those that have not ended by then are cancelled.
 ///
 /// One task a connection, none a request. `TCP_NODELAY` is set: a reply is one write, and should leave at once.
 ///
@@ -40,7 +40,7 @@ pub async fn serve_http(
     options: HttpOptions,
     shutdown: impl Future<Output = ()>,
 ) -> io::Result<()> {
-    let service = HttpService::new(server, options);
+    let service = HttpService::new(server.clone(), options);
     let (drain, draining) = watch::channel(false);
     let places = Arc::new(Semaphore::new(service.options().connections));
     let mut connections = JoinSet::new();
@@ -56,6 +56,7 @@ pub async fn serve_http(
         }
     }
     drop(listener);
+    server.drain();
     let _ = drain.send(true);
     let all = async { while connections.join_next().await.is_some() {} };
     if tokio::time::timeout(service.options().drain_time, all).await.is_err() {
@@ -95,7 +96,7 @@ async fn connection(
     if let Err(error) = stream.set_nodelay(true) {
         tracing::debug!(%error, "TCP_NODELAY could not be set");
     }
-    let header_time = service.options().header_time;
+    let (header_time, write_time) = (service.options().header_time, service.options().write_time);
     let hangs_up = AtomicBool::new(false);
     let handle = service_fn(|request: hyper::Request<Incoming>| {
         let exchange = service.clone().call(request);
@@ -108,7 +109,7 @@ async fn connection(
     let connection = http1::Builder::new()
         .timer(TokioTimer::new())
         .header_read_timeout(header_time)
-        .serve_connection(TokioIo::new(&mut stream), handle);
+        .serve_connection(TokioIo::new(Patient::new(&mut stream, write_time)), handle);
     let ended = {
         let mut connection = pin!(connection);
         tokio::select! {

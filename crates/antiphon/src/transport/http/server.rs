@@ -3,20 +3,23 @@
 
 use super::{
     HttpOptions,
+    body::{EventStream, ReplyBody},
     guard::{Refused, check_agreement, check_head, too_large, too_slow},
 };
-use crate::server::{Caller, Received, ReplyMessage, Server};
+use crate::server::{Caller, Outbox, Received, ReplyMessage, Server};
 use futures_util::future::BoxFuture;
 use http::{HeaderValue, Request, Response, StatusCode, header};
 use http_body::Body;
-use http_body_util::{BodyExt as _, Full};
+use http_body_util::BodyExt as _;
 use hyper::body::{Buf as _, Bytes};
 use std::{
     convert::Infallible,
     error::Error as StdError,
-    pin::pin,
+    future::Future,
+    pin::{Pin, pin},
     sync::Arc,
     task::{Context, Poll},
+    time::Duration,
 };
 use tower_service::Service;
 
@@ -51,7 +54,8 @@ impl HttpService {
         &self.options
     }
 
-    async fn exchange<B>(self, request: Request<B>) -> Response<Full<Bytes>>
+    /// Climbs the ladder; what the handler sends before its reply goes into the outbox.
+    async fn reply<B>(self, request: Request<B>, outbox: Outbox) -> Reply
     where
         B: Body + Send,
         B::Data: Send,
@@ -59,23 +63,63 @@ impl HttpService {
     {
         let (parts, body) = request.into_parts();
         if let Err(refused) = check_head(&parts, &self.options) {
-            return plain(&refused);
+            return Reply::Refused(refused);
         }
         let body = match read_body(body, &self.options).await {
             Ok(body) => body,
-            Err(refused) => return plain(&refused),
+            Err(refused) => return Reply::Refused(refused),
         };
         let request = match self.server.read(&body) {
             Ok(Received::Request(request)) => request,
             // > If the server accepts it, the server **MUST** return HTTP status code `202 Accepted` with no body.
-            Ok(Received::Notification(_)) => return status_only(StatusCode::ACCEPTED),
-            Err(reply) => return json(reply),
+            Ok(Received::Notification(_)) => return Reply::Accepted,
+            Err(reply) => return Reply::Json(reply),
         };
         if let Err(error) = check_agreement(&request, &parts.headers) {
-            return json(ReplyMessage::error(Some(&request.id), &error));
+            return Reply::Json(ReplyMessage::error(Some(&request.id), &error));
         }
-        let caller = Caller::http(&parts.headers, &parts.extensions);
-        json(self.server.answer(&request, &caller).await)
+        let caller = Caller::http(&parts.headers, &parts.extensions).with_outbox(&outbox);
+        Reply::Json(self.server.answer(&request, &caller).await)
+    }
+}
+
+/// What one POST comes to.
+pub(super) enum Reply {
+    /// Before its message was read.
+    Refused(Refused),
+    /// It was a notification.
+    Accepted,
+    /// A JSON-RPC response.
+    Json(ReplyMessage),
+}
+
+/// One POST under way. It becomes a response when the reply is there, or when something is sent before it.
+#[must_use = "a future does nothing unless it is polled"]
+pub struct Exchange {
+    /// Taken along by the stream, once there is one.
+    reply: Option<BoxFuture<'static, Reply>>,
+    outbox: Outbox,
+    keep_alive: Duration,
+}
+
+impl Future for Exchange {
+    type Output = Result<Response<ReplyBody>, Infallible>;
+
+    // > the server **MUST** return either `Content-Type: application/json` (a single JSON object) or
+    // > `Content-Type: text/event-stream` (an SSE response stream).
+    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
+        let Some(mut reply) = self.reply.take() else { return Poll::Pending };
+        let polled = reply.as_mut().poll(cx);
+        let response = match polled {
+            Poll::Ready(reply) if self.outbox.is_empty() => whole(reply),
+            Poll::Ready(reply) => stream(EventStream::ending(self.outbox.clone(), reply)),
+            Poll::Pending if self.outbox.is_empty() => {
+                self.reply = Some(reply);
+                return Poll::Pending;
+            }
+            Poll::Pending => stream(EventStream::new(self.outbox.clone(), reply, self.keep_alive)),
+        };
+        Poll::Ready(Ok(response))
     }
 }
 
@@ -114,17 +158,41 @@ fn unreadable(error: impl Into<BoxBodyError>) -> Refused {
     Refused { status: StatusCode::BAD_REQUEST, text: "The body could not be read".to_owned() }
 }
 
-fn json(reply: ReplyMessage) -> Response<Full<Bytes>> {
-    let mut response = Response::new(Full::new(Bytes::from(reply.body)));
-    *response.status_mut() = StatusCode::from_u16(reply.status).unwrap_or(StatusCode::OK);
-    response.headers_mut().insert(header::CONTENT_TYPE, HeaderValue::from_static("application/json"));
+/// A response that is there as a whole.
+fn whole(reply: Reply) -> Response<ReplyBody> {
+    match reply {
+        Reply::Refused(refused) => plain(&refused),
+        Reply::Accepted => with_status(StatusCode::ACCEPTED, Vec::new()),
+        Reply::Json(reply) => {
+            let status = StatusCode::from_u16(reply.status).unwrap_or(StatusCode::OK);
+            let mut response = with_status(status, reply.body);
+            let json = HeaderValue::from_static("application/json");
+            response.headers_mut().insert(header::CONTENT_TYPE, json);
+            response
+        }
+    }
+}
+
+/// A response of which only the beginning is there.
+fn stream(events: EventStream) -> Response<ReplyBody> {
+    let mut response = Response::new(ReplyBody::from(events));
+    let headers = response.headers_mut();
+    headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("text/event-stream"));
+    headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-store"));
+    // > When initiating an SSE stream, servers **SHOULD** include the `X-Accel-Buffering: no` header
+    headers.insert("x-accel-buffering", HeaderValue::from_static("no"));
     response
 }
 
-fn plain(refused: &Refused) -> Response<Full<Bytes>> {
+fn with_status(status: StatusCode, body: impl Into<Bytes>) -> Response<ReplyBody> {
+    let mut response = Response::new(ReplyBody::from(body.into()));
+    *response.status_mut() = status;
+    response
+}
+
+fn plain(refused: &Refused) -> Response<ReplyBody> {
     tracing::debug!(status = refused.status.as_u16(), reason = refused.text, "request refused");
-    let mut response = Response::new(Full::new(Bytes::from(refused.text.clone())));
-    *response.status_mut() = refused.status;
+    let mut response = with_status(refused.status, refused.text.clone());
     let headers = response.headers_mut();
     headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("text/plain; charset=utf-8"));
     if refused.status == StatusCode::METHOD_NOT_ALLOWED {
@@ -141,28 +209,24 @@ fn leaves_body_unread(status: StatusCode) -> bool {
     matches!(status, StatusCode::PAYLOAD_TOO_LARGE | StatusCode::REQUEST_TIMEOUT | StatusCode::BAD_REQUEST)
 }
 
-fn status_only(status: StatusCode) -> Response<Full<Bytes>> {
-    let mut response = Response::new(Full::new(Bytes::new()));
-    *response.status_mut() = status;
-    response
-}
-
 impl<B> Service<Request<B>> for HttpService
 where
     B: Body + Send + 'static,
     B::Data: Send,
     B::Error: Into<BoxBodyError>,
 {
-    type Response = Response<Full<Bytes>>;
+    type Response = Response<ReplyBody>;
     type Error = Infallible;
-    type Future = BoxFuture<'static, Result<Self::Response, Infallible>>;
+    type Future = Exchange;
 
     fn poll_ready(&mut self, _: &mut Context<'_>) -> Poll<Result<(), Infallible>> {
         Poll::Ready(Ok(()))
     }
 
     fn call(&mut self, request: Request<B>) -> Self::Future {
-        let service = self.clone();
-        Box::pin(async move { Ok(service.exchange(request).await) })
+        let (service, outbox) = (self.clone(), Outbox::default());
+        let keep_alive = self.options.keep_alive;
+        let reply = Box::pin(service.reply(request, outbox.clone()));
+        Exchange { reply: Some(reply), outbox, keep_alive }
     }
 }

@@ -1,14 +1,14 @@
 //! A server on a pair of streams: its own standard input and output, or any other.
 
 use super::framing::{Line, LineBuffer, MAX_LINE};
-use crate::server::{Caller, Received, ReplyMessage, Server};
+use crate::server::{Caller, Outbox, Received, ReplyMessage, Server};
 use antiphon_wire::{ErrorCode, ErrorObject, RequestId, method};
 use futures_util::{
     future::{AbortHandle, Abortable, Aborted, BoxFuture},
     stream::{FuturesUnordered, StreamExt as _},
 };
 use serde::Deserialize;
-use std::{collections::HashMap, io};
+use std::{collections::HashMap, future::poll_fn, io, task::Poll};
 use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWrite, AsyncWriteExt as _};
 
 /// Serves on standard input and output until the input ends.
@@ -45,8 +45,16 @@ pub async fn serve_streams(
                 // > Servers [...] **MUST NOT** send any further messages for it.
                 if let Ok(reply) = reply {
                     flight.running.remove(&id);
-                    send(&mut output, reply).await?;
+                    // What it sent before its reply leaves before its reply.
+                    while let Some(message) = flight.outbox.pop() {
+                        send(&mut output, message).await?;
+                    }
+                    send(&mut output, reply.body).await?;
                 }
+            }
+            // Messages are left while handlers are polled, which has just happened.
+            message = poll_fn(|_| flight.outbox.pop().map_or(Poll::Pending, Poll::Ready)) => {
+                send(&mut output, message).await?;
             }
             read = input.read_buf(&mut buffer) => {
                 // > Servers **SHOULD** exit promptly when their standard input is closed or reads return end-of-file.
@@ -57,7 +65,7 @@ pub async fn serve_streams(
                 buffer.clear();
                 while let Some(line) = lines.next_line() {
                     if let Some(reply) = flight.take(&server, line) {
-                        send(&mut output, reply).await?;
+                        send(&mut output, reply.body).await?;
                     }
                 }
             }
@@ -65,8 +73,7 @@ pub async fn serve_streams(
     }
 }
 
-async fn send(output: &mut (impl AsyncWrite + Unpin), reply: ReplyMessage) -> io::Result<()> {
-    let mut line = reply.body;
+async fn send(output: &mut (impl AsyncWrite + Unpin), mut line: Vec<u8>) -> io::Result<()> {
     line.push(b'\n');
     output.write_all(&line).await?;
     output.flush().await
@@ -75,7 +82,9 @@ async fn send(output: &mut (impl AsyncWrite + Unpin), reply: ReplyMessage) -> io
 /// The requests under way: each has a handle by which it is cancelled.
 #[derive(Default)]
 struct InFlight {
-    running: HashMap<RequestId, AbortHandle>,
+    running: HashMap<RequestId, (AbortHandle, Outbox)>,
+    /// What they send before their replies.
+    outbox: Outbox,
     replies: FuturesUnordered<BoxFuture<'static, (RequestId, Result<ReplyMessage, Aborted>)>>,
 }
 
@@ -106,9 +115,13 @@ impl InFlight {
             return Some(ReplyMessage::error(Some(&id), &error));
         }
         let (handle, registration) = AbortHandle::new_pair();
-        self.running.insert(id.clone(), handle);
+        let outbox = self.outbox.for_another();
+        self.running.insert(id.clone(), (handle, outbox.clone()));
         let server = server.clone();
-        let reply = async move { server.respond(&line, &Caller::default()).await };
+        let reply = async move {
+            let caller = Caller::default().with_outbox(&outbox);
+            server.respond(&line, &caller).await
+        };
         self.replies.push(Box::pin(async move {
             match Abortable::new(reply, registration).await {
                 Ok(Some(reply)) => (id, Ok(reply)),
@@ -129,9 +142,10 @@ impl InFlight {
             reason: Option<String>,
         }
         let Some(Ok(cancelled)) = params.map(serde_json::from_str::<Cancelled>) else { return };
-        if let Some(handle) = self.running.remove(&cancelled.request_id) {
+        if let Some((handle, outbox)) = self.running.remove(&cancelled.request_id) {
             tracing::debug!(id = %cancelled.request_id, reason = cancelled.reason, "request cancelled");
             handle.abort();
+            outbox.forget();
         }
     }
 }

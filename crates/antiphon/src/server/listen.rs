@@ -1,0 +1,126 @@
+//! `subscriptions/listen`: one request that stays open, and hears of changes until either side ends it.
+
+use super::{
+    Caller, Limits, Request,
+    hub::{Heard, ListKind, Lists},
+    outbox::{Kind, Outbox},
+    refusal::Refusal,
+    route,
+    serve::Inner,
+};
+use antiphon_wire::{
+    AcknowledgedParams, ListChangedParams, ListenParams, ListenResult, RequestId, ResourceUpdatedParams,
+    SubscriptionFilter, method, write_notification,
+};
+use serde::Serialize;
+use std::future::poll_fn;
+
+/// The key of the acknowledgement among what waits to be sent; those of lists and resources follow.
+const ACKNOWLEDGEMENT: u32 = 0;
+const FIRST_LIST: u32 = 1;
+const FIRST_RESOURCE: u32 = 16;
+
+/// What a subscription asked for and is given.
+struct Agreed {
+    filter: SubscriptionFilter,
+    lists: Lists,
+    /// In order, each once.
+    uris: Vec<String>,
+}
+
+/// Answers when the server ends the subscription. Dropped when the client does.
+pub(super) async fn listen(
+    server: &Inner,
+    request: &Request<'_>,
+    caller: &Caller<'_>,
+) -> Result<Vec<u8>, Refusal> {
+    server.identified(request, caller)?;
+    let params: ListenParams = serde_json::from_str(request.text.get())
+        .map_err(|fault| Refusal::params(format!("params: {fault}")))?;
+    let agreed = agree(server, params.notifications)?;
+    let membership = server.hub.join(agreed.lists, agreed.uris, &server.limits)?;
+    let post = Post { id: &request.id, outbox: caller.outbox };
+    // > The server **MUST** send `notifications/subscriptions/acknowledged` as the first message
+    post.send(
+        ACKNOWLEDGEMENT,
+        method::SUBSCRIPTIONS_ACKNOWLEDGED,
+        &AcknowledgedParams::new(post.id, agreed.filter),
+    );
+    loop {
+        match poll_fn(|cx| membership.poll_heard(cx)).await {
+            Heard::ListChanged(kind) => {
+                let key = FIRST_LIST + kind as u32;
+                post.send(key, notification_of(kind), &ListChangedParams::new(post.id));
+            }
+            Heard::ResourceUpdated(index) => {
+                let uri = membership.uri(index);
+                let params = ResourceUpdatedParams::new(post.id, uri);
+                post.send(FIRST_RESOURCE + index, method::RESOURCES_UPDATED, &params);
+            }
+            Heard::End => break,
+        }
+    }
+    let mut result = ListenResult::new(&request.id);
+    server.stamp.join(&mut result.meta);
+    route::write(request, &result)
+}
+
+/// The subset that the server honours.
+///
+/// > The server **MUST NOT** send notification types the client has not explicitly requested.
+fn agree(server: &Inner, wanted: SubscriptionFilter) -> Result<Agreed, Refusal> {
+    let list = |wanted: Option<bool>| wanted.filter(|wanted| *wanted && server.list_changed);
+    let tools = list(wanted.tools_list_changed);
+    let prompts = list(wanted.prompts_list_changed);
+    let resources = list(wanted.resources_list_changed);
+    let uris = wanted.resource_subscriptions.filter(|_| server.resource_updates);
+    let mut filter = SubscriptionFilter::default();
+    // > Notification types the server does not support are omitted.
+    (filter.tools_list_changed, filter.prompts_list_changed) = (tools, prompts);
+    (filter.resources_list_changed, filter.resource_subscriptions) = (resources, uris.clone());
+    let mut uris = uris.unwrap_or_default();
+    within(&server.limits, &uris)?;
+    uris.sort_unstable();
+    uris.dedup();
+    let mut lists = Lists::default();
+    for (kind, wanted) in
+        [(ListKind::Tools, tools), (ListKind::Prompts, prompts), (ListKind::Resources, resources)]
+    {
+        lists[kind as usize] = wanted.is_some();
+    }
+    Ok(Agreed { filter, lists, uris })
+}
+
+fn within(limits: &Limits, uris: &[String]) -> Result<(), Refusal> {
+    let (count, bytes) = (limits.subscription_uris, limits.subscription_uri_bytes);
+    if uris.len() > count || uris.iter().map(String::len).sum::<usize>() > bytes {
+        let text = format!("A subscription may name {count} resources, with {bytes} bytes of URIs in all");
+        return Err(Refusal::Limit { name: "subscription", text });
+    }
+    Ok(())
+}
+
+fn notification_of(kind: ListKind) -> &'static str {
+    match kind {
+        ListKind::Tools => method::TOOLS_LIST_CHANGED,
+        ListKind::Prompts => method::PROMPTS_LIST_CHANGED,
+        ListKind::Resources => method::RESOURCES_LIST_CHANGED,
+    }
+}
+
+/// Where this subscription's notifications go.
+struct Post<'a> {
+    id: &'a RequestId,
+    /// `None` on a transport that carries nothing but replies.
+    outbox: Option<&'a Outbox>,
+}
+
+impl Post<'_> {
+    fn send(&self, key: u32, method: &str, params: &impl Serialize) {
+        let Some(outbox) = self.outbox else { return };
+        match write_notification(method, params) {
+            Ok(bytes) => outbox.push(Kind::Change(key), bytes),
+            Err(fault) => tracing::error!(method, %fault, "a notification cannot be written as JSON"),
+        }
+    }
+}

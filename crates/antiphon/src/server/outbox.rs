@@ -1,0 +1,166 @@
+//! What a request sends before its reply: progress, log messages, and what a subscription hears.
+
+use std::{
+    collections::VecDeque,
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+};
+
+/// So many messages may wait for a peer that reads slowly ...
+const MAX_MESSAGES: usize = 1024;
+/// ... or so many bytes.
+const MAX_BYTES: usize = 1024 * 1024;
+
+/// Where a request leaves what it sends before its reply, and where its transport takes it from. Clones are the same
+/// outbox; on a channel that requests share, each has a tag of its own.
+///
+/// Nobody is woken by a message: it is left while the request is polled, by the very task that then takes it.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Outbox {
+    queue: Arc<Mutex<Queue>>,
+    tag: u64,
+}
+
+#[derive(Debug, Default)]
+struct Queue {
+    waiting: VecDeque<Message>,
+    bytes: usize,
+    tags: u64,
+}
+
+#[derive(Debug)]
+struct Message {
+    tag: u64,
+    kind: Kind,
+    bytes: Vec<u8>,
+}
+
+/// What becomes of a message whose peer is slow.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Kind {
+    /// The newest one counts.
+    Progress,
+    /// It is lost.
+    Log,
+    /// One of each number waits at most: a change that is told twice is told once. Never lost.
+    Change(u32),
+}
+
+impl Outbox {
+    /// An outbox for one more request of the same channel.
+    pub(crate) fn for_another(&self) -> Self {
+        let mut queue = self.queue();
+        queue.tags += 1;
+        Self { queue: Arc::clone(&self.queue), tag: queue.tags }
+    }
+
+    /// Leaves a notification, as it is written.
+    pub(crate) fn push(&self, kind: Kind, bytes: Vec<u8>) {
+        let mut queue = self.queue();
+        let tag = self.tag;
+        let full = queue.waiting.len() >= MAX_MESSAGES || queue.bytes + bytes.len() > MAX_BYTES;
+        match kind {
+            Kind::Change(_) if queue.same(tag, kind).is_some() => {}
+            Kind::Progress if full => match queue.same(tag, kind) {
+                Some(older) => {
+                    let waited = std::mem::replace(&mut older.bytes, bytes).len();
+                    let now = older.bytes.len();
+                    queue.bytes = queue.bytes.saturating_sub(waited) + now;
+                }
+                None => dropped(),
+            },
+            Kind::Log if full => dropped(),
+            _ => {
+                queue.bytes += bytes.len();
+                queue.waiting.push_back(Message { tag, kind, bytes });
+            }
+        }
+    }
+
+    /// The next message to send.
+    pub(crate) fn pop(&self) -> Option<Vec<u8>> {
+        let mut queue = self.queue();
+        let message = queue.waiting.pop_front()?;
+        queue.bytes -= message.bytes.len();
+        Some(message.bytes)
+    }
+
+    pub(crate) fn is_empty(&self) -> bool {
+        self.queue().waiting.is_empty()
+    }
+
+    /// Throws away what this request has left here.
+    ///
+    /// > Servers [...] **MUST NOT** send any further messages for it.
+    pub(crate) fn forget(&self) {
+        let mut queue = self.queue();
+        let tag = self.tag;
+        queue.waiting.retain(|message| message.tag != tag);
+        queue.bytes = queue.waiting.iter().map(|message| message.bytes.len()).sum();
+    }
+
+    fn queue(&self) -> MutexGuard<'_, Queue> {
+        // Each change of it is made at once: a panic elsewhere leaves it whole.
+        self.queue.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Queue {
+    fn same(&mut self, tag: u64, kind: Kind) -> Option<&mut Message> {
+        self.waiting.iter_mut().rev().find(|message| message.tag == tag && message.kind == kind)
+    }
+}
+
+fn dropped() {
+    tracing::debug!("the peer reads too slowly: a notification is dropped");
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn all(outbox: &Outbox) -> Vec<String> {
+        std::iter::from_fn(|| outbox.pop()).map(|bytes| String::from_utf8(bytes).unwrap()).collect()
+    }
+
+    #[test]
+    fn a_change_waits_once_and_is_never_lost() {
+        let outbox = Outbox::default();
+        for _ in 0..3 {
+            outbox.push(Kind::Change(1), "one".into());
+            outbox.push(Kind::Change(2), "two".into());
+        }
+        assert_eq!(all(&outbox), ["one", "two"]);
+        outbox.push(Kind::Log, vec![b'x'; MAX_BYTES]);
+        outbox.push(Kind::Log, "lost".into());
+        outbox.push(Kind::Change(1), "kept".into());
+        assert_eq!(all(&outbox)[1..], ["kept"]);
+    }
+
+    #[test]
+    fn what_waits_is_bounded_and_the_newest_progress_counts() {
+        let outbox = Outbox::default();
+        for number in 0..5 * MAX_MESSAGES {
+            outbox.push(Kind::Progress, format!("progress {number}").into());
+            outbox.push(Kind::Log, format!("log {number}").into());
+        }
+        let waiting = all(&outbox);
+        assert_eq!(waiting.len(), MAX_MESSAGES);
+        let last = format!("progress {}", 5 * MAX_MESSAGES - 1);
+        assert_eq!(waiting.iter().rfind(|text| text.starts_with("progress")), Some(&last));
+        // Counted back to nothing: as many fit again.
+        outbox.push(Kind::Log, vec![b'x'; MAX_BYTES]);
+        assert_eq!(all(&outbox).len(), 1);
+    }
+
+    #[test]
+    fn requests_of_one_channel_are_told_apart() {
+        let channel = Outbox::default();
+        let (one, other) = (channel.for_another(), channel.for_another());
+        one.push(Kind::Change(0), "one".into());
+        other.push(Kind::Change(0), "other".into());
+        one.push(Kind::Log, "one".into());
+        one.forget();
+        assert_eq!(all(&channel), ["other"]);
+        assert!(channel.is_empty());
+    }
+}
