@@ -7,6 +7,7 @@
 
 mod asked;
 mod calls;
+mod headers;
 mod schemas;
 
 use antiphon::{
@@ -36,6 +37,8 @@ async fn play(scenario: &str, url: &str) -> Result<(), AnyError> {
         "tools_call" => calls::add_numbers(&connect(plain(), url)?).await,
         "request-metadata" => calls::request_metadata(&connect(asked::by_everything(plain()), url)?).await,
         "http-standard-headers" => calls::standard_headers(&connect(plain(), url)?).await,
+        "http-custom-headers" => headers::mirrored(&connect(plain(), url)?).await,
+        "http-invalid-tool-headers" => headers::invalid(&connect(plain(), url)?).await,
         "sep-2322-client-request-state" => asked::rounds(&connect(asked::confirming(plain()), url)?).await,
         "json-schema-ref-no-deref" => schemas::list_only(&connect(plain(), url)?).await,
         "json-schema-2020-12-preservation" => schemas::echo(&connect(plain(), url)?).await,

@@ -5,9 +5,11 @@
 
 mod asking;
 mod content;
+mod headers;
 mod prompts;
 mod resources;
 mod samples;
+mod telling;
 
 use antiphon::{
     server::{BuildError, Server},
@@ -34,6 +36,8 @@ fn everything() -> Result<Server, BuildError> {
     // The first tool must be callable without arguments: the suite probes headers with it.
     let builder = Server::builder("antiphon-conformance", env!("CARGO_PKG_VERSION"));
     let builder = content::add(builder);
+    let builder = telling::add(builder);
+    let builder = headers::add(builder);
     let builder = asking::add(builder);
     let builder = prompts::add(builder);
     let builder = resources::add(builder);
