@@ -3,7 +3,7 @@
 use crate::{console, failure::Exit, failure::Failure, show};
 use antiphon::{
     client::{Finished, PendingCall},
-    wire::{BlobOrText, CallToolResult, ContentBlock, ResourceContents, Role},
+    wire::{BlobOrText, CallToolResult, ContentBlock, ResourceContents},
 };
 use serde::Serialize;
 
@@ -118,7 +118,7 @@ fn print_finished(finished: &Finished) {
             }
         }
         Finished::Prompt(result) => result.messages.iter().for_each(|message| {
-            let who = if message.role == Role::User { "user" } else { "assistant" };
+            let who = message.role.as_str();
             console::out_theirs(&format!("{who}: {}", block_text(&message.content)));
         }),
         Finished::Resource(result) => {

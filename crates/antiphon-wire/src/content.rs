@@ -399,12 +399,45 @@ pub struct Annotations {
     pub extra: Map<String, Value>,
 }
 
-/// Who speaks.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
+/// Who speaks. Words that are not known are kept.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(from = "String", into = "String")]
+#[non_exhaustive]
 pub enum Role {
     /// The person.
     User,
     /// The model.
     Assistant,
+    /// Somebody else.
+    Other(String),
+}
+
+impl Role {
+    /// The word on the wire.
+    pub fn as_str(&self) -> &str {
+        match self {
+            Self::User => "user",
+            Self::Assistant => "assistant",
+            Self::Other(word) => word,
+        }
+    }
+}
+
+impl From<String> for Role {
+    fn from(word: String) -> Self {
+        match word.as_str() {
+            "user" => Self::User,
+            "assistant" => Self::Assistant,
+            _ => Self::Other(word),
+        }
+    }
+}
+
+impl From<Role> for String {
+    fn from(role: Role) -> Self {
+        match role {
+            Role::Other(word) => word,
+            known => known.as_str().to_owned(),
+        }
+    }
 }

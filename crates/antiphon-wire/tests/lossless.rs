@@ -5,13 +5,15 @@
 mod common;
 
 use antiphon_wire::{
-    Annotations, AskSupport, CacheScope, CallToolParams, CallToolResult, ClientCapabilities, ContentBlock,
+    AcknowledgedParams, Annotations, AskSupport, CacheScope, CallToolParams, CallToolResult,
+    ClientCapabilities, CompleteParams, CompleteResult, Completion, CompletionReference, ContentBlock,
     CreateMessageParams, CreateMessageResult, DiscoverResult, ElicitResult, ErrorObject, FieldKind,
     FormSchema, GetPromptParams, GetPromptResult, Icon, Implementation, InputRequest, InputResponses,
-    ListPromptsResult, ListResourceTemplatesResult, ListResourcesResult, ListRootsResult, ListToolsResult,
-    Meta, ModelPreferences, Prompt, ReadResourceParams, ReadResourceResult, RequestMeta, Resource,
-    ResourceTemplate, SamplingBlock, SamplingMessage, ServerCapabilities, Tool, ToolChoice,
-    ToolResultContent, ToolUseContent,
+    ListChangedParams, ListPromptsResult, ListResourceTemplatesResult, ListResourcesResult, ListRootsResult,
+    ListToolsResult, ListenParams, ListenResult, LogLevel, LogMessageParams, Meta, ModelPreferences,
+    ProgressParams, Prompt, ReadResourceParams, ReadResourceResult, RequestId, RequestMeta, Resource,
+    ResourceTemplate, Role, SamplingBlock, SamplingMessage, ServerCapabilities, SubscriptionFilter, Tool,
+    ToolChoice, ToolResultContent, ToolUseContent, meta_keys,
 };
 use common::exact;
 use serde::{Serialize, de::DeserializeOwned};
@@ -135,6 +137,97 @@ fn an_unknown_cache_scope_is_the_narrow_one() {
 }
 
 #[test]
+fn an_unknown_role_is_kept_and_an_unknown_log_level_is_not() {
+    check::<SamplingMessage>(r#"{"role":"narrator","content":{"type":"text","text":""}}"#);
+    check::<Annotations>(r#"{"audience":["user","","USER","assistant","narrator"]}"#);
+    for (word, role) in [
+        ("user", Role::User),
+        ("assistant", Role::Assistant),
+        ("User", Role::Other("User".into())),
+        ("", Role::Other(String::new())),
+    ] {
+        let read: Role = serde_json::from_value(word.into()).unwrap();
+        assert_eq!((&read, read.as_str()), (&role, word));
+    }
+    assert!(serde_json::from_str::<Role>("3").is_err());
+    // What a server may send depends on it: it is not guessed.
+    for level in [r#""verbose""#, r#""INFO""#, "3"] {
+        let meta = format!(r#"{{"{}":{level}}}"#, meta_keys::LOG_LEVEL);
+        assert!(serde_json::from_str::<RequestMeta<'_>>(&meta).is_err(), "{level}");
+    }
+}
+
+#[test]
+fn log_levels_rise() {
+    let levels = ["debug", "info", "notice", "warning", "error", "critical", "alert", "emergency"];
+    let read: Vec<LogLevel> =
+        levels.iter().map(|word| serde_json::from_value((*word).into()).unwrap()).collect();
+    assert!(read.is_sorted_by(|one, other| one < other));
+}
+
+#[test]
+fn what_comes_on_a_subscription_names_it() {
+    for id in ["1", r#""1""#, "-9223372036854775808", "18446744073709551615", r#""""#] {
+        let id: RequestId = serde_json::from_str(id).unwrap();
+        assert_eq!(Meta::for_subscription(&id).subscription_id(), Some(id.clone()));
+        let text = serde_json::to_string(&ListChangedParams::new(&id)).unwrap();
+        let mut written = serde_json::Map::new();
+        written.insert(meta_keys::SUBSCRIPTION_ID.into(), serde_json::to_value(&id).unwrap());
+        assert_eq!(text, serde_json::json!({ "_meta": written }).to_string());
+    }
+    for id in ["null", "1.5", "{}", "true", "[1]"] {
+        let meta: Meta =
+            serde_json::from_str(&format!(r#"{{"{}":{id}}}"#, meta_keys::SUBSCRIPTION_ID)).unwrap();
+        assert_eq!(meta.subscription_id(), None, "{id}");
+    }
+    assert_eq!(Meta::default().subscription_id(), None);
+}
+
+#[test]
+fn subscriptions_and_suggestions_keep_what_they_do_not_name() {
+    check::<SubscriptionFilter>(&format!(
+        r#"{{"toolsListChanged":false,"resourceSubscriptions":[],"tasks":{ODD},"x":null}}"#
+    ));
+    check::<AcknowledgedParams>(&format!(r#"{{"notifications":{{"x":{ODD}}},"_meta":{ODD}}}"#));
+    check::<ListenResult>(&format!(r#"{{"resultType":"complete","_meta":{ODD},"x":{ODD}}}"#));
+    check::<CompleteResult>(&format!(
+        r#"{{"resultType":"complete","completion":{{"values":[""],"total":0,"hasMore":false,"x":{ODD}}},"x":{ODD}}}"#
+    ));
+    check::<LogMessageParams>(&format!(r#"{{"level":"alert","data":{ODD},"_meta":{ODD}}}"#));
+    check::<LogMessageParams>(r#"{"level":"debug","data":null}"#);
+    check::<ProgressParams>(r#"{"progressToken":0.5,"progress":1.0,"total":18446744073709551615}"#);
+}
+
+#[test]
+fn references_are_not_guessed() {
+    for reference in [
+        r#"{"name":"n"}"#,
+        r#"{"uri":"a:b"}"#,
+        r#"{"type":"ref/prompt","uri":"a:b"}"#,
+        r#"{"type":"ref/resource","name":"n"}"#,
+        r#"{"type":"ref/tool","name":"n"}"#,
+        r#"{"type":"prompt","name":"n"}"#,
+        r#"["ref/prompt","n"]"#,
+        "null",
+    ] {
+        assert!(serde_json::from_str::<CompletionReference>(reference).is_err(), "{reference}");
+    }
+    // By its type, not by what else is there; escapes make no difference.
+    let read: CompletionReference =
+        serde_json::from_str(r#"{"uri":"a:b","name":"n\u0041","title":null,"type":"ref\/prompt"}"#).unwrap();
+    assert_eq!(read, CompletionReference::prompt("nA"));
+}
+
+#[test]
+fn values_of_arguments_do_not_come_into_logs() {
+    let text = r#"{"ref":{"type":"ref/prompt","name":"n"},"argument":{"name":"city","value":"SECRET"},"context":{"arguments":{"street":"SECRET"}},"_meta":{"x":"SECRET"}}"#;
+    let read: CompleteParams = serde_json::from_str(text).unwrap();
+    let shown = format!("{read:?} {:?} {:?}", read.argument, read.context);
+    assert!(!shown.contains("SECRET") && shown.contains("city") && shown.contains("street"), "{shown}");
+    check::<CompleteParams>(text);
+}
+
+#[test]
 fn answers_and_asks_keep_what_they_do_not_name() {
     check::<ElicitResult>(&format!(r#"{{"action":"accept","content":{ODD},"_meta":{ODD},"x":{ODD}}}"#));
     check::<ListRootsResult>(&format!(r#"{{"roots":[{{"uri":"file:///","name":"","x":{ODD}}}],"x":{ODD}}}"#));
@@ -164,6 +257,16 @@ fn nothing_is_read_by_its_place_in_an_array() {
     refused::<ToolUseContent>(r#"["tool_use","1","n",{}]"#);
     refused::<ToolResultContent>(r#"["tool_result","1",[]]"#);
     refused::<AskSupport>("[{}]");
+    refused::<SubscriptionFilter>("[true]");
+    refused::<ListenParams>(r#"{"notifications":[true]}"#);
+    refused::<ListenResult>(r#"["complete",{}]"#);
+    refused::<Completion>("[[]]");
+    refused::<CompleteResult>(r#"["complete",{"values":[]}]"#);
+    let reference = r#""ref":{"type":"ref/prompt","name":"n"}"#;
+    let argument = r#""argument":{"name":"a","value":"v"}"#;
+    refused::<CompleteParams>(&format!(r#"{{{reference},"argument":["a","v"]}}"#));
+    refused::<CompleteParams>(&format!(r#"{{{reference},{argument},"context":[{{}}]}}"#));
+    refused::<CompleteParams>(&format!(r#"{{{reference},{argument},"context":{{"arguments":{{"b":1}}}}}}"#));
     assert!(serde_json::from_str::<RequestMeta<'_>>(r#"["2026-07-28",{}]"#).is_err());
 }
 

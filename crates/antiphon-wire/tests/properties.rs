@@ -3,13 +3,18 @@
 #![allow(clippy::unwrap_used, reason = "a test stops where its setup fails")]
 
 use antiphon_wire::{
-    CallToolResult, Choice, FieldKind, FormField, FormSchema, Incoming, InputRequest, InputRequests, Outcome,
-    RequestId, TextFormat, header, write_request,
+    AcknowledgedParams, CallToolResult, CancelledParams, Choice, CompleteParams, CompleteResult, Completion,
+    CompletionArgument, CompletionContext, CompletionReference, FieldKind, FormField, FormSchema, Incoming,
+    InputRequest, InputRequests, ListChangedParams, ListenParams, ListenResult, LogLevel, LogMessageParams,
+    Meta, Outcome, ProgressParams, ProgressToken, RequestId, ResourceUpdatedParams, Role, SubscriptionFilter,
+    TextFormat, header, write_request,
 };
 use proptest::collection::{btree_map, hash_set, vec};
 use proptest::option;
 use proptest::prelude::*;
+use serde::{Serialize, de::DeserializeOwned};
 use serde_json::Number;
+use std::fmt::Debug;
 
 fn request_id() -> impl Strategy<Value = RequestId> {
     prop_oneof![
@@ -76,6 +81,36 @@ fn fields() -> impl Strategy<Value = Vec<FormField>> {
         fields.into_iter().map(field).collect::<Vec<_>>()
     });
     fields.prop_shuffle()
+}
+
+fn filter() -> impl Strategy<Value = SubscriptionFilter> {
+    let lists = any::<(Option<bool>, Option<bool>, Option<bool>)>();
+    (lists, any::<Option<Vec<String>>>(), any::<Option<String>>()).prop_map(|(lists, resources, other)| {
+        let mut filter = SubscriptionFilter::new();
+        (filter.tools_list_changed, filter.prompts_list_changed, filter.resources_list_changed) = lists;
+        filter.resource_subscriptions = resources;
+        filter.other.extend(other.map(|text| (format!("x{text}"), text.into())));
+        filter
+    })
+}
+
+fn reference() -> impl Strategy<Value = CompletionReference> {
+    prop_oneof![
+        any::<(String, Option<String>)>()
+            .prop_map(|(name, title)| CompletionReference::Prompt { name, title }),
+        any::<String>().prop_map(CompletionReference::resource),
+    ]
+}
+
+fn token() -> impl Strategy<Value = ProgressToken> {
+    prop_oneof![number().prop_map(ProgressToken::from), any::<String>().prop_map(ProgressToken::from)]
+}
+
+/// It is read as what it was before it was written.
+fn comes_back<T: Serialize + DeserializeOwned + PartialEq + Debug>(value: &T) -> Result<(), TestCaseError> {
+    let text = serde_json::to_string(value).unwrap();
+    prop_assert_eq!(&serde_json::from_str::<T>(&text).unwrap(), value, "{}", text);
+    Ok(())
 }
 
 /// Text that is nearly a message.
@@ -197,6 +232,52 @@ proptest! {
         let read: CallToolResult = serde_json::from_str(&text).unwrap();
         let read = read.structured_content.unwrap().as_f64().unwrap();
         prop_assert_eq!(read.to_bits(), number.to_bits());
+    }
+
+    #[test]
+    fn a_subscription_comes_back_as_it_was(id in request_id(), filter in filter(), uri in any::<String>()) {
+        let acknowledged = AcknowledgedParams::new(&id, filter.clone());
+        comes_back(&acknowledged)?;
+        comes_back(&ListenParams::new(filter, acknowledged.meta))?;
+        comes_back(&ListChangedParams::new(&id))?;
+        comes_back(&ListenResult::new(&id))?;
+        let updated = ResourceUpdatedParams::new(&id, uri);
+        comes_back(&updated)?;
+        prop_assert_eq!(updated.meta.subscription_id(), Some(id));
+    }
+
+    #[test]
+    fn a_completion_comes_back_as_it_was(
+        reference in reference(),
+        (name, value) in any::<(String, String)>(),
+        known in option::of(btree_map(any::<String>(), any::<String>(), 0..4)),
+        (values, total, has_more) in any::<(Vec<String>, Option<u64>, Option<bool>)>(),
+    ) {
+        let argument = CompletionArgument::new(name, value);
+        let mut params = CompleteParams::new(reference, argument, Meta::default());
+        params.context = known.map(CompletionContext::new);
+        comes_back(&params)?;
+        let mut completion = Completion::new(values);
+        (completion.total, completion.has_more) = (total, has_more);
+        comes_back(&CompleteResult::new(completion))?;
+    }
+
+    #[test]
+    fn what_is_said_about_a_request_comes_back_as_it_was(
+        (id, token) in (request_id(), token()),
+        (progress, total, data) in (number(), option::of(number()), number()),
+        (message, logger, role) in any::<(Option<String>, Option<String>, String)>(),
+    ) {
+        let mut params = ProgressParams::new(token, progress);
+        (params.total, params.message) = (total, message.clone());
+        comes_back(&params)?;
+        let mut params = LogMessageParams::new(LogLevel::Notice, data);
+        params.logger = logger;
+        comes_back(&params)?;
+        let mut params = CancelledParams::new(id);
+        params.reason = message;
+        comes_back(&params)?;
+        comes_back(&Role::from(role))?;
     }
 
     #[test]

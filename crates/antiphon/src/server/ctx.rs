@@ -1,6 +1,6 @@
 //! What a handler is lent: the answers that came with this leg, the state of the last one, and who is calling.
 
-use super::{Ask, emit::Emitter, round::Answered};
+use super::{Ask, Server, emit::Emitter, round::Answered, serve::Inner};
 use crate::Error;
 use antiphon_seal::{CallId, Principal};
 use antiphon_wire::{
@@ -8,7 +8,7 @@ use antiphon_wire::{
 };
 use serde::de::DeserializeOwned;
 use serde_json::{Value, value::RawValue};
-use std::fmt;
+use std::{fmt, sync::Weak};
 
 /// The context of one leg. It is lent to the handler, never owned by it.
 pub struct Ctx {
@@ -20,6 +20,7 @@ pub struct Ctx {
     pub(super) asks: AskSupport,
     pub(super) principal: Option<Principal>,
     pub(super) client_info: Option<Box<RawValue>>,
+    pub(super) server: Weak<Inner>,
     /// `None` if nobody listens.
     pub(super) emitter: Option<Emitter>,
 }
@@ -156,6 +157,12 @@ impl Ctx {
     /// The client's name and version. Self-reported: for display and logs, never for decisions.
     pub fn client_info(&self) -> Option<Implementation> {
         serde_json::from_str(self.client_info.as_ref()?.get()).ok()
+    }
+
+    /// The server that this runs on: to change what it offers, or to tell that a resource was updated.
+    pub fn server(&self) -> Server {
+        // A context is lent while its server answers, and the answer holds the server.
+        Server(self.server.upgrade().expect("a handler runs while its server lives"))
     }
 
     fn answer_to(&self, ask: &Ask) -> Option<&Answered> {

@@ -113,7 +113,8 @@ fn context(
         asks: admitted.asks(),
         principal: admitted.principal().cloned(),
         client_info: leg.request.meta.client_info.map(ToOwned::to_owned),
-        emitter: Emitter::of(leg.request, leg.caller.outbox, server.logging),
+        server: server.me.clone(),
+        emitter: Emitter::of(leg.request, leg.caller.outbox, leg.request.registry(server).profile.logging),
     }
 }
 

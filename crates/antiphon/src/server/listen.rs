@@ -5,6 +5,7 @@ use super::{
     hub::{Heard, ListKind, Lists},
     outbox::{Kind, Outbox},
     refusal::Refusal,
+    registry::Profile,
     route,
     serve::Inner,
 };
@@ -37,7 +38,7 @@ pub(super) async fn listen(
     server.identified(request, caller)?;
     let params: ListenParams = serde_json::from_str(request.text.get())
         .map_err(|fault| Refusal::params(format!("params: {fault}")))?;
-    let agreed = agree(server, params.notifications)?;
+    let agreed = agree(&request.registry(server).profile, &server.limits, params.notifications)?;
     let membership = server.hub.join(agreed.lists, agreed.uris, &server.limits)?;
     let post = Post { id: &request.id, outbox: caller.outbox };
     // > The server **MUST** send `notifications/subscriptions/acknowledged` as the first message
@@ -68,18 +69,18 @@ pub(super) async fn listen(
 /// The subset that the server honours.
 ///
 /// > The server **MUST NOT** send notification types the client has not explicitly requested.
-fn agree(server: &Inner, wanted: SubscriptionFilter) -> Result<Agreed, Refusal> {
-    let list = |wanted: Option<bool>| wanted.filter(|wanted| *wanted && server.list_changed);
+fn agree(profile: &Profile, limits: &Limits, wanted: SubscriptionFilter) -> Result<Agreed, Refusal> {
+    let list = |wanted: Option<bool>| wanted.filter(|wanted| *wanted && profile.list_changed);
     let tools = list(wanted.tools_list_changed);
     let prompts = list(wanted.prompts_list_changed);
     let resources = list(wanted.resources_list_changed);
-    let uris = wanted.resource_subscriptions.filter(|_| server.resource_updates);
+    let uris = wanted.resource_subscriptions.filter(|_| profile.resource_updates);
     let mut filter = SubscriptionFilter::default();
     // > Notification types the server does not support are omitted.
     (filter.tools_list_changed, filter.prompts_list_changed) = (tools, prompts);
     (filter.resources_list_changed, filter.resource_subscriptions) = (resources, uris.clone());
     let mut uris = uris.unwrap_or_default();
-    within(&server.limits, &uris)?;
+    within(limits, &uris)?;
     uris.sort_unstable();
     uris.dedup();
     let mut lists = Lists::default();

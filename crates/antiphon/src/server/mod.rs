@@ -4,7 +4,7 @@
 //!
 //! ```text
 //!  bytes ─▶ receive ─▶ route ──────────────▶ lists, discover ──────────▶ reply
-//!           envelope,   one line             (written once, at build)      ▲
+//!           envelope,   one line             (written when they change)    ▲
 //!           _meta       a method                                           │
 //!                         │ tools/call, prompts/get, resources/read        │
 //!                         ▼                                                │
@@ -17,20 +17,27 @@
 
 mod admit;
 mod ask;
+mod build;
 mod builder;
+mod cache;
 mod caller;
+mod change;
+mod completion;
 mod ctx;
+mod cursor;
 mod emit;
 mod handler;
 mod hub;
 mod leg;
 mod limits;
+mod list;
 mod listen;
 mod outbox;
 mod outcome;
 mod prompt;
 mod receive;
 mod refusal;
+mod registry;
 mod reply;
 mod resource;
 mod round;
@@ -41,8 +48,11 @@ mod template;
 mod tool;
 
 pub use ask::{Ask, InputRequired, Reply};
-pub use builder::{BuildError, ServerBuilder};
+pub use build::BuildError;
+pub use builder::ServerBuilder;
+pub use cache::CacheHint;
 pub use caller::Caller;
+pub use completion::{Completing, Completions, IntoCompletions};
 pub use ctx::{Answer, Ctx, Response, Unverified};
 pub use handler::Handler;
 pub use limits::{Limits, OnExpired};

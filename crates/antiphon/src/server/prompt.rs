@@ -1,7 +1,11 @@
 //! Prompts: a name, arguments that are strings, and a plain async function.
 
 use super::{
-    Ctx, Handler, HandlerOutcome, IntoOutcome,
+    BuildError, Completing, Ctx, Handler, HandlerOutcome, IntoCompletions, IntoOutcome,
+    completion::Completers,
+    hub::ListKind,
+    list::{List, Listed},
+    registry::{Lists, twice},
     settings::{self, Settings},
 };
 use antiphon_wire::{GetPromptResult, PromptArgument};
@@ -9,7 +13,7 @@ use futures_util::future::BoxFuture;
 use schemars::JsonSchema as HasSchema;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
-use std::{fmt, sync::Arc};
+use std::{fmt, future::Future, sync::Arc};
 
 pub(super) type RunPrompt = dyn Fn(Ctx, &str) -> Result<BoxFuture<'static, HandlerOutcome<GetPromptResult>>, serde_json::Error>
     + Send
@@ -19,11 +23,13 @@ pub(super) type RunPrompt = dyn Fn(Ctx, &str) -> Result<BoxFuture<'static, Handl
 pub struct Prompt {
     pub(super) definition: antiphon_wire::Prompt,
     pub(super) settings: Settings,
+    pub(super) completers: Completers,
     pub(super) run: Box<RunPrompt>,
 }
 
 impl Prompt {
-    /// A prompt that runs `handler`. Its arguments are the fields of `A`, all of them strings, optional ones in `Option`.
+    /// A prompt that runs `handler`. Its arguments are the fields of `A`, all of them strings, optional ones
+    /// in `Option`; their documentation describes them, and `#[schemars(title = "..")]` is their title.
     pub fn new<A, F, R>(name: impl Into<String>, handler: F) -> Self
     where
         A: DeserializeOwned + HasSchema + Send + 'static,
@@ -41,7 +47,12 @@ impl Prompt {
         let mut definition = antiphon_wire::Prompt::new(name);
         definition.arguments =
             arguments_of(&schemars::SchemaGenerator::default().into_root_schema_for::<A>().to_value());
-        Self { definition, settings: Settings::default(), run: Box::new(run) }
+        Self {
+            definition,
+            settings: Settings::default(),
+            completers: Completers::default(),
+            run: Box::new(run),
+        }
     }
 
     /// What the prompt is for.
@@ -51,10 +62,45 @@ impl Prompt {
         self
     }
 
-    /// What the prompt is called, for people.
+    /// Describes an argument by hand: in place of the one of that name, or, for a handler that takes a map, beside the
+    /// others.
     #[must_use]
-    pub fn title(mut self, title: impl Into<String>) -> Self {
-        self.definition.title = Some(title.into());
+    pub fn argument(mut self, argument: PromptArgument) -> Self {
+        let arguments = &mut self.definition.arguments;
+        match arguments.iter_mut().find(|known| known.name == argument.name) {
+            Some(known) => *known = argument,
+            None => arguments.push(argument),
+        }
+        self
+    }
+
+    /// Suggests values for an argument while it is typed. `complete` is an async closure or function; it may not ask,
+    /// and has as long as a handler has.
+    ///
+    /// ```
+    /// use antiphon::server::{Completing, Ctx, Prompt};
+    ///
+    /// #[derive(serde::Deserialize, schemars::JsonSchema)]
+    /// struct Review {
+    ///     language: String,
+    /// }
+    ///
+    /// async fn review(_ctx: &Ctx, args: Review) -> String {
+    ///     format!("Review this {} code.", args.language)
+    /// }
+    ///
+    /// let prompt = Prompt::new("review", review).complete("language", async |typed: Completing| {
+    ///     let known = ["perl", "php", "python"].into_iter();
+    ///     known.filter(|name| name.starts_with(typed.value())).collect::<Vec<_>>()
+    /// });
+    /// ```
+    #[must_use]
+    pub fn complete<F, Fut>(mut self, argument: impl Into<String>, complete: F) -> Self
+    where
+        F: Fn(Completing) -> Fut + Send + Sync + 'static,
+        Fut: Future<Output: IntoCompletions> + Send + 'static,
+    {
+        self.completers.add(argument.into(), complete);
         self
     }
 }
@@ -70,13 +116,49 @@ fn arguments_of(schema: &Value) -> Vec<PromptArgument> {
     let argument = |(name, property): (&String, &Value)| {
         let mut argument =
             if required(name) { PromptArgument::required(name) } else { PromptArgument::optional(name) };
-        argument.description = property.get("description").and_then(Value::as_str).map(str::to_owned);
+        let text = |member: &str| property.get(member).and_then(Value::as_str).map(str::to_owned);
+        argument.title = text("title");
+        argument.description = text("description");
         argument
     };
     properties.iter().map(argument).collect()
 }
 
 settings::setters!(Prompt);
+settings::definition_setters!(Prompt);
+
+impl Listed for Prompt {
+    type Definition = antiphon_wire::Prompt;
+    const MEMBER: &'static str = "prompts";
+    const KIND: ListKind = ListKind::Prompts;
+    const TWO: &'static str = "prompts named";
+    const ADVICE: &'static str = "";
+
+    fn definition(&self) -> &antiphon_wire::Prompt {
+        &self.definition
+    }
+
+    fn key(&self) -> &str {
+        &self.definition.name
+    }
+
+    fn check(&self) -> Result<(), BuildError> {
+        let names: Vec<&str> = self.definition.arguments.iter().map(|one| one.name.as_str()).collect();
+        if let Some(name) = twice(&names) {
+            let prompt = self.key();
+            return Err(BuildError(format!("the prompt `{prompt}` has two arguments named `{name}`")));
+        }
+        self.completers.check(&format!("prompt `{}`", self.key()), "argument", &names)
+    }
+
+    fn of(lists: &Lists) -> &Arc<List<Self>> {
+        &lists.prompts
+    }
+
+    fn of_mut(lists: &mut Lists) -> &mut Arc<List<Self>> {
+        &mut lists.prompts
+    }
+}
 
 impl fmt::Debug for Prompt {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

@@ -1,9 +1,13 @@
 //! One message, read once: the envelope, the members of `params`, and the metadata every request must carry.
 
+use super::{registry::Registry, serve::Inner};
 use antiphon_wire::{ErrorObject, Incoming, ProtocolVersion, RequestId, RequestMeta, Unreadable, method};
 use serde::Deserialize;
 use serde_json::{json, value::RawValue};
-use std::borrow::Cow;
+use std::{
+    borrow::Cow,
+    sync::{Arc, OnceLock},
+};
 
 /// A message that a server acts on.
 #[derive(Debug)]
@@ -23,6 +27,8 @@ pub(crate) struct Request<'a> {
     pub(crate) params: Params<'a>,
     /// All of `params`, as text.
     pub(crate) text: &'a RawValue,
+    /// What the server offered when somebody first looked.
+    registry: OnceLock<Arc<Registry>>,
 }
 
 /// The members of `params` that any method has, as text. `null` is absent.
@@ -69,7 +75,15 @@ pub(crate) fn receive(bytes: &[u8]) -> Result<Received<'_>, Unreadable> {
         Ok((params, meta, text)) => {
             let version = meta.protocol_version.clone().unwrap_or_default();
             let (id, method) = (request.id, request.method);
-            Ok(Received::Request(Box::new(Request { id, method, version, meta, params, text })))
+            Ok(Received::Request(Box::new(Request {
+                id,
+                method,
+                version,
+                meta,
+                params,
+                text,
+                registry: OnceLock::new(),
+            })))
         }
         Err(error) => Err(refused(Some(request.id), error)),
     }
@@ -129,6 +143,11 @@ pub(crate) fn unsupported_version(requested: &str) -> ErrorObject {
 }
 
 impl Request<'_> {
+    /// What the server offers, the same from the first check to the reply.
+    pub(super) fn registry(&self, server: &Inner) -> &Registry {
+        self.registry.get_or_init(|| server.registry.load_full())
+    }
+
     /// The member that names what the request is about, for the methods that have one.
     pub(crate) fn target(&self) -> Option<&RawValue> {
         match &*self.method {

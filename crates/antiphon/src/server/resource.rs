@@ -1,14 +1,18 @@
 //! Resources and templates: a URI, and a plain async function that reads it.
 
 use super::{
-    Ctx, Handler, HandlerOutcome, IntoOutcome,
+    BuildError, CacheHint, Completing, Ctx, Handler, HandlerOutcome, IntoCompletions, IntoOutcome,
+    completion::Completers,
+    hub::ListKind,
+    list::{List, Listed},
+    registry::Lists,
     settings::{self, Settings},
     template::UriTemplate,
 };
-use antiphon_wire::ReadResourceResult;
+use antiphon_wire::{Annotations, ReadResourceResult};
 use futures_util::future::BoxFuture;
 use serde::de::DeserializeOwned;
-use std::{fmt, sync::Arc};
+use std::{fmt, future::Future, sync::Arc};
 
 /// What a resource's function comes to.
 pub(super) type Reading = BoxFuture<'static, HandlerOutcome<ReadResourceResult>>;
@@ -21,6 +25,7 @@ pub(super) type RunTemplate = dyn Fn(Ctx, serde_json::Map<String, serde_json::Va
 pub struct Resource {
     pub(super) definition: antiphon_wire::Resource,
     pub(super) settings: Settings,
+    pub(super) cache: CacheHint,
     pub(super) run: Box<RunResource>,
 }
 
@@ -37,7 +42,7 @@ impl Resource {
             Box::pin(async move { handler.call(&ctx, ()).await.into_outcome() })
         };
         let definition = antiphon_wire::Resource::new(uri, name);
-        Self { definition, settings: Settings::default(), run: Box::new(run) }
+        Self { definition, settings: Settings::default(), cache: CacheHint::default(), run: Box::new(run) }
     }
 
     /// What the resource is.
@@ -53,12 +58,21 @@ impl Resource {
         self.definition.mime_type = Some(mime_type.into());
         self
     }
+
+    /// Its size in bytes, before any encoding.
+    #[must_use]
+    pub fn size(mut self, bytes: u64) -> Self {
+        self.definition.size = Some(bytes);
+        self
+    }
 }
 
 /// A template of resources, to be given to [`ServerBuilder::template`](super::ServerBuilder::template).
 pub struct ResourceTemplate {
     pub(super) definition: antiphon_wire::ResourceTemplate,
     pub(super) settings: Settings,
+    pub(super) cache: CacheHint,
+    pub(super) completers: Completers,
     pub(super) matcher: Result<UriTemplate, String>,
     pub(super) run: Box<RunTemplate>,
 }
@@ -81,7 +95,14 @@ impl ResourceTemplate {
         };
         let definition = antiphon_wire::ResourceTemplate::new(uri_template, name);
         let matcher = UriTemplate::parse(&definition.uri_template);
-        Self { definition, settings: Settings::default(), matcher, run: Box::new(run) }
+        Self {
+            definition,
+            settings: Settings::default(),
+            cache: CacheHint::default(),
+            completers: Completers::default(),
+            matcher,
+            run: Box::new(run),
+        }
     }
 
     /// What the resources are.
@@ -97,9 +118,82 @@ impl ResourceTemplate {
         self.definition.mime_type = Some(mime_type.into());
         self
     }
+
+    /// Suggests values for a variable while it is typed. See [`Prompt::complete`](super::Prompt::complete).
+    #[must_use]
+    pub fn complete<F, Fut>(mut self, variable: impl Into<String>, complete: F) -> Self
+    where
+        F: Fn(Completing) -> Fut + Send + Sync + 'static,
+        Fut: Future<Output: IntoCompletions> + Send + 'static,
+    {
+        self.completers.add(variable.into(), complete);
+        self
+    }
+
+    /// The variables' values, if the URI fits.
+    pub(super) fn variables(&self, uri: &str) -> Option<serde_json::Map<String, serde_json::Value>> {
+        self.matcher.as_ref().ok()?.variables(uri)
+    }
+
+    pub(super) fn has_variable(&self, name: &str) -> bool {
+        self.matcher.as_ref().is_ok_and(|matcher| matcher.names().any(|known| known == name))
+    }
+}
+
+macro_rules! resource_setters {
+    ($type:ident) => {
+        impl $type {
+            /// For whom it is, how important it is, when it last changed.
+            #[must_use]
+            pub fn annotations(mut self, annotations: Annotations) -> Self {
+                self.definition.annotations = Some(annotations);
+                self
+            }
+
+            /// For how long what was read may be kept, and for whom. Default: not at all.
+            ///
+            /// A handler that gives a whole [`ReadResourceResult`] with a hint of its own is not overruled; and what was
+            /// read with the help of answers is never to be kept.
+            #[must_use]
+            pub fn cache(mut self, hint: CacheHint) -> Self {
+                self.cache = hint;
+                self
+            }
+        }
+    };
 }
 
 settings::setters!(Resource);
+settings::definition_setters!(Resource);
+resource_setters!(Resource);
+
+impl Listed for Resource {
+    type Definition = antiphon_wire::Resource;
+    const MEMBER: &'static str = "resources";
+    const KIND: ListKind = ListKind::Resources;
+    const TWO: &'static str = "resources at";
+    const ADVICE: &'static str = "";
+
+    fn definition(&self) -> &antiphon_wire::Resource {
+        &self.definition
+    }
+
+    fn key(&self) -> &str {
+        &self.definition.uri
+    }
+
+    fn check(&self) -> Result<(), BuildError> {
+        Ok(())
+    }
+
+    fn of(lists: &Lists) -> &Arc<List<Self>> {
+        &lists.resources
+    }
+
+    fn of_mut(lists: &mut Lists) -> &mut Arc<List<Self>> {
+        &mut lists.resources
+    }
+}
 
 impl fmt::Debug for Resource {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -108,6 +202,43 @@ impl fmt::Debug for Resource {
 }
 
 settings::setters!(ResourceTemplate);
+settings::definition_setters!(ResourceTemplate);
+resource_setters!(ResourceTemplate);
+
+impl Listed for ResourceTemplate {
+    type Definition = antiphon_wire::ResourceTemplate;
+    const MEMBER: &'static str = "resourceTemplates";
+    /// Templates are resources too: there is no notification of their own.
+    const KIND: ListKind = ListKind::Resources;
+    const TWO: &'static str = "templates";
+    const ADVICE: &'static str = ": the second would never be read";
+
+    fn definition(&self) -> &antiphon_wire::ResourceTemplate {
+        &self.definition
+    }
+
+    fn key(&self) -> &str {
+        &self.definition.uri_template
+    }
+
+    fn check(&self) -> Result<(), BuildError> {
+        let template = self.key();
+        let matcher = self
+            .matcher
+            .as_ref()
+            .map_err(|fault| BuildError(format!("the template `{template}` cannot be matched: {fault}")))?;
+        let names: Vec<&str> = matcher.names().collect();
+        self.completers.check(&format!("template `{template}`"), "variable", &names)
+    }
+
+    fn of(lists: &Lists) -> &Arc<List<Self>> {
+        &lists.templates
+    }
+
+    fn of_mut(lists: &mut Lists) -> &mut Arc<List<Self>> {
+        &mut lists.templates
+    }
+}
 
 impl fmt::Debug for ResourceTemplate {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

@@ -1,14 +1,19 @@
 //! One line a method.
 
 use super::{
-    Caller, Request,
+    CacheHint, Caller, Request,
+    completion::complete,
     leg::{self, Leg, LegResult},
+    list::{List, Listed},
     listen,
     refusal::Refusal,
+    registry::{CompiledSchema, Lists, Profile},
     reply::{HasMeta, Stamped},
-    serve::{Inner, RegisteredTool},
+    serve::Inner,
 };
-use antiphon_wire::{CallToolResult, GetPromptResult, ReadResourceResult, method, write_result};
+use antiphon_wire::{
+    CacheScope, CallToolResult, GetPromptResult, ReadResourceResult, Ttl, method, write_result,
+};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, value::RawValue};
 use std::borrow::Cow;
@@ -19,12 +24,22 @@ pub(super) async fn route(
     request: &Request<'_>,
     caller: &Caller<'_>,
 ) -> Result<Vec<u8>, Refusal> {
+    let now = request.registry(server);
+    let Lists { tools, prompts, resources, templates } = &now.lists;
+    // > Method not found: `-32601` (Capability not supported)
+    if !now.offers.has_method(&request.method) {
+        return Err(Refusal::Method(request.method.to_string()));
+    }
     match &*request.method {
-        method::DISCOVER => write(request, &server.written.discover),
-        method::TOOLS_LIST => page(request, &server.written.tools),
-        method::PROMPTS_LIST => page(request, &server.written.prompts),
-        method::RESOURCES_LIST => page(request, &server.written.resources),
-        method::RESOURCE_TEMPLATES_LIST => page(request, &server.written.templates),
+        method::DISCOVER => write(request, &now.discover),
+        method::TOOLS_LIST => page(request, tools, &now.profile),
+        method::PROMPTS_LIST => page(request, prompts, &now.profile),
+        method::RESOURCES_LIST => page(request, resources, &now.profile),
+        method::RESOURCE_TEMPLATES_LIST => page(request, templates, &now.profile),
+        method::COMPLETION_COMPLETE => {
+            let result = complete(server, now, request, caller).await?;
+            write(request, &Stamped { result: &result, stamp: &server.stamp.written })
+        }
         method::TOOLS_CALL => finish(server, request, call_tool(server, request, caller).await?),
         method::PROMPTS_GET => finish(server, request, get_prompt(server, request, caller).await?),
         method::RESOURCES_READ => finish(server, request, read_resource(server, request, caller).await?),
@@ -33,11 +48,11 @@ pub(super) async fn route(
     }
 }
 
-/// Everything is on the first page, so no cursor was ever given out.
-fn page(request: &Request<'_>, written: &RawValue) -> Result<Vec<u8>, Refusal> {
-    match request.params.cursor {
-        None => write(request, written),
-        Some(_) => Err(Refusal::params("Invalid cursor")),
+/// > Invalid cursors **SHOULD** result in an error with code -32602 (Invalid params).
+fn page<T: Listed>(request: &Request<'_>, list: &List<T>, profile: &Profile) -> Result<Vec<u8>, Refusal> {
+    match list.page(request.params.cursor, profile) {
+        Some(page) => write(request, &page),
+        None => Err(Refusal::params("Invalid cursor")),
     }
 }
 
@@ -47,8 +62,13 @@ async fn call_tool(
     caller: &Caller<'_>,
 ) -> Result<LegResult<CallToolResult>, Refusal> {
     let name = target(request, "name")?;
-    let RegisteredTool { tool, validator } =
-        server.tools.get(&*name).ok_or_else(|| Refusal::params(format!("Unknown tool: {name}")))?;
+    let registered = request
+        .registry(server)
+        .lists
+        .tools
+        .get(&name)
+        .ok_or_else(|| Refusal::params(format!("Unknown tool: {name}")))?;
+    let tool = &registered.tool;
     let leg =
         Leg { request, target: &name, arguments: request.params.arguments, settings: &tool.settings, caller };
     let admitted = leg::admit(server, leg)?;
@@ -58,7 +78,7 @@ async fn call_tool(
         return Err(Refusal::params("params.arguments must be an object"));
     }
     // > Tool Execution Errors [...] Input validation errors
-    if let Some(faults) = faults_of(validator, arguments) {
+    if let Some(faults) = faults_of(&registered.input, arguments) {
         return Ok(LegResult::Complete(CallToolResult::error(format!(
             "Invalid arguments for tool {name}: {faults}"
         ))));
@@ -71,28 +91,28 @@ async fn call_tool(
             LegResult::Complete(CallToolResult::error(format!("Invalid arguments for tool {name}: {text}")))
         }
         LegResult::Failed(Some(text)) => LegResult::Complete(CallToolResult::error(text)),
-        LegResult::Failed(None) => LegResult::Complete(CallToolResult::error(format!(
-            "The tool {name} failed; the server's log says why"
-        ))),
-        other => other,
+        LegResult::Failed(None) => LegResult::Complete(failed(&name)),
+        LegResult::Complete(result) => match registered.misfit(&result) {
+            None => LegResult::Complete(result),
+            Some(faults) => {
+                tracing::error!(tool = &*name, faults, "a result does not fit the output schema of its tool");
+                LegResult::Complete(failed(&name))
+            }
+        },
+        asked @ LegResult::InputRequired(_) => asked,
     })
 }
 
-/// What the schema says against the arguments, a few faults at most.
-fn faults_of(validator: &jsonschema::Validator, arguments: &str) -> Option<String> {
-    let value: Value = match serde_json::from_str(arguments) {
-        Ok(value) => value,
-        Err(fault) => return Some(fault.to_string()),
-    };
-    if validator.is_valid(&value) {
-        return None;
+fn failed(tool: &str) -> CallToolResult {
+    CallToolResult::error(format!("The tool {tool} failed; the server's log says why"))
+}
+
+/// What the schema says against the arguments.
+fn faults_of(schema: &CompiledSchema, arguments: &str) -> Option<String> {
+    match serde_json::from_str(arguments) {
+        Ok(value) => schema.faults(&value),
+        Err(fault) => Some(fault.to_string()),
     }
-    let told = |fault: jsonschema::ValidationError<'_>| match fault.instance_path().as_str() {
-        "" => fault.to_string(),
-        path => format!("{}: {fault}", path.trim_start_matches('/')),
-    };
-    let faults: Vec<String> = validator.iter_errors(&value).take(5).map(told).collect();
-    Some(faults.join("; "))
 }
 
 async fn get_prompt(
@@ -101,8 +121,12 @@ async fn get_prompt(
     caller: &Caller<'_>,
 ) -> Result<LegResult<GetPromptResult>, Refusal> {
     let name = target(request, "name")?;
-    let prompt =
-        server.prompts.get(&*name).ok_or_else(|| Refusal::params(format!("Unknown prompt: {name}")))?;
+    let prompt = request
+        .registry(server)
+        .lists
+        .prompts
+        .get(&name)
+        .ok_or_else(|| Refusal::params(format!("Unknown prompt: {name}")))?;
     let leg = Leg {
         request,
         target: &name,
@@ -134,21 +158,37 @@ async fn read_resource(
     caller: &Caller<'_>,
 ) -> Result<LegResult<ReadResourceResult>, Refusal> {
     let uri = target(request, "uri")?;
+    let lists = &request.registry(server).lists;
     let leg = |settings| Leg { request, target: &uri, arguments: None, settings, caller };
-    if let Some(resource) = server.resources.get(&*uri) {
+    if let Some(resource) = lists.resources.get(&uri) {
         let admitted = leg::admit(server, leg(&resource.settings))?;
-        return failing(leg::run(server, admitted, |ctx| Ok((resource.run)(ctx))).await?);
+        let result = leg::run(server, admitted, |ctx| Ok((resource.run)(ctx))).await?;
+        return failing(hinted(request, result, resource.cache));
     }
-    for template in &server.templates {
-        let Some(variables) = template.matcher.as_ref().ok().and_then(|matcher| matcher.variables(&uri))
-        else {
-            continue;
-        };
+    for template in lists.templates.iter() {
+        let Some(variables) = template.variables(&uri) else { continue };
         let admitted = leg::admit(server, leg(&template.settings))?;
         let run = |ctx| (template.run)(ctx, variables).map_err(|fault| fault.to_string());
-        return failing(leg::run(server, admitted, run).await?);
+        let result = leg::run(server, admitted, run).await?;
+        return failing(hinted(request, result, template.cache));
     }
     Err(Refusal::NotFound { uri: uri.into_owned() })
+}
+
+/// The result with the resource's caching hint, where its handler gave none.
+fn hinted(
+    request: &Request<'_>,
+    mut result: LegResult<ReadResourceResult>,
+    hint: CacheHint,
+) -> LegResult<ReadResourceResult> {
+    // > requests carrying `inputResponses` or `requestState` [...] **MUST NOT** be cached
+    let retried = request.params.input_responses.is_some() || request.params.request_state.is_some();
+    if let LegResult::Complete(read) = &mut result {
+        if !retried && (read.ttl_ms, read.cache_scope) == (Ttl::default(), CacheScope::default()) {
+            (read.ttl_ms, read.cache_scope) = (hint.ttl, hint.scope);
+        }
+    }
+    result
 }
 
 /// Prompts and resources have no result that says "failed": theirs is an error.

@@ -1,25 +1,26 @@
 //! The server itself: one message in, one reply out.
 
 use super::{
-    Caller, Limits, OnExpired, Prompt, Received, Request, Resource, ResourceTemplate, ServerBuilder, Tool,
+    Caller, Limits, OnExpired, Received, Request, ServerBuilder,
     caller::Identity,
     hub::Hub,
     receive::{receive, unsupported_version},
     refusal::Refusal,
+    registry::Registry,
     reply::Stamp,
     route,
 };
 use crate::Clock;
 use antiphon_seal::{Principal, Sealer};
 use antiphon_wire::{ErrorObject, ProtocolVersion, RequestId, Unreadable, write_error};
+use arc_swap::ArcSwap;
 use futures_util::FutureExt as _;
 use serde_json::value::RawValue;
 use std::{
-    collections::HashMap,
     fmt,
     panic::AssertUnwindSafe,
     sync::{
-        Arc,
+        Arc, Weak,
         atomic::{AtomicBool, AtomicUsize, Ordering},
     },
     time::Duration,
@@ -33,11 +34,8 @@ pub(super) struct Inner {
     pub(super) name: String,
     /// The stamp of every result: who answers.
     pub(super) stamp: Stamp,
-    pub(super) tools: HashMap<String, RegisteredTool>,
-    pub(super) prompts: HashMap<String, Prompt>,
-    pub(super) resources: HashMap<String, Resource>,
-    pub(super) templates: Vec<ResourceTemplate>,
-    pub(super) written: Written,
+    /// What is offered now: a request takes one snapshot, by [`Request::registry`].
+    pub(super) registry: ArcSwap<Registry>,
     pub(super) sealer: Sealer,
     pub(super) identity: Identity,
     pub(super) limits: Limits,
@@ -45,30 +43,11 @@ pub(super) struct Inner {
     pub(super) answer_within: Duration,
     pub(super) call_within: Option<Duration>,
     pub(super) on_expired: OnExpired,
-    /// Log messages may be sent to callers.
-    pub(super) logging: bool,
-    /// The lists may change, and subscriptions hear of it.
-    pub(super) list_changed: bool,
-    /// Resources may be updated, and subscriptions hear of it.
-    pub(super) resource_updates: bool,
     pub(super) hub: Hub,
+    /// Itself, for handlers.
+    pub(super) me: Weak<Inner>,
     pub(super) running: AtomicUsize,
     pub(super) told_of_unknown_key: AtomicBool,
-}
-
-/// A tool with its schema compiled.
-pub(super) struct RegisteredTool {
-    pub(super) tool: Tool,
-    pub(super) validator: jsonschema::Validator,
-}
-
-/// Results that never change, written once.
-pub(super) struct Written {
-    pub(super) discover: Box<RawValue>,
-    pub(super) tools: Box<RawValue>,
-    pub(super) prompts: Box<RawValue>,
-    pub(super) resources: Box<RawValue>,
-    pub(super) templates: Box<RawValue>,
 }
 
 /// The reply to one message, ready to be sent.
@@ -79,11 +58,13 @@ pub struct ReplyMessage {
     pub body: Vec<u8>,
     /// The HTTP status that goes with it.
     pub status: u16,
+    /// It is an error.
+    pub(crate) failed: bool,
 }
 
 impl ReplyMessage {
     pub(crate) fn error(id: Option<&RequestId>, error: &ErrorObject) -> Self {
-        Self { body: write_error(id, error), status: error.code.http_status() }
+        Self { body: write_error(id, error), status: error.code.http_status(), failed: true }
     }
 }
 
@@ -102,14 +83,6 @@ impl Server {
     /// Whether state is sealed with a key that only this process has, and that ends with it.
     pub fn key_is_ephemeral(&self) -> bool {
         self.0.sealer.is_ephemeral()
-    }
-
-    /// Tells every subscription to this resource, on any connection of this process, that it changed. Other instances
-    /// do not hear of it: where several share the work, tell each.
-    ///
-    /// Nobody is told unless the server was built with [`resource_updates`](ServerBuilder::resource_updates).
-    pub fn resource_updated(&self, uri: &str) {
-        self.0.hub.resource_updated(uri);
     }
 
     /// Ends every subscription with its response, and those still to come, so that the server can stop.
@@ -155,7 +128,7 @@ impl Server {
             Err(Refusal::Internal)
         });
         match answered {
-            Ok(body) => ReplyMessage { body, status: 200 },
+            Ok(body) => ReplyMessage { body, status: 200, failed: false },
             Err(refusal) => ReplyMessage::error(Some(&request.id), &refusal.to_error()),
         }
     }

@@ -32,3 +32,32 @@ macro_rules! setters {
     };
 }
 pub(super) use setters;
+
+/// The setters that all definitions share.
+macro_rules! definition_setters {
+    ($type:ident) => {
+        impl $type {
+            /// What it is called, for people.
+            #[must_use]
+            pub fn title(mut self, title: impl Into<String>) -> Self {
+                self.definition.title = Some(title.into());
+                self
+            }
+
+            /// A picture for it; several for several sizes or backgrounds.
+            #[must_use]
+            pub fn icon(mut self, icon: antiphon_wire::Icon) -> Self {
+                self.definition.icons.push(icon);
+                self
+            }
+
+            /// Its `_meta`. Keys have a prefix of your own, such as `com.example/`.
+            #[must_use]
+            pub fn meta(mut self, meta: antiphon_wire::Meta) -> Self {
+                self.definition.meta = Some(meta);
+                self
+            }
+        }
+    };
+}
+pub(super) use definition_setters;

@@ -42,6 +42,14 @@ impl UriTemplate {
         Ok(Self(parts))
     }
 
+    /// The names of the variables, in order.
+    pub(super) fn names(&self) -> impl Iterator<Item = &str> {
+        self.0.iter().filter_map(|part| match part {
+            Part::Variable(name) => Some(name.as_str()),
+            Part::Literal(_) => None,
+        })
+    }
+
     /// The variables' values, if the URI fits.
     pub(super) fn variables(&self, uri: &str) -> Option<Map<String, Value>> {
         let (mut values, mut rest) = (Map::new(), uri);

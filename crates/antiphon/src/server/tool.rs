@@ -4,7 +4,7 @@ use super::{
     Ctx, Handler, HandlerOutcome, IntoOutcome,
     settings::{self, Settings},
 };
-use antiphon_wire::{CallToolResult, Icon, JsonSchema, ToolAnnotations};
+use antiphon_wire::{CallToolResult, JsonSchema, ToolAnnotations};
 use futures_util::future::BoxFuture;
 use schemars::JsonSchema as HasSchema;
 use serde::{Deserialize, de::DeserializeOwned};
@@ -20,6 +20,7 @@ pub(super) type RunTool = dyn Fn(Ctx, &str) -> Result<BoxFuture<'static, Handler
 pub struct Tool {
     pub(super) definition: antiphon_wire::Tool,
     pub(super) schema: Value,
+    pub(super) output: Option<Value>,
     pub(super) settings: Settings,
     pub(super) run: Box<RunTool>,
 }
@@ -77,20 +78,13 @@ impl Tool {
             Ok(future)
         };
         let definition = antiphon_wire::Tool::new(name, JsonSchema::from_value(&schema));
-        Self { definition, schema, settings: Settings::default(), run: Box::new(run) }
+        Self { definition, schema, output: None, settings: Settings::default(), run: Box::new(run) }
     }
 
     /// What the tool does, for the model.
     #[must_use]
     pub fn description(mut self, description: impl Into<String>) -> Self {
         self.definition.description = Some(description.into());
-        self
-    }
-
-    /// What the tool is called, for people.
-    #[must_use]
-    pub fn title(mut self, title: impl Into<String>) -> Self {
-        self.definition.title = Some(title.into());
         self
     }
 
@@ -101,18 +95,31 @@ impl Tool {
         self
     }
 
-    /// A picture for it.
-    #[must_use]
-    pub fn icon(mut self, icon: Icon) -> Self {
-        self.definition.icons.push(icon);
-        self
-    }
-
-    /// The schema of its structured result.
+    /// The schema of its structured result: a JSON Schema object of the dialect that `$schema` names, 2020-12 without
+    /// it. The result may be any JSON value.
+    ///
+    /// > Servers **MUST** provide structured results that conform to this schema.
+    ///
+    /// A result that does not, or has no `structuredContent`, is logged, and the call answered as failed. Results with
+    /// `isError` are not checked.
     #[must_use]
     pub fn output_schema(mut self, schema: &Value) -> Self {
         self.definition.output_schema = Some(JsonSchema::from_value(schema));
+        self.output = Some(schema.clone());
         self
+    }
+
+    /// The schema of its structured result is that of `T`, as it is serialized: for a handler that returns
+    /// [`Json<T>`](super::Json). See [`output_schema`](Self::output_schema).
+    #[must_use]
+    pub fn returns<T: HasSchema>(self) -> Self {
+        let settings = schemars::generate::SchemaSettings::draft2020_12().for_serialize();
+        let mut schema = settings.into_generator().into_root_schema_for::<T>();
+        // The name of a Rust type is no title.
+        schema.remove("title");
+        // Of a type that is anything, the schema is `true`; it must be an object.
+        schema.ensure_object();
+        self.output_schema(&schema.to_value())
     }
 
     /// Its version, sealed into its state. Default 0.
@@ -124,6 +131,7 @@ impl Tool {
 }
 
 settings::setters!(Tool);
+settings::definition_setters!(Tool);
 
 impl fmt::Debug for Tool {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

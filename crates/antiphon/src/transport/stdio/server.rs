@@ -2,12 +2,11 @@
 
 use super::framing::{Line, LineBuffer, MAX_LINE};
 use crate::server::{Caller, Outbox, Received, ReplyMessage, Server};
-use antiphon_wire::{ErrorCode, ErrorObject, RequestId, method};
+use antiphon_wire::{CancelledParams, ErrorCode, ErrorObject, RequestId, method, write_notification};
 use futures_util::{
     future::{AbortHandle, Abortable, Aborted, BoxFuture},
     stream::{FuturesUnordered, StreamExt as _},
 };
-use serde::Deserialize;
 use std::{collections::HashMap, future::poll_fn, io, task::Poll};
 use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWrite, AsyncWriteExt as _};
 
@@ -49,7 +48,10 @@ pub async fn serve_streams(
                     while let Some(message) = flight.outbox.pop() {
                         send(&mut output, message).await?;
                     }
-                    send(&mut output, reply.body).await?;
+                    send(&mut output, reply.reply.body).await?;
+                    if reply.tears_down {
+                        send(&mut output, torn_down(&id)?).await?;
+                    }
                 }
             }
             // Messages are left while handlers are polled, which has just happened.
@@ -79,13 +81,30 @@ async fn send(output: &mut (impl AsyncWrite + Unpin), mut line: Vec<u8>) -> io::
     output.flush().await
 }
 
+/// What a request came to.
+struct Answered {
+    reply: ReplyMessage,
+    /// It was a subscription, and the server ends it.
+    tears_down: bool,
+}
+
+/// > A server **MUST** send `notifications/cancelled` referencing a `subscriptions/listen` request ID when it tears down
+/// > that subscription stream
+///
+/// It follows the response, which says that the end was a graceful one.
+fn torn_down(id: &RequestId) -> io::Result<Vec<u8>> {
+    let mut params = CancelledParams::new(id.clone());
+    params.reason = Some("the server ended the subscription".to_owned());
+    write_notification(method::CANCELLED, &params).map_err(io::Error::other)
+}
+
 /// The requests under way: each has a handle by which it is cancelled.
 #[derive(Default)]
 struct InFlight {
     running: HashMap<RequestId, (AbortHandle, Outbox)>,
     /// What they send before their replies.
     outbox: Outbox,
-    replies: FuturesUnordered<BoxFuture<'static, (RequestId, Result<ReplyMessage, Aborted>)>>,
+    replies: FuturesUnordered<BoxFuture<'static, (RequestId, Result<Answered, Aborted>)>>,
 }
 
 impl InFlight {
@@ -98,8 +117,10 @@ impl InFlight {
             );
             return Some(ReplyMessage::error(None, &error));
         };
-        let id = match server.read(&line) {
-            Ok(Received::Request(request)) => request.id.clone(),
+        let (id, listens) = match server.read(&line) {
+            Ok(Received::Request(request)) => {
+                (request.id.clone(), request.method == method::SUBSCRIPTIONS_LISTEN)
+            }
             Ok(Received::Notification(notification)) => {
                 if notification.method == method::CANCELLED {
                     self.cancel(notification.params.map(|params| params.get()));
@@ -124,7 +145,10 @@ impl InFlight {
         };
         self.replies.push(Box::pin(async move {
             match Abortable::new(reply, registration).await {
-                Ok(Some(reply)) => (id, Ok(reply)),
+                Ok(Some(reply)) => {
+                    let tears_down = listens && !reply.failed;
+                    (id, Ok(Answered { reply, tears_down }))
+                }
                 // A request always has a reply, unless it was cancelled.
                 Ok(None) | Err(Aborted) => (id, Err(Aborted)),
             }
@@ -134,14 +158,7 @@ impl InFlight {
 
     /// > Invalid cancellation notifications **SHOULD** be ignored
     fn cancel(&mut self, params: Option<&str>) {
-        #[derive(Deserialize)]
-        #[serde(rename_all = "camelCase")]
-        struct Cancelled {
-            request_id: RequestId,
-            #[serde(default)]
-            reason: Option<String>,
-        }
-        let Some(Ok(cancelled)) = params.map(serde_json::from_str::<Cancelled>) else { return };
+        let Some(Ok(cancelled)) = params.map(serde_json::from_str::<CancelledParams>) else { return };
         if let Some((handle, outbox)) = self.running.remove(&cancelled.request_id) {
             tracing::debug!(id = %cancelled.request_id, reason = cancelled.reason, "request cancelled");
             handle.abort();

@@ -1,0 +1,116 @@
+//! Changes while the server runs.
+
+use super::{
+    BuildError, Prompt, Resource, ResourceTemplate, Server, Tool,
+    list::{Entry, List, Listed},
+    registry::{Profile, RegisteredTool, Registry},
+};
+use arc_swap::Guard;
+use std::sync::Arc;
+
+/// What is offered may change, if [`list_changed`](super::ServerBuilder::list_changed) was declared: at the end of its
+/// list something is added, from anywhere something is removed. Requests that run already keep what they began with;
+/// later ones, and all other clones of the server, see the change. Clients that listen are told.
+///
+/// Every instance must change alike: a list is continued, and a call that asked is finished, by any of them.
+impl Server {
+    /// Offers a tool from now on.
+    ///
+    /// # Errors
+    /// What [`build`](super::ServerBuilder::build) would say of it; also if lists may not change here.
+    pub fn add_tool(&self, tool: Tool) -> Result<(), BuildError> {
+        self.add(RegisteredTool::new(tool)?)
+    }
+
+    /// Offers the tool of this name no more. Whether there was one; `false` also if lists may not change here.
+    pub fn remove_tool(&self, name: &str) -> bool {
+        self.remove::<RegisteredTool>(name)
+    }
+
+    /// Offers a prompt from now on.
+    ///
+    /// # Errors
+    /// What [`build`](super::ServerBuilder::build) would say of it; also if lists may not change here.
+    pub fn add_prompt(&self, prompt: Prompt) -> Result<(), BuildError> {
+        self.add(prompt)
+    }
+
+    /// Offers the prompt of this name no more. Whether there was one; `false` also if lists may not change here.
+    pub fn remove_prompt(&self, name: &str) -> bool {
+        self.remove::<Prompt>(name)
+    }
+
+    /// Offers a resource from now on.
+    ///
+    /// # Errors
+    /// What [`build`](super::ServerBuilder::build) would say of it; also if lists may not change here.
+    pub fn add_resource(&self, resource: Resource) -> Result<(), BuildError> {
+        self.add(resource)
+    }
+
+    /// Offers the resource at this URI no more. Whether there was one; `false` also if lists may not change here.
+    pub fn remove_resource(&self, uri: &str) -> bool {
+        self.remove::<Resource>(uri)
+    }
+
+    /// Offers the resources of a template from now on.
+    ///
+    /// # Errors
+    /// What [`build`](super::ServerBuilder::build) would say of it; also if lists may not change here.
+    pub fn add_template(&self, template: ResourceTemplate) -> Result<(), BuildError> {
+        self.add(template)
+    }
+
+    /// Offers the template of this URI template no more. Whether there was one; `false` also if lists may not change
+    /// here.
+    pub fn remove_template(&self, uri_template: &str) -> bool {
+        self.remove::<ResourceTemplate>(uri_template)
+    }
+
+    /// Tells who subscribed to this resource that it changed. Without
+    /// [`resource_updates`](super::ServerBuilder::resource_updates) nobody can subscribe, and this does nothing.
+    pub fn resource_updated(&self, uri: &str) {
+        self.0.hub.resource_updated(uri);
+    }
+
+    fn add<T: Listed>(&self, thing: T) -> Result<(), BuildError> {
+        let entry = Entry::new(thing)?;
+        self.change(|list, profile| list.with(entry.clone(), profile).map(Some)).map(|_changed| ())
+    }
+
+    fn remove<T: Listed>(&self, key: &str) -> bool {
+        self.change::<T>(|list, profile| list.without(key, profile)).unwrap_or_else(|error| {
+            tracing::error!(%error, key, "nothing was removed");
+            false
+        })
+    }
+
+    /// Puts another registry in the place of this one. `make` gives the changed list, or `None` where there is nothing
+    /// to change; it is called again if another change came first, so that none is lost.
+    fn change<T: Listed>(
+        &self,
+        make: impl Fn(&List<T>, &Profile) -> Result<Option<List<T>>, BuildError>,
+    ) -> Result<bool, BuildError> {
+        let mut current = self.0.registry.load_full();
+        if !current.profile.list_changed {
+            return Err(BuildError(
+                "lists change only on a server that declared it: use `.list_changed()` on its builder"
+                    .to_owned(),
+            ));
+        }
+        loop {
+            let Some(list) = make(T::of(&current.lists), &current.profile)? else { return Ok(false) };
+            let mut lists = current.lists.clone();
+            *T::of_mut(&mut lists) = Arc::new(list);
+            let changed = Arc::new(Registry::new(lists, Arc::clone(&current.profile))?);
+            let found = Guard::into_inner(self.0.registry.compare_and_swap(&current, changed));
+            if Arc::ptr_eq(&found, &current) {
+                break;
+            }
+            current = found;
+        }
+        // After the change is there to be seen: who hears of it and asks, finds it.
+        self.0.hub.list_changed(T::KIND);
+        Ok(true)
+    }
+}
