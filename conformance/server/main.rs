@@ -4,6 +4,7 @@
 #![allow(clippy::print_stdout, reason = "the URL is what its caller waits for")]
 
 mod asking;
+mod changing;
 mod content;
 mod headers;
 mod prompts;
@@ -38,6 +39,7 @@ fn everything() -> Result<Server, BuildError> {
     let builder = content::add(builder);
     let builder = telling::add(builder);
     let builder = headers::add(builder);
+    let builder = changing::add(builder);
     let builder = asking::add(builder);
     let builder = prompts::add(builder);
     let builder = resources::add(builder);

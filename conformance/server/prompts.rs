@@ -3,7 +3,7 @@
 use crate::{asking, samples};
 use antiphon::{
     Error,
-    server::{Answer, Ask, Ctx, NoArguments, Prompt, Reply, ServerBuilder},
+    server::{Answer, Ask, Completing, Ctx, NoArguments, Prompt, Reply, ServerBuilder},
     wire::{ContentBlock, EmbeddedResource, ImageContent, PromptMessage, ResourceContents},
 };
 use schemars::JsonSchema;
@@ -33,7 +33,9 @@ pub(crate) fn add(server: ServerBuilder) -> ServerBuilder {
     server
         .prompt(Prompt::new("test_simple_prompt", simple).description("Says one sentence."))
         .prompt(
-            Prompt::new("test_prompt_with_arguments", with_arguments).description("Repeats its arguments."),
+            Prompt::new("test_prompt_with_arguments", with_arguments)
+                .description("Repeats its arguments.")
+                .complete("arg1", async |typed: Completing| beginning_with(&typed)),
         )
         .prompt(
             Prompt::new("test_prompt_with_embedded_resource", with_resource)
@@ -44,6 +46,10 @@ pub(crate) fn add(server: ServerBuilder) -> ServerBuilder {
             Prompt::new("test_input_required_result_prompt", asking_prompt)
                 .description("Asks for its context first."),
         )
+}
+
+fn beginning_with(typed: &Completing) -> Vec<&'static str> {
+    ["test", "testing", "other"].into_iter().filter(|value| value.starts_with(typed.value())).collect()
 }
 
 async fn simple(_ctx: &Ctx, _: NoArguments) -> String {
