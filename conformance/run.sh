@@ -24,6 +24,8 @@ node=${node:-node}
 "$node" -e 'process.exit(parseInt(process.versions.node) >= 22 ? 0 : 1)' \
     || { echo "the suite needs Node.js 22 or newer" >&2; exit 2; }
 
+"$node" --test --test-reporter=dot runner/judge.test.mjs >/dev/null || { "$node" --test runner/judge.test.mjs; exit 2; }
+
 cargo build --locked -p antiphon-conformance ${CARGO_BUILD_ARGS:-}
 target=$(cargo metadata --format-version 1 --no-deps --locked | "$node" -e '
     let text = ""; process.stdin.on("data", (part) => text += part)

@@ -1,14 +1,17 @@
 // Runs every scenario of the suite by its own call, one after another, and tells what became of them.
 
 import { spawn } from "node:child_process";
-import { mkdirSync, rmSync, writeFileSync } from "node:fs";
+import { mkdirSync, openSync, rmSync, writeFileSync } from "node:fs";
 import { join, resolve } from "node:path";
 import { createInterface } from "node:readline";
+import { setTimeout as sleep } from "node:timers/promises";
 import { parseArgs } from "node:util";
 import { judge } from "./judge.mjs";
 import { REVISION, scenarios } from "./scenarios.mjs";
 
 const SCENARIO_TIME = 60_000;
+/** How long the server may take to start, and to stop. */
+const START_TIME = 10_000;
 const here = resolve(import.meta.dirname, "..");
 const suite = join(here, ".node/node_modules/@modelcontextprotocol/conformance/dist/index.js");
 const results = join(here, ".results");
@@ -22,24 +25,25 @@ const { values: options } = parseArgs({
     },
 });
 
+/** What is to be gone when this process is: process ids, negative for groups. */
+const running = new Set();
+process.on("exit", () => running.forEach((id) => process.kill(id, "SIGKILL")));
+for (const signal of ["SIGINT", "SIGTERM"]) process.on(signal, () => process.exit(2));
+
 rmSync(results, { recursive: true, force: true });
 mkdirSync(results);
 const required = await list("--requirements");
 const known = await list("--spec-version");
-const server = options["server-url"] ? { url: options["server-url"], stop() {} } : await startServer();
+const server = options["server-url"] ? { url: options["server-url"], stop: async () => true } : await startServer();
+const client = options.client ?? join(options.programs, "conformance-client");
+// With a list of expected failures, even an empty one, the suite itself counts the warnings of servers.
+const noExcuses = join(results, "no-expected-failures.yml");
+writeFileSync(noExcuses, "server: []\nclient: []\n");
 const rows = [];
-try {
-    const client = options.client ?? join(options.programs, "conformance-client");
-    const no_excuses = join(results, "no-expected-failures.yml");
-    // With a list of expected failures, even an empty one, the suite itself counts warnings of servers.
-    writeFileSync(no_excuses, "server: []\nclient: []\n");
-    for (const scenario of chosen("server"))
-        rows.push(await run("server", scenario, ["--url", server.url, "--expected-failures", no_excuses]));
-    for (const scenario of chosen("client")) rows.push(await run("client", scenario, ["--command", client]));
-} finally {
-    server.stop();
-}
-report();
+for (const scenario of chosen("server"))
+    rows.push(await run("server", scenario, ["--url", server.url, "--expected-failures", noExcuses]));
+for (const scenario of chosen("client")) rows.push(await run("client", scenario, ["--command", client]));
+report(await server.stop());
 
 function chosen(side) {
     return scenarios(required, known, side).filter((name) => name.includes(options.only));
@@ -73,6 +77,7 @@ function call(args, time = 30_000) {
         // A process group of its own, so that its children can be ended with it.
         const child = spawn(process.execPath, [suite, ...args], { detached: true, stdio: ["ignore", "pipe", "pipe"] });
         let [output, timedOut] = ["", false];
+        running.add(-child.pid);
         child.stdout.on("data", (part) => (output += part));
         child.stderr.on("data", (part) => (output += part));
         const late = setTimeout(() => {
@@ -82,23 +87,34 @@ function call(args, time = 30_000) {
         child.on("error", fail);
         child.on("close", (exit) => {
             clearTimeout(late);
+            running.delete(-child.pid);
             done({ exit, output, timedOut });
         });
     });
 }
 
-/** Our server, once it has said where it is. */
+/** Our server, once it has said where it is. Its log goes to a file. */
 async function startServer() {
-    const program = join(options.programs, "conformance-server");
-    const child = spawn(program, [], { stdio: ["ignore", "pipe", "inherit"] });
-    const ended = new Promise((_, fail) => {
-        child.on("error", fail);
-        child.on("exit", (code) => fail(new Error(`the server ended with ${code} before it said where it is`)));
-    });
-    const first = new Promise((done) => createInterface({ input: child.stdout }).once("line", done));
-    const url = await Promise.race([first, ended]);
-    ended.catch(() => {});
-    return { url, stop: () => child.kill("SIGINT") };
+    const log = openSync(join(results, "server.log"), "w");
+    const child = spawn(join(options.programs, "conformance-server"), [], { stdio: ["ignore", "pipe", log] });
+    running.add(child.pid);
+    const ended = new Promise((done, fail) => child.on("error", fail).on("exit", done));
+    ended.finally(() => running.delete(child.pid)).catch(() => {});
+    const said = new Promise((done) => createInterface({ input: child.stdout }).once("line", done));
+    const url = await within(START_TIME, Promise.race([said, ended]));
+    if (typeof url !== "string") throw new Error("the server did not say where it is; see .results/server.log");
+    const stop = async () => {
+        child.kill("SIGINT");
+        return (await within(START_TIME, ended)) === 0;
+    };
+    return { url, stop };
+}
+
+/** What comes of it, or nothing if that takes longer. */
+async function within(time, promise) {
+    const late = new AbortController();
+    const nothing = sleep(time, undefined, { signal: late.signal }).catch(() => undefined);
+    return Promise.race([promise, nothing]).finally(() => late.abort());
 }
 
 function line({ side, scenario, counts, faults, ms }) {
@@ -107,7 +123,7 @@ function line({ side, scenario, counts, faults, ms }) {
     return `${faults.length === 0 ? "ok    " : "FAILED"} ${side} ${scenario.padEnd(48)} ${checks} (${ms} ms)`;
 }
 
-function report() {
+function report(stoppedWell) {
     const red = rows.filter(({ faults }) => faults.length > 0);
     const table = rows.map(({ side, scenario, counts, faults }) => {
         const { SUCCESS, FAILURE, WARNING, SKIPPED } = counts;
@@ -118,6 +134,8 @@ function report() {
     const faults = red.flatMap(({ side, scenario, faults }) => faults.map((fault) => `- ${side} ${scenario}: ${fault}`));
     writeFileSync(join(results, "summary.md"), `${[sum, "", head, ...table, "", ...faults].join("\n").trimEnd()}\n`);
     writeFileSync(join(results, "summary.json"), `${JSON.stringify({ revision: REVISION, rows }, null, 2)}\n`);
+    if (!stoppedWell) console.log("FAILED the server did not stop when it was told to");
     console.log(`\n${sum} See ${join(results, "summary.md")}.`);
-    process.exitCode = red.length === 0 && rows.length > 0 ? 0 : 1;
+    process.exitCode = red.length === 0 && rows.length > 0 && stoppedWell ? 0 : 1;
+    if (!stoppedWell) process.exit();
 }
