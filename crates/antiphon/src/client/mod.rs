@@ -63,6 +63,7 @@ mod lists;
 mod pacing;
 mod pending;
 mod rounds;
+mod subscription;
 
 pub use answer::{AnswerError, AnswerFault};
 pub use ask::{AskContext, ElicitAsk, FormAsk, RootsAsk, Round, RoundDecision, SampleAsk, UrlAsk};
@@ -76,6 +77,7 @@ pub use fault::RequestFault;
 pub use finished::{Finished, Step};
 pub use identity::ServerIdentity;
 pub use pending::PendingCall;
+pub use subscription::{ReconnectPolicy, Subscription, SubscriptionEvent};
 
 use crate::transport::Transport;
 use antiphon_wire::{

@@ -80,6 +80,7 @@ pub struct TransportError {
     kind: TransportErrorKind,
     text: String,
     source: Option<Arc<dyn StdError + Send + Sync>>,
+    is_final: bool,
 }
 
 /// Whose fault it was, as far as the transport can tell.
@@ -101,7 +102,7 @@ pub enum TransportErrorKind {
 impl TransportError {
     /// An error with one sentence that says what happened.
     pub fn new(kind: TransportErrorKind, text: impl Into<String>) -> Self {
-        Self { kind, text: text.into(), source: None }
+        Self { kind, text: text.into(), source: None, is_final: false }
     }
 
     /// The same error with its cause.
@@ -109,6 +110,18 @@ impl TransportError {
     pub fn with_source(mut self, source: impl StdError + Send + Sync + 'static) -> Self {
         self.source = Some(Arc::new(source));
         self
+    }
+
+    /// The same error, from a transport on which no later request can succeed.
+    #[must_use]
+    pub fn for_good(mut self) -> Self {
+        self.is_final = true;
+        self
+    }
+
+    /// Whether no later request on the same transport can succeed: it was closed, or its only connection is gone.
+    pub fn is_final(&self) -> bool {
+        self.is_final
     }
 
     /// What kind of error this is.

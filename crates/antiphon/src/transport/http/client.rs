@@ -225,7 +225,7 @@ fn host_of(uri: &Uri) -> &str {
 }
 
 fn closed() -> TransportError {
-    TransportError::new(Closed, "this client closed the connection")
+    TransportError::new(Closed, "this client closed the connection").for_good()
 }
 
 impl fmt::Debug for HttpTransport {
