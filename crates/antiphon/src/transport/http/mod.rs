@@ -7,7 +7,7 @@ mod serve;
 mod server;
 pub mod sse;
 
-pub use client::{HttpTransport, HttpTransportBuilder};
+pub use client::{HttpTransport, HttpTransportBuilder, Token, TokenRequest};
 pub use options::HttpOptions;
 pub use serve::serve_http;
 pub use server::{BoxBodyError, HttpService};
