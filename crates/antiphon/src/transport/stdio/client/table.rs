@@ -173,9 +173,15 @@ impl Table {
         }
     }
 
-    /// Hands a response over. `false` if nobody waits for it.
+    /// Hands a response over. `false` if nobody waits for it, or the request was not even sent.
     pub(super) fn settle(&self, id: &RequestId, outcome: Result<ServerReply, TransportError>) -> bool {
-        let entry = self.state().in_flight.remove(id);
+        let entry = {
+            let mut state = self.state();
+            if state.in_flight.get(id).is_none_or(|entry| entry.body.is_some()) {
+                return false;
+            }
+            state.in_flight.remove(id)
+        };
         entry.is_some_and(|entry| entry.reply.send(outcome).is_ok())
     }
 
