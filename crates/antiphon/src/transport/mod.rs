@@ -120,6 +120,12 @@ impl TransportError {
         self
     }
 
+    /// The same error, from a transport that can begin anew.
+    pub(crate) fn not_for_good(mut self) -> Self {
+        self.is_final = false;
+        self
+    }
+
     /// Whether no later request on the same transport can succeed: it was closed, or its only connection is gone.
     pub fn is_final(&self) -> bool {
         self.is_final

@@ -273,6 +273,10 @@ impl Table {
         self.written.notify_one();
     }
 
+    pub(super) fn has_ended(&self) -> bool {
+        self.state().ended.is_some()
+    }
+
     fn abandon(&self, id: &RequestId, serial: u64) {
         let mut state = self.state();
         if state.in_flight.get(id).is_none_or(|entry| entry.serial != serial) {
