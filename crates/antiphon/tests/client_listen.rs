@@ -38,6 +38,8 @@ enum Told {
 enum End {
     Response(Value),
     Error(i64),
+    /// It speaks the newest version, but not this one, it says.
+    OtherVersion,
     Broken(Kind),
     ForGood,
     Never,
@@ -106,6 +108,7 @@ impl Transport for Fake {
             match end {
                 End::Response(result) => Ok(Ok(to_raw_value(&result).unwrap())),
                 End::Error(code) => Ok(Err(ErrorObject::new(ErrorCode(code), "says the server"))),
+                End::OtherVersion => Ok(Err(ErrorObject::unsupported_version(["2026-07-28"], "2026-07-28"))),
                 End::Broken(kind) => Err(TransportError::new(kind, "it broke")),
                 End::ForGood => Err(TransportError::new(Kind::Closed, "it broke").for_good()),
                 End::Never => std::future::pending().await,
@@ -230,6 +233,9 @@ async fn what_no_retry_cures_ends_it_and_the_rest_is_tried_again() {
             check("after an acknowledgement", &[Script(vec![Ack], end), good()], again).await;
         }
     }
+    let other = Script(vec![], End::OtherVersion);
+    check("another version", &[other.clone(), good()], &["acknowledged", "tools"]).await;
+    check("another version, for ever", &[other.clone(), other], &["version"]).await;
     let torn = Script(vec![Ack], End::Broken(Kind::Malformed));
     check("garbage after an acknowledgement", &[torn, good()], &["acknowledged", "acknowledged", "tools"])
         .await;
@@ -272,7 +278,7 @@ async fn a_reconnect_waits_and_can_be_left_out() {
     let before = Instant::now();
     assert_eq!(named(subscription.next().await.unwrap()), "timeout 3s");
     assert!(before.elapsed() < Duration::from_secs(4));
-    assert_eq!(format!("{subscription:?}").contains("fake:server"), true);
+    assert!(format!("{subscription:?}").contains("fake:server"));
 }
 
 #[tokio::test(start_paused = true)]

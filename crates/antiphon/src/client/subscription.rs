@@ -83,7 +83,6 @@ enum State {
 /// One request that is under way.
 struct Open {
     exchange: BoxFuture<'static, Result<ServerReply, TransportError>>,
-    version: ProtocolVersion,
     /// How much time the acknowledgement has, and until when.
     limit: Duration,
     acknowledge_by: Pin<Box<Sleep>>,
@@ -197,7 +196,7 @@ impl Subscription {
             id,
             method: Cow::Borrowed(method::SUBSCRIPTIONS_LISTEN),
             name: None,
-            version: version.clone(),
+            version,
             body,
         };
         // Dropping the exchange cancels the subscription: closes the stream, or tells the server.
@@ -211,7 +210,6 @@ impl Subscription {
         });
         Ok(State::Open(Open {
             exchange,
-            version,
             limit: self.acknowledge_within,
             acknowledge_by: Box::pin(sleep(self.acknowledge_within)),
             acknowledged_at: None,
@@ -233,7 +231,7 @@ impl Subscription {
             }
             End::Cancelled => return Ok(State::Ended),
             End::Answered(Err(error)) => {
-                if let Some(version) = self.other_version(&error, &open.version) {
+                if let Some(version) = self.other_version(&error) {
                     self.client.inner.known().version = version;
                     return Ok(State::Idle);
                 }
@@ -256,14 +254,14 @@ impl Subscription {
         }
     }
 
-    /// Another version that both sides speak, if the server named one; once before each acknowledgement.
-    fn other_version(&mut self, error: &ErrorObject, tried: &ProtocolVersion) -> Option<ProtocolVersion> {
+    /// A version that both sides speak, if the server named one; once before each acknowledgement.
+    fn other_version(&mut self, error: &ErrorObject) -> Option<ProtocolVersion> {
         if error.code != ErrorCode::UNSUPPORTED_PROTOCOL_VERSION
             || std::mem::replace(&mut self.renegotiated, true)
         {
             return None;
         }
-        common_version(supported(error).iter().map(String::as_str)).filter(|version| version != tried)
+        common_version(supported(error).iter().map(String::as_str))
     }
 }
 

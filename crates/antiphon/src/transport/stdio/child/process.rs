@@ -37,7 +37,8 @@ pub(super) struct Launcher {
     forward: Mutex<Option<Forward>>,
 }
 
-type Forward = Arc<Mutex<Box<dyn FnMut(&str) + Send>>>;
+type Callback = Box<dyn FnMut(&str) + Send>;
+type Forward = Arc<Mutex<Callback>>;
 
 /// One run.
 #[derive(Debug)]
@@ -56,7 +57,7 @@ impl Launcher {
             ChildStderr::Discard => Stdio::null(),
             ChildStderr::Log | ChildStderr::Lines(_) => Stdio::piped(),
         });
-        let forward: Option<Box<dyn FnMut(&str) + Send>> = match stderr {
+        let forward: Option<Callback> = match stderr {
             ChildStderr::Lines(callback) => Some(callback),
             ChildStderr::Log => {
                 let name = name.clone();
