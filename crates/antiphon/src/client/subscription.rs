@@ -17,6 +17,7 @@ pub use reconnect::ReconnectPolicy;
 
 use super::{
     Client, Inner,
+    cache::ListKind,
     client_error::{ClientError, ClientErrorKind},
     fault::{RequestFault, common_version, supported},
 };
@@ -70,6 +71,7 @@ pub struct Subscription {
     attempts: Attempts,
     /// The server named another version since its last acknowledgement.
     renegotiated: bool,
+    was_acknowledged: bool,
     state: State,
 }
 
@@ -114,6 +116,7 @@ impl Client {
             acknowledge_within: self.inner.bounds.leg_timeout,
             attempts: Attempts::default(),
             renegotiated: false,
+            was_acknowledged: false,
             state: State::Idle,
         }
     }
@@ -156,8 +159,7 @@ impl Subscription {
                 State::Open(open) => match poll_fn(|cx| open.turn(cx, &self.inbox)).await {
                     Turn::Event(event) => {
                         if matches!(event, SubscriptionEvent::Acknowledged(_)) {
-                            self.attempts.acknowledged();
-                            self.renegotiated = false;
+                            self.acknowledged();
                         }
                         return Some(Ok(event));
                     }
@@ -179,6 +181,16 @@ impl Subscription {
         }
     }
 
+    /// The server listens, for the first time or again.
+    fn acknowledged(&mut self) {
+        self.attempts.acknowledged();
+        self.renegotiated = false;
+        if std::mem::replace(&mut self.was_acknowledged, true) {
+            // Nobody told what changed in between.
+            forget_all(&self.client.inner, lock(&self.inbox).filter());
+        }
+    }
+
     fn open(&self) -> Result<State, RequestFault> {
         let client = Arc::clone(&self.client.inner);
         // A new id each time: what still comes for the last one is not taken for this one's.
@@ -197,6 +209,7 @@ impl Subscription {
             method: Cow::Borrowed(method::SUBSCRIPTIONS_LISTEN),
             name: None,
             version,
+            headers: Vec::new(),
             body,
         };
         // Dropping the exchange cancels the subscription: closes the stream, or tells the server.
@@ -232,7 +245,7 @@ impl Subscription {
             End::Cancelled => return Ok(State::Ended),
             End::Answered(Err(error)) => {
                 if let Some(version) = self.other_version(&error) {
-                    self.client.inner.known().version = version;
+                    self.client.inner.change_version(version);
                     return Ok(State::Idle);
                 }
                 RequestFault::server(error, self.client.inner.declared)
@@ -316,8 +329,32 @@ fn may_pass(fault: &RequestFault, acknowledged: bool) -> bool {
     }
 }
 
-/// What the client remembers of the server and is no longer true. The only place that a cache has to be told.
-fn forget(_client: &Inner, _change: &Change) {}
+/// Forgets what the client keeps and is no longer true.
+fn forget(client: &Inner, change: &Change) {
+    match change {
+        Change::Tools => client.cache.forget_list(ListKind::Tools),
+        Change::Prompts => client.cache.forget_list(ListKind::Prompts),
+        Change::Resources => client.cache.forget_list(ListKind::Resources),
+        Change::Resource(uri) => client.cache.forget_resource(uri),
+    }
+}
+
+/// Forgets what may have changed while nobody told.
+fn forget_all(client: &Inner, filter: &SubscriptionFilter) {
+    for (asked, list) in [
+        (filter.tools_list_changed, Change::Tools),
+        (filter.prompts_list_changed, Change::Prompts),
+        (filter.resources_list_changed, Change::Resources),
+    ] {
+        if asked == Some(true) {
+            forget(client, &list);
+        }
+    }
+    if filter.resource_subscriptions.as_ref().is_some_and(|uris| !uris.is_empty()) {
+        // Parts of what was asked for are told of as well, so that any of them may have changed.
+        client.cache.forget_contents();
+    }
+}
 
 fn lock(inbox: &Mutex<Inbox>) -> MutexGuard<'_, Inbox> {
     // Every change of it is made whole before anything can panic.

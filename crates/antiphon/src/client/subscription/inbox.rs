@@ -151,11 +151,12 @@ impl Inbox {
 
     fn change(&mut self, notification: &IncomingNotification) -> Result<Change, &'static str> {
         let filter = &self.wanted.filter;
-        let list = |asked: Option<bool>, change| {
+        let list = |asked: Option<bool>, change: Change| {
             let params: ListChangedParams = read(notification)?;
-            if asked == Some(true) { Ok((params.meta, change)) } else { Err("nobody asked for it") }
+            if asked == Some(true) { Ok((params.meta, change, None)) } else { Err("nobody asked for it") }
         };
-        let (meta, change) = match notification.method.as_str() {
+        // What is told, and what waits in its place.
+        let (meta, told, instead) = match notification.method.as_str() {
             method::TOOLS_LIST_CHANGED => list(filter.tools_list_changed, Change::Tools),
             method::PROMPTS_LIST_CHANGED => list(filter.prompts_list_changed, Change::Prompts),
             method::RESOURCES_LIST_CHANGED => list(filter.resources_list_changed, Change::Resources),
@@ -163,9 +164,9 @@ impl Inbox {
                 let params: ResourceUpdatedParams = read(notification)?;
                 let asked = self.wanted.resource_of(&params.uri).ok_or("nobody asked for this resource")?;
                 let is_part = **asked != *params.uri;
-                let alone = !is_part || (self.parts < MAX_PARTS && params.uri.len() <= MAX_PART_URI);
-                let uri = if alone { Arc::from(params.uri) } else { Arc::clone(asked) };
-                Ok((params.meta, Change::Resource(uri)))
+                let too_much = is_part && (self.parts >= MAX_PARTS || params.uri.len() > MAX_PART_URI);
+                let instead = too_much.then(|| Change::Resource(Arc::clone(asked)));
+                Ok((params.meta, Change::Resource(Arc::from(params.uri)), instead))
             }
             _ => Err("nothing is known of its method"),
         }?;
@@ -174,13 +175,19 @@ impl Inbox {
         if self.phase != Phase::Acknowledged {
             return Err("the subscription is not acknowledged");
         }
-        if self.waiting.insert(change.clone()) {
-            self.order.push_back(change.clone());
-            if let Change::Resource(uri) = &change {
-                self.parts += usize::from(!self.wanted.uris.contains(uri));
-            }
+        self.wait(instead.unwrap_or_else(|| told.clone()));
+        Ok(told)
+    }
+
+    fn wait(&mut self, change: Change) {
+        if self.waiting.contains(&change) {
+            return;
         }
-        Ok(change)
+        if let Change::Resource(uri) = &change {
+            self.parts += usize::from(!self.wanted.uris.contains(uri));
+        }
+        self.waiting.insert(change.clone());
+        self.order.push_back(change);
     }
 
     /// Where the stream is the subscription's own, a server may have left out the id.
