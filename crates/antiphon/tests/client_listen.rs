@@ -15,7 +15,10 @@ use futures_util::future::BoxFuture;
 use serde_json::{Value, json, value::to_raw_value};
 use std::{
     collections::VecDeque,
-    sync::{Arc, Mutex},
+    sync::{
+        Arc, Mutex,
+        atomic::{AtomicUsize, Ordering},
+    },
     time::Duration,
 };
 use tokio::time::Instant;
@@ -48,18 +51,31 @@ enum End {
 struct Fake {
     scripts: Mutex<VecDeque<Script>>,
     requests: Mutex<Vec<(Value, Instant)>>,
+    /// How often something else was asked for: a list, a resource.
+    others: AtomicUsize,
 }
 
 impl Fake {
     fn new(scripts: Vec<Script>) -> Arc<Self> {
-        Arc::new(Self { scripts: Mutex::new(scripts.into()), requests: Mutex::default() })
+        Arc::new(Self {
+            scripts: Mutex::new(scripts.into()),
+            requests: Mutex::default(),
+            others: AtomicUsize::new(0),
+        })
+    }
+
+    fn client(self: &Arc<Self>) -> Client {
+        Client::builder("my-host", "1.0").connect(Arc::clone(self) as Arc<dyn Transport>)
     }
 
     fn listen(self: &Arc<Self>) -> Subscription {
-        let filter = SubscriptionFilter::new().tools().resource("file:///a");
-        let client = Client::builder("my-host", "1.0").connect(Arc::clone(self) as Arc<dyn Transport>);
-        client.listen(filter).reconnect(ReconnectPolicy::default().attempts(2))
+        listen(&self.client())
     }
+}
+
+fn listen(client: &Client) -> Subscription {
+    let filter = SubscriptionFilter::new().tools().resource("file:///a");
+    client.listen(filter).reconnect(ReconnectPolicy::default().attempts(2))
 }
 
 impl Transport for Fake {
@@ -69,6 +85,15 @@ impl Transport for Fake {
         on_notification: &'a mut (dyn FnMut(IncomingNotification) + Send),
     ) -> BoxFuture<'a, Result<ServerReply, TransportError>> {
         let body: Value = serde_json::from_slice(&request.body).unwrap();
+        let kept = match &*request.method {
+            "tools/list" => Some(json!({"resultType": "complete", "tools": [], "ttlMs": 1_000_000})),
+            "resources/read" => Some(json!({"resultType": "complete", "contents": [], "ttlMs": 1_000_000})),
+            _ => None,
+        };
+        if let Some(result) = kept {
+            self.others.fetch_add(1, Ordering::SeqCst);
+            return Box::pin(async move { Ok(Ok(to_raw_value(&result).unwrap())) });
+        }
         assert_eq!((&*request.method, &request.name), ("subscriptions/listen", &None));
         assert_eq!(body["method"], "subscriptions/listen");
         assert_eq!(body["id"], serde_json::to_value(&request.id).unwrap());
@@ -301,4 +326,38 @@ async fn a_wait_that_is_dropped_loses_nothing() {
     }
     assert_eq!(events, ["acknowledged", "tools", "acknowledged"]);
     assert_eq!(fake.requests.lock().unwrap().len(), 2);
+}
+
+/// > the notification **invalidates** the cached response and it should be considered immediately stale.
+#[tokio::test(start_paused = true)]
+async fn what_changed_is_not_taken_from_the_cache() {
+    use Told::*;
+    let fake = Fake::new(vec![
+        Script(vec![Ack, Silence(1), Tools, Silence(1), Updated("file:///a/b")], End::Broken(Kind::Closed)),
+        Script(vec![Ack], ended()),
+    ]);
+    let client = fake.client();
+    let mut subscription = listen(&client);
+    let asks = async || {
+        let before = fake.others.load(Ordering::SeqCst);
+        client.list_tools().await.unwrap();
+        let tools = fake.others.load(Ordering::SeqCst);
+        client.read_resource("file:///a/b").await.unwrap();
+        let resource = fake.others.load(Ordering::SeqCst);
+        client.read_resource("file:///c").await.unwrap();
+        (tools - before, resource - tools, fake.others.load(Ordering::SeqCst) - resource)
+    };
+    assert_eq!(asks().await, (1, 1, 1));
+    // What is asked for again after each event: the tools, the resource, another resource.
+    for (event, again) in [
+        ("acknowledged", (0, 0, 0)),
+        ("tools", (1, 0, 0)),
+        ("file:///a/b", (0, 1, 0)),
+        // The connection was gone for a while: any of it may have changed.
+        ("acknowledged", (1, 1, 1)),
+    ] {
+        assert_eq!(named(subscription.next().await.unwrap()), event);
+        assert_eq!(asks().await, again, "{event}");
+    }
+    assert!(subscription.next().await.is_none());
 }

@@ -9,7 +9,10 @@ use antiphon::transport::{
     TransportErrorKind::{HttpStatus, Unreachable},
     http::{HttpTransport, Token, TokenRequest},
 };
-use std::sync::{Arc, Mutex};
+use std::{
+    collections::VecDeque,
+    sync::{Arc, Mutex},
+};
 use tokio::io::AsyncWriteExt;
 use transport_support::{Outcome, ask, failed, request, server::*};
 
@@ -25,7 +28,7 @@ struct Row<'a> {
     name: &'a str,
     given: &'a [Given],
     /// What the server answers, request after request.
-    answers: &'a [String],
+    answers: &'a [&'a str],
     expected: Outcome,
     /// `authorization` of each request, in lower case.
     sent: &'a [Option<&'a str>],
@@ -37,11 +40,11 @@ async fn check(row: Row<'_>) {
     let name = row.name;
     let server = Server::new().await;
     let asked = Arc::new(Mutex::new(Vec::new()));
-    let (told, given) = (Arc::clone(&asked), Arc::new(Mutex::new(row.given.to_vec().into_iter())));
+    let (told, given) = (Arc::clone(&asked), Arc::new(Mutex::new(VecDeque::from(row.given.to_vec()))));
     let client = HttpTransport::builder(&server.url)
         .bearer_provider(move |request: TokenRequest| {
             told.lock().unwrap().push(request.challenge);
-            let next = given.lock().unwrap().next().expect("asked no more often than this");
+            let next = given.lock().unwrap().pop_front().expect("asked no more often than this");
             async move { next.map(|token| token.map(Token::from)) }
         })
         .build()
@@ -78,25 +81,13 @@ async fn a_token_is_asked_for_and_asked_for_again_when_it_is_refused() {
     let realm = Some("Bearer realm=\"x\", scope=\"files:read\"");
     let step_up = Some("Basic, Bearer error = \"insufficient_scope\", scope=\"w\"");
     let row = |name| Row { name, given: &[], answers: &[], expected: ok(), sent: &[], challenges: &[] };
-    check(Row {
-        given: &[give_old],
-        answers: &[good.clone()],
-        sent: &[old],
-        challenges: &[None],
-        ..row("good")
-    })
-    .await;
-    check(Row {
-        given: &[Ok(None)],
-        answers: &[good.clone()],
-        sent: &[None],
-        challenges: &[None],
-        ..row("none")
-    })
-    .await;
+    check(Row { given: &[give_old], answers: &[&good], sent: &[old], challenges: &[None], ..row("good") })
+        .await;
+    check(Row { given: &[Ok(None)], answers: &[&good], sent: &[None], challenges: &[None], ..row("none") })
+        .await;
     check(Row {
         given: &[give_old, give_new],
-        answers: &[unauthorized.clone(), good.clone()],
+        answers: &[&unauthorized, &good],
         sent: &[old, new],
         challenges: &[None, realm],
         ..row("renewed")
@@ -104,7 +95,7 @@ async fn a_token_is_asked_for_and_asked_for_again_when_it_is_refused() {
     .await;
     check(Row {
         given: &[Ok(None), give_new],
-        answers: &[silent, good.clone()],
+        answers: &[&silent, &good],
         sent: &[None, new],
         challenges: &[None, Some("")],
         ..row("no challenge")
@@ -112,7 +103,7 @@ async fn a_token_is_asked_for_and_asked_for_again_when_it_is_refused() {
     .await;
     check(Row {
         given: &[give_old, give_new],
-        answers: &[unauthorized.clone(), unauthorized.clone()],
+        answers: &[&unauthorized, &unauthorized],
         expected: failed(HttpStatus(401), "check the bearer token"),
         sent: &[old, new],
         challenges: &[None, realm],
@@ -121,7 +112,7 @@ async fn a_token_is_asked_for_and_asked_for_again_when_it_is_refused() {
     .await;
     check(Row {
         given: &[give_old, give_old, give_new],
-        answers: &[unauthorized.clone(), scope.clone(), good],
+        answers: &[&unauthorized, &scope, &good],
         sent: &[old, old, new],
         challenges: &[None, realm, step_up],
         ..row("renewed, then stepped up")
@@ -129,7 +120,7 @@ async fn a_token_is_asked_for_and_asked_for_again_when_it_is_refused() {
     .await;
     check(Row {
         given: &[give_old, give_new],
-        answers: &[scope.clone(), scope],
+        answers: &[&scope, &scope],
         expected: failed(HttpStatus(403), "what the token may do"),
         sent: &[old, new],
         challenges: &[None, step_up],
@@ -138,7 +129,7 @@ async fn a_token_is_asked_for_and_asked_for_again_when_it_is_refused() {
     .await;
     check(Row {
         given: &[give_old],
-        answers: &[forbidden],
+        answers: &[&forbidden],
         expected: failed(HttpStatus(403), "what the token may do"),
         sent: &[old],
         challenges: &[None],
@@ -148,7 +139,7 @@ async fn a_token_is_asked_for_and_asked_for_again_when_it_is_refused() {
     for (given, text) in [(Ok(None), "there is no other token"), (Err("locked"), "could be had: locked")] {
         check(Row {
             given: &[give_old, given],
-            answers: &[unauthorized.clone()],
+            answers: &[&unauthorized],
             expected: failed(HttpStatus(401), text),
             sent: &[old],
             challenges: &[None, realm],
