@@ -137,4 +137,6 @@ fn build(
 }
 
 #[cfg(test)]
+mod generated;
+#[cfg(test)]
 mod tests;
