@@ -33,6 +33,14 @@ pub trait Transport: Send + Sync + 'static {
 
     /// What to call the server before it has told its name: a URL, a command.
     fn target(&self) -> &str;
+
+    /// Whether it sends [`OutgoingRequest::headers`], so that arguments must be repeated there. A transport that passes
+    /// requests on to another answers what that one answers.
+    ///
+    /// > Clients using other transports (e.g., stdio) **MAY** ignore `x-mcp-header` annotations entirely.
+    fn mirrors_parameters(&self) -> bool {
+        false
+    }
 }
 
 /// What the server answered: a `result`, as text, or its error.
@@ -49,12 +57,14 @@ pub struct OutgoingRequest {
     pub name: Option<String>,
     /// The protocol version in `_meta`; HTTP repeats it in a header.
     pub version: ProtocolVersion,
+    /// Headers beyond those: `Mcp-Param-*`, with their values encoded. Only HTTP sends them.
+    pub headers: Vec<(String, String)>,
     /// The whole message, without a newline at its end.
     pub body: Vec<u8>,
 }
 
 impl fmt::Debug for OutgoingRequest {
-    /// Not the body: it holds state and answers.
+    /// Neither body nor headers: they hold arguments, state and answers.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("OutgoingRequest")
             .field("id", &self.id)

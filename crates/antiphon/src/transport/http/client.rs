@@ -99,6 +99,12 @@ impl HttpTransport {
             // > clients **MUST** encode it using the Base64 sentinel format
             headers.insert(MCP_NAME, value(&encode(name), "the name")?);
         }
+        // > Append a `Mcp-Param-{Name}: {Value}` header to the request.
+        for (name, text) in &request.headers {
+            let name = HeaderName::try_from(name)
+                .map_err(|_| TransportError::new(Unreachable, "the name of a header cannot be sent"))?;
+            headers.insert(name, value(text, "an argument")?);
+        }
         Ok(post)
     }
 
@@ -137,6 +143,10 @@ impl Transport for HttpTransport {
 
     fn target(&self) -> &str {
         &self.target
+    }
+
+    fn mirrors_parameters(&self) -> bool {
+        true
     }
 }
 
