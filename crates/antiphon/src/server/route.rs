@@ -7,10 +7,11 @@ use super::{
     list::{List, Listed},
     listen,
     refusal::Refusal,
-    registry::{CompiledSchema, Lists, Profile},
+    registry::{Lists, Profile},
     reply::{HasMeta, Stamped},
     serve::Inner,
 };
+use crate::schema::CompiledSchema;
 use antiphon_wire::{
     CacheScope, CallToolResult, GetPromptResult, ReadResourceResult, Ttl, method, write_result,
 };
