@@ -25,7 +25,6 @@ const MAX_BYTES: usize = 16 * 1024 * 1024;
 const MAX_TTL: Duration = Duration::from_secs(10 * 365 * 24 * 3600);
 
 /// Which list changed.
-#[allow(dead_code, reason = "the subscription names it")]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum ListKind {
     Tools,
@@ -174,7 +173,6 @@ impl Cache {
     /// A list changed.
     ///
     /// > the notification **invalidates** the cached response and it should be considered immediately stale.
-    #[allow(dead_code, reason = "the subscription calls it")]
     pub(super) fn forget_list(&self, kind: ListKind) {
         self.forget(match kind {
             ListKind::Tools => Part::Tools,
@@ -196,11 +194,15 @@ impl Cache {
     /// A resource changed, and with it those that contain it.
     ///
     /// > This might be a sub-resource of the one that the client actually subscribed to.
-    #[allow(dead_code, reason = "the subscription calls it")]
     pub(super) fn forget_resource(&self, uri: &str) {
         let mut state = self.state();
         state.generations[Part::Contents as usize] += 1;
         state.retain(|key| !matches!(key, Key::Resource(kept) if uri.starts_with(kept.as_str())));
+    }
+
+    /// Any resource may have changed.
+    pub(super) fn forget_contents(&self) {
+        self.forget(Part::Contents);
     }
 
     /// Everything, and what is known of the tools.

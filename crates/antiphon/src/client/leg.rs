@@ -178,7 +178,7 @@ impl Inner {
     }
 
     /// Goes on with another version. What came under the old one is not used again.
-    fn change_version(&self, version: ProtocolVersion) {
+    pub(super) fn change_version(&self, version: ProtocolVersion) {
         let mut known = self.known();
         if known.version != version {
             known.version = version;

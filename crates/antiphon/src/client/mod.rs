@@ -68,6 +68,7 @@ mod patience;
 mod pending;
 mod rounds;
 mod schema_tmp;
+mod subscription;
 mod tools;
 
 pub use answer::{AnswerError, AnswerFault};
@@ -83,6 +84,7 @@ pub use fault::RequestFault;
 pub use finished::{Finished, Step};
 pub use identity::ServerIdentity;
 pub use pending::PendingCall;
+pub use subscription::{ReconnectPolicy, Subscription, SubscriptionEvent};
 
 use crate::transport::Transport;
 use antiphon_wire::{

@@ -90,6 +90,8 @@ pub struct TransportError {
     kind: TransportErrorKind,
     text: String,
     source: Option<Arc<dyn StdError + Send + Sync>>,
+    is_final: bool,
+    challenge: Option<Arc<str>>,
 }
 
 /// Whose fault it was, as far as the transport can tell.
@@ -111,13 +113,49 @@ pub enum TransportErrorKind {
 impl TransportError {
     /// An error with one sentence that says what happened.
     pub fn new(kind: TransportErrorKind, text: impl Into<String>) -> Self {
-        Self { kind, text: text.into(), source: None }
+        Self { kind, text: text.into(), source: None, is_final: false, challenge: None }
     }
 
     /// The same error with its cause.
     #[must_use]
     pub fn with_source(mut self, source: impl StdError + Send + Sync + 'static) -> Self {
         self.source = Some(Arc::new(source));
+        self
+    }
+
+    /// The same error, from a transport on which no later request can succeed.
+    #[must_use]
+    pub fn for_good(mut self) -> Self {
+        self.is_final = true;
+        self
+    }
+
+    /// The same error, from a transport that can begin anew.
+    pub(crate) fn not_for_good(mut self) -> Self {
+        self.is_final = false;
+        self
+    }
+
+    /// Whether no later request on the same transport can succeed: it was closed, or its only connection is gone.
+    pub fn is_final(&self) -> bool {
+        self.is_final
+    }
+
+    /// The `WWW-Authenticate` of the refusal (several joined by `, `), where an HTTP server sent one: what kind of token
+    /// it wants, and where to get it.
+    pub fn challenge(&self) -> Option<&str> {
+        self.challenge.as_deref()
+    }
+
+    #[cfg(feature = "http")]
+    pub(crate) fn with_challenge(mut self, challenge: Option<String>) -> Self {
+        self.challenge = challenge.map(Arc::from);
+        self
+    }
+
+    #[cfg(feature = "http")]
+    pub(crate) fn caused_by(mut self, source: Arc<dyn StdError + Send + Sync>) -> Self {
+        self.source = Some(source);
         self
     }
 

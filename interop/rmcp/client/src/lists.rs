@@ -1,0 +1,81 @@
+//! What the demo says of itself.
+
+use crate::{Check, Verdict, checks, fleet::Fleet, same};
+use rmcp::model::{ProtocolVersion, RequestMetaObject};
+use serde_json::{Value, json};
+
+pub(crate) const CHECKS: &[(&str, Check)] = checks! {
+    "server/discover: version, capabilities, who answers" => discover,
+    "tools/list: four tools; what is asked is no argument" => tools,
+    "prompts/list: briefing, which requires nothing" => prompts,
+    "resources/list: none" => resources,
+    "resources/templates/list: report://{id}" => templates,
+};
+
+async fn discover(fleet: &Fleet) -> Verdict {
+    let found = fleet.client.peer_info().ok_or("no discovery")?;
+    same(&found.protocol_version, &ProtocolVersion::V_2026_07_28)?;
+    let name = found.server_info.as_ref().map(|server| server.name.as_str());
+    same(&name, &Some("antiphon-demo"))?;
+    let mut meta = RequestMetaObject::default();
+    meta.set_protocol_version(ProtocolVersion::V_2026_07_28);
+    let again = fleet.client.discover(meta).await.map_err(|error| error.to_string())?;
+    let again = value(&again)?;
+    same(&again["resultType"], &json!("complete"))?;
+    same(&again["supportedVersions"], &json!(["2026-07-28"]))?;
+    for capability in ["tools", "prompts", "resources"] {
+        if !again["capabilities"][capability].is_object() {
+            return Err(format!("{capability} is not among {}", again["capabilities"]));
+        }
+    }
+    Ok(())
+}
+
+async fn tools(fleet: &Fleet) -> Verdict {
+    let wanted = json!({
+        "echo": ["text"],
+        "provision": ["name"],
+        "get_weather": ["location"],
+        "update_work_item": ["fields", "workItemId"],
+    });
+    let listed = fleet.client.list_all_tools().await.map_err(|error| error.to_string())?;
+    same(&listed.len(), &4)?;
+    for tool in listed {
+        let schema = value(&tool.input_schema)?;
+        same(&schema["type"], &json!("object"))?;
+        let mut arguments: Vec<&String> =
+            schema["properties"].as_object().into_iter().flat_map(|all| all.keys()).collect();
+        arguments.sort();
+        same(&json!(arguments), &wanted[tool.name.as_ref()])?;
+        let mut required: Vec<&str> =
+            schema["required"].as_array().into_iter().flatten().filter_map(Value::as_str).collect();
+        required.sort_unstable();
+        same(&json!(required), &wanted[tool.name.as_ref()])?;
+    }
+    Ok(())
+}
+
+async fn prompts(fleet: &Fleet) -> Verdict {
+    let listed = fleet.client.list_all_prompts().await.map_err(|error| error.to_string())?;
+    same(&listed.len(), &1)?;
+    same(&listed[0].name.as_str(), &"briefing")?;
+    let arguments = listed[0].arguments.clone().unwrap_or_default();
+    same(&arguments.len(), &1)?;
+    same(&arguments[0].name.as_str(), &"topic")?;
+    same(&arguments[0].required.unwrap_or_default(), &false)
+}
+
+async fn resources(fleet: &Fleet) -> Verdict {
+    let listed = fleet.client.list_all_resources().await.map_err(|error| error.to_string())?;
+    same(&listed.len(), &0)
+}
+
+async fn templates(fleet: &Fleet) -> Verdict {
+    let listed = fleet.client.list_all_resource_templates().await.map_err(|error| error.to_string())?;
+    let uris: Vec<&str> = listed.iter().map(|template| template.uri_template.as_str()).collect();
+    same(&uris, &vec!["report://{id}"])
+}
+
+fn value(of: &impl serde::Serialize) -> Result<Value, String> {
+    serde_json::to_value(of).map_err(|fault| fault.to_string())
+}

@@ -1,0 +1,84 @@
+//! Drives servers on antiphon with the client of rmcp.
+//!
+//! `interop-rmcp-client (demo | asks) http URL [URL]`: two URLs are replicas with one key file, and requests alternate.
+//! `interop-rmcp-client (demo | asks) stdio COMMAND ARGUMENT ..`
+//! One line a check; the exit code is not zero if any failed.
+
+mod alternating;
+mod by_hand;
+mod driven;
+mod fleet;
+mod lists;
+mod live;
+mod refusals;
+mod script;
+
+use driven::Case;
+use fleet::{Fleet, Target};
+use interop_rmcp_report::{Outcome, Report};
+use std::{env, error::Error, fmt::Debug, pin::Pin, process::ExitCode, time::Duration};
+
+/// The longest that one check may take.
+const PER_CHECK: Duration = Duration::from_secs(30);
+
+type Verdict = Result<(), String>;
+/// A check that is more than a call and its result.
+type Check = for<'a> fn(&'a Fleet) -> Pin<Box<dyn Future<Output = Verdict> + 'a>>;
+
+/// Names checks: `checks! { "what it says" => function }`.
+macro_rules! checks {
+    ($($name:literal => $run:path,)*) => {
+        &[$(($name, |fleet| Box::pin($run(fleet)))),*]
+    };
+}
+use checks;
+
+#[tokio::main]
+async fn main() -> Result<ExitCode, Box<dyn Error + Send + Sync>> {
+    let words: Vec<String> = env::args().skip(1).collect();
+    let [suite, transport, target @ ..] = words.as_slice() else {
+        return Err(
+            "usage: interop-rmcp-client (demo | asks) (http URL [URL] | stdio COMMAND ARGUMENT ..)".into()
+        );
+    };
+    let target = match transport.as_str() {
+        "http" if !target.is_empty() => Target::Http(target.to_vec()),
+        "stdio" if !target.is_empty() => Target::Stdio(target.to_vec()),
+        _ => return Err("name URLs after `http`, or a command after `stdio`".into()),
+    };
+    let mut report = Report::new("client of ours", transport)?;
+    let (cases, suites): (&str, &[&[(&str, Check)]]) = match suite.as_str() {
+        "demo" => (include_str!("../demo.json"), &[lists::CHECKS, by_hand::CHECKS, refusals::CHECKS]),
+        "asks" => (include_str!("../asks.json"), &[live::CHECKS, refusals::CHECKS_OF_ASKS]),
+        other => return Err(format!("there is no suite {other}").into()),
+    };
+    let cases: Vec<Case> = driven::read(cases)?;
+    let fleet = match Fleet::connect(&target).await {
+        Ok(fleet) => fleet,
+        Err(fault) => {
+            report.add("server/discover", &Outcome::Fail(fault), "")?;
+            return Ok(report.end()?);
+        }
+    };
+    for case in &cases {
+        let outcome = within(case.play(&fleet)).await;
+        report.add(&case.id, &outcome, &case.note)?;
+    }
+    for (name, check) in suites.iter().copied().flatten() {
+        report.add(name, &within(check(&fleet)).await, "")?;
+    }
+    fleet.close().await;
+    Ok(report.end()?)
+}
+
+async fn within(check: impl Future<Output = Verdict>) -> Outcome {
+    match tokio::time::timeout(PER_CHECK, check).await {
+        Ok(verdict) => verdict.into(),
+        Err(_) => Outcome::Fail(format!("no end after {} s", PER_CHECK.as_secs())),
+    }
+}
+
+/// Both are the same, or what they are.
+fn same<T: PartialEq + Debug>(found: &T, wanted: &T) -> Verdict {
+    if found == wanted { Ok(()) } else { Err(format!("found {found:?}, wanted {wanted:?}")) }
+}

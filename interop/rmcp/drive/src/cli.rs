@@ -1,0 +1,171 @@
+//! `antiphon`, one process a case.
+
+use crate::table::{Case, Table};
+use interop_rmcp_report::{Outcome, Report};
+use serde_json::Value;
+use std::{
+    error::Error,
+    fs,
+    process::{Command, Output, Stdio},
+};
+
+type Verdict = Result<(), String>;
+
+/// Runs every case, the lists, and one call in two processes.
+pub(crate) fn play(
+    antiphon: &str,
+    table: &Table,
+    label: &str,
+    target: &[String],
+    report: &mut Report,
+) -> Result<(), Box<dyn Error>> {
+    report.add(&format!("{label}: discover"), &discover(antiphon, table, target).into(), "")?;
+    report.add(&format!("{label}: tools"), &tools(antiphon, table, target).into(), "")?;
+    for case in table.cases.iter().filter(|case| !case.waits()) {
+        let verdict = run(antiphon, &words_of(case), target).and_then(|done| judge(case, &done));
+        report.add(&format!("{label}: {}", case.id), &verdict.into(), &case.note)?;
+    }
+    report.add(
+        &format!("{label}: --once, then resume in another process"),
+        &resume(antiphon, target).into(),
+        "",
+    )?;
+    for (id, why) in &table.unsupported {
+        report.add(id, &Outcome::Unsupported(why.clone()), "")?;
+    }
+    Ok(())
+}
+
+fn run(antiphon: &str, words: &[String], target: &[String]) -> Result<Output, String> {
+    let mut command = Command::new(antiphon);
+    command.args(words).args(target).stdin(Stdio::null());
+    command.output().map_err(|fault| fault.to_string())
+}
+
+fn json(done: &Output) -> Result<Value, String> {
+    let stderr = String::from_utf8_lossy(&done.stderr);
+    serde_json::from_slice(&done.stdout).map_err(|_| format!("stdout is no JSON; stderr: {}", stderr.trim()))
+}
+
+fn words_of(case: &Case) -> Vec<String> {
+    let verb = match case.word("kind") {
+        "tool" => "call",
+        "prompt" => "prompt",
+        _ => "read",
+    };
+    let mut words = vec![verb.to_owned(), case.word("name").to_owned(), "--json".to_owned()];
+    if let Some(arguments) = case.members.get("arguments").filter(|_| verb != "read") {
+        words.extend(["--args".to_owned(), arguments.to_string()]);
+    }
+    words.extend(case.words("answers").flat_map(|answer| ["--answer".to_owned(), answer.to_owned()]));
+    words
+}
+
+fn judge(case: &Case, done: &Output) -> Verdict {
+    let (exit, status) = wanted(case);
+    let reply = json(done)?;
+    let told = || format!("; it said {reply}");
+    if done.status.code() != Some(exit) {
+        return Err(format!("exit code {:?}, wanted {exit}{}", done.status.code(), told()));
+    }
+    if reply["status"] != status {
+        return Err(format!("status {}, wanted {status}{}", reply["status"], told()));
+    }
+    let rounds = case.members["asks"].as_array().map_or(0, Vec::len);
+    if case.members["outcome"].get("gives_up").is_none() && reply["rounds"] != rounds {
+        return Err(format!("{} rounds, wanted {rounds}{}", reply["rounds"], told()));
+    }
+    for name in case.members["cli"]["names"].as_array().into_iter().flatten().filter_map(Value::as_str) {
+        if !reply.to_string().contains(name) {
+            return Err(format!("{name} is not named{}", told()));
+        }
+    }
+    if case.members.get("cli").is_some() {
+        return Ok(());
+    }
+    outcome(case, &reply).map_err(|fault| fault + &told())
+}
+
+/// Exit code and status: as the case says, or as its outcome has it.
+fn wanted(case: &Case) -> (i32, &str) {
+    let cli = &case.members["cli"];
+    if let (Some(exit), Some(status)) =
+        (cli["exit"].as_i64().and_then(|exit| i32::try_from(exit).ok()), cli["status"].as_str())
+    {
+        return (exit, status);
+    }
+    match case.members["outcome"].as_object().and_then(|outcome| outcome.keys().next()).map(String::as_str) {
+        Some("text") => (0, "done"),
+        Some("tool_error") => (1, "error"),
+        Some("pending") => (3, "pending"),
+        _ => (4, "error"),
+    }
+}
+
+fn outcome(case: &Case, reply: &Value) -> Verdict {
+    let (outcome, result) = (&case.members["outcome"], &reply["result"]);
+    let text = match case.word("kind") {
+        "tool" => &result["content"][0]["text"],
+        "prompt" => &result["messages"][0]["content"]["text"],
+        _ => &result["contents"][0]["text"],
+    };
+    let wanted = outcome.get("text").or_else(|| outcome.get("tool_error"));
+    if wanted.is_some_and(|wanted| wanted != text) {
+        return Err(format!("text {text}"));
+    }
+    if let Some(wanted) = case.members.get("structured")
+        && wanted != &result["structuredContent"]
+    {
+        return Err(format!("structuredContent {}", result["structuredContent"]));
+    }
+    if let Some(wanted) = outcome.get("error")
+        && (wanted["code"] != reply["error"]["code"]
+            || !reply["error"]["message"]
+                .as_str()
+                .zip(wanted["message"].as_str())
+                .is_some_and(|(said, part)| said.contains(part)))
+    {
+        return Err("another error".to_owned());
+    }
+    Ok(())
+}
+
+fn discover(antiphon: &str, table: &Table, target: &[String]) -> Verdict {
+    let found = json(&run(antiphon, &["discover".to_owned(), "--json".to_owned()], target)?)?;
+    if found.to_string().contains(&table.lists["server"].to_string())
+        && found.to_string().contains("\"2026-07-28\"")
+    {
+        Ok(())
+    } else {
+        Err(format!("it said {found}"))
+    }
+}
+
+fn tools(antiphon: &str, table: &Table, target: &[String]) -> Verdict {
+    let found = json(&run(antiphon, &["tools".to_owned(), "--json".to_owned()], target)?)?;
+    let names: Vec<&Value> =
+        found["result"]["tools"].as_array().into_iter().flatten().map(|tool| &tool["name"]).collect();
+    let wanted: Vec<&Value> = table.lists["tools"].as_array().into_iter().flatten().collect();
+    if names == wanted { Ok(()) } else { Err(format!("it listed {names:?}")) }
+}
+
+/// The state is sealed by rmcp with a fixed key: another process of its server can open it as well.
+fn resume(antiphon: &str, target: &[String]) -> Verdict {
+    let word = |word: &str| word.to_owned();
+    let begin = ["call", "provision", "--json", "--once", "--args", r#"{"name":"orders"}"#].map(word);
+    let done = run(antiphon, &begin, target)?;
+    if done.status.code() != Some(3) {
+        return Err(format!("exit code {:?}, wanted 3", done.status.code()));
+    }
+    let file = std::env::temp_dir().join(format!("interop-rmcp-pending-{}", std::process::id()));
+    fs::write(&file, &done.stdout).map_err(|fault| fault.to_string())?;
+    let name = file.display().to_string();
+    let done =
+        run(antiphon, &["resume", &name, "--json", "--answer", "region.region=eu-west-1"].map(word), target);
+    fs::remove_file(&file).map_err(|fault| fault.to_string())?;
+    let reply = json(&done?)?;
+    match reply["result"]["content"][0]["text"].as_str() {
+        Some("Provisioned orders in \"eu-west-1\".") => Ok(()),
+        _ => Err(format!("it said {reply}")),
+    }
+}

@@ -1,0 +1,55 @@
+//! The table that the table driver reads, and what it does not read of it.
+
+use serde_json::Value;
+use std::error::Error;
+
+/// The calls, and what the server lists.
+pub(crate) struct Table {
+    pub(crate) cases: Vec<Case>,
+    pub(crate) lists: Value,
+    /// What the peer has no way to do, and why.
+    pub(crate) unsupported: Vec<(String, String)>,
+}
+
+/// One call.
+pub(crate) struct Case {
+    pub(crate) id: String,
+    pub(crate) note: String,
+    pub(crate) members: Value,
+}
+
+impl Table {
+    pub(crate) fn read(text: &str) -> Result<Self, Box<dyn Error>> {
+        let mut table: Value = serde_json::from_str(text)?;
+        let cases = table["cases"].as_array().ok_or("the table has no cases")?.iter().map(Case::of).collect();
+        let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
+        let unsupported = table["unsupported"].as_array().into_iter().flatten();
+        let unsupported = unsupported.map(|one| (text(&one["id"]), text(&one["why"]))).collect();
+        Ok(Self { cases, unsupported, lists: table["lists"].take() })
+    }
+}
+
+impl Case {
+    fn of(members: &Value) -> Self {
+        let text = |name: &str| members[name].as_str().unwrap_or_default().to_owned();
+        Self { id: text("id"), note: text("note"), members: members.clone() }
+    }
+
+    pub(crate) fn word(&self, name: &str) -> &str {
+        self.members[name].as_str().unwrap_or_default()
+    }
+
+    pub(crate) fn words(&self, name: &str) -> impl Iterator<Item = &str> {
+        self.members[name].as_array().into_iter().flatten().filter_map(Value::as_str)
+    }
+
+    /// For something that antiphon does not do yet.
+    pub(crate) fn waits(&self) -> bool {
+        self.members.get("later").is_some() && !self.cli_alone()
+    }
+
+    /// The table driver has no word for what is to come of it.
+    pub(crate) fn cli_alone(&self) -> bool {
+        self.members["cli_alone"] == true
+    }
+}

@@ -1,0 +1,66 @@
+//! A server on antiphon that asks in every way its demo does not: URLs, the model, roots, several at once, state alone.
+//!
+//! `interop-rmcp-ours KEY-FILE (HOST:PORT | --stdio)`: the line `listening on URL` on standard error says where.
+#![allow(clippy::print_stderr, reason = "it says where it listens")]
+
+mod forms;
+mod live;
+mod rounds;
+mod single;
+
+use antiphon::{
+    seal::KeyRing,
+    server::Server,
+    transport::{
+        http::{HttpOptions, serve_http},
+        stdio::serve_stdio,
+    },
+};
+use std::{env, error::Error, fs};
+use tokio::net::TcpListener;
+
+#[tokio::main]
+async fn main() -> Result<(), Box<dyn Error + Send + Sync>> {
+    let mut words = env::args().skip(1);
+    let (Some(keys), Some(listen)) = (words.next(), words.next()) else {
+        return Err("usage: interop-rmcp-ours KEY-FILE (HOST:PORT | --stdio)".into());
+    };
+    let server = server(KeyRing::parse_file(&fs::read_to_string(keys)?)?)?;
+    live::SERVER.get_or_init(|| server.clone());
+    if listen == "--stdio" {
+        return Ok(serve_stdio(server).await?);
+    }
+    let listener = TcpListener::bind(&listen).await?;
+    eprintln!("listening on http://{}/mcp", listener.local_addr()?);
+    // Whoever started it ends it.
+    Ok(serve_http(listener, server, HttpOptions::default(), std::future::pending()).await?)
+}
+
+fn server(keys: KeyRing) -> Result<Server, antiphon::server::BuildError> {
+    Server::builder("antiphon-asks", env!("CARGO_PKG_VERSION"))
+        .keys(keys)
+        .tool(single::pay())
+        .tool(single::summarize())
+        .tool(single::list_my_roots())
+        .tool(single::structured())
+        .tool(single::fail())
+        .tool(forms::survey())
+        .tool(rounds::gather())
+        .tool(rounds::ladder())
+        .tool(rounds::shed())
+        .tool(rounds::insist())
+        .tool(live::count())
+        .tool(live::count_then_ask())
+        .tool(live::chat())
+        .tool(live::turn())
+        .tool(live::hang())
+        .tool(live::dropped())
+        .prompt(single::drafted())
+        .resource(single::tree())
+        .template(live::pages())
+        .logging()
+        .list_changed()
+        .resource_updates()
+        .page_size(4)
+        .build()
+}
