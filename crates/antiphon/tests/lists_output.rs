@@ -23,7 +23,7 @@ struct Weather {
 }
 
 async fn call(tool: Tool, over: Over) -> Value {
-    let server = Server::builder("output", "1").tool(tool).build().unwrap();
+    let server = Server::builder("output", "1").tool(tool).build().expect("a server");
     send(over, &server, &request(1, "tools/call", json!({"name": "t"})), None).await.1["result"].take()
 }
 
@@ -165,7 +165,7 @@ fn with_headers() -> Server {
         .tool(Tool::new("other", async |_: &Ctx, _: Map<String, Value>| "other"))
         .list_changed()
         .build()
-        .unwrap()
+        .expect("a server")
 }
 
 /// > Servers **MUST** reject requests with a `400 Bad Request` HTTP status and JSON-RPC error code `-32020`

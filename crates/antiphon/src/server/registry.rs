@@ -5,6 +5,7 @@ use super::{
     hub::ListKind,
     list::{List, Listed},
 };
+use crate::schema::CompiledSchema;
 use antiphon_wire::{
     CallToolResult, DiscoverResult, Meta, ProtocolVersion, ServerCapabilities, header::params::ParamHeaders,
     method,
@@ -172,27 +173,6 @@ impl RegisteredTool {
             Some(content) => schema.faults(content),
             None => Some("it has no structuredContent".to_owned()),
         }
-    }
-}
-
-/// Until the module of schemas is here.
-pub(super) struct CompiledSchema(jsonschema::Validator);
-
-impl CompiledSchema {
-    pub(super) fn compile(schema: &Value) -> Result<Self, String> {
-        jsonschema::options().build(schema).map(Self).map_err(|fault| fault.to_string())
-    }
-
-    pub(super) fn faults(&self, value: &Value) -> Option<String> {
-        if self.0.is_valid(value) {
-            return None;
-        }
-        let told = |fault: jsonschema::ValidationError<'_>| match fault.instance_path().as_str() {
-            "" => fault.to_string(),
-            path => format!("{}: {fault}", path.trim_start_matches('/')),
-        };
-        let faults: Vec<String> = self.0.iter_errors(value).take(5).map(told).collect();
-        Some(faults.join("; "))
     }
 }
 

@@ -69,8 +69,9 @@ impl Tool {
         Self::with_schema(name, schema.to_value(), handler)
     }
 
-    /// A tool whose input schema is written by hand: JSON Schema of the dialect that `$schema` names, 2020-12
-    /// without it. The handler takes what the schema lets through, such as a [`serde_json::Map`].
+    /// A tool whose input schema is written by hand: JSON Schema of the dialect that `$schema` names (2020-12, 2019-09,
+    /// draft-07, draft-06 or draft-04), 2020-12 without it. The handler takes what the schema lets through, such as a
+    /// [`serde_json::Map`]. A `$ref` leads nowhere outside of the schema.
     pub fn with_schema<A, F, R>(name: impl Into<String>, schema: Value, handler: F) -> Self
     where
         A: DeserializeOwned + Send + 'static,
