@@ -48,8 +48,7 @@
 //! which of its arguments HTTP repeats in headers, and what its results must look like. A client that never lists calls
 //! tools all the same: where the server then misses a header, the client lists and tries once more.
 //!
-//! Output schemas are of any dialect that JSON Schema has a number for: 2020-12 unless `$schema` says otherwise, down to
-//! draft 4. No `$ref` is ever fetched: a tool whose output schema needs it is not called
+//! Output schemas are of JSON Schema 2020-12 unless `$schema` names 2019-09 or draft 7, 6 or 4, and of bounded cost. No `$ref` is ever fetched: a tool whose output schema needs it is not called
 //! ([`RequestFault::UnusableOutputSchema`]).
 //!
 //! What it does not do: it does not start a call over, invent an answer, open a URL, or send what breaks the form's
@@ -77,7 +76,6 @@ mod pacing;
 mod patience;
 mod pending;
 mod rounds;
-mod schema_tmp;
 mod tools;
 
 pub use answer::{AnswerError, AnswerFault};
