@@ -10,7 +10,6 @@ use super::{
     lists::Source,
 };
 use crate::schema::CompiledSchema;
-use crate::schema::CompiledSchema;
 use antiphon_wire::{
     CallToolResult, JsonSchema, ListToolsResult, Tool, header::params::ParamHeaders, method,
 };
