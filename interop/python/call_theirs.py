@@ -14,7 +14,7 @@ import subprocess
 import sys
 from typing import Any
 
-from common import PYTHON_PEER, expectations, python_peer_over_http
+from common import PYTHON_PEER, expectations, python_peer_over_http, record
 
 SECONDS = 60
 SECONDS_SLOW = 180
@@ -90,13 +90,15 @@ def main() -> int:
     with python_peer_over_http() as url, concurrent.futures.ThreadPoolExecutor(os.cpu_count() or 4) as pool:
         servers = {"http": [url], "stdio": ["--", *PYTHON_PEER, "--stdio"]}
         runs = [
-            (f"[call, {way}] {case['id']}", pool.submit(play, options.antiphon, case, server))
+            (way, case["id"], pool.submit(play, options.antiphon, case, server))
             for way, server in servers.items()
             for case in cases
         ]
         try:
-            for label, run in runs:
-                if found := run.result():
+            for way, case_id, run in runs:
+                label, found = f"[call, {way}] {case_id}", run.result()
+                record("server for ours", way, case_id, "; ".join(found))
+                if found:
                     failed += 1
                     print(f"FAILED {label}: {'; '.join(found)}", flush=True)
                 else:

@@ -21,7 +21,7 @@ from mcp import Client, MCPError
 from mcp.client.stdio import StdioServerParameters
 from mcp.types import CallToolResult, ElicitResult, ErrorData, GetPromptResult, InputRequiredResult, ListRootsResult
 
-from common import VERSION, post
+from common import VERSION, post, record
 
 PER_CHECK_SECONDS = 30
 REFUSAL = {
@@ -598,6 +598,11 @@ def reason_of(error: BaseException) -> str:
 async def run(label: str, targets: list[Any], mode: str) -> tuple[int, int]:
     passed = failed = 0
     over_http = all(isinstance(target, str) for target in targets)
+
+    def tell(name: str, fault: str = "") -> None:
+        print(f"FAILED [{label}] {name}: {fault}" if fault else f"ok     [{label}] {name}", flush=True)
+        record("client of ours", "http" if over_http else "stdio", name, fault)
+
     try:
         async with fleet(targets, mode) as our:
             for name, body in CHECKS:
@@ -607,13 +612,13 @@ async def run(label: str, targets: list[Any], mode: str) -> tuple[int, int]:
                     await asyncio.wait_for(body(our), PER_CHECK_SECONDS)
                 except Exception as error:
                     failed += 1
-                    print(f"FAILED [{label}] {name}: {reason_of(error)}", flush=True)
+                    tell(name, reason_of(error))
                 else:
                     passed += 1
-                    print(f"ok     [{label}] {name}", flush=True)
+                    tell(name)
     except Exception as error:
         failed += 1
-        print(f"FAILED [{label}] connection: {reason_of(error)}", flush=True)
+        tell("connection", reason_of(error))
     return passed, failed
 
 

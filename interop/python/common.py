@@ -45,6 +45,23 @@ def typed(text: str, schema: dict[str, Any]) -> Any:
     return text if schema.get("type") == "string" else json.loads(text)
 
 
+def record(direction: str, transport: str, case: str, fault: str = "") -> None:
+    """Appends a line for ../table.py to the file that INTEROP_RESULTS names, if it is set."""
+    if path := os.environ.get("INTEROP_RESULTS"):
+        line = {
+            "peer": os.environ.get("INTEROP_PEER", ""),
+            "version": os.environ.get("INTEROP_VERSION", ""),
+            "direction": direction,
+            "transport": transport,
+            "era": VERSION,
+            "case": case,
+            "outcome": "fail" if fault else "pass",
+            "note": fault,
+        }
+        with open(path, "a") as results:
+            results.write(json.dumps(line) + "\n")
+
+
 def free_port() -> int:
     with socket.create_server(("127.0.0.1", 0)) as listener:
         return listener.getsockname()[1]

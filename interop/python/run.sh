@@ -5,6 +5,7 @@
 #
 # ANTIPHON        the program under test (required)
 # ANTIPHON_TABLE  antiphon-interop-table, our client library with every callback attached (required)
+# INTEROP_RESULTS a file for the lines that ../table.py reads
 # ANTIPHON_VENV   where the virtual environment is or shall be made (default: .venv beside this script)
 # INTEROP_SLOW=1  also the cases that wait
 # The last line is `N passed, N failed`; the exit code is not zero if anything failed.
@@ -38,6 +39,8 @@ if [ "$(cat "$venv/.requirements" 2>/dev/null)" != "$wanted" ]; then
 fi
 venv=$(cd "$venv" && pwd)
 export PATH="$venv/bin:$PATH" PYTHONDONTWRITEBYTECODE=1
+INTEROP_PEER=Python INTEROP_VERSION=$(sed -n 's/^mcp==//p' "$here/requirements.txt")
+export INTEROP_PEER INTEROP_VERSION
 cd "$here"
 
 # Starts a replica of the demo on a free port and sets `url`. A port that was taken meanwhile: the next one.

@@ -1,5 +1,7 @@
 //! The command line.
 
+use crate::hear;
+use antiphon::wire::LogLevel;
 use clap::{Args, Parser, Subcommand};
 use std::{ffi::OsString, path::PathBuf};
 
@@ -142,6 +144,10 @@ pub(crate) struct CallArgs {
     /// and the server's "code". A tool that says it failed is an "error" with a "result".
     #[arg(long)]
     pub(crate) json: bool,
+    /// Show what the server logs about the call, from this level on: debug, info, notice, warning, error, critical,
+    /// alert or emergency
+    #[arg(long, value_name = "LEVEL", value_parser = hear::level)]
+    pub(crate) log_level: Option<LogLevel>,
 }
 
 #[derive(Args, Debug)]

@@ -23,6 +23,7 @@ mod commands;
 mod console;
 mod drive;
 mod failure;
+mod hear;
 mod observe;
 mod report;
 mod show;

@@ -176,4 +176,8 @@ impl Transport for Observed {
     fn target(&self) -> &str {
         self.inner.target()
     }
+
+    fn mirrors_parameters(&self) -> bool {
+        self.inner.mirrors_parameters()
+    }
 }

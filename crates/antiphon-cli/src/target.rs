@@ -2,7 +2,7 @@
 
 use crate::{args::TargetArgs, console, failure::Failure, observe::Legs, show};
 use antiphon::{
-    client::{Client, PendingCall},
+    client::{Client, ClientBuilder, PendingCall},
     transport::{
         http::HttpTransport,
         stdio::{ChildCommand, ChildStderr, ChildTransport},
@@ -63,7 +63,13 @@ impl Target {
     }
 
     /// A client of this server. It declares forms and URLs; what is asked is answered between the legs, by `drive`.
-    pub(crate) fn connect(self, timeout: u64, legs: &Legs) -> Result<Client, Failure> {
+    /// `attach` adds what else it needs.
+    pub(crate) fn connect(
+        self,
+        timeout: u64,
+        legs: &Legs,
+        attach: impl FnOnce(ClientBuilder) -> ClientBuilder,
+    ) -> Result<Client, Failure> {
         let transport = match self {
             Self::Url { url, bearer } => {
                 let mut builder = HttpTransport::builder(url);
@@ -74,10 +80,10 @@ impl Target {
             }
             Self::Child(words) => legs.watch(spawn(words)?),
         };
-        Ok(Client::builder("antiphon", env!("CARGO_PKG_VERSION"))
+        let builder = Client::builder("antiphon", env!("CARGO_PKG_VERSION"))
             .declare(AskSupport::ELICITATION)
-            .leg_timeout(Duration::from_secs(timeout))
-            .connect(Arc::new(transport)))
+            .leg_timeout(Duration::from_secs(timeout));
+        Ok(attach(builder).connect(Arc::new(transport)))
     }
 }
 

@@ -1,5 +1,7 @@
 //! The HTTP headers that mirror members of the body, and the encoding of their values.
 
+pub mod params;
+
 use base64::{Engine as _, engine::general_purpose::STANDARD};
 use std::borrow::Cow;
 

@@ -1,8 +1,8 @@
 //! Resources and templates of resources.
 
 use crate::{
-    Annotations, CacheScope, Icon, InputResponses, Meta, ResourceContents, Ttl, members::optional_whole,
-    tag::Complete, tag::Link,
+    Annotations, BlobOrText, CacheScope, Icon, InputResponses, Meta, ResourceContents, Ttl,
+    members::optional_whole, tag::Complete, tag::Link,
 };
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
@@ -270,6 +270,14 @@ impl ReadResourceResult {
             cache_scope: CacheScope::default(),
             meta: None,
             extra: Map::new(),
+        }
+    }
+
+    /// The first contents, if they are text.
+    pub fn first_text(&self) -> Option<&str> {
+        match &self.contents.first()?.body {
+            BlobOrText::Text(text) => Some(text),
+            BlobOrText::Blob(_) => None,
         }
     }
 }

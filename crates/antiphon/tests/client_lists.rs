@@ -2,7 +2,10 @@
 
 mod client_support;
 
-use antiphon::{client::ClientError, wire::ProtocolVersion};
+use antiphon::{
+    client::ClientError,
+    wire::{CompletionContext, CompletionReference, ProtocolVersion},
+};
 use client_support::*;
 use serde_json::{Value, json};
 
@@ -114,4 +117,61 @@ async fn what_discovery_tells_is_remembered() {
     let error: ClientError = client.discover().await.unwrap_err();
     let text = "server/discover at db (fake:server): no common protocol version: this client speaks 2026-07-28, the server 2025-11-25";
     assert_eq!(error.to_string(), text);
+}
+
+#[tokio::test]
+async fn a_refused_version_is_tried_once_more_even_if_it_is_the_same() {
+    let refused = || Reply::Error(-32022, json!({"supported": ["2026-07-28"], "requested": "2026-07-28"}));
+    let fake = Fake::script([refused(), done("ok"), refused(), refused()]);
+    let client = fake.client(builder());
+    assert_eq!(client.call_tool("t", ()).await.unwrap().first_text(), Some("ok"));
+    let error = client.call_tool("t", ()).await.unwrap_err();
+    assert_eq!(
+        chain(&error),
+        "tools/call `t` at fake:server: no common protocol version: this client speaks 2026-07-28, the server 2026-07-28"
+    );
+    let ids: Vec<Value> = fake.requests().iter().map(|request| request["id"].clone()).collect();
+    assert_eq!(ids, [1, 2, 3, 4]);
+}
+
+#[tokio::test]
+async fn arguments_are_completed() {
+    let fake = Fake::script([
+        Reply::Result(
+            json!({"resultType": "complete", "completion": {"values": ["python", "pytorch"], "total": 10, "hasMore": true}}),
+        ),
+        Reply::Result(json!({"completion": {"values": []}})),
+        Reply::Error(-32601, json!(null)),
+        Reply::Result(json!({"resultType": "input_required", "inputRequests": {"a": form()}})),
+    ]);
+    let client = fake.client(builder());
+    let prompt = || CompletionReference::prompt("code_review");
+    let found = client.complete(prompt(), "language", "py", None).await.unwrap();
+    assert_eq!(
+        (found.values.as_slice(), found.total, found.has_more),
+        (["python", "pytorch"].map(str::to_owned).as_slice(), Some(10), Some(true))
+    );
+    let context = CompletionContext::new([("language".to_owned(), "python".to_owned())].into());
+    let template = CompletionReference::resource("file:///{path}");
+    assert!(client.complete(template, "path", "", Some(context)).await.unwrap().values.is_empty());
+    let error = client.complete(prompt(), "language", "", None).await.unwrap_err();
+    assert!(error.to_string().starts_with("completion/complete at fake:server: "), "{error}");
+    client.complete(prompt(), "language", "", None).await.unwrap_err();
+    let sent = |n: usize| {
+        let mut params = fake.requests()[n]["params"].clone();
+        params.as_object_mut().unwrap().remove("_meta");
+        params
+    };
+    assert_eq!(
+        sent(0),
+        json!({"ref": {"type": "ref/prompt", "name": "code_review"}, "argument": {"name": "language", "value": "py"}})
+    );
+    assert_eq!(
+        sent(1),
+        json!({
+            "ref": {"type": "ref/resource", "uri": "file:///{path}"},
+            "argument": {"name": "path", "value": ""},
+            "context": {"arguments": {"language": "python"}}
+        })
+    );
 }

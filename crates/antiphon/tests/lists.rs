@@ -2,8 +2,8 @@
 
 mod common;
 use antiphon::{
-    server::{Ctx, NoArguments, Prompt, Resource, ResourceTemplate, Server, Tool},
-    wire::ResourceContents,
+    server::{Completing, Ctx, NoArguments, Prompt, Resource, ResourceTemplate, Server, Tool},
+    wire::{Annotations, Icon, Meta, PromptArgument, ResourceContents, ToolAnnotations},
 };
 use common::{Over, fixture, request, send};
 use serde_json::{Value, json};
@@ -59,6 +59,32 @@ async fn discovery_names_what_is_there_and_nothing_else() {
         (bare().prompt(prompt("p")), json!({"prompts": {}})),
         (bare().resource(resource("x://x")), json!({"resources": {}})),
         (bare().template(template("x://{x}")), json!({"resources": {}})),
+        (bare().logging(), json!({"logging": {}})),
+        (bare().resource_updates(), json!({"resources": {"subscribe": true}})),
+        (
+            bare().list_changed().resource_updates(),
+            json!({
+                "tools": {"listChanged": true}, "prompts": {"listChanged": true},
+                "resources": {"listChanged": true, "subscribe": true}
+            }),
+        ),
+        (
+            bare().tool(tool("t")).list_changed(),
+            json!({
+                "tools": {"listChanged": true}, "prompts": {"listChanged": true},
+                "resources": {"listChanged": true}
+            }),
+        ),
+        (
+            bare().prompt(
+                prompt("p").argument(PromptArgument::optional("a")).complete("a", async |_: Completing| [""]),
+            ),
+            json!({"prompts": {}, "completions": {}}),
+        ),
+        (
+            bare().template(template("x://{x}").complete("x", async |_: Completing| [""])),
+            json!({"resources": {}, "completions": {}}),
+        ),
         (
             bare()
                 .tool(tool("t"))
@@ -79,10 +105,152 @@ async fn discovery_names_what_is_there_and_nothing_else() {
         });
         assert_eq!(reply, json!({"jsonrpc": "2.0", "id": 1, "result": expected}));
     }
-    let told = bare().title("Bare").instructions("Ask for nothing.").build().unwrap();
+    let told = bare()
+        .title("Bare")
+        .description("Nothing at all.")
+        .website_url("https://bare.example")
+        .icon(Icon::new("https://bare.example/icon.png"))
+        .instructions("Ask for nothing.")
+        .build()
+        .unwrap();
     let result = &ask(&told, "server/discover", json!({})).await["result"];
     assert_eq!(result["instructions"], "Ask for nothing.");
-    assert_eq!(result["_meta"]["io.modelcontextprotocol/serverInfo"]["title"], "Bare");
+    assert_eq!(
+        result["_meta"]["io.modelcontextprotocol/serverInfo"],
+        json!({
+            "name": "bare", "version": "1.2", "title": "Bare", "description": "Nothing at all.",
+            "websiteUrl": "https://bare.example", "icons": [{"src": "https://bare.example/icon.png"}]
+        })
+    );
+}
+
+/// > Method not found: `-32601` (Capability not supported)
+#[tokio::test]
+async fn methods_of_what_is_not_offered_do_not_exist() {
+    let bare = || Server::builder("bare", "1");
+    let completing = template("x://{x}").complete("x", async |_: Completing| [""]);
+    let servers = [
+        ("tools", bare().tool(tool("t"))),
+        ("prompts", bare().prompt(prompt("t"))),
+        ("resources", bare().resource(resource("t"))),
+        ("resources", bare().template(template("x://{x}"))),
+        ("resources", bare().resource_updates()),
+        ("resources completions", bare().template(completing)),
+        ("tools prompts resources", bare().list_changed()),
+        ("", bare()),
+    ];
+    for (offered, builder) in servers {
+        let server = builder.build().unwrap();
+        for (capability, method) in [
+            ("tools", "tools/list"),
+            ("tools", "tools/call"),
+            ("prompts", "prompts/list"),
+            ("prompts", "prompts/get"),
+            ("resources", "resources/list"),
+            ("resources", "resources/templates/list"),
+            ("resources", "resources/read"),
+            ("completions", "completion/complete"),
+        ] {
+            let message = request(1, method, json!({"name": "t", "uri": "t"}));
+            let (status, reply) = send(Over::Http, &server, &message, None).await;
+            let error = &reply["error"];
+            if offered.split(' ').any(|one| one == capability) {
+                assert_ne!(error["code"], -32601, "{offered}: {method}: {reply}");
+            } else {
+                assert_eq!((status, &error["code"]), (404, &json!(-32601)), "{offered}: {method}: {reply}");
+                assert_eq!(error["data"], json!({"method": method}));
+            }
+        }
+    }
+}
+
+/// Whatever the schema of the protocol has for a definition can be said.
+#[tokio::test]
+async fn a_definition_says_all_there_is_to_say() {
+    let icon = || Icon::new("https://a.example/icon.png");
+    let meta = || Meta(json!({"com.example/a": 1}).as_object().unwrap().clone());
+    let mut hints = ToolAnnotations::default();
+    (hints.title, hints.read_only_hint) = (Some("Reads".to_owned()), Some(true));
+    let mut annotations = Annotations::default();
+    annotations.last_modified = Some("2026-07-28T00:00:00Z".to_owned());
+    let mut argument = PromptArgument::required("a");
+    (argument.title, argument.description) = (Some("A".to_owned()), Some("What.".to_owned()));
+    let server = Server::builder("all", "1")
+        .tool(
+            tool("t")
+                .title("T")
+                .description("Does.")
+                .annotations(hints)
+                .icon(icon())
+                .icon(icon())
+                .meta(meta())
+                .output_schema(&json!({"type": "array", "items": {"type": "string"}})),
+        )
+        .prompt(prompt("p").title("P").description("Says.").icon(icon()).meta(meta()).argument(argument))
+        .resource(
+            resource("r://r")
+                .title("R")
+                .description("Is.")
+                .mime_type("text/plain")
+                .annotations(annotations.clone())
+                .size(7)
+                .icon(icon())
+                .meta(meta()),
+        )
+        .template(
+            template("m://{x}")
+                .title("M")
+                .description("Are.")
+                .mime_type("text/plain")
+                .annotations(annotations)
+                .icon(icon())
+                .meta(meta()),
+        )
+        .build()
+        .unwrap();
+    let icons = json!([{"src": "https://a.example/icon.png"}]);
+    let modified = json!({"lastModified": "2026-07-28T00:00:00Z"});
+    for (method, list, expected) in [
+        (
+            "tools/list",
+            "tools",
+            json!({
+                "name": "t", "title": "T", "description": "Does.", "inputSchema": null,
+                "annotations": {"title": "Reads", "readOnlyHint": true}, "icons": [icons[0], icons[0]],
+                "_meta": {"com.example/a": 1}, "outputSchema": {"type": "array", "items": {"type": "string"}}
+            }),
+        ),
+        (
+            "prompts/list",
+            "prompts",
+            json!({
+                "name": "p", "title": "P", "description": "Says.", "icons": icons, "_meta": {"com.example/a": 1},
+                "arguments": [{"name": "a", "title": "A", "description": "What.", "required": true}]
+            }),
+        ),
+        (
+            "resources/list",
+            "resources",
+            json!({
+                "uri": "r://r", "name": "r://r", "title": "R", "description": "Is.", "mimeType": "text/plain",
+                "annotations": modified, "size": 7, "icons": icons, "_meta": {"com.example/a": 1}
+            }),
+        ),
+        (
+            "resources/templates/list",
+            "resourceTemplates",
+            json!({
+                "uriTemplate": "m://{x}", "name": "m://{x}", "title": "M", "description": "Are.",
+                "mimeType": "text/plain", "annotations": modified, "icons": icons, "_meta": {"com.example/a": 1}
+            }),
+        ),
+    ] {
+        let mut listed = ask(&server, method, json!({})).await["result"][list][0].take();
+        if list == "tools" {
+            listed["inputSchema"] = Value::Null;
+        }
+        assert_eq!(listed, expected);
+    }
 }
 
 /// The lists hold everything, in the order it was given, on one page, the same each time.
@@ -128,8 +296,8 @@ async fn lists_are_in_the_order_of_registration() {
                 (&json!(-32602), &json!("Invalid cursor"))
             );
         }
-        let empty = ask(&Server::builder("empty", "1").build().unwrap(), method, json!({})).await;
-        assert_eq!(empty["result"][list], json!([]));
+        let empty = Server::builder("empty", "1").list_changed().build().unwrap();
+        assert_eq!(ask(&empty, method, json!({})).await["result"][list], json!([]));
     }
 }
 
@@ -167,20 +335,27 @@ async fn a_prompt_is_listed_with_its_arguments() {
     #[allow(dead_code, reason = "only its schema is looked at")]
     struct Greeting {
         /// Whom to greet.
+        #[schemars(title = "Name")]
         name: String,
         tone: Option<String>,
     }
+    let greet = |name: &str| Prompt::new(name, async |_: &Ctx, _: Greeting| String::new());
+    let mut tone = PromptArgument::optional("tone");
+    tone.description = Some("How.".to_owned());
     let server = Server::builder("prompts", "1")
-        .prompt(Prompt::new("greet", async |_: &Ctx, _: Greeting| String::new()))
+        .prompt(greet("greet"))
         .prompt(prompt("none"))
+        .prompt(greet("told").argument(tone))
         .build()
         .unwrap();
     let listed = ask(&server, "prompts/list", json!({})).await["result"]["prompts"].take();
-    let name = json!({"name": "name", "description": "Whom to greet.", "required": true});
+    let name = json!({"name": "name", "title": "Name", "description": "Whom to greet.", "required": true});
     assert_eq!(listed[0]["arguments"][0], name);
     assert_eq!(listed[0]["arguments"][1]["name"], "tone");
     assert_ne!(listed[0]["arguments"][1]["required"], true);
     assert!(listed[1].get("arguments").is_none_or(|arguments| arguments == &json!([])));
+    // By hand, in its place.
+    assert_eq!(listed[2]["arguments"], json!([name, {"name": "tone", "description": "How."}]));
 }
 
 #[tokio::test]

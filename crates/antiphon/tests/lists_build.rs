@@ -3,8 +3,8 @@
 mod common;
 use antiphon::{
     seal::{Codec, CodecError},
-    server::{Ctx, NoArguments, Prompt, Resource, ResourceTemplate, Server, ServerBuilder, Tool},
-    wire::ResourceContents,
+    server::{Completing, Ctx, NoArguments, Prompt, Resource, ResourceTemplate, Server, ServerBuilder, Tool},
+    wire::{PromptArgument, ResourceContents},
 };
 use common::{Over, request, ring, send};
 use serde_json::{Value, json};
@@ -21,6 +21,14 @@ fn shaped(schema: Value) -> ServerBuilder {
     named().tool(Tool::with_schema("shaped", schema, async |_: &Ctx, _: Value| ()))
 }
 
+fn returning(schema: Value) -> ServerBuilder {
+    named().tool(tool("returning").output_schema(&schema))
+}
+
+fn in_header(schema: Value) -> Value {
+    json!({"type": "object", "properties": {"a": schema}})
+}
+
 fn prompt(name: &str) -> Prompt {
     Prompt::new(name, async |_: &Ctx, _: NoArguments| String::new())
 }
@@ -31,6 +39,10 @@ fn resource(uri: &str) -> Resource {
 
 fn template(uri: &str) -> ResourceTemplate {
     ResourceTemplate::new(uri, "x", async |_: &Ctx, _: Value| ResourceContents::text("x://x", ""))
+}
+
+async fn none(_: Completing) -> [&'static str; 0] {
+    []
 }
 
 /// A codec that is never asked.
@@ -133,6 +145,39 @@ fn a_tool_has_a_plain_name_of_its_own_and_takes_an_object() {
             shaped(json!({"$schema": draft_7, "type": "object", "properties": list_of_items})),
             None,
         ),
+        ("text as a result", returning(json!({"type": "string"})), None),
+        ("anything as a result", returning(json!({})), None),
+        (
+            "a yes as an output schema",
+            returning(json!(true)),
+            Some(&["`returning`", "output schema", "object"]),
+        ),
+        (
+            "an output type that is none",
+            returning(json!({"type": "text"})),
+            Some(&["output schema", "`returning`", "not valid"]),
+        ),
+        (
+            "an output schema on the network",
+            returning(json!({"$ref": "http://127.0.0.1:1/a"})),
+            Some(&["output schema", "`returning`", "not valid"]),
+        ),
+        ("a header", shaped(in_header(json!({"type": "string", "x-mcp-header": "A"}))), None),
+        (
+            "a header of no name",
+            shaped(in_header(json!({"type": "string", "x-mcp-header": ""}))),
+            Some(&["`shaped`", "x-mcp-header"]),
+        ),
+        (
+            "a header of a number",
+            shaped(in_header(json!({"type": "number", "x-mcp-header": "A"}))),
+            Some(&["`shaped`", "x-mcp-header"]),
+        ),
+        (
+            "a header inside a list",
+            shaped(in_header(json!({"type": "array", "items": {"type": "string", "x-mcp-header": "A"}}))),
+            Some(&["`shaped`", "x-mcp-header"]),
+        ),
         (
             "an unknown dialect",
             shaped(json!({"$schema": "https://example.com/mine", "type": "object"})),
@@ -164,6 +209,26 @@ fn names_are_used_once_templates_are_readable_and_keys_are_for_somebody() {
         ),
         ("variables side by side", named().template(template("a://{x}{y}")), Some(&["separates"])),
         ("a variable twice", named().template(template("a://{x}/{x}")), Some(&["twice"])),
+        (
+            "a completer of nothing",
+            named().prompt(prompt("p").argument(PromptArgument::optional("a")).complete("b", none)),
+            Some(&["`b`", "prompt `p`", "it has: a"]),
+        ),
+        (
+            "two completers",
+            named().prompt(
+                prompt("p").argument(PromptArgument::optional("a")).complete("a", none).complete("a", none),
+            ),
+            Some(&["`a`", "prompt `p`", "two completers"]),
+        ),
+        (
+            "a completer of no variable",
+            named().template(template("a://{x}").complete("y", none)),
+            Some(&["`y`", "template `a://{x}`", "it has: x"]),
+        ),
+        ("a completer", named().template(template("a://{x}").complete("x", none)), None),
+        ("a page of nothing", named().page_size(0), Some(&["page_size"])),
+        ("a page of one", named().page_size(1), None),
         ("two instances", named().instances(2), Some(&["2 instances", ".keys(..)", "antiphon keygen"])),
         ("two instances with keys", named().instances(2).keys(ring(1)), None),
         ("two instances elsewhere", named().instances(2).codec(Box::new(Elsewhere)), None),

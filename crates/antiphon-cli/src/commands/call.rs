@@ -6,12 +6,13 @@ use crate::{
     console,
     drive::{Start, drive},
     failure::{Exit, Failure},
+    hear,
     observe::Legs,
     report::Outcome,
     show,
     target::Target,
 };
-use antiphon::client::{Call, PendingCall};
+use antiphon::client::{Call, Client, PendingCall};
 use serde::Deserialize;
 use serde_json::value::RawValue;
 use std::{io, path::Path};
@@ -73,9 +74,14 @@ async fn finish(
     legs: &Legs,
 ) -> Result<Exit, Failure> {
     let outcome = match (start, Answers::new(how.answers.answers)) {
-        (Ok((start, way)), Ok(answers)) => connected(start, way, answers, how.once, target.timeout, legs)
-            .await
-            .unwrap_or_else(Outcome::Failed),
+        (Ok((start, way)), Ok(answers)) => {
+            let is_child = way.is_child();
+            let client = way.connect(target.timeout, legs, |builder| hear::attach(builder, how.log_level));
+            match client {
+                Ok(client) => connected(start, &client, is_child, answers, how.once).await,
+                Err(failure) => Outcome::Failed(failure),
+            }
+        }
         (Err(failure), _) | (_, Err(failure)) => Outcome::Failed(failure),
     };
     if how.json {
@@ -88,19 +94,16 @@ async fn finish(
 
 async fn connected(
     start: Start,
-    way: Target,
+    client: &Client,
+    is_child: bool,
     mut answers: Answers,
     once: bool,
-    timeout: u64,
-    legs: &Legs,
-) -> Result<Outcome, Failure> {
-    let is_child = way.is_child();
-    let client = way.connect(timeout, legs)?;
+) -> Outcome {
     let start = match start {
         Start::Resume(pending) => Start::Resume(redirected(pending, &client.server().target)),
         new => new,
     };
-    let outcome = drive(&client, start, &mut answers, once).await;
+    let outcome = drive(client, start, &mut answers, once).await;
     client.close().await;
     answers.tell_unused();
     if let Outcome::Pending { missing: None, .. } = &outcome {
@@ -111,7 +114,7 @@ async fn connected(
             );
         }
     }
-    Ok(outcome)
+    outcome
 }
 
 /// State and answers go where the command line says, which is said aloud.

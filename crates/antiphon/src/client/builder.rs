@@ -2,10 +2,11 @@
 
 use super::ask::{ElicitAsk, FormAsk, RootsAsk, Round, RoundDecision, SampleAsk, UrlAsk};
 use super::callback::{Callback, CallbackError, Callbacks};
-use super::{Client, pacing::StateOnlyLimits};
+use super::event::{LogEvent, OnProgress, ProgressEvent};
+use super::{Client, hearing::Hearers, pacing::StateOnlyLimits};
 use crate::transport::Transport;
 use antiphon_wire::{
-    AskSupport, CreateMessageResult, ElicitResult, Implementation, ListRootsResult, ProtocolVersion,
+    AskSupport, CreateMessageResult, ElicitResult, Implementation, ListRootsResult, LogLevel, ProtocolVersion,
 };
 use std::{sync::Arc, time::Duration};
 
@@ -40,6 +41,9 @@ pub struct ClientBuilder {
     pub(super) by_hand: AskSupport,
     pub(super) bounds: Bounds,
     pub(super) one_at_a_time: bool,
+    pub(super) hearers: Hearers,
+    pub(super) caches: bool,
+    pub(super) checks_output: bool,
 }
 
 /// The bounds of a client's calls.
@@ -48,6 +52,8 @@ pub(super) struct Bounds {
     pub(super) max_rounds: u32,
     pub(super) max_asks: usize,
     pub(super) leg_timeout: Duration,
+    /// How long progress may stretch the time of a request, if it may.
+    pub(super) progress_stretches: Option<Duration>,
     pub(super) call_deadline: Option<Duration>,
     pub(super) state_only: StateOnlyLimits,
 }
@@ -63,10 +69,14 @@ impl ClientBuilder {
                 max_rounds: 10,
                 max_asks: 64,
                 leg_timeout: Duration::from_secs(60),
+                progress_stretches: None,
                 call_deadline: None,
                 state_only: StateOnlyLimits::default(),
             },
             one_at_a_time: false,
+            hearers: Hearers::default(),
+            caches: true,
+            checks_output: true,
         }
     }
 
@@ -154,6 +164,64 @@ impl ClientBuilder {
         self
     }
 
+    /// Hears of the progress of every request, unless its call has a callback of its own
+    /// ([`Call::on_progress`](super::Call::on_progress)). Progress is asked for only where somebody listens.
+    ///
+    /// The callback runs between two reads from the connection: it must neither block nor panic. To do more than show
+    /// or count, send the event through a channel.
+    pub fn on_progress(mut self, callback: impl Fn(ProgressEvent) + Send + Sync + 'static) -> Self {
+        self.hearers.progress = Some(OnProgress::new(callback));
+        self
+    }
+
+    /// Hears what the server logs about a request. Asks for messages from [`LogLevel::Info`] on, unless
+    /// [`log_level`](Self::log_level) says otherwise; what is below is dropped. As with
+    /// [`on_progress`](Self::on_progress), the callback must neither block nor panic.
+    ///
+    /// Deprecated in 2026-07-28, and to be removed from the protocol a year later at the earliest. Instead, servers on
+    /// stdio log to their standard error ([`ChildStderr`](crate::transport::stdio::ChildStderr) says where that goes),
+    /// and all others through OpenTelemetry.
+    pub fn on_log(mut self, callback: impl Fn(LogEvent) + Send + Sync + 'static) -> Self {
+        self.hearers.log = Some(Arc::new(callback));
+        self
+    }
+
+    /// Asks, with every request, for log messages from this level on; [`Call::log_level`](super::Call::log_level) asks
+    /// with one call. Without [`on_log`](Self::on_log), nobody hears them.
+    ///
+    /// Deprecated in 2026-07-28, as [`on_log`](Self::on_log) is, which says what to do instead.
+    pub fn log_level(mut self, level: LogLevel) -> Self {
+        self.hearers.level = Some(level);
+        self
+    }
+
+    /// Keeps no results.
+    ///
+    /// Without this, the results of `server/discover`, of the lists and of `resources/read` are kept for as long as the
+    /// server allows, up to 512 of them and 16 MiB, and given again instead of asking. They are forgotten when the
+    /// server says on a subscription that they changed. Results that needed an answer are never kept.
+    ///
+    /// One client is one authorization context: it keeps what is meant for its user alone, too, and shares nothing with
+    /// other clients. A transport whose credentials change to those of another user must not be used by the same
+    /// client; at the least, call [`clear_cache`](Client::clear_cache).
+    ///
+    /// > Caches **MUST NOT** be shared across authorization contexts
+    pub fn no_cache(mut self) -> Self {
+        self.caches = false;
+        self
+    }
+
+    /// Gives results of tools as they come, without comparing them with the tools' output schemas.
+    ///
+    /// Without this, a tool of the latest list that declares an output schema has its results compared with it, and a
+    /// tool whose schema cannot be used is not called.
+    ///
+    /// > Clients **SHOULD** validate structured results against this schema.
+    pub fn unchecked_results(mut self) -> Self {
+        self.checks_output = false;
+        self
+    }
+
     /// Runs the callbacks of a round one after another. By default they run concurrently, started in the server's
     /// order.
     pub fn one_at_a_time(mut self) -> Self {
@@ -179,6 +247,16 @@ impl ClientBuilder {
     /// > exhaustion.
     pub fn leg_timeout(mut self, limit: Duration) -> Self {
         self.bounds.leg_timeout = limit;
+        self
+    }
+
+    /// Begins the time of a request anew whenever it makes progress, for at most this long in all. Asks for progress
+    /// with every request. A limit below that of one request changes nothing.
+    ///
+    /// > Implementations **MAY** choose to reset the timeout clock when receiving a progress notification [...].
+    /// > However, implementations **SHOULD** always enforce a maximum timeout, regardless of progress notifications
+    pub fn progress_extends_timeout(mut self, max: Duration) -> Self {
+        self.bounds.progress_stretches = Some(max);
         self
     }
 

@@ -1,7 +1,10 @@
 //! What is called: the part of a call that is the same in every leg.
 
-use super::cancel::CancelToken;
-use antiphon_wire::method;
+use super::{
+    cancel::CancelToken,
+    event::{OnProgress, ProgressEvent},
+};
+use antiphon_wire::{LogLevel, method};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, value::RawValue};
 use std::{error::Error as StdError, fmt, time::Duration};
@@ -54,6 +57,12 @@ pub struct CallOptions {
     pub deadline: Option<Duration>,
     /// Ends the call from outside.
     pub cancel: Option<CancelToken>,
+    /// Asks the server even if the resource was read before and the result may still be used.
+    pub fresh: bool,
+    /// Hears of progress, instead of the client's callback.
+    pub on_progress: Option<OnProgress>,
+    /// The lowest level of log messages wanted, instead of the client's.
+    pub log_level: Option<LogLevel>,
 }
 
 impl Call {
@@ -109,6 +118,30 @@ impl Call {
     #[must_use]
     pub fn cancelled_by(mut self, token: &CancelToken) -> Self {
         self.options.cancel = Some(token.clone());
+        self
+    }
+
+    /// The same call, asking the server even if a result of reading this resource is kept and may still be used. The
+    /// new one is kept instead.
+    #[must_use]
+    pub fn fresh(mut self) -> Self {
+        self.options.fresh = true;
+        self
+    }
+
+    /// The same call, with progress told to this callback instead of the client's
+    /// [`on_progress`](super::ClientBuilder::on_progress), whose rules are also this one's: it must not block.
+    #[must_use]
+    pub fn on_progress(mut self, callback: impl Fn(ProgressEvent) + Send + Sync + 'static) -> Self {
+        self.options.on_progress = Some(OnProgress::new(callback));
+        self
+    }
+
+    /// The same call, asking for log messages from this level on instead of the client's
+    /// [`log_level`](super::ClientBuilder::log_level).
+    #[must_use]
+    pub fn log_level(mut self, level: LogLevel) -> Self {
+        self.options.log_level = Some(level);
         self
     }
 

@@ -1,7 +1,7 @@
 //! Why one request has no result.
 
 use crate::transport::{TransportError, TransportErrorKind as Kind};
-use antiphon_wire::{AskSupport, ErrorCode, ErrorObject, OutcomeFault, ProtocolVersion};
+use antiphon_wire::{AskSupport, CallToolResult, ErrorCode, ErrorObject, OutcomeFault, ProtocolVersion};
 use serde::Deserialize as _;
 use serde_json::Value;
 use std::{error::Error as StdError, fmt, time::Duration};
@@ -33,7 +33,27 @@ pub enum RequestFault {
         /// Key and method of the first ask, where there are asks that do not belong there.
         ask: Option<(String, String)>,
     },
-    /// No response came in time; the request was cancelled.
+    /// The tool's result does not fit the output schema that the server declares for it: the server's fault. The tool
+    /// has run.
+    OutputSchema {
+        /// The tool.
+        tool: String,
+        /// What does not fit.
+        faults: String,
+        /// The result as it came. Nothing in it can be relied on.
+        result: Box<CallToolResult>,
+    },
+    /// The server declares an output schema for the tool that cannot be used here, for example because it refers to
+    /// another document: the server's fault. The tool was not called, as its result could not be checked;
+    /// [`unchecked_results`](super::ClientBuilder::unchecked_results) calls such tools all the same.
+    UnusableOutputSchema {
+        /// The tool.
+        tool: String,
+        /// What is wrong with the schema.
+        reason: String,
+    },
+    /// No response came in time; the request was cancelled. The limit that was exceeded: of one request, or where
+    /// progress stretches that, the most it may be stretched to.
     Timeout(Duration),
     /// The request cannot be written as JSON.
     Unwritable(serde_json::Error),
@@ -137,6 +157,14 @@ impl fmt::Display for RequestFault {
                     None => Ok(()),
                 }
             }
+            Self::OutputSchema { tool, faults, .. } => {
+                write!(f, "the result of `{tool}` does not fit the tool's output schema: {faults}")
+            }
+            Self::UnusableOutputSchema { tool, reason } => write!(
+                f,
+                "nothing was sent: the output schema of `{tool}` cannot be used ({reason}); `unchecked_results` calls \
+                 the tool without it"
+            ),
             Self::Timeout(limit) => {
                 write!(
                     f,

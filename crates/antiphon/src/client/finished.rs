@@ -112,11 +112,20 @@ impl<T> Leg<T> {
 /// A final result, read as what was called says.
 pub(super) trait Final: Sized + Send {
     fn read(called: CallKind, result: &RawValue) -> Result<Leg<Self>, OutcomeFault>;
+
+    /// The result, if a tool was called.
+    fn of_tool(&self) -> Option<&CallToolResult> {
+        None
+    }
 }
 
 impl Final for CallToolResult {
     fn read(_: CallKind, result: &RawValue) -> Result<Leg<Self>, OutcomeFault> {
         Leg::read(result)
+    }
+
+    fn of_tool(&self) -> Option<&CallToolResult> {
+        Some(self)
     }
 }
 
@@ -138,6 +147,13 @@ impl Final for Finished {
             CallKind::Tool => Leg::read(result).map(|leg| leg.map(Self::Tool)),
             CallKind::Prompt => Leg::read(result).map(|leg| leg.map(Self::Prompt)),
             CallKind::Resource => Leg::read(result).map(|leg| leg.map(Self::Resource)),
+        }
+    }
+
+    fn of_tool(&self) -> Option<&CallToolResult> {
+        match self {
+            Self::Tool(result) => Some(result),
+            _ => None,
         }
     }
 }

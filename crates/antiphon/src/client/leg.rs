@@ -2,14 +2,18 @@
 
 use super::{
     Inner,
+    cache::Key,
     call::{Call, CallKind},
+    event::OnProgress,
     fault::{RequestFault, common_version, supported},
     finished::{Final, Leg},
+    hearing::Hearing,
+    patience::Patience,
     pending::Outgoing,
 };
 use crate::transport::{OutgoingRequest, TransportError};
 use antiphon_wire::{
-    CallToolParams, ErrorCode, ErrorObject, GetPromptParams, Implementation, Meta, OutcomeFault,
+    CallToolParams, ErrorCode, ErrorObject, GetPromptParams, Implementation, LogLevel, Meta, OutcomeFault,
     ProtocolVersion, ReadResourceParams, RequestId, write_request,
 };
 use serde::Deserialize;
@@ -21,6 +25,39 @@ pub(super) struct Wanted<'a> {
     pub(super) method: &'static str,
     pub(super) name: Option<&'a str>,
     pub(super) timeout: Duration,
+    /// Headers beyond those that every request has, for transports that have any.
+    pub(super) headers: Vec<(String, String)>,
+    /// How many rounds came before.
+    pub(super) round: u32,
+    /// Which request of its call it is.
+    pub(super) leg: u32,
+    /// Who hears of its progress, instead of the client's callback.
+    pub(super) on_progress: Option<&'a OnProgress>,
+    /// The level of log messages, instead of the client's.
+    pub(super) log_level: Option<LogLevel>,
+}
+
+impl Wanted<'_> {
+    /// A request that belongs to no call.
+    pub(super) fn single(method: &'static str, timeout: Duration) -> Self {
+        Self {
+            method,
+            name: None,
+            timeout,
+            headers: Vec::new(),
+            round: 0,
+            leg: 1,
+            on_progress: None,
+            log_level: None,
+        }
+    }
+}
+
+/// Where in its call a leg stands.
+#[derive(Clone, Copy)]
+pub(super) struct Position {
+    pub(super) round: u32,
+    pub(super) leg: u32,
 }
 
 /// Writes the message once its id and `_meta` are known.
@@ -32,15 +69,85 @@ impl Inner {
         &self,
         call: &Call,
         with: &Outgoing<'_>,
+        at: Position,
     ) -> Result<Leg<T>, RequestFault> {
-        let wanted = Wanted {
+        let options = call.options();
+        let mut wanted = Wanted {
             method: call.method(),
             name: Some(call.name()),
-            timeout: call.options().leg_timeout.unwrap_or(self.bounds.leg_timeout),
+            timeout: options.leg_timeout.unwrap_or(self.bounds.leg_timeout),
+            headers: Vec::new(),
+            round: at.round,
+            leg: at.leg,
+            on_progress: options.on_progress.as_ref(),
+            log_level: options.log_level,
         };
-        let result = self.request(&wanted, &|id, meta| write_leg(call, with, id, meta)).await?;
-        T::read(call.kind(), &result)
-            .map_err(|fault| RequestFault::Result { ask: misplaced_ask(&fault, &result), fault })
+        let write = |id: &RequestId, meta| write_leg(call, with, id, meta);
+        match call.kind() {
+            CallKind::Tool => self.tool_leg(call, &mut wanted, &write).await,
+            CallKind::Prompt => read_leg(call.kind(), &*self.request(&wanted, &write).await?),
+            CallKind::Resource => self.resource_leg(call, with, &wanted, &write).await,
+        }
+    }
+
+    /// A leg of `tools/call`: with the headers that the tool wants, and a result that fits its output schema.
+    async fn tool_leg<T: Final>(
+        &self,
+        call: &Call,
+        wanted: &mut Wanted<'_>,
+        write: &Write<'_>,
+    ) -> Result<Leg<T>, RequestFault> {
+        let mut tool = self.known_tool(call.name());
+        wanted.headers = self.prepare(call, tool.as_deref())?;
+        let mut reply = self.request(wanted, write).await;
+        // > If the server rejects a request with a `HeaderMismatch` error because required `Mcp-Param-*` headers are
+        // > missing or do not match the body, the client **SHOULD** call `tools/list` to check for changes to the
+        // > tool's `inputSchema`, then retry the original request with the appropriate headers.
+        // It was refused before anything acted on it, so answers and state may be sent again.
+        if let Err(RequestFault::Server(error)) = &reply
+            && error.code == ErrorCode::HEADER_MISMATCH
+            && self.transport.mirrors_parameters()
+            && let Some(now) = self.relisted_tool(call.name()).await
+        {
+            wanted.headers = self.prepare(call, Some(&now))?;
+            reply = self.request(wanted, write).await;
+            tool = Some(now);
+        }
+        let leg: Leg<T> = read_leg(call.kind(), &*reply?)?;
+        if let Leg::Complete(result) = &leg
+            && let Some(result) = result.of_tool()
+        {
+            self.check_output(call, tool.as_deref(), result).await?;
+        }
+        Ok(leg)
+    }
+
+    /// A leg of `resources/read`, which may not be needed.
+    async fn resource_leg<T: Final>(
+        &self,
+        call: &Call,
+        with: &Outgoing<'_>,
+        wanted: &Wanted<'_>,
+        write: &Write<'_>,
+    ) -> Result<Leg<T>, RequestFault> {
+        // > requests carrying `inputResponses` or `requestState` **MUST NOT** be cached
+        if with.answers.is_some() || with.state.is_some() {
+            return read_leg(call.kind(), &*self.request(wanted, write).await?);
+        }
+        let key = Key::Resource(call.name().to_owned());
+        if let Some(kept) = self.cache.get(&key).filter(|_| !call.options().fresh)
+            && let Ok(leg) = read_leg(call.kind(), &kept)
+        {
+            return Ok(leg);
+        }
+        let asked = self.cache.generation(&key);
+        let result = self.request(wanted, write).await?;
+        let leg = read_leg(call.kind(), &result)?;
+        // > Interim results with `resultType: "input_required"` [...] are not cacheable
+        if let Leg::Complete(_) = &leg {
+            self.cache.put(key, asked, &result);
+        }
+        Ok(leg)
     }
 
     /// Sends a request and returns its result, once more if the server names another version that is spoken here.
@@ -55,7 +162,7 @@ impl Inner {
             Err(error) if error.code == ErrorCode::UNSUPPORTED_PROTOCOL_VERSION => {
                 match common_version(supported(&error).iter().map(String::as_str)) {
                     Some(version) => {
-                        self.known().version = version;
+                        self.change_version(version);
                         self.send(wanted, write).await?
                     }
                     None => Err(error),
@@ -70,6 +177,15 @@ impl Inner {
         Ok(result)
     }
 
+    /// Goes on with another version. What came under the old one is not used again.
+    pub(super) fn change_version(&self, version: ProtocolVersion) {
+        let mut known = self.known();
+        if known.version != version {
+            known.version = version;
+            self.cache.drop_entries();
+        }
+    }
+
     async fn send(
         &self,
         wanted: &Wanted<'_>,
@@ -79,7 +195,10 @@ impl Inner {
         // > requests.
         let id = RequestId::from(self.next_id.fetch_add(1, Ordering::Relaxed));
         let version = self.known().version.clone();
-        let meta = Meta::for_request(&version, Some(&self.info), &self.capabilities);
+        let mut meta = Meta::for_request(&version, Some(&self.info), &self.capabilities);
+        let patience = Patience::new(wanted.timeout, self.bounds.progress_stretches);
+        let mut hearing = Hearing::new(self, wanted, &patience);
+        hearing.ask(&id, &mut meta);
         let mut body = write(&id, meta).map_err(RequestFault::Unwritable)?;
         // Arguments are sent as they were written. Between the tokens of JSON a line may break; lines frame messages.
         body.iter_mut().filter(|byte| matches!(byte, b'\n' | b'\r')).for_each(|byte| *byte = b' ');
@@ -88,14 +207,20 @@ impl Inner {
             method: Cow::Borrowed(wanted.method),
             name: wanted.name.map(str::to_owned),
             version,
+            headers: wanted.headers.clone(),
             body,
         };
+        let mut hear = |notification| hearing.take(notification);
         // Dropping the exchange cancels the request.
-        let mut ignore = |_| {};
-        let reply = tokio::time::timeout(wanted.timeout, self.transport.exchange(request, &mut ignore)).await;
-        let reply: Result<_, TransportError> = reply.map_err(|_| RequestFault::Timeout(wanted.timeout))?;
+        let reply = patience.within(self.transport.exchange(request, &mut hear)).await;
+        let reply: Result<_, TransportError> = reply.map_err(RequestFault::Timeout)?;
         reply.map_err(RequestFault::Transport)
     }
+}
+
+fn read_leg<T: Final>(called: CallKind, result: &RawValue) -> Result<Leg<T>, RequestFault> {
+    T::read(called, result)
+        .map_err(|fault| RequestFault::Result { ask: misplaced_ask(&fault, result), fault })
 }
 
 /// > If an `InputRequiredResult` contains the `requestState` field, the client **MUST** echo back the exact value of

@@ -1,112 +1,239 @@
-//! Requests that ask nothing: `server/discover` and the lists.
+//! Requests that ask nothing: `server/discover`, the lists, and completion.
 
 use super::{
-    Client,
+    Client, Inner,
+    cache::Key,
     client_error::{ClientError, ClientErrorKind},
     fault::RequestFault,
     leg::{Wanted, pick_version},
 };
 use antiphon_wire::{
-    DiscoverResult, ListPromptsResult, ListResourceTemplatesResult, ListResourcesResult, ListToolsResult,
-    OutcomeFault, PageParams, Prompt, Resource, ResourceTemplate, Tool, method, write_request,
+    CompleteParams, CompleteResult, Completion, CompletionArgument, CompletionContext, CompletionReference,
+    DiscoverResult, ErrorCode, ListPromptsResult, ListResourceTemplatesResult, ListResourcesResult, Meta,
+    OutcomeFault, PageParams, Prompt, RequestId, Resource, ResourceTemplate, Tool, method, write_request,
 };
 use serde::de::DeserializeOwned;
+use serde_json::value::RawValue;
 use std::collections::HashSet;
 
 /// How many pages of a list are followed.
 const MAX_PAGES: usize = 1000;
 
+/// Where a result may come from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Source {
+    /// From the server, or from what it said before, while that is fresh.
+    Either,
+    /// From the server.
+    Server,
+}
+
 impl Client {
-    /// Asks the server for its versions, capabilities and identity, and remembers them. No call needs it.
+    /// Asks the server for its versions, capabilities and identity, and remembers them. No call needs it. A result that
+    /// is still fresh is given again.
     ///
     /// # Errors
     /// [`ClientError`]; also if there is no common version.
     pub async fn discover(&self) -> Result<DiscoverResult, ClientError> {
-        let result: DiscoverResult = self.ask(method::DISCOVER, None).await?;
-        let version = pick_version(&result.supported_versions)
-            .map_err(|fault| self.error(method::DISCOVER, ClientErrorKind::Request(fault)))?;
-        let mut known = self.inner.known();
-        known.version = version;
-        known.capabilities = Some(result.capabilities.clone());
+        let error = |fault| self.error(method::DISCOVER, ClientErrorKind::Request(fault));
+        let fetched = self.inner.fetch(Key::Discover, Source::Either, method::DISCOVER, &|id, meta| {
+            write_request(id, method::DISCOVER, &PageParams::new(meta, None))
+        });
+        let (result, fetched): (DiscoverResult, bool) = fetched.await.map_err(error)?;
+        if fetched {
+            let version = pick_version(&result.supported_versions).map_err(error)?;
+            let mut known = self.inner.known();
+            known.version = version;
+            known.capabilities = Some(result.capabilities.clone());
+        }
         Ok(result)
     }
 
-    /// Every tool, page after page.
+    /// Every tool, page after page. Pages that are still fresh are not asked for again.
+    ///
+    /// Schemas are given as the text the server sent; no `$ref` in them is followed. Calls use what was listed last: it
+    /// says which arguments HTTP repeats in headers, and what results must look like. On HTTP, a tool that asks for
+    /// impossible headers is left out, with a warning in the log.
     ///
     /// # Errors
     /// [`ClientError`]; also if the list does not end.
     pub async fn list_tools(&self) -> Result<Vec<Tool>, ClientError> {
-        self.pages(method::TOOLS_LIST, |page: ListToolsResult| (page.tools, page.next_cursor)).await
+        self.inner.tools(Source::Either).await.map_err(|kind| self.error(method::TOOLS_LIST, kind))
     }
 
-    /// Every prompt, page after page.
+    /// Every prompt, page after page. Pages that are still fresh are not asked for again.
     ///
     /// # Errors
     /// [`ClientError`]; also if the list does not end.
     pub async fn list_prompts(&self) -> Result<Vec<Prompt>, ClientError> {
-        self.pages(method::PROMPTS_LIST, |page: ListPromptsResult| (page.prompts, page.next_cursor)).await
+        self.list(method::PROMPTS_LIST, |page: ListPromptsResult| (page.prompts, page.next_cursor)).await
     }
 
-    /// Every resource, page after page.
+    /// Every resource, page after page. Pages that are still fresh are not asked for again.
     ///
     /// # Errors
     /// [`ClientError`]; also if the list does not end.
     pub async fn list_resources(&self) -> Result<Vec<Resource>, ClientError> {
-        self.pages(method::RESOURCES_LIST, |page: ListResourcesResult| (page.resources, page.next_cursor))
+        self.list(method::RESOURCES_LIST, |page: ListResourcesResult| (page.resources, page.next_cursor))
             .await
     }
 
-    /// Every template of resources, page after page.
+    /// Every template of resources, page after page. Pages that are still fresh are not asked for again.
     ///
     /// # Errors
     /// [`ClientError`]; also if the list does not end.
     pub async fn list_resource_templates(&self) -> Result<Vec<ResourceTemplate>, ClientError> {
-        self.pages(method::RESOURCE_TEMPLATES_LIST, |page: ListResourceTemplatesResult| {
+        self.list(method::RESOURCE_TEMPLATES_LIST, |page: ListResourceTemplatesResult| {
             (page.resource_templates, page.next_cursor)
         })
         .await
     }
 
-    async fn pages<P: DeserializeOwned, T>(
+    /// Suggestions for an argument of a prompt, or a variable of a resource template, as far as it is typed.
+    ///
+    /// `context` holds the arguments that have a value already. Nothing is kept: whoever asks at every key should wait
+    /// until the typing pauses.
+    ///
+    /// > Clients **SHOULD**: Debounce rapid completion requests
+    ///
+    /// # Errors
+    /// [`ClientError`]; a server that completes nothing refuses the method.
+    pub async fn complete(
+        &self,
+        reference: CompletionReference,
+        argument: impl Into<String>,
+        value: impl Into<String>,
+        context: Option<CompletionContext>,
+    ) -> Result<Completion, ClientError> {
+        let argument = CompletionArgument::new(argument, value);
+        let wanted = Wanted::single(method::COMPLETION_COMPLETE, self.inner.bounds.leg_timeout);
+        let write = |id: &RequestId, meta| {
+            let mut params = CompleteParams::new(reference.clone(), argument.clone(), meta);
+            params.context = context.clone();
+            write_request(id, method::COMPLETION_COMPLETE, &params)
+        };
+        let result = self.inner.request(&wanted, &write).await;
+        result
+            .and_then(|result| read::<CompleteResult>(&result))
+            .map(|result| result.completion)
+            .map_err(|fault| self.error(method::COMPLETION_COMPLETE, ClientErrorKind::Request(fault)))
+    }
+
+    /// Forgets what was listed, discovered and read, whatever the server said of its freshness: the next request of
+    /// each kind is sent. For when this client goes on as somebody else, see
+    /// [`no_cache`](super::ClientBuilder::no_cache).
+    pub fn clear_cache(&self) {
+        self.inner.cache.clear();
+    }
+
+    async fn list<P: DeserializeOwned, T>(
         &self,
         method: &'static str,
         open: fn(P) -> (Vec<T>, Option<String>),
     ) -> Result<Vec<T>, ClientError> {
-        let (mut items, mut seen, mut cursor) = (Vec::new(), HashSet::new(), None);
-        for _ in 0..MAX_PAGES {
-            let page: P = self.ask(method, cursor).await?;
-            let (more, next) = open(page);
-            items.extend(more);
-            let Some(next) = next else { return Ok(items) };
-            if !seen.insert(next.clone()) {
-                return Err(self.error(method, ClientErrorKind::CursorRepeated));
-            }
-            cursor = Some(next);
-        }
-        Err(self.error(method, ClientErrorKind::TooManyPages { limit: MAX_PAGES }))
-    }
-
-    async fn ask<T: DeserializeOwned>(
-        &self,
-        method: &'static str,
-        cursor: Option<String>,
-    ) -> Result<T, ClientError> {
-        let wanted = Wanted { method, name: None, timeout: self.inner.bounds.leg_timeout };
-        let reply = self
-            .inner
-            .request(&wanted, &|id, meta| write_request(id, method, &PageParams::new(meta, cursor.clone())))
-            .await;
-        // > Servers **MUST NOT** send `InputRequiredResult` responses on any other client requests.
-        let read = |text: &str| {
-            serde_json::from_str(text)
-                .map_err(|fault| RequestFault::Result { fault: OutcomeFault::Malformed(fault), ask: None })
-        };
-        reply
-            .and_then(|result| read(result.get()))
-            .map_err(|fault| self.error(method, ClientErrorKind::Request(fault)))
+        let pages = self.inner.pages(method, Source::Either, open).await;
+        pages.map(|(items, _)| items).map_err(|kind| self.error(method, kind))
     }
 
     fn error(&self, method: &'static str, kind: ClientErrorKind) -> ClientError {
         ClientError::new(self.server(), method, kind)
     }
+}
+
+impl Inner {
+    /// The pages of a list as one, and whether any of them was sent for.
+    ///
+    /// > If a cursor becomes invalid (e.g., the server returns an error for a previously valid cursor), the client
+    /// > **SHOULD** discard all cached pages and re-fetch from the beginning.
+    pub(super) async fn pages<P: DeserializeOwned, T>(
+        &self,
+        method: &'static str,
+        from: Source,
+        open: fn(P) -> (Vec<T>, Option<String>),
+    ) -> Result<(Vec<T>, bool), ClientErrorKind> {
+        match self.pages_once(method, from, open).await {
+            Err(Broken::Cursor(fault)) => {
+                tracing::debug!(method, %fault, "a cursor is not valid any more: the list is read again");
+                self.cache.drop_pages(method);
+                self.pages_once(method, from, open).await.map_err(Broken::into_kind)
+            }
+            other => other.map_err(Broken::into_kind),
+        }
+    }
+
+    async fn pages_once<P: DeserializeOwned, T>(
+        &self,
+        method: &'static str,
+        from: Source,
+        open: fn(P) -> (Vec<T>, Option<String>),
+    ) -> Result<(Vec<T>, bool), Broken> {
+        let (mut items, mut seen, mut cursor, mut any_fetched) = (Vec::new(), HashSet::new(), None, false);
+        for _ in 0..MAX_PAGES {
+            let key = Key::Page(method, cursor.clone());
+            let write =
+                |id: &RequestId, meta| write_request(id, method, &PageParams::new(meta, cursor.clone()));
+            let (page, fetched): (P, bool) =
+                self.fetch(key, from, method, &write).await.map_err(|fault| match &fault {
+                    // > Invalid cursors **SHOULD** result in an error with code -32602 (Invalid params).
+                    RequestFault::Server(error)
+                        if cursor.is_some() && error.code == ErrorCode::INVALID_PARAMS =>
+                    {
+                        Broken::Cursor(fault)
+                    }
+                    _ => Broken::Otherwise(ClientErrorKind::Request(fault)),
+                })?;
+            any_fetched |= fetched;
+            let (more, next) = open(page);
+            items.extend(more);
+            let Some(next) = next else { return Ok((items, any_fetched)) };
+            if !seen.insert(next.clone()) {
+                return Err(Broken::Otherwise(ClientErrorKind::CursorRepeated));
+            }
+            cursor = Some(next);
+        }
+        Err(Broken::Otherwise(ClientErrorKind::TooManyPages { limit: MAX_PAGES }))
+    }
+
+    /// A result that may be kept, and whether it was sent for.
+    async fn fetch<T: DeserializeOwned>(
+        &self,
+        key: Key,
+        from: Source,
+        method: &'static str,
+        write: &(dyn Fn(&RequestId, Meta) -> Result<Vec<u8>, serde_json::Error> + Send + Sync),
+    ) -> Result<(T, bool), RequestFault> {
+        if from == Source::Either
+            && let Some(kept) = self.cache.get(&key)
+        {
+            return Ok((read(&kept)?, false));
+        }
+        let asked = self.cache.generation(&key);
+        let wanted = Wanted::single(method, self.bounds.leg_timeout);
+        let text = self.request(&wanted, write).await?;
+        let result = read(&text)?;
+        self.cache.put(key, asked, &text);
+        Ok((result, true))
+    }
+}
+
+/// Why a list ended early.
+enum Broken {
+    /// The server does not know the cursor of a page.
+    Cursor(RequestFault),
+    Otherwise(ClientErrorKind),
+}
+
+impl Broken {
+    fn into_kind(self) -> ClientErrorKind {
+        match self {
+            Self::Cursor(fault) => ClientErrorKind::Request(fault),
+            Self::Otherwise(kind) => kind,
+        }
+    }
+}
+
+/// > Servers **MUST NOT** send `InputRequiredResult` responses on any other client requests.
+fn read<T: DeserializeOwned>(result: &RawValue) -> Result<T, RequestFault> {
+    serde_json::from_str(result.get())
+        .map_err(|fault| RequestFault::Result { fault: OutcomeFault::Malformed(fault), ask: None })
 }

@@ -48,6 +48,7 @@
 mod answer;
 mod ask;
 mod builder;
+mod cache;
 mod call;
 mod call_error;
 mod callback;
@@ -55,14 +56,20 @@ mod cancel;
 mod client_error;
 pub mod consent;
 mod dispatch;
+mod event;
 mod fault;
 mod finished;
+mod hearing;
 mod identity;
 mod leg;
 mod lists;
 mod pacing;
+mod patience;
 mod pending;
 mod rounds;
+mod schema_tmp;
+mod subscription;
+mod tools;
 
 pub use answer::{AnswerError, AnswerFault};
 pub use ask::{AskContext, ElicitAsk, FormAsk, RootsAsk, Round, RoundDecision, SampleAsk, UrlAsk};
@@ -72,10 +79,12 @@ pub use call_error::{CallError, CallErrorKind};
 pub use callback::CallbackError;
 pub use cancel::CancelToken;
 pub use client_error::{ClientError, ClientErrorKind};
+pub use event::{EventContext, LogEvent, OnProgress, ProgressEvent};
 pub use fault::RequestFault;
 pub use finished::{Finished, Step};
 pub use identity::ServerIdentity;
 pub use pending::PendingCall;
+pub use subscription::{ReconnectPolicy, Subscription, SubscriptionEvent};
 
 use crate::transport::Transport;
 use antiphon_wire::{
@@ -83,7 +92,9 @@ use antiphon_wire::{
     ReadResourceResult, ServerCapabilities,
 };
 use builder::Bounds;
+use cache::Cache;
 use callback::Callbacks;
+use hearing::Hearers;
 use rounds::Run;
 use serde::Serialize;
 use std::{
@@ -107,6 +118,10 @@ struct Inner {
     one_at_a_time: bool,
     next_id: AtomicU64,
     known: Mutex<Known>,
+    hearers: Hearers,
+    cache: Cache,
+    /// Whether results are compared with output schemas.
+    checks_output: bool,
 }
 
 /// What is known of the server.
@@ -120,6 +135,10 @@ impl Inner {
     fn known(&self) -> MutexGuard<'_, Known> {
         // Plain values, each written at once: a panic elsewhere leaves them whole.
         self.known.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn identity(&self) -> ServerIdentity {
+        ServerIdentity::new(self.transport.target(), self.known().info.as_ref())
     }
 }
 
@@ -142,6 +161,9 @@ impl Client {
             one_at_a_time: builder.one_at_a_time,
             next_id: AtomicU64::new(1),
             known: Mutex::new(Known { version: builder.version, info: None, capabilities: None }),
+            hearers: builder.hearers,
+            cache: Cache::new(builder.caches),
+            checks_output: builder.checks_output,
         };
         Self { inner: Arc::new(inner) }
     }
@@ -218,7 +240,7 @@ impl Client {
 
     /// The server, by its target and, once it told it, by its name.
     pub fn server(&self) -> ServerIdentity {
-        ServerIdentity::new(self.inner.transport.target(), self.inner.known().info.as_ref())
+        self.inner.identity()
     }
 
     /// The server's identity: from `discover`, or any other result that told it.

@@ -7,6 +7,7 @@ use super::{
     dispatch,
     fault::RequestFault,
     finished::{Final, Finished, Leg},
+    leg::Position,
     pacing::Pacing,
     pending::{NotReady, Outgoing, PendingCall},
 };
@@ -25,17 +26,19 @@ pub(super) struct Run<'a> {
     client: &'a Client,
     call: Call,
     pending: Option<PendingCall>,
+    /// How many legs were sent.
+    legs: u32,
 }
 
 impl<'a> Run<'a> {
     /// A call from its beginning.
     pub(super) fn first(client: &'a Client, call: Call) -> Self {
-        Self { client, call, pending: None }
+        Self { client, call, pending: None, legs: 0 }
     }
 
     /// A call from where it stood.
     pub(super) fn resumed(client: &'a Client, pending: PendingCall) -> Self {
-        Self { client, call: pending.call().clone(), pending: Some(pending) }
+        Self { client, call: pending.call().clone(), pending: Some(pending), legs: 0 }
     }
 
     /// To the final result, answered by the callbacks.
@@ -112,7 +115,7 @@ impl<'a> Run<'a> {
         }
     }
 
-    async fn leg<T: Final>(&self) -> Result<Leg<T>, CallErrorKind> {
+    async fn leg<T: Final>(&mut self) -> Result<Leg<T>, CallErrorKind> {
         let with = match &self.pending {
             None => Outgoing::default(),
             Some(pending) => {
@@ -123,7 +126,10 @@ impl<'a> Run<'a> {
                 })?
             }
         };
-        self.client.inner.leg(&self.call, &with).await.map_err(|fault| match fault {
+        self.legs += 1;
+        let round = self.pending.as_ref().map_or(0, PendingCall::round);
+        let at = Position { round, leg: self.legs };
+        self.client.inner.leg(&self.call, &with, at).await.map_err(|fault| match fault {
             RequestFault::Server(error)
                 if self.pending.is_some()
                     && error.code == ErrorCode::INVALID_PARAMS

@@ -147,7 +147,8 @@ impl ServerBuilder {
         self
     }
 
-    /// Handlers send log messages to their clients. Declares `logging`.
+    /// Handlers may send log messages to callers that ask for them, with [`Ctx::log`](super::Ctx::log). Declares
+    /// `logging`, which is deprecated in 2026-07-28.
     #[must_use]
     pub fn logging(mut self) -> Self {
         self.logging = true;

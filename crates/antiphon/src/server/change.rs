@@ -67,8 +67,11 @@ impl Server {
         self.remove::<ResourceTemplate>(uri_template)
     }
 
-    /// Tells who subscribed to this resource that it changed. Without
-    /// [`resource_updates`](super::ServerBuilder::resource_updates) nobody can subscribe, and this does nothing.
+    /// Tells every subscription to this resource, on any connection of this process, that it changed. Other instances
+    /// do not hear of it: where several share the work, tell each.
+    ///
+    /// Nobody is told unless the server was built with
+    /// [`resource_updates`](super::ServerBuilder::resource_updates).
     pub fn resource_updated(&self, uri: &str) {
         self.0.hub.resource_updated(uri);
     }

@@ -72,7 +72,7 @@ mod tests {
             for bent in
                 [text.to_uppercase(), format!("{text}0"), text[1..].to_owned(), format!("+{}", &text[1..])]
             {
-                assert!(bent == text || Cursor::read(&bent, "server tools").is_none(), "{bent}");
+                assert_eq!(Cursor::read(&bent, "server tools"), None, "{bent}");
             }
         }
         for text in ["", "2", "ä", &"0".repeat(LENGTH), &"é".repeat(LENGTH / 2)] {
@@ -86,6 +86,6 @@ mod tests {
     #[test]
     fn a_cursor_of_today_is_one_tomorrow() {
         let cursor = Cursor { seen: 2, last: digest(b"b") };
-        assert_eq!(cursor.write("server tools"), "00000002af63df4c8601f1a5");
+        assert_eq!(cursor.write("server tools"), "00000002af63df4c8601f1a57b1318d985f4bc41");
     }
 }

@@ -38,7 +38,8 @@ pub(super) async fn listen(
     server.identified(request, caller)?;
     let params: ListenParams = serde_json::from_str(request.text.get())
         .map_err(|fault| Refusal::params(format!("params: {fault}")))?;
-    let agreed = agree(&request.registry(server).profile, &server.limits, params.notifications)?;
+    // Not the request's own snapshot: it would be held for as long as the subscription is open.
+    let agreed = agree(&server.registry.load().profile, &server.limits, params.notifications)?;
     let membership = server.hub.join(agreed.lists, agreed.uris, &server.limits)?;
     let post = Post { id: &request.id, outbox: caller.outbox };
     // > The server **MUST** send `notifications/subscriptions/acknowledged` as the first message

@@ -22,6 +22,7 @@ mod builder;
 mod cache;
 mod caller;
 mod change;
+mod completer;
 mod completion;
 mod ctx;
 mod cursor;

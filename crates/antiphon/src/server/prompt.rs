@@ -2,7 +2,7 @@
 
 use super::{
     BuildError, Completing, Ctx, Handler, HandlerOutcome, IntoCompletions, IntoOutcome,
-    completion::Completers,
+    completer::Completers,
     hub::ListKind,
     list::{List, Listed},
     registry::{Lists, twice},

@@ -1,11 +1,14 @@
 //! What a server offers at one moment. A request takes one snapshot and keeps it to its end; a change makes another.
 
 use super::{
-    BuildError, CacheHint, Prompt, Resource, ResourceTemplate, Tool,
+    BuildError, CacheHint, Prompt, Request, Resource, ResourceTemplate, Server, Tool,
     hub::ListKind,
     list::{List, Listed},
 };
-use antiphon_wire::{CallToolResult, DiscoverResult, Meta, ProtocolVersion, ServerCapabilities, method};
+use antiphon_wire::{
+    CallToolResult, DiscoverResult, Meta, ProtocolVersion, ServerCapabilities, header::params::ParamHeaders,
+    method,
+};
 use serde::Serialize;
 use serde_json::{Value, value::RawValue};
 use std::sync::Arc;
@@ -58,6 +61,7 @@ pub(super) struct RegisteredTool {
     pub(super) tool: Tool,
     pub(super) input: CompiledSchema,
     pub(super) output: Option<CompiledSchema>,
+    pub(super) param_headers: ParamHeaders,
 }
 
 impl Registry {
@@ -77,6 +81,16 @@ impl Registry {
         discover.cache_scope = profile.cache.scope;
         discover.meta = Some(profile.stamp_members.clone());
         Ok(Self { discover: raw(&discover)?, lists, offers, profile })
+    }
+}
+
+impl Server {
+    /// Which arguments of this request the tool of this name wants repeated in headers; `None` if it calls no such tool.
+    pub(crate) fn param_headers<'r>(&self, request: &'r Request<'_>, name: &str) -> Option<&'r ParamHeaders> {
+        if request.method != method::TOOLS_CALL {
+            return None;
+        }
+        Some(&request.registry(&self.0).lists.tools.get(name)?.param_headers)
     }
 }
 
@@ -141,8 +155,10 @@ impl RegisteredTool {
         let input = CompiledSchema::compile(&tool.schema).map_err(|fault| {
             BuildError(format!("the input schema of the tool `{name}` is not valid: {fault}"))
         })?;
+        let param_headers = ParamHeaders::of(&tool.schema)
+            .map_err(|fault| BuildError(format!("the input schema of the tool `{name}`: {fault}")))?;
         let output = tool.output.as_ref().map(|schema| compile_output(name, schema)).transpose()?;
-        Ok(Self { tool, input, output })
+        Ok(Self { tool, input, output, param_headers })
     }
 
     /// What is wrong with a result.

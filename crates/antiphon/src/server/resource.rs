@@ -2,7 +2,7 @@
 
 use super::{
     BuildError, CacheHint, Completing, Ctx, Handler, HandlerOutcome, IntoCompletions, IntoOutcome,
-    completion::Completers,
+    completer::Completers,
     hub::ListKind,
     list::{List, Listed},
     registry::Lists,

@@ -2,7 +2,7 @@
 
 use super::{
     CacheHint, Caller, Request,
-    completion::complete,
+    completer::complete,
     leg::{self, Leg, LegResult},
     list::{List, Listed},
     listen,
@@ -24,6 +24,10 @@ pub(super) async fn route(
     request: &Request<'_>,
     caller: &Caller<'_>,
 ) -> Result<Vec<u8>, Refusal> {
+    // It stays open: it must not hold on to what was offered when it began.
+    if request.method == method::SUBSCRIPTIONS_LISTEN {
+        return listen::listen(server, request, caller).await;
+    }
     let now = request.registry(server);
     let Lists { tools, prompts, resources, templates } = &now.lists;
     // > Method not found: `-32601` (Capability not supported)
@@ -43,7 +47,6 @@ pub(super) async fn route(
         method::TOOLS_CALL => finish(server, request, call_tool(server, request, caller).await?),
         method::PROMPTS_GET => finish(server, request, get_prompt(server, request, caller).await?),
         method::RESOURCES_READ => finish(server, request, read_resource(server, request, caller).await?),
-        method::SUBSCRIPTIONS_LISTEN => listen::listen(server, request, caller).await,
         other => Err(Refusal::Method(other.to_owned())),
     }
 }

@@ -49,6 +49,14 @@ impl Tool {
     ///
     /// let tool = Tool::new("echo", echo).description("Says the text back.");
     /// ```
+    ///
+    /// An argument that a proxy on the way should see without reading the body is marked with
+    /// `#[schemars(extend("x-mcp-header" = "Region"))]`: over HTTP, clients repeat it in the header `Mcp-Param-Region`, and
+    /// a call in which the two differ is refused. It must be text, a whole number or a yes or no, and not in an
+    /// `Option`; `#[serde(default)]` makes it optional.
+    ///
+    /// > Server developers **SHOULD NOT** mark sensitive parameters (passwords, API keys, tokens, PII) with
+    /// > `x-mcp-header`, as header values are visible to network intermediaries.
     pub fn new<A, F, R>(name: impl Into<String>, handler: F) -> Self
     where
         A: DeserializeOwned + HasSchema + Send + 'static,

@@ -33,6 +33,14 @@ pub trait Transport: Send + Sync + 'static {
 
     /// What to call the server before it has told its name: a URL, a command.
     fn target(&self) -> &str;
+
+    /// Whether it sends [`OutgoingRequest::headers`], so that arguments must be repeated there. A transport that passes
+    /// requests on to another answers what that one answers.
+    ///
+    /// > Clients using other transports (e.g., stdio) **MAY** ignore `x-mcp-header` annotations entirely.
+    fn mirrors_parameters(&self) -> bool {
+        false
+    }
 }
 
 /// What the server answered: a `result`, as text, or its error.
@@ -49,12 +57,14 @@ pub struct OutgoingRequest {
     pub name: Option<String>,
     /// The protocol version in `_meta`; HTTP repeats it in a header.
     pub version: ProtocolVersion,
+    /// Headers beyond those: `Mcp-Param-*`, with their values encoded. Only HTTP sends them.
+    pub headers: Vec<(String, String)>,
     /// The whole message, without a newline at its end.
     pub body: Vec<u8>,
 }
 
 impl fmt::Debug for OutgoingRequest {
-    /// Not the body: it holds state and answers.
+    /// Neither body nor headers: they hold arguments, state and answers.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("OutgoingRequest")
             .field("id", &self.id)
@@ -80,6 +90,8 @@ pub struct TransportError {
     kind: TransportErrorKind,
     text: String,
     source: Option<Arc<dyn StdError + Send + Sync>>,
+    is_final: bool,
+    challenge: Option<Arc<str>>,
 }
 
 /// Whose fault it was, as far as the transport can tell.
@@ -101,13 +113,49 @@ pub enum TransportErrorKind {
 impl TransportError {
     /// An error with one sentence that says what happened.
     pub fn new(kind: TransportErrorKind, text: impl Into<String>) -> Self {
-        Self { kind, text: text.into(), source: None }
+        Self { kind, text: text.into(), source: None, is_final: false, challenge: None }
     }
 
     /// The same error with its cause.
     #[must_use]
     pub fn with_source(mut self, source: impl StdError + Send + Sync + 'static) -> Self {
         self.source = Some(Arc::new(source));
+        self
+    }
+
+    /// The same error, from a transport on which no later request can succeed.
+    #[must_use]
+    pub fn for_good(mut self) -> Self {
+        self.is_final = true;
+        self
+    }
+
+    /// The same error, from a transport that can begin anew.
+    pub(crate) fn not_for_good(mut self) -> Self {
+        self.is_final = false;
+        self
+    }
+
+    /// Whether no later request on the same transport can succeed: it was closed, or its only connection is gone.
+    pub fn is_final(&self) -> bool {
+        self.is_final
+    }
+
+    /// The `WWW-Authenticate` of the refusal (several joined by `, `), where an HTTP server sent one: what kind of token
+    /// it wants, and where to get it.
+    pub fn challenge(&self) -> Option<&str> {
+        self.challenge.as_deref()
+    }
+
+    #[cfg(feature = "http")]
+    pub(crate) fn with_challenge(mut self, challenge: Option<String>) -> Self {
+        self.challenge = challenge.map(Arc::from);
+        self
+    }
+
+    #[cfg(feature = "http")]
+    pub(crate) fn caused_by(mut self, source: Arc<dyn StdError + Send + Sync>) -> Self {
+        self.source = Some(source);
         self
     }
 

@@ -22,6 +22,7 @@ use std::{
         Arc, Mutex,
         atomic::{AtomicUsize, Ordering},
     },
+    time::Duration,
 };
 
 /// What the server does with a request.
@@ -37,6 +38,8 @@ pub(crate) enum Reply {
     Hang,
     /// The connection breaks.
     Broken,
+    /// First sends these notifications, each after a pause. The text `?` as a progress token stands for the right one.
+    Telling(Vec<(Duration, &'static str, Value)>, Box<Reply>),
 }
 
 type Answer = dyn Fn(&Value) -> Reply + Send + Sync;
@@ -45,22 +48,40 @@ type Answer = dyn Fn(&Value) -> Reply + Send + Sync;
 pub(crate) struct Fake {
     answer: Box<Answer>,
     seen: Mutex<Vec<(Value, String)>>,
+    headers: Mutex<Vec<Vec<(String, String)>>>,
+    mirrors: bool,
     dropped: AtomicUsize,
 }
 
 impl Fake {
     /// Answers each request as `answer` says.
     pub(crate) fn new(answer: impl Fn(&Value) -> Reply + Send + Sync + 'static) -> Arc<Self> {
-        Arc::new(Self { answer: Box::new(answer), seen: Mutex::default(), dropped: AtomicUsize::new(0) })
+        Arc::new(Self::with(answer, false))
+    }
+
+    /// The same over HTTP, as far as headers go.
+    pub(crate) fn http(answer: impl Fn(&Value) -> Reply + Send + Sync + 'static) -> Arc<Self> {
+        Arc::new(Self::with(answer, true))
+    }
+
+    fn with(answer: impl Fn(&Value) -> Reply + Send + Sync + 'static, mirrors: bool) -> Self {
+        Self {
+            answer: Box::new(answer),
+            seen: Mutex::default(),
+            headers: Mutex::default(),
+            mirrors,
+            dropped: AtomicUsize::new(0),
+        }
     }
 
     /// Answers the requests one after another.
     pub(crate) fn script(replies: impl IntoIterator<Item = Reply>) -> Arc<Self> {
-        let replies: Mutex<VecDeque<Reply>> = Mutex::new(replies.into_iter().collect());
-        Self::new(move |request| {
-            let next = replies.lock().unwrap().pop_front();
-            next.unwrap_or_else(|| panic!("one request too many: {request}"))
-        })
+        Self::new(in_turn(replies))
+    }
+
+    /// The same over HTTP, as far as headers go.
+    pub(crate) fn http_script(replies: impl IntoIterator<Item = Reply>) -> Arc<Self> {
+        Self::http(in_turn(replies))
     }
 
     /// A client of it.
@@ -71,6 +92,16 @@ impl Fake {
     /// The requests so far, whole.
     pub(crate) fn requests(&self) -> Vec<Value> {
         self.seen.lock().unwrap().iter().map(|(request, _)| request.clone()).collect()
+    }
+
+    /// The methods of the requests so far.
+    pub(crate) fn methods(&self) -> Vec<String> {
+        self.requests().iter().map(|request| request["method"].as_str().unwrap().to_owned()).collect()
+    }
+
+    /// What the requests so far would repeat in headers.
+    pub(crate) fn headers(&self) -> Vec<Vec<(String, String)>> {
+        self.headers.lock().unwrap().clone()
     }
 
     /// The requests so far, as text.
@@ -98,7 +129,7 @@ impl Transport for Fake {
     fn exchange<'a>(
         &'a self,
         request: OutgoingRequest,
-        _: &'a mut (dyn FnMut(IncomingNotification) + Send),
+        tell: &'a mut (dyn FnMut(IncomingNotification) + Send),
     ) -> BoxFuture<'a, Result<ServerReply, TransportError>> {
         let text = String::from_utf8(request.body).unwrap();
         assert!(!text.contains(['\n', '\r']), "{text}");
@@ -108,10 +139,13 @@ impl Transport for Fake {
         let meta = &body["params"]["_meta"];
         assert_eq!(meta["io.modelcontextprotocol/protocolVersion"], request.version.as_str());
         assert_eq!(meta["io.modelcontextprotocol/clientInfo"], json!({"name": "my-host", "version": "1.0"}));
+        // Transports find the request by its token.
+        assert!(meta.get("progressToken").is_none_or(|token| *token == body["id"]), "{text}");
         let named = body["params"].get("name").or(body["params"].get("uri"));
         assert_eq!(named.and_then(Value::as_str), request.name.as_deref());
         self.seen.lock().unwrap().push((body.clone(), text));
-        let reply = (self.answer)(&body);
+        self.headers.lock().unwrap().push(request.headers);
+        let mut reply = (self.answer)(&body);
         Box::pin(async move {
             struct Cancelled<'a>(&'a AtomicUsize);
             impl Drop for Cancelled<'_> {
@@ -119,7 +153,19 @@ impl Transport for Fake {
                     self.0.fetch_add(1, Ordering::SeqCst);
                 }
             }
+            while let Reply::Telling(told, then) = reply {
+                for (pause, method, mut params) in told {
+                    tokio::time::sleep(pause).await;
+                    if params["progressToken"] == "?" {
+                        params["progressToken"] = body["id"].clone();
+                    }
+                    let params = (!params.is_null()).then(|| to_raw_value(&params).unwrap());
+                    tell(IncomingNotification { method: method.to_owned(), params });
+                }
+                reply = *then;
+            }
             match reply {
+                Reply::Telling(..) => unreachable!("told above"),
                 Reply::Result(result) => Ok(Ok(to_raw_value(&result).unwrap())),
                 Reply::Text(text) => Ok(Ok(RawValue::from_string(text).unwrap())),
                 Reply::Error(code, data) => {
@@ -140,6 +186,18 @@ impl Transport for Fake {
 
     fn target(&self) -> &str {
         "fake:server"
+    }
+
+    fn mirrors_parameters(&self) -> bool {
+        self.mirrors
+    }
+}
+
+fn in_turn(replies: impl IntoIterator<Item = Reply>) -> impl Fn(&Value) -> Reply + Send + Sync + 'static {
+    let replies: Mutex<VecDeque<Reply>> = Mutex::new(replies.into_iter().collect());
+    move |request| {
+        let next = replies.lock().unwrap().pop_front();
+        next.unwrap_or_else(|| panic!("one request too many: {request}"))
     }
 }
 

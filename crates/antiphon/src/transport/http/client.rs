@@ -2,27 +2,32 @@
 
 mod answer;
 mod connect;
+mod token;
 
 use crate::transport::{
     IncomingNotification, OutgoingRequest, ServerReply, Transport, TransportError,
-    TransportErrorKind::{Closed, Unreachable},
+    TransportErrorKind::{Closed, HttpStatus, Unreachable},
 };
 use antiphon_wire::header::{MCP_METHOD, MCP_NAME, MCP_PROTOCOL_VERSION, encode};
 use connect::Connector;
 use futures_util::future::BoxFuture;
-use http::{HeaderMap, HeaderName, HeaderValue, Method, Request, Uri, header, uri::Scheme};
+use http::{HeaderMap, HeaderName, HeaderValue, Method, Request, Response, Uri, header, uri::Scheme};
 use http_body_util::Full;
-use hyper::body::Bytes;
+use hyper::body::{Bytes, Incoming as Body};
 use hyper_util::{
     client::legacy::{Client, Error as SendError},
     rt::{TokioExecutor, TokioTimer},
 };
 use std::{
+    error::Error as StdError,
     fmt,
-    sync::{Mutex, PoisonError},
+    sync::{Arc, Mutex, PoisonError},
     time::Duration,
 };
+use token::{Challenged, NoToken, Provider};
 use tokio::sync::watch;
+
+pub use token::{Token, TokenRequest};
 
 /// The client's way to a server at a URL.
 ///
@@ -30,12 +35,17 @@ use tokio::sync::watch;
 /// from `HTTPS_PROXY`, `HTTP_PROXY`, `ALL_PROXY` and `NO_PROXY`, never for this machine itself.
 ///
 /// A notification on the stream of a request belongs to that request.
+///
+/// One transport is one authorization context: all its requests are sent as the same principal, whose token may change
+/// but whose identity must not, for a client keeps what it learns. For another principal make another transport, and
+/// another client.
 pub struct HttpTransport {
     /// `None` once closed, which also closes the connections that are idle.
     client: Mutex<Option<Client<Connector, Full<Bytes>>>>,
     uri: Uri,
     target: String,
     headers: HeaderMap,
+    provider: Option<Provider>,
     max_response: usize,
     closed: watch::Sender<bool>,
 }
@@ -46,6 +56,7 @@ pub struct HttpTransport {
 pub struct HttpTransportBuilder {
     url: String,
     headers: Vec<(String, String)>,
+    provider: Option<Provider>,
     max_response: usize,
     connect_timeout: Duration,
 }
@@ -64,6 +75,7 @@ impl HttpTransport {
         HttpTransportBuilder {
             url: url.into(),
             headers: Vec::new(),
+            provider: None,
             max_response: super::sse::MAX_EVENT,
             connect_timeout: Duration::from_secs(10),
         }
@@ -74,11 +86,50 @@ impl HttpTransport {
         request: OutgoingRequest,
         on_notification: &mut (dyn FnMut(IncomingNotification) + Send),
     ) -> Result<ServerReply, TransportError> {
-        let client = self.client.lock().unwrap_or_else(PoisonError::into_inner).clone().ok_or_else(closed)?;
         let id = request.id.clone();
         let post = self.write_post(request)?;
-        let response = client.request(post).await.map_err(|fault| self.not_sent(&fault))?;
+        let response = match &self.provider {
+            None => self.send(post).await?,
+            Some(provider) => self.send_authorized(provider, post).await?,
+        };
         answer::read_answer(response, &id, self.max_response, on_notification).await
+    }
+
+    /// Sends the request with a token of the provider's, and again with another one if that may help.
+    async fn send_authorized(
+        &self,
+        provider: &Provider,
+        mut post: Request<Full<Bytes>>,
+    ) -> Result<Response<Body>, TransportError> {
+        let token = provider(TokenRequest::new(None));
+        let token = token.await.map_err(|fault| {
+            TransportError::new(Unreachable, "no token could be had for the request").caused_by(fault)
+        })?;
+        authorize(&mut post, token)?;
+        let mut challenged = Challenged::default();
+        loop {
+            let response = self.send(post.clone()).await?;
+            let (status, challenge) = (response.status(), token::challenge(response.headers()));
+            if !challenged.first(status, challenge.as_deref()) {
+                return Ok(response);
+            }
+            // The body of a refusal may never end.
+            drop(response);
+            let refused = |advice: &str| {
+                let text = format!("the server answered {status}{advice}");
+                TransportError::new(HttpStatus(status.as_u16()), text).with_challenge(challenge.clone())
+            };
+            match provider(TokenRequest::new(Some(challenge.clone().unwrap_or_default()))).await {
+                Ok(Some(token)) => authorize(&mut post, Some(token))?,
+                Ok(None) => return Err(refused(", and there is no other token")),
+                Err(fault) => return Err(refused(", and no other token could be had").caused_by(fault)),
+            }
+        }
+    }
+
+    async fn send(&self, post: Request<Full<Bytes>>) -> Result<Response<Body>, TransportError> {
+        let client = self.client.lock().unwrap_or_else(PoisonError::into_inner).clone().ok_or_else(closed)?;
+        client.request(post).await.map_err(|fault| self.not_sent(&fault))
     }
 
     fn write_post(&self, request: OutgoingRequest) -> Result<Request<Full<Bytes>>, TransportError> {
@@ -98,6 +149,12 @@ impl HttpTransport {
         if let Some(name) = &request.name {
             // > clients **MUST** encode it using the Base64 sentinel format
             headers.insert(MCP_NAME, value(&encode(name), "the name")?);
+        }
+        // > Append a `Mcp-Param-{Name}: {Value}` header to the request.
+        for (name, text) in &request.headers {
+            let name = HeaderName::try_from(name)
+                .map_err(|_| TransportError::new(Unreachable, "the name of a header cannot be sent"))?;
+            headers.insert(name, value(text, "an argument")?);
         }
         Ok(post)
     }
@@ -138,12 +195,53 @@ impl Transport for HttpTransport {
     fn target(&self) -> &str {
         &self.target
     }
+
+    fn mirrors_parameters(&self) -> bool {
+        true
+    }
 }
 
 impl HttpTransportBuilder {
     /// Sends `authorization: Bearer TOKEN` with every request.
     pub fn bearer(self, token: impl fmt::Display) -> Self {
         self.header("authorization", format!("Bearer {token}"))
+    }
+
+    /// Asks for a token before each request, and sends it as `authorization: Bearer TOKEN`; `None` sends none, or that of
+    /// [`bearer`](Self::bearer). The provider keeps its token and renews it when it must: it is asked often, and
+    /// concurrently.
+    ///
+    /// If the server refuses the token (401) or wants more of it (403 with `insufficient_scope`), the provider is asked
+    /// once more for each, with the challenge, and the request is sent again. A second refusal is the request's error,
+    /// and so is the first if the provider has no other token: see [`TransportError::challenge`]. If it fails before
+    /// anything was sent, the error is [`Unreachable`](crate::transport::TransportErrorKind::Unreachable).
+    ///
+    /// ```
+    /// use antiphon::transport::http::{HttpTransport, Token, TokenRequest};
+    ///
+    /// # async fn kept() -> Option<Token> { None }
+    /// # async fn renewed(_: &str) -> Result<Option<Token>, std::io::Error> { Ok(None) }
+    /// let transport = HttpTransport::builder("https://example.com/mcp")
+    ///     .bearer_provider(async |request: TokenRequest| match &request.challenge {
+    ///         None => Ok(kept().await),
+    ///         Some(challenge) => renewed(challenge).await,
+    ///     })
+    ///     .build();
+    /// ```
+    ///
+    /// > Clients **SHOULD** respond to these errors by requesting a new access token with an increased set of scopes via
+    /// > a step-up authorization flow or handle the errors in other, appropriate ways.
+    pub fn bearer_provider<F, Fut, E>(mut self, provider: F) -> Self
+    where
+        F: Fn(TokenRequest) -> Fut + Send + Sync + 'static,
+        Fut: Future<Output = Result<Option<Token>, E>> + Send + 'static,
+        E: Into<Box<dyn StdError + Send + Sync>>,
+    {
+        self.provider = Some(Arc::new(move |request| {
+            let asked = provider(request);
+            Box::pin(async move { asked.await.map_err(|fault| NoToken::from(fault.into())) })
+        }));
+        self
     }
 
     /// Sends a header with every request. The headers of the protocol cannot be replaced.
@@ -199,6 +297,7 @@ impl HttpTransportBuilder {
             target: format!("{}://{}{}", uri.scheme_str().unwrap_or_default(), host_of(&uri), uri.path()),
             uri,
             headers,
+            provider: self.provider,
             max_response: self.max_response,
             closed: watch::Sender::new(false),
         })
@@ -220,12 +319,19 @@ fn parse_url(url: &str) -> Result<Uri, String> {
     Ok(uri)
 }
 
+fn authorize(post: &mut Request<Full<Bytes>>, token: Option<Token>) -> Result<(), TransportError> {
+    let Some(token) = token else { return Ok(()) };
+    let unfit = || TransportError::new(Unreachable, "the token does not fit into a header");
+    post.headers_mut().insert(header::AUTHORIZATION, token.header().ok_or_else(unfit)?);
+    Ok(())
+}
+
 fn host_of(uri: &Uri) -> &str {
     uri.authority().map(|authority| authority.as_str()).unwrap_or_default()
 }
 
 fn closed() -> TransportError {
-    TransportError::new(Closed, "this client closed the connection")
+    TransportError::new(Closed, "this client closed the connection").for_good()
 }
 
 impl fmt::Debug for HttpTransport {

@@ -22,10 +22,13 @@
 //! server's own, the same on every transport.
 
 use super::HttpOptions;
-use crate::server::Request;
-use antiphon_wire::{ErrorCode, ErrorObject, header};
+use crate::server::{Request, Server};
+use antiphon_wire::{
+    ErrorCode, ErrorObject,
+    header::{self, params::ParamHeaders},
+};
 use http::{HeaderMap, HeaderName, Method, StatusCode, header as name, request::Parts};
-use serde_json::value::RawValue;
+use serde_json::{Value, value::RawValue};
 
 /// A request that is refused before its body is looked at.
 #[derive(Debug, PartialEq)]
@@ -109,7 +112,11 @@ pub(super) fn too_slow() -> Refused {
 
 /// > Servers that process the request body **MUST** reject requests where the values specified in the headers do not
 /// > match the corresponding values in the request body.
-pub(super) fn check_agreement(request: &Request<'_>, headers: &HeaderMap) -> Result<(), ErrorObject> {
+pub(super) fn check_agreement(
+    server: &Server,
+    request: &Request<'_>,
+    headers: &HeaderMap,
+) -> Result<(), ErrorObject> {
     let version = single(headers, header::MCP_PROTOCOL_VERSION)?;
     if version != request.version {
         return Err(differs(
@@ -128,6 +135,33 @@ pub(super) fn check_agreement(request: &Request<'_>, headers: &HeaderMap) -> Res
     if !is_text(target, &named) {
         return Err(differs("Mcp-Name", "params.name or params.uri"));
     }
+    match server.param_headers(request, &named) {
+        Some(params) if !params.is_empty() => check_params(params, request.params.arguments, headers),
+        _ => Ok(()),
+    }
+}
+
+/// > Any server that processes the message body **MUST** validate that encoded header values, after decoding if
+/// > Base64-encoded, match the corresponding values in the request body.
+fn check_params(
+    params: &ParamHeaders,
+    arguments: Option<&RawValue>,
+    headers: &HeaderMap,
+) -> Result<(), ErrorObject> {
+    // Raw JSON that was read once can be read again.
+    let arguments = arguments.and_then(|text| serde_json::from_str(text.get()).ok()).unwrap_or(Value::Null);
+    for param in params.iter() {
+        let header = param.header_name();
+        let mut values = headers.get_all(&header).iter();
+        let value = match (values.next(), values.next()) {
+            (None, _) => None,
+            (Some(value), None) => Some(value.to_str().map_err(|_| invalid_characters(&header))?),
+            (Some(_), Some(_)) => return Err(twice(&header)),
+        };
+        param
+            .check(&arguments, value)
+            .map_err(|fault| ErrorObject::new(ErrorCode::HEADER_MISMATCH, fault.to_string()))?;
+    }
     Ok(())
 }
 
@@ -135,12 +169,18 @@ pub(super) fn check_agreement(request: &Request<'_>, headers: &HeaderMap) -> Res
 fn single<'a>(headers: &'a HeaderMap, header: &'static str) -> Result<&'a str, ErrorObject> {
     let mut values = headers.get_all(header).iter();
     match (values.next(), values.next()) {
-        (Some(value), None) => {
-            value.to_str().map_err(|_| mismatch(format!("{header} holds invalid characters")))
-        }
+        (Some(value), None) => value.to_str().map_err(|_| invalid_characters(header)),
         (None, _) => Err(mismatch(format!("{header} is missing"))),
-        (Some(_), Some(_)) => Err(mismatch(format!("{header} is there twice"))),
+        (Some(_), Some(_)) => Err(twice(header)),
     }
+}
+
+fn invalid_characters(header: &str) -> ErrorObject {
+    mismatch(format!("{header} holds invalid characters"))
+}
+
+fn twice(header: &str) -> ErrorObject {
+    mismatch(format!("{header} is there twice"))
 }
 
 fn is_text(value: &RawValue, expected: &str) -> bool {

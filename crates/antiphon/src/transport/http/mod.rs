@@ -10,7 +10,7 @@ mod server;
 pub mod sse;
 
 pub use body::ReplyBody;
-pub use client::{HttpTransport, HttpTransportBuilder};
+pub use client::{HttpTransport, HttpTransportBuilder, Token, TokenRequest};
 pub use options::HttpOptions;
 pub use serve::serve_http;
 pub use server::{BoxBodyError, Exchange, HttpService};

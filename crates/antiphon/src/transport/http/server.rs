@@ -75,7 +75,7 @@ impl HttpService {
             Ok(Received::Notification(_)) => return Reply::Accepted,
             Err(reply) => return Reply::Json(reply),
         };
-        if let Err(error) = check_agreement(&request, &parts.headers) {
+        if let Err(error) = check_agreement(&self.server, &request, &parts.headers) {
             return Reply::Json(ReplyMessage::error(Some(&request.id), &error));
         }
         let caller = Caller::http(&parts.headers, &parts.extensions).with_outbox(&outbox);

@@ -1,34 +1,23 @@
 //! A server as a child process.
 
+mod process;
 mod warden;
 
-use super::{
-    client::{StreamTransport, Task},
-    framing::{Line, LineBuffer},
-};
+use super::client::Task;
 use crate::transport::{
-    IncomingNotification, OutgoingRequest, ServerReply, Transport, TransportError,
-    TransportErrorKind::{Closed, Unreachable},
+    IncomingNotification, OutgoingRequest, ServerReply, Transport, TransportError, TransportErrorKind::Closed,
 };
 use futures_util::future::BoxFuture;
+use process::{Launcher, Process, Restarts};
 use std::{
     ffi::OsString,
     fmt,
     path::PathBuf,
-    process::Stdio,
-    sync::{Mutex, PoisonError},
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
     time::Duration,
 };
-use tokio::{
-    io::{AsyncRead, AsyncReadExt as _},
-    process::Command,
-};
-use warden::Warden;
+use tokio::process::Command;
 
-/// The longest line of a child's standard error that is forwarded.
-const MAX_ERROR_LINE: usize = 8 * 1024;
-/// How long after a child's end its last lines are still waited for.
-const LAST_LINES: Duration = Duration::from_millis(200);
 /// How long a broken connection waits for the child's exit status, which says more.
 const LAST_STATUS: Duration = Duration::from_secs(1);
 
@@ -39,6 +28,7 @@ pub struct ChildCommand {
     name: String,
     stderr: ChildStderr,
     grace: Duration,
+    restarts: usize,
 }
 
 /// Where a child's standard error goes.
@@ -58,14 +48,25 @@ pub enum ChildStderr {
 
 /// The client's way to a server that it started.
 ///
+/// If the child ends by itself, or closes its output, the requests under way fail as
+/// [`Closed`](crate::transport::TransportErrorKind::Closed), and the next request starts it again: see
+/// [`ChildCommand::restarts`].
+///
 /// [`close`](Transport::close) closes the child's standard input and waits; then terminates it and waits; then kills
 /// it. Dropping the transport kills it at once.
 #[derive(Debug)]
 pub struct ChildTransport {
-    stream: StreamTransport,
-    warden: Warden,
+    launcher: Launcher,
     grace: Duration,
-    stderr: Mutex<Option<Task>>,
+    current: Mutex<Current>,
+}
+
+#[derive(Debug)]
+struct Current {
+    process: Arc<Process>,
+    restarts: Restarts,
+    /// Closed by this client: what ends now is not started again.
+    closed: bool,
 }
 
 impl ChildCommand {
@@ -74,7 +75,7 @@ impl ChildCommand {
         let program = program.into();
         let name = program.to_string_lossy().into_owned();
         let command = Command::new(program);
-        Self { command, name, stderr: ChildStderr::Log, grace: Duration::from_secs(2) }
+        Self { command, name, stderr: ChildStderr::Log, grace: Duration::from_secs(2), restarts: 5 }
     }
 
     /// One more argument.
@@ -123,6 +124,13 @@ impl ChildCommand {
         self.grace = grace;
         self
     }
+
+    /// How often within a minute a child that ended by itself is started again, each time for the next request: 5 times
+    /// unless set. Beyond that, requests fail until the minute has passed. 0: never.
+    pub fn restarts(mut self, times: usize) -> Self {
+        self.restarts = times;
+        self
+    }
 }
 
 impl ChildTransport {
@@ -134,50 +142,52 @@ impl ChildTransport {
     /// # Panics
     /// Outside of a tokio runtime.
     pub fn spawn(command: ChildCommand) -> Result<Self, TransportError> {
-        let ChildCommand { mut command, name, stderr, grace } = command;
-        command.stdin(Stdio::piped()).stdout(Stdio::piped()).kill_on_drop(true).stderr(match stderr {
-            ChildStderr::Inherit => Stdio::inherit(),
-            ChildStderr::Discard => Stdio::null(),
-            ChildStderr::Log | ChildStderr::Lines(_) => Stdio::piped(),
-        });
-        let mut child = command.spawn().map_err(|fault| {
-            TransportError::new(Unreachable, format!("`{name}` cannot be started")).with_source(fault)
-        })?;
-        let (Some(stdin), Some(stdout)) = (child.stdin.take(), child.stdout.take()) else {
-            return Err(TransportError::new(Unreachable, format!("`{name}` has no pipes")));
-        };
-        let forward: Box<dyn FnMut(&str) + Send> = match stderr {
-            ChildStderr::Lines(callback) => callback,
-            _ => {
-                let name = name.clone();
-                Box::new(move |line| {
-                    // The child does not get to steer the terminal that shows the log.
-                    let line: String = line.chars().filter(|c| !c.is_control()).collect();
-                    tracing::info!(target: "antiphon::child", server = name, "{line}");
-                })
-            }
-        };
-        let stderr = child.stderr.take().map(|pipe| Task::spawn(forward_lines(pipe, forward)));
-        Ok(Self {
-            stream: StreamTransport::new(stdout, stdin, name),
-            warden: Warden::new(child),
-            grace,
-            stderr: Mutex::new(stderr),
-        })
+        let ChildCommand { command, name, stderr, grace, restarts } = command;
+        let launcher = Launcher::new(command, name, stderr);
+        let process = Arc::new(launcher.start(None)?);
+        let current = Current { process, restarts: Restarts::new(restarts), closed: false };
+        Ok(Self { launcher, grace, current: Mutex::new(current) })
     }
 
-    /// The operating system's id of the child; `None` once it has exited.
+    /// The operating system's id of the child; `None` once it has exited, until it is started again.
     pub fn id(&self) -> Option<u32> {
-        self.warden.id()
+        self.current().process.warden.id()
     }
 
-    async fn explain(&self, error: TransportError) -> TransportError {
-        match self.warden.exited_within(LAST_STATUS).await {
+    /// The process to send the next request to.
+    ///
+    /// > If the server process exits unexpectedly, the client **SHOULD** restart it.
+    fn process(&self) -> Result<Arc<Process>, TransportError> {
+        let mut current = self.current();
+        if !current.closed && current.process.has_ended() && current.restarts.are_allowed() {
+            current.restarts.take(self.target())?;
+            tracing::warn!(server = self.target(), "the server process ended by itself: it is started again");
+            // The last words of the old one are still being forwarded.
+            let last_words = current.process.stderr();
+            current.process = Arc::new(self.launcher.start(last_words)?);
+        }
+        Ok(Arc::clone(&current.process))
+    }
+
+    /// Says how the child ended, and whether there will be another one.
+    async fn explain(&self, process: &Process, error: TransportError) -> TransportError {
+        let error = match process.warden.exited_within(LAST_STATUS).await {
             Some(end) => {
                 TransportError::new(Closed, format!("the server process `{}` ended: {end}", self.target()))
             }
             None => error,
+        };
+        let current = self.current();
+        if current.closed || !current.restarts.are_allowed() {
+            error.for_good()
+        } else {
+            error.not_for_good()
         }
+    }
+
+    fn current(&self) -> MutexGuard<'_, Current> {
+        // A process and a few times, each written at once: a panic elsewhere leaves them whole.
+        self.current.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -188,8 +198,11 @@ impl Transport for ChildTransport {
         on_notification: &'a mut (dyn FnMut(IncomingNotification) + Send),
     ) -> BoxFuture<'a, Result<ServerReply, TransportError>> {
         Box::pin(async move {
-            match self.stream.exchange(request, on_notification).await {
-                Err(error) if error.kind() == Closed => Err(self.explain(error).await),
+            let process = self.process()?;
+            // > any in-flight requests are simply lost and the client can retry them against the fresh process
+            // Whether a request may be sent twice is its caller's to decide.
+            match process.stream.exchange(request, on_notification).await {
+                Err(error) if error.kind() == Closed => Err(self.explain(&process, error).await),
                 answer => answer,
             }
         })
@@ -201,42 +214,18 @@ impl Transport for ChildTransport {
     // > 3. If the server does not exit within a reasonable time, forcibly terminating the process
     fn close(&self) -> BoxFuture<'_, ()> {
         Box::pin(async {
-            // Until its end the child can write: its last words must not be what it dies of.
-            let reader = self.stream.close_writing().await;
-            self.warden.stop(self.grace).await;
-            let stderr = self.stderr.lock().unwrap_or_else(PoisonError::into_inner).take();
-            // A grandchild may hold the pipes open.
-            if let Some(stderr) = stderr {
-                stderr.end_within(LAST_LINES).await;
-            }
-            if let Some(reader) = reader {
-                reader.end_within(Duration::ZERO).await;
-            }
+            let process = {
+                let mut current = self.current();
+                current.closed = true;
+                Arc::clone(&current.process)
+            };
+            self.launcher.retire();
+            process.stop(self.grace).await;
         })
     }
 
     fn target(&self) -> &str {
-        self.stream.target()
-    }
-}
-
-/// > The server **MAY** write UTF-8 strings to `stderr` for any logging purposes
-async fn forward_lines(mut pipe: impl AsyncRead + Unpin, mut forward: impl FnMut(&str)) {
-    let mut lines = LineBuffer::new(MAX_ERROR_LINE);
-    let mut chunk = vec![0; 4096];
-    loop {
-        let count = pipe.read(&mut chunk).await.unwrap_or(0);
-        // The end of the stream ends the last line.
-        lines.push(if count == 0 { b"\n" } else { &chunk[..count] });
-        while let Some(line) = lines.next_line() {
-            match line {
-                Line::Whole(line) => forward(&String::from_utf8_lossy(&line)),
-                Line::TooLong => forward(&format!("(a line of more than {MAX_ERROR_LINE} bytes)")),
-            }
-        }
-        if count == 0 {
-            return;
-        }
+        self.launcher.name()
     }
 }
 

@@ -105,6 +105,11 @@ impl StreamTransport {
         Self { table, target: target.into(), tasks: Mutex::new(Some(tasks)) }
     }
 
+    /// Whether no request is taken any more.
+    pub(super) fn has_ended(&self) -> bool {
+        self.table.has_ended()
+    }
+
     /// Fails what is under way and closes the writing side. What the server still says is read and ignored by the task
     /// that is given back.
     pub(super) async fn close_writing(&self) -> Option<Task> {

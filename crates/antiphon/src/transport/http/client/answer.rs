@@ -24,7 +24,8 @@ pub(super) async fn read_answer(
     }
     let media_type = media_type(&head.headers);
     if !head.status.is_success() {
-        return read_refusal(head.status, &media_type, body, id, limit).await;
+        let challenge = super::token::challenge(&head.headers);
+        return read_refusal(head.status, &media_type, challenge, body, id, limit).await;
     }
     // > If the body is a JSON-RPC _request_, the server **MUST** return either `Content-Type: application/json` (a
     // > single JSON object) or `Content-Type: text/event-stream` (an SSE response stream). The client **MUST** support
@@ -50,16 +51,19 @@ pub(super) async fn read_answer(
     }
 }
 
-/// A status that is no success: if the body is a JSON-RPC response, that is the answer all the same.
+/// A status that is no success: if the body is a JSON-RPC response, that is the answer all the same, unless the server
+/// wants another token.
 async fn read_refusal(
     status: StatusCode,
     media_type: &str,
+    challenge: Option<String>,
     body: Body,
     id: &RequestId,
     limit: usize,
 ) -> Result<ServerReply, TransportError> {
     // An endless stream says nothing more than the status does.
-    if media_type != "text/event-stream"
+    if challenge.is_none()
+        && media_type != "text/event-stream"
         && let Ok(reply) = read_whole(body, limit).await.and_then(|whole| parse_reply(&whole, id))
     {
         return Ok(reply);
@@ -77,7 +81,8 @@ async fn read_refusal(
         }
         _ => "",
     };
-    Err(TransportError::new(HttpStatus(status.as_u16()), format!("the server answered {status}{advice}")))
+    let text = format!("the server answered {status}{advice}");
+    Err(TransportError::new(HttpStatus(status.as_u16()), text).with_challenge(challenge))
 }
 
 async fn read_whole(mut body: Body, limit: usize) -> Result<Vec<u8>, TransportError> {

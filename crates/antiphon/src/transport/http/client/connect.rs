@@ -29,6 +29,9 @@ use tokio_rustls::{
 };
 use tower_service::Service;
 
+/// After so long without a byte the other machine is asked whether it is still there.
+const KEEP_ALIVE: Duration = Duration::from_secs(30);
+
 /// Opens connections to the one server of a transport.
 #[derive(Clone)]
 pub(super) struct Connector {
@@ -44,6 +47,10 @@ impl Connector {
         let mut tcp = HttpConnector::new();
         tcp.enforce_http(false);
         tcp.set_nodelay(true);
+        // A stream may be silent for hours: without this, nobody would notice that the other end is gone.
+        tcp.set_keepalive(Some(KEEP_ALIVE));
+        tcp.set_keepalive_interval(Some(KEEP_ALIVE));
+        tcp.set_keepalive_retries(Some(4));
         let secure = uri.scheme() == Some(&Scheme::HTTPS);
         let host = uri.host().unwrap_or_default();
         let tls = if secure { Some(tls_for(host)?) } else { None };

@@ -9,7 +9,7 @@
 
 use crate::transport::{
     IncomingNotification, OutgoingRequest, ServerReply, TransportError,
-    TransportErrorKind::{Closed, Unreachable},
+    TransportErrorKind::{Closed, TooLarge, Unreachable},
 };
 use antiphon_wire::{ErrorObject, RequestId, method, write_notification};
 use serde::Serialize;
@@ -21,8 +21,6 @@ use std::{
     },
 };
 use tokio::sync::{Notify, mpsc, oneshot};
-
-const SUBSCRIPTIONS_LISTEN: &str = "subscriptions/listen";
 
 /// How many bytes of notifications may wait for one request's caller. More are dropped; the response never is.
 const MAX_WAITING: usize = 16 * 1024 * 1024;
@@ -139,7 +137,7 @@ impl Table {
         let entry = Entry {
             serial,
             body: Some(request.body),
-            listens: request.method == SUBSCRIPTIONS_LISTEN,
+            listens: request.method == method::SUBSCRIPTIONS_LISTEN,
             notifications: to_notifications,
             waiting: Arc::clone(&waiting),
             reply: to_reply,
@@ -175,9 +173,15 @@ impl Table {
         }
     }
 
-    /// Hands a response over. `false` if nobody waits for it.
+    /// Hands a response over. `false` if nobody waits for it, or the request was not even sent.
     pub(super) fn settle(&self, id: &RequestId, outcome: Result<ServerReply, TransportError>) -> bool {
-        let entry = self.state().in_flight.remove(id);
+        let entry = {
+            let mut state = self.state();
+            if state.in_flight.get(id).is_none_or(|entry| entry.body.is_some()) {
+                return false;
+            }
+            state.in_flight.remove(id)
+        };
         entry.is_some_and(|entry| entry.reply.send(outcome).is_ok())
     }
 
@@ -204,13 +208,34 @@ impl Table {
         };
         let Some(entry) = entry else { return false };
         let weight = weight(&notification);
-        if entry.waiting.load(Ordering::Relaxed) + weight > MAX_WAITING {
-            tracing::warn!("too many notifications wait for one request: one is dropped");
-        } else {
-            entry.waiting.fetch_add(weight, Ordering::Relaxed);
-            let _ = entry.notifications.send(notification);
+        let fits = entry.waiting.load(Ordering::Relaxed) + weight <= MAX_WAITING;
+        match addressee {
+            // Left out, a change would never be known of: better to end, and to be asked for everything anew.
+            Addressee::Request(id) if !fits && entry.listens => {
+                drop(state);
+                self.fail_listening(id);
+            }
+            // One that ends a subscription is its last.
+            Addressee::Request(_) | Addressee::OnlyOne if !fits => {
+                tracing::warn!("too many notifications wait for one request: one is dropped");
+            }
+            _ => {
+                entry.waiting.fetch_add(weight, Ordering::Relaxed);
+                let _ = entry.notifications.send(notification);
+            }
         }
         true
+    }
+
+    /// Fails a subscription whose caller does not take what it was told, and tells the server.
+    fn fail_listening(&self, id: &RequestId) {
+        let text = "more changes were told than may wait to be taken: the subscription was cancelled";
+        let mut state = self.state();
+        let Some(entry) = state.in_flight.remove(id) else { return };
+        state.outbox.push_back(Outgoing::Cancelled(id.clone()));
+        let _ = entry.reply.send(Err(TransportError::new(TooLarge, text)));
+        drop(state);
+        self.written.notify_one();
     }
 
     /// Fails every request that was sent, and tells the server.
@@ -226,6 +251,7 @@ impl Table {
 
     /// Fails every request that was not sent, and takes no more. Responses are still handed over.
     pub(super) fn end_writing(&self, error: TransportError) {
+        let error = error.for_good();
         let mut state = self.state();
         state.outbox.clear();
         for (_, entry) in state.in_flight.extract_if(|_, entry| entry.body.is_some()) {
@@ -236,6 +262,7 @@ impl Table {
 
     /// Fails every request, and takes no more.
     pub(super) fn end(&self, error: TransportError) {
+        let error = error.for_good();
         let mut state = self.state();
         state.outbox.clear();
         for (_, entry) in state.in_flight.drain() {
@@ -244,6 +271,10 @@ impl Table {
         state.ended.get_or_insert(error);
         drop(state);
         self.written.notify_one();
+    }
+
+    pub(super) fn has_ended(&self) -> bool {
+        self.state().ended.is_some()
     }
 
     fn abandon(&self, id: &RequestId, serial: u64) {

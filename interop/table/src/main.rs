@@ -1,9 +1,11 @@
 //! Drives a foreign server through a table of calls with antiphon's client, every callback attached.
 //!
 //! `antiphon-interop-table TABLE (URL | -- COMMAND ..)`: one line a case, `N passed, N failed` at the end.
+//! With `INTEROP_RESULTS` set, also a line of JSON a case in that file.
 #![allow(clippy::print_stdout, reason = "its output is what it is for")]
 
 mod answers;
+mod results;
 mod table;
 
 use antiphon::{
@@ -26,18 +28,21 @@ async fn main() -> Result<ExitCode, AnyError> {
     let target: Vec<String> = arguments.collect();
     let table: Table = serde_json::from_str(&fs::read_to_string(table)?)?;
     let transport = connect(&target)?;
+    let mut results = results::Results::open(if target.len() == 1 { "http" } else { "stdio" })?;
     let (mut passed, mut failed) = (0, 0);
     for case in table.cases.iter().filter(|case| case.is_for_now()) {
-        match play(case, transport.clone()).await {
-            Ok(()) => {
+        let fault = play(case, transport.clone()).await.err().map(|fault| fault.to_string());
+        match &fault {
+            None => {
                 passed += 1;
                 println!("ok     {}", case.id);
             }
-            Err(fault) => {
+            Some(fault) => {
                 failed += 1;
                 println!("FAILED {}: {fault}", case.id);
             }
         }
+        results.add(&case.id, fault.as_deref())?;
     }
     transport.close().await;
     println!("{passed} passed, {failed} failed");

@@ -1,0 +1,33 @@
+#!/usr/bin/env bash
+# The official conformance suite against our server and our client, every scenario by its own call, strictly.
+# Installs the pinned suite and the Node.js it needs into .node (nothing outside of this folder, no install scripts),
+# builds the two programs, and leaves .results behind: summary.md, summary.json, and what the suite wrote.
+#
+#   ./run.sh                     everything
+#   ./run.sh --only caching      the scenarios whose name contains this
+#   ./run.sh --server-url URL    another server, already running (--only and the table work the same)
+#   ./run.sh --client COMMAND    another client
+set -euo pipefail
+cd "$(dirname "$0")"
+
+# Installed once for each lock file.
+if ! cmp -s package-lock.json .node/installed.lock; then
+    rm -rf .node
+    mkdir -p .node
+    cp package.json package-lock.json .node/
+    (cd .node && npm ci --ignore-scripts --no-audit --no-fund --loglevel=error)
+    cp package-lock.json .node/installed.lock
+fi
+# Elsewhere than on Linux nothing was installed: any Node.js from 22 on will do there.
+node=$(ls .node/node_modules/node-linux-*/bin/node 2>/dev/null | head -n 1) || true
+node=${node:-node}
+"$node" -e 'process.exit(parseInt(process.versions.node) >= 22 ? 0 : 1)' \
+    || { echo "the suite needs Node.js 22 or newer" >&2; exit 2; }
+
+"$node" --test --test-reporter=dot runner/judge.test.mjs >/dev/null || { "$node" --test runner/judge.test.mjs; exit 2; }
+
+cargo build --locked -p antiphon-conformance ${CARGO_BUILD_ARGS:-}
+target=$(cargo metadata --format-version 1 --no-deps --locked | "$node" -e '
+    let text = ""; process.stdin.on("data", (part) => text += part)
+        .on("end", () => console.log(JSON.parse(text).target_directory));')
+exec "$node" runner/main.mjs --programs "$target/debug" "$@"

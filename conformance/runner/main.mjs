@@ -1,0 +1,141 @@
+// Runs every scenario of the suite by its own call, one after another, and tells what became of them.
+
+import { spawn } from "node:child_process";
+import { mkdirSync, openSync, rmSync, writeFileSync } from "node:fs";
+import { join, resolve } from "node:path";
+import { createInterface } from "node:readline";
+import { setTimeout as sleep } from "node:timers/promises";
+import { parseArgs } from "node:util";
+import { judge } from "./judge.mjs";
+import { REVISION, scenarios } from "./scenarios.mjs";
+
+const SCENARIO_TIME = 60_000;
+/** How long the server may take to start, and to stop. */
+const START_TIME = 10_000;
+const here = resolve(import.meta.dirname, "..");
+const suite = join(here, ".node/node_modules/@modelcontextprotocol/conformance/dist/index.js");
+const results = join(here, ".results");
+
+const { values: options } = parseArgs({
+    options: {
+        programs: { type: "string", default: "../target/debug" },
+        only: { type: "string", default: "" },
+        "server-url": { type: "string" },
+        client: { type: "string" },
+    },
+});
+
+/** What is to be gone when this process is: process ids, negative for groups. */
+const running = new Set();
+process.on("exit", () => running.forEach((id) => process.kill(id, "SIGKILL")));
+for (const signal of ["SIGINT", "SIGTERM"]) process.on(signal, () => process.exit(2));
+
+rmSync(results, { recursive: true, force: true });
+mkdirSync(results);
+const required = await list("--requirements");
+const known = await list("--spec-version");
+const server = options["server-url"] ? { url: options["server-url"], stop: async () => true } : await startServer();
+const client = options.client ?? join(options.programs, "conformance-client");
+// With a list of expected failures, even an empty one, the suite itself counts the warnings of servers.
+const noExcuses = join(results, "no-expected-failures.yml");
+writeFileSync(noExcuses, "server: []\nclient: []\n");
+const rows = [];
+for (const scenario of chosen("server"))
+    rows.push(await run("server", scenario, ["--url", server.url, "--expected-failures", noExcuses]));
+for (const scenario of chosen("client")) rows.push(await run("client", scenario, ["--command", client]));
+report(await server.stop());
+
+function chosen(side) {
+    return scenarios(required, known, side).filter((name) => name.includes(options.only));
+}
+
+async function list(flag) {
+    const { exit, output } = await call(["list", flag, REVISION]);
+    if (exit !== 0) throw new Error(`the suite cannot list its scenarios:\n${output}`);
+    return output;
+}
+
+/** One scenario; a line as soon as it is known what became of it. */
+async function run(side, scenario, options) {
+    const folder = join(results, side, scenario);
+    mkdirSync(folder, { recursive: true });
+    const began = Date.now();
+    const { exit, output, timedOut } = await call(
+        [side, "--scenario", scenario, "--spec-version", REVISION, "--force", "-o", folder, ...options],
+        SCENARIO_TIME,
+    );
+    writeFileSync(join(folder, "suite.txt"), output);
+    const row = { side, scenario, ms: Date.now() - began, ...judge({ side, scenario, folder, exit, timedOut }) };
+    console.log(line(row));
+    for (const fault of row.faults) console.log(`         ${fault}`);
+    return row;
+}
+
+/** Runs the suite. It and all that it started are ended if it takes too long. */
+function call(args, time = 30_000) {
+    return new Promise((done, fail) => {
+        // A process group of its own, so that its children can be ended with it.
+        const child = spawn(process.execPath, [suite, ...args], { detached: true, stdio: ["ignore", "pipe", "pipe"] });
+        let [output, timedOut] = ["", false];
+        running.add(-child.pid);
+        child.stdout.on("data", (part) => (output += part));
+        child.stderr.on("data", (part) => (output += part));
+        const late = setTimeout(() => {
+            timedOut = true;
+            process.kill(-child.pid, "SIGKILL");
+        }, time);
+        child.on("error", fail);
+        child.on("close", (exit) => {
+            clearTimeout(late);
+            running.delete(-child.pid);
+            done({ exit, output, timedOut });
+        });
+    });
+}
+
+/** Our server, once it has said where it is. Its log goes to a file. */
+async function startServer() {
+    const log = openSync(join(results, "server.log"), "w");
+    const child = spawn(join(options.programs, "conformance-server"), [], { stdio: ["ignore", "pipe", log] });
+    running.add(child.pid);
+    const ended = new Promise((done, fail) => child.on("error", fail).on("exit", done));
+    ended.finally(() => running.delete(child.pid)).catch(() => {});
+    const said = new Promise((done) => createInterface({ input: child.stdout }).once("line", done));
+    const url = await within(START_TIME, Promise.race([said, ended]));
+    if (typeof url !== "string") throw new Error("the server did not say where it is; see .results/server.log");
+    const stop = async () => {
+        child.kill("SIGINT");
+        return (await within(START_TIME, ended)) === 0;
+    };
+    return { url, stop };
+}
+
+/** What comes of it, or nothing if that takes longer. */
+async function within(time, promise) {
+    const late = new AbortController();
+    const nothing = sleep(time, undefined, { signal: late.signal }).catch(() => undefined);
+    return Promise.race([promise, nothing]).finally(() => late.abort());
+}
+
+function line({ side, scenario, counts, faults, ms }) {
+    const { SUCCESS, FAILURE, WARNING, SKIPPED } = counts;
+    const checks = `${SUCCESS} ok, ${FAILURE} failed, ${WARNING} warned, ${SKIPPED} skipped`;
+    return `${faults.length === 0 ? "ok    " : "FAILED"} ${side} ${scenario.padEnd(48)} ${checks} (${ms} ms)`;
+}
+
+function report(stoppedWell) {
+    const red = rows.filter(({ faults }) => faults.length > 0);
+    const table = rows.map(({ side, scenario, counts, faults }) => {
+        const { SUCCESS, FAILURE, WARNING, SKIPPED } = counts;
+        return `| ${side} | ${scenario} | ${SUCCESS} | ${FAILURE} | ${WARNING} | ${SKIPPED} | ${faults.length === 0 ? "ok" : "**FAILED**"} |`;
+    });
+    const sum = `${rows.length - red.length} of ${rows.length} scenarios of ${REVISION} are green.`;
+    const head = "| side | scenario | success | failure | warning | skipped | result |\n|---|---|---|---|---|---|---|";
+    const faults = red.flatMap(({ side, scenario, faults }) => faults.map((fault) => `- ${side} ${scenario}: ${fault}`));
+    writeFileSync(join(results, "summary.md"), `${[sum, "", head, ...table, "", ...faults].join("\n").trimEnd()}\n`);
+    writeFileSync(join(results, "summary.json"), `${JSON.stringify({ revision: REVISION, rows }, null, 2)}\n`);
+    if (!stoppedWell) console.log("FAILED the server did not stop when it was told to");
+    console.log(`\n${sum} See ${join(results, "summary.md")}.`);
+    process.exitCode = red.length === 0 && rows.length > 0 && stoppedWell ? 0 : 1;
+    if (!stoppedWell) process.exit();
+}

@@ -1,0 +1,64 @@
+// Which scenarios are run, and what they are allowed to leave out. The suite's own lists decide; expected.json says what
+// we saw in them, so that a newer suite can neither shrink nor grow without being looked at.
+
+import { readFileSync } from "node:fs";
+
+export const REVISION = "2026-07-28";
+
+/** The scenarios of each side, each with the number of checks that succeed in it. */
+export const EXPECTED = JSON.parse(readFileSync(new URL("expected.json", import.meta.url), "utf8"));
+
+/** What is not judged here, and why. */
+const LEFT_OUT = {
+    server: [/^tasks-/], // an extension we do not have
+    client: [/^auth\//], // authorization is not built yet
+};
+
+/** Checks that this scenario may skip: everything else that is skipped counts as red. */
+export const MAY_SKIP = {
+    // Methods of older revisions: nobody sends them in this one.
+    "http-standard-headers": ["ClientMcpMethodHeader_initialize", "ClientMcpMethodHeader_notifications_initialized"],
+};
+
+/**
+ * The scenarios of one side.
+ * @param {string} required what `list --requirements` prints: the frozen set, and what is reported beside it
+ * @param {string} known what `list --spec-version` prints: everything of the revision but extensions
+ * @param {"server" | "client"} side
+ */
+export function scenarios(required, known, side) {
+    const [scored, reported] = [section(required, side), beside(required, side)];
+    const ours = [...scored, ...reported].filter((name) => !leftOut(name, side));
+    const all = section(known, side).filter((name) => !leftOut(name, side));
+    same(ours, all, `the suite's two lists of ${side} scenarios differ`);
+    same(ours, Object.keys(EXPECTED[side]), `the suite's ${side} scenarios are not those of expected.json`);
+    return ours;
+}
+
+const leftOut = (name, side) => LEFT_OUT[side].some((pattern) => pattern.test(name));
+
+/** The names under `Server scenarios (...):` or `Client scenarios (...):`. */
+function section(text, side) {
+    const title = side === "server" ? "Server scenarios" : "Client scenarios";
+    const lines = text.split("\n");
+    const start = lines.findIndex((line) => line.startsWith(title));
+    if (start < 0) throw new Error(`the suite lists no ${title}`);
+    const names = [];
+    for (const line of lines.slice(start + 1)) {
+        const name = /^ {2}- (\S+)/.exec(line)?.[1];
+        if (!name) break;
+        names.push(name);
+    }
+    return names;
+}
+
+/** The names under `Run and reported, but never scored:` that are of this side. */
+function beside(text, side) {
+    const rest = text.split(/^Run and reported.*$/m)[1] ?? "";
+    return [...rest.matchAll(/^ {4}- (\S+) \[(\w+)\]$/gm)].filter(([, , of]) => of === side).map(([, name]) => name);
+}
+
+function same(found, other, fault) {
+    const odd = [...found.filter((name) => !other.includes(name)), ...other.filter((name) => !found.includes(name))];
+    if (odd.length > 0) throw new Error(`${fault}: ${odd.join(", ")}`);
+}

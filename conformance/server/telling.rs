@@ -1,0 +1,33 @@
+//! Tools that tell something while they run: how far they are, and what they do.
+
+use antiphon::{
+    server::{Ctx, NoArguments, ServerBuilder, Tool},
+    wire::LogLevel,
+};
+use std::time::Duration;
+
+/// So short that the suite waits for it, so long that one message cannot catch up with the next.
+const STEP: Duration = Duration::from_millis(50);
+
+pub(crate) fn add(server: ServerBuilder) -> ServerBuilder {
+    server
+        .logging()
+        .tool(Tool::new("test_tool_with_progress", with_progress).description("Reports its progress."))
+        .tool(Tool::new("test_logging_tool", with_logging).description("Logs what it does."))
+}
+
+async fn with_progress(ctx: &Ctx, _: NoArguments) -> &'static str {
+    ctx.report_progress(0.0, Some(100.0), Some("Begun"));
+    tokio::time::sleep(STEP).await;
+    ctx.report_progress(50.0, Some(100.0), Some("Half way"));
+    tokio::time::sleep(STEP).await;
+    ctx.report_progress(100.0, Some(100.0), Some("Done"));
+    "Three reports of progress were made, if you asked for them."
+}
+
+async fn with_logging(ctx: &Ctx, _: NoArguments) -> &'static str {
+    ctx.log(LogLevel::Info, "Tool execution started");
+    ctx.log(LogLevel::Info, "Tool processing data");
+    ctx.log_as(LogLevel::Info, "conformance", "Tool execution completed");
+    "Three messages were logged, if you asked for them."
+}

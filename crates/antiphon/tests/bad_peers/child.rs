@@ -1,0 +1,58 @@
+//! As a child process: small shell scripts.
+
+use super::{Came, GOOD, alive, alone, call, limit_of, settles};
+use antiphon::transport::{
+    Transport, TransportErrorKind as Kind,
+    stdio::{ChildCommand, ChildStderr, ChildTransport},
+};
+use std::{sync::Arc, time::Duration};
+
+async fn check(name: &str, script: &str, expected: Came) {
+    for closes in [true, false] {
+        let before = alive();
+        let command = ChildCommand::new("sh").arg("-c").arg(script).stderr(ChildStderr::Log);
+        let child = Arc::new(ChildTransport::spawn(command.grace(Duration::from_millis(100))).unwrap());
+        let id = child.id();
+        assert_eq!(
+            call(Arc::clone(&child) as Arc<dyn Transport>, limit_of(expected)).await,
+            expected,
+            "{name}"
+        );
+        if closes {
+            child.close().await;
+            let gone = id.is_none_or(|id| !std::path::Path::new(&format!("/proc/{id}")).exists());
+            assert!(gone, "{name}: the child is still there");
+        }
+        drop(child);
+        settles(name, before).await;
+    }
+}
+
+#[test]
+fn whatever_the_child_does() {
+    let (closed, malformed) = (Came::Failed(Kind::Closed), Came::Failed(Kind::Malformed));
+    let forever = "while :; do sleep 0.01; done";
+    let rows = [
+        ("no reply", "cat > /dev/null".to_owned(), Came::Timeout),
+        ("no reply, and deaf", format!("trap '' TERM; {forever}"), Came::Timeout),
+        ("half a line", format!("read line; printf '{{\"jsonrpc'; {forever}"), Came::Timeout),
+        ("half a line, and an end", "read line; printf '{\"jsonrpc'; exit 3".to_owned(), closed),
+        ("an end at once", "exit 3".to_owned(), closed),
+        ("killed", "read line; kill -9 $$".to_owned(), closed),
+        ("twice", format!("read line; echo '{GOOD}'; echo '{GOOD}'; cat > /dev/null"), Came::Good),
+        ("its log on the wrong stream", "read line; while echo log; do :; done".to_owned(), malformed),
+        ("a flood of log", "while echo log >&2; do :; done".to_owned(), Came::Timeout),
+        (
+            "a giant line",
+            format!("read line; head -c 20971520 /dev/zero | tr '\\0' x; {forever}"),
+            Came::Failed(Kind::TooLarge),
+        ),
+        ("its output closed", format!("exec >&-; {forever}"), closed),
+        ("a grandchild with its pipes", format!("sleep 5 & read line; echo '{GOOD}'"), Came::Good),
+    ];
+    alone(false, async {
+        for (name, script, expected) in rows {
+            check(name, &script, expected).await;
+        }
+    });
+}

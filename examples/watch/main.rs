@@ -1,0 +1,52 @@
+//! A server whose resource changes, and a client that listens and reads it again, in one process.
+//!
+//! Try it: `cargo run -p antiphon-examples --bin watch`
+
+use antiphon::client::{Client, SubscriptionEvent};
+use antiphon::server::{Ctx, NoArguments, Resource, Server, Tool};
+use antiphon::wire::{ResourceContents, SubscriptionFilter};
+use antiphon::{Result, transport::memory, transport::stdio::serve_streams};
+use std::sync::{Arc, atomic::AtomicU32, atomic::Ordering::Relaxed};
+
+const VISITS: &str = "counter://visits";
+
+/// Counts from one to three, and tells how far it has come.
+fn server() -> Result<Server> {
+    let count = Arc::new(AtomicU32::new(0));
+    let counted = Arc::clone(&count);
+    let visit = Tool::new("visit", move |ctx: &Ctx, _: NoArguments| {
+        let visits = count.fetch_add(1, Relaxed) + 1;
+        ctx.report_progress(f64::from(visits), Some(3.0), Some("counted"));
+        // Everyone who listens hears of it, on whatever connection.
+        ctx.server().resource_updated(VISITS);
+        async move { format!("You are visitor {visits}.") }
+    });
+    let visits = Resource::new(VISITS, "visits", move |_: &Ctx| {
+        let text = counted.load(Relaxed).to_string();
+        async move { ResourceContents::text(VISITS, text) }
+    });
+    Ok(Server::builder("visits", "1.0").tool(visit).resource(visits).resource_updates().build()?)
+}
+
+#[tokio::main(flavor = "current_thread")]
+async fn main() -> Result<()> {
+    let (transport, input, output) = memory::pair();
+    tokio::spawn(serve_streams(server()?, input, output));
+    let client = Client::builder("watch", "1.0")
+        .on_progress(|told| println!("progress: {} of {}", told.progress, told.total.unwrap_or_default()))
+        .connect(Arc::new(transport));
+
+    let mut changes = client.listen(SubscriptionFilter::new().resource(VISITS));
+    while let Some(change) = changes.next().await {
+        if let SubscriptionEvent::ResourceUpdated { uri } = change? {
+            let read = client.read_resource(uri).await?;
+            println!("read: {}", read.first_text().unwrap_or("nothing"));
+            if read.first_text() == Some("3") {
+                break;
+            }
+        }
+        // The next visitor comes once it is known that somebody listens.
+        println!("{}", client.call_tool("visit", ()).await?.first_text().unwrap_or_default());
+    }
+    Ok(())
+}

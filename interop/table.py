@@ -1,0 +1,184 @@
+#!/usr/bin/env python3
+"""Writes docs/interop.md from the lines that the runners of the peers append.
+
+    table.py RESULTS DOCUMENT           writes the document
+    table.py RESULTS DOCUMENT --check   exit code 1 if the document is not what it would write
+
+A line of RESULTS is one case, a JSON object of texts:
+    peer, version   who, as `Python` and `2.3.0`
+    direction       `client of ours` (their client, our server) or `server for ours`
+    transport       `http` or `stdio`
+    era             the revision that was spoken
+    case            its name; the same case may have run more than once, and then the worst outcome counts
+    outcome         `pass`, `fail` or `not supported by peer`
+    note            what happened; may be empty
+"""
+
+import argparse
+import difflib
+import json
+import re
+import sys
+from collections import defaultdict
+from pathlib import Path
+from typing import Any, NamedTuple
+
+MEMBERS = ("peer", "version", "direction", "transport", "era", "case", "outcome", "note")
+OUTCOMES = ("pass", "not supported by peer", "fail")  # the worst last
+DIRECTIONS = {"client of ours": "client", "server for ours": "server"}
+TRANSPORTS = {"http": "HTTP", "stdio": "stdio"}
+PEERS = ("Python", "TypeScript", "rmcp", "Inspector")
+
+# The rows. A case belongs to the first one whose words its name holds.
+GROUPS = {
+    "discovery and lists": r"server/discover|(tools|prompts|resources|templates)/list",
+    "an older revision is refused": r"older revision",
+    "bytes on the wire": r"^HTTP:",
+    "state that was tampered with, or is of another call": r"tampered|a state belongs",
+    "a missing capability is named": r"cannot be asked|did not declare",
+    "asking without end is given up": r"for ?ever",
+    "questions in URL mode": r"URL mode|^pay\b|^ledger",
+    "several questions in one round": r"book_table|rhyme|everything",
+    "sampling": r"sampl|summarize",
+    "roots": r"roots",
+    "every kind of form field": r"survey|pizza|multiple choice",
+    "rounds of state only": r"state only|^shed",
+    "declined and cancelled questions": r"declin|cancel",
+    "answers that are missing or do not fit": r"unanswered|asked again|ignored|does not fit|missing answer",
+    "a call goes on elsewhere": r"process of its own|begun by hand|same leg twice|side by side|given up at",
+    "several rounds": r"two rounds|five rounds|later round|travels|recorded|ship_order|spell",
+    "progress": r"progress",
+    "tools and resources that ask nothing": r"\becho|structured|asks nothing|nothing to ask|states take none",
+    "errors of tools and of the protocol": r"error|crash|unknown|missing argument",
+    "prompts that ask": r"briefing|prompt",
+    "resources that ask": r"report|resource",
+    "tools that ask": r"provision|get_weather|update_work_item|delete_folder",
+    "other cases": r"",
+}
+
+HEAD = """\
+# Who antiphon has been tried with
+
+<!-- Written by interop/run.sh. Change the scripts in interop/, not this file. -->
+
+Every cell is the number of cases that passed. A cell that is empty was not tried. *Client* columns are their client
+against `antiphon serve-demo`; *server* columns are `antiphon` and the client library against a server made with their SDK.
+Over HTTP the clients of the SDKs run once against one server, and once against two replicas that share a key file, whose
+legs alternate. The cases are in [interop/](../interop), and so is a list of where a peer differs from the specification.
+
+"""
+
+
+class Column(NamedTuple):
+    peer: str
+    direction: str
+    transport: str
+
+    def place(self) -> tuple[Any, ...]:
+        known = PEERS.index(self.peer) if self.peer in PEERS else len(PEERS)
+        return known, self.peer, list(DIRECTIONS).index(self.direction), list(TRANSPORTS).index(self.transport)
+
+    def title(self) -> str:
+        return f"{self.peer} {DIRECTIONS[self.direction]}, {TRANSPORTS[self.transport]}"
+
+
+def group_of(case: str) -> str:
+    return next(name for name, words in GROUPS.items() if re.search(words, case, re.IGNORECASE))
+
+
+def read(path: Path) -> list[dict[str, str]]:
+    lines = []
+    for number, text in enumerate(path.read_text().splitlines(), 1):
+        line = json.loads(text)
+        faults = [member for member in MEMBERS if not isinstance(line.get(member), str)]
+        for member, allowed in (("outcome", OUTCOMES), ("direction", DIRECTIONS), ("transport", TRANSPORTS)):
+            if line.get(member) not in allowed:
+                faults.append(f"{member} {line.get(member)!r}")
+        if faults:
+            sys.exit(f"{path}:{number}: {', '.join(faults)}")
+        lines.append(line)
+    return lines
+
+
+def worst(lines: list[dict[str, str]]) -> dict[tuple[Column, str], dict[str, str]]:
+    """The line that counts, for each case of each column."""
+    found: dict[tuple[Column, str], dict[str, str]] = {}
+    for line in lines:
+        key = Column(line["peer"], line["direction"], line["transport"]), line["case"]
+        if key not in found or OUTCOMES.index(line["outcome"]) > OUTCOMES.index(found[key]["outcome"]):
+            found[key] = line
+    return found
+
+
+def cell(lines: list[dict[str, str]]) -> str:
+    passed, absent, failed = (sum(line["outcome"] == outcome for line in lines) for outcome in OUTCOMES)
+    said = [f"**{failed} failed**"] if failed else []
+    said += [str(passed)] if passed else []
+    said += [f"{absent} not supported"] if absent else []
+    return ", ".join(said)
+
+
+def row(cells: list[str]) -> str:
+    return "| " + " | ".join(text.replace("|", "\\|") for text in cells) + " |\n"
+
+
+def peers_table(lines: list[dict[str, str]]) -> str:
+    versions, eras = defaultdict(set), defaultdict(set)
+    for line in lines:
+        versions[line["peer"]].add(line["version"])
+        eras[line["peer"]].add(line["era"])
+    peers = sorted(versions, key=lambda peer: Column(peer, "client of ours", "http").place())
+    body = [row([peer, ", ".join(sorted(versions[peer])), ", ".join(sorted(eras[peer]))]) for peer in peers]
+    return row(["peer", "version", "revisions it spoke"]) + "|---|---|---|\n" + "".join(body)
+
+
+def cases_table(found: dict[tuple[Column, str], dict[str, str]]) -> str:
+    columns = sorted({column for column, _ in found}, key=Column.place)
+    cells = defaultdict(list)
+    for (column, case), line in found.items():
+        cells[group_of(case), column].append(line)
+        cells["**all**", column].append(line)
+    text = row(["", *(column.title() for column in columns)]) + "|---|" + "---:|" * len(columns) + "\n"
+    for group in [*GROUPS, "**all**"]:
+        if any((group, column) in cells for column in columns):
+            text += row([group, *(cell(cells[group, column]) for column in columns)])
+    return text
+
+
+def notes(found: dict[tuple[Column, str], dict[str, str]], outcome: str, title: str) -> str:
+    """What a table of numbers cannot say. A note that cases share stands once."""
+    shared = defaultdict(set)
+    for (column, case), line in found.items():
+        if line["outcome"] == outcome:
+            shared[column.place()[:3], f"{column.peer} {DIRECTIONS[column.direction]}", line["note"]].add(f"`{case}`")
+    said = [f"- {who}: {'; '.join(sorted(cases))}: {note}\n" for (_, who, note), cases in sorted(shared.items())]
+    return f"\n## {title}\n\n{''.join(said)}" if said else ""
+
+
+def document(lines: list[dict[str, str]]) -> str:
+    found = worst(lines)
+    tables = peers_table(lines) + "\n" + cases_table(found)
+    return HEAD + tables + notes(found, "not supported by peer", "Not supported by the peer") + notes(found, "fail", "Failed")
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description="Writes the table of peers")
+    parser.add_argument("results", type=Path)
+    parser.add_argument("document", type=Path)
+    parser.add_argument("--check", action="store_true")
+    options = parser.parse_args()
+    text = document(read(options.results))
+    if not options.check:
+        options.document.write_text(text)
+        return 0
+    there = options.document.read_text() if options.document.exists() else ""
+    difference = difflib.unified_diff(there.splitlines(), text.splitlines(), str(options.document), "this run", lineterm="")
+    for line in difference:
+        print(line)
+    if there != text:
+        print(f"{options.document} is out of date: run interop/run.sh", file=sys.stderr)
+    return int(there != text)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

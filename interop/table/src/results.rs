@@ -1,0 +1,43 @@
+//! What `interop/table.py` reads: a line of JSON for each case, appended to a file.
+
+use crate::AnyError;
+use antiphon::wire::ProtocolVersion;
+use serde_json::json;
+use std::{env, fs::File, io::Write};
+
+/// The file that `INTEROP_RESULTS` names, if it is set; `INTEROP_PEER` and `INTEROP_VERSION` say who the server is.
+pub(crate) struct Results {
+    file: Option<File>,
+    peer: String,
+    version: String,
+    transport: &'static str,
+}
+
+impl Results {
+    pub(crate) fn open(transport: &'static str) -> Result<Self, AnyError> {
+        let open = |path| File::options().append(true).create(true).open(path);
+        Ok(Self {
+            file: env::var_os("INTEROP_RESULTS").map(open).transpose()?,
+            peer: env::var("INTEROP_PEER").unwrap_or_default(),
+            version: env::var("INTEROP_VERSION").unwrap_or_default(),
+            transport,
+        })
+    }
+
+    pub(crate) fn add(&mut self, case: &str, fault: Option<&str>) -> Result<(), AnyError> {
+        let Some(file) = &mut self.file else { return Ok(()) };
+        let line = json!({
+            "peer": self.peer,
+            "version": self.version,
+            "direction": "server for ours",
+            "transport": self.transport,
+            "era": ProtocolVersion::V2026_07_28.as_str(),
+            "case": case,
+            "outcome": if fault.is_none() { "pass" } else { "fail" },
+            "note": fault.unwrap_or_default(),
+        });
+        // One write, so that lines of two writers do not mix.
+        file.write_all(format!("{line}\n").as_bytes())?;
+        Ok(())
+    }
+}

@@ -1,0 +1,45 @@
+#!/usr/bin/env bash
+# antiphon and the TypeScript SDK, both ways: its client against `antiphon serve-demo`, `antiphon` against its server.
+#
+#   ANTIPHON=target/release/antiphon ANTIPHON_TABLE=target/release/antiphon-interop-table interop/typescript/run.sh
+#
+# ANTIPHON         the program under test (required)
+# ANTIPHON_TABLE   antiphon-interop-table, our client library with every callback attached (required)
+# INTEROP_RESULTS  a file for the lines that ../table.py reads
+# INTEROP_SLOW=1   also the cases that wait
+# The last line is `N passed, N failed`; the exit code is not zero if anything failed.
+set -euo pipefail
+
+here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
+: "${ANTIPHON:?set ANTIPHON to the path of the antiphon program}"
+: "${ANTIPHON_TABLE:?set ANTIPHON_TABLE to the path of antiphon-interop-table}"
+antiphon=$(realpath "$ANTIPHON")
+table=$(realpath "$ANTIPHON_TABLE")
+[ -x "$antiphon" ] || { echo "$ANTIPHON is not a program" >&2; exit 2; }
+
+# shellcheck source=../node.sh
+source "$here/../node.sh"
+cd "$here"
+use_node
+use_packages
+INTEROP_PEER=TypeScript INTEROP_VERSION=$(version_of @modelcontextprotocol/client)
+export INTEROP_PEER INTEROP_VERSION
+
+"$antiphon" keygen >"$work/keys" 2>/dev/null || { echo "FAILED antiphon keygen"; echo "0 passed, 1 failed"; exit 1; }
+demo=("$antiphon" serve-demo --key-file "$work/keys")
+serve "${demo[@]}" --listen 127.0.0.1:0 || { echo "0 passed, 1 failed"; exit 1; }
+one=$url
+serve "${demo[@]}" --listen 127.0.0.1:0 || { echo "0 passed, 1 failed"; exit 1; }
+two=$url
+serve node server_for_ours.mjs --listen 127.0.0.1:0 || { echo "0 passed, 1 failed"; exit 1; }
+theirs=$url
+
+part "the SDK's client, one server over HTTP" node client_of_ours.mjs --http "$one"
+part "the SDK's client, two replicas in turn" node client_of_ours.mjs --http "$one" --http "$two"
+part "the SDK's client, stdio" node client_of_ours.mjs --stdio "${demo[@]}" --stdio
+part "antiphon, the SDK's server" node call_theirs.mjs "$antiphon"
+part "our client library, the SDK's server over stdio" "$table" server_for_ours.expect.json -- node server_for_ours.mjs --stdio
+part "our client library, the SDK's server over HTTP" "$table" server_for_ours.expect.json "$theirs"
+
+echo "$passed passed, $failed failed"
+[ "$failed" = 0 ]
