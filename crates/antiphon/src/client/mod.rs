@@ -78,7 +78,6 @@ mod pending;
 mod rounds;
 mod subscription;
 mod tools;
-mod tools;
 
 pub use answer::{AnswerError, AnswerFault};
 pub use ask::{AskContext, ElicitAsk, FormAsk, RootsAsk, Round, RoundDecision, SampleAsk, UrlAsk};
