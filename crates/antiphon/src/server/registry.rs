@@ -156,7 +156,8 @@ impl RegisteredTool {
         let input = CompiledSchema::compile(&tool.schema).map_err(|fault| {
             BuildError(format!("the input schema of the tool `{name}` is not valid: {fault}"))
         })?;
-        let param_headers = ParamHeaders::of(&tool.schema)
+        // What clients read, which says less of `null` than what is checked.
+        let param_headers = ParamHeaders::of(&tool.definition.input_schema.to_value())
             .map_err(|fault| BuildError(format!("the input schema of the tool `{name}`: {fault}")))?;
         let output = tool.output.as_ref().map(|schema| compile_output(name, schema)).transpose()?;
         Ok(Self { tool, input, output, param_headers })
