@@ -3,6 +3,7 @@
 pub mod client;
 mod clock;
 mod error;
+mod schema;
 pub mod server;
 pub mod transport;
 

@@ -1,0 +1,38 @@
+//! The dialects of JSON Schema that are supported.
+
+use super::fault::{SchemaFault, quoted};
+use jsonschema::Draft;
+use serde_json::Value;
+
+/// > Clients and servers **SHOULD** document which schema dialects they support
+pub(super) const SUPPORTED: [(&str, Draft); 5] = [
+    ("https://json-schema.org/draft/2020-12/schema", Draft::Draft202012),
+    ("https://json-schema.org/draft/2019-09/schema", Draft::Draft201909),
+    ("http://json-schema.org/draft-07/schema#", Draft::Draft7),
+    ("http://json-schema.org/draft-06/schema#", Draft::Draft6),
+    ("http://json-schema.org/draft-04/schema#", Draft::Draft4),
+];
+
+/// > When a schema does not include a `$schema` field, it defaults to JSON Schema 2020-12
+pub(super) fn of(schema: &Value) -> Result<Draft, SchemaFault> {
+    match schema.get("$schema") {
+        None => Ok(Draft::Draft202012),
+        Some(Value::String(uri)) => named(uri).ok_or_else(|| SchemaFault::Dialect(quoted(uri))),
+        Some(_) => Err(SchemaFault::Dialect("(not a string)".to_owned())),
+    }
+}
+
+/// With or without the empty fragment at its end, and with either scheme: both are in use.
+pub(super) fn named(uri: &str) -> Option<Draft> {
+    let bare = |uri: &'_ str| -> String {
+        let uri = uri.strip_suffix('#').unwrap_or(uri);
+        uri.strip_prefix("https://").or_else(|| uri.strip_prefix("http://")).unwrap_or(uri).to_owned()
+    };
+    let wanted = bare(uri);
+    SUPPORTED.iter().find(|(known, _)| bare(known) == wanted).map(|(_, draft)| *draft)
+}
+
+/// Whether identifiers and references are as before 2019-09: an `$id` may be an anchor, and nothing beside `$ref` counts.
+pub(super) fn is_old(draft: Draft) -> bool {
+    matches!(draft, Draft::Draft4 | Draft::Draft6 | Draft::Draft7)
+}

@@ -1,0 +1,22 @@
+//! Any JSON is a schema or is refused, and any value is held against it: without a panic, an overflow or a long wait.
+//! The module is private to its crate, so its source is taken in here.
+
+#![no_main]
+
+use libfuzzer_sys::fuzz_target;
+use serde_json::Value;
+
+#[allow(dead_code)]
+#[path = "../../crates/antiphon/src/schema/mod.rs"]
+mod schema;
+
+fuzz_target!(|bytes: &[u8]| {
+    // The schema, then the value: two JSON texts, one after the other.
+    let mut texts = serde_json::Deserializer::from_slice(bytes).into_iter::<Value>();
+    let (Some(Ok(schema)), Some(Ok(value))) = (texts.next(), texts.next()) else { return };
+    match schema::CompiledSchema::compile(&schema) {
+        // What is told is not empty.
+        Ok(compiled) => assert_ne!(compiled.faults(&value).as_deref(), Some("")),
+        Err(fault) => assert!(fault.to_string().len() < 4096),
+    }
+});
