@@ -64,6 +64,7 @@ serve() {
 # Starts the SDK's server on a free port and sets `url` from the line it prints.
 theirs() {
     local log="$work/theirs.log"
+    : >"$log"
     python server_for_ours.py --listen 127.0.0.1:0 >"$log" 2>"$work/theirs.err" </dev/null &
     started+=("$!")
     url=
