@@ -125,6 +125,11 @@ impl Hub {
         }
     }
 
+    /// How many subscriptions are open.
+    pub(super) fn len(&self) -> usize {
+        self.members().all.len()
+    }
+
     fn members(&self) -> MutexGuard<'_, Members> {
         // Each change of it leaves it whole.
         self.members.lock().unwrap_or_else(PoisonError::into_inner)
@@ -184,6 +189,6 @@ impl Drop for Membership<'_> {
 
 impl fmt::Debug for Hub {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Hub").field("subscriptions", &self.members().all.len()).finish_non_exhaustive()
+        f.debug_struct("Hub").field("subscriptions", &self.len()).finish_non_exhaustive()
     }
 }

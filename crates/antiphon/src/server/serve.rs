@@ -176,7 +176,12 @@ impl Drop for Slot<'_> {
 }
 
 impl fmt::Debug for Server {
+    /// Its name, and what is under way on it now.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Server").field("name", &self.0.name).finish_non_exhaustive()
+        f.debug_struct("Server")
+            .field("name", &self.0.name)
+            .field("handlers", &self.0.running.load(Ordering::Relaxed))
+            .field("subscriptions", &self.0.hub.len())
+            .finish_non_exhaustive()
     }
 }
