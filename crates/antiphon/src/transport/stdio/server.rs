@@ -1,14 +1,25 @@
 //! A server on a pair of streams: its own standard input and output, or any other.
 
 use super::framing::{Line, LineBuffer, MAX_LINE};
-use crate::server::{Caller, Outbox, Received, ReplyMessage, Server};
+use crate::{
+    server::{Begun, Caller, Outbox, Received, ReplyMessage, Server},
+    transport::patient::Patient,
+};
 use antiphon_wire::{CancelledParams, ErrorCode, ErrorObject, RequestId, method, write_notification};
 use futures_util::{
+    FutureExt as _,
     future::{AbortHandle, Abortable, Aborted, BoxFuture},
     stream::{FuturesUnordered, StreamExt as _},
 };
-use std::{collections::HashMap, future::poll_fn, io, task::Poll};
+use std::{collections::HashMap, future::poll_fn, io, task::Poll, time::Duration};
 use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWrite, AsyncWriteExt as _};
+
+/// How long the client may leave its end unread while something waits to be written. Long: it may be stopped in a
+/// debugger.
+const WRITE_TIME: Duration = Duration::from_secs(5 * 60);
+
+/// So many messages are sent before the input is looked at, which may cancel what sends them.
+const MESSAGES_IN_A_ROW: u32 = 16;
 
 /// Serves on standard input and output until the input ends.
 ///
@@ -26,50 +37,57 @@ pub async fn serve_stdio(server: Server) -> io::Result<()> {
 /// does the end of the input, but for replies that need no waiting.
 ///
 /// # Errors
-/// If the streams fail.
+/// If the streams fail, or if the client does not read for five minutes while something waits to be written.
 pub async fn serve_streams(
     server: Server,
     mut input: impl AsyncRead + Unpin,
-    mut output: impl AsyncWrite + Unpin,
+    output: impl AsyncWrite + Unpin,
 ) -> io::Result<()> {
+    let mut output = Patient::new(output, WRITE_TIME);
     let mut lines = LineBuffer::new(MAX_LINE);
     let mut flight = InFlight::default();
     let mut buffer = Vec::with_capacity(64 * 1024);
+    let mut in_a_row = 0;
     loop {
         tokio::select! {
             // Replies first: what needs no waiting is answered even if the input ends right behind it. What is left
             // waits in a handler, and `Limits::handlers` bounds those.
             biased;
-            Some((id, reply)) = flight.replies.next(), if !flight.replies.is_empty() => {
-                // > Servers [...] **MUST NOT** send any further messages for it.
-                if let Ok(reply) = reply {
-                    flight.running.remove(&id);
-                    // What it sent before its reply leaves before its reply.
-                    while let Some(message) = flight.outbox.pop() {
-                        send(&mut output, message).await?;
-                    }
-                    send(&mut output, reply.reply.body).await?;
-                    if reply.tears_down {
-                        send(&mut output, torn_down(&id)?).await?;
-                    }
+            Some((id, outbox, answered)) = flight.replies.next(), if !flight.replies.is_empty() => {
+                match answered {
+                    Ok(answered) => flight.deliver(&id, answered, &mut output).await?,
+                    // > Servers [...] **MUST NOT** send any further messages for it.
+                    //
+                    // It may have left some while it was dropped.
+                    Err(Aborted) => outbox.forget(),
                 }
             }
             // Messages are left while handlers are polled, which has just happened.
             message = poll_fn(|_| flight.outbox.pop().map_or(Poll::Pending, Poll::Ready)) => {
                 send(&mut output, message).await?;
+                in_a_row += 1;
+                if in_a_row < MESSAGES_IN_A_ROW {
+                    continue;
+                }
+                in_a_row = 0;
+                match input.read_buf(&mut buffer).now_or_never() {
+                    Some(Ok(0)) => return Ok(()),
+                    Some(Err(error)) => return Err(error),
+                    Some(Ok(1..)) | None => {}
+                }
             }
             read = input.read_buf(&mut buffer) => {
                 // > Servers **SHOULD** exit promptly when their standard input is closed or reads return end-of-file.
                 if read? == 0 {
                     return Ok(());
                 }
-                lines.push(&buffer);
-                buffer.clear();
-                while let Some(line) = lines.next_line() {
-                    if let Some(reply) = flight.take(&server, line) {
-                        send(&mut output, reply.body).await?;
-                    }
-                }
+            }
+        }
+        lines.push(&buffer);
+        buffer.clear();
+        while let Some(line) = lines.next_line() {
+            if let Some(reply) = flight.take(&server, line) {
+                send(&mut output, reply.body).await?;
             }
         }
     }
@@ -79,6 +97,26 @@ async fn send(output: &mut (impl AsyncWrite + Unpin), mut line: Vec<u8>) -> io::
     line.push(b'\n');
     output.write_all(&line).await?;
     output.flush().await
+}
+
+/// Answers the request in this line.
+async fn answer(server: Server, line: Vec<u8>, outbox: Outbox) -> ReplyMessage {
+    let request = match server.read(&line) {
+        Ok(Received::Request(request)) => request,
+        // It was a request when its id was read.
+        Ok(Received::Notification(_)) => return ReplyMessage::error(None, &ErrorObject::internal()),
+        Err(refused) => return refused,
+    };
+    let caller = Caller::default().with_outbox(&outbox);
+    match server.begin(&request, &caller).await {
+        Begun::Answered(reply) => reply,
+        Begun::Open(subscription) => {
+            // It may stay for days: what opened it does not.
+            drop(request);
+            drop(line);
+            subscription.ended(&server).await
+        }
+    }
 }
 
 /// What a request came to.
@@ -104,7 +142,7 @@ struct InFlight {
     running: HashMap<RequestId, (AbortHandle, Outbox)>,
     /// What they send before their replies.
     outbox: Outbox,
-    replies: FuturesUnordered<BoxFuture<'static, (RequestId, Result<Answered, Aborted>)>>,
+    replies: FuturesUnordered<BoxFuture<'static, (RequestId, Outbox, Result<Answered, Aborted>)>>,
 }
 
 impl InFlight {
@@ -139,21 +177,33 @@ impl InFlight {
         let outbox = self.outbox.for_another();
         self.running.insert(id.clone(), (handle, outbox.clone()));
         let server = server.clone();
-        let reply = async move {
-            let caller = Caller::default().with_outbox(&outbox);
-            server.respond(&line, &caller).await
-        };
+        let reply = answer(server, line, outbox.clone());
         self.replies.push(Box::pin(async move {
-            match Abortable::new(reply, registration).await {
-                Ok(Some(reply)) => {
-                    let tears_down = listens && !reply.failed;
-                    (id, Ok(Answered { reply, tears_down }))
-                }
-                // A request always has a reply, unless it was cancelled.
-                Ok(None) | Err(Aborted) => (id, Err(Aborted)),
-            }
+            let answered = Abortable::new(reply, registration).await.map(|reply| {
+                let tears_down = listens && !reply.failed;
+                Answered { reply, tears_down }
+            });
+            (id, outbox, answered)
         }));
         None
+    }
+
+    /// Sends the reply to this request, behind what waits to be sent before it.
+    async fn deliver(
+        &mut self,
+        id: &RequestId,
+        answered: Answered,
+        output: &mut (impl AsyncWrite + Unpin),
+    ) -> io::Result<()> {
+        self.running.remove(id);
+        while let Some(message) = self.outbox.pop() {
+            send(output, message).await?;
+        }
+        send(output, answered.reply.body).await?;
+        if answered.tears_down {
+            send(output, torn_down(id)?).await?;
+        }
+        Ok(())
     }
 
     /// > Invalid cancellation notifications **SHOULD** be ignored
