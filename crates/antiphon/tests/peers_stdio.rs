@@ -58,7 +58,7 @@ enum Phase {
     Listening,
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn a_client_that_goes_in_any_phase_leaves_nothing() {
     let (server, mut gate) = server();
     let census = Census::of(&server);
@@ -86,9 +86,18 @@ async fn a_client_that_goes_in_any_phase_leaves_nothing() {
             }
             let Peer { lines, mut writer, serving } = peer;
             if half {
-                // It goes on reading.
+                // It reads no more, and does not close that end either.
                 writer.shutdown().await.unwrap();
-                soon(serving).await.unwrap().unwrap();
+                match soon(serving).await.unwrap() {
+                    Ok(()) => assert!(phase != Phase::Held(How::Floods), "{phase:?}"),
+                    Err(error) => {
+                        assert_eq!(
+                            (error.kind(), phase),
+                            (io::ErrorKind::TimedOut, Phase::Held(How::Floods))
+                        );
+                    }
+                }
+                drop(lines);
             } else {
                 drop((lines, writer));
                 // What is written meanwhile fails, or the input has ended.

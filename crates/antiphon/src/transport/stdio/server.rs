@@ -11,12 +11,18 @@ use futures_util::{
     future::{AbortHandle, Abortable, Aborted, BoxFuture},
     stream::{FuturesUnordered, StreamExt as _},
 };
-use std::{collections::HashMap, future::poll_fn, io, task::Poll, time::Duration};
+use std::{collections::HashMap, future::poll_fn, io, pin::pin, task::Poll, time::Duration};
 use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWrite, AsyncWriteExt as _};
 
 /// How long the client may leave its end unread while something waits to be written. Long: it may be stopped in a
 /// debugger.
 const WRITE_TIME: Duration = Duration::from_secs(5 * 60);
+
+/// How long it may do so once the input has ended.
+const WRITE_TIME_AT_END: Duration = Duration::from_secs(5);
+
+/// So many bytes are read before they are looked at.
+const READ_AHEAD: usize = 64 * 1024;
 
 /// So many messages are sent before the input is looked at, which may cancel what sends them.
 const MESSAGES_IN_A_ROW: u32 = 16;
@@ -40,13 +46,17 @@ pub async fn serve_stdio(server: Server) -> io::Result<()> {
 /// If the streams fail, or if the client does not read for five minutes while something waits to be written.
 pub async fn serve_streams(
     server: Server,
-    mut input: impl AsyncRead + Unpin,
+    input: impl AsyncRead + Unpin,
     output: impl AsyncWrite + Unpin,
 ) -> io::Result<()> {
-    let mut output = Patient::new(output, WRITE_TIME);
+    let mut streams = Streams {
+        input,
+        output: Patient::new(output, WRITE_TIME),
+        read: Vec::with_capacity(READ_AHEAD),
+        ended: false,
+    };
     let mut lines = LineBuffer::new(MAX_LINE);
     let mut flight = InFlight::default();
-    let mut buffer = Vec::with_capacity(64 * 1024);
     let mut in_a_row = 0;
     loop {
         tokio::select! {
@@ -55,7 +65,7 @@ pub async fn serve_streams(
             biased;
             Some((id, outbox, answered)) = flight.replies.next(), if !flight.replies.is_empty() => {
                 match answered {
-                    Ok(answered) => flight.deliver(&id, answered, &mut output).await?,
+                    Ok(answered) => flight.deliver(&id, answered, &mut streams).await?,
                     // > Servers [...] **MUST NOT** send any further messages for it.
                     //
                     // It may have left some while it was dropped.
@@ -64,39 +74,80 @@ pub async fn serve_streams(
             }
             // Messages are left while handlers are polled, which has just happened.
             message = poll_fn(|_| flight.outbox.pop().map_or(Poll::Pending, Poll::Ready)) => {
-                send(&mut output, message).await?;
+                streams.send(message).await?;
                 in_a_row += 1;
                 if in_a_row < MESSAGES_IN_A_ROW {
                     continue;
                 }
                 in_a_row = 0;
-                match input.read_buf(&mut buffer).now_or_never() {
-                    Some(Ok(0)) => return Ok(()),
-                    Some(Err(error)) => return Err(error),
-                    Some(Ok(1..)) | None => {}
+                streams.read_more().now_or_never().transpose()?;
+                if streams.is_over() {
+                    return Ok(());
                 }
             }
-            read = input.read_buf(&mut buffer) => {
-                // > Servers **SHOULD** exit promptly when their standard input is closed or reads return end-of-file.
-                if read? == 0 {
+            // > Servers **SHOULD** exit promptly when their standard input is closed or reads return end-of-file.
+            read = streams.read_more() => {
+                read?;
+                if streams.is_over() {
                     return Ok(());
                 }
             }
         }
-        lines.push(&buffer);
-        buffer.clear();
+        lines.push(&streams.read);
+        streams.read.clear();
         while let Some(line) = lines.next_line() {
             if let Some(reply) = flight.take(&server, line) {
-                send(&mut output, reply.body).await?;
+                streams.send(reply.body).await?;
             }
         }
     }
 }
 
-async fn send(output: &mut (impl AsyncWrite + Unpin), mut line: Vec<u8>) -> io::Result<()> {
-    line.push(b'\n');
-    output.write_all(&line).await?;
-    output.flush().await
+/// The client's end, from here.
+struct Streams<I, O> {
+    input: I,
+    output: Patient<O>,
+    /// What was read and not yet looked at.
+    read: Vec<u8>,
+    /// Nothing more comes.
+    ended: bool,
+}
+
+impl<I: AsyncRead + Unpin, O: AsyncWrite + Unpin> Streams<I, O> {
+    async fn read_more(&mut self) -> io::Result<()> {
+        if !self.ended {
+            self.ended = self.input.read_buf(&mut self.read).await? == 0;
+        }
+        Ok(())
+    }
+
+    /// Whether the input has ended, and all of it was looked at.
+    fn is_over(&self) -> bool {
+        self.ended && self.read.is_empty()
+    }
+
+    /// Writes this line. While that waits, something is read ahead: the input may end, and then nobody waits for long.
+    async fn send(&mut self, mut line: Vec<u8>) -> io::Result<()> {
+        let Self { input, output, read, ended } = self;
+        let mut written = pin!(async {
+            line.push(b'\n');
+            output.write_all(&line).await?;
+            output.flush().await
+        });
+        while !*ended && read.len() < READ_AHEAD {
+            tokio::select! {
+                biased;
+                written = &mut written => return written,
+                more = input.read_buf(read) => *ended = more? == 0,
+            }
+        }
+        if !*ended {
+            return written.await;
+        }
+        let late =
+            |_elapsed| io::Error::new(io::ErrorKind::TimedOut, "the client has gone and does not read");
+        tokio::time::timeout(WRITE_TIME_AT_END, written).await.map_err(late)?
+    }
 }
 
 /// Answers the request in this line.
@@ -193,15 +244,15 @@ impl InFlight {
         &mut self,
         id: &RequestId,
         answered: Answered,
-        output: &mut (impl AsyncWrite + Unpin),
+        streams: &mut Streams<impl AsyncRead + Unpin, impl AsyncWrite + Unpin>,
     ) -> io::Result<()> {
         self.running.remove(id);
         while let Some(message) = self.outbox.pop() {
-            send(output, message).await?;
+            streams.send(message).await?;
         }
-        send(output, answered.reply.body).await?;
+        streams.send(answered.reply.body).await?;
         if answered.tears_down {
-            send(output, torn_down(id)?).await?;
+            streams.send(torn_down(id)?).await?;
         }
         Ok(())
     }
