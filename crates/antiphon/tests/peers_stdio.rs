@@ -171,7 +171,6 @@ async fn a_flood_of_progress_can_be_cancelled() {
     gate.open("b");
     gate.ended("b").await;
     say(discover(3)).await;
-    drop(say);
     writer.shutdown().await.unwrap();
     soon(serving).await.unwrap().unwrap();
     drop(writer);

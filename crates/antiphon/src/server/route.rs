@@ -192,10 +192,11 @@ fn hinted(
 ) -> LegResult<ReadResourceResult> {
     // > requests carrying `inputResponses` or `requestState` [...] **MUST NOT** be cached
     let retried = request.params.input_responses.is_some() || request.params.request_state.is_some();
-    if let LegResult::Complete(read) = &mut result {
-        if !retried && (read.ttl_ms, read.cache_scope) == (Ttl::default(), CacheScope::default()) {
-            (read.ttl_ms, read.cache_scope) = (hint.ttl, hint.scope);
-        }
+    if let LegResult::Complete(read) = &mut result
+        && !retried
+        && (read.ttl_ms, read.cache_scope) == (Ttl::default(), CacheScope::default())
+    {
+        (read.ttl_ms, read.cache_scope) = (hint.ttl, hint.scope);
     }
     result
 }

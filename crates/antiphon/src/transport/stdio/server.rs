@@ -187,13 +187,16 @@ fn torn_down(id: &RequestId) -> io::Result<Vec<u8>> {
     write_notification(method::CANCELLED, &params).map_err(io::Error::other)
 }
 
+/// A request that ended, where it left its messages, and its reply unless it was cancelled.
+type Ended = (RequestId, Outbox, Result<Answered, Aborted>);
+
 /// The requests under way: each has a handle by which it is cancelled.
 #[derive(Default)]
 struct InFlight {
     running: HashMap<RequestId, (AbortHandle, Outbox)>,
     /// What they send before their replies.
     outbox: Outbox,
-    replies: FuturesUnordered<BoxFuture<'static, (RequestId, Outbox, Result<Answered, Aborted>)>>,
+    replies: FuturesUnordered<BoxFuture<'static, Ended>>,
 }
 
 impl InFlight {
