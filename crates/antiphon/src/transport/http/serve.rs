@@ -1,8 +1,8 @@
 //! Accepting connections.
 
-use super::{HttpOptions, HttpService, patient::Patient};
-use crate::server::Server;
-use hyper::{body::Incoming, header::CONNECTION, server::conn::http1, service::service_fn};
+use super::{HttpOptions, HttpService, server::Unread};
+use crate::{server::Server, transport::patient::Patient};
+use hyper::{body::Incoming, server::conn::http1, service::service_fn};
 use hyper_util::rt::{TokioIo, TokioTimer};
 use std::{
     convert::Infallible,
@@ -97,12 +97,12 @@ async fn connection(
         tracing::debug!(%error, "TCP_NODELAY could not be set");
     }
     let (header_time, write_time) = (service.options().header_time, service.options().write_time);
-    let hangs_up = AtomicBool::new(false);
+    let unread = AtomicBool::new(false);
     let handle = service_fn(|request: hyper::Request<Incoming>| {
         let exchange = service.clone().call(request);
         async {
             let response = exchange.await?;
-            hangs_up.store(response.headers().contains_key(CONNECTION), Ordering::Relaxed);
+            unread.store(response.extensions().get::<Unread>().is_some(), Ordering::Relaxed);
             Ok::<_, Infallible>(response)
         }
     });
@@ -123,7 +123,7 @@ async fn connection(
     if let Err(error) = ended {
         tracing::debug!(%error, "a connection ended early");
     }
-    if hangs_up.into_inner() {
+    if unread.into_inner() {
         read_out(&mut stream).await;
     }
 }
