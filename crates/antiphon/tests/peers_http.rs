@@ -21,16 +21,16 @@ use tokio::{
     net::{TcpSocket, TcpStream},
 };
 
-const SHORT: Duration = Duration::from_millis(60);
+const SHORT: Duration = Duration::from_millis(200);
 
-/// Short times, one connection, and one handler: each must be free again.
+/// One connection, and one handler: each must be free again.
 fn options() -> HttpOptions {
-    HttpOptions::default()
-        .header_time(SHORT)
-        .body_time(SHORT)
-        .write_time(SHORT)
-        .keep_alive(SHORT)
-        .connections(1)
+    HttpOptions::default().keep_alive(SHORT).connections(1)
+}
+
+/// The same, for clients that are to be given up.
+fn hasty() -> HttpOptions {
+    options().header_time(SHORT).body_time(SHORT).write_time(SHORT)
 }
 
 fn limits() -> Limits {
@@ -131,7 +131,7 @@ async fn check(
 #[tokio::test]
 async fn a_broken_client_costs_its_connection_alone() {
     use Leaves::{Closes, HalfCloses, Never, Resets};
-    let (_server, running, census) = running(limits(), options()).await;
+    let (_server, running, census) = running(limits(), hasty()).await;
     let on = (&running, &census);
     let good = text(1, "echo", "x", "");
     let (head, body) = good.split_once("\r\n\r\n").unwrap();
@@ -173,7 +173,7 @@ async fn a_broken_client_costs_its_connection_alone() {
 /// A body that is still on its way must not cost the client the answer.
 #[tokio::test]
 async fn what_is_refused_before_its_body_is_told() {
-    let (_server, running, census) = running(limits(), options().connections(2)).await;
+    let (_server, running, census) = running(limits(), hasty().connections(2)).await;
     let good = text(1, "echo", "x", "");
     let (head, _) = good.split_once("Content-Length").unwrap();
     let length = 3 << 20;
@@ -268,7 +268,7 @@ async fn narrow(running: &Running) -> TcpStream {
 
 #[tokio::test]
 async fn a_client_that_stops_reading_is_left() {
-    let (server, mut running, census) = running(limits(), options()).await;
+    let (server, mut running, census) = running(limits(), hasty()).await;
     // A large reply.
     let mut client = narrow(&running).await;
     let large = text_of(&request(1, "tools/call", json!({"name": "large", "arguments": {}})));
@@ -307,7 +307,7 @@ async fn a_client_that_stops_reading_is_left() {
 /// Many notifications, each with its answer that nobody reads, and many requests of one connection.
 #[tokio::test]
 async fn a_flood_is_answered_one_by_one_or_left() {
-    let (_server, running, census) = running(limits(), options()).await;
+    let (_server, running, census) = running(limits(), hasty()).await;
     let notification = |method: &str| {
         let good = text(1, "echo", "x", "");
         let (head, _) = good.split_once("Content-Length").unwrap();
@@ -339,7 +339,7 @@ async fn a_flood_is_answered_one_by_one_or_left() {
 
 #[tokio::test]
 async fn a_client_that_waits_for_leave_to_send_gets_it_or_an_answer() {
-    let (_server, running, census) = running(limits(), options()).await;
+    let (_server, running, census) = running(limits(), hasty()).await;
     let good = text(1, "echo", "x", "Expect: 100-continue\r\n");
     let (head, body) = good.split_once("\r\n\r\n").unwrap();
     let mut client = Client::new(&running).await;
