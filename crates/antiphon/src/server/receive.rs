@@ -3,7 +3,7 @@
 use super::{registry::Registry, serve::Inner};
 use antiphon_wire::{ErrorObject, Incoming, ProtocolVersion, RequestId, RequestMeta, Unreadable, method};
 use serde::Deserialize;
-use serde_json::{json, value::RawValue};
+use serde_json::{Value, json, value::RawValue};
 use std::{
     borrow::Cow,
     sync::{Arc, OnceLock},
@@ -106,6 +106,11 @@ fn complete(params: Option<&RawValue>) -> Result<(Params<'_>, RequestMeta<'_>, &
     let meta: RequestMeta<'_> = read_object(meta, "params._meta")?;
     if meta.protocol_version.is_none() || meta.asks.is_none() {
         return Err(ErrorObject::invalid_params(REQUIRED));
+    }
+    // > Progress tokens **MUST** be a string or integer value
+    let is_token = |token: &Value| token.is_string() || token.is_i64() || token.is_u64();
+    if !meta.progress_token.as_ref().is_none_or(is_token) {
+        return Err(ErrorObject::invalid_params("params._meta.progressToken must be a string or an integer"));
     }
     Ok((params, meta, text))
 }
