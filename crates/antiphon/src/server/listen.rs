@@ -21,6 +21,9 @@ const ACKNOWLEDGEMENT: u32 = 0;
 const FIRST_LIST: u32 = 1;
 const FIRST_RESOURCE: u32 = 16;
 
+/// How long the message of a subscription may be beside its URIs, in bytes.
+const MAX_REST: usize = 64 * 1024;
+
 /// What a subscription asked for and is given.
 struct Agreed {
     filter: SubscriptionFilter,
@@ -81,7 +84,7 @@ fn agree(profile: &Profile, limits: &Limits, wanted: SubscriptionFilter) -> Resu
     (filter.tools_list_changed, filter.prompts_list_changed) = (tools, prompts);
     (filter.resources_list_changed, filter.resource_subscriptions) = (resources, uris.clone());
     let mut uris = uris.unwrap_or_default();
-    within(limits, &uris)?;
+    fits(limits, &uris)?;
     uris.sort_unstable();
     uris.dedup();
     let mut lists = Lists::default();
@@ -93,7 +96,18 @@ fn agree(profile: &Profile, limits: &Limits, wanted: SubscriptionFilter) -> Resu
     Ok(Agreed { filter, lists, uris })
 }
 
-fn within(limits: &Limits, uris: &[String]) -> Result<(), Refusal> {
+/// Whether the message of a subscription, which is held for as long as that is open, is no longer than what it may name
+/// takes, written with escapes here and there, beside its metadata.
+pub(super) fn within(message: &[u8], limits: &Limits) -> Result<(), Refusal> {
+    let most = limits.subscription_uri_bytes.saturating_mul(2).saturating_add(MAX_REST);
+    if message.len() <= most {
+        return Ok(());
+    }
+    let text = format!("The message of a subscription may have {most} bytes");
+    Err(Refusal::Limit { name: "subscription", text })
+}
+
+fn fits(limits: &Limits, uris: &[String]) -> Result<(), Refusal> {
     let (count, bytes) = (limits.subscription_uris, limits.subscription_uri_bytes);
     if uris.len() > count || uris.iter().map(String::len).sum::<usize>() > bytes {
         let text = format!("A subscription may name {count} resources, with {bytes} bytes of URIs in all");

@@ -4,6 +4,7 @@ use super::{
     Caller, Limits, OnExpired, Received, Request, ServerBuilder,
     caller::Identity,
     hub::Hub,
+    listen::within,
     receive::{receive, unsupported_version},
     refusal::Refusal,
     registry::Registry,
@@ -12,7 +13,7 @@ use super::{
 };
 use crate::Clock;
 use antiphon_seal::{Principal, Sealer};
-use antiphon_wire::{ErrorObject, ProtocolVersion, RequestId, Unreadable, write_error};
+use antiphon_wire::{ErrorObject, ProtocolVersion, RequestId, Unreadable, method, write_error};
 use arc_swap::ArcSwap;
 use futures_util::FutureExt as _;
 use serde_json::value::RawValue;
@@ -109,7 +110,16 @@ impl Server {
     /// # Errors
     /// The reply, if the message cannot be read or its metadata is incomplete.
     pub(crate) fn read<'a>(&self, message: &'a [u8]) -> Result<Received<'a>, ReplyMessage> {
-        receive(message).map_err(|Unreadable { id, error }| ReplyMessage::error(id.as_ref(), &error))
+        let received =
+            receive(message).map_err(|Unreadable { id, error }| ReplyMessage::error(id.as_ref(), &error))?;
+        match &received {
+            Received::Request(request) if request.method == method::SUBSCRIPTIONS_LISTEN => {
+                within(message, &self.0.limits)
+                    .map_err(|refusal| ReplyMessage::error(Some(&request.id), &refusal.to_error()))?;
+            }
+            _ => {}
+        }
+        Ok(received)
     }
 
     /// Answers one request.
