@@ -86,25 +86,21 @@ impl KnownTools {
         let before = |name: &str| self.listed().as_ref()?.tools.get(name)?.output.clone();
         let (mut tools, mut bytes) = (HashMap::new(), 0);
         for (tool, headers) in list {
-            let Some(schema) = &tool.output_schema else {
-                if let Some(headers) = headers.clone() {
-                    tools.insert(
-                        tool.name.clone(),
-                        Arc::new(KnownTool { headers: Some(headers), output: None }),
-                    );
-                }
+            if headers.is_none() && tool.output_schema.is_none() {
                 continue;
-            };
-            bytes += schema.text().len();
-            let output = before(&tool.name).filter(|output| output.schema.text() == schema.text());
-            let output = output
-                .unwrap_or_else(|| Arc::new(Output { schema: schema.clone(), compiled: OnceLock::new() }));
-            let known = KnownTool { headers: headers.clone(), output: Some(output) };
-            tools.insert(tool.name.clone(), Arc::new(known));
+            }
+            bytes += tool.output_schema.as_ref().map_or(0, |schema| schema.text().len());
             if tools.len() >= MAX_TOOLS || bytes > MAX_SCHEMAS {
                 tracing::warn!("the server lists too many tools: the rest is called unchecked");
                 break;
             }
+            let output = tool.output_schema.as_ref().map(|schema| {
+                let known = before(&tool.name).filter(|output| output.schema.text() == schema.text());
+                known
+                    .unwrap_or_else(|| Arc::new(Output { schema: schema.clone(), compiled: OnceLock::new() }))
+            });
+            let known = KnownTool { headers: headers.clone(), output };
+            tools.insert(tool.name.clone(), Arc::new(known));
         }
         *self.listed() = Some(Listed { generation, tools });
     }
