@@ -18,6 +18,7 @@ use std::{
     collections::HashMap,
     sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError},
 };
+use tokio::time::timeout;
 
 /// How many tools are remembered. A list that is longer is given back whole all the same.
 const MAX_TOOLS: usize = 8192;
@@ -127,14 +128,14 @@ impl Inner {
         self.cache.tools.get(name, self.cache.generation(&Key::Page(method::TOOLS_LIST, None)))
     }
 
-    /// What the server says of a tool now; none if it cannot be called any more, or nobody can tell.
+    /// What the server says of a tool now, in the time of one request; none if it cannot be called any more, or nobody
+    /// can tell.
     pub(super) async fn relisted_tool(&self, name: &str) -> Option<Arc<KnownTool>> {
-        let tools = match self.tools(Source::Server).await {
-            Ok(tools) => tools,
-            Err(_) => {
-                tracing::debug!("the tools cannot be listed again");
-                return None;
-            }
+        // Page after page, a server could hold up a call for very long.
+        let listing = timeout(self.bounds.leg_timeout, self.tools(Source::Server));
+        let Ok(Ok(tools)) = listing.await else {
+            tracing::debug!("the tools cannot be listed again");
+            return None;
         };
         let listed = tools.iter().any(|tool| tool.name == name);
         listed.then(|| self.known_tool(name).unwrap_or_default())
