@@ -397,3 +397,26 @@ async fn a_subscription_that_takes_much_room_is_refused() {
         }
     }
 }
+
+/// > Custom URI schemes **MUST** be in accordance with RFC3986
+#[tokio::test]
+async fn what_is_no_uri_is_no_resource() {
+    let read = async |_: &Ctx| ResourceContents::text("a://b", "");
+    let read_one = async |_: &Ctx, _: Map<String, Value>| ResourceContents::text("a://b", "");
+    for (uri, fits) in [
+        ("a://b", true),
+        ("mail:x@y", true),
+        ("b", false),
+        ("a://b c", false),
+        ("a://\u{e9}", false),
+        ("a:%4", false),
+    ] {
+        let built = Server::builder("u", "1").resource(Resource::new(uri, "b", read)).build();
+        assert_eq!(built.is_ok(), fits, "{uri}: {built:?}");
+        let template = ResourceTemplate::new(format!("{uri}/{{id}}"), "b", read_one);
+        let built = Server::builder("u", "1").template(template).build();
+        assert_eq!(built.is_ok(), fits, "{uri}: {built:?}");
+        let server = Server::builder("u", "1").list_changed().build().unwrap();
+        assert_eq!(server.add_resource(Resource::new(uri, "b", read)).is_ok(), fits, "{uri}");
+    }
+}
