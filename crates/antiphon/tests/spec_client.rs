@@ -228,6 +228,25 @@ async fn an_output_schema_that_explodes_is_not_used() {
     }
 }
 
+/// > clients **SHOULD** also accept `-32002` as a resource not found error
+#[tokio::test]
+async fn a_resource_that_does_not_exist_is_known_by_either_code() {
+    for (code, data, missing) in [
+        (-32602, json!({"uri": "a:b"}), true),
+        (-32602, json!({"uri": "a:c"}), false),
+        (-32602, json!(null), false),
+        (-32602, json!({"uri": 5}), false),
+        (-32002, json!(null), true),
+        (-32603, json!({"uri": "a:b"}), false),
+    ] {
+        let said = data.clone();
+        let client = Fake::new(move |_| Reply::Error(code, said.clone())).client(builder());
+        let error = client.read_resource("a:b").await.unwrap_err();
+        assert_eq!(error.is_resource_not_found(), missing, "{code} {data}");
+        assert!(!client.call_tool("a:b", json!({})).await.unwrap_err().is_resource_not_found());
+    }
+}
+
 /// A stream of a subscription: these notifications, each after a pause, `$` standing for the id of the request.
 fn listening(client: &Client) -> antiphon::client::Subscription {
     client
