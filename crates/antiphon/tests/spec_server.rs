@@ -10,7 +10,7 @@ use antiphon::{
     },
     wire::{LogLevel, ResourceContents},
 };
-use common::{Over, answers, fixture, lines, meta, request, send, with};
+use common::{Over, answers, fixture, gate::soon, lines, meta, request, send, with};
 use serde_json::{Map, Value, json};
 use std::time::Duration;
 
@@ -388,9 +388,12 @@ async fn a_subscription_that_takes_much_room_is_refused() {
     let in_meta = with(&meta(), json!({ "x": pad }));
     let mut in_id = listen(json!({}));
     in_id["id"] = json!(pad);
-    for message in [listen(json!({ "x": pad })), listen(json!({ "_meta": in_meta })), in_id] {
+    // Every notification repeats it.
+    let mut in_long_id = listen(json!({}));
+    in_long_id["id"] = json!("x".repeat(2000));
+    for message in [listen(json!({ "x": pad })), listen(json!({ "_meta": in_meta })), in_id, in_long_id] {
         for over in BOTH {
-            let (status, reply) = send(over, &server, &message, None).await;
+            let (status, reply) = soon(send(over, &server, &message, None)).await;
             assert_eq!(status, if over == Over::Http { 400 } else { 200 });
             assert_eq!(reply["error"]["code"], -32602);
             assert_eq!(reply["error"]["data"], json!({"reason": "limit", "limit": "subscription"}));

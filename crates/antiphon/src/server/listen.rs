@@ -23,6 +23,8 @@ const FIRST_RESOURCE: u32 = 16;
 
 /// How long the message of a subscription may be beside its URIs, in bytes.
 const MAX_REST: usize = 64 * 1024;
+/// How long the id of a subscription may be, in bytes, as it is logged.
+const MAX_ID: usize = 1024;
 
 /// What a subscription asked for and is given.
 struct Agreed {
@@ -98,7 +100,13 @@ fn agree(profile: &Profile, limits: &Limits, wanted: SubscriptionFilter) -> Resu
 
 /// Whether the message of a subscription, which is held for as long as that is open, is no longer than what it may name
 /// takes, written with escapes here and there, beside its metadata.
-pub(super) fn within(message: &[u8], limits: &Limits) -> Result<(), Refusal> {
+///
+/// Every notification repeats the id, so that has less room.
+pub(super) fn within(message: &[u8], id: &RequestId, limits: &Limits) -> Result<(), Refusal> {
+    if id.to_string().len() > MAX_ID {
+        let text = format!("The id of a subscription may have {MAX_ID} bytes");
+        return Err(Refusal::Limit { name: "subscription", text });
+    }
     let most = limits.subscription_uri_bytes.saturating_mul(2).saturating_add(MAX_REST);
     if message.len() <= most {
         return Ok(());

@@ -114,7 +114,7 @@ impl Server {
             receive(message).map_err(|Unreadable { id, error }| ReplyMessage::error(id.as_ref(), &error))?;
         match &received {
             Received::Request(request) if request.method == method::SUBSCRIPTIONS_LISTEN => {
-                within(message, &self.0.limits)
+                within(message, &request.id, &self.0.limits)
                     .map_err(|refusal| ReplyMessage::error(Some(&request.id), &refusal.to_error()))?;
             }
             _ => {}
