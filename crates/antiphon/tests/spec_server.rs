@@ -423,3 +423,14 @@ async fn what_is_no_uri_is_no_resource() {
         assert_eq!(server.add_resource(Resource::new(uri, "b", read)).is_ok(), fits, "{uri}");
     }
 }
+
+/// Whoever carries replies alone cannot carry a subscription: better refused than silent for ever.
+#[tokio::test]
+async fn a_subscription_that_nobody_could_hear_is_refused() {
+    let message = request(1, "subscriptions/listen", json!({"notifications": {"toolsListChanged": true}}));
+    let server = whole();
+    let text = message.to_string();
+    let reply = soon(server.respond(text.as_bytes(), &antiphon::server::Caller::default())).await.unwrap();
+    let body: Value = serde_json::from_slice(&reply.body).unwrap();
+    assert_eq!((reply.status, &body["error"]["code"]), (404, &json!(-32601)), "{body}");
+}

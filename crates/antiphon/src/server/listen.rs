@@ -40,13 +40,15 @@ pub(super) async fn listen(
     request: &Request<'_>,
     caller: &Caller<'_>,
 ) -> Result<Vec<u8>, Refusal> {
+    // On a transport that carries nothing but replies it would be silent for ever.
+    let outbox = caller.outbox.ok_or_else(|| Refusal::Method(request.method.to_string()))?;
     server.identified(request, caller)?;
     let params: ListenParams = serde_json::from_str(request.text.get())
         .map_err(|fault| Refusal::params(format!("params: {fault}")))?;
     // Not the request's own snapshot: it would be held for as long as the subscription is open.
     let agreed = agree(&server.registry.load().profile, &server.limits, params.notifications)?;
     let membership = server.hub.join(agreed.lists, agreed.uris, &server.limits)?;
-    let post = Post { id: &request.id, outbox: caller.outbox };
+    let post = Post { id: &request.id, outbox };
     // > The server **MUST** send `notifications/subscriptions/acknowledged` as the first message
     post.send(
         ACKNOWLEDGEMENT,
@@ -135,15 +137,13 @@ fn notification_of(kind: ListKind) -> &'static str {
 /// Where this subscription's notifications go.
 struct Post<'a> {
     id: &'a RequestId,
-    /// `None` on a transport that carries nothing but replies.
-    outbox: Option<&'a Outbox>,
+    outbox: &'a Outbox,
 }
 
 impl Post<'_> {
     fn send(&self, key: u32, method: &str, params: &impl Serialize) {
-        let Some(outbox) = self.outbox else { return };
         match write_notification(method, params) {
-            Ok(bytes) => outbox.push(Kind::Change(key), bytes),
+            Ok(bytes) => self.outbox.push(Kind::Change(key), bytes),
             Err(fault) => tracing::error!(method, %fault, "a notification cannot be written as JSON"),
         }
     }
