@@ -27,8 +27,11 @@ pub type Result<T, E = Error> = std::result::Result<T, E>;
 /// ```
 pub struct Error(Box<Kind>);
 
+const NOT_FOUND: &str = "Resource not found";
+
 enum Kind {
     Told(String),
+    NotFound,
     Foreign(Box<dyn StdError + Send + Sync>),
 }
 
@@ -38,10 +41,24 @@ impl Error {
         Self(Box::new(Kind::Told(text.into())))
     }
 
+    /// The resource that is read does not exist: for a handler of a template, whose URIs fit more than there is.
+    /// Elsewhere it is an error in these words.
+    ///
+    /// > If the requested resource does not exist, servers **MUST** return a JSON-RPC error with code `-32602`
+    pub fn resource_not_found() -> Self {
+        Self(Box::new(Kind::NotFound))
+    }
+
+    /// Whether this is [`resource_not_found`](Self::resource_not_found).
+    pub fn is_resource_not_found(&self) -> bool {
+        matches!(&*self.0, Kind::NotFound)
+    }
+
     /// The words for the caller, if there are any.
     pub fn told_text(&self) -> Option<&str> {
         match &*self.0 {
             Kind::Told(text) => Some(text),
+            Kind::NotFound => Some(NOT_FOUND),
             Kind::Foreign(_) => None,
         }
     }
@@ -58,6 +75,7 @@ impl fmt::Display for Error {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match &*self.0 {
             Kind::Told(text) => f.write_str(text),
+            Kind::NotFound => f.write_str(NOT_FOUND),
             Kind::Foreign(error) => {
                 write!(f, "{error}")?;
                 let mut cause = error.source();

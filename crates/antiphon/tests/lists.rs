@@ -132,7 +132,7 @@ async fn methods_of_what_is_not_offered_do_not_exist() {
     let servers = [
         ("tools", bare().tool(tool("t"))),
         ("prompts", bare().prompt(prompt("t"))),
-        ("resources", bare().resource(resource("t"))),
+        ("resources", bare().resource(resource("t:t"))),
         ("resources", bare().template(template("x://{x}"))),
         ("resources", bare().resource_updates()),
         ("resources completions", bare().template(completing)),

@@ -245,6 +245,14 @@ async fn what_a_subscription_may_ask_for_is_bounded() {
     first.hears().await.unwrap();
     check_refused(&server, json!({"resourceSubscriptions": ["b"]}), -32603).await;
     drop(first);
+    let mut limits = Limits::default();
+    limits.all_subscription_uri_bytes = 10;
+    let server = fixture(|builder| builder.resource_updates().limits(limits)).server;
+    let mut first = Listener::open("stdio", &server, json!({"resourceSubscriptions": ["0123456"]})).await;
+    first.hears().await.unwrap();
+    check_refused(&server, json!({"resourceSubscriptions": ["7890"]}), -32603).await;
+    let mut second = Listener::open("stdio", &server, json!({"resourceSubscriptions": ["789"]})).await;
+    second.hears().await.unwrap();
 }
 
 #[tokio::test]

@@ -1,10 +1,10 @@
 //! What ends a call, whose fault it is, and what can be done.
 
 use super::{
-    ArgumentsError, Call, PendingCall, ServerIdentity, answer::AnswerError, callback::CallbackError,
-    fault::RequestFault,
+    ArgumentsError, Call, CallKind, PendingCall, ServerIdentity, answer::AnswerError,
+    callback::CallbackError, fault::RequestFault,
 };
-use antiphon_wire::{AskKind, ErrorObject};
+use antiphon_wire::{AskKind, ErrorCode, ErrorObject};
 use std::{error::Error as StdError, fmt, time::Duration};
 
 /// Why a call has no result. Texts hold neither state nor answers.
@@ -155,6 +155,19 @@ impl CallError {
     /// Whether the server did not take back its own state.
     pub fn is_state_refused(&self) -> bool {
         matches!(self.0.kind, CallErrorKind::StateRefused(_))
+    }
+
+    /// Whether the server said that the resource does not exist.
+    ///
+    /// > clients **SHOULD** also accept `-32002` as a resource not found error, as earlier protocol versions used this
+    /// > code.
+    pub fn is_resource_not_found(&self) -> bool {
+        const BEFORE: ErrorCode = ErrorCode(-32002);
+        let (Some(call), Some(error)) = (self.call(), self.server_error()) else { return false };
+        let named = || error.data.as_ref()?.get("uri")?.as_str();
+        call.kind() == CallKind::Resource
+            && (error.code == BEFORE
+                || error.code == ErrorCode::INVALID_PARAMS && named() == Some(call.name()))
     }
 
     /// Whether a bound of this client ended the call.

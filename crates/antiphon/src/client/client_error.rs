@@ -25,6 +25,11 @@ pub enum ClientErrorKind {
         /// So many are followed.
         limit: usize,
     },
+    /// A list is longer than what is read of one.
+    ListTooLong {
+        /// So many bytes are read.
+        limit: usize,
+    },
 }
 
 impl ClientError {
@@ -71,6 +76,9 @@ impl fmt::Display for ClientError {
             }
             ClientErrorKind::TooManyPages { limit } => {
                 write!(f, "the server's list does not end after {limit} pages")
+            }
+            ClientErrorKind::ListTooLong { limit } => {
+                write!(f, "the server's list has more than {limit} bytes")
             }
         }
     }

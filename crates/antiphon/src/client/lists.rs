@@ -18,6 +18,8 @@ use std::collections::HashSet;
 
 /// How many pages of a list are followed.
 const MAX_PAGES: usize = 1000;
+/// How much of a list is read, in bytes of its pages' text.
+const MAX_LIST: usize = 64 * 1024 * 1024;
 
 /// Where a result may come from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -39,8 +41,8 @@ impl Client {
         let fetched = self.inner.fetch(Key::Discover, Source::Either, method::DISCOVER, &|id, meta| {
             write_request(id, method::DISCOVER, &PageParams::new(meta, None))
         });
-        let (result, fetched): (DiscoverResult, bool) = fetched.await.map_err(error)?;
-        if fetched {
+        let Fetched { result, sent_for, .. }: Fetched<DiscoverResult> = fetched.await.map_err(error)?;
+        if sent_for {
             let version = pick_version(&result.supported_versions).map_err(error)?;
             let mut known = self.inner.known();
             known.version = version;
@@ -168,11 +170,12 @@ impl Inner {
         open: fn(P) -> (Vec<T>, Option<String>),
     ) -> Result<(Vec<T>, bool), Broken> {
         let (mut items, mut seen, mut cursor, mut any_fetched) = (Vec::new(), HashSet::new(), None, false);
+        let mut read = 0;
         for _ in 0..MAX_PAGES {
             let key = Key::Page(method, cursor.clone());
             let write =
                 |id: &RequestId, meta| write_request(id, method, &PageParams::new(meta, cursor.clone()));
-            let (page, fetched): (P, bool) =
+            let page: Fetched<P> =
                 self.fetch(key, from, method, &write).await.map_err(|fault| match &fault {
                     // > Invalid cursors **SHOULD** result in an error with code -32602 (Invalid params).
                     RequestFault::Server(error)
@@ -182,8 +185,12 @@ impl Inner {
                     }
                     _ => Broken::Otherwise(ClientErrorKind::Request(fault)),
                 })?;
-            any_fetched |= fetched;
-            let (more, next) = open(page);
+            any_fetched |= page.sent_for;
+            read += page.bytes;
+            if read > MAX_LIST {
+                return Err(Broken::Otherwise(ClientErrorKind::ListTooLong { limit: MAX_LIST }));
+            }
+            let (more, next) = open(page.result);
             items.extend(more);
             let Some(next) = next else { return Ok((items, any_fetched)) };
             if !seen.insert(next.clone()) {
@@ -194,26 +201,35 @@ impl Inner {
         Err(Broken::Otherwise(ClientErrorKind::TooManyPages { limit: MAX_PAGES }))
     }
 
-    /// A result that may be kept, and whether it was sent for.
+    /// A result that may be kept.
     async fn fetch<T: DeserializeOwned>(
         &self,
         key: Key,
         from: Source,
         method: &'static str,
         write: &Write<'_>,
-    ) -> Result<(T, bool), RequestFault> {
+    ) -> Result<Fetched<T>, RequestFault> {
         if from == Source::Either
             && let Some(kept) = self.cache.get(&key)
         {
-            return Ok((read(&kept)?, false));
+            return Ok(Fetched { result: read(&kept)?, sent_for: false, bytes: kept.get().len() });
         }
         let asked = self.cache.generation(&key);
         let wanted = Wanted::single(method, self.bounds.leg_timeout);
         let text = self.request(&wanted, write).await?;
         let result = read(&text)?;
         self.cache.put(key, asked, &text);
-        Ok((result, true))
+        Ok(Fetched { result, sent_for: true, bytes: text.get().len() })
     }
+}
+
+/// A result that may be kept.
+struct Fetched<T> {
+    result: T,
+    /// It did not come from what was kept.
+    sent_for: bool,
+    /// How long its text is.
+    bytes: usize,
 }
 
 /// Why a list ended early.

@@ -18,6 +18,7 @@ use std::{
     collections::HashMap,
     sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError},
 };
+use tokio::time::timeout;
 
 /// How many tools are remembered. A list that is longer is given back whole all the same.
 const MAX_TOOLS: usize = 8192;
@@ -86,25 +87,21 @@ impl KnownTools {
         let before = |name: &str| self.listed().as_ref()?.tools.get(name)?.output.clone();
         let (mut tools, mut bytes) = (HashMap::new(), 0);
         for (tool, headers) in list {
-            let Some(schema) = &tool.output_schema else {
-                if let Some(headers) = headers.clone() {
-                    tools.insert(
-                        tool.name.clone(),
-                        Arc::new(KnownTool { headers: Some(headers), output: None }),
-                    );
-                }
+            if headers.is_none() && tool.output_schema.is_none() {
                 continue;
-            };
-            bytes += schema.text().len();
-            let output = before(&tool.name).filter(|output| output.schema.text() == schema.text());
-            let output = output
-                .unwrap_or_else(|| Arc::new(Output { schema: schema.clone(), compiled: OnceLock::new() }));
-            let known = KnownTool { headers: headers.clone(), output: Some(output) };
-            tools.insert(tool.name.clone(), Arc::new(known));
+            }
+            bytes += tool.output_schema.as_ref().map_or(0, |schema| schema.text().len());
             if tools.len() >= MAX_TOOLS || bytes > MAX_SCHEMAS {
                 tracing::warn!("the server lists too many tools: the rest is called unchecked");
                 break;
             }
+            let output = tool.output_schema.as_ref().map(|schema| {
+                let known = before(&tool.name).filter(|output| output.schema.text() == schema.text());
+                known
+                    .unwrap_or_else(|| Arc::new(Output { schema: schema.clone(), compiled: OnceLock::new() }))
+            });
+            let known = KnownTool { headers: headers.clone(), output };
+            tools.insert(tool.name.clone(), Arc::new(known));
         }
         *self.listed() = Some(Listed { generation, tools });
     }
@@ -131,14 +128,14 @@ impl Inner {
         self.cache.tools.get(name, self.cache.generation(&Key::Page(method::TOOLS_LIST, None)))
     }
 
-    /// What the server says of a tool now; none if it cannot be called any more, or nobody can tell.
+    /// What the server says of a tool now, in the time of one request; none if it cannot be called any more, or nobody
+    /// can tell.
     pub(super) async fn relisted_tool(&self, name: &str) -> Option<Arc<KnownTool>> {
-        let tools = match self.tools(Source::Server).await {
-            Ok(tools) => tools,
-            Err(_) => {
-                tracing::debug!("the tools cannot be listed again");
-                return None;
-            }
+        // Page after page, a server could hold up a call for very long.
+        let listing = timeout(self.bounds.leg_timeout, self.tools(Source::Server));
+        let Ok(Ok(tools)) = listing.await else {
+            tracing::debug!("the tools cannot be listed again");
+            return None;
         };
         let listed = tools.iter().any(|tool| tool.name == name);
         listed.then(|| self.known_tool(name).unwrap_or_default())

@@ -42,6 +42,8 @@ pub(super) struct Hub {
 struct Members {
     next: u64,
     all: HashMap<u64, Arc<Member>>,
+    /// How long all that they named is.
+    bytes: usize,
     /// Who asked for a resource, and as which of theirs.
     by_uri: HashMap<String, BTreeMap<u64, u32>>,
 }
@@ -87,9 +89,11 @@ impl Hub {
     ) -> Result<Membership, Refusal> {
         let member = Arc::new(Member { lists, marks: Mutex::default(), waker: AtomicWaker::new() });
         let mut members = self.members();
-        if members.all.len() >= limits.subscriptions {
+        let bytes = members.bytes + length(&uris);
+        if members.all.len() >= limits.subscriptions || bytes > limits.all_subscription_uri_bytes {
             return Err(Refusal::Busy);
         }
+        members.bytes = bytes;
         let number = members.next;
         members.next += 1;
         members.all.insert(number, Arc::clone(&member));
@@ -136,6 +140,10 @@ impl Hub {
     }
 }
 
+pub(super) fn length(uris: &[String]) -> usize {
+    uris.iter().map(String::len).sum()
+}
+
 impl Member {
     fn marks(&self) -> MutexGuard<'_, Marks> {
         self.marks.lock().unwrap_or_else(PoisonError::into_inner)
@@ -176,6 +184,7 @@ impl Drop for Membership {
     fn drop(&mut self) {
         let mut members = self.hub.members();
         members.all.remove(&self.number);
+        members.bytes -= length(&self.uris);
         for uri in &self.uris {
             if let Some(numbers) = members.by_uri.get_mut(uri) {
                 numbers.remove(&self.number);

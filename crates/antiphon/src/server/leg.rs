@@ -46,6 +46,8 @@ pub(super) enum LegResult<T> {
     BadArguments(String),
     /// The handler failed; the text is for the caller.
     Failed(Option<String>),
+    /// The handler's resource does not exist.
+    NotFound,
 }
 
 /// Runs one leg. `start` decodes the arguments and gives the handler's future.
@@ -82,6 +84,7 @@ pub(super) async fn run<T>(
             ask(server, admitted, required).map(LegResult::InputRequired)
         }
         HandlerOutcome::Told(text) => Ok(LegResult::Failed(Some(text))),
+        HandlerOutcome::NotFound => Ok(LegResult::NotFound),
         HandlerOutcome::Failed(cause) => {
             tracing::error!(target, %cause, "a handler failed");
             Ok(LegResult::Failed(None))

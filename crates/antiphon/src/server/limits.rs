@@ -30,6 +30,8 @@ pub struct Limits {
     pub subscription_uris: usize,
     /// All URIs that one subscription names, in bytes. Default 64 KiB.
     pub subscription_uri_bytes: usize,
+    /// All URIs that all subscriptions name, in bytes; further ones are refused. Default 64 MiB.
+    pub all_subscription_uri_bytes: usize,
 }
 
 impl Default for Limits {
@@ -46,6 +48,7 @@ impl Default for Limits {
             subscriptions: 10_000,
             subscription_uris: 1000,
             subscription_uri_bytes: 64 * 1024,
+            all_subscription_uri_bytes: 64 * 1024 * 1024,
         }
     }
 }

@@ -2,7 +2,7 @@
 
 use super::{
     Caller, Limits, ReplyMessage, Request, Server,
-    hub::{Heard, ListKind, Lists, Membership},
+    hub::{self, Heard, ListKind, Lists, Membership},
     outbox::{Kind, Outbox},
     refusal::Refusal,
     registry::Profile,
@@ -19,6 +19,9 @@ use std::future::poll_fn;
 const ACKNOWLEDGEMENT: u32 = 0;
 const FIRST_LIST: u32 = 1;
 const FIRST_RESOURCE: u32 = 16;
+
+/// How long the id of a subscription may be, in bytes as JSON: every notification repeats it.
+const MAX_ID: usize = 1024;
 
 /// What a subscription asked for and is given.
 struct Agreed {
@@ -41,13 +44,19 @@ pub(super) fn open(
     request: &Request<'_>,
     caller: &Caller<'_>,
 ) -> Result<Subscription, Refusal> {
+    // On a transport that carries nothing but replies it would be silent for ever.
+    let outbox = caller.outbox.ok_or_else(|| Refusal::Method(request.method.to_string()))?;
+    if request.id.to_string().len() > MAX_ID {
+        let text = format!("The id of a subscription may have {MAX_ID} bytes");
+        return Err(Refusal::Limit { name: "subscription", text });
+    }
     server.identified(request, caller)?;
     let params: ListenParams = serde_json::from_str(request.text.get())
         .map_err(|fault| Refusal::params(format!("params: {fault}")))?;
     // Not the request's own snapshot: it would be held for as long as the subscription is open.
     let agreed = agree(&server.registry.load().profile, &server.limits, params.notifications)?;
     let membership = server.hub.join(agreed.lists, agreed.uris, &server.limits)?;
-    let post = Post { id: request.id.clone(), outbox: caller.outbox.cloned() };
+    let post = Post { id: request.id.clone(), outbox: outbox.clone() };
     // > The server **MUST** send `notifications/subscriptions/acknowledged` as the first message
     post.send(
         ACKNOWLEDGEMENT,
@@ -100,7 +109,7 @@ fn agree(profile: &Profile, limits: &Limits, wanted: SubscriptionFilter) -> Resu
     (filter.tools_list_changed, filter.prompts_list_changed) = (tools, prompts);
     (filter.resources_list_changed, filter.resource_subscriptions) = (resources, uris.clone());
     let mut uris = uris.unwrap_or_default();
-    within(limits, &uris)?;
+    fits(limits, &uris)?;
     uris.sort_unstable();
     uris.dedup();
     let mut lists = Lists::default();
@@ -112,9 +121,9 @@ fn agree(profile: &Profile, limits: &Limits, wanted: SubscriptionFilter) -> Resu
     Ok(Agreed { filter, lists, uris })
 }
 
-fn within(limits: &Limits, uris: &[String]) -> Result<(), Refusal> {
+fn fits(limits: &Limits, uris: &[String]) -> Result<(), Refusal> {
     let (count, bytes) = (limits.subscription_uris, limits.subscription_uri_bytes);
-    if uris.len() > count || uris.iter().map(String::len).sum::<usize>() > bytes {
+    if uris.len() > count || hub::length(uris) > bytes {
         let text = format!("A subscription may name {count} resources, with {bytes} bytes of URIs in all");
         return Err(Refusal::Limit { name: "subscription", text });
     }
@@ -132,15 +141,13 @@ fn notification_of(kind: ListKind) -> &'static str {
 /// Where this subscription's notifications go.
 struct Post {
     id: RequestId,
-    /// `None` on a transport that carries nothing but replies.
-    outbox: Option<Outbox>,
+    outbox: Outbox,
 }
 
 impl Post {
     fn send(&self, key: u32, method: &str, params: &impl Serialize) {
-        let Some(outbox) = &self.outbox else { return };
         match write_notification(method, params) {
-            Ok(bytes) => outbox.push(Kind::Change(key), bytes),
+            Ok(bytes) => self.outbox.push(Kind::Change(key), bytes),
             Err(fault) => tracing::error!(method, %fault, "a notification cannot be written as JSON"),
         }
     }

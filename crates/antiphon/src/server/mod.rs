@@ -47,6 +47,7 @@ mod serve;
 mod settings;
 mod template;
 mod tool;
+mod uri;
 
 pub use ask::{Ask, InputRequired, Reply};
 pub use build::BuildError;

@@ -19,6 +19,8 @@ pub enum HandlerOutcome<T> {
     Told(String),
     /// It failed. The text is for the log.
     Failed(String),
+    /// The resource does not exist.
+    NotFound,
 }
 
 /// What a handler may return, to become `T` on the wire.
@@ -61,6 +63,7 @@ impl<T, R: IntoOutcome<T>, E: Display + 'static> IntoOutcome<T> for Result<R, E>
         match self {
             Ok(result) => result.into_outcome(),
             Err(error) => match (&error as &dyn Any).downcast_ref::<Error>() {
+                Some(ours) if ours.is_resource_not_found() => HandlerOutcome::NotFound,
                 Some(ours) if ours.told_text().is_none() => HandlerOutcome::Failed(ours.to_string()),
                 _ => HandlerOutcome::Told(error.to_string()),
             },

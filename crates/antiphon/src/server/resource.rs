@@ -8,6 +8,7 @@ use super::{
     registry::Lists,
     settings::{self, Settings},
     template::UriTemplate,
+    uri::is_uri,
 };
 use antiphon_wire::{Annotations, ReadResourceResult};
 use futures_util::future::BoxFuture;
@@ -183,7 +184,8 @@ impl Listed for Resource {
     }
 
     fn check(&self) -> Result<(), BuildError> {
-        Ok(())
+        let uri = self.key();
+        if is_uri(uri) { Ok(()) } else { Err(BuildError(format!("{uri:?} is not a URI: see RFC 3986"))) }
     }
 
     fn of(lists: &Lists) -> &Arc<List<Self>> {
@@ -227,6 +229,10 @@ impl Listed for ResourceTemplate {
             .matcher
             .as_ref()
             .map_err(|fault| BuildError(format!("the template `{template}` cannot be matched: {fault}")))?;
+        // Every value that is percent-encoded makes a URI, if one value does.
+        if !is_uri(&matcher.with_each("x")) {
+            return Err(BuildError(format!("the template {template:?} makes no URI: see RFC 3986")));
+        }
         let names: Vec<&str> = matcher.names().collect();
         self.completers.check(&format!("template `{template}`"), "variable", &names)
     }

@@ -11,7 +11,7 @@ use super::{
     reply::{HasMeta, Stamped},
     serve::Inner,
 };
-use crate::schema::CompiledSchema;
+use crate::{Error, schema::CompiledSchema};
 use antiphon_wire::{
     CacheScope, CallToolResult, GetPromptResult, ReadResourceResult, Ttl, method, write_result,
 };
@@ -102,6 +102,9 @@ async fn call_tool(
         }
         LegResult::Failed(Some(text)) => LegResult::Complete(CallToolResult::error(text)),
         LegResult::Failed(None) => LegResult::Complete(failed(&name)),
+        LegResult::NotFound => {
+            LegResult::Complete(CallToolResult::error(Error::resource_not_found().to_string()))
+        }
         LegResult::Complete(result) => match registered.misfit(&result) {
             None => LegResult::Complete(result),
             Some(faults) => {
@@ -173,16 +176,27 @@ async fn read_resource(
     if let Some(resource) = lists.resources.get(&uri) {
         let admitted = leg::admit(server, leg(&resource.settings))?;
         let result = leg::run(server, admitted, |ctx| Ok((resource.run)(ctx))).await?;
-        return failing(hinted(request, result, resource.cache));
+        return failing(found(hinted(request, result, resource.cache), uri)?);
     }
     for template in lists.templates.iter() {
         let Some(variables) = template.variables(&uri) else { continue };
         let admitted = leg::admit(server, leg(&template.settings))?;
         let run = |ctx| (template.run)(ctx, variables).map_err(|fault| fault.to_string());
         let result = leg::run(server, admitted, run).await?;
-        return failing(hinted(request, result, template.cache));
+        return failing(found(hinted(request, result, template.cache), uri)?);
     }
     Err(Refusal::NotFound { uri: uri.into_owned() })
+}
+
+/// > If the requested resource does not exist, servers **MUST** return a JSON-RPC error with code `-32602`
+fn found(
+    result: LegResult<ReadResourceResult>,
+    uri: Cow<'_, str>,
+) -> Result<LegResult<ReadResourceResult>, Refusal> {
+    match result {
+        LegResult::NotFound => Err(Refusal::NotFound { uri: uri.into_owned() }),
+        other => Ok(other),
+    }
 }
 
 /// The result with the resource's caching hint, where its handler gave none.
@@ -208,6 +222,7 @@ fn failing<T>(result: LegResult<T>) -> Result<LegResult<T>, Refusal> {
         LegResult::BadArguments(text) => Err(Refusal::params(format!("Invalid arguments: {text}"))),
         LegResult::Failed(Some(text)) => Err(Refusal::Told(text)),
         LegResult::Failed(None) => Err(Refusal::Internal),
+        LegResult::NotFound => Err(Refusal::Told(Error::resource_not_found().to_string())),
         other => Ok(other),
     }
 }
@@ -237,7 +252,7 @@ fn finish<T: HasMeta + Serialize>(
         },
         LegResult::InputRequired(result) => write(request, &Stamped { result: &result, stamp }),
         // Each method has told these apart already.
-        LegResult::BadArguments(_) | LegResult::Failed(_) => Err(Refusal::Internal),
+        LegResult::BadArguments(_) | LegResult::Failed(_) | LegResult::NotFound => Err(Refusal::Internal),
     }
 }
 

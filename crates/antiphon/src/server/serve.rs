@@ -111,7 +111,7 @@ impl Server {
     }
 
     /// Answers one message; `None` for a notification. Dropping the future cancels the request: the handler is
-    /// dropped with it.
+    /// dropped with it. What a request sends before its reply goes nowhere, so that `subscriptions/listen` is refused.
     pub async fn respond(&self, message: &[u8], caller: &Caller<'_>) -> Option<ReplyMessage> {
         match self.read(message) {
             Ok(Received::Request(request)) => Some(match self.begin(&request, caller).await {

@@ -50,6 +50,15 @@ impl UriTemplate {
         })
     }
 
+    /// The template with this in the place of each variable.
+    pub(super) fn with_each(&self, value: &str) -> String {
+        let text = |part: &Part| match part {
+            Part::Literal(text) => text.clone(),
+            Part::Variable(_) => value.to_owned(),
+        };
+        self.0.iter().map(text).collect()
+    }
+
     /// The variables' values, if the URI fits.
     pub(super) fn variables(&self, uri: &str) -> Option<Map<String, Value>> {
         let (mut values, mut rest) = (Map::new(), uri);
