@@ -53,6 +53,7 @@ GROUPS = {
     "prompts that ask": r"briefing|prompt",
     "resources that ask": r"report|resource",
     "tools that ask": r"provision|get_weather|update_work_item|delete_folder",
+    "names beyond ASCII": r"beyond ASCII",
     "other cases": r"",
 }
 
