@@ -1,0 +1,103 @@
+//! What the suite does not ask for, and clients of other SDKs are tried with: structured results, a resource that
+//! changes, an argument whose header gets another name, and an end on request.
+
+use crate::resources::WATCHED;
+use antiphon::server::{
+    BuildError, Completing, Ctx, Json, NoArguments, ResourceTemplate, ServerBuilder, Tool,
+};
+use antiphon::wire::ResourceContents;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value, json};
+use std::sync::Arc;
+use tokio::sync::Notify;
+
+const RENAMED: &str = "test_renamed_header";
+
+#[derive(Deserialize, JsonSchema)]
+struct Two {
+    a: i64,
+    b: i64,
+}
+
+#[derive(Serialize, JsonSchema)]
+struct Total {
+    total: i64,
+    /// Always null: a member that is there and empty.
+    note: Option<String>,
+}
+
+#[derive(Deserialize)]
+struct File {
+    dir: String,
+    name: String,
+}
+
+/// `end` is told when a caller wants the server to shut down.
+pub(crate) fn add(server: ServerBuilder, end: Arc<Notify>) -> ServerBuilder {
+    let shut_down = move |_: &Ctx, _: NoArguments| {
+        end.notify_one();
+        async { "The server shuts down." }
+    };
+    server
+        .tool(Tool::new("test_structured", sum).description("Adds two numbers.").returns::<Total>())
+        .tool(
+            Tool::new("test_wrong_structured", wrong)
+                .description("Promises a number and has a text.")
+                .output_schema(&json!({"type": "object", "properties": {"total": {"type": "integer"}}, "required": ["total"]})),
+        )
+        .tool(Tool::new("test_trigger_resource_update", update).description("Changes the watched resource."))
+        .tool(Tool::new("test_trigger_header_rename", rename).description("Renames a header."))
+        .tool(Tool::new("test_trigger_shutdown", shut_down).description("Shuts the server down."))
+        .tool(renamed("First"))
+        .template(
+            ResourceTemplate::new("test://files/{dir}/{name}", "files", file)
+                .description("Files by directory.")
+                .complete("name", async |typed: Completing| names(&typed)),
+        )
+}
+
+async fn sum(_ctx: &Ctx, Two { a, b }: Two) -> Json<Total> {
+    Json(Total { total: a + b, note: None })
+}
+
+async fn wrong(_ctx: &Ctx, _: NoArguments) -> Json<Value> {
+    Json(json!({"total": "many"}))
+}
+
+async fn update(ctx: &Ctx, _: NoArguments) -> &'static str {
+    ctx.server().resource_updated(WATCHED);
+    "The watched resource changed."
+}
+
+async fn rename(ctx: &Ctx, _: NoArguments) -> Result<&'static str, BuildError> {
+    let server = ctx.server();
+    server.remove_tool(RENAMED);
+    server.add_tool(renamed("Second"))?;
+    Ok("The header is named otherwise from now on.")
+}
+
+fn renamed(header: &str) -> Tool {
+    let schema = json!({
+        "type": "object",
+        "properties": {"value": {"type": "string", "x-mcp-header": header}},
+    });
+    Tool::with_schema(RENAMED, schema, said).description("Has an argument whose header changes its name.")
+}
+
+async fn said(_ctx: &Ctx, arguments: Map<String, Value>) -> String {
+    format!("The value is {}.", arguments.get("value").and_then(Value::as_str).unwrap_or("missing"))
+}
+
+fn names(typed: &Completing) -> Vec<&'static str> {
+    let all: &[&str] = match typed.known("dir") {
+        Some("music") => &["song", "sonata", "tune"],
+        Some(_) => &[],
+        None => &["song", "sonata", "tune", "sketch"],
+    };
+    all.iter().copied().filter(|name| name.starts_with(typed.value())).collect()
+}
+
+async fn file(_ctx: &Ctx, File { dir, name }: File) -> ResourceContents {
+    ResourceContents::text(format!("test://files/{dir}/{name}"), format!("{name} of {dir}"))
+}
