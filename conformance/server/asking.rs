@@ -2,10 +2,10 @@
 
 use antiphon::{
     Error,
-    server::{Answer, Ask, Ctx, InputRequired, NoArguments, Reply, ServerBuilder, Tool},
+    server::{Answer, Ask, Ctx, InputRequired, NoArguments, Reply, ServerBuilder, Tool, Unverified},
     wire::{
-        AskSupport, CreateMessageParams, CreateMessageResult, ElicitResult, FormField, FormSchema,
-        ListRootsResult, SamplingMessage,
+        AskSupport, CreateMessageParams, CreateMessageResult, FormField, FormSchema, ListRootsResult,
+        SamplingMessage,
     },
 };
 use serde::{Deserialize, Serialize};
@@ -29,8 +29,6 @@ struct Color {
 }
 
 pub(crate) fn add(server: ServerBuilder) -> ServerBuilder {
-    let mut sampling = AskSupport::NONE;
-    sampling.sampling = true;
     server
         .tool(
             Tool::new("test_input_required_result_elicitation", elicitation).description("Asks for a name."),
@@ -59,7 +57,7 @@ pub(crate) fn add(server: ServerBuilder) -> ServerBuilder {
         )
         .tool(
             Tool::new("test_missing_capability", sampling_ask)
-                .needs(sampling)
+                .needs(AskSupport::SAMPLING)
                 .description("Refuses clients without sampling."),
         )
         .tool(Tool::new("test_streaming_elicitation", elicitation).description("Asks for a name."))
@@ -89,20 +87,13 @@ async fn elicitation(ctx: &Ctx, _: NoArguments) -> Asking {
     Ok(match ctx.form::<Name>(&ask)? {
         Some(Answer::Accept(Name { name })) => Reply::Complete(format!("Hello, {name}!")),
         Some(_) => Reply::Complete("Hello, whoever you are!".to_owned()),
-        None => match volunteered(ctx, &ask) {
-            Some(Name { name }) => Reply::Complete(format!("Hello, {name}!")),
-            None => ask.into(),
+        // A name that came without having been asked for: the suite sends one, and wants the call to end with it; a
+        // greeting is harmless enough to trust it.
+        None => match ctx.unverified_form(&ask)?.map(Unverified::trust_without_verification) {
+            Some(Answer::Accept(Name { name })) => Reply::Complete(format!("Hello, {name}!")),
+            _ => ask.into(),
         },
     })
-}
-
-/// A name that came without having been asked for. The suite sends one, and wants the call to end with it; a greeting
-/// is harmless enough to trust it.
-fn volunteered(ctx: &Ctx, ask: &Ask) -> Option<Name> {
-    let answers = ctx.unverified_responses()?.trust_without_verification();
-    let answer: ElicitResult = serde_json::from_str(answers.get(ask.key())?.get()).ok()?;
-    let content = text_form("name").check(&answer.content?).ok()?;
-    serde_json::from_value(content.into()).ok()
 }
 
 async fn sampling_ask(ctx: &Ctx, _: NoArguments) -> Reply<String> {

@@ -7,8 +7,7 @@ use serde::Deserialize;
 #[derive(Deserialize, JsonSchema)]
 struct Region {
     /// Where the work is to be done; anywhere if it is left out.
-    #[serde(default)]
-    #[schemars(with = "String", extend("x-mcp-header" = "Region"))]
+    #[schemars(extend("x-mcp-header" = "Region"))]
     region: Option<String>,
 }
 

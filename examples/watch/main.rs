@@ -2,6 +2,8 @@
 //!
 //! Try it: `cargo run -p antiphon-examples --bin watch`
 
+#![allow(clippy::print_stdout, reason = "it shows what happens")]
+
 use antiphon::client::{Client, SubscriptionEvent};
 use antiphon::server::{Ctx, NoArguments, Resource, Server, Tool};
 use antiphon::wire::{ResourceContents, SubscriptionFilter};

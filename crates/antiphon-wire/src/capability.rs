@@ -78,6 +78,14 @@ impl AskSupport {
         sampling_context: true,
         roots: true,
     };
+    /// Forms.
+    pub const FORM: Self = Self { form: true, ..Self::NONE };
+    /// URLs.
+    pub const URL: Self = Self { url: true, ..Self::NONE };
+    /// A message of the client's model, without tools and without context.
+    pub const SAMPLING: Self = Self { sampling: true, ..Self::NONE };
+    /// The client's root directories.
+    pub const ROOTS: Self = Self { roots: true, ..Self::NONE };
     /// Forms and URLs: all that a person can be asked.
     pub const ELICITATION: Self = Self { form: true, url: true, ..Self::NONE };
     /// Nothing.

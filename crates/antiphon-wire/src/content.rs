@@ -28,6 +28,21 @@ impl ContentBlock {
         Self::Text(TextContent::new(text))
     }
 
+    /// A picture, as base64, of this media type.
+    pub fn image(data: impl Into<String>, mime_type: impl Into<String>) -> Self {
+        Self::Image(ImageContent::new(data, mime_type))
+    }
+
+    /// A sound, as base64, of this media type.
+    pub fn audio(data: impl Into<String>, mime_type: impl Into<String>) -> Self {
+        Self::Audio(AudioContent::new(data, mime_type))
+    }
+
+    /// The contents of a resource.
+    pub fn resource(contents: ResourceContents) -> Self {
+        Self::Resource(Box::new(EmbeddedResource::new(contents)))
+    }
+
     /// The text, if it is one.
     pub fn as_text(&self) -> Option<&str> {
         match self {

@@ -3,7 +3,6 @@
 pub mod client;
 mod clock;
 mod error;
-#[allow(dead_code, reason = "tools are to use it, on both sides; until they do it is built and tested alone")]
 mod schema;
 pub mod server;
 pub mod transport;

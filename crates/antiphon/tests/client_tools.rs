@@ -278,14 +278,15 @@ async fn a_schema_that_changed_is_the_one_that_counts() {
 
 #[tokio::test]
 async fn a_tool_whose_output_schema_cannot_be_used_is_not_called() {
-    for schema in [
-        json!({"$ref": "https://schemas.example/x.json"}),
-        json!({"$schema": "https://schemas.example/dialect"}),
-        json!({"type": 7}),
+    for (schema, why) in [
+        (json!({"$ref": "https://schemas.example/x.json"}), "outside of itself"),
+        (json!({"$schema": "https://schemas.example/dialect"}), "is not supported"),
+        (json!({"type": 7}), "not valid"),
     ] {
         let kind =
             output(builder(), schema.clone(), vec![], Err("nothing was sent: the output schema of `t`"), 0);
         let kind = kind.await;
+        assert!(format!("{kind:?}").contains(why), "{kind:?}");
         assert!(
             matches!(&kind, Some(CallErrorKind::Request(RequestFault::UnusableOutputSchema { tool, .. })) if tool == "t"),
             "{kind:?}"

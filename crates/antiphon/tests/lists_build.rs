@@ -145,7 +145,20 @@ fn a_tool_has_a_plain_name_of_its_own_and_takes_an_object() {
             shaped(json!({"$schema": draft_7, "type": "object", "properties": list_of_items})),
             None,
         ),
-        ("text as a result", returning(json!({"type": "string"})), None),
+        (
+            "an unknown dialect",
+            shaped(json!({"$schema": "https://example.com/mine", "type": "object"})),
+            Some(&["`shaped`", "example.com/mine"]),
+        ),
+    ] {
+        check(what, builder, complaint);
+    }
+}
+
+#[test]
+fn what_a_tool_promises_can_be_held() {
+    for (what, builder, complaint) in [
+        ("text as a result", returning(json!({"type": "string"})), None::<&[&str]>),
         ("anything as a result", returning(json!({})), None),
         (
             "a yes as an output schema",
@@ -177,11 +190,6 @@ fn a_tool_has_a_plain_name_of_its_own_and_takes_an_object() {
             "a header inside a list",
             shaped(in_header(json!({"type": "array", "items": {"type": "string", "x-mcp-header": "A"}}))),
             Some(&["`shaped`", "x-mcp-header"]),
-        ),
-        (
-            "an unknown dialect",
-            shaped(json!({"$schema": "https://example.com/mine", "type": "object"})),
-            Some(&["`shaped`", "example.com/mine"]),
         ),
     ] {
         check(what, builder, complaint);

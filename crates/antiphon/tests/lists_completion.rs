@@ -69,7 +69,7 @@ fn server(change: impl FnOnce(ServerBuilder) -> ServerBuilder) -> Server {
         .resource(Resource::new("db://fixed/one", "one", async |_: &Ctx| {
             ResourceContents::text("db://", "")
         }));
-    change(builder).build().unwrap()
+    change(builder).build().expect("a server")
 }
 
 fn prompt(name: &str) -> Value {

@@ -23,7 +23,7 @@ struct Weather {
 }
 
 async fn call(tool: Tool, over: Over) -> Value {
-    let server = Server::builder("output", "1").tool(tool).build().unwrap();
+    let server = Server::builder("output", "1").tool(tool).build().expect("a server");
     send(over, &server, &request(1, "tools/call", json!({"name": "t"})), None).await.1["result"].take()
 }
 
@@ -165,7 +165,7 @@ fn with_headers() -> Server {
         .tool(Tool::new("other", async |_: &Ctx, _: Map<String, Value>| "other"))
         .list_changed()
         .build()
-        .unwrap()
+        .expect("a server")
 }
 
 /// > Servers **MUST** reject requests with a `400 Bad Request` HTTP status and JSON-RPC error code `-32020`
@@ -241,4 +241,31 @@ async fn headers_belong_to_one_tool_at_one_time() {
     let message = request(1, "tools/call", json!({"name": "t", "arguments": {"region": "a"}}));
     let (_, reply) = send(Over::Stdio, &with_headers(), &message, None).await;
     assert_eq!(reply["result"]["content"][0]["text"], "{\"region\":\"a\"}");
+}
+
+/// An argument that may be left out is told without `null`, and `null` is taken for it all the same.
+#[tokio::test]
+async fn an_optional_argument_may_be_in_a_header() {
+    #[derive(serde::Deserialize, schemars::JsonSchema)]
+    struct Where {
+        #[schemars(extend("x-mcp-header" = "Region"))]
+        region: Option<String>,
+    }
+    let place = async |_: &Ctx, place: Where| place.region.unwrap_or_else(|| "anywhere".to_owned());
+    let server = Server::builder("headers", "1").tool(Tool::new("t", place)).build().expect("a server");
+    let (_, list) = send(Over::Stdio, &server, &request(1, "tools/list", json!({})), None).await;
+    assert_eq!(list["result"]["tools"][0]["inputSchema"]["properties"]["region"]["type"], "string");
+    for (arguments, header, told) in [
+        (json!({"region": "eu"}), Some("eu"), "eu"),
+        (json!({"region": null}), None, "anywhere"),
+        (json!({}), None, "anywhere"),
+    ] {
+        let mut request = correct(&request(1, "tools/call", json!({"name": "t", "arguments": arguments})));
+        if let Some(header) = header {
+            request.headers_mut().insert("mcp-param-region", HeaderValue::from_static(header));
+        }
+        let got = post(&HttpService::new(server.clone(), HttpOptions::default()), request).await;
+        got.check(told, (200, 0));
+        assert_eq!(got.json()["result"]["content"][0]["text"], told);
+    }
 }

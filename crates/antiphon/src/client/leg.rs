@@ -61,7 +61,7 @@ pub(super) struct Position {
 }
 
 /// Writes the message once its id and `_meta` are known.
-type Write<'a> = dyn Fn(&RequestId, Meta) -> Result<Vec<u8>, serde_json::Error> + Send + Sync + 'a;
+pub(super) type Write<'a> = dyn Fn(&RequestId, Meta) -> Result<Vec<u8>, serde_json::Error> + Send + Sync + 'a;
 
 impl Inner {
     /// Sends one leg of a call and reads what it came to.
@@ -85,7 +85,7 @@ impl Inner {
         let write = |id: &RequestId, meta| write_leg(call, with, id, meta);
         match call.kind() {
             CallKind::Tool => self.tool_leg(call, &mut wanted, &write).await,
-            CallKind::Prompt => read_leg(call.kind(), &*self.request(&wanted, &write).await?),
+            CallKind::Prompt => read_leg(call.kind(), &self.request(&wanted, &write).await?),
             CallKind::Resource => self.resource_leg(call, with, &wanted, &write).await,
         }
     }
@@ -113,7 +113,7 @@ impl Inner {
             reply = self.request(wanted, write).await;
             tool = Some(now);
         }
-        let leg: Leg<T> = read_leg(call.kind(), &*reply?)?;
+        let leg: Leg<T> = read_leg(call.kind(), &reply?)?;
         if let Leg::Complete(result) = &leg
             && let Some(result) = result.of_tool()
         {
@@ -132,7 +132,7 @@ impl Inner {
     ) -> Result<Leg<T>, RequestFault> {
         // > requests carrying `inputResponses` or `requestState` **MUST NOT** be cached
         if with.answers.is_some() || with.state.is_some() {
-            return read_leg(call.kind(), &*self.request(wanted, write).await?);
+            return read_leg(call.kind(), &self.request(wanted, write).await?);
         }
         let key = Key::Resource(call.name().to_owned());
         if let Some(kept) = self.cache.get(&key).filter(|_| !call.options().fresh)

@@ -5,11 +5,11 @@ use super::{
     cache::Key,
     client_error::{ClientError, ClientErrorKind},
     fault::RequestFault,
-    leg::{Wanted, pick_version},
+    leg::{Wanted, Write, pick_version},
 };
 use antiphon_wire::{
     CompleteParams, CompleteResult, Completion, CompletionArgument, CompletionContext, CompletionReference,
-    DiscoverResult, ErrorCode, ListPromptsResult, ListResourceTemplatesResult, ListResourcesResult, Meta,
+    DiscoverResult, ErrorCode, ListPromptsResult, ListResourceTemplatesResult, ListResourcesResult,
     OutcomeFault, PageParams, Prompt, RequestId, Resource, ResourceTemplate, Tool, method, write_request,
 };
 use serde::de::DeserializeOwned;
@@ -200,7 +200,7 @@ impl Inner {
         key: Key,
         from: Source,
         method: &'static str,
-        write: &(dyn Fn(&RequestId, Meta) -> Result<Vec<u8>, serde_json::Error> + Send + Sync),
+        write: &Write<'_>,
     ) -> Result<(T, bool), RequestFault> {
         if from == Source::Either
             && let Some(kept) = self.cache.get(&key)

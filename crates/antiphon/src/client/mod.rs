@@ -42,6 +42,15 @@
 //! }
 //! ```
 //!
+//! Beside the result, a client hears of a request's progress ([`ClientBuilder::on_progress`]) and of what the server logs
+//! about it ([`ClientBuilder::on_log`]). What the lists say is kept for as long as the server allows, so that asking
+//! twice is cheap ([`ClientBuilder::no_cache`] says what is kept, and for whom), and calls use what they say of a tool:
+//! which of its arguments HTTP repeats in headers, and what its results must look like. A client that never lists calls
+//! tools all the same: where the server then misses a header, the client lists and tries once more.
+//!
+//! Output schemas are of JSON Schema 2020-12 unless `$schema` names 2019-09 or draft 7, 6 or 4, and of bounded cost. No `$ref` is ever fetched: a tool whose output schema needs it is not called
+//! ([`RequestFault::UnusableOutputSchema`]).
+//!
 //! What it does not do: it does not start a call over, invent an answer, open a URL, or send what breaks the form's
 //! rules.
 
@@ -67,7 +76,6 @@ mod pacing;
 mod patience;
 mod pending;
 mod rounds;
-mod schema_tmp;
 mod subscription;
 mod tools;
 

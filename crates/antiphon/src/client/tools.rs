@@ -1,7 +1,6 @@
 //! What is known of the server's tools from their list: which arguments are repeated in headers, and what results must
 //! look like.
 
-use super::schema_tmp::CompiledSchema;
 use super::{
     Inner,
     cache::{Generation, Key},
@@ -10,6 +9,7 @@ use super::{
     fault::RequestFault,
     lists::Source,
 };
+use crate::schema::CompiledSchema;
 use antiphon_wire::{
     CallToolResult, JsonSchema, ListToolsResult, Tool, header::params::ParamHeaders, method,
 };

@@ -1,6 +1,11 @@
 //! What a handler is lent: the answers that came with this leg, the state of the last one, and who is calling.
 
-use super::{Ask, Server, emit::Emitter, round::Answered, serve::Inner};
+use super::{
+    Ask, Server,
+    emit::Emitter,
+    round::{self, Answered},
+    serve::Inner,
+};
 use crate::Error;
 use antiphon_seal::{CallId, Principal};
 use antiphon_wire::{
@@ -70,18 +75,7 @@ impl Ctx {
     /// # Errors
     /// If the content, which fits the form's schema, does not decode into `T`: form and type do not agree.
     pub fn form<T: DeserializeOwned>(&self, ask: &Ask) -> Result<Option<Answer<T>>, Error> {
-        let Some(result) = self.elicited(ask) else { return Ok(None) };
-        Ok(Some(match result.action {
-            Action::Accept => {
-                let content = Value::Object(result.content.clone().unwrap_or_default());
-                let mismatch = |fault| {
-                    Mismatch(format!("the answer to `{}` fits its form but not its type", ask.key()), fault)
-                };
-                Answer::Accept(serde_json::from_value(content).map_err(mismatch)?)
-            }
-            Action::Decline => Answer::Decline,
-            Action::Cancel => Answer::Cancel,
-        }))
+        self.elicited(ask).map(|result| decoded(ask, result)).transpose()
     }
 
     /// The person's answer to exactly this URL; `None` if it was not asked in the last leg. Accepted means that they
@@ -118,6 +112,25 @@ impl Ctx {
     /// Answers that came without a state that asked for them, on a first leg for example; `None` where there are none.
     pub fn unverified_responses(&self) -> Option<Unverified<&InputResponses>> {
         self.unverified.as_ref().map(Unverified)
+    }
+
+    /// An answer to this form that came without a state that asked for it, decoded; `None` if none came, or if it does
+    /// not fit the form.
+    ///
+    /// A tool with one harmless question may complete from it alone. Whoever asks to be sure asks, and reads
+    /// [`form`](Self::form).
+    ///
+    /// # Errors
+    /// As [`form`](Self::form).
+    pub fn unverified_form<T: DeserializeOwned>(
+        &self,
+        ask: &Ask,
+    ) -> Result<Option<Unverified<Answer<T>>>, Error> {
+        let sent = self.unverified.as_ref().and_then(|responses| responses.get(ask.key()));
+        match sent.and_then(|text| round::read(ask.request(), text.get()).ok()) {
+            Some(Response::Elicit(result)) => decoded(ask, &result).map(|answer| Some(Unverified(answer))),
+            _ => Ok(None),
+        }
     }
 
     /// The state that the last leg left, as it was written; `None` on the first leg.
@@ -175,6 +188,21 @@ impl Ctx {
             _ => None,
         }
     }
+}
+
+/// What the person did with a form.
+fn decoded<T: DeserializeOwned>(ask: &Ask, result: &ElicitResult) -> Result<Answer<T>, Error> {
+    Ok(match result.action {
+        Action::Accept => {
+            let content = Value::Object(result.content.clone().unwrap_or_default());
+            let mismatch = |fault| {
+                Mismatch(format!("the answer to `{}` fits its form but not its type", ask.key()), fault)
+            };
+            Answer::Accept(serde_json::from_value(content).map_err(mismatch)?)
+        }
+        Action::Decline => Answer::Decline,
+        Action::Cancel => Answer::Cancel,
+    })
 }
 
 /// A verified answer, read as the kind of ask it answers.

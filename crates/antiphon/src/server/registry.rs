@@ -5,6 +5,7 @@ use super::{
     hub::ListKind,
     list::{List, Listed},
 };
+use crate::schema::CompiledSchema;
 use antiphon_wire::{
     CallToolResult, DiscoverResult, Meta, ProtocolVersion, ServerCapabilities, header::params::ParamHeaders,
     method,
@@ -155,7 +156,8 @@ impl RegisteredTool {
         let input = CompiledSchema::compile(&tool.schema).map_err(|fault| {
             BuildError(format!("the input schema of the tool `{name}` is not valid: {fault}"))
         })?;
-        let param_headers = ParamHeaders::of(&tool.schema)
+        // What clients read, which says less of `null` than what is checked.
+        let param_headers = ParamHeaders::of(&tool.definition.input_schema.to_value())
             .map_err(|fault| BuildError(format!("the input schema of the tool `{name}`: {fault}")))?;
         let output = tool.output.as_ref().map(|schema| compile_output(name, schema)).transpose()?;
         Ok(Self { tool, input, output, param_headers })
@@ -172,27 +174,6 @@ impl RegisteredTool {
             Some(content) => schema.faults(content),
             None => Some("it has no structuredContent".to_owned()),
         }
-    }
-}
-
-/// Until the module of schemas is here.
-pub(super) struct CompiledSchema(jsonschema::Validator);
-
-impl CompiledSchema {
-    pub(super) fn compile(schema: &Value) -> Result<Self, String> {
-        jsonschema::options().build(schema).map(Self).map_err(|fault| fault.to_string())
-    }
-
-    pub(super) fn faults(&self, value: &Value) -> Option<String> {
-        if self.0.is_valid(value) {
-            return None;
-        }
-        let told = |fault: jsonschema::ValidationError<'_>| match fault.instance_path().as_str() {
-            "" => fault.to_string(),
-            path => format!("{}: {fault}", path.trim_start_matches('/')),
-        };
-        let faults: Vec<String> = self.0.iter_errors(value).take(5).map(told).collect();
-        Some(faults.join("; "))
     }
 }
 

@@ -7,10 +7,11 @@ use super::{
     list::{List, Listed},
     listen,
     refusal::Refusal,
-    registry::{CompiledSchema, Lists, Profile},
+    registry::{Lists, Profile},
     reply::{HasMeta, Stamped},
     serve::Inner,
 };
+use crate::schema::CompiledSchema;
 use antiphon_wire::{
     CacheScope, CallToolResult, GetPromptResult, ReadResourceResult, Ttl, method, write_result,
 };
@@ -186,10 +187,11 @@ fn hinted(
 ) -> LegResult<ReadResourceResult> {
     // > requests carrying `inputResponses` or `requestState` [...] **MUST NOT** be cached
     let retried = request.params.input_responses.is_some() || request.params.request_state.is_some();
-    if let LegResult::Complete(read) = &mut result {
-        if !retried && (read.ttl_ms, read.cache_scope) == (Ttl::default(), CacheScope::default()) {
-            (read.ttl_ms, read.cache_scope) = (hint.ttl, hint.scope);
-        }
+    if let LegResult::Complete(read) = &mut result
+        && !retried
+        && (read.ttl_ms, read.cache_scope) == (Ttl::default(), CacheScope::default())
+    {
+        (read.ttl_ms, read.cache_scope) = (hint.ttl, hint.scope);
     }
     result
 }

@@ -52,8 +52,7 @@ impl Tool {
     ///
     /// An argument that a proxy on the way should see without reading the body is marked with
     /// `#[schemars(extend("x-mcp-header" = "Region"))]`: over HTTP, clients repeat it in the header `Mcp-Param-Region`, and
-    /// a call in which the two differ is refused. It must be text, a whole number or a yes or no, and not in an
-    /// `Option`; `#[serde(default)]` makes it optional.
+    /// a call in which the two differ is refused. It must be text, a whole number or a yes or no, or an `Option` of these.
     ///
     /// > Server developers **SHOULD NOT** mark sensitive parameters (passwords, API keys, tokens, PII) with
     /// > `x-mcp-header`, as header values are visible to network intermediaries.
@@ -66,11 +65,17 @@ impl Tool {
         let mut schema = schemars::SchemaGenerator::default().into_root_schema_for::<A>();
         // The name of a Rust type is no title.
         schema.remove("title");
-        Self::with_schema(name, schema.to_value(), handler)
+        let mut tool = Self::with_schema(name, schema.to_value(), handler);
+        let mut told = tool.schema.clone();
+        if without_null(&mut told) {
+            tool.definition.input_schema = JsonSchema::from_value(&told);
+        }
+        tool
     }
 
-    /// A tool whose input schema is written by hand: JSON Schema of the dialect that `$schema` names, 2020-12
-    /// without it. The handler takes what the schema lets through, such as a [`serde_json::Map`].
+    /// A tool whose input schema is written by hand: JSON Schema of the dialect that `$schema` names (2020-12, 2019-09,
+    /// draft-07, draft-06 or draft-04), 2020-12 without it. The handler takes what the schema lets through, such as a
+    /// [`serde_json::Map`]. A `$ref` leads nowhere outside of the schema.
     pub fn with_schema<A, F, R>(name: impl Into<String>, schema: Value, handler: F) -> Self
     where
         A: DeserializeOwned + Send + 'static,
@@ -136,6 +141,28 @@ impl Tool {
         self.settings.version = version;
         self
     }
+}
+
+/// What is told of arguments in an `Option` that are repeated in headers: not that they may be `null`, which is taken
+/// all the same. Whether there is one.
+///
+/// > **MUST** only be applied to parameters with primitive types (integer, string, boolean).
+fn without_null(schema: &mut Value) -> bool {
+    let properties = schema.get_mut("properties").and_then(Value::as_object_mut);
+    let mut found = false;
+    for property in properties.into_iter().flat_map(|properties| properties.values_mut()) {
+        if property.get("x-mcp-header").is_some()
+            && let Some(Value::Array(types)) = property.get_mut("type")
+        {
+            types.retain(|kind| kind != "null");
+            if let [Value::String(only)] = types.as_slice() {
+                property["type"] = only.clone().into();
+                found = true;
+            }
+        }
+        found |= without_null(property);
+    }
+    found
 }
 
 settings::setters!(Tool);

@@ -19,7 +19,7 @@ pub(crate) const CHECKS: &[(&str, Check)] = checks! {
 };
 
 pub(crate) const CHECKS_OF_ASKS: &[(&str, Check)] = checks! {
-    "a client with forms alone is told that it lacks URLs, sampling and roots" => forms_alone,
+    "a client that did not declare URLs, sampling and roots is told so" => forms_alone,
 };
 
 /// The error as it came.

@@ -19,8 +19,8 @@ pub(crate) fn play(
     target: &[String],
     report: &mut Report,
 ) -> Result<(), Box<dyn Error>> {
-    report.add(&format!("{label}: discover"), &discover(antiphon, table, target).into(), "")?;
-    report.add(&format!("{label}: tools"), &tools(antiphon, table, target).into(), "")?;
+    report.add(&format!("{label}: server/discover"), &discover(antiphon, table, target).into(), "")?;
+    report.add(&format!("{label}: tools/list"), &tools(antiphon, table, target).into(), "")?;
     for case in table.cases.iter().filter(|case| !case.waits()) {
         let verdict = run(antiphon, &words_of(case), target).and_then(|done| judge(case, &done));
         report.add(&format!("{label}: {}", case.id), &verdict.into(), &case.note)?;

@@ -103,10 +103,11 @@ impl Report {
     /// If nothing can be written.
     pub fn end(self) -> io::Result<ExitCode> {
         let Self { passed, failed, unsupported, .. } = self;
-        writeln!(
-            io::stdout().lock(),
-            "{passed} passed, {failed} failed, {unsupported} not supported by the peer"
-        )?;
+        let mut out = io::stdout().lock();
+        if unsupported > 0 {
+            writeln!(out, "{unsupported} not supported by the peer")?;
+        }
+        writeln!(out, "{passed} passed, {failed} failed")?;
         Ok(if failed == 0 && passed > 0 { ExitCode::SUCCESS } else { ExitCode::FAILURE })
     }
 }

@@ -81,11 +81,11 @@ fn short_enough(question: &InputRequest, text: &str, limits: &Limits) -> Result<
     if text.len() > most { Err(format!("The answer must have at most {most} bytes.")) } else { Ok(()) }
 }
 
-/// Reads one answer as the kind of ask it answers.
+/// Reads one answer as the kind of ask it answers, defaults filled in.
 ///
 /// # Errors
 /// What is wrong with it, in words for the person: fields and rules, never values.
-fn read(question: &InputRequest, text: &str) -> Result<Response, String> {
+pub(crate) fn read(question: &InputRequest, text: &str) -> Result<Response, String> {
     let unreadable = |_| "The answer could not be read.".to_owned();
     match question {
         InputRequest::Elicit(elicit) => {

@@ -14,7 +14,7 @@
 mod judge;
 mod payload;
 
-pub(crate) use judge::{Judged, judge};
+pub(crate) use judge::{Judged, judge, read};
 pub(crate) use payload::{Asked, Payload};
 
 use super::Response;

@@ -31,6 +31,8 @@ const LAST_WRITE: Duration = Duration::from_secs(1);
 /// - `notifications/cancelled` for a subscription is handed to it and ends it as `Closed`.
 ///
 /// Every other notification is dropped, and so is one that would leave more than 16 MiB of them waiting for a caller.
+/// A subscription is not left with a gap: it fails as
+/// [`TooLarge`](crate::transport::TransportErrorKind::TooLarge) instead, and the server is told.
 ///
 /// Dropping the future of a request sends `notifications/cancelled`, unless the request was still waiting to be written:
 /// then it never leaves. A response that comes later is ignored, as is one to an unknown request. A line that is no
