@@ -3,7 +3,7 @@
 
 use crate::resources::WATCHED;
 use antiphon::server::{
-    BuildError, Completing, Ctx, Json, NoArguments, ResourceTemplate, ServerBuilder, Tool,
+    BuildError, Completing, Ctx, Json, NoArguments, Resource, ResourceTemplate, ServerBuilder, Tool,
 };
 use antiphon::wire::ResourceContents;
 use schemars::JsonSchema;
@@ -13,11 +13,29 @@ use std::sync::Arc;
 use tokio::sync::Notify;
 
 const RENAMED: &str = "test_renamed_header";
+const COMES_AND_GOES: &str = "test://comes-and-goes";
 
 #[derive(Deserialize, JsonSchema)]
 struct Two {
     a: i64,
     b: i64,
+}
+
+#[derive(Deserialize, JsonSchema)]
+struct Typed {
+    #[schemars(extend("x-mcp-header" = "Count"))]
+    count: Option<i64>,
+    #[schemars(extend("x-mcp-header" = "Sure"))]
+    sure: Option<bool>,
+    #[serde(default)]
+    place: Place,
+}
+
+#[derive(Default, Deserialize, JsonSchema)]
+#[schemars(inline)]
+struct Place {
+    #[schemars(extend("x-mcp-header" = "Zone"))]
+    zone: Option<String>,
 }
 
 #[derive(Serialize, JsonSchema)]
@@ -50,6 +68,14 @@ pub(crate) fn add(server: ServerBuilder, end: Arc<Notify>) -> ServerBuilder {
         .tool(Tool::new("test_trigger_header_rename", rename).description("Renames a header."))
         .tool(Tool::new("test_trigger_shutdown", shut_down).description("Shuts the server down."))
         .tool(renamed("First"))
+        .tool(
+            Tool::new("test_typed_headers", typed)
+                .description("Has arguments of every kind that a header can repeat."),
+        )
+        .tool(
+            Tool::new("test_trigger_resource_change", change_resources)
+                .description("Adds a resource, or takes it away."),
+        )
         .template(
             ResourceTemplate::new("test://files/{dir}/{name}", "files", file)
                 .description("Files by directory.")
@@ -87,6 +113,26 @@ fn renamed(header: &str) -> Tool {
 
 async fn said(_ctx: &Ctx, arguments: Map<String, Value>) -> String {
     format!("The value is {}.", arguments.get("value").and_then(Value::as_str).unwrap_or("missing"))
+}
+
+/// `null` is as good as missing.
+async fn typed(_ctx: &Ctx, Typed { count, sure, place }: Typed) -> String {
+    let word = |value: Option<String>| value.unwrap_or_else(|| "none".to_owned());
+    let count = word(count.map(|count| count.to_string()));
+    let sure = word(sure.map(|sure| sure.to_string()));
+    format!("{count} {sure} {}", word(place.zone))
+}
+
+async fn change_resources(ctx: &Ctx, _: NoArguments) -> Result<&'static str, BuildError> {
+    let server = ctx.server();
+    if !server.remove_resource(COMES_AND_GOES) {
+        server.add_resource(Resource::new(COMES_AND_GOES, "comes-and-goes", passing))?;
+    }
+    Ok("The resources changed.")
+}
+
+async fn passing(_ctx: &Ctx) -> ResourceContents {
+    ResourceContents::text(COMES_AND_GOES, "Here for a while.")
 }
 
 fn names(typed: &Completing) -> Vec<&'static str> {

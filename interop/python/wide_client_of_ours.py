@@ -20,7 +20,13 @@ from typing import Any
 
 from mcp import Client, MCPError
 from mcp.client.stdio import StdioServerParameters
-from mcp.client.subscriptions import PromptsListChanged, ResourceUpdated, SubscriptionLost, ToolsListChanged
+from mcp.client.subscriptions import (
+    PromptsListChanged,
+    ResourcesListChanged,
+    ResourceUpdated,
+    SubscriptionLost,
+    ToolsListChanged,
+)
 from mcp.types import PromptReference, ResourceTemplateReference
 
 from common import VERSION, child, record
@@ -235,6 +241,23 @@ async def _(our: Ours) -> None:
     same(text_of(await client.call_tool("test_x_mcp_header")), "There is no region.")
 
 
+TYPED: list[tuple[dict[str, Any], str]] = [
+    ({"count": 42, "sure": True, "place": {"zone": "eu"}}, "42 true eu"),
+    ({"count": -7, "sure": False, "place": {}}, "-7 false none"),
+    ({"count": 2**53 - 1, "sure": None}, "9007199254740991 none none"),
+    ({"place": {"zone": "Zürich"}}, "none none Zürich"),
+    ({}, "none none none"),
+]
+
+
+@check("headers: numbers, yes and no, nothing, and what is nested")
+async def _(our: Ours) -> None:
+    client = await our.client()
+    await client.list_tools()
+    for arguments, said in TYPED:
+        same(text_of(await client.call_tool("test_typed_headers", arguments)), said)
+
+
 @check("headers: a tool that was not listed yet")
 async def _(our: Ours) -> None:
     client = await our.client()
@@ -308,6 +331,17 @@ async def _(our: Ours) -> None:
         for trigger in ("test_trigger_tool_change", "test_trigger_resource_update", "test_trigger_prompt_change"):
             await client.call_tool(trigger)
         same(await soon(anext(subscription)), PromptsListChanged())
+
+
+@check("listen: the resources changed")
+async def _(our: Ours) -> None:
+    client = await our.client()
+    async with client.listen(resources_list_changed=True) as subscription:
+        for there in (True, False):
+            await client.call_tool("test_trigger_resource_change")
+            same(await soon(anext(subscription)), ResourcesListChanged())
+            uris = [str(resource.uri) for resource in (await client.list_resources()).resources]
+            same("test://comes-and-goes" in uris, there)
 
 
 @check("listen: a resource was updated")

@@ -191,17 +191,33 @@ INTEGER_TOTAL = {"type": "object", "properties": {"total": {"type": "integer"}},
 BAD_HEADER = {"type": "object", "properties": {"region": {"type": "string", "x-mcp-header": "two words"}}}
 
 
+TYPED = {
+    "type": "object",
+    "properties": {
+        "count": {"type": "integer", "x-mcp-header": "Count"},
+        "sure": {"type": "boolean", "x-mcp-header": "Sure"},
+        "place": {"type": "object", "properties": {"zone": {"type": "string", "x-mcp-header": "Zone"}}},
+    },
+}
+TYPED_HEADERS = ("count", "sure", "zone")
+
+
 async def list_tools(ctx: Any, params: PaginatedRequestParams) -> ListToolsResult:
     asked["tools/list"] += 1
     wrong = Tool(name="wrong", input_schema={"type": "object"}, output_schema=INTEGER_TOTAL)
     bad_header = Tool(name="bad_header", input_schema=BAD_HEADER)
-    return ListToolsResult(tools=[*await server.list_tools(), wrong, bad_header])
+    typed = Tool(name="typed", input_schema=TYPED)
+    return ListToolsResult(tools=[*await server.list_tools(), wrong, bad_header, typed])
 
 
 async def call_tool(ctx: Any, params: CallToolRequestParams) -> Any:
     if params.name == "wrong":
         content = [TextContent(type="text", text='{"total": "many"}')]
         return CallToolResult(content=content, structured_content={"total": "many"})
+    if params.name == "typed":
+        headers = getattr(ctx.request, "headers", {})
+        seen = " ".join(headers.get(f"mcp-param-{name}", "none") for name in TYPED_HEADERS)
+        return CallToolResult(content=[TextContent(type="text", text=seen)])
     return await server._handle_call_tool(ctx, params)
 
 
@@ -217,6 +233,11 @@ async def list_prompts(ctx: Any, params: PaginatedRequestParams) -> ListPromptsR
     return ListPromptsResult(prompts=prompts[first:after], next_cursor=cursor)
 
 
+def schema_of(name: str) -> Any:
+    return TYPED if name == "typed" else server._tool_input_schema(name)
+
+
+server._lowlevel_server.get_tool_input_schema = schema_of
 for method, params, handler in (
     ("tools/list", PaginatedRequestParams, list_tools),
     ("tools/call", CallToolRequestParams, call_tool),

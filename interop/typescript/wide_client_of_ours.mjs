@@ -234,6 +234,20 @@ check('headers: arguments are repeated in them', async our => {
     same(textOf(await call(client, 'test_x_mcp_header')), 'There is no region.');
 });
 
+const TYPED = [
+    [{ count: 42, sure: true, place: { zone: 'eu' } }, '42 true eu'],
+    [{ count: -7, sure: false, place: {} }, '-7 false none'],
+    [{ count: Number.MAX_SAFE_INTEGER, sure: null }, '9007199254740991 none none'],
+    [{ place: { zone: 'Zürich' } }, 'none none Zürich'],
+    [{}, 'none none none'],
+];
+
+check('headers: numbers, yes and no, nothing, and what is nested', async our => {
+    const client = await our.client();
+    await client.listTools();
+    for (const [args, said] of TYPED) same(textOf(await call(client, 'test_typed_headers', args)), said);
+});
+
 check('headers: a tool that was not listed yet', async our => {
     const client = await our.client();
     same(textOf(await call(client, 'test_x_mcp_header', { region: 'eu' })), 'The region is eu.');
@@ -311,6 +325,18 @@ check('listen: the prompts changed, and only what was asked for is told', async 
     await client.listen({ promptsListChanged: true });
     for (const trigger of ['tool_change', 'resource_update', 'prompt_change']) await call(client, `test_trigger_${trigger}`);
     same(await told.next(), 'prompts/list_changed');
+});
+
+check('listen: the resources changed', async our => {
+    const client = await our.client();
+    const told = new Told(client);
+    await client.listen({ resourcesListChanged: true });
+    for (const there of [true, false]) {
+        await call(client, 'test_trigger_resource_change');
+        same(await told.next(), 'resources/list_changed');
+        const { resources } = await client.listResources();
+        same(resources.some(resource => resource.uri === 'test://comes-and-goes'), there);
+    }
 });
 
 check('listen: a resource was updated', async our => {

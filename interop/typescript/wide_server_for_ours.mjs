@@ -72,6 +72,14 @@ function callTools(server) {
     tool('route', z.object({ region: z.string().meta({ 'x-mcp-header': kept.header }) }), ({ region }, ctx) =>
         text(`${region} by ${ctx.http?.req?.headers.get(`mcp-param-${kept.header}`) ?? 'no header'}`),
     );
+    const marked = (kind, header) => kind.meta({ 'x-mcp-header': header }).optional();
+    const typed = z.object({
+        count: marked(z.number().int(), 'Count'),
+        sure: marked(z.boolean(), 'Sure'),
+        place: z.object({ zone: marked(z.string(), 'Zone') }).optional(),
+    });
+    const seen = (ctx, name) => ctx.http?.req?.headers.get(`mcp-param-${name}`) ?? 'none';
+    tool('typed', typed, (_, ctx) => text(['count', 'sure', 'zone'].map(name => seen(ctx, name)).join(' ')));
     tool('rename_header', nothing, () => text((kept.header = kept.header === 'Region' ? 'Area' : 'Region')));
     tool('asked', z.object({ method: z.string() }), ({ method }) => text(`${kept.asked[method] ?? 0}`));
 }

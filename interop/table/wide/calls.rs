@@ -27,6 +27,7 @@ pub(crate) const CASES: &[Case] = &[
     ("structured: a result that fits its schema", |peer| Box::pin(structured(peer))),
     ("structured: a result that does not fit is refused", |peer| Box::pin(wrong(peer))),
     ("headers: arguments are repeated in them", |peer| Box::pin(mirrored(peer))),
+    ("headers: numbers, yes and no, nothing, and what is nested", |peer| Box::pin(typed(peer))),
     ("headers: a tool that was not listed yet", |peer| Box::pin(unlisted(peer))),
     ("headers: one that was renamed since the list", |peer| Box::pin(renamed(peer))),
     ("headers: a tool whose annotation breaks the rules is left out", |peer| Box::pin(bad_header(peer))),
@@ -180,6 +181,22 @@ async fn mirrored(peer: &Peer) -> Result<(), AnyError> {
     client.list_tools().await?;
     for (region, header) in REGIONS {
         route(peer, &client, region, header).await?;
+    }
+    Ok(())
+}
+
+async fn typed(peer: &Peer) -> Result<(), AnyError> {
+    let client = peer.client();
+    client.list_tools().await?;
+    for (arguments, headers) in [
+        (json!({"count": 42, "sure": true, "place": {"zone": "eu"}}), "42 true eu"),
+        (json!({"count": -7, "sure": false, "place": {}}), "-7 false none"),
+        (json!({"count": 9_007_199_254_740_991_i64}), "9007199254740991 none none"),
+        (json!({"count": 42.0, "place": {"zone": "Zürich"}}), "42 none =?base64?WsO8cmljaA==?="),
+        (json!({}), "none none none"),
+    ] {
+        let wanted = if peer.is_http() { headers } else { "none none none" };
+        same(text(&client, "typed", arguments).await?.as_str(), wanted)?;
     }
     Ok(())
 }
