@@ -39,6 +39,7 @@ GROUPS = {
     "arguments that are repeated in headers": r"^headers: ",
     "caching hints": r"^cache: ",
     "subscriptions": r"^listen: ",
+    "calls that the client gives up": r"^given up: ",
     "an older revision is refused": r"older revision",
     "bytes on the wire": r"^HTTP:",
     "state that was tampered with, or is of another call": r"tampered|a state belongs",

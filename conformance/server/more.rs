@@ -3,17 +3,26 @@
 
 use crate::resources::WATCHED;
 use antiphon::server::{
-    BuildError, Completing, Ctx, Json, NoArguments, Resource, ResourceTemplate, ServerBuilder, Tool,
+    BuildError, CacheHint, Completing, Ctx, Json, NoArguments, Resource, ResourceTemplate, ServerBuilder,
+    Tool,
 };
 use antiphon::wire::ResourceContents;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
-use std::sync::Arc;
+use std::{
+    sync::{
+        Arc,
+        atomic::{AtomicUsize, Ordering},
+    },
+    time::Duration,
+};
 use tokio::sync::Notify;
 
 const RENAMED: &str = "test_renamed_header";
 const COMES_AND_GOES: &str = "test://comes-and-goes";
+const COUNTED: &str = "test://counted";
+const KEPT: Duration = Duration::from_secs(600);
 
 #[derive(Deserialize, JsonSchema)]
 struct Two {
@@ -51,8 +60,41 @@ struct File {
     name: String,
 }
 
+/// A call that waits; it is over when this is dropped.
+struct Waits(Arc<AtomicUsize>);
+
+impl Waits {
+    fn begin(waiting: &Arc<AtomicUsize>) -> Self {
+        waiting.fetch_add(1, Ordering::Relaxed);
+        Self(Arc::clone(waiting))
+    }
+}
+
+impl Drop for Waits {
+    fn drop(&mut self) {
+        self.0.fetch_sub(1, Ordering::Relaxed);
+    }
+}
+
 /// `end` is told when a caller wants the server to shut down.
 pub(crate) fn add(server: ServerBuilder, end: Arc<Notify>) -> ServerBuilder {
+    let (reads, waiting) = (AtomicUsize::new(0), Arc::new(AtomicUsize::new(0)));
+    let counted = move |_: &Ctx| {
+        let reads = reads.fetch_add(1, Ordering::Relaxed) + 1;
+        async move { ResourceContents::text(COUNTED, format!("Read {reads} times.")) }
+    };
+    let waiting_now = Arc::clone(&waiting);
+    let wait = move |_: &Ctx, _: NoArguments| {
+        let waits = Waits::begin(&waiting);
+        async move {
+            std::future::pending::<()>().await;
+            drop(waits);
+        }
+    };
+    let how_many_wait = move |_: &Ctx, _: NoArguments| {
+        let waiting = waiting_now.load(Ordering::Relaxed);
+        async move { waiting.to_string() }
+    };
     let shut_down = move |_: &Ctx, _: NoArguments| {
         end.notify_one();
         async { "The server shuts down." }
@@ -64,6 +106,9 @@ pub(crate) fn add(server: ServerBuilder, end: Arc<Notify>) -> ServerBuilder {
                 .description("Promises a number and has a text.")
                 .output_schema(&json!({"type": "object", "properties": {"total": {"type": "integer"}}, "required": ["total"]})),
         )
+        .tool(Tool::new("test_wait", wait).description("Waits for ever."))
+        .tool(Tool::new("test_waiting", how_many_wait).description("How many calls wait."))
+        .resource(Resource::new(COUNTED, "counted", counted).cache(CacheHint::private(KEPT)))
         .tool(Tool::new("test_trigger_resource_update", update).description("Changes the watched resource."))
         .tool(Tool::new("test_trigger_header_rename", rename).description("Renames a header."))
         .tool(Tool::new("test_trigger_shutdown", shut_down).description("Shuts the server down."))
@@ -93,7 +138,8 @@ async fn wrong(_ctx: &Ctx, _: NoArguments) -> Json<Value> {
 
 async fn update(ctx: &Ctx, _: NoArguments) -> &'static str {
     ctx.server().resource_updated(WATCHED);
-    "The watched resource changed."
+    ctx.server().resource_updated(COUNTED);
+    "The watched resource and the counted one changed."
 }
 
 async fn rename(ctx: &Ctx, _: NoArguments) -> Result<&'static str, BuildError> {

@@ -311,6 +311,40 @@ async def _(our: Ours) -> None:
         same(await tools_of(client) - before, {COMES_AND_GOES})
 
 
+COUNTED = "test://counted"
+
+
+@check("cache: a resource that may be kept is not read again before it changes")
+async def _(our: Ours) -> None:
+    client = await our.client()
+
+    async def read() -> str:
+        return (await client.read_resource(COUNTED)).contents[0].text
+
+    same([await read(), await read()], ["Read 1 times."] * 2)
+    async with client.listen(resource_subscriptions=[COUNTED]) as subscription:
+        await client.call_tool("test_trigger_resource_update")
+        same(str((await soon(anext(subscription))).uri), COUNTED)
+        same([await read(), await read()], ["Read 2 times."] * 2)
+
+
+# ---- calls that are given up -----------------------------------------------------------------------------------------
+
+
+@check("given up: a call that the client ends is ended here")
+async def _(our: Ours) -> None:
+    client = await our.client()
+
+    async def until_waiting(wanted: str) -> None:
+        while text_of(await client.call_tool("test_waiting")) != wanted:
+            await asyncio.sleep(0.02)
+
+    call = asyncio.create_task(client.call_tool("test_wait"))
+    await soon(until_waiting("1"))
+    call.cancel()
+    await soon(until_waiting("0"))
+
+
 # ---- subscriptions ---------------------------------------------------------------------------------------------------
 
 

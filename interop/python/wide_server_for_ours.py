@@ -42,7 +42,7 @@ PER_PAGE = 2
 HOUR = CacheHint(ttl_ms=3_600_000, scope="public")
 
 bus = InMemorySubscriptionBus()
-server = MCPServer("python-peer", version="1.0.0", subscriptions=bus, cache_hints={"tools/list": HOUR})
+server = MCPServer("python-peer", version="1.0.0", subscriptions=bus, cache_hints={"tools/list": HOUR, "resources/read": HOUR})
 listen = ListenHandler(bus)
 asked: Counter[str] = Counter()
 
@@ -96,8 +96,18 @@ def rename_header() -> str:
 
 @server.tool(name="asked")
 def how_often(method: str) -> str:
-    """How often this process was asked for it."""
+    """How often this process was asked for it; of `wait`, how many calls wait."""
     return str(asked[method])
+
+
+@server.tool()
+async def wait() -> str:
+    asked["wait"] += 1
+    try:
+        await asyncio.Event().wait()
+    finally:
+        asked["wait"] -= 1
+    return "never"
 
 
 # ---- what changes ----------------------------------------------------------------------------------------------------
@@ -166,7 +176,8 @@ for name in ("greet", "thank", "scold", "praise", "leave"):
 
 @server.resource(WATCHED)
 def watched() -> str:
-    return "watched"
+    asked["resources/read"] += 1
+    return f"read {asked['resources/read']} times"
 
 
 @server.resource("files://{dir}/{name}")

@@ -296,6 +296,33 @@ check('cache: who listens asks again for what changed', async our => {
     await subscription.close();
 });
 
+check('cache: a resource that may be kept is not read again before it changes', async our => {
+    const uri = 'test://counted';
+    const client = await our.client();
+    const told = new Told(client);
+    const read = async () => (await client.readResource({ uri })).contents[0].text;
+    same([await read(), await read()], ['Read 1 times.', 'Read 1 times.']);
+    await client.listen({ resourceSubscriptions: [uri] });
+    await call(client, 'test_trigger_resource_update');
+    same(await told.next(), `resources/updated ${uri}`);
+    same([await read(), await read()], ['Read 2 times.', 'Read 2 times.']);
+});
+
+// ---- calls that are given up -----------------------------------------------------------------------------------------
+
+check('given up: a call that the client ends is ended here', async our => {
+    const client = await our.client();
+    const untilWaiting = async wanted => {
+        while (textOf(await call(client, 'test_waiting')) !== wanted) await new Promise(go => setTimeout(go, 20));
+    };
+    const giveUp = new AbortController();
+    const ended = call(client, 'test_wait', {}, { signal: giveUp.signal }).catch(() => 'ended');
+    await within(SOON_MILLISECONDS, untilWaiting('1'), 'the call');
+    giveUp.abort();
+    await within(SOON_MILLISECONDS, untilWaiting('0'), 'the end of the call');
+    same(await ended, 'ended');
+});
+
 // ---- subscriptions ---------------------------------------------------------------------------------------------------
 
 check('listen: the tools changed', async our => {

@@ -5,6 +5,7 @@
 //
 // ../table/wide is its client, and ../python/wide_server_for_ours.py offers the same.
 
+import { once } from 'node:events';
 import { createServer } from 'node:http';
 import { parseArgs } from 'node:util';
 import { localhostHostValidation, localhostOriginValidation, toNodeHandler } from '@modelcontextprotocol/node';
@@ -23,7 +24,8 @@ const WATCHED = 'watched://one';
 const NAMES = ['anna', 'anton', 'berta'];
 const FILES = { music: ['song', 'sonata', 'tune'], '': ['song', 'sonata', 'tune', 'sketch'] };
 const PER_PAGE = 2;
-const CACHE = { cacheHints: { 'tools/list': { ttlMs: 3_600_000, cacheScope: 'public' } } };
+const KEEP = { ttlMs: 3_600_000, cacheScope: 'public' };
+const CACHE = { cacheHints: { 'tools/list': KEEP } };
 const CAPABILITIES = {
     logging: {},
     tools: { listChanged: true },
@@ -81,6 +83,13 @@ function callTools(server) {
     const seen = (ctx, name) => ctx.http?.req?.headers.get(`mcp-param-${name}`) ?? 'none';
     tool('typed', typed, (_, ctx) => text(['count', 'sure', 'zone'].map(name => seen(ctx, name)).join(' ')));
     tool('rename_header', nothing, () => text((kept.header = kept.header === 'Region' ? 'Area' : 'Region')));
+    tool('wait', nothing, async (_, ctx) => {
+        kept.asked.wait = (kept.asked.wait ?? 0) + 1;
+        await once(ctx.mcpReq.signal, 'abort');
+        kept.asked.wait -= 1;
+        return text('never');
+    });
+    // Of `wait`, how many calls wait.
     tool('asked', z.object({ method: z.string() }), ({ method }) => text(`${kept.asked[method] ?? 0}`));
 }
 
@@ -122,7 +131,10 @@ function promptsAndResources(server) {
             messages: [{ role: 'user', content: { type: 'text', text: `${name} ${given.who}` } }],
         }));
     }
-    server.registerResource('watched', WATCHED, {}, uri => ({ contents: [{ uri: uri.href, text: 'watched' }] }));
+    server.registerResource('watched', WATCHED, { cacheHint: KEEP }, uri => {
+        kept.asked['resources/read'] = (kept.asked['resources/read'] ?? 0) + 1;
+        return { contents: [{ uri: uri.href, text: `read ${kept.asked['resources/read']} times` }] };
+    });
     const complete = { name: (typed, known) => beginningWith(FILES[known?.arguments?.dir ?? ''] ?? [], typed) };
     server.registerResource('files', new ResourceTemplate('files://{dir}/{name}', { list: undefined, complete }), {}, uri => ({
         contents: [{ uri: uri.href, text: uri.href }],

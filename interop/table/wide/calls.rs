@@ -1,7 +1,7 @@
 //! Calls and lists: what they tell on the way, what may be kept, what is checked.
 
 use crate::{
-    AnyError, Case,
+    A_MOMENT, AnyError, Case, SOON,
     peer::{Peer, builder, text},
     same,
 };
@@ -14,6 +14,7 @@ use std::{
     collections::BTreeMap,
     sync::{Arc, Mutex, PoisonError},
 };
+use tokio::time::{sleep, timeout};
 
 pub(crate) const CASES: &[Case] = &[
     ("progress: every report, in order", |peer| Box::pin(progress(peer))),
@@ -33,6 +34,7 @@ pub(crate) const CASES: &[Case] = &[
     ("headers: a tool whose annotation breaks the rules is left out", |peer| Box::pin(bad_header(peer))),
     ("cache: a list that may be kept is not asked for again", |peer| Box::pin(kept(peer))),
     ("cache: nothing is kept without a hint", |peer| Box::pin(not_kept(peer))),
+    ("given up: a call that the client ends is ended there", |peer| Box::pin(given_up(peer))),
 ];
 
 /// What callbacks heard, in order.
@@ -243,4 +245,25 @@ async fn not_kept(peer: &Peer) -> Result<(), AnyError> {
         client.list_prompts().await?;
     }
     same(asked(&client, "prompts/list").await? - before, 6)
+}
+
+async fn given_up(peer: &Peer) -> Result<(), AnyError> {
+    let client = peer.client();
+    let waiting = tokio::spawn({
+        let client = client.clone();
+        async move { client.call_tool("wait", json!({})).await.map(drop) }
+    });
+    until_waiting(&client, 1).await?;
+    waiting.abort();
+    until_waiting(&client, 0).await
+}
+
+async fn until_waiting(client: &Client, wanted: u32) -> Result<(), AnyError> {
+    let waited = timeout(SOON, async {
+        while asked(client, "wait").await? != wanted {
+            sleep(A_MOMENT).await;
+        }
+        Ok::<_, AnyError>(())
+    });
+    waited.await.map_err(|_| format!("{wanted} calls do not wait"))?
 }

@@ -1,17 +1,16 @@
 //! Subscriptions: what they tell, and how they end.
 
 use crate::{
-    AnyError, Case,
+    A_MOMENT, AnyError, Case, SOON,
     calls::asked,
     peer::{Peer, text},
     same,
 };
 use antiphon::{
     client::{Client, ReconnectPolicy, Subscription, SubscriptionEvent as Event},
-    wire::SubscriptionFilter,
+    wire::{ResourceContents, SubscriptionFilter},
 };
 use serde_json::json;
-use std::time::Duration;
 use tokio::time::{sleep, timeout};
 
 pub(crate) const CASES: &[Case] = &[
@@ -24,11 +23,11 @@ pub(crate) const CASES: &[Case] = &[
     ("listen: broken, and opened again", |peer| Box::pin(broken(peer, true))),
     ("listen: broken for good", |peer| Box::pin(broken(peer, false))),
     ("cache: who listens asks again for what changed", |peer| Box::pin(forgotten(peer))),
+    ("cache: a resource that may be kept is not read again before it changes", |peer| {
+        Box::pin(read_again(peer))
+    }),
 ];
 
-/// What must come comes by then.
-const SOON: Duration = Duration::from_secs(10);
-const A_MOMENT: Duration = Duration::from_millis(50);
 const WATCHED: &str = "watched://one";
 
 async fn next(subscription: &mut Subscription) -> Result<Option<Event>, AnyError> {
@@ -179,4 +178,22 @@ async fn forgotten(peer: &Peer) -> Result<(), AnyError> {
         client.list_tools().await?;
     }
     same(asked(&client, "tools/list").await? - before, 2)
+}
+
+async fn read_again(peer: &Peer) -> Result<(), AnyError> {
+    let client = peer.client();
+    let mut subscription = opened(&client, SubscriptionFilter::new().resource(WATCHED)).await?;
+    let before = read(&client).await?;
+    same(read(&client).await?, before.clone())?;
+    trigger(&client, "update_resource").await?;
+    told(&mut subscription, updated()).await?;
+    let after = read(&client).await?;
+    same(after == before, false)?;
+    same(read(&client).await?, after)
+}
+
+async fn read(client: &Client) -> Result<String, AnyError> {
+    let result = client.read_resource(WATCHED).await?;
+    let text = result.contents.first().and_then(ResourceContents::as_text);
+    Ok(text.ok_or("there is no text in it")?.to_owned())
 }

@@ -20,6 +20,9 @@ type Case = (&'static str, for<'a> fn(&'a Peer) -> Playing<'a>);
 
 /// What has not ended by then never will.
 const PER_CASE: Duration = Duration::from_secs(30);
+/// What must come comes by then.
+const SOON: Duration = Duration::from_secs(10);
+const A_MOMENT: Duration = Duration::from_millis(50);
 
 #[tokio::main]
 async fn main() -> Result<ExitCode, AnyError> {
