@@ -97,7 +97,10 @@ async def refused(call: Any, code: int) -> None:
 
 
 async def soon(awaited: Any) -> Any:
-    return await asyncio.wait_for(awaited, SOON_SECONDS)
+    try:
+        return await asyncio.wait_for(awaited, SOON_SECONDS)
+    except TimeoutError:
+        raise AssertionError(f"nothing came within {SOON_SECONDS} s") from None
 
 
 async def ended(subscription: Any) -> None:
