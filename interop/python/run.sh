@@ -70,6 +70,7 @@ serve() {
 # Starts a server of the SDK on a free port and sets `url` from the line it prints.
 theirs() {
     local log="$work/$1.log"
+    : >"$log"
     python "$1" --listen 127.0.0.1:0 >"$log" 2>"$work/theirs.err" </dev/null &
     started+=("$!")
     url=

@@ -289,11 +289,24 @@ pub fn write_result<R: Serialize + ?Sized>(id: &RequestId, result: &R) -> Result
     write(&ResultOut { jsonrpc: JsonRpc, id, result })
 }
 
-/// Most messages fit without growing.
+/// Writes a message on one line. Most fit without growing.
 fn write(message: &impl Serialize) -> Result<Vec<u8>, serde_json::Error> {
     let mut bytes = Vec::with_capacity(1024);
     serde_json::to_writer(&mut bytes, message)?;
+    on_one_line(&mut bytes);
     Ok(bytes)
+}
+
+/// > Messages are delimited by newlines, and **MUST NOT** contain embedded newlines.
+///
+/// Text that was read as JSON, a form of an author's for example, is written as it was. A bare line end in it is white
+/// space; inside a string it would be escaped.
+fn on_one_line(bytes: &mut [u8]) {
+    if bytes.contains(&b'\n') || bytes.contains(&b'\r') {
+        for byte in bytes.iter_mut().filter(|byte| matches!(byte, b'\n' | b'\r')) {
+            *byte = b' ';
+        }
+    }
 }
 
 /// Writes the response to a request that failed; without `id` if it could not be read.

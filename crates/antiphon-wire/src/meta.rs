@@ -98,8 +98,11 @@ struct RequestMetaIn<'a> {
     client_info: Option<&'a RawValue>,
     #[serde(rename = "io.modelcontextprotocol/logLevel", default)]
     log_level: Option<LogLevel>,
+    // > Progress tokens **MUST** be a string or integer value.
+    //
+    // That is what an id is.
     #[serde(rename = "progressToken", default)]
-    progress_token: Option<ProgressToken>,
+    progress_token: Option<RequestId>,
 }
 
 impl<'de: 'a, 'a> Deserialize<'de> for RequestMeta<'a> {
@@ -110,12 +113,13 @@ impl<'de: 'a, 'a> Deserialize<'de> for RequestMeta<'a> {
             asks: read.asks,
             client_info: read.client_info,
             log_level: read.log_level,
-            progress_token: read.progress_token,
+            // There is nothing in it that cannot be written.
+            progress_token: read.progress_token.map(|token| serde_json::to_value(token).unwrap_or_default()),
         })
     }
 }
 
-/// The token of progress notifications: a string or a number, kept as sent.
+/// The token of progress notifications: a string or an integer, kept as sent.
 pub type ProgressToken = Value;
 
 /// The severity of a log message (RFC 5424), rising.

@@ -64,9 +64,19 @@ const SAME_IF_EMPTY: &[(&str, &str)] = &[
 /// Numbers that are whole by what the specification says of them: the member, or the definition.
 ///
 /// The schema in JSON says `integer` wherever the one in TypeScript says `number`, which decides: any other
-/// `integer` may have a fraction.
-const WHOLE: &[&str] =
-    &["RequestId", "code", "maxItems", "maxLength", "minItems", "minLength", "size", "total", "ttlMs"];
+/// `integer` may have a fraction. A progress token may not: the specification's text says so.
+const WHOLE: &[&str] = &[
+    "ProgressToken",
+    "RequestId",
+    "code",
+    "maxItems",
+    "maxLength",
+    "minItems",
+    "minLength",
+    "size",
+    "total",
+    "ttlMs",
+];
 
 /// The definitions of the schema, and the values that are made from them.
 struct Schema {

@@ -3,7 +3,6 @@
 use super::{
     Limits, OnExpired, Server, ServerBuilder,
     builder::Keys,
-    hub::Hub,
     limits::CALL_WITHIN,
     list::List,
     registry::{Lists, Profile, RegisteredTool, Registry, raw},
@@ -89,7 +88,7 @@ impl ServerBuilder {
             answer_within: self.answer_within,
             call_within,
             on_expired: self.on_expired,
-            hub: Hub::default(),
+            hub: Arc::default(),
             running: AtomicUsize::new(0),
             told_of_unknown_key: AtomicBool::new(false),
         })))

@@ -60,8 +60,8 @@ struct Marks {
 }
 
 /// One subscription's place in the hub, free again when dropped.
-pub(super) struct Membership<'a> {
-    hub: &'a Hub,
+pub(super) struct Membership {
+    hub: Arc<Hub>,
     number: u64,
     member: Arc<Member>,
     uris: Vec<String>,
@@ -80,11 +80,11 @@ pub(super) enum Heard {
 impl Hub {
     /// Joins one subscription; each URI once.
     pub(super) fn join(
-        &self,
+        self: &Arc<Self>,
         lists: Lists,
         uris: Vec<String>,
         limits: &Limits,
-    ) -> Result<Membership<'_>, Refusal> {
+    ) -> Result<Membership, Refusal> {
         let member = Arc::new(Member { lists, marks: Mutex::default(), waker: AtomicWaker::new() });
         let mut members = self.members();
         if members.all.len() >= limits.subscriptions {
@@ -97,7 +97,7 @@ impl Hub {
             members.by_uri.entry(uri.clone()).or_default().insert(number, index);
         }
         drop(members);
-        Ok(Membership { hub: self, number, member, uris })
+        Ok(Membership { hub: Arc::clone(self), number, member, uris })
     }
 
     pub(super) fn list_changed(&self, kind: ListKind) {
@@ -125,6 +125,11 @@ impl Hub {
         }
     }
 
+    /// How many subscriptions are open.
+    pub(super) fn len(&self) -> usize {
+        self.members().all.len()
+    }
+
     fn members(&self) -> MutexGuard<'_, Members> {
         // Each change of it leaves it whole.
         self.members.lock().unwrap_or_else(PoisonError::into_inner)
@@ -142,7 +147,7 @@ impl Member {
     }
 }
 
-impl Membership<'_> {
+impl Membership {
     pub(super) fn uri(&self, index: u32) -> &str {
         self.uris.get(index as usize).map_or("", String::as_str)
     }
@@ -167,7 +172,7 @@ impl Membership<'_> {
     }
 }
 
-impl Drop for Membership<'_> {
+impl Drop for Membership {
     fn drop(&mut self) {
         let mut members = self.hub.members();
         members.all.remove(&self.number);
@@ -184,6 +189,6 @@ impl Drop for Membership<'_> {
 
 impl fmt::Debug for Hub {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Hub").field("subscriptions", &self.members().all.len()).finish_non_exhaustive()
+        f.debug_struct("Hub").field("subscriptions", &self.len()).finish_non_exhaustive()
     }
 }

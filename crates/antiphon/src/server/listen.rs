@@ -1,17 +1,16 @@
 //! `subscriptions/listen`: one request that stays open, and hears of changes until either side ends it.
 
 use super::{
-    Caller, Limits, Request,
-    hub::{Heard, ListKind, Lists},
+    Caller, Limits, ReplyMessage, Request, Server,
+    hub::{Heard, ListKind, Lists, Membership},
     outbox::{Kind, Outbox},
     refusal::Refusal,
     registry::Profile,
-    route,
     serve::Inner,
 };
 use antiphon_wire::{
     AcknowledgedParams, ListChangedParams, ListenParams, ListenResult, RequestId, ResourceUpdatedParams,
-    SubscriptionFilter, method, write_notification,
+    SubscriptionFilter, method, write_notification, write_result,
 };
 use serde::Serialize;
 use std::future::poll_fn;
@@ -29,42 +28,62 @@ struct Agreed {
     uris: Vec<String>,
 }
 
-/// Answers when the server ends the subscription. Dropped when the client does.
-pub(super) async fn listen(
+/// An open subscription. It may stay for days, and holds nothing of the request that opened it: neither its text nor
+/// what the server offered then.
+pub(crate) struct Subscription {
+    membership: Membership,
+    post: Post,
+}
+
+/// Opens a subscription and acknowledges it.
+pub(super) fn open(
     server: &Inner,
     request: &Request<'_>,
     caller: &Caller<'_>,
-) -> Result<Vec<u8>, Refusal> {
+) -> Result<Subscription, Refusal> {
     server.identified(request, caller)?;
     let params: ListenParams = serde_json::from_str(request.text.get())
         .map_err(|fault| Refusal::params(format!("params: {fault}")))?;
     // Not the request's own snapshot: it would be held for as long as the subscription is open.
     let agreed = agree(&server.registry.load().profile, &server.limits, params.notifications)?;
     let membership = server.hub.join(agreed.lists, agreed.uris, &server.limits)?;
-    let post = Post { id: &request.id, outbox: caller.outbox };
+    let post = Post { id: request.id.clone(), outbox: caller.outbox.cloned() };
     // > The server **MUST** send `notifications/subscriptions/acknowledged` as the first message
     post.send(
         ACKNOWLEDGEMENT,
         method::SUBSCRIPTIONS_ACKNOWLEDGED,
-        &AcknowledgedParams::new(post.id, agreed.filter),
+        &AcknowledgedParams::new(&post.id, agreed.filter),
     );
-    loop {
-        match poll_fn(|cx| membership.poll_heard(cx)).await {
-            Heard::ListChanged(kind) => {
-                let key = FIRST_LIST + kind as u32;
-                post.send(key, notification_of(kind), &ListChangedParams::new(post.id));
+    Ok(Subscription { membership, post })
+}
+
+impl Subscription {
+    /// The response, when the server ends it. Dropped when the client does.
+    pub(crate) async fn ended(self, server: &Server) -> ReplyMessage {
+        let Self { membership, post } = self;
+        loop {
+            match poll_fn(|cx| membership.poll_heard(cx)).await {
+                Heard::ListChanged(kind) => {
+                    let key = FIRST_LIST + kind as u32;
+                    post.send(key, notification_of(kind), &ListChangedParams::new(&post.id));
+                }
+                Heard::ResourceUpdated(index) => {
+                    let params = ResourceUpdatedParams::new(&post.id, membership.uri(index));
+                    post.send(FIRST_RESOURCE + index, method::RESOURCES_UPDATED, &params);
+                }
+                Heard::End => break,
             }
-            Heard::ResourceUpdated(index) => {
-                let uri = membership.uri(index);
-                let params = ResourceUpdatedParams::new(post.id, uri);
-                post.send(FIRST_RESOURCE + index, method::RESOURCES_UPDATED, &params);
-            }
-            Heard::End => break,
         }
+        let mut result = ListenResult::new(&post.id);
+        server.0.stamp.join(&mut result.meta);
+        ReplyMessage::written(
+            &post.id,
+            write_result(&post.id, &result).map_err(|fault| {
+                tracing::error!(%fault, "the end of a subscription cannot be written as JSON");
+                Refusal::Internal
+            }),
+        )
     }
-    let mut result = ListenResult::new(&request.id);
-    server.stamp.join(&mut result.meta);
-    route::write(request, &result)
 }
 
 /// The subset that the server honours.
@@ -111,15 +130,15 @@ fn notification_of(kind: ListKind) -> &'static str {
 }
 
 /// Where this subscription's notifications go.
-struct Post<'a> {
-    id: &'a RequestId,
+struct Post {
+    id: RequestId,
     /// `None` on a transport that carries nothing but replies.
-    outbox: Option<&'a Outbox>,
+    outbox: Option<Outbox>,
 }
 
-impl Post<'_> {
+impl Post {
     fn send(&self, key: u32, method: &str, params: &impl Serialize) {
-        let Some(outbox) = self.outbox else { return };
+        let Some(outbox) = &self.outbox else { return };
         match write_notification(method, params) {
             Ok(bytes) => outbox.push(Kind::Change(key), bytes),
             Err(fault) => tracing::error!(method, %fault, "a notification cannot be written as JSON"),

@@ -65,3 +65,4 @@ pub use tool::{NoArguments, Tool};
 
 pub(crate) use outbox::Outbox;
 pub(crate) use receive::{Received, Request};
+pub(crate) use serve::Begun;

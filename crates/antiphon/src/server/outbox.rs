@@ -1,7 +1,7 @@
 //! What a request sends before its reply: progress, log messages, and what a subscription hears.
 
 use std::{
-    collections::VecDeque,
+    collections::{HashSet, VecDeque},
     sync::{Arc, Mutex, MutexGuard, PoisonError},
 };
 
@@ -23,6 +23,8 @@ pub(crate) struct Outbox {
 #[derive(Debug, Default)]
 struct Queue {
     waiting: VecDeque<Message>,
+    /// The changes among them, by tag and number: there may be many.
+    changes: HashSet<(u64, u32)>,
     bytes: usize,
     tags: u64,
 }
@@ -59,15 +61,8 @@ impl Outbox {
         let tag = self.tag;
         let full = queue.waiting.len() >= MAX_MESSAGES || queue.bytes + bytes.len() > MAX_BYTES;
         match kind {
-            Kind::Change(_) if queue.same(tag, kind).is_some() => {}
-            Kind::Progress if full => match queue.same(tag, kind) {
-                Some(older) => {
-                    let waited = std::mem::replace(&mut older.bytes, bytes).len();
-                    let now = older.bytes.len();
-                    queue.bytes = queue.bytes.saturating_sub(waited) + now;
-                }
-                None => dropped(),
-            },
+            Kind::Change(number) if !queue.changes.insert((tag, number)) => {}
+            Kind::Progress if full => queue.replace(tag, bytes),
             Kind::Log if full => dropped(),
             _ => {
                 queue.bytes += bytes.len();
@@ -81,9 +76,13 @@ impl Outbox {
         let mut queue = self.queue();
         let message = queue.waiting.pop_front()?;
         queue.bytes -= message.bytes.len();
+        if let Kind::Change(number) = message.kind {
+            queue.changes.remove(&(message.tag, number));
+        }
         Some(message.bytes)
     }
 
+    #[cfg(feature = "http")]
     pub(crate) fn is_empty(&self) -> bool {
         self.queue().waiting.is_empty()
     }
@@ -95,6 +94,7 @@ impl Outbox {
         let mut queue = self.queue();
         let tag = self.tag;
         queue.waiting.retain(|message| message.tag != tag);
+        queue.changes.retain(|(of, _)| *of != tag);
         queue.bytes = queue.waiting.iter().map(|message| message.bytes.len()).sum();
     }
 
@@ -105,8 +105,17 @@ impl Outbox {
 }
 
 impl Queue {
-    fn same(&mut self, tag: u64, kind: Kind) -> Option<&mut Message> {
-        self.waiting.iter_mut().rev().find(|message| message.tag == tag && message.kind == kind)
+    /// Puts this progress in the place of the last that waits, if there is one and it fits there.
+    fn replace(&mut self, tag: u64, bytes: Vec<u8>) {
+        let mut newest = self.waiting.iter_mut().rev().take(MAX_MESSAGES);
+        let older = newest.find(|message| message.tag == tag && message.kind == Kind::Progress);
+        match older {
+            Some(older) if self.bytes - older.bytes.len() + bytes.len() <= MAX_BYTES => {
+                self.bytes = self.bytes - older.bytes.len() + bytes.len();
+                older.bytes = bytes;
+            }
+            _ => dropped(),
+        }
     }
 }
 
@@ -147,6 +156,12 @@ mod tests {
         assert_eq!(waiting.len(), MAX_MESSAGES);
         let last = format!("progress {}", 5 * MAX_MESSAGES - 1);
         assert_eq!(waiting.iter().rfind(|text| text.starts_with("progress")), Some(&last));
+        // What takes the place of another is counted as well.
+        for (kind, bytes) in [(Kind::Progress, 2), (Kind::Log, 2), (Kind::Progress, 1), (Kind::Progress, 4)] {
+            outbox.push(kind, vec![b'x'; MAX_BYTES / bytes]);
+        }
+        let waiting: Vec<usize> = all(&outbox).iter().map(String::len).collect();
+        assert_eq!(waiting, [MAX_BYTES / 4, MAX_BYTES / 2]);
         // Counted back to nothing: as many fit again.
         outbox.push(Kind::Log, vec![b'x'; MAX_BYTES]);
         assert_eq!(all(&outbox).len(), 1);
@@ -161,6 +176,6 @@ mod tests {
         one.push(Kind::Log, "one".into());
         one.forget();
         assert_eq!(all(&channel), ["other"]);
-        assert!(channel.is_empty());
+        assert!(channel.pop().is_none());
     }
 }

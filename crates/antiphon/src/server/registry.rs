@@ -1,7 +1,7 @@
 //! What a server offers at one moment. A request takes one snapshot and keeps it to its end; a change makes another.
 
 use super::{
-    BuildError, CacheHint, Prompt, Request, Resource, ResourceTemplate, Server, Tool,
+    BuildError, CacheHint, Prompt, Resource, ResourceTemplate, Tool,
     hub::ListKind,
     list::{List, Listed},
 };
@@ -62,6 +62,7 @@ pub(super) struct RegisteredTool {
     pub(super) tool: Tool,
     pub(super) input: CompiledSchema,
     pub(super) output: Option<CompiledSchema>,
+    #[cfg_attr(not(feature = "http"), allow(dead_code, reason = "only HTTP has headers"))]
     pub(super) param_headers: ParamHeaders,
 }
 
@@ -85,9 +86,14 @@ impl Registry {
     }
 }
 
-impl Server {
+#[cfg(feature = "http")]
+impl super::Server {
     /// Which arguments of this request the tool of this name wants repeated in headers; `None` if it calls no such tool.
-    pub(crate) fn param_headers<'r>(&self, request: &'r Request<'_>, name: &str) -> Option<&'r ParamHeaders> {
+    pub(crate) fn param_headers<'r>(
+        &self,
+        request: &'r super::Request<'_>,
+        name: &str,
+    ) -> Option<&'r ParamHeaders> {
         if request.method != method::TOOLS_CALL {
             return None;
         }

@@ -5,7 +5,7 @@ use super::{
     completer::complete,
     leg::{self, Leg, LegResult},
     list::{List, Listed},
-    listen,
+    listen::{self, Subscription},
     refusal::Refusal,
     registry::{Lists, Profile},
     reply::{HasMeta, Stamped},
@@ -19,23 +19,27 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, value::RawValue};
 use std::borrow::Cow;
 
-/// The body of the response.
+/// What a request came to.
+pub(super) enum Routed {
+    /// The body of the response.
+    Body(Vec<u8>),
+    /// It is answered when it ends.
+    Open(Subscription),
+}
+
+/// Has the request answered by its method.
 pub(super) async fn route(
     server: &Inner,
     request: &Request<'_>,
     caller: &Caller<'_>,
-) -> Result<Vec<u8>, Refusal> {
-    // It stays open: it must not hold on to what was offered when it began.
-    if request.method == method::SUBSCRIPTIONS_LISTEN {
-        return listen::listen(server, request, caller).await;
-    }
+) -> Result<Routed, Refusal> {
     let now = request.registry(server);
     let Lists { tools, prompts, resources, templates } = &now.lists;
     // > Method not found: `-32601` (Capability not supported)
     if !now.offers.has_method(&request.method) {
         return Err(Refusal::Method(request.method.to_string()));
     }
-    match &*request.method {
+    let body = match &*request.method {
         method::DISCOVER => write(request, &now.discover),
         method::TOOLS_LIST => page(request, tools, &now.profile),
         method::PROMPTS_LIST => page(request, prompts, &now.profile),
@@ -48,8 +52,10 @@ pub(super) async fn route(
         method::TOOLS_CALL => finish(server, request, call_tool(server, request, caller).await?),
         method::PROMPTS_GET => finish(server, request, get_prompt(server, request, caller).await?),
         method::RESOURCES_READ => finish(server, request, read_resource(server, request, caller).await?),
+        method::SUBSCRIPTIONS_LISTEN => return listen::open(server, request, caller).map(Routed::Open),
         other => Err(Refusal::Method(other.to_owned())),
-    }
+    };
+    body.map(Routed::Body)
 }
 
 /// > Invalid cursors **SHOULD** result in an error with code -32602 (Invalid params).
@@ -235,7 +241,7 @@ fn finish<T: HasMeta + Serialize>(
     }
 }
 
-pub(super) fn write(request: &Request<'_>, result: &(impl Serialize + ?Sized)) -> Result<Vec<u8>, Refusal> {
+fn write(request: &Request<'_>, result: &(impl Serialize + ?Sized)) -> Result<Vec<u8>, Refusal> {
     write_result(&request.id, result).map_err(|fault| {
         tracing::error!(method = %request.method, %fault, "a result cannot be written as JSON");
         Refusal::Internal

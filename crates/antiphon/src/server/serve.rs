@@ -4,11 +4,12 @@ use super::{
     Caller, Limits, OnExpired, Received, Request, ServerBuilder,
     caller::Identity,
     hub::Hub,
+    listen::Subscription,
     receive::{receive, unsupported_version},
     refusal::Refusal,
     registry::Registry,
     reply::Stamp,
-    route,
+    route::{Routed, route},
 };
 use crate::Clock;
 use antiphon_seal::{Principal, Sealer};
@@ -43,11 +44,18 @@ pub(super) struct Inner {
     pub(super) answer_within: Duration,
     pub(super) call_within: Option<Duration>,
     pub(super) on_expired: OnExpired,
-    pub(super) hub: Hub,
+    pub(super) hub: Arc<Hub>,
     /// Itself, for handlers.
     pub(super) me: Weak<Inner>,
     pub(super) running: AtomicUsize,
     pub(super) told_of_unknown_key: AtomicBool,
+}
+
+/// What a request came to.
+pub(crate) enum Begun {
+    Answered(ReplyMessage),
+    /// It is answered when it ends. Its request can go.
+    Open(Subscription),
 }
 
 /// The reply to one message, ready to be sent.
@@ -65,6 +73,14 @@ pub struct ReplyMessage {
 impl ReplyMessage {
     pub(crate) fn error(id: Option<&RequestId>, error: &ErrorObject) -> Self {
         Self { body: write_error(id, error), status: error.code.http_status(), failed: true }
+    }
+
+    /// The response to a request that was read.
+    pub(super) fn written(id: &RequestId, body: Result<Vec<u8>, Refusal>) -> Self {
+        match body {
+            Ok(body) => Self { body, status: 200, failed: false },
+            Err(refusal) => Self::error(Some(id), &refusal.to_error()),
+        }
     }
 }
 
@@ -98,7 +114,10 @@ impl Server {
     /// dropped with it.
     pub async fn respond(&self, message: &[u8], caller: &Caller<'_>) -> Option<ReplyMessage> {
         match self.read(message) {
-            Ok(Received::Request(request)) => Some(self.answer(&request, caller).await),
+            Ok(Received::Request(request)) => Some(match self.begin(&request, caller).await {
+                Begun::Answered(reply) => reply,
+                Begun::Open(subscription) => subscription.ended(self).await,
+            }),
             Ok(Received::Notification(_)) => None,
             Err(refused) => Some(refused),
         }
@@ -112,25 +131,28 @@ impl Server {
         receive(message).map_err(|Unreadable { id, error }| ReplyMessage::error(id.as_ref(), &error))
     }
 
-    /// Answers one request.
-    pub(crate) async fn answer(&self, request: &Request<'_>, caller: &Caller<'_>) -> ReplyMessage {
+    /// Answers one request, or opens the subscription it asks for.
+    pub(crate) async fn begin(&self, request: &Request<'_>, caller: &Caller<'_>) -> Begun {
         // > If the server does not implement the requested version [...] it **MUST** respond with an
         // > `UnsupportedProtocolVersionError` listing the versions it does support
         if !ProtocolVersion::is_modern_text(&request.version) {
-            return ReplyMessage::error(Some(&request.id), &unsupported_version(&request.version));
+            let error = unsupported_version(&request.version);
+            return Begun::Answered(ReplyMessage::error(Some(&request.id), &error));
         }
         // All that an author plugs in may panic: handlers, binders, codecs, types that decode. The future is dropped
         // then: nothing half-changed in it is seen again.
-        let routed = AssertUnwindSafe(route::route(&self.0, request, caller)).catch_unwind().await;
+        let routed = AssertUnwindSafe(route(&self.0, request, caller)).catch_unwind().await;
         let answered = routed.unwrap_or_else(|_panic| {
             let target = request.target().map(RawValue::get);
             tracing::error!(method = %request.method, target, "a request panicked");
             Err(Refusal::Internal)
         });
-        match answered {
-            Ok(body) => ReplyMessage { body, status: 200, failed: false },
-            Err(refusal) => ReplyMessage::error(Some(&request.id), &refusal.to_error()),
-        }
+        let body = match answered {
+            Ok(Routed::Open(subscription)) => return Begun::Open(subscription),
+            Ok(Routed::Body(body)) => Ok(body),
+            Err(refusal) => Err(refusal),
+        };
+        Begun::Answered(ReplyMessage::written(&request.id, body))
     }
 }
 
@@ -176,7 +198,12 @@ impl Drop for Slot<'_> {
 }
 
 impl fmt::Debug for Server {
+    /// Its name, and what is under way on it now.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Server").field("name", &self.0.name).finish_non_exhaustive()
+        f.debug_struct("Server")
+            .field("name", &self.0.name)
+            .field("handlers", &self.0.running.load(Ordering::Relaxed))
+            .field("subscriptions", &self.0.hub.len())
+            .finish_non_exhaustive()
     }
 }

@@ -6,6 +6,7 @@
 #[cfg(feature = "http")]
 pub mod http;
 pub mod memory;
+mod patient;
 pub mod stdio;
 
 use antiphon_wire::{ErrorObject, ProtocolVersion, RequestId};

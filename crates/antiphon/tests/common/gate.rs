@@ -1,7 +1,8 @@
 //! A tool that waits until the test lets it go on, and tells what becomes of it.
 
 use antiphon::server::{Ctx, Tool};
-use std::{collections::BTreeSet, future::Future, time::Duration};
+use futures_util::future::BoxFuture;
+use std::{collections::BTreeSet, future::Future, task::Poll, time::Duration};
 use tokio::sync::{mpsc, watch};
 
 /// What became of a handler, by the `name` it was called with.
@@ -19,9 +20,29 @@ pub struct Gate {
     open: watch::Sender<BTreeSet<String>>,
 }
 
+/// So long a test waits at most for one thing.
+pub const LONGEST: Duration = Duration::from_secs(30);
+
 #[derive(serde::Deserialize, schemars::JsonSchema)]
 struct Held {
     name: String,
+    #[serde(default)]
+    how: How,
+}
+
+/// What a held handler does meanwhile.
+#[derive(
+    Clone, Copy, Debug, Default, PartialEq, serde::Serialize, serde::Deserialize, schemars::JsonSchema,
+)]
+#[serde(rename_all = "lowercase")]
+pub enum How {
+    /// Nothing.
+    #[default]
+    Waits,
+    /// It tells its progress once, then nothing.
+    Tells,
+    /// It tells its progress on and on.
+    Floods,
 }
 
 /// Tells when it is dropped.
@@ -38,24 +59,57 @@ impl Drop for Guard {
     }
 }
 
-/// The tool `hold`: it starts, waits for [`Gate::open`] with its name, and gives the name back.
+/// The tool `hold`: it starts, waits for [`Gate::open`] with its name, and gives the name back. What it does while it
+/// waits, the argument `how` says.
 pub fn gate() -> (Tool, Gate) {
     let (sender, events) = mpsc::unbounded_channel();
     let (open, opened) = watch::channel(BTreeSet::new());
-    let tool = Tool::new("hold", move |_: &Ctx, Held { name }: Held| {
-        let (events, mut opened) = (sender.clone(), opened.clone());
-        async move {
-            let _ = events.send(Event::Started(name.clone()));
-            let mut guard = Guard { name: name.clone(), ended: false, events };
-            if opened.wait_for(|open| open.contains(&name)).await.is_err() {
-                // The test is over.
-                std::future::pending::<()>().await;
-            }
-            guard.ended = true;
-            name
-        }
-    });
+    let tool =
+        Tool::new("hold", lent(move |ctx, held| Box::pin(run(ctx, held, sender.clone(), opened.clone()))));
     (tool, Gate { events, open })
+}
+
+/// Says of a closure that its future may hold the context it is lent.
+fn lent<F: for<'a> Fn(&'a Ctx, Held) -> BoxFuture<'a, String>>(handler: F) -> F {
+    handler
+}
+
+async fn run(
+    ctx: &Ctx,
+    Held { name, how }: Held,
+    events: mpsc::UnboundedSender<Event>,
+    mut opened: watch::Receiver<BTreeSet<String>>,
+) -> String {
+    let _ = events.send(Event::Started(name.clone()));
+    let mut guard = Guard { name: name.clone(), ended: false, events };
+    if how == How::Tells {
+        ctx.report_progress(1.0, None, None);
+    }
+    let mut told = 0.0;
+    while how == How::Floods && !opened.borrow().contains(&name) {
+        told += 1.0;
+        ctx.report_progress(told, None, Some("still at it"));
+        yield_at_once().await;
+    }
+    if opened.wait_for(|open| open.contains(&name)).await.is_err() {
+        // The test is over.
+        std::future::pending::<()>().await;
+    }
+    guard.ended = true;
+    name
+}
+
+/// Lets others go on, and is ready again at once: `tokio::task::yield_now` waits for a whole turn of the runtime.
+async fn yield_at_once() {
+    let mut yielded = false;
+    std::future::poll_fn(|cx| {
+        if std::mem::replace(&mut yielded, true) {
+            return Poll::Ready(());
+        }
+        cx.waker().wake_by_ref();
+        Poll::Pending
+    })
+    .await;
 }
 
 impl Gate {
@@ -94,5 +148,5 @@ impl Gate {
 
 /// Waits for `future`, but not forever.
 pub async fn soon<T>(future: impl Future<Output = T>) -> T {
-    tokio::time::timeout(Duration::from_secs(30), future).await.expect("this happens before the deadline")
+    tokio::time::timeout(LONGEST, future).await.expect("this happens before the deadline")
 }

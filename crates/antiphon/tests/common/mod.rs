@@ -7,6 +7,7 @@
     reason = "each test file uses its part; a failed unwrap fails the test"
 )]
 
+pub mod census;
 pub mod gate;
 pub mod lines;
 pub mod post;

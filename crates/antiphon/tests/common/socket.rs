@@ -33,16 +33,17 @@ pub fn holding() -> (Server, Gate) {
 
 pub async fn serve(options: HttpOptions) -> Running {
     let (server, gate) = holding();
-    running(server, gate, options).await
+    serve_held(server, gate, options).await
 }
 
 /// A server of this kind on a port of its own.
 pub async fn serve_this(server: Server, options: HttpOptions) -> Running {
     let (_, gate) = gate();
-    running(server, gate, options).await
+    serve_held(server, gate, options).await
 }
 
-async fn running(server: Server, gate: Gate, options: HttpOptions) -> Running {
+/// A server of this kind on a port of its own, with the gate of its tool `hold`.
+pub async fn serve_held(server: Server, gate: Gate, options: HttpOptions) -> Running {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = listener.local_addr().unwrap();
     let (shutdown, stop) = oneshot::channel();

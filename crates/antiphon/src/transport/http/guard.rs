@@ -35,10 +35,12 @@ use serde_json::{Value, value::RawValue};
 pub(super) struct Refused {
     pub(super) status: StatusCode,
     pub(super) text: String,
+    /// Its body may still be on its way.
+    pub(super) unread: bool,
 }
 
 fn refused(status: StatusCode, text: impl Into<String>) -> Refused {
-    Refused { status, text: text.into() }
+    Refused { status, text: text.into(), unread: true }
 }
 
 /// The rungs that need the head alone.

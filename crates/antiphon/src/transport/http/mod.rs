@@ -4,7 +4,6 @@ mod body;
 mod client;
 mod guard;
 mod options;
-mod patient;
 mod serve;
 mod server;
 pub mod sse;

@@ -1,9 +1,10 @@
 //! Accepting connections.
 
-use super::{HttpOptions, HttpService, patient::Patient};
-use crate::server::Server;
-use hyper::{body::Incoming, header::CONNECTION, server::conn::http1, service::service_fn};
+use super::{HttpOptions, HttpService, server::Unread};
+use crate::{server::Server, transport::patient::Patient};
+use hyper::{body::Incoming, server::conn::http1, service::service_fn};
 use hyper_util::rt::{TokioIo, TokioTimer};
+use socket2::{SockRef, TcpKeepalive};
 use std::{
     convert::Infallible,
     future::Future,
@@ -22,6 +23,9 @@ use tokio::{
     task::JoinSet,
 };
 use tower_service::Service as _;
+
+/// How long a silent connection is left alone before it is asked whether anybody is there.
+const PROBE_AFTER: Duration = Duration::from_secs(30);
 
 /// How long the rest of a refused body is read before its connection closes.
 const READ_OUT_TIME: Duration = Duration::from_secs(5);
@@ -93,16 +97,16 @@ async fn connection(
     service: HttpService,
     mut draining: watch::Receiver<bool>,
 ) {
-    if let Err(error) = stream.set_nodelay(true) {
-        tracing::debug!(%error, "TCP_NODELAY could not be set");
+    if let Err(error) = set_options(&stream, service.options().write_time) {
+        tracing::debug!(%error, "an option of a connection could not be set");
     }
     let (header_time, write_time) = (service.options().header_time, service.options().write_time);
-    let hangs_up = AtomicBool::new(false);
+    let unread = AtomicBool::new(false);
     let handle = service_fn(|request: hyper::Request<Incoming>| {
         let exchange = service.clone().call(request);
         async {
             let response = exchange.await?;
-            hangs_up.store(response.headers().contains_key(CONNECTION), Ordering::Relaxed);
+            unread.store(response.extensions().get::<Unread>().is_some(), Ordering::Relaxed);
             Ok::<_, Infallible>(response)
         }
     });
@@ -123,9 +127,22 @@ async fn connection(
     if let Err(error) = ended {
         tracing::debug!(%error, "a connection ended early");
     }
-    if hangs_up.into_inner() {
+    if unread.into_inner() {
         read_out(&mut stream).await;
     }
+}
+
+/// A reply leaves at once; a client that is gone without a word is noticed, whether it is being written to or not.
+fn set_options(stream: &TcpStream, write_time: Duration) -> io::Result<()> {
+    stream.set_nodelay(true)?;
+    let socket = SockRef::from(stream);
+    socket.set_tcp_keepalive(&TcpKeepalive::new().with_time(PROBE_AFTER).with_interval(PROBE_AFTER / 3))?;
+    // Otherwise the system sends again what is not acknowledged for a quarter of an hour.
+    #[cfg(target_os = "linux")]
+    socket.set_tcp_user_timeout(Some(write_time))?;
+    #[cfg(not(target_os = "linux"))]
+    let _ = write_time;
+    Ok(())
 }
 
 /// Throws away what the client still sends, for a while. If the socket were closed on bytes that nobody read, the
@@ -134,4 +151,20 @@ async fn read_out(stream: &mut TcpStream) {
     let mut bytes = vec![0; 16 * 1024];
     let all = async { while matches!(stream.read(&mut bytes).await, Ok(1..)) {} };
     let _ = tokio::time::timeout(READ_OUT_TIME, all).await;
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn a_connection_is_watched_by_the_system() {
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let stream = TcpStream::connect(listener.local_addr().unwrap()).await.unwrap();
+        set_options(&stream, Duration::from_secs(7)).unwrap();
+        let socket = SockRef::from(&stream);
+        assert!(stream.nodelay().unwrap() && socket.keepalive().unwrap());
+        #[cfg(target_os = "linux")]
+        assert_eq!(socket.tcp_user_timeout().unwrap(), Some(Duration::from_secs(7)));
+    }
 }

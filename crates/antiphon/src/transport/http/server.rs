@@ -6,7 +6,7 @@ use super::{
     body::{EventStream, ReplyBody},
     guard::{Refused, check_agreement, check_head, too_large, too_slow},
 };
-use crate::server::{Caller, Outbox, Received, ReplyMessage, Server};
+use crate::server::{Begun, Caller, Outbox, Received, ReplyMessage, Server};
 use futures_util::future::BoxFuture;
 use http::{HeaderValue, Request, Response, StatusCode, header};
 use http_body::Body;
@@ -63,7 +63,7 @@ impl HttpService {
     {
         let (parts, body) = request.into_parts();
         if let Err(refused) = check_head(&parts, &self.options) {
-            return Reply::Refused(refused);
+            return Reply::Refused(Refused { unread: !body.is_end_stream(), ..refused });
         }
         let body = match read_body(body, &self.options).await {
             Ok(body) => body,
@@ -79,7 +79,15 @@ impl HttpService {
             return Reply::Json(ReplyMessage::error(Some(&request.id), &error));
         }
         let caller = Caller::http(&parts.headers, &parts.extensions).with_outbox(&outbox);
-        Reply::Json(self.server.answer(&request, &caller).await)
+        match self.server.begin(&request, &caller).await {
+            Begun::Answered(reply) => Reply::Json(reply),
+            Begun::Open(subscription) => {
+                // It may stay for days: what opened it does not.
+                drop(request);
+                drop((body, parts));
+                Reply::Json(subscription.ended(&self.server).await)
+            }
+        }
     }
 }
 
@@ -155,7 +163,8 @@ where
 
 fn unreadable(error: impl Into<BoxBodyError>) -> Refused {
     tracing::debug!(error = %error.into(), "a body could not be read");
-    Refused { status: StatusCode::BAD_REQUEST, text: "The body could not be read".to_owned() }
+    let text = "The body could not be read".to_owned();
+    Refused { status: StatusCode::BAD_REQUEST, text, unread: true }
 }
 
 /// A response that is there as a whole.
@@ -198,14 +207,21 @@ fn plain(refused: &Refused) -> Response<ReplyBody> {
     if refused.status == StatusCode::METHOD_NOT_ALLOWED {
         headers.insert(header::ALLOW, HeaderValue::from_static("POST"));
     }
-    if leaves_body_unread(refused.status) {
+    if breaks_off(refused.status) {
         headers.insert(header::CONNECTION, HeaderValue::from_static("close"));
+    }
+    if refused.unread {
+        response.extensions_mut().insert(Unread);
     }
     response
 }
 
-/// Whether the rest of the body may still be on its way, so that nothing can follow on this connection.
-fn leaves_body_unread(status: StatusCode) -> bool {
+/// Marks a response whose request may still be on its way, so that the connection must not be closed on it.
+#[derive(Clone, Copy)]
+pub(super) struct Unread;
+
+/// Whether the body was given up half-way, so that nothing can follow on this connection.
+fn breaks_off(status: StatusCode) -> bool {
     matches!(status, StatusCode::PAYLOAD_TOO_LARGE | StatusCode::REQUEST_TIMEOUT | StatusCode::BAD_REQUEST)
 }
 

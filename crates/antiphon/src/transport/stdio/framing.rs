@@ -7,7 +7,9 @@ pub const MAX_LINE: usize = 16 * 1024 * 1024;
 #[derive(Debug)]
 pub struct LineBuffer {
     buffer: Vec<u8>,
-    /// Up to here there is no newline.
+    /// Up to here all has been given back.
+    taken: usize,
+    /// From there up to here there is no newline.
     scanned: usize,
     limit: usize,
     /// The rest of a line that was too long is being thrown away.
@@ -26,7 +28,7 @@ pub enum Line {
 impl LineBuffer {
     /// A buffer whose lines have at most `limit` bytes.
     pub fn new(limit: usize) -> Self {
-        Self { buffer: Vec::new(), scanned: 0, limit, skipping: false }
+        Self { buffer: Vec::new(), taken: 0, scanned: 0, limit, skipping: false }
     }
 
     /// Adds what was read.
@@ -38,6 +40,7 @@ impl LineBuffer {
     pub fn next_line(&mut self) -> Option<Line> {
         loop {
             let Some(offset) = self.buffer[self.scanned..].iter().position(|byte| *byte == b'\n') else {
+                self.buffer.drain(..std::mem::take(&mut self.taken));
                 self.scanned = self.buffer.len();
                 if self.skipping {
                     self.clear();
@@ -48,30 +51,41 @@ impl LineBuffer {
                 }
                 return None;
             };
-            let rest = self.buffer.split_off(self.scanned + offset + 1);
-            let mut line = std::mem::replace(&mut self.buffer, rest);
-            self.scanned = 0;
-            if std::mem::take(&mut self.skipping) {
+            let (start, end) = (self.taken, self.scanned + offset);
+            (self.taken, self.scanned) = (end + 1, end + 1);
+            let length = self.buffer[start..end].trim_ascii_end().len();
+            if std::mem::take(&mut self.skipping) || length == 0 {
                 continue;
             }
-            line.truncate(line.trim_ascii_end().len());
-            if line.len() > self.limit {
+            if length > self.limit {
                 return Some(Line::TooLong);
             }
-            if !line.is_empty() {
-                return Some(Line::Whole(line));
-            }
+            return Some(Line::Whole(self.take(start, length)));
         }
+    }
+
+    /// Copies what is shorter: most often the line. All that is behind it stays where it is, or many short lines would
+    /// each move all the others.
+    fn take(&mut self, start: usize, length: usize) -> Vec<u8> {
+        let behind = self.buffer.len() - self.taken;
+        if start > 0 || behind >= length {
+            return self.buffer[start..start + length].to_vec();
+        }
+        let rest = self.buffer.split_off(self.taken);
+        let mut line = std::mem::replace(&mut self.buffer, rest);
+        (self.taken, self.scanned) = (0, 0);
+        line.truncate(length);
+        line
     }
 
     /// Whether a line has begun that has not ended.
     pub fn is_mid_line(&self) -> bool {
-        self.skipping || !self.buffer.trim_ascii().is_empty()
+        self.skipping || !self.buffer[self.taken..].trim_ascii().is_empty()
     }
 
     fn clear(&mut self) {
         self.buffer = Vec::new();
-        self.scanned = 0;
+        (self.taken, self.scanned) = (0, 0);
     }
 }
 

@@ -1,14 +1,31 @@
 //! A server on a pair of streams: its own standard input and output, or any other.
 
 use super::framing::{Line, LineBuffer, MAX_LINE};
-use crate::server::{Caller, Outbox, Received, ReplyMessage, Server};
+use crate::{
+    server::{Begun, Caller, Outbox, Received, ReplyMessage, Server},
+    transport::patient::Patient,
+};
 use antiphon_wire::{CancelledParams, ErrorCode, ErrorObject, RequestId, method, write_notification};
 use futures_util::{
+    FutureExt as _,
     future::{AbortHandle, Abortable, Aborted, BoxFuture},
     stream::{FuturesUnordered, StreamExt as _},
 };
-use std::{collections::HashMap, future::poll_fn, io, task::Poll};
+use std::{collections::HashMap, future::poll_fn, io, pin::pin, task::Poll, time::Duration};
 use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWrite, AsyncWriteExt as _};
+
+/// How long the client may leave its end unread while something waits to be written. Long: it may be stopped in a
+/// debugger.
+const WRITE_TIME: Duration = Duration::from_secs(5 * 60);
+
+/// How long it may do so once the input has ended.
+const WRITE_TIME_AT_END: Duration = Duration::from_secs(5);
+
+/// So many bytes are read before they are looked at.
+const READ_AHEAD: usize = 64 * 1024;
+
+/// So many messages are sent before the input is looked at, which may cancel what sends them.
+const MESSAGES_IN_A_ROW: u32 = 16;
 
 /// Serves on standard input and output until the input ends.
 ///
@@ -26,59 +43,131 @@ pub async fn serve_stdio(server: Server) -> io::Result<()> {
 /// does the end of the input, but for replies that need no waiting.
 ///
 /// # Errors
-/// If the streams fail.
+/// If the streams fail, or if the client does not read for five minutes while something waits to be written.
 pub async fn serve_streams(
     server: Server,
-    mut input: impl AsyncRead + Unpin,
-    mut output: impl AsyncWrite + Unpin,
+    input: impl AsyncRead + Unpin,
+    output: impl AsyncWrite + Unpin,
 ) -> io::Result<()> {
+    let mut streams = Streams {
+        input,
+        output: Patient::new(output, WRITE_TIME),
+        read: Vec::with_capacity(READ_AHEAD),
+        ended: false,
+    };
     let mut lines = LineBuffer::new(MAX_LINE);
     let mut flight = InFlight::default();
-    let mut buffer = Vec::with_capacity(64 * 1024);
+    let mut in_a_row = 0;
     loop {
         tokio::select! {
             // Replies first: what needs no waiting is answered even if the input ends right behind it. What is left
             // waits in a handler, and `Limits::handlers` bounds those.
             biased;
-            Some((id, reply)) = flight.replies.next(), if !flight.replies.is_empty() => {
-                // > Servers [...] **MUST NOT** send any further messages for it.
-                if let Ok(reply) = reply {
-                    flight.running.remove(&id);
-                    // What it sent before its reply leaves before its reply.
-                    while let Some(message) = flight.outbox.pop() {
-                        send(&mut output, message).await?;
-                    }
-                    send(&mut output, reply.reply.body).await?;
-                    if reply.tears_down {
-                        send(&mut output, torn_down(&id)?).await?;
-                    }
+            Some((id, outbox, answered)) = flight.replies.next(), if !flight.replies.is_empty() => {
+                match answered {
+                    Ok(answered) => flight.deliver(&id, answered, &mut streams).await?,
+                    // > Servers [...] **MUST NOT** send any further messages for it.
+                    //
+                    // It may have left some while it was dropped.
+                    Err(Aborted) => outbox.forget(),
                 }
             }
             // Messages are left while handlers are polled, which has just happened.
             message = poll_fn(|_| flight.outbox.pop().map_or(Poll::Pending, Poll::Ready)) => {
-                send(&mut output, message).await?;
-            }
-            read = input.read_buf(&mut buffer) => {
-                // > Servers **SHOULD** exit promptly when their standard input is closed or reads return end-of-file.
-                if read? == 0 {
+                streams.send(message).await?;
+                in_a_row += 1;
+                if in_a_row < MESSAGES_IN_A_ROW {
+                    continue;
+                }
+                in_a_row = 0;
+                streams.read_more().now_or_never().transpose()?;
+                if streams.is_over() {
                     return Ok(());
                 }
-                lines.push(&buffer);
-                buffer.clear();
-                while let Some(line) = lines.next_line() {
-                    if let Some(reply) = flight.take(&server, line) {
-                        send(&mut output, reply.body).await?;
-                    }
+            }
+            // > Servers **SHOULD** exit promptly when their standard input is closed or reads return end-of-file.
+            read = streams.read_more() => {
+                read?;
+                if streams.is_over() {
+                    return Ok(());
                 }
+            }
+        }
+        lines.push(&streams.read);
+        streams.read.clear();
+        while let Some(line) = lines.next_line() {
+            if let Some(reply) = flight.take(&server, line) {
+                streams.send(reply.body).await?;
             }
         }
     }
 }
 
-async fn send(output: &mut (impl AsyncWrite + Unpin), mut line: Vec<u8>) -> io::Result<()> {
-    line.push(b'\n');
-    output.write_all(&line).await?;
-    output.flush().await
+/// The client's end, from here.
+struct Streams<I, O> {
+    input: I,
+    output: Patient<O>,
+    /// What was read and not yet looked at.
+    read: Vec<u8>,
+    /// Nothing more comes.
+    ended: bool,
+}
+
+impl<I: AsyncRead + Unpin, O: AsyncWrite + Unpin> Streams<I, O> {
+    async fn read_more(&mut self) -> io::Result<()> {
+        if !self.ended {
+            self.ended = self.input.read_buf(&mut self.read).await? == 0;
+        }
+        Ok(())
+    }
+
+    /// Whether the input has ended, and all of it was looked at.
+    fn is_over(&self) -> bool {
+        self.ended && self.read.is_empty()
+    }
+
+    /// Writes this line. While that waits, something is read ahead: the input may end, and then nobody waits for long.
+    async fn send(&mut self, mut line: Vec<u8>) -> io::Result<()> {
+        let Self { input, output, read, ended } = self;
+        let mut written = pin!(async {
+            line.push(b'\n');
+            output.write_all(&line).await?;
+            output.flush().await
+        });
+        while !*ended && read.len() < READ_AHEAD {
+            tokio::select! {
+                biased;
+                written = &mut written => return written,
+                more = input.read_buf(read) => *ended = more? == 0,
+            }
+        }
+        if !*ended {
+            return written.await;
+        }
+        let late =
+            |_elapsed| io::Error::new(io::ErrorKind::TimedOut, "the client has gone and does not read");
+        tokio::time::timeout(WRITE_TIME_AT_END, written).await.map_err(late)?
+    }
+}
+
+/// Answers the request in this line.
+async fn answer(server: Server, line: Vec<u8>, outbox: Outbox) -> ReplyMessage {
+    let request = match server.read(&line) {
+        Ok(Received::Request(request)) => request,
+        // It was a request when its id was read.
+        Ok(Received::Notification(_)) => return ReplyMessage::error(None, &ErrorObject::internal()),
+        Err(refused) => return refused,
+    };
+    let caller = Caller::default().with_outbox(&outbox);
+    match server.begin(&request, &caller).await {
+        Begun::Answered(reply) => reply,
+        Begun::Open(subscription) => {
+            // It may stay for days: what opened it does not.
+            drop(request);
+            drop(line);
+            subscription.ended(&server).await
+        }
+    }
 }
 
 /// What a request came to.
@@ -98,13 +187,16 @@ fn torn_down(id: &RequestId) -> io::Result<Vec<u8>> {
     write_notification(method::CANCELLED, &params).map_err(io::Error::other)
 }
 
+/// A request that ended, where it left its messages, and its reply unless it was cancelled.
+type Ended = (RequestId, Outbox, Result<Answered, Aborted>);
+
 /// The requests under way: each has a handle by which it is cancelled.
 #[derive(Default)]
 struct InFlight {
     running: HashMap<RequestId, (AbortHandle, Outbox)>,
     /// What they send before their replies.
     outbox: Outbox,
-    replies: FuturesUnordered<BoxFuture<'static, (RequestId, Result<Answered, Aborted>)>>,
+    replies: FuturesUnordered<BoxFuture<'static, Ended>>,
 }
 
 impl InFlight {
@@ -139,21 +231,33 @@ impl InFlight {
         let outbox = self.outbox.for_another();
         self.running.insert(id.clone(), (handle, outbox.clone()));
         let server = server.clone();
-        let reply = async move {
-            let caller = Caller::default().with_outbox(&outbox);
-            server.respond(&line, &caller).await
-        };
+        let reply = answer(server, line, outbox.clone());
         self.replies.push(Box::pin(async move {
-            match Abortable::new(reply, registration).await {
-                Ok(Some(reply)) => {
-                    let tears_down = listens && !reply.failed;
-                    (id, Ok(Answered { reply, tears_down }))
-                }
-                // A request always has a reply, unless it was cancelled.
-                Ok(None) | Err(Aborted) => (id, Err(Aborted)),
-            }
+            let answered = Abortable::new(reply, registration).await.map(|reply| {
+                let tears_down = listens && !reply.failed;
+                Answered { reply, tears_down }
+            });
+            (id, outbox, answered)
         }));
         None
+    }
+
+    /// Sends the reply to this request, behind what waits to be sent before it.
+    async fn deliver(
+        &mut self,
+        id: &RequestId,
+        answered: Answered,
+        streams: &mut Streams<impl AsyncRead + Unpin, impl AsyncWrite + Unpin>,
+    ) -> io::Result<()> {
+        self.running.remove(id);
+        while let Some(message) = self.outbox.pop() {
+            streams.send(message).await?;
+        }
+        streams.send(answered.reply.body).await?;
+        if answered.tears_down {
+            streams.send(torn_down(id)?).await?;
+        }
+        Ok(())
     }
 
     /// > Invalid cancellation notifications **SHOULD** be ignored
