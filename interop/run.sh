@@ -7,8 +7,10 @@
 #
 # ANTIPHON        the program under test (default: target/release/antiphon)
 # ANTIPHON_TABLE  antiphon-interop-table (default: target/release/antiphon-interop-table)
+# ANTIPHON_WIDE   antiphon-interop-wide (default: target/release/antiphon-interop-wide)
+# ANTIPHON_EVERYTHING  the everything server of conformance/ (default: target/release/conformance-server)
 #
-# A peer is a folder with a run.sh. It gets these two variables as absolute paths, and INTEROP_RESULTS, the file to append
+# A peer is a folder with a run.sh. It gets these variables as absolute paths, and INTEROP_RESULTS, the file to append
 # its lines to (see table.py). Its last line is `N passed, N failed`. The exit code is not zero if anything failed.
 set -euo pipefail
 
@@ -17,7 +19,7 @@ root=$(dirname "$here")
 mode=write
 case "${1:-}" in
     --check) mode=check; shift ;;
-    -*) sed -n '2,12s/^# \{0,1\}//p' "${BASH_SOURCE[0]}"; exit 2 ;;
+    -*) sed -n '2,14s/^# \{0,1\}//p' "${BASH_SOURCE[0]}"; exit 2 ;;
 esac
 [ "$#" -eq 0 ] || [ "$mode" = write ] || { echo "--check is for all peers" >&2; exit 2; }
 
@@ -35,10 +37,15 @@ fi
 
 ANTIPHON=$(realpath "${ANTIPHON:-$root/target/release/antiphon}")
 ANTIPHON_TABLE=$(realpath "${ANTIPHON_TABLE:-$root/target/release/antiphon-interop-table}")
-for program in "$ANTIPHON" "$ANTIPHON_TABLE"; do
-    [ -x "$program" ] || { echo "$program is not there: cargo build --release -p antiphon-cli -p antiphon-interop-table" >&2; exit 2; }
+ANTIPHON_WIDE=$(realpath "${ANTIPHON_WIDE:-$root/target/release/antiphon-interop-wide}")
+ANTIPHON_EVERYTHING=$(realpath "${ANTIPHON_EVERYTHING:-$root/target/release/conformance-server}")
+for program in "$ANTIPHON" "$ANTIPHON_TABLE" "$ANTIPHON_WIDE" "$ANTIPHON_EVERYTHING"; do
+    [ -x "$program" ] || {
+        echo "$program is not there: cargo build --release -p antiphon-cli -p antiphon-interop-table -p antiphon-conformance" >&2
+        exit 2
+    }
 done
-export ANTIPHON ANTIPHON_TABLE
+export ANTIPHON ANTIPHON_TABLE ANTIPHON_WIDE ANTIPHON_EVERYTHING
 # The table is of the cases that every run has.
 [ "$mode" = none ] || unset INTEROP_SLOW
 

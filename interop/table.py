@@ -32,6 +32,14 @@ PEERS = ("Python", "TypeScript", "rmcp", "Inspector")
 # The rows. A case belongs to the first one whose words its name holds.
 GROUPS = {
     "discovery and lists": r"server/discover|(tools|prompts|resources|templates)/list",
+    "log messages": r"^log: ",
+    "completion": r"^complete: ",
+    "lists in pages": r"^pages: ",
+    "structured results and their schemas": r"^structured: ",
+    "arguments that are repeated in headers": r"^headers: ",
+    "caching hints": r"^cache: ",
+    "subscriptions": r"^listen: ",
+    "calls that the client gives up": r"^given up: ",
     "an older revision is refused": r"older revision",
     "bytes on the wire": r"^HTTP:",
     "state that was tampered with, or is of another call": r"tampered|a state belongs",
@@ -53,6 +61,7 @@ GROUPS = {
     "prompts that ask": r"briefing|prompt",
     "resources that ask": r"report|resource",
     "tools that ask": r"provision|get_weather|update_work_item|delete_folder",
+    "names beyond ASCII": r"beyond ASCII",
     "other cases": r"",
 }
 
@@ -62,9 +71,9 @@ HEAD = """\
 <!-- Written by interop/run.sh. Change the scripts in interop/, not this file. -->
 
 Every cell is the number of cases that passed. A cell that is empty was not tried. *Client* columns are their client
-against `antiphon serve-demo`; *server* columns are `antiphon` and the client library against a server made with their SDK.
-Over HTTP the clients of the SDKs run once against one server, and once against two replicas that share a key file, whose
-legs alternate. The cases are in [interop/](../interop), and so is a list of where a peer differs from the specification.
+against `antiphon serve-demo` and, for what is not asking, against the everything server of [conformance/](../conformance);
+*server* columns are `antiphon` and the client library against a server made with their SDK. Over HTTP the clients of the
+SDKs run what asks once against one server, and once against two replicas that share a key file, whose legs alternate. The cases are in [interop/](../interop), and so is a list of where a peer differs from the specification.
 
 """
 

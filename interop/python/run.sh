@@ -1,10 +1,12 @@
 #!/usr/bin/env bash
 # antiphon and the Python SDK, both ways: its client against `antiphon serve-demo`, `antiphon call` against its server.
 #
-#   ANTIPHON=target/release/antiphon ANTIPHON_TABLE=target/release/antiphon-interop-table interop/python/run.sh
+#   interop/run.sh python
 #
 # ANTIPHON        the program under test (required)
 # ANTIPHON_TABLE  antiphon-interop-table, our client library with every callback attached (required)
+# ANTIPHON_WIDE   antiphon-interop-wide, our client library with what is not asking (required)
+# ANTIPHON_EVERYTHING  the everything server of conformance/ (required)
 # INTEROP_RESULTS a file for the lines that ../table.py reads
 # ANTIPHON_VENV   where the virtual environment is or shall be made (default: .venv beside this script)
 # INTEROP_SLOW=1  also the cases that wait
@@ -14,8 +16,12 @@ set -euo pipefail
 here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
 : "${ANTIPHON:?set ANTIPHON to the path of the antiphon program}"
 : "${ANTIPHON_TABLE:?set ANTIPHON_TABLE to the path of antiphon-interop-table}"
+: "${ANTIPHON_WIDE:?set ANTIPHON_WIDE to the path of antiphon-interop-wide}"
+: "${ANTIPHON_EVERYTHING:?set ANTIPHON_EVERYTHING to the path of conformance-server}"
 antiphon=$(realpath "$ANTIPHON")
 table=$(realpath "$ANTIPHON_TABLE")
+wide=$(realpath "$ANTIPHON_WIDE")
+everything=$(realpath "$ANTIPHON_EVERYTHING")
 [ -x "$antiphon" ] || { echo "$ANTIPHON is not a program" >&2; exit 2; }
 venv=${ANTIPHON_VENV:-$here/.venv}
 
@@ -61,11 +67,11 @@ serve() {
     return 1
 }
 
-# Starts the SDK's server on a free port and sets `url` from the line it prints.
+# Starts a server of the SDK on a free port and sets `url` from the line it prints.
 theirs() {
-    local log="$work/theirs.log"
+    local log="$work/$1.log"
     : >"$log"
-    python server_for_ours.py --listen 127.0.0.1:0 >"$log" 2>"$work/theirs.err" </dev/null &
+    python "$1" --listen 127.0.0.1:0 >"$log" 2>"$work/theirs.err" </dev/null &
     started+=("$!")
     url=
     local try
@@ -75,7 +81,7 @@ theirs() {
         kill -0 "${started[-1]}" 2>/dev/null || break
         sleep 0.1
     done
-    echo "FAILED to start server_for_ours.py" >&2
+    echo "FAILED to start $1" >&2
     cat "$work/theirs.err" >&2
     return 1
 }
@@ -112,8 +118,12 @@ part "the SDK's client, two replicas in turn" python client_of_ours.py --http "$
 part "the SDK's client, stdio" python client_of_ours.py --stdio "$antiphon" serve-demo --stdio --key-file "$work/keys"
 part "antiphon call, the SDK's server" python call_theirs.py "$antiphon"
 part "our client library, the SDK's server over stdio" "$table" server_for_ours.expect.json -- python server_for_ours.py --stdio
-theirs
+theirs server_for_ours.py
 part "our client library, the SDK's server over HTTP" "$table" server_for_ours.expect.json "$url"
+part "the SDK's client with what is not asking" python wide_client_of_ours.py "$everything"
+part "our client library with what is not asking, stdio" "$wide" -- python wide_server_for_ours.py --stdio
+theirs wide_server_for_ours.py
+part "our client library with what is not asking, HTTP" "$wide" "$url"
 
 echo "$passed passed, $failed failed"
 [ "$failed" = 0 ]

@@ -388,7 +388,7 @@ async def report(id: str, ctx: Context) -> str | InputRequiredResult:
 # ---- transports ------------------------------------------------------------------------------------------------------
 
 
-async def serve_http(host: str, port: int) -> None:
+async def serve_http(host: str, port: int, server: MCPServer = server) -> None:
     listener = socket.create_server((host, port))
     bound = listener.getsockname()[1]
     config = uvicorn.Config(server.streamable_http_app(host=host), log_level="warning")

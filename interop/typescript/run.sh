@@ -1,10 +1,12 @@
 #!/usr/bin/env bash
 # antiphon and the TypeScript SDK, both ways: its client against `antiphon serve-demo`, `antiphon` against its server.
 #
-#   ANTIPHON=target/release/antiphon ANTIPHON_TABLE=target/release/antiphon-interop-table interop/typescript/run.sh
+#   interop/run.sh typescript
 #
 # ANTIPHON         the program under test (required)
 # ANTIPHON_TABLE   antiphon-interop-table, our client library with every callback attached (required)
+# ANTIPHON_WIDE    antiphon-interop-wide, our client library with what is not asking (required)
+# ANTIPHON_EVERYTHING  the everything server of conformance/ (required)
 # INTEROP_RESULTS  a file for the lines that ../table.py reads
 # INTEROP_SLOW=1   also the cases that wait
 # The last line is `N passed, N failed`; the exit code is not zero if anything failed.
@@ -13,8 +15,12 @@ set -euo pipefail
 here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
 : "${ANTIPHON:?set ANTIPHON to the path of the antiphon program}"
 : "${ANTIPHON_TABLE:?set ANTIPHON_TABLE to the path of antiphon-interop-table}"
+: "${ANTIPHON_WIDE:?set ANTIPHON_WIDE to the path of antiphon-interop-wide}"
+: "${ANTIPHON_EVERYTHING:?set ANTIPHON_EVERYTHING to the path of conformance-server}"
 antiphon=$(realpath "$ANTIPHON")
 table=$(realpath "$ANTIPHON_TABLE")
+wide=$(realpath "$ANTIPHON_WIDE")
+everything=$(realpath "$ANTIPHON_EVERYTHING")
 [ -x "$antiphon" ] || { echo "$ANTIPHON is not a program" >&2; exit 2; }
 
 # shellcheck source=../node.sh
@@ -33,6 +39,8 @@ serve "${demo[@]}" --listen 127.0.0.1:0 || { echo "0 passed, 1 failed"; exit 1; 
 two=$url
 serve node server_for_ours.mjs --listen 127.0.0.1:0 || { echo "0 passed, 1 failed"; exit 1; }
 theirs=$url
+serve node wide_server_for_ours.mjs --listen 127.0.0.1:0 || { echo "0 passed, 1 failed"; exit 1; }
+theirs_wide=$url
 
 part "the SDK's client, one server over HTTP" node client_of_ours.mjs --http "$one"
 part "the SDK's client, two replicas in turn" node client_of_ours.mjs --http "$one" --http "$two"
@@ -40,6 +48,9 @@ part "the SDK's client, stdio" node client_of_ours.mjs --stdio "${demo[@]}" --st
 part "antiphon, the SDK's server" node call_theirs.mjs "$antiphon"
 part "our client library, the SDK's server over stdio" "$table" server_for_ours.expect.json -- node server_for_ours.mjs --stdio
 part "our client library, the SDK's server over HTTP" "$table" server_for_ours.expect.json "$theirs"
+part "the SDK's client with what is not asking" node wide_client_of_ours.mjs "$everything"
+part "our client library with what is not asking, stdio" "$wide" -- node wide_server_for_ours.mjs --stdio
+part "our client library with what is not asking, HTTP" "$wide" "$theirs_wide"
 
 echo "$passed passed, $failed failed"
 [ "$failed" = 0 ]

@@ -5,7 +5,8 @@ use antiphon::wire::ProtocolVersion;
 use serde_json::json;
 use std::{env, fs::File, io::Write};
 
-/// The file that `INTEROP_RESULTS` names, if it is set; `INTEROP_PEER` and `INTEROP_VERSION` say who the server is.
+/// The file that `INTEROP_RESULTS` names, if it is set; `INTEROP_PEER` and `INTEROP_VERSION` say who the server is. If
+/// nobody says so, whoever started this program writes the lines.
 pub(crate) struct Results {
     file: Option<File>,
     peer: String,
@@ -16,9 +17,11 @@ pub(crate) struct Results {
 impl Results {
     pub(crate) fn open(transport: &'static str) -> Result<Self, AnyError> {
         let open = |path| File::options().append(true).create(true).open(path);
+        let peer = env::var("INTEROP_PEER").unwrap_or_default();
+        let path = env::var_os("INTEROP_RESULTS").filter(|_| !peer.is_empty());
         Ok(Self {
-            file: env::var_os("INTEROP_RESULTS").map(open).transpose()?,
-            peer: env::var("INTEROP_PEER").unwrap_or_default(),
+            file: path.map(open).transpose()?,
+            peer,
             version: env::var("INTEROP_VERSION").unwrap_or_default(),
             transport,
         })

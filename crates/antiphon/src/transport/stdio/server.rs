@@ -114,8 +114,10 @@ struct Streams<I, O> {
 }
 
 impl<I: AsyncRead + Unpin, O: AsyncWrite + Unpin> Streams<I, O> {
+    /// Something that was not looked at, unless the input has ended. What was read ahead while a line was written is
+    /// enough: nothing may follow it.
     async fn read_more(&mut self) -> io::Result<()> {
-        if !self.ended {
+        if !self.ended && self.read.is_empty() {
             self.ended = self.input.read_buf(&mut self.read).await? == 0;
         }
         Ok(())

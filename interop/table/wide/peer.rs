@@ -1,0 +1,127 @@
+//! The way to the server, and a way that can be cut.
+
+use crate::AnyError;
+use antiphon::{
+    client::{Client, ClientBuilder},
+    transport::{
+        Transport,
+        http::HttpTransport,
+        stdio::{ChildCommand, ChildStderr, ChildTransport},
+    },
+};
+use serde_json::Value;
+use std::{net::SocketAddr, sync::Arc};
+use tokio::{
+    io::copy_bidirectional,
+    net::{TcpListener, TcpStream},
+    sync::watch,
+    task::JoinHandle,
+};
+
+pub(crate) struct Peer {
+    target: Vec<String>,
+    shared: Arc<dyn Transport>,
+}
+
+impl Peer {
+    pub(crate) fn new(target: Vec<String>) -> Result<Self, AnyError> {
+        let shared = connect(&target)?;
+        Ok(Self { target, shared })
+    }
+
+    pub(crate) fn is_http(&self) -> bool {
+        self.target.len() == 1
+    }
+
+    /// A client on the connection that the cases share.
+    pub(crate) fn client(&self) -> Client {
+        builder().connect(Arc::clone(&self.shared))
+    }
+
+    pub(crate) fn client_of(&self, builder: ClientBuilder) -> Client {
+        builder.connect(Arc::clone(&self.shared))
+    }
+
+    /// A client on a connection of its own; over stdio it has a server of its own.
+    pub(crate) fn alone(&self) -> Result<Client, AnyError> {
+        Ok(builder().connect(connect(&self.target)?))
+    }
+
+    /// A client over HTTP whose connections can be cut; none over stdio.
+    pub(crate) async fn behind_relay(&self) -> Result<Option<(Client, Relay)>, AnyError> {
+        let [url] = self.target.as_slice() else { return Ok(None) };
+        let (address, path) =
+            url.strip_prefix("http://").and_then(|rest| rest.split_once('/')).ok_or("no URL")?;
+        let relay = Relay::start(address.parse()?).await?;
+        let transport = HttpTransport::new(format!("http://{}/{path}", relay.address))?;
+        Ok(Some((builder().connect(Arc::new(transport)), relay)))
+    }
+
+    pub(crate) async fn close(&self) {
+        self.shared.close().await;
+    }
+}
+
+pub(crate) fn builder() -> ClientBuilder {
+    Client::builder("antiphon-interop-wide", env!("CARGO_PKG_VERSION"))
+}
+
+fn connect(target: &[String]) -> Result<Arc<dyn Transport>, AnyError> {
+    match target {
+        [url] => Ok(Arc::new(HttpTransport::new(url)?)),
+        [dashes, program, arguments @ ..] if dashes == "--" => {
+            let command = ChildCommand::new(program).args(arguments).stderr(ChildStderr::Discard);
+            Ok(Arc::new(ChildTransport::spawn(command)?))
+        }
+        _ => Err("name one URL, or a command after `--`".into()),
+    }
+}
+
+/// Calls a tool; its first text.
+pub(crate) async fn text(client: &Client, tool: &str, arguments: Value) -> Result<String, AnyError> {
+    let result = client.call_tool(tool, arguments).await?;
+    let text = result.first_text().ok_or("there is no text in it")?.to_owned();
+    if result.failed() { Err(format!("{tool} failed: {text}").into()) } else { Ok(text) }
+}
+
+/// Passes connections on to a server until they are cut. It ends when it is dropped.
+pub(crate) struct Relay {
+    address: SocketAddr,
+    cuts: watch::Sender<()>,
+    accepting: JoinHandle<()>,
+}
+
+impl Relay {
+    async fn start(server: SocketAddr) -> Result<Self, AnyError> {
+        let listener = TcpListener::bind("127.0.0.1:0").await?;
+        let address = listener.local_addr()?;
+        let (cuts, cut) = watch::channel(());
+        let accepting = tokio::spawn(async move {
+            while let Ok((stream, _)) = listener.accept().await {
+                tokio::spawn(pass_on(stream, server, cut.clone()));
+            }
+        });
+        Ok(Self { address, cuts, accepting })
+    }
+
+    /// Cuts what is open now; what comes later is passed on again.
+    pub(crate) fn cut(&self) {
+        self.cuts.send_replace(());
+    }
+}
+
+impl Drop for Relay {
+    fn drop(&mut self) {
+        self.accepting.abort();
+    }
+}
+
+async fn pass_on(mut from: TcpStream, server: SocketAddr, mut cut: watch::Receiver<()>) {
+    cut.mark_unchanged();
+    let Ok(mut to) = TcpStream::connect(server).await else { return };
+    tokio::select! {
+        _ = copy_bidirectional(&mut from, &mut to) => {}
+        // Also when the relay is gone.
+        _ = cut.changed() => {}
+    }
+}
