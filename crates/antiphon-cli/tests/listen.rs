@@ -8,6 +8,8 @@ use serde_json::{Value, json};
 use std::{
     io::{BufRead as _, BufReader, Read as _},
     process::{Child, ChildStdout, Command, Stdio},
+    sync::mpsc::{self, RecvTimeoutError, Sender},
+    time::Duration,
 };
 use support::{
     command, run,
@@ -18,6 +20,8 @@ use support::{
 struct Listener {
     process: Child,
     stdout: Option<BufReader<ChildStdout>>,
+    /// Until it is dropped, one that hangs is killed after a while, so that the test fails instead of hanging too.
+    _watched: Sender<()>,
 }
 
 impl Listener {
@@ -25,7 +29,14 @@ impl Listener {
         let mut command = command(["listen"].iter().chain(arguments).chain(&[served.url.as_str()]));
         let mut process = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
         let stdout = process.stdout.take().map(BufReader::new);
-        Self { process, stdout }
+        let (watched, over) = mpsc::channel();
+        let kill = format!("kill -KILL {}", process.id());
+        std::thread::spawn(move || {
+            if over.recv_timeout(Duration::from_secs(20)) == Err(RecvTimeoutError::Timeout) {
+                let _ = Command::new("sh").args(["-c", &kill]).status();
+            }
+        });
+        Self { process, stdout, _watched: watched }
     }
 
     fn line(&mut self) -> String {
