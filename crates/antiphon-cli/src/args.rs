@@ -1,5 +1,9 @@
 //! The command line.
 
+mod plain;
+
+pub(crate) use plain::{Completable, CompleteArgs, ListArgs, ListenArgs, ListenTo};
+
 use crate::hear;
 use antiphon::wire::LogLevel;
 use clap::{Args, Parser, Subcommand};
@@ -16,7 +20,7 @@ Exit codes:
   2    usage: arguments, answers, key files; `demo` without an answer and without a terminal
   3    pending: `--once`, or a question without an answer and without a terminal
   4    protocol or transport: an error of the server, no connection, no response in time
-  130  interrupted at a question; nothing was sent";
+  130  interrupted: at a question, and nothing was sent; or while it listens";
 
 /// Calls tools that ask, and serves some.
 #[derive(Debug, Parser)]
@@ -81,21 +85,17 @@ pub(crate) enum Command {
         target: TargetArgs,
     },
     /// Lists the tools of a server
-    Tools {
-        /// Print one JSON object
-        #[arg(long)]
-        json: bool,
-        #[command(flatten)]
-        target: TargetArgs,
-    },
+    Tools(ListArgs),
+    /// Lists the prompts of a server
+    Prompts(ListArgs),
+    /// Lists the resources of a server, and the templates of resources
+    Resources(ListArgs),
+    /// Suggests values for an argument of a prompt, or a variable of a resource template
+    Complete(CompleteArgs),
+    /// Tells of changes until the server ends it
+    Listen(ListenArgs),
     /// Asks a server what it is and what it offers
-    Discover {
-        /// Print one JSON object
-        #[arg(long)]
-        json: bool,
-        #[command(flatten)]
-        target: TargetArgs,
-    },
+    Discover(ListArgs),
     /// Makes a key for servers that share their calls
     Keygen,
 }

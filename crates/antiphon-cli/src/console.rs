@@ -7,8 +7,17 @@ use std::io::{self, IsTerminal as _, Write as _};
 
 /// One line of the result.
 pub(crate) fn out(line: &str) {
+    let _ = try_out(line);
+}
+
+/// One line of a result that does not end by itself: whoever writes on should know that nobody reads any more.
+///
+/// # Errors
+/// Standard output cannot be written.
+pub(crate) fn try_out(line: &str) -> io::Result<()> {
     let mut stdout = io::stdout().lock();
-    let _ = writeln!(stdout, "{line}").and_then(|()| stdout.flush());
+    writeln!(stdout, "{line}")?;
+    stdout.flush()
 }
 
 /// A text of a server as the result: as it is for a program, harmless for a terminal.
@@ -18,7 +27,15 @@ pub(crate) fn out_theirs(text: &str) {
 
 /// JSON as the result: as it is for a program, the same JSON but harmless for a terminal.
 pub(crate) fn out_json(text: &str) {
-    if io::stdout().is_terminal() { out(&show::json(text)) } else { out(text) }
+    let _ = try_out_json(text);
+}
+
+/// JSON as one line of a result that does not end by itself.
+///
+/// # Errors
+/// Standard output cannot be written.
+pub(crate) fn try_out_json(text: &str) -> io::Result<()> {
+    if io::stdout().is_terminal() { try_out(&show::json(text)) } else { try_out(text) }
 }
 
 /// A line for the person.

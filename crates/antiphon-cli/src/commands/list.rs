@@ -1,85 +1,105 @@
-//! `tools` and `discover`.
+//! `tools`, `prompts`, `resources` and `discover`.
 
+use super::ask_server::{as_none, ended, with_client};
 use crate::{
-    args::TargetArgs,
+    args::ListArgs,
     console,
     failure::{Exit, Failure},
-    observe::Legs,
-    report::{self, Outcome},
-    show,
-    target::Target,
+    report, show,
 };
-use antiphon::client::Client;
-use serde_json::json;
+use serde_json::{Value, json};
 
-pub(super) async fn tools(as_json: bool, args: &TargetArgs, tell: Option<fn(&str)>) -> Result<Exit, Failure> {
-    ended(
-        as_json,
-        with_client(args, tell, async |client| {
-            let tools = client.list_tools().await?;
-            if as_json {
-                report::print_result_json(&json!({ "tools": tools }));
-                return Ok(Exit::Done);
-            }
-            for tool in tools {
-                let description = tool.description.as_deref().map(show::line).unwrap_or_default();
-                console::out(format!("{}  {description}", show::line(&tool.name)).trim_end());
-            }
-            Ok(Exit::Done)
-        })
-        .await,
-    )
+pub(super) async fn tools(args: &ListArgs, tell: Option<fn(&str)>) -> Result<Exit, Failure> {
+    let work = with_client(&args.target, tell, async |client| {
+        let tools = as_none(client.list_tools().await)?;
+        let lines = tools.iter().flatten().map(|tool| line(&tool.name, tool.description.as_deref()));
+        let missing = tools.is_none().then_some("tools");
+        print(args.json, missing, lines, || json!({ "tools": tools.as_deref().unwrap_or_default() }));
+        Ok(Exit::Done)
+    });
+    ended(args.json, work.await)
 }
 
-pub(super) async fn discover(
-    as_json: bool,
-    args: &TargetArgs,
-    tell: Option<fn(&str)>,
-) -> Result<Exit, Failure> {
-    ended(
-        as_json,
-        with_client(args, tell, async |client| {
-            let found = client.discover().await?;
-            if as_json {
-                report::print_result_json(&found);
-                return Ok(Exit::Done);
-            }
-            if let Some(info) = client.server_info() {
-                console::out(&format!("{} {}", show::line(info.display_name()), show::line(&info.version)));
-            }
-            let versions: Vec<String> =
-                found.supported_versions.iter().map(|version| show::line(version.as_str())).collect();
-            console::out(&format!("versions: {}", versions.join(", ")));
-            let offers: Vec<String> = found.capabilities.0.keys().map(|name| show::line(name)).collect();
-            console::out(&format!("offers: {}", offers.join(", ")));
-            if let Some(instructions) = &found.instructions {
-                console::out(&show::indented(instructions));
-            }
-            Ok(Exit::Done)
-        })
-        .await,
-    )
+pub(super) async fn prompts(args: &ListArgs, tell: Option<fn(&str)>) -> Result<Exit, Failure> {
+    let work = with_client(&args.target, tell, async |client| {
+        let prompts = as_none(client.list_prompts().await)?;
+        let lines = prompts
+            .iter()
+            .flatten()
+            .map(|prompt| line(&prompt.name, prompt.description.as_deref().or(prompt.title.as_deref())));
+        let missing = prompts.is_none().then_some("prompts");
+        print(args.json, missing, lines, || json!({ "prompts": prompts.as_deref().unwrap_or_default() }));
+        Ok(Exit::Done)
+    });
+    ended(args.json, work.await)
 }
 
-async fn with_client(
-    args: &TargetArgs,
-    tell: Option<fn(&str)>,
-    work: impl AsyncFnOnce(&Client) -> Result<Exit, Failure>,
-) -> Result<Exit, Failure> {
-    let client = Target::required(args)?.connect(args.timeout, &Legs::new(tell), |builder| builder)?;
-    let exit = work(&client).await;
-    client.close().await;
-    exit
+/// A resource is named by its URI: that is what `read` takes.
+pub(super) async fn resources(args: &ListArgs, tell: Option<fn(&str)>) -> Result<Exit, Failure> {
+    let work = with_client(&args.target, tell, async |client| {
+        let resources = as_none(client.list_resources().await)?;
+        let templates = as_none(client.list_resource_templates().await)?;
+        let missing = (resources.is_none() && templates.is_none()).then_some("resources");
+        let lines = resources
+            .iter()
+            .flatten()
+            .map(|it| line(&it.uri, it.description.as_deref().or(it.title.as_deref()).or(Some(&it.name))));
+        let lines = lines.chain(templates.iter().flatten().map(|it| {
+            line(&it.uri_template, it.description.as_deref().or(it.title.as_deref()).or(Some(&it.name)))
+        }));
+        print(args.json, missing, lines, || {
+            json!({
+                "resources": resources.as_deref().unwrap_or_default(),
+                "resourceTemplates": templates.as_deref().unwrap_or_default(),
+            })
+        });
+        Ok(Exit::Done)
+    });
+    ended(args.json, work.await)
 }
 
-/// A failure is printed as JSON too, where that was asked for.
-fn ended(as_json: bool, result: Result<Exit, Failure>) -> Result<Exit, Failure> {
-    match result {
-        Err(failure) if as_json => {
-            let outcome = Outcome::Failed(failure);
-            outcome.print_json(0);
-            Ok(outcome.exit())
+pub(super) async fn discover(args: &ListArgs, tell: Option<fn(&str)>) -> Result<Exit, Failure> {
+    let work = with_client(&args.target, tell, async |client| {
+        let found = client.discover().await?;
+        if args.json {
+            report::print_result_json(&found);
+            return Ok(Exit::Done);
         }
-        result => result,
+        if let Some(info) = client.server_info() {
+            console::out(&format!("{} {}", show::line(info.display_name()), show::line(&info.version)));
+        }
+        let versions: Vec<String> =
+            found.supported_versions.iter().map(|version| show::line(version.as_str())).collect();
+        console::out(&format!("versions: {}", versions.join(", ")));
+        let offers: Vec<String> = found.capabilities.0.keys().map(|name| show::line(name)).collect();
+        console::out(&format!("offers: {}", offers.join(", ")));
+        if let Some(instructions) = &found.instructions {
+            console::out(&show::indented(instructions));
+        }
+        Ok(Exit::Done)
+    });
+    ended(args.json, work.await)
+}
+
+/// A name that the next command takes, and what it is for.
+fn line(name: &str, description: Option<&str>) -> String {
+    let description = description.map(show::line).unwrap_or_default();
+    format!("{}  {description}", show::line(name)).trim_end().to_owned()
+}
+
+/// Prints a list. `missing` is what the server does not offer at all, which is not the same as an empty list.
+fn print(
+    as_json: bool,
+    missing: Option<&str>,
+    lines: impl Iterator<Item = String>,
+    object: impl FnOnce() -> Value,
+) {
+    if as_json {
+        report::print_result_json(&object());
+    } else {
+        lines.for_each(|line| console::out(&line));
+    }
+    if let Some(what) = missing {
+        console::note(&format!("the server offers no {what}"));
     }
 }

@@ -1,9 +1,12 @@
 //! The commands, one file for each kind.
 
+mod ask_server;
 mod call;
+mod complete;
 mod demo;
 mod keygen;
 mod list;
+mod listen;
 mod serve;
 
 use crate::{
@@ -54,8 +57,12 @@ async fn command(cli: Cli) -> Result<Exit, Failure> {
         }
         Command::Read { uri, how, target } => call::run(|| Ok(call::resource(uri)), how, &target, tell).await,
         Command::Resume { file, how, target } => call::resume(&file, how, &target, tell).await,
-        Command::Tools { json, target } => list::tools(json, &target, tell).await,
-        Command::Discover { json, target } => list::discover(json, &target, tell).await,
+        Command::Tools(args) => list::tools(&args, tell).await,
+        Command::Prompts(args) => list::prompts(&args, tell).await,
+        Command::Resources(args) => list::resources(&args, tell).await,
+        Command::Complete(args) => complete::complete(args, tell).await,
+        Command::Listen(args) => listen::listen(args, tell).await,
+        Command::Discover(args) => list::discover(&args, tell).await,
         Command::Keygen => keygen::keygen(),
     }
 }

@@ -7,6 +7,8 @@
     reason = "shared by several test programs; a test fails by panicking"
 )]
 
+pub(crate) mod served;
+
 use serde_json::Value;
 use std::{
     env, fs,

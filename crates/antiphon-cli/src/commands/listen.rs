@@ -1,0 +1,103 @@
+//! `listen`: one line for each change.
+
+use super::ask_server::{ended, with_client};
+use crate::{
+    args::{ListenArgs, ListenTo},
+    console,
+    failure::{Exit, Failure},
+    show,
+};
+use antiphon::{
+    client::{ReconnectPolicy, Subscription, SubscriptionEvent as Event},
+    wire::SubscriptionFilter,
+};
+use serde_json::{Value, json};
+
+pub(super) async fn listen(args: ListenArgs, tell: Option<fn(&str)>) -> Result<Exit, Failure> {
+    let ListenArgs { to, json, target } = args;
+    let work = with_client(&target, tell, async |client| {
+        // The first connection has to stand at once: whoever mistyped a URL should not wait for ten attempts.
+        let changes = client.listen(filter(to)).reconnect(ReconnectPolicy::never());
+        tokio::select! {
+            // First, so that it is listened for before anything is printed.
+            biased;
+            () = interrupted() => Ok(Exit::Interrupted),
+            exit = follow(changes, json) => exit,
+        }
+    });
+    ended(json, work.await)
+}
+
+/// Prints what comes, until nothing comes any more or nobody reads it.
+async fn follow(mut changes: Subscription, as_json: bool) -> Result<Exit, Failure> {
+    while let Some(event) = changes.next().await {
+        let event = event?;
+        if matches!(event, Event::Acknowledged(_)) {
+            changes = changes.reconnect(ReconnectPolicy::default());
+        }
+        let printed = if as_json {
+            console::try_out_json(&object(&event).to_string())
+        } else {
+            console::try_out(&line(&event))
+        };
+        if printed.is_err() {
+            return Ok(Exit::Done);
+        }
+    }
+    console::note("the server ended it");
+    Ok(Exit::Done)
+}
+
+fn filter(to: ListenTo) -> SubscriptionFilter {
+    let mut filter = SubscriptionFilter::new();
+    filter = if to.tools { filter.tools() } else { filter };
+    filter = if to.prompts { filter.prompts() } else { filter };
+    filter = if to.resources { filter.resources() } else { filter };
+    to.uris.into_iter().fold(filter, SubscriptionFilter::resource)
+}
+
+/// What a filter names, for people.
+fn names(filter: &SubscriptionFilter) -> Vec<String> {
+    let lists = [
+        (filter.tools_list_changed, "tools"),
+        (filter.prompts_list_changed, "prompts"),
+        (filter.resources_list_changed, "resources"),
+    ];
+    let lists =
+        lists.into_iter().filter(|(wanted, _)| *wanted == Some(true)).map(|(_, name)| name.to_owned());
+    let uris = filter.resource_subscriptions.iter().flatten();
+    lists.chain(uris.map(|uri| format!("resource {}", show::line(uri)))).collect()
+}
+
+fn line(event: &Event) -> String {
+    match event {
+        Event::Acknowledged(agreed) => match names(agreed) {
+            names if names.is_empty() => "acknowledged: nothing".to_owned(),
+            names => format!("acknowledged: {}", names.join(", ")),
+        },
+        Event::ToolsListChanged => "tools changed".to_owned(),
+        Event::PromptsListChanged => "prompts changed".to_owned(),
+        Event::ResourcesListChanged => "resources changed".to_owned(),
+        Event::ResourceUpdated { uri } => format!("resource updated {}", show::line(uri)),
+        _ => "something changed".to_owned(),
+    }
+}
+
+fn object(event: &Event) -> Value {
+    match event {
+        Event::Acknowledged(agreed) => json!({"event": "acknowledged", "notifications": agreed}),
+        Event::ToolsListChanged => json!({"event": "tools_list_changed"}),
+        Event::PromptsListChanged => json!({"event": "prompts_list_changed"}),
+        Event::ResourcesListChanged => json!({"event": "resources_list_changed"}),
+        Event::ResourceUpdated { uri } => json!({"event": "resource_updated", "uri": uri}),
+        _ => json!({"event": "other"}),
+    }
+}
+
+/// Resolves at Ctrl-C.
+async fn interrupted() {
+    if tokio::signal::ctrl_c().await.is_err() {
+        // Then a signal ends the process as it always does.
+        std::future::pending().await
+    }
+}
