@@ -1,0 +1,9 @@
+#[derive(antiphon::Form)]
+#[serde(rename_all = "camelCase")]
+struct Asked {
+    a_b: String,
+    #[serde(rename = "aB")]
+    c: String,
+}
+
+fn main() {}
