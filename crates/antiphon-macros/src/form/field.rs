@@ -9,7 +9,6 @@ use super::{
 };
 use proc_macro2::{Span, TokenStream};
 use quote::quote;
-use std::cell::RefCell;
 use syn::{Error, Result};
 
 pub(super) struct Field {
@@ -21,7 +20,7 @@ pub(super) struct Field {
     required: bool,
     pub(super) shape: Shape,
     /// What belongs to the kind.
-    pub(super) attributes: RefCell<Attributes>,
+    pub(super) attributes: Attributes,
 }
 
 impl Field {
@@ -58,7 +57,7 @@ impl Field {
             description,
             required: !(optional || own.default || names.defaults || attributes.has("default")),
             shape,
-            attributes: RefCell::new(attributes),
+            attributes,
         }))
     }
 

@@ -16,10 +16,10 @@ pub(super) struct Kind {
     pub(super) checks: Vec<TokenStream>,
 }
 
-pub(super) fn expand(field: &Field) -> Result<Kind> {
-    let attributes = &mut *field.attributes.borrow_mut();
+pub(super) fn expand(field: &mut Field) -> Result<Kind> {
+    let Field { shape, attributes, .. } = field;
     let plain = |tokens| Kind { tokens, checks: Vec::new() };
-    match &field.shape {
+    match shape {
         Shape::Text => text(attributes).map(plain),
         Shape::Whole(whole) => whole_number(attributes, *whole).map(plain),
         Shape::Float { single } => float(attributes, *single).map(plain),

@@ -45,9 +45,9 @@ fn structure(input: &DeriveInput, fields: &FieldsNamed, names: &Names) -> Result
     let (mut expanded, mut checks) = (Vec::new(), Vec::new());
     let mut seen = Seen::new("field");
     for field in &fields.named {
-        let Some(field) = faults.note(field::Field::read(field, names)).flatten() else { continue };
+        let Some(mut field) = faults.note(field::Field::read(field, names)).flatten() else { continue };
         faults.note(seen.add(&field.name, field.span));
-        if let Some(kind) = faults.note(kind::expand(&field)) {
+        if let Some(kind) = faults.note(kind::expand(&mut field)) {
             expanded.push(field.expand(&kind.tokens));
             checks.extend(kind.checks);
         }

@@ -29,7 +29,10 @@ impl Names {
         let mut names = Self::default();
         read(attrs, |meta, key| {
             match key {
-                "rename_all" => names.casing = deserialized(meta)?.map(|name| casing(&name)).transpose()?,
+                "rename_all" => {
+                    let given = deserialized(meta)?.map(|name| casing(&name)).transpose()?;
+                    names.casing = given.or(names.casing);
+                }
                 "default" => {
                     names.defaults = true;
                     pass(meta)?;
