@@ -138,8 +138,11 @@ impl Attributes {
         };
         let key = &entry.key;
         let known: Vec<String> = known.iter().map(|key| format!("`{key}`")).collect();
-        let known = if known.is_empty() { "none".to_owned() } else { known.join(", ") };
-        Err(Error::new(key.span(), format!("`{key}` is no attribute of {place}; there is: {known}")))
+        let known = match known.as_slice() {
+            [] => "it has none".to_owned(),
+            known => format!("it has {}", known.join(", ")),
+        };
+        Err(Error::new(key.span(), format!("`{key}` is no attribute of {place}: {known}")))
     }
 }
 

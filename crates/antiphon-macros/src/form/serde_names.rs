@@ -85,10 +85,10 @@ impl Own {
 }
 
 fn unlike(path: &Path, key: &str) -> Error {
-    Error::new(
-        path.span(),
-        format!("serde's `{key}` reads something else than the form says: a form is flat and plain"),
-    )
+    let told = format!(
+        "serde's `{key}` reads something else than a derived form asks: leave it out, or implement the trait by hand"
+    );
+    Error::new(path.span(), told)
 }
 
 fn read(attrs: &[Attribute], mut each: impl FnMut(&ParseNestedMeta<'_>, &str) -> Result<()>) -> Result<()> {

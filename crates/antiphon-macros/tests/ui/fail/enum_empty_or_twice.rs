@@ -1,3 +1,5 @@
+#![allow(unreachable_patterns)]
+
 #[derive(antiphon::Form)]
 enum Nothing {}
 

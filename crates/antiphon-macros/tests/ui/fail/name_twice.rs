@@ -1,4 +1,6 @@
-#[derive(antiphon::Form)]
+#![allow(unreachable_patterns)]
+
+#[derive(serde::Deserialize, antiphon::Form)]
 #[serde(rename_all = "camelCase")]
 struct Asked {
     a_b: String,
