@@ -3,17 +3,16 @@
 //! Try it: `antiphon call greet -- target/debug/hello_ask`
 
 use antiphon::server::{Answer, Ask, Ctx, NoArguments, Reply, Server, Tool};
-use antiphon::wire::{FormField, FormSchema};
-use antiphon::{Result, transport::stdio::serve_stdio};
+use antiphon::{Form, Result, transport::stdio::serve_stdio};
 
-#[derive(serde::Deserialize)]
+#[derive(serde::Deserialize, Form)]
 struct Person {
     name: String,
 }
 
 /// Runs from its top on every request of a call: there is an answer now, or the question goes out.
 async fn greet(ctx: &Ctx, _: NoArguments) -> Result<Reply<String>> {
-    let ask = Ask::form("person", "What is your name?", FormSchema::new(vec![FormField::text("name")]));
+    let ask = Ask::of::<Person>("person", "What is your name?");
     Ok(match ctx.form(&ask)? {
         None => ask.into(),
         Some(Answer::Accept(Person { name })) => Reply::Complete(format!("Hello, {name}!")),

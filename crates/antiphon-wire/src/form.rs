@@ -257,7 +257,8 @@ impl FormSchema {
         self.beyond.as_deref()
     }
 
-    /// Checks what was filled in: defaults come in, unknown fields and `null`s go out.
+    /// Checks what was filled in: defaults come in, unknown fields and `null`s go out, a whole number that was written
+    /// with a fraction of zero is written without.
     ///
     /// # Errors
     /// Every field that breaks a rule, in the form's order.
@@ -268,7 +269,7 @@ impl FormSchema {
             match value.or_else(|| field.default_value()) {
                 Some(value) => match check::rule_broken_by(&field.kind, &value) {
                     None => {
-                        checked.insert(field.name.clone(), value);
+                        checked.insert(field.name.clone(), check::as_asked(&field.kind, value));
                     }
                     Some(rule) => faults.push(fault(field, rule)),
                 },

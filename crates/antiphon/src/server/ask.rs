@@ -1,5 +1,6 @@
 //! Asking by hand: what a handler returns instead of a result.
 
+use crate::Form;
 use antiphon_wire::{CreateMessageParams, ElicitRequest, FormSchema, InputRequest};
 use serde::Serialize;
 use std::fmt;
@@ -30,6 +31,24 @@ impl Ask {
     pub fn form(key: impl Into<String>, message: impl Into<String>, schema: FormSchema) -> Self {
         let request = ElicitRequest::Form { message: message.into(), requested_schema: schema };
         Self { key: key.into(), request: InputRequest::Elicit(request) }
+    }
+
+    /// The form of a type, for the person. Its answer is read with [`Ctx::form`](super::Ctx::form), as that type.
+    ///
+    #[cfg_attr(feature = "macros", doc = "```")]
+    #[cfg_attr(not(feature = "macros"), doc = "```ignore")]
+    /// use antiphon::server::Ask;
+    ///
+    /// #[derive(serde::Deserialize, antiphon::Form)]
+    /// struct Place {
+    ///     region: String,
+    /// }
+    ///
+    /// let ask = Ask::of::<Place>("region", "Which region should the database live in?");
+    /// assert_eq!(ask.key(), "region");
+    /// ```
+    pub fn of<F: Form>(key: impl Into<String>, message: impl Into<String>) -> Self {
+        Self::form(key, message, F::schema())
     }
 
     /// A URL for the person to open. An accepted answer means consent, not that they are done there.

@@ -1,0 +1,74 @@
+//! One field of a form: what is common to all kinds.
+
+use super::{
+    attributes::{Attributes, doc_comment},
+    plain,
+    secret::secret_in,
+    serde_names::{Names, Own},
+    shape::Shape,
+};
+use proc_macro2::{Span, TokenStream};
+use quote::quote;
+use syn::{Error, Result};
+
+pub(super) struct Field {
+    /// As serde reads it.
+    pub(super) name: String,
+    pub(super) span: Span,
+    title: Option<String>,
+    description: Option<String>,
+    required: bool,
+    pub(super) shape: Shape,
+    /// What belongs to the kind.
+    pub(super) attributes: Attributes,
+}
+
+impl Field {
+    /// `None` if serde never reads the field.
+    pub(super) fn read(field: &syn::Field, names: &Names) -> Result<Option<Self>> {
+        // Only named fields come here.
+        let Some(ident) = &field.ident else { return Ok(None) };
+        let own = Own::read(&field.attrs)?;
+        let mut attributes = Attributes::read(&field.attrs)?;
+        if own.skipped {
+            attributes.none_but(&[], "a field that serde skips")?;
+            return Ok(None);
+        }
+        let (shape, optional) = Shape::read(&field.ty)?;
+        attributes.none_but(shape.attributes(), shape.in_words())?;
+        let name = names.field(&own, ident);
+        let secret = secret_in(&plain(ident)).or_else(|| secret_in(&name));
+        let not_secret = attributes.flag("not_secret")?;
+        if let Some(secret) = secret.filter(|_| !not_secret) {
+            return Err(Error::new(
+                ident.span(),
+                format!(
+                    "`{secret}`: a secret must not pass through the client; ask with `Ask::url` and let the person enter it \
+                     on a page of yours. If it is no secret, say `#[form(not_secret)]`"
+                ),
+            ));
+        }
+        let description =
+            attributes.text("description")?.map(|(text, _)| text).or_else(|| doc_comment(&field.attrs));
+        Ok(Some(Self {
+            name,
+            span: ident.span(),
+            title: attributes.text("title")?.map(|(text, _)| text),
+            description,
+            required: !(optional || own.default || names.defaults || attributes.has("default")),
+            shape,
+            attributes,
+        }))
+    }
+
+    /// The expression that makes it.
+    pub(super) fn expand(&self, kind: &TokenStream) -> TokenStream {
+        let Self { name, required, .. } = self;
+        let some = |text: &Option<String>| match text {
+            Some(text) => quote! { ::core::option::Option::Some(::std::string::String::from(#text)) },
+            None => quote! { ::core::option::Option::None },
+        };
+        let (title, description) = (some(&self.title), some(&self.description));
+        quote! { ::antiphon::__expanded::field(#name, #title, #description, #required, #kind) }
+    }
+}

@@ -1,0 +1,115 @@
+//! `#[derive(Form)]`.
+
+mod attributes;
+mod casing;
+mod choice;
+mod field;
+mod format;
+mod kind;
+mod secret;
+mod serde_names;
+mod shape;
+
+use proc_macro2::{Span, TokenStream};
+use quote::quote;
+use serde_names::Names;
+use syn::{Data, DeriveInput, Error, Fields, FieldsNamed, Result, ext::IdentExt as _, spanned::Spanned as _};
+
+/// The impl of `Form` for a struct, of `FormChoice` for an enum.
+pub(crate) fn expand(input: TokenStream) -> Result<TokenStream> {
+    let input: DeriveInput = syn::parse2(input)?;
+    let generics = &input.generics;
+    if !generics.params.is_empty() {
+        return Err(Error::new(
+            generics.span(),
+            "a form is one form: it has no type parameters or lifetimes",
+        ));
+    }
+    attributes::Attributes::read(&input.attrs)?.none_but(&[], "a type")?;
+    let names = Names::of_type(&input.attrs)?;
+    match &input.data {
+        Data::Struct(data) => match &data.fields {
+            Fields::Named(fields) => structure(&input, fields, &names),
+            _ => Err(Error::new(
+                input.ident.span(),
+                "the fields of a form have names: `struct Place { region: String }`",
+            )),
+        },
+        Data::Enum(data) => choice::expand(&input.ident, data, &names),
+        Data::Union(_) => Err(Error::new(input.ident.span(), "a form is a struct or an enum without data")),
+    }
+}
+
+fn structure(input: &DeriveInput, fields: &FieldsNamed, names: &Names) -> Result<TokenStream> {
+    let mut faults = Faults::default();
+    let (mut expanded, mut checks) = (Vec::new(), Vec::new());
+    let mut seen = Seen::new("field");
+    for field in &fields.named {
+        let Some(mut field) = faults.note(field::Field::read(field, names)).flatten() else { continue };
+        faults.note(seen.add(&field.name, field.span));
+        if let Some(kind) = faults.note(kind::expand(&mut field)) {
+            expanded.push(field.expand(&kind.tokens));
+            checks.extend(kind.checks);
+        }
+    }
+    faults.done()?;
+    let ident = &input.ident;
+    Ok(quote! {
+        #[automatically_derived]
+        impl ::antiphon::Form for #ident {
+            fn schema() -> ::antiphon::wire::FormSchema {
+                static SCHEMA: ::std::sync::OnceLock<::antiphon::wire::FormSchema> = ::std::sync::OnceLock::new();
+                SCHEMA.get_or_init(|| ::antiphon::wire::FormSchema::new(::std::vec![#(#expanded),*])).clone()
+            }
+        }
+        #(#checks)*
+    })
+}
+
+/// All that is wrong with a type, told at once.
+#[derive(Default)]
+struct Faults(Option<Error>);
+
+impl Faults {
+    /// What is well, or nothing and one more fault.
+    fn note<T>(&mut self, result: Result<T>) -> Option<T> {
+        let fault = match result {
+            Ok(value) => return Some(value),
+            Err(fault) => fault,
+        };
+        match &mut self.0 {
+            Some(first) => first.combine(fault),
+            None => self.0 = Some(fault),
+        }
+        None
+    }
+
+    fn done(self) -> Result<()> {
+        self.0.map_or(Ok(()), Err)
+    }
+}
+
+/// The names that were given so far.
+struct Seen {
+    what: &'static str,
+    names: Vec<String>,
+}
+
+impl Seen {
+    fn new(what: &'static str) -> Self {
+        Self { what, names: Vec::new() }
+    }
+
+    fn add(&mut self, name: &str, span: Span) -> Result<()> {
+        if self.names.iter().any(|seen| seen == name) {
+            return Err(Error::new(span, format!("a second {} has the name `{name}`", self.what)));
+        }
+        self.names.push(name.to_owned());
+        Ok(())
+    }
+}
+
+/// A name as serde takes it: without `r#`.
+fn plain(ident: &syn::Ident) -> String {
+    ident.unraw().to_string()
+}

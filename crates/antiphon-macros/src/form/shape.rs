@@ -1,0 +1,153 @@
+//! What a field's type is in a form. Types are known by the last part of their path.
+
+use syn::{Error, GenericArgument, PathArguments, PathSegment, Result, Type, spanned::Spanned as _};
+
+pub(super) enum Shape {
+    Text,
+    Whole(Whole),
+    Float {
+        single: bool,
+    },
+    Bool,
+    /// An enum, as far as its path tells.
+    One(Type),
+    Many(Type),
+}
+
+/// A type of whole numbers.
+#[derive(Clone, Copy)]
+pub(super) struct Whole {
+    pub(super) name: &'static str,
+    pub(super) least: i128,
+    pub(super) most: i128,
+}
+
+impl Whole {
+    const ALL: [Self; 10] = [
+        Self { name: "u8", least: 0, most: u8::MAX as i128 },
+        Self { name: "u16", least: 0, most: u16::MAX as i128 },
+        Self { name: "u32", least: 0, most: u32::MAX as i128 },
+        Self { name: "u64", least: 0, most: u64::MAX as i128 },
+        Self { name: "usize", least: 0, most: u64::MAX as i128 },
+        Self { name: "i8", least: i8::MIN as i128, most: i8::MAX as i128 },
+        Self { name: "i16", least: i16::MIN as i128, most: i16::MAX as i128 },
+        Self { name: "i32", least: i32::MIN as i128, most: i32::MAX as i128 },
+        Self { name: "i64", least: i64::MIN as i128, most: i64::MAX as i128 },
+        Self { name: "isize", least: i64::MIN as i128, most: i64::MAX as i128 },
+    ];
+
+    /// The least and the most that a form says unasked. Not what is beyond the numbers of JavaScript: clients would
+    /// round it.
+    pub(super) fn told(self) -> (Option<i128>, Option<i128>) {
+        let exact = |bound: i128| (bound.abs() <= i128::from(u32::MAX)).then_some(bound);
+        (exact(self.least), exact(self.most))
+    }
+}
+
+impl Shape {
+    /// With an article, for people.
+    pub(super) fn in_words(&self) -> &'static str {
+        match self {
+            Self::Text => "a text",
+            Self::Whole(_) | Self::Float { .. } => "a number",
+            Self::Bool => "a bool",
+            Self::One(_) => "a choice",
+            Self::Many(_) => "a list of choices",
+        }
+    }
+
+    /// The attributes it has.
+    pub(super) fn attributes(&self) -> &'static [&'static str] {
+        match self {
+            Self::Text => {
+                &["title", "description", "default", "min_length", "max_length", "format", "not_secret"]
+            }
+            Self::Whole(_) | Self::Float { .. } => {
+                &["title", "description", "default", "min", "max", "not_secret"]
+            }
+            Self::Bool | Self::One(_) => &["title", "description", "default", "not_secret"],
+            Self::Many(_) => &["title", "description", "default", "min_items", "max_items", "not_secret"],
+        }
+    }
+
+    /// The shape, and whether the field may be left empty.
+    pub(super) fn read(ty: &Type) -> Result<(Self, bool)> {
+        match argument_of(ty, "Option")? {
+            Some(inner) if last(inner).is_some_and(|segment| segment.ident == "Option") => {
+                Err(Error::new(ty.span(), "a field is filled in or not: one `Option` says it"))
+            }
+            Some(inner) => Ok((Self::of(inner)?, true)),
+            None => Ok((Self::of(ty)?, false)),
+        }
+    }
+
+    fn of(ty: &Type) -> Result<Self> {
+        if let Some(item) = argument_of(ty, "Vec")? {
+            return match Self::of(item) {
+                Ok(Self::One(choice)) => Ok(Self::Many(choice)),
+                _ => Err(Error::new(
+                    item.span(),
+                    "a list in a form holds choices: an enum without data that derives `antiphon::Form`; other lists are \
+                     an argument of the tool, or several questions",
+                )),
+            };
+        }
+        let ty = ungrouped(ty);
+        let Some(segment) = last(ty) else { return Err(nested(ty)) };
+        let name = segment.ident.to_string();
+        if let Some(whole) = Whole::ALL.into_iter().find(|whole| whole.name == name) {
+            return Ok(Self::Whole(whole));
+        }
+        match name.as_str() {
+            "String" => Ok(Self::Text),
+            "f32" | "f64" => Ok(Self::Float { single: name == "f32" }),
+            "bool" => Ok(Self::Bool),
+            "u128" | "i128" => Err(Error::new(
+                ty.span(),
+                format!("`{name}` has no number in JSON: take `i64`, `u64` or a String"),
+            )),
+            "char" | "str" => {
+                Err(Error::new(ty.span(), "a text is a String: `max_length = 1` bounds it to one character"))
+            }
+            _ if matches!(segment.arguments, PathArguments::None) => Ok(Self::One(ty.clone())),
+            _ => Err(nested(ty)),
+        }
+    }
+}
+
+fn nested(ty: &Type) -> Error {
+    Error::new(
+        ty.span(),
+        "a form is flat: Strings, numbers, bools, enums without data that derive `antiphon::Form`, a Vec of such an enum, \
+         and an Option of one of these; an answer that needs nesting is an argument of the tool, or several questions",
+    )
+}
+
+/// The `T` of `Option<T>`, if that is what the type is.
+fn argument_of<'t>(ty: &'t Type, outer: &str) -> Result<Option<&'t Type>> {
+    let Some(segment) = last(ty).filter(|segment| segment.ident == outer) else { return Ok(None) };
+    match &segment.arguments {
+        PathArguments::AngleBracketed(arguments) if arguments.args.len() == 1 => match arguments.args.first()
+        {
+            Some(GenericArgument::Type(inner)) => Ok(Some(inner)),
+            _ => Err(nested(ty)),
+        },
+        _ => Err(nested(ty)),
+    }
+}
+
+fn last(ty: &Type) -> Option<&PathSegment> {
+    match ungrouped(ty) {
+        Type::Path(path) if path.qself.is_none() => path.path.segments.last(),
+        _ => None,
+    }
+}
+
+/// What a macro's substitution stands for.
+fn ungrouped(ty: &Type) -> &Type {
+    match ty {
+        Type::Group(group) => ungrouped(&group.elem),
+        Type::Paren(paren) => ungrouped(&paren.elem),
+        ty => ty,
+    }
+}

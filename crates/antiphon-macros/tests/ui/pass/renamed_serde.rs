@@ -1,0 +1,43 @@
+//! Nothing generated names serde, and no name of the program's own is in the way.
+#![deny(missing_docs, unused_qualifications, unreachable_pub, clippy::all)]
+#![forbid(unsafe_code)]
+
+extern crate serde as other_name;
+
+#[allow(dead_code)]
+mod std {}
+#[allow(dead_code)]
+mod antiphon {}
+#[allow(dead_code)]
+struct Some;
+#[allow(dead_code)]
+struct None;
+
+/// Named otherwise.
+#[derive(other_name::Deserialize, ::antiphon::Form)]
+#[serde(crate = "other_name")]
+pub struct Place {
+    /// Where.
+    #[form(default = "eu")]
+    pub region: String,
+    /// How many.
+    #[form(min = 0.5)]
+    pub share: Option<f32>,
+    /// How large.
+    #[form(default = ["Small"])]
+    pub sizes: Vec<Size>,
+}
+
+/// How large.
+#[derive(other_name::Deserialize, ::antiphon::Form)]
+#[serde(crate = "other_name")]
+pub enum Size {
+    /// Not very.
+    #[form(title = "Tiny")]
+    Small,
+}
+
+fn main() {
+    let ask = ::antiphon::server::Ask::of::<Place>("place", "Where?");
+    assert_eq!(ask.key(), "place");
+}
