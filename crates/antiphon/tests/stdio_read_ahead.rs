@@ -1,4 +1,5 @@
 //! What a server on streams reads while it writes: looked at as soon as the line is written, though nothing follows.
+#![allow(clippy::unwrap_used, missing_docs, reason = "a failed unwrap fails the test")]
 
 use antiphon::{
     server::{Ctx, NoArguments, Server, Tool},
