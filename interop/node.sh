@@ -36,6 +36,7 @@ work=$(mktemp -d)
 started=()
 # What was started last ends first: it may lean on what was there before.
 stop() {
+    trap '' INT TERM # a second signal would leave the rest behind
     local at
     for ((at = ${#started[@]} - 1; at >= 0; at--)); do
         kill "${started[at]}" 2>/dev/null || true

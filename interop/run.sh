@@ -52,6 +52,7 @@ export ANTIPHON ANTIPHON_TABLE ANTIPHON_WIDE ANTIPHON_EVERYTHING
 results=$(mktemp)
 running=
 stop() {
+    trap '' INT TERM # a second signal would leave the rest behind
     [ -z "$running" ] || { kill "$running" 2>/dev/null || true; wait "$running" 2>/dev/null || true; }
     rm -f "$results" "$results.out"
 }

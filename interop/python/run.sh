@@ -29,6 +29,7 @@ umask 077
 work=$(mktemp -d)
 started=()
 stop() {
+    trap '' INT TERM # a second signal would leave the rest behind
     for pid in "${started[@]}"; do kill "$pid" 2>/dev/null || true; done
     for pid in "${started[@]}"; do wait "$pid" 2>/dev/null || true; done
     rm -rf "$work"
