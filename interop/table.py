@@ -36,7 +36,7 @@ GROUPS = {
     "completion": r"^complete: ",
     "lists in pages": r"^pages: ",
     "structured results and their schemas": r"^structured: ",
-    "arguments that are repeated in headers": r"^headers: ",
+    "arguments that are repeated in headers": r"^headers: |repeated in a header",
     "caching hints": r"^cache: ",
     "subscriptions": r"^listen: ",
     "calls that the client gives up": r"^given up: ",
