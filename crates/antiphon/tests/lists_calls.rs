@@ -77,6 +77,7 @@ async fn arguments_of_a_tool_fit_or_are_named() {
             &["Some(Large)", "[\"a\", \"b\"]"],
         ),
         (with(&good, json!({"size": null, "unknown": 1})), false, &["2 tea None []"]),
+        (with(&good, json!({"count": 2.0})), false, &["2"]),
         (with(&good, json!({"count": 2.5})), true, &["count: 2.5", "integer"]),
         (json!({"item": "tea"}), true, &["count", "required"]),
         (json!({}), true, &["count", "item"]),

@@ -16,6 +16,7 @@
 //! that running, gating and sealing demand. Whatever is refused on the way becomes an error in one place, `refusal`.
 
 mod admit;
+mod arguments;
 mod ask;
 mod build;
 mod builder;

@@ -2,6 +2,7 @@
 
 use super::{
     Ctx, Handler, HandlerOutcome, IntoOutcome,
+    arguments::decode,
     settings::{self, Settings},
 };
 use antiphon_wire::{CallToolResult, JsonSchema, ToolAnnotations};
@@ -84,7 +85,7 @@ impl Tool {
     {
         let handler = Arc::new(handler);
         let run = move |ctx: Ctx, arguments: &str| {
-            let arguments: A = serde_json::from_str(arguments)?;
+            let arguments: A = decode(arguments)?;
             let handler = Arc::clone(&handler);
             let future: BoxFuture<'static, _> =
                 Box::pin(async move { handler.call(&ctx, (arguments,)).await.into_outcome() });
