@@ -1,4 +1,4 @@
-# Sourced by the runners of the peers that run on Node. It sets nothing but functions and the arrays they keep.
+# Sourced by the runners of the peers that run on Node, after parts.sh. It sets nothing but functions.
 #
 # INTEROP_CACHE  where Node is kept, if the one on the PATH is too old (default: antiphon-interop in the user's cache)
 
@@ -30,59 +30,3 @@ use_packages() {
 
 # The version of a package that is installed in this folder.
 version_of() { node -p "require('./node_modules/$1/package.json').version"; }
-
-umask 077
-work=$(mktemp -d)
-started=()
-# What was started last ends first: it may lean on what was there before.
-stop() {
-    trap '' INT TERM # a second signal would leave the rest behind
-    local at
-    for ((at = ${#started[@]} - 1; at >= 0; at--)); do
-        kill "${started[at]}" 2>/dev/null || true
-        wait "${started[at]}" 2>/dev/null || true
-    done
-    rm -rf "$work"
-}
-trap stop EXIT
-trap 'exit 130' INT
-trap 'exit 143' TERM
-
-# Starts a server that prints `listening on URL`, and sets `url`.
-serve() {
-    local log="$work/server-${#started[@]}.log"
-    : >"$log" # there before it is looked into
-    "$@" >>"$log" 2>&1 </dev/null &
-    started+=("$!")
-    local _
-    for _ in $(seq 600); do
-        url=$(sed -n 's/^listening on //p' "$log")
-        [ -z "$url" ] || return 0
-        kill -0 "${started[-1]}" 2>/dev/null || break
-        sleep 0.1
-    done
-    echo "FAILED to start: $*" >&2
-    cat "$log" >&2
-    return 1
-}
-
-passed=0 failed=0
-# Runs one script, shows its lines and adds up its last one.
-part() {
-    local title=$1 out="$work/part.out" status=0 last
-    shift
-    echo "== $title"
-    "$@" >"$out" 2>"$work/part.err" </dev/null &
-    started+=("$!")
-    wait "$!" || status=$?
-    sed '$d' "$out"
-    last=$(tail -n 1 "$out")
-    if [[ $last =~ ^([0-9]+)\ passed,\ ([0-9]+)\ failed$ ]]; then
-        passed=$((passed + BASH_REMATCH[1])) failed=$((failed + BASH_REMATCH[2]))
-    else
-        [ -z "$last" ] || echo "$last"
-        echo "FAILED $title: ended with $status and no totals"
-        failed=$((failed + 1))
-    fi
-    [ "$status" = 0 ] || tail -n 40 "$work/part.err" >&2
-}

@@ -4,10 +4,8 @@ import contextlib
 import json
 import os
 import re
-import socket
 import subprocess
 import sys
-import time
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
@@ -62,11 +60,6 @@ def record(direction: str, transport: str, case: str, fault: str = "") -> None:
             results.write(json.dumps(line) + "\n")
 
 
-def free_port() -> int:
-    with socket.create_server(("127.0.0.1", 0)) as listener:
-        return listener.getsockname()[1]
-
-
 @contextlib.contextmanager
 def child(command: Sequence[str], **options: Any) -> Iterator[subprocess.Popen[str]]:
     process = subprocess.Popen(command, text=True, **options)
@@ -93,21 +86,6 @@ def python_peer_over_http() -> Iterator[str]:
 
 
 PYTHON_PEER = [sys.executable, str(HERE / "server_for_ours.py")]
-
-
-def wait_for_port(port: int, process: int, seconds: float = 15) -> None:
-    """Returns when somebody listens on the port; ends the program if the process is gone or time is up."""
-    end = time.monotonic() + seconds
-    while time.monotonic() < end:
-        with contextlib.suppress(OSError):
-            socket.create_connection(("127.0.0.1", port), 0.2).close()
-            return
-        try:
-            os.kill(process, 0)
-        except ProcessLookupError:
-            break
-        time.sleep(0.02)
-    sys.exit(f"nobody listens on {port}")
 
 
 def expectations() -> list[dict[str, Any]]:

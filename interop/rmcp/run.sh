@@ -23,65 +23,13 @@ if [ -n "${INTEROP_RESULTS:-}" ]; then
     export INTEROP_RESULTS
 fi
 
-umask 077
-work=$(mktemp -d)
-started=()
-stop() {
-    for pid in "${started[@]}"; do kill "$pid" 2>/dev/null || true; done
-    for pid in "${started[@]}"; do wait "$pid" 2>/dev/null || true; done
-    rm -rf "$work"
-}
-trap stop EXIT
-trap 'exit 130' INT
-trap 'exit 143' TERM
+# shellcheck source=../parts.sh
+source "$here/../parts.sh"
 
 export CARGO_TARGET_DIR=${CARGO_TARGET_DIR:-$here/target}
 cargo build --manifest-path "$here/Cargo.toml" --quiet
 peers=$(cd "$CARGO_TARGET_DIR/debug" && pwd)
 expect=$here/server_for_ours.expect.json
-
-# Starts a server on a free port and sets `url` from the line it prints, on whichever stream.
-serve() {
-    local log="$work/server-${#started[@]}.log"
-    # It has to be there before the first look at it.
-    : >"$log"
-    "$@" >"$log" 2>&1 </dev/null &
-    started+=("$!")
-    url=
-    local try
-    for try in $(seq 600); do
-        url=$(sed -n 's/.*listening on //p' "$log")
-        [ -z "$url" ] || return 0
-        kill -0 "${started[-1]}" 2>/dev/null || break
-        sleep 0.1
-    done
-    echo "FAILED to start: $*" >&2
-    cat "$log" >&2
-    return 1
-}
-
-passed=0 failed=0
-# Runs one part, shows its lines and adds up its last one.
-part() {
-    local title=$1 out="$work/part.out" status=0 last
-    shift
-    echo "== $title"
-    "$@" >"$out" 2>"$work/part.err" </dev/null &
-    started+=("$!")
-    wait "$!" || status=$?
-    last=$(tail -n 1 "$out")
-    if [[ $last =~ ^([0-9]+)\ passed,\ ([0-9]+)\ failed$ ]]; then
-        sed '$d' "$out"
-        passed=$((passed + BASH_REMATCH[1])) failed=$((failed + BASH_REMATCH[2]))
-        # A part that says nothing failed and still ends badly has failed.
-        [ "$status" = 0 ] || [ "${BASH_REMATCH[2]}" != 0 ] || failed=$((failed + 1))
-    else
-        cat "$out"
-        echo "FAILED $title: ended with $status and no totals"
-        failed=$((failed + 1))
-    fi
-    [ "$status" = 0 ] || tail -n 40 "$work/part.err" >&2
-}
 
 "$antiphon" keygen >"$work/keys" 2>/dev/null
 demo=("$antiphon" serve-demo --key-file "$work/keys")
@@ -105,5 +53,4 @@ part "our client library, rmcp's server over stdio" "$drive" library "$table" "$
 part "antiphon's program, rmcp's server over HTTP" "$drive" cli "$antiphon" "$expect" cli "$streams"
 part "antiphon's program, rmcp's server over stdio" "$drive" cli "$antiphon" "$expect" cli -- "$peers/interop-rmcp-server" --stdio
 
-echo "$passed passed, $failed failed"
-[ "$failed" = 0 ]
+total

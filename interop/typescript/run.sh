@@ -23,6 +23,8 @@ wide=$(realpath "$ANTIPHON_WIDE")
 everything=$(realpath "$ANTIPHON_EVERYTHING")
 [ -x "$antiphon" ] || { echo "$ANTIPHON is not a program" >&2; exit 2; }
 
+# shellcheck source=../parts.sh
+source "$here/../parts.sh"
 # shellcheck source=../node.sh
 source "$here/../node.sh"
 cd "$here"
@@ -33,13 +35,13 @@ export INTEROP_PEER INTEROP_VERSION
 
 "$antiphon" keygen >"$work/keys" 2>/dev/null || { echo "FAILED antiphon keygen"; echo "0 passed, 1 failed"; exit 1; }
 demo=("$antiphon" serve-demo --key-file "$work/keys")
-serve "${demo[@]}" --listen 127.0.0.1:0 || { echo "0 passed, 1 failed"; exit 1; }
+serve "${demo[@]}" --listen 127.0.0.1:0
 one=$url
-serve "${demo[@]}" --listen 127.0.0.1:0 || { echo "0 passed, 1 failed"; exit 1; }
+serve "${demo[@]}" --listen 127.0.0.1:0
 two=$url
-serve node server_for_ours.mjs --listen 127.0.0.1:0 || { echo "0 passed, 1 failed"; exit 1; }
+serve node server_for_ours.mjs --listen 127.0.0.1:0
 theirs=$url
-serve node wide_server_for_ours.mjs --listen 127.0.0.1:0 || { echo "0 passed, 1 failed"; exit 1; }
+serve node wide_server_for_ours.mjs --listen 127.0.0.1:0
 theirs_wide=$url
 
 part "the SDK's client, one server over HTTP" node client_of_ours.mjs --http "$one"
@@ -52,5 +54,4 @@ part "the SDK's client with what is not asking" node wide_client_of_ours.mjs "$e
 part "our client library with what is not asking, stdio" "$wide" -- node wide_server_for_ours.mjs --stdio
 part "our client library with what is not asking, HTTP" "$wide" "$theirs_wide"
 
-echo "$passed passed, $failed failed"
-[ "$failed" = 0 ]
+total
