@@ -64,7 +64,7 @@ pub trait FormChoice {
 }
 
 /// What derived code calls. No part of the API: it changes with the derive.
-pub mod expanded {
+pub(crate) mod expanded {
     use super::FormChoice;
     use antiphon_wire::{Choice, FieldKind, FormField};
     use serde_json::Number;

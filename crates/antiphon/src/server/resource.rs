@@ -42,8 +42,13 @@ impl Resource {
             let handler = Arc::clone(&handler);
             Box::pin(async move { handler.call(&ctx, ()).await.into_outcome() })
         };
+        Self::made(uri, name, Box::new(run))
+    }
+
+    /// A resource of what was made of its handler.
+    pub(super) fn made(uri: impl Into<String>, name: impl Into<String>, run: Box<RunResource>) -> Self {
         let definition = antiphon_wire::Resource::new(uri, name);
-        Self { definition, settings: Settings::default(), cache: CacheHint::default(), run: Box::new(run) }
+        Self { definition, settings: Settings::default(), cache: CacheHint::default(), run }
     }
 
     /// What the resource is.
@@ -94,6 +99,15 @@ impl ResourceTemplate {
             let handler = Arc::clone(&handler);
             Ok(Box::pin(async move { handler.call(&ctx, (variables,)).await.into_outcome() }))
         };
+        Self::made(uri_template, name, Box::new(run))
+    }
+
+    /// A template of what was made of its handler.
+    pub(super) fn made(
+        uri_template: impl Into<String>,
+        name: impl Into<String>,
+        run: Box<RunTemplate>,
+    ) -> Self {
         let definition = antiphon_wire::ResourceTemplate::new(uri_template, name);
         let matcher = UriTemplate::parse(&definition.uri_template);
         Self {
@@ -102,7 +116,7 @@ impl ResourceTemplate {
             cache: CacheHint::default(),
             completers: Completers::default(),
             matcher,
-            run: Box::new(run),
+            run,
         }
     }
 

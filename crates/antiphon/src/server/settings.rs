@@ -15,6 +15,13 @@ pub(super) struct Settings {
 macro_rules! setters {
     ($type:ident) => {
         impl $type {
+            /// Its version, sealed into its state. Default 0.
+            #[must_use]
+            pub fn version(mut self, version: u32) -> Self {
+                self.settings.version = version;
+                self
+            }
+
             /// What will surely be asked: a client that did not declare all of this is refused before the first line.
             #[must_use]
             pub fn needs(mut self, needs: antiphon_wire::AskSupport) -> Self {
