@@ -13,6 +13,10 @@
 
 mod judge;
 mod payload;
+#[allow(dead_code)] // Until the driver asks it.
+mod sync;
+#[allow(dead_code)] // Until the driver asks it.
+mod tracker;
 
 pub(crate) use judge::{Judged, judge, read};
 pub(crate) use payload::{Asked, Payload};
