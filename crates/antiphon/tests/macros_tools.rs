@@ -305,8 +305,11 @@ async fn needy() -> String {
 #[tokio::test]
 async fn what_it_needs_is_asked_of_the_client_first() {
     let server = server(|builder| builder.tool(needy));
-    assert_eq!(call(&server, "needy", json!({})).await, "ran");
     let mut meta = common::meta();
+    let all = json!({"elicitation": {}, "roots": {}, "sampling": {"tools": {}}});
+    meta["io.modelcontextprotocol/clientCapabilities"] = all;
+    let reply = respond(&server, "tools/call", json!({"name": "needy", "_meta": meta})).await;
+    assert_eq!(reply["result"]["content"][0]["text"], "ran", "{reply}");
     for (capabilities, expected) in [
         (json!({"elicitation": {}, "sampling": {"tools": {}}}), json!({"roots": {}})),
         (json!({"roots": {}, "sampling": {"tools": {}}}), json!({"elicitation": {"form": {}}})),
@@ -319,35 +322,28 @@ async fn what_it_needs_is_asked_of_the_client_first() {
     }
 }
 
-#[tool(name = "ask", version = 1, answer_within = "2h")]
-async fn ask_first(ctx: &Ctx) -> antiphon::Result<Reply<String>> {
+#[tool(name = "ask", answer_within = "2h")]
+async fn ask_region(ctx: &Ctx) -> antiphon::Result<Reply<String>> {
     match ctx.form::<common::Region>(&common::region())? {
         None => Ok(common::region().into()),
         Some(answer) => Ok(Reply::Complete(answer.accepted().unwrap().region)),
     }
 }
 
-#[tool(name = "ask", version = 2, answer_within = "2h")]
-async fn ask_second() -> String {
-    "changed".to_owned()
-}
-
 #[tokio::test]
-async fn answers_come_in_time_and_to_the_same_version() {
+async fn answers_come_within_the_time_of_the_tool() {
     let (clock, hand) = Clock::manual(common::start());
-    let begin = |builder: ServerBuilder| builder.clock(clock.clone()).keys(common::ring(1));
-    let (first, second) = (server(|b| begin(b).tool(ask_first)), server(|b| begin(b).tool(ask_second)));
-    let asked = respond(&first, "tools/call", json!({"name": "ask"})).await;
+    let server = server(|builder| builder.clock(clock).tool(ask_region));
+    let asked = respond(&server, "tools/call", json!({"name": "ask"})).await;
     let answered = json!({
         "name": "ask", "requestState": common::state_of(&asked), "inputResponses": common::answers(),
     });
     hand.advance(Duration::from_secs(7199));
-    let reply = respond(&first, "tools/call", answered.clone()).await;
+    let reply = respond(&server, "tools/call", answered.clone()).await;
     assert_eq!(reply["result"]["content"][0]["text"], "eu", "{reply}");
-    let reply = respond(&second, "tools/call", answered.clone()).await;
-    assert_eq!(reply["error"]["data"]["reason"], "version", "{reply}");
-    hand.advance(Duration::from_secs(2));
-    let reply = respond(&first, "tools/call", answered).await;
+    // Well beyond the leeway that clocks of other machines get.
+    hand.advance(Duration::from_secs(3600));
+    let reply = respond(&server, "tools/call", answered).await;
     assert_eq!(reply["error"]["data"]["reason"], "invalid_request_state", "{reply}");
 }
 

@@ -89,7 +89,6 @@ fn call(function: &Function, callee: &TokenStream, this: Option<&Ident>) -> Resu
     let span = Span::mixed_site().located_at(function.ident.span());
     Ok(quote_spanned! { span =>
         ::antiphon::__expanded::boxed(async move {
-            let ctx = ctx;
             ::antiphon::__expanded::run(&ctx, outcome, #handler).await
         })
     })

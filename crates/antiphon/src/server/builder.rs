@@ -4,6 +4,7 @@ use super::{
     BuildError, CacheHint, Caller, IntoPrompt, IntoResource, IntoTool, Limits, OnExpired, Service,
     caller::Identity,
     define::{Offer, Offered, States},
+    serve::{Load, ShedWhen},
 };
 use crate::Clock;
 use antiphon_seal::{Codec, KeyRing, Principal};
@@ -33,6 +34,7 @@ pub struct ServerBuilder {
     pub(super) answer_within: Duration,
     pub(super) call_within: Option<Duration>,
     pub(super) on_expired: OnExpired,
+    pub(super) shed_when: Option<Box<ShedWhen>>,
 }
 
 /// What seals state.
@@ -63,6 +65,7 @@ impl ServerBuilder {
             answer_within: ANSWER_WITHIN,
             call_within: None,
             on_expired: OnExpired::default(),
+            shed_when: None,
         }
     }
 
@@ -280,6 +283,14 @@ impl ServerBuilder {
     #[must_use]
     pub fn on_expired(mut self, on_expired: OnExpired) -> Self {
         self.on_expired = on_expired;
+        self
+    }
+
+    /// When legs should end at their next [`checkpoint`](super::Ctx::checkpoint), so that another instance goes on with
+    /// them. While the server [drains](super::Server::drain) they do in any case.
+    #[must_use]
+    pub fn shed_when(mut self, sheds: impl Fn(&Load) -> bool + Send + Sync + 'static) -> Self {
+        self.shed_when = Some(Box::new(sheds));
         self
     }
 

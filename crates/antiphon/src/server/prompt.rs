@@ -1,11 +1,12 @@
 //! Prompts: a name, arguments that are strings, and a plain async function.
 
 use super::{
-    BuildError, Completing, Ctx, Handler, HandlerOutcome, IntoCompletions, IntoOutcome,
+    BuildError, Completing, Ctx, Handler, IntoCompletions, IntoOutcome,
     completer::Completers,
     hub::ListKind,
     list::{List, Listed},
     registry::{Lists, twice},
+    round::{Ran, drive},
     settings::{self, Settings},
 };
 use antiphon_wire::{GetPromptResult, PromptArgument};
@@ -15,9 +16,8 @@ use serde::de::DeserializeOwned;
 use serde_json::Value;
 use std::{fmt, future::Future, sync::Arc};
 
-pub(super) type RunPrompt = dyn Fn(Ctx, &str) -> Result<BoxFuture<'static, HandlerOutcome<GetPromptResult>>, serde_json::Error>
-    + Send
-    + Sync;
+pub(super) type RunPrompt =
+    dyn Fn(Ctx, &str) -> Result<BoxFuture<'static, Ran<GetPromptResult>>, serde_json::Error> + Send + Sync;
 
 /// A prompt, to be given to [`ServerBuilder::prompt`](super::ServerBuilder::prompt).
 pub struct Prompt {
@@ -41,7 +41,7 @@ impl Prompt {
             let arguments: A = serde_json::from_str(arguments)?;
             let handler = Arc::clone(&handler);
             let future: BoxFuture<'static, _> =
-                Box::pin(async move { handler.call(&ctx, (arguments,)).await.into_outcome() });
+                Box::pin(async move { drive(&ctx, handler.call(&ctx, (arguments,))).await });
             Ok(future)
         };
         let schema = schemars::SchemaGenerator::default().into_root_schema_for::<A>();

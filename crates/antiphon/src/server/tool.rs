@@ -1,9 +1,10 @@
 //! Tools: a name, a schema and a plain async function.
 
 use super::{
-    Ctx, Handler, HandlerOutcome, IntoOutcome,
+    Ctx, Handler, IntoOutcome,
     arguments::decode,
     outcome::schema_of_result,
+    round::{Ran, drive},
     settings::{self, Settings},
 };
 use antiphon_wire::{CallToolResult, JsonSchema, ToolAnnotations};
@@ -14,9 +15,8 @@ use serde_json::Value;
 use std::{fmt, sync::Arc};
 
 /// Runs the handler on the text of the arguments.
-pub(super) type RunTool = dyn Fn(Ctx, &str) -> Result<BoxFuture<'static, HandlerOutcome<CallToolResult>>, serde_json::Error>
-    + Send
-    + Sync;
+pub(super) type RunTool =
+    dyn Fn(Ctx, &str) -> Result<BoxFuture<'static, Ran<CallToolResult>>, serde_json::Error> + Send + Sync;
 
 /// A tool, to be given to [`ServerBuilder::tool`](super::ServerBuilder::tool).
 pub struct Tool {
@@ -89,7 +89,7 @@ impl Tool {
             let arguments: A = decode(arguments)?;
             let handler = Arc::clone(&handler);
             let future: BoxFuture<'static, _> =
-                Box::pin(async move { handler.call(&ctx, (arguments,)).await.into_outcome() });
+                Box::pin(async move { drive(&ctx, handler.call(&ctx, (arguments,))).await });
             Ok(future)
         };
         let told = JsonSchema::from_value(&schema);

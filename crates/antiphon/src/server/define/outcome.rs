@@ -1,11 +1,11 @@
 //! From the future that a function returns to what a server runs.
 
-use crate::server::{Ctx, HandlerOutcome, IntoOutcome};
-use futures_util::future::BoxFuture;
+use crate::server::{
+    Ctx, HandlerOutcome, IntoOutcome,
+    round::{Ran, drive},
+};
+use futures_util::{FutureExt as _, future::BoxFuture};
 use serde_json::Value;
-
-/// A handler that was called.
-pub(super) type Running<T> = BoxFuture<'static, HandlerOutcome<T>>;
 
 /// How an `R` becomes a `T`: proof that it does, so that this is asked, and complained of, in one place.
 pub struct Outcome<T, R> {
@@ -27,16 +27,35 @@ pub fn outcome<T, R: IntoOutcome<T>>() -> Outcome<T, R> {
 }
 
 /// Runs a handler to its outcome. The one place where that happens.
-pub async fn run<T, R>(
+///
+/// No async function, nor an async block: each would hold the handler's future twice.
+pub fn run<T, R>(
     ctx: &Ctx,
     outcome: Outcome<T, R>,
     handler: impl Future<Output = R>,
-) -> HandlerOutcome<T> {
-    let _ = ctx;
-    (outcome.make)(handler.await)
+) -> impl Future<Output = Ended<T>> {
+    drive(ctx, handler.map(move |value| Returned { value, make: outcome.make })).map(Ended)
 }
 
+/// What running it came to.
+pub struct Ended<T>(Ran<T>);
+
+/// What a handler returned, with what makes an outcome of it.
+struct Returned<T, R> {
+    value: R,
+    make: fn(R) -> HandlerOutcome<T>,
+}
+
+impl<T, R> IntoOutcome<T> for Returned<T, R> {
+    fn into_outcome(self) -> HandlerOutcome<T> {
+        (self.make)(self.value)
+    }
+}
+
+/// A handler that was called.
+pub struct Running<T>(pub(in crate::server) BoxFuture<'static, Ran<T>>);
+
 /// The one allocation of a call.
-pub fn boxed<T>(handler: impl Future<Output = HandlerOutcome<T>> + Send + 'static) -> Running<T> {
-    Box::pin(handler)
+pub fn boxed<T>(handler: impl Future<Output = Ended<T>> + Send + 'static) -> Running<T> {
+    Running(Box::pin(handler.map(|Ended(ran)| ran)))
 }

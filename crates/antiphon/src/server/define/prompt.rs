@@ -68,6 +68,6 @@ pub fn prompt<R, L: List>(
         argument.description = spec.description.map(str::to_owned);
         told.push(argument);
     })?;
-    let run = move |ctx: Ctx, text: &str| Ok(handler(ctx, decode(&arguments, text)?));
+    let run = move |ctx: Ctx, text: &str| Ok(handler(ctx, decode(&arguments, text)?).0);
     Ok(Prompt::made(name, told, Box::new(run)))
 }

@@ -88,7 +88,7 @@ pub fn resource<R>(
     (): (),
     handler: impl Fn(Ctx, ()) -> Running<ReadResourceResult> + Send + Sync + 'static,
 ) -> Result<Resource, BuildError> {
-    Ok(Resource::made(uri, name, Box::new(move |ctx| handler(ctx, ()))))
+    Ok(Resource::made(uri, name, Box::new(move |ctx| handler(ctx, ()).0)))
 }
 
 /// A template with these variables.
@@ -102,6 +102,7 @@ pub fn template<R, L: List>(
     variables: L,
     handler: impl Fn(Ctx, L::Values) -> Running<ReadResourceResult> + Send + Sync + 'static,
 ) -> Result<ResourceTemplate, BuildError> {
-    let run = move |ctx: Ctx, given| Ok(handler(ctx, Reader(&variables).deserialize(Value::Object(given))?));
+    let run =
+        move |ctx: Ctx, given| Ok(handler(ctx, Reader(&variables).deserialize(Value::Object(given))?).0);
     Ok(ResourceTemplate::made(uri_template, name, Box::new(run)))
 }

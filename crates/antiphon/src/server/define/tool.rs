@@ -59,7 +59,7 @@ pub fn tool<R, L: List>(
     handler: impl Fn(Ctx, L::Values) -> Running<CallToolResult> + Send + Sync + 'static,
 ) -> Result<Tool, BuildError> {
     let Schemas { checked, told } = Schemas::of(&arguments, &format!("the tool `{name}`"))?;
-    let run = move |ctx: Ctx, text: &str| Ok(handler(ctx, decode(&arguments, text)?));
+    let run = move |ctx: Ctx, text: &str| Ok(handler(ctx, decode(&arguments, text)?).0);
     let tool = Tool::made(name, checked, told, Box::new(run));
     Ok(match (outcome.schema)() {
         Some(schema) => tool.output_schema(&schema),
