@@ -28,10 +28,6 @@
 
 mod judge;
 mod payload;
-#[allow(dead_code)] // Until the driver asks it.
-mod sync;
-#[allow(dead_code)] // Until the driver asks it.
-mod tracker;
 
 mod journal;
 mod key;
