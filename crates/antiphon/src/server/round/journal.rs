@@ -143,7 +143,8 @@ impl Journal {
 
     /// About how many bytes it takes.
     pub(crate) fn size(&self) -> usize {
-        let asked: usize = self.asked.iter().map(|asked| PER_ENTRY + 16 + asked.path.len() + asked.seat.len()).sum();
+        let asked: usize =
+            self.asked.iter().map(|asked| PER_ENTRY + 16 + asked.path.len() + asked.seat.len()).sum();
         asked + self.entries.iter().map(Entry::size).sum::<usize>()
     }
 

@@ -158,7 +158,13 @@ impl Machine {
     pub(crate) fn ask_once_more(&mut self, path: &str) {
         let Some(at) = self.history.find(Kind::Ask, path) else { return };
         let Body::Answer { pin, times, .. } = &self.history.entry(at).body else { return };
-        let asked = AskedOnce { path: path.into(), seat: self.seat.clone(), pin: *pin, times: *times, deadline: None };
+        let asked = AskedOnce {
+            path: path.into(),
+            seat: self.seat.clone(),
+            pin: *pin,
+            times: *times,
+            deadline: None,
+        };
         self.history.forget(at);
         self.open.push(Open { asked, fault: None });
         self.epoch += 1;
