@@ -18,6 +18,7 @@
 mod admit;
 mod arguments;
 mod ask;
+mod bench;
 mod build;
 mod builder;
 mod cache;
@@ -65,6 +66,7 @@ pub use resource::{Resource, ResourceTemplate};
 pub use serve::{ReplyMessage, Server};
 pub use tool::{NoArguments, Tool};
 
+pub(crate) use bench::Lifetime;
 pub(crate) use outbox::Outbox;
 pub(crate) use receive::{Received, Request};
 pub(crate) use serve::Begun;
