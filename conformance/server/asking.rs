@@ -106,7 +106,7 @@ async fn sampling_ask(ctx: &Ctx, _: NoArguments) -> Reply<String> {
 
 async fn roots(ctx: &Ctx, _: NoArguments) -> Reply<String> {
     let ask = Ask::roots("client_roots");
-    match ctx.roots(&ask) {
+    match ctx.listed_roots(&ask) {
         Some(result) => Reply::Complete(format!("The roots are: {}", named(result))),
         None => ask.into(),
     }
@@ -126,7 +126,7 @@ async fn multiple(ctx: &Ctx, _: NoArguments) -> Asking {
     let (name, greeting, roots) = (ask_name(), ask_greeting(), Ask::roots("client_roots"));
     // A handler sees whole rounds only: either all three have an answer, or none has.
     let (Some(named_as), Some(message), Some(listed)) =
-        (ctx.form::<Name>(&name)?, ctx.sampled(&greeting), ctx.roots(&roots))
+        (ctx.form::<Name>(&name)?, ctx.sampled(&greeting), ctx.listed_roots(&roots))
     else {
         return Ok(InputRequired::ask(name).and(greeting).and(roots).into());
     };

@@ -20,6 +20,11 @@ impl ProtocolVersion {
         Self(Cow::Owned(text.into()))
     }
 
+    /// The modern version of this name; the newest for any other.
+    pub fn modern(text: &str) -> Self {
+        Self::MODERN.iter().find(|known| known.0 == text).unwrap_or(&Self::V2026_07_28).clone()
+    }
+
     /// The version as it is written on the wire.
     pub fn as_str(&self) -> &str {
         &self.0

@@ -1,6 +1,7 @@
 //! The error a handler may end with.
 
-use std::{error::Error as StdError, fmt};
+use crate::server::{AskError, StepError};
+use std::{any::Any, error::Error as StdError, fmt};
 
 /// The result of a handler.
 pub type Result<T, E = Error> = std::result::Result<T, E>;
@@ -32,7 +33,8 @@ const NOT_FOUND: &str = "Resource not found";
 enum Kind {
     Told(String),
     NotFound,
-    Foreign(Box<dyn StdError + Send + Sync>),
+    /// A library's, for the log; or one made for the caller, with its words.
+    Foreign(Box<dyn StdError + Send + Sync>, Option<String>),
 }
 
 impl Error {
@@ -59,14 +61,38 @@ impl Error {
         match &*self.0 {
             Kind::Told(text) => Some(text),
             Kind::NotFound => Some(NOT_FOUND),
-            Kind::Foreign(_) => None,
+            Kind::Foreign(_, words) => words.as_deref(),
+        }
+    }
+
+    /// The error inside, if it is of this type.
+    pub fn downcast_ref<E: StdError + 'static>(&self) -> Option<&E> {
+        match &*self.0 {
+            Kind::Foreign(error, _) => error.downcast_ref(),
+            Kind::Told(_) | Kind::NotFound => None,
+        }
+    }
+
+    pub(crate) fn downcast<E: StdError + 'static>(self) -> Result<E, Self> {
+        match *self.0 {
+            Kind::Foreign(error, words) => match error.downcast() {
+                Ok(error) => Ok(*error),
+                Err(error) => Err(Self(Box::new(Kind::Foreign(error, words)))),
+            },
+            other => Err(Self(Box::new(other))),
         }
     }
 }
 
 impl<E: StdError + Send + Sync + 'static> From<E> for Error {
     fn from(error: E) -> Self {
-        Self(Box::new(Kind::Foreign(Box::new(error))))
+        let any = &error as &dyn Any;
+        // Those of ours say themselves what the caller reads.
+        let words = match any.downcast_ref::<StepError>() {
+            Some(step) => step.told.then(|| step.message.clone()),
+            None => any.downcast_ref::<AskError>().map(ToString::to_string),
+        };
+        Self(Box::new(Kind::Foreign(Box::new(error), words)))
     }
 }
 
@@ -76,7 +102,7 @@ impl fmt::Display for Error {
         match &*self.0 {
             Kind::Told(text) => f.write_str(text),
             Kind::NotFound => f.write_str(NOT_FOUND),
-            Kind::Foreign(error) => {
+            Kind::Foreign(error, _) => {
                 write!(f, "{error}")?;
                 let mut cause = error.source();
                 while let Some(error) = cause {

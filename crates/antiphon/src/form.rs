@@ -1,6 +1,7 @@
 //! Types that are forms: what a person fills in, and what a handler reads.
 
 use antiphon_wire::FormSchema;
+use std::borrow::Cow;
 
 /// A type whose values a person fills in: its form, and through serde its answer.
 ///
@@ -29,6 +30,14 @@ use antiphon_wire::FormSchema;
     note = "derive it: `#[derive(serde::Deserialize, antiphon::Form)]` on a flat struct"
 )]
 pub trait Form {
+    /// The key of a question that has none of its own: the type's name in snake case.
+    fn key() -> Cow<'static, str> {
+        let path = std::any::type_name::<Self>();
+        // Of `form::Place<'_>` the name is `Place`.
+        let path = path.split('<').next().unwrap_or(path);
+        snake_case(path.rsplit("::").next().unwrap_or(path)).into()
+    }
+
     /// The form. Always the same: an answer counts only for the form it was asked with.
     ///
     /// > form mode elicitation schemas are limited to flat objects with primitive properties only.
@@ -61,6 +70,18 @@ pub trait FormChoice {
     /// What can be chosen, in the order in which it is shown: the value as serde reads it, and the title that people
     /// read instead of it.
     const CHOICES: &'static [(&'static str, Option<&'static str>)];
+}
+
+/// `AlternativeDate` as `alternative_date`.
+fn snake_case(name: &str) -> String {
+    let mut snake = String::with_capacity(name.len() + 4);
+    for (at, letter) in name.chars().enumerate() {
+        if letter.is_uppercase() && at > 0 {
+            snake.push('_');
+        }
+        snake.extend(letter.to_lowercase());
+    }
+    snake
 }
 
 /// What derived code calls. No part of the API: it changes with the derive.

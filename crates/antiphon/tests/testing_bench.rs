@@ -51,7 +51,7 @@ async fn order(ctx: &Ctx, order: Order, effects: Effects) -> antiphon::Result<Re
         (None, None) => return Ok(region().into()),
     };
     let roots = Ask::roots("roots");
-    let answers = (ctx.form::<Guests>(&guests())?, ctx.url(&terms()), ctx.roots(&roots));
+    let answers = (ctx.form::<Guests>(&guests())?, ctx.url(&terms()), ctx.listed_roots(&roots));
     let (Some(Answer::Accept(Guests { guests: count })), Some(agreed), Some(listed)) = answers else {
         return Ok(InputRequired::ask(guests()).and(terms()).and(roots).with_state(place).into());
     };

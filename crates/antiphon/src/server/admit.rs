@@ -1,9 +1,9 @@
 //! The one way to a handler.
 
 use super::{
-    Limits, OnExpired,
+    Limits, OnExpired, OnVersion,
     leg::Leg,
-    limits::LEG_WARNING,
+    limits::{JOURNAL_WARNING, LEG_WARNING},
     refusal::Refusal,
     round::{Asked, Payload},
     serve::Inner,
@@ -91,7 +91,17 @@ fn open(
         }
         refuse(error.reason().as_str(), error.call_id())
     })?;
-    let payload = Payload::decode(&opened.payload).map_err(|_| refuse("payload", Some(opened.call.id())))?;
+    let mut payload =
+        Payload::decode(&opened.payload).map_err(|_| refuse("payload", Some(opened.call.id())))?;
+    if opened.tool_version != leg.settings.version {
+        let (was, is) = (opened.tool_version, leg.settings.version);
+        tracing::info!(call = %opened.call.id(), target = leg.target, was, is, "a call of another version");
+        match leg.settings.on_version {
+            OnVersion::Keep => payload.journal.migrate(&leg.settings.migration),
+            OnVersion::Reject => return Err(Refusal::Version),
+            OnVersion::Restart => payload = Payload::default(),
+        }
+    }
     Ok((opened.call, payload, opened.expired))
 }
 
@@ -120,6 +130,16 @@ impl<'a> Admitted<'a> {
     /// Whether the state came after its time, to a server that then asks again.
     pub(super) fn late(&self) -> bool {
         self.late
+    }
+
+    /// The call, while its handler runs.
+    pub(super) fn take_call(&mut self) -> Option<Call> {
+        self.call.take()
+    }
+
+    /// The call again, begun by its handler perhaps.
+    pub(super) fn put_call(&mut self, call: Option<Call>) {
+        self.call = call;
     }
 
     pub(super) fn take_payload(&mut self) -> Option<Payload> {
@@ -153,6 +173,11 @@ impl<'a> Admitted<'a> {
         };
         let bytes = payload.encode().map_err(|fault| internal(&fault))?;
         within(&server.limits, self.leg.target, payload, bytes.len())?;
+        let size = payload.journal.size();
+        if size > JOURNAL_WARNING {
+            let largest = payload.journal.largest();
+            tracing::warn!(target = self.leg.target, size, ?largest, "the record of a call grows large");
+        }
         let now = server.clock.now();
         let call = match self.call.take() {
             Some(call) => call,
@@ -190,6 +215,7 @@ fn too_large(target: &str, payload: &Payload, actual: usize, limit: usize) -> Re
     let size = |asked: &Asked| asked.question.len() + asked.answer.as_ref().map_or(0, String::len);
     let mut entries: Vec<(&str, usize)> =
         payload.asked.iter().map(|asked| (asked.key.as_str(), size(asked))).collect();
+    entries.extend(payload.journal.largest());
     entries.push(("(the handler's state)", payload.state.as_ref().map_or(0, String::len)));
     entries.sort_by_key(|(_, size)| std::cmp::Reverse(*size));
     entries.truncate(3);

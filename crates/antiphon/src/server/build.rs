@@ -89,6 +89,7 @@ impl ServerBuilder {
             call_within,
             on_expired: self.on_expired,
             hub: Arc::default(),
+            shed_when: self.shed_when,
             running: AtomicUsize::new(0),
             told_of_unknown_key: AtomicBool::new(false),
         })))

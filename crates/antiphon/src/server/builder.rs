@@ -2,6 +2,7 @@
 
 use super::{
     CacheHint, Caller, Limits, OnExpired, Prompt, Resource, ResourceTemplate, Tool, caller::Identity,
+    serve::{Load, ShedWhen},
 };
 use crate::Clock;
 use antiphon_seal::{Codec, KeyRing, Principal};
@@ -33,6 +34,7 @@ pub struct ServerBuilder {
     pub(super) answer_within: Duration,
     pub(super) call_within: Option<Duration>,
     pub(super) on_expired: OnExpired,
+    pub(super) shed_when: Option<Box<ShedWhen>>,
 }
 
 /// What seals state.
@@ -65,6 +67,7 @@ impl ServerBuilder {
             answer_within: ANSWER_WITHIN,
             call_within: None,
             on_expired: OnExpired::default(),
+            shed_when: None,
         }
     }
 
@@ -249,6 +252,14 @@ impl ServerBuilder {
     #[must_use]
     pub fn on_expired(mut self, on_expired: OnExpired) -> Self {
         self.on_expired = on_expired;
+        self
+    }
+
+    /// When legs should end at their next [`checkpoint`](super::Ctx::checkpoint), so that another instance goes on with
+    /// them. While the server [drains](super::Server::drain) they do in any case.
+    #[must_use]
+    pub fn shed_when(mut self, sheds: impl Fn(&Load) -> bool + Send + Sync + 'static) -> Self {
+        self.shed_when = Some(Box::new(sheds));
         self
     }
 

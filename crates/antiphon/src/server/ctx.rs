@@ -3,20 +3,41 @@
 use super::{
     Ask, Server,
     emit::Emitter,
-    round::{self, Answered},
-    serve::Inner,
+    round::{self, Answered, Flow},
 };
 use crate::Error;
 use antiphon_seal::{CallId, Principal};
 use antiphon_wire::{
     Action, AskSupport, CreateMessageResult, ElicitResult, Implementation, InputResponses, ListRootsResult,
+    ProtocolVersion,
 };
 use serde::de::DeserializeOwned;
 use serde_json::{Value, value::RawValue};
-use std::{fmt, sync::Weak};
+use std::{fmt, sync::Arc};
 
-/// The context of one leg. It is lent to the handler, never owned by it.
+/// The context of one leg. It is lent to the handler, never owned by it: asking from a spawned task does not compile.
+///
+/// ```compile_fail
+/// async fn handler(ctx: &antiphon::server::Ctx) {
+///     tokio::spawn(async { ctx.checkpoint().await });
+/// }
+/// ```
 pub struct Ctx {
+    leg: Arc<Leg>,
+    /// What stands before every key; empty for most.
+    scope: Box<str>,
+}
+
+/// How questions reach the client, and where the record of the call is kept.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Carrier {
+    /// A question ends the request; the record travels in the sealed `requestState`.
+    Sealed,
+}
+
+/// What one leg's context knows.
+pub(super) struct Leg {
     pub(super) call: Option<CallId>,
     pub(super) leg: u16,
     pub(super) answered: Vec<Answered>,
@@ -25,9 +46,10 @@ pub struct Ctx {
     pub(super) asks: AskSupport,
     pub(super) principal: Option<Principal>,
     pub(super) client_info: Option<Box<RawValue>>,
-    pub(super) server: Weak<Inner>,
+    pub(super) version: ProtocolVersion,
     /// `None` if nobody listens.
     pub(super) emitter: Option<Emitter>,
+    pub(super) flow: Flow,
 }
 
 /// What the person did with a question.
@@ -68,6 +90,44 @@ impl<T> fmt::Debug for Unverified<T> {
 }
 
 impl Ctx {
+    pub(super) fn new(leg: Arc<Leg>) -> Self {
+        Self { leg, scope: Box::default() }
+    }
+
+    /// The same, with this before every key.
+    pub(super) fn below(&self, prefix: String) -> Self {
+        Self { leg: Arc::clone(&self.leg), scope: prefix.into() }
+    }
+
+    pub(super) fn scope_prefix(&self) -> &str {
+        &self.scope
+    }
+
+    pub(super) fn flow(&self) -> &Flow {
+        &self.leg.flow
+    }
+
+    /// Where what is sent before the reply goes; nowhere while what happens has happened before.
+    pub(super) fn emitter(&self) -> Option<&Emitter> {
+        let emitter = self.leg.emitter.as_ref()?;
+        (!self.leg.flow.is_silent()).then_some(emitter)
+    }
+
+    /// What this request's client declared it can be asked.
+    pub(super) fn declared(&self) -> AskSupport {
+        self.leg.asks
+    }
+
+    /// How questions reach the client.
+    pub fn carrier(&self) -> Carrier {
+        Carrier::Sealed
+    }
+
+    /// The version of the protocol that the client speaks.
+    pub fn protocol_version(&self) -> &ProtocolVersion {
+        &self.leg.version
+    }
+
     /// The person's answer to exactly this form, decoded; `None` if it was not asked in the last leg.
     ///
     /// A question that is worded differently now than when it was asked has no answer: ask it again.
@@ -97,7 +157,7 @@ impl Ctx {
     }
 
     /// The client's roots; `None` if they were not asked for in the last leg.
-    pub fn roots(&self, ask: &Ask) -> Option<&ListRootsResult> {
+    pub fn listed_roots(&self, ask: &Ask) -> Option<&ListRootsResult> {
         match self.answer_to(ask)? {
             Answered { response: Response::Roots(result), .. } => Some(result),
             _ => None,
@@ -106,12 +166,12 @@ impl Ctx {
 
     /// Every answer of this leg by its key: each was asked by the opened state, fits its question, and is decoded.
     pub fn input_responses(&self) -> impl ExactSizeIterator<Item = (&str, &Response)> {
-        self.answered.iter().map(|answered| (answered.key.as_str(), &answered.response))
+        self.leg.answered.iter().map(|answered| (answered.key.as_str(), &answered.response))
     }
 
     /// Answers that came without a state that asked for them, on a first leg for example; `None` where there are none.
     pub fn unverified_responses(&self) -> Option<Unverified<&InputResponses>> {
-        self.unverified.as_ref().map(Unverified)
+        self.leg.unverified.as_ref().map(Unverified)
     }
 
     /// An answer to this form that came without a state that asked for it, decoded; `None` if none came, or if it does
@@ -126,7 +186,7 @@ impl Ctx {
         &self,
         ask: &Ask,
     ) -> Result<Option<Unverified<Answer<T>>>, Error> {
-        let sent = self.unverified.as_ref().and_then(|responses| responses.get(ask.key()));
+        let sent = self.leg.unverified.as_ref().and_then(|responses| responses.get(ask.key()));
         match sent.and_then(|text| round::read(ask.request(), text.get()).ok()) {
             Some(Response::Elicit(result)) => decoded(ask, &result).map(|answer| Some(Unverified(answer))),
             _ => Ok(None),
@@ -135,7 +195,7 @@ impl Ctx {
 
     /// The state that the last leg left, as it was written; `None` on the first leg.
     pub fn state(&self) -> Option<&str> {
-        self.state.as_deref()
+        self.leg.state.as_deref()
     }
 
     /// The state that the last leg left, from JSON; `None` on the first leg.
@@ -144,42 +204,36 @@ impl Ctx {
     /// If the state is not the JSON of a `T`.
     pub fn state_as<T: DeserializeOwned>(&self) -> Result<Option<T>, Error> {
         let mismatch = |fault| Mismatch("the state is not of the type it is read as".to_owned(), fault);
-        Ok(self.state.as_deref().map(serde_json::from_str).transpose().map_err(mismatch)?)
+        Ok(self.leg.state.as_deref().map(serde_json::from_str).transpose().map_err(mismatch)?)
     }
 
     /// Which request of the call this is, from 1.
     pub fn leg(&self) -> u16 {
-        self.leg
+        self.leg.leg
     }
 
     /// The call's id in the log; `None` on the first leg, where no state exists yet.
     pub fn call_id(&self) -> Option<CallId> {
-        self.call
-    }
-
-    /// What this request's client declared it can be asked.
-    pub fn can_ask(&self) -> AskSupport {
-        self.asks
+        self.leg.call
     }
 
     /// Who is calling, as authenticated; `None` without authentication.
     pub fn principal(&self) -> Option<&Principal> {
-        self.principal.as_ref()
+        self.leg.principal.as_ref()
     }
 
     /// The client's name and version. Self-reported: for display and logs, never for decisions.
     pub fn client_info(&self) -> Option<Implementation> {
-        serde_json::from_str(self.client_info.as_ref()?.get()).ok()
+        serde_json::from_str(self.leg.client_info.as_ref()?.get()).ok()
     }
 
     /// The server that this runs on: to change what it offers, or to tell that a resource was updated.
     pub fn server(&self) -> Server {
-        // A context is lent while its server answers, and the answer holds the server.
-        Server(self.server.upgrade().expect("a handler runs while its server lives"))
+        self.leg.flow.server().clone()
     }
 
     fn answer_to(&self, ask: &Ask) -> Option<&Answered> {
-        self.answered.iter().find(|answered| answered.key == ask.key() && answered.answers(ask.request()))
+        self.leg.answered.iter().find(|answered| answered.key == ask.key() && answered.answers(ask.request()))
     }
 
     fn elicited(&self, ask: &Ask) -> Option<&ElicitResult> {
@@ -231,7 +285,18 @@ impl fmt::Debug for Response {
 impl fmt::Debug for Ctx {
     /// Neither state nor answers: they do not belong into logs.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Ctx").field("call", &self.call).field("leg", &self.leg).finish_non_exhaustive()
+        f.debug_struct("Ctx").field("call", &self.leg.call).field("leg", &self.leg.leg).finish_non_exhaustive()
+    }
+}
+
+/// Why something does not decode, without the value, which serde would quote.
+pub(super) fn without_value(fault: &serde_json::Error) -> String {
+    let text = fault.to_string();
+    // Type and field names are the author's; what stands before them is the value.
+    match text.rsplit_once(", expected ") {
+        Some((_, expected)) => format!("expected {expected}"),
+        None if !fault.is_data() || text.starts_with("missing field `") => text,
+        None => "the type refuses a value".to_owned(),
     }
 }
 
@@ -240,13 +305,7 @@ struct Mismatch(String, serde_json::Error);
 
 impl fmt::Display for Mismatch {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let (Self(what, fault), text) = (self, self.1.to_string());
-        // Type and field names are the author's; what stands before them is the value.
-        match text.rsplit_once(", expected ") {
-            Some((_, expected)) => write!(f, "{what}: expected {expected}"),
-            None if !fault.is_data() || text.starts_with("missing field `") => write!(f, "{what}: {text}"),
-            None => write!(f, "{what}: the type refuses a value"),
-        }
+        write!(f, "{}: {}", self.0, without_value(&self.1))
     }
 }
 

@@ -74,7 +74,7 @@ impl Ctx {
     ///
     /// > The server **MAY** send progress notifications to report the status of requests the client has issued.
     pub fn report_progress(&self, progress: f64, total: Option<f64>, message: Option<&str>) {
-        if let Some(emitter) = &self.emitter {
+        if let Some(emitter) = self.emitter() {
             emitter.progress(progress, total, message);
         }
     }
@@ -84,14 +84,14 @@ impl Ctx {
     ///
     /// Deprecated in 2026-07-28: log with `tracing`, to standard error or to OpenTelemetry.
     pub fn log(&self, level: LogLevel, data: impl Into<Value>) {
-        if let Some(emitter) = &self.emitter {
+        if let Some(emitter) = self.emitter() {
             emitter.log(level, None, || data.into());
         }
     }
 
     /// The same, under the name of a logger.
     pub fn log_as(&self, level: LogLevel, logger: &str, data: impl Into<Value>) {
-        if let Some(emitter) = &self.emitter {
+        if let Some(emitter) = self.emitter() {
             emitter.log(level, Some(logger), || data.into());
         }
     }

@@ -80,6 +80,10 @@ pub(super) enum Heard {
 }
 
 impl Hub {
+    pub(super) fn is_draining(&self) -> bool {
+        self.draining.load(Ordering::Acquire)
+    }
+
     /// Joins one subscription; each URI once.
     pub(super) fn join(
         self: &Arc<Self>,

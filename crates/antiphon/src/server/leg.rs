@@ -5,16 +5,19 @@ pub(super) use super::admit::admit;
 use super::{
     Caller, Ctx, HandlerOutcome, InputRequired, Request,
     admit::Admitted,
+    ctx,
     emit::Emitter,
+    in_flight::InFlight,
     refusal::Refusal,
-    round::{Answered, Asked, Judged, Payload, judge},
+    round::{Answered, Asked, Flow, Journal, Judged, Kept, Machine, Payload, Ran, check_elicit, check_key, judge},
     serve::Inner,
     settings::Settings,
 };
 use antiphon_seal::{Binding, Principal};
-use antiphon_wire::{ElicitRequest, InputRequest, InputRequests, InputRequiredResult, InputResponses};
+use antiphon_wire::{InputRequest, InputRequests, InputRequiredResult, InputResponses, ProtocolVersion};
 use futures_util::future::BoxFuture;
 use serde_json::value::RawValue;
+use std::sync::Arc;
 
 /// One request for a tool, prompt or resource.
 pub(super) struct Leg<'a> {
@@ -50,11 +53,23 @@ pub(super) enum LegResult<T> {
     NotFound,
 }
 
+/// A handler that is about to run.
+pub(super) type Running<T> = BoxFuture<'static, Ran<T>>;
+
+/// What the answers of this leg are for.
+#[derive(Default)]
+struct Answers {
+    answered: Vec<Answered>,
+    state: Option<String>,
+    journal: Journal,
+    responses: Option<InputResponses>,
+}
+
 /// Runs one leg. `start` decodes the arguments and gives the handler's future.
-pub(super) async fn run<T>(
+pub(super) async fn run<T: Send + 'static>(
     server: &Inner,
     mut admitted: Admitted<'_>,
-    start: impl FnOnce(Ctx) -> Result<BoxFuture<'static, HandlerOutcome<T>>, String>,
+    start: impl Fn(Ctx) -> Result<Running<T>, String>,
 ) -> Result<LegResult<T>, Refusal> {
     admitted.require(admitted.leg().settings.needs)?;
     let mut responses = read_responses(admitted.leg().request.params.input_responses)?;
@@ -62,26 +77,64 @@ pub(super) async fn run<T>(
         // What was kept stays; what came too late does not count, and is asked for again.
         responses = None;
     }
-    let ctx = match admitted.take_payload() {
-        None => context(server, &admitted, Vec::new(), None, responses),
+    let answers = match admitted.take_payload() {
+        None => Answers { responses, ..Answers::default() },
+        Some(payload) if payload.asked.is_empty() => {
+            Answers { state: payload.state, journal: payload.journal, responses, ..Answers::default() }
+        }
         Some(payload) => match judge(payload, responses.as_ref(), &server.limits)? {
-            Judged::Ready { answered, state } => context(server, &admitted, answered, state, None),
+            Judged::Ready { answered, state, journal } => {
+                Answers { answered, state, journal, responses: None }
+            }
             Judged::AskAgain { payload, requests } => {
                 let permit = admitted.permit(requests)?;
                 return admitted.seal(server, permit, &payload).map(LegResult::InputRequired);
             }
         },
     };
-    let Some(_slot) = server.slot() else { return Err(Refusal::Busy) };
-    let handler = match start(ctx) {
+    let Some(slot) = server.slot() else { return Err(Refusal::Busy) };
+    let shared = context(server, &mut admitted, answers);
+    let handler = match start(Ctx::new(Arc::clone(&shared))) {
         Ok(handler) => handler,
         Err(fault) => return Ok(LegResult::BadArguments(fault)),
     };
+    let in_flight = InFlight::new(handler, Arc::clone(&shared), slot, server.limits.step_grace);
+    let ran = bounded(server, &admitted, &shared.flow, in_flight).await?;
+    settle(server, admitted, ran)
+}
+
+/// From what a handler came to, to what the caller gets.
+fn settle<T>(server: &Inner, mut admitted: Admitted<'_>, ran: Ran<T>) -> Result<LegResult<T>, Refusal> {
     let target = admitted.leg().target;
-    match bounded(server, target, handler).await? {
+    let (outcome, kept) = match ran {
+        Ran::Returned(outcome, kept) => (outcome, *kept),
+        Ran::Suspended(requests, kept) => {
+            let Kept { call, journal, .. } = *kept;
+            admitted.put_call(call);
+            let permit = admitted.permit(requests)?;
+            let payload = Payload { journal, ..Payload::default() };
+            return admitted.seal(server, permit, &payload).map(LegResult::InputRequired);
+        }
+        Ran::Stopped(stop, kept) => {
+            let call = kept.call.as_ref().map(|call| call.id().to_string());
+            return Err(stop.refuse(target, call));
+        }
+        // Nobody waits for this.
+        Ran::Cancelled => return Err(Refusal::Internal),
+    };
+    if !kept.unmet.is_empty() && !matches!(outcome, HandlerOutcome::InputRequired(_)) {
+        tracing::warn!(target, steps = ?kept.unmet, "the call is over, and did not come to steps it had recorded");
+    }
+    match outcome {
         HandlerOutcome::Complete(result) => Ok(LegResult::Complete(result)),
+        HandlerOutcome::InputRequired(required) if kept.asked => {
+            let asks: Vec<&str> = required.asks.iter().map(super::Ask::key).collect();
+            tracing::error!(target, by_hand = ?asks, "a handler asks by hand what it did not ask so before: a call asks in one way");
+            Err(Refusal::Internal)
+        }
         HandlerOutcome::InputRequired(required) => {
-            ask(server, admitted, required).map(LegResult::InputRequired)
+            admitted.put_call(kept.call);
+            ask(server, admitted, required, kept.journal).map(LegResult::InputRequired)
         }
         HandlerOutcome::Told(text) => Ok(LegResult::Failed(Some(text))),
         HandlerOutcome::NotFound => Ok(LegResult::NotFound),
@@ -99,38 +152,51 @@ fn read_responses(text: Option<&RawValue>) -> Result<Option<InputResponses>, Ref
         .map_err(|_| Refusal::params("params.inputResponses must be an object"))
 }
 
-fn context(
-    server: &Inner,
-    admitted: &Admitted<'_>,
-    answered: Vec<Answered>,
-    state: Option<String>,
-    unverified: Option<InputResponses>,
-) -> Ctx {
+fn context(server: &Inner, admitted: &mut Admitted<'_>, answers: Answers) -> Arc<ctx::Leg> {
+    let now = server.clock.now();
+    let (call, number) = (admitted.call_id(), admitted.leg_number());
+    let Answers { answered, state, journal, responses } = answers;
+    let (mut machine, unverified) = match admitted.take_call() {
+        None => (Machine::begin(now), responses),
+        Some(call) => (Machine::resume(call, journal, responses.as_ref(), &server.limits, now), None),
+    };
     let leg = admitted.leg();
-    Ctx {
-        call: admitted.call_id(),
-        leg: admitted.leg_number(),
+    if leg.settings.lenient_replay {
+        machine.be_lenient();
+    }
+    Arc::new(ctx::Leg {
+        call,
+        leg: number,
         answered,
         state,
         unverified: unverified.filter(|responses| !responses.is_empty()),
         asks: admitted.asks(),
         principal: admitted.principal().cloned(),
         client_info: leg.request.meta.client_info.map(ToOwned::to_owned),
-        server: server.me.clone(),
+        version: ProtocolVersion::modern(&leg.request.version),
         emitter: Emitter::of(leg.request, leg.caller.outbox, leg.request.registry(server).profile.logging),
-    }
+        flow: Flow::new(machine, server.handle()),
+    })
 }
 
 /// Runs the handler for as long as it may.
-async fn bounded<T>(
+async fn bounded<T: Send + 'static>(
     server: &Inner,
-    target: &str,
-    handler: BoxFuture<'static, HandlerOutcome<T>>,
-) -> Result<HandlerOutcome<T>, Refusal> {
-    tokio::time::timeout(server.limits.handler_time, handler).await.map_err(|_elapsed| {
-        tracing::error!(target, limit = ?server.limits.handler_time, "a handler took too long and was dropped");
-        Refusal::Internal
-    })
+    admitted: &Admitted<'_>,
+    flow: &Flow,
+    handler: InFlight<T>,
+) -> Result<Ran<T>, Refusal> {
+    let target = admitted.leg().target;
+    match tokio::time::timeout(server.limits.handler_time, handler).await {
+        Ok(ran) => Ok(ran),
+        Err(_elapsed) => match flow.machine().out_of_time() {
+            Some(stop) => Err(stop.refuse(target, admitted.call_id().map(|call| call.to_string()))),
+            None => {
+                tracing::error!(target, limit = ?server.limits.handler_time, "a handler took too long and was dropped");
+                Err(Refusal::Internal)
+            }
+        },
+    }
 }
 
 /// Checks what the handler asks, and seals it.
@@ -138,6 +204,7 @@ fn ask(
     server: &Inner,
     admitted: Admitted<'_>,
     required: InputRequired,
+    journal: Journal,
 ) -> Result<InputRequiredResult, Refusal> {
     let target = admitted.leg().target;
     let author_fault = |cause: String| {
@@ -155,7 +222,9 @@ fn ask(
     let (mut requests, mut asked) = (InputRequests::new(), Vec::with_capacity(asks.len()));
     for ask in &asks {
         check_key(ask.key()).map_err(&author_fault)?;
-        check_question(ask.request()).map_err(|cause| author_fault(format!("`{}`: {cause}", ask.key())))?;
+        if let InputRequest::Elicit(elicit) = ask.request() {
+            check_elicit(elicit).map_err(|cause| author_fault(format!("`{}`: {cause}", ask.key())))?;
+        }
         asked.push(Asked::first(ask.key(), ask.request()).map_err(|fault| author_fault(fault.to_string()))?);
         // > `inputRequests` keys are server assigned identifiers and **MUST** be unique within the scope of the request.
         if !requests.insert(ask.key(), ask.request().clone()) {
@@ -163,37 +232,5 @@ fn ask(
         }
     }
     let permit = admitted.permit(requests)?;
-    admitted.seal(server, permit, &Payload { state, asked })
-}
-
-/// Keys are public: they stand on the wire and in logs.
-fn check_key(key: &str) -> Result<(), String> {
-    let fits = (1..=64).contains(&key.len())
-        && key.bytes().all(|byte| byte.is_ascii_graphic() && !matches!(byte, b'#' | b'/'));
-    if fits {
-        Ok(())
-    } else {
-        Err(format!("the key {key:?} is not 1 to 64 visible ASCII characters without `#` and `/`"))
-    }
-}
-
-fn check_question(request: &InputRequest) -> Result<(), String> {
-    match request {
-        InputRequest::Elicit(ElicitRequest::Form { requested_schema, .. }) => {
-            requested_schema.beyond_subset().map_or(Ok(()), |fault| Err(fault.to_owned()))
-        }
-        InputRequest::Elicit(ElicitRequest::Url { url, .. }) => check_url(url),
-        _ => Ok(()),
-    }
-}
-
-/// > **SHOULD** use HTTPS URLs for non-development environments.
-fn check_url(url: &str) -> Result<(), String> {
-    let parsed: http::Uri = url.parse().map_err(|fault| format!("not a URL: {fault}"))?;
-    let host = parsed.host().unwrap_or_default();
-    match parsed.scheme_str() {
-        Some("https") if !host.is_empty() => Ok(()),
-        Some("http") if matches!(host, "localhost" | "127.0.0.1" | "[::1]") => Ok(()),
-        _ => Err("a URL must be https://, or http:// on the loopback interface".to_owned()),
-    }
+    admitted.seal(server, permit, &Payload { state, asked, journal })
 }

@@ -20,6 +20,16 @@ pub struct Limits {
     pub sampling_answer: usize,
     /// All that a token carries, in bytes. Default 128 KiB.
     pub state: usize,
+    /// What one step may come to, in bytes of JSON. Default 16 KiB. So much is kept free before a step runs: what it comes
+    /// to always finds room.
+    pub step_result: usize,
+    /// Legs of one call that may end with state only, at checkpoints. Default 2; some clients give up at the third.
+    pub state_only: u8,
+    /// How long a leg goes on behind its first question while something other than an answer may still wake the handler.
+    /// Default 50 ms. It costs only what the handler did and did not record.
+    pub grace: Duration,
+    /// How long a step that runs may go on after its request was cancelled. Default 5 seconds.
+    pub step_grace: Duration,
     /// How long one leg's handler may run. Default 5 minutes.
     pub handler_time: Duration,
     /// Handlers that run at once; further requests are refused. Default 1,024.
@@ -43,6 +53,10 @@ impl Default for Limits {
             form_answer: 64 * 1024,
             sampling_answer: 1024 * 1024,
             state: 128 * 1024,
+            step_result: 16 * 1024,
+            state_only: 2,
+            grace: Duration::from_millis(50),
+            step_grace: Duration::from_secs(5),
             handler_time: Duration::from_secs(300),
             handlers: 1024,
             subscriptions: 10_000,
@@ -66,6 +80,9 @@ pub enum OnExpired {
 
 /// How long a call may take as a whole if late states are asked again, and nothing else was set.
 pub(crate) const CALL_WITHIN: Duration = Duration::from_secs(24 * 60 * 60);
+
+/// From this size on, a warning is logged that names the largest entries of a journal.
+pub(crate) const JOURNAL_WARNING: usize = 16 * 1024;
 
 /// From this leg on, a warning is logged: many clients stop at ten rounds.
 pub(crate) const LEG_WARNING: u16 = 8;

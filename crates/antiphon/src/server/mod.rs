@@ -18,6 +18,7 @@
 mod admit;
 mod arguments;
 mod ask;
+mod ask_error;
 mod bench;
 mod build;
 mod builder;
@@ -31,6 +32,7 @@ mod cursor;
 mod emit;
 mod handler;
 mod hub;
+mod in_flight;
 mod leg;
 mod limits;
 mod list;
@@ -47,23 +49,30 @@ mod round;
 mod route;
 mod serve;
 mod settings;
+mod step_error;
 mod template;
 mod tool;
 mod uri;
 
 pub use ask::{Ask, InputRequired, Reply};
+pub use ask_error::AskError;
 pub use build::BuildError;
 pub use builder::ServerBuilder;
 pub use cache::CacheHint;
 pub use caller::Caller;
 pub use completion::{Completing, Completions, IntoCompletions};
-pub use ctx::{Answer, Ctx, Response, Unverified};
+pub use ctx::{Answer, Carrier, Ctx, Response, Unverified};
 pub use handler::Handler;
 pub use limits::{Limits, OnExpired};
 pub use outcome::{HandlerOutcome, IntoOutcome, Json};
 pub use prompt::Prompt;
 pub use resource::{Resource, ResourceTemplate};
-pub use serve::{ReplyMessage, Server};
+pub use round::{
+    Attempt, Branches, Checkpoint, Elicit, ElicitOutcome, Retry, Roots, Sample, Scope, Spawned, Step, StepKey, Won,
+};
+pub use settings::{Migration, OnVersion};
+pub use serve::{Load, ReplyMessage, Server};
+pub use step_error::StepError;
 pub use tool::{NoArguments, Tool};
 
 pub(crate) use bench::Lifetime;

@@ -1,6 +1,6 @@
 //! What a handler may return, and what becomes of it.
 
-use super::{InputRequired, Reply};
+use super::{InputRequired, Reply, StepError};
 use crate::Error;
 use antiphon_wire::{
     CallToolResult, ContentBlock, GetPromptResult, PromptMessage, ReadResourceResult, ResourceContents,
@@ -64,8 +64,15 @@ impl<T, R: IntoOutcome<T>, E: Display + 'static> IntoOutcome<T> for Result<R, E>
             Ok(result) => result.into_outcome(),
             Err(error) => match (&error as &dyn Any).downcast_ref::<Error>() {
                 Some(ours) if ours.is_resource_not_found() => HandlerOutcome::NotFound,
-                Some(ours) if ours.told_text().is_none() => HandlerOutcome::Failed(ours.to_string()),
-                _ => HandlerOutcome::Told(error.to_string()),
+                Some(ours) => match ours.told_text() {
+                    Some(words) => HandlerOutcome::Told(words.to_owned()),
+                    None => HandlerOutcome::Failed(ours.to_string()),
+                },
+                None => match (&error as &dyn Any).downcast_ref::<StepError>() {
+                    // It may hold what a library said.
+                    Some(step) if !step.told => HandlerOutcome::Failed(step.message.clone()),
+                    _ => HandlerOutcome::Told(error.to_string()),
+                },
             },
         }
     }

@@ -1,11 +1,12 @@
 //! Prompts: a name, arguments that are strings, and a plain async function.
 
 use super::{
-    BuildError, Completing, Ctx, Handler, HandlerOutcome, IntoCompletions, IntoOutcome,
+    BuildError, Completing, Ctx, Handler, IntoCompletions, IntoOutcome,
     completer::Completers,
     hub::ListKind,
     list::{List, Listed},
     registry::{Lists, twice},
+    round::{Ran, drive},
     settings::{self, Settings},
 };
 use antiphon_wire::{GetPromptResult, PromptArgument};
@@ -15,7 +16,7 @@ use serde::de::DeserializeOwned;
 use serde_json::Value;
 use std::{fmt, future::Future, sync::Arc};
 
-pub(super) type RunPrompt = dyn Fn(Ctx, &str) -> Result<BoxFuture<'static, HandlerOutcome<GetPromptResult>>, serde_json::Error>
+pub(super) type RunPrompt = dyn Fn(Ctx, &str) -> Result<BoxFuture<'static, Ran<GetPromptResult>>, serde_json::Error>
     + Send
     + Sync;
 
@@ -41,7 +42,7 @@ impl Prompt {
             let arguments: A = serde_json::from_str(arguments)?;
             let handler = Arc::clone(&handler);
             let future: BoxFuture<'static, _> =
-                Box::pin(async move { handler.call(&ctx, (arguments,)).await.into_outcome() });
+                Box::pin(async move { drive(&ctx, handler.call(&ctx, (arguments,))).await });
             Ok(future)
         };
         let mut definition = antiphon_wire::Prompt::new(name);

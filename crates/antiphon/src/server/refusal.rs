@@ -15,6 +15,9 @@ use std::borrow::Cow;
 /// | `Capability` | -32021 | 400 | none; `requiredCapabilities` |
 /// | `Method` | -32601 | 404 | none; `method` |
 /// | `Busy` | -32603 | 200 | `busy`, with `retryAfterMs` |
+/// | `Version` | -32602 | 400 | `version` |
+/// | `Diverged` | -32603 | 200 | `flow_diverged` |
+/// | `StepFailed` | -32603 | 200 | `step_failed`, with the step's key |
 /// | `Told` | -32603 | 200 | none: the handler's own words |
 /// | `Internal` | -32603 | 200 | none: the cause is in the log |
 #[derive(Debug)]
@@ -33,6 +36,12 @@ pub(crate) enum Refusal {
     Method(String),
     /// Too many handlers run.
     Busy,
+    /// The state is of another version, and the author wants none of it.
+    Version,
+    /// The handler does not come to what it came to before: nothing was run, the state stays good.
+    Diverged,
+    /// A step came to no outcome; the state stays good.
+    StepFailed { path: String },
     /// A prompt or resource failed, and says so itself.
     Told(String),
     /// The server failed.
@@ -64,6 +73,19 @@ impl Refusal {
             Self::Busy => {
                 ErrorObject::new(ErrorCode::INTERNAL_ERROR, "The server is busy: try again in a second")
                     .with_data(json!({ "reason": "busy", "retryAfterMs": 1000 }))
+            }
+            Self::Version => {
+                ErrorObject::invalid_params("This call was begun under another version of the tool: begin it again")
+                    .with_data(reason("version"))
+            }
+            Self::Diverged => {
+                ErrorObject::new(ErrorCode::INTERNAL_ERROR, "This call cannot go on: the tool takes another path now")
+                    .with_data(reason("flow_diverged"))
+            }
+            Self::StepFailed { path } => {
+                let text = format!("The step `{path}` failed for now: send the same request again");
+                ErrorObject::new(ErrorCode::INTERNAL_ERROR, text)
+                    .with_data(json!({ "reason": "step_failed", "step": path }))
             }
             Self::Told(text) => ErrorObject::new(ErrorCode::INTERNAL_ERROR, text.clone()),
             Self::Internal => ErrorObject::internal(),

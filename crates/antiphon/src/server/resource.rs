@@ -1,11 +1,12 @@
 //! Resources and templates: a URI, and a plain async function that reads it.
 
 use super::{
-    BuildError, CacheHint, Completing, Ctx, Handler, HandlerOutcome, IntoCompletions, IntoOutcome,
+    BuildError, CacheHint, Completing, Ctx, Handler, IntoCompletions, IntoOutcome,
     completer::Completers,
     hub::ListKind,
     list::{List, Listed},
     registry::Lists,
+    round::{Ran, drive},
     settings::{self, Settings},
     template::UriTemplate,
     uri::is_uri,
@@ -16,7 +17,7 @@ use serde::de::DeserializeOwned;
 use std::{fmt, future::Future, sync::Arc};
 
 /// What a resource's function comes to.
-pub(super) type Reading = BoxFuture<'static, HandlerOutcome<ReadResourceResult>>;
+pub(super) type Reading = BoxFuture<'static, Ran<ReadResourceResult>>;
 pub(super) type RunResource = dyn Fn(Ctx) -> Reading + Send + Sync;
 pub(super) type RunTemplate = dyn Fn(Ctx, serde_json::Map<String, serde_json::Value>) -> Result<Reading, serde_json::Error>
     + Send
@@ -40,7 +41,7 @@ impl Resource {
         let handler = Arc::new(handler);
         let run = move |ctx: Ctx| -> Reading {
             let handler = Arc::clone(&handler);
-            Box::pin(async move { handler.call(&ctx, ()).await.into_outcome() })
+            Box::pin(async move { drive(&ctx, handler.call(&ctx, ())).await })
         };
         let definition = antiphon_wire::Resource::new(uri, name);
         Self { definition, settings: Settings::default(), cache: CacheHint::default(), run: Box::new(run) }
@@ -92,7 +93,7 @@ impl ResourceTemplate {
         let run = move |ctx: Ctx, variables| -> Result<Reading, serde_json::Error> {
             let variables: A = serde_json::from_value(serde_json::Value::Object(variables))?;
             let handler = Arc::clone(&handler);
-            Ok(Box::pin(async move { handler.call(&ctx, (variables,)).await.into_outcome() }))
+            Ok(Box::pin(async move { drive(&ctx, handler.call(&ctx, (variables,))).await }))
         };
         let definition = antiphon_wire::ResourceTemplate::new(uri_template, name);
         let matcher = UriTemplate::parse(&definition.uri_template);

@@ -181,7 +181,7 @@ async fn read_resource(
     for template in lists.templates.iter() {
         let Some(variables) = template.variables(&uri) else { continue };
         let admitted = leg::admit(server, leg(&template.settings))?;
-        let run = |ctx| (template.run)(ctx, variables).map_err(|fault| fault.to_string());
+        let run = |ctx| (template.run)(ctx, variables.clone()).map_err(|fault| fault.to_string());
         let result = leg::run(server, admitted, run).await?;
         return failing(found(hinted(request, result, template.cache), uri)?);
     }

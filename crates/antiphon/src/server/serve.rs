@@ -45,10 +45,25 @@ pub(super) struct Inner {
     pub(super) call_within: Option<Duration>,
     pub(super) on_expired: OnExpired,
     pub(super) hub: Arc<Hub>,
+    /// Whether a leg should end at its next checkpoint.
+    pub(super) shed_when: Option<Box<ShedWhen>>,
     /// Itself, for handlers.
     pub(super) me: Weak<Inner>,
     pub(super) running: AtomicUsize,
     pub(super) told_of_unknown_key: AtomicBool,
+}
+
+/// Whether work should go elsewhere.
+pub(super) type ShedWhen = dyn Fn(&Load) -> bool + Send + Sync;
+
+/// How busy a server is.
+#[derive(Clone, Copy, Debug)]
+#[non_exhaustive]
+pub struct Load {
+    /// Handlers that run now.
+    pub handlers: usize,
+    /// How many may: [`Limits::handlers`].
+    pub limit: usize,
 }
 
 /// What a request came to.
@@ -110,6 +125,18 @@ impl Server {
         self.0.hub.drain();
     }
 
+    /// Whether legs end at their next checkpoint.
+    pub(crate) fn sheds(&self) -> bool {
+        let Inner { hub, shed_when, running, limits, .. } = &*self.0;
+        let load = || Load { handlers: running.load(Ordering::Relaxed), limit: limits.handlers };
+        hub.is_draining() || shed_when.as_ref().is_some_and(|sheds| sheds(&load()))
+    }
+
+    /// Whether the server is about to stop: what is asked of it next is better asked elsewhere.
+    pub(crate) fn is_draining(&self) -> bool {
+        self.0.hub.is_draining()
+    }
+
     /// Answers one message; `None` for a notification. Dropping the future cancels the request: the handler is
     /// dropped with it. What a request sends before its reply goes nowhere, so that `subscriptions/listen` is refused.
     pub async fn respond(&self, message: &[u8], caller: &Caller<'_>) -> Option<ReplyMessage> {
@@ -158,10 +185,16 @@ impl Server {
 
 impl Inner {
     /// A place among the handlers that run; `None` if all are taken.
-    pub(super) fn slot(&self) -> Option<Slot<'_>> {
-        let slot = Slot(&self.running);
+    pub(super) fn slot(&self) -> Option<Slot> {
+        let slot = Slot(self.handle());
         // Counted first, so that two cannot take the last place.
         (self.running.fetch_add(1, Ordering::Relaxed) < self.limits.handlers).then_some(slot)
+    }
+
+    /// The server, to be kept.
+    pub(super) fn handle(&self) -> Server {
+        // Who calls this was reached through it.
+        Server(self.me.upgrade().expect("a server lives while it answers"))
     }
 
     /// Who is calling, for a method that binds no state; refused if that cannot be told.
@@ -189,11 +222,11 @@ impl Inner {
 }
 
 /// A handler's place; free again when dropped.
-pub(super) struct Slot<'a>(&'a AtomicUsize);
+pub(super) struct Slot(Server);
 
-impl Drop for Slot<'_> {
+impl Drop for Slot {
     fn drop(&mut self) {
-        self.0.fetch_sub(1, Ordering::Relaxed);
+        self.0.0.running.fetch_sub(1, Ordering::Relaxed);
     }
 }
 

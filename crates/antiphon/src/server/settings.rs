@@ -9,6 +9,69 @@ pub(super) struct Settings {
     pub(super) version: u32,
     pub(super) needs: AskSupport,
     pub(super) answer_within: Option<Duration>,
+    pub(super) on_version: OnVersion,
+    pub(super) migration: Migration,
+    pub(super) lenient_replay: bool,
+}
+
+/// What becomes of a call that was begun under another version.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum OnVersion {
+    /// Every answer and every step that still fits is kept. The default.
+    #[default]
+    Keep,
+    /// It is refused; the client begins again.
+    Reject,
+    /// It begins again by itself: nothing of it is kept.
+    Restart,
+}
+
+/// What a new version does with steps that an older one has recorded.
+///
+/// ```
+/// use antiphon::server::Migration;
+///
+/// let migration = Migration::new().rename("create", "create_db").forget("warm_up").keep_stale("quote");
+/// ```
+#[derive(Clone, Debug, Default)]
+pub struct Migration {
+    pub(super) changes: Vec<Change>,
+}
+
+/// By the paths of steps: scopes and key.
+#[derive(Clone, Debug)]
+pub(super) enum Change {
+    Forget(String),
+    Rename(String, String),
+    KeepStale(String),
+}
+
+impl Migration {
+    /// No change.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// This step is no more: that it was recorded does not end the call.
+    #[must_use]
+    pub fn forget(mut self, step: impl Into<String>) -> Self {
+        self.changes.push(Change::Forget(step.into()));
+        self
+    }
+
+    /// This step has another key now. Its idempotency key was made of the old one.
+    #[must_use]
+    pub fn rename(mut self, from: impl Into<String>, to: impl Into<String>) -> Self {
+        self.changes.push(Change::Rename(from.into(), to.into()));
+        self
+    }
+
+    /// What this step came to counts though an answer before it has changed.
+    #[must_use]
+    pub fn keep_stale(mut self, step: impl Into<String>) -> Self {
+        self.changes.push(Change::KeepStale(step.into()));
+        self
+    }
 }
 
 /// The setters that tools, prompts, resources and templates share.
@@ -26,6 +89,35 @@ macro_rules! setters {
             #[must_use]
             pub fn answer_within(mut self, time: std::time::Duration) -> Self {
                 self.settings.answer_within = Some(time);
+                self
+            }
+
+            /// Its version, sealed into its state. Default 0.
+            #[must_use]
+            pub fn version(mut self, version: u32) -> Self {
+                self.settings.version = version;
+                self
+            }
+
+            /// What becomes of calls that were begun under another version. Default: what still fits is kept.
+            #[must_use]
+            pub fn on_version(mut self, on_version: super::OnVersion) -> Self {
+                self.settings.on_version = on_version;
+                self
+            }
+
+            /// What this version does with steps that another one has recorded.
+            #[must_use]
+            pub fn migrate(mut self, migration: super::Migration) -> Self {
+                self.settings.migration = migration;
+                self
+            }
+
+            /// Recorded steps that the handler does not come to any more are a warning in the log, not the end of the
+            /// call.
+            #[must_use]
+            pub fn lenient_replay(mut self) -> Self {
+                self.settings.lenient_replay = true;
                 self
             }
         }

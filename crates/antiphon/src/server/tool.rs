@@ -1,8 +1,9 @@
 //! Tools: a name, a schema and a plain async function.
 
 use super::{
-    Ctx, Handler, HandlerOutcome, IntoOutcome,
+    Ctx, Handler, IntoOutcome,
     arguments::decode,
+    round::{Ran, drive},
     settings::{self, Settings},
 };
 use antiphon_wire::{CallToolResult, JsonSchema, ToolAnnotations};
@@ -13,7 +14,7 @@ use serde_json::Value;
 use std::{fmt, sync::Arc};
 
 /// Runs the handler on the text of the arguments.
-pub(super) type RunTool = dyn Fn(Ctx, &str) -> Result<BoxFuture<'static, HandlerOutcome<CallToolResult>>, serde_json::Error>
+pub(super) type RunTool = dyn Fn(Ctx, &str) -> Result<BoxFuture<'static, Ran<CallToolResult>>, serde_json::Error>
     + Send
     + Sync;
 
@@ -88,7 +89,7 @@ impl Tool {
             let arguments: A = decode(arguments)?;
             let handler = Arc::clone(&handler);
             let future: BoxFuture<'static, _> =
-                Box::pin(async move { handler.call(&ctx, (arguments,)).await.into_outcome() });
+                Box::pin(async move { drive(&ctx, handler.call(&ctx, (arguments,))).await });
             Ok(future)
         };
         let definition = antiphon_wire::Tool::new(name, JsonSchema::from_value(&schema));
@@ -134,13 +135,6 @@ impl Tool {
         // Of a type that is anything, the schema is `true`; it must be an object.
         schema.ensure_object();
         self.output_schema(&schema.to_value())
-    }
-
-    /// Its version, sealed into its state. Default 0.
-    #[must_use]
-    pub fn version(mut self, version: u32) -> Self {
-        self.settings.version = version;
-        self
     }
 }
 

@@ -1,6 +1,6 @@
 //! Which answers count, and which questions are asked again.
 
-use super::{Answered, Asked, Payload};
+use super::{Answered, Asked, Payload, journal::Journal};
 use crate::server::{Limits, Response, refusal::Refusal};
 use antiphon_wire::{Action, AskKind, ElicitRequest, InputRequest, InputRequests, InputResponses};
 use serde_json::value::RawValue;
@@ -9,7 +9,7 @@ use serde_json::value::RawValue;
 #[derive(Debug)]
 pub(crate) enum Judged {
     /// Every question has an answer: the handler runs.
-    Ready { answered: Vec<Answered>, state: Option<String> },
+    Ready { answered: Vec<Answered>, state: Option<String>, journal: Journal },
     /// Some have none that counts: they alone are asked again, the other answers are kept.
     AskAgain { payload: Payload, requests: InputRequests },
 }
@@ -26,7 +26,8 @@ pub(crate) fn judge(
     responses: Option<&InputResponses>,
     limits: &Limits,
 ) -> Result<Judged, Refusal> {
-    let mut asked = payload.asked;
+    let mut payload = payload;
+    let mut asked = std::mem::take(&mut payload.asked);
     let mut read_all = Vec::with_capacity(asked.len());
     for entry in &asked {
         // We wrote it, and the seal held.
@@ -49,7 +50,7 @@ pub(crate) fn judge(
         let answered = asked.into_iter().zip(read_all).filter_map(|(entry, (_, response))| {
             Some(Answered { key: entry.key, question: entry.question, response: response.ok()? })
         });
-        return Ok(Judged::Ready { answered: answered.collect(), state: payload.state });
+        return Ok(Judged::Ready { answered: answered.collect(), state: payload.state, journal: payload.journal });
     }
     let mut requests = InputRequests::new();
     let mut room = room_for_answers(&asked, payload.state.as_deref(), limits);
@@ -60,7 +61,7 @@ pub(crate) fn judge(
             ask_again(entry, question, fault, limits, &mut requests)?;
         }
     }
-    Ok(Judged::AskAgain { payload: Payload { state: payload.state, asked }, requests })
+    Ok(Judged::AskAgain { payload: Payload { asked, ..payload }, requests })
 }
 
 /// Why a question is asked again.
@@ -73,7 +74,7 @@ enum Fault {
     Wrong(String),
 }
 
-fn short_enough(question: &InputRequest, text: &str, limits: &Limits) -> Result<(), String> {
+pub(super) fn short_enough(question: &InputRequest, text: &str, limits: &Limits) -> Result<(), String> {
     let most = match question.kind() {
         AskKind::Form | AskKind::Url => limits.form_answer,
         _ => limits.sampling_answer,
@@ -114,18 +115,23 @@ fn keep(entry: &mut Asked, response: &Response, room: &mut usize) -> Result<(), 
     if entry.answer.is_some() {
         return Ok(());
     }
-    let text = match response {
-        Response::Elicit(result) => serde_json::to_string(result),
-        Response::Sampling(result) => serde_json::to_string(result),
-        Response::Roots(result) => serde_json::to_string(result),
-    };
-    let text = text.map_err(|_| "The answer could not be read.".to_owned())?;
+    let text = written(response)?;
     match room.checked_sub(text.len()) {
         Some(rest) => *room = rest,
         None => return Err("The answers together are too long.".to_owned()),
     }
     entry.answer = Some(text);
     Ok(())
+}
+
+/// An answer as it is recorded.
+pub(super) fn written(response: &Response) -> Result<String, String> {
+    let text = match response {
+        Response::Elicit(result) => serde_json::to_string(result),
+        Response::Sampling(result) => serde_json::to_string(result),
+        Response::Roots(result) => serde_json::to_string(result),
+    };
+    text.map_err(|_| "The answer could not be read.".to_owned())
 }
 
 /// How many bytes of answers the state can take in besides what it holds.

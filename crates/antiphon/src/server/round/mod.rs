@@ -1,4 +1,6 @@
-//! Rounds by hand: what is sealed between two legs, and what becomes of the answers that come back.
+//! Rounds: what is asked, what was answered and done, and what travels between two legs.
+//!
+//! Asking by hand, a handler returns its questions:
 //!
 //! ```text
 //!  handler returns asks ──▶ Payload {state, asked} ──▶ sealed ──▶ client
@@ -8,17 +10,66 @@
 //!                                        └── Judged::AskAgain ──▶ sealed: those questions alone, the others kept
 //! ```
 //!
-//! The question itself is in the state, so an answer is checked against what was asked, whichever version of the
+//! There the question itself is in the state, so an answer is checked against what was asked, whichever version of the
 //! handler runs now, and asked again without running the handler.
+//!
+//! Asking with `await`, a handler is a future that cannot go on without an answer:
+//!
+//! ```text
+//!  ctx.elicit, ctx.step ──▶ machine: recorded? ──▶ given at once        (pure: history in; ask, run or done out)
+//!        ▲                     │ new
+//!        │                     ▼
+//!      drive ◀── blocked ── pending asks ──▶ Payload {journal} ──▶ sealed ──▶ client
+//!        │                                                                      │ answers
+//!        └──────── the handler runs again, from its top, on the journal ◀───────┘
+//! ```
+//!
+//! There the journal has a digest of each question; the handler renders it again, and the answer is checked then.
 
 mod judge;
 mod payload;
 
+mod journal;
+mod key;
+mod machine;
+
+mod drive;
+mod flow;
+mod sync;
+mod tracker;
+
+mod asking;
+mod checkpoint;
+mod elicit;
+mod group;
+mod sample;
+mod scope;
+mod select;
+mod step;
+mod surroundings;
+
+pub(crate) use asking::check_elicit;
+pub use checkpoint::Checkpoint;
+pub(crate) use drive::{Ran, drive};
+pub use elicit::{Elicit, ElicitOutcome};
+pub(crate) use flow::Flow;
+pub use group::Spawned;
+pub(crate) use journal::{Journal, StepFailure};
 pub(crate) use judge::{Judged, judge, read};
+pub use key::StepKey;
+pub(crate) use key::check_key;
+pub(crate) use machine::{Kept, Machine};
 pub(crate) use payload::{Asked, Payload};
+pub use sample::{Roots, Sample};
+pub use scope::Scope;
+pub use select::{Branches, Won};
+pub use step::{Attempt, Retry, Step};
 
 use super::Response;
 use antiphon_wire::InputRequest;
+
+/// How many branches a `select` has at most.
+const BRANCHES: u8 = 4;
 
 /// A question with its checked answer.
 #[derive(Clone, Debug)]

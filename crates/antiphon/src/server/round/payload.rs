@@ -1,19 +1,22 @@
-//! What travels inside the token, as CBOR: `[1, state | null, [[key, times, question, answer | null], ...]]`.
+//! What travels inside the token, as CBOR: `[2, state | null, [[key, times, question, answer | null], ...], journal]`.
 //! Questions and answers are JSON text.
 
+use super::journal::{Journal, counted, expect, maybe, text};
 use antiphon_wire::InputRequest;
-use minicbor::{Decoder, Encoder, data::Type, decode, encode};
+use minicbor::{Decoder, Encoder, decode, encode};
 use std::convert::Infallible;
 
-const FORMAT: u8 = 1;
+const FORMAT: u8 = 2;
 
 /// The state of a call between two legs.
-#[derive(Clone, Debug, Default, PartialEq)]
+#[derive(Clone, Debug, Default)]
 pub(crate) struct Payload {
     /// The handler's own.
     pub(crate) state: Option<String>,
-    /// The questions of the last round.
+    /// The questions of the last round, if it was asked by hand.
     pub(crate) asked: Vec<Asked>,
+    /// What was recorded.
+    pub(crate) journal: Journal,
 }
 
 /// One question that was asked.
@@ -38,52 +41,33 @@ impl Asked {
 impl Payload {
     pub(crate) fn encode(&self) -> Result<Vec<u8>, encode::Error<Infallible>> {
         let mut out = Encoder::new(Vec::with_capacity(256));
-        out.array(3)?.u8(FORMAT)?;
-        optional(&mut out, self.state.as_deref())?;
+        out.array(4)?.u8(FORMAT)?;
+        maybe(&mut out, self.state.as_deref())?;
         out.array(self.asked.len() as u64)?;
         for asked in &self.asked {
             out.array(4)?.str(&asked.key)?.u8(asked.times)?.str(&asked.question)?;
-            optional(&mut out, asked.answer.as_deref())?;
+            maybe(&mut out, asked.answer.as_deref())?;
         }
+        self.journal.encode(&mut out)?;
         Ok(out.into_writer())
     }
 
     pub(crate) fn decode(bytes: &[u8]) -> Result<Self, decode::Error> {
         let mut input = Decoder::new(bytes);
-        expect(input.array()? == Some(3) && input.u8()? == FORMAT)?;
-        let state = read_optional(&mut input)?;
-        let count = input.array()?.ok_or_else(|| decode::Error::message("an open-ended list"))?;
+        expect(input.array()? == Some(4) && input.u8()? == FORMAT)?;
+        let state = text(&mut input)?;
         let mut asked = Vec::new();
-        for _ in 0..count {
+        for _ in 0..counted(&mut input)? {
             expect(input.array()? == Some(4))?;
             let key = input.str()?.to_owned();
             let times = input.u8()?;
             let question = input.str()?.to_owned();
-            asked.push(Asked { key, times, question, answer: read_optional(&mut input)? });
+            asked.push(Asked { key, times, question, answer: text(&mut input)? });
         }
+        let journal = Journal::decode(&mut input)?;
         expect(input.position() == bytes.len())?;
-        Ok(Self { state, asked })
+        Ok(Self { state, asked, journal })
     }
-}
-
-fn expect(holds: bool) -> Result<(), decode::Error> {
-    if holds { Ok(()) } else { Err(decode::Error::message("not a payload of this format")) }
-}
-
-fn optional(out: &mut Encoder<Vec<u8>>, text: Option<&str>) -> Result<(), encode::Error<Infallible>> {
-    match text {
-        Some(text) => out.str(text)?,
-        None => out.null()?,
-    };
-    Ok(())
-}
-
-fn read_optional(input: &mut Decoder<'_>) -> Result<Option<String>, decode::Error> {
-    if input.datatype()? == Type::Null {
-        input.null()?;
-        return Ok(None);
-    }
-    Ok(Some(input.str()?.to_owned()))
 }
 
 #[cfg(test)]
@@ -100,9 +84,10 @@ mod tests {
     proptest! {
         #[test]
         fn what_is_written_is_read(state in any::<Option<String>>(), asked in proptest::collection::vec(asked(), 0..5)) {
-            let payload = Payload { state, asked };
+            let payload = Payload { state, asked, journal: Journal::default() };
             let bytes = payload.encode().unwrap();
-            prop_assert_eq!(Payload::decode(&bytes).unwrap(), payload);
+            let read = Payload::decode(&bytes).unwrap();
+            prop_assert_eq!((read.state, read.asked), (payload.state, payload.asked));
             // Whatever is cut off is missed.
             for end in 0..bytes.len() {
                 prop_assert!(Payload::decode(&bytes[..end]).is_err());

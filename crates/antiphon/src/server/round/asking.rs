@@ -1,0 +1,215 @@
+//! One question, whatever its kind: asked once, and answered from the record.
+
+use super::{
+    flow::Flow,
+    journal::Kind,
+    key::path,
+    machine::{AskVerdict, Hold, Place, Question},
+};
+use crate::server::{AskError, Ctx};
+use antiphon_wire::{AskSupport, ElicitRequest, InputRequest};
+use std::{
+    borrow::Cow,
+    task::{Context, Poll},
+    time::Duration,
+};
+
+/// A question before and while it is asked. The part of every asking future that is not generic.
+pub(super) struct RawAsk<'a> {
+    ctx: &'a Ctx,
+    pub(super) key: Cow<'a, str>,
+    pub(super) number: Option<u64>,
+    pub(super) within: Option<Duration>,
+    pub(super) fallback: Fallback<'a>,
+    /// Which it is of all that are put in this leg: in a `join!`, source order.
+    order: u64,
+    place: Place,
+    stage: Stage,
+}
+
+/// What stands for an answer where the client cannot be asked.
+pub(super) enum Fallback<'a> {
+    /// Nothing: the call is refused before the round leaves.
+    None,
+    /// A value, which the typed future holds.
+    Value,
+    /// An error in these words.
+    Refuse(Cow<'a, str>),
+}
+
+enum Stage {
+    New,
+    Held(Hold, Box<Question>),
+    Asked,
+    Over,
+}
+
+/// A question with its path, about to be put.
+pub(super) struct Rendered {
+    pub(super) request: InputRequest,
+    /// What its digest is made of.
+    pub(super) text: Vec<u8>,
+}
+
+impl Rendered {
+    pub(super) fn of(request: InputRequest) -> Result<Self, String> {
+        if let InputRequest::Elicit(elicit) = &request {
+            check_elicit(elicit)?;
+        }
+        let text = serde_json::to_vec(&request).map_err(|fault| fault.to_string())?;
+        Ok(Self { request, text })
+    }
+}
+
+impl<'a> RawAsk<'a> {
+    #[track_caller]
+    pub(super) fn new(ctx: &'a Ctx, key: impl Into<Cow<'a, str>>) -> Self {
+        Self {
+            ctx,
+            key: key.into(),
+            number: None,
+            within: None,
+            fallback: Fallback::None,
+            order: 0,
+            place: super::flow::here(),
+            stage: Stage::New,
+        }
+    }
+
+    pub(super) fn ctx(&self) -> &'a Ctx {
+        self.ctx
+    }
+
+    pub(super) fn place(&self) -> Place {
+        self.place
+    }
+
+    fn flow(&self) -> &'a Flow {
+        self.ctx.flow()
+    }
+
+    /// Scopes and key; the leg ends if they are none.
+    pub(super) fn path(&self) -> Option<String> {
+        path(self.ctx.scope_prefix(), &self.key, self.number)
+            .map_err(|fault| self.flow().author_fault(self.place, fault))
+            .ok()
+    }
+
+    /// The answer as JSON. `render` is called once, with the question's path.
+    pub(super) fn poll(
+        &mut self,
+        cx: &Context<'_>,
+        needs: AskSupport,
+        render: impl FnOnce(&str) -> Result<Rendered, String>,
+    ) -> Poll<Result<String, AskError>> {
+        self.flow().check_thread();
+        let question = match std::mem::replace(&mut self.stage, Stage::Over) {
+            Stage::New => match self.question(needs, render) {
+                Ok(Some(question)) => Box::new(question),
+                Ok(None) => return Poll::Pending,
+                Err(unsupported) => return Poll::Ready(Err(unsupported)),
+            },
+            Stage::Held(hold, question) => {
+                self.flow().machine().let_go(hold);
+                question
+            }
+            Stage::Asked => {
+                self.stage = Stage::Asked;
+                return Poll::Pending;
+            }
+            Stage::Over => return Poll::Pending,
+        };
+        let path = question.path.clone();
+        let mut machine = self.flow().machine();
+        match machine.ask(*question, self.flow().limits()) {
+            AskVerdict::Given(answer) => Poll::Ready(Ok(answer)),
+            AskVerdict::Expired => Poll::Ready(Err(AskError::expired(&path))),
+            AskVerdict::Pending => {
+                self.stage = Stage::Asked;
+                Poll::Pending
+            }
+            AskVerdict::Held(question) => {
+                machine.hold(Hold::Recorded);
+                drop(machine);
+                self.stage = Stage::Held(Hold::Recorded, question);
+                self.flow().wait_held(cx);
+                Poll::Pending
+            }
+            AskVerdict::Never => Poll::Pending,
+        }
+    }
+
+    fn question(
+        &mut self,
+        needs: AskSupport,
+        render: impl FnOnce(&str) -> Result<Rendered, String>,
+    ) -> Result<Option<Question>, AskError> {
+        let Some(path) = self.path() else { return Ok(None) };
+        self.order = self.flow().machine().next_order();
+        if !matches!(self.fallback, Fallback::None)
+            && self.ctx.can_ask().missing(needs) != AskSupport::NONE
+        {
+            let words = match &self.fallback {
+                Fallback::Refuse(words) => Some(words.to_string()),
+                _ => None,
+            };
+            return Err(AskError::unsupported(&path, words));
+        }
+        let fault = |fault| self.flow().author_fault(self.place, format!("`{path}`: {fault}"));
+        let Ok(rendered) = render(&path).map_err(fault) else { return Ok(None) };
+        let Some(pin) = self.flow().pin(&rendered.text) else { return Ok(None) };
+        Ok(Some(Question {
+            path: path.into(),
+            request: rendered.request,
+            pin,
+            within: self.within,
+            order: self.order,
+            place: self.place,
+        }))
+    }
+
+    /// Has the same question asked again, though it was answered.
+    pub(super) fn again(&mut self) {
+        if let Some(path) = self.path() {
+            self.flow().machine().ask_once_more(&path);
+            self.stage = Stage::New;
+        }
+    }
+}
+
+impl Drop for RawAsk<'_> {
+    fn drop(&mut self) {
+        match &self.stage {
+            Stage::New | Stage::Over => return,
+            Stage::Held(hold, _) => self.flow().machine().let_go(*hold),
+            Stage::Asked => self.flow().machine().withdraw(self.order),
+        }
+        if let Ok(path) = path(self.ctx.scope_prefix(), &self.key, self.number) {
+            self.flow().machine().dropped(Kind::Ask, &path);
+        }
+    }
+}
+
+/// # Errors
+/// Why this cannot be asked.
+pub(crate) fn check_elicit(request: &ElicitRequest) -> Result<(), String> {
+    match request {
+        ElicitRequest::Form { requested_schema, .. } => {
+            requested_schema.beyond_subset().map_or(Ok(()), |fault| Err(fault.to_owned()))
+        }
+        ElicitRequest::Url { url, .. } => check_url(url),
+        // No other can be made here.
+        _ => Ok(()),
+    }
+}
+
+/// > **SHOULD** use HTTPS URLs for non-development environments.
+fn check_url(url: &str) -> Result<(), String> {
+    let parsed: http::Uri = url.parse().map_err(|fault| format!("not a URL: {fault}"))?;
+    let host = parsed.host().unwrap_or_default();
+    match parsed.scheme_str() {
+        Some("https") if !host.is_empty() => Ok(()),
+        Some("http") if matches!(host, "localhost" | "127.0.0.1" | "[::1]") => Ok(()),
+        _ => Err("a URL must be https://, or http:// on the loopback interface".to_owned()),
+    }
+}

@@ -1,0 +1,97 @@
+//! Places at which a leg may end with its state only, so that another instance goes on.
+
+use super::{key::path, machine::Place};
+use crate::server::Ctx;
+use std::{
+    borrow::Cow,
+    future::Future,
+    pin::Pin,
+    task::{Context, Poll},
+};
+
+impl Ctx {
+    /// A place at which this leg may end without a question: while the server drains, or when it sheds load, the client
+    /// is told to call again, with what was done so far, and another instance goes on from here. Otherwise it does
+    /// nothing.
+    ///
+    /// > Servers **MAY** return an `InputRequiredResult` that contains only `requestState`
+    ///
+    /// At most twice in a call, for some clients give up at the third; then it is passed.
+    #[track_caller]
+    pub fn checkpoint(&self) -> Checkpoint<'_> {
+        Checkpoint {
+            ctx: self,
+            key: Cow::Borrowed("checkpoint"),
+            number: None,
+            always: false,
+            place: super::flow::here(),
+            path: None,
+        }
+    }
+}
+
+/// A place at which a leg may end. See [`Ctx::checkpoint`].
+#[must_use = "a checkpoint is one when it is awaited"]
+pub struct Checkpoint<'a> {
+    ctx: &'a Ctx,
+    key: Cow<'a, str>,
+    number: Option<u64>,
+    always: bool,
+    place: Place,
+    /// While the leg is to end here.
+    path: Option<String>,
+}
+
+impl<'a> Checkpoint<'a> {
+    /// Under this key: the second checkpoint of a call needs one of its own.
+    pub fn key(mut self, key: impl Into<Cow<'a, str>>) -> Self {
+        self.key = key.into();
+        self
+    }
+
+    /// One of several with the same key, with a number from the program.
+    pub fn nth(mut self, number: u64) -> Self {
+        self.number = Some(number);
+        self
+    }
+
+    /// Ends the leg here in any case.
+    pub fn now(mut self) -> Self {
+        self.always = true;
+        self
+    }
+}
+
+impl Future for Checkpoint<'_> {
+    type Output = ();
+
+    fn poll(mut self: Pin<&mut Self>, _cx: &mut Context<'_>) -> Poll<()> {
+        let flow = self.ctx.flow();
+        flow.check_thread();
+        if self.path.is_some() {
+            return Poll::Pending;
+        }
+        let path = match path(self.ctx.scope_prefix(), &self.key, self.number) {
+            Ok(path) => path,
+            Err(fault) => {
+                flow.author_fault(self.place, fault);
+                return Poll::Pending;
+            }
+        };
+        let ends = self.always || flow.server().sheds();
+        let budget = flow.limits().state_only;
+        if flow.begun().pass(&path, ends, budget, self.place) {
+            return Poll::Ready(());
+        }
+        self.path = Some(path);
+        Poll::Pending
+    }
+}
+
+impl Drop for Checkpoint<'_> {
+    fn drop(&mut self) {
+        if let Some(path) = &self.path {
+            self.ctx.flow().machine().withdraw_pause(path);
+        }
+    }
+}

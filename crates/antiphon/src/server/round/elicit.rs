@@ -1,0 +1,191 @@
+//! A form, asked with `await`.
+
+use super::asking::{Fallback, RawAsk, Rendered};
+use crate::{
+    Form,
+    server::{Answer, AskError, Ctx},
+};
+use antiphon_wire::{Action, AskSupport, ElicitRequest, InputRequest};
+use serde::{Deserialize, de::DeserializeOwned};
+use serde_json::value::RawValue;
+use std::{
+    borrow::Cow,
+    future::Future,
+    marker::PhantomData,
+    pin::Pin,
+    task::{Context, Poll},
+    time::Duration,
+};
+
+impl Ctx {
+    /// Asks the person to fill in a form, and waits for it:
+    ///
+    #[cfg_attr(feature = "macros", doc = "```")]
+    #[cfg_attr(not(feature = "macros"), doc = "```ignore")]
+    /// use antiphon::{Form, Result, server::Ctx};
+    ///
+    /// #[derive(serde::Deserialize, Form)]
+    /// struct Place {
+    ///     region: String,
+    /// }
+    ///
+    /// async fn order(ctx: &Ctx, name: &str) -> Result<String> {
+    ///     let place: Place = ctx.elicit("Which region should the database live in?").await?;
+    ///     Ok(format!("{name} lives in {}.", place.region))
+    /// }
+    /// ```
+    ///
+    /// Where the answer is not known yet, this does not resolve: the request ends with the question, and the handler runs
+    /// again, from its top, once the client comes back with the answer, on whichever instance that is. Everything before
+    /// it therefore runs once more; what must not is a [`step`](Self::step).
+    ///
+    /// Someone who declines or goes away is an [`AskError`]; [`outcome`](Elicit::outcome) gives it as a value instead. An
+    /// answer that does not fit the form never gets here: the question is asked again, with the reason.
+    ///
+    /// The key is the type's name in snake case; a second question of that type needs a [`key`](Elicit::key) of its own.
+    #[track_caller]
+    pub fn elicit<'a, T: Form + DeserializeOwned>(
+        &'a self,
+        message: impl Into<Cow<'a, str>>,
+    ) -> Elicit<'a, T> {
+        let form = AskedForm { message: message.into(), _answer: PhantomData };
+        Elicit { raw: RawAsk::new(self, T::key()), form, default: None }
+    }
+}
+
+struct AskedForm<'a, T> {
+    message: Cow<'a, str>,
+    _answer: PhantomData<fn() -> T>,
+}
+
+/// A form that is asked when it is awaited. See [`Ctx::elicit`].
+#[must_use = "a question is asked when it is awaited"]
+pub struct Elicit<'a, T> {
+    raw: RawAsk<'a>,
+    form: AskedForm<'a, T>,
+    default: Option<T>,
+}
+
+/// The same, with decline and cancel as values. See [`Elicit::outcome`].
+#[must_use = "a question is asked when it is awaited"]
+pub struct ElicitOutcome<'a, T>(Elicit<'a, T>);
+
+// Nothing in them is pinned.
+impl<T> Unpin for Elicit<'_, T> {}
+impl<T> Unpin for ElicitOutcome<'_, T> {}
+
+impl<'a, T> Elicit<'a, T> {
+    /// Under this key: 1 to 64 visible ASCII characters without `#` and `/`. Clients and logs see it.
+    pub fn key(mut self, key: impl Into<Cow<'a, str>>) -> Self {
+        self.raw.key = key.into();
+        self
+    }
+
+    /// One of several with the same key: with a number from the program, such as a loop counter or the id of a row.
+    pub fn nth(mut self, number: u64) -> Self {
+        self.raw.number = Some(number);
+        self
+    }
+
+    /// How long the person may take, in whole seconds, from the first time it is asked. Later, it is
+    /// [`AskError::Expired`].
+    pub fn within(mut self, time: Duration) -> Self {
+        self.raw.within = Some(time);
+        self
+    }
+
+    /// What counts where the client cannot show forms. Never for a decline, a cancel or a bad answer.
+    ///
+    /// The caller chooses what it declares: this is your word that the value is harmless.
+    pub fn or_default(mut self, value: T) -> Self {
+        self.raw.fallback = Fallback::Value;
+        self.default = Some(value);
+        self
+    }
+
+    /// Where the client cannot show forms, [`AskError::Unsupported`] in these words. Without it such a call ends as one
+    /// that needs a capability.
+    pub fn or_refuse(mut self, words: impl Into<Cow<'a, str>>) -> Self {
+        self.raw.fallback = Fallback::Refuse(words.into());
+        self
+    }
+
+    /// With decline and cancel as values.
+    pub fn outcome(self) -> ElicitOutcome<'a, T> {
+        ElicitOutcome(self)
+    }
+}
+
+impl<T: Form + DeserializeOwned> Elicit<'_, T> {
+    fn poll_outcome(&mut self, cx: &Context<'_>) -> Poll<Result<Answer<T>, AskError>> {
+        let message = &self.form.message;
+        let given = self.raw.poll(cx, AskSupport::FORM, |_| {
+            let requested_schema = T::schema();
+            Rendered::of(InputRequest::Elicit(ElicitRequest::Form {
+                message: message.to_string(),
+                requested_schema,
+            }))
+        });
+        let answer = match std::task::ready!(given) {
+            Ok(answer) => answer,
+            Err(error) => {
+                let stands_for_it = matches!(error, AskError::Unsupported { words: None, .. });
+                let default = self.default.take().filter(|_| stands_for_it);
+                return Poll::Ready(default.map(Answer::Accept).ok_or(error));
+            }
+        };
+        match read(&answer) {
+            Ok(answer) => Poll::Ready(Ok(answer)),
+            Err(fault) => {
+                let fault = format!("the answer to `{}` fits its form but not its type: {fault}", self.raw.key);
+                self.raw.ctx().flow().author_fault(self.raw.place(), fault);
+                Poll::Pending
+            }
+        }
+    }
+}
+
+impl<T: Form + DeserializeOwned> Future for ElicitOutcome<'_, T> {
+    type Output = Result<Answer<T>, AskError>;
+
+    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
+        self.0.poll_outcome(cx)
+    }
+}
+
+impl<T: Form + DeserializeOwned> Future for Elicit<'_, T> {
+    type Output = Result<T, AskError>;
+
+    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
+        let outcome = std::task::ready!(self.poll_outcome(cx));
+        Poll::Ready(outcome.and_then(|answer| unwrapped(answer, &self.raw.key, &self.form.message)))
+    }
+}
+
+/// The value, or who refused what.
+pub(super) fn unwrapped<T>(answer: Answer<T>, key: &str, message: &str) -> Result<T, AskError> {
+    match answer {
+        Answer::Accept(value) => Ok(value),
+        Answer::Decline => Err(AskError::declined(key, message)),
+        Answer::Cancel => Err(AskError::cancelled(key, message)),
+    }
+}
+
+/// A recorded answer, read straight into its type. The error says nothing of the value.
+fn read<T: DeserializeOwned>(answer: &str) -> Result<Answer<T>, String> {
+    #[derive(Deserialize)]
+    struct Given<'a> {
+        action: Action,
+        #[serde(borrow, default)]
+        content: Option<&'a RawValue>,
+    }
+    let given: Given<'_> = serde_json::from_str(answer).map_err(|fault| fault.to_string())?;
+    Ok(match given.action {
+        Action::Accept => {
+            let content = given.content.map_or("{}", RawValue::get);
+            Answer::Accept(serde_json::from_str(content).map_err(|fault| crate::server::ctx::without_value(&fault))?)
+        }
+        Action::Decline => Answer::Decline,
+        Action::Cancel => Answer::Cancel,
+    })
+}

@@ -1,0 +1,161 @@
+//! What a running handler and its driver share.
+
+use super::machine::{Machine, Place, Stop};
+use crate::server::{Server, limits::Limits};
+use antiphon_seal::{Call, CallSecret, Digest};
+use std::{
+    cell::Cell,
+    panic::Location,
+    sync::{Mutex, MutexGuard, PoisonError},
+    task::{Context, Waker},
+    time::SystemTime,
+};
+use tokio::task::AbortHandle;
+
+/// One leg while its handler runs.
+pub(crate) struct Flow {
+    machine: Mutex<Machine>,
+    /// Whoever is held, and cannot be reached by polling the handler alone.
+    held: Mutex<Vec<Waker>>,
+    /// Tasks that end with the leg.
+    tasks: Mutex<Vec<AbortHandle>>,
+    server: Server,
+}
+
+thread_local! {
+    /// The leg that this thread polls.
+    static POLLED: Cell<usize> = const { Cell::new(0) };
+}
+
+/// While it lives, this thread polls a leg.
+pub(super) struct Here(usize);
+
+impl Drop for Here {
+    fn drop(&mut self) {
+        POLLED.set(self.0);
+    }
+}
+
+impl Flow {
+    pub(crate) fn new(machine: Machine, server: Server) -> Self {
+        Self { machine: Mutex::new(machine), held: Mutex::default(), tasks: Mutex::default(), server }
+    }
+
+    pub(crate) fn machine(&self) -> MutexGuard<'_, Machine> {
+        self.machine.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub(crate) fn limits(&self) -> &Limits {
+        &self.server.0.limits
+    }
+
+    pub(crate) fn server(&self) -> &Server {
+        &self.server
+    }
+
+    fn id(&self) -> usize {
+        std::ptr::from_ref(self) as usize
+    }
+
+    pub(super) fn enter(&self) -> Here {
+        Here(POLLED.replace(self.id()))
+    }
+
+    /// # Panics
+    /// If another thread polls what belongs to this leg: there its answer would never be seen.
+    pub(super) fn check_thread(&self) {
+        assert!(
+            POLLED.get() == self.id(),
+            "what belongs to a call was polled outside of it: await questions and steps in the handler itself, not in \
+             `block_on`, on another thread, or with a waker of its own"
+        );
+    }
+
+    /// The machine, with the call begun.
+    pub(super) fn begun(&self) -> MutexGuard<'_, Machine> {
+        let mut machine = self.machine();
+        let _ = machine.call(|| self.begin());
+        machine
+    }
+
+    fn begin(&self) -> Result<Call, String> {
+        let inner = &self.server.0;
+        let now = inner.clock.now();
+        // A deadline beyond all time is none.
+        let deadline = inner.call_within.and_then(|time| now.checked_add(time));
+        Call::begin(now, deadline).map_err(|fault| fault.to_string())
+    }
+
+    /// Nothing is sent: it was before, or nobody listens any more.
+    pub(crate) fn is_silent(&self) -> bool {
+        self.machine().is_silent()
+    }
+
+    /// Something keyed by the call's secret.
+    pub(super) fn keyed<T>(&self, derive: impl FnOnce(&CallSecret) -> T) -> Option<T> {
+        self.machine().call(|| self.begin()).map(|call| derive(call.secret()))
+    }
+
+    pub(super) fn pin(&self, text: &[u8]) -> Option<Digest> {
+        self.keyed(|secret| secret.pin(text))
+    }
+
+    /// When the call began.
+    pub(super) fn born(&self) -> SystemTime {
+        let born = self.machine().call(|| self.begin()).map_or(0, Call::born);
+        SystemTime::UNIX_EPOCH + std::time::Duration::from_secs(born)
+    }
+
+    /// The author's mistake: the leg ends, and nothing resolves.
+    pub(super) fn author_fault(&self, place: Place, fault: impl std::fmt::Display) {
+        self.machine().stop(Stop::Author(format!("{fault}, at {place}")));
+    }
+
+    /// Has whoever is polled now polled again once it may go on.
+    pub(super) fn wait_held(&self, cx: &Context<'_>) {
+        let mut held = self.wakers();
+        if !held.iter().any(|waker| waker.will_wake(cx.waker())) {
+            held.push(cx.waker().clone());
+        }
+    }
+
+    /// Forgets those that are reached by polling the handler with this waker.
+    pub(super) fn forget_reached(&self, waker: &Waker) {
+        self.wakers().retain(|held| !held.will_wake(waker));
+    }
+
+    pub(super) fn wake_held(&self) {
+        let held = std::mem::take(&mut *self.wakers());
+        held.into_iter().for_each(Waker::wake);
+    }
+
+    fn wakers(&self) -> MutexGuard<'_, Vec<Waker>> {
+        self.held.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub(super) fn end_with_leg(&self, task: AbortHandle) {
+        let mut tasks = self.tasks.lock().unwrap_or_else(PoisonError::into_inner);
+        tasks.retain(|task| !task.is_finished());
+        tasks.push(task);
+    }
+
+    /// The leg is over: its tasks end.
+    pub(super) fn end(&self) {
+        let tasks = std::mem::take(&mut *self.tasks.lock().unwrap_or_else(PoisonError::into_inner));
+        for task in tasks {
+            task.abort();
+        }
+    }
+}
+
+impl Drop for Flow {
+    fn drop(&mut self) {
+        self.end();
+    }
+}
+
+/// Where the author called.
+#[track_caller]
+pub(super) fn here() -> Place {
+    Location::caller()
+}

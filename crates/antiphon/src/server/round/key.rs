@@ -1,0 +1,94 @@
+//! What an entry is known by: the scopes it stands in, and its key.
+
+use std::fmt::Write as _;
+
+/// Between scopes, and between a scope and a key.
+const SCOPE_END: char = '/';
+/// Before a number from the program.
+const NUMBER: char = '#';
+
+/// Keys are public: they stand on the wire and in logs.
+///
+/// # Errors
+/// What a key must look like.
+pub(crate) fn check_key(key: &str) -> Result<(), String> {
+    let fits = (1..=64).contains(&key.len())
+        && key.bytes().all(|byte| byte.is_ascii_graphic() && byte != SCOPE_END as u8 && byte != NUMBER as u8);
+    if fits {
+        Ok(())
+    } else {
+        Err(format!("the key {key:?} is not 1 to 64 visible ASCII characters without `#` and `/`"))
+    }
+}
+
+/// The path of a key in its scopes: `alice/charge#2`.
+///
+/// # Errors
+/// If the key is none.
+pub(crate) fn path(scope: &str, key: &str, number: Option<u64>) -> Result<String, String> {
+    check_key(key)?;
+    let mut path = String::with_capacity(scope.len() + key.len() + 8);
+    path.push_str(scope);
+    path.push_str(key);
+    if let Some(number) = number {
+        // Writing to a string does not fail.
+        let _ = write!(path, "{NUMBER}{number}");
+    }
+    Ok(path)
+}
+
+/// The prefix of all keys below a scope.
+///
+/// # Errors
+/// If the name is none.
+pub(crate) fn below(scope: &str, name: &str) -> Result<String, String> {
+    let mut prefix = path(scope, name, None)?;
+    prefix.push(SCOPE_END);
+    Ok(prefix)
+}
+
+/// A path as its scope and its key: what an idempotency key is made of.
+pub(crate) fn split(path: &str) -> (&str, &str) {
+    path.rsplit_once(SCOPE_END).unwrap_or(("", path))
+}
+
+/// The key of a step: text, or text with a number from the program, such as a loop counter or a row's id.
+///
+/// ```
+/// use antiphon::server::StepKey;
+///
+/// let (one, many): (StepKey<'_>, StepKey<'_>) = ("charge".into(), ("charge", 2).into());
+/// assert_eq!((one.to_string(), many.to_string()), ("charge".into(), "charge#2".into()));
+/// ```
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct StepKey<'k> {
+    pub(super) key: &'k str,
+    pub(super) number: Option<u64>,
+}
+
+impl<'k> From<&'k str> for StepKey<'k> {
+    fn from(key: &'k str) -> Self {
+        Self { key, number: None }
+    }
+}
+
+impl<'k> From<&'k String> for StepKey<'k> {
+    fn from(key: &'k String) -> Self {
+        Self { key, number: None }
+    }
+}
+
+impl<'k> From<(&'k str, u64)> for StepKey<'k> {
+    fn from((key, number): (&'k str, u64)) -> Self {
+        Self { key, number: Some(number) }
+    }
+}
+
+impl std::fmt::Display for StepKey<'_> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self.number {
+            Some(number) => write!(f, "{}{NUMBER}{number}", self.key),
+            None => f.write_str(self.key),
+        }
+    }
+}

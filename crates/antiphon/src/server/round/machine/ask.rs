@@ -1,0 +1,176 @@
+//! Questions: which have an answer, which are asked, which are asked again.
+
+use super::{Machine, Open, Place, Stop};
+use crate::server::{
+    Limits,
+    round::{
+        journal::{AskedOnce, Body, Kind},
+        judge::{read, short_enough, written},
+    },
+};
+use antiphon_seal::Digest;
+use antiphon_wire::{ElicitRequest, InputRequest};
+use std::time::Duration;
+
+/// A question as the handler puts it now.
+#[derive(Debug)]
+pub(crate) struct Question {
+    pub(crate) path: Box<str>,
+    pub(crate) request: InputRequest,
+    pub(crate) pin: Digest,
+    pub(crate) within: Option<Duration>,
+    /// Which call of the leg this is.
+    pub(crate) order: u64,
+    pub(crate) place: Place,
+}
+
+/// A question that waits for its answer.
+#[derive(Debug)]
+pub(super) struct Pending {
+    pub(super) asked: AskedOnce,
+    pub(super) request: InputRequest,
+    pub(super) order: u64,
+    pub(super) seat: Box<str>,
+    place: Place,
+}
+
+/// What becomes of a question.
+#[derive(Debug)]
+pub(crate) enum AskVerdict {
+    /// Its answer, as JSON, checked.
+    Given(String),
+    /// The time for it is over.
+    Expired,
+    /// It is asked.
+    Pending,
+    /// Not yet: here it is again.
+    Held(Box<Question>),
+    /// It does not resolve.
+    Never,
+}
+
+impl Machine {
+    /// A question is put.
+    pub(crate) fn ask(&mut self, question: Question, limits: &Limits) -> AskVerdict {
+        let Question { path, pin, place, .. } = &question;
+        if self.refuse_in_step("The question", path, place) || self.is_over() {
+            return AskVerdict::Never;
+        }
+        if let Some(first) = self.pending.iter().find(|pending| pending.asked.path == *path) {
+            let first = first.place;
+            self.used_twice("The question", path, first, place);
+            return AskVerdict::Never;
+        }
+        if let Some(at) = self.history.find(Kind::Ask, path) {
+            return self.answered(at, question, limits);
+        }
+        let at = self.open.iter().position(|open| open.asked.path == *path);
+        match at.map(|at| self.open.swap_remove(at)) {
+            None => self.put(question, 1, None, None, limits),
+            Some(Open { asked, fault }) if asked.pin.matches(pin) => {
+                let again = u8::from(fault.is_some());
+                self.put(question, asked.times.saturating_add(again), asked.deadline, fault, limits)
+            }
+            Some(Open { asked, .. }) => {
+                self.put(question, asked.times.saturating_add(1), None, None, limits)
+            }
+        }
+    }
+
+    /// A question whose answer was recorded, or has come.
+    fn answered(&mut self, at: usize, question: Question, limits: &Limits) -> AskVerdict {
+        let place = question.place;
+        if let Some(first) = self.history.met_at(at) {
+            self.used_twice("The question", &question.path, first, place);
+            return AskVerdict::Never;
+        }
+        let Body::Answer { pin, times, used, text } = &self.history.entry(at).body else {
+            return AskVerdict::Never;
+        };
+        let (pin, times, used) = (*pin, *times, *used);
+        if !pin.matches(&question.pin) {
+            // It was given to another question.
+            if used {
+                self.history.make_stale(at);
+            }
+            self.history.forget(at);
+            self.epoch += 1;
+            return self.put(question, times.saturating_add(1), None, None, limits);
+        }
+        if !self.history.is_due(at) {
+            return AskVerdict::Held(Box::new(question));
+        }
+        let checked = match text {
+            None => None,
+            Some(text) if used => Some(Ok(text.clone())),
+            Some(text) => {
+                let checked = short_enough(&question.request, text, limits);
+                Some(checked.and_then(|()| read(&question.request, text)).and_then(|answer| written(&answer)))
+            }
+        };
+        let text = match checked {
+            None => None,
+            Some(Ok(text)) => Some(text),
+            Some(Err(cause)) => {
+                self.history.forget(at);
+                self.epoch += 1;
+                return self.put(question, times.saturating_add(1), None, Some(cause), limits);
+            }
+        };
+        if !used {
+            self.history.change(at, Body::Answer { pin, times, used: true, text: text.clone() });
+        }
+        self.history.meet(at, place);
+        self.epoch += 1;
+        text.map_or(AskVerdict::Expired, AskVerdict::Given)
+    }
+
+    /// Has a question asked in the round that leaves.
+    fn put(
+        &mut self,
+        question: Question,
+        times: u8,
+        deadline: Option<u64>,
+        fault: Option<String>,
+        limits: &Limits,
+    ) -> AskVerdict {
+        let Question { path, request, pin, within, order, place } = question;
+        if times > limits.times_asked {
+            let cause = fault.as_deref().unwrap_or("Its text is another one each time.");
+            let text = format!("`{path}` was asked {} times without an answer that fits. {cause}", times - 1);
+            self.stop(Stop::Limit { name: "times_asked", text });
+            return AskVerdict::Never;
+        }
+        let request = match (request, fault) {
+            (InputRequest::Elicit(elicit), Some(fault)) => {
+                InputRequest::Elicit(with_reason(elicit, &fault))
+            }
+            (request, _) => request,
+        };
+        let deadline = deadline.or_else(|| within.map(|within| self.now.saturating_add(within.as_secs())));
+        let asked = AskedOnce { path, pin, times, deadline };
+        self.pending.push(Pending { asked, request, order, seat: self.seat.clone(), place });
+        AskVerdict::Pending
+    }
+
+    /// A question is no longer waited for.
+    pub(crate) fn withdraw(&mut self, order: u64) {
+        self.pending.retain(|pending| pending.order != order);
+    }
+
+    /// Takes back an answer that was read in this leg, so that its question is asked again. It stays the same question:
+    /// how often it was asked is not counted.
+    pub(crate) fn ask_once_more(&mut self, path: &str) {
+        let Some(at) = self.history.find(Kind::Ask, path) else { return };
+        let Body::Answer { pin, times, .. } = &self.history.entry(at).body else { return };
+        let asked = AskedOnce { path: path.into(), pin: *pin, times: *times, deadline: None };
+        self.history.forget(at);
+        self.open.push(Open { asked, fault: None });
+        self.epoch += 1;
+    }
+}
+
+fn with_reason(elicit: ElicitRequest, fault: &str) -> ElicitRequest {
+    let message = format!("{}\n\n{fault}", elicit.message());
+    elicit.with_message(message)
+}

@@ -1,0 +1,218 @@
+//! Races whose winner is remembered.
+
+use super::{
+    key::{StepKey, path},
+    machine::Place,
+};
+use crate::server::Ctx;
+use std::{
+    convert::Infallible,
+    future::{Future, poll_fn},
+    pin::{Pin, pin},
+    task::{Context, Poll},
+};
+
+/// Which branch of a [`select`](Ctx::select) came first, with what it came to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Won<A, B, C = Infallible, D = Infallible> {
+    /// The first in source order.
+    A(A),
+    /// The second.
+    B(B),
+    /// The third.
+    C(C),
+    /// The fourth.
+    D(D),
+}
+
+impl Ctx {
+    /// Waits for the first of two to four branches: questions, steps, timers, or async blocks of these. Which one came
+    /// first is recorded, so that it stays first whenever the handler runs again.
+    ///
+    /// Of several that are ready the first in source order wins, and recorded answers come before new steps. A step that
+    /// runs in a losing branch is not dropped: it runs to its end, is recorded, and its branch goes no further. Questions
+    /// of losing branches are not asked.
+    ///
+    /// The key is that of a step: one for each use.
+    ///
+    /// ```
+    /// use antiphon::{Result, server::{Ctx, Won}};
+    /// # mod stock { pub async fn reserve(_: &str) -> std::io::Result<u32> { Ok(1) } }
+    /// # #[derive(serde::Deserialize)] struct Choice { item: u32 }
+    /// # impl antiphon::Form for Choice {
+    /// #     fn schema() -> antiphon::wire::FormSchema { antiphon::wire::FormSchema::new(vec![antiphon::wire::FormField::integer("item")]) }
+    /// # }
+    ///
+    /// async fn pick(ctx: &Ctx) -> Result<u32> {
+    ///     let reserve = ctx.step("reserve", async |s| Ok(stock::reserve(s.key()).await?));
+    ///     let choose = ctx.elicit::<Choice>("Which one? The first that is free, unless you say so.");
+    ///     Ok(match ctx.select("pick", (choose, reserve)).await {
+    ///         Won::A(choice) => choice?.item,
+    ///         Won::B(reserved) => reserved?,
+    ///     })
+    /// }
+    /// ```
+    #[track_caller]
+    pub fn select<'a, K: Into<StepKey<'a>>, B: Branches>(
+        &'a self,
+        key: K,
+        branches: B,
+    ) -> impl Future<Output = B::Won> + use<'a, K, B> {
+        let (key, place) = (key.into(), super::flow::here());
+        async move {
+            let race = match path(self.scope_prefix(), key.key, key.number) {
+                Ok(path) => Race { ctx: self, path, place },
+                Err(fault) => {
+                    self.flow().author_fault(place, fault);
+                    return std::future::pending().await;
+                }
+            };
+            branches.run(race).await
+        }
+    }
+}
+
+/// Two to four futures, as a tuple. Nothing else implements it.
+pub trait Branches: sealed::Sealed {
+    /// Which came first.
+    type Won;
+    #[doc(hidden)]
+    fn run(self, race: Race<'_>) -> impl Future<Output = Self::Won> + Send
+    where
+        Self: Sized;
+}
+
+mod sealed {
+    pub trait Sealed {}
+}
+
+/// One race, while it is run.
+#[doc(hidden)]
+pub struct Race<'a> {
+    ctx: &'a Ctx,
+    path: String,
+    place: Place,
+}
+
+impl Race<'_> {
+    /// Polls the branches, each in its seat, until one is first. Gives its number.
+    async fn run<const N: usize>(
+        &self,
+        mut poll: impl FnMut(usize, &mut Context<'_>) -> Poll<()> + Send,
+    ) -> usize {
+        let mut decided: Option<usize> = None;
+        let mut begun = false;
+        poll_fn(|cx| {
+            let flow = self.ctx.flow();
+            if !begun {
+                begun = true;
+                let (winner, goes_on) = flow.machine().race(&self.path, self.place);
+                if !goes_on {
+                    return Poll::Pending;
+                }
+                decided = winner.map(usize::from).filter(|winner| *winner < N);
+                if let Some(winner) = decided {
+                    return self.poll_one(winner, cx, &mut poll).map(|()| winner);
+                }
+            } else if let Some(winner) = decided {
+                return self.finish(winner, N, cx, &mut poll);
+            }
+            // What is recorded or answered first; only then are new steps begun.
+            for may_begin in [false, true] {
+                for branch in 0..N {
+                    flow.machine().hold_steps(!may_begin);
+                    let polled = self.poll_one(branch, cx, &mut poll);
+                    flow.machine().hold_steps(false);
+                    if polled.is_ready() {
+                        decided = Some(branch);
+                        return self.decide(branch);
+                    }
+                }
+            }
+            Poll::Pending
+        })
+        .await
+    }
+
+    fn poll_one(
+        &self,
+        branch: usize,
+        cx: &mut Context<'_>,
+        poll: &mut impl FnMut(usize, &mut Context<'_>) -> Poll<()>,
+    ) -> Poll<()> {
+        let flow = self.ctx.flow();
+        // There are four branches at most.
+        let seat = flow.machine().sit(&self.path, u8::try_from(branch).unwrap_or(u8::MAX));
+        let polled = poll(branch, cx);
+        flow.machine().stand(seat);
+        polled
+    }
+
+    fn decide(&self, branch: usize) -> Poll<usize> {
+        let mut machine = self.ctx.flow().machine();
+        machine.decide(&self.path, u8::try_from(branch).unwrap_or(u8::MAX), self.place);
+        if machine.runs_in(&self.path) { Poll::Pending } else { Poll::Ready(branch) }
+    }
+
+    /// The winner is known: it may still have to come to its end, or steps of the others to theirs.
+    fn finish(
+        &self,
+        winner: usize,
+        branches: usize,
+        cx: &mut Context<'_>,
+        poll: &mut impl FnMut(usize, &mut Context<'_>) -> Poll<()>,
+    ) -> Poll<usize> {
+        for branch in (0..branches).filter(|branch| *branch != winner) {
+            if self.ctx.flow().machine().runs_in(&self.path) {
+                let _ = self.poll_one(branch, cx, poll);
+            }
+        }
+        if self.poll_one(winner, cx, poll).is_ready() && !self.ctx.flow().machine().runs_in(&self.path) {
+            return Poll::Ready(winner);
+        }
+        Poll::Pending
+    }
+}
+
+macro_rules! branches {
+    ($count:literal, $($name:ident $place:tt),*) => {
+        impl<$($name: Future + Send),*> sealed::Sealed for ($($name,)*) where $($name::Output: Send),* {}
+
+        impl<$($name: Future + Send),*> Branches for ($($name,)*) where $($name::Output: Send),* {
+            type Won = Won<$($name::Output),*>;
+
+            async fn run(self, race: Race<'_>) -> Self::Won {
+                $( #[allow(non_snake_case, reason = "named after its type")]
+                let mut $name = pin!(self.$place); )*
+                let mut done: ($(Option<$name::Output>,)*) = ($(none::<$name>(),)*);
+                let winner = race
+                    .run::<$count>(|branch, cx| match branch {
+                        $( $place => settle($name.as_mut(), &mut done.$place, cx), )*
+                        _ => Poll::Pending,
+                    })
+                    .await;
+                match winner {
+                    $( $place => if let Some(output) = done.$place { return Won::$name(output) }, )*
+                    _ => {}
+                }
+                std::future::pending().await
+            }
+        }
+    };
+}
+
+fn none<F: Future>() -> Option<F::Output> {
+    None
+}
+
+/// Polls a branch that is not done, and keeps what it came to.
+fn settle<F: Future>(branch: Pin<&mut F>, done: &mut Option<F::Output>, cx: &mut Context<'_>) -> Poll<()> {
+    if done.is_none() {
+        *done = Some(std::task::ready!(branch.poll(cx)));
+    }
+    Poll::Ready(())
+}
+
+branches!(2, A 0, B 1);
+branches!(3, A 0, B 1, C 2);
+branches!(4, A 0, B 1, C 2, D 3);

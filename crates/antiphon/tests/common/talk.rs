@@ -1,0 +1,87 @@
+//! One call of a tool, leg by leg, by a client that answers what it is told to.
+#![allow(unreachable_pub, dead_code, reason = "each test crate uses its part")]
+
+use super::{request, with};
+use antiphon::{
+    server::{Caller, Server},
+    wire::InputRequests,
+};
+use serde_json::{Value, json};
+
+/// A call of the tool `t`.
+pub struct Talk {
+    params: Value,
+    /// The last state.
+    pub state: Option<String>,
+    /// The keys of each round, in their order.
+    pub rounds: Vec<Vec<String>>,
+}
+
+impl Talk {
+    pub fn new(arguments: Value) -> Self {
+        Self { params: json!({"name": "t", "arguments": arguments}), state: None, rounds: Vec::new() }
+    }
+
+    /// One leg with these answers. Gives the response.
+    pub async fn leg(&mut self, server: &Server, answers: Value) -> Value {
+        let mut params = self.params.clone();
+        if let Some(state) = &self.state {
+            params = with(&params, json!({"requestState": state}));
+        }
+        if !answers.is_null() {
+            params = with(&params, json!({"inputResponses": answers}));
+        }
+        let message = request(1, "tools/call", params).to_string();
+        let reply = server.respond(message.as_bytes(), &Caller::default()).await.expect("a request has a reply");
+        let in_order = keys(&reply.body);
+        let reply: Value = serde_json::from_slice(&reply.body).expect("a reply is JSON");
+        if reply["result"]["resultType"] == "input_required" {
+            self.state = Some(reply["result"]["requestState"].as_str().expect("a state").to_owned());
+            self.rounds.push(in_order);
+        }
+        reply
+    }
+
+    /// Legs until the result; each question is answered from `answers` by its key.
+    pub async fn through(&mut self, server: &Server, answers: &Value) -> Value {
+        let mut given = Value::Null;
+        loop {
+            let reply = self.leg(server, given).await;
+            if reply["result"]["resultType"] != "input_required" {
+                return reply;
+            }
+            let round = self.rounds.last().expect("a round was pushed");
+            given = round.iter().map(|key| (key.clone(), answers[key].clone())).collect();
+        }
+    }
+}
+
+/// The keys of a round, in the order in which they stand on the wire.
+pub fn keys(reply: &[u8]) -> Vec<String> {
+    #[derive(serde::Deserialize)]
+    struct Reply {
+        #[serde(default)]
+        result: Round,
+    }
+    #[derive(Default, serde::Deserialize)]
+    #[serde(rename_all = "camelCase")]
+    struct Round {
+        #[serde(default)]
+        input_requests: InputRequests,
+    }
+    let reply: Reply = serde_json::from_slice(reply).unwrap_or(Reply { result: Round::default() });
+    reply.result.input_requests.iter().map(|(key, _)| key.to_owned()).collect()
+}
+
+/// An accepted form.
+pub fn accept(content: Value) -> Value {
+    json!({"action": "accept", "content": content})
+}
+
+/// What a tool's result says, or the error.
+pub fn said(reply: &Value) -> String {
+    match reply["result"]["content"][0]["text"].as_str() {
+        Some(text) => text.to_owned(),
+        None => reply["error"].to_string(),
+    }
+}
