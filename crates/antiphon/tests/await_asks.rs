@@ -59,7 +59,8 @@ async fn a_question_is_asked_once_and_a_step_runs_once() {
         if reply["result"]["resultType"] == "complete" {
             break;
         }
-        let answers = json!({"place": accept(json!({"region": "eu"})), "confirm": accept(json!({"ok": true}))});
+        let answers =
+            json!({"place": accept(json!({"region": "eu"})), "confirm": accept(json!({"ok": true}))});
         given = talk.rounds.last().unwrap().iter().map(|key| (key.clone(), answers[key].clone())).collect();
     }
     assert_eq!(said(&reply), "db-eu-32 is yours.");
@@ -109,7 +110,8 @@ async fn an_error_that_is_swallowed_loses_no_question() {
         }
         "nowhere".to_owned()
     }));
-    let reply = Talk::new(json!({})).through(&server, &json!({"place": accept(json!({"region": "eu"}))})).await;
+    let reply =
+        Talk::new(json!({})).through(&server, &json!({"place": accept(json!({"region": "eu"}))})).await;
     assert_eq!(said(&reply), "eu");
 }
 

@@ -37,7 +37,8 @@ fn asking() -> Fixture {
     fixture(|builder| {
         let all = Tool::new("all", async |ctx: &Ctx, _: Named| {
             let [url, form, sample, roots] = everything();
-            let found = (ctx.url(&url), ctx.form::<Region>(&form)?, ctx.sampled(&sample), ctx.listed_roots(&roots));
+            let found =
+                (ctx.url(&url), ctx.form::<Region>(&form)?, ctx.sampled(&sample), ctx.listed_roots(&roots));
             Ok::<_, antiphon::Error>(match found {
                 (Some(url), Some(form), Some(sampled), Some(roots)) => Reply::Complete(format!(
                     "{} {} {} {}",

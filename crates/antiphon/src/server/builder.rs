@@ -1,7 +1,8 @@
 //! Putting a server together.
 
 use super::{
-    CacheHint, Caller, Limits, OnExpired, Prompt, Resource, ResourceTemplate, Tool, caller::Identity,
+    CacheHint, Caller, Limits, OnExpired, Prompt, Resource, ResourceTemplate, Tool,
+    caller::Identity,
     serve::{Load, ShedWhen},
 };
 use crate::Clock;

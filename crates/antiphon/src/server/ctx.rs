@@ -285,7 +285,10 @@ impl fmt::Debug for Response {
 impl fmt::Debug for Ctx {
     /// Neither state nor answers: they do not belong into logs.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Ctx").field("call", &self.leg.call).field("leg", &self.leg.leg).finish_non_exhaustive()
+        f.debug_struct("Ctx")
+            .field("call", &self.leg.call)
+            .field("leg", &self.leg.leg)
+            .finish_non_exhaustive()
     }
 }
 

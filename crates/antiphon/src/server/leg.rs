@@ -9,7 +9,9 @@ use super::{
     emit::Emitter,
     in_flight::InFlight,
     refusal::Refusal,
-    round::{Answered, Asked, Flow, Journal, Judged, Kept, Machine, Payload, Ran, check_elicit, check_key, judge},
+    round::{
+        Answered, Asked, Flow, Journal, Judged, Kept, Machine, Payload, Ran, check_elicit, check_key, judge,
+    },
     serve::Inner,
     settings::Settings,
 };

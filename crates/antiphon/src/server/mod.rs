@@ -68,10 +68,11 @@ pub use outcome::{HandlerOutcome, IntoOutcome, Json};
 pub use prompt::Prompt;
 pub use resource::{Resource, ResourceTemplate};
 pub use round::{
-    Attempt, Branches, Checkpoint, Elicit, ElicitOutcome, Retry, Roots, Sample, Scope, Spawned, Step, StepKey, Won,
+    Attempt, Branches, Checkpoint, Elicit, ElicitOutcome, Retry, Roots, Sample, Scope, Spawned, Step,
+    StepKey, Won,
 };
-pub use settings::{Migration, OnVersion};
 pub use serve::{Load, ReplyMessage, Server};
+pub use settings::{Migration, OnVersion};
 pub use step_error::StepError;
 pub use tool::{NoArguments, Tool};
 

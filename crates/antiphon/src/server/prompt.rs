@@ -16,9 +16,8 @@ use serde::de::DeserializeOwned;
 use serde_json::Value;
 use std::{fmt, future::Future, sync::Arc};
 
-pub(super) type RunPrompt = dyn Fn(Ctx, &str) -> Result<BoxFuture<'static, Ran<GetPromptResult>>, serde_json::Error>
-    + Send
-    + Sync;
+pub(super) type RunPrompt =
+    dyn Fn(Ctx, &str) -> Result<BoxFuture<'static, Ran<GetPromptResult>>, serde_json::Error> + Send + Sync;
 
 /// A prompt, to be given to [`ServerBuilder::prompt`](super::ServerBuilder::prompt).
 pub struct Prompt {

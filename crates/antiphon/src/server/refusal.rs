@@ -74,14 +74,15 @@ impl Refusal {
                 ErrorObject::new(ErrorCode::INTERNAL_ERROR, "The server is busy: try again in a second")
                     .with_data(json!({ "reason": "busy", "retryAfterMs": 1000 }))
             }
-            Self::Version => {
-                ErrorObject::invalid_params("This call was begun under another version of the tool: begin it again")
-                    .with_data(reason("version"))
-            }
-            Self::Diverged => {
-                ErrorObject::new(ErrorCode::INTERNAL_ERROR, "This call cannot go on: the tool takes another path now")
-                    .with_data(reason("flow_diverged"))
-            }
+            Self::Version => ErrorObject::invalid_params(
+                "This call was begun under another version of the tool: begin it again",
+            )
+            .with_data(reason("version")),
+            Self::Diverged => ErrorObject::new(
+                ErrorCode::INTERNAL_ERROR,
+                "This call cannot go on: the tool takes another path now",
+            )
+            .with_data(reason("flow_diverged")),
             Self::StepFailed { path } => {
                 let text = format!("The step `{path}` failed for now: send the same request again");
                 ErrorObject::new(ErrorCode::INTERNAL_ERROR, text)

@@ -14,9 +14,8 @@ use serde_json::Value;
 use std::{fmt, sync::Arc};
 
 /// Runs the handler on the text of the arguments.
-pub(super) type RunTool = dyn Fn(Ctx, &str) -> Result<BoxFuture<'static, Ran<CallToolResult>>, serde_json::Error>
-    + Send
-    + Sync;
+pub(super) type RunTool =
+    dyn Fn(Ctx, &str) -> Result<BoxFuture<'static, Ran<CallToolResult>>, serde_json::Error> + Send + Sync;
 
 /// A tool, to be given to [`ServerBuilder::tool`](super::ServerBuilder::tool).
 pub struct Tool {

@@ -32,7 +32,8 @@ impl Talk {
             params = with(&params, json!({"inputResponses": answers}));
         }
         let message = request(1, "tools/call", params).to_string();
-        let reply = server.respond(message.as_bytes(), &Caller::default()).await.expect("a request has a reply");
+        let reply =
+            server.respond(message.as_bytes(), &Caller::default()).await.expect("a request has a reply");
         let in_order = keys(&reply.body);
         let reply: Value = serde_json::from_slice(&reply.body).expect("a reply is JSON");
         if reply["result"]["resultType"] == "input_required" {

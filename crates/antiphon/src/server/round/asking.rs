@@ -146,9 +146,7 @@ impl<'a> RawAsk<'a> {
     ) -> Result<Option<Question>, AskError> {
         let Some(path) = self.path() else { return Ok(None) };
         self.order = self.flow().machine().next_order();
-        if !matches!(self.fallback, Fallback::None)
-            && self.ctx.can_ask().missing(needs) != AskSupport::NONE
-        {
+        if !matches!(self.fallback, Fallback::None) && self.ctx.can_ask().missing(needs) != AskSupport::NONE {
             let words = match &self.fallback {
                 Fallback::Refuse(words) => Some(words.to_string()),
                 _ => None,

@@ -137,7 +137,8 @@ impl<T: Form + DeserializeOwned> Elicit<'_, T> {
         match read(&answer) {
             Ok(answer) => Poll::Ready(Ok(answer)),
             Err(fault) => {
-                let fault = format!("the answer to `{}` fits its form but not its type: {fault}", self.raw.key);
+                let fault =
+                    format!("the answer to `{}` fits its form but not its type: {fault}", self.raw.key);
                 self.raw.ctx().flow().author_fault(self.raw.place(), fault);
                 Poll::Pending
             }
@@ -183,7 +184,9 @@ fn read<T: DeserializeOwned>(answer: &str) -> Result<Answer<T>, String> {
     Ok(match given.action {
         Action::Accept => {
             let content = given.content.map_or("{}", RawValue::get);
-            Answer::Accept(serde_json::from_str(content).map_err(|fault| crate::server::ctx::without_value(&fault))?)
+            Answer::Accept(
+                serde_json::from_str(content).map_err(|fault| crate::server::ctx::without_value(&fault))?,
+            )
         }
         Action::Decline => Answer::Decline,
         Action::Cancel => Answer::Cancel,

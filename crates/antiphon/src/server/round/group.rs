@@ -14,10 +14,7 @@ impl Ctx {
     ///
     /// Unlike `futures::future::join_all` it keeps no waker of its own, so a leg that asks here ends at once, however
     /// many there are.
-    pub fn join_all<I>(
-        &self,
-        futures: I,
-    ) -> impl Future<Output = Vec<<I::Item as Future>::Output>> + use<I>
+    pub fn join_all<I>(&self, futures: I) -> impl Future<Output = Vec<<I::Item as Future>::Output>> + use<I>
     where
         I: IntoIterator<Item: Future>,
     {

@@ -48,15 +48,11 @@ pub(crate) enum Body {
         outcome: StepOutcome,
     },
     /// Which branch came first.
-    Race {
-        winner: u8,
-    },
+    Race { winner: u8 },
     /// A checkpoint that ended a leg.
     Passed,
     /// What was read of the surroundings, or made once.
-    Note {
-        text: String,
-    },
+    Note { text: String },
 }
 
 /// What a step came to, as any leg sees it.
@@ -308,10 +304,7 @@ pub(super) fn counted(input: &mut Decoder<'_>) -> Result<u64, decode::Error> {
     input.array()?.ok_or_else(|| decode::Error::message("an open-ended list"))
 }
 
-pub(super) fn maybe(
-    out: &mut Encoder<Vec<u8>>,
-    text: Option<&str>,
-) -> Result<(), encode::Error<Infallible>> {
+pub(super) fn maybe(out: &mut Encoder<Vec<u8>>, text: Option<&str>) -> Result<(), encode::Error<Infallible>> {
     match text {
         Some(text) => out.str(text)?,
         None => out.null()?,

@@ -50,7 +50,11 @@ pub(crate) fn judge(
         let answered = asked.into_iter().zip(read_all).filter_map(|(entry, (_, response))| {
             Some(Answered { key: entry.key, question: entry.question, response: response.ok()? })
         });
-        return Ok(Judged::Ready { answered: answered.collect(), state: payload.state, journal: payload.journal });
+        return Ok(Judged::Ready {
+            answered: answered.collect(),
+            state: payload.state,
+            journal: payload.journal,
+        });
     }
     let mut requests = InputRequests::new();
     let mut room = room_for_answers(&asked, payload.state.as_deref(), limits);

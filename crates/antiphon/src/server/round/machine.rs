@@ -296,13 +296,7 @@ impl Machine {
         StepVerdict::Run(key)
     }
 
-    fn recorded_step(
-        &mut self,
-        at: usize,
-        path: &str,
-        input: Option<Digest>,
-        place: Place,
-    ) -> StepVerdict {
+    fn recorded_step(&mut self, at: usize, path: &str, input: Option<Digest>, place: Place) -> StepVerdict {
         if let Some(first) = self.history.met_at(at) {
             self.used_twice("The step", path, first, place);
             return StepVerdict::Never;
@@ -319,7 +313,8 @@ impl Machine {
             _ => false,
         };
         if !fits {
-            let why = if is_stale { "it rests on an answer that has changed" } else { "its input has changed" };
+            let why =
+                if is_stale { "it rests on an answer that has changed" } else { "its input has changed" };
             self.diverged(path, why);
             return StepVerdict::Never;
         }
@@ -334,8 +329,7 @@ impl Machine {
 
     /// Whether new steps may run: only where all that was recorded has been met.
     fn may_run(&self) -> bool {
-        let history_is_met =
-            self.history.is_fresh() || (self.polled_once && self.history.steps_are_met());
+        let history_is_met = self.history.is_fresh() || (self.polled_once && self.history.steps_are_met());
         history_is_met && !self.holds_steps
     }
 

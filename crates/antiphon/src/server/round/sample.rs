@@ -3,8 +3,8 @@
 use super::asking::{Fallback, RawAsk, Rendered};
 use crate::server::{AskError, Ctx};
 use antiphon_wire::{
-    AskSupport, CreateMessageParams, CreateMessageResult, InputRequest, ListRootsResult, ModelPreferences, Root,
-    SamplingMessage, Tool, ToolChoice,
+    AskSupport, CreateMessageParams, CreateMessageResult, InputRequest, ListRootsResult, ModelPreferences,
+    Root, SamplingMessage, Tool, ToolChoice,
 };
 use serde::de::DeserializeOwned;
 use serde_json::Number;
@@ -20,11 +20,7 @@ impl Ctx {
     ///
     /// Deprecated in 2026-07-28: call a model provider instead.
     #[track_caller]
-    pub fn sample(
-        &self,
-        messages: impl IntoIterator<Item = SamplingMessage>,
-        max_tokens: u32,
-    ) -> Sample<'_> {
+    pub fn sample(&self, messages: impl IntoIterator<Item = SamplingMessage>, max_tokens: u32) -> Sample<'_> {
         let params = CreateMessageParams::new(messages.into_iter().collect(), max_tokens);
         Sample { raw: RawAsk::new(self, "sample"), params }
     }

@@ -56,11 +56,7 @@ impl Ctx {
 
     /// [`step`](Self::step) for a function with an error type of its own.
     #[track_caller]
-    pub fn step_fn<'a, T, E, F, Fut>(
-        &'a self,
-        key: impl Into<StepKey<'a>>,
-        run: F,
-    ) -> Step<'a, T, F, Fut>
+    pub fn step_fn<'a, T, E, F, Fut>(&'a self, key: impl Into<StepKey<'a>>, run: F) -> Step<'a, T, F, Fut>
     where
         F: FnOnce(Attempt) -> Fut,
         Fut: Future<Output = Result<T, E>>,

@@ -71,9 +71,7 @@ impl Machine {
                 let again = u8::from(fault.is_some());
                 self.put(question, asked.times.saturating_add(again), asked.deadline, fault, limits)
             }
-            Some(Open { asked, .. }) => {
-                self.put(question, asked.times.saturating_add(1), None, None, limits)
-            }
+            Some(Open { asked, .. }) => self.put(question, asked.times.saturating_add(1), None, None, limits),
         }
     }
 
@@ -142,9 +140,7 @@ impl Machine {
             return AskVerdict::Never;
         }
         let request = match (request, fault) {
-            (InputRequest::Elicit(elicit), Some(fault)) => {
-                InputRequest::Elicit(with_reason(elicit, &fault))
-            }
+            (InputRequest::Elicit(elicit), Some(fault)) => InputRequest::Elicit(with_reason(elicit, &fault)),
             (request, _) => request,
         };
         let deadline = deadline.or_else(|| within.map(|within| self.now.saturating_add(within.as_secs())));
