@@ -5,7 +5,7 @@ use antiphon::{
     client::{Call, CallKind},
     seal::Principal,
     server::{
-        Answer, Ask, Ctx, InputRequired, NoArguments, OnExpired, Prompt, Reply, Resource, ResourceTemplate,
+        Answer, Ask, Ctx, InputRequired, NoArguments, OnExpired, OnVersion, Prompt, Reply, Resource, ResourceTemplate,
         Server, ServerBuilder, Tool,
     },
     testing::{Bench, Effects, Fault, Guarantee, Outcome, Person, Question, Says, Second},
@@ -113,6 +113,7 @@ async fn every_fault_at_every_boundary() {
         (count(|fault| matches!(fault, Fault::Crash { polls: 0, .. })), 3),
         (count(|fault| matches!(fault, Fault::Crash { polls: 1.., .. })), 2),
         (count(|fault| matches!(fault, Fault::Disconnect { .. })), 2),
+        (count(|fault| matches!(fault, Fault::Drain { .. })), 3),
         (count(|fault| matches!(fault, Fault::Move)), 1),
         (count(|fault| matches!(fault, Fault::Duplicate { .. })), 9),
         (count(|fault| matches!(fault, Fault::Replay { .. })), 3),
@@ -309,7 +310,7 @@ async fn builds() {
         move |effects: &Effects| {
             let effects = effects.clone();
             let handler = lent(move |ctx, args| Box::pin(order(ctx, args, effects.clone())));
-            Server::builder("orders", "1.0").tool(Tool::new("order", handler).version(version))
+            Server::builder("orders", "1.0").tool(Tool::new("order", handler).version(version).on_version(OnVersion::Reject))
         }
     };
     let report =

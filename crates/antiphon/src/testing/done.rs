@@ -56,6 +56,15 @@ impl Outcome {
         matches!(self, Self::Error(error) if *error == frozen)
     }
 
+    /// Whether a call of an older version was refused.
+    pub(super) fn refuses_a_version(&self) -> bool {
+        let reason = match self {
+            Self::Error(error) => error.pointer("/data/reason").and_then(Value::as_str),
+            _ => None,
+        };
+        reason == Some("version") || self.is_frozen_refusal()
+    }
+
     /// What is compared: without who answered, which a newer build says otherwise, and as
     /// [`Bench::disregard`] leaves it.
     pub(super) fn comparable(&self, bench: &Bench) -> Value {

@@ -29,6 +29,8 @@ struct Log {
     polled: Option<Place>,
     /// The request that was polled last: tasks that its handler left behind belong to it.
     last: Place,
+    /// The run is over: what handlers of replicas that are gone still do is not told.
+    closed: bool,
 }
 
 /// One thing that happened.
@@ -101,6 +103,11 @@ impl Effects {
         log.polled = place;
     }
 
+    /// The run is over.
+    pub(super) fn close(&self) {
+        self.log().closed = true;
+    }
+
     fn place(&self) -> Place {
         let log = self.log();
         log.polled.unwrap_or(log.last)
@@ -110,7 +117,9 @@ impl Effects {
         let mut log = self.log();
         let keys = keys_of(&log.happened, &name);
         let number = keys.iter().position(|known| **known == key).unwrap_or(keys.len()) + 1;
-        log.happened.push(Effect { name, key, leg: place.leg, request: place.request });
+        if !log.closed {
+            log.happened.push(Effect { name, key, leg: place.leg, request: place.request });
+        }
         number
     }
 
@@ -127,7 +136,7 @@ fn keys_of<'a>(happened: &'a [Effect], name: &str) -> Vec<&'a String> {
 }
 
 /// Ready at the poll after this one, which it asks for.
-async fn next_poll() {
+pub(super) async fn next_poll() {
     let mut asked = false;
     std::future::poll_fn(|cx| {
         if std::mem::replace(&mut asked, true) {

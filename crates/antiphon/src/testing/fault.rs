@@ -26,6 +26,12 @@ pub enum Fault {
         /// After so many polls.
         polls: usize,
     },
+    /// The replica is to stop, and drains while it answers this leg: a handler that comes to a
+    /// [checkpoint](crate::server::Ctx::checkpoint) goes on elsewhere.
+    Drain {
+        /// In this leg.
+        leg: u16,
+    },
     /// Two replicas take turns, leg by leg.
     Move,
     /// The request of this leg is sent twice. The reply to the second one counts.
@@ -107,7 +113,7 @@ impl Fault {
             for second in [Second::Later, Second::AtOnce, Second::AtOnceElsewhere] {
                 faults.push(Self::Duplicate { leg, second });
             }
-            faults.push(Self::UnaskedAnswer { leg });
+            faults.extend([Self::Drain { leg }, Self::UnaskedAnswer { leg }]);
             if leg > 1 {
                 faults.extend((leg..=last).map(|after| Self::Replay { leg, after }));
                 faults.extend(Self::of_later(bench, plain, leg));
@@ -149,6 +155,7 @@ impl fmt::Display for Fault {
             Self::Crash { leg, polls: 0 } => write!(f, "crash before leg {leg}"),
             Self::Crash { leg, polls } => write!(f, "crash after poll {polls} of leg {leg}"),
             Self::Disconnect { leg, polls } => write!(f, "connection broken after poll {polls} of leg {leg}"),
+            Self::Drain { leg } => write!(f, "replica drained in leg {leg}"),
             Self::Move => f.write_str("another replica on each leg"),
             Self::Duplicate { leg, second: Second::Later } => {
                 write!(f, "leg {leg} sent again after its reply")

@@ -11,7 +11,7 @@ use futures_util::future::join;
 use std::time::Duration;
 
 /// Places of a state that are changed at most; of longer states, so many evenly spread ones.
-const CHANGES: usize = 1024;
+const CHANGES: usize = 128;
 /// So much later than its time a state still counts, for clocks that differ.
 const SKEW: Duration = Duration::from_secs(antiphon_seal::CLOCK_SKEW);
 
@@ -46,6 +46,14 @@ impl Run<'_> {
             Some(Fault::Upgrade { leg: at }) if at == leg => {
                 self.world.upgrade();
                 self.struck = true;
+            }
+            Some(Fault::Drain { leg: at }) if at == leg => {
+                self.struck = true;
+                let next = self.world.another();
+                self.world.replica().drain();
+                let answered = self.undisturbed(leg, retry).await;
+                self.world.go_to(next);
+                return answered;
             }
             Some(Fault::Tamper { leg: at }) if at == leg => self.tamper(leg, retry).await,
             Some(Fault::Expire { leg: at }) if at == leg => return self.expire(leg, retry).await,

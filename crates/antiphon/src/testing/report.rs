@@ -116,7 +116,7 @@ impl Report {
         if let (Fault::Upgrade { .. }, Some(upgrade)) = (fault, &bench.upgrade)
             && upgrade.is_refused
         {
-            if !done.outcome.is_frozen_refusal() {
+            if !done.outcome.refuses_a_version() {
                 found(format!("a newer build was to refuse the call, but it came to {}", done.outcome));
             }
             return;

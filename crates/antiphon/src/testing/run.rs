@@ -14,6 +14,8 @@ use std::time::Duration;
 
 /// More legs than any limit allows: a call that goes on for longer never ends.
 const LEGS: usize = 200;
+/// So many turns of the runtime are left to tasks when a call is over.
+const SETTLING: usize = 32;
 
 pub(super) struct Run<'a> {
     pub(super) world: World<'a>,
@@ -52,6 +54,11 @@ pub(super) async fn run(bench: &Bench, call: &Call, fault: Option<&Fault>, upgra
     };
     let outcome = run.walk(Retry::default()).await;
     run.after_the_end(&outcome).await;
+    // A step of a cancelled request may still be on its way.
+    for _ in 0..SETTLING {
+        tokio::task::yield_now().await;
+    }
+    run.world.effects.close();
     run.done(outcome)
 }
 
