@@ -5,8 +5,8 @@ use antiphon::{
     client::{Call, CallKind},
     seal::Principal,
     server::{
-        Answer, Ask, Ctx, InputRequired, NoArguments, OnExpired, OnVersion, Prompt, Reply, Resource, ResourceTemplate,
-        Server, ServerBuilder, Tool,
+        Answer, Ask, Ctx, InputRequired, NoArguments, OnExpired, OnVersion, Prompt, Reply, Resource,
+        ResourceTemplate, Server, ServerBuilder, Tool,
     },
     testing::{Bench, Effects, Fault, Guarantee, Outcome, Person, Question, Says, Second},
     wire::{AskKind, FormField, FormSchema, ResourceContents},
@@ -310,7 +310,8 @@ async fn builds() {
         move |effects: &Effects| {
             let effects = effects.clone();
             let handler = lent(move |ctx, args| Box::pin(order(ctx, args, effects.clone())));
-            Server::builder("orders", "1.0").tool(Tool::new("order", handler).version(version).on_version(OnVersion::Reject))
+            Server::builder("orders", "1.0")
+                .tool(Tool::new("order", handler).version(version).on_version(OnVersion::Reject))
         }
     };
     let report =
