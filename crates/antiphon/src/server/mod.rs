@@ -19,6 +19,7 @@ mod admit;
 mod arguments;
 mod ask;
 mod ask_error;
+mod bench;
 mod build;
 mod builder;
 mod cache;
@@ -77,6 +78,7 @@ pub use settings::{Migration, OnVersion};
 pub use step_error::StepError;
 pub use tool::{NoArguments, Tool};
 
+pub(crate) use bench::Lifetime;
 pub(crate) use outbox::Outbox;
 pub(crate) use receive::{Received, Request};
 pub(crate) use serve::Begun;
