@@ -210,6 +210,11 @@ pub(crate) fn check_elicit(request: &ElicitRequest) -> Result<(), String> {
 /// > **SHOULD** use HTTPS URLs for non-development environments.
 fn check_url(url: &str) -> Result<(), String> {
     let parsed: http::Uri = url.parse().map_err(|fault| format!("not a URL: {fault}"))?;
+    // > **MUST NOT** include sensitive information about the end-user, including credentials, personally identifiable
+    // > information, etc., in the URL
+    if parsed.authority().is_some_and(|authority| authority.as_str().contains('@')) {
+        return Err("a URL must not hold a user name or a password".to_owned());
+    }
     let host = parsed.host().unwrap_or_default();
     match parsed.scheme_str() {
         Some("https") if !host.is_empty() => Ok(()),
