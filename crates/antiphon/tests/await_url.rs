@@ -448,14 +448,51 @@ async fn a_check_looks_and_does_nothing_else() {
     assert_eq!(talk.leg(&acts, agreed()).await["error"]["code"], -32603);
 }
 
+/// What else is asked does not wait for somebody who pays.
+#[tokio::test(start_paused = true)]
+async fn a_question_beside_the_wait_leaves_at_once() {
+    let till = Till::default();
+    let server = {
+        let till = till.clone();
+        server(tool(move |ctx, _| {
+            let till = till.clone();
+            Box::pin(async move {
+                let paid = ctx.elicit_url("Pay.", |r| format!("https://page.example/{r}"));
+                let (paid, place) =
+                    tokio::join!(paid.until(|| till.is_paid()), ctx.elicit::<Place>("Where?"));
+                paid?;
+                Ok(place?.region)
+            })
+        }))
+    };
+    let mut talk = Talk::new(json!({}));
+    talk.leg(&server, Value::Null).await;
+    let began = tokio::time::Instant::now();
+    talk.leg(&server, agreed()).await;
+    assert_eq!((till.looks(), began.elapsed().as_millis()), (1, 50));
+    let place = json!({"place": accept(json!({"region": "eu"}))});
+    talk.leg(&server, place).await;
+    assert_eq!(till.looks(), LOOKS);
+    till.pay();
+    assert_eq!(said(&talk.leg(&server, agreed()).await), "eu");
+    assert_eq!(talk.rounds, [vec!["url", "place"], vec!["place"], vec!["url"]]);
+}
+
 #[tokio::test(start_paused = true)]
 async fn who_takes_too_long_is_too_late_on_every_leg() {
+    for comes_late in [false, true] {
+        too_late(comes_late).await;
+    }
+}
+
+/// Later than the deadline the answer comes, or else the end of the wait.
+async fn too_late(comes_late: bool) {
     let looks = Runs::default();
     let (clock, hand) = Clock::manual(start());
     let tool = {
-        let looks = Arc::clone(&looks);
+        let (looks, moved) = (Arc::clone(&looks), hand.clone());
         tool(move |ctx, _| {
-            let (looks, hand) = (Arc::clone(&looks), hand.clone());
+            let (looks, hand) = (Arc::clone(&looks), moved.clone());
             Box::pin(async move {
                 let look = async || {
                     // Time goes on while somebody looks; and later on it would be finished.
@@ -476,9 +513,13 @@ async fn who_takes_too_long_is_too_late_on_every_leg() {
     for _ in 0..2 {
         talk.leg(&server, agreed()).await;
     }
+    if comes_late {
+        hand.advance(Duration::from_secs(17 * 60));
+    }
     talk.leg(&server, agreed()).await;
     assert_eq!(talk.rounds, [["url"], ["url"], ["url"], ["place"]]);
     let looked = runs(&looks);
+    assert_eq!(looked, if comes_late { 2 * LOOKS } else { 3 * LOOKS });
     let place = json!({"place": accept(json!({"region": "eu"}))});
     assert_eq!(said(&talk.leg(&server, place).await), "The user did not answer `url` in time");
     assert_eq!(runs(&looks), looked);

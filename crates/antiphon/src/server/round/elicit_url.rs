@@ -29,15 +29,14 @@ impl Ctx {
     /// use antiphon::{Result, server::Ctx};
     ///
     /// # mod payments {
-    /// #     pub async fn begin(_: &str) -> std::io::Result<String> { Ok("p-1".into()) }
-    /// #     pub async fn is_paid(_: &str) -> std::io::Result<bool> { Ok(true) }
+    /// #     use antiphon::seal::CallId;
+    /// #     pub async fn is_paid(_: Option<CallId>) -> std::io::Result<bool> { Ok(true) }
     /// # }
-    /// async fn deposit(ctx: &Ctx, account: &str) -> Result<String> {
-    ///     let payment: String = ctx.step("begin", async |_| Ok(payments::begin(account).await?)).await?;
-    ///     ctx.elicit_url("Please pay the deposit.", |r| format!("https://example.com/pay/{payment}?r={r}"))
-    ///         .until(async || payments::is_paid(&payment).await)
+    /// async fn deposit(ctx: &Ctx) -> Result<String> {
+    ///     ctx.elicit_url("Please pay the deposit.", |r| format!("https://example.com/pay/{r}"))
+    ///         .until(async || payments::is_paid(ctx.call_id()).await)
     ///         .await?;
-    ///     Ok(format!("The deposit {payment} is there."))
+    ///     Ok("The deposit is there.".to_owned())
     /// }
     /// ```
     ///
