@@ -307,8 +307,8 @@ const FORTY: &[&str] = &[
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
 async fn many_questions_are_one_round() {
     let join_all = Tool::new("t", async |ctx: &Ctx, _: NoArguments| -> Result<String> {
-        let asks: Vec<_> = FORTY.iter().map(|key| ask(ctx, key)).collect();
-        let words: Result<Vec<_>> = ctx.join_all(asks).await.into_iter().collect();
+        let words: Result<Vec<_>> =
+            ctx.join_all(FORTY.iter().map(|key| ask(ctx, key))).await.into_iter().collect();
         Ok(words?.join(" "))
     });
     check(join_all, RULE, 100, &[FORTY]).await;
