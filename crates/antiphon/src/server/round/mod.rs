@@ -53,7 +53,7 @@ pub use checkpoint::Checkpoint;
 pub(crate) use drive::{Ran, drive, drive_with};
 pub use elicit::{Elicit, ElicitOutcome};
 pub(crate) use flow::Flow;
-pub use group::Spawned;
+pub use group::{JoinAll, Spawned};
 pub(crate) use journal::{Journal, StepFailure};
 pub(crate) use judge::{Judged, judge, read};
 pub use key::StepKey;
