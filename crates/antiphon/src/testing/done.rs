@@ -85,9 +85,16 @@ impl Outcome {
 }
 
 impl fmt::Display for Outcome {
+    /// Without what every result has.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Complete(result) => write!(f, "the result {result}"),
+            Self::Complete(result) => {
+                let mut result = result.clone();
+                if let Some(members) = result.as_object_mut() {
+                    members.retain(|name, _| name != "_meta" && name != "resultType");
+                }
+                write!(f, "the result {result}")
+            }
             Self::Error(error) => write!(f, "the error {error}"),
             Self::Refused => f.write_str("a refused state"),
             Self::Stopped(why) => write!(f, "nothing: {why}"),

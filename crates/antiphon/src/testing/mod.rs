@@ -8,6 +8,7 @@ mod finding;
 mod inject;
 mod message;
 mod person;
+mod refuse;
 mod report;
 mod run;
 mod tally;
