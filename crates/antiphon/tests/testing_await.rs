@@ -1,4 +1,5 @@
 //! The bench and handlers that ask with `await`: what keeps the rules, and what breaks them.
+#![cfg(feature = "macros")]
 #![allow(clippy::unwrap_used, reason = "a failed unwrap fails the test")]
 
 use antiphon::{

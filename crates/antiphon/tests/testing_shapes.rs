@@ -49,12 +49,7 @@ fn person() -> Person {
 }
 
 /// The name of a tool, what it says, and what it asks when nothing goes wrong.
-async fn check<S>(
-    tool: impl IntoTool<S> + Clone + Send + Sync + 'static,
-    name: &str,
-    text: &str,
-    asked: &[&str],
-) {
+async fn check<S>(tool: impl IntoTool<S> + Clone, name: &str, text: &str, asked: &[&str]) {
     let bench = Bench::new(move |effects| server(effects).tool(tool.clone())).person(person());
     let report = bench.torture(name, ()).await;
     report.expect_same_result().expect_effects(Guarantee::AtLeastOnce);

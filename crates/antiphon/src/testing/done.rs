@@ -2,7 +2,7 @@
 
 use super::{
     Bench, Effects,
-    finding::{Finding, Findings},
+    finding::{About, Finding, Findings},
 };
 use antiphon_wire::{AskKind, meta_keys};
 use serde_json::{Value, json};
@@ -54,6 +54,14 @@ impl Outcome {
             "data": { "reason": "invalid_request_state" },
         });
         matches!(self, Self::Error(error) if *error == frozen)
+    }
+
+    /// What an unexpected end is about.
+    pub(super) fn about(&self) -> About {
+        let Self::Error(error) = self else { return About::Result };
+        let is = |place: &str, name: &str| error.pointer(place).and_then(Value::as_str) == Some(name);
+        let is_another_handler = is("/data/reason", "flow_diverged") || is("/data/limit", "times_asked");
+        if is_another_handler { About::Replay } else { About::Result }
     }
 
     /// Whether a call of an older version was refused.
