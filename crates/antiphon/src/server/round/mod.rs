@@ -53,11 +53,11 @@ mod url_ref;
 
 pub(crate) use asking::check_elicit;
 pub use checkpoint::Checkpoint;
-pub(crate) use drive::{Ran, drive, drive_with};
+pub(crate) use drive::{Ran, drive};
 pub use elicit::{Elicit, ElicitOutcome};
 pub use elicit_url::{ElicitUrl, ElicitUrlOutcome};
 pub(crate) use flow::Flow;
-pub use group::Spawned;
+pub use group::{JoinAll, Spawned};
 pub(crate) use journal::{Journal, StepFailure};
 pub(crate) use judge::{Judged, judge, read};
 pub use key::StepKey;
