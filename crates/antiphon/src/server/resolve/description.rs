@@ -68,38 +68,48 @@ const fn follow(of: &Description, home: &str, path: Sentence) {
     }
 }
 
-/// Refuses resolvers that a user ("tool `delete_folder`") with these arguments cannot have.
-///
-/// # Panics
-/// With what is wrong, while it is compiled.
-#[track_caller]
-pub const fn check(user: &str, arguments: &[&str], resolvers: &[&Description]) -> bool {
-    let mut seen = Seen { all: [None; MOST], count: 0 };
-    let mut at = 0;
-    while at < resolvers.len() {
-        check_cycles(resolvers[at]);
-        seen = check_one(user, arguments, resolvers[at], seen);
-        at += 1;
-    }
-    true
+/// The resolvers of one tool that were found to fit.
+#[derive(Clone, Copy, Debug)]
+pub struct Checked {
+    all: [Option<&'static Description>; MOST],
+    count: usize,
 }
 
 /// So many resolvers one call may run.
 const MOST: usize = 64;
 
-#[derive(Clone, Copy)]
-struct Seen<'a> {
-    all: [Option<&'a Description>; MOST],
-    count: usize,
+impl Checked {
+    /// None yet.
+    pub const NONE: Self = Self { all: [None; MOST], count: 0 };
+
+    /// Said of what exists: what does not fit does not compile.
+    pub const fn passed(&self) -> bool {
+        true
+    }
+}
+
+/// Refuses a resolver, or one before it, that a user ("tool `delete_folder`") with these arguments cannot have.
+///
+/// # Panics
+/// With what is wrong, while it is compiled.
+#[track_caller]
+pub const fn check(
+    user: &str,
+    arguments: &[&str],
+    checked: Checked,
+    resolver: &'static Description,
+) -> Checked {
+    check_cycles(resolver);
+    add(user, arguments, checked, resolver)
 }
 
 #[track_caller]
-const fn check_one<'a>(user: &str, arguments: &[&str], one: &'a Description, mut seen: Seen<'a>) -> Seen<'a> {
+const fn add(user: &str, arguments: &[&str], mut checked: Checked, one: &'static Description) -> Checked {
     let mut at = 0;
-    while at < seen.count {
-        if let Some(other) = seen.all[at] {
+    while at < checked.count {
+        if let Some(other) = checked.all[at] {
             if same(other.id, one.id) {
-                return seen;
+                return checked;
             }
             if same(other.name, one.name) {
                 let words = Sentence::new("two resolvers of ").and(user).and(" are called ").quoted(one.name);
@@ -108,11 +118,11 @@ const fn check_one<'a>(user: &str, arguments: &[&str], one: &'a Description, mut
         }
         at += 1;
     }
-    if seen.count == MOST {
+    if checked.count == MOST {
         refuse(&Sentence::new(user).and(" has more than 64 resolvers"));
     }
-    seen.all[seen.count] = Some(one);
-    seen.count += 1;
+    checked.all[checked.count] = Some(one);
+    checked.count += 1;
     let mut at = 0;
     while at < one.takes.len() {
         if !has(arguments, one.takes[at]) {
@@ -122,10 +132,10 @@ const fn check_one<'a>(user: &str, arguments: &[&str], one: &'a Description, mut
     }
     let mut at = 0;
     while at < one.after.len() {
-        seen = check_one(user, arguments, one.after[at], seen);
+        checked = add(user, arguments, checked, one.after[at]);
         at += 1;
     }
-    seen
+    checked
 }
 
 const fn unknown(user: &str, arguments: &[&str], resolver: &Description, name: &str) -> Sentence {
@@ -233,7 +243,8 @@ mod tests {
     #[test]
     fn what_does_not_fit_is_told_in_one_sentence() {
         let check = |arguments: &'static [&'static str], all: &'static [&'static Description]| {
-            refused(move || drop(check("tool `delete_folder`", arguments, all)))
+            let one = move |checked, one: &&'static Description| check("tool `delete_folder`", arguments, checked, one);
+            refused(move || assert!(all.iter().fold(Checked::NONE, one).passed()))
         };
         assert_eq!(check(&["path", "force"], &[&CONFIRM, &SIZE]), None);
         for (arguments, all, expected) in [

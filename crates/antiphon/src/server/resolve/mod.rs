@@ -18,8 +18,8 @@ mod value;
 /// What expanded code calls.
 pub(crate) mod expanded {
     pub use super::{
-        argument::{Arguments, HasArgument, Name, borrowed, owned},
-        description::{Deeper, Depth, Described, Description, check, check_cycles},
+        argument::{Arguments, HasArgument, Lends, Name, borrowed, owned},
+        description::{Checked, Deeper, Depth, Described, Description, check, check_cycles},
         provided::Provided,
         round::{Resolver, Resolves, Round, Running, boxed_resolver},
         value::{Returned, settle},
