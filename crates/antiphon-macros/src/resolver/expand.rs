@@ -9,8 +9,7 @@ use quote::{format_ident, quote, quote_spanned};
 use syn::{Error, ItemFn, Result, spanned::Spanned as _};
 
 pub(crate) fn expand(attribute: TokenStream, item: TokenStream) -> Result<TokenStream> {
-    let place =
-        Error::new_spanned(item.clone().into_iter().next(), "`#[resolver]` goes above an `async fn`");
+    let place = Error::new_spanned(item.clone().into_iter().next(), "`#[resolver]` goes above an `async fn`");
     let mut item: ItemFn = syn::parse2(item).map_err(|_| place)?;
     let model = Model::read(attribute, &mut item.sig)?;
     let vis = &item.vis;
@@ -37,12 +36,14 @@ pub(crate) fn expand(attribute: TokenStream, item: TokenStream) -> Result<TokenS
 fn resolves(model: &Model) -> TokenStream {
     let Model { ident, name, output, output_span, .. } = model;
     let states = model.params.iter().filter_map(|param| match param {
-        Param::State(ty) => Some(quote! { provided.add::<#ty>(states, #name)?; }),
+        Param::State(ty) => {
+            Some(quote_spanned! { Span::mixed_site() => provided.add::<#ty>(states, #name)?; })
+        }
         _ => None,
     });
     let before = model.taken().map(|(place, taken)| {
         let alias = taken.alias_there(place);
-        quote! { <#alias as ::antiphon::__expanded::Resolves>::provide(states, provided)?; }
+        quote_spanned! { Span::mixed_site() => <#alias as ::antiphon::__expanded::Resolves>::provide(states, provided)?; }
     });
     let span = Span::mixed_site().located_at(*output_span);
     let value = quote_spanned! { span => <#output as ::antiphon::__expanded::Returned>::Value };
@@ -158,7 +159,11 @@ fn body(model: &Model) -> TokenStream {
         Param::Taken(taken) => taken.passed(&format_ident!("value_{place}", span = own)),
         Param::Argument(Argument { name, ty, lent }) => {
             let name = name_type(name);
-            let get = if *lent { quote! { borrowed } } else { quote! { owned } };
+            let get = if *lent {
+                quote! { borrowed }
+            } else {
+                quote! { owned }
+            };
             let get = quote_spanned! { own.located_at(ty.span()) => ::antiphon::__expanded::#get };
             quote_spanned! { own => #get::<#name, #ty, __A>(round.arguments()) }
         }
@@ -174,4 +179,3 @@ fn body(model: &Model) -> TokenStream {
         })
     }
 }
-

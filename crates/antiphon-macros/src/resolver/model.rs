@@ -11,8 +11,8 @@ use crate::{
 use proc_macro2::{Span, TokenStream, TokenTree};
 use quote::ToTokens as _;
 use syn::{
-    Error, FnArg, GenericParam, Ident, LitStr, Pat, PatType, Result, Signature, Token, Type, parse::ParseStream,
-    parse::Parser as _, spanned::Spanned as _,
+    Error, FnArg, GenericParam, Ident, LitStr, Pat, PatType, Result, Signature, Token, Type,
+    parse::ParseStream, parse::Parser as _, spanned::Spanned as _,
 };
 
 /// A resolver.
@@ -125,7 +125,10 @@ fn read_name(attribute: TokenStream, ident: &Ident) -> Result<String> {
         }
         let key: Ident = input.parse()?;
         if key != "name" {
-            return Err(Error::new(key.span(), "a resolver has a name and nothing else: `#[resolver(name = \"confirm\")]`"));
+            return Err(Error::new(
+                key.span(),
+                "a resolver has a name and nothing else: `#[resolver(name = \"confirm\")]`",
+            ));
         }
         input.parse::<Token![=]>()?;
         let name: LitStr = input.parse()?;

@@ -24,7 +24,11 @@ impl Taken {
         let path: Path = mark.parse_args().map_err(|fault| {
             // Of `#[resolve]` the span is that of the whole.
             let words = "the name of a resolver stands here: `#[resolve(confirm_delete)]`";
-            if fault.span().source_text().is_some() { Error::new(fault.span(), words) } else { Error::new(mark.span(), words) }
+            if fault.span().source_text().is_some() {
+                Error::new(fault.span(), words)
+            } else {
+                Error::new(mark.span(), words)
+            }
         })?;
         let (ty, lent) = match ungrouped(ty) {
             Type::Reference(reference) if reference.mutability.is_some() => {
@@ -85,5 +89,7 @@ impl Taken {
 
 /// A name as a type, letter by letter.
 pub(crate) fn name_type(name: &str) -> TokenStream {
-    name.chars().rev().fold(quote! { () }, |rest, letter| quote! { ::antiphon::__expanded::Name<#letter, #rest> })
+    name.chars()
+        .rev()
+        .fold(quote! { () }, |rest, letter| quote! { ::antiphon::__expanded::Name<#letter, #rest> })
 }

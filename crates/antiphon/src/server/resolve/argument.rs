@@ -7,7 +7,7 @@ use std::marker::PhantomData;
 pub struct Name<const LETTER: char, Rest>(PhantomData<Rest>);
 
 /// Arguments that resolvers read.
-pub trait Arguments: Sync {}
+pub trait Arguments: Sync + 'static {}
 
 /// Arguments with one of this name.
 #[diagnostic::on_unimplemented(
@@ -17,7 +17,7 @@ pub trait Arguments: Sync {}
 )]
 pub trait HasArgument<N>: Arguments {
     /// Its type.
-    type Type;
+    type Type: 'static;
     /// The argument.
     fn argument(&self) -> &Self::Type;
 }

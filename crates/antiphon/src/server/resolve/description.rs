@@ -232,18 +232,24 @@ mod tests {
     }
 
     const SIZE: Description = Description { name: "size", id: "a:1", takes: &["path"], after: &[] };
-    const CONFIRM: Description = Description { name: "confirm", id: "a:2", takes: &["force"], after: &[&SIZE] };
+    const CONFIRM: Description =
+        Description { name: "confirm", id: "a:2", takes: &["force"], after: &[&SIZE] };
     const OTHER: Description = Description { name: "size", id: "b:1", takes: &[], after: &[] };
 
     fn refused(check: impl FnOnce() + std::panic::UnwindSafe) -> Option<String> {
         let panic = std::panic::catch_unwind(check).err()?;
-        panic.downcast_ref::<String>().cloned().or_else(|| panic.downcast_ref().map(|text: &&str| text.to_string()))
+        panic
+            .downcast_ref::<String>()
+            .cloned()
+            .or_else(|| panic.downcast_ref().map(|text: &&str| text.to_string()))
     }
 
     #[test]
     fn what_does_not_fit_is_told_in_one_sentence() {
         let check = |arguments: &'static [&'static str], all: &'static [&'static Description]| {
-            let one = move |checked, one: &&'static Description| check("tool `delete_folder`", arguments, checked, one);
+            let one = move |checked, one: &&'static Description| {
+                check("tool `delete_folder`", arguments, checked, one)
+            };
             refused(move || assert!(all.iter().fold(Checked::NONE, one).passed()))
         };
         assert_eq!(check(&["path", "force"], &[&CONFIRM, &SIZE]), None);
@@ -253,7 +259,11 @@ mod tests {
                 &[&CONFIRM] as &[&Description],
                 "resolver `size` takes `path`, but tool `delete_folder` has no such argument; it has: `pth` `force`",
             ),
-            (&[], &[&SIZE], "resolver `size` takes `path`, but tool `delete_folder` has no such argument; it has none"),
+            (
+                &[],
+                &[&SIZE],
+                "resolver `size` takes `path`, but tool `delete_folder` has no such argument; it has none",
+            ),
             (
                 &["path", "force"],
                 &[&CONFIRM, &OTHER],
@@ -275,7 +285,9 @@ mod tests {
         assert_eq!(refused(|| check_cycles(&CONFIRM)), None);
         assert_eq!(
             refused(|| check_cycles(&DEEP)).as_deref(),
-            Some("resolvers wait for each other: `deep` -> `end` ..: they stand too deep; call some as the functions that they are")
+            Some(
+                "resolvers wait for each other: `deep` -> `end` ..: they stand too deep; call some as the functions that they are"
+            )
         );
         assert_eq!(
             refused(|| check_cycles(&A)).as_deref(),

@@ -15,7 +15,11 @@ impl Provided {
     ///
     /// # Errors
     /// If the server has none.
-    pub fn add<T: Send + Sync + 'static>(&mut self, states: &States, resolver: &str) -> Result<(), BuildError> {
+    pub fn add<T: Send + Sync + 'static>(
+        &mut self,
+        states: &States,
+        resolver: &str,
+    ) -> Result<(), BuildError> {
         if self.find::<T>().is_none() {
             self.0.push(Box::new(states.get::<T>(&format!("the resolver `{resolver}`"))?));
         }

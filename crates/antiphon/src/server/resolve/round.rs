@@ -117,7 +117,7 @@ impl<'a, A: Arguments> Round<'a, A> {
             loop {
                 let moved = self.poll_each(&mut running, cx)?;
                 if takes.fill(self)? {
-                    return Poll::Ready(Ok(()));
+                    return Poll::Ready(Ok::<_, Error>(()));
                 }
                 if !moved {
                     return Poll::Pending;
@@ -133,7 +133,12 @@ impl<'a, A: Arguments> Round<'a, A> {
     /// # Errors
     /// If a refusal is not taken.
     pub async fn wait<T: Takes>(&self, mut takes: T) -> Result<T::Values, Error> {
-        poll_fn(|_| if takes.fill(self)? { Poll::Ready(Ok(())) } else { Poll::Pending }).await?;
+        poll_fn(|_| match takes.fill(self) {
+            Ok(false) => Poll::Pending,
+            Ok(true) => Poll::Ready(Ok(())),
+            Err(error) => Poll::Ready(Err(error)),
+        })
+        .await?;
         takes.values().ok_or_else(unfinished)
     }
 
@@ -151,7 +156,11 @@ impl<'a, A: Arguments> Round<'a, A> {
     }
 
     /// Whether one has ended.
-    fn poll_each(&self, running: &mut [Option<Running<'_, Value>>], cx: &mut Context<'_>) -> Result<bool, Error> {
+    fn poll_each(
+        &self,
+        running: &mut [Option<Running<'_, Value>>],
+        cx: &mut Context<'_>,
+    ) -> Result<bool, Error> {
         let mut moved = false;
         for (place, resolver) in running.iter_mut().enumerate() {
             let Some(future) = resolver else { continue };
@@ -189,7 +198,10 @@ pub struct Take<P> {
     taken: Option<P>,
 }
 
-fn read<V: Send + Sync + 'static, P: FromValue<V>>(value: Value, from: Source<'_>) -> Option<Result<P, Error>> {
+fn read<V: Send + Sync + 'static, P: FromValue<V>>(
+    value: Value,
+    from: Source<'_>,
+) -> Option<Result<P, Error>> {
     Some(P::from_value(&value.downcast().ok()?, from))
 }
 

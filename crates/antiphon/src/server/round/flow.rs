@@ -40,7 +40,13 @@ impl Drop for Here {
 
 impl Flow {
     pub(crate) fn new(machine: Machine, server: Server) -> Self {
-        Self { machine: Mutex::new(machine), held: Mutex::default(), tasks: Mutex::default(), refusals: Mutex::default(), server }
+        Self {
+            machine: Mutex::new(machine),
+            held: Mutex::default(),
+            tasks: Mutex::default(),
+            refusals: Mutex::default(),
+            server,
+        }
     }
 
     pub(crate) fn machine(&self) -> MutexGuard<'_, Machine> {
