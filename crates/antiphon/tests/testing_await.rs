@@ -2,6 +2,7 @@
 #![cfg(feature = "macros")]
 #![allow(clippy::unwrap_used, reason = "a failed unwrap fails the test")]
 
+use antiphon::wire::AskSupport;
 use antiphon::{
     Form, Result,
     client::Call,
@@ -56,7 +57,7 @@ fn server(effects: &Effects, handler: Handler) -> ServerBuilder {
         let replica = replica.clone();
         Box::pin(async move { handler(ctx, &replica).await })
     });
-    Server::builder("tools", "1.0").tool(Tool::new("tool", run))
+    Server::builder("tools", "1.0").tool(Tool::new("tool", run).needs(AskSupport::FORM))
 }
 
 fn bench(handler: Handler) -> Bench {
