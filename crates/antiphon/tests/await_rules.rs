@@ -118,3 +118,26 @@ async fn keys_may_look_like_the_seats_of_other_races() {
     let reply = Talk::new(json!({})).through(&server, &json!({"place": place("eu")})).await;
     assert_eq!(said(&reply), "guess eu");
 }
+#[tokio::test(start_paused = true)]
+async fn a_branch_that_only_waits_may_win_while_a_step_runs() {
+    let server = server(Tool::new("t", async |ctx: &Ctx, _: NoArguments| -> Result<String> {
+        let waits = async {
+            tokio::task::yield_now().await;
+            tokio::task::yield_now().await;
+        };
+        let guess = ctx.step("guess", async |_| {
+            tokio::task::yield_now().await;
+            tokio::task::yield_now().await;
+            ok("guess").await
+        });
+        let (first, place) = tokio::join!(ctx.select("first", (waits, guess)), ctx.elicit::<Place>("Where?"));
+        let first = match first {
+            Won::A(()) => "waited",
+            Won::B(_) => "guessed",
+        };
+        Ok(format!("{first} {}", place?.region))
+    }));
+    let mut talk = Talk::new(json!({}));
+    assert_eq!(said(&legs(&server, &mut talk, &[Value::Null, json!({"place": place("eu")})]).await), "waited eu");
+    assert_eq!(talk.rounds, [["place"]]);
+}

@@ -129,7 +129,9 @@ impl Race<'_> {
             }
             if let Some(branch) = first {
                 decided = Some(branch);
-                return self.decide(branch);
+                flow.machine().decide(&self.path, number(branch), self.place);
+                // A step of another branch may have been woken just now: it is polled before this waits for it.
+                return self.finish(branch, N, cx, &mut poll);
             }
             Poll::Pending
         })
@@ -167,17 +169,10 @@ impl Race<'_> {
         poll: &mut impl FnMut(usize, &mut Context<'_>) -> Poll<()>,
     ) -> Poll<()> {
         let flow = self.ctx.flow();
-        // There are four branches at most.
-        let seat = flow.machine().sit(&self.path, u8::try_from(branch).unwrap_or(u8::MAX));
+        let seat = flow.machine().sit(&self.path, number(branch));
         let polled = poll(branch, cx);
         flow.machine().stand(seat);
         polled
-    }
-
-    fn decide(&self, branch: usize) -> Poll<usize> {
-        let mut machine = self.ctx.flow().machine();
-        machine.decide(&self.path, u8::try_from(branch).unwrap_or(u8::MAX), self.place);
-        if machine.runs_in(&self.path) { Poll::Pending } else { Poll::Ready(branch) }
     }
 
     /// The winner is known: it may still have to come to its end, or steps of the others to theirs.
@@ -198,6 +193,11 @@ impl Race<'_> {
         }
         Poll::Pending
     }
+}
+
+/// There are four branches at most.
+fn number(branch: usize) -> u8 {
+    u8::try_from(branch).unwrap_or(u8::MAX)
 }
 
 macro_rules! branches {
