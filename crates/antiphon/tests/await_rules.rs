@@ -89,6 +89,23 @@ async fn of_two_answers_the_first_in_source_order_wins_whatever_was_recorded_bef
 }
 
 #[tokio::test(start_paused = true)]
+async fn of_two_answers_the_first_wins_whoever_polls_it() {
+    let server = server(Tool::new("t", async |ctx: &Ctx, _: NoArguments| -> Result<String> {
+        let asks = async { ctx.elicit::<Place>("Where?").await.is_ok() };
+        let guesses = async { ctx.step("guess", async |_| ok("guess").await).await.is_ok() };
+        let both = [asks.boxed(), guesses.boxed()].into_iter().collect::<FuturesUnordered<_>>();
+        Ok(match ctx.select("first", (both.collect::<Vec<_>>(), ctx.elicit::<Confirm>("Sure?"))).await {
+            Won::A(_) => "both",
+            Won::B(_) => "sure",
+        }
+        .to_owned())
+    }));
+    let mut talk = Talk::new(json!({}));
+    let answers = json!({"place": place("eu"), "confirm": yes()});
+    assert_eq!(said(&legs(&server, &mut talk, &[Value::Null, answers]).await), "both");
+}
+
+#[tokio::test(start_paused = true)]
 async fn steps_begin_in_a_race_whoever_polls_them() {
     let server = server(Tool::new("t", async |ctx: &Ctx, _: NoArguments| -> Result<String> {
         let several = async {

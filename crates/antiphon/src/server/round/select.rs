@@ -121,9 +121,7 @@ impl Race<'_> {
             let mut first = self.first_ready::<N>(false, cx, &mut poll);
             if first.is_none() && flow.machine().begins_steps() {
                 if flow.machine().take_held_by_race() {
-                    // Some are polled only when they are woken.
-                    flow.forget_reached(cx.waker());
-                    flow.wake_held();
+                    self.wake_held(cx);
                 }
                 first = self.first_ready::<N>(true, cx, &mut poll);
             }
@@ -157,9 +155,17 @@ impl Race<'_> {
             if begins_steps || end == 0 || flow.machine().epoch() == epoch {
                 break;
             }
+            self.wake_held(cx);
         }
         flow.machine().hold_steps(outer);
         first
+    }
+
+    /// Who is held in a set of futures is polled again only if it is woken.
+    fn wake_held(&self, cx: &Context<'_>) {
+        let flow = self.ctx.flow();
+        flow.forget_reached(cx.waker());
+        flow.wake_held();
     }
 
     fn poll_one(
