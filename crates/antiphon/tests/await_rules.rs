@@ -89,6 +89,23 @@ async fn of_two_answers_the_first_in_source_order_wins_whatever_was_recorded_bef
 }
 
 #[tokio::test(start_paused = true)]
+async fn of_two_answers_the_first_wins_whoever_polls_it() {
+    let server = server(Tool::new("t", async |ctx: &Ctx, _: NoArguments| -> Result<String> {
+        let asks = async { ctx.elicit::<Place>("Where?").await.is_ok() };
+        let guesses = async { ctx.step("guess", async |_| ok("guess").await).await.is_ok() };
+        let both = [asks.boxed(), guesses.boxed()].into_iter().collect::<FuturesUnordered<_>>();
+        Ok(match ctx.select("first", (both.collect::<Vec<_>>(), ctx.elicit::<Confirm>("Sure?"))).await {
+            Won::A(_) => "both",
+            Won::B(_) => "sure",
+        }
+        .to_owned())
+    }));
+    let mut talk = Talk::new(json!({}));
+    let answers = json!({"place": place("eu"), "confirm": yes()});
+    assert_eq!(said(&legs(&server, &mut talk, &[Value::Null, answers]).await), "both");
+}
+
+#[tokio::test(start_paused = true)]
 async fn steps_begin_in_a_race_whoever_polls_them() {
     let server = server(Tool::new("t", async |ctx: &Ctx, _: NoArguments| -> Result<String> {
         let several = async {
@@ -118,4 +135,58 @@ async fn keys_may_look_like_the_seats_of_other_races() {
     }));
     let reply = Talk::new(json!({})).through(&server, &json!({"place": place("eu")})).await;
     assert_eq!(said(&reply), "guess eu");
+}
+#[tokio::test(start_paused = true)]
+async fn a_branch_that_only_waits_may_win_while_a_step_runs() {
+    let server = server(Tool::new("t", async |ctx: &Ctx, _: NoArguments| -> Result<String> {
+        let waits = async {
+            tokio::task::yield_now().await;
+            tokio::task::yield_now().await;
+        };
+        let guess = ctx.step("guess", async |_| {
+            tokio::task::yield_now().await;
+            tokio::task::yield_now().await;
+            ok("guess").await
+        });
+        let (first, place) = tokio::join!(ctx.select("first", (waits, guess)), ctx.elicit::<Place>("Where?"));
+        let first = match first {
+            Won::A(()) => "waited",
+            Won::B(_) => "guessed",
+        };
+        Ok(format!("{first} {}", place?.region))
+    }));
+    let mut talk = Talk::new(json!({}));
+    assert_eq!(said(&legs(&server, &mut talk, &[Value::Null, json!({"place": place("eu")})]).await), "waited eu");
+    assert_eq!(talk.rounds, [["place"]]);
+}
+/// `create` rests on the answer to `place`.
+macro_rules! creating {
+    ($text:literal, $step:ident($($pinned:tt)*)) => {
+        Tool::new("t", async |ctx: &Ctx, _: NoArguments| -> Result<String> {
+            let place: Place = ctx.elicit($text).await?;
+            let id: String =
+                ctx.$step("create", $($pinned)* async |_| Ok(format!("db-{}", place.region))).await?;
+            ctx.elicit::<Confirm>("Keep it?").await?;
+            Ok(id)
+        })
+    };
+    ($text:literal) => { creating!($text, step()) };
+    ($text:literal, pinned) => { creating!($text, step_with(&1,)) };
+}
+
+#[tokio::test]
+async fn a_reworded_question_makes_the_steps_behind_it_stale_for_good() {
+    for (old, new, expected) in [
+        (creating!("Where?"), creating!("In which region?"), "flow_diverged"),
+        (creating!("Where?", pinned), creating!("In which region?", pinned), "db-eu"),
+    ] {
+        let mut talk = Talk::new(json!({}));
+        legs(&server(old), &mut talk, &[Value::Null, json!({"place": place("eu")})]).await;
+        // Asked again, in other words: the person may mean another place.
+        let new = server(new);
+        let reply = talk.leg(&new, json!({"confirm": yes()})).await;
+        assert_eq!(keys(reply.to_string().as_bytes()), ["place"], "{reply}");
+        let reply = talk.leg(&new, json!({"place": place("us")})).await;
+        assert!(reply.to_string().contains(expected), "{reply}");
+    }
 }
