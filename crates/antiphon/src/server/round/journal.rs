@@ -80,6 +80,8 @@ pub(crate) struct StepFailure {
 #[derive(Clone, Debug)]
 pub(crate) struct AskedOnce {
     pub(crate) path: Box<str>,
+    /// As that of an entry.
+    pub(crate) seat: Box<str>,
     pub(crate) pin: Digest,
     /// How often it was asked, this time included.
     pub(crate) times: u8,
@@ -141,7 +143,8 @@ impl Journal {
 
     /// About how many bytes it takes.
     pub(crate) fn size(&self) -> usize {
-        let asked: usize = self.asked.iter().map(|asked| PER_ENTRY + 16 + asked.path.len()).sum();
+        let asked: usize =
+            self.asked.iter().map(|asked| PER_ENTRY + 16 + asked.path.len() + asked.seat.len()).sum();
         asked + self.entries.iter().map(Entry::size).sum::<usize>()
     }
 
@@ -180,7 +183,7 @@ impl Journal {
         }
         out.array(self.asked.len() as u64)?;
         for asked in &self.asked {
-            out.array(4)?.str(&asked.path)?.bytes(&asked.pin.to_bytes())?.u8(asked.times)?;
+            out.array(5)?.str(&asked.path)?.str(&asked.seat)?.bytes(&asked.pin.to_bytes())?.u8(asked.times)?;
             match asked.deadline {
                 Some(deadline) => out.u64(deadline)?,
                 None => out.null()?,
@@ -198,9 +201,10 @@ impl Journal {
         }
         let mut asked = Vec::new();
         for _ in 0..counted(input)? {
-            expect(input.array()? == Some(4))?;
-            let (path, pin, times) = (input.str()?.into(), digest(input)?, input.u8()?);
-            asked.push(AskedOnce { path, pin, times, deadline: optional(input, |input| input.u64())? });
+            expect(input.array()? == Some(5))?;
+            let (path, seat) = (input.str()?.into(), input.str()?.into());
+            let (pin, times) = (digest(input)?, input.u8()?);
+            asked.push(AskedOnce { path, seat, pin, times, deadline: optional(input, |input| input.u64())? });
         }
         Ok(Self { entries, asked, state_only })
     }

@@ -175,7 +175,7 @@ impl Machine {
                 }
             };
             let body = Body::Answer { pin: asked.pin, times: asked.times, used: false, text: answer };
-            machine.history.remember(Entry { path: asked.path, seat: Box::default(), body });
+            machine.history.remember(Entry { path: asked.path, seat: asked.seat, body });
         }
         machine
     }
@@ -462,13 +462,14 @@ impl Machine {
         for branch in (0..super::BRANCHES).filter(|branch| *branch != winner) {
             let seat = self.seat_in(path, branch);
             self.history.excuse(&seat);
-            self.pending.retain(|pending| !pending.seat.starts_with(&*seat));
+            self.pending.retain(|pending| !pending.asked.seat.starts_with(&*seat));
             self.closed.push(seat);
         }
     }
 
     fn seat_in(&self, path: &str, branch: u8) -> Box<str> {
-        format!("{}{path}:{branch}>", self.seat).into()
+        // Paths have no spaces: no seat is the beginning of another one by chance.
+        format!("{}{path} {branch} ", self.seat).into()
     }
 
     /// Takes the seat of a branch; gives the one it was in.
@@ -483,7 +484,7 @@ impl Machine {
 
     /// Whether a step runs in one of the branches of this race.
     pub(crate) fn runs_in(&self, path: &str) -> bool {
-        let prefix = format!("{}{path}:", self.seat);
+        let prefix = format!("{}{path} ", self.seat);
         self.running.iter().any(|running| running.seat.starts_with(&prefix))
     }
 

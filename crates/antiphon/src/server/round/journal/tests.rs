@@ -37,8 +37,13 @@ prop_compose! {
 }
 
 prop_compose! {
-    fn asked()(path in ".{0,12}", pin in pin(), times in any::<u8>(), deadline in any::<Option<u64>>()) -> AskedOnce {
-        AskedOnce { path: path.into(), pin, times, deadline }
+    fn asked()(
+        (path, seat) in (".{0,12}", ".{0,6}"),
+        pin in pin(),
+        times in any::<u8>(),
+        deadline in any::<Option<u64>>(),
+    ) -> AskedOnce {
+        AskedOnce { path: path.into(), seat: seat.into(), pin, times, deadline }
     }
 }
 

@@ -30,7 +30,6 @@ pub(super) struct Pending {
     pub(super) asked: AskedOnce,
     pub(super) request: InputRequest,
     pub(super) order: u64,
-    pub(super) seat: Box<str>,
     place: Place,
 }
 
@@ -144,8 +143,8 @@ impl Machine {
             (request, _) => request,
         };
         let deadline = deadline.or_else(|| within.map(|within| self.now.saturating_add(within.as_secs())));
-        let asked = AskedOnce { path, pin, times, deadline };
-        self.pending.push(Pending { asked, request, order, seat: self.seat.clone(), place });
+        let asked = AskedOnce { path, seat: self.seat.clone(), pin, times, deadline };
+        self.pending.push(Pending { asked, request, order, place });
         AskVerdict::Pending
     }
 
@@ -159,7 +158,13 @@ impl Machine {
     pub(crate) fn ask_once_more(&mut self, path: &str) {
         let Some(at) = self.history.find(Kind::Ask, path) else { return };
         let Body::Answer { pin, times, .. } = &self.history.entry(at).body else { return };
-        let asked = AskedOnce { path: path.into(), pin: *pin, times: *times, deadline: None };
+        let asked = AskedOnce {
+            path: path.into(),
+            seat: self.seat.clone(),
+            pin: *pin,
+            times: *times,
+            deadline: None,
+        };
         self.history.forget(at);
         self.open.push(Open { asked, fault: None });
         self.epoch += 1;

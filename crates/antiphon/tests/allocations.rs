@@ -1,0 +1,93 @@
+//! What a call costs in allocations. A tool that never asks pays for nothing that asking needs.
+
+mod common;
+#[path = "common/talk.rs"]
+mod talk;
+
+use antiphon::{
+    Form, Result,
+    server::{Answer, Ask, Caller, Ctx, Reply, Server, Tool},
+};
+use common::*;
+use schemars::JsonSchema;
+use serde::Deserialize;
+use serde_json::{Value, json};
+use talk::*;
+
+#[derive(Deserialize, JsonSchema)]
+struct Text {
+    text: String,
+}
+
+#[derive(Deserialize, Form)]
+struct Place {
+    region: String,
+}
+
+fn server(tool: Tool) -> Server {
+    Server::builder("allocations", "1").tool(tool).keys(ring(7)).build().unwrap()
+}
+
+async fn echo(_ctx: &Ctx, args: Text) -> String {
+    args.text
+}
+
+async fn by_await(ctx: &Ctx, args: Text) -> Result<String> {
+    let place: Place = ctx.elicit("Which region should the database live in?").key("region").await?;
+    Ok(format!("Provisioned {:?} in {}.", args.text, place.region))
+}
+
+async fn by_hand(ctx: &Ctx, args: Text) -> Result<Reply<String>> {
+    let ask = Ask::of::<Place>("region", "Which region should the database live in?");
+    Ok(match ctx.form(&ask)? {
+        None => ask.into(),
+        Some(Answer::Accept(Place { region })) => {
+            Reply::Complete(format!("Provisioned {:?} in {region}.", args.text))
+        }
+        Some(_) => Reply::Complete("Nothing was provisioned.".into()),
+    })
+}
+
+/// Allocations of one leg, once everything that is made once is made.
+fn allocations(server: &Server, params: &Value) -> u64 {
+    let message = request(1, "tools/call", params.clone()).to_string();
+    let caller = Caller::default();
+    let leg = || {
+        let reply = tokio::runtime::Handle::current().block_on(server.respond(message.as_bytes(), &caller));
+        assert!(reply.is_some_and(|reply| reply.status == 200));
+    };
+    leg();
+    let counted = allocation_counter::measure(leg);
+    assert_eq!(counted.count_current, 0, "something is kept");
+    counted.count_total
+}
+
+/// The params of the first and of the second leg.
+async fn legs(server: &Server) -> [Value; 2] {
+    let mut talk = Talk::new(json!({"text": "orders"}));
+    talk.leg(server, Value::Null).await;
+    let first = json!({"name": "t", "arguments": {"text": "orders"}});
+    let answers = json!({"region": accept(json!({"region": "eu-west-1"}))});
+    let second = with(&first, json!({"requestState": talk.state, "inputResponses": answers}));
+    [first, second]
+}
+
+#[test]
+fn what_a_call_allocates() {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+    let check = |what: &str, tool: Tool, leg: usize, most: u64| {
+        let server = server(tool);
+        let params = match leg {
+            0 => json!({"name": "t", "arguments": {"text": "hello"}}),
+            leg => runtime.block_on(legs(&server))[leg - 1].clone(),
+        };
+        let _here = runtime.enter();
+        let found = allocations(&server, &params);
+        assert_eq!(found, most, "{what}");
+    };
+    check("echo", Tool::new("t", echo), 0, 17);
+    check("by hand, leg 1", Tool::new("t", by_hand), 1, 39);
+    check("with await, leg 1", Tool::new("t", by_await), 1, 42);
+    check("by hand, leg 2", Tool::new("t", by_hand), 2, 71);
+    check("with await, leg 2", Tool::new("t", by_await), 2, 54);
+}
