@@ -1,5 +1,6 @@
 //! The derives of `antiphon`, which re-exports them: depend on that crate, not on this one.
 
+mod define;
 mod form;
 
 use proc_macro::TokenStream;
@@ -92,4 +93,32 @@ use proc_macro::TokenStream;
 #[proc_macro_derive(Form, attributes(form))]
 pub fn derive_form(input: TokenStream) -> TokenStream {
     form::expand(input.into()).unwrap_or_else(|error| error.into_compile_error()).into()
+}
+
+/// A tool from an async function.
+#[proc_macro_attribute]
+pub fn tool(attribute: TokenStream, item: TokenStream) -> TokenStream {
+    finish(define::function(define::Kind::Tool, attribute.into(), item.into()))
+}
+
+/// A prompt from an async function.
+#[proc_macro_attribute]
+pub fn prompt(attribute: TokenStream, item: TokenStream) -> TokenStream {
+    finish(define::function(define::Kind::Prompt, attribute.into(), item.into()))
+}
+
+/// A resource, or a template of some, from an async function.
+#[proc_macro_attribute]
+pub fn resource(attribute: TokenStream, item: TokenStream) -> TokenStream {
+    finish(define::function(define::Kind::Resource, attribute.into(), item.into()))
+}
+
+/// Tools, prompts and resources from the methods of a type.
+#[proc_macro_attribute]
+pub fn server(attribute: TokenStream, item: TokenStream) -> TokenStream {
+    finish(define::service(attribute.into(), item.into()))
+}
+
+fn finish(expanded: syn::Result<proc_macro2::TokenStream>) -> TokenStream {
+    expanded.unwrap_or_else(|error| error.into_compile_error()).into()
 }

@@ -85,7 +85,7 @@ fn snake_case(name: &str) -> String {
 }
 
 /// What derived code calls. No part of the API: it changes with the derive.
-pub mod expanded {
+pub(crate) mod expanded {
     use super::FormChoice;
     use antiphon_wire::{Choice, FieldKind, FormField};
     use serde_json::Number;

@@ -6,18 +6,23 @@ mod error;
 mod form;
 mod schema;
 pub mod server;
+pub mod testing;
 pub mod transport;
 
 pub use antiphon_seal as seal;
 pub use antiphon_wire as wire;
 pub use clock::{Clock, ManualClock};
 pub use error::{Error, Result};
-#[doc(hidden)]
-pub use form::expanded as __expanded;
 pub use form::{Form, FormChoice};
 
 #[cfg(feature = "macros")]
-pub use antiphon_macros::Form;
+pub use antiphon_macros::{Form, prompt, resource, server, tool};
+
+/// What expanded code calls. No part of the API: it changes with the macros.
+#[doc(hidden)]
+pub mod __expanded {
+    pub use crate::{form::expanded::*, server::define::expanded::*};
+}
 
 /// The README's examples, compiled.
 #[cfg(doctest)]

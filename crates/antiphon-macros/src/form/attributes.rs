@@ -17,12 +17,12 @@ struct Entry {
 }
 
 /// A value, and where it was written.
-pub(super) struct Given {
-    pub(super) value: Value,
-    pub(super) span: Span,
+pub(crate) struct Given {
+    pub(crate) value: Value,
+    pub(crate) span: Span,
 }
 
-pub(super) enum Value {
+pub(crate) enum Value {
     Text(String),
     Whole(i128),
     Float(f64),
@@ -147,7 +147,7 @@ impl Attributes {
 }
 
 /// The text of a doc comment: lines of a paragraph are one line.
-pub(super) fn doc_comment(attrs: &[Attribute]) -> Option<String> {
+pub(crate) fn doc_comment(attrs: &[Attribute]) -> Option<String> {
     let mut paragraphs = vec![String::new()];
     for line in attrs
         .iter()

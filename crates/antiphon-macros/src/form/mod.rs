@@ -1,6 +1,6 @@
 //! `#[derive(Form)]`.
 
-mod attributes;
+pub(crate) mod attributes;
 mod casing;
 mod choice;
 mod field;
@@ -68,11 +68,11 @@ fn structure(input: &DeriveInput, fields: &FieldsNamed, names: &Names) -> Result
 
 /// All that is wrong with a type, told at once.
 #[derive(Default)]
-struct Faults(Option<Error>);
+pub(crate) struct Faults(Option<Error>);
 
 impl Faults {
     /// What is well, or nothing and one more fault.
-    fn note<T>(&mut self, result: Result<T>) -> Option<T> {
+    pub(crate) fn note<T>(&mut self, result: Result<T>) -> Option<T> {
         let fault = match result {
             Ok(value) => return Some(value),
             Err(fault) => fault,
@@ -84,23 +84,23 @@ impl Faults {
         None
     }
 
-    fn done(self) -> Result<()> {
+    pub(crate) fn done(self) -> Result<()> {
         self.0.map_or(Ok(()), Err)
     }
 }
 
 /// The names that were given so far.
-struct Seen {
+pub(crate) struct Seen {
     what: &'static str,
     names: Vec<String>,
 }
 
 impl Seen {
-    fn new(what: &'static str) -> Self {
+    pub(crate) fn new(what: &'static str) -> Self {
         Self { what, names: Vec::new() }
     }
 
-    fn add(&mut self, name: &str, span: Span) -> Result<()> {
+    pub(crate) fn add(&mut self, name: &str, span: Span) -> Result<()> {
         if self.names.iter().any(|seen| seen == name) {
             return Err(Error::new(span, format!("a second {} has the name `{name}`", self.what)));
         }
@@ -110,6 +110,6 @@ impl Seen {
 }
 
 /// A name as serde takes it: without `r#`.
-fn plain(ident: &syn::Ident) -> String {
+pub(crate) fn plain(ident: &syn::Ident) -> String {
     ident.unraw().to_string()
 }

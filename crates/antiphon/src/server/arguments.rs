@@ -1,7 +1,8 @@
 //! Arguments, from the text that came to the type that a handler takes.
 
-use serde::de::DeserializeOwned;
-use serde_json::{Number, Value};
+use serde::de::{DeserializeOwned, DeserializeSeed};
+use serde_json::{Deserializer, Number, Value};
+use std::marker::PhantomData;
 
 /// Up to here a floating point number is exactly one whole number.
 const EXACT: f64 = 9_007_199_254_740_992.0;
@@ -11,12 +12,22 @@ const EXACT: f64 = 9_007_199_254_740_992.0;
 /// To JSON Schema `42.0` and `4.2e1` are whole numbers, and there are clients that send them; a Rust integer takes
 /// neither. So what does not decode is tried once more with such numbers written as whole ones.
 pub(super) fn decode<A: DeserializeOwned>(text: &str) -> serde_json::Result<A> {
-    serde_json::from_str(text).or_else(|fault| {
+    decode_seed(PhantomData::<A>, text)
+}
+
+/// The same for a type that is read with the help of a value.
+pub(super) fn decode_seed<T, S>(seed: S, text: &str) -> serde_json::Result<T>
+where
+    S: for<'de> DeserializeSeed<'de, Value = T> + Copy,
+{
+    let mut deserializer = Deserializer::from_str(text);
+    let read = seed.deserialize(&mut deserializer);
+    read.and_then(|value| deserializer.end().map(|()| value)).or_else(|fault| {
         let mut value: Value = serde_json::from_str(text)?;
         if !make_whole(&mut value) {
             return Err(fault);
         }
-        serde_json::from_value(value).map_err(|_| fault)
+        seed.deserialize(value).map_err(|_| fault)
     })
 }
 

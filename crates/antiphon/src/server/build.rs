@@ -3,6 +3,7 @@
 use super::{
     Limits, OnExpired, Server, ServerBuilder,
     builder::Keys,
+    define::Offered,
     limits::CALL_WITHIN,
     list::List,
     registry::{Lists, Profile, RegisteredTool, Registry, raw},
@@ -68,12 +69,17 @@ impl ServerBuilder {
             page_size: self.page_size,
             cache: self.cache,
         });
-        let tools = self.tools.into_iter().map(RegisteredTool::new).collect::<Result<_, _>>()?;
+        self.states.check()?;
+        let mut offered = Offered::default();
+        for offer in self.offers {
+            offer(&self.states, &mut offered)?;
+        }
+        let tools = offered.tools.into_iter().map(RegisteredTool::new).collect::<Result<_, _>>()?;
         let lists = Lists {
             tools: Arc::new(List::new(tools, &profile)?),
-            prompts: Arc::new(List::new(self.prompts, &profile)?),
-            resources: Arc::new(List::new(self.resources, &profile)?),
-            templates: Arc::new(List::new(self.templates, &profile)?),
+            prompts: Arc::new(List::new(offered.prompts, &profile)?),
+            resources: Arc::new(List::new(offered.resources, &profile)?),
+            templates: Arc::new(List::new(offered.templates, &profile)?),
         };
         let registry = ArcSwap::from_pointee(Registry::new(lists, profile)?);
         Ok(Server(Arc::new_cyclic(|me| Inner {
@@ -81,6 +87,7 @@ impl ServerBuilder {
             name: self.info.name,
             stamp: Stamp { written, members: stamp },
             registry,
+            states: self.states,
             sealer,
             identity: self.identity,
             limits: self.limits,

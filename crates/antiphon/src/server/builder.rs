@@ -1,8 +1,9 @@
 //! Putting a server together.
 
 use super::{
-    CacheHint, Caller, Limits, OnExpired, Prompt, Resource, ResourceTemplate, Tool,
+    BuildError, CacheHint, Caller, IntoPrompt, IntoResource, IntoTool, Limits, OnExpired, Service,
     caller::Identity,
+    define::{Offer, Offered, States},
     serve::{Load, ShedWhen},
 };
 use crate::Clock;
@@ -17,10 +18,8 @@ const ANSWER_WITHIN: Duration = Duration::from_secs(600);
 pub struct ServerBuilder {
     pub(super) info: Implementation,
     pub(super) instructions: Option<String>,
-    pub(super) tools: Vec<Tool>,
-    pub(super) prompts: Vec<Prompt>,
-    pub(super) resources: Vec<Resource>,
-    pub(super) templates: Vec<ResourceTemplate>,
+    pub(super) offers: Vec<Offer>,
+    pub(super) states: States,
     pub(super) list_changed: bool,
     pub(super) resource_updates: bool,
     pub(super) logging: bool,
@@ -50,10 +49,8 @@ impl ServerBuilder {
         Self {
             info: Implementation::new(name, version),
             instructions: None,
-            tools: Vec::new(),
-            prompts: Vec::new(),
-            resources: Vec::new(),
-            templates: Vec::new(),
+            offers: Vec::new(),
+            states: States::default(),
             list_changed: false,
             resource_updates: false,
             logging: false,
@@ -107,31 +104,64 @@ impl ServerBuilder {
         self
     }
 
-    /// Offers a tool.
+    /// Offers a tool: a function marked `#[tool]`, or a [`Tool`](super::Tool).
     #[must_use]
-    pub fn tool(mut self, tool: Tool) -> Self {
-        self.tools.push(tool);
+    pub fn tool<Shape>(self, tool: impl IntoTool<Shape>) -> Self {
+        self.offer(|states, offered| {
+            offered.tools.push(tool.into_tool(states)?);
+            Ok(())
+        })
+    }
+
+    /// Offers a prompt: a function marked `#[prompt]`, or a [`Prompt`](super::Prompt).
+    #[must_use]
+    pub fn prompt<Shape>(self, prompt: impl IntoPrompt<Shape>) -> Self {
+        self.offer(|states, offered| {
+            offered.prompts.push(prompt.into_prompt(states)?);
+            Ok(())
+        })
+    }
+
+    /// Offers a resource: a function marked `#[resource(..)]`, or a [`Resource`](super::Resource).
+    ///
+    /// A function whose URI has variables is a template; it may be given here too.
+    #[must_use]
+    pub fn resource<Shape>(self, resource: impl IntoResource<Shape>) -> Self {
+        self.offer(|states, offered| {
+            offered.add(resource.into_resource(states)?);
+            Ok(())
+        })
+    }
+
+    /// Offers the resources of a template: a function marked `#[resource(..)]`, or a
+    /// [`ResourceTemplate`](super::ResourceTemplate). Resources come before templates, templates in the order they were
+    /// given.
+    #[must_use]
+    pub fn template<Shape>(self, template: impl IntoResource<Shape>) -> Self {
+        self.resource(template)
+    }
+
+    /// Offers the tools, prompts and resources that are methods of this value: of a type with `#[server]` on an impl.
+    /// All calls share it.
+    #[must_use]
+    pub fn with(self, service: impl Service) -> Self {
+        let service = Arc::new(service);
+        self.offer(|states, offered| service.offer(states, offered))
+    }
+
+    /// Gives handlers something to share: each that has a parameter [`State<T>`](super::State) is lent it. One for each
+    /// type; before or after what takes it.
+    #[must_use]
+    pub fn state<T: Send + Sync + 'static>(mut self, state: T) -> Self {
+        self.states.give(state);
         self
     }
 
-    /// Offers a prompt.
-    #[must_use]
-    pub fn prompt(mut self, prompt: Prompt) -> Self {
-        self.prompts.push(prompt);
-        self
-    }
-
-    /// Offers a resource.
-    #[must_use]
-    pub fn resource(mut self, resource: Resource) -> Self {
-        self.resources.push(resource);
-        self
-    }
-
-    /// Offers the resources of a template. Resources come before templates, templates in the order they were given.
-    #[must_use]
-    pub fn template(mut self, template: ResourceTemplate) -> Self {
-        self.templates.push(template);
+    fn offer(
+        mut self,
+        offer: impl FnOnce(&States, &mut Offered) -> Result<(), BuildError> + Send + Sync + 'static,
+    ) -> Self {
+        self.offers.push(Box::new(offer));
         self
     }
 

@@ -1,7 +1,8 @@
 //! Changes while the server runs.
 
 use super::{
-    BuildError, Prompt, Resource, ResourceTemplate, Server, Tool,
+    BuildError, IntoPrompt, IntoResource, IntoTool, Prompt, Resource, ResourceTemplate, Server,
+    define::expanded::AnyResource,
     list::{Entry, List, Listed},
     registry::{Profile, RegisteredTool, Registry},
 };
@@ -18,8 +19,8 @@ impl Server {
     ///
     /// # Errors
     /// What [`build`](super::ServerBuilder::build) would say of it; also if lists may not change here.
-    pub fn add_tool(&self, tool: Tool) -> Result<(), BuildError> {
-        self.add(RegisteredTool::new(tool)?)
+    pub fn add_tool<Shape>(&self, tool: impl IntoTool<Shape>) -> Result<(), BuildError> {
+        self.add(RegisteredTool::new(tool.into_tool(&self.0.states)?)?)
     }
 
     /// Offers the tool of this name no more. Whether there was one; `false` also if lists may not change here.
@@ -31,8 +32,8 @@ impl Server {
     ///
     /// # Errors
     /// What [`build`](super::ServerBuilder::build) would say of it; also if lists may not change here.
-    pub fn add_prompt(&self, prompt: Prompt) -> Result<(), BuildError> {
-        self.add(prompt)
+    pub fn add_prompt<Shape>(&self, prompt: impl IntoPrompt<Shape>) -> Result<(), BuildError> {
+        self.add(prompt.into_prompt(&self.0.states)?)
     }
 
     /// Offers the prompt of this name no more. Whether there was one; `false` also if lists may not change here.
@@ -44,8 +45,11 @@ impl Server {
     ///
     /// # Errors
     /// What [`build`](super::ServerBuilder::build) would say of it; also if lists may not change here.
-    pub fn add_resource(&self, resource: Resource) -> Result<(), BuildError> {
-        self.add(resource)
+    pub fn add_resource<Shape>(&self, resource: impl IntoResource<Shape>) -> Result<(), BuildError> {
+        match resource.into_resource(&self.0.states)? {
+            AnyResource::One(resource) => self.add(resource),
+            AnyResource::Many(template) => self.add(template),
+        }
     }
 
     /// Offers the resource at this URI no more. Whether there was one; `false` also if lists may not change here.
@@ -57,8 +61,8 @@ impl Server {
     ///
     /// # Errors
     /// What [`build`](super::ServerBuilder::build) would say of it; also if lists may not change here.
-    pub fn add_template(&self, template: ResourceTemplate) -> Result<(), BuildError> {
-        self.add(template)
+    pub fn add_template<Shape>(&self, template: impl IntoResource<Shape>) -> Result<(), BuildError> {
+        self.add_resource(template)
     }
 
     /// Offers the template of this URI template no more. Whether there was one; `false` also if lists may not change

@@ -5,7 +5,9 @@ use crate::Error;
 use antiphon_wire::{
     CallToolResult, ContentBlock, GetPromptResult, PromptMessage, ReadResourceResult, ResourceContents,
 };
+use schemars::JsonSchema as HasSchema;
 use serde::Serialize;
+use serde_json::Value;
 use std::{any::Any, fmt::Display};
 
 /// What a handler came to: `T` is the result on the wire.
@@ -37,6 +39,23 @@ pub enum HandlerOutcome<T> {
 pub trait IntoOutcome<T> {
     /// The outcome.
     fn into_outcome(self) -> HandlerOutcome<T>;
+
+    /// The JSON Schema of the structured result, where the type tells it: a tool from a function marked `#[tool]`
+    /// declares it as its output schema. Default: none.
+    fn output_schema() -> Option<Value> {
+        None
+    }
+}
+
+/// The schema of a `T` as it is serialized, an object.
+pub(super) fn schema_of_result<T: HasSchema>() -> Value {
+    let settings = schemars::generate::SchemaSettings::draft2020_12().for_serialize();
+    let mut schema = settings.into_generator().into_root_schema_for::<T>();
+    // The name of a Rust type is no title.
+    schema.remove("title");
+    // Of a type that is anything, the schema is `true`; it must be an object.
+    schema.ensure_object();
+    schema.to_value()
 }
 
 /// A result as data: `structuredContent`, and the same as text for clients that do not read it.
@@ -49,6 +68,10 @@ impl<T, R: IntoOutcome<T>> IntoOutcome<T> for Reply<R> {
             Self::Complete(result) => result.into_outcome(),
             Self::InputRequired(required) => HandlerOutcome::InputRequired(required),
         }
+    }
+
+    fn output_schema() -> Option<Value> {
+        R::output_schema()
     }
 }
 
@@ -75,6 +98,10 @@ impl<T, R: IntoOutcome<T>, E: Display + 'static> IntoOutcome<T> for Result<R, E>
                 },
             },
         }
+    }
+
+    fn output_schema() -> Option<Value> {
+        R::output_schema()
     }
 }
 
@@ -110,7 +137,7 @@ complete! { ReadResourceResult:
     Vec<ResourceContents>, contents => ReadResourceResult::new(contents);
 }
 
-impl<T: Serialize> IntoOutcome<CallToolResult> for Json<T> {
+impl<T: Serialize + HasSchema> IntoOutcome<CallToolResult> for Json<T> {
     fn into_outcome(self) -> HandlerOutcome<CallToolResult> {
         match serde_json::to_value(&self.0) {
             Ok(value) => {
@@ -120,5 +147,12 @@ impl<T: Serialize> IntoOutcome<CallToolResult> for Json<T> {
             }
             Err(fault) => HandlerOutcome::Failed(format!("the result cannot be written as JSON: {fault}")),
         }
+    }
+
+    fn output_schema() -> Option<Value> {
+        let schema = schema_of_result::<T>();
+        // Of what may be anything, there is nothing to tell.
+        let tells = |keyword: &String| keyword != "$schema";
+        schema.as_object().is_some_and(|members| members.keys().any(tells)).then_some(schema)
     }
 }

@@ -44,15 +44,15 @@ impl Prompt {
                 Box::pin(async move { drive(&ctx, handler.call(&ctx, (arguments,))).await });
             Ok(future)
         };
+        let schema = schemars::SchemaGenerator::default().into_root_schema_for::<A>();
+        Self::made(name, arguments_of(&schema.to_value()), Box::new(run))
+    }
+
+    /// A prompt of what was made of its handler.
+    pub(super) fn made(name: impl Into<String>, arguments: Vec<PromptArgument>, run: Box<RunPrompt>) -> Self {
         let mut definition = antiphon_wire::Prompt::new(name);
-        definition.arguments =
-            arguments_of(&schemars::SchemaGenerator::default().into_root_schema_for::<A>().to_value());
-        Self {
-            definition,
-            settings: Settings::default(),
-            completers: Completers::default(),
-            run: Box::new(run),
-        }
+        definition.arguments = arguments;
+        Self { definition, settings: Settings::default(), completers: Completers::default(), run }
     }
 
     /// What the prompt is for.

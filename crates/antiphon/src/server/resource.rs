@@ -43,8 +43,13 @@ impl Resource {
             let handler = Arc::clone(&handler);
             Box::pin(async move { drive(&ctx, handler.call(&ctx, ())).await })
         };
+        Self::made(uri, name, Box::new(run))
+    }
+
+    /// A resource of what was made of its handler.
+    pub(super) fn made(uri: impl Into<String>, name: impl Into<String>, run: Box<RunResource>) -> Self {
         let definition = antiphon_wire::Resource::new(uri, name);
-        Self { definition, settings: Settings::default(), cache: CacheHint::default(), run: Box::new(run) }
+        Self { definition, settings: Settings::default(), cache: CacheHint::default(), run }
     }
 
     /// What the resource is.
@@ -95,6 +100,15 @@ impl ResourceTemplate {
             let handler = Arc::clone(&handler);
             Ok(Box::pin(async move { drive(&ctx, handler.call(&ctx, (variables,))).await }))
         };
+        Self::made(uri_template, name, Box::new(run))
+    }
+
+    /// A template of what was made of its handler.
+    pub(super) fn made(
+        uri_template: impl Into<String>,
+        name: impl Into<String>,
+        run: Box<RunTemplate>,
+    ) -> Self {
         let definition = antiphon_wire::ResourceTemplate::new(uri_template, name);
         let matcher = UriTemplate::parse(&definition.uri_template);
         Self {
@@ -103,7 +117,7 @@ impl ResourceTemplate {
             cache: CacheHint::default(),
             completers: Completers::default(),
             matcher,
-            run: Box::new(run),
+            run,
         }
     }
 

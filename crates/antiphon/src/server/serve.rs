@@ -3,6 +3,7 @@
 use super::{
     Caller, Limits, OnExpired, Received, Request, ServerBuilder,
     caller::Identity,
+    define::States,
     hub::Hub,
     listen::Subscription,
     receive::{receive, unsupported_version},
@@ -37,6 +38,8 @@ pub(super) struct Inner {
     pub(super) stamp: Stamp,
     /// What is offered now: a request takes one snapshot, by [`Request::registry`].
     pub(super) registry: ArcSwap<Registry>,
+    /// For what is added while it runs.
+    pub(super) states: States,
     pub(super) sealer: Sealer,
     pub(super) identity: Identity,
     pub(super) limits: Limits,

@@ -3,6 +3,7 @@
 use super::{
     Ctx, Handler, IntoOutcome,
     arguments::decode,
+    outcome::schema_of_result,
     round::{Ran, drive},
     settings::{self, Settings},
 };
@@ -91,8 +92,14 @@ impl Tool {
                 Box::pin(async move { drive(&ctx, handler.call(&ctx, (arguments,))).await });
             Ok(future)
         };
-        let definition = antiphon_wire::Tool::new(name, JsonSchema::from_value(&schema));
-        Self { definition, schema, output: None, settings: Settings::default(), run: Box::new(run) }
+        let told = JsonSchema::from_value(&schema);
+        Self::made(name, schema, told, Box::new(run))
+    }
+
+    /// A tool of what was made of its handler: the schema that is checked, and the one that is told.
+    pub(super) fn made(name: impl Into<String>, schema: Value, told: JsonSchema, run: Box<RunTool>) -> Self {
+        let definition = antiphon_wire::Tool::new(name, told);
+        Self { definition, schema, output: None, settings: Settings::default(), run }
     }
 
     /// What the tool does, for the model.
@@ -127,13 +134,7 @@ impl Tool {
     /// [`Json<T>`](super::Json). See [`output_schema`](Self::output_schema).
     #[must_use]
     pub fn returns<T: HasSchema>(self) -> Self {
-        let settings = schemars::generate::SchemaSettings::draft2020_12().for_serialize();
-        let mut schema = settings.into_generator().into_root_schema_for::<T>();
-        // The name of a Rust type is no title.
-        schema.remove("title");
-        // Of a type that is anything, the schema is `true`; it must be an object.
-        schema.ensure_object();
-        self.output_schema(&schema.to_value())
+        self.output_schema(&schema_of_result::<T>())
     }
 }
 
@@ -141,7 +142,7 @@ impl Tool {
 /// all the same. Whether there is one.
 ///
 /// > **MUST** only be applied to parameters with primitive types (integer, string, boolean).
-fn without_null(schema: &mut Value) -> bool {
+pub(super) fn without_null(schema: &mut Value) -> bool {
     let properties = schema.get_mut("properties").and_then(Value::as_object_mut);
     let mut found = false;
     for property in properties.into_iter().flat_map(|properties| properties.values_mut()) {

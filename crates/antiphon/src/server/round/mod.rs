@@ -50,7 +50,7 @@ mod surroundings;
 
 pub(crate) use asking::check_elicit;
 pub use checkpoint::Checkpoint;
-pub(crate) use drive::{Ran, drive};
+pub(crate) use drive::{Ran, drive, drive_with};
 pub use elicit::{Elicit, ElicitOutcome};
 pub(crate) use flow::Flow;
 pub use group::Spawned;

@@ -1,0 +1,259 @@
+//! One argument: its name, what is told of it, what bounds it.
+
+use super::{
+    kind::Kind,
+    settings::Settings,
+    shape::{Shape, is_str},
+};
+use crate::form::{
+    attributes::{Given, Value, doc_comment},
+    plain,
+};
+use proc_macro2::{Span, TokenStream};
+use quote::{quote, quote_spanned};
+use syn::{Attribute, Error, Ident, Result, Type, spanned::Spanned as _};
+
+/// A parameter that comes from the caller.
+pub(super) struct Argument {
+    /// As callers write it.
+    pub(super) name: String,
+    pub(super) span: Span,
+    ty: Type,
+    /// The calls that complete its `Spec`.
+    told: Vec<TokenStream>,
+}
+
+impl Argument {
+    pub(super) fn read(kind: Kind, ident: &Ident, ty: &Type, attrs: &[Attribute]) -> Result<Self> {
+        let mut settings = Settings::default();
+        for attr in attrs.iter().filter(|attr| attr.path().is_ident("arg")) {
+            attr.parse_args_with(|input: syn::parse::ParseStream<'_>| settings.add(input))?;
+        }
+        let shape = Shape::of(ty);
+        let (known, place) = known(kind, shape);
+        settings.none_but(known, place)?;
+        let name = match settings.text("name")? {
+            Some((name, _)) => name,
+            None => plain(ident),
+        };
+        let mut told = Vec::new();
+        if let Some((title, _)) = settings.text("title")? {
+            told.push(quote! { .title(#title) });
+        }
+        let description = settings.text("description")?.map(|(text, _)| text);
+        if let Some(description) = description.or_else(|| doc_comment(attrs)) {
+            told.push(quote! { .description(#description) });
+        }
+        bounds(shape, &mut settings, &mut told)?;
+        if let Some((header, span)) = settings.text("header")? {
+            let fits = |byte: u8| byte.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~".contains(&byte);
+            if !header.bytes().all(fits) {
+                return Err(Error::new(
+                    span,
+                    format!(
+                        "`{header}` is no header name: letters, digits and hyphens, as in `header = \"Region\"`"
+                    ),
+                ));
+            }
+            told.push(quote! { .keyword("x-mcp-header", #header) });
+        }
+        Ok(Self { name, span: ident.span(), ty: ty.clone(), told })
+    }
+
+    /// The expression of its slot.
+    pub(super) fn slot(&self, kind: Kind) -> TokenStream {
+        let Self { name, ty, told, .. } = self;
+        let ty = if is_str(ty) {
+            quote! { ::std::string::String }
+        } else {
+            quote! { #ty }
+        };
+        let slot = kind.slot();
+        // What a type lacks is told where it stands.
+        let span = Span::mixed_site().located_at(self.ty.span());
+        let slot = quote_spanned! { span => ::antiphon::__expanded::#slot::<#ty> };
+        quote! { #slot(::antiphon::__expanded::Spec::new(#name) #(#told)*) }
+    }
+
+    /// The argument of the function, from the variable that holds the value.
+    pub(super) fn passed(&self, variable: &Ident) -> TokenStream {
+        if is_str(&self.ty) {
+            quote! { &#variable }
+        } else {
+            quote! { #variable }
+        }
+    }
+}
+
+/// Which attributes an argument has, and what it is.
+fn known(kind: Kind, shape: Shape) -> (&'static [&'static str], &'static str) {
+    match (kind, shape) {
+        (Kind::Prompt, _) => (&["name", "title", "description", "default"], "an argument of a prompt"),
+        (Kind::Resource, _) => (&[], "a variable of a resource: its URI says all there is to say"),
+        (Kind::Tool, shape) => {
+            let known: &[&str] = match shape {
+                Shape::Text => {
+                    &["name", "title", "description", "default", "min_length", "max_length", "header"]
+                }
+                Shape::Whole { .. } => &["name", "title", "description", "default", "min", "max", "header"],
+                Shape::Float => &["name", "title", "description", "default", "min", "max"],
+                Shape::Bool => &["name", "title", "description", "default", "header"],
+                Shape::List => &["name", "title", "description", "default", "min_items", "max_items"],
+                Shape::Unknown => &[
+                    "name",
+                    "title",
+                    "description",
+                    "default",
+                    "min",
+                    "max",
+                    "min_length",
+                    "max_length",
+                    "min_items",
+                    "max_items",
+                    "header",
+                ],
+            };
+            (known, shape.in_words())
+        }
+    }
+}
+
+/// What bounds it, and its default, which is within.
+fn bounds(shape: Shape, settings: &mut Settings, told: &mut Vec<TokenStream>) -> Result<()> {
+    let mut numbers = Vec::new();
+    for (key, keyword) in [("min", "minimum"), ("max", "maximum")] {
+        let Some(given) = settings.value(key)? else {
+            numbers.push(None);
+            continue;
+        };
+        let value = number(shape, key, &given)?;
+        told.push(quote! { .keyword(#keyword, #value) });
+        numbers.push(Some(given));
+    }
+    let [min, max] = numbers.as_slice() else { return Ok(()) };
+    if let (Some(min), Some(max)) = (min, max)
+        && less(&max.value, &min.value)
+    {
+        return Err(Error::new(max.span, "`max` is less than `min`: no value would do"));
+    }
+    let sizes = [
+        Sizes::read(settings, ("min_length", "minLength"), ("max_length", "maxLength"), told)?,
+        Sizes::read(settings, ("min_items", "minItems"), ("max_items", "maxItems"), told)?,
+    ];
+    let Some(given) = settings.value("default")? else { return Ok(()) };
+    let value = default_value(shape, &given)?;
+    let below = min.as_ref().is_some_and(|min| less(&given.value, &min.value));
+    let above = max.as_ref().is_some_and(|max| less(&max.value, &given.value));
+    let size = match &given.value {
+        Value::Text(text) => u64::try_from(text.chars().count()).ok(),
+        Value::List(items) => u64::try_from(items.len()).ok(),
+        _ => None,
+    };
+    let fits = size.is_none_or(|size| sizes.iter().all(|sizes| sizes.hold(size)));
+    if below || above || !fits {
+        return Err(Error::new(given.span, "the default is out of the argument's own bounds"));
+    }
+    told.push(quote! { .default_value(#value) });
+    Ok(())
+}
+
+/// The least and the most of characters or items.
+struct Sizes {
+    least: Option<u64>,
+    most: Option<u64>,
+}
+
+impl Sizes {
+    /// Each bound by the name of its attribute and its keyword.
+    fn read(
+        settings: &mut Settings,
+        least: (&str, &str),
+        most: (&str, &str),
+        told: &mut Vec<TokenStream>,
+    ) -> Result<Self> {
+        let (low, high) = (settings.count(least.0)?, settings.count(most.0)?);
+        for (count, keyword) in [(low, least.1), (high, most.1)] {
+            if let Some((count, _)) = count {
+                told.push(quote! { .keyword(#keyword, #count) });
+            }
+        }
+        match (low, high) {
+            (Some((low, _)), Some((high, span))) if high < low => {
+                let fault = format!("`{}` is less than `{}`: no value would do", most.0, least.0);
+                Err(Error::new(span, fault))
+            }
+            _ => Ok(Self { least: low.map(|(low, _)| low), most: high.map(|(high, _)| high) }),
+        }
+    }
+
+    fn hold(&self, size: u64) -> bool {
+        self.least.is_none_or(|least| size >= least) && self.most.is_none_or(|most| size <= most)
+    }
+}
+
+/// A bound, as an expression.
+fn number(shape: Shape, key: &str, given: &Given) -> Result<TokenStream> {
+    match (&given.value, shape) {
+        (Value::Whole(whole), Shape::Whole { least, most }) if !(least..=most).contains(whole) => {
+            Err(Error::new(given.span, format!("`{key}` is beyond what the type holds")))
+        }
+        (Value::Whole(whole), _) => whole_number(*whole, given.span),
+        (Value::Float(_), Shape::Whole { .. }) => {
+            Err(Error::new(given.span, format!("`{key}` of a whole number is one: `{key} = 1`")))
+        }
+        (Value::Float(float), _) if float.is_finite() => Ok(quote! { #float }),
+        _ => Err(Error::new(given.span, format!("`{key}` is a number: `{key} = 1`"))),
+    }
+}
+
+fn whole_number(whole: i128, span: Span) -> Result<TokenStream> {
+    match (i64::try_from(whole), u64::try_from(whole)) {
+        (Ok(whole), _) => Ok(quote! { #whole }),
+        (_, Ok(whole)) => Ok(quote! { #whole }),
+        _ => Err(Error::new(span, "no number in JSON is as large")),
+    }
+}
+
+/// A default, as an expression.
+fn default_value(shape: Shape, given: &Given) -> Result<TokenStream> {
+    let refuse = |example: &str| {
+        let of = shape.in_words();
+        Err(Error::new(given.span, format!("the default of {of} is {of}: `default = {example}`")))
+    };
+    match (&given.value, shape) {
+        (Value::Whole(whole), Shape::Whole { least, most }) if !(least..=most).contains(whole) => {
+            Err(Error::new(given.span, "the default is beyond what the type holds"))
+        }
+        (Value::Text(text), Shape::Text | Shape::Unknown) => Ok(quote! { #text }),
+        (Value::Whole(whole), Shape::Whole { .. } | Shape::Float | Shape::Unknown) => {
+            whole_number(*whole, given.span)
+        }
+        (Value::Float(float), Shape::Float | Shape::Unknown) if float.is_finite() => Ok(quote! { #float }),
+        (Value::Bool(yes), Shape::Bool | Shape::Unknown) => Ok(quote! { #yes }),
+        (Value::List(items), Shape::List | Shape::Unknown) => {
+            // With its type, for it may be empty.
+            Ok(quote! { ::std::vec::Vec::<&'static str>::from([#(#items),*]) })
+        }
+        (_, Shape::Text) => refuse("\"..\""),
+        (_, Shape::Whole { .. }) => refuse("1"),
+        (_, Shape::Float) => refuse("0.5"),
+        (_, Shape::Bool) => refuse("true"),
+        (_, Shape::List) => refuse("[\"..\"]"),
+        (_, Shape::Unknown) => Err(Error::new(given.span, "no number in JSON is as large")),
+    }
+}
+
+/// Whether one number is less than another; what is no number is not.
+fn less(one: &Value, other: &Value) -> bool {
+    // Whole numbers beyond 2^53 are compared exactly with each other only.
+    #[allow(clippy::cast_precision_loss, reason = "see above")]
+    let float = |value: &Value| match value {
+        Value::Whole(whole) => Some(*whole as f64),
+        Value::Float(float) => Some(*float),
+        _ => None,
+    };
+    match (one, other) {
+        (Value::Whole(one), Value::Whole(other)) => one < other,
+        (one, other) => matches!((float(one), float(other)), (Some(one), Some(other)) if one < other),
+    }
+}

@@ -1,0 +1,103 @@
+//! The definition, as the expression that makes it when the server is built.
+
+use super::{
+    function::{Function, Param},
+    kind::Kind,
+    resolved,
+};
+use proc_macro2::{Ident, Span, TokenStream};
+use quote::{quote, quote_spanned};
+use syn::Result;
+
+/// A block that returns a `Result` of the definition; `states` is in scope. `callee` is the function's path; `this`, for
+/// methods, a variable that holds an `Arc` of what they belong to.
+pub(super) fn definition(
+    function: &Function,
+    callee: &TokenStream,
+    this: Option<&Ident>,
+) -> Result<TokenStream> {
+    let Function { kind, name, output, setters, .. } = function;
+    let user = format!("{} `{name}`", kind.in_words().replacen('a', "the", 1));
+    let slots = function.arguments().rev().fold(quote! { () }, |rest, (_, argument)| {
+        let slot = argument.slot(*kind);
+        quote! { (#slot, #rest) }
+    });
+    let values =
+        function.arguments().rev().fold(quote! { () }, |rest, (variable, _)| quote! { (#variable, #rest) });
+    let (states, types): (Vec<_>, Vec<_>) = function.states().unzip();
+    let span = Span::mixed_site().located_at(function.output_span);
+    let outcome = quote_spanned! { span => ::antiphon::__expanded::outcome::<_, #output> };
+    let kept = states.iter().chain(this);
+    let kept = quote! { #(let #kept = ::core::clone::Clone::clone(&#kept);)* };
+    // The names of what is written here are not those of the function's surroundings: it may be called `ctx`.
+    let own = Span::mixed_site();
+    let call = call(function, callee, this)?;
+    let (make, first) = maker(function);
+    Ok(quote_spanned! { own => {
+        #(let #states = states.get::<#types>(#user)?;)*
+        let outcome = #outcome();
+        let made = #make(#first outcome, #slots, move |ctx, #values| {
+            #kept
+            #call
+        })?;
+        ::core::result::Result::Ok((made #setters).into())
+    } })
+}
+
+/// The function of the runtime that makes it, and its first arguments.
+fn maker(function: &Function) -> (TokenStream, TokenStream) {
+    let name = &function.name;
+    match (&function.template, function.kind) {
+        (Some(template), _) => {
+            let uri = &template.literal;
+            let make = if template.variables.is_empty() {
+                quote! { resource }
+            } else {
+                quote! { template }
+            };
+            (quote! { ::antiphon::__expanded::#make }, quote! { #uri, #name, })
+        }
+        (None, kind) => {
+            let make = Ident::new(kind.word(), Span::mixed_site());
+            (quote! { ::antiphon::__expanded::#make }, quote! { #name, })
+        }
+    }
+}
+
+/// The boxed future of one call.
+fn call(function: &Function, callee: &TokenStream, this: Option<&Ident>) -> Result<TokenStream> {
+    let passed = function.params.iter().enumerate().map(|(place, param)| {
+        let variable = Function::variable(place);
+        match param {
+            Param::Ctx => quote_spanned! { Span::mixed_site() => &ctx },
+            Param::Argument(argument) => argument.passed(&variable),
+            Param::State(_) | Param::Resolved(_) => quote! { #variable },
+        }
+    });
+    let this = this.filter(|_| function.takes_self).map(|this| quote! { &#this, });
+    let mut handler = quote! { #callee(#this #(#passed),*) };
+    let resolving = resolved::statements(function)?;
+    if !resolving.is_empty() {
+        handler = quote! { async {
+            #resolving
+            ::core::result::Result::<_, ::antiphon::Error>::Ok(#handler.await)
+        } };
+    }
+    // A future that is not Send is told where its function stands.
+    let span = Span::mixed_site().located_at(function.ident.span());
+    Ok(quote_spanned! { span =>
+        ::antiphon::__expanded::boxed(async move {
+            let ctx = ctx;
+            ::antiphon::__expanded::run(&ctx, outcome, #handler).await
+        })
+    })
+}
+
+/// The type that a definition is made as.
+pub(super) fn made_type(kind: Kind) -> TokenStream {
+    match kind {
+        Kind::Tool => quote! { ::antiphon::server::Tool },
+        Kind::Prompt => quote! { ::antiphon::server::Prompt },
+        Kind::Resource => quote! { ::antiphon::__expanded::AnyResource },
+    }
+}

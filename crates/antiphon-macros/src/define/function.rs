@@ -1,0 +1,468 @@
+//! From a signature and its attributes to a model of what is defined.
+
+use super::{
+    argument::Argument,
+    kind::Kind,
+    resolved::Resolved,
+    settings::Settings,
+    shape::{is_str, last, name_behind, only_argument, ungrouped},
+    template::Template,
+};
+use crate::form::{Faults, Seen, attributes::doc_comment, plain};
+use proc_macro2::{Ident, Span, TokenStream, TokenTree};
+use quote::{ToTokens as _, format_ident, quote};
+use syn::{
+    Attribute, Error, FnArg, GenericParam, LitStr, Pat, PatType, Path, Receiver, Result, ReturnType,
+    Signature, Token, Type, parse::ParseStream, spanned::Spanned as _,
+};
+
+/// As many as functions that `.tool(..)` takes may have.
+const MOST_PARAMS: usize = 16;
+
+/// What is defined.
+pub(super) struct Function {
+    pub(super) kind: Kind,
+    pub(super) ident: Ident,
+    /// As clients know it.
+    pub(super) name: String,
+    pub(super) name_span: Span,
+    pub(super) takes_self: bool,
+    /// In order, without `&self`.
+    pub(super) params: Vec<Param>,
+    pub(super) output: Type,
+    pub(super) output_span: Span,
+    /// Of a resource.
+    pub(super) template: Option<Template>,
+    /// The calls that complete the definition.
+    pub(super) setters: TokenStream,
+}
+
+/// Where a parameter comes from.
+pub(super) enum Param {
+    Ctx,
+    /// The server: the `T` of its `State<T>`.
+    State(Type),
+    /// The caller.
+    Argument(Argument),
+    /// Another function.
+    Resolved(Resolved),
+}
+
+/// Where the function stands.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Place {
+    Free,
+    /// In an impl with `#[server]`.
+    Method,
+}
+
+impl Function {
+    /// Reads it, and takes from its parameters the attributes that no compiler knows.
+    pub(super) fn read(
+        kind: Kind,
+        place: Place,
+        attribute: TokenStream,
+        attrs: &[Attribute],
+        sig: &mut Signature,
+    ) -> Result<Self> {
+        let mut faults = Faults::default();
+        faults.note(check_signature(kind, sig));
+        let given = faults.note(Given::read(kind, attribute, &sig.ident, attrs));
+        let mut takes_self = false;
+        let mut params = Vec::new();
+        let mut seen = Seen::new("argument");
+        for input in &mut sig.inputs {
+            match input {
+                FnArg::Receiver(receiver) => {
+                    takes_self = true;
+                    faults.note(check_receiver(kind, place, receiver));
+                }
+                FnArg::Typed(typed) => {
+                    let Some(param) = faults.note(Param::read(kind, typed)) else { continue };
+                    match &param {
+                        Param::Argument(argument) => {
+                            faults.note(seen.add(&argument.name, argument.span));
+                        }
+                        Param::Ctx if params.iter().any(|param| matches!(param, Param::Ctx)) => {
+                            faults.note::<()>(Err(Error::new(typed.span(), "one `ctx: &Ctx` is enough")));
+                        }
+                        _ => {}
+                    }
+                    params.push(param);
+                }
+            }
+        }
+        let output = faults.note(read_output(sig));
+        if let Some(template) = given.as_ref().and_then(|given| given.template.as_ref()) {
+            faults.note(check_variables(template, &params));
+        }
+        faults.done()?;
+        let (Some(given), Some((output, output_span))) = (given, output) else {
+            return Err(Error::new(sig.span(), "this cannot be read"));
+        };
+        Ok(Self {
+            kind,
+            ident: sig.ident.clone(),
+            name: given.name,
+            name_span: given.name_span,
+            takes_self,
+            params,
+            output,
+            output_span,
+            template: given.template,
+            setters: given.setters,
+        })
+    }
+
+    /// The arguments, each with its variable.
+    pub(super) fn arguments(&self) -> impl DoubleEndedIterator<Item = (Ident, &Argument)> {
+        self.params.iter().enumerate().filter_map(|(place, param)| match param {
+            Param::Argument(argument) => Some((Self::variable(place), argument)),
+            _ => None,
+        })
+    }
+
+    /// The states, each with its variable.
+    pub(super) fn states(&self) -> impl Iterator<Item = (Ident, &Type)> {
+        self.params.iter().enumerate().filter_map(|(place, param)| match param {
+            Param::State(ty) => Some((Self::variable(place), ty)),
+            _ => None,
+        })
+    }
+
+    /// The variable that holds the value of the parameter at this place.
+    pub(super) fn variable(place: usize) -> Ident {
+        format_ident!("value_{place}", span = Span::mixed_site())
+    }
+}
+
+fn check_signature(kind: Kind, sig: &Signature) -> Result<()> {
+    let what = kind.in_words();
+    let ident = &sig.ident;
+    if sig.asyncness.is_none() {
+        return Err(Error::new(
+            sig.fn_token.span,
+            format!("{what} may wait, so it is asynchronous: `async fn {ident}`"),
+        ));
+    }
+    let chosen = sig.generics.params.iter().find(|param| !matches!(param, GenericParam::Lifetime(_)));
+    if let Some(param) = chosen {
+        return Err(Error::new(
+            param.span(),
+            format!("{what} is called by its name, so that nothing chooses a type: write the type itself"),
+        ));
+    }
+    if sig.inputs.len() > MOST_PARAMS {
+        return Err(Error::new(
+            sig.inputs.span(),
+            format!(
+                "{what} has at most {MOST_PARAMS} parameters: take a struct for some of them, which derives \
+                 `serde::Deserialize` and `schemars::JsonSchema`"
+            ),
+        ));
+    }
+    Ok(())
+}
+
+fn check_receiver(kind: Kind, place: Place, receiver: &Receiver) -> Result<()> {
+    let word = kind.word();
+    if place == Place::Free {
+        return Err(Error::new(
+            receiver.span(),
+            format!(
+                "a method is {} through its impl: put `#[antiphon::server]` above `impl`",
+                kind.in_words()
+            ),
+        ));
+    }
+    let shared = receiver.reference.is_some() && receiver.mutability.is_none();
+    if shared {
+        return Ok(());
+    }
+    Err(Error::new(
+        receiver.span(),
+        format!(
+            "calls run at the same time, so a `#[{word}]` takes `&self`: what changes is in a Mutex or an atomic"
+        ),
+    ))
+}
+
+fn read_output(sig: &Signature) -> Result<(Type, Span)> {
+    let ReturnType::Type(_, output) = &sig.output else {
+        return Ok((syn::parse_quote!(()), sig.ident.span()));
+    };
+    let span = output.span();
+    match ungrouped(output) {
+        Type::Reference(reference)
+            if reference.lifetime.as_ref().is_none_or(|life| life.ident != "static") =>
+        {
+            return Err(Error::new(
+                span,
+                "what is returned outlives the call: return an owned type, such as String",
+            ));
+        }
+        _ => {}
+    }
+    if has_impl(output.to_token_stream()) {
+        return Err(Error::new(
+            span,
+            "name the type that is returned: an `impl ..` tells nothing of its result",
+        ));
+    }
+    Ok(((**output).clone(), span))
+}
+
+fn has_impl(tokens: TokenStream) -> bool {
+    tokens.into_iter().any(|token| match token {
+        TokenTree::Ident(ident) => ident == "impl",
+        TokenTree::Group(group) => has_impl(group.stream()),
+        _ => false,
+    })
+}
+
+fn check_variables(template: &Template, params: &[Param]) -> Result<()> {
+    let names: Vec<(&str, Span)> = params
+        .iter()
+        .filter_map(|param| match param {
+            Param::Argument(argument) => Some((argument.name.as_str(), argument.span)),
+            _ => None,
+        })
+        .collect();
+    let mut faults = Faults::default();
+    for variable in &template.variables {
+        if !names.iter().any(|(name, _)| name == variable) {
+            faults.note::<()>(Err(Error::new(
+                template.literal.span(),
+                format!("the variable `{{{variable}}}` has no parameter: add `{variable}: String`"),
+            )));
+        }
+    }
+    for (name, span) in names {
+        if !template.variables.iter().any(|variable| variable == name) {
+            faults.note::<()>(Err(Error::new(
+                span,
+                format!("`{name}` is no variable of the URI: write `{{{name}}}` in it, or take `State<..>`"),
+            )));
+        }
+    }
+    faults.done()
+}
+
+impl Param {
+    fn read(kind: Kind, typed: &mut PatType) -> Result<Self> {
+        let attrs = std::mem::take(&mut typed.attrs);
+        let is_ours =
+            |attr: &Attribute| ["doc", "arg", "resolve"].iter().any(|name| attr.path().is_ident(name));
+        typed.attrs = attrs.iter().filter(|attr| !is_ours(attr)).cloned().collect();
+        if let Some(attr) = attrs.iter().find(|attr| attr.path().is_ident("cfg")) {
+            return Err(Error::new(
+                attr.span(),
+                "every build has the same arguments: put `#[cfg]` on the function",
+            ));
+        }
+        let arg = attrs.iter().find(|attr| attr.path().is_ident("arg"));
+        let no_arg = |what: &str| {
+            arg.map_or(Ok(()), |arg| {
+                Err(Error::new(
+                    arg.span(),
+                    format!("`#[arg(..)]` tells callers of an argument; {what} is none"),
+                ))
+            })
+        };
+        let mut resolvers = attrs.iter().filter(|attr| attr.path().is_ident("resolve"));
+        if let Some(resolver) = resolvers.next() {
+            no_arg("what a resolver gives")?;
+            if let Some(second) = resolvers.next() {
+                return Err(Error::new(second.span(), "one resolver gives the value"));
+            }
+            let path: Path = resolver.parse_args().map_err(|fault| {
+                Error::new(fault.span(), "the name of a resolver stands here: `#[resolve(confirm_delete)]`")
+            })?;
+            return Ok(Self::Resolved(Resolved { path, ty: (*typed.ty).clone() }));
+        }
+        if name_behind(&typed.ty).is_some_and(|name| name == "Ctx") {
+            no_arg("the context")?;
+            return check_ctx(&typed.ty).map(|()| Self::Ctx);
+        }
+        if let Some(state) = state_of(&typed.ty)? {
+            no_arg("what the server has")?;
+            return Ok(Self::State(state));
+        }
+        check_argument_type(&typed.ty)?;
+        match &*typed.pat {
+            Pat::Ident(pat) if pat.by_ref.is_none() && pat.subpat.is_none() => {
+                Argument::read(kind, &pat.ident, &typed.ty, &attrs).map(Self::Argument)
+            }
+            pat => Err(Error::new(
+                pat.span(),
+                "the name of an argument stands here, which callers write: take it apart in the body",
+            )),
+        }
+    }
+}
+
+fn check_ctx(ty: &Type) -> Result<()> {
+    match ungrouped(ty) {
+        Type::Reference(reference)
+            if reference.mutability.is_none()
+                && !matches!(ungrouped(&reference.elem), Type::Reference(_)) =>
+        {
+            Ok(())
+        }
+        _ => Err(Error::new(ty.span(), "the context is lent, and shared: `ctx: &Ctx`")),
+    }
+}
+
+/// The `T` of `State<T>`.
+fn state_of(ty: &Type) -> Result<Option<Type>> {
+    let inner = |ty: &Type| last(ty).and_then(|segment| only_argument(segment, "State")).cloned();
+    match ungrouped(ty) {
+        Type::Reference(reference) if inner(&reference.elem).is_some() => Err(Error::new(
+            ty.span(),
+            "state is taken as it is, without `&`: it is cheap to clone, and all clones share the value",
+        )),
+        ty => Ok(inner(ty)),
+    }
+}
+
+fn check_argument_type(ty: &Type) -> Result<()> {
+    match ungrouped(ty) {
+        Type::Reference(_) if !is_str(ty) => Err(Error::new(
+            ty.span(),
+            "an argument is made from the request, so it is owned; only `&str` may be borrowed",
+        )),
+        Type::ImplTrait(_) => Err(Error::new(
+            ty.span(),
+            "an argument has one type, which tells its schema: write the type itself",
+        )),
+        _ => Ok(()),
+    }
+}
+
+/// What stands in the attribute.
+struct Given {
+    name: String,
+    name_span: Span,
+    template: Option<Template>,
+    setters: TokenStream,
+}
+
+impl Given {
+    fn read(kind: Kind, attribute: TokenStream, ident: &Ident, attrs: &[Attribute]) -> Result<Self> {
+        let parse = |input: ParseStream<'_>| {
+            let template = if kind == Kind::Resource { Some(read_uri(input)?) } else { None };
+            Ok((template, input.parse::<Settings>()?))
+        };
+        let (template, mut settings) = syn::parse::Parser::parse2(parse, attribute)?;
+        settings.none_but(kind.settings(), kind.in_words())?;
+        let (name, name_span) = settings.text("name")?.unwrap_or_else(|| (plain(ident), ident.span()));
+        // > Tool names **SHOULD** be between 1 and 128 characters in length (inclusive). [...] uppercase and lowercase
+        // > ASCII letters (A-Z, a-z), digits (0-9), underscore (\_), hyphen (-), and dot (.)
+        let fits = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-' | b'.');
+        if kind == Kind::Tool && (name.len() > 128 || !name.bytes().all(fits)) {
+            return Err(Error::new(
+                name_span,
+                format!(
+                    "the name of a tool is 1 to 128 letters, digits, underscores, hyphens and dots, all ASCII; `{name}` is \
+                     not: a text for people is `title = \"..\"`"
+                ),
+            ));
+        }
+        let mut setters = TokenStream::new();
+        if let Some((title, _)) = settings.text("title")? {
+            setters.extend(quote! { .title(#title) });
+        }
+        let description = settings.text("description")?.map(|(text, _)| text);
+        if let Some(description) = description.or_else(|| doc_comment(attrs)) {
+            setters.extend(quote! { .description(#description) });
+        }
+        if let Some((mime_type, _)) = settings.text("mime_type")? {
+            setters.extend(quote! { .mime_type(#mime_type) });
+        }
+        setters.extend(annotations(&mut settings)?);
+        setters.extend(rounds(&mut settings)?);
+        Ok(Self { name, name_span, template, setters })
+    }
+}
+
+/// The URI that stands first.
+fn read_uri(input: ParseStream<'_>) -> Result<Template> {
+    let uri: LitStr = input.parse().map_err(|fault| {
+        Error::new(fault.span(), "the URI stands first: `#[resource(\"report://{id}\")]`")
+    })?;
+    if !input.is_empty() {
+        input.parse::<Token![,]>()?;
+    }
+    Template::read(uri)
+}
+
+/// Hints about how a tool behaves.
+fn annotations(settings: &mut Settings) -> Result<TokenStream> {
+    let mut hints = TokenStream::new();
+    for (key, hint) in [
+        ("read_only", "read_only_hint"),
+        ("destructive", "destructive_hint"),
+        ("idempotent", "idempotent_hint"),
+        ("open_world", "open_world_hint"),
+    ] {
+        if let Some(yes) = settings.flag(key)? {
+            let hint = format_ident!("{hint}");
+            hints.extend(quote! { hints.#hint = ::core::option::Option::Some(#yes); });
+        }
+    }
+    if hints.is_empty() {
+        return Ok(hints);
+    }
+    Ok(quote! { .annotations({
+        let mut hints = <::antiphon::__expanded::ToolAnnotations as ::core::default::Default>::default();
+        #hints
+        hints
+    }) })
+}
+
+/// How it asks.
+fn rounds(settings: &mut Settings) -> Result<TokenStream> {
+    let mut setters = TokenStream::new();
+    if let Some(given) = settings.value("version")? {
+        let version = match given.value {
+            crate::form::attributes::Value::Whole(whole) => u32::try_from(whole).ok(),
+            _ => None,
+        };
+        let refuse = || Error::new(given.span, "a version is a whole number: `version = 3`");
+        let version = version.ok_or_else(refuse)?;
+        setters.extend(quote! { .version(#version) });
+    }
+    if let Some(seconds) = settings.seconds("answer_within")? {
+        setters.extend(quote! { .answer_within(::core::time::Duration::from_secs(#seconds)) });
+    }
+    let mut needs = TokenStream::new();
+    for word in settings.words("needs")? {
+        let fields: &[&str] = match word.to_string().as_str() {
+            "form" => &["form"],
+            "url" => &["url"],
+            "sampling" => &["sampling"],
+            "sampling_tools" => &["sampling", "sampling_tools"],
+            "roots" => &["roots"],
+            _ => {
+                return Err(Error::new(
+                    word.span(),
+                    format!(
+                        "`{word}` is nothing that can be asked: form, url, sampling, sampling_tools, roots"
+                    ),
+                ));
+            }
+        };
+        for field in fields {
+            let field = format_ident!("{field}");
+            needs.extend(quote! { needs.#field = true; });
+        }
+    }
+    if !needs.is_empty() {
+        setters.extend(quote! { .needs({
+            let mut needs = ::antiphon::__expanded::AskSupport::NONE;
+            #needs
+            needs
+        }) });
+    }
+    Ok(setters)
+}

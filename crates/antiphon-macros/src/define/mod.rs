@@ -1,0 +1,20 @@
+//! `#[tool]`, `#[prompt]`, `#[resource]` on functions, and `#[server]` for those that are methods.
+//!
+//! `function` reads a signature into a model, with the help of `settings` (what stands in an attribute), `argument`
+//! (`#[arg(..)]`) and `template` (URIs). `expand` writes the definition, `free` and `service` put it beside a function
+//! and into an impl.
+
+mod argument;
+mod expand;
+mod free;
+mod function;
+mod kind;
+mod resolved;
+mod service;
+mod settings;
+mod shape;
+mod template;
+
+pub(crate) use free::expand as function;
+pub(crate) use kind::Kind;
+pub(crate) use service::expand as service;

@@ -1,0 +1,203 @@
+//! What stands in `#[tool(..)]` and its like, and in `#[arg(..)]`.
+
+use crate::form::attributes::{Given, Value};
+use proc_macro2::Span;
+use syn::{
+    Error, Ident, Result, Token,
+    ext::IdentExt as _,
+    parenthesized,
+    parse::{Parse, ParseStream},
+    punctuated::Punctuated,
+};
+
+/// Settings by their names, each taken by who knows it.
+#[derive(Default)]
+pub(super) struct Settings(Vec<Setting>);
+
+struct Setting {
+    key: Ident,
+    held: Held,
+}
+
+enum Held {
+    Alone,
+    Given(Given),
+    /// `needs(form, url)`.
+    Words(Vec<Ident>),
+}
+
+impl Parse for Setting {
+    fn parse(input: ParseStream<'_>) -> Result<Self> {
+        let key = input.call(Ident::parse_any)?;
+        let held = if input.parse::<Option<Token![=]>>()?.is_some() {
+            Held::Given(input.parse()?)
+        } else if input.peek(syn::token::Paren) {
+            let words;
+            parenthesized!(words in input);
+            Held::Words(words.call(Punctuated::<Ident, Token![,]>::parse_terminated)?.into_iter().collect())
+        } else {
+            Held::Alone
+        };
+        Ok(Self { key, held })
+    }
+}
+
+impl Parse for Settings {
+    fn parse(input: ParseStream<'_>) -> Result<Self> {
+        let mut settings = Self::default();
+        settings.add(input)?;
+        Ok(settings)
+    }
+}
+
+impl Settings {
+    /// Adds what one attribute holds.
+    pub(super) fn add(&mut self, input: ParseStream<'_>) -> Result<()> {
+        for setting in input.call(Punctuated::<Setting, Token![,]>::parse_terminated)? {
+            if self.has(&setting.key.unraw().to_string()) {
+                return Err(Error::new(setting.key.span(), format!("`{}` is here twice", setting.key)));
+            }
+            self.0.push(setting);
+        }
+        Ok(())
+    }
+
+    pub(super) fn has(&self, key: &str) -> bool {
+        self.0.iter().any(|setting| setting.key.unraw() == key)
+    }
+
+    /// Refuses all but `known`; `place` is what they stand on ("a tool").
+    pub(super) fn none_but(&self, known: &[&str], place: &str) -> Result<()> {
+        let is_known = |setting: &&Setting| known.contains(&setting.key.unraw().to_string().as_str());
+        let Some(unknown) = self.0.iter().find(|setting| !is_known(setting)) else { return Ok(()) };
+        let known: Vec<String> = known.iter().map(|key| format!("`{key}`")).collect();
+        let known = match known.as_slice() {
+            [] => "it has none".to_owned(),
+            known => format!("it has {}", known.join(", ")),
+        };
+        let key = &unknown.key;
+        Err(Error::new(key.span(), format!("`{key}` is no attribute of {place}: {known}")))
+    }
+
+    fn take(&mut self, key: &str) -> Option<Setting> {
+        let at = self.0.iter().position(|setting| setting.key.unraw() == key)?;
+        Some(self.0.remove(at))
+    }
+
+    /// A value of any kind.
+    pub(super) fn value(&mut self, key: &str) -> Result<Option<Given>> {
+        match self.take(key) {
+            None => Ok(None),
+            Some(Setting { held: Held::Given(given), .. }) => Ok(Some(given)),
+            Some(Setting { key: at, .. }) => {
+                Err(Error::new(at.span(), format!("`{key}` has a value: `{key} = ..`")))
+            }
+        }
+    }
+
+    /// A text that is not empty.
+    pub(super) fn text(&mut self, key: &str) -> Result<Option<(String, Span)>> {
+        match self.value(key)? {
+            None => Ok(None),
+            Some(Given { value: Value::Text(text), span }) if !text.trim().is_empty() => {
+                Ok(Some((text, span)))
+            }
+            Some(given) => Err(Error::new(given.span, format!("`{key}` is a text: `{key} = \"..\"`"))),
+        }
+    }
+
+    /// A count: of characters, of items.
+    pub(super) fn count(&mut self, key: &str) -> Result<Option<(u64, Span)>> {
+        let Some(given) = self.value(key)? else { return Ok(None) };
+        let count = match given.value {
+            Value::Whole(whole) => u64::try_from(whole).ok(),
+            _ => None,
+        };
+        let refuse = || Error::new(given.span, format!("`{key}` is a count: `{key} = 1`"));
+        count.ok_or_else(refuse).map(|count| Some((count, given.span)))
+    }
+
+    /// Yes or no: alone, it is yes.
+    pub(super) fn flag(&mut self, key: &str) -> Result<Option<bool>> {
+        let Some(setting) = self.take(key) else { return Ok(None) };
+        match setting.held {
+            Held::Alone => Ok(Some(true)),
+            Held::Given(Given { value: Value::Bool(yes), .. }) => Ok(Some(yes)),
+            Held::Given(Given { span, .. }) => {
+                Err(Error::new(span, format!("`{key}` is yes or no: `{key}`, or `{key} = false`")))
+            }
+            Held::Words(_) => {
+                Err(Error::new(setting.key.span(), format!("`{key}` stands alone, or is `{key} = false`")))
+            }
+        }
+    }
+
+    /// Words in parentheses.
+    pub(super) fn words(&mut self, key: &str) -> Result<Vec<Ident>> {
+        match self.take(key) {
+            None => Ok(Vec::new()),
+            Some(Setting { held: Held::Words(words), .. }) if !words.is_empty() => Ok(words),
+            Some(Setting { key: at, .. }) => {
+                Err(Error::new(at.span(), format!("`{key}` lists what it is: `{key}(form, url)`")))
+            }
+        }
+    }
+
+    /// A time such as `3d`, in seconds.
+    pub(super) fn seconds(&mut self, key: &str) -> Result<Option<u64>> {
+        let Some((text, span)) = self.text(key)? else { return Ok(None) };
+        let seconds = duration(&text);
+        let refuse = || {
+            Error::new(
+                span,
+                format!(
+                    "`{text}` is no time: a whole number from 1 and a unit, one of s, m, h, d, w, as in `{key} = \"3d\"`"
+                ),
+            )
+        };
+        seconds.ok_or_else(refuse).map(Some)
+    }
+}
+
+fn duration(text: &str) -> Option<u64> {
+    let unit = match text.chars().last()? {
+        's' => 1,
+        'm' => 60,
+        'h' => 60 * 60,
+        'd' => 24 * 60 * 60,
+        'w' => 7 * 24 * 60 * 60,
+        _ => return None,
+    };
+    let number = text.get(..text.len() - 1)?;
+    let number: u64 = number.bytes().all(|byte| byte.is_ascii_digit()).then(|| number.parse().ok())??;
+    number.checked_mul(unit).filter(|seconds| *seconds > 0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn times_are_a_number_and_a_unit() {
+        for (text, expected) in [
+            ("1s", Some(1)),
+            ("90m", Some(5400)),
+            ("2h", Some(7200)),
+            ("3d", Some(259_200)),
+            ("1w", Some(604_800)),
+            ("0d", None),
+            ("", None),
+            ("d", None),
+            ("3", None),
+            ("+3d", None),
+            ("-3d", None),
+            ("3 d", None),
+            ("1.5h", None),
+            ("3days", None),
+            ("3é", None),
+            ("18446744073709551615w", None),
+        ] {
+            assert_eq!(duration(text), expected, "{text}");
+        }
+    }
+}

@@ -1,0 +1,102 @@
+//! What can be seen of an argument's type: enough to refuse attributes that cannot fit it. A type that is not known by
+//! its name takes them all; what its schema then says is checked when the server is built.
+
+use proc_macro2::Ident;
+use syn::{GenericArgument, PathArguments, PathSegment, Type};
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Shape {
+    Text,
+    Whole { least: i128, most: i128 },
+    Float,
+    Bool,
+    List,
+    Unknown,
+}
+
+impl Shape {
+    /// Of the type, or of what is in its `Option`.
+    pub(super) fn of(ty: &Type) -> Self {
+        if is_str(ty) {
+            return Self::Text;
+        }
+        let Some(segment) = last(ty) else {
+            return if matches!(ungrouped(ty), Type::Array(_)) { Self::List } else { Self::Unknown };
+        };
+        if let Some(inner) = only_argument(segment, "Option") {
+            return Self::of(inner);
+        }
+        macro_rules! whole {
+            ($($name:ident)*) => {
+                match segment.ident.to_string().as_str() {
+                    $(stringify!($name) => Self::Whole { least: $name::MIN as i128, most: $name::MAX as i128 },)*
+                    // Of the server's machine; clients know only numbers.
+                    "usize" => Self::Whole { least: 0, most: u64::MAX as i128 },
+                    "isize" => Self::Whole { least: i64::MIN as i128, most: i64::MAX as i128 },
+                    "String" => Self::Text,
+                    "f32" | "f64" => Self::Float,
+                    "bool" => Self::Bool,
+                    "Vec" | "HashSet" | "BTreeSet" | "VecDeque" => Self::List,
+                    _ => Self::Unknown,
+                }
+            };
+        }
+        whole!(u8 u16 u32 u64 i8 i16 i32 i64)
+    }
+
+    /// With an article, for people.
+    pub(super) fn in_words(self) -> &'static str {
+        match self {
+            Self::Text => "a text",
+            Self::Whole { .. } => "a whole number",
+            Self::Float => "a number",
+            Self::Bool => "a yes or no",
+            Self::List => "a list",
+            Self::Unknown => "an argument",
+        }
+    }
+}
+
+/// `&str`, with whatever lifetime.
+pub(super) fn is_str(ty: &Type) -> bool {
+    match ungrouped(ty) {
+        Type::Reference(reference) if reference.mutability.is_none() => {
+            matches!(ungrouped(&reference.elem), Type::Path(path) if path.path.is_ident("str"))
+        }
+        _ => false,
+    }
+}
+
+/// The last part of the type's path.
+pub(super) fn last(ty: &Type) -> Option<&PathSegment> {
+    match ungrouped(ty) {
+        Type::Path(path) if path.qself.is_none() => path.path.segments.last(),
+        _ => None,
+    }
+}
+
+/// The `T` of `State<T>`, if that is what the segment is.
+pub(super) fn only_argument<'t>(segment: &'t PathSegment, name: &str) -> Option<&'t Type> {
+    let PathArguments::AngleBracketed(arguments) = &segment.arguments else { return None };
+    match arguments.args.first()? {
+        GenericArgument::Type(inner) if segment.ident == name && arguments.args.len() == 1 => Some(inner),
+        _ => None,
+    }
+}
+
+/// The name of the type behind any references.
+pub(super) fn name_behind(ty: &Type) -> Option<&Ident> {
+    match ungrouped(ty) {
+        Type::Reference(reference) => name_behind(&reference.elem),
+        ty => last(ty).map(|segment| &segment.ident),
+    }
+}
+
+/// What a macro's substitution stands for.
+pub(super) fn ungrouped(ty: &Type) -> &Type {
+    match ty {
+        Type::Group(group) => ungrouped(&group.elem),
+        Type::Paren(paren) => ungrouped(&paren.elem),
+        ty => ty,
+    }
+}
