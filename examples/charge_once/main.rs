@@ -12,7 +12,6 @@ use antiphon::{
     transport::http::HttpTransport,
     wire::AskSupport,
 };
-use antiphon_cli::demo::{World, world};
 use antiphon_examples::{Fleet, Plan, Proxy, Result, serve_if_replica};
 use serde_json::json;
 use std::sync::Arc;
@@ -38,9 +37,12 @@ async fn main() -> Result<()> {
         let _ = client.resume(pending.clone()).await?;
         step = client.resume(pending).await?;
     };
-    println!("{}", finished.into_tool().and_then(|result| result.first_text().map(str::to_owned)).unwrap_or_default());
+    println!(
+        "{}",
+        finished.into_tool().and_then(|result| result.first_text().map(str::to_owned)).unwrap_or_default()
+    );
 
-    let done: world::Counts = World::at(fleet.world()).send(world::Deed::Count).await?;
+    let done = fleet.done().await?;
     for requests in done.charges.values() {
         println!("one idempotency key, {requests} requests, one charge");
     }

@@ -7,7 +7,6 @@
 #![allow(clippy::print_stdout, reason = "it shows what happens")]
 
 use antiphon::{client::Client, transport::http::HttpTransport};
-use antiphon_cli::demo::{World, world};
 use antiphon_examples::{Fleet, Plan, Proxy, Result, serve_if_replica};
 use serde_json::json;
 use std::sync::Arc;
@@ -19,12 +18,11 @@ async fn main() -> Result<()> {
     }
     let fleet = Fleet::start(Plan { drain_at: Some(2), ..Plan::default() }).await?;
     let proxy = Proxy::start(Arc::clone(&fleet), |leg| println!("{leg}")).await?;
-    let client =
-        Client::builder("load-shedding", "1.0").connect(Arc::new(HttpTransport::new(proxy.url())?));
+    let client = Client::builder("load-shedding", "1.0").connect(Arc::new(HttpTransport::new(proxy.url())?));
     let result = client.call_tool("load_shedding", json!({"portions": 5})).await?;
     println!("{}", result.first_text().unwrap_or_default());
 
-    let done: world::Counts = World::at(fleet.world()).send(world::Deed::Count).await?;
+    let done = fleet.done().await?;
     println!("portions: {}, computed: {}", done.portions.len(), done.portions.values().sum::<u32>());
     fleet.stop().await
 }

@@ -1,14 +1,14 @@
 //! The replicas that share a key and a world, and whose turn it is.
 
 use crate::{Result, replica::Replica};
-use antiphon::seal::SecretKey;
+use antiphon::seal::{KeyRing, SecretKey};
 use antiphon_cli::demo::{
-    Build,
-    world::{self, Gate},
+    self, Build, World,
+    world::{self, Counts, Deed, Gate},
 };
 use std::{
     net::SocketAddr,
-    sync::{Arc, Mutex, MutexGuard, PoisonError, Weak},
+    sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak},
 };
 use tokio::net::{TcpListener, TcpStream};
 
@@ -45,12 +45,13 @@ impl Fleet {
     /// If a process cannot be started.
     pub async fn start(plan: Plan) -> Result<Arc<Self>> {
         let listener = TcpListener::bind("127.0.0.1:0").await?;
-        let fleet = Arc::new(Self {
-            key: SecretKey::random()?.to_base64url(),
-            world: listener.local_addr()?,
-            state: Mutex::default(),
-        });
-        tokio::spawn(world::serve(listener, gate(plan, Arc::downgrade(&fleet))));
+        let world = listener.local_addr()?;
+        let key = SecretKey::random()?.to_base64url().to_string();
+        // The world's page has the keys of the replicas: it verifies what they have sealed.
+        let server = demo::builder(World::at(world), plan.build).keys(KeyRing::parse_list(&key)?).build()?;
+        let fleet = Arc::new(Self { key, world, state: Mutex::default() });
+        let gate = gate(plan, Arc::downgrade(&fleet));
+        tokio::spawn(world::serve(listener, gate, Arc::new(OnceLock::from(server))));
         for _ in 0..2 {
             let replica = fleet.another(plan.build).await?;
             fleet.state().replicas.push(replica);
@@ -63,11 +64,18 @@ impl Fleet {
         self.world
     }
 
+    /// What was done there so far, by whichever replica.
+    ///
+    /// # Errors
+    /// If it cannot be reached.
+    pub async fn done(&self) -> Result<Counts> {
+        World::at(self.world).send(Deed::Count).await.map_err(|error| error.to_string().into())
+    }
+
     /// Each replica in words: its name, its process, where it listens.
     pub fn told(&self) -> Vec<String> {
-        let told = |one: &Arc<Replica>| {
-            format!("replica {}: process {}, {}", one.name, one.process, one.address)
-        };
+        let told =
+            |one: &Arc<Replica>| format!("replica {}: process {}, {}", one.name, one.process, one.address);
         self.state().replicas.iter().map(told).collect()
     }
 
@@ -131,7 +139,8 @@ impl Fleet {
 
     /// A connection to the next replica that can be reached, and its name.
     pub(crate) async fn connect(&self) -> Option<(String, TcpStream)> {
-        for _ in 0..self.state().replicas.len() {
+        let tries = self.state().replicas.len();
+        for _ in 0..tries {
             let replica = {
                 let mut state = self.state();
                 state.turn += 1;

@@ -1,8 +1,10 @@
 //! `--answer`: kept as they were written until a question is asked, since keys and fields may hold dots.
 
-use crate::{console, failure::Failure, show, values};
 use crate::args::ClientArgs;
-use antiphon::wire::{Action, AskSupport, CreateMessageResult, FormSchema, InputRequest, ListRootsResult, Root};
+use crate::{console, failure::Failure, show, values};
+use antiphon::wire::{
+    Action, AskSupport, CreateMessageResult, FormSchema, InputRequest, ListRootsResult, Root,
+};
 use serde_json::{Map, Value};
 
 /// The answers of the command line.

@@ -2,12 +2,7 @@
 //!
 //! Sampling and roots are deprecated in 2026-07-28: call a model provider instead, and take directories as arguments.
 
-use antiphon::{
-    Form, Result,
-    server::Ctx,
-    tool,
-    wire::SamplingMessage,
-};
+use antiphon::{Form, Result, server::Ctx, tool, wire::SamplingMessage};
 use serde::Deserialize;
 
 /// What the person fills in.

@@ -3,7 +3,7 @@
 use super::World;
 use super::world::Deed;
 use antiphon::{
-    Error, Form, Result, resolver,
+    Error, Form, Result,
     server::{Answer, Ctx, State},
     tool,
 };
@@ -21,10 +21,9 @@ pub(super) async fn delete_folder(
     ctx: &Ctx,
     /// The folder, such as `reports`.
     path: String,
-    // No argument of the caller's: the resolver below fills it in.
-    #[resolve(confirm_delete)] confirm: Answer<Confirm>,
     State(world): State<World>,
 ) -> Result<String> {
+    let confirm = confirm_delete(&ctx.scope("confirm_delete"), &path, &world).await?;
     Ok(match confirm {
         Answer::Accept(Confirm { ok: true }) => {
             let delete = async |_| world.send::<bool>(Deed::Delete { path: path.clone() }).await;
@@ -39,8 +38,7 @@ pub(super) async fn delete_folder(
 
 /// Looks into the folder on every request of the call: should another file lie in it by then, the question is another
 /// one, and is asked again.
-#[resolver]
-async fn confirm_delete(ctx: &Ctx, path: &str, State(world): State<World>) -> Result<Answer<Confirm>> {
+async fn confirm_delete(ctx: &Ctx, path: &str, world: &World) -> Result<Answer<Confirm>> {
     let files: Option<Vec<String>> = world.send(Deed::List { path: path.to_owned() }).await?;
     let files = files.ok_or_else(|| Error::told(format!("There is no folder {path}.")))?;
     if files.is_empty() {

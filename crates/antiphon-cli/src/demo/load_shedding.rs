@@ -22,9 +22,7 @@ pub(super) async fn load_shedding(
         let number = u64::from(portion);
         let key = ("portion", number);
         primes += ctx
-            .step(key, async |s| {
-                world.send::<u64>(Deed::Compute { portion, key: s.key().to_owned() }).await
-            })
+            .step(key, async |s| world.send::<u64>(Deed::Compute { portion, key: s.key().to_owned() }).await)
             .await?;
         ctx.report_progress(f64::from(portion + 1), Some(f64::from(portions)), None);
         // While this server drains, the request ends here, with what is computed so far; the client sends it again,

@@ -58,6 +58,7 @@ pub fn server(keys: Option<KeyRing>) -> Result<Server, BuildError> {
 pub fn builder(world: World, build: Build) -> ServerBuilder {
     let builder = Server::builder("antiphon-demo", env!("CARGO_PKG_VERSION"))
         .instructions("Tools that ask: try `provision` with a name.")
+        .bind_principal(world::caller)
         .state(world)
         .tool(echo::tool())
         .tool(provision::provision)

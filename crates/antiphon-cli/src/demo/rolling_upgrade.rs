@@ -4,11 +4,7 @@
 //! build and ends at the new one keeps the answer that both want, drops the one that nobody wants any more, and asks for
 //! the one that is missing.
 
-use antiphon::{
-    Form, Result,
-    server::Ctx,
-    tool,
-};
+use antiphon::{Form, Result, server::Ctx, tool};
 use serde::Deserialize;
 
 #[derive(Deserialize, Form)]

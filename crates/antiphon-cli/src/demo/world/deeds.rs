@@ -35,7 +35,7 @@ pub enum Deed {
     /// Replies who has paid the deposit of this booking, or null.
     Deposit {
         /// Which.
-        booking_id: String,
+        booking_id: u64,
     },
     /// Counts the primes of one portion of numbers, and takes its time; replies how many there are.
     Compute {

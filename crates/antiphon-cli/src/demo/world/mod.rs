@@ -8,16 +8,24 @@
 mod deeds;
 mod page;
 mod service;
+mod who;
+
+pub(crate) use who::Who;
+pub(super) use who::caller;
 
 pub use deeds::{Counts, Deed};
 pub use service::{Gate, serve};
 
-use antiphon::{Error, Result};
+use antiphon::{Error, Result, server::Server};
 use http_body_util::{BodyExt as _, Full};
 use hyper::{Request, body::Bytes, client::conn::http1};
 use hyper_util::rt::TokioIo;
 use serde::de::DeserializeOwned;
-use std::{env, net::SocketAddr, sync::Arc};
+use std::{
+    env, fmt,
+    net::SocketAddr,
+    sync::{Arc, OnceLock},
+};
 use tokio::{
     net::{TcpListener, TcpStream},
     sync::OnceCell,
@@ -27,18 +35,22 @@ use tokio::{
 pub const ADDRESS: &str = "ANTIPHON_DEMO_WORLD";
 
 /// The way to a world.
-#[derive(Clone, Debug)]
-pub struct World(Arc<OnceCell<SocketAddr>>);
+#[derive(Clone)]
+pub struct World {
+    address: Arc<OnceCell<SocketAddr>>,
+    /// Verifies who opens the page of one's own world.
+    server: Arc<OnceLock<Server>>,
+}
 
 impl World {
     /// One of its own, in this process, from the first time that it is needed until the process ends.
     pub fn own() -> Self {
-        Self(Arc::new(OnceCell::new()))
+        Self { address: Arc::default(), server: Arc::default() }
     }
 
     /// One that runs elsewhere.
     pub fn at(address: SocketAddr) -> Self {
-        Self(Arc::new(OnceCell::new_with(Some(address))))
+        Self { address: Arc::new(OnceCell::new_with(Some(address))), server: Arc::default() }
     }
 
     /// The one that `ANTIPHON_DEMO_WORLD` names, else one of its own.
@@ -54,10 +66,19 @@ impl World {
         let begin = || async {
             let listener = TcpListener::bind("127.0.0.1:0").await?;
             let address = listener.local_addr()?;
-            tokio::spawn(serve(listener, Gate::open()));
+            tokio::spawn(serve(listener, Gate::open(), Arc::clone(&self.server)));
             Ok::<_, Error>(address)
         };
-        self.0.get_or_try_init(begin).await.copied()
+        self.address.get_or_try_init(begin).await.copied()
+    }
+
+    /// What a URL of its page begins with: the reference follows. `server` is the one whose tool sends people there.
+    ///
+    /// # Errors
+    /// As [`address`](Self::address).
+    pub async fn page(&self, server: &Server) -> Result<String> {
+        self.server.get_or_init(|| server.clone());
+        Ok(format!("http://{}/pay/", self.address().await?))
     }
 
     /// Does this there. What it comes to depends on the deed.
@@ -81,5 +102,11 @@ impl World {
             return Err(Error::told(String::from_utf8_lossy(&body)));
         }
         Ok(serde_json::from_slice(&body)?)
+    }
+}
+
+impl fmt::Debug for World {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("World").field("address", &self.address.get()).finish_non_exhaustive()
     }
 }

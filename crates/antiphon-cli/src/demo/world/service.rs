@@ -4,23 +4,19 @@ use super::{
     Counts, Deed,
     page::{self, Reply},
 };
-use antiphon::Result;
-use http_body_util::{BodyExt as _, Full, Limited};
-use hyper::{
-    Method, Request, Response, StatusCode,
-    body::{Bytes, Incoming},
-    server::conn::http1,
-    service::service_fn,
-};
+use antiphon::{Result, server::Server};
+use http_body_util::{BodyExt as _, Limited};
+use hyper::{Method, Request, StatusCode, body::Incoming, header, server::conn::http1, service::service_fn};
 use hyper_util::rt::TokioIo;
 use serde_json::{Value, json};
 use std::{
     collections::BTreeMap,
+    convert::Infallible,
     fmt,
     future::Future,
     io,
     pin::Pin,
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError},
 };
 use tokio::net::TcpListener;
 
@@ -71,10 +67,11 @@ impl Shared {
 }
 
 /// Is a world, until it is dropped. There are two folders in it: `reports` with two files, and `drafts` with none.
+/// `server` verifies who opens its page: one with the keys of those whose tools send people there.
 ///
 /// # Errors
 /// None while connections can be accepted.
-pub async fn serve(listener: TcpListener, gate: Gate) -> io::Result<()> {
+pub async fn serve(listener: TcpListener, gate: Gate, server: Arc<OnceLock<Server>>) -> io::Result<()> {
     let things = Shared::default();
     {
         let mut things = things.lock();
@@ -83,36 +80,47 @@ pub async fn serve(listener: TcpListener, gate: Gate) -> io::Result<()> {
     }
     loop {
         let (stream, _) = listener.accept().await?;
-        let (things, gate) = (things.clone(), gate.clone());
+        let (things, gate, server) = (things.clone(), gate.clone(), Arc::clone(&server));
         let handle = service_fn(move |request| {
-            let (things, gate) = (things.clone(), gate.clone());
+            let (things, gate, server) = (things.clone(), gate.clone(), Arc::clone(&server));
             async move {
-                let reply = answer(request, &things, &gate).await;
-                reply.or_else(|error| page::text(StatusCode::BAD_REQUEST, error.to_string()))
+                let reply = answer(request, &things, &gate, server.get()).await;
+                Ok::<_, Infallible>(reply.unwrap_or_else(|error| refused(&error.to_string())))
             }
         });
         tokio::spawn(http1::Builder::new().serve_connection(TokioIo::new(stream), handle));
     }
 }
 
-async fn answer(request: Request<Incoming>, things: &Shared, gate: &Gate) -> Result<Reply> {
+async fn answer(
+    request: Request<Incoming>,
+    things: &Shared,
+    gate: &Gate,
+    server: Option<&Server>,
+) -> Result<Reply> {
     let (head, body) = request.into_parts();
     let body = Limited::new(body, LONGEST).collect().await.map(|body| body.to_bytes());
     let body = body.map_err(|fault| antiphon::Error::told(fault.to_string()))?;
     if head.uri.path() != "/" {
-        return page::answer(&head, &body, things);
+        return Ok(page::answer(&head, &body, things, server));
     }
     // No page of a browser sends this without being asked first.
-    let is_json = head.headers.get("content-type").is_some_and(|kind| kind == "application/json");
+    let is_json = head.headers.get(header::CONTENT_TYPE).is_some_and(|kind| kind == JSON);
     if head.method != Method::POST || !is_json {
-        return page::text(StatusCode::BAD_REQUEST, "POST a deed as application/json".into());
+        return Ok(refused("POST a deed as application/json"));
     }
     let deed = serde_json::from_slice(&body)?;
     if let Deed::Compute { portion, .. } = &deed {
         (gate.0)(*portion).await;
     }
     let found = serde_json::to_vec(&things.lock().do_it(deed)?)?;
-    Ok(Response::builder().header("content-type", "application/json").body(Full::new(Bytes::from(found)))?)
+    Ok(page::reply(StatusCode::OK, JSON, found))
+}
+
+const JSON: &str = "application/json";
+
+fn refused(why: &str) -> Reply {
+    page::reply(StatusCode::BAD_REQUEST, "text/plain; charset=utf-8", why.into())
 }
 
 impl Things {
@@ -135,7 +143,7 @@ impl Things {
                 let next = self.receipts.len() + 1;
                 json!(self.receipts.entry(key).or_insert_with(|| format!("receipt {next} over {amount} EUR")))
             }
-            Deed::Deposit { booking_id } => json!(self.deposits.get(&booking_id)),
+            Deed::Deposit { booking_id } => json!(self.deposits.get(&booking_id.to_string())),
             Deed::Compute { portion, key } => {
                 *self.counts.portions.entry(key).or_default() += 1;
                 json!((portion * 1000..(portion + 1) * 1000).filter(|number| is_prime(*number)).count())
