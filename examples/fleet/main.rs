@@ -1,10 +1,10 @@
 //! Two replicas of the demo server behind a proxy that gives each request to the next one, for whoever wants to drive
 //! them: the tests of this package, and the peers in interop/.
 //!
-//! It prints where the proxy and the world listen, and obeys the lines of its standard input: `deploy old` and
-//! `deploy new` put that build in the place of every replica, and are answered by `deployed`. It ends with its standard
-//! input, and everything that it has started ends with it. The replica that comes to the third portion of a
-//! `load_shedding` is drained there, and another one takes its place.
+//! It prints where the proxy and the world listen, and answers the lines of its standard input: `deploy old` and
+//! `deploy new` put that build in the place of every replica, `replicas` changes nothing, and each is answered by the names
+//! of the replicas. It ends with its standard input, and everything that it has started ends with it. The replica that comes
+//! to the third portion of a `load_shedding` is drained there, and another one takes its place.
 //!
 //! Try it: `cargo run -p antiphon-examples --bin fleet`, and in another terminal `antiphon tools URL`.
 
@@ -30,9 +30,10 @@ async fn main() -> Result<()> {
         match line.as_str() {
             "deploy old" => fleet.deploy(Build::Old).await?,
             "deploy new" => fleet.deploy(Build::New).await?,
-            other => return Err(format!("{other:?}: it knows `deploy old` and `deploy new`").into()),
+            "replicas" => {}
+            other => return Err(format!("what is {other:?}?").into()),
         }
-        println!("deployed");
+        println!("{}", fleet.names().join(" "));
     }
     fleet.stop().await
 }

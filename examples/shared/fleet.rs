@@ -79,6 +79,11 @@ impl Fleet {
         self.state().replicas.iter().map(told).collect()
     }
 
+    /// What the replicas are called. No name is used twice.
+    pub fn names(&self) -> Vec<String> {
+        self.state().replicas.iter().map(|replica| replica.name.clone()).collect()
+    }
+
     /// The replica that was connected to last.
     pub fn served_last(&self) -> String {
         self.state().served_last.clone()
@@ -117,8 +122,7 @@ impl Fleet {
     /// # Errors
     /// If one cannot be started.
     pub async fn deploy(&self, build: Build) -> Result<()> {
-        let names: Vec<String> = self.state().replicas.iter().map(|one| one.name.clone()).collect();
-        for name in names {
+        for name in self.names() {
             self.replace(&name, build).await?;
         }
         Ok(())

@@ -33,10 +33,11 @@ class Fleet:
     url: str
     world: str
 
-    def deploy(self, build: str) -> None:
-        print(f"deploy {build}", file=self.process.stdin, flush=True)
+    def tell(self, line: str) -> set[str]:
+        """Has the line obeyed; the names of the replicas."""
+        print(line, file=self.process.stdin, flush=True)
         assert self.process.stdout is not None
-        same(self.process.stdout.readline(), "deployed\n")
+        return set(self.process.stdout.readline().split())
 
     def do(self, deed: dict[str, Any]) -> Any:
         return httpx2.post(self.world, json=deed).raise_for_status().json()
@@ -68,7 +69,7 @@ class Person:
         self.messages.append(params.message)
         deploy = self.case.get("deploy", {})
         if deploy.get("key") == key:
-            await asyncio.to_thread(self.our.deploy, deploy["then"])
+            await asyncio.to_thread(self.our.tell, f"deploy {deploy['then']}")
         answer = Answers(self.case["answers"]).to(key, params)
         return answer or ErrorData(code=-32600, message=f"no answer for {key}")
 
@@ -96,10 +97,10 @@ def same(found: Any, wanted: Any) -> None:
 
 async def check(our: Fleet, case: dict[str, Any], mode: str) -> None:
     if deploy := case.get("deploy"):
-        our.deploy(deploy["before"])
+        our.tell(f"deploy {deploy['before']}")
     for deed in case.get("before", []):
         our.do(deed)
-    before = our.effects()
+    before, replicas = our.effects(), our.tell("replicas")
     person = Person(our, case)
     async with person.client(mode) as client:
         result = await client.call_tool(case["tool"], case["arguments"])
@@ -112,6 +113,7 @@ async def check(our: Fleet, case: dict[str, Any], mode: str) -> None:
         same(person.messages, messages)
     done = {kind: sorted((counts - before[kind]).values()) for kind, counts in our.effects().items()}
     same({kind: counts for kind, counts in done.items() if counts}, case.get("effects", {}))
+    same(len(replicas - our.tell("replicas")), case.get("replaced", 0))
 
 
 async def run(our: Fleet, mode: str) -> list[str]:
