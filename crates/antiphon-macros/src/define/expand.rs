@@ -26,7 +26,9 @@ pub(super) fn definition(
         function.arguments().rev().fold(quote! { () }, |rest, (variable, _)| quote! { (#variable, #rest) });
     let (states, types): (Vec<_>, Vec<_>) = function.states().unzip();
     let span = Span::mixed_site().located_at(function.output_span);
-    let outcome = quote_spanned! { span => ::antiphon::__expanded::outcome::<_, #output> };
+    let result = kind.result();
+    let outcome =
+        quote_spanned! { span => ::antiphon::__expanded::outcome::<::antiphon::wire::#result, #output> };
     let kept = states.iter().chain(this);
     let kept = quote! { #(let #kept = ::core::clone::Clone::clone(&#kept);)* };
     // The names of what is written here are not those of the function's surroundings: it may be called `ctx`.
@@ -87,7 +89,6 @@ fn call(function: &Function, callee: &TokenStream, this: Option<&Ident>) -> Resu
     let span = Span::mixed_site().located_at(function.ident.span());
     Ok(quote_spanned! { span =>
         ::antiphon::__expanded::boxed(async move {
-            let ctx = ctx;
             ::antiphon::__expanded::run(&ctx, outcome, #handler).await
         })
     })

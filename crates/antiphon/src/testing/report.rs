@@ -100,7 +100,7 @@ impl Report {
             };
             if !fine {
                 let text = format!("the call comes to {}", done.outcome);
-                self.findings.push(Finding::new(None, About::Result, text));
+                self.findings.push(Finding::new(None, done.outcome.about(), text));
                 return false;
             }
         }
@@ -112,7 +112,8 @@ impl Report {
         if done.outcome == Outcome::Refused {
             return;
         }
-        let mut found = |text| self.findings.push(Finding::new(Some(fault), About::Result, text));
+        let about = done.outcome.about();
+        let mut found = |text| self.findings.push(Finding::new(Some(fault), about, text));
         if let (Fault::Upgrade { .. }, Some(upgrade)) = (fault, &bench.upgrade)
             && upgrade.is_refused
         {

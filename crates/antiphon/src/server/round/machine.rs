@@ -51,6 +51,8 @@ pub(crate) struct Machine {
     polled_once: bool,
     /// A race looks at answers first.
     holds_steps: bool,
+    /// A step is held for that alone.
+    held_by_race: bool,
     lenient: bool,
     cancelled: bool,
     state_only: u8,
@@ -278,7 +280,8 @@ impl Machine {
             self.used_twice("The step", path, first, place);
             return StepVerdict::Never;
         }
-        if !self.may_run() {
+        if !self.history_is_met() || self.holds_steps {
+            self.held_by_race |= self.history_is_met();
             return StepVerdict::Held(Hold::New);
         }
         // Before the effect, not behind it: what it comes to must find room.
@@ -327,15 +330,23 @@ impl Machine {
         StepVerdict::Recorded(outcome)
     }
 
-    /// Whether new steps may run: only where all that was recorded has been met.
-    fn may_run(&self) -> bool {
-        let history_is_met = self.history.is_fresh() || (self.polled_once && self.history.steps_are_met());
-        history_is_met && !self.holds_steps
+    /// New steps run only where all that was recorded has been met.
+    fn history_is_met(&self) -> bool {
+        self.history.is_fresh() || (self.polled_once && self.history.steps_are_met())
     }
 
-    /// For a moment no new step is begun.
-    pub(crate) fn hold_steps(&mut self, hold: bool) {
-        self.holds_steps = hold;
+    /// For a moment no new step is begun, or is again. What held before.
+    pub(crate) fn hold_steps(&mut self, hold: bool) -> bool {
+        std::mem::replace(&mut self.holds_steps, hold)
+    }
+
+    pub(crate) fn begins_steps(&self) -> bool {
+        !self.holds_steps
+    }
+
+    /// Whether a step is held for no other reason than a race.
+    pub(crate) fn take_held_by_race(&mut self) -> bool {
+        std::mem::take(&mut self.held_by_race)
     }
 
     /// Something waits, or waits no more.

@@ -50,10 +50,10 @@ mod surroundings;
 
 pub(crate) use asking::check_elicit;
 pub use checkpoint::Checkpoint;
-pub(crate) use drive::{Ran, drive, drive_with};
+pub(crate) use drive::{Ran, drive};
 pub use elicit::{Elicit, ElicitOutcome};
 pub(crate) use flow::Flow;
-pub use group::Spawned;
+pub use group::{JoinAll, Spawned};
 pub(crate) use journal::{Journal, StepFailure};
 pub(crate) use judge::{Judged, judge, read};
 pub use key::StepKey;

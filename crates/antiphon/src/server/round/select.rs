@@ -118,20 +118,46 @@ impl Race<'_> {
                 return self.finish(winner, N, cx, &mut poll);
             }
             // What is recorded or answered first; only then are new steps begun.
-            for may_begin in [false, true] {
-                for branch in 0..N {
-                    flow.machine().hold_steps(!may_begin);
-                    let polled = self.poll_one(branch, cx, &mut poll);
-                    flow.machine().hold_steps(false);
-                    if polled.is_ready() {
-                        decided = Some(branch);
-                        return self.decide(branch);
-                    }
+            let mut first = self.first_ready::<N>(false, cx, &mut poll);
+            if first.is_none() && flow.machine().begins_steps() {
+                if flow.machine().take_held_by_race() {
+                    // Some are polled only when they are woken.
+                    flow.forget_reached(cx.waker());
+                    flow.wake_held();
                 }
+                first = self.first_ready::<N>(true, cx, &mut poll);
+            }
+            if let Some(branch) = first {
+                decided = Some(branch);
+                return self.decide(branch);
             }
             Poll::Pending
         })
         .await
+    }
+
+    /// The first branch in source order that is ready.
+    fn first_ready<const N: usize>(
+        &self,
+        begins_steps: bool,
+        cx: &mut Context<'_>,
+        poll: &mut impl FnMut(usize, &mut Context<'_>) -> Poll<()>,
+    ) -> Option<usize> {
+        let flow = self.ctx.flow();
+        let outer = flow.machine().hold_steps(!begins_steps);
+        let (mut first, mut end) = (None, N);
+        loop {
+            let epoch = flow.machine().epoch();
+            if let Some(branch) = (0..end).find(|branch| self.poll_one(*branch, cx, poll).is_ready()) {
+                (first, end) = (Some(branch), branch);
+            }
+            // What a branch has met, a branch before it may have waited for.
+            if begins_steps || end == 0 || flow.machine().epoch() == epoch {
+                break;
+            }
+        }
+        flow.machine().hold_steps(outer);
+        first
     }
 
     fn poll_one(
