@@ -112,7 +112,8 @@ async fn keys_may_look_like_the_seats_of_other_races() {
         let never = std::future::pending::<Infallible>;
         let (Won::B(first) | Won::A(first)) = ctx.select("a", (never().map(|_| unreachable!()), guess)).await;
         let where_to = ctx.elicit::<Place>("Where?");
-        let (Won::A(place) | Won::B(place)) = ctx.select("a:0>b", (where_to, never().map(|_| unreachable!()))).await;
+        let (Won::A(place) | Won::B(place)) =
+            ctx.select("a:0>b", (where_to, never().map(|_| unreachable!()))).await;
         Ok(format!("{} {}", first?, place?.region))
     }));
     let reply = Talk::new(json!({})).through(&server, &json!({"place": place("eu")})).await;

@@ -246,7 +246,8 @@ impl Client<'_> {
             let never = ["a", "pick", "a0/a", "b#100000", "nobody's"].map(str::to_owned);
             let never = never.into_iter().filter(|path| !now.asked.contains_key(path));
             for path in others.chain(never).collect::<BTreeSet<_>>() {
-                answers.push((path, accepted(json!({"id": "an older leg", "n": 0, "ok": true, "text": "no"}))));
+                answers
+                    .push((path, accepted(json!({"id": "an older leg", "n": 0, "ok": true, "text": "no"}))));
             }
         }
         if one.reversed {
@@ -283,8 +284,10 @@ impl Client<'_> {
         self.begun += usize::from(state.is_none());
         self.sent += 1;
         let server = &SERVERS[self.sent % SERVERS.len()];
-        let answers: Vec<String> =
-            answers.iter().map(|(path, answer)| format!("{}: {answer}", Value::from(path.as_str()))).collect();
+        let answers: Vec<String> = answers
+            .iter()
+            .map(|(path, answer)| format!("{}: {answer}", Value::from(path.as_str())))
+            .collect();
         let state = state.map_or(String::new(), |state| format!(r#","requestState":"{state}""#));
         let message = format!(
             r#"{{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{{"name":"t","arguments":{{"call":{}}},
@@ -330,7 +333,13 @@ impl Client<'_> {
             keys.entry(path).or_default().insert(key);
         }
         for (path, keys) in &keys {
-            prop_assert!(keys.len() <= self.begun, "`{}` ran under {} keys in {} calls", path, keys.len(), self.begun);
+            prop_assert!(
+                keys.len() <= self.begun,
+                "`{}` ran under {} keys in {} calls",
+                path,
+                keys.len(),
+                self.begun
+            );
         }
         if !self.repeats {
             prop_assert_eq!(paths.len(), ran.len(), "a step ran twice: {:?}", ran);
@@ -413,7 +422,9 @@ fn answer(seed: u64, path: &str, field: Field) -> Value {
             Field::Number => json!({"id": path, "n": n, "more": 1}),
             Field::Yes => json!({"id": path, "ok": n % 2 == 1}),
             Field::Text if n == 0 => json!({"id": path}),
-            Field::Text => json!({"id": path, "text": "x".repeat(usize::try_from(n).expect("a small number"))}),
+            Field::Text => {
+                json!({"id": path, "text": "x".repeat(usize::try_from(n).expect("a small number"))})
+            }
         }),
     }
 }

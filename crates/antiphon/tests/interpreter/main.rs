@@ -25,7 +25,8 @@ fn all(waits: bool, cases: u32) {
 fn one(case: &Case) -> Result<(), TestCaseError> {
     static CALLS: AtomicU64 = AtomicU64::new(0);
     let call = CALLS.fetch_add(1, Ordering::Relaxed);
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_time().start_paused(true).build().unwrap();
+    let runtime =
+        tokio::runtime::Builder::new_current_thread().enable_time().start_paused(true).build().unwrap();
     runtime.block_on(async {
         // Hours of the runtime's clock, no time of ours.
         let checked = tokio::time::timeout(std::time::Duration::from_secs(3600), check(case, call)).await;

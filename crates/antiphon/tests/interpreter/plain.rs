@@ -159,7 +159,11 @@ impl Plain {
     }
 
     /// Answers first, in source order; then steps begin in source order.
-    async fn select<'a>(&'a self, path: String, mut branches: Vec<Running<'a>>) -> (usize, Result<u64, Stop>) {
+    async fn select<'a>(
+        &'a self,
+        path: String,
+        mut branches: Vec<Running<'a>>,
+    ) -> (usize, Result<u64, Stop>) {
         poll_fn(|cx| {
             let known = self.winners.borrow().get(&path).copied();
             if let Some(winner) = known {
@@ -222,9 +226,8 @@ pub(crate) fn result(
     seed: u64,
     decided: &BTreeMap<String, Decided>,
 ) -> Option<Result<u64, Stop>> {
-    let branch = |nodes: &[Node], n: usize| {
-        result(&nodes[n], at, mix("branch", "", value ^ n as u64), seed, decided)
-    };
+    let branch =
+        |nodes: &[Node], n: usize| result(&nodes[n], at, mix("branch", "", value ^ n as u64), seed, decided);
     Some(match tree {
         Node::Ask(ask) => {
             let path = ask.path(at);

@@ -72,7 +72,12 @@ pub(crate) enum Node {
     Select(Name, Vec<Node>),
     Scope(Name, Box<Node>),
     /// So often at most; each round in a scope of its own, or with numbers.
-    Loop { name: Name, scoped: bool, most: u8, body: Box<Node> },
+    Loop {
+        name: Name,
+        scoped: bool,
+        most: u8,
+        body: Box<Node>,
+    },
     If(Box<Node>, Box<Node>),
     Catch(Box<Node>),
     Helper(Box<Node>),
@@ -266,7 +271,8 @@ fn write(node: &Node, f: &mut fmt::Formatter<'_>, depth: usize) -> fmt::Result {
     };
     match node {
         Node::Ask(ask) => {
-            let key = if ask.key().is_none() { format!("(form)#{}", ask.name.number) } else { key(&ask.name) };
+            let key =
+                if ask.key().is_none() { format!("(form)#{}", ask.name.number) } else { key(&ask.name) };
             let (form, outcome) = (ask.form, if ask.unwraps { "?" } else { ".outcome()" });
             writeln!(f, "{pad}ask {key} {form:?}{outcome}{}", if ask.plain { " (same text)" } else { "" })
         }
@@ -279,7 +285,9 @@ fn write(node: &Node, f: &mut fmt::Formatter<'_>, depth: usize) -> fmt::Result {
         Node::Seq(nodes) => block("seq".to_owned(), &nodes.iter().collect::<Vec<_>>()),
         Node::Join(joined, nodes) => block(format!("join {joined:?}"), &nodes.iter().collect::<Vec<_>>()),
         Node::Try(name, nodes) => block(format!("try_join {}", key(name)), &nodes.iter().collect::<Vec<_>>()),
-        Node::Select(name, nodes) => block(format!("select {}", key(name)), &nodes.iter().collect::<Vec<_>>()),
+        Node::Select(name, nodes) => {
+            block(format!("select {}", key(name)), &nodes.iter().collect::<Vec<_>>())
+        }
         Node::Scope(name, node) => block(format!("scope {}", key(name)), &[node]),
         Node::Loop { name, scoped, most, body } => {
             let how = if *scoped { "scoped" } else { "numbered" };
