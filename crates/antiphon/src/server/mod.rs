@@ -70,8 +70,8 @@ pub use outcome::{HandlerOutcome, IntoOutcome, Json};
 pub use prompt::Prompt;
 pub use resource::{Resource, ResourceTemplate};
 pub use round::{
-    Attempt, Branches, Checkpoint, Elicit, ElicitOutcome, JoinAll, Retry, Roots, Sample, Scope, Spawned,
-    Step, StepKey, Won,
+    Attempt, Branches, Checkpoint, Elicit, ElicitOutcome, ElicitUrl, ElicitUrlOutcome, IntoDone, JoinAll,
+    Retry, Roots, Sample, Scope, Spawned, Step, StepKey, UrlRef, UrlRefError, VerifiedUrlRef, Won,
 };
 pub use serve::{Load, ReplyMessage, Server};
 pub use settings::{Migration, OnVersion};

@@ -38,8 +38,8 @@ pub(crate) struct Machine {
     /// Checkpoints at which the leg is to end.
     pauses: Vec<Box<str>>,
     running: Vec<Running>,
-    /// The step whose body is polled just now.
-    in_step: Option<Box<str>>,
+    /// The step or check whose body is polled just now, in words.
+    in_step: Option<String>,
     /// The branch of a `select` that is polled just now, and those that have lost.
     seat: Box<str>,
     closed: Vec<Box<str>>,
@@ -236,7 +236,8 @@ impl Machine {
         self.stop.take()
     }
 
-    fn is_over(&self) -> bool {
+    /// Whether nothing resolves any more where the handler is polled just now.
+    pub(crate) fn is_over(&self) -> bool {
         self.stop.is_some() || self.cancelled || self.closed.iter().any(|lost| self.seat.starts_with(&**lost))
     }
 
@@ -244,7 +245,7 @@ impl Machine {
     fn refuse_in_step(&mut self, what: &str, path: &str, place: Place) -> bool {
         let Some(step) = &self.in_step else { return false };
         let text = format!(
-            "{what} `{path}` at {place} is inside of the step `{step}`: a step runs to its end by itself. Await it before or behind the step"
+            "{what} `{path}` at {place} is inside of {step}, which runs to its end by itself: await it before or behind that"
         );
         self.stop(Stop::Author(text));
         true
@@ -368,7 +369,13 @@ impl Machine {
 
     /// The body of a step is polled, and no longer.
     pub(crate) fn enter_step(&mut self, path: &str) {
-        self.in_step = Some(path.into());
+        self.in_step = Some(format!("the step `{path}`"));
+    }
+
+    /// A check of what happens behind a URL is polled, until [`leave_step`](Self::leave_step): it is called on some legs
+    /// only, so nothing in it can be recorded.
+    pub(crate) fn enter_check(&mut self, path: &str) {
+        self.in_step = Some(format!("the check of `{path}`"));
     }
 
     pub(crate) fn leave_step(&mut self) {
