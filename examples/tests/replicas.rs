@@ -12,6 +12,7 @@ use serde_json::{Value, json};
 use std::{
     collections::{BTreeMap, BTreeSet},
     io::{BufRead as _, BufReader, Write as _},
+    net::TcpStream,
     process::{Child, ChildStdin, ChildStdout, Command, Stdio},
 };
 
@@ -36,6 +37,11 @@ struct Case {
     text: String,
     #[serde(default)]
     is_error: bool,
+    /// Whose login the call comes with.
+    bearer: Option<String>,
+    /// Who then opens the page that they were asked to open, and what it says to them.
+    #[serde(default)]
+    page: Vec<Visit>,
     /// How often what was done, by kind; one number for each idempotency key.
     #[serde(default)]
     effects: BTreeMap<String, Vec<u64>>,
@@ -49,6 +55,12 @@ struct Deploy {
     before: String,
     key: String,
     then: String,
+}
+
+#[derive(Deserialize)]
+struct Visit {
+    user: Option<String>,
+    status: u16,
 }
 
 /// The program `fleet`.
@@ -100,8 +112,24 @@ fn line(lines: &mut BufReader<ChildStdout>) -> String {
     line.trim_end().to_owned()
 }
 
-/// Runs the program, with this on its standard input; what it prints is one JSON object.
-fn antiphon(arguments: &[String], input: &Value) -> Value {
+/// The status of a page, for a browser with this user's cookie.
+fn status(method: &str, url: &str, user: Option<&str>) -> u16 {
+    let (host, path) = url.strip_prefix("http://").unwrap().split_once('/').unwrap();
+    let mut stream = TcpStream::connect(host).unwrap();
+    let cookie = user.map(|user| format!("cookie: user={user}\r\n")).unwrap_or_default();
+    write!(stream, "{method} /{path} HTTP/1.1\r\nhost: {host}\r\n{cookie}content-length: 0\r\n\r\n").unwrap();
+    let mut head = String::new();
+    BufReader::new(stream).read_line(&mut head).unwrap();
+    head.split(' ').nth(1).unwrap().parse().unwrap()
+}
+
+/// The page that somebody was asked to open, as the program has shown it.
+fn shown(stderr: &str) -> Option<String> {
+    stderr.lines().map(str::trim).find(|line| line.starts_with("http://")).map(str::to_owned)
+}
+
+/// Runs the program, with this on its standard input; what it prints is one JSON object. Also the page that it has shown.
+fn antiphon(arguments: &[String], input: &Value) -> (Value, Option<String>) {
     let mut process = Command::new(env!("CARGO_BIN_EXE_cli"))
         .args(arguments)
         .env_remove("MCP_BEARER")
@@ -112,8 +140,9 @@ fn antiphon(arguments: &[String], input: &Value) -> Value {
         .unwrap();
     write!(process.stdin.take().unwrap(), "{input}").unwrap();
     let output = process.wait_with_output().unwrap();
-    serde_json::from_slice(&output.stdout)
-        .unwrap_or_else(|fault| panic!("{fault}: {}", String::from_utf8_lossy(&output.stderr)))
+    let stderr = String::from_utf8(output.stderr).unwrap();
+    let said = serde_json::from_slice(&output.stdout).unwrap_or_else(|fault| panic!("{fault}: {stderr}"));
+    (said, shown(&stderr))
 }
 
 impl Case {
@@ -130,6 +159,9 @@ impl Case {
         if let Some(text) = &self.sample {
             told.extend(["--sample".to_owned(), text.clone()]);
         }
+        if let Some(token) = &self.bearer {
+            told.extend(["--bearer".to_owned(), token.clone()]);
+        }
         told.push(fleet.url.clone());
         let mut call =
             vec!["call".to_owned(), self.tool.clone(), "--args".to_owned(), self.arguments.to_string()];
@@ -138,11 +170,11 @@ impl Case {
     }
 
     /// A process for each leg: what it came to, and what was asked.
-    fn leg_by_leg(&self, fleet: &mut Fleet) -> (Value, Vec<BTreeSet<String>>, Vec<String>) {
+    fn leg_by_leg(&self, fleet: &mut Fleet) -> (Value, Option<String>) {
         let (call, told) = self.command(fleet, true);
         let resume: Vec<String> = ["resume", "-"].map(String::from).into_iter().chain(told).collect();
         let (mut rounds, mut messages) = (Vec::new(), Vec::new());
-        let mut said = antiphon(&call, &Value::Null);
+        let (mut said, mut page) = antiphon(&call, &Value::Null);
         while said["status"] == "pending" {
             let asks = said["pending"]["asks"].as_object().unwrap().clone();
             let keys: BTreeSet<String> = asks.keys().cloned().collect();
@@ -156,9 +188,12 @@ impl Case {
             if !keys.is_empty() {
                 rounds.push(keys);
             }
-            said = antiphon(&resume, &said);
+            let (then, shown) = antiphon(&resume, &said);
+            (said, page) = (then, page.or(shown));
         }
-        (said, rounds, messages)
+        assert_eq!(rounds, self.asked, "{}", self.case);
+        assert_eq!(self.messages.as_ref().unwrap_or(&messages), &messages, "{}", self.case);
+        (said, page)
     }
 
     async fn check(&self, fleet: &mut Fleet, leg_by_leg: bool) {
@@ -169,14 +204,17 @@ impl Case {
             fleet.world.send::<Value>(deed.clone()).await.unwrap();
         }
         let (before, replicas) = (fleet.effects().await, fleet.tell("replicas"));
-        let said = if leg_by_leg {
-            let (said, rounds, messages) = self.leg_by_leg(fleet);
-            assert_eq!(rounds, self.asked, "{}", self.case);
-            assert_eq!(self.messages.as_ref().unwrap_or(&messages), &messages, "{}", self.case);
-            said
+        let (said, page) = if leg_by_leg {
+            self.leg_by_leg(fleet)
         } else {
             antiphon(&self.command(fleet, false).0, &Value::Null)
         };
+        for Visit { user, status: expected } in &self.page {
+            for method in ["GET", "POST"] {
+                let found = status(method, page.as_deref().unwrap(), user.as_deref());
+                assert_eq!(found, *expected, "{}: {method} as {user:?}", self.case);
+            }
+        }
         let result = &said["result"];
         assert_eq!(
             (&result["content"][0]["text"], result["isError"].as_bool().unwrap_or_default()),

@@ -18,6 +18,7 @@ from typing import Any
 
 import httpx2
 from mcp import Client
+from mcp.client.streamable_http import streamable_http_client
 from mcp.types import CreateMessageResult, ElicitResult, ErrorData, ListRootsResult, Root, TextContent
 
 from common import HERE, VERSION, Answers, child, record
@@ -62,11 +63,13 @@ class Person:
     case: dict[str, Any]
     asked: list[str] = field(default_factory=list)
     messages: list[str] = field(default_factory=list)
+    url: str = ""
 
     async def elicit(self, context: Any, params: Any) -> ElicitResult | ErrorData:
         key = context.request_id
         self.asked.append(key)
         self.messages.append(params.message)
+        self.url = getattr(params, "url", self.url)
         deploy = self.case.get("deploy", {})
         if deploy.get("key") == key:
             await asyncio.to_thread(self.our.tell, f"deploy {deploy['then']}")
@@ -88,7 +91,19 @@ class Person:
             callbacks["sampling_callback"] = self.sample
         if "roots" in self.case:
             callbacks["list_roots_callback"] = self.roots
-        return Client(self.our.url, mode=mode, **callbacks)
+        server: Any = self.our.url
+        if bearer := self.case.get("bearer"):
+            caller = httpx2.AsyncClient(headers={"authorization": f"Bearer {bearer}"})
+            server = streamable_http_client(server, http_client=caller)
+        return Client(server, mode=mode, **callbacks)
+
+    def visit(self) -> None:
+        """Opens the page, and pays there, as the case says who does."""
+        for visit in self.case.get("page", []):
+            cookies = {"cookie": f"user={visit['user']}"} if visit["user"] else {}
+            for method in ("GET", "POST"):
+                reply = httpx2.request(method, self.url, headers=cookies)
+                assert reply.status_code == visit["status"], f"{method} as {visit['user']}: {reply.status_code}"
 
 
 def same(found: Any, wanted: Any) -> None:
@@ -105,6 +120,7 @@ async def check(our: Fleet, case: dict[str, Any], mode: str) -> None:
     async with person.client(mode) as client:
         result = await client.call_tool(case["tool"], case["arguments"])
     same((result.content[0].text, bool(result.is_error)), (case["text"], case.get("is_error", False)))
+    await asyncio.to_thread(person.visit)
     # Of one round, in any order.
     asked = iter(person.asked)
     same([{next(asked, None) for _ in keys} for keys in case["asked"]], [set(keys) for keys in case["asked"]])
@@ -138,8 +154,10 @@ def reason_of(error: BaseException) -> str:
 
 
 def main() -> int:
-    with fleet(sys.argv[1]) as our:
-        faults = [fault for mode in (VERSION, "auto") for fault in asyncio.run(run(our, mode))]
+    faults = []
+    for mode in (VERSION, "auto"):
+        with fleet(sys.argv[1]) as our:
+            faults += asyncio.run(run(our, mode))
     failed = sum(map(bool, faults))
     print(f"{len(faults) - failed} passed, {failed} failed")
     return int(bool(failed))

@@ -80,12 +80,14 @@ function since(before, after) {
 }
 
 /** A client of whoever the case says sits there; what they are asked is added to `asked` and `messages`. */
-async function connect(our, mode, one, { asked, messages }) {
+async function connect(our, mode, one, heard) {
+    const { asked, messages } = heard;
     const capabilities = { elicitation: { form: {}, url: {} }, ...(one.sample && { sampling: {} }), ...(one.roots && { roots: {} }) };
     const client = new Client({ name: 'typescript-peer', version: '1.0.0' }, { capabilities, versionNegotiation: { mode } });
     client.setRequestHandler('elicitation/create', async ({ params }, { mcpReq: { id } }) => {
         asked.push(id);
         messages.push(params.message);
+        heard.url = params.url ?? heard.url;
         if (one.deploy?.key === id) await our.tell(`deploy ${one.deploy.then}`);
         return answerOf(one.answers, id, params);
     });
@@ -101,8 +103,17 @@ async function connect(our, mode, one, { asked, messages }) {
             return { roots: one.roots.map(uri => ({ uri })) };
         });
     }
-    await client.connect(new StreamableHTTPClientTransport(our.url));
+    const headers = one.bearer && { authorization: `Bearer ${one.bearer}` };
+    await client.connect(new StreamableHTTPClientTransport(our.url, { requestInit: { headers } }));
     return client;
+}
+
+/** Opens the page, and pays there, as the case says who does. */
+async function visit(url, visits = []) {
+    for (const { user, status } of visits) {
+        const headers = user ? { cookie: `user=${user}` } : {};
+        for (const method of ['GET', 'POST']) same([method, user, (await fetch(url, { method, headers })).status], [method, user, status]);
+    }
 }
 
 async function check(our, mode, one) {
@@ -114,6 +125,7 @@ async function check(our, mode, one) {
     const result = await client.callTool({ name: one.tool, arguments: one.arguments });
     await client.close();
     same([result.content[0].text, Boolean(result.isError)], [one.text, Boolean(one.is_error)]);
+    await visit(heard.url, one.page);
     // Of one round, in any order.
     const rounds = one.asked.map(keys => heard.asked.splice(0, keys.length).sort());
     same([rounds, heard.asked], [one.asked.map(keys => [...keys].sort()), []]);
@@ -132,12 +144,12 @@ function inTime(work) {
 }
 
 const tally = new Tally('client of ours');
-const our = await Fleet.start(process.argv[2]);
 for (const [name, mode] of Object.entries(MODES)) {
+    const our = await Fleet.start(process.argv[2]);
     for (const one of CASES) {
         const fault = await inTime(check(our, mode, one)).then(() => '', reasonOf);
         tally.add({ label: `examples, ${name}`, transport: 'http', name: one.case, fault });
     }
+    our.process.stdin.end();
 }
-our.process.stdin.end();
 tally.end();

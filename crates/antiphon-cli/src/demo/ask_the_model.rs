@@ -19,9 +19,10 @@ pub(super) async fn ask_the_model(
     question: String,
 ) -> Result<String> {
     // None of them can go on without its answer: all of them leave together.
-    let (answer, roots, reader) = tokio::try_join!(
+    let (answer, roots, (), reader) = tokio::try_join!(
         ctx.sample([SamplingMessage::user(question)], 200).system_prompt("Answer in one sentence."),
         ctx.roots(),
+        ctx.elicit_url("Please read the terms of use.", |_| "https://example.com/terms".into()).key("terms"),
         ctx.elicit::<Reader>("Who will read the answer?"),
     )?;
     let text = answer.content.first_text().unwrap_or("(no text)");

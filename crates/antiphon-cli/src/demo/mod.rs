@@ -8,10 +8,11 @@
 //! | tool `update_work_item` | two forms, one after the other, the second depending on the first |
 //! | tool `book_table` | one form, only when it has to, and as often as it has to |
 //! | tool `delete_folder` | one form, before the tool runs, only when it has to |
+//! | tool `pay_deposit` | a URL; the tool `deposit_status` says what came of it |
 //! | tool `charge_once` | a form before an effect, and one after it |
 //! | tool `rolling_upgrade` | two forms at once; another build asks for another one |
 //! | tool `load_shedding` | nothing, but may go on elsewhere |
-//! | tool `ask_the_model` | the model, for roots, and a form at once |
+//! | tool `ask_the_model` | the model, for roots, a URL and a form at once |
 //! | prompt `briefing` | one form, by hand |
 //! | resources `report://{id}` | one form, by hand |
 //!
@@ -29,6 +30,7 @@ mod delete_folder;
 mod echo;
 mod get_weather;
 mod load_shedding;
+mod pay_deposit;
 mod provision;
 mod report;
 mod rolling_upgrade;
@@ -66,6 +68,8 @@ pub fn builder(world: World, build: Build) -> ServerBuilder {
         .tool(update_work_item::update_work_item)
         .tool(book_table::book_table)
         .tool(delete_folder::delete_folder)
+        .tool(pay_deposit::pay_deposit)
+        .tool(pay_deposit::deposit_status)
         .tool(charge_once::charge_once)
         .tool(load_shedding::load_shedding)
         .tool(ask_the_model::ask_the_model)

@@ -10,6 +10,7 @@ mod page;
 mod service;
 mod who;
 
+pub(super) use page::KEY as PAGE_KEY;
 pub(crate) use who::Who;
 pub(super) use who::caller;
 
