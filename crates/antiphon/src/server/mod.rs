@@ -44,6 +44,7 @@ mod prompt;
 mod receive;
 mod refusal;
 mod registry;
+mod replay_check;
 mod reply;
 mod resource;
 mod round;
@@ -68,6 +69,7 @@ pub use handler::Handler;
 pub use limits::{Limits, OnExpired};
 pub use outcome::{HandlerOutcome, IntoOutcome, Json};
 pub use prompt::Prompt;
+pub use replay_check::{FaultPlace, ReplayCheck, ReplayFault};
 pub use resource::{Resource, ResourceTemplate};
 pub use round::{
     Attempt, Branches, Checkpoint, Elicit, ElicitOutcome, Retry, Roots, Sample, Scope, Spawned, Step,

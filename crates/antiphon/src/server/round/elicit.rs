@@ -159,6 +159,9 @@ impl<T: Form + DeserializeOwned> Future for Elicit<'_, T> {
 
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
         let outcome = std::task::ready!(self.poll_outcome(cx));
+        if matches!(outcome, Ok(Answer::Decline | Answer::Cancel)) {
+            self.raw.ctx().flow().machine().refused();
+        }
         Poll::Ready(outcome.and_then(|answer| unwrapped(answer, &self.raw.key, &self.form.message)))
     }
 }

@@ -104,6 +104,11 @@ impl Race<'_> {
         let mut begun = false;
         poll_fn(|cx| {
             let flow = self.ctx.flow();
+            if flow.machine().is_cancelled() && begun {
+                // The steps in it end; nobody wins any more.
+                self.poll_all(N, cx, &mut poll);
+                return Poll::Pending;
+            }
             if !begun {
                 begun = true;
                 let (winner, goes_on) = flow.machine().race(&self.path, self.place);
@@ -132,6 +137,19 @@ impl Race<'_> {
             Poll::Pending
         })
         .await
+    }
+
+    fn poll_all(
+        &self,
+        branches: usize,
+        cx: &mut Context<'_>,
+        poll: &mut impl FnMut(usize, &mut Context<'_>) -> Poll<()>,
+    ) {
+        for branch in 0..branches {
+            if self.ctx.flow().machine().runs_in(&self.path) {
+                let _ = self.poll_one(branch, cx, poll);
+            }
+        }
     }
 
     fn poll_one(
