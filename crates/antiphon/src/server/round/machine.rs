@@ -34,6 +34,8 @@ pub(crate) struct Machine {
     history: History,
     /// Questions of the last round that were not answered, and why not.
     open: Vec<Open>,
+    /// Until when the questions of the last round may be answered.
+    deadlines: Vec<(Box<str>, u64)>,
     pending: Vec<Pending>,
     /// Checkpoints at which the leg is to end.
     pauses: Vec<Box<str>>,
@@ -158,6 +160,7 @@ impl Machine {
             ..Self::begin(now)
         };
         for asked in journal.asked {
+            machine.deadlines.extend(asked.deadline.map(|deadline| (asked.path.clone(), deadline)));
             let sent = responses.and_then(|responses| responses.get(&asked.path)).map(|text| text.get());
             let is_over = asked.deadline.is_some_and(|deadline| machine.now > deadline);
             let answer = match sent {
