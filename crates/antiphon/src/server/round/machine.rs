@@ -36,9 +36,13 @@ pub(crate) struct Machine {
     history: History,
     /// Questions of the last round that were not answered, and why not.
     open: Vec<Open>,
+    /// Until when the questions of the last round may be answered.
+    deadlines: Vec<(Box<str>, u64)>,
     pending: Vec<Pending>,
     /// Checkpoints at which the leg is to end.
-    pauses: Vec<Box<str>>,
+    pauses: Vec<(Box<str>, Place)>,
+    /// Races that are not decided.
+    races: Vec<(Box<str>, Place)>,
     running: Vec<Running>,
     /// The step or check whose body is polled just now, in words.
     in_step: Option<String>,
@@ -160,6 +164,7 @@ impl Machine {
             ..Self::begin(now)
         };
         for asked in journal.asked {
+            machine.deadlines.extend(asked.deadline.map(|deadline| (asked.path.clone(), deadline)));
             let sent = responses.and_then(|responses| responses.get(&asked.path)).map(|text| text.get());
             let is_over = asked.deadline.is_some_and(|deadline| machine.now > deadline);
             let answer = match sent {
@@ -431,14 +436,15 @@ impl Machine {
         if !ends || self.witness.rehearses() || self.state_only >= budget || self.is_replaying() {
             return true;
         }
-        if !self.pauses.iter().any(|known| **known == *path) {
-            self.pauses.push(path.into());
+        match self.pauses.iter().find(|(known, _)| **known == *path) {
+            Some((_, first)) => self.used_twice("The checkpoint", path, first, place),
+            None => self.pauses.push((path.into(), place)),
         }
         false
     }
 
     pub(crate) fn withdraw_pause(&mut self, path: &str) {
-        self.pauses.retain(|known| **known != *path);
+        self.pauses.retain(|(known, _)| **known != *path);
     }
 
     /// What was noted under this path.
@@ -468,15 +474,27 @@ impl Machine {
         if self.refuse_in_step("The select", path, place) || self.is_over() {
             return (None, false);
         }
-        let Some(at) = self.history.find(Kind::Race, path) else { return (None, true) };
-        if let Some(first) = self.history.met_at(at) {
+        let at = self.history.find(Kind::Race, path);
+        let running = self.races.iter().find(|(known, _)| **known == *path);
+        if let Some(first) = running.map(|(_, first)| *first).or(at.and_then(|at| self.history.met_at(at))) {
             self.used_twice("The select", path, first, place);
             return (None, false);
         }
+        let Some(at) = at else {
+            self.races.push((path.into(), place));
+            return (None, true);
+        };
         let Body::Race { winner } = self.history.entry(at).body else { return (None, true) };
         self.history.meet(at, place);
         self.lose(path, winner);
+        // What waited for what the others recorded need not.
+        self.epoch += 1;
         (Some(winner), true)
+    }
+
+    /// A race is over, or was dropped.
+    pub(crate) fn end_race(&mut self, path: &str) {
+        self.races.retain(|(known, _)| **known != *path);
     }
 
     /// A race is decided.
@@ -604,9 +622,9 @@ impl Machine {
             asked.push(pending.asked);
         }
         self.witness.paused = !self.pauses.is_empty();
-        for path in std::mem::take(&mut self.pauses) {
+        for (path, place) in std::mem::take(&mut self.pauses) {
             let entry = Entry { path, seat: Box::default(), body: Body::Passed };
-            self.history.record(entry, std::panic::Location::caller());
+            self.history.record(entry, place);
         }
         if requests.is_empty() {
             self.state_only = self.state_only.saturating_add(1);

@@ -111,6 +111,12 @@ pub struct Race<'a> {
     place: Place,
 }
 
+impl Drop for Race<'_> {
+    fn drop(&mut self) {
+        self.ctx.flow().machine().end_race(&self.path);
+    }
+}
+
 impl Race<'_> {
     /// Polls the branches, each in its seat, until one is first. Gives its number.
     async fn run<const N: usize>(
@@ -118,9 +124,12 @@ impl Race<'_> {
         mut poll: impl FnMut(usize, &mut Context<'_>) -> Poll<()> + Send,
     ) -> usize {
         let mut decided: Option<usize> = None;
-        let mut begun = false;
+        let (mut begun, mut never) = (false, false);
         poll_fn(|cx| {
             let flow = self.ctx.flow();
+            if never {
+                return Poll::Pending;
+            }
             if flow.machine().is_cancelled() && begun {
                 // The steps in it end; nobody wins any more.
                 self.poll_all(N, cx, &mut poll);
@@ -130,6 +139,7 @@ impl Race<'_> {
                 begun = true;
                 let (winner, goes_on) = flow.machine().race(&self.path, self.place);
                 if !goes_on {
+                    never = true;
                     return Poll::Pending;
                 }
                 decided = winner.map(usize::from).filter(|winner| *winner < N);

@@ -113,7 +113,10 @@ impl Machine {
             Some(Err(cause)) => {
                 self.history.forget(at);
                 self.epoch += 1;
-                return self.put(question, times.saturating_add(1), None, Some(cause), limits);
+                // A bad answer gives no more time.
+                let deadline = self.deadlines.iter().find(|(path, _)| *path == question.path);
+                let deadline = deadline.map(|(_, deadline)| *deadline);
+                return self.put(question, times.saturating_add(1), deadline, Some(cause), limits);
             }
         };
         if !used {
