@@ -6,6 +6,7 @@ mod error;
 mod form;
 mod schema;
 pub mod server;
+pub mod testing;
 pub mod transport;
 
 pub use antiphon_seal as seal;

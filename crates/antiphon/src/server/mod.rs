@@ -19,6 +19,7 @@ mod admit;
 mod arguments;
 mod ask;
 mod ask_error;
+mod bench;
 mod build;
 mod builder;
 mod cache;
@@ -70,14 +71,15 @@ pub use outcome::{HandlerOutcome, IntoOutcome, Json};
 pub use prompt::Prompt;
 pub use resource::{Resource, ResourceTemplate};
 pub use round::{
-    Attempt, Branches, Checkpoint, Elicit, ElicitOutcome, Retry, Roots, Sample, Scope, Spawned, Step,
-    StepKey, Won,
+    Attempt, Branches, Checkpoint, Elicit, ElicitOutcome, ElicitUrl, ElicitUrlOutcome, IntoDone, JoinAll,
+    Retry, Roots, Sample, Scope, Spawned, Step, StepKey, UrlRef, UrlRefError, VerifiedUrlRef, Won,
 };
 pub use serve::{Load, ReplyMessage, Server};
 pub use settings::{Migration, OnVersion};
 pub use step_error::StepError;
 pub use tool::{NoArguments, Tool};
 
+pub(crate) use bench::Lifetime;
 pub(crate) use outbox::Outbox;
 pub(crate) use receive::{Received, Request};
 pub(crate) use serve::Begun;

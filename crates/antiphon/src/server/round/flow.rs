@@ -99,9 +99,14 @@ impl Flow {
         self.machine().is_silent()
     }
 
+    /// Something made of the call, which begins with it; `None` if it cannot.
+    pub(super) fn with_call<T>(&self, make: impl FnOnce(&Call) -> T) -> Option<T> {
+        self.machine().call(|| self.begin()).map(make)
+    }
+
     /// Something keyed by the call's secret.
     pub(super) fn keyed<T>(&self, derive: impl FnOnce(&CallSecret) -> T) -> Option<T> {
-        self.machine().call(|| self.begin()).map(|call| derive(call.secret()))
+        self.with_call(|call| derive(call.secret()))
     }
 
     pub(super) fn pin(&self, text: &[u8]) -> Option<Digest> {

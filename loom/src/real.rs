@@ -1,0 +1,93 @@
+//! The tracker itself, with loom's atomics and loom's `Arc`.
+
+/// Writes the module `sync` beside which `tracker.rs` expects to stand, and gives its tracker the face of the model.
+macro_rules! stand_ins {
+    (arc: $arc:ty, release: $release:ident, acquire: $acquire:ident) => {
+        mod sync {
+            use super::tracker::Track;
+            use crate::{Wakes, parent::Parent};
+            pub(super) use loom::sync::atomic::AtomicBool;
+
+            pub(super) type Arc<T> = $arc;
+
+            /// The orderings the source names.
+            pub(super) struct Ordering;
+
+            #[expect(non_upper_case_globals, reason = "they stand for variants")]
+            impl Ordering {
+                pub(super) const Release: loom::sync::atomic::Ordering =
+                    loom::sync::atomic::Ordering::$release;
+                pub(super) const Acquire: loom::sync::atomic::Ordering =
+                    loom::sync::atomic::Ordering::$acquire;
+            }
+
+            /// The task's waker, or a tracker's.
+            #[derive(Clone)]
+            pub struct Waker(pub(super) Kind);
+
+            #[derive(Clone)]
+            pub(super) enum Kind {
+                Parent(Parent),
+                Track(Arc<Track>),
+            }
+
+            impl Waker {
+                pub(super) fn wake_by_ref(&self) {
+                    match &self.0 {
+                        Kind::Parent(parent) => parent.wake(),
+                        Kind::Track(track) => track.hear(),
+                    }
+                }
+            }
+
+            impl Wakes for Waker {
+                fn wake(self) {
+                    self.wake_by_ref();
+                }
+
+                fn wake_by_ref(&self) {
+                    self.wake_by_ref();
+                }
+            }
+
+            pub(super) fn waker_of(track: Arc<Track>) -> Waker {
+                Waker(Kind::Track(track))
+            }
+        }
+
+        use crate::{Quiet, Tracking, parent::Parent};
+
+        /// The tracker, as the driver has it.
+        pub struct Tracker(tracker::Tracker);
+
+        impl Tracking for Tracker {
+            type Waker = sync::Waker;
+
+            fn parent(parent: &Parent) -> sync::Waker {
+                sync::Waker(sync::Kind::Parent(parent.clone()))
+            }
+
+            fn new(parent: &Parent) -> Self {
+                Self(tracker::Tracker::new(&Self::parent(parent)))
+            }
+
+            fn waker(&self) -> sync::Waker {
+                self.0.waker()
+            }
+
+            fn judge(&mut self) -> Quiet {
+                match self.0.judge() {
+                    tracker::Quiet::Nobody => Quiet::Nobody,
+                    tracker::Quiet::Woken => Quiet::Woken,
+                    tracker::Quiet::Kept => Quiet::Kept,
+                }
+            }
+        }
+    };
+}
+pub(crate) use stand_ins;
+
+#[path = "../../crates/antiphon/src/server/round/tracker.rs"]
+mod tracker;
+
+stand_ins!(arc: loom::sync::Arc<T>, release: Release, acquire: Acquire);
