@@ -2,6 +2,7 @@
 
 mod define;
 mod form;
+mod resolver;
 
 use proc_macro::TokenStream;
 
@@ -117,6 +118,12 @@ pub fn resource(attribute: TokenStream, item: TokenStream) -> TokenStream {
 #[proc_macro_attribute]
 pub fn server(attribute: TokenStream, item: TokenStream) -> TokenStream {
     finish(define::service(attribute.into(), item.into()))
+}
+
+/// A resolver from an async function.
+#[proc_macro_attribute]
+pub fn resolver(attribute: TokenStream, item: TokenStream) -> TokenStream {
+    finish(resolver::expand(attribute.into(), item.into()))
 }
 
 fn finish(expanded: syn::Result<proc_macro2::TokenStream>) -> TokenStream {

@@ -45,6 +45,7 @@ mod receive;
 mod refusal;
 mod registry;
 mod reply;
+pub(crate) mod resolve;
 mod resource;
 mod round;
 mod route;

@@ -1,8 +1,11 @@
 //! From the future that a function returns to what a server runs.
 
-use crate::server::{
-    Ctx, HandlerOutcome, IntoOutcome,
-    round::{Ran, drive},
+use crate::{
+    Error,
+    server::{
+        Ctx, HandlerOutcome, IntoOutcome,
+        round::{Ran, drive},
+    },
 };
 use futures_util::{FutureExt as _, future::BoxFuture};
 use serde_json::Value;
@@ -35,6 +38,15 @@ pub fn run<T, R>(
     handler: impl Future<Output = R>,
 ) -> impl Future<Output = Ended<T>> {
     drive(ctx, handler.map(move |value| Returned { value, make: outcome.make })).map(Ended)
+}
+
+/// Runs a handler that takes what resolvers give: one of them may end the call before it.
+pub fn run_resolved<T, R>(
+    ctx: &Ctx,
+    outcome: Outcome<T, R>,
+    handler: impl Future<Output = Result<R, Error>>,
+) -> impl Future<Output = Ended<T>> {
+    drive(ctx, handler.map(move |value| value.map(|value| Returned { value, make: outcome.make }))).map(Ended)
 }
 
 /// What running it came to.

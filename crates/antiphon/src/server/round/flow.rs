@@ -1,7 +1,7 @@
 //! What a running handler and its driver share.
 
 use super::machine::{Machine, Place, Stop};
-use crate::server::{Server, limits::Limits};
+use crate::server::{AskError, Server, limits::Limits};
 use antiphon_seal::{Call, CallSecret, Digest};
 use std::{
     cell::Cell,
@@ -19,6 +19,8 @@ pub(crate) struct Flow {
     held: Mutex<Vec<Waker>>,
     /// Tasks that end with the leg.
     tasks: Mutex<Vec<AbortHandle>>,
+    /// What the person refused, as far as the handler has learned of it.
+    refusals: Mutex<Vec<AskError>>,
     server: Server,
 }
 
@@ -38,7 +40,13 @@ impl Drop for Here {
 
 impl Flow {
     pub(crate) fn new(machine: Machine, server: Server) -> Self {
-        Self { machine: Mutex::new(machine), held: Mutex::default(), tasks: Mutex::default(), server }
+        Self {
+            machine: Mutex::new(machine),
+            held: Mutex::default(),
+            tasks: Mutex::default(),
+            refusals: Mutex::default(),
+            server,
+        }
     }
 
     pub(crate) fn machine(&self) -> MutexGuard<'_, Machine> {
@@ -103,6 +111,17 @@ impl Flow {
 
     pub(super) fn pin(&self, text: &[u8]) -> Option<Digest> {
         self.keyed(|secret| secret.pin(text))
+    }
+
+    /// Keeps who refused what, for those who learn it from the answer alone.
+    pub(super) fn note_refusal(&self, refusal: AskError) {
+        self.refusals.lock().unwrap_or_else(PoisonError::into_inner).push(refusal);
+    }
+
+    /// The last refusal of a question below this scope.
+    pub(crate) fn refused_below(&self, scope: &str) -> Option<AskError> {
+        let refusals = self.refusals.lock().unwrap_or_else(PoisonError::into_inner);
+        refusals.iter().rev().find(|refusal| refusal.key().starts_with(scope)).cloned()
     }
 
     /// When the call began.
