@@ -5,30 +5,61 @@ mod common;
 #[path = "common/talk.rs"]
 mod talk;
 
+#[path = "await_rules/asks.rs"]
+mod asks;
+#[path = "await_rules/keys.rs"]
+mod keys;
+#[path = "await_rules/legs.rs"]
+mod legs;
+#[path = "await_rules/races.rs"]
+mod races;
+#[path = "await_rules/steps.rs"]
+mod steps;
+
 use antiphon::{
     Form, Result,
-    server::{Ctx, NoArguments, Server, Tool, Won},
+    server::{Caller, Ctx, Limits, NoArguments, Server, Tool},
 };
 use common::*;
-use futures_util::{FutureExt as _, StreamExt as _, stream::FuturesUnordered};
 use serde::Deserialize;
 use serde_json::{Value, json};
-use std::{convert::Infallible, time::Duration};
+use std::{
+    cell::RefCell,
+    fmt::{Debug, Write as _},
+    sync::{
+        Mutex, Once,
+        atomic::{AtomicUsize, Ordering::SeqCst},
+    },
+};
 use talk::*;
+use tracing::{Event, Metadata, Subscriber, field, span};
 
-#[derive(Deserialize, Form)]
+#[derive(Debug, Deserialize, Form)]
 struct Place {
     region: String,
 }
 
-#[derive(Deserialize, Form)]
+#[derive(Debug, Deserialize, Form)]
 struct Confirm {
     ok: bool,
 }
 
-/// A server with this tool, under the name `t`.
+/// The tool `t`, from the lines of its handler.
+macro_rules! tool {
+    (|$ctx:ident| $body:block) => {
+        Tool::new("t", async |$ctx: &Ctx, _: NoArguments| -> Result<String> { $body })
+    };
+}
+use tool;
+
 fn server(tool: Tool) -> Server {
-    Server::builder("await", "1").tool(tool).keys(ring(7)).build().unwrap()
+    limited(tool, |_| {})
+}
+
+fn limited(tool: Tool, change: impl FnOnce(&mut Limits)) -> Server {
+    let mut limits = Limits::default();
+    change(&mut limits);
+    Server::builder("await", "1").tool(tool).keys(ring(7)).limits(limits).build().unwrap()
 }
 
 fn place(region: &str) -> Value {
@@ -37,6 +68,10 @@ fn place(region: &str) -> Value {
 
 fn yes() -> Value {
     accept(json!({"ok": true}))
+}
+
+async fn ok(text: &str) -> Result<String> {
+    Ok(text.to_owned())
 }
 
 /// Legs with exactly these answers, one after the other. Gives the last response.
@@ -48,74 +83,58 @@ async fn legs(server: &Server, talk: &mut Talk, all: &[Value]) -> Value {
     reply
 }
 
-async fn ok(text: &str) -> Result<String> {
-    Ok(text.to_owned())
+/// The code of an error, and `data.reason`.
+fn refused(reply: &Value) -> (i64, &str) {
+    let error = &reply["error"];
+    (error["code"].as_i64().unwrap_or_default(), error["data"]["reason"].as_str().unwrap_or_default())
 }
 
-#[tokio::test]
-async fn a_race_within_a_race_begins_no_step_out_of_turn() {
-    let server = server(Tool::new("t", async |ctx: &Ctx, _: NoArguments| -> Result<String> {
-        let first = ctx.step("first", async |_| ok("first").await);
-        let second = ctx.step("second", async |_| ok("second").await);
-        let inner = ctx.select("inner", (second, ctx.elicit::<Place>("Where?")));
-        match ctx.select("outer", (first, inner)).await {
-            Won::A(first) => Ok(first?),
-            Won::B(Won::A(second)) => Ok(second?),
-            Won::B(Won::B(place)) => Ok(place?.region),
-        }
-    }));
-    assert_eq!(said(&Talk::new(json!({})).leg(&server, Value::Null).await), "first");
+/// One leg of a client that declares this. Gives the response.
+async fn declaring(server: &Server, capabilities: Value, state: Option<&str>, answers: Value) -> Value {
+    let mut meta = meta();
+    meta["io.modelcontextprotocol/clientCapabilities"] = capabilities;
+    let mut params = json!({"name": "t", "_meta": meta, "inputResponses": answers});
+    if let Some(state) = state {
+        params["requestState"] = json!(state);
+    }
+    let message = request(1, "tools/call", params).to_string();
+    let reply = server.respond(message.as_bytes(), &Caller::default()).await.unwrap();
+    serde_json::from_slice(&reply.body).unwrap()
 }
 
-#[tokio::test]
-async fn of_two_answers_the_first_in_source_order_wins_whatever_was_recorded_before() {
-    let server = server(Tool::new("t", async |ctx: &Ctx, _: NoArguments| -> Result<String> {
-        let second = async {
-            ctx.elicit::<Confirm>("Go?").key("go").await?;
-            ctx.step("prepare", async |_| ok("").await).await?;
-            let sure: Confirm = ctx.elicit("Sure?").key("sure").await?;
-            Ok::<_, antiphon::Error>(sure)
-        };
-        Ok(match ctx.select("outer", (ctx.elicit::<Place>("Where?"), second)).await {
-            Won::A(_) => "first",
-            Won::B(_) => "second",
-        }
-        .to_owned())
-    }));
-    let mut talk = Talk::new(json!({}));
-    let answers = [Value::Null, json!({"go": yes()}), json!({"sure": yes(), "place": place("eu")})];
-    assert_eq!(said(&legs(&server, &mut talk, &answers).await), "first");
-    assert_eq!(talk.rounds, [["place", "go"], ["place", "sure"]]);
+thread_local! {
+    static LINES: RefCell<String> = const { RefCell::new(String::new()) };
 }
 
-#[tokio::test(start_paused = true)]
-async fn steps_begin_in_a_race_whoever_polls_them() {
-    let server = server(Tool::new("t", async |ctx: &Ctx, _: NoArguments| -> Result<String> {
-        let several = async {
-            let steps = (0..3).map(|n| ctx.step(("guess", n), async |_| ok("guess").await));
-            steps.collect::<FuturesUnordered<_>>().collect::<Vec<_>>().await.len()
-        };
-        Ok(match ctx.select("first", (several, ctx.elicit::<Place>("Where?"))).await {
-            Won::A(count) => format!("{count} steps"),
-            Won::B(_) => "an answer".to_owned(),
-        })
-    }));
-    let mut talk = Talk::new(json!({}));
-    let reply = tokio::time::timeout(Duration::from_secs(10), talk.leg(&server, Value::Null)).await;
-    assert_eq!(said(&reply.expect("it ends")), "3 steps");
+/// What this thread has logged since the last time.
+fn take_log() -> String {
+    static INSTALLED: Once = Once::new();
+    INSTALLED.call_once(|| tracing::subscriber::set_global_default(Log).unwrap());
+    LINES.take()
 }
 
-#[tokio::test]
-async fn keys_may_look_like_the_seats_of_other_races() {
-    let server = server(Tool::new("t", async |ctx: &Ctx, _: NoArguments| -> Result<String> {
-        let guess = ctx.step("guess", async |_| ok("guess").await);
-        let never = std::future::pending::<Infallible>;
-        let (Won::B(first) | Won::A(first)) = ctx.select("a", (never().map(|_| unreachable!()), guess)).await;
-        let where_to = ctx.elicit::<Place>("Where?");
-        let (Won::A(place) | Won::B(place)) =
-            ctx.select("a:0>b", (where_to, never().map(|_| unreachable!()))).await;
-        Ok(format!("{} {}", first?, place?.region))
-    }));
-    let reply = Talk::new(json!({})).through(&server, &json!({"place": place("eu")})).await;
-    assert_eq!(said(&reply), "guess eu");
+struct Log;
+
+struct Line<'a>(&'a mut String);
+
+impl field::Visit for Line<'_> {
+    fn record_debug(&mut self, field: &field::Field, value: &dyn Debug) {
+        write!(self.0, " {field}={value:?}").unwrap();
+    }
+}
+
+impl Subscriber for Log {
+    fn enabled(&self, metadata: &Metadata<'_>) -> bool {
+        metadata.target().starts_with("antiphon")
+    }
+    fn new_span(&self, _: &span::Attributes<'_>) -> span::Id {
+        span::Id::from_u64(1)
+    }
+    fn record(&self, _: &span::Id, _: &span::Record<'_>) {}
+    fn record_follows_from(&self, _: &span::Id, _: &span::Id) {}
+    fn event(&self, event: &Event<'_>) {
+        LINES.with_borrow_mut(|text| event.record(&mut Line(text)));
+    }
+    fn enter(&self, _: &span::Id) {}
+    fn exit(&self, _: &span::Id) {}
 }

@@ -1,4 +1,5 @@
 //! URLs asked with `await`: the reference in them, the page behind them, and the wait for what happens there.
+#![allow(clippy::unwrap_used, reason = "a failed unwrap fails the test")]
 
 mod common;
 #[path = "common/talk.rs"]

@@ -11,7 +11,7 @@ use antiphon::{
     },
     testing::{Bench, Effects, Fault, Guarantee, Outcome, Person},
     tool,
-    wire::SamplingMessage,
+    wire::{AskSupport, SamplingMessage},
 };
 use futures_util::future::BoxFuture;
 use serde_json::json;
@@ -66,7 +66,7 @@ async fn perform(effects: &Effects, name: &str, key: &str) -> Result<usize> {
 }
 
 /// Asks three kinds of question in one round, and does something beside them.
-#[tool]
+#[tool(needs(form, sampling, roots))]
 async fn together(ctx: &Ctx, effects: State<Effects>) -> Result<String> {
     let work = async {
         let Amount { amount } = ctx.elicit("How many?").await?;
@@ -99,7 +99,7 @@ async fn share(ctx: &Ctx, effects: &Effects) -> Result<String> {
 }
 
 /// Charges three people side by side.
-#[tool]
+#[tool(needs(form))]
 async fn split(ctx: &Ctx, effects: State<Effects>) -> Result<String> {
     let scopes = ["ann", "bob", "cid"].map(|name| ctx.scope(name));
     // Not `map`: of a closure that takes a reference, the compiler cannot tell that its future is `Send`.
@@ -119,7 +119,7 @@ async fn people_side_by_side() {
 }
 
 /// Asks in a loop, and charges in each turn.
-#[tool]
+#[tool(needs(form))]
 async fn turns(ctx: &Ctx, effects: State<Effects>) -> Result<String> {
     let mut all = 0;
     for turn in 0..4_u64 {
@@ -137,7 +137,7 @@ async fn a_loop() {
 }
 
 /// Ends a leg without a question, in the middle of its work, and where it is drained.
-#[tool]
+#[tool(needs(form))]
 async fn checkpoints(ctx: &Ctx, effects: State<Effects>) -> Result<String> {
     let half: usize = ctx.step("half", async |s| perform(&effects, "half", s.key()).await).await?;
     ctx.checkpoint().now().await;
@@ -158,7 +158,7 @@ async fn legs_without_a_question() {
 }
 
 /// A question against work: whichever is first stays first.
-#[tool]
+#[tool(needs(form))]
 async fn race(ctx: &Ctx, effects: State<Effects>) -> Result<String> {
     let Amount { amount } = ctx.elicit("How many?").await?;
     let work = async { ctx.step("work", async |s| perform(&effects, "work", s.key()).await).await };
@@ -177,7 +177,7 @@ async fn a_race() {
 }
 
 /// Fails once, then succeeds; and one that fails for good.
-#[tool]
+#[tool(needs(form))]
 async fn flaky(ctx: &Ctx, effects: State<Effects>) -> Result<String> {
     let Region { region } = ctx.elicit("Where?").await?;
     let attempts = async |s: Attempt| {
@@ -200,7 +200,7 @@ async fn steps_that_fail() {
 }
 
 /// The older build.
-#[tool(name = "sign_up")]
+#[tool(name = "sign_up", needs(form))]
 async fn sign_up(ctx: &Ctx, effects: State<Effects>) -> Result<String> {
     let Region { region } = ctx.elicit("Where?").await?;
     let account: usize = ctx.step("create", async |s| perform(&effects, "create", s.key()).await).await?;
@@ -232,7 +232,7 @@ async fn newer_builds() {
                 let effects = shared.clone();
                 Box::pin(async move { sign_up_newer(ctx, &effects).await })
             });
-            server(effects).tool(change(Tool::new("sign_up", handler).version(2)))
+            server(effects).tool(change(Tool::new("sign_up", handler).needs(AskSupport::FORM).version(2)))
         }
     };
     let bench = Bench::new(|effects| server(effects).tool(sign_up)).person(person());

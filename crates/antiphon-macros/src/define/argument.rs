@@ -91,7 +91,7 @@ impl Argument {
 fn known(kind: Kind, shape: Shape) -> (&'static [&'static str], &'static str) {
     match (kind, shape) {
         (Kind::Prompt, _) => (&["name", "title", "description", "default"], "an argument of a prompt"),
-        (Kind::Resource, _) => (&[], "a variable of a resource: its URI says all there is to say"),
+        (Kind::Resource, _) => (&[], "a variable of a resource"),
         (Kind::Tool, shape) => {
             let known: &[&str] = match shape {
                 Shape::Text => {

@@ -95,7 +95,10 @@ impl Function {
             }
         }
         let output = faults.note(read_output(sig));
-        if let Some(template) = given.as_ref().and_then(|given| given.template.as_ref()) {
+        // What could not be read is no parameter that is missing.
+        let all_read = params.len() + usize::from(takes_self) == sig.inputs.len();
+        if let Some(template) = given.as_ref().and_then(|given| given.template.as_ref()).filter(|_| all_read)
+        {
             faults.note(check_variables(template, &params));
         }
         faults.done()?;

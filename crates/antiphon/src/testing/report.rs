@@ -108,7 +108,12 @@ impl Report {
     }
 
     fn look_at(&mut self, bench: &Bench, fault: &Fault, done: &Done) {
-        self.findings.extend(done.findings.iter().cloned());
+        // What the handler does anyway is said once.
+        let known = |finding: &Finding| {
+            finding.about == About::Replay
+                && self.plain.findings.iter().any(|plain| plain.text == finding.text)
+        };
+        self.findings.extend(done.findings.iter().filter(|finding| !known(finding)).cloned());
         if done.outcome == Outcome::Refused {
             return;
         }

@@ -254,6 +254,7 @@ impl Client<'_> {
             answers.reverse();
         }
         let heard = self.request(now.state.as_deref(), &answers, one.what).await?;
+        plain.tried = self.leg.decided.lock().unwrap().clone();
         let expected = (!self.case.waits).then(|| plain.leg(&self.case.tree));
         self.plainly.append(plain.ran.get_mut());
         match (&heard, expected) {

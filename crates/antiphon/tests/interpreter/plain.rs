@@ -25,6 +25,8 @@ pub(crate) struct Plain {
     may_begin: Cell<bool>,
     changes: Cell<u32>,
     asked: RefCell<BTreeSet<String>>,
+    /// Which error was the first, where several answers came at once: that is nobody's to say.
+    pub(crate) tried: BTreeMap<String, Decided>,
 }
 
 /// What one leg comes to.
@@ -84,9 +86,14 @@ impl Plain {
                     }
                     Ok(value)
                 }
-                Node::Join(_, nodes) => together(join(self.branches(nodes, &at, value), false).await),
-                Node::Try(_, nodes) => {
-                    let results = join(self.branches(nodes, &at, value), true).await;
+                Node::Join(_, nodes) => together(join(self.branches(nodes, &at, value), |_| false).await),
+                Node::Try(name, nodes) => {
+                    let tried = self.tried.get(&format!("try {}", at.path(letter(*name), *name)));
+                    let stops = |error| match tried {
+                        Some(Decided::Tried(Some(first))) => *first == error,
+                        _ => true,
+                    };
+                    let results = join(self.branches(nodes, &at, value), stops).await;
                     match results.iter().find(|result| result.is_err()) {
                         Some(error) => *error,
                         None => together(results),
@@ -197,7 +204,7 @@ pub(crate) fn said_by_form(seed: u64, path: &str, ask: &Ask) -> crate::tree::Sai
 }
 
 /// All results in order, or what there is at the first error.
-async fn join(mut running: Vec<Running<'_>>, stops: bool) -> Vec<Result<u64, Stop>> {
+async fn join(mut running: Vec<Running<'_>>, stops: impl Fn(Stop) -> bool) -> Vec<Result<u64, Stop>> {
     let mut results: Vec<Option<Result<u64, Stop>>> = vec![None; running.len()];
     poll_fn(|cx| {
         for (running, result) in running.iter_mut().zip(&mut results) {
@@ -205,7 +212,7 @@ async fn join(mut running: Vec<Running<'_>>, stops: bool) -> Vec<Result<u64, Sto
                 && let Poll::Ready(ready) = running.as_mut().poll(cx)
             {
                 *result = Some(ready);
-                if stops && ready.is_err() {
+                if ready.is_err_and(&stops) {
                     return Poll::Ready(vec![ready]);
                 }
             }

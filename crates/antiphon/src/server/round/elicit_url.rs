@@ -2,7 +2,6 @@
 
 use super::{
     asking::{Fallback, RawAsk, Rendered},
-    elicit::unwrapped,
     machine::{Place, seconds},
     until::{IntoDone, Until, Waited},
     url_ref::UrlRef,
@@ -219,7 +218,12 @@ impl<F: Fn(&UrlRef) -> String> ElicitUrl<'_, F> {
                 },
                 Stage::Asking => match ready!(self.ask(cx)) {
                     Ok(Answer::Accept(())) if self.until.is_some() => self.agreed(&path),
-                    outcome => return Poll::Ready(outcome),
+                    outcome => {
+                        if let Some(refusal) = outcome.as_ref().ok().and_then(|answer| self.refusal(answer)) {
+                            self.raw.ctx().flow().note_refusal(refusal);
+                        }
+                        return Poll::Ready(outcome);
+                    }
                 },
                 Stage::Checking { once } => {
                     let holds = ready!(self.check(cx, &path, once));
@@ -249,6 +253,16 @@ impl<F: Fn(&UrlRef) -> String> ElicitUrl<'_, F> {
             }
             _ => Stage::Asking,
         })
+    }
+
+    /// Who refused what, if they did.
+    fn refusal(&self, answer: &Answer<()>) -> Option<AskError> {
+        let refused = match answer {
+            Answer::Accept(()) => return None,
+            Answer::Decline => AskError::declined,
+            Answer::Cancel => AskError::cancelled,
+        };
+        self.raw.path().map(|path| refused(&path, &self.asked.message))
     }
 
     fn waited(&self, path: &str) -> Option<Waited> {
@@ -342,8 +356,12 @@ impl<F: Fn(&UrlRef) -> String> Future for ElicitUrl<'_, F> {
     type Output = Result<(), AskError>;
 
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
-        let outcome = ready!(self.poll_outcome(cx));
-        let path = self.raw.path().unwrap_or_default();
-        Poll::Ready(outcome.and_then(|answer| unwrapped(answer, &path, &self.asked.message)))
+        let answer = ready!(self.poll_outcome(cx))?;
+        match (self.refusal(&answer), answer) {
+            (None, Answer::Accept(())) => Poll::Ready(Ok(())),
+            (Some(refusal), _) => Poll::Ready(Err(refusal)),
+            // The key is none: the leg ends.
+            (None, _) => Poll::Pending,
+        }
     }
 }

@@ -389,7 +389,7 @@ impl Machine {
         let resolves = outcome != StepOutcome::Abandoned
             && !self.cancelled
             && !self.closed.iter().any(|lost| seat.starts_with(&**lost));
-        self.history.record(Entry { path, seat, body: Body::Step { input, outcome } }, place);
+        self.history.record(Entry { path, seat, body: Body::Step { input, stale: false, outcome } }, place);
         self.epoch += 1;
         resolves
     }

@@ -121,15 +121,15 @@ impl Race<'_> {
             let mut first = self.first_ready::<N>(false, cx, &mut poll);
             if first.is_none() && flow.machine().begins_steps() {
                 if flow.machine().take_held_by_race() {
-                    // Some are polled only when they are woken.
-                    flow.forget_reached(cx.waker());
-                    flow.wake_held();
+                    self.wake_held(cx);
                 }
                 first = self.first_ready::<N>(true, cx, &mut poll);
             }
             if let Some(branch) = first {
                 decided = Some(branch);
-                return self.decide(branch);
+                flow.machine().decide(&self.path, number(branch), self.place);
+                // A step of another branch may have been woken just now: it is polled before this waits for it.
+                return self.finish(branch, N, cx, &mut poll);
             }
             Poll::Pending
         })
@@ -155,9 +155,17 @@ impl Race<'_> {
             if begins_steps || end == 0 || flow.machine().epoch() == epoch {
                 break;
             }
+            self.wake_held(cx);
         }
         flow.machine().hold_steps(outer);
         first
+    }
+
+    /// Who is held in a set of futures is polled again only if it is woken.
+    fn wake_held(&self, cx: &Context<'_>) {
+        let flow = self.ctx.flow();
+        flow.forget_reached(cx.waker());
+        flow.wake_held();
     }
 
     fn poll_one(
@@ -167,17 +175,10 @@ impl Race<'_> {
         poll: &mut impl FnMut(usize, &mut Context<'_>) -> Poll<()>,
     ) -> Poll<()> {
         let flow = self.ctx.flow();
-        // There are four branches at most.
-        let seat = flow.machine().sit(&self.path, u8::try_from(branch).unwrap_or(u8::MAX));
+        let seat = flow.machine().sit(&self.path, number(branch));
         let polled = poll(branch, cx);
         flow.machine().stand(seat);
         polled
-    }
-
-    fn decide(&self, branch: usize) -> Poll<usize> {
-        let mut machine = self.ctx.flow().machine();
-        machine.decide(&self.path, u8::try_from(branch).unwrap_or(u8::MAX), self.place);
-        if machine.runs_in(&self.path) { Poll::Pending } else { Poll::Ready(branch) }
     }
 
     /// The winner is known: it may still have to come to its end, or steps of the others to theirs.
@@ -198,6 +199,11 @@ impl Race<'_> {
         }
         Poll::Pending
     }
+}
+
+/// There are four branches at most.
+fn number(branch: usize) -> u8 {
+    u8::try_from(branch).unwrap_or(u8::MAX)
 }
 
 macro_rules! branches {
