@@ -5,7 +5,7 @@
 use antiphon::{
     Form, Result,
     server::{Ctx, Server, State},
-    testing::{Bench, Done, Effects, Outcome, Person},
+    testing::{Bench, Done, Effects, Guarantee, Outcome, Person},
     tool,
 };
 use serde_json::json;
@@ -23,13 +23,16 @@ struct Confirm {
 
 fn server(effects: &Effects) -> antiphon::server::ServerBuilder {
     let builder = Server::builder("mistakes", "1").state(effects.clone()).tool(twice).tool(in_a_step);
-    builder.tool(hurried).tool(patient).tool(huge).tool(told_of_huge).tool(guarded)
+    builder.tool(hurried).tool(patient).tool(huge).tool(told_of_huge).tool(guarded).tool(reserve)
+}
+
+fn bench() -> Bench {
+    let person = Person::new().accept("place", json!({"region": "eu"}));
+    Bench::new(server).person(person.accept("confirm", json!({"ok": true})))
 }
 
 async fn call(name: &str) -> Done {
-    let person =
-        Person::new().accept("place", json!({"region": "eu"})).accept("confirm", json!({"ok": true}));
-    Bench::new(server).person(person).call(name, ()).await
+    bench().call(name, ()).await
 }
 
 #[tool]
@@ -129,4 +132,20 @@ async fn a_guard_undoes_at_every_question() {
     let done = call("guarded").await;
     done.expect_text("eu");
     assert_eq!((done.effects().runs("create"), done.effects().runs("delete")), (1, 1));
+}
+
+/// Has a state before its first step.
+#[tool]
+async fn reserve(ctx: &Ctx, cloud: State<Effects>) -> Result<String> {
+    ctx.checkpoint().now().await;
+    let seat: usize = ctx.step("reserve", async |s| Ok(cloud.perform("reserve", s.key()).await)).await?;
+    let Place { region } = ctx.elicit("Where?").await?;
+    Ok(format!("seat {seat} in {region}"))
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_checkpoint_before_the_first_step_gives_it_one_key() {
+    let report = bench().torture("reserve", ()).await;
+    report.expect_same_result().expect_effects(Guarantee::OneKeyEach);
+    assert_eq!(report.plain().legs().len(), 3);
 }
