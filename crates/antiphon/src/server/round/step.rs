@@ -297,12 +297,12 @@ where
             Stage::Held(hold) => {
                 flow.machine().let_go(hold);
                 this.guard.stage = Stage::New;
-                pinned(flow, this.input, *this.place)
+                pinned(flow, this.input, this.place)
             }
             _ => match path(this.ctx.scope_prefix(), this.key.key, this.key.number) {
                 Ok(path) => {
                     this.guard.path = path;
-                    pinned(flow, this.input, *this.place)
+                    pinned(flow, this.input, this.place)
                 }
                 Err(fault) => {
                     flow.author_fault(this.place, fault);
