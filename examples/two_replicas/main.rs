@@ -8,30 +8,24 @@
 
 #![allow(clippy::print_stdout, reason = "it shows what happens")]
 
-mod fleet;
-mod proxy;
-
 use antiphon::{
     client::{CallbackError, Client, FormAsk},
-    seal::SecretKey,
     transport::http::HttpTransport,
     wire::ElicitResult,
 };
-use fleet::Fleet;
-use proxy::Proxy;
+use antiphon_examples::{Fleet, Plan, Proxy, Result, serve_if_replica};
 use serde_json::{Value, json};
-use std::{env, error::Error, sync::Arc};
-
-type Result<T, E = Box<dyn Error + Send + Sync>> = std::result::Result<T, E>;
+use std::sync::Arc;
 
 #[tokio::main]
 async fn main() -> Result<()> {
     // The replicas are this same program, started again.
-    if env::args().nth(1).as_deref() == Some("replica") {
-        return fleet::serve().await;
+    if serve_if_replica().await? {
+        return Ok(());
     }
-    let fleet = Arc::new(Fleet::start(&["A", "B"], &SecretKey::random()?.to_base64url()).await?);
-    let proxy = Arc::new(Proxy::start(fleet.addresses()).await?);
+    let fleet = Fleet::start(Plan::default()).await?;
+    fleet.told().iter().for_each(|replica| println!("{replica}"));
+    let proxy = Proxy::start(Arc::clone(&fleet), |leg| println!("{leg}")).await?;
 
     let client = client(&proxy)?;
     call(&client, &proxy, "provision", json!({"name": "orders"})).await?;
@@ -68,13 +62,15 @@ fn client(proxy: &Proxy) -> Result<Client> {
 }
 
 /// Before it answers, it kills the process that asked.
-fn client_that_kills(proxy: &Arc<Proxy>, fleet: &Arc<Fleet>) -> Result<Client> {
+fn client_that_kills(proxy: &Proxy, fleet: &Arc<Fleet>) -> Result<Client> {
     let transport = HttpTransport::new(proxy.url())?;
-    let (proxy, fleet) = (Arc::clone(proxy), Arc::clone(fleet));
+    let fleet = Arc::clone(fleet);
     let callback = move |ask: FormAsk| {
-        let (proxy, fleet) = (Arc::clone(&proxy), Arc::clone(&fleet));
+        let fleet = Arc::clone(&fleet);
         async move {
-            fleet.kill(proxy.served_last()).await?;
+            let name = fleet.served_last();
+            fleet.kill(&name).await.map_err(|error| CallbackError::new(error.to_string()))?;
+            println!("killed: replica {name}");
             answer(&ask)
         }
     };

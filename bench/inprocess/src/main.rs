@@ -1,8 +1,11 @@
 //! What one leg costs without any transport: bytes in, bytes out, on one thread. Time and allocations.
+//!
+//! Rows are measured in turn, batch by batch, so that two of them may be compared: a leg asked by hand with the same leg
+//! asked with `await`, and the legs of a long call with each other.
 
 use antiphon::{
-    server::{Answer, Ask, Caller, Ctx, Reply, Server, Tool},
-    wire::{FormField, FormSchema},
+    Form,
+    server::{Answer, Ask, Caller, Ctx, NoArguments, Reply, Server, Tool},
 };
 use serde_json::{Value, json};
 use std::{error::Error, time::Instant};
@@ -18,7 +21,7 @@ struct Provision {
     name: String,
 }
 
-#[derive(serde::Deserialize)]
+#[derive(serde::Deserialize, Form)]
 struct Place {
     region: String,
 }
@@ -27,12 +30,8 @@ async fn echo(_: &Ctx, args: Echo) -> String {
     args.text
 }
 
-async fn provision(ctx: &Ctx, args: Provision) -> antiphon::Result<Reply<String>> {
-    let ask = Ask::form(
-        "region",
-        "Which region should the database live in?",
-        FormSchema::new(vec![FormField::text("region")]),
-    );
+async fn by_hand(ctx: &Ctx, args: Provision) -> antiphon::Result<Reply<String>> {
+    let ask = Ask::of::<Place>("region", "Which region should the database live in?");
     Ok(match ctx.form::<Place>(&ask)? {
         None => ask.into(),
         Some(Answer::Accept(place)) => {
@@ -40,6 +39,29 @@ async fn provision(ctx: &Ctx, args: Provision) -> antiphon::Result<Reply<String>
         }
         Some(Answer::Decline | Answer::Cancel) => Reply::Complete("Nothing was provisioned.".into()),
     })
+}
+
+async fn by_await(ctx: &Ctx, args: Provision) -> antiphon::Result<String> {
+    let place = ctx.elicit::<Place>("Which region should the database live in?").key("region").outcome().await?;
+    Ok(match place {
+        Answer::Accept(place) => format!("Provisioned {:?} in {}.", args.name, place.region),
+        Answer::Decline | Answer::Cancel => "Nothing was provisioned.".into(),
+    })
+}
+
+/// Nine rounds and thirty steps.
+async fn long(ctx: &Ctx, _: NoArguments) -> antiphon::Result<String> {
+    let mut steps = 0_u32;
+    for round in 0..9 {
+        let place: Place = ctx.elicit(format!("Where should part {round} live?")).nth(round).await?;
+        for step in 0..if round < 3 { 4 } else { 3 } {
+            let id: String = ctx
+                .step(("create", round * 10 + step), async |s| Ok(format!("{}-{}", place.region, s.key())))
+                .await?;
+            steps += u32::from(!id.is_empty());
+        }
+    }
+    Ok(format!("{steps} steps"))
 }
 
 fn request(params: &Value) -> Vec<u8> {
@@ -52,72 +74,95 @@ fn request(params: &Value) -> Vec<u8> {
     json!({"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": params}).to_string().into_bytes()
 }
 
-/// One leg, checked.
-fn leg(runtime: &Runtime, server: &Server, message: &[u8], expected: &str) -> Result<Vec<u8>, Box<dyn Error>> {
-    let reply = runtime.block_on(server.respond(message, &Caller::default())).ok_or("no reply")?;
-    let text = std::str::from_utf8(&reply.body)?;
-    if text.contains(expected) { Ok(reply.body) } else { Err(format!("expected {expected}: {text}").into()) }
+/// One leg that is measured.
+struct Row {
+    name: String,
+    message: Vec<u8>,
+    expected: &'static str,
 }
 
-fn measure(
+/// One leg, checked.
+fn leg(runtime: &Runtime, server: &Server, row: &Row) -> Result<Value, Box<dyn Error>> {
+    let reply = runtime.block_on(server.respond(&row.message, &Caller::default())).ok_or("no reply")?;
+    let text = std::str::from_utf8(&reply.body)?;
+    if text.contains(row.expected) {
+        Ok(serde_json::from_str(text)?)
+    } else {
+        Err(format!("expected {}: {text}", row.expected).into())
+    }
+}
+
+/// All legs of a call, each question answered with this region.
+fn call(
     runtime: &Runtime,
     server: &Server,
-    name: &str,
-    message: &[u8],
-    expected: &str,
-) -> Result<(), Box<dyn Error>> {
-    leg(runtime, server, message, expected)?;
-    let counted = allocation_counter::measure(|| {
-        let reply = runtime.block_on(server.respond(message, &Caller::default()));
-        drop(reply);
-    });
-    let (batches, size) = (25, 2_000);
-    let mut times: Vec<f64> = Vec::with_capacity(batches);
-    for _ in 0..batches {
-        let begin = Instant::now();
-        for _ in 0..size {
-            std::hint::black_box(runtime.block_on(server.respond(message, &Caller::default())));
+    tool: &str,
+    arguments: &Value,
+    expected: &'static str,
+) -> Result<Vec<Row>, Box<dyn Error>> {
+    let mut params = json!({"name": tool, "arguments": arguments});
+    let mut rows = Vec::new();
+    loop {
+        let mut row = Row { name: format!("{tool}-{}", rows.len() + 1), message: request(&params), expected: "" };
+        let result = leg(runtime, server, &row)?["result"].take();
+        let is_over = result["resultType"] == "complete";
+        row.expected = if is_over { expected } else { "input_required" };
+        rows.push(row);
+        if is_over {
+            return Ok(rows);
         }
-        times.push(begin.elapsed().as_secs_f64() * 1e6 / f64::from(size));
+        let asked = result["inputRequests"].as_object().ok_or("no questions")?;
+        let answer = |(key, _): (&String, &Value)| {
+            (key.clone(), json!({"action": "accept", "content": {"region": "eu-west-1"}}))
+        };
+        params["inputResponses"] = asked.iter().map(answer).collect();
+        params["requestState"] = result["requestState"].clone();
     }
-    times.sort_by(f64::total_cmp);
-    println!(
-        "{name:<12} {:>8.2} {:>8.2} {:>12} {:>12}",
-        times[0],
-        times[batches / 2],
-        counted.count_total,
-        counted.bytes_total
-    );
+}
+
+fn measure(runtime: &Runtime, server: &Server, rows: &[Row]) -> Result<(), Box<dyn Error>> {
+    let (batches, size) = (25, 1_000);
+    let mut times: Vec<Vec<f64>> = vec![Vec::with_capacity(batches); rows.len()];
+    for _ in 0..batches {
+        for (row, times) in rows.iter().zip(&mut times) {
+            let begin = Instant::now();
+            for _ in 0..size {
+                std::hint::black_box(runtime.block_on(server.respond(&row.message, &Caller::default())));
+            }
+            times.push(begin.elapsed().as_secs_f64() * 1e6 / f64::from(size));
+        }
+    }
+    println!("{:<12} {:>8} {:>8} {:>12} {:>12}", "leg", "min us", "med us", "allocations", "bytes");
+    for (row, times) in rows.iter().zip(&mut times) {
+        leg(runtime, server, row)?;
+        let counted = allocation_counter::measure(|| {
+            drop(runtime.block_on(server.respond(&row.message, &Caller::default())));
+        });
+        times.sort_by(f64::total_cmp);
+        let (least, median) = (times[0], times[batches / 2]);
+        println!(
+            "{:<12} {least:>8.2} {median:>8.2} {:>12} {:>12}",
+            row.name, counted.count_total, counted.bytes_total
+        );
+    }
     Ok(())
 }
 
 fn main() -> Result<(), Box<dyn Error>> {
-    // One leg's name, for a profiler; all of them without.
-    let only = std::env::args().nth(1);
-    let wanted = |name: &str| only.as_deref().is_none_or(|only| only == name);
+    // What the names of the rows begin with, for a profiler; all of them without.
+    let only = std::env::args().nth(1).unwrap_or_default();
     let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build()?;
     let server = Server::builder("bench", "1")
         .tool(Tool::new("echo", echo))
-        .tool(Tool::new("provision", provision))
+        .tool(Tool::new("hand", by_hand))
+        .tool(Tool::new("await", by_await))
+        .tool(Tool::new("long", long))
         .build()?;
-    println!("{:<12} {:>8} {:>8} {:>12} {:>12}", "leg", "min us", "med us", "allocations", "bytes");
-    let message = request(&json!({"name": "echo", "arguments": {"text": "hello"}}));
-    if wanted("echo") {
-        measure(&runtime, &server, "echo", &message, "hello")?;
-    }
-    let first = request(&json!({"name": "provision", "arguments": {"name": "orders"}}));
-    if wanted("provision-1") {
-        measure(&runtime, &server, "provision-1", &first, "input_required")?;
-    }
-    let reply: Value = serde_json::from_slice(&leg(&runtime, &server, &first, "input_required")?)?;
-    let second = request(&json!({
-        "name": "provision",
-        "arguments": {"name": "orders"},
-        "requestState": reply["result"]["requestState"],
-        "inputResponses": {"region": {"action": "accept", "content": {"region": "eu-west-1"}}}
-    }));
-    if wanted("provision-2") {
-        measure(&runtime, &server, "provision-2", &second, "Provisioned")?;
-    }
-    Ok(())
+    let name = json!({"name": "orders"});
+    let mut rows = call(&runtime, &server, "echo", &json!({"text": "hello"}), "hello")?;
+    rows.extend(call(&runtime, &server, "hand", &name, "Provisioned")?);
+    rows.extend(call(&runtime, &server, "await", &name, "Provisioned")?);
+    rows.extend(call(&runtime, &server, "long", &json!({}), "30 steps")?);
+    rows.retain(|row| row.name.starts_with(&only));
+    measure(&runtime, &server, &rows)
 }

@@ -1,11 +1,21 @@
 //! `--answer`: kept as they were written until a question is asked, since keys and fields may hold dots.
 
+use crate::args::ClientArgs;
 use crate::{console, failure::Failure, show, values};
-use antiphon::wire::{Action, FormSchema};
+use antiphon::wire::{
+    Action, AskSupport, CreateMessageResult, FormSchema, InputRequest, ListRootsResult, Root,
+};
 use serde_json::{Map, Value};
 
 /// The answers of the command line.
-pub(crate) struct Answers(Vec<Given>);
+pub(crate) struct Answers {
+    given: Vec<Given>,
+    sample: Option<String>,
+    roots: Vec<String>,
+}
+
+/// Which model has written what `--sample` says.
+const MODEL: &str = "command line";
 
 struct Given {
     text: String,
@@ -27,8 +37,36 @@ impl Answers {
             Some(text) => Err(Failure::usage(format!(
                 "`--answer {text}` has no `=`: write KEY.FIELD=VALUE or KEY=accept|decline|cancel"
             ))),
-            None => Ok(Self(texts.into_iter().map(|text| Given { text, used: false }).collect())),
+            None => {
+                let given = texts.into_iter().map(|text| Given { text, used: false }).collect();
+                Ok(Self { given, sample: None, roots: Vec::new() })
+            }
         }
+    }
+
+    /// With what a server may ask of the client itself.
+    pub(crate) fn of_client(self, args: ClientArgs) -> Self {
+        Self { sample: args.sample, roots: args.roots, ..self }
+    }
+
+    /// What can be answered beside forms and URLs.
+    pub(crate) fn asks(&self) -> AskSupport {
+        let sampling = if self.sample.is_some() { AskSupport::SAMPLING } else { AskSupport::NONE };
+        if self.roots.is_empty() { sampling } else { sampling.and(AskSupport::ROOTS) }
+    }
+
+    /// What the client itself answers, if it was told to answer this.
+    pub(crate) fn of_the_client(&self, ask: &InputRequest) -> Option<Value> {
+        let answer = match ask {
+            InputRequest::CreateMessage(_) => {
+                serde_json::to_value(CreateMessageResult::text(MODEL, self.sample.as_ref()?))
+            }
+            InputRequest::ListRoots { .. } if !self.roots.is_empty() => {
+                serde_json::to_value(ListRootsResult::new(self.roots.iter().map(Root::new).collect()))
+            }
+            _ => return None,
+        };
+        answer.ok()
     }
 
     /// What was given for the question with this key, one of those `asked` together. `form` has its fields.
@@ -39,7 +77,7 @@ impl Answers {
         form: Option<&FormSchema>,
     ) -> Result<Scripted, Failure> {
         let mut scripted = Scripted::default();
-        for given in &mut self.0 {
+        for given in &mut self.given {
             let Some(rest) = after_key(&given.text, key) else { continue };
             if asked.iter().any(|other| other.len() > key.len() && after_key(&given.text, other).is_some()) {
                 continue;
@@ -66,7 +104,7 @@ impl Answers {
     }
 
     fn unused(&self) -> impl Iterator<Item = &str> {
-        self.0.iter().filter(|given| !given.used).map(|given| given.text.as_str())
+        self.given.iter().filter(|given| !given.used).map(|given| given.text.as_str())
     }
 }
 

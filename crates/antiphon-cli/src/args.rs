@@ -12,7 +12,7 @@ use std::{ffi::OsString, path::PathBuf};
 /// What is said at the end of the help.
 const AFTER_HELP: &str = "\
 Answers: --answer KEY.FIELD=VALUE fills in one field, --answer KEY=accept|decline|cancel answers the whole question.
-What has no answer is asked at the terminal.
+What has no answer is asked at the terminal. --sample and --root answer what is asked of the client itself.
 
 Exit codes:
   0    done
@@ -130,10 +130,23 @@ pub(crate) struct AnswerArgs {
     pub(crate) answers: Vec<String>,
 }
 
+/// What a server may ask of the client itself, and not of the person. Without a flag, it is told that it may not.
+#[derive(Args, Debug)]
+pub(crate) struct ClientArgs {
+    /// Let the server ask for a message of a model, and answer with this one
+    #[arg(long, value_name = "TEXT")]
+    pub(crate) sample: Option<String>,
+    /// Let the server ask for root directories, and answer with this one, a file:// URI; may be repeated
+    #[arg(long = "root", value_name = "URI")]
+    pub(crate) roots: Vec<String>,
+}
+
 #[derive(Args, Debug)]
 pub(crate) struct CallArgs {
     #[command(flatten)]
     pub(crate) answers: AnswerArgs,
+    #[command(flatten)]
+    pub(crate) client: ClientArgs,
     /// Stop at the next question, and print the pending call as JSON
     #[arg(long)]
     pub(crate) once: bool,

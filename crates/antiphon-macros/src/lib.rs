@@ -1,7 +1,8 @@
-//! The derives of `antiphon`, which re-exports them: depend on that crate, not on this one.
+//! The macros of `antiphon`, which re-exports them: depend on that crate, not on this one.
 
 mod define;
 mod form;
+mod resolver;
 
 use proc_macro::TokenStream;
 
@@ -95,28 +96,223 @@ pub fn derive_form(input: TokenStream) -> TokenStream {
     form::expand(input.into()).unwrap_or_else(|error| error.into_compile_error()).into()
 }
 
-/// A tool from an async function.
+/// A tool from an async function: its signature is the input schema, its doc comment the description.
+///
+/// ```
+/// use antiphon::{
+///     server::{Ctx, Json, Server, State},
+///     tool,
+/// };
+///
+/// struct Db;
+///
+/// #[derive(serde::Serialize, schemars::JsonSchema)]
+/// struct Ordered {
+///     id: String,
+/// }
+///
+/// /// Order a database.
+/// #[tool(destructive = false, idempotent, version = 3, answer_within = "3d")]
+/// async fn order_database(
+///     ctx: &Ctx,
+///     State(db): State<Db>,
+///     /// What to call it.
+///     #[arg(min_length = 1, max_length = 20)]
+///     name: String,
+///     #[arg(default = 1, min = 1, max = 5)] replicas: u8,
+///     #[arg(header = "Region")] region: Option<String>,
+/// ) -> antiphon::Result<Json<Ordered>> {
+///     # let _ = (ctx, db, region);
+///     Ok(Json(Ordered { id: format!("{name}-{replicas}") }))
+/// }
+///
+/// let server = Server::builder("cloud", "1.0").state(Db).tool(order_database).build();
+/// # assert!(server.is_ok());
+/// ```
+///
+/// The function stays a function: `.tool(order_database)` takes it by its path, and a test calls and awaits it like any
+/// other. A method is a tool in an impl with [`#[server]`](macro@server).
+///
+/// # Attributes
+///
+/// | attribute | meaning |
+/// |---|---|
+/// | `name = ".."` | what clients call it; without it, the function's name. 1 to 128 ASCII letters, digits, `_`, `-`, `.` |
+/// | `title = ".."` | what people read instead of the name |
+/// | `description = ".."` | what it does, for the model; without it, the doc comment |
+/// | `read_only`, `destructive`, `idempotent`, `open_world` | hints: alone or `= true` it is so, `= false` it is not, absent nothing is said |
+/// | `version = 3` | sealed into its state. Default 0 |
+/// | `answer_within = "3d"` | how long the person may take for one round: a whole number and one of `s`, `m`, `h`, `d`, `w`. Default: the server's |
+/// | `needs(form, url)` | what will surely be asked, of `form`, `url`, `sampling`, `sampling_tools`, `roots`: a client without it is refused before the first line |
+///
+/// # Parameters
+///
+/// At most sixteen, in any order.
+///
+/// | parameter | what it is |
+/// |---|---|
+/// | `ctx: &Ctx` | the context of this leg; may be left out |
+/// | `db: State<Db>`, `State(db): State<Db>` | what the server was given with `.state(..)`: no caller sees or sets it |
+/// | `name: String`, a number, a `bool`, a `Vec`, any owned type with `serde::Deserialize` and `schemars::JsonSchema` | an argument. Its doc comment is its description |
+/// | `name: &str` | an argument, read as a text |
+/// | `Option` of these | the same, may be left out |
+///
+/// Arguments are checked against the schema before the function runs. `42.0` is taken for a whole number; what was not
+/// asked for is passed over.
+///
+/// # `#[arg(..)]`
+///
+/// | attribute | on | meaning |
+/// |---|---|---|
+/// | `name = ".."` | every argument | what callers write; without it, the parameter's name |
+/// | `title = ".."`, `description = ".."` | every argument | for people; a description overrules the doc comment |
+/// | `default = ..` | every argument | what it is if it is left out: a text, a number, `true`, `false` or a list of texts |
+/// | `min = 1`, `max = 5` | numbers | the least and the most allowed |
+/// | `min_length = 1`, `max_length = 20` | texts | in characters |
+/// | `min_items = 1`, `max_items = 3` | lists | the fewest and the most |
+/// | `header = "Region"` | texts, whole numbers, yes or no | over HTTP, clients repeat it in `Mcp-Param-Region`, and a call in which the two differ is refused |
+///
+/// > Server developers **SHOULD NOT** mark sensitive parameters (passwords, API keys, tokens, PII) with
+/// > `x-mcp-header`, as header values are visible to network intermediaries.
+///
+/// Types are known by the last part of their path. On a type that is not known so, every attribute may stand; what does
+/// not fit it is told when the server is built.
+///
+/// # Result
+///
+/// Any `antiphon::server::IntoOutcome<CallToolResult>`: `String`, `&'static str`, `()`, `Json<T>`, content blocks,
+/// `CallToolResult`; in `Reply<..>`, to ask by hand; in `Result<.., E>`, whose `E` need only implement `Display`. With
+/// `Json<T>`, also inside the others, the output schema is that of `T`.
 #[proc_macro_attribute]
 pub fn tool(attribute: TokenStream, item: TokenStream) -> TokenStream {
     finish(define::function(define::Kind::Tool, attribute.into(), item.into()))
 }
 
-/// A prompt from an async function.
+/// A prompt from an async function: what a person chooses to have said to the model.
+///
+/// ```
+/// use antiphon::{prompt, server::Server};
+///
+/// /// Asks for a review.
+/// #[prompt(title = "Review")]
+/// async fn review(
+///     /// What to review.
+///     code: String,
+///     #[arg(title = "Language", default = "Rust")] language: &str,
+///     tone: Option<String>,
+/// ) -> String {
+///     let tone = tone.unwrap_or_else(|| "friendly".to_owned());
+///     format!("Review this {language} code in a {tone} tone:\n\n{code}")
+/// }
+///
+/// let server = Server::builder("reviews", "1.0").prompt(review).build();
+/// # assert!(server.is_ok());
+/// ```
+///
+/// It is to prompts what [`#[tool]`](macro@tool) is to tools, and takes `ctx: &Ctx` and `State<T>` in the same way.
+///
+/// | attribute | meaning |
+/// |---|---|
+/// | `name`, `title`, `description`, `version`, `answer_within`, `needs` | as on a tool |
+/// | `#[arg(name = "..", title = "..", description = "..", default = "..")]` | on an argument, as there |
+///
+/// Arguments are texts: `String`, `&str` or `Option<String>`. The result is any `IntoOutcome<GetPromptResult>`: a
+/// `String` (one message of the user), `Vec<PromptMessage>`, `GetPromptResult`, also in `Reply<..>` and `Result<.., E>`.
 #[proc_macro_attribute]
 pub fn prompt(attribute: TokenStream, item: TokenStream) -> TokenStream {
     finish(define::function(define::Kind::Prompt, attribute.into(), item.into()))
 }
 
-/// A resource, or a template of some, from an async function.
+/// A resource from an async function; with variables in its URI, a template of resources.
+///
+/// ```
+/// use antiphon::{resource, server::Server, wire::ResourceContents};
+///
+/// /// How the application is set up.
+/// #[resource("config://app", mime_type = "application/json")]
+/// async fn config() -> ResourceContents {
+///     ResourceContents::text("config://app", "{}")
+/// }
+///
+/// /// One report.
+/// #[resource("report://{year}/{id}")]
+/// async fn report(year: String, id: &str) -> antiphon::Result<ResourceContents> {
+///     if id == "0" {
+///         return Err(antiphon::Error::resource_not_found());
+///     }
+///     Ok(ResourceContents::text(format!("report://{year}/{id}"), "All is well."))
+/// }
+///
+/// let server = Server::builder("reports", "1.0").resource(config).template(report).build();
+/// # assert!(server.is_ok());
+/// ```
+///
+/// It is to resources what [`#[tool]`](macro@tool) is to tools, and takes `ctx: &Ctx` and `State<T>` in the same way.
+///
+/// | attribute | meaning |
+/// |---|---|
+/// | `"report://{year}/{id}"` | the URI; stands first |
+/// | `name = ".."` | for programs; without it, the function's name |
+/// | `mime_type = ".."` | the media type |
+/// | `title`, `description`, `version`, `answer_within`, `needs` | as on a tool |
+///
+/// Each variable of the URI is a parameter of that name, `String` or `&str`, percent-decoded; it stands for one or more
+/// characters other than `/`. A decoded value may well hold `/` and `..`, from `%2F`: a function that makes a path of it
+/// must check. The result is any `IntoOutcome<ReadResourceResult>`: `ResourceContents`, a `Vec` of them,
+/// `ReadResourceResult`, also in `Reply<..>` and `Result<.., E>`.
 #[proc_macro_attribute]
 pub fn resource(attribute: TokenStream, item: TokenStream) -> TokenStream {
     finish(define::function(define::Kind::Resource, attribute.into(), item.into()))
 }
 
-/// Tools, prompts and resources from the methods of a type.
+/// Tools, prompts and resources from the methods of a type, which share its value.
+///
+/// ```
+/// use antiphon::{resource, server, server::Server, tool, wire::ResourceContents};
+/// use std::{collections::BTreeMap, sync::Mutex};
+///
+/// #[derive(Default)]
+/// struct Notes {
+///     texts: Mutex<BTreeMap<String, String>>,
+/// }
+///
+/// #[server]
+/// impl Notes {
+///     /// Keeps a note.
+///     #[tool(idempotent)]
+///     async fn keep(&self, name: String, text: String) {
+///         self.lock().insert(name, text);
+///     }
+///
+///     /// One note.
+///     #[resource("note://{name}")]
+///     async fn note(&self, name: String) -> antiphon::Result<ResourceContents> {
+///         let text = self.lock().get(&name).cloned().ok_or_else(antiphon::Error::resource_not_found)?;
+///         Ok(ResourceContents::text(format!("note://{name}"), text))
+///     }
+///
+///     fn lock(&self) -> std::sync::MutexGuard<'_, BTreeMap<String, String>> {
+///         self.texts.lock().expect("nobody panics with the notes in hand")
+///     }
+/// }
+///
+/// let server = Server::builder("notes", "1.0").with(Notes::default()).build();
+/// # assert!(server.is_ok());
+/// ```
+///
+/// A marked method takes `&self`, for calls run at the same time, or no `self` at all. All else is as on functions:
+/// [`#[tool]`](macro@tool), [`#[prompt]`](macro@prompt), [`#[resource]`](macro@resource). Methods without a mark stay
+/// what they are, and marked ones can be called like any other. The impl may be generic: `impl<D: Db> Files<D>`. A type
+/// has one such impl, and is `Send`, `Sync` and `'static`.
 #[proc_macro_attribute]
 pub fn server(attribute: TokenStream, item: TokenStream) -> TokenStream {
     finish(define::service(attribute.into(), item.into()))
+}
+
+/// A resolver from an async function.
+#[proc_macro_attribute]
+pub fn resolver(attribute: TokenStream, item: TokenStream) -> TokenStream {
+    finish(resolver::expand(attribute.into(), item.into()))
 }
 
 fn finish(expanded: syn::Result<proc_macro2::TokenStream>) -> TokenStream {

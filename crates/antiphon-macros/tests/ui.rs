@@ -1,8 +1,9 @@
-//! What compiles, and what those are told whose types are no forms.
+//! What those are told whose types are no forms, and whose functions no tools.
+//!
+//! All programs in one run, which checks and builds nothing: what must compile is tested in `antiphon`, as
+//! `tests/macros_*.rs`.
 
 #[test]
 fn ui() {
-    let tests = trybuild::TestCases::new();
-    tests.pass("tests/ui/pass/*.rs");
-    tests.compile_fail("tests/ui/fail/*.rs");
+    trybuild::TestCases::new().compile_fail("tests/ui/fail/*.rs");
 }

@@ -16,12 +16,12 @@ pub use error::{Error, Result};
 pub use form::{Form, FormChoice};
 
 #[cfg(feature = "macros")]
-pub use antiphon_macros::{Form, prompt, resource, server, tool};
+pub use antiphon_macros::{Form, prompt, resolver, resource, server, tool};
 
 /// What expanded code calls. No part of the API: it changes with the macros.
 #[doc(hidden)]
 pub mod __expanded {
-    pub use crate::{form::expanded::*, server::define::expanded::*};
+    pub use crate::{form::expanded::*, server::define::expanded::*, server::resolve::expanded::*};
 }
 
 /// The README's examples, compiled.

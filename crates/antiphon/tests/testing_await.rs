@@ -1,10 +1,13 @@
 //! The bench and handlers that ask with `await`: what keeps the rules, and what breaks them.
+#![cfg(feature = "macros")]
 #![allow(clippy::unwrap_used, reason = "a failed unwrap fails the test")]
 
+use antiphon::wire::AskSupport;
 use antiphon::{
     Form, Result,
+    client::Call,
     server::{Ctx, NoArguments, Server, ServerBuilder, Tool},
-    testing::{Bench, Effects, Fault, Guarantee, Person, Report},
+    testing::{About, Bench, Effects, Fault, Finding, Guarantee, Person, Report, Says},
 };
 use futures_util::future::BoxFuture;
 use serde_json::json;
@@ -14,7 +17,7 @@ use std::{
         Arc, Mutex,
         atomic::{AtomicUsize, Ordering},
     },
-    time::Instant,
+    time::{Duration, Instant},
 };
 
 #[derive(serde::Deserialize, Form)]
@@ -54,12 +57,16 @@ fn server(effects: &Effects, handler: Handler) -> ServerBuilder {
         let replica = replica.clone();
         Box::pin(async move { handler(ctx, &replica).await })
     });
-    Server::builder("tools", "1.0").tool(Tool::new("tool", run))
+    Server::builder("tools", "1.0").tool(Tool::new("tool", run).needs(AskSupport::FORM))
+}
+
+fn bench(handler: Handler) -> Bench {
+    let person = Person::new().accept("region", json!({"region": "eu"})).accept("keep", json!({"days": 3}));
+    Bench::new(move |effects| server(effects, handler)).person(person)
 }
 
 async fn torture(handler: Handler) -> Report {
-    let person = Person::new().accept("region", json!({"region": "eu"})).accept("keep", json!({"days": 3}));
-    Bench::new(move |effects| server(effects, handler)).person(person).torture("tool", ()).await
+    bench(handler).torture("tool", ()).await
 }
 
 /// Asks, does, asks, does.
@@ -79,9 +86,56 @@ async fn a_tool_that_keeps_the_rules() {
     report.expect_same_result().expect_effects(Guarantee::OneKeyEach);
     report.plain().expect_text("db-1 in eu for 3 days, bill 1").expect_asked(&["region", "keep"]);
     assert_eq!(report.plain().legs().len(), 3);
+    let call = Call::tool("tool", ()).unwrap();
+    bench(order).run_through_client(&call).await.expect_text("db-1 in eu for 3 days, bill 1");
     for (fault, done) in report.runs() {
         assert!(done.struck() || matches!(fault, Fault::AnswersReversed), "{fault} did not happen");
     }
+}
+
+/// How often a step's effect happens, and in which legs, by fault; always under one key.
+#[tokio::test(start_paused = true)]
+async fn steps_that_are_cut_off() {
+    let check = async |fault: Fault, expected: &[u16]| {
+        let done = bench(order).run(&Call::tool("tool", ()).unwrap(), Some(&fault)).await;
+        assert!(done.struck(), "{fault}");
+        done.expect_text("db-1 in eu for 3 days, bill 1");
+        let effects = done.effects().all();
+        let legs: Vec<u16> =
+            effects.iter().filter(|effect| effect.name == "charge").map(|effect| effect.leg).collect();
+        assert_eq!((legs.as_slice(), done.effects().distinct_keys("charge")), (expected, 1), "{fault}");
+        assert_eq!(
+            (done.effects().runs("create"), done.effects().distinct_keys("create")),
+            (1, 1),
+            "{fault}"
+        );
+    };
+    // Gone with its replica before it happened, or after.
+    check(Fault::Crash { leg: 3, polls: 1 }, &[3]).await;
+    check(Fault::Crash { leg: 3, polls: 2 }, &[3, 3]).await;
+    // The request is cancelled, and the step goes on to its end.
+    check(Fault::Disconnect { leg: 3, polls: 1 }, &[3, 3]).await;
+    check(Fault::Disconnect { leg: 3, polls: 2 }, &[3, 3]).await;
+}
+
+/// Who comes too late for a question, though in time for the state.
+#[tokio::test(start_paused = true)]
+async fn a_person_who_is_late() {
+    let handler: Handler = |ctx, _| {
+        Box::pin(async move {
+            let asked = ctx.elicit::<Region>("Which region?").within(Duration::from_secs(60)).await;
+            Ok(asked.map_or_else(|error| error.to_string(), |Region { region }| region))
+        })
+    };
+    let answers = |after: u64| {
+        let says = Says::accept(json!({"region": "eu"})).after(Duration::from_secs(after));
+        let person = Person::new().says("region", says);
+        Bench::new(move |effects| server(effects, handler)).person(person)
+    };
+    answers(59).call("tool", ()).await.expect_text("eu");
+    answers(200).call("tool", ()).await.expect_text("The user did not answer `region` in time");
+    let done = answers(1000).call("tool", ()).await;
+    done.expect_failure("Invalid or expired requestState");
 }
 
 /// What the bench says of a handler that breaks a rule.
@@ -89,6 +143,8 @@ async fn a_tool_that_keeps_the_rules() {
 enum Caught {
     /// By the results, in these words.
     Result(&'static str),
+    /// For it does not run the same way twice.
+    Replay(&'static str),
     /// By the effects, whatever is guaranteed.
     Effects(&'static str),
     /// By the effects, if each is to have one key.
@@ -97,13 +153,16 @@ enum Caught {
 
 async fn check(handler: Handler, caught: Caught) {
     let report = torture(handler).await;
-    let words = |findings: &[antiphon::testing::Finding]| {
-        findings.iter().map(ToString::to_string).collect::<Vec<_>>().join("\n")
-    };
+    let words =
+        |findings: &[Finding]| findings.iter().map(ToString::to_string).collect::<Vec<_>>().join("\n");
     let results = words(report.findings());
     let [effects, keys] = [Guarantee::AtLeastOnce, Guarantee::OneKeyEach]
         .map(|guarantee| words(&report.effect_findings(guarantee)));
     match caught {
+        Caught::Replay(text) => {
+            let found = |finding: &Finding| finding.about == About::Replay && finding.text.contains(text);
+            assert!(report.findings().iter().any(found), "{caught:?}: {results}");
+        }
         Caught::Result(text) => assert!(results.contains(text), "{caught:?}: {results}"),
         Caught::Effects(text) => {
             assert!(effects.contains(text) && keys.contains(text), "{caught:?}: {effects}")
@@ -199,7 +258,7 @@ async fn the_time_in_a_question() {
             Ok(region)
         })
     };
-    check(handler, Caught::Result("without any fault: the call comes to the error")).await;
+    check(handler, Caught::Replay("Its text is another one each time")).await;
 }
 
 #[tokio::test(start_paused = true)]
@@ -213,7 +272,7 @@ async fn the_order_of_a_hash_map_in_a_question() {
             Ok(format!("{region}, {days}"))
         })
     };
-    check(handler, Caught::Result("ask")).await;
+    check(handler, Caught::Replay("Its text is another one each time")).await;
 }
 
 #[tokio::test(start_paused = true)]
@@ -228,7 +287,7 @@ async fn a_path_that_depends_on_chance() {
             Ok(format!("{region}, {days}"))
         })
     };
-    check(handler, Caught::Result("the tool takes another path now")).await;
+    check(handler, Caught::Replay("the tool takes another path now")).await;
 }
 
 /// Chance in a result is found too, unless it is said to be of no matter.

@@ -3,17 +3,17 @@
 
 use antiphon::{
     client::{Call, CallKind},
-    seal::Principal,
+    seal::{Codec, CodecError, Principal},
     server::{
         Answer, Ask, Ctx, InputRequired, NoArguments, OnExpired, OnVersion, Prompt, Reply, Resource,
         ResourceTemplate, Server, ServerBuilder, Tool,
     },
-    testing::{Bench, Effects, Fault, Guarantee, Outcome, Person, Question, Says, Second},
+    testing::{About, Bench, Effects, Fault, Guarantee, Outcome, Person, Question, Says, Second},
     wire::{AskKind, FormField, FormSchema, ResourceContents},
 };
 use futures_util::future::BoxFuture;
 use serde_json::{Map, Value, json};
-use std::time::Duration;
+use std::{sync::Mutex, time::Duration};
 
 #[derive(serde::Deserialize, schemars::JsonSchema)]
 struct Order {
@@ -325,4 +325,52 @@ async fn builds() {
         found[0].starts_with("newer build from leg 2 on: a newer build was to refuse the call"),
         "{found:?}"
     );
+}
+
+/// Hides the state from nobody, and notices nothing.
+struct Plain;
+
+impl Codec for Plain {
+    fn seal(&self, plaintext: &[u8]) -> Result<String, CodecError> {
+        Ok(plaintext.iter().map(|byte| format!("{byte:02x}")).collect())
+    }
+
+    fn open(&self, token: &str) -> Result<Vec<u8>, CodecError> {
+        let digits = (0..token.len()).step_by(2).map(|at| token.get(at..at + 2).unwrap_or("?"));
+        digits.map(|digits| u8::from_str_radix(digits, 16).map_err(CodecError::new)).collect()
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_codec_that_takes_any_state() {
+    let careless = |effects: &Effects| server(effects).codec(Box::new(Plain));
+    let report = Bench::new(careless).person(person()).torture("order", orders()).await;
+    let about: Vec<About> = report.findings().iter().map(|finding| finding.about).collect();
+    assert!(about.contains(&About::Refusal), "{:?}", report.findings());
+    for finding in report.findings() {
+        assert!(matches!(finding.fault, Some(Fault::Tamper { .. })), "{finding}");
+    }
+}
+
+#[tokio::test]
+async fn effects_are_numbered_by_key_and_shared() {
+    let effects = Effects::default();
+    let same = effects.clone();
+    assert_eq!(
+        (effects.note("charge", "a"), same.note("charge", "b"), effects.note("charge", "a")),
+        (1, 2, 1)
+    );
+    assert_eq!((effects.perform("refund", "a").await, effects.perform("charge", "b").await), (1, 2));
+    assert_eq!((same.runs("charge"), same.distinct_keys("charge"), same.runs("nothing")), (4, 2, 0));
+    effects.shared::<Mutex<Vec<u8>>>().lock().unwrap().push(7);
+    assert_eq!(*same.shared::<Mutex<Vec<u8>>>().lock().unwrap(), [7]);
+    assert_eq!(Effects::default().shared::<Mutex<Vec<u8>>>().lock().unwrap().len(), 0);
+}
+
+#[tokio::test(start_paused = true)]
+async fn only_some_faults() {
+    let bench = bench().only(|fault| matches!(fault, Fault::Move | Fault::Slow));
+    let report = bench.torture("order", orders()).await;
+    assert_eq!(report.runs().map(|(fault, _)| fault.clone()).collect::<Vec<_>>(), [Fault::Move, Fault::Slow]);
+    assert_eq!(report.to_string(), "a call of 3 legs under 2 faults");
 }

@@ -61,7 +61,13 @@ pub(crate) fn answer_round(pending: &mut PendingCall, answers: &mut Answers) -> 
                 let scripted = answers.to(key, &keys, None)?;
                 answer_url(&Question { key, header: &header, message }, url, &scripted)?
             }
-            other => return Err(undeclared(pending, key, other).into()),
+            other => {
+                let Some(answer) = answers.of_the_client(other) else {
+                    return Err(undeclared(pending, key, other).into());
+                };
+                pending.answer(key, &answer).map_err(|error| Failure::usage(error.to_string()))?;
+                continue;
+            }
         };
         match result {
             Found::Answer(answer) => {

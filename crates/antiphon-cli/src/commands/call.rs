@@ -75,8 +75,11 @@ async fn finish(
 ) -> Result<Exit, Failure> {
     let outcome = match (start, Answers::new(how.answers.answers)) {
         (Ok((start, way)), Ok(answers)) => {
+            let answers = answers.of_client(how.client);
             let is_child = way.is_child();
-            let client = way.connect(target.timeout, legs, |builder| hear::attach(builder, how.log_level));
+            let client = way.connect(target.timeout, legs, |builder| {
+                hear::attach(builder, how.log_level).declare(answers.asks())
+            });
             match client {
                 Ok(client) => connected(start, &client, is_child, answers, how.once).await,
                 Err(failure) => Outcome::Failed(failure),

@@ -1,79 +1,77 @@
-//! `update_work_item`: its second question depends on the first answer, which waits sealed in the state.
+//! `update_work_item`: its second question depends on the first answer.
 
-use antiphon::server::{Answer, Ask, Ctx, InputRequired, Reply, Tool};
-use antiphon::wire::{FormField, FormSchema};
-use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
+use antiphon::{
+    Form, Result,
+    server::{Answer, Ctx},
+    tool,
+};
+use serde::Deserialize;
 use serde_json::{Map, Value};
 
-#[derive(Deserialize, JsonSchema)]
-#[serde(rename_all = "camelCase")]
-struct UpdateWorkItem {
-    /// The number of the bug.
-    work_item_id: i64,
-    /// The fields to set, such as `System.State`.
-    fields: Map<String, Value>,
+/// What the person fills in first.
+#[derive(Deserialize, Form)]
+struct Resolution {
+    /// Resolution type for this bug
+    resolution: Kind,
 }
 
-/// What the person fills in first; the state while the second question is out.
-#[derive(Deserialize, Serialize)]
-struct Resolved {
-    resolution: String,
+#[derive(Deserialize, Form)]
+enum Kind {
+    Fixed,
+    #[serde(rename = "Won't Fix")]
+    WontFix,
+    Duplicate,
+    #[serde(rename = "By Design")]
+    ByDesign,
 }
 
 /// What the person fills in second.
-#[derive(Deserialize)]
+#[derive(Deserialize, Form)]
 struct DuplicateOf {
+    /// Work item ID of the original bug
     #[serde(rename = "duplicateOfId")]
     id: f64,
 }
 
-pub(super) fn tool() -> Tool {
-    Tool::new("update_work_item", update_work_item).description("Updates a bug; asks how it was resolved.")
-}
-
-async fn update_work_item(ctx: &Ctx, args: UpdateWorkItem) -> antiphon::Result<Reply<String>> {
-    let bug = format!("Bug #{}", args.work_item_id);
-    let state = args.fields.get("System.State").and_then(Value::as_str);
+/// Updates a bug; asks how it was resolved.
+#[tool]
+pub(super) async fn update_work_item(
+    ctx: &Ctx,
+    /// The number of the bug.
+    #[arg(name = "workItemId")]
+    id: i64,
+    /// The fields to set, such as `System.State`.
+    fields: Map<String, Value>,
+) -> Result<String> {
+    let bug = format!("Bug #{id}");
+    let state = fields.get("System.State").and_then(Value::as_str);
     if state != Some("Resolved") {
         let set = state.map(|state| format!(" State set to {state}.")).unwrap_or_default();
-        return Ok(Reply::Complete(format!("{bug} updated.{set}")));
+        return Ok(format!("{bug} updated.{set}"));
     }
-    let how = how_resolved(&bug);
-    let resolved = match (ctx.state_as()?, ctx.form(&how)?) {
-        (Some(kept), _) => kept,
-        (None, None) => return Ok(how.into()),
-        (None, Some(Answer::Accept(resolved))) => resolved,
-        (None, Some(refused)) => return Ok(unchanged(&bug, &refused)),
+    let how = format!("Resolving {bug} requires a resolution. How was this bug resolved?");
+    let kind = match ctx.elicit::<Resolution>(how).outcome().await? {
+        Answer::Accept(answer) => answer.resolution,
+        refused => return Ok(unchanged(&bug, &refused)),
     };
-    let Resolved { resolution: kind } = &resolved;
-    if kind != "Duplicate" {
-        return Ok(Reply::Complete(format!("{bug} resolved as {kind}. State set to Resolved.")));
-    }
-    let original = which_original();
-    Ok(match ctx.form(&original)? {
-        None => InputRequired::ask(original).with_json_state(&resolved)?.into(),
-        Some(Answer::Accept(DuplicateOf { id })) => Reply::Complete(format!(
-            "{bug} resolved as Duplicate of Bug #{id}. State set to Resolved and duplicate link created."
-        )),
-        Some(refused) => unchanged(&bug, &refused),
-    })
+    let name = match kind {
+        Kind::Fixed => "Fixed",
+        Kind::WontFix => "Won't Fix",
+        Kind::ByDesign => "By Design",
+        Kind::Duplicate => {
+            let which = "Since this is a duplicate, which work item is the original?";
+            return Ok(match ctx.elicit::<DuplicateOf>(which).outcome().await? {
+                Answer::Accept(DuplicateOf { id }) => format!(
+                    "{bug} resolved as Duplicate of Bug #{id}. State set to Resolved and duplicate link created."
+                ),
+                refused => unchanged(&bug, &refused),
+            });
+        }
+    };
+    Ok(format!("{bug} resolved as {name}. State set to Resolved."))
 }
 
-fn how_resolved(bug: &str) -> Ask {
-    let resolution = FormField::one("resolution", ["Fixed", "Won't Fix", "Duplicate", "By Design"])
-        .description("Resolution type for this bug");
-    let message = format!("Resolving {bug} requires a resolution. How was this bug resolved?");
-    Ask::form("resolution", message, FormSchema::new(vec![resolution]))
-}
-
-fn which_original() -> Ask {
-    let id = FormField::number("duplicateOfId").description("Work item ID of the original bug");
-    let form = FormSchema::new(vec![id]);
-    Ask::form("duplicate_of", "Since this is a duplicate, which work item is the original?", form)
-}
-
-fn unchanged<T>(bug: &str, refused: &Answer<T>) -> Reply<String> {
+fn unchanged<T>(bug: &str, refused: &Answer<T>) -> String {
     let what = if matches!(refused, Answer::Decline) { "declined" } else { "cancelled" };
-    Reply::Complete(format!("{bug} was not changed: the question was {what}."))
+    format!("{bug} was not changed: the question was {what}.")
 }

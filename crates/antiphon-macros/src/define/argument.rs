@@ -17,6 +17,8 @@ use syn::{Attribute, Error, Ident, Result, Type, spanned::Spanned as _};
 pub(super) struct Argument {
     /// As callers write it.
     pub(super) name: String,
+    /// As the function calls it, and resolvers.
+    pub(super) parameter: String,
     pub(super) span: Span,
     ty: Type,
     /// The calls that complete its `Spec`.
@@ -57,7 +59,7 @@ impl Argument {
             }
             told.push(quote! { .keyword("x-mcp-header", #header) });
         }
-        Ok(Self { name, span: ident.span(), ty: ty.clone(), told })
+        Ok(Self { name, parameter: plain(ident), span: ident.span(), ty: ty.clone(), told })
     }
 
     /// The expression of its slot.
@@ -89,7 +91,7 @@ impl Argument {
 fn known(kind: Kind, shape: Shape) -> (&'static [&'static str], &'static str) {
     match (kind, shape) {
         (Kind::Prompt, _) => (&["name", "title", "description", "default"], "an argument of a prompt"),
-        (Kind::Resource, _) => (&[], "a variable of a resource: its URI says all there is to say"),
+        (Kind::Resource, _) => (&[], "a variable of a resource"),
         (Kind::Tool, shape) => {
             let known: &[&str] = match shape {
                 Shape::Text => {

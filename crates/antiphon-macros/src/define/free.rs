@@ -18,7 +18,7 @@ pub(crate) fn expand(kind: Kind, attribute: TokenStream, item: TokenStream) -> R
     let mut item: ItemFn = syn::parse2(item).map_err(|_| place)?;
     let function = Function::read(kind, Place::Free, attribute, &item.attrs, &mut item.sig)?;
     let ident = &function.ident;
-    let definition = definition(&function, &quote! { #ident }, None)?;
+    let definition = definition(&function, &quote! { #ident }, None);
     let (define, made) = (kind.define(), made_type(kind));
     let (outer, passed) = outer(&item.sig, &function);
     let ItemFn { attrs, vis, sig, block } = &item;

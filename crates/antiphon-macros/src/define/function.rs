@@ -3,12 +3,14 @@
 use super::{
     argument::Argument,
     kind::Kind,
-    resolved::Resolved,
     settings::Settings,
     shape::{is_str, last, name_behind, only_argument, ungrouped},
     template::Template,
 };
-use crate::form::{Faults, Seen, attributes::doc_comment, plain};
+use crate::{
+    form::{Faults, Seen, attributes::doc_comment, plain},
+    resolver::Taken,
+};
 use proc_macro2::{Ident, Span, TokenStream, TokenTree};
 use quote::{ToTokens as _, format_ident, quote};
 use syn::{
@@ -45,7 +47,7 @@ pub(super) enum Param {
     /// The caller.
     Argument(Argument),
     /// Another function.
-    Resolved(Resolved),
+    Resolved(Taken),
 }
 
 /// Where the function stands.
@@ -93,7 +95,10 @@ impl Function {
             }
         }
         let output = faults.note(read_output(sig));
-        if let Some(template) = given.as_ref().and_then(|given| given.template.as_ref()) {
+        // What could not be read is no parameter that is missing.
+        let all_read = params.len() + usize::from(takes_self) == sig.inputs.len();
+        if let Some(template) = given.as_ref().and_then(|given| given.template.as_ref()).filter(|_| all_read)
+        {
             faults.note(check_variables(template, &params));
         }
         faults.done()?;
@@ -187,7 +192,7 @@ fn check_receiver(kind: Kind, place: Place, receiver: &Receiver) -> Result<()> {
     ))
 }
 
-fn read_output(sig: &Signature) -> Result<(Type, Span)> {
+pub(crate) fn read_output(sig: &Signature) -> Result<(Type, Span)> {
     let ReturnType::Type(_, output) = &sig.output else {
         return Ok((syn::parse_quote!(()), sig.ident.span()));
     };
@@ -212,7 +217,7 @@ fn read_output(sig: &Signature) -> Result<(Type, Span)> {
     Ok(((**output).clone(), span))
 }
 
-fn has_impl(tokens: TokenStream) -> bool {
+pub(crate) fn has_impl(tokens: TokenStream) -> bool {
     tokens.into_iter().any(|token| match token {
         TokenTree::Ident(ident) => ident == "impl",
         TokenTree::Group(group) => has_impl(group.stream()),
@@ -269,16 +274,9 @@ impl Param {
                 ))
             })
         };
-        let mut resolvers = attrs.iter().filter(|attr| attr.path().is_ident("resolve"));
-        if let Some(resolver) = resolvers.next() {
+        if let Some(taken) = Taken::read(&attrs, &typed.ty)? {
             no_arg("what a resolver gives")?;
-            if let Some(second) = resolvers.next() {
-                return Err(Error::new(second.span(), "one resolver gives the value"));
-            }
-            let path: Path = resolver.parse_args().map_err(|fault| {
-                Error::new(fault.span(), "the name of a resolver stands here: `#[resolve(confirm_delete)]`")
-            })?;
-            return Ok(Self::Resolved(Resolved { path, ty: (*typed.ty).clone() }));
+            return Ok(Self::Resolved(taken));
         }
         if name_behind(&typed.ty).is_some_and(|name| name == "Ctx") {
             no_arg("the context")?;
@@ -301,7 +299,7 @@ impl Param {
     }
 }
 
-fn check_ctx(ty: &Type) -> Result<()> {
+pub(crate) fn check_ctx(ty: &Type) -> Result<()> {
     match ungrouped(ty) {
         Type::Reference(reference)
             if reference.mutability.is_none()
@@ -314,7 +312,7 @@ fn check_ctx(ty: &Type) -> Result<()> {
 }
 
 /// The `T` of `State<T>`.
-fn state_of(ty: &Type) -> Result<Option<Type>> {
+pub(crate) fn state_of(ty: &Type) -> Result<Option<Type>> {
     let inner = |ty: &Type| last(ty).and_then(|segment| only_argument(segment, "State")).cloned();
     match ungrouped(ty) {
         Type::Reference(reference) if inner(&reference.elem).is_some() => Err(Error::new(

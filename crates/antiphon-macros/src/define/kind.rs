@@ -69,6 +69,11 @@ impl Kind {
         self.named("DefineTool", "DefinePrompt", "DefineResource")
     }
 
+    /// What the function's result becomes on the wire.
+    pub(super) fn result(self) -> Ident {
+        self.named("CallToolResult", "GetPromptResult", "ReadResourceResult")
+    }
+
     /// What makes a parameter an argument.
     pub(super) fn slot(self) -> Ident {
         self.named("argument", "text", "variable")

@@ -7,12 +7,12 @@
 mod argument;
 mod expand;
 mod free;
-mod function;
+pub(crate) mod function;
 mod kind;
 mod resolved;
 mod service;
 mod settings;
-mod shape;
+pub(crate) mod shape;
 mod template;
 
 pub(crate) use free::expand as function;

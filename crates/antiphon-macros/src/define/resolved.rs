@@ -1,32 +1,118 @@
-//! Parameters that another function fills in: `#[resolve(confirm_delete)] confirm: Answer<Confirm>`.
+//! Parameters that a resolver fills in, in what is defined.
 
 use super::function::{Function, Param};
-use proc_macro2::TokenStream;
-use syn::{Error, Path, Result, Type, spanned::Spanned as _};
+use crate::resolver::{Taken, name_type};
+use proc_macro2::{Ident, Span, TokenStream};
+use quote::{format_ident, quote, quote_spanned};
 
-/// A parameter that comes from a resolver.
-#[allow(dead_code, reason = "read as soon as there are resolvers")]
-pub(super) struct Resolved {
-    /// Which function.
-    pub(super) path: Path,
-    /// What it is to give.
-    pub(super) ty: Type,
+/// What a definition with resolvers has besides.
+pub(super) struct Resolving {
+    /// What stands before the definition: `states` is in scope.
+    pub(super) before: TokenStream,
+    /// A variable of it, which each call has a clone of.
+    pub(super) kept: Ident,
+    /// What gives each parameter's variable its value. It stands in the handler's future, in a block that returns a
+    /// `Result<_, antiphon::Error>`; `ctx` and the variables of the arguments are in scope.
+    pub(super) statements: TokenStream,
 }
 
-/// The statements that obtain the values of all such parameters, each into the variable of its place
-/// ([`Function::variable`](super::function::Function::variable)). They stand in the handler's future, in a block that
-/// returns a `Result<_, antiphon::Error>`, so that `?` ends the call; `ctx` and the variables of the arguments are in
-/// scope. Empty where there are none.
-pub(super) fn statements(function: &Function) -> Result<TokenStream> {
-    let resolved = function.params.iter().find_map(|param| match param {
-        Param::Resolved(resolved) => Some(resolved),
-        _ => None,
+/// `None` where nothing is resolved.
+pub(super) fn resolving(function: &Function) -> Option<Resolving> {
+    let taken: Vec<(usize, &Taken)> = function
+        .params
+        .iter()
+        .enumerate()
+        .filter_map(|(place, param)| match param {
+            Param::Resolved(taken) => Some((place, taken)),
+            _ => None,
+        })
+        .collect();
+    let (last, _) = taken.last()?;
+    let own = Span::mixed_site();
+    let kept = Ident::new("provided", own);
+    let (items, provides) = (items(function, &taken), taken.iter().map(|(place, taken)| {
+        let alias = taken.alias_there(*place);
+        quote_spanned! { own => <#alias as ::antiphon::__expanded::Resolves>::provide(states, &mut provided)?; }
+    }));
+    let takes = taken.iter().rev().fold(quote! { () }, |rest, (place, taken)| {
+        let take = taken.take(*place);
+        quote! { (#take, #rest) }
     });
-    match resolved {
-        None => Ok(TokenStream::new()),
-        Some(resolved) => Err(Error::new(
-            resolved.path.span(),
-            "there are no resolvers yet: call the function in the body, with the arguments it needs",
-        )),
+    let values = taken.iter().rev().fold(quote! { () }, |rest, (place, _)| {
+        let variable = Function::variable(*place);
+        quote! { (#variable, #rest) }
+    });
+    let arguments: Vec<Ident> = function.arguments().map(|(variable, _)| variable).collect();
+    let types = arguments.iter().map(|_| quote! { _ });
+    let checked = checked(*last);
+    Some(Resolving {
+        before: quote_spanned! { own =>
+            #items
+            let mut provided = <::antiphon::__expanded::Provided as ::core::default::Default>::default();
+            #(#provides)*
+            let provided = ::std::sync::Arc::new(provided);
+        },
+        kept,
+        statements: quote_spanned! { own =>
+            let arguments: __Arguments<{ #checked.passed() }, #(#types),*> = __Arguments(#(#arguments),*);
+            let #values = {
+                let round = ::antiphon::__expanded::Round::new(&ctx, &arguments, &provided);
+                let takes = #takes;
+                round.run(takes).await?
+            };
+            let __Arguments(#(#arguments),*) = arguments;
+        },
+    })
+}
+
+/// The arguments as a type that resolvers look them up in, and the check that they are there.
+///
+/// What is checked is a part of the type: where the check fails, the compiler says so and no more.
+fn items(function: &Function, taken: &[(usize, &Taken)]) -> TokenStream {
+    let user = format!("{} `{}`", function.kind.word(), function.name);
+    let names: Vec<&str> = function.arguments().map(|(_, argument)| argument.parameter.as_str()).collect();
+    let types: Vec<Ident> = (0..names.len()).map(|place| format_ident!("A{place}")).collect();
+    let lookups = names.iter().zip(&types).enumerate().map(|(place, (name, ty))| {
+        let (name, place) = (name_type(name), syn::Index::from(place));
+        quote! {
+            impl<const CHECKED: bool, #(#types: ::core::marker::Sync + 'static),*> ::antiphon::__expanded::HasArgument<#name>
+                for __Arguments<CHECKED, #(#types),*>
+            {
+                type Type = #ty;
+
+                fn argument(&self) -> &#ty {
+                    &self.#place
+                }
+            }
+        }
+    });
+    let mut before = quote! { ::antiphon::__expanded::Checked::NONE };
+    let checks = taken.iter().map(|(place, taken)| {
+        let (named, alias, checked) = (taken.named(*place), taken.alias_there(*place), checked(*place));
+        let check = quote_spanned! { taken.span() =>
+            ::antiphon::__expanded::check(
+                #user,
+                __NAMES,
+                #before,
+                &<#alias as ::antiphon::__expanded::Described<::antiphon::__expanded::Depth>>::DESCRIPTION,
+            )
+        };
+        before = quote! { #checked };
+        quote! {
+            #named
+            const #checked: ::antiphon::__expanded::Checked = #check;
+        }
+    });
+    quote! {
+        const __NAMES: &[&str] = &[#(#names),*];
+        #(#checks)*
+        struct __Arguments<const CHECKED: bool, #(#types),*>(#(#types),*);
+        impl<const CHECKED: bool, #(#types: ::core::marker::Sync + 'static),*> ::antiphon::__expanded::Arguments
+            for __Arguments<CHECKED, #(#types),*> {}
+        #(#lookups)*
     }
+}
+
+fn checked(place: usize) -> Ident {
+    format_ident!("__CHECKED_{place}", span = Span::mixed_site())
 }

@@ -125,7 +125,7 @@ impl Marked {
         let ident = &function.ident;
         let this = Ident::new("this", Span::mixed_site());
         let this = Some(&this).filter(|_| function.takes_self);
-        let definition = definition(&function, &quote! { Self::#ident }, this)?;
+        let definition = definition(&function, &quote! { Self::#ident }, this);
         let made = made_type(kind);
         let own = Span::mixed_site();
         let offer = match kind {

@@ -85,7 +85,7 @@ pub(super) fn only_argument<'t>(segment: &'t PathSegment, name: &str) -> Option<
 }
 
 /// The name of the type behind any references.
-pub(super) fn name_behind(ty: &Type) -> Option<&Ident> {
+pub(crate) fn name_behind(ty: &Type) -> Option<&Ident> {
     match ungrouped(ty) {
         Type::Reference(reference) => name_behind(&reference.elem),
         ty => last(ty).map(|segment| &segment.ident),
@@ -93,7 +93,7 @@ pub(super) fn name_behind(ty: &Type) -> Option<&Ident> {
 }
 
 /// What a macro's substitution stands for.
-pub(super) fn ungrouped(ty: &Type) -> &Type {
+pub(crate) fn ungrouped(ty: &Type) -> &Type {
     match ty {
         Type::Group(group) => ungrouped(&group.elem),
         Type::Paren(paren) => ungrouped(&paren.elem),

@@ -54,9 +54,14 @@ fn structure(input: &DeriveInput, fields: &FieldsNamed, names: &Names) -> Result
     }
     faults.done()?;
     let ident = &input.ident;
+    let key = casing::Casing::Snake.variant(&plain(ident));
     Ok(quote! {
         #[automatically_derived]
         impl ::antiphon::Form for #ident {
+            fn key() -> ::std::borrow::Cow<'static, str> {
+                ::std::borrow::Cow::Borrowed(#key)
+            }
+
             fn schema() -> ::antiphon::wire::FormSchema {
                 static SCHEMA: ::std::sync::OnceLock<::antiphon::wire::FormSchema> = ::std::sync::OnceLock::new();
                 SCHEMA.get_or_init(|| ::antiphon::wire::FormSchema::new(::std::vec![#(#expanded),*])).clone()

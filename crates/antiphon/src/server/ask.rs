@@ -53,6 +53,11 @@ impl Ask {
 
     /// A URL for the person to open. An accepted answer means consent, not that they are done there.
     ///
+    /// [`Ctx::elicit_url`](super::Ctx::elicit_url) asks the same with `await`. It brings what a page needs to find out who
+    /// opens it, which every such page must, and it can wait until they are done. By hand both are yours to make.
+    ///
+    /// > The MCP Server **MUST** verify the identity of the user who opens the URL before accepting information.
+    ///
     /// > **MUST NOT** provide a URL which is pre-authenticated to access a protected resource
     pub fn url(key: impl Into<String>, message: impl Into<String>, url: impl Into<String>) -> Self {
         let request = ElicitRequest::Url { message: message.into(), url: url.into() };

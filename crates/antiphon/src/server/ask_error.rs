@@ -80,6 +80,12 @@ fn excerpt(message: &str) -> String {
 impl fmt::Display for AskError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
+            Self::Declined { key, message } if message.is_empty() => {
+                write!(f, "The user declined to answer `{key}`")
+            }
+            Self::Cancelled { key, message } if message.is_empty() => {
+                write!(f, "The user dismissed `{key}` without an answer")
+            }
             Self::Declined { key, message } => {
                 write!(f, "The user declined to answer `{key}`: {message}")
             }

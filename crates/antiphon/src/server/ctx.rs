@@ -139,7 +139,7 @@ impl Ctx {
     }
 
     /// The person's answer to exactly this URL; `None` if it was not asked in the last leg. Accepted means that they
-    /// agreed to open it.
+    /// agreed to open it. [`elicit_url`](Self::elicit_url) can wait until they are done, and tells the page who they are.
     pub fn url(&self, ask: &Ask) -> Option<Answer<()>> {
         Some(match self.elicited(ask)?.action {
             Action::Accept => Answer::Accept(()),

@@ -30,6 +30,8 @@ pub struct Limits {
     pub grace: Duration,
     /// How long a step that runs may go on after its request was cancelled. Default 5 seconds.
     pub step_grace: Duration,
+    /// How long one leg waits for what a person does behind a URL, before the URL is asked again. Default 20 seconds.
+    pub until: Duration,
     /// How long one leg's handler may run. Default 5 minutes.
     pub handler_time: Duration,
     /// Handlers that run at once; further requests are refused. Default 1,024.
@@ -57,6 +59,7 @@ impl Default for Limits {
             state_only: 2,
             grace: Duration::from_millis(50),
             step_grace: Duration::from_secs(5),
+            until: Duration::from_secs(20),
             handler_time: Duration::from_secs(300),
             handlers: 1024,
             subscriptions: 10_000,
@@ -80,6 +83,9 @@ pub enum OnExpired {
 
 /// How long a call may take as a whole if late states are asked again, and nothing else was set.
 pub(crate) const CALL_WITHIN: Duration = Duration::from_secs(24 * 60 * 60);
+
+/// How long the reference in a URL is good, unless the call ends sooner.
+pub(crate) const URL_REF_WITHIN: Duration = Duration::from_secs(24 * 60 * 60);
 
 /// From this size on, a warning is logged that names the largest entries of a journal.
 pub(crate) const JOURNAL_WARNING: usize = 16 * 1024;

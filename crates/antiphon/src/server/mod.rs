@@ -46,6 +46,7 @@ mod refusal;
 mod registry;
 mod replay_check;
 mod reply;
+pub(crate) mod resolve;
 mod resource;
 mod round;
 mod route;
@@ -72,8 +73,8 @@ pub use prompt::Prompt;
 pub use replay_check::{FaultPlace, ReplayCheck, ReplayFault};
 pub use resource::{Resource, ResourceTemplate};
 pub use round::{
-    Attempt, Branches, Checkpoint, Elicit, ElicitOutcome, Retry, Roots, Sample, Scope, Spawned, Step,
-    StepKey, Won,
+    Attempt, Branches, Checkpoint, Elicit, ElicitOutcome, ElicitUrl, ElicitUrlOutcome, IntoDone, JoinAll,
+    Retry, Roots, Sample, Scope, Spawned, Step, StepKey, UrlRef, UrlRefError, VerifiedUrlRef, Won,
 };
 pub use serve::{Load, ReplyMessage, Server};
 pub use settings::{Migration, OnVersion};

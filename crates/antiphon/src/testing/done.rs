@@ -2,7 +2,7 @@
 
 use super::{
     Bench, Effects,
-    finding::{Finding, Findings},
+    finding::{About, Finding, Findings},
 };
 use antiphon_wire::{AskKind, meta_keys};
 use serde_json::{Value, json};
@@ -56,6 +56,14 @@ impl Outcome {
         matches!(self, Self::Error(error) if *error == frozen)
     }
 
+    /// What an unexpected end is about.
+    pub(super) fn about(&self) -> About {
+        let Self::Error(error) = self else { return About::Result };
+        let is = |place: &str, name: &str| error.pointer(place).and_then(Value::as_str) == Some(name);
+        let is_another_handler = is("/data/reason", "flow_diverged") || is("/data/limit", "times_asked");
+        if is_another_handler { About::Replay } else { About::Result }
+    }
+
     /// Whether a call of an older version was refused.
     pub(super) fn refuses_a_version(&self) -> bool {
         let reason = match self {
@@ -85,9 +93,16 @@ impl Outcome {
 }
 
 impl fmt::Display for Outcome {
+    /// Without what every result has.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Complete(result) => write!(f, "the result {result}"),
+            Self::Complete(result) => {
+                let mut result = result.clone();
+                if let Some(members) = result.as_object_mut() {
+                    members.retain(|name, _| name != "_meta" && name != "resultType");
+                }
+                write!(f, "the result {result}")
+            }
             Self::Error(error) => write!(f, "the error {error}"),
             Self::Refused => f.write_str("a refused state"),
             Self::Stopped(why) => write!(f, "nothing: {why}"),

@@ -6,14 +6,8 @@ use super::{
     message::{Reply, Retry},
     run::{Run, unasked},
 };
-use crate::server::OnExpired;
 use futures_util::future::join;
 use std::time::Duration;
-
-/// Places of a state that are changed at most; of longer states, so many evenly spread ones.
-const CHANGES: usize = 128;
-/// So much later than its time a state still counts, for clocks that differ.
-const SKEW: Duration = Duration::from_secs(antiphon_seal::CLOCK_SKEW);
 
 impl Run<'_> {
     /// Sends the request of this leg, with what goes wrong in it; gives the reply that counts, and its polls.
@@ -71,7 +65,7 @@ impl Run<'_> {
         self.undisturbed(leg, retry).await
     }
 
-    async fn undisturbed(&mut self, leg: u16, retry: &Retry) -> (Reply, usize) {
+    pub(super) async fn undisturbed(&mut self, leg: u16, retry: &Retry) -> (Reply, usize) {
         let mut exchange = self.world.begin(leg, retry);
         let reply = (&mut exchange).await;
         (reply, exchange.polls)
@@ -97,9 +91,9 @@ impl Run<'_> {
     /// request that is sent twice is two calls.
     fn agree(&mut self, leg: u16, one: &Reply, other: &Reply, what: &str) {
         let has_effects = self.world.effects.all().iter().any(|effect| effect.leg == 1);
-        let (one, other) = (one.said(self.bench()), other.said(self.bench()));
-        if one != other && (leg > 1 || !has_effects) {
-            self.found(About::Result, format!("{what}: {one} and {other}"));
+        let differ = one.said(self.bench()) != other.said(self.bench());
+        if differ && (leg > 1 || !has_effects) {
+            self.found(About::Result, format!("{what}: {} and {}", one.in_words(), other.in_words()));
         }
     }
 
@@ -139,87 +133,10 @@ impl Run<'_> {
         self.struck = true;
         let again = self.walk(old.retry).await;
         (self.sent, self.asked) = (legs, asked);
-        let (one, other) = (outcome.comparable(self.bench()), again.comparable(self.bench()));
-        if one != other {
-            self.found(
-                About::Result,
-                format!("walked again from that leg, the call ends otherwise: {one} and {other}"),
-            );
+        if outcome.comparable(self.bench()) != again.comparable(self.bench()) {
+            let text = format!("walked again from that leg, the call ends otherwise: {outcome} and {again}");
+            self.found(About::Result, text);
         }
-    }
-
-    /// Every character of the state in turn is another one; then it is cut short, lengthened, and somebody else's.
-    async fn tamper(&mut self, leg: u16, retry: &Retry) {
-        let Some(state) = &retry.state else { return };
-        let changed = (0..state.len()).step_by(state.len().div_ceil(CHANGES).max(1));
-        let changed = changed.filter(|at| state.is_char_boundary(*at) && state.is_char_boundary(at + 1));
-        let mut forged: Vec<(String, String)> = changed
-            .map(|at| {
-                let other = if state.as_bytes()[at] == b'A' { "B" } else { "A" };
-                (format!("changed at {at}"), format!("{}{other}{}", &state[..at], &state[at + 1..]))
-            })
-            .collect();
-        forged.push(("cut in half".to_owned(), state.chars().take(state.len() / 2).collect()));
-        forged.push(("lengthened".to_owned(), format!("{state}AAAA")));
-        for (how, state) in forged {
-            let retry = Retry { state: Some(state), ..retry.clone() };
-            self.refused(leg, &retry, true, &how).await;
-        }
-        if self.bench().principal.is_some() {
-            self.refused(leg, retry, false, "sent by somebody else").await;
-        }
-        self.struck = true;
-    }
-
-    /// Sends what is to be refused; nothing may happen.
-    async fn refused(&mut self, leg: u16, retry: &Retry, as_caller: bool, how: &str) {
-        let before = self.world.effects.all().len();
-        let principal = self.bench().principal.clone().filter(|_| as_caller);
-        let reply = self.world.begin_refused(leg, retry, principal).await;
-        if !reply.is_frozen_refusal() {
-            let said = reply.in_words();
-            self.found(
-                About::Refusal,
-                format!("a state {how} is not refused as it must be, but answered: {said}"),
-            );
-        }
-        if self.world.effects.all().len() > before {
-            self.found(About::Refusal, format!("a state {how} has effects"));
-        }
-    }
-
-    /// The state's time is over. Late answers count for nothing: the person says the same when asked again.
-    async fn expire(&mut self, leg: u16, retry: &Retry) -> (Reply, usize) {
-        let Some(before) = self.sent.last().filter(|_| retry.state.is_some()) else {
-            return self.undisturbed(leg, retry).await;
-        };
-        let asked = before.asked.clone();
-        let lifetime = self.world.lifetime();
-        self.world.pass(lifetime.round + SKEW + Duration::from_secs(1));
-        self.struck = true;
-        let over = lifetime.call.is_some_and(|limit| self.world.age() > limit + SKEW);
-        if lifetime.on_expired == OnExpired::AskAgain && !over {
-            let (reply, polls) = self.undisturbed(leg, retry).await;
-            if matches!(reply, Reply::Asks { .. }) {
-                self.asked = asked;
-            } else {
-                let said = reply.in_words();
-                self.found(
-                    About::Refusal,
-                    format!("what came too late is not asked again, but answered: {said}"),
-                );
-            }
-            return (reply, polls);
-        }
-        let mut exchange = self.world.begin_refused(leg, retry, self.bench().principal.clone());
-        let reply = (&mut exchange).await;
-        let polls = exchange.polls;
-        if reply.is_frozen_refusal() {
-            return (Reply::Ended(Outcome::Refused), polls);
-        }
-        let said = reply.in_words();
-        self.found(About::Refusal, format!("a state after its time is not refused, but answered: {said}"));
-        (reply, polls)
     }
 
     /// Answers that do not fit are asked again, and so are the questions themselves.

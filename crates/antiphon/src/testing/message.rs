@@ -116,8 +116,8 @@ impl Reply {
         match self {
             Self::Ended(outcome) => outcome.to_string(),
             Self::Asks { asks, .. } => {
-                let keys: Vec<&str> = asks.iter().map(|(key, _)| key).collect();
-                format!("the questions {}", keys.join(", "))
+                let texts = asks.iter().map(|(key, ask)| format!("`{key}`: {}", question(ask)));
+                format!("the questions {}", texts.collect::<Vec<_>>().join(", "))
             }
         }
     }

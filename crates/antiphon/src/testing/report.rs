@@ -100,7 +100,7 @@ impl Report {
             };
             if !fine {
                 let text = format!("the call comes to {}", done.outcome);
-                self.findings.push(Finding::new(None, About::Result, text));
+                self.findings.push(Finding::new(None, done.outcome.about(), text));
                 return false;
             }
         }
@@ -108,11 +108,17 @@ impl Report {
     }
 
     fn look_at(&mut self, bench: &Bench, fault: &Fault, done: &Done) {
-        self.findings.extend(done.findings.iter().cloned());
+        // What the handler does anyway is said once.
+        let known = |finding: &Finding| {
+            finding.about == About::Replay
+                && self.plain.findings.iter().any(|plain| plain.text == finding.text)
+        };
+        self.findings.extend(done.findings.iter().filter(|finding| !known(finding)).cloned());
         if done.outcome == Outcome::Refused {
             return;
         }
-        let mut found = |text| self.findings.push(Finding::new(Some(fault), About::Result, text));
+        let about = done.outcome.about();
+        let mut found = |text| self.findings.push(Finding::new(Some(fault), about, text));
         if let (Fault::Upgrade { .. }, Some(upgrade)) = (fault, &bench.upgrade)
             && upgrade.is_refused
         {

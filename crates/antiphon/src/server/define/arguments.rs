@@ -1,12 +1,12 @@
 //! One argument as a signature has it: what is told of it, and how it is read.
 
+use crate::server::arguments::decode;
 use schemars::{JsonSchema as HasSchema, Schema, SchemaGenerator};
 use serde::{
     de::{DeserializeOwned, Deserializer, Error as _, Visitor, value::Error as PlainError},
     forward_to_deserialize_any,
 };
 use serde_json::Value;
-use std::marker::PhantomData;
 
 /// A type that a caller's argument can have.
 #[diagnostic::on_unimplemented(
@@ -84,66 +84,69 @@ impl Spec {
     }
 }
 
-/// One parameter that is an argument.
-pub trait Slot: Send + Sync + 'static {
-    /// Its type.
-    type Value: Send + 'static;
-    /// What is told of it.
-    fn spec(&self) -> &Spec;
-    /// Its schema, as its type has it.
-    fn schema(&self, generator: &mut SchemaGenerator) -> Schema;
-    /// Reads it.
+/// One parameter that is an argument: what is told of it, and how it is read.
+///
+/// Functions, not bounds: a type that cannot be an argument is told once, where one of the three below is called.
+pub struct Slot<T> {
+    pub(super) spec: Spec,
+    pub(super) schema: fn(&mut SchemaGenerator) -> Schema,
+    read: fn(&str) -> serde_json::Result<T>,
+    read_default: fn(&Value) -> serde_json::Result<T>,
+    absent: fn() -> Option<T>,
+}
+
+impl<T> Slot<T> {
+    fn new(spec: Spec) -> Self
+    where
+        T: Argument,
+    {
+        Self {
+            spec,
+            schema: SchemaGenerator::subschema_for::<T>,
+            read: decode::<T>,
+            read_default: |default| T::deserialize(default),
+            absent: || T::deserialize(Absent).ok(),
+        }
+    }
+
+    /// Reads its text.
     ///
     /// # Errors
-    /// If it is not of this type.
-    fn read<'de, D: Deserializer<'de>>(&self, from: D) -> Result<Self::Value, D::Error>;
+    /// If it is not of its type; names it.
+    pub(super) fn read(&self, text: &str) -> Result<T, String> {
+        (self.read)(text).map_err(|fault| {
+            let fault = fault.to_string();
+            // Where in the argument's text, which nobody sees by itself.
+            let fault = fault.rsplit_once(" at line ").map_or(&*fault, |(fault, _)| fault);
+            format!("argument `{}`: {fault}", self.spec.name)
+        })
+    }
+
     /// What it is if it is not given; `None` if it must be.
     ///
     /// # Errors
-    /// If the default is not of this type.
-    fn absent(&self) -> Result<Option<Self::Value>, serde_json::Error>;
+    /// If the default is not of its type.
+    pub(super) fn absent(&self) -> serde_json::Result<Option<T>> {
+        match &self.spec.default {
+            Some(default) => (self.read_default)(default).map(Some),
+            None => Ok((self.absent)()),
+        }
+    }
 }
 
 /// An argument of a tool.
-///
-/// The types of slots are opaque, here and below: a type that cannot be an argument is told once, where this is called.
-pub fn argument<T: Argument>(spec: Spec) -> impl Slot<Value = T> {
-    Typed(spec, PhantomData)
+pub fn argument<T: Argument>(spec: Spec) -> Slot<T> {
+    Slot::new(spec)
 }
 
 /// An argument of a prompt.
-pub fn text<T: Text>(spec: Spec) -> impl Slot<Value = T> {
-    Typed(spec, PhantomData)
+pub fn text<T: Text>(spec: Spec) -> Slot<T> {
+    Slot::new(spec)
 }
 
 /// A variable of a template.
-pub fn variable<T: Variable>(spec: Spec) -> impl Slot<Value = T> {
-    Typed(spec, PhantomData)
-}
-
-struct Typed<T>(Spec, PhantomData<fn() -> T>);
-
-impl<T: Argument> Slot for Typed<T> {
-    type Value = T;
-
-    fn spec(&self) -> &Spec {
-        &self.0
-    }
-
-    fn schema(&self, generator: &mut SchemaGenerator) -> Schema {
-        generator.subschema_for::<T>()
-    }
-
-    fn read<'de, D: Deserializer<'de>>(&self, from: D) -> Result<T, D::Error> {
-        T::deserialize(from)
-    }
-
-    fn absent(&self) -> Result<Option<T>, serde_json::Error> {
-        match &self.0.default {
-            Some(default) => T::deserialize(default).map(Some),
-            None => Ok(T::deserialize(Absent).ok()),
-        }
-    }
+pub fn variable<T: Variable>(spec: Spec) -> Slot<T> {
+    Slot::new(spec)
 }
 
 /// What is not there: `None` to an `Option`, an error to all else. So aliases of `Option` are optional too.

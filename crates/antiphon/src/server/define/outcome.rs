@@ -1,17 +1,14 @@
 //! From the future that a function returns to what a server runs.
 
-use crate::server::{
-    Ctx, HandlerOutcome, IntoOutcome,
-    round::{Ran, drive_with},
+use crate::{
+    Error,
+    server::{
+        Ctx, HandlerOutcome, IntoOutcome,
+        round::{Ran, drive},
+    },
 };
-use futures_util::future::BoxFuture;
+use futures_util::{FutureExt as _, future::BoxFuture};
 use serde_json::Value;
-
-/// A handler that was called.
-pub struct Running<T>(pub(super) BoxFuture<'static, Ran<T>>);
-
-/// What one leg of a handler came to.
-pub struct Handled<T>(Ran<T>);
 
 /// How an `R` becomes a `T`: proof that it does, so that this is asked, and complained of, in one place.
 pub struct Outcome<T, R> {
@@ -32,12 +29,45 @@ pub fn outcome<T, R: IntoOutcome<T>>() -> Outcome<T, R> {
     Outcome { make: R::into_outcome, schema: R::output_schema }
 }
 
-/// Runs a handler for one leg. The one place where that happens.
-pub async fn run<T, R>(ctx: &Ctx, outcome: Outcome<T, R>, handler: impl Future<Output = R>) -> Handled<T> {
-    Handled(drive_with(ctx, handler, outcome.make).await)
+/// Runs a handler to its outcome. The one place where that happens.
+///
+/// No async function, nor an async block: each would hold the handler's future twice.
+pub fn run<T, R>(
+    ctx: &Ctx,
+    outcome: Outcome<T, R>,
+    handler: impl Future<Output = R>,
+) -> impl Future<Output = Ended<T>> {
+    drive(ctx, handler.map(move |value| Returned { value, make: outcome.make })).map(Ended)
 }
 
+/// Runs a handler that takes what resolvers give: one of them may end the call before it.
+pub fn run_resolved<T, R>(
+    ctx: &Ctx,
+    outcome: Outcome<T, R>,
+    handler: impl Future<Output = Result<R, Error>>,
+) -> impl Future<Output = Ended<T>> {
+    drive(ctx, handler.map(move |value| value.map(|value| Returned { value, make: outcome.make }))).map(Ended)
+}
+
+/// What running it came to.
+pub struct Ended<T>(Ran<T>);
+
+/// What a handler returned, with what makes an outcome of it.
+struct Returned<T, R> {
+    value: R,
+    make: fn(R) -> HandlerOutcome<T>,
+}
+
+impl<T, R> IntoOutcome<T> for Returned<T, R> {
+    fn into_outcome(self) -> HandlerOutcome<T> {
+        (self.make)(self.value)
+    }
+}
+
+/// A handler that was called.
+pub struct Running<T>(pub(in crate::server) BoxFuture<'static, Ran<T>>);
+
 /// The one allocation of a call.
-pub fn boxed<T: 'static>(handler: impl Future<Output = Handled<T>> + Send + 'static) -> Running<T> {
-    Running(Box::pin(async move { handler.await.0 }))
+pub fn boxed<T>(handler: impl Future<Output = Ended<T>> + Send + 'static) -> Running<T> {
+    Running(Box::pin(handler.map(|Ended(ran)| ran)))
 }

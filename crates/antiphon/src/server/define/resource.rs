@@ -3,13 +3,12 @@
 use super::{
     States,
     future::ResourceFuture,
-    list::{List, Reader},
+    list::{List, decode},
     outcome::{Outcome, Running},
     shapes::for_functions,
 };
 use crate::server::{BuildError, Ctx, Resource, ResourceTemplate};
 use antiphon_wire::ReadResourceResult;
-use serde::de::DeserializeSeed as _;
 use serde_json::Value;
 
 /// What [`ServerBuilder::resource`](crate::server::ServerBuilder::resource) and
@@ -103,6 +102,6 @@ pub fn template<R, L: List>(
     handler: impl Fn(Ctx, L::Values) -> Running<ReadResourceResult> + Send + Sync + 'static,
 ) -> Result<ResourceTemplate, BuildError> {
     let run =
-        move |ctx: Ctx, given| Ok(handler(ctx, Reader(&variables).deserialize(Value::Object(given))?).0);
+        move |ctx: Ctx, given| Ok(handler(ctx, decode(&variables, &Value::Object(given).to_string())?).0);
     Ok(ResourceTemplate::made(uri_template, name, Box::new(run)))
 }

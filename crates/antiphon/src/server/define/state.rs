@@ -41,6 +41,12 @@ impl<T> State<T> {
     }
 }
 
+impl<T> From<Arc<T>> for State<T> {
+    fn from(value: Arc<T>) -> Self {
+        Self(value)
+    }
+}
+
 impl<T> Clone for State<T> {
     fn clone(&self) -> Self {
         Self(Arc::clone(&self.0))

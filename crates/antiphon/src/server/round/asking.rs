@@ -20,6 +20,8 @@ pub(super) struct RawAsk<'a> {
     pub(super) number: Option<u64>,
     pub(super) within: Option<Duration>,
     pub(super) fallback: Fallback<'a>,
+    /// What the person is told besides, outside of the pin.
+    pub(super) line: Option<&'static str>,
     /// Which it is of all that are put in this leg: in a `join!`, source order.
     order: u64,
     place: Place,
@@ -69,6 +71,7 @@ impl<'a> RawAsk<'a> {
             number: None,
             within: None,
             fallback: Fallback::None,
+            line: None,
             order: 0,
             place: super::flow::here(),
             stage: Stage::New,
@@ -147,7 +150,9 @@ impl<'a> RawAsk<'a> {
         render: impl FnOnce(&str) -> Result<Rendered, String>,
     ) -> Result<Option<Question>, AskError> {
         let Some(path) = self.path() else { return Ok(None) };
-        self.order = self.flow().machine().next_order();
+        if self.order == 0 {
+            self.order = self.flow().machine().next_order();
+        }
         if !matches!(self.fallback, Fallback::None) && self.ctx.can_ask().missing(needs) != AskSupport::NONE {
             let words = match &self.fallback {
                 Fallback::Refuse(words) => Some(words.to_string()),
@@ -164,15 +169,16 @@ impl<'a> RawAsk<'a> {
             request: rendered.request,
             pin,
             within: self.within,
+            line: self.line,
             order: self.order,
             place: self.place,
         }))
     }
 
-    /// Has the same question asked again, though it was answered.
-    pub(super) fn again(&mut self) {
+    /// Has the same question asked again, though it was answered: it keeps its place in the round.
+    pub(super) fn again(&mut self, deadline: Option<u64>) {
         if let Some(path) = self.path() {
-            self.flow().machine().ask_once_more(&path);
+            self.flow().machine().ask_once_more(&path, deadline);
             self.stage = Stage::New;
         }
     }
@@ -204,6 +210,11 @@ pub(crate) fn check_elicit(request: &ElicitRequest) -> Result<(), String> {
 /// > **SHOULD** use HTTPS URLs for non-development environments.
 fn check_url(url: &str) -> Result<(), String> {
     let parsed: http::Uri = url.parse().map_err(|fault| format!("not a URL: {fault}"))?;
+    // > **MUST NOT** include sensitive information about the end-user, including credentials, personally identifiable
+    // > information, etc., in the URL
+    if parsed.authority().is_some_and(|authority| authority.as_str().contains('@')) {
+        return Err("a URL must not hold a user name or a password".to_owned());
+    }
     let host = parsed.host().unwrap_or_default();
     match parsed.scheme_str() {
         Some("https") if !host.is_empty() => Ok(()),

@@ -45,19 +45,7 @@ pub(crate) enum Ran<T> {
 }
 
 /// Runs a handler of this context.
-pub(crate) fn drive<T, R: IntoOutcome<T>>(
-    ctx: &Ctx,
-    handler: impl Future<Output = R>,
-) -> impl Future<Output = Ran<T>> {
-    drive_with(ctx, handler, R::into_outcome)
-}
-
-/// The same, for what becomes an outcome in this way.
-pub(crate) async fn drive_with<T, R>(
-    ctx: &Ctx,
-    handler: impl Future<Output = R>,
-    outcome: fn(R) -> HandlerOutcome<T>,
-) -> Ran<T> {
+pub(crate) async fn drive<T, R: IntoOutcome<T>>(ctx: &Ctx, handler: impl Future<Output = R>) -> Ran<T> {
     let flow = ctx.flow();
     let mut handler = pin!(handler);
     let mut driver = Driver { flow, tracks: false, grace: None, order: None };
@@ -71,7 +59,7 @@ pub(crate) async fn drive_with<T, R>(
             let kept = Box::new(machine.finish());
             drop(machine);
             flow.end();
-            return Ran::Returned(outcome(result), kept);
+            return Ran::Returned(result.into_outcome(), kept);
         }
         (Ended::Suspended | Ended::Stopped, None) => {
             let (requests, kept) = machine.suspend(flow.limits());

@@ -135,7 +135,12 @@ impl<T: Form + DeserializeOwned> Elicit<'_, T> {
             }
         };
         match read(&answer) {
-            Ok(answer) => Poll::Ready(Ok(answer)),
+            Ok(answer) => {
+                if let Some(refusal) = self.refusal(&answer) {
+                    self.raw.ctx().flow().note_refusal(refusal);
+                }
+                Poll::Ready(Ok(answer))
+            }
             Err(fault) => {
                 let fault =
                     format!("the answer to `{}` fits its form but not its type: {fault}", self.raw.key);
@@ -143,6 +148,16 @@ impl<T: Form + DeserializeOwned> Elicit<'_, T> {
                 Poll::Pending
             }
         }
+    }
+
+    /// Who refused what, if they did.
+    fn refusal<A>(&self, answer: &Answer<A>) -> Option<AskError> {
+        let refused = match answer {
+            Answer::Accept(_) => return None,
+            Answer::Decline => AskError::declined,
+            Answer::Cancel => AskError::cancelled,
+        };
+        self.raw.path().map(|path| refused(&path, &self.form.message))
     }
 }
 
@@ -158,20 +173,16 @@ impl<T: Form + DeserializeOwned> Future for Elicit<'_, T> {
     type Output = Result<T, AskError>;
 
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
-        let outcome = std::task::ready!(self.poll_outcome(cx));
-        if matches!(outcome, Ok(Answer::Decline | Answer::Cancel)) {
-            self.raw.ctx().flow().machine().refused();
+        let answer = std::task::ready!(self.poll_outcome(cx))?;
+        match (self.refusal(&answer), answer) {
+            (None, Answer::Accept(value)) => Poll::Ready(Ok(value)),
+            (Some(refusal), _) => {
+                self.raw.ctx().flow().machine().refused();
+                Poll::Ready(Err(refusal))
+            }
+            // The key is none: the leg ends.
+            (None, _) => Poll::Pending,
         }
-        Poll::Ready(outcome.and_then(|answer| unwrapped(answer, &self.raw.key, &self.form.message)))
-    }
-}
-
-/// The value, or who refused what.
-pub(super) fn unwrapped<T>(answer: Answer<T>, key: &str, message: &str) -> Result<T, AskError> {
-    match answer {
-        Answer::Accept(value) => Ok(value),
-        Answer::Decline => Err(AskError::declined(key, message)),
-        Answer::Cancel => Err(AskError::cancelled(key, message)),
     }
 }
 

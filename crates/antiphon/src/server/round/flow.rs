@@ -1,7 +1,7 @@
 //! What a running handler and its driver share.
 
 use super::machine::{Machine, Place, Stop};
-use crate::server::{Server, limits::Limits};
+use crate::server::{AskError, Server, limits::Limits};
 use antiphon_seal::{Call, CallSecret, Digest};
 use std::{
     cell::Cell,
@@ -19,6 +19,8 @@ pub(crate) struct Flow {
     held: Mutex<Vec<Waker>>,
     /// Tasks that end with the leg.
     tasks: Mutex<Vec<AbortHandle>>,
+    /// What the person refused, as far as the handler has learned of it.
+    refusals: Mutex<Vec<AskError>>,
     server: Server,
 }
 
@@ -38,7 +40,13 @@ impl Drop for Here {
 
 impl Flow {
     pub(crate) fn new(machine: Machine, server: Server) -> Self {
-        Self { machine: Mutex::new(machine), held: Mutex::default(), tasks: Mutex::default(), server }
+        Self {
+            machine: Mutex::new(machine),
+            held: Mutex::default(),
+            tasks: Mutex::default(),
+            refusals: Mutex::default(),
+            server,
+        }
     }
 
     pub(crate) fn machine(&self) -> MutexGuard<'_, Machine> {
@@ -94,13 +102,29 @@ impl Flow {
         self.machine().is_silent()
     }
 
+    /// Something made of the call, which begins with it; `None` if it cannot.
+    pub(super) fn with_call<T>(&self, make: impl FnOnce(&Call) -> T) -> Option<T> {
+        self.machine().call(|| self.begin()).map(make)
+    }
+
     /// Something keyed by the call's secret.
     pub(super) fn keyed<T>(&self, derive: impl FnOnce(&CallSecret) -> T) -> Option<T> {
-        self.machine().call(|| self.begin()).map(|call| derive(call.secret()))
+        self.with_call(|call| derive(call.secret()))
     }
 
     pub(super) fn pin(&self, text: &[u8]) -> Option<Digest> {
         self.keyed(|secret| secret.pin(text))
+    }
+
+    /// Keeps who refused what, for those who learn it from the answer alone.
+    pub(super) fn note_refusal(&self, refusal: AskError) {
+        self.refusals.lock().unwrap_or_else(PoisonError::into_inner).push(refusal);
+    }
+
+    /// The last refusal of a question below this scope.
+    pub(crate) fn refused_below(&self, scope: &str) -> Option<AskError> {
+        let refusals = self.refusals.lock().unwrap_or_else(PoisonError::into_inner);
+        refusals.iter().rev().find(|refusal| refusal.key().starts_with(scope)).cloned()
     }
 
     /// When the call began.

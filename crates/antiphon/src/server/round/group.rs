@@ -3,7 +3,7 @@
 use crate::server::Ctx;
 use std::{
     fmt,
-    future::{Future, poll_fn},
+    future::Future,
     pin::Pin,
     task::{Context, Poll},
 };
@@ -14,22 +14,11 @@ impl Ctx {
     ///
     /// Unlike `futures::future::join_all` it keeps no waker of its own, so a leg that asks here ends at once, however
     /// many there are.
-    pub fn join_all<I>(&self, futures: I) -> impl Future<Output = Vec<<I::Item as Future>::Output>> + use<I>
+    pub fn join_all<I>(&self, futures: I) -> JoinAll<I::Item>
     where
         I: IntoIterator<Item: Future>,
     {
-        let mut running: Vec<Slot<I::Item>> =
-            futures.into_iter().map(|future| Slot::Running(Box::pin(future))).collect();
-        poll_fn(move |cx| {
-            let mut all_done = true;
-            for slot in &mut running {
-                all_done &= slot.poll(cx);
-            }
-            if !all_done {
-                return Poll::Pending;
-            }
-            Poll::Ready(std::mem::take(&mut running).into_iter().filter_map(Slot::output).collect())
-        })
+        JoinAll(futures.into_iter().map(|future| Slot::Running(Box::pin(future))).collect())
     }
 
     /// Runs something beside the handler, on a task that ends with this leg at the latest. It cannot ask, and the next leg
@@ -38,6 +27,32 @@ impl Ctx {
         let task = tokio::spawn(future);
         self.flow().end_with_leg(task.abort_handle());
         Spawned(task)
+    }
+}
+
+/// Several futures at once. See [`Ctx::join_all`].
+// A type of its own: a future that named the iterator would not be `Send` where that maps with a closure that borrows.
+#[must_use = "futures do nothing unless they are awaited"]
+pub struct JoinAll<F: Future>(Vec<Slot<F>>);
+
+impl<F: Future> Future for JoinAll<F> {
+    type Output = Vec<F::Output>;
+
+    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
+        let mut all_done = true;
+        for slot in &mut self.0 {
+            all_done &= slot.poll(cx);
+        }
+        if !all_done {
+            return Poll::Pending;
+        }
+        Poll::Ready(std::mem::take(&mut self.0).into_iter().filter_map(Slot::output).collect())
+    }
+}
+
+impl<F: Future> fmt::Debug for JoinAll<F> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("JoinAll").finish_non_exhaustive()
     }
 }
 

@@ -45,6 +45,8 @@ pub(crate) enum Body {
     Step {
         /// What it was given, if that is pinned.
         input: Option<Digest>,
+        /// It was recorded behind an answer that was dropped.
+        stale: bool,
         outcome: StepOutcome,
     },
     /// Which branch came first.
@@ -113,7 +115,7 @@ impl Entry {
     pub(crate) fn size(&self) -> usize {
         let body = match &self.body {
             Body::Answer { text, .. } => 16 + text.as_ref().map_or(0, String::len),
-            Body::Step { input, outcome } => {
+            Body::Step { input, outcome, .. } => {
                 let input = if input.is_some() { 16 } else { 0 };
                 input
                     + match outcome {
@@ -171,6 +173,11 @@ impl Journal {
                 // In front of every answer it rests on none.
                 Change::KeepStale(step) => {
                     self.entries.sort_by_key(|entry| !is(entry, step));
+                    for entry in self.entries.iter_mut().filter(|entry| is(entry, step)) {
+                        if let Body::Step { stale, .. } = &mut entry.body {
+                            *stale = false;
+                        }
+                    }
                 }
             }
         }
@@ -225,9 +232,9 @@ impl Entry {
     fn encode(&self, out: &mut Encoder<Vec<u8>>) -> Result<(), encode::Error<Infallible>> {
         let (tag, members) = match &self.body {
             Body::Answer { .. } => (tag::ANSWER, 4),
-            Body::Step { outcome: StepOutcome::Done(_), .. } => (tag::STEP_DONE, 2),
-            Body::Step { outcome: StepOutcome::Failed(_), .. } => (tag::STEP_FAILED, 5),
-            Body::Step { outcome: StepOutcome::Abandoned, .. } => (tag::STEP_ABANDONED, 1),
+            Body::Step { outcome: StepOutcome::Done(_), .. } => (tag::STEP_DONE, 3),
+            Body::Step { outcome: StepOutcome::Failed(_), .. } => (tag::STEP_FAILED, 6),
+            Body::Step { outcome: StepOutcome::Abandoned, .. } => (tag::STEP_ABANDONED, 2),
             Body::Race { .. } => (tag::RACE, 1),
             Body::Passed => (tag::PASSED, 0),
             Body::Note { .. } => (tag::NOTE, 1),
@@ -238,11 +245,12 @@ impl Entry {
                 out.bytes(&pin.to_bytes())?.u8(*times)?.bool(*used)?;
                 maybe(out, text.as_deref())?;
             }
-            Body::Step { input, outcome } => {
+            Body::Step { input, stale, outcome } => {
                 match input {
                     Some(input) => out.bytes(&input.to_bytes())?,
                     None => out.null()?,
                 };
+                out.bool(*stale)?;
                 match outcome {
                     StepOutcome::Done(text) => {
                         out.str(text)?;
@@ -277,18 +285,20 @@ impl Entry {
                 (Body::Answer { pin, times, used, text: text(input)? }, 4)
             }
             tag::STEP_DONE => {
-                let pinned = optional(input, digest)?;
-                (Body::Step { input: pinned, outcome: StepOutcome::Done(input.str()?.to_owned()) }, 2)
+                let (pinned, stale) = (optional(input, digest)?, input.bool()?);
+                let outcome = StepOutcome::Done(input.str()?.to_owned());
+                (Body::Step { input: pinned, stale, outcome }, 3)
             }
             tag::STEP_FAILED => {
-                let pinned = optional(input, digest)?;
+                let (pinned, stale) = (optional(input, digest)?, input.bool()?);
                 let message = input.str()?.to_owned();
                 let (code, data) = (text(input)?, text(input)?);
                 let failure = StepFailure { message, code, data, told: input.bool()? };
-                (Body::Step { input: pinned, outcome: StepOutcome::Failed(failure) }, 5)
+                (Body::Step { input: pinned, stale, outcome: StepOutcome::Failed(failure) }, 6)
             }
             tag::STEP_ABANDONED => {
-                (Body::Step { input: optional(input, digest)?, outcome: StepOutcome::Abandoned }, 1)
+                let (pinned, stale) = (optional(input, digest)?, input.bool()?);
+                (Body::Step { input: pinned, stale, outcome: StepOutcome::Abandoned }, 2)
             }
             tag::RACE => (Body::Race { winner: input.u8()? }, 1),
             tag::PASSED => (Body::Passed, 0),

@@ -40,8 +40,8 @@ pub(crate) struct Machine {
     /// Checkpoints at which the leg is to end.
     pauses: Vec<Box<str>>,
     running: Vec<Running>,
-    /// The step whose body is polled just now.
-    in_step: Option<Box<str>>,
+    /// The step or check whose body is polled just now, in words.
+    in_step: Option<String>,
     /// The branch of a `select` that is polled just now, and those that have lost.
     seat: Box<str>,
     closed: Vec<Box<str>>,
@@ -53,6 +53,8 @@ pub(crate) struct Machine {
     polled_once: bool,
     /// A race looks at answers first.
     holds_steps: bool,
+    /// A step is held for that alone.
+    held_by_race: bool,
     lenient: bool,
     cancelled: bool,
     state_only: u8,
@@ -240,7 +242,8 @@ impl Machine {
         self.stop.take()
     }
 
-    fn is_over(&self) -> bool {
+    /// Whether nothing resolves any more where the handler is polled just now.
+    pub(crate) fn is_over(&self) -> bool {
         self.stop.is_some() || self.cancelled || self.closed.iter().any(|lost| self.seat.starts_with(&**lost))
     }
 
@@ -248,7 +251,7 @@ impl Machine {
     fn refuse_in_step(&mut self, what: &str, path: &str, place: Place) -> bool {
         let Some(step) = &self.in_step else { return false };
         let text = format!(
-            "{what} `{path}` at {place} is inside of the step `{step}`: a step runs to its end by itself. Await it before or behind the step"
+            "{what} `{path}` at {place} is inside of {step}, which runs to its end by itself: await it before or behind that"
         );
         self.stop(Stop::Author(text));
         true
@@ -284,7 +287,8 @@ impl Machine {
             self.used_twice("The step", path, first, place);
             return StepVerdict::Never;
         }
-        if !self.may_run() {
+        if !self.history_is_met() || self.holds_steps {
+            self.held_by_race |= self.history_is_met();
             return StepVerdict::Held(Hold::New);
         }
         if self.witness.rehearses() {
@@ -338,15 +342,23 @@ impl Machine {
         StepVerdict::Recorded(outcome)
     }
 
-    /// Whether new steps may run: only where all that was recorded has been met.
-    fn may_run(&self) -> bool {
-        let history_is_met = self.history.is_fresh() || (self.polled_once && self.history.steps_are_met());
-        history_is_met && !self.holds_steps
+    /// New steps run only where all that was recorded has been met.
+    fn history_is_met(&self) -> bool {
+        self.history.is_fresh() || (self.polled_once && self.history.steps_are_met())
     }
 
-    /// For a moment no new step is begun.
-    pub(crate) fn hold_steps(&mut self, hold: bool) {
-        self.holds_steps = hold;
+    /// For a moment no new step is begun, or is again. What held before.
+    pub(crate) fn hold_steps(&mut self, hold: bool) -> bool {
+        std::mem::replace(&mut self.holds_steps, hold)
+    }
+
+    pub(crate) fn begins_steps(&self) -> bool {
+        !self.holds_steps
+    }
+
+    /// Whether a step is held for no other reason than a race.
+    pub(crate) fn take_held_by_race(&mut self) -> bool {
+        std::mem::take(&mut self.held_by_race)
     }
 
     /// Something waits, or waits no more.
@@ -368,7 +380,13 @@ impl Machine {
 
     /// The body of a step is polled, and no longer.
     pub(crate) fn enter_step(&mut self, path: &str) {
-        self.in_step = Some(path.into());
+        self.in_step = Some(format!("the step `{path}`"));
+    }
+
+    /// A check of what happens behind a URL is polled, until [`leave_step`](Self::leave_step): it is called on some legs
+    /// only, so nothing in it can be recorded.
+    pub(crate) fn enter_check(&mut self, path: &str) {
+        self.in_step = Some(format!("the check of `{path}`"));
     }
 
     pub(crate) fn leave_step(&mut self) {
@@ -383,7 +401,7 @@ impl Machine {
             && !self.cancelled
             && !self.closed.iter().any(|lost| seat.starts_with(&**lost));
         self.witness.sees(&outcome);
-        self.history.record(Entry { path, seat, body: Body::Step { input, outcome } }, place);
+        self.history.record(Entry { path, seat, body: Body::Step { input, stale: false, outcome } }, place);
         self.epoch += 1;
         resolves
     }

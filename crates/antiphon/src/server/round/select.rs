@@ -123,16 +123,18 @@ impl Race<'_> {
                 return self.finish(winner, N, cx, &mut poll);
             }
             // What is recorded or answered first; only then are new steps begun.
-            for may_begin in [false, true] {
-                for branch in 0..N {
-                    flow.machine().hold_steps(!may_begin);
-                    let polled = self.poll_one(branch, cx, &mut poll);
-                    flow.machine().hold_steps(false);
-                    if polled.is_ready() {
-                        decided = Some(branch);
-                        return self.decide(branch);
-                    }
+            let mut first = self.first_ready::<N>(false, cx, &mut poll);
+            if first.is_none() && flow.machine().begins_steps() {
+                if flow.machine().take_held_by_race() {
+                    self.wake_held(cx);
                 }
+                first = self.first_ready::<N>(true, cx, &mut poll);
+            }
+            if let Some(branch) = first {
+                decided = Some(branch);
+                flow.machine().decide(&self.path, number(branch), self.place);
+                // A step of another branch may have been woken just now: it is polled before this waits for it.
+                return self.finish(branch, N, cx, &mut poll);
             }
             Poll::Pending
         })
@@ -152,6 +154,38 @@ impl Race<'_> {
         }
     }
 
+    /// The first branch in source order that is ready.
+    fn first_ready<const N: usize>(
+        &self,
+        begins_steps: bool,
+        cx: &mut Context<'_>,
+        poll: &mut impl FnMut(usize, &mut Context<'_>) -> Poll<()>,
+    ) -> Option<usize> {
+        let flow = self.ctx.flow();
+        let outer = flow.machine().hold_steps(!begins_steps);
+        let (mut first, mut end) = (None, N);
+        loop {
+            let epoch = flow.machine().epoch();
+            if let Some(branch) = (0..end).find(|branch| self.poll_one(*branch, cx, poll).is_ready()) {
+                (first, end) = (Some(branch), branch);
+            }
+            // What a branch has met, a branch before it may have waited for.
+            if begins_steps || end == 0 || flow.machine().epoch() == epoch {
+                break;
+            }
+            self.wake_held(cx);
+        }
+        flow.machine().hold_steps(outer);
+        first
+    }
+
+    /// Who is held in a set of futures is polled again only if it is woken.
+    fn wake_held(&self, cx: &Context<'_>) {
+        let flow = self.ctx.flow();
+        flow.forget_reached(cx.waker());
+        flow.wake_held();
+    }
+
     fn poll_one(
         &self,
         branch: usize,
@@ -159,17 +193,10 @@ impl Race<'_> {
         poll: &mut impl FnMut(usize, &mut Context<'_>) -> Poll<()>,
     ) -> Poll<()> {
         let flow = self.ctx.flow();
-        // There are four branches at most.
-        let seat = flow.machine().sit(&self.path, u8::try_from(branch).unwrap_or(u8::MAX));
+        let seat = flow.machine().sit(&self.path, number(branch));
         let polled = poll(branch, cx);
         flow.machine().stand(seat);
         polled
-    }
-
-    fn decide(&self, branch: usize) -> Poll<usize> {
-        let mut machine = self.ctx.flow().machine();
-        machine.decide(&self.path, u8::try_from(branch).unwrap_or(u8::MAX), self.place);
-        if machine.runs_in(&self.path) { Poll::Pending } else { Poll::Ready(branch) }
     }
 
     /// The winner is known: it may still have to come to its end, or steps of the others to theirs.
@@ -190,6 +217,11 @@ impl Race<'_> {
         }
         Poll::Pending
     }
+}
+
+/// There are four branches at most.
+fn number(branch: usize) -> u8 {
+    u8::try_from(branch).unwrap_or(u8::MAX)
 }
 
 macro_rules! branches {

@@ -23,7 +23,8 @@ fn body() -> impl Strategy<Value = Body> {
     prop_oneof![
         (pin(), any::<u8>(), any::<bool>(), any::<Option<String>>())
             .prop_map(|(pin, times, used, text)| Body::Answer { pin, times, used, text }),
-        (proptest::option::of(pin()), outcome()).prop_map(|(input, outcome)| Body::Step { input, outcome }),
+        (proptest::option::of(pin()), any::<bool>(), outcome())
+            .prop_map(|(input, stale, outcome)| Body::Step { input, stale, outcome }),
         any::<u8>().prop_map(|winner| Body::Race { winner }),
         Just(Body::Passed),
         ".{0,20}".prop_map(|text| Body::Note { text }),

@@ -19,6 +19,8 @@ pub(crate) struct Question {
     pub(crate) request: InputRequest,
     pub(crate) pin: Digest,
     pub(crate) within: Option<Duration>,
+    /// What else the person is told, outside of the pin.
+    pub(crate) line: Option<&'static str>,
     /// Which call of the leg this is.
     pub(crate) order: u64,
     pub(crate) place: Place,
@@ -132,21 +134,26 @@ impl Machine {
         fault: Option<String>,
         limits: &Limits,
     ) -> AskVerdict {
-        let Question { path, request, pin, within, order, place } = question;
+        let Question { path, request, pin, within, line, order, place } = question;
         if times > limits.times_asked {
             let cause = fault.as_deref().unwrap_or("Its text is another one each time.");
             let text = format!("`{path}` was asked {} times without an answer that fits. {cause}", times - 1);
             self.stop(Stop::Limit { name: "times_asked", text });
             return AskVerdict::Never;
         }
-        let request = match (request, fault) {
-            (InputRequest::Elicit(elicit), Some(fault)) => InputRequest::Elicit(with_reason(elicit, &fault)),
+        let request = match (request, fault.as_deref().or(line)) {
+            (InputRequest::Elicit(elicit), Some(reason)) => InputRequest::Elicit(with_reason(elicit, reason)),
             (request, _) => request,
         };
         let deadline = deadline.or_else(|| within.map(|within| self.now.saturating_add(within.as_secs())));
         let asked = AskedOnce { path, seat: self.seat.clone(), pin, times, deadline };
         self.pending.push(Pending { asked, request, order, place });
         AskVerdict::Pending
+    }
+
+    /// Whether an answer to it was recorded, or has come.
+    pub(crate) fn has_answer(&self, path: &str) -> bool {
+        self.history.find(Kind::Ask, path).is_some()
     }
 
     /// A question is no longer waited for.
@@ -158,24 +165,19 @@ impl Machine {
     }
 
     /// Takes back an answer that was read in this leg, so that its question is asked again. It stays the same question:
-    /// how often it was asked is not counted.
-    pub(crate) fn ask_once_more(&mut self, path: &str) {
+    /// how often it was asked is not counted. `deadline` is the last second at which an answer counts.
+    pub(crate) fn ask_once_more(&mut self, path: &str, deadline: Option<u64>) {
         let Some(at) = self.history.find(Kind::Ask, path) else { return };
         let Body::Answer { pin, times, .. } = &self.history.entry(at).body else { return };
-        let asked = AskedOnce {
-            path: path.into(),
-            seat: self.seat.clone(),
-            pin: *pin,
-            times: *times,
-            deadline: None,
-        };
+        let asked =
+            AskedOnce { path: path.into(), seat: self.seat.clone(), pin: *pin, times: *times, deadline };
         self.history.forget(at);
         self.open.push(Open { asked, fault: None });
         self.epoch += 1;
     }
 }
 
-fn with_reason(elicit: ElicitRequest, fault: &str) -> ElicitRequest {
-    let message = format!("{}\n\n{fault}", elicit.message());
+fn with_reason(elicit: ElicitRequest, reason: &str) -> ElicitRequest {
+    let message = format!("{}\n\n{reason}", elicit.message());
     elicit.with_message(message)
 }

@@ -28,8 +28,6 @@ pub(super) struct History {
 struct Kept {
     entry: Entry,
     met: Option<Place>,
-    /// It was recorded behind an answer that was dropped.
-    stale: bool,
     /// It need not be met.
     excused: bool,
     gone: bool,
@@ -70,7 +68,7 @@ impl History {
 
     fn push(&mut self, entry: Entry, met: Option<Place>) {
         self.size += entry.size();
-        self.kept.push(Kept { entry, met, stale: false, excused: false, gone: false });
+        self.kept.push(Kept { entry, met, excused: false, gone: false });
     }
 
     pub(super) fn size(&self) -> usize {
@@ -96,7 +94,7 @@ impl History {
     /// The input, outcome and staleness of a step.
     pub(super) fn step(&self, at: usize) -> (&Option<Digest>, &StepOutcome, bool) {
         match &self.kept[at].entry.body {
-            Body::Step { input, outcome } => (input, outcome, self.kept[at].stale),
+            Body::Step { input, outcome, stale } => (input, outcome, *stale),
             // Only steps are found as steps.
             _ => (&None, &StepOutcome::Abandoned, true),
         }
@@ -145,10 +143,12 @@ impl History {
         self.kept[at].entry.kind() == Kind::Step && self.kept[at].is_due()
     }
 
-    /// Steps recorded behind an answer that is dropped rest on it, perhaps.
+    /// Steps recorded behind an answer that is dropped rest on it, perhaps: on later legs too.
     pub(super) fn make_stale(&mut self, answer: usize) {
         for kept in &mut self.kept[answer + 1..self.old] {
-            kept.stale |= kept.entry.kind() == Kind::Step;
+            if let Body::Step { stale, .. } = &mut kept.entry.body {
+                *stale = true;
+            }
         }
     }
 
@@ -197,7 +197,8 @@ impl History {
     pub(super) fn in_words(&self) -> String {
         let words = self.kept.iter().map(|kept| {
             let Entry { path, body, .. } = &kept.entry;
-            let mark = match (kept.gone, kept.met.is_some(), kept.stale) {
+            let is_stale = matches!(body, Body::Step { stale: true, .. });
+            let mark = match (kept.gone, kept.met.is_some(), is_stale) {
                 (true, ..) => "dropped",
                 (_, true, _) => "met",
                 (_, _, true) => "stale",

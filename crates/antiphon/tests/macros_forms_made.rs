@@ -1,5 +1,7 @@
 //! Types that macros put together; a type without `Deserialize`; a form inside a function.
 
+#![cfg(feature = "macros")]
+
 use antiphon::Form as _;
 
 macro_rules! form {
@@ -14,7 +16,8 @@ macro_rules! form {
 
 form!(Numbers { a: u8 = 1, b: Option<i64> = 2 });
 
-fn main() {
+#[test]
+fn types_from_macros_and_in_functions_are_forms() {
     #[derive(antiphon::Form)]
     #[allow(dead_code)]
     struct Inside {

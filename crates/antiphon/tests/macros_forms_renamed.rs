@@ -1,4 +1,5 @@
 //! Nothing generated names serde, and no name of the program's own is in the way.
+#![cfg(feature = "macros")]
 #![deny(missing_docs, unused_qualifications, unreachable_pub, clippy::all)]
 #![forbid(unsafe_code)]
 
@@ -37,7 +38,8 @@ pub enum Size {
     Small,
 }
 
-fn main() {
+#[test]
+fn nothing_expanded_is_in_the_way_of_names() {
     let ask = ::antiphon::server::Ask::of::<Place>("place", "Where?");
     assert_eq!(ask.key(), "place");
 }

@@ -1,0 +1,18 @@
+use antiphon::{resource, wire::ResourceContents};
+
+#[resource]
+async fn without() -> ResourceContents {
+    ResourceContents::text("a://b", "")
+}
+
+#[resource(name = "report")]
+async fn only_named() -> ResourceContents {
+    ResourceContents::text("a://b", "")
+}
+
+#[resource("reports")]
+async fn no_scheme() -> ResourceContents {
+    ResourceContents::text("a://b", "")
+}
+
+fn main() {}

@@ -1,0 +1,18 @@
+use antiphon::{resource, wire::ResourceContents};
+
+#[resource("report://{year}/{id}")]
+async fn report(year: u16, id: Option<String>) -> ResourceContents {
+    ResourceContents::text(format!("{year} {id:?}"), "")
+}
+
+#[resource("report://{id}")]
+async fn told(#[arg(title = "Id")] id: String) -> ResourceContents {
+    ResourceContents::text(id, "")
+}
+
+#[resource("report://all")]
+async fn text() -> String {
+    String::new()
+}
+
+fn main() {}

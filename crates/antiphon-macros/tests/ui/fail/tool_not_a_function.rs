@@ -1,0 +1,9 @@
+use antiphon::tool;
+
+#[tool]
+struct Provision;
+
+#[tool]
+impl Provision {}
+
+fn main() {}

@@ -1,0 +1,8 @@
+use antiphon::tool;
+
+#[tool]
+fn provision(name: String) -> String {
+    name
+}
+
+fn main() {}

@@ -1,0 +1,140 @@
+//! The rules of questions and steps with `await`, one by one.
+#![allow(clippy::unwrap_used, clippy::expect_used, missing_docs, reason = "a failed unwrap fails the test")]
+
+mod common;
+#[path = "common/talk.rs"]
+mod talk;
+
+#[path = "await_rules/asks.rs"]
+mod asks;
+#[path = "await_rules/keys.rs"]
+mod keys;
+#[path = "await_rules/legs.rs"]
+mod legs;
+#[path = "await_rules/races.rs"]
+mod races;
+#[path = "await_rules/steps.rs"]
+mod steps;
+
+use antiphon::{
+    Form, Result,
+    server::{Caller, Ctx, Limits, NoArguments, Server, Tool},
+};
+use common::*;
+use serde::Deserialize;
+use serde_json::{Value, json};
+use std::{
+    cell::RefCell,
+    fmt::{Debug, Write as _},
+    sync::{
+        Mutex, Once,
+        atomic::{AtomicUsize, Ordering::SeqCst},
+    },
+};
+use talk::*;
+use tracing::{Event, Metadata, Subscriber, field, span};
+
+#[derive(Debug, Deserialize, Form)]
+struct Place {
+    region: String,
+}
+
+#[derive(Debug, Deserialize, Form)]
+struct Confirm {
+    ok: bool,
+}
+
+/// The tool `t`, from the lines of its handler.
+macro_rules! tool {
+    (|$ctx:ident| $body:block) => {
+        Tool::new("t", async |$ctx: &Ctx, _: NoArguments| -> Result<String> { $body })
+    };
+}
+use tool;
+
+fn server(tool: Tool) -> Server {
+    limited(tool, |_| {})
+}
+
+fn limited(tool: Tool, change: impl FnOnce(&mut Limits)) -> Server {
+    let mut limits = Limits::default();
+    change(&mut limits);
+    Server::builder("await", "1").tool(tool).keys(ring(7)).limits(limits).build().unwrap()
+}
+
+fn place(region: &str) -> Value {
+    accept(json!({ "region": region }))
+}
+
+fn yes() -> Value {
+    accept(json!({"ok": true}))
+}
+
+async fn ok(text: &str) -> Result<String> {
+    Ok(text.to_owned())
+}
+
+/// Legs with exactly these answers, one after the other. Gives the last response.
+async fn legs(server: &Server, talk: &mut Talk, all: &[Value]) -> Value {
+    let mut reply = Value::Null;
+    for answers in all {
+        reply = talk.leg(server, answers.clone()).await;
+    }
+    reply
+}
+
+/// The code of an error, and `data.reason`.
+fn refused(reply: &Value) -> (i64, &str) {
+    let error = &reply["error"];
+    (error["code"].as_i64().unwrap_or_default(), error["data"]["reason"].as_str().unwrap_or_default())
+}
+
+/// One leg of a client that declares this. Gives the response.
+async fn declaring(server: &Server, capabilities: Value, state: Option<&str>, answers: Value) -> Value {
+    let mut meta = meta();
+    meta["io.modelcontextprotocol/clientCapabilities"] = capabilities;
+    let mut params = json!({"name": "t", "_meta": meta, "inputResponses": answers});
+    if let Some(state) = state {
+        params["requestState"] = json!(state);
+    }
+    let message = request(1, "tools/call", params).to_string();
+    let reply = server.respond(message.as_bytes(), &Caller::default()).await.unwrap();
+    serde_json::from_slice(&reply.body).unwrap()
+}
+
+thread_local! {
+    static LINES: RefCell<String> = const { RefCell::new(String::new()) };
+}
+
+/// What this thread has logged since the last time.
+fn take_log() -> String {
+    static INSTALLED: Once = Once::new();
+    INSTALLED.call_once(|| tracing::subscriber::set_global_default(Log).unwrap());
+    LINES.take()
+}
+
+struct Log;
+
+struct Line<'a>(&'a mut String);
+
+impl field::Visit for Line<'_> {
+    fn record_debug(&mut self, field: &field::Field, value: &dyn Debug) {
+        write!(self.0, " {field}={value:?}").unwrap();
+    }
+}
+
+impl Subscriber for Log {
+    fn enabled(&self, metadata: &Metadata<'_>) -> bool {
+        metadata.target().starts_with("antiphon")
+    }
+    fn new_span(&self, _: &span::Attributes<'_>) -> span::Id {
+        span::Id::from_u64(1)
+    }
+    fn record(&self, _: &span::Id, _: &span::Record<'_>) {}
+    fn record_follows_from(&self, _: &span::Id, _: &span::Id) {}
+    fn event(&self, event: &Event<'_>) {
+        LINES.with_borrow_mut(|text| event.record(&mut Line(text)));
+    }
+    fn enter(&self, _: &span::Id) {}
+    fn exit(&self, _: &span::Id) {}
+}

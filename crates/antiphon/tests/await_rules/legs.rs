@@ -1,0 +1,186 @@
+//! Between two legs: checkpoints, versions, what stays the same and what is not told twice.
+
+use super::*;
+use antiphon::{
+    Clock,
+    server::{Migration, OnVersion},
+    wire::LogLevel,
+};
+use std::time::Duration;
+
+#[tokio::test]
+async fn a_leg_ends_at_a_checkpoint_twice_and_passes_the_third() {
+    static RUNS: AtomicUsize = AtomicUsize::new(0);
+    let server = server(tool!(|ctx| {
+        for n in 0..3 {
+            ctx.step(("s", n), async |_| Ok(RUNS.fetch_add(1, SeqCst))).await?;
+            ctx.checkpoint().nth(n).now().await;
+        }
+        Ok(ctx.leg().to_string())
+    }));
+    let mut talk = Talk::new(json!({}));
+    for _ in 0..2 {
+        let reply = talk.leg(&server, Value::Null).await;
+        // Some clients take a result without it as the final one.
+        assert_eq!(reply["result"]["inputRequests"], json!({}), "{reply}");
+        assert!(reply["result"]["requestState"].is_string());
+    }
+    assert_eq!(said(&talk.leg(&server, Value::Null).await), "3");
+    assert_eq!(RUNS.load(SeqCst), 3);
+}
+
+/// A tool of another version, which may have other steps.
+macro_rules! version {
+    ($version:literal, $step:literal) => {
+        tool!(|ctx| {
+            let place: Place = ctx.elicit("Where?").await?;
+            let id: String = ctx.step($step, async |_| Ok(format!("{} of {}", $step, place.region))).await?;
+            ctx.elicit::<Confirm>("Sure?").await?;
+            Ok(id)
+        })
+        .version($version)
+    };
+    ($version:literal) => {
+        tool!(|ctx| {
+            let place: Place = ctx.elicit("Where, again?").await?;
+            let id: String = ctx.step("create", async |_| ok("created again").await).await?;
+            ctx.elicit::<Confirm>("Sure?").await?;
+            Ok(format!("{id} for {}", place.region))
+        })
+        .version($version)
+    };
+}
+
+#[tokio::test]
+async fn another_version_goes_on_as_it_says() {
+    let migration = Migration::new;
+    let keeps = "create of eu";
+    for (new, expected) in [
+        (version!(2, "create"), keeps),
+        (version!(2, "create").on_version(OnVersion::Keep), keeps),
+        (version!(1, "create").on_version(OnVersion::Reject), keeps),
+        (version!(2, "create").on_version(OnVersion::Reject), r#""reason":"version""#),
+        // From its first question on.
+        (version!(2, "create").on_version(OnVersion::Restart), "create of us"),
+        (version!(2, "create_db"), "flow_diverged"),
+        (version!(2, "create_db").migrate(migration().rename("create", "create_db")), keeps),
+        (version!(2, "create_db").migrate(migration().forget("create")), "create_db of eu"),
+        (version!(2, "create_db").lenient_replay(), "create_db of eu"),
+        // A migration is for calls of another version.
+        (version!(1, "create_db").migrate(migration().forget("create")), "flow_diverged"),
+        (version!(2), "flow_diverged"),
+        (version!(2).migrate(migration().keep_stale("create")), "create of eu for us"),
+    ] {
+        let mut talk = Talk::new(json!({}));
+        legs(&server(version!(1, "create")), &mut talk, &[Value::Null, json!({"place": place("eu")})]).await;
+        let new = server(new);
+        let mut reply = talk.leg(&new, json!({"confirm": yes()})).await;
+        for _ in 0..3 {
+            if reply["result"]["resultType"] == "input_required" {
+                reply = talk.leg(&new, json!({"place": place("us"), "confirm": yes()})).await;
+            }
+        }
+        assert!(reply.to_string().contains(expected) || said(&reply) == expected, "{expected}: {reply}");
+    }
+}
+
+#[tokio::test]
+async fn time_and_chance_are_the_same_on_every_leg() {
+    static SEEN: Mutex<Vec<(std::time::SystemTime, u64, u64, u64)>> = Mutex::new(Vec::new());
+    let tool = tool!(|ctx| {
+        let seen = (ctx.now(), ctx.random_u64("a"), ctx.random_u64("b"), ctx.scope("s").random_u64("a"));
+        SEEN.lock().unwrap().push(seen);
+        ctx.elicit::<Confirm>("Sure?").await?;
+        ok("").await
+    });
+    let (clock, hand) = Clock::manual(start());
+    let server = Server::builder("await", "1").tool(tool).keys(ring(7)).clock(clock).build().unwrap();
+    for _ in 0..2 {
+        let mut talk = Talk::new(json!({}));
+        talk.leg(&server, Value::Null).await;
+        hand.advance(Duration::from_secs(60));
+        talk.leg(&server, json!({"confirm": yes()})).await;
+    }
+    let seen = SEEN.lock().unwrap();
+    assert_eq!((seen[0], seen[2]), (seen[1], seen[3]));
+    assert_eq!((seen[0].0, seen[2].0), (start(), start() + Duration::from_secs(60)));
+    let mut numbers: Vec<u64> = seen.iter().flat_map(|seen| [seen.1, seen.2, seen.3]).collect();
+    numbers.sort_unstable();
+    numbers.dedup();
+    assert_eq!(numbers.len(), 6, "other calls and other keys have other numbers");
+}
+
+#[tokio::test]
+async fn what_was_told_is_not_told_again() {
+    let tool = tool!(|ctx| {
+        ctx.report_progress(1.0, None, None);
+        ctx.log(LogLevel::Info, json!("begun"));
+        ctx.step("s", async |_| {
+            ctx.report_progress(2.0, None, None);
+            ok("").await
+        })
+        .await?;
+        ctx.report_progress(3.0, None, None);
+        ctx.elicit::<Confirm>("Sure?").await?;
+        ctx.report_progress(4.0, None, None);
+        ctx.log(LogLevel::Info, json!("sure"));
+        ctx.step("t", async |_| ok("").await).await?;
+        ctx.report_progress(5.0, None, None);
+        ok("done").await
+    });
+    let server = Server::builder("await", "1").tool(tool).keys(ring(7)).logging().build().unwrap();
+    let mut peer = lines::serve(server, 1 << 16);
+    let loud = with(&meta(), json!({"progressToken": "p", "io.modelcontextprotocol/logLevel": "debug"}));
+    let mut params = json!({"name": "t", "_meta": loud});
+    let mut told = Vec::new();
+    for _ in 0..2 {
+        peer.says(request(1, "tools/call", params.clone()).to_string()).await;
+        loop {
+            let message = peer.hears().await.unwrap();
+            match message["method"].as_str() {
+                Some("notifications/progress") => told.push(message["params"]["progress"].to_string()),
+                Some(_) => told.push(message["params"]["data"].to_string()),
+                None => {
+                    told.push(message["result"]["resultType"].to_string());
+                    params = with(
+                        &params,
+                        json!({"requestState": message["result"]["requestState"], "inputResponses": {"confirm": yes()}}),
+                    );
+                    break;
+                }
+            }
+        }
+    }
+    let first = ["1.0", "\"begun\"", "2.0", "3.0", "\"input_required\""];
+    let second = ["4.0", "\"sure\"", "5.0", "\"complete\""];
+    assert_eq!(told, [&first[..], &second[..]].concat());
+}
+
+#[tokio::test]
+async fn a_spawned_task_ends_with_its_leg() {
+    struct Gone(tokio::sync::mpsc::UnboundedSender<()>);
+    impl Drop for Gone {
+        fn drop(&mut self) {
+            self.0.send(()).unwrap();
+        }
+    }
+    static SENDER: Mutex<Option<tokio::sync::mpsc::UnboundedSender<()>>> = Mutex::new(None);
+    let (sender, mut gone) = tokio::sync::mpsc::unbounded_channel();
+    *SENDER.lock().unwrap() = Some(sender);
+    let server = server(tool!(|ctx| {
+        let guard = Gone(SENDER.lock().unwrap().clone().unwrap());
+        let _task = ctx.spawn(async move {
+            let _guard = guard;
+            std::future::pending::<()>().await;
+        });
+        let quick = ctx.spawn(async { 7 }).await?;
+        ctx.elicit::<Confirm>("Sure?").await?;
+        Ok(quick.to_string())
+    }));
+    let mut talk = Talk::new(json!({}));
+    for answers in [Value::Null, json!({"confirm": yes()})] {
+        talk.leg(&server, answers).await;
+        gate::soon(gone.recv()).await.unwrap();
+    }
+    assert!(gone.try_recv().is_err());
+}

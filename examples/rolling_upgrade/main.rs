@@ -1,0 +1,45 @@
+//! A call that begins while the old build is served, and ends when the new one is.
+//!
+//! Both builds ask for two logins, but for another second one. The answer that both want is asked for once.
+//!
+//! Try it: `cargo run -p antiphon-examples --bin rolling_upgrade`
+
+#![allow(clippy::print_stdout, reason = "it shows what happens")]
+
+use antiphon::{
+    client::{CallbackError, Client, FormAsk},
+    transport::http::HttpTransport,
+};
+use antiphon_cli::demo::Build;
+use antiphon_examples::{Fleet, Plan, Proxy, Result, serve_if_replica};
+use serde_json::json;
+use std::sync::Arc;
+
+#[tokio::main]
+async fn main() -> Result<()> {
+    if serve_if_replica().await? {
+        return Ok(());
+    }
+    let fleet = Fleet::start(Plan { build: Build::Old, ..Plan::default() }).await?;
+    let proxy = Proxy::start(Arc::clone(&fleet), |leg| println!("{leg}")).await?;
+    let upgraded = Arc::clone(&fleet);
+    let client = Client::builder("rolling-upgrade", "1.0")
+        .one_at_a_time()
+        .on_elicit_form(move |ask: FormAsk| {
+            let fleet = Arc::clone(&upgraded);
+            async move {
+                println!("asked: {}", ask.message);
+                // While the person thinks, the new build is rolled out.
+                if ask.context.key == "google_login" {
+                    let deployed = fleet.deploy(Build::New).await;
+                    deployed.map_err(|error| CallbackError::new(error.to_string()))?;
+                    println!("deployed: the new build");
+                }
+                Ok(ask.accept(json!({"name": "octocat"}))?)
+            }
+        })
+        .connect(Arc::new(HttpTransport::new(proxy.url())?));
+    let result = client.call_tool("rolling_upgrade", ()).await?;
+    println!("{}", result.first_text().unwrap_or_default());
+    fleet.stop().await
+}

@@ -1,0 +1,100 @@
+//! One replica: this same program, started again.
+
+use crate::Result;
+use antiphon::{
+    seal::KeyRing,
+    transport::http::{HttpOptions, serve_http},
+};
+use antiphon_cli::demo::{self, Build, World, world};
+use std::{env, net::SocketAddr, process::Stdio};
+use tokio::{
+    io::{AsyncBufReadExt as _, AsyncReadExt as _, AsyncWriteExt as _, BufReader, Lines},
+    net::TcpListener,
+    process::{Child, ChildStdout, Command},
+    sync::Mutex,
+};
+
+/// Where the shared key stands, as `antiphon serve-demo` reads it too.
+const KEYS: &str = "ANTIPHON_KEYS";
+/// The first word of a replica's command line; the second one is its build.
+const REPLICA: &str = "replica";
+/// What it says once it drains.
+const DRAINS: &str = "draining";
+
+/// A replica, from outside. Dropping it kills it.
+pub(crate) struct Replica {
+    pub(crate) name: String,
+    pub(crate) address: SocketAddr,
+    pub(crate) process: u32,
+    child: Mutex<(Child, Lines<BufReader<ChildStdout>>)>,
+}
+
+impl Replica {
+    /// Starts one, and waits until it listens.
+    pub(crate) async fn start(name: String, build: Build, key: &str, world: SocketAddr) -> Result<Self> {
+        let mut child = Command::new(env::current_exe()?)
+            .args([REPLICA, if build == Build::Old { "old" } else { "new" }])
+            .env(KEYS, key)
+            .env(world::ADDRESS, world.to_string())
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .kill_on_drop(true)
+            .spawn()?;
+        let mut lines = BufReader::new(child.stdout.take().ok_or("no pipe")?).lines();
+        let address = lines.next_line().await?.ok_or("the replica ended")?.parse()?;
+        let process = child.id().unwrap_or_default();
+        Ok(Self { name, address, process, child: Mutex::new((child, lines)) })
+    }
+
+    /// `kill -9`, and waits until the process is gone.
+    pub(crate) async fn kill(&self) -> Result<()> {
+        Ok(self.child.lock().await.0.kill().await?)
+    }
+
+    /// Lets it end in peace; waits until it has begun to.
+    pub(crate) async fn drain(&self) -> Result<()> {
+        let (child, lines) = &mut *self.child.lock().await;
+        drop(child.stdin.take());
+        match lines.next_line().await?.as_deref() {
+            Some(DRAINS) | None => Ok(()),
+            Some(other) => Err(format!("the replica said {other}").into()),
+        }
+    }
+
+    /// Waits until it has ended.
+    pub(crate) async fn ended(&self) -> Result<()> {
+        self.child.lock().await.0.wait().await?;
+        Ok(())
+    }
+}
+
+/// Is a replica, if this program was started as one: the demo server on a free port, until its standard input ends, as it
+/// does when its parent is gone. Says whether it was one.
+///
+/// # Errors
+/// If it cannot be served.
+pub async fn serve_if_replica() -> Result<bool> {
+    let mut words = env::args().skip(1);
+    if words.next().as_deref() != Some(REPLICA) {
+        return Ok(false);
+    }
+    let build = if words.next().as_deref() == Some("old") { Build::Old } else { Build::New };
+    let ring = KeyRing::parse_list(&env::var(KEYS)?)?;
+    let server = demo::builder(World::from_env(), build).keys(ring).build()?;
+    let listener = TcpListener::bind("127.0.0.1:0").await?;
+    say(&listener.local_addr()?.to_string()).await?;
+    let drained = server.clone();
+    let parent_gone = async move {
+        let _ = tokio::io::stdin().read_to_end(&mut Vec::new()).await;
+        drained.drain();
+        let _ = say(DRAINS).await;
+    };
+    serve_http(listener, server, HttpOptions::default(), parent_gone).await?;
+    Ok(true)
+}
+
+async fn say(line: &str) -> Result<()> {
+    let mut stdout = tokio::io::stdout();
+    stdout.write_all(format!("{line}\n").as_bytes()).await?;
+    Ok(stdout.flush().await?)
+}

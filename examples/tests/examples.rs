@@ -1,0 +1,58 @@
+//! What the examples say that have more to show than a tool.
+
+#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
+
+use std::process::{Command, Stdio};
+
+fn check(program: &str, says: &[&str]) {
+    let output = Command::new(program).stdin(Stdio::null()).output().unwrap();
+    let stdout = String::from_utf8(output.stdout).unwrap();
+    assert!(output.status.success(), "{stdout}{}", String::from_utf8_lossy(&output.stderr));
+    assert_eq!(stdout.lines().collect::<Vec<_>>(), says, "{program}");
+}
+
+#[test]
+fn an_answer_that_both_builds_want_is_asked_for_once() {
+    check(
+        env!("CARGO_BIN_EXE_rolling_upgrade"),
+        &[
+            "rolling_upgrade, leg 1: replica A",
+            "asked: Please provide your GitHub username",
+            "asked: Please provide your Google account",
+            "deployed: the new build",
+            "rolling_upgrade, leg 2: replica D",
+            "asked: Please provide your Microsoft account",
+            "rolling_upgrade, leg 3: replica C",
+            "Linked octocat (GitHub) and octocat (Microsoft).",
+        ],
+    );
+}
+
+#[test]
+fn what_was_computed_before_the_drain_is_not_computed_again() {
+    check(
+        env!("CARGO_BIN_EXE_load_shedding"),
+        &[
+            "load_shedding, leg 1: replica A",
+            "load_shedding, leg 2: replica C",
+            "There are 669 primes below 5000.",
+            "portions: 5, computed: 5",
+        ],
+    );
+}
+
+#[test]
+fn a_request_that_comes_twice_is_charged_once() {
+    check(
+        env!("CARGO_BIN_EXE_charge_once"),
+        &[
+            "charge_once, leg 1: replica A",
+            "charge_once, leg 2: replica B",
+            "charge_once, leg 3: replica A",
+            "charge_once, leg 4: replica B",
+            "charge_once, leg 5: replica A",
+            "Charged 20 EUR. The receipt goes to ada@example.com.",
+            "one idempotency key, 2 requests, one charge",
+        ],
+    );
+}
