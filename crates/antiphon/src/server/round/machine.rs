@@ -13,10 +13,12 @@
 mod ask;
 mod history;
 mod stop;
+mod witness;
 
 pub(crate) use ask::{AskVerdict, Question};
 pub(crate) use history::Place;
 pub(crate) use stop::Stop;
+pub(crate) use witness::Witness;
 
 use super::journal::{AskedOnce, Body, Entry, Journal, Kind, StepOutcome};
 use crate::server::Limits;
@@ -71,8 +73,7 @@ pub(crate) struct Machine {
     now: u64,
     order: u64,
     stop: Option<Stop>,
-    /// Futures that were dropped before they resolved.
-    dropped: Vec<(Kind, Box<str>)>,
+    witness: Witness,
 }
 
 #[derive(Debug)]
@@ -143,6 +144,7 @@ pub(crate) struct Kept {
     pub(crate) asked: bool,
     /// Recorded steps that this leg did not come to.
     pub(crate) unmet: Vec<String>,
+    pub(crate) witness: Witness,
 }
 
 impl Machine {
@@ -216,7 +218,7 @@ impl Machine {
 
     /// Whether what happens now has happened in an earlier leg.
     pub(crate) fn is_replaying(&self) -> bool {
-        self.history.unmet() > 0
+        self.history.unmet() > 0 || !self.open.is_empty()
     }
 
     /// What is told now was told before, or is told to nobody.
@@ -231,6 +233,10 @@ impl Machine {
     /// No step is begun and nothing resolves from here on.
     pub(crate) fn cancel(&mut self) {
         self.cancelled = true;
+    }
+
+    pub(crate) fn is_cancelled(&self) -> bool {
+        self.cancelled
     }
 
     pub(crate) fn runs_a_step(&self) -> bool {
@@ -295,6 +301,10 @@ impl Machine {
             self.held_by_race |= self.history_is_met();
             return StepVerdict::Held(Hold::New);
         }
+        if self.witness.rehearses() {
+            self.would_run(path);
+            return StepVerdict::Never;
+        }
         // Before the effect, not behind it: what it comes to must find room.
         let reserved = (self.running.len() + 1) * limits.step_result + ROOM_TO_LEAVE;
         if self.history.size() + reserved > limits.state {
@@ -336,6 +346,7 @@ impl Machine {
             return StepVerdict::Held(Hold::Recorded);
         }
         let outcome = outcome.clone();
+        self.witness.sees(&outcome);
         self.history.meet(at, place);
         self.epoch += 1;
         StepVerdict::Recorded(outcome)
@@ -399,6 +410,7 @@ impl Machine {
         let resolves = outcome != StepOutcome::Abandoned
             && !self.cancelled
             && !self.closed.iter().any(|lost| seat.starts_with(&**lost));
+        self.witness.sees(&outcome);
         self.history.record(Entry { path, seat, body: Body::Step { input, stale: false, outcome } }, place);
         self.epoch += 1;
         resolves
@@ -426,7 +438,7 @@ impl Machine {
             return true;
         }
         // What was done is with the client already, or the client has had enough of these.
-        if !ends || self.state_only >= budget || self.is_replaying() {
+        if !ends || self.witness.rehearses() || self.state_only >= budget || self.is_replaying() {
             return true;
         }
         match self.pauses.iter().find(|(known, _)| **known == *path) {
@@ -529,16 +541,10 @@ impl Machine {
         self.running.iter().any(|running| running.seat.starts_with(&prefix))
     }
 
-    /// A future was dropped before it resolved, while the leg goes on.
-    pub(crate) fn dropped(&mut self, kind: Kind, path: &str) {
-        if !self.closed.iter().any(|lost| self.seat.starts_with(&**lost)) {
-            self.dropped.push((kind, path.into()));
-        }
-    }
-
     /// After a poll that left the handler pending.
     pub(crate) fn after_poll(&mut self, epoch: u64) -> Next {
         let was_first = !std::mem::replace(&mut self.polled_once, true);
+        self.witness.poll_is_over();
         let is_held = self.held_new > 0 || self.held_recorded > 0;
         if self.stop.is_some() {
             Next::Stop
@@ -626,6 +632,7 @@ impl Machine {
             let _ = requests.insert(&*pending.asked.path, pending.request);
             asked.push(pending.asked);
         }
+        self.witness.paused = !self.pauses.is_empty();
         for (path, place) in std::mem::take(&mut self.pauses) {
             let entry = Entry { path, seat: Box::default(), body: Body::Passed };
             self.history.record(entry, place);
@@ -643,17 +650,15 @@ impl Machine {
 
     fn take(&mut self, asked: Vec<AskedOnce>) -> Kept {
         let history = std::mem::take(&mut self.history);
+        let mut witness = std::mem::take(&mut self.witness);
+        witness.first_step = history.first_new_step().map(Into::into);
         Kept {
+            witness,
             call: self.call.take(),
             asked: !asked.is_empty() || history.has_answers(),
             unmet: history.unmet_steps(),
             journal: Journal { entries: history.into_entries(), asked, state_only: self.state_only },
         }
-    }
-
-    /// Futures that were dropped before they resolved, though the leg went on.
-    pub(crate) fn take_dropped(&mut self) -> Vec<(Kind, Box<str>)> {
-        std::mem::take(&mut self.dropped)
     }
 }
 

@@ -57,9 +57,12 @@ impl Ctx {
         &'a self,
         key: K,
         branches: B,
-    ) -> impl Future<Output = B::Won> + use<'a, K, B> {
+    ) -> Select<'a, B::Won>
+    where
+        B: 'a,
+    {
         let (key, place) = (key.into(), super::flow::here());
-        async move {
+        Select(Box::pin(async move {
             let race = match path(self.scope_prefix(), key.key, key.number) {
                 Ok(path) => Race { ctx: self, path, place },
                 Err(fault) => {
@@ -68,7 +71,21 @@ impl Ctx {
                 }
             };
             branches.run(race).await
-        }
+        }))
+    }
+}
+
+/// A race that is run when it is awaited. See [`Ctx::select`].
+// Boxed, so that a handler's future does not name the closures of steps in it, which the compiler could not see to be
+// `Send` for every lifetime.
+#[must_use = "a race is run when it is awaited"]
+pub struct Select<'a, W>(Pin<Box<dyn Future<Output = W> + Send + 'a>>);
+
+impl<W> Future for Select<'_, W> {
+    type Output = W;
+
+    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<W> {
+        self.0.as_mut().poll(cx)
     }
 }
 
@@ -111,6 +128,11 @@ impl Race<'_> {
         poll_fn(|cx| {
             let flow = self.ctx.flow();
             if never {
+                return Poll::Pending;
+            }
+            if flow.machine().is_cancelled() && begun {
+                // The steps in it end; nobody wins any more.
+                self.poll_all(N, cx, &mut poll);
                 return Poll::Pending;
             }
             if !begun {
@@ -176,6 +198,20 @@ impl Race<'_> {
         let flow = self.ctx.flow();
         flow.forget_reached(cx.waker());
         flow.wake_held();
+    }
+
+    /// Has the steps in the branches come to their end.
+    fn poll_all(
+        &self,
+        branches: usize,
+        cx: &mut Context<'_>,
+        poll: &mut impl FnMut(usize, &mut Context<'_>) -> Poll<()>,
+    ) {
+        for branch in 0..branches {
+            if self.ctx.flow().machine().runs_in(&self.path) {
+                let _ = self.poll_one(branch, cx, poll);
+            }
+        }
     }
 
     fn poll_one(

@@ -122,6 +122,7 @@ impl Machine {
         if !used {
             self.history.change(at, Body::Answer { pin, times, used: true, text: text.clone() });
         }
+        self.witness.shown = self.witness.shown.and(question.request.needs());
         self.history.meet(at, place);
         self.epoch += 1;
         text.map_or(AskVerdict::Expired, AskVerdict::Given)
@@ -160,7 +161,10 @@ impl Machine {
 
     /// A question is no longer waited for.
     pub(crate) fn withdraw(&mut self, order: u64) {
-        self.pending.retain(|pending| pending.order != order);
+        if let Some(at) = self.pending.iter().position(|pending| pending.order == order) {
+            let pending = self.pending.remove(at);
+            self.witness.note_dropped(Kind::Ask, &pending.asked.path);
+        }
     }
 
     /// Takes back an answer that was read in this leg, so that its question is asked again. It stays the same question:
