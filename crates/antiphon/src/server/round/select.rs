@@ -53,11 +53,7 @@ impl Ctx {
     /// }
     /// ```
     #[track_caller]
-    pub fn select<'a, K: Into<StepKey<'a>>, B: Branches>(
-        &'a self,
-        key: K,
-        branches: B,
-    ) -> Select<'a, B::Won>
+    pub fn select<'a, K: Into<StepKey<'a>>, B: Branches>(&'a self, key: K, branches: B) -> Select<'a, B::Won>
     where
         B: 'a,
     {
