@@ -86,7 +86,7 @@ impl<W> Future for Select<'_, W> {
 }
 
 /// Two to four futures, as a tuple. Nothing else implements it.
-pub trait Branches: sealed::Sealed {
+pub trait Branches: sealed::Sealed + Send {
     /// Which came first.
     type Won;
     #[doc(hidden)]
