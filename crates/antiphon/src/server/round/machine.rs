@@ -28,6 +28,11 @@ use ask::Pending;
 use history::History;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
+/// What a payload takes besides the entries of its journal.
+const FRAME: usize = 32;
+/// So much is kept free before a step runs, besides for what it comes to: at least one question finds room behind it.
+const ROOM_TO_LEAVE: usize = 512;
+
 /// One leg of one call.
 #[derive(Debug, Default)]
 pub(crate) struct Machine {
@@ -156,7 +161,7 @@ impl Machine {
         limits: &Limits,
         now: SystemTime,
     ) -> Self {
-        let mut room = limits.state.saturating_sub(journal.size() + limits.step_result);
+        let mut room = limits.state.saturating_sub(journal.size() + limits.step_result + ROOM_TO_LEAVE);
         let mut machine = Self {
             call: Some(call),
             state_only: journal.state_only,
@@ -301,7 +306,7 @@ impl Machine {
             return StepVerdict::Never;
         }
         // Before the effect, not behind it: what it comes to must find room.
-        let reserved = (self.running.len() + 1) * limits.step_result;
+        let reserved = (self.running.len() + 1) * limits.step_result + ROOM_TO_LEAVE;
         if self.history.size() + reserved > limits.state {
             let text = format!("The record of this call has no room for the step `{path}`");
             self.stop(Stop::Limit { name: "state", text });
@@ -614,9 +619,15 @@ impl Machine {
         let mut requests = InputRequests::new();
         let mut pending = std::mem::take(&mut self.pending);
         pending.sort_by_key(|pending| pending.order);
-        let mut asked = Vec::with_capacity(pending.len());
-        // What is beyond is asked in the next round.
+        let mut asked: Vec<AskedOnce> = Vec::with_capacity(pending.len());
+        let mut room = limits.state.saturating_sub(self.history.size() + FRAME);
+        // What is beyond is asked in the next round: the record of what was done leaves in any case.
         for pending in pending.into_iter().take(limits.asks) {
+            let size = pending.asked.size();
+            if size > room && !asked.is_empty() {
+                break;
+            }
+            room = room.saturating_sub(size);
             // One key, one use: no key is there twice.
             let _ = requests.insert(&*pending.asked.path, pending.request);
             asked.push(pending.asked);
