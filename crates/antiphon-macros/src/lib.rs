@@ -381,7 +381,7 @@ pub fn server(attribute: TokenStream, item: TokenStream) -> TokenStream {
 /// | as | if |
 /// |---|---|
 /// | `V` | it is `Clone`: each has its own |
-/// | `&V`, `Arc<V>` | always: all share it |
+/// | `&V`, `Arc<V>` | always: all share it. `&str` of a `String` too |
 /// | `T`, where `V` is `Answer<T>` | it is `Clone`. One who declines or goes away ends the call, which then says who refused what |
 ///
 /// # How it runs

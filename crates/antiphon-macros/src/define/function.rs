@@ -14,8 +14,8 @@ use crate::{
 use proc_macro2::{Ident, Span, TokenStream, TokenTree};
 use quote::{ToTokens as _, format_ident, quote};
 use syn::{
-    Attribute, Error, FnArg, GenericParam, LitStr, Pat, PatType, Path, Receiver, Result, ReturnType,
-    Signature, Token, Type, parse::ParseStream, spanned::Spanned as _,
+    Attribute, Error, FnArg, GenericParam, LitStr, Pat, PatType, Receiver, Result, ReturnType, Signature,
+    Token, Type, parse::ParseStream, spanned::Spanned as _,
 };
 
 /// As many as functions that `.tool(..)` takes may have.
