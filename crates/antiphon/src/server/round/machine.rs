@@ -13,10 +13,12 @@
 mod ask;
 mod history;
 mod stop;
+mod witness;
 
 pub(crate) use ask::{AskVerdict, Question};
 pub(crate) use history::Place;
 pub(crate) use stop::Stop;
+pub(crate) use witness::Witness;
 
 use super::journal::{AskedOnce, Body, Entry, Journal, Kind, StepOutcome};
 use crate::server::Limits;
@@ -34,9 +36,13 @@ pub(crate) struct Machine {
     history: History,
     /// Questions of the last round that were not answered, and why not.
     open: Vec<Open>,
+    /// Until when the questions of the last round may be answered.
+    deadlines: Vec<(Box<str>, u64)>,
     pending: Vec<Pending>,
     /// Checkpoints at which the leg is to end.
-    pauses: Vec<Box<str>>,
+    pauses: Vec<(Box<str>, Place)>,
+    /// Races that are not decided.
+    races: Vec<(Box<str>, Place)>,
     running: Vec<Running>,
     /// The step or check whose body is polled just now, in words.
     in_step: Option<String>,
@@ -62,8 +68,7 @@ pub(crate) struct Machine {
     now: u64,
     order: u64,
     stop: Option<Stop>,
-    /// Futures that were dropped before they resolved.
-    dropped: Vec<(Kind, Box<str>)>,
+    witness: Witness,
 }
 
 #[derive(Debug)]
@@ -134,6 +139,7 @@ pub(crate) struct Kept {
     pub(crate) asked: bool,
     /// Recorded steps that this leg did not come to.
     pub(crate) unmet: Vec<String>,
+    pub(crate) witness: Witness,
 }
 
 impl Machine {
@@ -158,6 +164,7 @@ impl Machine {
             ..Self::begin(now)
         };
         for asked in journal.asked {
+            machine.deadlines.extend(asked.deadline.map(|deadline| (asked.path.clone(), deadline)));
             let sent = responses.and_then(|responses| responses.get(&asked.path)).map(|text| text.get());
             let is_over = asked.deadline.is_some_and(|deadline| machine.now > deadline);
             let answer = match sent {
@@ -206,7 +213,7 @@ impl Machine {
 
     /// Whether what happens now has happened in an earlier leg.
     pub(crate) fn is_replaying(&self) -> bool {
-        self.history.unmet() > 0
+        self.history.unmet() > 0 || !self.open.is_empty()
     }
 
     /// What is told now was told before, or is told to nobody.
@@ -221,6 +228,10 @@ impl Machine {
     /// No step is begun and nothing resolves from here on.
     pub(crate) fn cancel(&mut self) {
         self.cancelled = true;
+    }
+
+    pub(crate) fn is_cancelled(&self) -> bool {
+        self.cancelled
     }
 
     pub(crate) fn runs_a_step(&self) -> bool {
@@ -285,6 +296,10 @@ impl Machine {
             self.held_by_race |= self.history_is_met();
             return StepVerdict::Held(Hold::New);
         }
+        if self.witness.rehearses() {
+            self.would_run(path);
+            return StepVerdict::Never;
+        }
         // Before the effect, not behind it: what it comes to must find room.
         let reserved = (self.running.len() + 1) * limits.step_result;
         if self.history.size() + reserved > limits.state {
@@ -326,6 +341,7 @@ impl Machine {
             return StepVerdict::Held(Hold::Recorded);
         }
         let outcome = outcome.clone();
+        self.witness.sees(&outcome);
         self.history.meet(at, place);
         self.epoch += 1;
         StepVerdict::Recorded(outcome)
@@ -389,6 +405,7 @@ impl Machine {
         let resolves = outcome != StepOutcome::Abandoned
             && !self.cancelled
             && !self.closed.iter().any(|lost| seat.starts_with(&**lost));
+        self.witness.sees(&outcome);
         self.history.record(Entry { path, seat, body: Body::Step { input, stale: false, outcome } }, place);
         self.epoch += 1;
         resolves
@@ -416,17 +433,18 @@ impl Machine {
             return true;
         }
         // What was done is with the client already, or the client has had enough of these.
-        if !ends || self.state_only >= budget || self.is_replaying() {
+        if !ends || self.witness.rehearses() || self.state_only >= budget || self.is_replaying() {
             return true;
         }
-        if !self.pauses.iter().any(|known| **known == *path) {
-            self.pauses.push(path.into());
+        match self.pauses.iter().find(|(known, _)| **known == *path) {
+            Some((_, first)) => self.used_twice("The checkpoint", path, first, place),
+            None => self.pauses.push((path.into(), place)),
         }
         false
     }
 
     pub(crate) fn withdraw_pause(&mut self, path: &str) {
-        self.pauses.retain(|known| **known != *path);
+        self.pauses.retain(|(known, _)| **known != *path);
     }
 
     /// What was noted under this path.
@@ -456,15 +474,27 @@ impl Machine {
         if self.refuse_in_step("The select", path, place) || self.is_over() {
             return (None, false);
         }
-        let Some(at) = self.history.find(Kind::Race, path) else { return (None, true) };
-        if let Some(first) = self.history.met_at(at) {
+        let at = self.history.find(Kind::Race, path);
+        let running = self.races.iter().find(|(known, _)| **known == *path);
+        if let Some(first) = running.map(|(_, first)| *first).or(at.and_then(|at| self.history.met_at(at))) {
             self.used_twice("The select", path, first, place);
             return (None, false);
         }
+        let Some(at) = at else {
+            self.races.push((path.into(), place));
+            return (None, true);
+        };
         let Body::Race { winner } = self.history.entry(at).body else { return (None, true) };
         self.history.meet(at, place);
         self.lose(path, winner);
+        // What waited for what the others recorded need not.
+        self.epoch += 1;
         (Some(winner), true)
+    }
+
+    /// A race is over, or was dropped.
+    pub(crate) fn end_race(&mut self, path: &str) {
+        self.races.retain(|(known, _)| **known != *path);
     }
 
     /// A race is decided.
@@ -506,16 +536,10 @@ impl Machine {
         self.running.iter().any(|running| running.seat.starts_with(&prefix))
     }
 
-    /// A future was dropped before it resolved, while the leg goes on.
-    pub(crate) fn dropped(&mut self, kind: Kind, path: &str) {
-        if !self.closed.iter().any(|lost| self.seat.starts_with(&**lost)) {
-            self.dropped.push((kind, path.into()));
-        }
-    }
-
     /// After a poll that left the handler pending.
     pub(crate) fn after_poll(&mut self, epoch: u64) -> Next {
         let was_first = !std::mem::replace(&mut self.polled_once, true);
+        self.witness.poll_is_over();
         let is_held = self.held_new > 0 || self.held_recorded > 0;
         if self.stop.is_some() {
             Next::Stop
@@ -597,9 +621,10 @@ impl Machine {
             let _ = requests.insert(&*pending.asked.path, pending.request);
             asked.push(pending.asked);
         }
-        for path in std::mem::take(&mut self.pauses) {
+        self.witness.paused = !self.pauses.is_empty();
+        for (path, place) in std::mem::take(&mut self.pauses) {
             let entry = Entry { path, seat: Box::default(), body: Body::Passed };
-            self.history.record(entry, std::panic::Location::caller());
+            self.history.record(entry, place);
         }
         if requests.is_empty() {
             self.state_only = self.state_only.saturating_add(1);
@@ -614,17 +639,15 @@ impl Machine {
 
     fn take(&mut self, asked: Vec<AskedOnce>) -> Kept {
         let history = std::mem::take(&mut self.history);
+        let mut witness = std::mem::take(&mut self.witness);
+        witness.first_step = history.first_new_step().map(Into::into);
         Kept {
+            witness,
             call: self.call.take(),
             asked: !asked.is_empty() || history.has_answers(),
             unmet: history.unmet_steps(),
             journal: Journal { entries: history.into_entries(), asked, state_only: self.state_only },
         }
-    }
-
-    /// Futures that were dropped before they resolved, though the leg went on.
-    pub(crate) fn take_dropped(&mut self) -> Vec<(Kind, Box<str>)> {
-        std::mem::take(&mut self.dropped)
     }
 }
 
