@@ -53,11 +53,7 @@ impl Ctx {
     /// }
     /// ```
     #[track_caller]
-    pub fn select<'a, K: Into<StepKey<'a>>, B: Branches>(
-        &'a self,
-        key: K,
-        branches: B,
-    ) -> Select<'a, B::Won>
+    pub fn select<'a, K: Into<StepKey<'a>>, B: Branches>(&'a self, key: K, branches: B) -> Select<'a, B::Won>
     where
         B: 'a,
     {
@@ -90,7 +86,7 @@ impl<W> Future for Select<'_, W> {
 }
 
 /// Two to four futures, as a tuple. Nothing else implements it.
-pub trait Branches: sealed::Sealed {
+pub trait Branches: sealed::Sealed + Send {
     /// Which came first.
     type Won;
     #[doc(hidden)]
