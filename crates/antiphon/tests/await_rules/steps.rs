@@ -158,13 +158,13 @@ async fn a_step_is_tried_again_in_place() {
             _ => Ok(s.number()),
         };
         let retry = Retry::times(3).every(Duration::from_secs(1));
-        let number = ctx.step("works", run).retry(retry).await?;
+        let number = ctx.step_retry("works", retry, run).await?;
         assert_eq!(begun.elapsed(), Duration::from_secs(3));
         let run = async |s: Attempt| {
             LAST.note(&s);
             Err::<(), _>(StepError::retry(Error::told("never")))
         };
-        ctx.step("fails", run).retry(Retry::times(2)).await?;
+        ctx.step_retry("fails", Retry::times(2), run).await?;
         Ok(number.to_string())
     }));
     let reply = Talk::new(json!({})).leg(&server, Value::Null).await;

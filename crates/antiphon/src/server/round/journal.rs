@@ -146,10 +146,6 @@ impl StepFailure {
 }
 
 impl Journal {
-    pub(crate) fn is_empty(&self) -> bool {
-        self.entries.is_empty() && self.asked.is_empty() && self.state_only == 0
-    }
-
     /// About how many bytes it takes.
     pub(crate) fn size(&self) -> usize {
         self.asked.iter().map(AskedOnce::size).sum::<usize>()
