@@ -59,7 +59,8 @@ pub(crate) struct Machine {
     held_recorded: u32,
     /// Abandoned steps that are waited for: they never end.
     lost: u32,
-    polled_once: bool,
+    /// A poll is over in which nothing recorded had to wait.
+    replayed: bool,
     /// A race looks at answers first.
     holds_steps: bool,
     /// A step is held for that alone.
@@ -354,7 +355,7 @@ impl Machine {
 
     /// New steps run only where all that was recorded has been met.
     fn history_is_met(&self) -> bool {
-        self.history.is_fresh() || (self.polled_once && self.history.steps_are_met())
+        self.history.is_fresh() || (self.replayed && self.history.steps_are_met())
     }
 
     /// For a moment no new step is begun, or is again. What held before.
@@ -543,7 +544,9 @@ impl Machine {
 
     /// After a poll that left the handler pending.
     pub(crate) fn after_poll(&mut self, epoch: u64) -> Next {
-        let was_first = !std::mem::replace(&mut self.polled_once, true);
+        // Answers that wait for their turn come before new steps: one of them may be the end of a branch.
+        let was_first = !self.replayed && self.held_recorded == 0;
+        self.replayed |= was_first;
         self.witness.poll_is_over();
         let is_held = self.held_new > 0 || self.held_recorded > 0;
         if self.stop.is_some() {
