@@ -94,7 +94,13 @@ async fn time_and_chance_are_the_same_on_every_leg() {
         ok("").await
     });
     let (clock, hand) = Clock::manual(start());
-    let server = Server::builder("await", "1").tool(tool).keys(ring(7)).clock(clock).build().unwrap();
+    let server = Server::builder("await", "1")
+        .replay_check(ReplayCheck::Off)
+        .tool(tool)
+        .keys(ring(7))
+        .clock(clock)
+        .build()
+        .unwrap();
     for _ in 0..2 {
         let mut talk = Talk::new(json!({}));
         talk.leg(&server, Value::Null).await;
@@ -128,7 +134,13 @@ async fn what_was_told_is_not_told_again() {
         ctx.report_progress(5.0, None, None);
         ok("done").await
     });
-    let server = Server::builder("await", "1").tool(tool).keys(ring(7)).logging().build().unwrap();
+    let server = Server::builder("await", "1")
+        .replay_check(ReplayCheck::Off)
+        .tool(tool)
+        .keys(ring(7))
+        .logging()
+        .build()
+        .unwrap();
     let mut peer = lines::serve(server, 1 << 16);
     let loud = with(&meta(), json!({"progressToken": "p", "io.modelcontextprotocol/logLevel": "debug"}));
     let mut params = json!({"name": "t", "_meta": loud});

@@ -93,6 +93,31 @@ async fn a_failed_branch_and_a_step_that_was_done_beside_it_are_met_again() {
 }
 
 #[tokio::test]
+async fn no_step_is_begun_while_an_answer_may_end_its_branch() {
+    static RUNS: Runs = Runs::new();
+    let server = server(tool!(|ctx| {
+        let charges = async {
+            ctx.elicit::<Place>("Where?").await?;
+            Ok::<_, Error>(ctx.step("charge", async |s| Ok(RUNS.note(&s))).await?)
+        };
+        let ends = async {
+            let (sure, looked) =
+                tokio::join!(ctx.elicit::<Confirm>("Sure?"), ctx.step("look", async |_| ok("").await));
+            looked?;
+            if sure?.ok { Ok(()) } else { Err(Error::told("not sure")) }
+        };
+        Ok(match futures_util::future::try_join(charges, ends).await {
+            Ok(_) => "charged".to_owned(),
+            Err(error) => error.to_string(),
+        })
+    }));
+    let mut talk = Talk::new(json!({}));
+    let answers = json!({"place": place("eu"), "confirm": accept(json!({"ok": false}))});
+    assert_eq!(said(&legs(&server, &mut talk, &[Value::Null, answers]).await), "not sure");
+    assert_eq!(RUNS.count(), 0);
+}
+
+#[tokio::test]
 async fn a_step_that_was_dropped_while_it_ran_neither_runs_nor_ends_again() {
     static RUNS: Runs = Runs::new();
     let server = server(tool!(|ctx| {

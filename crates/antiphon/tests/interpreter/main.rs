@@ -36,10 +36,10 @@ fn one(case: &Case) -> Result<(), TestCaseError> {
 
 #[test]
 fn handlers_that_only_ask_and_step_do_as_a_plain_interpreter_says() {
-    all(false, 1500);
+    all(false, 800);
 }
 
 #[test]
 fn handlers_that_wait_for_other_things_too_come_to_what_a_plain_interpreter_says() {
-    all(true, 1500);
+    all(true, 800);
 }

@@ -64,7 +64,8 @@ pub(crate) struct Machine {
     held_recorded: u32,
     /// Abandoned steps that are waited for: they never end.
     lost: u32,
-    polled_once: bool,
+    /// A poll is over in which nothing recorded had to wait.
+    replayed: bool,
     /// A race looks at answers first.
     holds_steps: bool,
     /// A step is held for that alone.

@@ -53,10 +53,11 @@ impl Ctx {
     /// }
     /// ```
     #[track_caller]
-    pub fn select<'a, K: Into<StepKey<'a>>, B: Branches>(&'a self, key: K, branches: B) -> Select<'a, B::Won>
-    where
-        B: 'a,
-    {
+    pub fn select<'a, K: Into<StepKey<'a>>, B: Branches + 'a>(
+        &'a self,
+        key: K,
+        branches: B,
+    ) -> Select<'a, B::Won> {
         let (key, place) = (key.into(), super::flow::here());
         Select(Box::pin(async move {
             let race = match path(self.scope_prefix(), key.key, key.number) {

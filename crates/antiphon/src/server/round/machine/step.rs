@@ -93,7 +93,7 @@ impl Machine {
 
     /// New steps run only where all that was recorded has been met.
     pub(super) fn history_is_met(&self) -> bool {
-        self.history.is_fresh() || (self.polled_once && self.history.steps_are_met())
+        self.history.is_fresh() || (self.replayed && self.history.steps_are_met())
     }
 
     /// For a moment no new step is begun, or is again. What held before.

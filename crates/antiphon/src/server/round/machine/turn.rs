@@ -10,7 +10,9 @@ use antiphon_wire::InputRequests;
 impl Machine {
     /// After a poll that left the handler pending.
     pub(crate) fn after_poll(&mut self, epoch: u64) -> Next {
-        let was_first = !std::mem::replace(&mut self.polled_once, true);
+        // Answers that wait for their turn come before new steps: one of them may be the end of a branch.
+        let was_first = !self.replayed && self.held_recorded == 0;
+        self.replayed |= was_first;
         self.witness.poll_is_over();
         let is_held = self.held_new > 0 || self.held_recorded > 0;
         if self.stop.is_some() {
