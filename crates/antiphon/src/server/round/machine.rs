@@ -13,10 +13,12 @@
 mod ask;
 mod history;
 mod stop;
+mod witness;
 
 pub(crate) use ask::{AskVerdict, Question};
 pub(crate) use history::Place;
 pub(crate) use stop::Stop;
+pub(crate) use witness::Witness;
 
 use super::journal::{AskedOnce, Body, Entry, Journal, Kind, StepOutcome};
 use crate::server::Limits;
@@ -26,6 +28,11 @@ use ask::Pending;
 use history::History;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
+/// What a payload takes besides the entries of its journal.
+const FRAME: usize = 32;
+/// So much is kept free before a step runs, besides for what it comes to: at least one question finds room behind it.
+const ROOM_TO_LEAVE: usize = 512;
+
 /// One leg of one call.
 #[derive(Debug, Default)]
 pub(crate) struct Machine {
@@ -34,9 +41,13 @@ pub(crate) struct Machine {
     history: History,
     /// Questions of the last round that were not answered, and why not.
     open: Vec<Open>,
+    /// Until when the questions of the last round may be answered.
+    deadlines: Vec<(Box<str>, u64)>,
     pending: Vec<Pending>,
     /// Checkpoints at which the leg is to end.
-    pauses: Vec<Box<str>>,
+    pauses: Vec<(Box<str>, Place)>,
+    /// Races that are not decided.
+    races: Vec<(Box<str>, Place)>,
     running: Vec<Running>,
     /// The step or check whose body is polled just now, in words.
     in_step: Option<String>,
@@ -62,8 +73,7 @@ pub(crate) struct Machine {
     now: u64,
     order: u64,
     stop: Option<Stop>,
-    /// Futures that were dropped before they resolved.
-    dropped: Vec<(Kind, Box<str>)>,
+    witness: Witness,
 }
 
 #[derive(Debug)]
@@ -134,6 +144,7 @@ pub(crate) struct Kept {
     pub(crate) asked: bool,
     /// Recorded steps that this leg did not come to.
     pub(crate) unmet: Vec<String>,
+    pub(crate) witness: Witness,
 }
 
 impl Machine {
@@ -150,7 +161,7 @@ impl Machine {
         limits: &Limits,
         now: SystemTime,
     ) -> Self {
-        let mut room = limits.state.saturating_sub(journal.size() + limits.step_result);
+        let mut room = limits.state.saturating_sub(journal.size() + limits.step_result + ROOM_TO_LEAVE);
         let mut machine = Self {
             call: Some(call),
             state_only: journal.state_only,
@@ -158,6 +169,7 @@ impl Machine {
             ..Self::begin(now)
         };
         for asked in journal.asked {
+            machine.deadlines.extend(asked.deadline.map(|deadline| (asked.path.clone(), deadline)));
             let sent = responses.and_then(|responses| responses.get(&asked.path)).map(|text| text.get());
             let is_over = asked.deadline.is_some_and(|deadline| machine.now > deadline);
             let answer = match sent {
@@ -206,7 +218,7 @@ impl Machine {
 
     /// Whether what happens now has happened in an earlier leg.
     pub(crate) fn is_replaying(&self) -> bool {
-        self.history.unmet() > 0
+        self.history.unmet() > 0 || !self.open.is_empty()
     }
 
     /// What is told now was told before, or is told to nobody.
@@ -221,6 +233,10 @@ impl Machine {
     /// No step is begun and nothing resolves from here on.
     pub(crate) fn cancel(&mut self) {
         self.cancelled = true;
+    }
+
+    pub(crate) fn is_cancelled(&self) -> bool {
+        self.cancelled
     }
 
     pub(crate) fn runs_a_step(&self) -> bool {
@@ -285,8 +301,12 @@ impl Machine {
             self.held_by_race |= self.history_is_met();
             return StepVerdict::Held(Hold::New);
         }
+        if self.witness.rehearses() {
+            self.would_run(path);
+            return StepVerdict::Never;
+        }
         // Before the effect, not behind it: what it comes to must find room.
-        let reserved = (self.running.len() + 1) * limits.step_result;
+        let reserved = (self.running.len() + 1) * limits.step_result + ROOM_TO_LEAVE;
         if self.history.size() + reserved > limits.state {
             let text = format!("The record of this call has no room for the step `{path}`");
             self.stop(Stop::Limit { name: "state", text });
@@ -326,6 +346,7 @@ impl Machine {
             return StepVerdict::Held(Hold::Recorded);
         }
         let outcome = outcome.clone();
+        self.witness.sees(&outcome);
         self.history.meet(at, place);
         self.epoch += 1;
         StepVerdict::Recorded(outcome)
@@ -389,6 +410,7 @@ impl Machine {
         let resolves = outcome != StepOutcome::Abandoned
             && !self.cancelled
             && !self.closed.iter().any(|lost| seat.starts_with(&**lost));
+        self.witness.sees(&outcome);
         self.history.record(Entry { path, seat, body: Body::Step { input, stale: false, outcome } }, place);
         self.epoch += 1;
         resolves
@@ -416,17 +438,18 @@ impl Machine {
             return true;
         }
         // What was done is with the client already, or the client has had enough of these.
-        if !ends || self.state_only >= budget || self.is_replaying() {
+        if !ends || self.witness.rehearses() || self.state_only >= budget || self.is_replaying() {
             return true;
         }
-        if !self.pauses.iter().any(|known| **known == *path) {
-            self.pauses.push(path.into());
+        match self.pauses.iter().find(|(known, _)| **known == *path) {
+            Some((_, first)) => self.used_twice("The checkpoint", path, first, place),
+            None => self.pauses.push((path.into(), place)),
         }
         false
     }
 
     pub(crate) fn withdraw_pause(&mut self, path: &str) {
-        self.pauses.retain(|known| **known != *path);
+        self.pauses.retain(|(known, _)| **known != *path);
     }
 
     /// What was noted under this path.
@@ -456,15 +479,27 @@ impl Machine {
         if self.refuse_in_step("The select", path, place) || self.is_over() {
             return (None, false);
         }
-        let Some(at) = self.history.find(Kind::Race, path) else { return (None, true) };
-        if let Some(first) = self.history.met_at(at) {
+        let at = self.history.find(Kind::Race, path);
+        let running = self.races.iter().find(|(known, _)| **known == *path);
+        if let Some(first) = running.map(|(_, first)| *first).or(at.and_then(|at| self.history.met_at(at))) {
             self.used_twice("The select", path, first, place);
             return (None, false);
         }
+        let Some(at) = at else {
+            self.races.push((path.into(), place));
+            return (None, true);
+        };
         let Body::Race { winner } = self.history.entry(at).body else { return (None, true) };
         self.history.meet(at, place);
         self.lose(path, winner);
+        // What waited for what the others recorded need not.
+        self.epoch += 1;
         (Some(winner), true)
+    }
+
+    /// A race is over, or was dropped.
+    pub(crate) fn end_race(&mut self, path: &str) {
+        self.races.retain(|(known, _)| **known != *path);
     }
 
     /// A race is decided.
@@ -506,16 +541,10 @@ impl Machine {
         self.running.iter().any(|running| running.seat.starts_with(&prefix))
     }
 
-    /// A future was dropped before it resolved, while the leg goes on.
-    pub(crate) fn dropped(&mut self, kind: Kind, path: &str) {
-        if !self.closed.iter().any(|lost| self.seat.starts_with(&**lost)) {
-            self.dropped.push((kind, path.into()));
-        }
-    }
-
     /// After a poll that left the handler pending.
     pub(crate) fn after_poll(&mut self, epoch: u64) -> Next {
         let was_first = !std::mem::replace(&mut self.polled_once, true);
+        self.witness.poll_is_over();
         let is_held = self.held_new > 0 || self.held_recorded > 0;
         if self.stop.is_some() {
             Next::Stop
@@ -590,16 +619,23 @@ impl Machine {
         let mut requests = InputRequests::new();
         let mut pending = std::mem::take(&mut self.pending);
         pending.sort_by_key(|pending| pending.order);
-        let mut asked = Vec::with_capacity(pending.len());
-        // What is beyond is asked in the next round.
+        let mut asked: Vec<AskedOnce> = Vec::with_capacity(pending.len());
+        let mut room = limits.state.saturating_sub(self.history.size() + FRAME);
+        // What is beyond is asked in the next round: the record of what was done leaves in any case.
         for pending in pending.into_iter().take(limits.asks) {
+            let size = pending.asked.size();
+            if size > room && !asked.is_empty() {
+                break;
+            }
+            room = room.saturating_sub(size);
             // One key, one use: no key is there twice.
             let _ = requests.insert(&*pending.asked.path, pending.request);
             asked.push(pending.asked);
         }
-        for path in std::mem::take(&mut self.pauses) {
+        self.witness.paused = !self.pauses.is_empty();
+        for (path, place) in std::mem::take(&mut self.pauses) {
             let entry = Entry { path, seat: Box::default(), body: Body::Passed };
-            self.history.record(entry, std::panic::Location::caller());
+            self.history.record(entry, place);
         }
         if requests.is_empty() {
             self.state_only = self.state_only.saturating_add(1);
@@ -614,17 +650,15 @@ impl Machine {
 
     fn take(&mut self, asked: Vec<AskedOnce>) -> Kept {
         let history = std::mem::take(&mut self.history);
+        let mut witness = std::mem::take(&mut self.witness);
+        witness.first_step = history.first_new_step().map(Into::into);
         Kept {
+            witness,
             call: self.call.take(),
             asked: !asked.is_empty() || history.has_answers(),
             unmet: history.unmet_steps(),
             journal: Journal { entries: history.into_entries(), asked, state_only: self.state_only },
         }
-    }
-
-    /// Futures that were dropped before they resolved, though the leg went on.
-    pub(crate) fn take_dropped(&mut self) -> Vec<(Kind, Box<str>)> {
-        std::mem::take(&mut self.dropped)
     }
 }
 

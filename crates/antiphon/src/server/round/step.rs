@@ -1,7 +1,7 @@
 //! A side effect or a computation that is run once and remembered.
 
 use super::{
-    journal::{Kind, StepOutcome},
+    journal::StepOutcome,
     key::{StepKey, path},
     machine::{Hold, Place, StepVerdict},
 };
@@ -169,6 +169,8 @@ pin_project! {
 struct Guard<'a> {
     ctx: &'a Ctx,
     path: String,
+    /// Where it was held.
+    seat: Box<str>,
     stage: Stage,
 }
 
@@ -185,13 +187,18 @@ impl Drop for Guard<'_> {
         let mut machine = self.ctx.flow().machine();
         match self.stage {
             Stage::New | Stage::Over => return,
-            Stage::Held(hold) => machine.let_go(hold),
+            Stage::Held(hold) => {
+                machine.let_go(hold);
+                if hold == Hold::Recorded {
+                    return;
+                }
+            }
             // It may have had its effect: it is not run again.
             Stage::Running => {
                 machine.end_step(&self.path, StepOutcome::Abandoned);
             }
         }
-        machine.dropped(Kind::Step, &self.path);
+        machine.step_dropped(&self.path, &self.seat);
     }
 }
 
@@ -220,7 +227,7 @@ where
             attempt: None,
             pause: None,
             body: None,
-            guard: Guard { ctx, path: String::new(), stage: Stage::New },
+            guard: Guard { ctx, path: String::new(), seat: Box::default(), stage: Stage::New },
         }
     }
 
@@ -290,12 +297,12 @@ where
             Stage::Held(hold) => {
                 flow.machine().let_go(hold);
                 this.guard.stage = Stage::New;
-                pinned(flow, this.input, *this.place)
+                pinned(flow, this.input, this.place)
             }
             _ => match path(this.ctx.scope_prefix(), this.key.key, this.key.number) {
                 Ok(path) => {
                     this.guard.path = path;
-                    pinned(flow, this.input, *this.place)
+                    pinned(flow, this.input, this.place)
                 }
                 Err(fault) => {
                     flow.author_fault(this.place, fault);
@@ -320,6 +327,7 @@ where
             }
             StepVerdict::Held(hold) => {
                 machine.hold(hold);
+                this.guard.seat = machine.seat();
                 drop(machine);
                 this.guard.stage = Stage::Held(hold);
                 flow.wait_held(cx);
