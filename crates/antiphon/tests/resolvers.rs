@@ -8,7 +8,7 @@ mod talk;
 
 use antiphon::{
     Error, Form, Result, prompt, resolver, resource,
-    server::{Answer, Caller, Ctx, Server, State},
+    server::{Answer, Caller, Ctx, ReplayCheck, Server, State},
     tool,
     wire::ResourceContents,
 };
@@ -103,7 +103,7 @@ async fn plan(
 }
 
 /// Takes what others take too.
-#[tool]
+#[tool(needs(form))]
 async fn move_folder(
     path: String,
     #[resolve(plan)] plan: &Plan,
@@ -177,7 +177,7 @@ async fn impatient(
     format!("{path} {more} {}", sure.ok)
 }
 
-#[prompt]
+#[prompt(needs(form))]
 async fn describe(path: String, #[resolve(place)] place: Place) -> String {
     format!("Describe {path} in {}.", place.region)
 }
@@ -242,6 +242,8 @@ impl Files {
 /// One of the instances.
 fn server(log: &Log) -> Server {
     let builder = Server::builder("resolvers", "1").keys(ring(7)).state(log.clone()).with(Files("/"));
+    // Each round is replayed before it leaves: resolvers run the same way again.
+    let builder = builder.replay_check(ReplayCheck::Always).on_replay_fault(|fault| panic!("{fault}"));
     let builder = builder.tool(delete_folder).tool(delete_or_fail).tool(move_folder).tool(halve).tool(leaks);
     let builder = builder.tool(takes).tool(by_day).tool(impatient);
     builder.prompt(describe).resource(report).build().unwrap()
@@ -332,8 +334,8 @@ async fn each_runs_once_a_leg_and_together_with_the_others() {
     let rounds: &[&[&str]] = &[&["place/place", "confirm_delete/confirm"], &["plan/confirm"]];
     let came = check("tools/call", params, answers, rounds, "full: 4 to eu, true, true, 4, 13").await;
     let times = |what| came.ran.iter().filter(|ran| **ran == what).count();
-    // Three legs; a step runs on one of them.
-    assert_eq!([times("size"), times("place"), times("plan"), times("rate")], [3, 3, 2, 1], "{:?}", came.ran);
+    // Three legs, and two rounds that are replayed once; a step runs once.
+    assert_eq!([times("size"), times("place"), times("plan"), times("rate")], [5, 5, 3, 1], "{:?}", came.ran);
 }
 
 #[tokio::test(start_paused = true)]
