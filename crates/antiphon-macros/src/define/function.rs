@@ -3,6 +3,7 @@
 use super::{
     argument::Argument,
     kind::Kind,
+    rounds::rounds,
     settings::Settings,
     shape::{is_str, last, name_behind, only_argument, ungrouped},
     template::Template,
@@ -14,8 +15,8 @@ use crate::{
 use proc_macro2::{Ident, Span, TokenStream, TokenTree};
 use quote::{ToTokens as _, format_ident, quote};
 use syn::{
-    Attribute, Error, FnArg, GenericParam, LitStr, Pat, PatType, Path, Receiver, Result, ReturnType,
-    Signature, Token, Type, parse::ParseStream, spanned::Spanned as _,
+    Attribute, Error, FnArg, GenericParam, LitStr, Pat, PatType, Receiver, Result, ReturnType, Signature,
+    Token, Type, parse::ParseStream, spanned::Spanned as _,
 };
 
 /// As many as functions that `.tool(..)` takes may have.
@@ -416,51 +417,4 @@ fn annotations(settings: &mut Settings) -> Result<TokenStream> {
         #hints
         hints
     }) })
-}
-
-/// How it asks.
-fn rounds(settings: &mut Settings) -> Result<TokenStream> {
-    let mut setters = TokenStream::new();
-    if let Some(given) = settings.value("version")? {
-        let version = match given.value {
-            crate::form::attributes::Value::Whole(whole) => u32::try_from(whole).ok(),
-            _ => None,
-        };
-        let refuse = || Error::new(given.span, "a version is a whole number: `version = 3`");
-        let version = version.ok_or_else(refuse)?;
-        setters.extend(quote! { .version(#version) });
-    }
-    if let Some(seconds) = settings.seconds("answer_within")? {
-        setters.extend(quote! { .answer_within(::core::time::Duration::from_secs(#seconds)) });
-    }
-    let mut needs = TokenStream::new();
-    for word in settings.words("needs")? {
-        let fields: &[&str] = match word.to_string().as_str() {
-            "form" => &["form"],
-            "url" => &["url"],
-            "sampling" => &["sampling"],
-            "sampling_tools" => &["sampling", "sampling_tools"],
-            "roots" => &["roots"],
-            _ => {
-                return Err(Error::new(
-                    word.span(),
-                    format!(
-                        "`{word}` is nothing that can be asked: form, url, sampling, sampling_tools, roots"
-                    ),
-                ));
-            }
-        };
-        for field in fields {
-            let field = format_ident!("{field}");
-            needs.extend(quote! { needs.#field = true; });
-        }
-    }
-    if !needs.is_empty() {
-        setters.extend(quote! { .needs({
-            let mut needs = ::antiphon::__expanded::AskSupport::NONE;
-            #needs
-            needs
-        }) });
-    }
-    Ok(setters)
 }

@@ -51,11 +51,39 @@ impl Kind {
                 "version",
                 "answer_within",
                 "needs",
+                "on_version",
+                "rename",
+                "forget",
+                "keep_stale",
+                "lenient_replay",
             ],
-            Self::Prompt => &["name", "title", "description", "version", "answer_within", "needs"],
-            Self::Resource => {
-                &["name", "title", "description", "mime_type", "version", "answer_within", "needs"]
-            }
+            Self::Prompt => &[
+                "name",
+                "title",
+                "description",
+                "version",
+                "answer_within",
+                "needs",
+                "on_version",
+                "rename",
+                "forget",
+                "keep_stale",
+                "lenient_replay",
+            ],
+            Self::Resource => &[
+                "name",
+                "title",
+                "description",
+                "mime_type",
+                "version",
+                "answer_within",
+                "needs",
+                "on_version",
+                "rename",
+                "forget",
+                "keep_stale",
+                "lenient_replay",
+            ],
         }
     }
 

@@ -1,7 +1,7 @@
 //! `#[tool]`, `#[prompt]`, `#[resource]` on functions, and `#[server]` for those that are methods.
 //!
-//! `function` reads a signature into a model, with the help of `settings` (what stands in an attribute), `argument`
-//! (`#[arg(..)]`) and `template` (URIs). `expand` writes the definition, `free` and `service` put it beside a function
+//! `function` reads a signature into a model, with the help of `settings` (what stands in an attribute) and
+//! `rounds` (what of it is about asking and versions), `argument` (`#[arg(..)]`) and `template` (URIs). `expand` writes the definition, `free` and `service` put it beside a function
 //! and into an impl.
 
 mod argument;
@@ -10,6 +10,7 @@ mod free;
 pub(crate) mod function;
 mod kind;
 mod resolved;
+mod rounds;
 mod service;
 mod settings;
 pub(crate) mod shape;

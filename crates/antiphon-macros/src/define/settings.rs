@@ -3,7 +3,7 @@
 use crate::form::attributes::{Given, Value};
 use proc_macro2::Span;
 use syn::{
-    Error, Ident, Result, Token,
+    Error, Ident, LitStr, Result, Token,
     ext::IdentExt as _,
     parenthesized,
     parse::{Parse, ParseStream},
@@ -24,7 +24,12 @@ enum Held {
     Given(Given),
     /// `needs(form, url)`.
     Words(Vec<Ident>),
+    /// `forget("create")`.
+    Names(Vec<LitStr>),
 }
+
+/// Which may be there more than once.
+const REPEATED: [&str; 3] = ["rename", "forget", "keep_stale"];
 
 impl Parse for Setting {
     fn parse(input: ParseStream<'_>) -> Result<Self> {
@@ -34,7 +39,15 @@ impl Parse for Setting {
         } else if input.peek(syn::token::Paren) {
             let words;
             parenthesized!(words in input);
-            Held::Words(words.call(Punctuated::<Ident, Token![,]>::parse_terminated)?.into_iter().collect())
+            if words.peek(LitStr) {
+                Held::Names(
+                    words.call(Punctuated::<LitStr, Token![,]>::parse_terminated)?.into_iter().collect(),
+                )
+            } else {
+                Held::Words(
+                    words.call(Punctuated::<Ident, Token![,]>::parse_terminated)?.into_iter().collect(),
+                )
+            }
         } else {
             Held::Alone
         };
@@ -54,7 +67,8 @@ impl Settings {
     /// Adds what one attribute holds.
     pub(super) fn add(&mut self, input: ParseStream<'_>) -> Result<()> {
         for setting in input.call(Punctuated::<Setting, Token![,]>::parse_terminated)? {
-            if self.has(&setting.key.unraw().to_string()) {
+            let key = setting.key.unraw().to_string();
+            if !REPEATED.contains(&&*key) && self.has(&key) {
                 return Err(Error::new(setting.key.span(), format!("`{}` is here twice", setting.key)));
             }
             self.0.push(setting);
@@ -70,12 +84,15 @@ impl Settings {
     pub(super) fn none_but(&self, known: &[&str], place: &str) -> Result<()> {
         let is_known = |setting: &&Setting| known.contains(&setting.key.unraw().to_string().as_str());
         let Some(unknown) = self.0.iter().find(|setting| !is_known(setting)) else { return Ok(()) };
-        let known: Vec<String> = known.iter().map(|key| format!("`{key}`")).collect();
-        let known = match known.as_slice() {
-            [] => "it has none".to_owned(),
-            known => format!("it has {}", known.join(", ")),
-        };
         let key = &unknown.key;
+        let known = match (meant(&key.unraw().to_string(), known), known) {
+            (Some(meant), _) => format!("`{meant}` is"),
+            (None, []) => "it has none".to_owned(),
+            (None, known) => {
+                let known: Vec<String> = known.iter().map(|key| format!("`{key}`")).collect();
+                format!("it has {}", known.join(", "))
+            }
+        };
         Err(Error::new(key.span(), format!("`{key}` is no attribute of {place}: {known}")))
     }
 
@@ -126,7 +143,7 @@ impl Settings {
             Held::Given(Given { span, .. }) => {
                 Err(Error::new(span, format!("`{key}` is yes or no: `{key}`, or `{key} = false`")))
             }
-            Held::Words(_) => {
+            Held::Words(_) | Held::Names(_) => {
                 Err(Error::new(setting.key.span(), format!("`{key}` stands alone, or is `{key} = false`")))
             }
         }
@@ -143,6 +160,24 @@ impl Settings {
         }
     }
 
+    /// The first that is left of these, with the names of steps in its parentheses: one or more.
+    pub(super) fn names(&mut self, keys: &[&str]) -> Result<Option<(Ident, Vec<LitStr>)>> {
+        let Some(at) = self.0.iter().position(|setting| keys.iter().any(|key| setting.key == key)) else {
+            return Ok(None);
+        };
+        let Setting { key, held } = self.0.remove(at);
+        let Held::Names(names) = held else {
+            return Err(Error::new(
+                key.span(),
+                format!("`{key}` names steps, as texts: `{key}(\"create\")`"),
+            ));
+        };
+        if let Some(empty) = names.iter().find(|name| name.value().is_empty()) {
+            return Err(Error::new(empty.span(), "the key of a step stands here: no step has an empty one"));
+        }
+        Ok(Some((key, names)))
+    }
+
     /// A time such as `3d`, in seconds.
     pub(super) fn seconds(&mut self, key: &str) -> Result<Option<u64>> {
         let Some((text, span)) = self.text(key)? else { return Ok(None) };
@@ -156,6 +191,26 @@ impl Settings {
             )
         };
         seconds.ok_or_else(refuse).map(Some)
+    }
+}
+
+/// What was probably meant by a word that is not among `known`: written otherwise, or with one letter more, less or other.
+fn meant<'k>(word: &str, known: &[&'k str]) -> Option<&'k str> {
+    let letters = |word: &str| word.replace(['_', '-'], "").to_lowercase();
+    let word = letters(word);
+    known.iter().copied().find(|known| is_near(word.as_bytes(), letters(known).as_bytes()))
+}
+
+/// Whether they are the same but for one byte.
+fn is_near(a: &[u8], b: &[u8]) -> bool {
+    let same = a.iter().zip(b).take_while(|(a, b)| a == b).count();
+    let (a, b) = (&a[same..], &b[same..]);
+    match (a, b) {
+        ([], []) => true,
+        ([_, a @ ..], [_, rest @ ..]) if a == rest => true,
+        ([_, a @ ..], b) if a == b => true,
+        (a, [_, b @ ..]) => a == b,
+        _ => false,
     }
 }
 
@@ -176,6 +231,25 @@ fn duration(text: &str) -> Option<u64> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_word_that_is_nearly_known_was_meant() {
+        let known = ["read_only", "version", "needs", "on_version"];
+        for (word, expected) in [
+            ("readonly", Some("read_only")),
+            ("readOnly", Some("read_only")),
+            ("need", Some("needs")),
+            ("needss", Some("needs")),
+            ("verzion", Some("version")),
+            ("onversion", Some("on_version")),
+            ("mime_type", None),
+            ("ver", None),
+            ("s", None),
+        ] {
+            assert_eq!(meant(word, &known), expected, "{word}");
+        }
+        assert_eq!(meant("read_only", &[]), None);
+    }
 
     #[test]
     fn times_are_a_number_and_a_unit() {

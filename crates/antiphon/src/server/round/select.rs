@@ -31,24 +31,24 @@ impl Ctx {
     ///
     /// Of several that are ready the first in source order wins, and recorded answers come before new steps. A step that
     /// runs in a losing branch is not dropped: it runs to its end, is recorded, and its branch goes no further. Questions
-    /// of losing branches are not asked.
+    /// of losing branches are not asked. So beside a question that nobody has answered yet, a step begins at once, and
+    /// mostly wins.
     ///
     /// The key is that of a step: one for each use.
     ///
     /// ```
     /// use antiphon::{Result, server::{Ctx, Won}};
-    /// # mod stock { pub async fn reserve(_: &str) -> std::io::Result<u32> { Ok(1) } }
-    /// # #[derive(serde::Deserialize)] struct Choice { item: u32 }
-    /// # impl antiphon::Form for Choice {
-    /// #     fn schema() -> antiphon::wire::FormSchema { antiphon::wire::FormSchema::new(vec![antiphon::wire::FormField::integer("item")]) }
+    /// # #[derive(serde::Deserialize)] struct Voucher { code: String }
+    /// # impl antiphon::Form for Voucher {
+    /// #     fn schema() -> antiphon::wire::FormSchema { antiphon::wire::FormSchema::new(vec![antiphon::wire::FormField::text("code")]) }
     /// # }
     ///
-    /// async fn pick(ctx: &Ctx) -> Result<u32> {
-    ///     let reserve = ctx.step("reserve", async |s| Ok(stock::reserve(s.key()).await?));
-    ///     let choose = ctx.elicit::<Choice>("Which one? The first that is free, unless you say so.");
-    ///     Ok(match ctx.select("pick", (choose, reserve)).await {
-    ///         Won::A(choice) => choice?.item,
-    ///         Won::B(reserved) => reserved?,
+    /// async fn pay(ctx: &Ctx) -> Result<String> {
+    ///     let voucher = ctx.elicit::<Voucher>("Do you have a voucher?");
+    ///     let page = ctx.elicit_url("Or pay in your browser.", |r| format!("https://pay.example/{r}"));
+    ///     Ok(match ctx.select("pay", (voucher, page)).await {
+    ///         Won::A(voucher) => voucher?.code,
+    ///         Won::B(opened) => { opened?; "paid in the browser".to_owned() }
     ///     })
     /// }
     /// ```

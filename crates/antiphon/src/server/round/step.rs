@@ -37,7 +37,7 @@ impl Ctx {
     ///
     /// What the handler gets has been through JSON, on the first run too: the value through serde, an error as
     /// [`StepError`]. Both are recorded. [`StepError::retry`] and a panic are not: then the step is run again, in place as
-    /// [`retry`](Step::retry) says, and by the client's next request after that.
+    /// [`step_retry`](Self::step_retry) says, and by the client's next request after that.
     ///
     /// "Once" is as much as a server without a store can promise. A crash between an effect and the end of the leg, and a
     /// client that sends an older request again, run it again, under the same [`Attempt::key`]: give that to a provider
@@ -64,6 +64,38 @@ impl Ctx {
         E: Into<Error>,
     {
         Step::new(self, key.into(), Input::None, run, |result| result.map_err(Into::into))
+    }
+
+    /// [`step`](Self::step) that is tried again in place where it panics or asks for it with [`StepError::retry`]. After the
+    /// last attempt the request fails, and may be sent again.
+    ///
+    /// ```
+    /// use antiphon::{Result, server::{Ctx, Retry, StepError}};
+    /// use std::time::Duration;
+    ///
+    /// # mod payments { pub async fn charge(_: u32, _: &str) -> std::io::Result<String> { Ok("r-1".into()) } }
+    /// async fn pay(ctx: &Ctx, amount: u32) -> Result<String> {
+    ///     let retry = Retry::times(3).every(Duration::from_millis(200));
+    ///     let charge = async |s: antiphon::server::Attempt| payments::charge(amount, s.key()).await.map_err(StepError::retry);
+    ///     Ok(ctx.step_retry("charge", retry, charge).await?)
+    /// }
+    /// ```
+    #[track_caller]
+    pub fn step_retry<'a, T, F, Fut>(
+        &'a self,
+        key: impl Into<StepKey<'a>>,
+        retry: Retry,
+        run: F,
+    ) -> Step<'a, T, F, Fut>
+    where
+        F: FnMut(Attempt) -> Fut,
+        Fut: Future<Output = Result<T, Error>>,
+        T: Serialize + DeserializeOwned,
+    {
+        let mut step = Step::new(self, key.into(), Input::None, run, std::convert::identity);
+        step.retry = retry;
+        step.again = Some(|run, attempt| run(attempt));
+        step
     }
 
     /// [`step`](Self::step) with its input pinned: a recorded result counts only for the same input. Another one ends the
@@ -229,17 +261,6 @@ where
             body: None,
             guard: Guard { ctx, path: String::new(), seat: Box::default(), stage: Stage::New },
         }
-    }
-
-    /// Tries it again in place where it panics or asks for it with [`StepError::retry`]. After the last attempt the
-    /// request fails, and may be sent again.
-    pub fn retry(mut self, retry: Retry) -> Self
-    where
-        F: FnMut(Attempt) -> Fut,
-    {
-        self.retry = retry;
-        self.again = Some(|run, attempt| run(attempt));
-        self
     }
 }
 
