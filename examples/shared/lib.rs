@@ -3,10 +3,12 @@
 
 #![allow(clippy::print_stderr, reason = "whoever runs an example should see what went wrong")]
 
+mod browser;
 mod fleet;
 mod proxy;
 mod replica;
 
+pub use browser::visit;
 pub use fleet::{Fleet, Plan};
 pub use proxy::Proxy;
 pub use replica::serve_if_replica;

@@ -42,6 +42,25 @@ fn what_was_computed_before_the_drain_is_not_computed_again() {
 }
 
 #[test]
+fn a_link_is_worth_nothing_to_anybody_else() {
+    check(
+        env!("CARGO_BIN_EXE_pay_deposit"),
+        &[
+            "pay_deposit, leg 1: replica A",
+            "asked: Please pay the deposit.",
+            "pay_deposit, leg 2: replica B",
+            "Complete the payment in your browser.",
+            "deposit_status, leg 1: replica A",
+            "The deposit for booking 7 has not been paid.",
+            "eve opens the link, and pays: 403 Forbidden",
+            "ada opens the link, and pays: 200 OK",
+            "deposit_status, leg 1: replica B",
+            "The deposit for booking 7 was paid by ada.",
+        ],
+    );
+}
+
+#[test]
 fn a_request_that_comes_twice_is_charged_once() {
     check(
         env!("CARGO_BIN_EXE_charge_once"),

@@ -1,19 +1,12 @@
 //! `echo`: a tool that asks nothing.
 
-use antiphon::server::{Ctx, Tool};
-use schemars::JsonSchema;
-use serde::Deserialize;
+use antiphon::tool;
 
-#[derive(Deserialize, JsonSchema)]
-struct Echo {
+/// Says the text back.
+#[tool]
+pub(super) async fn echo(
     /// What to say back.
     text: String,
-}
-
-pub(super) fn tool() -> Tool {
-    Tool::new("echo", echo).description("Says the text back.")
-}
-
-async fn echo(_ctx: &Ctx, args: Echo) -> String {
-    args.text
+) -> String {
+    text
 }

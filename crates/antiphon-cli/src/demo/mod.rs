@@ -62,7 +62,7 @@ pub fn builder(world: World, build: Build) -> ServerBuilder {
         .instructions("Tools that ask: try `provision` with a name.")
         .bind_principal(world::caller)
         .state(world)
-        .tool(echo::tool())
+        .tool(echo::echo)
         .tool(provision::provision)
         .tool(get_weather::tool())
         .tool(update_work_item::update_work_item)
