@@ -4,7 +4,7 @@ use super::settings::Settings;
 use crate::form::attributes::Value;
 use proc_macro2::TokenStream;
 use quote::{format_ident, quote};
-use syn::{Error, Result, spanned::Spanned as _};
+use syn::{Error, Result};
 
 /// The calls of the definition.
 pub(super) fn rounds(settings: &mut Settings) -> Result<TokenStream> {
