@@ -9,6 +9,7 @@
 # ANTIPHON_TABLE  antiphon-interop-table (default: target/release/antiphon-interop-table)
 # ANTIPHON_WIDE   antiphon-interop-wide (default: target/release/antiphon-interop-wide)
 # ANTIPHON_EVERYTHING  the everything server of conformance/ (default: target/release/conformance-server)
+# ANTIPHON_FLEET  the fleet of examples/ (default: target/release/fleet)
 #
 # A peer is a folder with a run.sh. It gets these variables as absolute paths, and INTEROP_RESULTS, the file to append
 # its lines to (see table.py). Its last line is `N passed, N failed`. The exit code is not zero if anything failed.
@@ -19,7 +20,7 @@ root=$(dirname "$here")
 mode=write
 case "${1:-}" in
     --check) mode=check; shift ;;
-    -*) sed -n '2,14s/^# \{0,1\}//p' "${BASH_SOURCE[0]}"; exit 2 ;;
+    -*) sed -n '2,15s/^# \{0,1\}//p' "${BASH_SOURCE[0]}"; exit 2 ;;
 esac
 [ "$#" -eq 0 ] || [ "$mode" = write ] || { echo "--check is for all peers" >&2; exit 2; }
 
@@ -39,13 +40,14 @@ ANTIPHON=$(realpath "${ANTIPHON:-$root/target/release/antiphon}")
 ANTIPHON_TABLE=$(realpath "${ANTIPHON_TABLE:-$root/target/release/antiphon-interop-table}")
 ANTIPHON_WIDE=$(realpath "${ANTIPHON_WIDE:-$root/target/release/antiphon-interop-wide}")
 ANTIPHON_EVERYTHING=$(realpath "${ANTIPHON_EVERYTHING:-$root/target/release/conformance-server}")
-for program in "$ANTIPHON" "$ANTIPHON_TABLE" "$ANTIPHON_WIDE" "$ANTIPHON_EVERYTHING"; do
+ANTIPHON_FLEET=$(realpath "${ANTIPHON_FLEET:-$root/target/release/fleet}")
+for program in "$ANTIPHON" "$ANTIPHON_TABLE" "$ANTIPHON_WIDE" "$ANTIPHON_EVERYTHING" "$ANTIPHON_FLEET"; do
     [ -x "$program" ] || {
-        echo "$program is not there: cargo build --release -p antiphon-cli -p antiphon-interop-table -p antiphon-conformance" >&2
+        echo "$program is not there: cargo build --release -p antiphon-cli -p antiphon-interop-table -p antiphon-conformance -p antiphon-examples" >&2
         exit 2
     }
 done
-export ANTIPHON ANTIPHON_TABLE ANTIPHON_WIDE ANTIPHON_EVERYTHING
+export ANTIPHON ANTIPHON_TABLE ANTIPHON_WIDE ANTIPHON_EVERYTHING ANTIPHON_FLEET
 # The table is of the cases that every run has.
 [ "$mode" = none ] || unset INTEROP_SLOW
 

@@ -31,6 +31,7 @@ PEERS = ("Python", "TypeScript", "rmcp", "Inspector")
 
 # The rows. A case belongs to the first one whose words its name holds.
 GROUPS = {
+    "the examples that ask with `await`, on two replicas": r"^example ",
     "discovery and lists": r"server/discover|(tools|prompts|resources|templates)/list",
     "log messages": r"^log: ",
     "completion": r"^complete: ",

@@ -1,6 +1,8 @@
 //! What several examples share: replicas of the demo server as processes of their own, a proxy in front of them, and the
 //! world that they work on.
 
+#![allow(clippy::print_stderr, reason = "whoever runs an example should see what went wrong")]
+
 mod fleet;
 mod proxy;
 mod replica;

@@ -18,7 +18,20 @@ const MCPDO = [...program('mcpdo/build/mcp-bin.js'), '--format', 'json'];
 
 const OLD = '2025-11-25';
 const UNASKABLE = 'The client did not declare what this needs: elicitation.form';
-const TOOLS = ['echo', 'provision', 'get_weather', 'update_work_item'];
+const TOOLS = [
+    'echo',
+    'provision',
+    'get_weather',
+    'update_work_item',
+    'book_table',
+    'delete_folder',
+    'pay_deposit',
+    'deposit_status',
+    'charge_once',
+    'load_shedding',
+    'ask_the_model',
+    'rolling_upgrade',
+];
 const ORDER = { name: 'orders' };
 const RESOLVED = { workItemId: 4522, fields: { 'System.State': 'Resolved' } };
 const DUPLICATE = 'Bug #4522 resolved as Duplicate of Bug #4301. State set to Resolved and duplicate link created.';

@@ -213,7 +213,7 @@ async def _(our: Fleet) -> None:
             assert client.server_info is not None and client.server_info.name
 
 
-@check("tools/list has the four tools; what is asked is not an argument")
+@check("tools/list has the tools; what is asked is not an argument")
 async def _(our: Fleet) -> None:
     listed = {tool.name: tool.input_schema for tool in (await our.next().list_tools()).tools}
     wanted = {
@@ -221,6 +221,13 @@ async def _(our: Fleet) -> None:
         "provision": {"name"},
         "get_weather": {"location"},
         "update_work_item": {"workItemId", "fields"},
+        "book_table": {"date", "party"},
+        "delete_folder": {"path"},
+        "pay_deposit": {"booking_id"},
+        "deposit_status": {"booking_id"},
+        "charge_once": {"amount"},
+        "load_shedding": {"portions"},
+        "ask_the_model": {"question"},
     }
     for name, arguments in wanted.items():
         assert name in listed, f"{name} is missing from {sorted(listed)}"

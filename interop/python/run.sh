@@ -7,6 +7,7 @@
 # ANTIPHON_TABLE  antiphon-interop-table, our client library with every callback attached (required)
 # ANTIPHON_WIDE   antiphon-interop-wide, our client library with what is not asking (required)
 # ANTIPHON_EVERYTHING  the everything server of conformance/ (required)
+# ANTIPHON_FLEET  the fleet of examples/ (required)
 # INTEROP_RESULTS a file for the lines that ../table.py reads
 # ANTIPHON_VENV   where the virtual environment is or shall be made (default: .venv beside this script)
 # INTEROP_SLOW=1  also the cases that wait
@@ -18,10 +19,12 @@ here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
 : "${ANTIPHON_TABLE:?set ANTIPHON_TABLE to the path of antiphon-interop-table}"
 : "${ANTIPHON_WIDE:?set ANTIPHON_WIDE to the path of antiphon-interop-wide}"
 : "${ANTIPHON_EVERYTHING:?set ANTIPHON_EVERYTHING to the path of conformance-server}"
+: "${ANTIPHON_FLEET:?set ANTIPHON_FLEET to the path of fleet}"
 antiphon=$(realpath "$ANTIPHON")
 table=$(realpath "$ANTIPHON_TABLE")
 wide=$(realpath "$ANTIPHON_WIDE")
 everything=$(realpath "$ANTIPHON_EVERYTHING")
+fleet=$(realpath "$ANTIPHON_FLEET")
 [ -x "$antiphon" ] || { echo "$ANTIPHON is not a program" >&2; exit 2; }
 venv=${ANTIPHON_VENV:-$here/.venv}
 
@@ -50,6 +53,7 @@ two=$url
 part "the SDK's client, one server over HTTP" python client_of_ours.py --http "$one"
 part "the SDK's client, two replicas in turn" python client_of_ours.py --http "$one" --http "$two"
 part "the SDK's client, stdio" python client_of_ours.py --stdio "${demo[@]}" --stdio
+part "the SDK's client, the examples on two replicas behind a proxy" python examples_of_ours.py "$fleet"
 part "antiphon call, the SDK's server" python call_theirs.py "$antiphon"
 part "our client library, the SDK's server over stdio" "$table" server_for_ours.expect.json -- python server_for_ours.py --stdio
 serve python server_for_ours.py --listen 127.0.0.1:0

@@ -184,7 +184,7 @@ const CHECKS = {
         holds(our.client.getInstructions().startsWith('Tools that ask'), 'instructions', our.client.getInstructions());
     },
 
-    'tools/list has the four tools; what is asked is not an argument': async our => {
+    'tools/list has the tools; what is asked is not an argument': async our => {
         const { tools } = await our.client.listTools();
         const found = tools.map(({ name, inputSchema }) => [name, inputSchema.type, Object.keys(inputSchema.properties).sort()]);
         same(found, [
@@ -192,6 +192,14 @@ const CHECKS = {
             ['provision', 'object', ['name']],
             ['get_weather', 'object', ['location']],
             ['update_work_item', 'object', ['fields', 'workItemId']],
+            ['book_table', 'object', ['date', 'party']],
+            ['delete_folder', 'object', ['path']],
+            ['pay_deposit', 'object', ['booking_id']],
+            ['deposit_status', 'object', ['booking_id']],
+            ['charge_once', 'object', ['amount']],
+            ['load_shedding', 'object', ['portions']],
+            ['ask_the_model', 'object', ['question']],
+            ['rolling_upgrade', 'object', []],
         ]);
     },
 

@@ -7,6 +7,7 @@
 # ANTIPHON_TABLE   antiphon-interop-table, our client library with every callback attached (required)
 # ANTIPHON_WIDE    antiphon-interop-wide, our client library with what is not asking (required)
 # ANTIPHON_EVERYTHING  the everything server of conformance/ (required)
+# ANTIPHON_FLEET  the fleet of examples/ (required)
 # INTEROP_RESULTS  a file for the lines that ../table.py reads
 # INTEROP_SLOW=1   also the cases that wait
 # The last line is `N passed, N failed`; the exit code is not zero if anything failed.
@@ -17,10 +18,12 @@ here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
 : "${ANTIPHON_TABLE:?set ANTIPHON_TABLE to the path of antiphon-interop-table}"
 : "${ANTIPHON_WIDE:?set ANTIPHON_WIDE to the path of antiphon-interop-wide}"
 : "${ANTIPHON_EVERYTHING:?set ANTIPHON_EVERYTHING to the path of conformance-server}"
+: "${ANTIPHON_FLEET:?set ANTIPHON_FLEET to the path of fleet}"
 antiphon=$(realpath "$ANTIPHON")
 table=$(realpath "$ANTIPHON_TABLE")
 wide=$(realpath "$ANTIPHON_WIDE")
 everything=$(realpath "$ANTIPHON_EVERYTHING")
+fleet=$(realpath "$ANTIPHON_FLEET")
 [ -x "$antiphon" ] || { echo "$ANTIPHON is not a program" >&2; exit 2; }
 
 # shellcheck source=../parts.sh
@@ -47,6 +50,7 @@ theirs_wide=$url
 part "the SDK's client, one server over HTTP" node client_of_ours.mjs --http "$one"
 part "the SDK's client, two replicas in turn" node client_of_ours.mjs --http "$one" --http "$two"
 part "the SDK's client, stdio" node client_of_ours.mjs --stdio "${demo[@]}" --stdio
+part "the SDK's client, the examples on two replicas behind a proxy" node examples_of_ours.mjs "$fleet"
 part "antiphon, the SDK's server" node call_theirs.mjs "$antiphon"
 part "our client library, the SDK's server over stdio" "$table" server_for_ours.expect.json -- node server_for_ours.mjs --stdio
 part "our client library, the SDK's server over HTTP" "$table" server_for_ours.expect.json "$theirs"

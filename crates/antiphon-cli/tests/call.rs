@@ -140,7 +140,21 @@ fn what_a_server_offers() {
     let tools = run(["tools", &server.url]);
     assert_eq!(tools.code, 0, "{tools:?}");
     let names: Vec<&str> = tools.stdout.lines().filter_map(|line| line.split_whitespace().next()).collect();
-    assert_eq!(&names[..4], ["echo", "provision", "get_weather", "update_work_item"]);
+    let tools = [
+        "echo",
+        "provision",
+        "get_weather",
+        "update_work_item",
+        "book_table",
+        "delete_folder",
+        "pay_deposit",
+        "deposit_status",
+        "charge_once",
+        "load_shedding",
+        "ask_the_model",
+        "rolling_upgrade",
+    ];
+    assert_eq!(names, tools);
     let tools = run(["tools", "--json", "--", ANTIPHON, "serve-demo", "--stdio"]).json();
     assert_eq!(
         (&tools["status"], &tools["result"]["tools"][1]["name"]),

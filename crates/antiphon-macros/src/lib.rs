@@ -317,7 +317,90 @@ pub fn server(attribute: TokenStream, item: TokenStream) -> TokenStream {
     finish(define::service(attribute.into(), item.into()))
 }
 
-/// A resolver from an async function.
+/// A resolver from an async function: what fills in a parameter that no caller gives.
+///
+/// A parameter of a tool, a prompt or a resource that is marked `#[resolve(confirm_delete)]` takes what the resolver of
+/// that name gives. It is no argument: clients are not told of it, and what they send for it is not read.
+///
+/// ```
+/// use antiphon::{Form, Result, resolver, server::{Answer, Ctx, Server}, tool};
+///
+/// #[derive(Clone, serde::Deserialize, Form)]
+/// struct Confirm {
+///     delete: bool,
+/// }
+///
+/// /// Removes a folder.
+/// #[tool]
+/// async fn delete_folder(
+///     path: String,
+///     #[resolve(confirm_delete)] confirm: Answer<Confirm>,
+/// ) -> Result<String> {
+///     match confirm {
+///         Answer::Accept(Confirm { delete: true }) => Ok(format!("{path} is gone.")),
+///         _ => Ok(format!("{path} is kept.")),
+///     }
+/// }
+///
+/// /// Asks only when the folder is not empty.
+/// #[resolver]
+/// async fn confirm_delete(
+///     ctx: &Ctx,
+///     path: &str,
+///     #[resolve(files)] files: usize,
+/// ) -> Result<Answer<Confirm>> {
+///     if files == 0 {
+///         return Ok(Answer::Accept(Confirm { delete: true }));
+///     }
+///     Ok(ctx.elicit(format!("{path} holds {files} files. Delete it?")).outcome().await?)
+/// }
+///
+/// #[resolver]
+/// async fn files(path: &str) -> Result<usize> {
+///     Ok(if path.ends_with("empty") { 0 } else { 3 })
+/// }
+///
+/// let server = Server::builder("files", "1.0").tool(delete_folder).build();
+/// # assert!(server.is_ok());
+/// ```
+///
+/// # What it takes
+///
+/// | parameter | is |
+/// |---|---|
+/// | `ctx: &Ctx` | the context of the call, as a scope of the resolver's name |
+/// | `path: &str`, `count: u32`, `filter: &Filter` | the argument of that name: a text lent, a copy, any type lent |
+/// | `#[resolve(files)] files: usize` | what another resolver gives |
+/// | `db: State<Db>` | what the server has |
+///
+/// The argument is called as the parameter of the tool is, whatever name callers know it by, and is of its type. A tool
+/// that lacks it does not compile, nor do resolvers that wait for each other:
+///
+/// ```text
+/// resolver `files` takes `path`, but tool `delete_folder` has no such argument; it has: `folder` `force`
+/// resolvers wait for each other: `confirm_delete` -> `files` -> `confirm_delete`
+/// ```
+///
+/// # What it gives
+///
+/// It returns a `Result`. An error ends the call as the handler's own would, before the handler runs. A value is taken,
+/// by the handler and by other resolvers,
+///
+/// | as | if |
+/// |---|---|
+/// | `V` | it is `Clone`: each has its own |
+/// | `&V`, `Arc<V>` | always: all share it. `&str` of a `String` too |
+/// | `T`, where `V` is `Answer<T>` | it is `Clone`. One who declines or goes away ends the call, which then says who refused what |
+///
+/// # How it runs
+///
+/// Each resolver runs at most once a leg, however many take its value, and those that do not wait for each other run
+/// together, so that their questions leave in one round. It may ask and run steps. All its keys stand below its name: the
+/// question above is `confirm_delete/confirm` on the wire. The name is that of the function; as the keys live on in calls
+/// that are under way, a function that is renamed keeps it with `#[resolver(name = "confirm_delete")]`.
+///
+/// The function stays a function, which tests and other functions call. Beside it is a type of the same name, which is
+/// what `#[resolve(..)]` names: an import of the one is an import of both. What a public resolver gives is public too.
 #[proc_macro_attribute]
 pub fn resolver(attribute: TokenStream, item: TokenStream) -> TokenStream {
     finish(resolver::expand(attribute.into(), item.into()))

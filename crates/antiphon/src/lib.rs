@@ -4,6 +4,7 @@ pub mod client;
 mod clock;
 mod error;
 mod form;
+pub mod guide;
 mod schema;
 pub mod server;
 pub mod testing;

@@ -4,9 +4,10 @@ mod common;
 #[path = "common/talk.rs"]
 mod talk;
 
+use antiphon::wire::AskSupport;
 use antiphon::{
     Form, Result,
-    server::{Answer, Ctx, NoArguments, Server, Tool, Won},
+    server::{Answer, Ctx, NoArguments, ReplayCheck, Server, Tool, Won},
 };
 use common::*;
 use serde::Deserialize;
@@ -26,7 +27,9 @@ struct Confirm {
 
 /// A server with this tool, under the name `t`.
 fn server(tool: Tool) -> Server {
-    Server::builder("await", "1").tool(tool).keys(ring(7)).build().unwrap()
+    let builder = Server::builder("await", "1").tool(tool.needs(AskSupport::FORM)).keys(ring(7));
+    // A handler here keeps the rules.
+    builder.replay_check(ReplayCheck::Always).on_replay_fault(|fault| panic!("{fault}")).build().unwrap()
 }
 
 #[tokio::test]
@@ -65,7 +68,8 @@ async fn a_question_is_asked_once_and_a_step_runs_once() {
     }
     assert_eq!(said(&reply), "db-eu-32 is yours.");
     assert_eq!(talk.rounds, [["place"], ["confirm"]]);
-    assert_eq!((RUNS.load(Ordering::Relaxed), CREATED.load(Ordering::Relaxed)), (3, 1));
+    // Three legs, the first two of which were checked.
+    assert_eq!((RUNS.load(Ordering::Relaxed), CREATED.load(Ordering::Relaxed)), (5, 1));
 }
 
 #[tokio::test]

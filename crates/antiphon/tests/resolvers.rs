@@ -196,6 +196,32 @@ async fn report(id: String, #[resolve(existing)] number: u32) -> ResourceContent
     ResourceContents::text(format!("report://{id}"), number.to_string())
 }
 
+mod deep {
+    /// Names that the expansion uses itself.
+    #[antiphon::resolver]
+    pub(crate) async fn provided(
+        round: Option<u8>,
+        arguments: &str,
+        r#type: &bool,
+        ctx: String,
+    ) -> antiphon::Result<String> {
+        Ok(format!("{round:?} {arguments} {type} {ctx}"))
+    }
+}
+
+#[tool]
+async fn takes(
+    round: Option<u8>,
+    #[arg(name = "the-arguments")] arguments: &str,
+    r#type: bool,
+    ctx: String,
+    #[resolve(deep::provided)] provided: String,
+    #[resolve(self::deep::provided)] states: &str,
+) -> String {
+    assert_eq!(provided, states);
+    format!("{provided}; {round:?} {arguments} {type} {ctx}")
+}
+
 struct Files(&'static str);
 
 #[antiphon::server]
@@ -217,7 +243,8 @@ impl Files {
 fn server(log: &Log) -> Server {
     let builder = Server::builder("resolvers", "1").keys(ring(7)).state(log.clone()).with(Files("/"));
     let builder = builder.tool(delete_folder).tool(delete_or_fail).tool(move_folder).tool(halve).tool(leaks);
-    builder.tool(by_day).tool(impatient).prompt(describe).resource(report).build().unwrap()
+    let builder = builder.tool(takes).tool(by_day).tool(impatient);
+    builder.prompt(describe).resource(report).build().unwrap()
 }
 
 /// What a call came to.
@@ -374,6 +401,7 @@ async fn what_a_caller_gives_for_it_is_not_read() {
 #[tokio::test(start_paused = true)]
 async fn an_error_ends_the_call_as_the_handlers_own_would() {
     for (name, arguments, said) in [
+        ("takes", json!({"the-arguments": "a", "type": true, "ctx": "c"}), "None a true c; None a true c"),
         ("halve", json!({"count": 4}), "4 false 2"),
         ("halve", json!({"count": 3}), "3 is odd"),
         ("halve", json!({"count": 3, "skip": true}), "3 true 1"),

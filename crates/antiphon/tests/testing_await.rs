@@ -290,6 +290,43 @@ async fn a_path_that_depends_on_chance() {
     check(handler, Caught::Replay("the tool takes another path now")).await;
 }
 
+/// A deadline for the person is `within`: which of the two comes first here, nobody remembers.
+#[tokio::test(start_paused = true)]
+async fn a_question_that_is_given_up() {
+    let handler: Handler = |ctx, _| {
+        Box::pin(async move {
+            let Keep { days } = ctx.elicit("For how long?").await?;
+            let asked = ctx.elicit::<Region>("Which region?");
+            let region = tokio::time::timeout(Duration::from_millis(1), asked).await;
+            let region =
+                region.map_or("none".to_owned(), |given| given.map_or_else(|e| e.to_string(), |r| r.region));
+            Ok(format!("{region}, {days}"))
+        })
+    };
+    check(handler, Caught::Replay("gave up the question `region`")).await;
+}
+
+/// What the tool says of itself is looked at too.
+#[tokio::test(start_paused = true)]
+async fn a_step_before_a_question_that_is_not_needed() {
+    let bench = bench(order);
+    let careless = Bench::new(|effects| {
+        let replica = Replica { effects: effects.clone(), memory: Arc::default() };
+        let run = lent(move |ctx, _| {
+            let replica = replica.clone();
+            Box::pin(async move { order(ctx, &replica).await })
+        });
+        Server::builder("tools", "1.0").tool(Tool::new("tool", run))
+    });
+    let person = Person::new().accept("region", json!({"region": "eu"})).accept("keep", json!({"days": 3}));
+    assert_eq!(bench.call("tool", ()).await.findings(), []);
+    let report = careless.person(person).torture("tool", ()).await;
+    // Once, though it is so in every run.
+    let found: Vec<String> = report.findings().iter().map(ToString::to_string).collect();
+    assert_eq!(found.len(), 1, "{found:?}");
+    assert!(found[0].contains("runs the step `create` before the question `keep`"), "{found:?}");
+}
+
 /// Chance in a result is found too, unless it is said to be of no matter.
 #[tokio::test(start_paused = true)]
 async fn chance_in_a_result() {

@@ -184,7 +184,7 @@ async fn flaky(ctx: &Ctx, effects: State<Effects>) -> Result<String> {
         perform(&effects, "try", s.key()).await?;
         if s.number() < 3 { Err(StepError::retry(StepError::new("not yet"))) } else { Ok(s.number()) }
     };
-    let third: u32 = ctx.step("try", attempts).retry(Retry::times(5)).await?;
+    let third: u32 = ctx.step_retry("try", Retry::times(5), attempts).await?;
     let refused = ctx.step::<u32, _, _>("refused", async |s| {
         perform(&effects, "refused", s.key()).await?;
         Err(StepError::new("no money").code("card").into())

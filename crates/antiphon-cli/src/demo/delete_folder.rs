@@ -3,14 +3,14 @@
 use super::World;
 use super::world::Deed;
 use antiphon::{
-    Error, Form, Result,
+    Error, Form, Result, resolver,
     server::{Answer, Ctx, State},
     tool,
 };
 use serde::Deserialize;
 
-#[derive(Deserialize, Form)]
-struct Confirm {
+#[derive(Clone, Deserialize, Form)]
+pub(super) struct Confirm {
     /// Delete it?
     ok: bool,
 }
@@ -21,9 +21,10 @@ pub(super) async fn delete_folder(
     ctx: &Ctx,
     /// The folder, such as `reports`.
     path: String,
+    // No argument of the caller's: the resolver below fills it in.
+    #[resolve(confirm_delete)] confirm: Answer<Confirm>,
     State(world): State<World>,
 ) -> Result<String> {
-    let confirm = confirm_delete(&ctx.scope("confirm_delete"), &path, &world).await?;
     Ok(match confirm {
         Answer::Accept(Confirm { ok: true }) => {
             let delete = async |_| world.send::<bool>(Deed::Delete { path: path.clone() }).await;
@@ -38,7 +39,8 @@ pub(super) async fn delete_folder(
 
 /// Looks into the folder on every request of the call: should another file lie in it by then, the question is another
 /// one, and is asked again.
-async fn confirm_delete(ctx: &Ctx, path: &str, world: &World) -> Result<Answer<Confirm>> {
+#[resolver]
+async fn confirm_delete(ctx: &Ctx, path: &str, State(world): State<World>) -> Result<Answer<Confirm>> {
     let files: Option<Vec<String>> = world.send(Deed::List { path: path.to_owned() }).await?;
     let files = files.ok_or_else(|| Error::told(format!("There is no folder {path}.")))?;
     if files.is_empty() {

@@ -60,7 +60,12 @@ fn outer(sig: &Signature, function: &Function) -> (Signature, Vec<Ident>) {
         typed.attrs.clear();
         let name = match &*typed.pat {
             // Inside, the name of the function is that of the function.
-            Pat::Ident(pat) if pat.ident != function.ident => pat.ident.clone(),
+            Pat::Ident(pat) if pat.ident != function.ident => {
+                // Where a resolver is named, no parameter of that name is in the way.
+                let mut name = pat.ident.clone();
+                name.set_span(Span::mixed_site().located_at(name.span()));
+                name
+            }
             _ => format_ident!("parameter_{place}"),
         };
         *typed.pat = parse_quote!(#name);

@@ -58,7 +58,7 @@ impl Shape {
 }
 
 /// `&str`, with whatever lifetime.
-pub(super) fn is_str(ty: &Type) -> bool {
+pub(crate) fn is_str(ty: &Type) -> bool {
     match ungrouped(ty) {
         Type::Reference(reference) if reference.mutability.is_none() => {
             matches!(ungrouped(&reference.elem), Type::Path(path) if path.path.is_ident("str"))

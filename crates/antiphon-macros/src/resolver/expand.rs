@@ -132,7 +132,7 @@ fn resolver(model: &Model) -> TokenStream {
 
 /// How it is called.
 fn body(model: &Model) -> TokenStream {
-    let Model { ident, name, params, .. } = model;
+    let Model { ident, name, params, output_span, .. } = model;
     let own = Span::mixed_site();
     let takes = model.taken().rev().fold(quote! { () }, |rest, (place, taken)| {
         let take = taken.take(place);
@@ -170,12 +170,13 @@ fn body(model: &Model) -> TokenStream {
     });
     // A future that is not Send is told where its function stands.
     let boxed = quote_spanned! { own.located_at(ident.span()) => ::antiphon::__expanded::boxed_resolver };
+    let settle = quote_spanned! { own.located_at(*output_span) => ::antiphon::__expanded::settle };
     quote_spanned! { own =>
         #begun
         #boxed(async move {
             #waits
             #scope
-            ::antiphon::__expanded::settle(#ident(#(#passed),*).await)
+            #settle(#ident(#(#passed),*).await)
         })
     }
 }

@@ -1,9 +1,9 @@
 //! A parameter that a resolver fills in, on either side: in a tool, and in another resolver.
 
-use crate::define::shape::ungrouped;
+use crate::define::shape::{is_str, ungrouped};
 use proc_macro2::{Ident, Span, TokenStream};
 use quote::{format_ident, quote, quote_spanned};
-use syn::{Attribute, Error, Path, Result, Type, spanned::Spanned as _};
+use syn::{Attribute, Error, Path, Result, Type, parse_quote, spanned::Spanned as _};
 
 /// A parameter that takes what a resolver gives.
 pub(crate) struct Taken {
@@ -37,6 +37,7 @@ impl Taken {
                     "what a resolver gives is shared: take it by value, as `&T` or as `Arc<T>`",
                 ));
             }
+            _ if is_str(ty) => (parse_quote!(::std::string::String), true),
             Type::Reference(reference) => ((*reference.elem).clone(), true),
             ty => (ty.clone(), false),
         };

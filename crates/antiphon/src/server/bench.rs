@@ -1,6 +1,6 @@
 //! What the test bench sets and wants to know.
 
-use super::{OnExpired, Server, ServerBuilder, builder::Keys};
+use super::{OnExpired, ReplayCheck, ReplayFault, Server, ServerBuilder, builder::Keys};
 use crate::Clock;
 use antiphon_seal::KeyRing;
 use std::time::Duration;
@@ -36,9 +36,15 @@ impl Server {
 }
 
 impl ServerBuilder {
-    /// With this clock, and with this key ring unless there is a codec, which is then tested too.
-    pub(crate) fn on_bench(self, ring: KeyRing, clock: Clock) -> Self {
+    /// With this clock, and with this key ring unless there is a codec, which is then tested too. Every handler that asks
+    /// runs twice, and `report` hears where it does not come to the same.
+    pub(crate) fn on_bench(
+        self,
+        ring: KeyRing,
+        clock: Clock,
+        report: impl Fn(&ReplayFault) + Send + Sync + 'static,
+    ) -> Self {
         let sealed = if matches!(self.keys, Keys::Codec(_)) { self } else { self.keys(ring) };
-        sealed.clock(clock)
+        sealed.clock(clock).replay_check(ReplayCheck::Always).on_replay_fault(report)
     }
 }

@@ -19,6 +19,7 @@ use std::{
     fmt,
     sync::{Arc, atomic::AtomicBool, atomic::AtomicUsize},
 };
+use tokio::sync::watch;
 
 /// Why a server cannot be built, or something not be added to it. Says what to change.
 #[derive(Debug)]
@@ -97,6 +98,8 @@ impl ServerBuilder {
             on_expired: self.on_expired,
             hub: Arc::default(),
             shed_when: self.shed_when,
+            replay: self.replay,
+            detached: watch::Sender::new(0),
             running: AtomicUsize::new(0),
             told_of_unknown_key: AtomicBool::new(false),
         })))

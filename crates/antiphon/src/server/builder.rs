@@ -1,9 +1,11 @@
 //! Putting a server together.
 
 use super::{
-    BuildError, CacheHint, Caller, IntoPrompt, IntoResource, IntoTool, Limits, OnExpired, Service,
+    BuildError, CacheHint, Caller, IntoPrompt, IntoResource, IntoTool, Limits, OnExpired, ReplayCheck,
+    ReplayFault, Service,
     caller::Identity,
     define::{Offer, Offered, States},
+    replay_check::Replay,
     serve::{Load, ShedWhen},
 };
 use crate::Clock;
@@ -35,6 +37,7 @@ pub struct ServerBuilder {
     pub(super) call_within: Option<Duration>,
     pub(super) on_expired: OnExpired,
     pub(super) shed_when: Option<Box<ShedWhen>>,
+    pub(super) replay: Replay,
 }
 
 /// What seals state.
@@ -66,6 +69,7 @@ impl ServerBuilder {
             call_within: None,
             on_expired: OnExpired::default(),
             shed_when: None,
+            replay: Replay::default(),
         }
     }
 
@@ -291,6 +295,22 @@ impl ServerBuilder {
     #[must_use]
     pub fn shed_when(mut self, sheds: impl Fn(&Load) -> bool + Send + Sync + 'static) -> Self {
         self.shed_when = Some(Box::new(sheds));
+        self
+    }
+
+    /// Whether handlers are run twice, to see that they ask the same again: their own input and output outside of steps is
+    /// done once more then. Default: in every call in debug builds, never in release builds.
+    #[must_use]
+    pub fn replay_check(mut self, check: ReplayCheck) -> Self {
+        self.replay.check = check;
+        self
+    }
+
+    /// What is done with what the [`replay_check`](Self::replay_check) finds. Default: an error in the log. A panic in it
+    /// ends the request, which is of use in tests; otherwise the reply does not depend on it.
+    #[must_use]
+    pub fn on_replay_fault(mut self, report: impl Fn(&ReplayFault) + Send + Sync + 'static) -> Self {
+        self.replay.report = Box::new(report);
         self
     }
 

@@ -14,14 +14,16 @@ use tokio::runtime::Handle;
 /// its end or for `grace`; no line behind it runs.
 pub(super) struct InFlight<T: Send + 'static> {
     /// `None` once it has come to something.
-    handler: Option<(Running<T>, Slot)>,
+    handler: Option<Running<T>>,
+    /// Free again once all that belongs to the request is done.
+    slot: Option<Slot>,
     leg: Arc<ctx::Leg>,
     grace: Duration,
 }
 
 impl<T: Send + 'static> InFlight<T> {
     pub(super) fn new(handler: Running<T>, leg: Arc<ctx::Leg>, slot: Slot, grace: Duration) -> Self {
-        Self { handler: Some((handler, slot)), leg, grace }
+        Self { handler: Some(handler), slot: Some(slot), leg, grace }
     }
 }
 
@@ -29,16 +31,19 @@ impl<T: Send + 'static> Future for InFlight<T> {
     type Output = Ran<T>;
 
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Ran<T>> {
-        let Some((handler, _slot)) = &mut self.handler else { return Poll::Pending };
-        let ran = std::task::ready!(handler.as_mut().poll(cx));
-        self.handler = None;
-        Poll::Ready(ran)
+        // Taken out: one that panics is dropped where it stands, and is not polled again.
+        let Some(mut handler) = self.handler.take() else { return Poll::Pending };
+        let polled = handler.as_mut().poll(cx);
+        if polled.is_pending() {
+            self.handler = Some(handler);
+        }
+        polled
     }
 }
 
 impl<T: Send + 'static> Drop for InFlight<T> {
     fn drop(&mut self) {
-        let Some((handler, slot)) = self.handler.take() else { return };
+        let Some(handler) = self.handler.take() else { return };
         {
             let mut machine = self.leg.flow.machine();
             machine.cancel();
@@ -48,11 +53,31 @@ impl<T: Send + 'static> Drop for InFlight<T> {
         }
         let Ok(runtime) = Handle::try_current() else { return };
         let (grace, leg) = (self.grace, Arc::clone(&self.leg));
+        let detached = Detached::begin(&leg, self.slot.take());
         runtime.spawn(async move {
-            let _slot = slot;
+            let _detached = detached;
             if tokio::time::timeout(grace, handler).await.is_err() {
                 tracing::warn!(call = ?leg.call, ?grace, "a step of a cancelled request ran longer than it may, and was dropped");
             }
         });
+    }
+}
+
+/// A step that runs though its request was cancelled; counted while it lives.
+struct Detached {
+    leg: Arc<ctx::Leg>,
+    _slot: Option<Slot>,
+}
+
+impl Detached {
+    fn begin(leg: &Arc<ctx::Leg>, slot: Option<Slot>) -> Self {
+        leg.flow.server().0.detached.send_modify(|running| *running += 1);
+        Self { leg: Arc::clone(leg), _slot: slot }
+    }
+}
+
+impl Drop for Detached {
+    fn drop(&mut self) {
+        self.leg.flow.server().0.detached.send_modify(|running| *running -= 1);
     }
 }

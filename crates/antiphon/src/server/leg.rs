@@ -9,13 +9,14 @@ use super::{
     emit::Emitter,
     in_flight::InFlight,
     refusal::Refusal,
+    replay_check,
     round::{
         Answered, Asked, Flow, Journal, Judged, Kept, Machine, Payload, Ran, check_elicit, check_key, judge,
     },
     serve::Inner,
     settings::Settings,
 };
-use antiphon_seal::{Binding, Principal};
+use antiphon_seal::{Binding, CallId, Principal};
 use antiphon_wire::{InputRequest, InputRequests, InputRequiredResult, InputResponses, ProtocolVersion};
 use futures_util::future::BoxFuture;
 use serde_json::value::RawValue;
@@ -100,8 +101,13 @@ pub(super) async fn run<T: Send + 'static>(
         Ok(handler) => handler,
         Err(fault) => return Ok(LegResult::BadArguments(fault)),
     };
-    let in_flight = InFlight::new(handler, Arc::clone(&shared), slot, server.limits.step_grace);
-    let ran = bounded(server, &admitted, &shared.flow, in_flight).await?;
+    let mut in_flight = InFlight::new(handler, Arc::clone(&shared), slot, server.limits.step_grace);
+    let mut ran = bounded(server, &admitted, &shared.flow, &mut in_flight).await?;
+    if server.replay.is_on() {
+        // Still in its place among the handlers that run.
+        Box::pin(replay_check::check(server, &admitted, &start, &mut ran)).await;
+    }
+    drop(in_flight);
     settle(server, admitted, ran)
 }
 
@@ -162,23 +168,44 @@ fn context(server: &Inner, admitted: &mut Admitted<'_>, answers: Answers) -> Arc
         None => (Machine::begin(now), responses),
         Some(call) => (Machine::resume(call, journal, responses.as_ref(), &server.limits, now), None),
     };
+    if server.replay.is_on() {
+        machine.watch();
+    }
+    let leg = admitted.leg();
+    Arc::new(ctx::Leg {
+        answered,
+        state,
+        unverified: unverified.filter(|responses| !responses.is_empty()),
+        emitter: Emitter::of(leg.request, leg.caller.outbox, leg.request.registry(server).profile.logging),
+        ..surroundings(server, admitted, call, number, machine)
+    })
+}
+
+/// What a handler is told on a leg that brings nothing along, and on which nobody listens.
+pub(super) fn surroundings(
+    server: &Inner,
+    admitted: &Admitted<'_>,
+    call: Option<CallId>,
+    number: u16,
+    mut machine: Machine,
+) -> ctx::Leg {
     let leg = admitted.leg();
     if leg.settings.lenient_replay {
         machine.be_lenient();
     }
-    Arc::new(ctx::Leg {
+    ctx::Leg {
         call,
         leg: number,
-        answered,
-        state,
-        unverified: unverified.filter(|responses| !responses.is_empty()),
+        answered: Vec::new(),
+        state: None,
+        unverified: None,
         asks: admitted.asks(),
         principal: admitted.principal().cloned(),
         client_info: leg.request.meta.client_info.map(ToOwned::to_owned),
         version: ProtocolVersion::modern(&leg.request.version),
-        emitter: Emitter::of(leg.request, leg.caller.outbox, leg.request.registry(server).profile.logging),
+        emitter: None,
         flow: Flow::new(machine, server.handle()),
-    })
+    }
 }
 
 /// Runs the handler for as long as it may.
@@ -186,7 +213,7 @@ async fn bounded<T: Send + 'static>(
     server: &Inner,
     admitted: &Admitted<'_>,
     flow: &Flow,
-    handler: InFlight<T>,
+    handler: &mut InFlight<T>,
 ) -> Result<Ran<T>, Refusal> {
     let target = admitted.leg().target;
     match tokio::time::timeout(server.limits.handler_time, handler).await {

@@ -44,6 +44,7 @@ mod prompt;
 mod receive;
 mod refusal;
 mod registry;
+mod replay_check;
 mod reply;
 pub(crate) mod resolve;
 mod resource;
@@ -69,10 +70,11 @@ pub use handler::Handler;
 pub use limits::{Limits, OnExpired};
 pub use outcome::{HandlerOutcome, IntoOutcome, Json};
 pub use prompt::Prompt;
+pub use replay_check::{FaultPlace, ReplayCheck, ReplayFault};
 pub use resource::{Resource, ResourceTemplate};
 pub use round::{
     Attempt, Branches, Checkpoint, Elicit, ElicitOutcome, ElicitUrl, ElicitUrlOutcome, IntoDone, JoinAll,
-    Retry, Roots, Sample, Scope, Spawned, Step, StepKey, UrlRef, UrlRefError, VerifiedUrlRef, Won,
+    Retry, Roots, Sample, Scope, Select, Spawned, Step, StepKey, UrlRef, UrlRefError, VerifiedUrlRef, Won,
 };
 pub use serve::{Load, ReplyMessage, Server};
 pub use settings::{Migration, OnVersion};

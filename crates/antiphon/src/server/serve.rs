@@ -9,6 +9,7 @@ use super::{
     receive::{receive, unsupported_version},
     refusal::Refusal,
     registry::Registry,
+    replay_check::Replay,
     reply::Stamp,
     route::{Routed, route},
 };
@@ -27,6 +28,7 @@ use std::{
     },
     time::Duration,
 };
+use tokio::sync::watch;
 
 /// A server: what it offers, and how it keeps state. Cheap to clone; every clone is the same server.
 #[derive(Clone)]
@@ -50,6 +52,9 @@ pub(super) struct Inner {
     pub(super) hub: Arc<Hub>,
     /// Whether a leg should end at its next checkpoint.
     pub(super) shed_when: Option<Box<ShedWhen>>,
+    pub(super) replay: Replay,
+    /// How many steps of cancelled requests still run.
+    pub(super) detached: watch::Sender<usize>,
     /// Itself, for handlers.
     pub(super) me: Weak<Inner>,
     pub(super) running: AtomicUsize,
@@ -135,6 +140,14 @@ impl Server {
         hub.is_draining() || shed_when.as_ref().is_some_and(|sheds| sheds(&load()))
     }
 
+    /// Resolves once no step of a cancelled request runs any more: after [`Limits::step_grace`] at the latest. A process
+    /// that ends before ends them in the middle. [`serve_http`](crate::transport::http::serve_http) and
+    /// [`serve_streams`](crate::transport::stdio::serve_streams) wait for it before they return.
+    pub async fn steps_ended(&self) {
+        // The sender is in the server itself, so there is no error.
+        let _ = self.0.detached.subscribe().wait_for(|running| *running == 0).await;
+    }
+
     /// Whether the server is about to stop: what is asked of it next is better asked elsewhere.
     pub(crate) fn is_draining(&self) -> bool {
         self.0.hub.is_draining()
@@ -172,9 +185,11 @@ impl Server {
         // All that an author plugs in may panic: handlers, binders, codecs, types that decode. The future is dropped
         // then: nothing half-changed in it is seen again.
         let routed = AssertUnwindSafe(route(&self.0, request, caller)).catch_unwind().await;
-        let answered = routed.unwrap_or_else(|_panic| {
+        let answered = routed.unwrap_or_else(|panic| {
             let target = request.target().map(RawValue::get);
-            tracing::error!(method = %request.method, target, "a request panicked");
+            let text = panic.downcast_ref::<String>().map(String::as_str);
+            let cause = text.or_else(|| panic.downcast_ref::<&str>().copied());
+            tracing::error!(method = %request.method, target, cause, "a request panicked");
             Err(Refusal::Internal)
         });
         let body = match answered {
@@ -240,6 +255,7 @@ impl fmt::Debug for Server {
             .field("name", &self.0.name)
             .field("handlers", &self.0.running.load(Ordering::Relaxed))
             .field("subscriptions", &self.0.hub.len())
+            .field("detached_steps", &*self.0.detached.borrow())
             .finish_non_exhaustive()
     }
 }

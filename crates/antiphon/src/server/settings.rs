@@ -1,7 +1,10 @@
 //! What tools, prompts and resources have in common when they ask.
 
 use antiphon_wire::AskSupport;
-use std::time::Duration;
+use std::{
+    sync::{Arc, atomic::AtomicBool},
+    time::Duration,
+};
 
 /// How something that may ask is admitted and sealed.
 #[derive(Clone, Debug, Default)]
@@ -12,6 +15,8 @@ pub(super) struct Settings {
     pub(super) on_version: OnVersion,
     pub(super) migration: Migration,
     pub(super) lenient_replay: bool,
+    /// It was said that a step runs before a question that is not among the needs.
+    pub(super) order_told: Arc<AtomicBool>,
 }
 
 /// What becomes of a call that was begun under another version.

@@ -45,7 +45,7 @@ impl StepError {
         self
     }
 
-    /// Not an outcome: the step is to run again, now as [`retry`](crate::server::Step::retry) says, or when the client
+    /// Not an outcome: the step is to run again, now as [`step_retry`](crate::server::Ctx::step_retry) says, or when the client
     /// sends the request again. For what passes: a timeout, a 503.
     pub fn retry(error: impl Into<Error>) -> Error {
         Error::from(Again(error.into()))

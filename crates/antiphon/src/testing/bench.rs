@@ -30,7 +30,7 @@ pub(super) struct Upgrade {
 
 impl Bench {
     /// A bench for the server that this makes: one replica each time it is called. Every run begins with new
-    /// [`Effects`], which all its replicas share. The bench sets the key ring and the clock of each.
+    /// [`Effects`], which all its replicas share. The bench sets the key ring, the clock and the replay check of each.
     pub fn new(factory: impl Fn(&Effects) -> ServerBuilder + Send + Sync + 'static) -> Self {
         Self {
             factory: Arc::new(factory),

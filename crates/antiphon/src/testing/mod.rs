@@ -67,6 +67,10 @@
 //! anew, answers kept in the memory of one replica, questions that hold the time or the order of a `HashMap`, paths that
 //! depend on chance, results that tell what is different each time (which [`Bench::disregard`] can allow).
 //!
+//! Every replica runs with [`ReplayCheck::Always`](crate::server::ReplayCheck::Always), and what that reports fails the
+//! bench: a question that is not asked again, one given up by `select!` or `timeout`, a step before a question that the tool
+//! does not [`need`](crate::server::Tool::needs).
+//!
 //! # One fault
 //!
 #![cfg_attr(feature = "macros", doc = "```")]

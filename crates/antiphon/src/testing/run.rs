@@ -10,7 +10,7 @@ use super::{
 use crate::{client::Call, server::Server};
 use antiphon_wire::{InputRequests, InputResponses};
 use serde_json::{Value, json};
-use std::time::Duration;
+use std::{sync::PoisonError, time::Duration};
 
 /// More legs than any limit allows: a call that goes on for longer never ends.
 const LEGS: usize = 200;
@@ -135,7 +135,11 @@ impl Run<'_> {
         self.findings.push(Finding::new(self.fault, about, text));
     }
 
-    fn done(self, outcome: Outcome) -> Done {
+    fn done(mut self, outcome: Outcome) -> Done {
+        let told = std::mem::take(&mut *self.world.replays.lock().unwrap_or_else(PoisonError::into_inner));
+        for text in told {
+            self.found(About::Replay, text);
+        }
         let legs =
             self.sent.iter().map(|sent| Leg { asked: sent.reply.asked(), polls: sent.polls }).collect();
         Done {

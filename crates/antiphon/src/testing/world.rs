@@ -8,7 +8,7 @@ use super::{
 use crate::{
     Clock, ManualClock,
     client::Call,
-    server::{Caller, Lifetime, ReplyMessage, Server},
+    server::{Caller, Lifetime, ReplayFault, ReplyMessage, Server},
 };
 use antiphon_seal::{KeyRing, Principal, SecretKey};
 use futures_util::future::BoxFuture;
@@ -18,6 +18,7 @@ use std::{
     future::poll_fn,
     mem,
     pin::Pin,
+    sync::{Arc, Mutex, PoisonError},
     task::{Context, Poll},
     time::{Duration, SystemTime},
 };
@@ -25,11 +26,16 @@ use std::{
 /// Where every run begins: some day in 2027.
 const START: Duration = Duration::from_secs(1_800_000_000);
 
+/// What the replay check of every replica tells.
+pub(super) type Replays = Arc<Mutex<Vec<String>>>;
+
 /// Every run has a world of its own.
 pub(super) struct World<'a> {
     pub(super) bench: &'a Bench,
     pub(super) call: &'a Call,
     pub(super) effects: Effects,
+    /// Where a handler did not come to the same, run twice.
+    pub(super) replays: Replays,
     /// How often the request of each leg was begun, but for those that were to be refused.
     pub(super) begun: BTreeMap<u16, usize>,
     upgraded: bool,
@@ -45,14 +51,15 @@ impl<'a> World<'a> {
     pub(super) fn new(bench: &'a Bench, call: &'a Call, upgraded: bool) -> Self {
         let (clock, hand) = Clock::manual(SystemTime::UNIX_EPOCH + START);
         let effects = Effects::default();
-        let replica = build(bench, upgraded, &effects, &clock);
+        let replays = Replays::default();
+        let replica = build(bench, upgraded, &effects, &replays, &clock);
         let (begun, gone) = (BTreeMap::new(), Vec::new());
-        Self { bench, call, effects, begun, upgraded, clock, hand, replica, requests: 0, gone }
+        Self { bench, call, effects, replays, begun, upgraded, clock, hand, replica, requests: 0, gone }
     }
 
     /// One more replica, of the present build.
     pub(super) fn another(&self) -> Server {
-        build(self.bench, self.upgraded, &self.effects, &self.clock)
+        build(self.bench, self.upgraded, &self.effects, &self.replays, &self.clock)
     }
 
     /// The replica that requests go to is gone, and with it the handler that ran there; another one takes its place.
@@ -135,13 +142,25 @@ impl<'a> World<'a> {
 }
 
 /// A replica, with what all replicas of a run have in common.
-fn build(bench: &Bench, upgraded: bool, effects: &Effects, clock: &Clock) -> Server {
+fn build(bench: &Bench, upgraded: bool, effects: &Effects, replays: &Replays, clock: &Clock) -> Server {
     let factory =
         bench.upgrade.as_ref().filter(|_| upgraded).map_or(&bench.factory, |upgrade| &upgrade.factory);
+    let replays = Arc::clone(replays);
+    let report = move |fault: &ReplayFault| {
+        let mut told = replays.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut text = fault.to_string();
+        if let Some(call) = fault.place().call {
+            // Every run is another call.
+            text = text.replace(&format!(" (call {call})"), "");
+        }
+        if !told.contains(&text) {
+            told.push(text);
+        }
+    };
     let ring = KeyRing::new(vec![SecretKey::from_bytes([0x5a; 32])]);
     let ring = ring.unwrap_or_else(|fault| panic!("the bench's key ring is not one: {fault}"));
     factory(effects)
-        .on_bench(ring, clock.clone())
+        .on_bench(ring, clock.clone(), report)
         .build()
         .unwrap_or_else(|fault| panic!("a replica cannot be built: {fault}"))
 }

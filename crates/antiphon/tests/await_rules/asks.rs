@@ -122,7 +122,7 @@ async fn answers_nobody_asked_for_are_ignored() {
 
 #[tokio::test]
 async fn an_answer_counts_within_its_time_from_the_first_asking() {
-    let minutes = |minutes| Duration::from_secs(60 * minutes);
+    let minutes = |minutes: u64| Duration::from_secs(60 * minutes);
     for (waits, answer, expected) in [
         (vec![1, 2], place("eu"), "eu"),
         (vec![6], place("eu"), "too late"),

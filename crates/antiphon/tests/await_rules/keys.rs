@@ -133,7 +133,7 @@ async fn a_key_that_is_used_twice_ends_the_call_with_both_places() {
         let first = ctx.step("s", async |_| ok("").await).await?;
         Ok(first + &ctx.step("s", async |_| ok("").await).await?)
     });
-    is_a_fault(steps, given.clone(), &["The step `s`", "step((\\\"key\\\", i), ..)"]).await;
+    is_a_fault(steps, given.clone(), &["The step `s`", r#"`step(("key", i), ..)`"#]).await;
     let at_once = tool!(|ctx| {
         let (first, second) =
             tokio::join!(ctx.step("s", async |_| ok("").await), ctx.step("s", async |_| ok("").await));

@@ -25,7 +25,9 @@ const LONGEST: usize = 64 * 1024;
 
 /// Who may hold up the computer: it is asked before a portion is computed.
 #[derive(Clone)]
-pub struct Gate(Arc<dyn Fn(u32) -> Pin<Box<dyn Future<Output = ()> + Send>> + Send + Sync>);
+pub struct Gate(Arc<dyn Fn(u32) -> Wait + Send + Sync>);
+
+type Wait = Pin<Box<dyn Future<Output = ()> + Send>>;
 
 impl Gate {
     /// Nobody.
@@ -154,5 +156,8 @@ impl Things {
 }
 
 fn is_prime(number: u32) -> bool {
-    number > 1 && (2..).take_while(|divisor| divisor * divisor <= number).all(|divisor| number % divisor != 0)
+    number > 1
+        && (2..)
+            .take_while(|divisor| divisor * divisor <= number)
+            .all(|divisor| !number.is_multiple_of(divisor))
 }

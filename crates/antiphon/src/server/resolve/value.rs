@@ -71,8 +71,8 @@ impl Source<'_> {
 /// A parameter that takes a resolver's value: the value itself, if it can be cloned, the value shared, or what a person
 /// accepted.
 #[diagnostic::on_unimplemented(
-    message = "the resolver gives `{V}`, and the parameter takes `{Self}`",
-    label = "of another type than the resolver's value",
+    message = "the resolver gives `{V}`, which is not taken as `{Self}`",
+    label = "another type, or a copy of what cannot be copied",
     note = "take `{V}` if it is `Clone`, `&{V}`, or `Arc<{V}>`; of an `Answer<T>` also `T`, and whoever declines then ends the call"
 )]
 pub trait FromValue<V>: Sized {

@@ -2,7 +2,6 @@
 
 use super::{
     flow::Flow,
-    journal::Kind,
     key::path,
     machine::{AskVerdict, Hold, Place, Question},
 };
@@ -126,7 +125,10 @@ impl<'a> RawAsk<'a> {
         let mut machine = self.flow().machine();
         match machine.ask(*question, self.flow().limits()) {
             AskVerdict::Given(answer) => Poll::Ready(Ok(answer)),
-            AskVerdict::Expired => Poll::Ready(Err(AskError::expired(&path))),
+            AskVerdict::Expired => {
+                machine.refused();
+                Poll::Ready(Err(AskError::expired(&path)))
+            }
             AskVerdict::Pending => {
                 self.stage = Stage::Asked;
                 Poll::Pending
@@ -156,6 +158,7 @@ impl<'a> RawAsk<'a> {
                 Fallback::Refuse(words) => Some(words.to_string()),
                 _ => None,
             };
+            self.flow().machine().refused();
             return Err(AskError::unsupported(&path, words));
         }
         let fault = |fault| self.flow().author_fault(self.place, format!("`{path}`: {fault}"));
@@ -184,12 +187,9 @@ impl<'a> RawAsk<'a> {
 impl Drop for RawAsk<'_> {
     fn drop(&mut self) {
         match &self.stage {
-            Stage::New | Stage::Over => return,
+            Stage::New | Stage::Over => {}
             Stage::Held(hold, _) => self.flow().machine().let_go(*hold),
             Stage::Asked => self.flow().machine().withdraw(self.order),
-        }
-        if let Ok(path) = path(self.ctx.scope_prefix(), &self.key, self.number) {
-            self.flow().machine().dropped(Kind::Ask, &path);
         }
     }
 }

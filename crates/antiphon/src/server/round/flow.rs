@@ -72,11 +72,14 @@ impl Flow {
     /// # Panics
     /// If another thread polls what belongs to this leg: there its answer would never be seen.
     pub(super) fn check_thread(&self) {
-        assert!(
-            POLLED.get() == self.id(),
-            "what belongs to a call was polled outside of it: await questions and steps in the handler itself, not in \
-             `block_on`, on another thread, or with a waker of its own"
-        );
+        if POLLED.get() == self.id() {
+            return;
+        }
+        let advice = "what belongs to a call was polled outside of it: await questions and steps in the handler itself, \
+                      not on another thread";
+        // The panic may be caught by that thread, or come back without its text.
+        tracing::error!("{advice}");
+        panic!("{advice}");
     }
 
     /// The machine, with the call begun.

@@ -131,6 +131,13 @@ impl Entry {
     }
 }
 
+impl AskedOnce {
+    /// About how many bytes it takes.
+    pub(crate) fn size(&self) -> usize {
+        PER_ENTRY + 16 + self.path.len() + self.seat.len()
+    }
+}
+
 impl StepFailure {
     pub(crate) fn size(&self) -> usize {
         let text = |text: &Option<String>| text.as_ref().map_or(0, String::len);
@@ -139,15 +146,10 @@ impl StepFailure {
 }
 
 impl Journal {
-    pub(crate) fn is_empty(&self) -> bool {
-        self.entries.is_empty() && self.asked.is_empty() && self.state_only == 0
-    }
-
     /// About how many bytes it takes.
     pub(crate) fn size(&self) -> usize {
-        let asked: usize =
-            self.asked.iter().map(|asked| PER_ENTRY + 16 + asked.path.len() + asked.seat.len()).sum();
-        asked + self.entries.iter().map(Entry::size).sum::<usize>()
+        self.asked.iter().map(AskedOnce::size).sum::<usize>()
+            + self.entries.iter().map(Entry::size).sum::<usize>()
     }
 
     /// Its largest entries, by path and size: for the log.

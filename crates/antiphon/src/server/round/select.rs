@@ -31,35 +31,34 @@ impl Ctx {
     ///
     /// Of several that are ready the first in source order wins, and recorded answers come before new steps. A step that
     /// runs in a losing branch is not dropped: it runs to its end, is recorded, and its branch goes no further. Questions
-    /// of losing branches are not asked.
+    /// of losing branches are not asked. So beside a question that nobody has answered yet, a step begins at once, and
+    /// mostly wins.
     ///
     /// The key is that of a step: one for each use.
     ///
     /// ```
     /// use antiphon::{Result, server::{Ctx, Won}};
-    /// # mod stock { pub async fn reserve(_: &str) -> std::io::Result<u32> { Ok(1) } }
-    /// # #[derive(serde::Deserialize)] struct Choice { item: u32 }
-    /// # impl antiphon::Form for Choice {
-    /// #     fn schema() -> antiphon::wire::FormSchema { antiphon::wire::FormSchema::new(vec![antiphon::wire::FormField::integer("item")]) }
+    /// # #[derive(serde::Deserialize)] struct Voucher { code: String }
+    /// # impl antiphon::Form for Voucher {
+    /// #     fn schema() -> antiphon::wire::FormSchema { antiphon::wire::FormSchema::new(vec![antiphon::wire::FormField::text("code")]) }
     /// # }
     ///
-    /// async fn pick(ctx: &Ctx) -> Result<u32> {
-    ///     let reserve = ctx.step("reserve", async |s| Ok(stock::reserve(s.key()).await?));
-    ///     let choose = ctx.elicit::<Choice>("Which one? The first that is free, unless you say so.");
-    ///     Ok(match ctx.select("pick", (choose, reserve)).await {
-    ///         Won::A(choice) => choice?.item,
-    ///         Won::B(reserved) => reserved?,
+    /// async fn pay(ctx: &Ctx) -> Result<String> {
+    ///     let voucher = ctx.elicit::<Voucher>("Do you have a voucher?");
+    ///     let page = ctx.elicit_url("Or pay in your browser.", |r| format!("https://pay.example/{r}"));
+    ///     Ok(match ctx.select("pay", (voucher, page)).await {
+    ///         Won::A(voucher) => voucher?.code,
+    ///         Won::B(opened) => { opened?; "paid in the browser".to_owned() }
     ///     })
     /// }
     /// ```
     #[track_caller]
-    pub fn select<'a, K: Into<StepKey<'a>>, B: Branches>(
-        &'a self,
-        key: K,
-        branches: B,
-    ) -> impl Future<Output = B::Won> + use<'a, K, B> {
+    pub fn select<'a, K: Into<StepKey<'a>>, B: Branches>(&'a self, key: K, branches: B) -> Select<'a, B::Won>
+    where
+        B: 'a,
+    {
         let (key, place) = (key.into(), super::flow::here());
-        async move {
+        Select(Box::pin(async move {
             let race = match path(self.scope_prefix(), key.key, key.number) {
                 Ok(path) => Race { ctx: self, path, place },
                 Err(fault) => {
@@ -68,12 +67,26 @@ impl Ctx {
                 }
             };
             branches.run(race).await
-        }
+        }))
+    }
+}
+
+/// A race that is run when it is awaited. See [`Ctx::select`].
+// Boxed, so that a handler's future does not name the closures of steps in it, which the compiler could not see to be
+// `Send` for every lifetime.
+#[must_use = "a race is run when it is awaited"]
+pub struct Select<'a, W>(Pin<Box<dyn Future<Output = W> + Send + 'a>>);
+
+impl<W> Future for Select<'_, W> {
+    type Output = W;
+
+    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<W> {
+        self.0.as_mut().poll(cx)
     }
 }
 
 /// Two to four futures, as a tuple. Nothing else implements it.
-pub trait Branches: sealed::Sealed {
+pub trait Branches: sealed::Sealed + Send {
     /// Which came first.
     type Won;
     #[doc(hidden)]
@@ -94,6 +107,12 @@ pub struct Race<'a> {
     place: Place,
 }
 
+impl Drop for Race<'_> {
+    fn drop(&mut self) {
+        self.ctx.flow().machine().end_race(&self.path);
+    }
+}
+
 impl Race<'_> {
     /// Polls the branches, each in its seat, until one is first. Gives its number.
     async fn run<const N: usize>(
@@ -101,13 +120,22 @@ impl Race<'_> {
         mut poll: impl FnMut(usize, &mut Context<'_>) -> Poll<()> + Send,
     ) -> usize {
         let mut decided: Option<usize> = None;
-        let mut begun = false;
+        let (mut begun, mut never) = (false, false);
         poll_fn(|cx| {
             let flow = self.ctx.flow();
+            if never {
+                return Poll::Pending;
+            }
+            if flow.machine().is_cancelled() && begun {
+                // The steps in it end; nobody wins any more.
+                self.poll_all(N, cx, &mut poll);
+                return Poll::Pending;
+            }
             if !begun {
                 begun = true;
                 let (winner, goes_on) = flow.machine().race(&self.path, self.place);
                 if !goes_on {
+                    never = true;
                     return Poll::Pending;
                 }
                 decided = winner.map(usize::from).filter(|winner| *winner < N);
@@ -166,6 +194,20 @@ impl Race<'_> {
         let flow = self.ctx.flow();
         flow.forget_reached(cx.waker());
         flow.wake_held();
+    }
+
+    /// Has the steps in the branches come to their end.
+    fn poll_all(
+        &self,
+        branches: usize,
+        cx: &mut Context<'_>,
+        poll: &mut impl FnMut(usize, &mut Context<'_>) -> Poll<()>,
+    ) {
+        for branch in 0..branches {
+            if self.ctx.flow().machine().runs_in(&self.path) {
+                let _ = self.poll_one(branch, cx, poll);
+            }
+        }
     }
 
     fn poll_one(

@@ -1,7 +1,7 @@
 //! A side effect or a computation that is run once and remembered.
 
 use super::{
-    journal::{Kind, StepOutcome},
+    journal::StepOutcome,
     key::{StepKey, path},
     machine::{Hold, Place, StepVerdict},
 };
@@ -37,7 +37,7 @@ impl Ctx {
     ///
     /// What the handler gets has been through JSON, on the first run too: the value through serde, an error as
     /// [`StepError`]. Both are recorded. [`StepError::retry`] and a panic are not: then the step is run again, in place as
-    /// [`retry`](Step::retry) says, and by the client's next request after that.
+    /// [`step_retry`](Self::step_retry) says, and by the client's next request after that.
     ///
     /// "Once" is as much as a server without a store can promise. A crash between an effect and the end of the leg, and a
     /// client that sends an older request again, run it again, under the same [`Attempt::key`]: give that to a provider
@@ -64,6 +64,38 @@ impl Ctx {
         E: Into<Error>,
     {
         Step::new(self, key.into(), Input::None, run, |result| result.map_err(Into::into))
+    }
+
+    /// [`step`](Self::step) that is tried again in place where it panics or asks for it with [`StepError::retry`]. After the
+    /// last attempt the request fails, and may be sent again.
+    ///
+    /// ```
+    /// use antiphon::{Result, server::{Ctx, Retry, StepError}};
+    /// use std::time::Duration;
+    ///
+    /// # mod payments { pub async fn charge(_: u32, _: &str) -> std::io::Result<String> { Ok("r-1".into()) } }
+    /// async fn pay(ctx: &Ctx, amount: u32) -> Result<String> {
+    ///     let retry = Retry::times(3).every(Duration::from_millis(200));
+    ///     let charge = async |s: antiphon::server::Attempt| payments::charge(amount, s.key()).await.map_err(StepError::retry);
+    ///     Ok(ctx.step_retry("charge", retry, charge).await?)
+    /// }
+    /// ```
+    #[track_caller]
+    pub fn step_retry<'a, T, F, Fut>(
+        &'a self,
+        key: impl Into<StepKey<'a>>,
+        retry: Retry,
+        run: F,
+    ) -> Step<'a, T, F, Fut>
+    where
+        F: FnMut(Attempt) -> Fut,
+        Fut: Future<Output = Result<T, Error>>,
+        T: Serialize + DeserializeOwned,
+    {
+        let mut step = Step::new(self, key.into(), Input::None, run, std::convert::identity);
+        step.retry = retry;
+        step.again = Some(|run, attempt| run(attempt));
+        step
     }
 
     /// [`step`](Self::step) with its input pinned: a recorded result counts only for the same input. Another one ends the
@@ -169,6 +201,8 @@ pin_project! {
 struct Guard<'a> {
     ctx: &'a Ctx,
     path: String,
+    /// Where it was held.
+    seat: Box<str>,
     stage: Stage,
 }
 
@@ -185,13 +219,18 @@ impl Drop for Guard<'_> {
         let mut machine = self.ctx.flow().machine();
         match self.stage {
             Stage::New | Stage::Over => return,
-            Stage::Held(hold) => machine.let_go(hold),
+            Stage::Held(hold) => {
+                machine.let_go(hold);
+                if hold == Hold::Recorded {
+                    return;
+                }
+            }
             // It may have had its effect: it is not run again.
             Stage::Running => {
                 machine.end_step(&self.path, StepOutcome::Abandoned);
             }
         }
-        machine.dropped(Kind::Step, &self.path);
+        machine.step_dropped(&self.path, &self.seat);
     }
 }
 
@@ -220,19 +259,8 @@ where
             attempt: None,
             pause: None,
             body: None,
-            guard: Guard { ctx, path: String::new(), stage: Stage::New },
+            guard: Guard { ctx, path: String::new(), seat: Box::default(), stage: Stage::New },
         }
-    }
-
-    /// Tries it again in place where it panics or asks for it with [`StepError::retry`]. After the last attempt the
-    /// request fails, and may be sent again.
-    pub fn retry(mut self, retry: Retry) -> Self
-    where
-        F: FnMut(Attempt) -> Fut,
-    {
-        self.retry = retry;
-        self.again = Some(|run, attempt| run(attempt));
-        self
     }
 }
 
@@ -320,6 +348,7 @@ where
             }
             StepVerdict::Held(hold) => {
                 machine.hold(hold);
+                this.guard.seat = machine.seat();
                 drop(machine);
                 this.guard.stage = Stage::Held(hold);
                 flow.wait_held(cx);

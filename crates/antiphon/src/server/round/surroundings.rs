@@ -6,7 +6,7 @@ use antiphon_wire::AskSupport;
 use std::time::SystemTime;
 
 /// Notes have a namespace of their own; this one is nobody's key.
-const ASKS: &str = "#asks";
+pub(crate) const ASKS_NOTED: &str = "#asks";
 
 impl Ctx {
     /// What the client said it can be asked, when the handler first looked. A later request of the call that says
@@ -16,11 +16,11 @@ impl Ctx {
     #[track_caller]
     pub fn can_ask(&self) -> AskSupport {
         let mut machine = self.flow().begun();
-        if let Some(noted) = machine.noted(ASKS).and_then(read) {
+        if let Some(noted) = machine.noted(ASKS_NOTED).and_then(read) {
             return noted;
         }
         let now = self.declared();
-        machine.note(ASKS, written(now), here());
+        machine.note(ASKS_NOTED, written(now), here());
         now
     }
 

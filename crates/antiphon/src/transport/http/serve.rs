@@ -32,7 +32,8 @@ const READ_OUT_TIME: Duration = Duration::from_secs(5);
 
 /// Serves the endpoint over HTTP/1.1 until `shutdown` resolves; then no connection is accepted any more, replies close
 /// theirs, subscriptions end ([`Server::drain`]), and requests under way have [`drain_time`](HttpOptions::drain_time) to
-/// end. Those that have not ended by then are cancelled.
+/// end. Those that have not ended by then are cancelled; steps that run in them are waited for
+/// ([`Server::steps_ended`]).
 ///
 /// One task a connection, none a request. `TCP_NODELAY` is set: a reply is one write, and should leave at once.
 ///
@@ -70,6 +71,7 @@ pub async fn serve_http(
         );
         connections.shutdown().await;
     }
+    server.steps_ended().await;
     Ok(())
 }
 

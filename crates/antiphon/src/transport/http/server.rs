@@ -8,7 +8,7 @@ use super::{
 };
 use crate::server::{Begun, Caller, Outbox, Received, ReplyMessage, Server};
 use futures_util::future::BoxFuture;
-use http::{HeaderValue, Request, Response, StatusCode, header};
+use http::{HeaderValue, Request, Response, StatusCode, Version, header};
 use http_body::Body;
 use http_body_util::BodyExt as _;
 use hyper::body::{Buf as _, Bytes};
@@ -27,6 +27,9 @@ use tower_service::Service;
 pub type BoxBodyError = Box<dyn StdError + Send + Sync>;
 
 /// The MCP endpoint of a server. Cheap to clone.
+///
+/// While the server drains ([`Server::drain`]), each reply closes its connection: what the client asks next should reach
+/// another instance.
 ///
 /// Dropping the future of a call, as hyper does when the client goes away, cancels the request.
 ///
@@ -104,6 +107,8 @@ pub(super) enum Reply {
 /// One POST under way. It becomes a response when the reply is there, or when something is sent before it.
 #[must_use = "a future does nothing unless it is polled"]
 pub struct Exchange {
+    /// Where `Connection` means something: before HTTP/2.
+    server: Option<Server>,
     /// Taken along by the stream, once there is one.
     reply: Option<BoxFuture<'static, Reply>>,
     outbox: Outbox,
@@ -118,7 +123,7 @@ impl Future for Exchange {
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
         let Some(mut reply) = self.reply.take() else { return Poll::Pending };
         let polled = reply.as_mut().poll(cx);
-        let response = match polled {
+        let mut response = match polled {
             Poll::Ready(reply) if self.outbox.is_empty() => whole(reply),
             Poll::Ready(reply) => stream(EventStream::ending(self.outbox.clone(), reply)),
             Poll::Pending if self.outbox.is_empty() => {
@@ -127,6 +132,10 @@ impl Future for Exchange {
             }
             Poll::Pending => stream(EventStream::new(self.outbox.clone(), reply, self.keep_alive)),
         };
+        // What is asked next is better asked elsewhere.
+        if self.server.as_ref().is_some_and(Server::is_draining) {
+            response.headers_mut().insert(header::CONNECTION, HeaderValue::from_static("close"));
+        }
         Poll::Ready(Ok(response))
     }
 }
@@ -242,7 +251,8 @@ where
     fn call(&mut self, request: Request<B>) -> Self::Future {
         let (service, outbox) = (self.clone(), Outbox::default());
         let keep_alive = self.options.keep_alive;
+        let server = (request.version() <= Version::HTTP_11).then(|| self.server.clone());
         let reply = Box::pin(service.reply(request, outbox.clone()));
-        Exchange { reply: Some(reply), outbox, keep_alive }
+        Exchange { server, reply: Some(reply), outbox, keep_alive }
     }
 }

@@ -40,12 +40,23 @@ pub async fn serve_stdio(server: Server) -> io::Result<()> {
 /// Serves on these streams until the input ends. Requests are answered concurrently, each as soon as it is done.
 ///
 /// No task and no channel: reading, the handlers and writing take turns in this future. Dropping it cancels all, and so
-/// does the end of the input, but for replies that need no waiting.
+/// does the end of the input, but for replies that need no waiting. Once the input has ended, this waits for the steps that
+/// ran then ([`Server::steps_ended`]): the process may end with it.
 ///
 /// # Errors
 /// If the streams fail, or if the client does not read for five minutes while something waits to be written.
 pub async fn serve_streams(
     server: Server,
+    input: impl AsyncRead + Unpin,
+    output: impl AsyncWrite + Unpin,
+) -> io::Result<()> {
+    let served = serve_until_the_end(&server, input, output).await;
+    server.steps_ended().await;
+    served
+}
+
+async fn serve_until_the_end(
+    server: &Server,
     input: impl AsyncRead + Unpin,
     output: impl AsyncWrite + Unpin,
 ) -> io::Result<()> {
@@ -96,7 +107,7 @@ pub async fn serve_streams(
         lines.push(&streams.read);
         streams.read.clear();
         while let Some(line) = lines.next_line() {
-            if let Some(reply) = flight.take(&server, line) {
+            if let Some(reply) = flight.take(server, line) {
                 streams.send(reply.body).await?;
             }
         }

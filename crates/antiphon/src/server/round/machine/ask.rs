@@ -113,12 +113,16 @@ impl Machine {
             Some(Err(cause)) => {
                 self.history.forget(at);
                 self.epoch += 1;
-                return self.put(question, times.saturating_add(1), None, Some(cause), limits);
+                // A bad answer gives no more time.
+                let deadline = self.deadlines.iter().find(|(path, _)| *path == question.path);
+                let deadline = deadline.map(|(_, deadline)| *deadline);
+                return self.put(question, times.saturating_add(1), deadline, Some(cause), limits);
             }
         };
         if !used {
             self.history.change(at, Body::Answer { pin, times, used: true, text: text.clone() });
         }
+        self.witness.shown = self.witness.shown.and(question.request.needs());
         self.history.meet(at, place);
         self.epoch += 1;
         text.map_or(AskVerdict::Expired, AskVerdict::Given)
@@ -157,7 +161,10 @@ impl Machine {
 
     /// A question is no longer waited for.
     pub(crate) fn withdraw(&mut self, order: u64) {
-        self.pending.retain(|pending| pending.order != order);
+        if let Some(at) = self.pending.iter().position(|pending| pending.order == order) {
+            let pending = self.pending.remove(at);
+            self.witness.note_dropped(Kind::Ask, &pending.asked.path);
+        }
     }
 
     /// Takes back an answer that was read in this leg, so that its question is asked again. It stays the same question:

@@ -17,7 +17,7 @@ pub(super) struct History {
     next: usize,
     /// No old step before this one is still to be met.
     frontier: usize,
-    /// Old answers and steps still to be met.
+    /// Old answers, steps and checkpoints still to be met.
     unmet: usize,
     /// Entries need not wait for those before them.
     unordered: bool,
@@ -36,7 +36,7 @@ struct Kept {
 impl Kept {
     fn counts(&self) -> bool {
         let abandoned = matches!(self.entry.body, Body::Step { outcome: StepOutcome::Abandoned, .. });
-        matches!(self.entry.kind(), Kind::Ask | Kind::Step) && !abandoned
+        matches!(self.entry.kind(), Kind::Ask | Kind::Step | Kind::Pause) && !abandoned
     }
 
     fn is_due(&self) -> bool {
@@ -181,6 +181,12 @@ impl History {
 
     pub(super) fn unmet_steps(&self) -> Vec<String> {
         (0..self.old).filter(|at| self.blocks(*at)).map(|at| self.entry(at).path.to_string()).collect()
+    }
+
+    /// The path of the first step that this leg recorded.
+    pub(super) fn first_new_step(&self) -> Option<&str> {
+        let new = self.kept.get(self.old..).unwrap_or_default();
+        new.iter().find(|kept| kept.entry.kind() == Kind::Step).map(|kept| &*kept.entry.path)
     }
 
     pub(super) fn has_answers(&self) -> bool {

@@ -1,0 +1,19 @@
+//! A resolver takes what the tool has not; the words are those of the check, and nothing follows.
+use antiphon::{Result, resolver, tool};
+
+#[resolver]
+async fn size(pth: &str) -> Result<u64> {
+    Ok(pth.len() as u64)
+}
+
+#[tool]
+async fn delete_folder(path: String, force: bool, #[resolve(size)] size: u64) -> String {
+    format!("{path} {force} {size}")
+}
+
+#[tool]
+async fn without_any(#[resolve(size)] size: u64) -> String {
+    size.to_string()
+}
+
+fn main() {}
