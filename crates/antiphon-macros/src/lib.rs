@@ -276,7 +276,7 @@ pub fn resource(attribute: TokenStream, item: TokenStream) -> TokenStream {
 /// Tools, prompts and resources from the methods of a type, which share its value.
 ///
 /// ```
-/// use antiphon::{resource, server, server::Server, tool, wire::ResourceContents};
+/// use antiphon::{server, server::Server, wire::ResourceContents};
 /// use std::{collections::BTreeMap, sync::Mutex};
 ///
 /// #[derive(Default)]
@@ -310,8 +310,8 @@ pub fn resource(attribute: TokenStream, item: TokenStream) -> TokenStream {
 ///
 /// A marked method takes `&self`, for calls run at the same time, or no `self` at all. All else is as on functions:
 /// [`#[tool]`](macro@tool), [`#[prompt]`](macro@prompt), [`#[resource]`](macro@resource). Methods without a mark stay
-/// what they are, and marked ones can be called like any other. The impl may be generic: `impl<D: Db> Files<D>`. A type
-/// has one such impl, and is `Send`, `Sync` and `'static`.
+/// what they are, and marked ones can be called like any other. The marks in it need no import: `#[server]` reads them.
+/// The impl may be generic: `impl<D: Db> Files<D>`. A type has one such impl, and is `Send`, `Sync` and `'static`.
 #[proc_macro_attribute]
 pub fn server(attribute: TokenStream, item: TokenStream) -> TokenStream {
     finish(define::service(attribute.into(), item.into()))

@@ -4,6 +4,7 @@ use super::{
     expand::{definition, made_type},
     function::{Function, Place},
     kind::Kind,
+    refused,
 };
 use proc_macro2::{Ident, Span, TokenStream};
 use quote::{format_ident, quote, quote_spanned};
@@ -16,7 +17,10 @@ pub(crate) fn expand(kind: Kind, attribute: TokenStream, item: TokenStream) -> R
         format!("`#[{}]` goes above an `async fn`, or a method in an impl with `#[server]`", kind.word()),
     );
     let mut item: ItemFn = syn::parse2(item).map_err(|_| place)?;
-    let function = Function::read(kind, Place::Free, attribute, &item.attrs, &mut item.sig)?;
+    let function = match Function::read(kind, Place::Free, attribute, &item.attrs, &mut item.sig) {
+        Ok(function) => function,
+        Err(fault) => return Ok(refused::function(kind, &item, &fault)),
+    };
     let ident = &function.ident;
     let definition = definition(&function, &quote! { #ident }, None);
     let (define, made) = (kind.define(), made_type(kind));

@@ -87,7 +87,10 @@ impl Function {
                             faults.note(seen.add(&argument.name, argument.span));
                         }
                         Param::Ctx if params.iter().any(|param| matches!(param, Param::Ctx)) => {
-                            faults.note::<()>(Err(Error::new(typed.span(), "one `ctx: &Ctx` is enough")));
+                            faults.note::<()>(Err(Error::new(
+                                typed.span(),
+                                "one `ctx: &Ctx` is enough: leave this one out",
+                            )));
                         }
                         _ => {}
                     }
@@ -271,7 +274,7 @@ impl Param {
             arg.map_or(Ok(()), |arg| {
                 Err(Error::new(
                     arg.span(),
-                    format!("`#[arg(..)]` tells callers of an argument; {what} is none"),
+                    format!("`#[arg(..)]` tells callers of an argument, and {what} is none: leave it out"),
                 ))
             })
         };

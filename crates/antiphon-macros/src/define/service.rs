@@ -4,6 +4,7 @@ use super::{
     expand::{definition, made_type},
     function::{Function, Place},
     kind::Kind,
+    refused,
 };
 use crate::form::{Faults, Seen};
 use proc_macro2::{Ident, Span, TokenStream};
@@ -46,12 +47,11 @@ pub(crate) fn expand(attribute: TokenStream, item: TokenStream) -> Result<TokenS
         }
         offers.push(offer);
     }
-    faults.done()?;
-    if offers.is_empty() {
-        return Err(Error::new(
-            item.self_ty.span(),
-            "nothing here is offered: mark methods with `#[tool]`, `#[prompt]` or `#[resource(\"..\")]`",
-        ));
+    let nothing =
+        "nothing here is offered: mark methods with `#[tool]`, `#[prompt]` or `#[resource(\"..\")]`";
+    let some = if offers.is_empty() { Err(Error::new(item.self_ty.span(), nothing)) } else { Ok(()) };
+    if let Err(fault) = faults.done().and(some) {
+        return Ok(refused::service(&item, &fault));
     }
     let self_ty = &item.self_ty;
     let mut generics = item.generics.clone();

@@ -3,7 +3,7 @@
 use crate::form::attributes::{Given, Value};
 use proc_macro2::Span;
 use syn::{
-    Error, Ident, LitStr, Result, Token,
+    Error, Ident, LitBool, LitStr, Result, Token,
     ext::IdentExt as _,
     parenthesized,
     parse::{Parse, ParseStream},
@@ -35,18 +35,24 @@ impl Parse for Setting {
     fn parse(input: ParseStream<'_>) -> Result<Self> {
         let key = input.call(Ident::parse_any)?;
         let held = if input.parse::<Option<Token![=]>>()?.is_some() {
+            if input.peek(Ident) && !input.peek(LitBool) {
+                let word: Ident = input.parse()?;
+                return Err(Error::new(
+                    word.span(),
+                    format!("a text stands in quotes: `{key} = \"{word}\"`"),
+                ));
+            }
             Held::Given(input.parse()?)
         } else if input.peek(syn::token::Paren) {
             let words;
             parenthesized!(words in input);
             if words.peek(LitStr) {
-                Held::Names(
-                    words.call(Punctuated::<LitStr, Token![,]>::parse_terminated)?.into_iter().collect(),
-                )
+                let names = words.call(Punctuated::<LitStr, Token![,]>::parse_terminated);
+                let names = names.map_err(|fault| Error::new(fault.span(), names_steps(&key)))?;
+                Held::Names(names.into_iter().collect())
             } else {
-                Held::Words(
-                    words.call(Punctuated::<Ident, Token![,]>::parse_terminated)?.into_iter().collect(),
-                )
+                let words = words.call(Punctuated::<Ident, Token![,]>::parse_terminated)?;
+                Held::Words(words.into_iter().collect())
             }
         } else {
             Held::Alone
@@ -119,6 +125,9 @@ impl Settings {
             Some(Given { value: Value::Text(text), span }) if !text.trim().is_empty() => {
                 Ok(Some((text, span)))
             }
+            Some(Given { value: Value::Text(_), span }) => {
+                Err(Error::new(span, format!("`{key}` is empty here: write something, or leave it out")))
+            }
             Some(given) => Err(Error::new(given.span, format!("`{key}` is a text: `{key} = \"..\"`"))),
         }
     }
@@ -167,10 +176,7 @@ impl Settings {
         };
         let Setting { key, held } = self.0.remove(at);
         let Held::Names(names) = held else {
-            return Err(Error::new(
-                key.span(),
-                format!("`{key}` names steps, as texts: `{key}(\"create\")`"),
-            ));
+            return Err(Error::new(key.span(), names_steps(&key)));
         };
         if let Some(empty) = names.iter().find(|name| name.value().is_empty()) {
             return Err(Error::new(empty.span(), "the key of a step stands here: no step has an empty one"));
@@ -192,6 +198,12 @@ impl Settings {
         };
         seconds.ok_or_else(refuse).map(Some)
     }
+}
+
+/// What stands in the parentheses of `forget` and its like.
+fn names_steps(key: &Ident) -> String {
+    let example = if key == "rename" { "\"create\", \"create_db\"" } else { "\"create\"" };
+    format!("`{key}` names steps, by their keys in quotes: `{key}({example})`")
 }
 
 /// What was probably meant by a word that is not among `known`: written otherwise, or with one letter more, less or other.

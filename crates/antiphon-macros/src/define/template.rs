@@ -27,7 +27,7 @@ fn variables(text: &str) -> std::result::Result<Vec<String>, String> {
     let (mut names, mut rest) = (Vec::new(), text);
     while let Some((literal, after)) = rest.split_once('{') {
         let Some((name, after)) = after.split_once('}') else {
-            return Err("a `{` has no `}`".to_owned());
+            return Err("a `{` has no `}`: a variable is written `{id}`".to_owned());
         };
         if syn::parse_str::<syn::Ident>(name).is_err() || !name.is_ascii() {
             return Err(format!(
@@ -35,16 +35,18 @@ fn variables(text: &str) -> std::result::Result<Vec<String>, String> {
             ));
         }
         if literal.is_empty() && !names.is_empty() {
-            return Err(format!("nothing separates `{{{name}}}` from the variable before it"));
+            return Err(format!(
+                "nothing separates `{{{name}}}` from the variable before it: write a `/` between them"
+            ));
         }
         if names.iter().any(|known| known == name) {
-            return Err(format!("`{{{name}}}` is there twice"));
+            return Err(format!("`{{{name}}}` is there twice: give the second one a name of its own"));
         }
         names.push(name.to_owned());
         rest = after;
     }
     if rest.contains('}') {
-        return Err("a `}` has no `{`".to_owned());
+        return Err("a `}` has no `{`: a variable is written `{id}`".to_owned());
     }
     Ok(names)
 }

@@ -81,7 +81,18 @@ impl<T> IntoOutcome<T> for InputRequired {
     }
 }
 
-impl<T, R: IntoOutcome<T>, E: Display + 'static> IntoOutcome<T> for Result<R, E> {
+/// An error that a handler may return: it can be displayed.
+#[diagnostic::on_unimplemented(
+    message = "a handler cannot fail with `{Self}`: it does not say why",
+    label = "its error has no `Display`",
+    note = "implement `std::fmt::Display` for `{Self}`, or return `antiphon::Result<..>`: `?` takes every `std::error::Error` into it"
+)]
+pub trait Failure: Display + 'static {}
+
+#[diagnostic::do_not_recommend]
+impl<E: Display + 'static> Failure for E {}
+
+impl<T, R: IntoOutcome<T>, E: Failure> IntoOutcome<T> for Result<R, E> {
     fn into_outcome(self) -> HandlerOutcome<T> {
         match self {
             Ok(result) => result.into_outcome(),
@@ -137,7 +148,18 @@ complete! { ReadResourceResult:
     Vec<ResourceContents>, contents => ReadResourceResult::new(contents);
 }
 
-impl<T: Serialize + HasSchema> IntoOutcome<CallToolResult> for Json<T> {
+/// What can be a structured result.
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` cannot be a structured result",
+    label = "not written as JSON, or without a schema",
+    note = "derive `serde::Serialize` and `schemars::JsonSchema` for it"
+)]
+pub trait Structured: Serialize + HasSchema {}
+
+#[diagnostic::do_not_recommend]
+impl<T: Serialize + HasSchema> Structured for T {}
+
+impl<T: Structured> IntoOutcome<CallToolResult> for Json<T> {
     fn into_outcome(self) -> HandlerOutcome<CallToolResult> {
         match serde_json::to_value(&self.0) {
             Ok(value) => {

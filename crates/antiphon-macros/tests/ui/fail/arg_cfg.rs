@@ -1,6 +1,6 @@
 use antiphon::tool;
 
 #[tool]
-async fn provision(#[cfg(feature = "region")] region: String) {}
+async fn provision(#[cfg(unix)] region: String) {}
 
 fn main() {}

@@ -1,4 +1,4 @@
-use antiphon::{resource, server, tool, wire::ResourceContents};
+use antiphon::{server, wire::ResourceContents};
 
 struct Files;
 

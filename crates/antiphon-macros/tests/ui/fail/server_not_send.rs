@@ -1,4 +1,4 @@
-use antiphon::{server, tool};
+use antiphon::server;
 use std::rc::Rc;
 
 struct Files;

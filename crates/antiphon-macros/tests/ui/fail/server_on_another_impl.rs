@@ -1,4 +1,4 @@
-use antiphon::{server, tool};
+use antiphon::server;
 
 struct Files;
 

@@ -1,4 +1,4 @@
-use antiphon::{server, tool};
+use antiphon::server;
 use std::sync::Arc;
 
 struct Files;

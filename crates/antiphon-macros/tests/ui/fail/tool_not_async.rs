@@ -1,8 +1,20 @@
-use antiphon::tool;
+use antiphon::{
+    Form,
+    server::{Ctx, Server},
+    tool,
+};
 
-#[tool]
-fn provision(name: String) -> String {
-    name
+#[derive(serde::Deserialize, Form)]
+struct Region {
+    region: String,
 }
 
-fn main() {}
+#[tool]
+fn provision(ctx: &Ctx) -> antiphon::Result<String> {
+    let Region { region } = ctx.elicit("Where?").await?;
+    Ok(region)
+}
+
+fn main() {
+    let _ = Server::builder("s", "1").tool(provision);
+}

@@ -15,7 +15,8 @@ use antiphon_wire::{GetPromptResult, PromptArgument};
 #[diagnostic::on_unimplemented(
     message = "this is not a prompt",
     label = "neither a function marked `#[prompt]` nor a `Prompt`",
-    note = "put `#[antiphon::prompt]` above the `async fn`; methods go with `#[antiphon::server]` on their impl block and `.with(..)`"
+    note = "put `#[antiphon::prompt]` above the `async fn`; methods go with `#[antiphon::server]` on their impl block and `.with(..)`",
+    note = "it is given by its name, without parentheses: `.prompt(review)`; a tool goes with `.tool(..)`, a resource with `.resource(..)`"
 )]
 pub trait IntoPrompt<Shape>: Send + Sync + Sized + 'static {
     /// The prompt.

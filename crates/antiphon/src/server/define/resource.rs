@@ -17,7 +17,8 @@ use serde_json::Value;
 #[diagnostic::on_unimplemented(
     message = "this is not a resource",
     label = "neither a function marked `#[resource(..)]` nor a `Resource` or `ResourceTemplate`",
-    note = "put `#[antiphon::resource(\"scheme://{{variable}}\")]` above the `async fn`; methods go with `#[antiphon::server]` on their impl block and `.with(..)`"
+    note = "put `#[antiphon::resource(\"scheme://{{variable}}\")]` above the `async fn`; methods go with `#[antiphon::server]` on their impl block and `.with(..)`",
+    note = "it is given by its name, without parentheses: `.resource(report)`; a tool goes with `.tool(..)`, a prompt with `.prompt(..)`"
 )]
 pub trait IntoResource<Shape>: Send + Sync + Sized + 'static {
     /// The resource, or the template.

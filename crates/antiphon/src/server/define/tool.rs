@@ -16,7 +16,8 @@ use antiphon_wire::CallToolResult;
 #[diagnostic::on_unimplemented(
     message = "this is not a tool",
     label = "neither a function marked `#[tool]` nor a `Tool`",
-    note = "put `#[antiphon::tool]` above the `async fn`; methods go with `#[antiphon::server]` on their impl block and `.with(..)`"
+    note = "put `#[antiphon::tool]` above the `async fn`; methods go with `#[antiphon::server]` on their impl block and `.with(..)`",
+    note = "it is given by its name, without parentheses: `.tool(provision)`; a prompt goes with `.prompt(..)`, a resource with `.resource(..)`"
 )]
 pub trait IntoTool<Shape>: Send + Sync + Sized + 'static {
     /// The tool.
