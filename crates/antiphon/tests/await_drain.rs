@@ -40,8 +40,8 @@ fn long(runs: &Runs, begun: mpsc::UnboundedSender<()>, done: watch::Receiver<boo
             let first: usize = ctx
                 .step("first", async |_| Ok(runs.fetch_add(1, std::sync::atomic::Ordering::SeqCst)))
                 .await?;
-            begun.send(()).unwrap();
-            done.wait_for(|done| *done).await.unwrap();
+            begun.send(()).expect("the test waits");
+            done.wait_for(|done| *done).await.expect("the test lives");
             ctx.checkpoint().await;
             let second: usize = ctx
                 .step("second", async |_| Ok(runs.fetch_add(1, std::sync::atomic::Ordering::SeqCst)))
@@ -122,7 +122,7 @@ struct Place {
 
 /// Runs the tool to its end; gives what it says, and of each leg before whether it asked.
 async fn check(builder: ServerBuilder, expected: (&str, &[bool])) {
-    let server = builder.build().unwrap();
+    let server = builder.build().expect("the server can be built");
     let mut talk = Talk::new(json!({}));
     let reply = talk.through(&server, &json!({"place": accept(json!({"region": "eu"}))})).await;
     let asked: Vec<bool> = talk.rounds.iter().map(|round| !round.is_empty()).collect();

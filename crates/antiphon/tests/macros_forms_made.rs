@@ -19,7 +19,7 @@ form!(Numbers { a: u8 = 1, b: Option<i64> = 2 });
 #[test]
 fn types_from_macros_and_in_functions_are_forms() {
     #[derive(antiphon::Form)]
-    #[allow(dead_code)]
+    #[allow(dead_code, unused_qualifications, reason = "the derive sees whole paths")]
     struct Inside {
         #[form(not_secret)]
         token: core::option::Option<std::string::String>,

@@ -52,13 +52,13 @@ fn server(tool: Tool, check: ReplayCheck) -> (Server, Faults) {
     limits.handlers = 1;
     let builder = Server::builder("replay", "1").tool(tool).keys(ring(7)).limits(limits);
     let builder = builder.replay_check(check).on_replay_fault(move |fault| {
-        heard.lock().unwrap().push(fault.clone());
+        heard.lock().expect("nobody panics with it").push(fault.clone());
     });
-    (builder.build().unwrap(), faults)
+    (builder.build().expect("the server can be built"), faults)
 }
 
 fn said_of(faults: &Faults) -> Vec<String> {
-    let mut faults: Vec<String> = faults.lock().unwrap().iter().map(in_short).collect();
+    let mut faults: Vec<String> = faults.lock().expect("nobody panics with it").iter().map(in_short).collect();
     faults.dedup();
     faults
 }
@@ -66,7 +66,7 @@ fn said_of(faults: &Faults) -> Vec<String> {
 /// Its name and its keys.
 fn in_short(fault: &ReplayFault) -> String {
     let debug = format!("{fault:?}");
-    let name = debug.split(['(', ' ']).next().unwrap();
+    let name = debug.split(['(', ' ']).next().expect("a split has a first part");
     let FaultPlace { target, key, call, .. } = fault.place();
     assert!(target == "t" && call.is_some(), "{fault}");
     let text = fault.to_string();

@@ -216,7 +216,7 @@ async fn takes(
     r#type: bool,
     ctx: String,
     #[resolve(deep::provided)] provided: String,
-    #[resolve(self::deep::provided)] states: &str,
+    #[resolve(deep::provided)] states: &str,
 ) -> String {
     assert_eq!(provided, states);
     format!("{provided}; {round:?} {arguments} {type} {ctx}")
