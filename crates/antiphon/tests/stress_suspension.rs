@@ -105,7 +105,7 @@ async fn beside(
 async fn check(tool: Tool, grace: Duration, runs: usize, rounds: &'static [&'static [&'static str]]) {
     let mut limits = Limits::default();
     limits.grace = grace;
-    let server = Server::builder("stress", "1").tool(tool).keys(ring(7)).limits(limits).build().unwrap();
+    let server = Server::builder("stress", "1").tool(tool).keys(ring(7)).limits(limits).build().expect("the server can be built");
     let calls = (0..TASKS).map(|task| {
         let server = server.clone();
         tokio::spawn(async move {
@@ -115,7 +115,7 @@ async fn check(tool: Tool, grace: Duration, runs: usize, rounds: &'static [&'sta
         })
     });
     let all = future::try_join_all(calls.collect::<Vec<_>>());
-    tokio::time::timeout(HANGS, all).await.expect("no call hangs").unwrap();
+    tokio::time::timeout(HANGS, all).await.expect("no call hangs").expect("no call panics");
 }
 
 async fn call(server: &Server, run: usize, rounds: &[&[&str]]) {
@@ -164,7 +164,7 @@ async fn joined_questions_and_steps_are_one_round() {
             ask(ctx, "a"),
             ctx.step("quick", async |_| Ok(())),
             branch(async {
-                let step = ctx.step("slow", async |_| Ok(spawn_blocking(|| yield_thread()).await?));
+                let step = ctx.step("slow", async |_| Ok(spawn_blocking(yield_thread).await?));
                 step.await?;
                 ask(ctx, "b").await
             }),
@@ -282,7 +282,11 @@ async fn everything_at_once_is_one_round() {
             }),
             branch(async {
                 yield_now().await;
-                ctx.step("between", async |_| Ok(yield_now().await)).await?;
+                ctx.step("between", async |_| {
+                    yield_now().await;
+                    Ok(())
+                })
+                .await?;
                 polled(3, |waker| elsewhere(move || waker.wake())).await;
                 ask(ctx, "d").await
             }),

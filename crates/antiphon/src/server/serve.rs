@@ -149,7 +149,7 @@ impl Server {
     }
 
     /// Whether the server is about to stop: what is asked of it next is better asked elsewhere.
-    #[cfg_attr(not(feature = "http"), allow(dead_code, reason = "only HTTP has connections to close"))]
+    #[cfg(feature = "http")]
     pub(crate) fn is_draining(&self) -> bool {
         self.0.hub.is_draining()
     }
