@@ -1,5 +1,7 @@
 //! What a call costs in allocations. A tool that never asks pays for nothing that asking needs.
 
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
+
 mod common;
 #[path = "common/talk.rs"]
 mod talk;

@@ -29,7 +29,11 @@ struct Confirm {
 fn server(tool: Tool) -> Server {
     let builder = Server::builder("await", "1").tool(tool.needs(AskSupport::FORM)).keys(ring(7));
     // A handler here keeps the rules.
-    builder.replay_check(ReplayCheck::Always).on_replay_fault(|fault| panic!("{fault}")).build().expect("the server can be built")
+    builder
+        .replay_check(ReplayCheck::Always)
+        .on_replay_fault(|fault| panic!("{fault}"))
+        .build()
+        .expect("the server can be built")
 }
 
 #[tokio::test]

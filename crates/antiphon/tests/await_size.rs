@@ -1,5 +1,7 @@
 //! How large the record of a call grows.
 
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
+
 mod common;
 #[path = "common/talk.rs"]
 mod talk;

@@ -1,5 +1,7 @@
 //! Progress and log messages of handlers that run several times: each is told once, in the leg in which it happened.
 
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
+
 mod common;
 
 use antiphon::{

@@ -58,7 +58,8 @@ fn server(tool: Tool, check: ReplayCheck) -> (Server, Faults) {
 }
 
 fn said_of(faults: &Faults) -> Vec<String> {
-    let mut faults: Vec<String> = faults.lock().expect("nobody panics with it").iter().map(in_short).collect();
+    let mut faults: Vec<String> =
+        faults.lock().expect("nobody panics with it").iter().map(in_short).collect();
     faults.dedup();
     faults
 }

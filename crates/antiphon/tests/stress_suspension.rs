@@ -105,7 +105,12 @@ async fn beside(
 async fn check(tool: Tool, grace: Duration, runs: usize, rounds: &'static [&'static [&'static str]]) {
     let mut limits = Limits::default();
     limits.grace = grace;
-    let server = Server::builder("stress", "1").tool(tool).keys(ring(7)).limits(limits).build().expect("the server can be built");
+    let server = Server::builder("stress", "1")
+        .tool(tool)
+        .keys(ring(7))
+        .limits(limits)
+        .build()
+        .expect("the server can be built");
     let calls = (0..TASKS).map(|task| {
         let server = server.clone();
         tokio::spawn(async move {
