@@ -311,10 +311,19 @@ async fn a_question_that_is_given_up() {
 async fn a_step_before_a_question_that_is_not_needed() {
     let bench = bench(order);
     let careless = Bench::new(|effects| {
-        let replica = Replica { effects: effects.clone(), memory: Arc::default() };
+        let effects = effects.clone();
         let run = lent(move |ctx, _| {
-            let replica = replica.clone();
-            Box::pin(async move { order(ctx, &replica).await })
+            let effects = effects.clone();
+            Box::pin(async move {
+                let id: String = ctx
+                    .step("create", async |s| {
+                        effects.note("create", s.key());
+                        Ok("db-1".to_owned())
+                    })
+                    .await?;
+                let Keep { days } = ctx.elicit(format!("Keep {id}?")).await?;
+                Ok(format!("{id} for {days} days"))
+            })
         });
         Server::builder("tools", "1.0").tool(Tool::new("tool", run))
     });

@@ -66,6 +66,8 @@ pub(crate) struct Machine {
     lost: u32,
     /// A poll is over in which nothing recorded had to wait.
     replayed: bool,
+    /// A new step has run: what was recorded and is not met by then is of another path.
+    beyond: bool,
     /// A race looks at answers first.
     holds_steps: bool,
     /// A step is held for that alone.
@@ -224,7 +226,7 @@ impl Machine {
 
     /// Whether what happens now has happened in an earlier leg.
     pub(crate) fn is_replaying(&self) -> bool {
-        self.history.unmet() > 0 || !self.open.is_empty()
+        (self.history.unmet() > 0 || !self.open.is_empty()) && !self.beyond
     }
 
     /// What is told now was told before, or is told to nobody.

@@ -50,6 +50,7 @@ impl Machine {
         let key = call.secret().idempotency_key(scope, key);
         let running = Running { path: path.into(), seat: self.seat.clone(), input, place };
         self.running.push(running);
+        self.beyond = true;
         StepVerdict::Run(key)
     }
 
