@@ -25,7 +25,7 @@ async fn gathers(ctx: &Ctx, _: NoArguments) -> Result<Reply<String>> {
     let (form, roots) = (word("z:form", "A word, please"), Ask::roots("roots"));
     let page = Ask::url("a.page", "Agree to the terms", "https://example.com/terms");
     let model = summary_of("everything");
-    let answers = (ctx.form::<Word>(&form)?, ctx.url(&page), ctx.sampled(&model), ctx.roots(&roots));
+    let answers = (ctx.form::<Word>(&form)?, ctx.url(&page), ctx.sampled(&model), ctx.listed_roots(&roots));
     let (Some(form_answer), Some(page_answer), Some(said), Some(found)) = answers else {
         return Ok(InputRequired::ask(form).and(page).and(model).and(roots).into());
     };

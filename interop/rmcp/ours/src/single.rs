@@ -27,7 +27,7 @@ struct Pair {
     b: i64,
 }
 
-#[derive(Serialize)]
+#[derive(JsonSchema, Serialize)]
 struct Total {
     total: i64,
     note: Option<String>,
@@ -73,7 +73,7 @@ pub(super) fn list_my_roots() -> Tool {
 
 async fn lists_roots(ctx: &Ctx, _: NoArguments) -> Result<Reply<String>> {
     let ask = Ask::roots("roots");
-    let Some(found) = ctx.roots(&ask) else { return Ok(ask.into()) };
+    let Some(found) = ctx.listed_roots(&ask) else { return Ok(ask.into()) };
     let roots: Vec<&str> = found.roots.iter().map(|root| root.uri.as_str()).collect();
     Ok(Reply::Complete(format!("Roots: {}", roots.join(", "))))
 }
@@ -118,7 +118,7 @@ pub(super) fn tree() -> Resource {
 
 async fn reads_tree(ctx: &Ctx) -> Result<Reply<ResourceContents>> {
     let ask = Ask::roots("roots");
-    let Some(found) = ctx.roots(&ask) else { return Ok(ask.into()) };
+    let Some(found) = ctx.listed_roots(&ask) else { return Ok(ask.into()) };
     let roots: Vec<&str> = found.roots.iter().map(|root| root.uri.as_str()).collect();
     Ok(Reply::Complete(ResourceContents::text("tree://mine", roots.join("\n")).with_mime_type("text/plain")))
 }
