@@ -18,15 +18,18 @@ use std::{
 #[cfg_attr(not(feature = "macros"), doc = "```ignore")]
 /// use antiphon::{server::{Server, State}, tool};
 ///
-/// struct Greeting(String);
+/// struct Greeting {
+///     words: String,
+/// }
 ///
 /// /// Greets somebody.
 /// #[tool]
 /// async fn greet(name: String, greeting: State<Greeting>) -> String {
-///     format!("{}, {name}!", greeting.0)
+///     format!("{}, {name}!", greeting.words)
 /// }
 ///
-/// let server = Server::builder("greeter", "1.0").state(Greeting("Hello".to_owned())).tool(greet).build();
+/// let greeting = Greeting { words: "Hello".to_owned() };
+/// let server = Server::builder("greeter", "1.0").state(greeting).tool(greet).build();
 /// # assert!(server.is_ok());
 /// ```
 pub struct State<T>(
