@@ -46,6 +46,7 @@ mod group;
 mod sample;
 mod scope;
 mod select;
+mod setters;
 mod step;
 mod surroundings;
 mod until;
