@@ -95,7 +95,7 @@ pub(super) async fn run<T: Send + 'static>(
             }
         },
     };
-    let Some(slot) = server.slot() else { return Err(Refusal::Busy) };
+    let Some(slot) = server.slot(false) else { return Err(Refusal::Busy) };
     let shared = context(server, &mut admitted, answers);
     let handler = match start(Ctx::new(Arc::clone(&shared))) {
         Ok(handler) => handler,
@@ -202,9 +202,16 @@ pub(super) fn surroundings(
         asks: admitted.asks(),
         principal: admitted.principal().cloned(),
         client_info: leg.request.meta.client_info.map(ToOwned::to_owned),
-        version: ProtocolVersion::modern(&leg.request.version),
+        version: version_of(leg.request),
         emitter: None,
         flow: Flow::new(machine, server.handle()),
+    }
+}
+
+fn version_of(request: &Request<'_>) -> ProtocolVersion {
+    match &request.session {
+        None => ProtocolVersion::modern(&request.version),
+        Some(session) => session.version().clone(),
     }
 }
 

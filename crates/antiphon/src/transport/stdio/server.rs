@@ -167,6 +167,7 @@ impl<I: AsyncRead + Unpin, O: AsyncWrite + Unpin> Streams<I, O> {
 async fn answer(server: Server, line: Vec<u8>, outbox: Outbox) -> ReplyMessage {
     let request = match server.read(&line) {
         Ok(Received::Request(request)) => request,
+        Ok(Received::Legacy(message)) => return ReplyMessage::without_session(message),
         // It was a request when its id was read.
         Ok(Received::Notification(_)) => return ReplyMessage::error(None, &ErrorObject::internal()),
         Err(refused) => return refused,
@@ -232,6 +233,7 @@ impl InFlight {
                 }
                 return None;
             }
+            Ok(Received::Legacy(message)) => return Some(ReplyMessage::without_session(message)),
             Err(reply) => return Some(reply),
         };
         // > The request ID **MUST NOT** match the ID of any other request the sender has issued and not yet received
