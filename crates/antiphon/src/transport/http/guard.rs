@@ -9,6 +9,7 @@
 //! | `Host` is ours | 421 |
 //! | `Origin`, where there is one, is ours | 403 |
 //! | `Accept` lists JSON and event streams | 406 |
+//! | the access token is good, where one is asked for | 401, 403, 400 or 503, `WWW-Authenticate` |
 //! | the body comes in time | 408 |
 //! | the body is one JSON-RPC message | 400, -32700 or -32600 |
 //! | a notification | 202, no body |
@@ -18,7 +19,8 @@
 //! | the version is spoken here | 400, -32022 |
 //! | the method exists | 404, -32601 |
 //!
-//! The rungs up to `Accept` are in [`check_head`], the headers are compared in [`check_agreement`], and the rest is the
+//! Before all of them, who asks for the metadata of the protected resource gets it. The rungs up to `Accept` are in
+//! [`check_head`], the token is checked in [`authorize`](super::auth), the headers are compared in [`check_agreement`], and the rest is the
 //! server's own, the same on every transport.
 
 use super::HttpOptions;
@@ -27,7 +29,7 @@ use antiphon_wire::{
     ErrorCode, ErrorObject,
     header::{self, params::ParamHeaders},
 };
-use http::{HeaderMap, HeaderName, Method, StatusCode, header as name, request::Parts};
+use http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode, header as name, request::Parts};
 use serde_json::{Value, value::RawValue};
 
 /// A request that is refused before its body is looked at.
@@ -37,10 +39,20 @@ pub(super) struct Refused {
     pub(super) text: String,
     /// Its body may still be on its way.
     pub(super) unread: bool,
+    /// `WWW-Authenticate`: which token would do.
+    pub(super) challenge: Option<HeaderValue>,
+    /// The same request may do in a moment.
+    pub(super) retry_after: bool,
+}
+
+impl Refused {
+    pub(super) fn new(status: StatusCode, text: impl Into<String>) -> Self {
+        Self { status, text: text.into(), unread: true, challenge: None, retry_after: false }
+    }
 }
 
 fn refused(status: StatusCode, text: impl Into<String>) -> Refused {
-    Refused { status, text: text.into(), unread: true }
+    Refused::new(status, text)
 }
 
 /// The rungs that need the head alone.

@@ -3,10 +3,11 @@
 
 use super::{
     HttpOptions,
+    auth::{Authorized, authorize, metadata, scope_challenge},
     body::{EventStream, ReplyBody},
     guard::{Refused, check_agreement, check_head, too_large, too_slow},
 };
-use crate::server::{Begun, Caller, Outbox, Received, ReplyMessage, Server};
+use crate::server::{Begun, Outbox, Received, ReplyMessage, Server};
 use futures_util::future::BoxFuture;
 use http::{HeaderValue, Request, Response, StatusCode, Version, header};
 use http_body::Body;
@@ -64,11 +65,18 @@ impl HttpService {
         B::Data: Send,
         B::Error: Into<BoxBodyError>,
     {
-        let (parts, body) = request.into_parts();
+        let (mut parts, body) = request.into_parts();
+        if let Some(metadata) = metadata(&parts, &self.options) {
+            return Reply::Other(Box::new(metadata));
+        }
         if let Err(refused) = check_head(&parts, &self.options) {
             return Reply::Refused(Refused { unread: !body.is_end_stream(), ..refused });
         }
-        let body = match read_body(body, &self.options).await {
+        let authorized = match authorize(&mut parts, &self.options, &self.server).await {
+            Ok(authorized) => authorized,
+            Err(refused) => return Reply::Refused(Refused { unread: !body.is_end_stream(), ..refused }),
+        };
+        let body = match read_body(body, &self.options, &authorized).await {
             Ok(body) => body,
             Err(refused) => return Reply::Refused(refused),
         };
@@ -81,9 +89,13 @@ impl HttpService {
         if let Err(error) = check_agreement(&self.server, &request, &parts.headers) {
             return Reply::Json(ReplyMessage::error(Some(&request.id), &error));
         }
-        let caller = Caller::http(&parts.headers, &parts.extensions).with_outbox(&outbox);
+        let caller = authorized.caller(&parts, &outbox);
         match self.server.begin(&request, &caller).await {
-            Begun::Answered(reply) => Reply::Json(reply),
+            Begun::Answered(reply) if reply.scopes.is_empty() => Reply::Json(reply),
+            Begun::Answered(reply) => {
+                let challenge = scope_challenge(&self.options, &reply.scopes);
+                Reply::Challenged(reply, challenge)
+            }
             Begun::Open(subscription) => {
                 // It may stay for days: what opened it does not.
                 drop(request);
@@ -102,6 +114,10 @@ pub(super) enum Reply {
     Accepted,
     /// A JSON-RPC response.
     Json(ReplyMessage),
+    /// One that the caller's token is not enough for.
+    Challenged(ReplyMessage, HeaderValue),
+    /// Not MCP.
+    Other(Box<Response<ReplyBody>>),
 }
 
 /// One POST under way. It becomes a response when the reply is there, or when something is sent before it.
@@ -140,7 +156,8 @@ impl Future for Exchange {
     }
 }
 
-async fn read_body<B>(body: B, options: &HttpOptions) -> Result<Bytes, Refused>
+/// Nobody who may not sends us megabytes.
+async fn read_body<B>(body: B, options: &HttpOptions, _: &Authorized) -> Result<Bytes, Refused>
 where
     B: Body + Send,
     B::Data: Send,
@@ -172,8 +189,7 @@ where
 
 fn unreadable(error: impl Into<BoxBodyError>) -> Refused {
     tracing::debug!(error = %error.into(), "a body could not be read");
-    let text = "The body could not be read".to_owned();
-    Refused { status: StatusCode::BAD_REQUEST, text, unread: true }
+    Refused::new(StatusCode::BAD_REQUEST, "The body could not be read")
 }
 
 /// A response that is there as a whole.
@@ -181,6 +197,12 @@ fn whole(reply: Reply) -> Response<ReplyBody> {
     match reply {
         Reply::Refused(refused) => plain(&refused),
         Reply::Accepted => with_status(StatusCode::ACCEPTED, Vec::new()),
+        Reply::Other(response) => *response,
+        Reply::Challenged(reply, challenge) => {
+            let mut response = whole(Reply::Json(reply));
+            response.headers_mut().insert(header::WWW_AUTHENTICATE, challenge);
+            response
+        }
         Reply::Json(reply) => {
             let status = StatusCode::from_u16(reply.status).unwrap_or(StatusCode::OK);
             let mut response = with_status(status, reply.body);
@@ -215,6 +237,12 @@ fn plain(refused: &Refused) -> Response<ReplyBody> {
     headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("text/plain; charset=utf-8"));
     if refused.status == StatusCode::METHOD_NOT_ALLOWED {
         headers.insert(header::ALLOW, HeaderValue::from_static("POST"));
+    }
+    if let Some(challenge) = &refused.challenge {
+        headers.insert(header::WWW_AUTHENTICATE, challenge.clone());
+    }
+    if refused.retry_after {
+        headers.insert(header::RETRY_AFTER, HeaderValue::from_static("5"));
     }
     if breaks_off(refused.status) {
         headers.insert(header::CONNECTION, HeaderValue::from_static("close"));
