@@ -115,3 +115,52 @@ impl Algorithm {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::super::{compact, key_set::KeySet};
+    use super::*;
+    use base64::{Engine as _, engine::general_purpose::URL_SAFE_NO_PAD};
+
+    /// Tokens and keys of RFC 7515, appendices A.2 and A.3.
+    #[test]
+    fn the_examples_of_jws() {
+        let claims =
+            "eyJpc3MiOiJqb2UiLA0KICJleHAiOjEzMDA4MTkzODAsDQogImh0dHA6Ly9leGFtcGxlLmNvbS9pc19yb290Ijp0cnVlfQ";
+        for (header, signature, key) in [
+            (
+                "eyJhbGciOiJSUzI1NiJ9",
+                "cC4hiUPoj9Eetdgtv3hF80EGrhuB__dzERat0XF9g2VtQgr9PJbu3XOiZj5RZmh7AAuHIm4Bh-0Qc_lF5YKt_O8W2Fp5jujGbds9\
+                 uJdbF9CUAr7t1dnZcAcQjbKBYNX4BAynRFdiuB--f_nZLgrnbyTyWzO75vRK5h6xBArLIARNPvkSjtQBMHlb1L07Qe7K0GarZRmB\
+                 _eSN9383LcOLn6_dO--xi12jzDwusC-eOkHWEsqtFZESc6BfI7noOPqvhJ1phCnvWh6IeYI2w9QOYEUipUTI8np6LbgGY9Fs98rq\
+                 Vt5AXLIhWkWywlVmtVrBp0igcN_IoypGlUPQGe77Rw",
+                r#"{"kty": "RSA", "e": "AQAB", "n": "ofgWCuLjybRlzo0tZWJjNiuSfb4p4fAkd_wWJcyQoTbji9k0l8W26mPddxHmfHQp-Vaw-4qPCJrcS2mJPMEzP1Pt0Bm4d4QlL-yRT-SFd2lZS-pCgNMsD1W_YpRPEwOWvG6b32690r2jZ47soMZo9wGzjb_7OMg0LOL-bSf63kpaSHSXndS5z5rexMdbBYUsLA9e-KXBdQOS-UTo7WTBEMa2R2CapHg665xsmtdVMTBQY4uDZlxvb3qCo5ZwKh9kG4LT6_I5IhlJH7aGhyxXFvUK-DWNmoudF8NAco9_h9iaGNj8q2ethFkMLs91kzk2PAcDTW9gb54h4FRWyuXpoQ"}"#,
+            ),
+            (
+                "eyJhbGciOiJFUzI1NiJ9",
+                "DtEhU3ljbEg8L38VWAfUAqOyKAM6-Xx-F4GawxaepmXFCgfTjDxw5djxLa8ISlSApmWQxfKTUJqPP3-Kg6NU1Q",
+                r#"{"kty": "EC", "crv": "P-256", "x": "f83OJ3D2xF1Bg8vub9tLe1gHMzV76e8Tus9uPHvRVEU", "y": "x_FEzRu9m36HLN_tue659LNpXW6pCyStikYjKIWI5a0"}"#,
+            ),
+        ] {
+            let keys = KeySet::parse(&format!("{{\"keys\": [{key}]}}")).unwrap();
+            let text = format!("{header}.{claims}.{signature}");
+            let token = compact::parse(&text).unwrap();
+            assert_eq!(token.claims["iss"], "joe");
+            let [key] = keys.candidates(token.algorithm, None)[..] else { panic!("{header}: no key") };
+            assert!(token.algorithm.verifies(&key.public, token.message, &token.signature), "{header}");
+            assert!(!token.algorithm.verifies(&key.public, b"other claims", &token.signature), "{header}");
+        }
+    }
+
+    /// RFC 8037, appendix A.4.
+    #[test]
+    fn the_example_of_ed25519() {
+        let decode = |text: &str| URL_SAFE_NO_PAD.decode(text).unwrap();
+        let key = PublicKey::Ed25519(decode("11qYAYKxCrfVS_7TyWQHOg7hcvPapiMlrwIaaPcHURo"));
+        let message = b"eyJhbGciOiJFZERTQSJ9.RXhhbXBsZSBvZiBFZDI1NTE5IHNpZ25pbmc";
+        let signature =
+            decode("hgyY0il_MGCjP0JzlnLWG1PPOt7-09PGcvMg3AIbQR6dWbhijcNR4ki4iylGjg5BhVsPt9g7sVvpAr_MuM0KAg");
+        assert!(Algorithm::EdDsa.verifies(&key, message, &signature));
+        assert!(!Algorithm::Es256.verifies(&key, message, &signature));
+    }
+}
