@@ -77,10 +77,13 @@ impl Lists {
                 template.map(|template| &template.settings.scopes)
             }
         };
-        let mut scopes: Vec<String> = uris.iter().filter_map(scopes).flatten().cloned().collect();
-        scopes.sort_unstable();
-        scopes.dedup();
-        scopes
+        let mut all: Vec<String> = Vec::new();
+        for scope in uris.iter().filter_map(scopes).flatten() {
+            if !all.contains(scope) {
+                all.push(scope.clone());
+            }
+        }
+        all
     }
 }
 
