@@ -36,6 +36,7 @@ mod handler;
 mod hub;
 mod in_flight;
 mod leg;
+mod legacy;
 mod limits;
 mod list;
 mod listen;
@@ -86,6 +87,7 @@ pub use tool::{NoArguments, Tool};
 #[cfg(feature = "http")]
 pub(crate) use bearer::is_scope;
 pub(crate) use bench::Lifetime;
+pub(crate) use legacy::Session;
 pub(crate) use outbox::Outbox;
 pub(crate) use receive::{Received, Request};
 pub(crate) use serve::Begun;
