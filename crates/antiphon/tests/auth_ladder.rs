@@ -133,6 +133,21 @@ async fn nothing_is_read_without_a_token() {
     post_body(&service, waited.map(|_| never())).await.check("a token", (408, 0));
 }
 
+/// Its client opens it again with the token it has then.
+#[tokio::test(start_paused = true)]
+async fn a_subscription_ends_with_its_token() {
+    let fixture = fixture(|builder| builder.list_changed());
+    let service = HttpService::new(fixture.server.clone(), options(protected()));
+    let listen = request(1, "subscriptions/listen", json!({"notifications": {"toolsListChanged": true}}));
+    let mut listen = correct(&listen);
+    set(&mut listen, "authorization", &["Bearer short"]);
+    let began = tokio::time::Instant::now();
+    let got = post(&service, listen).await;
+    assert_eq!(began.elapsed().as_secs(), 70);
+    let text = String::from_utf8_lossy(&got.body);
+    assert!(text.contains("notifications/subscriptions/acknowledged") && !text.contains("result"), "{text}");
+}
+
 /// The rungs before the token do not depend on it.
 #[tokio::test]
 async fn where_the_token_stands_on_the_ladder() {

@@ -113,6 +113,19 @@ impl ReplyMessage {
         Self { body: write_error(id, error), status, failed: true, scopes: Vec::new() }
     }
 
+    pub(crate) fn result(body: Vec<u8>) -> Self {
+        Self { body, status: 200, failed: false, scopes: Vec::new() }
+    }
+
+    /// The same reply, with what this refusal says in HTTP's words.
+    pub(super) fn refused_by(self, refusal: Refusal) -> Self {
+        match refusal {
+            // > `HTTP 403 Forbidden` status code (per RFC 6750 Section 3.1)
+            Refusal::Scope { needed } => Self { status: 403, scopes: needed, ..self },
+            _ => self,
+        }
+    }
+
     fn unreadable(Unreadable { id, error }: Unreadable) -> Self {
         Self::error(id.as_ref(), &error)
     }
@@ -125,14 +138,8 @@ impl ReplyMessage {
     /// The response to a request that was read.
     pub(super) fn written(id: &RequestId, body: Result<Vec<u8>, Refusal>) -> Self {
         match body {
-            Ok(body) => Self { body, status: 200, failed: false, scopes: Vec::new() },
-            Err(refusal) => {
-                let reply = Self::error(Some(id), &refusal.to_error());
-                match refusal {
-                    Refusal::Scope { needed } => Self { status: 403, scopes: needed, ..reply },
-                    _ => reply,
-                }
-            }
+            Ok(body) => Self::result(body),
+            Err(refusal) => Self::error(Some(id), &refusal.to_error()).refused_by(refusal),
         }
     }
 }

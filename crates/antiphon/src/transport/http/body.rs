@@ -81,9 +81,7 @@ impl EventStream {
                 ready!(rang);
                 Poll::Ready(Some(Bytes::from_static(b":\n\n")))
             }
-            State::Ending(Reply::Json(reply) | Reply::Challenged(reply, _)) => {
-                Poll::Ready(Some(event(&reply.body)))
-            }
+            State::Ending(Reply::Json(reply)) => Poll::Ready(Some(event(&reply.body))),
             // What is refused before its message is read has sent nothing before.
             State::Ending(Reply::Refused(_) | Reply::Accepted | Reply::Other(_)) | State::Ended => {
                 Poll::Ready(None)

@@ -3,7 +3,7 @@
 
 use super::{
     HttpOptions,
-    auth::{Authorized, authorize, metadata, scope_challenge},
+    auth::{Authorized, authorize, metadata, scope_challenge, token_is_over},
     body::{EventStream, ReplyBody},
     guard::{Refused, check_agreement, check_head, too_large, too_slow},
 };
@@ -20,7 +20,6 @@ use std::{
     pin::{Pin, pin},
     sync::Arc,
     task::{Context, Poll},
-    time::Duration,
 };
 use tower_service::Service;
 
@@ -92,16 +91,16 @@ impl HttpService {
         }
         let caller = authorized.caller(&parts, &outbox);
         match self.server.begin(&request, &caller).await {
-            Begun::Answered(reply) if reply.scopes.is_empty() => Reply::Json(reply),
-            Begun::Answered(reply) => {
-                let challenge = scope_challenge(&self.options, &reply.scopes);
-                Reply::Challenged(reply, challenge)
-            }
+            Begun::Answered(reply) => Reply::Json(reply),
             Begun::Open(subscription) => {
                 // It may stay for days: what opened it does not.
                 drop(request);
                 drop((body, parts));
-                Reply::Json(subscription.ended(&self.server).await)
+                tokio::select! {
+                    reply = subscription.ended(&self.server) => Reply::Json(reply),
+                    // It breaks off, and its client opens it again with the token it has then.
+                    () = authorized.over(self.server.now()) => Reply::Refused(token_is_over()),
+                }
             }
         }
     }
@@ -115,8 +114,6 @@ pub(super) enum Reply {
     Accepted,
     /// A JSON-RPC response.
     Json(ReplyMessage),
-    /// One that the caller's token is not enough for.
-    Challenged(ReplyMessage, HeaderValue),
     /// Not MCP.
     Other(Box<Response<ReplyBody>>),
 }
@@ -129,7 +126,7 @@ pub struct Exchange {
     /// Taken along by the stream, once there is one.
     reply: Option<BoxFuture<'static, Reply>>,
     outbox: Outbox,
-    keep_alive: Duration,
+    options: Arc<HttpOptions>,
 }
 
 impl Future for Exchange {
@@ -141,13 +138,13 @@ impl Future for Exchange {
         let Some(mut reply) = self.reply.take() else { return Poll::Pending };
         let polled = reply.as_mut().poll(cx);
         let mut response = match polled {
-            Poll::Ready(reply) if self.outbox.is_empty() => whole(reply),
+            Poll::Ready(reply) if self.outbox.is_empty() => whole(reply, &self.options),
             Poll::Ready(reply) => stream(EventStream::ending(self.outbox.clone(), reply)),
             Poll::Pending if self.outbox.is_empty() => {
                 self.reply = Some(reply);
                 return Poll::Pending;
             }
-            Poll::Pending => stream(EventStream::new(self.outbox.clone(), reply, self.keep_alive)),
+            Poll::Pending => stream(EventStream::new(self.outbox.clone(), reply, self.options.keep_alive)),
         };
         // What is asked next is better asked elsewhere.
         if self.server.as_ref().is_some_and(Server::is_draining) {
@@ -194,21 +191,20 @@ fn unreadable(error: impl Into<BoxBodyError>) -> Refused {
 }
 
 /// A response that is there as a whole.
-fn whole(reply: Reply) -> Response<ReplyBody> {
+fn whole(reply: Reply, options: &HttpOptions) -> Response<ReplyBody> {
     match reply {
         Reply::Refused(refused) => plain(&refused),
         Reply::Accepted => with_status(StatusCode::ACCEPTED, Vec::new()),
         Reply::Other(response) => *response,
-        Reply::Challenged(reply, challenge) => {
-            let mut response = whole(Reply::Json(reply));
-            response.headers_mut().insert(header::WWW_AUTHENTICATE, challenge);
-            response
-        }
         Reply::Json(reply) => {
             let status = StatusCode::from_u16(reply.status).unwrap_or(StatusCode::OK);
             let mut response = with_status(status, reply.body);
             let json = HeaderValue::from_static("application/json");
             response.headers_mut().insert(header::CONTENT_TYPE, json);
+            if !reply.scopes.is_empty() {
+                let challenge = scope_challenge(options, &reply.scopes);
+                response.headers_mut().insert(header::WWW_AUTHENTICATE, challenge);
+            }
             response
         }
     }
@@ -279,9 +275,9 @@ where
 
     fn call(&mut self, request: Request<B>) -> Self::Future {
         let (service, outbox) = (self.clone(), Outbox::default());
-        let keep_alive = self.options.keep_alive;
+        let options = Arc::clone(&self.options);
         let server = (request.version() <= Version::HTTP_11).then(|| self.server.clone());
         let reply = Box::pin(service.reply(request, outbox.clone()));
-        Exchange { server, reply: Some(reply), outbox, keep_alive }
+        Exchange { server, reply: Some(reply), outbox, options }
     }
 }

@@ -2,7 +2,7 @@
 
 use super::{
     BearerError, ResourceServer,
-    resource_server::{Metadata, challenge},
+    resource_server::{Metadata, SKEW, challenge},
 };
 use crate::{
     server::{Bearer, Caller, Outbox, Server},
@@ -12,12 +12,24 @@ use antiphon_seal::Principal;
 use http::{
     HeaderMap, HeaderName, HeaderValue, Method, Response, StatusCode, header as name, request::Parts,
 };
+use std::time::SystemTime;
 
 /// This request may be read, and answered: its token is good, or none is asked for. Only [`authorize`] makes one; reading
 /// a body and speaking for a caller demand it.
-pub(in crate::transport::http) struct Authorized(());
+pub(in crate::transport::http) struct Authorized {
+    /// When the token is over.
+    until: Option<SystemTime>,
+}
 
 impl Authorized {
+    /// Waits until the token is over: what stays open longer than that ends, and is opened again with another.
+    pub(in crate::transport::http) async fn over(&self, now: SystemTime) {
+        match self.until.and_then(|until| until.checked_add(SKEW)) {
+            Some(until) => tokio::time::sleep(until.duration_since(now).unwrap_or_default()).await,
+            None => std::future::pending().await,
+        }
+    }
+
     /// Who sends the request.
     pub(in crate::transport::http) fn caller<'a>(&self, parts: &'a Parts, outbox: &'a Outbox) -> Caller<'a> {
         Caller::http(&parts.headers, &parts.extensions).with_outbox(outbox)
@@ -33,11 +45,12 @@ pub(in crate::transport::http) async fn authorize(
     options: &HttpOptions,
     server: &Server,
 ) -> Result<Authorized, Refused> {
-    let Some(auth) = &options.auth else { return Ok(Authorized(())) };
+    let Some(auth) = &options.auth else { return Ok(Authorized { until: None }) };
     let bearer = check(&parts.headers, auth, server).await?;
     parts.extensions.insert::<Principal>(bearer.principal().clone());
+    let until = bearer.expires_at();
     parts.extensions.insert::<Bearer>(bearer);
-    Ok(Authorized(()))
+    Ok(Authorized { until })
 }
 
 async fn check(headers: &HeaderMap, auth: &ResourceServer, server: &Server) -> Result<Bearer, Refused> {
@@ -113,6 +126,11 @@ fn token_of(headers: &HeaderMap) -> Result<Option<&str>, Malformed> {
     let token = token.trim_matches(' ');
     let is_token = !token.is_empty() && token.bytes().all(|byte| byte.is_ascii_graphic() && byte != b',');
     if is_token { Ok(Some(token)) } else { Err(Malformed) }
+}
+
+/// What ends a stream whose token is over. Nobody reads it: the stream began long ago.
+pub(in crate::transport::http) fn token_is_over() -> Refused {
+    Refused::new(StatusCode::UNAUTHORIZED, "The access token is over")
 }
 
 /// What goes with a reply that says which scopes are missing.

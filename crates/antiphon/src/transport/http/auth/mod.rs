@@ -47,4 +47,4 @@ pub use jwt::{Algorithm, Issuer};
 pub use resource_server::{ResourceServer, ResourceServerBuilder, ResourceServerError};
 pub use verifier::{BearerError, BearerVerifier, StaticTokens};
 
-pub(super) use authorize::{Authorized, authorize, metadata, scope_challenge};
+pub(super) use authorize::{Authorized, authorize, metadata, scope_challenge, token_is_over};
