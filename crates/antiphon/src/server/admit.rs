@@ -2,6 +2,7 @@
 
 use super::{
     Limits, OnExpired, OnVersion,
+    bearer::require_scopes,
     leg::Leg,
     limits::{JOURNAL_WARNING, LEG_WARNING},
     refusal::Refusal,
@@ -34,6 +35,8 @@ pub(super) fn admit<'a>(server: &Inner, leg: Leg<'a>) -> Result<Admitted<'a>, Re
     if let Err(fault) = antiphon_seal::canonical::check(leg.request.text.get()) {
         return Err(Refusal::params(format!("params: {fault}")));
     }
+    // Before the state: what is in it is for those who may.
+    require_scopes(&leg.settings.scopes, leg.caller)?;
     let principal = server.identity.of(leg.caller);
     let (principal, state) = match (principal, leg.request.params.request_state) {
         (Ok(principal), Some(state)) => (principal, state),

@@ -226,6 +226,7 @@ pub(super) fn surroundings(
         unverified: None,
         asks: admitted.asks(),
         principal: admitted.principal().cloned(),
+        bearer: leg.caller.bearer().cloned(),
         client_info: leg.request.meta.client_info.map(ToOwned::to_owned),
         version: version_of(leg.request),
         emitter: None,
