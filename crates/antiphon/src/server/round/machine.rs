@@ -62,6 +62,8 @@ pub(crate) struct Machine {
     /// New steps that wait for history, and recorded entries that wait for their turn.
     held_new: u32,
     held_recorded: u32,
+    /// New steps for which this leg has left no room.
+    held_room: u32,
     /// Abandoned steps that are waited for: they never end.
     lost: u32,
     /// A poll is over in which nothing recorded had to wait.
@@ -116,6 +118,8 @@ pub(crate) enum StepVerdict {
 pub(crate) enum Hold {
     New,
     Recorded,
+    /// Until what was done in this leg has left with its record.
+    Room,
 }
 
 /// What the driver does after a poll that left the handler pending.

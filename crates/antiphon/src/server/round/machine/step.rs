@@ -41,6 +41,13 @@ impl Machine {
         // Before the effect, not behind it: what it comes to must find room.
         let reserved = (self.running.len() + 1) * limits.step_result + ROOM_TO_LEAVE;
         if self.history.size() + reserved > limits.state {
+            if !self.running.is_empty() {
+                // What is kept free for those that run is free again once they end.
+                return StepVerdict::Held(Hold::New);
+            }
+            if self.beyond && self.state_only < limits.state_only {
+                return StepVerdict::Held(Hold::Room);
+            }
             let text = format!("The record of this call has no room for the step `{path}`");
             self.stop(Stop::Limit { name: "state", text });
             return StepVerdict::Never;
@@ -125,6 +132,7 @@ impl Machine {
         match hold {
             Hold::New => &mut self.held_new,
             Hold::Recorded => &mut self.held_recorded,
+            Hold::Room => &mut self.held_room,
         }
     }
 
