@@ -91,7 +91,7 @@ pub(super) async fn run<T: Send + 'static>(
             }
             Judged::AskAgain { payload, requests } => {
                 let permit = admitted.permit(requests)?;
-                return admitted.seal(server, permit, &payload).map(LegResult::InputRequired);
+                return admitted.seal(server, permit, &payload, false).map(LegResult::InputRequired);
             }
         },
     };
@@ -117,11 +117,12 @@ fn settle<T>(server: &Inner, mut admitted: Admitted<'_>, ran: Ran<T>) -> Result<
     let (outcome, kept) = match ran {
         Ran::Returned(outcome, kept) => (outcome, *kept),
         Ran::Suspended(requests, kept) => {
-            let Kept { call, journal, .. } = *kept;
+            let Kept { call, journal, witness, .. } = *kept;
             admitted.put_call(call);
             let permit = admitted.permit(requests)?;
             let payload = Payload { journal, ..Payload::default() };
-            return admitted.seal(server, permit, &payload).map(LegResult::InputRequired);
+            let behind_effect = witness.first_step.is_some();
+            return admitted.seal(server, permit, &payload, behind_effect).map(LegResult::InputRequired);
         }
         Ran::Stopped(stop, kept) => {
             let call = kept.call.as_ref().map(|call| call.id().to_string());
@@ -142,7 +143,8 @@ fn settle<T>(server: &Inner, mut admitted: Admitted<'_>, ran: Ran<T>) -> Result<
         }
         HandlerOutcome::InputRequired(required) => {
             admitted.put_call(kept.call);
-            ask(server, admitted, required, kept.journal).map(LegResult::InputRequired)
+            let behind_effect = kept.witness.first_step.is_some();
+            ask(server, admitted, required, kept.journal, behind_effect).map(LegResult::InputRequired)
         }
         HandlerOutcome::Told(text) => Ok(LegResult::Failed(Some(text))),
         HandlerOutcome::NotFound => Ok(LegResult::NotFound),
@@ -234,6 +236,7 @@ fn ask(
     admitted: Admitted<'_>,
     required: InputRequired,
     journal: Journal,
+    behind_effect: bool,
 ) -> Result<InputRequiredResult, Refusal> {
     let target = admitted.leg().target;
     let author_fault = |cause: String| {
@@ -261,5 +264,5 @@ fn ask(
         }
     }
     let permit = admitted.permit(requests)?;
-    admitted.seal(server, permit, &Payload { state, asked, journal })
+    admitted.seal(server, permit, &Payload { state, asked, journal }, behind_effect)
 }

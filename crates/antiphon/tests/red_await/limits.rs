@@ -26,6 +26,37 @@ macro_rules! behind_an_effect {
 }
 
 #[tokio::test]
+async fn what_is_recorded_behind_an_effect_does_not_cost_its_record() {
+    let races = behind_an_effect!(|ctx| for n in 0..40 {
+        let asks = ctx.elicit::<Confirm>("Never asked.").key("never").nth(n);
+        let (Won::A(()) | Won::B(_)) = ctx.select(("race", n), (async {}, asks)).await;
+    });
+    let urls = behind_an_effect!(|ctx| {
+        let asks = (0..8).map(|n| ctx.elicit_url("Open.", |r| format!("https://e.example/{r}")).nth(n));
+        ctx.join_all(asks).await
+    });
+    for (what, (tool, fill, effects)) in [("races", races), ("urls", urls)] {
+        let server = limited(tool, |limits| (limits.state, limits.step_result) = (2500, 1000));
+        let (mut left, mut refused) = (0, 0);
+        for room in (0..1000).step_by(25) {
+            fill.store(room, SeqCst);
+            effects.store(0, SeqCst);
+            let mut talk = Talk::new(json!({}));
+            let reply = legs(&server, &mut talk, &[Value::Null, json!({"confirm": yes()})]).await;
+            if effects.load(SeqCst) == 1 {
+                assert!(asks(&reply), "{what}, {room}: {reply}");
+                left += 1;
+            } else {
+                // Asked again, where not even the answer finds room.
+                assert!(reason(&reply) == "limit" || asks(&reply), "{what}, {room}: {reply}");
+                refused += 1;
+            }
+        }
+        assert!(left > 3 && refused > 3, "{what}: {left} {refused}");
+    }
+}
+
+#[tokio::test]
 async fn more_steps_at_once_than_the_record_has_room_for_wait_for_each_other() {
     static EFFECTS: AtomicUsize = AtomicUsize::new(0);
     // So many that seven at a time may run, and in the record they stand in another order than in the handler.
