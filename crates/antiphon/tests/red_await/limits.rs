@@ -57,6 +57,33 @@ async fn what_is_recorded_behind_an_effect_does_not_cost_its_record() {
 }
 
 #[tokio::test]
+async fn a_question_is_not_given_up_behind_an_effect() {
+    static EFFECTS: AtomicUsize = AtomicUsize::new(0);
+    let server = server(tool!(|ctx| {
+        let works = async {
+            ctx.elicit::<Confirm>("Go?").key("go").await?;
+            Ok::<_, antiphon::Error>(ctx.step("effect", async |_| Ok(EFFECTS.fetch_add(1, SeqCst))).await?)
+        };
+        let late = async {
+            for _ in 0..9 {
+                tokio::task::yield_now().await;
+            }
+            ctx.elicit::<Confirm>("Sure?").key("sure").await
+        };
+        let (works, late) = tokio::join!(works, late);
+        Ok(format!("{} {}", works?, late?.ok))
+    }));
+    let bad = accept(json!({"ok": "perhaps"}));
+    let mut talk = Talk::new(json!({}));
+    let before = json!({"sure": bad});
+    legs(&server, &mut talk, &[Value::Null, before.clone(), before]).await;
+    let reply = talk.leg(&server, json!({"sure": bad, "go": yes()})).await;
+    assert!(asks(&reply), "{reply}");
+    assert_eq!(said(&talk.leg(&server, json!({"sure": yes()})).await), "0 true");
+    assert_eq!(EFFECTS.load(SeqCst), 1);
+}
+
+#[tokio::test]
 async fn more_steps_at_once_than_the_record_has_room_for_wait_for_each_other() {
     static EFFECTS: AtomicUsize = AtomicUsize::new(0);
     // So many that seven at a time may run, and in the record they stand in another order than in the handler.
