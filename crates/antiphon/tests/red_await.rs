@@ -7,6 +7,8 @@ mod talk;
 
 #[path = "red_await/limits.rs"]
 mod limits;
+#[path = "red_await/records.rs"]
+mod records;
 
 use antiphon::{
     Form, Result,
