@@ -28,3 +28,23 @@ async fn a_winner_that_is_not_there_any_more_ends_the_call() {
             .await;
     assert_eq!(reason(&reply.expect("it ends")), "flow_diverged");
 }
+
+#[tokio::test]
+async fn a_checkpoint_of_a_loser_silences_nothing() {
+    let tool = tool!(|ctx| {
+        let asks = ctx.elicit::<Confirm>("Go?").key("go");
+        let pauses = async {
+            ctx.checkpoint().now().await;
+            std::future::pending::<()>().await;
+        };
+        let (Won::A(_) | Won::B(())) = ctx.select("first", (asks, pauses)).await;
+        // It ends a leg, for nothing that was recorded is still to come.
+        ctx.checkpoint().key("later").now().await;
+        ok("done").await
+    });
+    let server = server(tool);
+    let mut talk = Talk::new(json!({}));
+    let reply = legs(&server, &mut talk, &[Value::Null, json!({"go": yes()})]).await;
+    assert_eq!(reply["result"]["inputRequests"], json!({}), "{reply}");
+    assert_eq!(said(&talk.leg(&server, Value::Null).await), "done");
+}

@@ -50,7 +50,7 @@ pub(crate) struct Machine {
     deadlines: Vec<(Box<str>, u64)>,
     pending: Vec<Pending>,
     /// Checkpoints at which the leg is to end.
-    pauses: Vec<(Box<str>, Place)>,
+    pauses: Vec<(Entry, Place)>,
     /// Races that are not decided.
     races: Vec<(Box<str>, Place)>,
     running: Vec<Running>,
@@ -309,15 +309,18 @@ impl Machine {
         if !ends || self.witness.rehearses() || self.state_only >= budget || self.is_replaying() {
             return true;
         }
-        match self.pauses.iter().find(|(known, _)| **known == *path) {
+        match self.pauses.iter().find(|(known, _)| *known.path == *path) {
             Some((_, first)) => self.used_twice("The checkpoint", path, first, place),
-            None => self.pauses.push((path.into(), place)),
+            None => {
+                self.pauses
+                    .push((Entry { path: path.into(), seat: self.seat.clone(), body: Body::Passed }, place));
+            }
         }
         false
     }
 
     pub(crate) fn withdraw_pause(&mut self, path: &str) {
-        self.pauses.retain(|(known, _)| **known != *path);
+        self.pauses.retain(|(known, _)| *known.path != *path);
     }
 
     /// What was noted under this path.

@@ -3,7 +3,7 @@
 use super::{FRAME, Kept, Machine, Next, Quiet, Stop};
 use crate::server::{
     Limits,
-    round::journal::{AskedOnce, Body, Entry, Journal},
+    round::journal::{AskedOnce, Journal},
 };
 use antiphon_wire::InputRequests;
 
@@ -103,9 +103,8 @@ impl Machine {
             let _ = requests.insert(&*pending.asked.path, pending.request);
             asked.push(pending.asked);
         }
-        self.witness.paused = !self.pauses.is_empty();
-        for (path, place) in std::mem::take(&mut self.pauses) {
-            let entry = Entry { path, seat: Box::default(), body: Body::Passed };
+        self.witness.paused = self.pauses_here();
+        for (entry, place) in std::mem::take(&mut self.pauses) {
             self.history.record(entry, place);
         }
         if requests.is_empty() {
