@@ -48,3 +48,53 @@ async fn a_checkpoint_of_a_loser_silences_nothing() {
     assert_eq!(reply["result"]["inputRequests"], json!({}), "{reply}");
     assert_eq!(said(&talk.leg(&server, Value::Null).await), "done");
 }
+
+#[tokio::test(start_paused = true)]
+async fn what_rests_on_a_url_is_stale_once_that_is_another() {
+    static DONE: AtomicUsize = AtomicUsize::new(0);
+    macro_rules! paying {
+        ($text:literal) => {
+            tool!(|ctx| {
+                ctx.elicit_url($text, |r| format!("https://e.example/{r}"))
+                    .until(async || DONE.load(SeqCst) == 1)
+                    .await?;
+                let id: String = ctx.step("charge", async |_| ok($text).await).await?;
+                ctx.elicit::<Confirm>("Sure?").await?;
+                Ok(id)
+            })
+        };
+    }
+    for in_vain in [false, true] {
+        DONE.store(usize::from(!in_vain), SeqCst);
+        let (old, new) = (server(paying!("Pay one.")), server(paying!("Pay two.")));
+        let mut talk = Talk::new(json!({}));
+        legs(&old, &mut talk, &[Value::Null, json!({"url": agreed()})]).await;
+        if in_vain {
+            DONE.store(1, SeqCst);
+            talk.leg(&old, Value::Null).await;
+        }
+        assert_eq!(talk.rounds.last().unwrap(), &["confirm"]);
+        let reply = legs(&new, &mut talk, &[json!({"confirm": yes()}), json!({"url": agreed()})]).await;
+        assert_eq!(reason(&reply), "flow_diverged", "{in_vain}: {reply}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_url_that_is_finished_without_an_answer_is_used_once_too() {
+    static DONE: AtomicUsize = AtomicUsize::new(0);
+    let server = server(tool!(|ctx| {
+        let mut paid = 0;
+        for _ in 0..2 {
+            ctx.elicit_url("Pay.", |r| format!("https://e.example/{r}"))
+                .until(async || DONE.load(SeqCst) == 1)
+                .await?;
+            paid += 1;
+        }
+        Ok(format!("paid {paid} times"))
+    }));
+    let mut talk = Talk::new(json!({}));
+    legs(&server, &mut talk, &[Value::Null, json!({"url": agreed()})]).await;
+    DONE.store(1, SeqCst);
+    let reply = talk.leg(&server, Value::Null).await;
+    assert_eq!(reply["error"]["code"], -32603, "{reply}");
+}

@@ -345,6 +345,28 @@ impl Machine {
         }
     }
 
+    /// What was noted for a question is used in place of an answer. Whether it may be: by one question, once.
+    pub(crate) fn use_note(&mut self, note: &str, path: &str, place: Place) -> bool {
+        if self.refuse_in_step("The question", path, place) || self.is_over() {
+            return false;
+        }
+        let Some(at) = self.history.find(Kind::Note, note) else { return false };
+        if let Some(first) = self.history.met_at(at) {
+            self.used_twice("The question", path, first, place);
+            return false;
+        }
+        self.history.meet(at, place);
+        true
+    }
+
+    /// Forgets a note that later steps may rest on.
+    pub(crate) fn drop_note(&mut self, note: &str) {
+        if let Some(at) = self.history.find(Kind::Note, note) {
+            self.history.make_stale(at);
+            self.history.forget(at);
+        }
+    }
+
     fn diverged(&mut self, path: &str, why: &'static str) {
         let stop = Stop::Diverged { path: path.to_owned(), why, record: self.history.in_words() };
         self.stop(stop);

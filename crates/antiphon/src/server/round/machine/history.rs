@@ -156,9 +156,9 @@ impl History {
         self.kept[at].entry.kind() == Kind::Step && self.kept[at].is_due()
     }
 
-    /// Steps recorded behind an answer that is dropped rest on it, perhaps: on later legs too.
-    pub(super) fn make_stale(&mut self, answer: usize) {
-        for kept in &mut self.kept[answer + 1..self.old] {
+    /// Steps recorded behind what is dropped rest on it, perhaps: on later legs too.
+    pub(super) fn make_stale(&mut self, dropped: usize) {
+        for kept in self.kept.iter_mut().take(self.old).skip(dropped + 1) {
             if let Body::Step { stale, .. } = &mut kept.entry.body {
                 *stale = true;
             }
