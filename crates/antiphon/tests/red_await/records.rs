@@ -49,6 +49,44 @@ async fn a_checkpoint_of_a_loser_silences_nothing() {
     assert_eq!(said(&talk.leg(&server, Value::Null).await), "done");
 }
 
+#[tokio::test]
+async fn a_migration_hands_no_result_to_another_step() {
+    macro_rules! two {
+        ($version:literal, $first:literal, $second:literal) => {
+            tool!(|ctx| {
+                let first: String = ctx.step($first, async |_| ok("first").await).await?;
+                let second: String = ctx.step($second, async |_| ok("second").await).await?;
+                ctx.elicit::<Confirm>("Sure?").await?;
+                Ok(format!("{first} {second}"))
+            })
+            .version($version)
+        };
+    }
+    let rename = |from, to| Migration::new().rename(from, to);
+    type Made = fn() -> Tool;
+    let cases: [(Migration, Made, &str); 5] = [
+        (rename("b", "c").rename("a", "b"), || two!(2, "b", "c"), "first second"),
+        (rename("a", "t").rename("b", "a").rename("t", "b"), || two!(2, "b", "a"), "first second"),
+        // In this order two results have one key.
+        (rename("a", "b").rename("b", "c"), || two!(2, "b", "c"), "flow_diverged"),
+        (rename("a", "b").rename("b", "a"), || two!(2, "b", "a"), "flow_diverged"),
+        (rename("a", "b"), || two!(2, "b", "d"), "flow_diverged"),
+    ];
+    for (migration, new, expected) in cases {
+        for lenient in [false, true] {
+            let mut talk = Talk::new(json!({}));
+            talk.leg(&server(two!(1, "a", "b")), Value::Null).await;
+            let new = new().migrate(migration.clone());
+            let new = server(if lenient { new.lenient_replay() } else { new });
+            let reply = talk.leg(&new, json!({"confirm": yes()})).await;
+            assert!(
+                said(&reply) == expected || reason(&reply) == expected,
+                "{migration:?} {lenient}: {reply}"
+            );
+        }
+    }
+}
+
 #[tokio::test(start_paused = true)]
 async fn what_rests_on_a_url_is_stale_once_that_is_another() {
     static DONE: AtomicUsize = AtomicUsize::new(0);
