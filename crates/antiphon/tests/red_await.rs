@@ -5,6 +5,8 @@ mod common;
 #[path = "common/talk.rs"]
 mod talk;
 
+#[path = "red_await/clients.rs"]
+mod clients;
 #[path = "red_await/limits.rs"]
 mod limits;
 #[path = "red_await/records.rs"]
