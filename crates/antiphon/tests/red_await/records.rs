@@ -50,6 +50,23 @@ async fn a_checkpoint_of_a_loser_silences_nothing() {
 }
 
 #[tokio::test]
+async fn a_question_of_a_loser_silences_nothing() {
+    let server = server(tool!(|ctx| {
+        let (one, two) = (ctx.elicit::<Confirm>("One?").key("one"), ctx.elicit::<Confirm>("Two?").key("two"));
+        let (Won::A(first) | Won::B(first)) = ctx.select("first", (one, two)).await;
+        ctx.checkpoint().now().await;
+        Ok(first?.ok.to_string())
+    }));
+    for answers in [json!({"one": yes()}), json!({"two": yes()}), json!({"one": yes(), "two": no()})] {
+        let mut talk = Talk::new(json!({}));
+        let reply = legs(&server, &mut talk, &[Value::Null, answers]).await;
+        // It ends a leg, for nothing that was recorded is still to come.
+        assert_eq!(reply["result"]["inputRequests"], json!({}), "{reply}");
+        assert_eq!(said(&talk.leg(&server, Value::Null).await), "true");
+    }
+}
+
+#[tokio::test]
 async fn a_migration_hands_no_result_to_another_step() {
     macro_rules! two {
         ($version:literal, $first:literal, $second:literal) => {

@@ -53,6 +53,7 @@ impl Machine {
             let seat = self.seat_in(path, branch);
             self.history.excuse(&seat);
             self.pending.retain(|pending| !pending.asked.seat.starts_with(&*seat));
+            self.open.retain(|open| !open.asked.seat.starts_with(&*seat));
             self.closed.push(seat);
         }
     }
