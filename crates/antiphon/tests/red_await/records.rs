@@ -66,6 +66,23 @@ async fn a_question_of_a_loser_silences_nothing() {
     }
 }
 
+#[tokio::test(start_paused = true)]
+async fn what_a_step_of_a_loser_came_to_is_handed_to_no_other() {
+    let server = server(tool!(|ctx| {
+        let waits = tokio::time::sleep(Duration::from_millis(10));
+        let loses = ctx.step("s", async |_| {
+            tokio::time::sleep(Duration::from_secs(1)).await;
+            ok("loser").await
+        });
+        let (Won::A(()) | Won::B(_)) = ctx.select("first", (waits, loses)).await;
+        ctx.elicit::<Confirm>("Sure?").await?;
+        Ok(ctx.step("s", async |_| ok("another").await).await?)
+    }));
+    let mut talk = Talk::new(json!({}));
+    let reply = legs(&server, &mut talk, &[Value::Null, json!({"confirm": yes()})]).await;
+    assert_eq!(reply["error"]["code"], -32603, "{reply}");
+}
+
 #[tokio::test]
 async fn a_migration_hands_no_result_to_another_step() {
     macro_rules! two {

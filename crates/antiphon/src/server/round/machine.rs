@@ -266,7 +266,12 @@ impl Machine {
 
     /// Whether nothing resolves any more where the handler is polled just now.
     pub(crate) fn is_over(&self) -> bool {
-        self.stop.is_some() || self.cancelled || self.closed.iter().any(|lost| self.seat.starts_with(&**lost))
+        self.stop.is_some() || self.cancelled || self.has_lost(&self.seat)
+    }
+
+    /// Whether a race that this seat is in was won by another branch.
+    fn has_lost(&self, seat: &str) -> bool {
+        self.closed.iter().any(|lost| seat.starts_with(&**lost))
     }
 
     /// Whether this may be called where it was called.

@@ -72,6 +72,14 @@ impl Machine {
             self.used_twice("The step", path, first, place);
             return StepVerdict::Never;
         }
+        if self.has_lost(&self.history.entry(at).seat) {
+            // Its branch is not polled any more, so nothing else would notice.
+            let text = format!(
+                "The step `{path}` at {place} was recorded in a branch of a `select` that came too late: one key, one use"
+            );
+            self.stop(Stop::Author(text));
+            return StepVerdict::Never;
+        }
         let (recorded, outcome, is_stale) = self.history.step(at);
         if *outcome == StepOutcome::Abandoned {
             self.history.meet(at, place);
@@ -155,9 +163,7 @@ impl Machine {
     pub(crate) fn end_step(&mut self, path: &str, outcome: StepOutcome) -> bool {
         let Some(at) = self.running.iter().position(|running| *running.path == *path) else { return false };
         let Running { path, seat, input, place } = self.running.swap_remove(at);
-        let resolves = outcome != StepOutcome::Abandoned
-            && !self.cancelled
-            && !self.closed.iter().any(|lost| seat.starts_with(&**lost));
+        let resolves = outcome != StepOutcome::Abandoned && !self.cancelled && !self.has_lost(&seat);
         self.witness.sees(&outcome);
         self.history.record(Entry { path, seat, body: Body::Step { input, stale: false, outcome } }, place);
         self.epoch += 1;
