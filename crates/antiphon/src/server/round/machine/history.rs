@@ -69,6 +69,11 @@ impl History {
         self.push(entry, Some(place));
     }
 
+    /// An entry of this leg that is still to be met. Nothing waits for it.
+    pub(super) fn receive(&mut self, entry: Entry) {
+        self.push(entry, None);
+    }
+
     fn push(&mut self, entry: Entry, met: Option<Place>) {
         self.size += entry.size();
         self.kept.push(Kept { entry, met, excused: false, gone: false });
