@@ -28,6 +28,11 @@ impl ErrorCode {
     /// The server does not speak the requested version.
     pub const UNSUPPORTED_PROTOCOL_VERSION: Self = Self(-32022);
 
+    /// There is no such resource. Of legacy versions.
+    pub const RESOURCE_NOT_FOUND: Self = Self(-32002);
+    /// URLs must be opened before the request is sent again. Of 2025-11-25.
+    pub const URL_ELICITATION_REQUIRED: Self = Self(-32042);
+
     /// The HTTP status that goes with a response of this code.
     ///
     /// `-32603` and codes of one's own are 200: a 5xx would invite proxies to send the request again.

@@ -10,6 +10,7 @@ mod error;
 mod form;
 pub mod header;
 mod id;
+mod legacy;
 mod members;
 mod message;
 mod meta;
@@ -38,6 +39,10 @@ pub use discover::{CacheScope, DiscoverResult, Icon, IconTheme, Implementation, 
 pub use error::{ErrorCode, ErrorObject};
 pub use form::{Choice, FieldFault, FieldKind, FormField, FormSchema, TextFormat};
 pub use id::RequestId;
+pub use legacy::{
+    ElicitationCompleteParams, InitializeParams, InitializeResult, LegacyAsk, SetLevelParams,
+    SubscribeParams, UrlElicitations, elicitation_id_of,
+};
 pub use message::{
     Incoming, MAX_DEPTH, Notification, Request, Response, Unreadable, write_error, write_notification,
     write_request, write_result,

@@ -28,6 +28,20 @@ pub const SAMPLING_CREATE_MESSAGE: &str = "sampling/createMessage";
 pub const ROOTS_LIST: &str = "roots/list";
 /// The handshake of the revisions up to 2025-11-25.
 pub const INITIALIZE: &str = "initialize";
+/// The client is ready, after `initialize`. Legacy.
+pub const INITIALIZED: &str = "notifications/initialized";
+/// Whether the other side is there. Legacy.
+pub const PING: &str = "ping";
+/// Which log messages a client wants to hear of. Legacy.
+pub const LOGGING_SET_LEVEL: &str = "logging/setLevel";
+/// Wants to hear of a resource. Legacy.
+pub const RESOURCES_SUBSCRIBE: &str = "resources/subscribe";
+/// Wants to hear of a resource no more. Legacy.
+pub const RESOURCES_UNSUBSCRIBE: &str = "resources/unsubscribe";
+/// The client's root directories are others. Legacy.
+pub const ROOTS_LIST_CHANGED: &str = "notifications/roots/list_changed";
+/// What a person did behind a URL is finished. Of 2025-11-25.
+pub const ELICITATION_COMPLETE: &str = "notifications/elicitation/complete";
 /// A request is no longer wanted.
 pub const CANCELLED: &str = "notifications/cancelled";
 /// How far a request has come.

@@ -1,5 +1,6 @@
 //! What an HTTP server accepts.
 
+use super::legacy::SessionOptions;
 use std::{net::IpAddr, time::Duration};
 
 /// Bounds and names of an HTTP endpoint. Every one has a default.
@@ -14,6 +15,7 @@ pub struct HttpOptions {
     pub(super) drain_time: Duration,
     pub(super) keep_alive: Duration,
     pub(super) write_time: Duration,
+    pub(super) sessions: SessionOptions,
     hosts: Hosts,
     origins: Vec<String>,
 }
@@ -37,6 +39,7 @@ impl Default for HttpOptions {
             drain_time: Duration::from_secs(30),
             keep_alive: Duration::from_secs(15),
             write_time: Duration::from_secs(30),
+            sessions: SessionOptions::default(),
             hosts: Hosts::Loopback(Vec::new()),
             origins: Vec::new(),
         }

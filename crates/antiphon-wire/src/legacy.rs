@@ -1,0 +1,129 @@
+//! What only the revisions up to 2025-11-25 say: the handshake, asks as requests of the server, and a few notifications.
+//!
+//! Results, content, tools, prompts and resources are those of today with less in them, and are read by the same types.
+
+mod ask;
+
+pub use ask::{LegacyAsk, UrlElicitations, elicitation_id_of};
+
+use crate::{ClientCapabilities, Implementation, LogLevel, Meta, ProtocolVersion, ServerCapabilities};
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
+
+/// The params of `initialize`.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+#[non_exhaustive]
+pub struct InitializeParams {
+    /// The newest version that the client speaks.
+    pub protocol_version: ProtocolVersion,
+    /// What the client can do, for the whole session.
+    #[serde(default)]
+    pub capabilities: ClientCapabilities,
+    /// The client's name and version.
+    pub client_info: Implementation,
+    /// Members this type does not name.
+    #[serde(flatten)]
+    pub extra: Map<String, Value>,
+}
+
+impl InitializeParams {
+    /// What a client says first.
+    pub fn new(
+        protocol_version: ProtocolVersion,
+        capabilities: ClientCapabilities,
+        client_info: Implementation,
+    ) -> Self {
+        Self { protocol_version, capabilities, client_info, extra: Map::new() }
+    }
+}
+
+/// The result of `initialize`.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+#[non_exhaustive]
+pub struct InitializeResult {
+    /// The version of the session.
+    ///
+    /// > This may not match the version that the client requested. If the client cannot support this version, it MUST
+    /// > disconnect.
+    pub protocol_version: ProtocolVersion,
+    /// What the server offers.
+    #[serde(default)]
+    pub capabilities: ServerCapabilities,
+    /// The server's name and version.
+    pub server_info: Implementation,
+    /// How to use the server, for a model.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub instructions: Option<String>,
+    /// Anything else.
+    #[serde(rename = "_meta", default, skip_serializing_if = "Option::is_none")]
+    pub meta: Option<Meta>,
+    /// Members this type does not name.
+    #[serde(flatten)]
+    pub extra: Map<String, Value>,
+}
+
+impl InitializeResult {
+    /// What a server answers, without instructions.
+    pub fn new(
+        protocol_version: ProtocolVersion,
+        capabilities: ServerCapabilities,
+        server_info: Implementation,
+    ) -> Self {
+        Self {
+            protocol_version,
+            capabilities,
+            server_info,
+            instructions: None,
+            meta: None,
+            extra: Map::new(),
+        }
+    }
+}
+
+/// The params of `logging/setLevel`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[non_exhaustive]
+pub struct SetLevelParams {
+    /// The lowest level that the client wants to hear of.
+    pub level: LogLevel,
+}
+
+impl SetLevelParams {
+    /// From this level on.
+    pub fn new(level: LogLevel) -> Self {
+        Self { level }
+    }
+}
+
+/// The params of `resources/subscribe` and `resources/unsubscribe`.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[non_exhaustive]
+pub struct SubscribeParams {
+    /// Which resource.
+    pub uri: String,
+}
+
+impl SubscribeParams {
+    /// Of this resource.
+    pub fn new(uri: impl Into<String>) -> Self {
+        Self { uri: uri.into() }
+    }
+}
+
+/// The params of `notifications/elicitation/complete`.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+#[non_exhaustive]
+pub struct ElicitationCompleteParams {
+    /// The URL elicitation that is finished.
+    pub elicitation_id: String,
+}
+
+impl ElicitationCompleteParams {
+    /// This one is finished.
+    pub fn new(elicitation_id: impl Into<String>) -> Self {
+        Self { elicitation_id: elicitation_id.into() }
+    }
+}

@@ -1,0 +1,221 @@
+//! Asks as requests that a server sends.
+
+use crate::{
+    ElicitRequest, ErrorCode, ErrorObject, FormSchema, InputRequest, Meta, ProtocolVersion, RequestId,
+    members::Members, write_request,
+};
+use serde::{Deserialize, Serialize};
+use serde_json::{
+    Value, json,
+    value::{RawValue, to_raw_value},
+};
+
+/// An ask on its way in a legacy session: an ordinary request of the server.
+#[derive(Clone, Copy, Debug)]
+pub struct LegacyAsk<'a> {
+    /// What is asked.
+    pub request: &'a InputRequest,
+    /// The version of the session.
+    pub version: &'a ProtocolVersion,
+    /// The id of a URL elicitation, which `notifications/elicitation/complete` repeats; nothing else has one.
+    pub elicitation_id: Option<&'a str>,
+}
+
+impl LegacyAsk<'_> {
+    /// The request, in the words of the session's version.
+    ///
+    /// # Errors
+    /// Only if it cannot be written as JSON.
+    pub fn write(self, id: &RequestId) -> Result<Vec<u8>, serde_json::Error> {
+        write_request(id, self.request.method(), &self.params()?)
+    }
+
+    fn params(self) -> Result<Box<RawValue>, serde_json::Error> {
+        let id = self.elicitation_id.unwrap_or_default();
+        match self.request {
+            InputRequest::Elicit(form @ ElicitRequest::Form { message, requested_schema }) => {
+                if self.version.has_elicitation_modes() {
+                    return to_raw_value(form);
+                }
+                let requested_schema = titles_apart(requested_schema)?;
+                to_raw_value(&FormWithoutMode { message, requested_schema })
+            }
+            InputRequest::Elicit(ElicitRequest::Url { message, url }) => {
+                to_raw_value(&UrlWithId { mode: "url", message, url, elicitation_id: id })
+            }
+            InputRequest::CreateMessage(params) => to_raw_value(params),
+            InputRequest::ListRoots { meta } => to_raw_value(&RootsParams { meta: meta.as_ref() }),
+        }
+    }
+}
+
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct FormWithoutMode<'a> {
+    message: &'a str,
+    requested_schema: Members,
+}
+
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct UrlWithId<'a> {
+    mode: &'static str,
+    message: &'a str,
+    url: &'a str,
+    elicitation_id: &'a str,
+}
+
+#[derive(Serialize)]
+struct RootsParams<'a> {
+    #[serde(rename = "_meta", skip_serializing_if = "Option::is_none")]
+    meta: Option<&'a Meta>,
+}
+
+/// 2025-06-18 writes the titles of choices beside them: `enum` and `enumNames`.
+fn titles_apart(schema: &FormSchema) -> Result<Members, serde_json::Error> {
+    #[derive(Deserialize)]
+    struct Titled {
+        #[serde(rename = "const")]
+        value: String,
+        title: String,
+    }
+    let mut schema: Members = serde_json::from_str(schema.text())?;
+    for (_, properties) in schema.0.iter_mut().filter(|(name, _)| name == "properties") {
+        let mut fields: Members = serde_json::from_str(properties.get())?;
+        for (_, field) in &mut fields.0 {
+            let mut members: Members = serde_json::from_str(field.get())?;
+            let Some(at) = members.0.iter().position(|(name, _)| name == "oneOf") else { continue };
+            let titled: Vec<Titled> = serde_json::from_str(members.0[at].1.get())?;
+            let values: Vec<&str> = titled.iter().map(|choice| choice.value.as_str()).collect();
+            let names: Vec<&str> = titled.iter().map(|choice| choice.title.as_str()).collect();
+            members.0[at] = ("enum".to_owned(), to_raw_value(&values)?);
+            members.0.insert(at + 1, ("enumNames".to_owned(), to_raw_value(&names)?));
+            *field = to_raw_value(&members)?;
+        }
+        *properties = to_raw_value(&fields)?;
+    }
+    Ok(schema)
+}
+
+/// URL elicitations that must be finished before a request is sent again: the `data` of error `-32042`.
+///
+/// > Servers **MAY** return [this error] when a request cannot be processed until one or more URL mode elicitations are
+/// > completed.
+#[derive(Clone, Debug, Default)]
+pub struct UrlElicitations(pub Vec<(String, ElicitRequest)>);
+
+impl UrlElicitations {
+    /// The error `-32042` that names them. Each is an `elicitationId` and a URL ask; forms are left out.
+    pub fn to_error(&self) -> ErrorObject {
+        let elicitations: Vec<Value> = self
+            .0
+            .iter()
+            .filter_map(|(id, ask)| match ask {
+                ElicitRequest::Url { message, url } => {
+                    Some(json!({ "mode": "url", "message": message, "url": url, "elicitationId": id }))
+                }
+                ElicitRequest::Form { .. } => None,
+            })
+            .collect();
+        let text = "This request requires more information: open the URL, and send it again";
+        ErrorObject::new(ErrorCode::URL_ELICITATION_REQUIRED, text)
+            .with_data(json!({ "elicitations": elicitations }))
+    }
+
+    /// Those of an error; `None` if it is not `-32042`, or names none that can be read.
+    pub fn of(error: &ErrorObject) -> Option<Self> {
+        #[derive(Deserialize)]
+        #[serde(rename_all = "camelCase")]
+        struct Entry {
+            elicitation_id: String,
+        }
+        if error.code != ErrorCode::URL_ELICITATION_REQUIRED {
+            return None;
+        }
+        let entries = error.data.as_ref()?.get("elicitations")?.as_array()?;
+        let read = |entry: &Value| {
+            let ask = ElicitRequest::deserialize(entry).ok()?;
+            let id = Entry::deserialize(entry).ok()?.elicitation_id;
+            matches!(ask, ElicitRequest::Url { .. }).then_some((id, ask))
+        };
+        let all: Vec<(String, ElicitRequest)> = entries.iter().filter_map(read).collect();
+        (!all.is_empty()).then_some(Self(all))
+    }
+}
+
+/// The `elicitationId` in the params of `elicitation/create`, where there is one.
+pub fn elicitation_id_of(params: &RawValue) -> Option<String> {
+    #[derive(Deserialize)]
+    #[serde(rename_all = "camelCase")]
+    struct Id {
+        elicitation_id: Option<String>,
+    }
+    serde_json::from_str::<Id>(params.get()).ok()?.elicitation_id
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::FormField;
+
+    fn form() -> InputRequest {
+        let choices = [("a", "First"), ("b", "Second")];
+        let schema = FormSchema::new(vec![FormField::one("pick", choices)]);
+        InputRequest::Elicit(ElicitRequest::Form { message: "Which?".to_owned(), requested_schema: schema })
+    }
+
+    #[test]
+    fn asks_in_the_words_of_each_version() {
+        let url = InputRequest::Elicit(ElicitRequest::Url {
+            message: "Pay.".to_owned(),
+            url: "https://pay.example/1".to_owned(),
+        });
+        let titled = json!({ "type": "string",
+            "oneOf": [{ "const": "a", "title": "First" }, { "const": "b", "title": "Second" }] });
+        let apart = json!({ "type": "string", "enum": ["a", "b"], "enumNames": ["First", "Second"] });
+        for (request, version, id, wanted) in [
+            (
+                form(),
+                ProtocolVersion::V2025_11_25,
+                None,
+                json!({ "mode": "form", "message": "Which?", "requestedSchema":
+                    { "type": "object", "properties": { "pick": titled }, "required": ["pick"] } }),
+            ),
+            (
+                form(),
+                ProtocolVersion::V2025_06_18,
+                None,
+                json!({ "message": "Which?", "requestedSchema":
+                    { "type": "object", "properties": { "pick": apart }, "required": ["pick"] } }),
+            ),
+            (
+                url,
+                ProtocolVersion::V2025_11_25,
+                Some("e1"),
+                json!({ "mode": "url", "message": "Pay.", "url": "https://pay.example/1", "elicitationId": "e1" }),
+            ),
+            (InputRequest::ListRoots { meta: None }, ProtocolVersion::V2024_11_05, None, json!({})),
+        ] {
+            let ask = LegacyAsk { request: &request, version: &version, elicitation_id: id };
+            let sent: Value = serde_json::from_slice(&ask.write(&RequestId::from(7_u64)).unwrap()).unwrap();
+            assert_eq!(sent["params"], wanted, "{version}");
+            assert_eq!((&sent["method"], &sent["id"]), (&json!(request.method()), &json!(7)));
+        }
+    }
+
+    #[test]
+    fn urls_that_must_be_opened_first() {
+        let ask = ElicitRequest::Url { message: "Sign in.".to_owned(), url: "https://a.example".to_owned() };
+        let error = UrlElicitations(vec![("e1".to_owned(), ask)]).to_error();
+        let read = UrlElicitations::of(&error).unwrap();
+        assert_eq!((read.0.len(), read.0[0].0.as_str(), read.0[0].1.message()), (1, "e1", "Sign in."));
+        for broken in [
+            ErrorObject::internal(),
+            ErrorObject::new(ErrorCode::URL_ELICITATION_REQUIRED, "no data"),
+            ErrorObject::new(ErrorCode::URL_ELICITATION_REQUIRED, "none")
+                .with_data(json!({ "elicitations": [{}] })),
+        ] {
+            assert!(UrlElicitations::of(&broken).is_none());
+        }
+    }
+}
