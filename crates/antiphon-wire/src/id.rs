@@ -37,6 +37,17 @@ impl From<&str> for RequestId {
     }
 }
 
+impl RequestId {
+    /// The number, where it is one from 0.
+    pub fn as_u64(&self) -> Option<u64> {
+        match self.0 {
+            Repr::Signed(number) => number.try_into().ok(),
+            Repr::Unsigned(number) => Some(number),
+            Repr::Text(_) => None,
+        }
+    }
+}
+
 impl fmt::Display for RequestId {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match &self.0 {

@@ -72,7 +72,6 @@ mod hearing;
 mod identity;
 mod leg;
 mod lists;
-mod pacing;
 mod patience;
 mod pending;
 mod rounds;

@@ -8,9 +8,9 @@ use super::{
     fault::RequestFault,
     finished::{Final, Finished, Leg},
     leg::Position,
-    pacing::Pacing,
     pending::{NotReady, Outgoing, PendingCall},
 };
+use crate::pacing::Pacing;
 use antiphon_wire::ErrorCode;
 use std::time::Duration;
 use tokio::time::{Instant, sleep};

@@ -4,6 +4,7 @@ use super::{
     Limits, OnExpired, Server, ServerBuilder,
     builder::Keys,
     define::Offered,
+    legacy::Sessions,
     limits::CALL_WITHIN,
     list::List,
     registry::{Lists, Profile, RegisteredTool, Registry, raw},
@@ -83,9 +84,11 @@ impl ServerBuilder {
             templates: Arc::new(List::new(offered.templates, &profile)?),
         };
         let registry = ArcSwap::from_pointee(Registry::new(lists, profile)?);
+        let sessions = Sessions::new()?;
         Ok(Server(Arc::new_cyclic(|me| Inner {
             me: me.clone(),
-            name: self.info.name,
+            name: self.info.name.clone(),
+            info: self.info,
             stamp: Stamp { written, members: stamp },
             registry,
             states: self.states,
@@ -99,6 +102,9 @@ impl ServerBuilder {
             hub: Arc::default(),
             shed_when: self.shed_when,
             replay: self.replay,
+            modern_only: self.modern_only,
+            sessions,
+            running_in_sessions: AtomicUsize::new(0),
             detached: watch::Sender::new(0),
             running: AtomicUsize::new(0),
             told_of_unknown_key: AtomicBool::new(false),

@@ -38,6 +38,7 @@ pub struct ServerBuilder {
     pub(super) on_expired: OnExpired,
     pub(super) shed_when: Option<Box<ShedWhen>>,
     pub(super) replay: Replay,
+    pub(super) modern_only: bool,
 }
 
 /// What seals state.
@@ -70,6 +71,7 @@ impl ServerBuilder {
             on_expired: OnExpired::default(),
             shed_when: None,
             replay: Replay::default(),
+            modern_only: false,
         }
     }
 
@@ -105,6 +107,14 @@ impl ServerBuilder {
     #[must_use]
     pub fn instructions(mut self, instructions: impl Into<String>) -> Self {
         self.instructions = Some(instructions.into());
+        self
+    }
+
+    /// Serves no client of a revision before 2026-07-28: nobody opens a session. Such a client is told which versions are
+    /// spoken here.
+    #[must_use]
+    pub fn modern_only(mut self) -> Self {
+        self.modern_only = true;
         self
     }
 

@@ -71,7 +71,7 @@ pub(super) async fn complete(
     let Some(completer) = find(registry, &params)? else {
         return Ok(CompleteResult::new(Completions::default().into_wire()));
     };
-    let Some(_slot) = server.slot() else { return Err(Refusal::Busy) };
+    let Some(_slot) = server.slot(request.session.is_some()) else { return Err(Refusal::Busy) };
     let completing = Completing {
         argument: params.argument.name,
         value: params.argument.value,

@@ -66,7 +66,8 @@ pub(super) struct Membership {
     hub: Arc<Hub>,
     number: u64,
     member: Arc<Member>,
-    uris: Vec<String>,
+    /// By their numbers; those that were forgotten are empty.
+    uris: Mutex<Vec<String>>,
 }
 
 /// What a subscription hears.
@@ -105,7 +106,7 @@ impl Hub {
             members.by_uri.entry(uri.clone()).or_default().insert(number, index);
         }
         drop(members);
-        Ok(Membership { hub: Arc::clone(self), number, member, uris })
+        Ok(Membership { hub: Arc::clone(self), number, member, uris: Mutex::new(uris) })
     }
 
     pub(super) fn list_changed(&self, kind: ListKind) {
@@ -144,6 +145,13 @@ impl Hub {
     }
 }
 
+/// More resources than one subscription may name.
+pub(super) fn too_many(limits: &Limits) -> Refusal {
+    let (count, bytes) = (limits.subscription_uris, limits.subscription_uri_bytes);
+    let text = format!("A subscription may name {count} resources, with {bytes} bytes of URIs in all");
+    Refusal::Limit { name: "subscription", text }
+}
+
 pub(super) fn length(uris: &[String]) -> usize {
     uris.iter().map(String::len).sum()
 }
@@ -160,8 +168,51 @@ impl Member {
 }
 
 impl Membership {
-    pub(super) fn uri(&self, index: u32) -> &str {
-        self.uris.get(index as usize).map_or("", String::as_str)
+    /// The URI of this number, unless it was forgotten.
+    pub(super) fn uri(&self, index: u32) -> Option<String> {
+        self.uris().get(index as usize).filter(|uri| !uri.is_empty()).cloned()
+    }
+
+    /// Names one more resource, within the bounds of one subscription.
+    pub(super) fn name(&self, uri: String, limits: &Limits) -> Result<(), Refusal> {
+        let (mut uris, mut members) = (self.uris(), self.hub.members());
+        if uris.contains(&uri) || uri.is_empty() {
+            return Ok(());
+        }
+        let named = uris.iter().filter(|uri| !uri.is_empty()).count();
+        if named >= limits.subscription_uris || length(&uris) + uri.len() > limits.subscription_uri_bytes {
+            return Err(too_many(limits));
+        }
+        if members.bytes + uri.len() > limits.all_subscription_uri_bytes {
+            return Err(Refusal::Busy);
+        }
+        members.bytes += uri.len();
+        let free = uris.iter().position(String::is_empty);
+        let index = free.unwrap_or(uris.len());
+        // There are at most as many as the limit.
+        members
+            .by_uri
+            .entry(uri.clone())
+            .or_default()
+            .insert(self.number, u32::try_from(index).unwrap_or(u32::MAX));
+        match free {
+            Some(at) => uris[at] = uri,
+            None => uris.push(uri),
+        }
+        Ok(())
+    }
+
+    /// Names a resource no more.
+    pub(super) fn forget(&self, uri: &str) {
+        let (mut uris, mut members) = (self.uris(), self.hub.members());
+        let Some(at) = uris.iter().position(|known| known == uri && !uri.is_empty()) else { return };
+        uris[at].clear();
+        members.bytes -= uri.len();
+        members.leave(uri, self.number);
+    }
+
+    fn uris(&self) -> MutexGuard<'_, Vec<String>> {
+        self.uris.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// The next change, each told once however often it happened meanwhile.
@@ -186,15 +237,22 @@ impl Membership {
 
 impl Drop for Membership {
     fn drop(&mut self) {
+        let uris = std::mem::take(&mut *self.uris());
         let mut members = self.hub.members();
         members.all.remove(&self.number);
-        members.bytes -= length(&self.uris);
-        for uri in &self.uris {
-            if let Some(numbers) = members.by_uri.get_mut(uri) {
-                numbers.remove(&self.number);
-                if numbers.is_empty() {
-                    members.by_uri.remove(uri);
-                }
+        members.bytes -= length(&uris);
+        for uri in &uris {
+            members.leave(uri, self.number);
+        }
+    }
+}
+
+impl Members {
+    fn leave(&mut self, uri: &str, number: u64) {
+        if let Some(numbers) = self.by_uri.get_mut(uri) {
+            numbers.remove(&number);
+            if numbers.is_empty() {
+                self.by_uri.remove(uri);
             }
         }
     }

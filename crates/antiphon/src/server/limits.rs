@@ -36,6 +36,16 @@ pub struct Limits {
     pub handler_time: Duration,
     /// Handlers that run at once; further requests are refused. Default 1,024.
     pub handlers: usize,
+    /// Legacy sessions that are open at once; further ones are refused. Default 1,000.
+    pub sessions: usize,
+    /// Legacy sessions of one principal; further ones are refused. Default 100. Callers without a name share
+    /// [`sessions`](Self::sessions).
+    pub sessions_per_principal: usize,
+    /// Requests under way in one legacy session; further ones are refused. Default 64.
+    pub session_requests: usize,
+    /// Handlers that run in legacy sessions at once, those that wait for a person included; further requests are
+    /// refused. Default 1,024, beside [`handlers`](Self::handlers).
+    pub session_handlers: usize,
     /// Subscriptions that are open at once; further ones are refused. Default 10,000.
     pub subscriptions: usize,
     /// Resources that one subscription may name. Default 1,000.
@@ -62,6 +72,10 @@ impl Default for Limits {
             until: Duration::from_secs(20),
             handler_time: Duration::from_secs(300),
             handlers: 1024,
+            sessions: 1000,
+            sessions_per_principal: 100,
+            session_requests: 64,
+            session_handlers: 1024,
             subscriptions: 10_000,
             subscription_uris: 1000,
             subscription_uri_bytes: 64 * 1024,

@@ -77,7 +77,8 @@ impl Subscription {
                     post.send(key, notification_of(kind), &ListChangedParams::new(&post.id));
                 }
                 Heard::ResourceUpdated(index) => {
-                    let params = ResourceUpdatedParams::new(&post.id, membership.uri(index));
+                    let Some(uri) = membership.uri(index) else { continue };
+                    let params = ResourceUpdatedParams::new(&post.id, uri);
                     post.send(FIRST_RESOURCE + index, method::RESOURCES_UPDATED, &params);
                 }
                 Heard::End => break,
@@ -124,13 +125,12 @@ fn agree(profile: &Profile, limits: &Limits, wanted: SubscriptionFilter) -> Resu
 fn fits(limits: &Limits, uris: &[String]) -> Result<(), Refusal> {
     let (count, bytes) = (limits.subscription_uris, limits.subscription_uri_bytes);
     if uris.len() > count || hub::length(uris) > bytes {
-        let text = format!("A subscription may name {count} resources, with {bytes} bytes of URIs in all");
-        return Err(Refusal::Limit { name: "subscription", text });
+        return Err(hub::too_many(limits));
     }
     Ok(())
 }
 
-fn notification_of(kind: ListKind) -> &'static str {
+pub(super) fn notification_of(kind: ListKind) -> &'static str {
     match kind {
         ListKind::Tools => method::TOOLS_LIST_CHANGED,
         ListKind::Prompts => method::PROMPTS_LIST_CHANGED,

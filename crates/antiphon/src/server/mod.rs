@@ -35,6 +35,7 @@ mod handler;
 mod hub;
 mod in_flight;
 mod leg;
+mod legacy;
 mod limits;
 mod list;
 mod listen;
@@ -82,6 +83,7 @@ pub use step_error::StepError;
 pub use tool::{NoArguments, Tool};
 
 pub(crate) use bench::Lifetime;
+pub(crate) use legacy::Session;
 pub(crate) use outbox::Outbox;
 pub(crate) use receive::{Received, Request};
 pub(crate) use serve::Begun;

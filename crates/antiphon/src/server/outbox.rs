@@ -43,6 +43,8 @@ pub(crate) enum Kind {
     Progress,
     /// It is lost.
     Log,
+    /// A request of ours, or what becomes of one. Never lost: bounded by what may be asked at once.
+    Ask,
     /// One of each number waits at most: a change that is told twice is told once. Never lost.
     Change(u32),
 }

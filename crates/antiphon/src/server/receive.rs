@@ -1,6 +1,6 @@
 //! One message, read once: the envelope, the members of `params`, and the metadata every request must carry.
 
-use super::{registry::Registry, serve::Inner};
+use super::{legacy::Session, registry::Registry, serve::Inner};
 use antiphon_wire::{ErrorObject, Incoming, ProtocolVersion, RequestId, RequestMeta, Unreadable, method};
 use serde::Deserialize;
 use serde_json::{json, value::RawValue};
@@ -15,9 +15,11 @@ pub(crate) enum Received<'a> {
     Request(Box<Request<'a>>),
     /// Nobody answers it.
     Notification(antiphon_wire::Notification<'a>),
+    /// A request without the metadata of today, or a response to one of ours: it belongs to a session.
+    Legacy(Incoming<'a>),
 }
 
-/// A request whose metadata is complete.
+/// A request whose metadata is complete; in a session, by what was said in its handshake.
 #[derive(Debug)]
 pub(crate) struct Request<'a> {
     pub(crate) id: RequestId,
@@ -27,6 +29,8 @@ pub(crate) struct Request<'a> {
     pub(crate) params: Params<'a>,
     /// All of `params`, as text.
     pub(crate) text: &'a RawValue,
+    /// The session it belongs to; `None` for one that speaks for itself.
+    pub(crate) session: Option<Session>,
     /// What the server offered when somebody first looked.
     registry: OnceLock<Arc<Registry>>,
 }
@@ -36,7 +40,7 @@ pub(crate) struct Request<'a> {
 #[serde(rename_all = "camelCase")]
 pub(crate) struct Params<'a> {
     #[serde(rename = "_meta", borrow, default)]
-    meta: Option<&'a RawValue>,
+    pub(super) meta: Option<&'a RawValue>,
     #[serde(borrow, default)]
     pub(crate) name: Option<&'a RawValue>,
     #[serde(borrow, default)]
@@ -51,30 +55,26 @@ pub(crate) struct Params<'a> {
     pub(crate) cursor: Option<&'a RawValue>,
 }
 
-/// Reads a message.
+/// Reads a message; of a session too, if this server has sessions.
 ///
 /// # Errors
 /// The error to answer with, under the request's id if that could be read.
-pub(crate) fn receive(bytes: &[u8]) -> Result<Received<'_>, Unreadable> {
+pub(crate) fn receive(bytes: &[u8], has_sessions: bool) -> Result<Received<'_>, Unreadable> {
     let request = match Incoming::parse(bytes)? {
         Incoming::Request(request) => request,
         Incoming::Notification(notification) => return Ok(Received::Notification(notification)),
-        // > The client **MUST NOT** send JSON-RPC _responses_.
-        //
-        // Its id names a request of ours: an answer under it would be taken for that to one of the client's.
-        Incoming::Response(_) => {
-            return Err(refused(None, ErrorObject::invalid_request("a client sends no responses")));
-        }
+        response @ Incoming::Response(_) if has_sessions => return Ok(Received::Legacy(response)),
+        response @ Incoming::Response(_) => return Err(without_session(response)),
     };
-    let completed = complete(request.params);
-    if request.method == method::INITIALIZE {
-        let error = initialize_refused(request.params, completed.is_ok());
-        return Err(refused(Some(request.id), error));
-    }
-    match completed {
+    match complete(request.params) {
+        Ok(_) if request.method == method::INITIALIZE => {
+            Err(refused(Some(request.id), initialize_refused(request.params, true)))
+        }
         Ok((params, meta, text)) => {
             let version = meta.protocol_version.clone().unwrap_or_default();
             let (id, method) = (request.id, request.method);
+            let registry = OnceLock::new();
+            let session = None;
             Ok(Received::Request(Box::new(Request {
                 id,
                 method,
@@ -82,11 +82,52 @@ pub(crate) fn receive(bytes: &[u8]) -> Result<Received<'_>, Unreadable> {
                 meta,
                 params,
                 text,
-                registry: OnceLock::new(),
+                session,
+                registry,
             })))
+        }
+        Err(_) if has_sessions && !speaks_for_itself(request.params) => {
+            Ok(Received::Legacy(Incoming::Request(request)))
+        }
+        Err(_) if request.method == method::INITIALIZE => {
+            Err(refused(Some(request.id), initialize_refused(request.params, false)))
         }
         Err(error) => Err(refused(Some(request.id), error)),
     }
+}
+
+/// What is wrong with a message of a session where there is none.
+pub(crate) fn without_session(message: Incoming<'_>) -> Unreadable {
+    let Incoming::Request(request) = message else {
+        // > The client **MUST NOT** send JSON-RPC _responses_.
+        //
+        // Its id names a request of ours: an answer under it would be taken for that to one of the client's.
+        return refused(None, ErrorObject::invalid_request("a client sends no responses"));
+    };
+    let completed = complete(request.params);
+    let error = match completed {
+        _ if request.method == method::INITIALIZE => initialize_refused(request.params, completed.is_ok()),
+        Ok(_) => ErrorObject::internal(),
+        Err(error) => error,
+    };
+    refused(Some(request.id), error)
+}
+
+/// Whether the request says which version it is of, as every modern one does.
+fn speaks_for_itself(params: Option<&RawValue>) -> bool {
+    #[derive(Deserialize)]
+    struct Said<'a> {
+        #[serde(rename = "_meta", borrow, default)]
+        meta: Option<&'a RawValue>,
+    }
+    #[derive(Deserialize)]
+    struct Version<'a> {
+        #[serde(rename = "io.modelcontextprotocol/protocolVersion", borrow, default)]
+        version: Option<&'a RawValue>,
+    }
+    let meta = params.and_then(|text| serde_json::from_str::<Said<'_>>(text.get()).ok()?.meta);
+    let version = meta.and_then(|meta| serde_json::from_str::<Version<'_>>(meta.get()).ok()?.version);
+    version.is_some()
 }
 
 fn refused(id: Option<RequestId>, error: ErrorObject) -> Unreadable {
@@ -111,7 +152,7 @@ fn complete(params: Option<&RawValue>) -> Result<(Params<'_>, RequestMeta<'_>, &
 }
 
 /// serde would read an array into a struct, by position.
-fn read_object<'a, T: Deserialize<'a>>(text: &'a RawValue, what: &str) -> Result<T, ErrorObject> {
+pub(super) fn read_object<'a, T: Deserialize<'a>>(text: &'a RawValue, what: &str) -> Result<T, ErrorObject> {
     if !text.get().starts_with('{') {
         return Err(ErrorObject::invalid_params(format!("{what} must be an object")));
     }
@@ -140,6 +181,30 @@ fn initialize_refused(params: Option<&RawValue>, is_modern: bool) -> ErrorObject
 /// `-32022`, naming the versions this server speaks.
 pub(crate) fn unsupported_version(requested: &str) -> ErrorObject {
     ErrorObject::unsupported_version(ProtocolVersion::MODERN.iter().map(ProtocolVersion::as_str), requested)
+}
+
+impl<'a> Request<'a> {
+    /// A request of a session.
+    pub(super) fn of_session(
+        session: &'a Session,
+        request: antiphon_wire::Request<'a>,
+        params: Params<'a>,
+        meta: RequestMeta<'a>,
+        text: &'a RawValue,
+    ) -> Self {
+        let (id, method) = (request.id, request.method);
+        let version = Cow::Borrowed(session.version().as_str());
+        Self {
+            id,
+            method,
+            version,
+            meta,
+            params,
+            text,
+            session: Some(session.clone()),
+            registry: OnceLock::new(),
+        }
+    }
 }
 
 impl Request<'_> {

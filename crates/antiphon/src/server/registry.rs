@@ -7,8 +7,8 @@ use super::{
 };
 use crate::schema::CompiledSchema;
 use antiphon_wire::{
-    CallToolResult, DiscoverResult, Meta, ProtocolVersion, ServerCapabilities, header::params::ParamHeaders,
-    method,
+    CallToolResult, DiscoverResult, Implementation, InitializeResult, Meta, ProtocolVersion,
+    ServerCapabilities, header::params::ParamHeaders, method,
 };
 use serde::Serialize;
 use serde_json::{Value, value::RawValue};
@@ -83,6 +83,16 @@ impl Registry {
         discover.cache_scope = profile.cache.scope;
         discover.meta = Some(profile.stamp_members.clone());
         Ok(Self { discover: raw(&discover)?, lists, offers, profile })
+    }
+}
+
+impl Registry {
+    /// What is said in a handshake.
+    pub(super) fn initialized(&self, version: &ProtocolVersion, info: &Implementation) -> InitializeResult {
+        let capabilities = self.offers.declared(&self.profile);
+        let mut result = InitializeResult::new(version.clone(), capabilities, info.clone());
+        result.instructions.clone_from(&self.profile.instructions);
+        result
     }
 }
 

@@ -4,6 +4,7 @@ use super::{
     CacheHint, Caller, Request,
     completer::complete,
     leg::{self, Leg, LegResult},
+    legacy::in_words_of,
     list::{List, Listed},
     listen::{self, Subscription},
     refusal::Refusal,
@@ -257,7 +258,11 @@ fn finish<T: HasMeta + Serialize>(
 }
 
 fn write(request: &Request<'_>, result: &(impl Serialize + ?Sized)) -> Result<Vec<u8>, Refusal> {
-    write_result(&request.id, result).map_err(|fault| {
+    let written = match &request.session {
+        None => write_result(&request.id, result),
+        Some(session) => in_words_of(session, result).and_then(|result| write_result(&request.id, &result)),
+    };
+    written.map_err(|fault| {
         tracing::error!(method = %request.method, %fault, "a result cannot be written as JSON");
         Refusal::Internal
     })

@@ -5,8 +5,9 @@ use super::{
     caller::Identity,
     define::States,
     hub::Hub,
+    legacy::Sessions,
     listen::Subscription,
-    receive::{receive, unsupported_version},
+    receive::{receive, unsupported_version, without_session},
     refusal::Refusal,
     registry::Registry,
     replay_check::Replay,
@@ -15,7 +16,9 @@ use super::{
 };
 use crate::Clock;
 use antiphon_seal::{Principal, Sealer};
-use antiphon_wire::{ErrorObject, ProtocolVersion, RequestId, Unreadable, write_error};
+use antiphon_wire::{
+    ErrorObject, Implementation, Incoming, ProtocolVersion, RequestId, Unreadable, write_error,
+};
 use arc_swap::ArcSwap;
 use futures_util::FutureExt as _;
 use serde_json::value::RawValue;
@@ -36,6 +39,14 @@ pub struct Server(pub(super) Arc<Inner>);
 
 pub(super) struct Inner {
     pub(super) name: String,
+    /// Who answers, for handshakes.
+    pub(super) info: Implementation,
+    /// Nobody opens a session.
+    pub(super) modern_only: bool,
+    /// The sessions that are open.
+    pub(super) sessions: Arc<Sessions>,
+    /// Handlers that run in them.
+    pub(super) running_in_sessions: AtomicUsize,
     /// The stamp of every result: who answers.
     pub(super) stamp: Stamp,
     /// What is offered now: a request takes one snapshot, by [`Request::registry`].
@@ -96,6 +107,15 @@ pub struct ReplyMessage {
 impl ReplyMessage {
     pub(crate) fn error(id: Option<&RequestId>, error: &ErrorObject) -> Self {
         Self { body: write_error(id, error), status: error.code.http_status(), failed: true }
+    }
+
+    fn unreadable(Unreadable { id, error }: Unreadable) -> Self {
+        Self::error(id.as_ref(), &error)
+    }
+
+    /// The reply to a message of a session, where there is none.
+    pub(crate) fn without_session(message: Incoming<'_>) -> Self {
+        Self::unreadable(without_session(message))
     }
 
     /// The response to a request that was read.
@@ -163,6 +183,7 @@ impl Server {
                 Begun::Open(subscription) => subscription.ended(self).await,
             }),
             Ok(Received::Notification(_)) => None,
+            Ok(Received::Legacy(message)) => Some(ReplyMessage::without_session(message)),
             Err(refused) => Some(refused),
         }
     }
@@ -172,7 +193,7 @@ impl Server {
     /// # Errors
     /// The reply, if the message cannot be read or its metadata is incomplete.
     pub(crate) fn read<'a>(&self, message: &'a [u8]) -> Result<Received<'a>, ReplyMessage> {
-        receive(message).map_err(|Unreadable { id, error }| ReplyMessage::error(id.as_ref(), &error))
+        receive(message, self.has_sessions()).map_err(ReplyMessage::unreadable)
     }
 
     /// Answers one request, or opens the subscription it asks for.
@@ -183,31 +204,39 @@ impl Server {
             let error = unsupported_version(&request.version);
             return Begun::Answered(ReplyMessage::error(Some(&request.id), &error));
         }
+        match self.route(request, caller).await {
+            Ok(Routed::Open(subscription)) => Begun::Open(subscription),
+            Ok(Routed::Body(body)) => Begun::Answered(ReplyMessage::written(&request.id, Ok(body))),
+            Err(refusal) => Begun::Answered(ReplyMessage::written(&request.id, Err(refusal))),
+        }
+    }
+
+    /// Has a request answered by its method.
+    pub(super) async fn route(&self, request: &Request<'_>, caller: &Caller<'_>) -> Result<Routed, Refusal> {
         // All that an author plugs in may panic: handlers, binders, codecs, types that decode. The future is dropped
         // then: nothing half-changed in it is seen again.
         let routed = AssertUnwindSafe(route(&self.0, request, caller)).catch_unwind().await;
-        let answered = routed.unwrap_or_else(|panic| {
+        routed.unwrap_or_else(|panic| {
             let target = request.target().map(RawValue::get);
             let text = panic.downcast_ref::<String>().map(String::as_str);
             let cause = text.or_else(|| panic.downcast_ref::<&str>().copied());
             tracing::error!(method = %request.method, target, cause, "a request panicked");
             Err(Refusal::Internal)
-        });
-        let body = match answered {
-            Ok(Routed::Open(subscription)) => return Begun::Open(subscription),
-            Ok(Routed::Body(body)) => Ok(body),
-            Err(refusal) => Err(refusal),
-        };
-        Begun::Answered(ReplyMessage::written(&request.id, body))
+        })
     }
 }
 
 impl Inner {
-    /// A place among the handlers that run; `None` if all are taken.
-    pub(super) fn slot(&self) -> Option<Slot> {
-        let slot = Slot(self.handle());
+    /// A place among the handlers that run; `None` if all are taken. Those of sessions wait for people, and have places
+    /// of their own.
+    pub(super) fn slot(&self, in_session: bool) -> Option<Slot> {
+        let slot = Slot { server: self.handle(), in_session };
+        let (running, limit) = match in_session {
+            true => (&self.running_in_sessions, self.limits.session_handlers),
+            false => (&self.running, self.limits.handlers),
+        };
         // Counted first, so that two cannot take the last place.
-        (self.running.fetch_add(1, Ordering::Relaxed) < self.limits.handlers).then_some(slot)
+        (running.fetch_add(1, Ordering::Relaxed) < limit).then_some(slot)
     }
 
     /// The server, to be kept.
@@ -241,11 +270,16 @@ impl Inner {
 }
 
 /// A handler's place; free again when dropped.
-pub(super) struct Slot(Server);
+pub(super) struct Slot {
+    server: Server,
+    in_session: bool,
+}
 
 impl Drop for Slot {
     fn drop(&mut self) {
-        self.0.0.running.fetch_sub(1, Ordering::Relaxed);
+        let inner = &self.server.0;
+        let running = if self.in_session { &inner.running_in_sessions } else { &inner.running };
+        running.fetch_sub(1, Ordering::Relaxed);
     }
 }
 
@@ -255,6 +289,7 @@ impl fmt::Debug for Server {
         f.debug_struct("Server")
             .field("name", &self.0.name)
             .field("handlers", &self.0.running.load(Ordering::Relaxed))
+            .field("sessions", &self.0.sessions.len())
             .field("subscriptions", &self.0.hub.len())
             .field("detached_steps", &*self.0.detached.borrow())
             .finish_non_exhaustive()

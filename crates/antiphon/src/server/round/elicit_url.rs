@@ -153,6 +153,14 @@ impl<'a, F> ElicitUrl<'a, F> {
         self
     }
 
+    /// The `elicitationId` under which a client of 2025-11-25 is asked, and told by
+    /// [`elicitation_complete`](crate::server::Server::elicitation_complete) that it is finished. Default: one that is made
+    /// up. Other clients do not see it.
+    pub fn id(mut self, id: impl Into<Cow<'a, str>>) -> Self {
+        self.raw.elicitation_id = Some(id.into());
+        self
+    }
+
     /// Goes on only once this holds: the person agreed, and is done behind the URL.
     ///
     /// After they agreed the check is called, at once and then every 250 milliseconds, later every second, while the
@@ -318,7 +326,7 @@ impl<F: Fn(&UrlRef) -> String> ElicitUrl<'_, F> {
             }
             machine.enter_check(path);
         }
-        let polled = until.poll(cx, flow.limits().until, once);
+        let polled = until.poll(cx, flow.until(), once);
         flow.machine().leave_step();
         polled
     }

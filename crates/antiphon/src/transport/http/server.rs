@@ -76,6 +76,7 @@ impl HttpService {
             Ok(Received::Request(request)) => request,
             // > If the server accepts it, the server **MUST** return HTTP status code `202 Accepted` with no body.
             Ok(Received::Notification(_)) => return Reply::Accepted,
+            Ok(Received::Legacy(message)) => return Reply::Json(ReplyMessage::without_session(message)),
             Err(reply) => return Reply::Json(reply),
         };
         if let Err(error) = check_agreement(&self.server, &request, &parts.headers) {

@@ -1,0 +1,208 @@
+//! One session: what its handshake said, and what is under way in it.
+
+use super::{
+    live::{Arrived, Live},
+    sessions::Place,
+};
+use crate::server::{Caller, Server, hub::Membership};
+use antiphon_seal::Digest;
+use antiphon_wire::{
+    AskSupport, CancelledParams, LogLevel, Notification, ProtocolVersion, RequestId, Response, method,
+};
+use futures_util::{future::AbortHandle, task::AtomicWaker};
+use serde_json::value::RawValue;
+use std::{
+    collections::{HashMap, VecDeque},
+    fmt,
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+};
+use tokio::sync::oneshot;
+
+/// So many ids of URL questions are remembered in one session, the latest ones.
+const URLS: usize = 64;
+
+/// A legacy session. Clones are the same session; it ends with the last of them, or before that by
+/// [`end`](Self::end).
+#[derive(Clone)]
+pub(crate) struct Session(pub(super) Arc<Shared>);
+
+pub(super) struct Shared {
+    pub(super) server: Server,
+    pub(super) version: ProtocolVersion,
+    /// What its client can be asked.
+    pub(super) asks: AskSupport,
+    pub(super) client_info: Option<Box<RawValue>>,
+    /// Whose it is.
+    pub(super) principal: Option<Digest>,
+    /// What it hears of; nothing, where it has no stream of its own.
+    pub(super) membership: Option<Membership>,
+    pub(super) state: Mutex<State>,
+    /// Wakes who tells the client what belongs to no request.
+    pub(super) teller: AtomicWaker,
+    pub(super) _place: Option<Place>,
+}
+
+/// What changes while it is open.
+#[derive(Default)]
+pub(super) struct State {
+    /// The lowest level of log messages that the client wants; without it, what is worth telling.
+    pub(super) level: Option<LogLevel>,
+    /// The client's requests, each with what cancels it.
+    pub(super) running: HashMap<RequestId, AbortHandle>,
+    /// Our requests that wait for the client.
+    pub(super) waiting: HashMap<u64, oneshot::Sender<Arrived>>,
+    pub(super) last_id: u64,
+    /// URL questions the client was asked, the oldest first.
+    pub(super) urls: VecDeque<String>,
+    /// Those among them that are finished, and not yet told.
+    pub(super) finished: VecDeque<String>,
+    pub(super) ended: bool,
+}
+
+impl Session {
+    /// The version that was agreed on.
+    pub(crate) fn version(&self) -> &ProtocolVersion {
+        &self.0.version
+    }
+
+    /// What its client declared it can be asked.
+    pub(in crate::server) fn asks(&self) -> AskSupport {
+        self.0.asks
+    }
+
+    /// The client's name and version, as sent.
+    pub(in crate::server) fn client_info(&self) -> Option<&RawValue> {
+        self.0.client_info.as_deref()
+    }
+
+    /// The lowest level of log messages that go out.
+    ///
+    /// > If no `logging/setLevel` request has been sent from the client, the server **MAY** decide which messages to send
+    /// > automatically.
+    pub(in crate::server) fn level(&self) -> LogLevel {
+        self.state().level.unwrap_or(LogLevel::Info)
+    }
+
+    /// Whether this caller is the one who opened it. Who cannot be told is not.
+    pub(crate) fn is_of(&self, caller: &Caller<'_>) -> bool {
+        let inner = &self.0.server.0;
+        match (inner.identity.of(caller), &self.0.principal) {
+            (Ok(None), None) => true,
+            (Ok(Some(principal)), Some(opener)) => inner.sessions.digest(&principal).matches(opener),
+            _ => false,
+        }
+    }
+
+    /// Takes notice of something that the client tells.
+    pub(crate) fn hear(&self, notification: &Notification<'_>) {
+        // > Invalid cancellation notifications **SHOULD** be ignored
+        if notification.method == method::CANCELLED
+            && let Some(params) = notification.params
+            && let Ok(cancelled) = serde_json::from_str::<CancelledParams>(params.get())
+            && let Some(handle) = self.state().running.remove(&cancelled.request_id)
+        {
+            tracing::debug!(id = %cancelled.request_id, reason = cancelled.reason, "request cancelled");
+            handle.abort();
+        }
+    }
+
+    /// Takes the client's response to a request of ours. One that nobody waits for is dropped.
+    pub(crate) fn take_response(&self, response: Response<'_>) {
+        let Some(id) = response.id.as_ref().and_then(RequestId::as_u64) else { return };
+        let Some(waiting) = self.state().waiting.remove(&id) else {
+            tracing::debug!(id, "a response that nobody waits for");
+            return;
+        };
+        // Who waited may just have gone.
+        let _ = waiting.send(response.outcome.map(ToOwned::to_owned));
+    }
+
+    /// A request of ours that waits for the client.
+    pub(super) fn begin_live(&self) -> Live {
+        let (sender, arrival) = oneshot::channel();
+        let mut state = self.state();
+        state.last_id += 1;
+        let id = state.last_id;
+        state.waiting.insert(id, sender);
+        drop(state);
+        Live::new(self.clone(), id, arrival)
+    }
+
+    /// Nobody waits for the client's response to this request of ours any more. Whether it was still missing.
+    pub(super) fn give_up(&self, id: u64) -> bool {
+        self.state().waiting.remove(&id).is_some()
+    }
+
+    /// The client is asked to open a URL under this id.
+    pub(super) fn note_url(&self, id: &str) {
+        let mut state = self.state();
+        if state.urls.iter().any(|known| known == id) {
+            return;
+        }
+        let oldest = if state.urls.len() >= URLS { state.urls.pop_front() } else { None };
+        state.urls.push_back(id.to_owned());
+        drop(state);
+        let sessions = &self.0.server.0.sessions;
+        if let Some(oldest) = oldest {
+            sessions.forget_asked(&oldest, Arc::as_ptr(&self.0));
+        }
+        sessions.note_asked(id, self);
+    }
+
+    /// What the client was to do behind a URL is finished; it is told once.
+    pub(in crate::server) fn url_finished(&self, id: &str) {
+        let mut state = self.state();
+        if let Some(at) = state.urls.iter().position(|known| known == id) {
+            state.urls.remove(at);
+            state.finished.push_back(id.to_owned());
+        }
+        drop(state);
+        self.0.server.0.sessions.forget_asked(id, Arc::as_ptr(&self.0));
+        self.0.teller.wake();
+    }
+
+    /// Ends it: what runs in it is cancelled.
+    pub(crate) fn end(&self) {
+        let mut state = self.state();
+        state.ended = true;
+        let running = std::mem::take(&mut state.running);
+        state.waiting.clear();
+        drop(state);
+        for handle in running.into_values() {
+            handle.abort();
+        }
+        self.0.teller.wake();
+    }
+
+    /// Whether it has ended.
+    pub(crate) fn is_ended(&self) -> bool {
+        self.state().ended
+    }
+
+    pub(super) fn state(&self) -> MutexGuard<'_, State> {
+        self.0.state()
+    }
+}
+
+impl Shared {
+    fn state(&self) -> MutexGuard<'_, State> {
+        // Each change of it leaves it whole.
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Drop for Shared {
+    fn drop(&mut self) {
+        let urls = std::mem::take(&mut self.state().urls);
+        for id in urls {
+            self.server.0.sessions.forget_asked(&id, std::ptr::from_ref(self));
+        }
+    }
+}
+
+impl fmt::Debug for Session {
+    /// Nothing of what is under way.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Session").field("version", &self.0.version).finish_non_exhaustive()
+    }
+}

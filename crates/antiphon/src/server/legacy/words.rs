@@ -1,0 +1,94 @@
+//! Results and errors in the words of an earlier version: what it does not know is left out.
+
+use super::session::Session;
+use crate::server::refusal::Refusal;
+use antiphon_wire::{AskSupport, ErrorCode, ErrorObject, meta_keys};
+use serde::Serialize;
+use serde_json::{
+    Value, json,
+    value::{RawValue, to_raw_value},
+};
+use std::collections::BTreeMap;
+
+type Members = BTreeMap<String, Box<RawValue>>;
+
+/// A result as the client of this session reads it.
+///
+/// # Errors
+/// Only if it cannot be written as JSON.
+pub(in crate::server) fn in_words_of(
+    session: &Session,
+    result: &(impl Serialize + ?Sized),
+) -> Result<Box<RawValue>, serde_json::Error> {
+    let text = serde_json::to_string(result)?;
+    let mut members: Members = serde_json::from_str(&text)?;
+    for unknown in ["resultType", "ttlMs", "cacheScope"] {
+        members.remove(unknown);
+    }
+    if let Some(meta) = members.get("_meta") {
+        match without_stamp(meta)? {
+            Some(rest) => members.insert("_meta".to_owned(), rest),
+            None => members.remove("_meta"),
+        };
+    }
+    let structured = session.version().has_version_header();
+    if members.get("structuredContent").is_some_and(|content| !structured || !is_object(content)) {
+        // Its text says the same.
+        members.remove("structuredContent");
+    }
+    if let Some(tools) = members.get("tools") {
+        let tools = tools_in_words(tools, structured)?;
+        members.insert("tools".to_owned(), tools);
+    }
+    to_raw_value(&members)
+}
+
+/// The name and version of a server are told once, in the handshake.
+fn without_stamp(meta: &RawValue) -> Result<Option<Box<RawValue>>, serde_json::Error> {
+    let mut members: Members = serde_json::from_str(meta.get())?;
+    members.remove(meta_keys::SERVER_INFO);
+    if members.is_empty() { Ok(None) } else { to_raw_value(&members).map(Some) }
+}
+
+/// There, results are described where they are objects, or not at all.
+fn tools_in_words(tools: &RawValue, structured: bool) -> Result<Box<RawValue>, serde_json::Error> {
+    let mut tools: Vec<Members> = serde_json::from_str(tools.get())?;
+    for tool in &mut tools {
+        let describes_object = |schema: &RawValue| {
+            serde_json::from_str::<Value>(schema.get()).is_ok_and(|schema| schema["type"] == "object")
+        };
+        if tool.get("outputSchema").is_some_and(|schema| !structured || !describes_object(schema)) {
+            tool.remove("outputSchema");
+        }
+    }
+    to_raw_value(&tools)
+}
+
+fn is_object(value: &RawValue) -> bool {
+    value.get().starts_with('{')
+}
+
+/// A refusal as a client of a session is told of it.
+pub(in crate::server) fn refused_in_words_of(refusal: &Refusal) -> ErrorObject {
+    match refusal {
+        // There is no code for what a client cannot be asked.
+        Refusal::Capability { missing } => ErrorObject::invalid_request(not_supported(*missing)),
+        Refusal::NotFound { uri } => ErrorObject::new(ErrorCode::RESOURCE_NOT_FOUND, "Resource not found")
+            .with_data(json!({ "uri": uri })),
+        other => other.to_error(),
+    }
+}
+
+fn not_supported(missing: AskSupport) -> String {
+    let table = [
+        (missing.form, "Elicitation not supported"),
+        (missing.url, "URL elicitation not supported"),
+        (missing.sampling, "Sampling not supported"),
+        (missing.sampling_tools, "Sampling with tools not supported"),
+        (missing.sampling_context, "Sampling with context not supported"),
+        (missing.roots, "List roots not supported"),
+    ];
+    let missing: Vec<&str> =
+        table.iter().filter(|(is_missing, _)| *is_missing).map(|(_, text)| *text).collect();
+    missing.join(", ")
+}
