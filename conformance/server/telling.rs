@@ -18,7 +18,7 @@ pub(crate) fn add(server: ServerBuilder) -> ServerBuilder {
         .tool(Tool::new("test_tool_with_logging", with_logging).description("Logs what it does."))
         .tool(
             Tool::new("test_reconnection", reconnection)
-                .description("Takes a while, and says nothing meanwhile."),
+                .description("Takes a while, and holds no connection meanwhile."),
         )
 }
 
@@ -40,7 +40,8 @@ async fn with_logging(ctx: &Ctx, _: NoArguments) -> &'static str {
     "Three messages were logged, if you asked for them."
 }
 
-async fn reconnection(_ctx: &Ctx, _: NoArguments) -> &'static str {
-    tokio::time::sleep(STEP).await;
+async fn reconnection(ctx: &Ctx, _: NoArguments) -> &'static str {
+    ctx.close_stream();
+    tokio::time::sleep(2 * STEP).await;
     "It took a while."
 }
