@@ -277,7 +277,7 @@ fn asked(
         tracing::error!(target, %cause, "a handler asked what cannot be asked");
         Refusal::Internal
     };
-    let InputRequired { asks, state } = required;
+    let InputRequired { asks, state, .. } = required;
     if asks.len() > server.limits.asks {
         return Err(author_fault(format!(
             "{} asks in one round; the limit is {}",
