@@ -1,6 +1,9 @@
 //! A form, asked with `await`.
 
-use super::asking::{Fallback, RawAsk, Rendered};
+use super::{
+    asking::{Fallback, RawAsk, Rendered},
+    key::IntoNumber,
+};
 use crate::{
     Form,
     server::{Answer, AskError, Ctx},
@@ -82,8 +85,8 @@ impl<'a, T> Elicit<'a, T> {
     }
 
     /// One of several with the same key: with a number from the program, such as a loop counter or the id of a row.
-    pub fn nth(mut self, number: u64) -> Self {
-        self.raw.number = Some(number);
+    pub fn nth(mut self, number: impl IntoNumber) -> Self {
+        self.raw.number = Some(number.into_number());
         self
     }
 

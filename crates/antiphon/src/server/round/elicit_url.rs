@@ -2,6 +2,7 @@
 
 use super::{
     asking::{Fallback, RawAsk, Rendered},
+    key::IntoNumber,
     machine::{Place, seconds},
     until::{IntoDone, Until, Waited},
     url_ref::UrlRef,
@@ -134,8 +135,8 @@ impl<'a, F> ElicitUrl<'a, F> {
     }
 
     /// One of several with the same key: with a number from the program, such as a loop counter or the id of a row.
-    pub fn nth(mut self, number: u64) -> Self {
-        self.raw.number = Some(number);
+    pub fn nth(mut self, number: impl IntoNumber) -> Self {
+        self.raw.number = Some(number.into_number());
         self
     }
 

@@ -1,6 +1,9 @@
 //! The client's model, and its root directories.
 
-use super::asking::{Fallback, RawAsk, Rendered};
+use super::{
+    asking::{Fallback, RawAsk, Rendered},
+    key::IntoNumber,
+};
 use crate::server::{AskError, Ctx};
 use antiphon_wire::{
     AskSupport, CreateMessageParams, CreateMessageResult, InputRequest, ListRootsResult, ModelPreferences,
@@ -59,8 +62,8 @@ macro_rules! setters {
 
             /// One of several with the same key: with a number from the program, such as a loop counter or the id of a
             /// row.
-            pub fn nth(mut self, number: u64) -> Self {
-                self.raw.number = Some(number);
+            pub fn nth(mut self, number: impl IntoNumber) -> Self {
+                self.raw.number = Some(number.into_number());
                 self
             }
 
