@@ -72,6 +72,10 @@ pub(crate) struct Machine {
     holds_steps: bool,
     /// A step is held for that alone.
     held_by_race: bool,
+    /// In the present poll a step found no room in the record, and none runs that may leave some.
+    full: Option<Full>,
+    /// The leg ends for that, with what it has recorded.
+    leaves_full: bool,
     lenient: bool,
     cancelled: bool,
     state_only: u8,
@@ -80,6 +84,8 @@ pub(crate) struct Machine {
     /// When the leg began, in Unix seconds.
     now: u64,
     order: u64,
+    /// What is kept of the leg was taken.
+    has_ended: bool,
     stop: Option<Stop>,
     witness: Witness,
 }
@@ -96,6 +102,14 @@ struct Running {
     seat: Box<str>,
     input: Option<Digest>,
     place: Place,
+}
+
+/// A step without room.
+#[derive(Debug)]
+struct Full {
+    path: Box<str>,
+    /// The leg may end with state only.
+    may_leave: bool,
 }
 
 /// What becomes of a step.

@@ -1,6 +1,6 @@
 //! Steps: which were run before, which may run now, which wait.
 
-use super::{Hold, Machine, Place, ROOM_TO_LEAVE, Running, StepVerdict, Stop};
+use super::{Full, Hold, Machine, Place, ROOM_TO_LEAVE, Running, StepVerdict, Stop};
 use crate::server::{
     Limits,
     round::{
@@ -11,13 +11,14 @@ use crate::server::{
 use antiphon_seal::Digest;
 
 impl Machine {
-    /// A step is called for.
+    /// A step is called for. `leaves`: a leg may end before its handler does.
     pub(crate) fn step(
         &mut self,
         path: &str,
         input: Option<Digest>,
         place: Place,
         limits: &Limits,
+        leaves: bool,
     ) -> StepVerdict {
         if self.refuse_in_step("The step", path, place) || self.is_over() {
             return StepVerdict::Never;
@@ -41,9 +42,12 @@ impl Machine {
         // Before the effect, not behind it: what it comes to must find room.
         let reserved = (self.running.len() + 1) * limits.step_result + ROOM_TO_LEAVE;
         if self.history.size() + reserved > limits.state {
-            let text = format!("The record of this call has no room for the step `{path}`");
-            self.stop(Stop::Limit { name: "state", text });
-            return StepVerdict::Never;
+            // What runs takes less than is kept free for it, as a rule: then there is room for the next.
+            if self.running.is_empty() {
+                let may_leave = leaves && self.state_only < limits.state_only;
+                self.full.get_or_insert(Full { path: path.into(), may_leave });
+            }
+            return StepVerdict::Held(Hold::New);
         }
         let Some(call) = &self.call else { return StepVerdict::Never };
         let (scope, key) = split(path);

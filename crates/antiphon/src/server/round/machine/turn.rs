@@ -1,6 +1,6 @@
 //! After a poll: go on, wait, end the leg; and what it leaves behind.
 
-use super::{FRAME, Kept, Machine, Next, Quiet, Stop};
+use super::{FRAME, Full, Kept, Machine, Next, Quiet, Stop};
 use crate::server::{
     Limits,
     round::journal::{AskedOnce, Body, Entry, Journal},
@@ -14,6 +14,7 @@ impl Machine {
         let was_first = !self.replayed && self.held_recorded == 0;
         self.replayed |= was_first;
         self.witness.poll_is_over();
+        self.look_for_room();
         let is_held = self.held_new > 0 || self.held_recorded > 0;
         if self.stop.is_some() {
             Next::Stop
@@ -28,9 +29,22 @@ impl Machine {
         }
     }
 
+    /// A step has no room, and never will: the call ends. What this leg has done leaves before that, so that no request
+    /// does it again; where more room is allowed later, the call goes on from there.
+    fn look_for_room(&mut self) {
+        let Some(Full { path, may_leave }) = self.full.take() else { return };
+        let is_unsent = self.history.first_new_step().is_some();
+        if is_unsent && may_leave {
+            self.leaves_full = true;
+        } else if !(is_unsent && self.asks_or_pauses()) {
+            let text = format!("The record of this call has no room for the step `{path}`");
+            self.stop(Stop::Limit { name: "state", text });
+        }
+    }
+
     /// Whether the leg may end with what is pending.
     pub(crate) fn asks_or_pauses(&self) -> bool {
-        !self.pending.is_empty() || !self.pauses.is_empty()
+        !self.pending.is_empty() || !self.pauses.is_empty() || self.leaves_full
     }
 
     /// Recorded entries wait for their turn.
@@ -46,7 +60,7 @@ impl Machine {
         if self.asks_or_pauses() {
             return Quiet::Suspend;
         }
-        if self.held_new > 0 {
+        if self.held_new > 0 && !self.history.steps_are_met() {
             let unmet = self.history.unmet_steps();
             if self.lenient {
                 tracing::warn!(steps = ?unmet, "recorded steps were not met");
@@ -96,7 +110,7 @@ impl Machine {
             let _ = requests.insert(&*pending.asked.path, pending.request);
             asked.push(pending.asked);
         }
-        self.witness.paused = !self.pauses.is_empty();
+        self.witness.paused = !self.pauses.is_empty() || self.leaves_full;
         for (path, place) in std::mem::take(&mut self.pauses) {
             let entry = Entry { path, seat: Box::default(), body: Body::Passed };
             self.history.record(entry, place);
@@ -113,6 +127,7 @@ impl Machine {
     }
 
     pub(super) fn take(&mut self, asked: Vec<AskedOnce>) -> Kept {
+        self.has_ended = true;
         let history = std::mem::take(&mut self.history);
         let mut witness = std::mem::take(&mut self.witness);
         witness.first_step = history.first_new_step().map(Into::into);
