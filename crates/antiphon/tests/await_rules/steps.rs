@@ -357,84 +357,31 @@ async fn a_record_that_is_full_is_noticed_before_the_effect() {
 }
 
 #[tokio::test]
-async fn steps_that_run_at_once_wait_for_room_in_the_record() {
-    static RUNS: AtomicUsize = AtomicUsize::new(0);
-    static AT_ONCE: AtomicUsize = AtomicUsize::new(0);
-    static MOST: AtomicUsize = AtomicUsize::new(0);
-    async fn charge(row: usize) -> Result<usize> {
-        MOST.fetch_max(AT_ONCE.fetch_add(1, SeqCst) + 1, SeqCst);
-        RUNS.fetch_add(1, SeqCst);
-        for _ in 0..row % 3 {
-            tokio::task::yield_now().await;
-        }
-        AT_ONCE.fetch_sub(1, SeqCst);
-        Ok(row)
+async fn where_a_full_record_may_not_leave_alone_it_leaves_with_a_question_or_the_call_ends() {
+    macro_rules! three_of_four {
+        ($asks:expr) => {
+            limited(
+                tool!(|ctx| {
+                    ctx.elicit::<Confirm>("Sure?").await?;
+                    let rows = (0..4).map(|row| ctx.step(("row", row), async |_| ok(&"x".repeat(900)).await));
+                    let asks = async {
+                        if $asks {
+                            ctx.elicit::<Confirm>("Really?").key("really").await?;
+                        }
+                        Ok::<_, Error>(())
+                    };
+                    let (_, asked) = tokio::join!(ctx.join_all(rows), asks);
+                    asked?;
+                    ok("").await
+                }),
+                |limits| (limits.state, limits.step_result, limits.state_only) = (3600, 1000, 0),
+            )
+        };
     }
-    let ours = tool!(|ctx| {
-        ctx.elicit::<Confirm>("Sure?").await?;
-        let charges = (0..64).map(|row: usize| ctx.step(("charge", row), async move |_| charge(row).await));
-        let paid: usize = ctx.join_all(charges).await.into_iter().sum::<Result<_, StepError>>()?;
-        ctx.elicit::<Confirm>("Really?").key("really").await?;
-        Ok(paid.to_string())
-    });
-    let foreign = tool!(|ctx| {
-        ctx.elicit::<Confirm>("Sure?").await?;
-        let charges = (0..64).map(|row: usize| ctx.step(("charge", row), async move |_| charge(row).await));
-        let paid: usize = futures_util::future::try_join_all(charges).await?.into_iter().sum();
-        ctx.elicit::<Confirm>("Really?").key("really").await?;
-        Ok(paid.to_string())
-    });
-    for tool in [ours, foreign] {
-        RUNS.store(0, SeqCst);
-        let mut talk = Talk::new(json!({}));
-        let reply = talk.through(&server(tool), &json!({"confirm": yes(), "really": yes()})).await;
-        assert_eq!(said(&reply), (0..64).sum::<usize>().to_string());
-        assert_eq!((talk.rounds.len(), RUNS.load(SeqCst)), (2, 64));
-    }
-    assert_eq!(MOST.load(SeqCst), 7, "as many as have room for the longest results");
-}
-
-/// 64 rows of 900 bytes, of which three fit.
-macro_rules! too_many_rows {
-    ($ran:expr, $state_only:expr) => {{
-        let tool = tool!(|ctx| {
-            ctx.elicit::<Confirm>("Sure?").await?;
-            let charge = |row: u64| {
-                ctx.step(("charge", row), async move |_| {
-                    $ran.lock().unwrap().push(row);
-                    ok(&"x".repeat(900)).await
-                })
-            };
-            ctx.join_all((0..64).map(charge)).await;
-            ok("").await
-        });
-        limited(tool, |limits| {
-            (limits.state, limits.step_result, limits.state_only) = (3600, 1000, $state_only);
-        })
-    }};
-}
-
-#[tokio::test]
-async fn what_was_done_has_left_before_a_full_record_ends_the_call() {
-    static RAN: Mutex<Vec<u64>> = Mutex::new(Vec::new());
-    let server = too_many_rows!(RAN, 1);
     let mut talk = Talk::new(json!({}));
-    let reply = legs(&server, &mut talk, &[Value::Null, json!({"confirm": yes()})]).await;
-    assert_eq!(reply["result"]["inputRequests"], json!({}), "{reply}");
-    let ran = RAN.lock().unwrap().clone();
-    assert_eq!(ran, [0, 1, 2]);
-    for _ in 0..2 {
-        let reply = talk.leg(&server, Value::Null).await;
-        assert_eq!((refused(&reply), &reply["error"]["data"]["limit"]), ((-32602, "limit"), &json!("state")));
-    }
-    assert_eq!(*RAN.lock().unwrap(), ran, "nothing is done again");
-}
-
-#[tokio::test]
-async fn where_no_leg_may_end_without_a_question_a_full_record_ends_the_call_at_once() {
-    static RAN: Mutex<Vec<u64>> = Mutex::new(Vec::new());
-    let server = too_many_rows!(RAN, 0);
+    let alone = legs(&three_of_four!(false), &mut talk, &[Value::Null, json!({"confirm": yes()})]).await;
+    assert_eq!((refused(&alone), &alone["error"]["data"]["limit"]), ((-32602, "limit"), &json!("state")));
     let mut talk = Talk::new(json!({}));
-    let reply = legs(&server, &mut talk, &[Value::Null, json!({"confirm": yes()})]).await;
-    assert_eq!(refused(&reply), (-32602, "limit"));
+    legs(&three_of_four!(true), &mut talk, &[Value::Null, json!({"confirm": yes()})]).await;
+    assert_eq!(talk.rounds, [["confirm"], ["really"]]);
 }

@@ -1,9 +1,9 @@
 //! After a poll: go on, wait, end the leg; and what it leaves behind.
 
-use super::{FRAME, Full, Kept, Machine, Next, Quiet, Stop};
+use super::{FRAME, Kept, Machine, Next, Quiet, Stop};
 use crate::server::{
     Limits,
-    round::journal::{AskedOnce, Body, Entry, Journal},
+    round::journal::{AskedOnce, Journal},
 };
 use antiphon_wire::InputRequests;
 
@@ -14,7 +14,6 @@ impl Machine {
         let was_first = !self.replayed && self.held_recorded == 0;
         self.replayed |= was_first;
         self.witness.poll_is_over();
-        self.look_for_room();
         let is_held = self.held_new > 0 || self.held_recorded > 0;
         if self.stop.is_some() {
             Next::Stop
@@ -29,22 +28,14 @@ impl Machine {
         }
     }
 
-    /// A step has no room, and never will: the call ends. What this leg has done leaves before that, so that no request
-    /// does it again; where more room is allowed later, the call goes on from there.
-    fn look_for_room(&mut self) {
-        let Some(Full { path, may_leave }) = self.full.take() else { return };
-        let is_unsent = self.history.first_new_step().is_some();
-        if is_unsent && may_leave {
-            self.leaves_full = true;
-        } else if !(is_unsent && self.asks_or_pauses()) {
-            let text = format!("The record of this call has no room for the step `{path}`");
-            self.stop(Stop::Limit { name: "state", text });
-        }
-    }
-
     /// Whether the leg may end with what is pending.
     pub(crate) fn asks_or_pauses(&self) -> bool {
-        !self.pending.is_empty() || !self.pauses.is_empty() || self.leaves_full
+        !self.pending.is_empty() || self.pauses_here()
+    }
+
+    /// The leg may end though nothing is asked: at a checkpoint, or where its record is full of what was done just now.
+    fn pauses_here(&self) -> bool {
+        !self.pauses.is_empty() || self.held_room > 0
     }
 
     /// Recorded entries wait for their turn.
@@ -89,7 +80,9 @@ impl Machine {
 
     /// The leg's time is over while new steps are held.
     pub(crate) fn out_of_time(&mut self) -> Option<Stop> {
-        if self.held_new > 0 && self.quiet() == Quiet::Stop { self.take_stop() } else { None }
+        // Beside a step that runs, others may be held for want of room.
+        let waits = self.held_new > 0 && self.running.is_empty();
+        if waits && self.quiet() == Quiet::Stop { self.take_stop() } else { None }
     }
 
     /// The round that leaves, in the order in which it was called for, and what is kept for the next leg.
@@ -110,9 +103,8 @@ impl Machine {
             let _ = requests.insert(&*pending.asked.path, pending.request);
             asked.push(pending.asked);
         }
-        self.witness.paused = !self.pauses.is_empty() || self.leaves_full;
-        for (path, place) in std::mem::take(&mut self.pauses) {
-            let entry = Entry { path, seat: Box::default(), body: Body::Passed };
+        self.witness.paused = self.pauses_here();
+        for (entry, place) in std::mem::take(&mut self.pauses) {
             self.history.record(entry, place);
         }
         if requests.is_empty() {
