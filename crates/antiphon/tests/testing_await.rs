@@ -354,11 +354,12 @@ async fn why_a_call_fails() {
     let panics: Handler = |_, _| Box::pin(async move { panic!("this test panics here") });
     let library: Handler = |_, _| Box::pin(async move { Ok("x".parse::<u8>()?.to_string()) });
     let cases = [
-        (twice, "Internal error", "is used twice, at crates"),
-        (panics, "Internal error", "this test panics here"),
-        (library, "failed", "invalid digit"),
+        (twice, true, "Internal error", "is used twice, at crates"),
+        (panics, true, "Internal error", "this test panics here"),
+        // That is a result of the tool, and the same every time.
+        (library, false, "failed", "invalid digit"),
     ];
-    for (handler, told, cause) in cases {
+    for (handler, is_found, told, cause) in cases {
         let done = bench(handler).call("tool", ()).await;
         done.expect_failure(told);
         assert!(done.causes().concat().contains(cause), "{:?}", done.causes());
@@ -366,7 +367,8 @@ async fn why_a_call_fails() {
         let panic = panic.downcast_ref::<String>().unwrap();
         assert!(panic.contains(told) && panic.contains(cause), "{panic}");
         let report = bench(handler).torture("tool", ()).await;
-        assert!(handler == library || report.findings()[0].text.contains(cause), "{:?}", report.findings());
+        let found = report.findings().iter().any(|finding| finding.text.contains(cause));
+        assert_eq!(found, is_found, "{:?}", report.findings());
     }
 }
 
