@@ -6,7 +6,7 @@ mod common;
 use antiphon::{
     Form, Result,
     server::{
-        Answer, Ask, Carrier, Ctx, InputRequired, NoArguments, Prompt, Reply, Resource, Server,
+        Answer, Ask, Carrier, Ctx, InputRequired, Limits, NoArguments, Prompt, Reply, Resource, Server,
         ServerBuilder, Tool, Won,
     },
     wire::{AskSupport, FormField, FormSchema, SamplingMessage},
@@ -622,4 +622,23 @@ async fn urls_first() {
         (&error["code"], &error["message"]),
         (&json!(-32600), &json!("URL elicitation not supported"))
     );
+}
+
+/// In a session no leg ends before its handler does, so a full record is the end of the call.
+#[tokio::test]
+async fn a_record_that_is_full() {
+    let mut limits = Limits::default();
+    (limits.state, limits.step_result) = (3000, 1000);
+    let full = tool("t", |ctx, _| {
+        Box::pin(async move {
+            for n in 0..4 {
+                ctx.step(("row", n), async |_| Ok("x".repeat(900))).await?;
+            }
+            Ok::<_, antiphon::Error>("done".to_owned())
+        })
+    });
+    let server = built(|builder| builder.tool(full).limits(limits));
+    let mut session = InSession::newest(&server).await;
+    let reply = session.asks(1, "tools/call", json!({"name": "t"})).await;
+    assert_eq!(reply["error"]["data"], json!({"reason": "limit", "limit": "state"}), "{reply}");
 }
