@@ -88,6 +88,6 @@ pub use tool::{NoArguments, Tool};
 pub(crate) use bearer::is_scope;
 pub(crate) use bench::Lifetime;
 pub(crate) use legacy::Session;
-pub(crate) use outbox::Outbox;
+pub(crate) use outbox::{Kind, Outbox};
 pub(crate) use receive::{Received, Request};
 pub(crate) use serve::Begun;

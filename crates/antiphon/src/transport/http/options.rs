@@ -1,6 +1,6 @@
 //! What an HTTP server accepts.
 
-use super::auth::ResourceServer;
+use super::{auth::ResourceServer, legacy::SessionOptions};
 use std::{net::IpAddr, time::Duration};
 
 /// Bounds and names of an HTTP endpoint. Every one has a default.
@@ -16,6 +16,7 @@ pub struct HttpOptions {
     pub(super) keep_alive: Duration,
     pub(super) write_time: Duration,
     pub(super) auth: Option<ResourceServer>,
+    pub(super) sessions: SessionOptions,
     hosts: Hosts,
     origins: Vec<String>,
 }
@@ -40,6 +41,7 @@ impl Default for HttpOptions {
             keep_alive: Duration::from_secs(15),
             write_time: Duration::from_secs(30),
             auth: None,
+            sessions: SessionOptions::default(),
             hosts: Hosts::Loopback(Vec::new()),
             origins: Vec::new(),
         }
