@@ -169,19 +169,24 @@ impl<'a> Admitted<'a> {
         self.require(needed).map(|()| Permit(requests))
     }
 
-    /// Seals a round: the only way an ask leaves.
+    /// Seals a round: the only way an ask leaves. `behind_effect`: a step has run in this leg, and its record leaves even
+    /// where what came behind it would not fit.
     pub(super) fn seal(
         mut self,
         server: &Inner,
         permit: Permit,
         payload: &Payload,
+        behind_effect: bool,
     ) -> Result<InputRequiredResult, Refusal> {
         let internal = |cause: &dyn std::fmt::Display| {
             tracing::error!(%cause, "a round could not be sealed");
             Refusal::Internal
         };
         let bytes = payload.encode().map_err(|fault| internal(&fault))?;
-        within(&server.limits, self.leg.target, payload, bytes.len())?;
+        let most = if behind_effect { server.limits.state_behind_effect() } else { server.limits.state };
+        if bytes.len() > most {
+            return Err(too_large(self.leg.target, payload, bytes.len(), most));
+        }
         let size = payload.journal.size();
         if size > JOURNAL_WARNING {
             let largest = payload.journal.largest();
@@ -213,10 +218,6 @@ fn too_many_legs(limits: &Limits, target: &str, call: CallId) -> Refusal {
     tracing::warn!(%call, target, limit = limits.legs, "the call has had as many legs as it may");
     let text = format!("This call has had {} requests, as many as it may", limits.legs);
     Refusal::Limit { name: "legs", text }
-}
-
-fn within(limits: &Limits, target: &str, payload: &Payload, length: usize) -> Result<(), Refusal> {
-    if length <= limits.state { Ok(()) } else { Err(too_large(target, payload, length, limits.state)) }
 }
 
 /// Names the largest entries in the log, by key and size.

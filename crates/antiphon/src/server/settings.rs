@@ -65,7 +65,8 @@ impl Migration {
         self
     }
 
-    /// This step has another key now. Its idempotency key was made of the old one.
+    /// This step has another key now. Its idempotency key was made of the old one. Changes are made in their order; where
+    /// the new key was recorded as well, neither result counts.
     #[must_use]
     pub fn rename(mut self, from: impl Into<String>, to: impl Into<String>) -> Self {
         self.changes.push(Change::Rename(from.into(), to.into()));

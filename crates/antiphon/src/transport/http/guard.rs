@@ -26,7 +26,7 @@
 //! | the method exists | 404, -32601 |
 //!
 //! Before all of them, who asks for the metadata of the protected resource gets it. The rungs up to `Accept` are in
-//! [`check_head`], the token is checked in [`authorize`](super::auth), both for every method. The headers are compared in
+//! [`check_head`], for every method; the token is checked in [`authorize`](super::auth). The headers are compared in
 //! [`check_agreement`]; those about sessions are looked at in [`legacy`](super::legacy). The rest is the server's own, the
 //! same on every transport.
 

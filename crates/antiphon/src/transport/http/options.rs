@@ -15,8 +15,8 @@ pub struct HttpOptions {
     pub(super) drain_time: Duration,
     pub(super) keep_alive: Duration,
     pub(super) write_time: Duration,
-    pub(super) auth: Option<ResourceServer>,
     pub(super) sessions: SessionOptions,
+    pub(super) auth: Option<ResourceServer>,
     hosts: Hosts,
     origins: Vec<String>,
 }
@@ -40,8 +40,8 @@ impl Default for HttpOptions {
             drain_time: Duration::from_secs(30),
             keep_alive: Duration::from_secs(15),
             write_time: Duration::from_secs(30),
-            auth: None,
             sessions: SessionOptions::default(),
+            auth: None,
             hosts: Hosts::Loopback(Vec::new()),
             origins: Vec::new(),
         }

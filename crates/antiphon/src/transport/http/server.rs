@@ -158,7 +158,7 @@ pub(super) enum Reply {
     Json(ReplyMessage),
     /// A status says it all.
     Empty(StatusCode),
-    /// A response of a session, or one that is not MCP.
+    /// A response of a session, or something that is not MCP.
     Made(Box<Response<ReplyBody>>),
 }
 
