@@ -10,7 +10,9 @@
 pub mod census;
 pub mod gate;
 pub mod lines;
+pub mod log;
 pub mod post;
+pub mod session;
 pub mod socket;
 
 use antiphon::{

@@ -47,6 +47,7 @@ mod group;
 mod sample;
 mod scope;
 mod select;
+mod setters;
 mod step;
 mod surroundings;
 mod until;
