@@ -10,8 +10,8 @@ use super::{
     batch::{self, Answering},
     event_id::EventId,
     events::Events,
+    may_be_legacy,
     request::{self, Times, no_session},
-    says_modern,
     sessions::{Open, Sessions},
     streams::NotResumed,
 };
@@ -134,8 +134,8 @@ impl Endpoint {
             Incoming::Request(request) if request.method == method::INITIALIZE => {
                 return self.initialize(&request, &caller);
             }
-            // The headers say of which revision it wants to be.
-            message if says_modern(&parts.headers) => {
+            // The headers say that it is of no earlier revision.
+            message if !may_be_legacy(&parts.headers) => {
                 return Reply::Json(ReplyMessage::without_session(message));
             }
             Incoming::Request(request) => request,
