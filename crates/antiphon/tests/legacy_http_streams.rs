@@ -6,10 +6,14 @@ mod common;
 mod legacy_http_support;
 
 use antiphon::{
-    server::{Limits, Server, ServerBuilder, Tool},
-    transport::http::{HttpOptions, HttpService},
+    seal::Principal,
+    server::{Bearer, Ctx, Limits, NoArguments, Server, ServerBuilder, Tool},
+    transport::http::{
+        HttpOptions, HttpService,
+        auth::{ResourceServer, StaticTokens},
+    },
 };
-use common::{by_header, fixture, gate::gate};
+use common::{by_header, fixture, gate::gate, start};
 use http::Method;
 use legacy_http_support::{
     Came, NEWEST, Session, bare, call, initialize, message, post, send, steps, text_of, with_header,
@@ -151,7 +155,7 @@ async fn taking_up_a_stream_leaves_that_of_the_get_alone() {
 async fn a_handler_may_close_its_stream() {
     let close = watch::Sender::new(false);
     let opened = close.subscribe();
-    let tool = Tool::new("closes", move |ctx: &antiphon::server::Ctx, _: antiphon::server::NoArguments| {
+    let tool = Tool::new("closes", move |ctx: &Ctx, _: NoArguments| {
         ctx.close_stream();
         let mut opened = opened.clone();
         async move {
@@ -221,7 +225,7 @@ async fn a_request_ends_with_its_session_or_when_it_is_cancelled() {
 /// What is told to a client that does not read is bounded, and it is still answered.
 #[tokio::test]
 async fn a_slow_reader_costs_no_more_than_the_bounds() {
-    let tool = Tool::new("floods", |ctx: &antiphon::server::Ctx, _: antiphon::server::NoArguments| {
+    let tool = Tool::new("floods", |ctx: &Ctx, _: NoArguments| {
         for number in 1..=10_000 {
             ctx.report_progress(f64::from(number), None, None);
         }
@@ -331,6 +335,43 @@ async fn requests_of_a_session_are_bounded() {
     session.post(&call(3, "echo", json!({"name": "x"}))).await.check("again", (200, 0)).await;
 }
 
+/// What stays open ends with its token; the call goes on, and its client comes back with another. What a token may not
+/// do is told as on any revision.
+#[tokio::test(start_paused = true)]
+async fn streams_end_with_their_tokens() {
+    let (tool, reached) = steps();
+    let write = Tool::new("write", async |_: &Ctx, _: NoArguments| "").scopes(["write"]);
+    let server = fixture(|builder| builder.tool(tool).tool(write)).server;
+    let anna = || Bearer::new(Principal::user("anna").with_issuer("https://issuer.example"));
+    let short = anna().expiring_at(start() + Duration::from_secs(120));
+    let tokens = StaticTokens::new().token("short", short).token("long", anna());
+    let auth = ResourceServer::builder("http://localhost/mcp").verifier(tokens).build().unwrap();
+    let service = HttpService::new(server, HttpOptions::default().authorize(auth));
+    let bearing = |request, token| with_header(request, "authorization", &format!("Bearer {token}"));
+    let opened = send(&service, bearing(post(initialize(NEWEST)), "short")).await;
+    let id = opened.headers["mcp-session-id"].to_str().unwrap().to_owned();
+    let own = |request, token| with_header(bearing(request, token), "mcp-session-id", &id);
+    let began = tokio::time::Instant::now();
+    let get = send(&service, own(bare(Method::GET), "short")).await;
+    reached.send_replace(1);
+    let call = send(&service, own(post(call(1, "steps", json!({"count": 2}))), "short")).await;
+    for mut stream in [get, call] {
+        assert_eq!(stream.event().await.unwrap().data.as_deref(), Some(""));
+        while let Some(event) = stream.event().await {
+            assert!(event.data.is_none_or(|data| data.contains("notifications/progress")));
+        }
+        // A minute more, for clocks that differ.
+        assert_eq!(began.elapsed().as_secs(), 180);
+    }
+    send(&service, own(bare(Method::GET), "none")).await.check("no token", (401, 0)).await;
+    let resumed = send(&service, with_header(own(bare(Method::GET), "long"), "last-event-id", "1-1")).await;
+    reached.send_replace(9);
+    assert_eq!(told(&resumed.rest().await), (vec![2], true));
+    let refused = send(&service, own(post(message(2, "tools/call", json!({"name": "write"}))), "long")).await;
+    assert!(refused.headers["www-authenticate"].to_str().unwrap().contains("scope=\"write\""));
+    refused.check("a scope", (403, -32600)).await;
+}
+
 fn changing() -> (Server, HttpService) {
     let server = fixture(ServerBuilder::list_changed).server;
     let service = HttpService::new(server.clone(), HttpOptions::default());
@@ -339,9 +380,7 @@ fn changing() -> (Server, HttpService) {
 
 fn add(server: &Server, name: &str) {
     let name = name.to_owned();
-    server
-        .add_tool(Tool::new(name, async |_: &antiphon::server::Ctx, _: antiphon::server::NoArguments| "x"))
-        .unwrap();
+    server.add_tool(Tool::new(name, async |_: &Ctx, _: NoArguments| "x")).unwrap();
 }
 
 async fn change_of(came: &mut Came) -> (String, Value) {

@@ -6,7 +6,7 @@ use futures_util::future::BoxFuture;
 use hyper::body::Bytes;
 use std::{
     collections::VecDeque,
-    future::Future as _,
+    future::Future,
     pin::Pin,
     task::{Context, Poll, ready},
     time::Duration,
@@ -19,6 +19,8 @@ pub(in crate::transport::http) struct Events {
     /// `None` once it has ended.
     reader: Option<Reader>,
     news: Option<News>,
+    /// Resolves when it may not be read any more.
+    over: Option<BoxFuture<'static, ()>>,
     quiet: Pin<Box<Sleep>>,
     keep_alive: Duration,
 }
@@ -35,12 +37,18 @@ struct News {
 impl Events {
     pub(super) fn new(reader: Option<Reader>, keep_alive: Duration) -> Self {
         let quiet = Box::pin(tokio::time::sleep(keep_alive));
-        Self { first: VecDeque::new(), reader, news: None, quiet, keep_alive }
+        Self { first: VecDeque::new(), reader, news: None, over: None, quiet, keep_alive }
     }
 
     /// Sends this before anything else.
     pub(super) fn first(mut self, event: impl Into<Bytes>) -> Self {
         self.first.push_back(event.into());
+        self
+    }
+
+    /// Ends when this resolves; the stream goes on.
+    pub(super) fn until(mut self, over: impl Future<Output = ()> + Send + 'static) -> Self {
+        self.over = Some(Box::pin(over));
         self
     }
 
@@ -53,6 +61,10 @@ impl Events {
     }
 
     pub(in crate::transport::http) fn poll_event(&mut self, cx: &mut Context<'_>) -> Poll<Option<Bytes>> {
+        if self.over.as_mut().is_some_and(|over| over.as_mut().poll(cx).is_ready()) {
+            (self.over, self.reader, self.news) = (None, None, None);
+            self.first.clear();
+        }
         if let Some(event) = self.first.pop_front() {
             return Poll::Ready(Some(event));
         }

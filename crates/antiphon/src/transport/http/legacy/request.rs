@@ -10,7 +10,7 @@ use super::{
     sessions::Open,
     streams::{Read, Reader, Writer},
 };
-use crate::server::{Caller, Kind, Outbox, Session};
+use crate::server::{Caller, Kind, Outbox, ReplyMessage, Session};
 use antiphon_wire::Incoming;
 use http::{StatusCode, request::Parts};
 use hyper::body::Bytes;
@@ -21,6 +21,7 @@ use std::{
     task::Poll,
     time::Duration,
 };
+use tokio::sync::oneshot;
 
 /// A request that has neither been answered nor sent anything for so long is given an event stream all the same: it
 /// has an id, by which the answer can be had when the connection breaks.
@@ -29,11 +30,18 @@ const BEGIN_WITHIN: Duration = Duration::from_secs(1);
 /// Runs a request, or a batch that holds one, on a task of its own, and gives the response of its connection.
 ///
 /// > Disconnection **SHOULD NOT** be interpreted as the client cancelling its request.
-pub(super) async fn respond(open: &Arc<Open>, parts: Parts, body: Bytes, times: Times) -> Reply {
+pub(super) async fn respond(
+    open: &Arc<Open>,
+    parts: Parts,
+    body: Bytes,
+    times: Times,
+    over: impl Future<Output = ()> + Send + 'static,
+) -> Reply {
     let (writer, reader) = open.streams.open();
     let session = open.session.clone();
     let primes = session.version().has_elicitation_modes();
-    tokio::spawn(async move { run(&session, &parts, &body, writer).await });
+    let (short, mut of_scopes) = oneshot::channel();
+    tokio::spawn(async move { run(&session, &parts, &body, writer, short).await });
     let prime = |events: Events, reader: &str| if primes { events.first(reader.to_owned()) } else { events };
     let beginning = times.priming(&reader);
     let first = tokio::time::timeout(BEGIN_WITHIN, poll_fn(|cx| reader.poll_read(cx))).await;
@@ -41,6 +49,9 @@ pub(super) async fn respond(open: &Arc<Open>, parts: Parts, body: Bytes, times: 
         Ok(Read::Event(event, true)) => {
             let message = event.message();
             reader.forget();
+            if let Ok(reply) = of_scopes.try_recv() {
+                return Reply::Json(reply);
+            }
             return Reply::Made(Box::new(json_response(message)));
         }
         Ok(Read::Event(event, false)) => {
@@ -52,7 +63,7 @@ pub(super) async fn respond(open: &Arc<Open>, parts: Parts, body: Bytes, times: 
         Ok(Read::Done) => Events::new(None, times.keep_alive),
         Ok(Read::Over) => return Reply::Refused(no_session()),
     };
-    Reply::Made(Box::new(stream_response(events)))
+    Reply::Made(Box::new(stream_response(events.until(over))))
 }
 
 /// How long the streams of an endpoint are silent, and clients stay away.
@@ -82,7 +93,14 @@ pub(super) fn no_session() -> Refused {
     Refused { unread: false, ..Refused::new(StatusCode::NOT_FOUND, text) }
 }
 
-async fn run(session: &Session, parts: &Parts, body: &Bytes, writer: Writer) {
+/// `short` takes a reply that says which scopes are missing: it has a status of its own, where nothing was sent before it.
+async fn run(
+    session: &Session,
+    parts: &Parts,
+    body: &Bytes,
+    writer: Writer,
+    short: oneshot::Sender<ReplyMessage>,
+) {
     let outbox = Outbox::default();
     let caller = Caller::http(&parts.headers, &parts.extensions).with_outbox(&outbox);
     let mut reply = pin!(answer(session, body, &caller));
@@ -106,14 +124,19 @@ async fn run(session: &Session, parts: &Parts, body: &Bytes, writer: Writer) {
         Poll::Pending
     })
     .await;
-    writer.finish(answered.flatten().as_deref());
+    let reply = answered.flatten();
+    if let Some(reply) = reply.as_ref().filter(|reply| !reply.scopes.is_empty()) {
+        // Its connection may be gone.
+        let _ = short.send(reply.clone());
+    }
+    writer.finish(reply.as_ref().map(|reply| &*reply.body));
 }
 
 /// What is answered; `None` if all was cancelled.
-async fn answer(session: &Session, body: &[u8], caller: &Caller<'_>) -> Option<Vec<u8>> {
+async fn answer(session: &Session, body: &[u8], caller: &Caller<'_>) -> Option<ReplyMessage> {
     match Incoming::parse(body) {
-        Ok(Incoming::Request(request)) => Some(session.answer(request, caller).await?.body),
+        Ok(Incoming::Request(request)) => session.answer(request, caller).await,
         // It was read before, as one of both.
-        _ => Answering::Session(session).answer_all(body, caller).await,
+        _ => Answering::Session(session).answer_all(body, caller).await.map(ReplyMessage::result),
     }
 }
