@@ -93,7 +93,7 @@ impl HttpService {
             Err(refused) => return Reply::Refused(Refused { unread: !body.is_end_stream(), ..refused }),
         };
         if let Some(legacy) = self.legacy.as_ref().filter(|_| parts.method != Method::POST) {
-            return legacy.get_or_delete(&parts, authorized);
+            return legacy.get_or_delete(&parts, &authorized);
         }
         let body = match read_body(body, &self.options, &authorized).await {
             Ok(body) => body,
@@ -101,7 +101,7 @@ impl HttpService {
         };
         // Boxed: what a modern request needs stays as small as it is.
         if let Some(legacy) = self.legacy.as_ref().filter(|_| legacy::is_of_session(&parts)) {
-            return Box::pin(legacy.post(parts, body, authorized)).await;
+            return Box::pin(legacy.post(parts, body, &authorized)).await;
         }
         let request = match self.server.read(&body) {
             Ok(Received::Request(request)) => request,

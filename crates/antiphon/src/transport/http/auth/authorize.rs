@@ -23,10 +23,18 @@ pub(in crate::transport::http) struct Authorized {
 
 impl Authorized {
     /// Waits until the token is over: what stays open longer than that ends, and is opened again with another.
-    pub(in crate::transport::http) async fn over(&self, now: SystemTime) {
-        match self.until.and_then(|until| until.checked_add(SKEW)) {
-            Some(until) => tokio::time::sleep(until.duration_since(now).unwrap_or_default()).await,
-            None => std::future::pending().await,
+    pub(in crate::transport::http) fn over(
+        &self,
+        now: SystemTime,
+    ) -> impl Future<Output = ()> + Send + use<> {
+        let until = self.until.and_then(|until| until.checked_add(SKEW));
+        // Counted from now, whenever it is waited for.
+        let left = until.map(|until| tokio::time::sleep(until.duration_since(now).unwrap_or_default()));
+        async move {
+            match left {
+                Some(left) => left.await,
+                None => std::future::pending().await,
+            }
         }
     }
 

@@ -42,7 +42,7 @@ impl Endpoint {
     }
 
     /// A GET or DELETE, which names its session.
-    pub(in crate::transport::http) fn get_or_delete(&self, parts: &Parts, authorized: Authorized) -> Reply {
+    pub(in crate::transport::http) fn get_or_delete(&self, parts: &Parts, authorized: &Authorized) -> Reply {
         let open = match self.session_of(parts) {
             Ok((open, _)) if parts.method == Method::GET => open,
             Ok((_, id)) => {
@@ -56,7 +56,7 @@ impl Endpoint {
     }
 
     /// Opens the stream of a GET, or takes up the one it names.
-    fn listen(&self, open: &Arc<Open>, parts: &Parts, authorized: Authorized) -> Result<Reply, Refused> {
+    fn listen(&self, open: &Arc<Open>, parts: &Parts, authorized: &Authorized) -> Result<Reply, Refused> {
         let last = match single_or_none(&parts.headers, LAST_EVENT_ID) {
             Ok(None) => None,
             Ok(Some(text)) => {
@@ -84,7 +84,8 @@ impl Endpoint {
         if is_standalone {
             events = events.with_news(&open.session, &open.told, open.streams.to_standalone());
         }
-        let events = priming.into_iter().fold(events.until(self.over(authorized)), Events::first);
+        let events =
+            priming.into_iter().fold(events.until(authorized.over(self.server.now())), Events::first);
         Ok(Reply::Made(Box::new(stream_response(events))))
     }
 
@@ -93,7 +94,7 @@ impl Endpoint {
         &self,
         parts: Parts,
         body: Bytes,
-        authorized: Authorized,
+        authorized: &Authorized,
     ) -> Reply {
         let open = match self.session_of(&parts) {
             Ok((open, _)) => open,
@@ -123,14 +124,7 @@ impl Endpoint {
                 Err(fault) => return Reply::Json(ReplyMessage::error(fault.id.as_ref(), &fault.error)),
             }
         }
-        request::respond(&open, parts, body, self.times(), self.over(authorized)).await
-    }
-
-    /// Resolves when the token of a request is over: a connection that is open then ends, and its client comes back
-    /// with another.
-    fn over(&self, authorized: Authorized) -> impl Future<Output = ()> + Send + use<> {
-        let now = self.server.now();
-        async move { authorized.over(now).await }
+        request::respond(&open, parts, body, self.times(), authorized.over(self.server.now())).await
     }
 
     /// A message that names no session, and is not of today.
