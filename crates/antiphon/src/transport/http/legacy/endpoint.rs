@@ -11,8 +11,8 @@ use super::{
     batch::{self, Answering},
     event_id::EventId,
     events::Events,
+    may_be_legacy,
     request::{self, Times, no_session},
-    says_modern,
     sessions::{Open, Sessions},
     streams::NotResumed,
 };
@@ -80,8 +80,7 @@ impl Endpoint {
         let (times, primes) = (self.times(), open.session.version().has_elicitation_modes());
         let priming = (last.is_none() && primes).then(|| times.priming(&reader));
         let is_standalone = reader.is_standalone();
-        let mut events =
-            Events::new(Some(reader), times.keep_alive).ending_with(authorized.over(&self.server));
+        let mut events = Events::new(Some(reader), times.keep_alive).until(authorized.over(&self.server));
         if is_standalone {
             events = events.with_news(&open.session, &open.told, open.streams.to_standalone());
         }
@@ -124,7 +123,7 @@ impl Endpoint {
                 Err(fault) => return Reply::Json(ReplyMessage::error(fault.id.as_ref(), &fault.error)),
             }
         }
-        request::respond(&open, parts, body, authorized, self.times()).await
+        request::respond(&open, parts, body, authorized, authorized.over(&self.server), self.times()).await
     }
 
     /// A message that names no session, and is not of today.
@@ -138,8 +137,8 @@ impl Endpoint {
             Incoming::Request(request) if request.method == method::INITIALIZE => {
                 return self.initialize(&request, caller);
             }
-            // The headers say of which revision it wants to be.
-            message if says_modern(headers) => {
+            // The headers say that it is of no earlier revision.
+            message if !may_be_legacy(headers) => {
                 return Reply::Json(ReplyMessage::without_session(message));
             }
             Incoming::Request(request) => request,

@@ -13,6 +13,7 @@ use super::{
 };
 use crate::server::{Caller, Kind, Outbox, ReplyMessage, Session};
 use antiphon_wire::Incoming;
+use futures_util::future::BoxFuture;
 use http::{StatusCode, request::Parts};
 use hyper::body::Bytes;
 use std::{
@@ -35,6 +36,7 @@ pub(super) async fn respond(
     parts: Parts,
     body: Bytes,
     authorized: Authorized,
+    over: BoxFuture<'static, ()>,
     times: Times,
 ) -> Reply {
     let (writer, reader) = open.streams.open();
@@ -67,7 +69,7 @@ pub(super) async fn respond(
         Ok(Read::Done) => Events::new(None, times.keep_alive),
         Ok(Read::Over) => return Reply::Refused(no_session()),
     };
-    Reply::Made(Box::new(stream_response(events)))
+    Reply::Made(Box::new(stream_response(events.until(over))))
 }
 
 /// How long the streams of an endpoint are silent, and clients stay away.

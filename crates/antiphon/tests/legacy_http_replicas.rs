@@ -1,0 +1,100 @@
+//! Two replicas that share a key and nothing else, behind a balancer: with stickiness by `Mcp-Session-Id`, and without.
+#![allow(clippy::unwrap_used, missing_docs, reason = "a failed unwrap fails the test")]
+
+mod common;
+mod legacy_http_support;
+
+use antiphon::transport::http::{HttpOptions, HttpService};
+use bytes::Bytes;
+use common::{answers, fixture, http_request, request, state_of, with};
+use http::Request;
+use legacy_http_support::{Came, NEWEST, call, initialize, post, send, text_of, with_header};
+use serde_json::{Value, json};
+use std::collections::HashMap;
+
+/// Gives each request to the next replica; if it is sticky, those of a session to the one that opened it.
+struct Balancer {
+    replicas: [HttpService; 2],
+    next: usize,
+    /// Which replica answered with which session.
+    stuck: Option<HashMap<String, usize>>,
+}
+
+impl Balancer {
+    fn new(sticky: bool) -> Self {
+        let replica = || HttpService::new(fixture(|builder| builder).server, HttpOptions::default());
+        Self { replicas: [replica(), replica()], next: 0, stuck: sticky.then(HashMap::new) }
+    }
+
+    async fn forward(&mut self, request: Request<Bytes>) -> Came {
+        let session = request.headers().get("mcp-session-id").and_then(|id| id.to_str().ok());
+        let stuck = self.stuck.as_ref().and_then(|stuck| stuck.get(session?)).copied();
+        let replica = stuck.unwrap_or(self.next);
+        self.next = (replica + 1) % 2;
+        let came = send(&self.replicas[replica], request).await;
+        if let (Some(stuck), Some(id)) = (&mut self.stuck, came.headers.get("mcp-session-id")) {
+            stuck.insert(id.to_str().unwrap().to_owned(), replica);
+        }
+        came
+    }
+
+    async fn initialize(&mut self) -> String {
+        let came = self.forward(post(initialize(NEWEST))).await;
+        came.headers["mcp-session-id"].to_str().unwrap().to_owned()
+    }
+
+    /// One modern call that asks: its second leg lands elsewhere.
+    async fn modern(&mut self) {
+        let first = json!({"name": "ask", "arguments": {"name": "orders"}});
+        let asked = self.forward(modern(&first)).await.json().await;
+        let answer = json!({"inputResponses": answers(), "requestState": state_of(&asked)});
+        let done = self.forward(modern(&with(&first, answer))).await.json().await;
+        assert_eq!(text_of(&done), "in eu");
+    }
+}
+
+fn modern(params: &Value) -> Request<Bytes> {
+    let message = request(1, "tools/call", params.clone());
+    let (parts, _) = http_request(&message, None).into_parts();
+    Request::from_parts(parts, message.to_string().into())
+}
+
+fn of(session: &str, message: &Value) -> Request<Bytes> {
+    with_header(post(message), "mcp-session-id", session)
+}
+
+#[tokio::test]
+async fn a_sticky_balancer_carries_a_session() {
+    let mut balancer = Balancer::new(true);
+    let session = balancer.initialize().await;
+    balancer.modern().await;
+    let mut came = balancer.forward(of(&session, &call(1, "ask", json!({"name": "orders"})))).await;
+    assert_eq!(came.event().await.unwrap().data.as_deref(), Some(""));
+    let ask = came.event().await.unwrap().json();
+    balancer.modern().await;
+    let content = json!({"region": "eu"});
+    let answer =
+        json!({"jsonrpc": "2.0", "id": ask["id"], "result": {"action": "accept", "content": content}});
+    balancer.forward(of(&session, &answer)).await.check("the answer", (202, 0)).await;
+    assert_eq!(came.event().await.unwrap().result(), "in eu");
+}
+
+#[tokio::test]
+async fn a_plain_balancer_ends_in_a_clear_error_and_a_new_session() {
+    let mut balancer = Balancer::new(false);
+    let session = balancer.initialize().await;
+    let echo = |id| call(id, "echo", json!({"name": "x"}));
+    let lost = balancer.forward(of(&session, &echo(1))).await;
+    assert_eq!(lost.status, 404);
+    assert!(lost.text().await.contains("it lives on another instance. Begin another with `initialize`"));
+    // > it **MUST** start a new session by sending a new `InitializeRequest` without a session ID attached
+    let again = balancer.initialize().await;
+    assert_ne!(again, session);
+    // Modern calls do not care.
+    balancer.modern().await;
+    balancer.modern().await;
+    // Luck: the next one is the turn of the replica that has it.
+    balancer.next = 0;
+    let came = balancer.forward(of(&again, &echo(2))).await;
+    assert_eq!(text_of(&came.json().await), "x");
+}
