@@ -11,6 +11,7 @@
 //! | `Host` is ours | 421 |
 //! | `Origin`, where there is one, is ours | 403 |
 //! | `Accept` lists JSON and event streams; event streams for a GET | 406 |
+//! | the access token is good, where one is asked for | 401, 403, 400 or 503, `WWW-Authenticate` |
 //! | the body comes in time | 408 |
 //! | `Mcp-Session-Id`, unless the version is modern: a session of this caller | ignored; 404 |
 //! | ... and the version is that of the session, if it is named | 400, -32600 |
@@ -24,8 +25,10 @@
 //! | the version is spoken here | 400, -32022 |
 //! | the method exists | 404, -32601 |
 //!
-//! The rungs up to `Accept` are in [`check_head`], for every method. The headers are compared in [`check_agreement`]; those
-//! about sessions are looked at in [`legacy`](super::legacy). The rest is the server's own, the same on every transport.
+//! Before all of them, who asks for the metadata of the protected resource gets it. The rungs up to `Accept` are in
+//! [`check_head`], for every method; the token is checked in [`authorize`](super::auth). The headers are compared in
+//! [`check_agreement`]; those about sessions are looked at in [`legacy`](super::legacy). The rest is the server's own, the
+//! same on every transport.
 
 use super::{HttpOptions, legacy::names_session};
 use crate::server::{Request, Server};
@@ -33,7 +36,7 @@ use antiphon_wire::{
     ErrorCode, ErrorObject, ProtocolVersion,
     header::{self, params::ParamHeaders},
 };
-use http::{HeaderMap, HeaderName, Method, StatusCode, header as name, request::Parts};
+use http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode, header as name, request::Parts};
 use serde_json::{Value, value::RawValue};
 
 /// A request that is refused before its body is looked at.
@@ -43,10 +46,20 @@ pub(super) struct Refused {
     pub(super) text: String,
     /// Its body may still be on its way.
     pub(super) unread: bool,
+    /// `WWW-Authenticate`: which token would do.
+    pub(super) challenge: Option<HeaderValue>,
+    /// The same request may do in a moment.
+    pub(super) retry_after: bool,
+}
+
+impl Refused {
+    pub(super) fn new(status: StatusCode, text: impl Into<String>) -> Self {
+        Self { status, text: text.into(), unread: true, challenge: None, retry_after: false }
+    }
 }
 
 fn refused(status: StatusCode, text: impl Into<String>) -> Refused {
-    Refused { status, text: text.into(), unread: true }
+    Refused::new(status, text)
 }
 
 /// The rungs that need the head alone.

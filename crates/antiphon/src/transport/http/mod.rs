@@ -1,5 +1,6 @@
 //! Streamable HTTP: one POST, one exchange, no sessions. What earlier revisions need besides is in `legacy`.
 
+pub mod auth;
 mod body;
 mod client;
 mod guard;

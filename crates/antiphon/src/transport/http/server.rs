@@ -3,11 +3,12 @@
 
 use super::{
     HttpOptions,
+    auth::{Authorized, authorize, metadata, scope_challenge, token_is_over},
     body::{EventStream, ReplyBody},
     guard::{Refused, check_agreement, check_head, too_large, too_slow},
     legacy,
 };
-use crate::server::{Begun, Caller, Outbox, Received, ReplyMessage, Server};
+use crate::server::{Begun, Outbox, Received, ReplyMessage, Server};
 use futures_util::future::BoxFuture;
 use http::{HeaderValue, Method, Request, Response, StatusCode, Version, header};
 use http_body::Body;
@@ -20,7 +21,6 @@ use std::{
     pin::{Pin, pin},
     sync::Arc,
     task::{Context, Poll},
-    time::Duration,
 };
 use tower_service::Service;
 
@@ -81,14 +81,21 @@ impl HttpService {
         B::Data: Send,
         B::Error: Into<BoxBodyError>,
     {
-        let (parts, body) = request.into_parts();
+        let (mut parts, body) = request.into_parts();
+        if let Some(metadata) = metadata(&parts, &self.options) {
+            return Reply::Made(Box::new(metadata));
+        }
         if let Err(refused) = check_head(&parts, &self.options, self.legacy.is_some()) {
             return Reply::Refused(Refused { unread: !body.is_end_stream(), ..refused });
         }
+        let authorized = match authorize(&mut parts, &self.options, &self.server).await {
+            Ok(authorized) => authorized,
+            Err(refused) => return Reply::Refused(Refused { unread: !body.is_end_stream(), ..refused }),
+        };
         if let Some(legacy) = self.legacy.as_ref().filter(|_| parts.method != Method::POST) {
             return legacy.get_or_delete(&parts);
         }
-        let body = match read_body(body, &self.options).await {
+        let body = match read_body(body, &self.options, &authorized).await {
             Ok(body) => body,
             Err(refused) => return Reply::Refused(refused),
         };
@@ -115,14 +122,18 @@ impl HttpService {
         if let Err(error) = check_agreement(&self.server, &request, &parts.headers) {
             return Reply::Json(ReplyMessage::error(Some(&request.id), &error));
         }
-        let caller = Caller::http(&parts.headers, &parts.extensions).with_outbox(&outbox);
+        let caller = authorized.caller(&parts, &outbox);
         match self.server.begin(&request, &caller).await {
             Begun::Answered(reply) => Reply::Json(reply),
             Begun::Open(subscription) => {
                 // It may stay for days: what opened it does not.
                 drop(request);
                 drop((body, parts));
-                Reply::Json(subscription.ended(&self.server).await)
+                tokio::select! {
+                    reply = subscription.ended(&self.server) => Reply::Json(reply),
+                    // It breaks off, and its client opens it again with the token it has then.
+                    () = authorized.over(self.server.now()) => Reply::Refused(token_is_over()),
+                }
             }
         }
     }
@@ -138,7 +149,7 @@ pub(super) enum Reply {
     Json(ReplyMessage),
     /// A status says it all.
     Empty(StatusCode),
-    /// A response of a session.
+    /// A response of a session, or something that is not MCP.
     Made(Box<Response<ReplyBody>>),
 }
 
@@ -150,7 +161,7 @@ pub struct Exchange {
     /// Taken along by the stream, once there is one.
     reply: Option<BoxFuture<'static, Reply>>,
     outbox: Outbox,
-    keep_alive: Duration,
+    options: Arc<HttpOptions>,
 }
 
 impl Future for Exchange {
@@ -162,13 +173,15 @@ impl Future for Exchange {
         let Some(mut reply) = self.reply.take() else { return Poll::Pending };
         let polled = reply.as_mut().poll(cx);
         let mut response = match polled {
-            Poll::Ready(reply) if self.outbox.is_empty() => whole(reply),
+            Poll::Ready(reply) if self.outbox.is_empty() => whole(reply, &self.options),
             Poll::Ready(reply) => stream_response(EventStream::ending(self.outbox.clone(), reply)),
             Poll::Pending if self.outbox.is_empty() => {
                 self.reply = Some(reply);
                 return Poll::Pending;
             }
-            Poll::Pending => stream_response(EventStream::new(self.outbox.clone(), reply, self.keep_alive)),
+            Poll::Pending => {
+                stream_response(EventStream::new(self.outbox.clone(), reply, self.options.keep_alive))
+            }
         };
         // What is asked next is better asked elsewhere.
         if self.server.as_ref().is_some_and(Server::is_draining) {
@@ -178,7 +191,8 @@ impl Future for Exchange {
     }
 }
 
-async fn read_body<B>(body: B, options: &HttpOptions) -> Result<Bytes, Refused>
+/// Nobody who may not sends us megabytes.
+async fn read_body<B>(body: B, options: &HttpOptions, _: &Authorized) -> Result<Bytes, Refused>
 where
     B: Body + Send,
     B::Data: Send,
@@ -210,18 +224,21 @@ where
 
 fn unreadable(error: impl Into<BoxBodyError>) -> Refused {
     tracing::debug!(error = %error.into(), "a body could not be read");
-    let text = "The body could not be read".to_owned();
-    Refused { status: StatusCode::BAD_REQUEST, text, unread: true }
+    Refused::new(StatusCode::BAD_REQUEST, "The body could not be read")
 }
 
 /// A response that is there as a whole.
-fn whole(reply: Reply) -> Response<ReplyBody> {
+fn whole(reply: Reply, options: &HttpOptions) -> Response<ReplyBody> {
     match reply {
         Reply::Refused(refused) => plain(&refused),
         Reply::Accepted => with_status(StatusCode::ACCEPTED, Vec::new()),
         Reply::Json(reply) => {
             let mut response = json_response(reply.body.into());
             *response.status_mut() = StatusCode::from_u16(reply.status).unwrap_or(StatusCode::OK);
+            if !reply.scopes.is_empty() {
+                let challenge = scope_challenge(options, &reply.scopes);
+                response.headers_mut().insert(header::WWW_AUTHENTICATE, challenge);
+            }
             response
         }
         Reply::Empty(status) => with_status(status, Vec::new()),
@@ -261,6 +278,12 @@ fn plain(refused: &Refused) -> Response<ReplyBody> {
     if refused.status == StatusCode::METHOD_NOT_ALLOWED {
         headers.insert(header::ALLOW, HeaderValue::from_static("POST"));
     }
+    if let Some(challenge) = &refused.challenge {
+        headers.insert(header::WWW_AUTHENTICATE, challenge.clone());
+    }
+    if refused.retry_after {
+        headers.insert(header::RETRY_AFTER, HeaderValue::from_static("5"));
+    }
     if breaks_off(refused.status) {
         headers.insert(header::CONNECTION, HeaderValue::from_static("close"));
     }
@@ -295,9 +318,9 @@ where
 
     fn call(&mut self, request: Request<B>) -> Self::Future {
         let (service, outbox) = (self.clone(), Outbox::default());
-        let keep_alive = self.options.keep_alive;
+        let options = Arc::clone(&self.options);
         let server = (request.version() <= Version::HTTP_11).then(|| self.server.clone());
         let reply = Box::pin(service.reply(request, outbox.clone()));
-        Exchange { server, reply: Some(reply), outbox, keep_alive }
+        Exchange { server, reply: Some(reply), outbox, options }
     }
 }

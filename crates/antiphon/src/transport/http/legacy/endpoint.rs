@@ -64,12 +64,10 @@ impl Endpoint {
             Err(_) => return Err(not_resumed(&NotResumed::Unknown)),
         };
         let reader = match last {
-            None => open.streams.standalone().ok_or_else(|| Refused {
-                status: StatusCode::CONFLICT,
-                text:
-                    "This session has a stream already: one GET at a time, but for those with Last-Event-ID"
-                        .to_owned(),
-                unread: false,
+            None => open.streams.standalone().ok_or_else(|| {
+                let text =
+                    "This session has a stream already: one GET at a time, but for those with Last-Event-ID";
+                Refused { unread: false, ..Refused::new(StatusCode::CONFLICT, text) }
             })?,
             Some(last) => match open.streams.resume(last) {
                 Ok(reader) => reader,
@@ -223,5 +221,5 @@ fn not_resumed(fault: &NotResumed) -> Refused {
             (StatusCode::BAD_REQUEST, "Last-Event-ID names no event of this session")
         }
     };
-    Refused { status, text: text.to_owned(), unread: false }
+    Refused { unread: false, ..Refused::new(status, text) }
 }

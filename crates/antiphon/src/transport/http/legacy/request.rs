@@ -79,7 +79,7 @@ impl Times {
 pub(super) fn no_session() -> Refused {
     let text = "There is no such session here: it has ended, or it lives on another instance. Begin another with \
                 `initialize`, without Mcp-Session-Id";
-    Refused { status: StatusCode::NOT_FOUND, text: text.to_owned(), unread: false }
+    Refused { unread: false, ..Refused::new(StatusCode::NOT_FOUND, text) }
 }
 
 async fn run(session: &Session, parts: &Parts, body: &Bytes, writer: Writer) {
