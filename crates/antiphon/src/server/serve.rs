@@ -250,6 +250,7 @@ impl Server {
             let text = panic.downcast_ref::<String>().map(String::as_str);
             let cause = text.or_else(|| panic.downcast_ref::<&str>().copied());
             tracing::error!(method = %request.method, target, cause, "a request panicked");
+            self.0.replay.tell(|| format!("it panicked: {}", cause.unwrap_or_default()));
             Err(Refusal::Internal)
         })
     }
