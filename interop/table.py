@@ -43,6 +43,7 @@ GROUPS = {
     "caching hints": r"^cache: ",
     "subscriptions": r"^listen: ",
     "calls that the client gives up": r"^given up: ",
+    "a session, and where it lives": r"older revision|the session begins",
     "bytes on the wire": r"^HTTP:",
     "state that was tampered with, or is of another call": r"tampered|a state belongs",
     "a missing capability is named": r"cannot be asked|did not declare",

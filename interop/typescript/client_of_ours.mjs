@@ -487,7 +487,7 @@ Object.assign(CHECKS, {
         const listed = old.connect(our.transport()).then(() => old.listTools());
         const [tools, error] = await listed.then(({ tools: found }) => [found], caught => [undefined, caught]);
         await old.close();
-        if (our.targets.length === 1) return same([tools?.length, reasonOf(error ?? '')], [TOOLS.length, reasonOf('')]);
+        if (our.targets.length === 1) return holds(tools?.some(({ name }) => name === 'provision'), 'not served', tools, error && reasonOf(error));
         // The next replica does not know it, and says so.
         return holds(error?.data?.status === 404 || /404|session/i.test(reasonOf(error)), 'not refused', tools, reasonOf(error));
     },
