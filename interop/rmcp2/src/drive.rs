@@ -72,7 +72,8 @@ async fn play(session: &Session, person: &Person, case: &Case) -> Result<(), Str
         let mut round = round.to_vec();
         round.sort();
         keys.sort();
-        (found.push(round), wanted.push(keys));
+        found.push(round);
+        wanted.push(keys);
         rest = later;
     }
     if found != wanted || !rest.is_empty() {
