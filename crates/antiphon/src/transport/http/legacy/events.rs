@@ -21,6 +21,8 @@ pub(in crate::transport::http) struct Events {
     news: Option<News>,
     quiet: Pin<Box<Sleep>>,
     keep_alive: Duration,
+    /// What ends it in any case.
+    over: Option<BoxFuture<'static, ()>>,
 }
 
 /// What the session is told that belongs to no request. It is told while a connection listens, and waits otherwise.
@@ -35,7 +37,12 @@ struct News {
 impl Events {
     pub(super) fn new(reader: Option<Reader>, keep_alive: Duration) -> Self {
         let quiet = Box::pin(tokio::time::sleep(keep_alive));
-        Self { first: VecDeque::new(), reader, news: None, quiet, keep_alive }
+        Self { first: VecDeque::new(), reader, news: None, quiet, keep_alive, over: None }
+    }
+
+    /// Ends when this does.
+    pub(super) fn ending_with(self, over: BoxFuture<'static, ()>) -> Self {
+        Self { over: Some(over), ..self }
     }
 
     /// Sends this before anything else.
@@ -73,6 +80,10 @@ impl Events {
                     Poll::Pending => break,
                 },
             }
+        }
+        if self.over.as_mut().is_some_and(|over| over.as_mut().poll(cx).is_ready()) {
+            (self.over, self.reader) = (None, None);
+            return Poll::Ready(None);
         }
         ready!(self.quiet.as_mut().poll(cx));
         self.quiet.as_mut().reset(Instant::now() + self.keep_alive);
