@@ -189,7 +189,11 @@ impl Endpoint {
             Ok(opened) => opened,
             Err(refused) => return Reply::Json(refused),
         };
-        let id = self.sessions.add(session).ok().and_then(|id| HeaderValue::from_str(&id).ok());
+        let id = self
+            .sessions
+            .add(session, &self.options.sessions.prefix)
+            .ok()
+            .and_then(|id| HeaderValue::from_str(&id).ok());
         let Some(id) = id else {
             tracing::error!("no id for a session: the operating system gave no random bytes");
             return Reply::Json(ReplyMessage::error(Some(&request.id), &ErrorObject::internal()));
