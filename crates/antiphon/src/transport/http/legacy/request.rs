@@ -2,6 +2,7 @@
 
 use super::{
     super::{
+        auth::Authorized,
         guard::Refused,
         server::{Reply, json_response, stream_response},
     },
@@ -17,11 +18,10 @@ use hyper::body::Bytes;
 use std::{
     future::{Future, poll_fn},
     pin::pin,
-    sync::Arc,
+    sync::{Arc, OnceLock},
     task::Poll,
     time::Duration,
 };
-use tokio::sync::oneshot;
 
 /// A request that has neither been answered nor sent anything for so long is given an event stream all the same: it
 /// has an id, by which the answer can be had when the connection breaks.
@@ -34,14 +34,18 @@ pub(super) async fn respond(
     open: &Arc<Open>,
     parts: Parts,
     body: Bytes,
+    authorized: Authorized,
     times: Times,
-    over: impl Future<Output = ()> + Send + 'static,
 ) -> Reply {
     let (writer, reader) = open.streams.open();
     let session = open.session.clone();
     let primes = session.version().has_elicitation_modes();
-    let (short, mut of_scopes) = oneshot::channel();
-    tokio::spawn(async move { run(&session, &parts, &body, writer, short).await });
+    let short = Arc::new(OnceLock::new());
+    let tell_short = Arc::clone(&short);
+    tokio::spawn(async move {
+        let caller = authorized.caller(&parts);
+        run(&session, &caller, &body, writer, &tell_short).await;
+    });
     let prime = |events: Events, reader: &str| if primes { events.first(reader.to_owned()) } else { events };
     let beginning = times.priming(&reader);
     let first = tokio::time::timeout(BEGIN_WITHIN, poll_fn(|cx| reader.poll_read(cx))).await;
@@ -49,8 +53,8 @@ pub(super) async fn respond(
         Ok(Read::Event(event, true)) => {
             let message = event.message();
             reader.forget();
-            if let Ok(reply) = of_scopes.try_recv() {
-                return Reply::Json(reply);
+            if let Some(scopes) = short.get() {
+                return Reply::Json(ReplyMessage::short_of_scopes(message.into(), scopes.clone()));
             }
             return Reply::Made(Box::new(json_response(message)));
         }
@@ -63,7 +67,7 @@ pub(super) async fn respond(
         Ok(Read::Done) => Events::new(None, times.keep_alive),
         Ok(Read::Over) => return Reply::Refused(no_session()),
     };
-    Reply::Made(Box::new(stream_response(events.until(over))))
+    Reply::Made(Box::new(stream_response(events)))
 }
 
 /// How long the streams of an endpoint are silent, and clients stay away.
@@ -93,17 +97,17 @@ pub(super) fn no_session() -> Refused {
     Refused { unread: false, ..Refused::new(StatusCode::NOT_FOUND, text) }
 }
 
-/// `short` takes a reply that says which scopes are missing: it has a status of its own, where nothing was sent before it.
+/// `short` learns which scopes a request needs that is alone, and whose caller has not all of them.
 async fn run(
     session: &Session,
-    parts: &Parts,
+    caller: &Caller<'_>,
     body: &Bytes,
     writer: Writer,
-    short: oneshot::Sender<ReplyMessage>,
+    short: &OnceLock<Vec<String>>,
 ) {
     let outbox = Outbox::default();
-    let caller = Caller::http(&parts.headers, &parts.extensions).with_outbox(&outbox);
-    let mut reply = pin!(answer(session, body, &caller));
+    let caller = caller.with_outbox(&outbox);
+    let mut reply = pin!(answer(session, body, &caller, short));
     let mut answered = None;
     poll_fn(|cx| {
         if answered.is_none()
@@ -124,19 +128,26 @@ async fn run(
         Poll::Pending
     })
     .await;
-    let reply = answered.flatten();
-    if let Some(reply) = reply.as_ref().filter(|reply| !reply.scopes.is_empty()) {
-        // Its connection may be gone.
-        let _ = short.send(reply.clone());
-    }
-    writer.finish(reply.as_ref().map(|reply| &*reply.body));
+    writer.finish(answered.flatten().as_deref());
 }
 
 /// What is answered; `None` if all was cancelled.
-async fn answer(session: &Session, body: &[u8], caller: &Caller<'_>) -> Option<ReplyMessage> {
+async fn answer(
+    session: &Session,
+    body: &[u8],
+    caller: &Caller<'_>,
+    short: &OnceLock<Vec<String>>,
+) -> Option<Vec<u8>> {
     match Incoming::parse(body) {
-        Ok(Incoming::Request(request)) => session.answer(request, caller).await,
+        Ok(Incoming::Request(request)) => {
+            let reply = session.answer(request, caller).await?;
+            if !reply.scopes.is_empty() {
+                // It is told once.
+                let _ = short.set(reply.scopes);
+            }
+            Some(reply.body)
+        }
         // It was read before, as one of both.
-        _ => Answering::Session(session).answer_all(body, caller).await.map(ReplyMessage::result),
+        _ => Answering::Session(session).answer_all(body, caller).await,
     }
 }
