@@ -1,4 +1,5 @@
-//! Two replicas that share a key and nothing else, behind a balancer: with stickiness by `Mcp-Session-Id`, and without.
+//! Two replicas that share a key and nothing else, behind a balancer: with stickiness by `Mcp-Session-Id`, learned or
+//! read off, and without.
 #![allow(clippy::unwrap_used, missing_docs, reason = "a failed unwrap fails the test")]
 
 mod common;
@@ -12,28 +13,48 @@ use legacy_http_support::{Came, NEWEST, call, initialize, post, send, text_of, w
 use serde_json::{Value, json};
 use std::collections::HashMap;
 
+/// How a balancer knows where a session is.
+enum Sticky {
+    No,
+    /// It remembers which replica answered with which session.
+    Learns(HashMap<String, usize>),
+    /// The id begins with the name of the replica.
+    Reads,
+}
+
 /// Gives each request to the next replica; if it is sticky, those of a session to the one that opened it.
 struct Balancer {
     replicas: [HttpService; 2],
     next: usize,
-    /// Which replica answered with which session.
-    stuck: Option<HashMap<String, usize>>,
+    sticky: Sticky,
 }
 
+const NAMES: [&str; 2] = ["a-", "b-"];
+
 impl Balancer {
-    fn new(sticky: bool) -> Self {
-        let replica = || HttpService::new(fixture(|builder| builder).server, HttpOptions::default());
-        Self { replicas: [replica(), replica()], next: 0, stuck: sticky.then(HashMap::new) }
+    fn new(sticky: Sticky) -> Self {
+        let replica = |name| {
+            let options = HttpOptions::default().session_prefix(name);
+            HttpService::new(fixture(|builder| builder).server, options)
+        };
+        Self { replicas: NAMES.map(replica), next: 0, sticky }
+    }
+
+    fn stuck(&self, session: &str) -> Option<usize> {
+        match &self.sticky {
+            Sticky::No => None,
+            Sticky::Learns(known) => known.get(session).copied(),
+            Sticky::Reads => NAMES.iter().position(|name| session.starts_with(name)),
+        }
     }
 
     async fn forward(&mut self, request: Request<Bytes>) -> Came {
-        let session = request.headers().get("mcp-session-id").and_then(|id| id.to_str().ok());
-        let stuck = self.stuck.as_ref().and_then(|stuck| stuck.get(session?)).copied();
-        let replica = stuck.unwrap_or(self.next);
+        let session = request.headers().get("mcp-session-id").map(|id| id.to_str().unwrap());
+        let replica = session.and_then(|session| self.stuck(session)).unwrap_or(self.next);
         self.next = (replica + 1) % 2;
         let came = send(&self.replicas[replica], request).await;
-        if let (Some(stuck), Some(id)) = (&mut self.stuck, came.headers.get("mcp-session-id")) {
-            stuck.insert(id.to_str().unwrap().to_owned(), replica);
+        if let (Sticky::Learns(known), Some(id)) = (&mut self.sticky, came.headers.get("mcp-session-id")) {
+            known.insert(id.to_str().unwrap().to_owned(), replica);
         }
         came
     }
@@ -65,23 +86,28 @@ fn of(session: &str, message: &Value) -> Request<Bytes> {
 
 #[tokio::test]
 async fn a_sticky_balancer_carries_a_session() {
-    let mut balancer = Balancer::new(true);
-    let session = balancer.initialize().await;
-    balancer.modern().await;
-    let mut came = balancer.forward(of(&session, &call(1, "ask", json!({"name": "orders"})))).await;
-    assert_eq!(came.event().await.unwrap().data.as_deref(), Some(""));
-    let ask = came.event().await.unwrap().json();
-    balancer.modern().await;
-    let content = json!({"region": "eu"});
-    let answer =
-        json!({"jsonrpc": "2.0", "id": ask["id"], "result": {"action": "accept", "content": content}});
-    balancer.forward(of(&session, &answer)).await.check("the answer", (202, 0)).await;
-    assert_eq!(came.event().await.unwrap().result(), "in eu");
+    for sticky in [Sticky::Learns(HashMap::new()), Sticky::Reads] {
+        let mut balancer = Balancer::new(sticky);
+        // One on each replica.
+        for name in NAMES {
+            let session = balancer.initialize().await;
+            assert!(session.starts_with(name), "{session}");
+            balancer.modern().await;
+            let mut came = balancer.forward(of(&session, &call(1, "ask", json!({"name": "orders"})))).await;
+            assert_eq!(came.event().await.unwrap().data.as_deref(), Some(""));
+            let ask = came.event().await.unwrap().json();
+            balancer.modern().await;
+            let result = json!({"action": "accept", "content": {"region": "eu"}});
+            let answer = json!({"jsonrpc": "2.0", "id": ask["id"], "result": result});
+            balancer.forward(of(&session, &answer)).await.check("the answer", (202, 0)).await;
+            assert_eq!(came.event().await.unwrap().result(), "in eu");
+        }
+    }
 }
 
 #[tokio::test]
 async fn a_plain_balancer_ends_in_a_clear_error_and_a_new_session() {
-    let mut balancer = Balancer::new(false);
+    let mut balancer = Balancer::new(Sticky::No);
     let session = balancer.initialize().await;
     let echo = |id| call(id, "echo", json!({"name": "x"}));
     let lost = balancer.forward(of(&session, &echo(1))).await;

@@ -80,7 +80,8 @@ impl Endpoint {
         let (times, primes) = (self.times(), open.session.version().has_elicitation_modes());
         let priming = (last.is_none() && primes).then(|| times.priming(&reader));
         let is_standalone = reader.is_standalone();
-        let mut events = Events::new(Some(reader), times.keep_alive).until(authorized.over(&self.server));
+        let mut events =
+            Events::new(Some(reader), times.keep_alive).ending_with(authorized.over(&self.server));
         if is_standalone {
             events = events.with_news(&open.session, &open.told, open.streams.to_standalone());
         }
@@ -123,7 +124,7 @@ impl Endpoint {
                 Err(fault) => return Reply::Json(ReplyMessage::error(fault.id.as_ref(), &fault.error)),
             }
         }
-        request::respond(&open, parts, body, authorized, authorized.over(&self.server), self.times()).await
+        request::respond(&open, parts, body, authorized, self.times()).await
     }
 
     /// A message that names no session, and is not of today.
@@ -186,7 +187,11 @@ impl Endpoint {
             Ok(opened) => opened,
             Err(refused) => return Reply::Json(refused),
         };
-        let id = self.sessions.add(session).ok().and_then(|id| HeaderValue::from_str(&id).ok());
+        let id = self
+            .sessions
+            .add(session, &self.options.sessions.prefix)
+            .ok()
+            .and_then(|id| HeaderValue::from_str(&id).ok());
         let Some(id) = id else {
             tracing::error!("no id for a session: the operating system gave no random bytes");
             return Reply::Json(ReplyMessage::error(Some(&request.id), &ErrorObject::internal()));

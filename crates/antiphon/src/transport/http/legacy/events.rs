@@ -6,7 +6,7 @@ use futures_util::future::BoxFuture;
 use hyper::body::Bytes;
 use std::{
     collections::VecDeque,
-    future::Future,
+    future::Future as _,
     pin::Pin,
     task::{Context, Poll, ready},
     time::Duration,
@@ -19,10 +19,10 @@ pub(in crate::transport::http) struct Events {
     /// `None` once it has ended.
     reader: Option<Reader>,
     news: Option<News>,
-    /// Resolves when it may not be read any more.
-    over: Option<BoxFuture<'static, ()>>,
     quiet: Pin<Box<Sleep>>,
     keep_alive: Duration,
+    /// What ends it in any case.
+    over: Option<BoxFuture<'static, ()>>,
 }
 
 /// What the session is told that belongs to no request. It is told while a connection listens, and waits otherwise.
@@ -40,15 +40,14 @@ impl Events {
         Self { first: VecDeque::new(), reader, news: None, quiet, keep_alive, over: None }
     }
 
+    /// Ends when this does.
+    pub(super) fn ending_with(self, over: BoxFuture<'static, ()>) -> Self {
+        Self { over: Some(over), ..self }
+    }
+
     /// Sends this before anything else.
     pub(super) fn first(mut self, event: impl Into<Bytes>) -> Self {
         self.first.push_back(event.into());
-        self
-    }
-
-    /// Ends when this resolves; the stream goes on.
-    pub(super) fn until(mut self, over: impl Future<Output = ()> + Send + 'static) -> Self {
-        self.over = Some(Box::pin(over));
         self
     }
 
@@ -61,8 +60,9 @@ impl Events {
     }
 
     pub(in crate::transport::http) fn poll_event(&mut self, cx: &mut Context<'_>) -> Poll<Option<Bytes>> {
+        // First: a stream that is never silent ends as well.
         if self.over.as_mut().is_some_and(|over| over.as_mut().poll(cx).is_ready()) {
-            (self.over, self.reader, self.news) = (None, None, None);
+            (self.over, self.reader) = (None, None);
             self.first.clear();
         }
         if let Some(event) = self.first.pop_front() {

@@ -13,7 +13,6 @@ use super::{
 };
 use crate::server::{Caller, Kind, Outbox, ReplyMessage, Session};
 use antiphon_wire::Incoming;
-use futures_util::future::BoxFuture;
 use http::{StatusCode, request::Parts};
 use hyper::body::Bytes;
 use std::{
@@ -36,7 +35,6 @@ pub(super) async fn respond(
     parts: Parts,
     body: Bytes,
     authorized: Authorized,
-    over: BoxFuture<'static, ()>,
     times: Times,
 ) -> Reply {
     let (writer, reader) = open.streams.open();
@@ -69,7 +67,7 @@ pub(super) async fn respond(
         Ok(Read::Done) => Events::new(None, times.keep_alive),
         Ok(Read::Over) => return Reply::Refused(no_session()),
     };
-    Reply::Made(Box::new(stream_response(events.until(over))))
+    Reply::Made(Box::new(stream_response(events)))
 }
 
 /// How long the streams of an endpoint are silent, and clients stay away.
