@@ -66,8 +66,8 @@ enum Verdict {
     Modern,
     /// To be followed to this version.
     ModernOf(ProtocolVersion),
-    /// A session of this version.
-    Legacy(ProtocolVersion),
+    /// A session has to be tried.
+    Legacy,
     /// Of no version that is spoken here.
     Neither(Vec<String>),
     /// It says nothing: the request failed for another reason.
@@ -212,7 +212,7 @@ impl Inner {
             Verdict::Modern => self.stand_modern(None),
             Verdict::ModernOf(version) => self.stand_modern(Some(version)),
             Verdict::Neither(theirs) => return Err(RequestFault::Version { theirs }),
-            Verdict::Legacy(_) => {
+            Verdict::Legacy => {
                 return match self.initialize(sessions).await {
                     Ok(session) => self.stand_on(session).map(|()| None),
                     // The connection broke twice: what it was at first says more.
@@ -279,7 +279,7 @@ impl Inner {
                 Verdict::ModernOf(version) => self.stand_modern(Some(version)),
                 Verdict::Neither(theirs) => return Err(RequestFault::Version { theirs }),
                 Verdict::Nothing => {}
-                Verdict::Legacy(_) => match self.initialize(sessions).await {
+                Verdict::Legacy => match self.initialize(sessions).await {
                     Ok(session) => self.stand_on(session)?,
                     Err(fault) if is_no_session(&fault) => return first,
                     Err(fault) => return Err(fault),
@@ -409,24 +409,23 @@ impl Inner {
 
     /// What an answer to `server/discover` says.
     fn judge(&self, reply: &Result<ServerReply, RequestFault>) -> Verdict {
-        let legacy = || Verdict::Legacy(ProtocolVersion::LEGACY[0].clone());
         match reply {
             Ok(Ok(result)) => match serde_json::from_str::<DiscoverResult>(result.get()) {
                 Ok(discovered) => {
                     choose(discovered.supported_versions.iter().map(|one| one.as_str().to_owned()).collect())
                 }
                 // Some answer anything with something.
-                Err(_) => legacy(),
+                Err(_) => Verdict::Legacy,
             },
             Ok(Err(error)) if error.code == ErrorCode::UNSUPPORTED_PROTOCOL_VERSION => {
                 choose(supported(error))
             }
             Ok(Err(error)) if is_modern(error) => Verdict::Modern,
             // > The fallback **MUST NOT** be keyed to one specific error code
-            Ok(Err(_)) => legacy(),
+            Ok(Err(_)) => Verdict::Legacy,
             // Some end when the first message is not `initialize`: the next process hears nothing else.
-            Err(RequestFault::Transport(error)) if error.kind() == Closed && !error.is_final() => legacy(),
-            Err(RequestFault::Transport(error)) if is_no_modern(error) => legacy(),
+            Err(RequestFault::Transport(error)) if error.kind() == Closed && !error.is_final() => Verdict::Legacy,
+            Err(RequestFault::Transport(error)) if is_no_modern(error) => Verdict::Legacy,
             Err(_) => Verdict::Nothing,
         }
     }
@@ -451,8 +450,8 @@ fn choose(theirs: Vec<String>) -> Verdict {
     if let Some(version) = common_version(theirs.iter().map(String::as_str)) {
         return Verdict::ModernOf(version);
     }
-    let legacy = ProtocolVersion::LEGACY.iter().find(|ours| theirs.iter().any(|one| one == ours.as_str()));
-    legacy.cloned().map_or(Verdict::Neither(theirs), Verdict::Legacy)
+    let speaks_legacy = theirs.iter().any(|version| ProtocolVersion::legacy(version).is_some());
+    if speaks_legacy { Verdict::Legacy } else { Verdict::Neither(theirs) }
 }
 
 /// Errors that only modern servers know.
