@@ -399,6 +399,9 @@ pub fn server(attribute: TokenStream, item: TokenStream) -> TokenStream {
 /// question above is `confirm_delete/confirm` on the wire. The name is that of the function; as the keys live on in calls
 /// that are under way, a function that is renamed keeps it with `#[resolver(name = "confirm_delete")]`.
 ///
+/// It asks with `await`, and a call asks in one way: a function that takes what it gives, and returns an `InputRequired` or
+/// a `Reply<..>`, does not compile.
+///
 /// The function stays a function, which tests and other functions call. Beside it is a type of the same name, which is
 /// what `#[resolve(..)]` names: an import of the one is an import of both. What a public resolver gives is public too.
 #[proc_macro_attribute]

@@ -52,6 +52,11 @@ impl ElicitRequest {
         }
     }
 
+    /// Whether it is a URL to open.
+    pub fn is_url(&self) -> bool {
+        matches!(self, Self::Url { .. })
+    }
+
     /// The same ask with another message.
     #[must_use]
     pub fn with_message(self, message: String) -> Self {

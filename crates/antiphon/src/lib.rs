@@ -5,6 +5,7 @@ mod clock;
 mod error;
 mod form;
 pub mod guide;
+mod pacing;
 mod schema;
 pub mod server;
 pub mod testing;

@@ -10,48 +10,10 @@ use antiphon::{
     Result,
     server::{Ctx, NoArguments, Server, Tool},
 };
-use common::*;
+use common::{log::take_log_of_all_threads, *};
 use futures_util::{FutureExt as _, future::BoxFuture};
 use serde_json::{Value, json};
-use std::{
-    fmt::{Debug, Write as _},
-    sync::Mutex,
-};
 use talk::*;
-use tracing::{
-    Event, Metadata, Subscriber,
-    field::{Field, Visit},
-    span,
-};
-
-/// Every line that is logged, of all threads.
-static LINES: Mutex<String> = Mutex::new(String::new());
-
-struct Log;
-
-struct Line<'a>(&'a mut String);
-
-impl Visit for Line<'_> {
-    fn record_debug(&mut self, field: &Field, value: &dyn Debug) {
-        write!(self.0, " {field}={value:?}").unwrap();
-    }
-}
-
-impl Subscriber for Log {
-    fn enabled(&self, metadata: &Metadata<'_>) -> bool {
-        metadata.target().starts_with("antiphon")
-    }
-    fn new_span(&self, _: &span::Attributes<'_>) -> span::Id {
-        span::Id::from_u64(1)
-    }
-    fn record(&self, _: &span::Id, _: &span::Record<'_>) {}
-    fn record_follows_from(&self, _: &span::Id, _: &span::Id) {}
-    fn event(&self, event: &Event<'_>) {
-        event.record(&mut Line(&mut LINES.lock().unwrap()));
-    }
-    fn enter(&self, _: &span::Id) {}
-    fn exit(&self, _: &span::Id) {}
-}
 
 type Handler = for<'a> fn(&'a Ctx) -> BoxFuture<'a, Result<String>>;
 
@@ -62,7 +24,7 @@ fn lent<F: for<'a> Fn(&'a Ctx, NoArguments) -> BoxFuture<'a, Result<String>>>(ha
 
 #[tokio::test]
 async fn what_is_polled_outside_of_its_call_ends_the_request() {
-    tracing::subscriber::set_global_default(Log).unwrap();
+    take_log_of_all_threads();
     let handlers: [Handler; 3] = [
         |ctx| {
             Box::pin(async {
@@ -97,7 +59,7 @@ async fn what_is_polled_outside_of_its_call_ends_the_request() {
         // > Internal error
         assert_eq!(reply["error"]["code"], -32603, "{reply}");
         assert!(!reply.to_string().contains("polled"), "{reply}");
-        let log = std::mem::take(&mut *LINES.lock().unwrap());
+        let log = take_log_of_all_threads();
         assert!(log.contains("await questions and steps in the handler itself"), "{log}");
         assert!(log.contains("a request panicked"), "{log}");
     }

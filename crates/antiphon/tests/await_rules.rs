@@ -20,19 +20,14 @@ use antiphon::{
     Form, Result,
     server::{Caller, Ctx, Limits, NoArguments, ReplayCheck, Server, Tool},
 };
-use common::*;
+use common::{log::take_log, *};
 use serde::Deserialize;
 use serde_json::{Value, json};
-use std::{
-    cell::RefCell,
-    fmt::{Debug, Write as _},
-    sync::{
-        Mutex, Once,
-        atomic::{AtomicUsize, Ordering::SeqCst},
-    },
+use std::sync::{
+    Mutex,
+    atomic::{AtomicUsize, Ordering::SeqCst},
 };
 use talk::*;
-use tracing::{Event, Metadata, Subscriber, field, span};
 
 #[derive(Debug, Deserialize, Form)]
 struct Place {
@@ -106,41 +101,4 @@ async fn declaring(server: &Server, capabilities: Value, state: Option<&str>, an
     let message = request(1, "tools/call", params).to_string();
     let reply = server.respond(message.as_bytes(), &Caller::default()).await.unwrap();
     serde_json::from_slice(&reply.body).unwrap()
-}
-
-thread_local! {
-    static LINES: RefCell<String> = const { RefCell::new(String::new()) };
-}
-
-/// What this thread has logged since the last time.
-fn take_log() -> String {
-    static INSTALLED: Once = Once::new();
-    INSTALLED.call_once(|| tracing::subscriber::set_global_default(Log).unwrap());
-    LINES.take()
-}
-
-struct Log;
-
-struct Line<'a>(&'a mut String);
-
-impl field::Visit for Line<'_> {
-    fn record_debug(&mut self, field: &field::Field, value: &dyn Debug) {
-        write!(self.0, " {field}={value:?}").unwrap();
-    }
-}
-
-impl Subscriber for Log {
-    fn enabled(&self, metadata: &Metadata<'_>) -> bool {
-        metadata.target().starts_with("antiphon")
-    }
-    fn new_span(&self, _: &span::Attributes<'_>) -> span::Id {
-        span::Id::from_u64(1)
-    }
-    fn record(&self, _: &span::Id, _: &span::Record<'_>) {}
-    fn record_follows_from(&self, _: &span::Id, _: &span::Id) {}
-    fn event(&self, event: &Event<'_>) {
-        LINES.with_borrow_mut(|text| event.record(&mut Line(text)));
-    }
-    fn enter(&self, _: &span::Id) {}
-    fn exit(&self, _: &span::Id) {}
 }

@@ -4,9 +4,9 @@
 mod transport_support;
 
 use antiphon::{
-    client::{Client, ReconnectPolicy, Subscription, SubscriptionEvent as Event},
+    client::{Client, Mode, ReconnectPolicy, Subscription, SubscriptionEvent as Event},
     transport::{Transport, TransportErrorKind},
-    wire::SubscriptionFilter,
+    wire::{ProtocolVersion, SubscriptionFilter},
 };
 use serde_json::{Value, json};
 use std::{sync::Arc, time::Duration};

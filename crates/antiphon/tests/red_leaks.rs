@@ -11,71 +11,19 @@ use antiphon::{
     },
     wire::{CallToolResult, FormField, FormSchema},
 };
-use common::*;
+use common::{log::take_log, *};
 use serde_json::{Value, json};
 use std::{
-    cell::RefCell,
-    fmt::{Debug, Write as _},
+    fmt::Debug,
     sync::{
-        Arc, Once,
+        Arc,
         atomic::{AtomicBool, Ordering},
     },
-};
-use tracing::{
-    Event, Metadata, Subscriber,
-    field::{Field, Visit},
-    span,
 };
 
 const STATE: &str = "STATE-7f3a";
 const ANSWER: &str = "ANSWER-91cc";
 const SUBJECT: &str = "subject-55d0";
-
-thread_local! {
-    static LINES: RefCell<String> = const { RefCell::new(String::new()) };
-}
-
-/// Every line that is logged, at every level, kept for the thread that logged it: each test has its own. One for all
-/// of them, since whether a line is wanted is remembered per line, not per thread.
-struct Log;
-
-/// What this thread has logged since the last time.
-fn take_log() -> String {
-    static INSTALLED: Once = Once::new();
-    INSTALLED.call_once(|| tracing::subscriber::set_global_default(Log).unwrap());
-    LINES.take()
-}
-
-struct Line<'a>(&'a mut String);
-
-impl Visit for Line<'_> {
-    fn record_debug(&mut self, field: &Field, value: &dyn Debug) {
-        write!(self.0, " {field}={value:?}").unwrap();
-    }
-}
-
-impl Subscriber for Log {
-    fn enabled(&self, metadata: &Metadata<'_>) -> bool {
-        metadata.target().starts_with("antiphon")
-    }
-    fn new_span(&self, attributes: &span::Attributes<'_>) -> span::Id {
-        LINES.with_borrow_mut(|text| attributes.record(&mut Line(text)));
-        span::Id::from_u64(1)
-    }
-    fn record(&self, _: &span::Id, values: &span::Record<'_>) {
-        LINES.with_borrow_mut(|text| values.record(&mut Line(text)));
-    }
-    fn record_follows_from(&self, _: &span::Id, _: &span::Id) {}
-    fn event(&self, event: &Event<'_>) {
-        LINES.with_borrow_mut(|text| {
-            write!(text, "{}", event.metadata().level()).unwrap();
-            event.record(&mut Line(text));
-            text.push('\n');
-        });
-    }
-    fn enter(&self, _: &span::Id) {}
-    fn exit(&self, _: &span::Id) {}
-}
 
 /// A codec that hides nothing and seals anything, until it is broken.
 #[derive(Clone, Default)]

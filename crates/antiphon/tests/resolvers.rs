@@ -8,7 +8,7 @@ mod talk;
 
 use antiphon::{
     Error, Form, Result, prompt, resolver, resource,
-    server::{Answer, Caller, Ctx, ReplayCheck, Server, State},
+    server::{Answer, Caller, Ctx, Json, ReplayCheck, Server, State},
     tool,
     wire::ResourceContents,
 };
@@ -16,6 +16,7 @@ use common::*;
 use serde_json::{Value, json};
 use std::{
     fmt,
+    marker::PhantomData,
     sync::{Arc, Mutex},
 };
 use talk::{accept, keys};
@@ -239,9 +240,48 @@ impl Files {
     }
 }
 
+/// With a parameter.
+struct Shelf<T>(T);
+
+#[antiphon::server]
+impl<T: fmt::Display> Shelf<T> {
+    /// Finds.
+    #[tool]
+    async fn find(&self, path: &str, #[resolve(size)] size: u64) -> Result<String, Missing<T>> {
+        match size {
+            0 => Err(Missing(PhantomData)),
+            size => Ok(format!("{}{path} {size}", self.0)),
+        }
+    }
+}
+
+/// It is no book.
+struct Missing<T>(PhantomData<T>);
+
+impl<T> fmt::Display for Missing<T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("It is no book.")
+    }
+}
+
+#[derive(serde::Serialize, schemars::JsonSchema)]
+struct Book {
+    pages: u64,
+}
+
+#[antiphon::server]
+impl Book {
+    /// Of a book, another.
+    #[tool]
+    async fn copy(&self, path: &str, #[resolve(size)] size: u64) -> Json<Self> {
+        Json(Self { pages: self.pages + size + path.len() as u64 })
+    }
+}
+
 /// One of the instances.
 fn server(log: &Log) -> Server {
     let builder = Server::builder("resolvers", "1").keys(ring(7)).state(log.clone()).with(Files("/"));
+    let builder = builder.with(Shelf("Shelf ")).with(Book { pages: 100 });
     // Each round is replayed before it leaves: resolvers run the same way again.
     let builder = builder.replay_check(ReplayCheck::Always).on_replay_fault(|fault| panic!("{fault}"));
     let builder = builder.tool(delete_folder).tool(delete_or_fail).tool(move_folder).tool(halve).tool(leaks);
@@ -438,6 +478,9 @@ async fn prompts_templates_and_methods_have_them_too() {
             "2",
         ),
         ("tools/call", tool_call("count", json!({"path": "abc"})), Value::Null, &[], "/abc 3"),
+        ("tools/call", tool_call("find", json!({"path": "abc"})), Value::Null, &[], "Shelf abc 3"),
+        ("tools/call", tool_call("find", json!({"path": "empty"})), Value::Null, &[], "It is no book."),
+        ("tools/call", tool_call("copy", json!({"path": "abc"})), Value::Null, &[], r#"{"pages":106}"#),
         (
             "tools/call",
             tool_call("remove", json!({"path": "full"})),

@@ -1,17 +1,17 @@
 //! The definition, as the expression that makes it when the server is built.
 
 use super::{
-    function::{Function, Param},
+    function::{Function, Param, has_ident},
     kind::Kind,
     resolved::{Resolving, resolving},
 };
 use proc_macro2::{Ident, Span, TokenStream};
-use quote::{quote, quote_spanned};
+use quote::{ToTokens as _, quote, quote_spanned};
 
 /// A block that returns a `Result` of the definition; `states` is in scope. `callee` is the function's path; `this`, for
 /// methods, a variable that holds an `Arc` of what they belong to.
 pub(super) fn definition(function: &Function, callee: &TokenStream, this: Option<&Ident>) -> TokenStream {
-    let Function { kind, name, output, setters, .. } = function;
+    let Function { kind, name, setters, .. } = function;
     let user = format!("{} `{name}`", kind.in_words().replacen('a', "the", 1));
     let slots = function.arguments().rev().fold(quote! { () }, |rest, (_, argument)| {
         let slot = argument.slot(*kind);
@@ -20,10 +20,7 @@ pub(super) fn definition(function: &Function, callee: &TokenStream, this: Option
     let values =
         function.arguments().rev().fold(quote! { () }, |rest, (variable, _)| quote! { (#variable, #rest) });
     let (states, types): (Vec<_>, Vec<_>) = function.states().unzip();
-    let span = Span::mixed_site().located_at(function.output_span);
-    let result = kind.result();
-    let outcome =
-        quote_spanned! { span => ::antiphon::__expanded::outcome::<::antiphon::wire::#result, #output> };
+    let outcome = outcome(function);
     let resolving = resolving(function);
     let before = resolving.as_ref().map(|resolving| &resolving.before);
     let kept = states.iter().chain(this).chain(resolving.as_ref().map(|resolving| &resolving.kept));
@@ -35,12 +32,32 @@ pub(super) fn definition(function: &Function, callee: &TokenStream, this: Option
     quote_spanned! { own => {
         #before
         #(let #states = states.get::<#types>(#user)?;)*
-        let outcome = #outcome();
+        let outcome = #outcome;
         let made = #make(#first outcome, #slots, move |ctx, #values| {
             #kept
             #call
         })?;
         ::core::result::Result::Ok((made #setters).into())
+    } }
+}
+
+/// What becomes of its result: an expression.
+fn outcome(function: &Function) -> TokenStream {
+    let Function { kind, output, .. } = function;
+    let result = kind.result();
+    let span = Span::mixed_site().located_at(function.output_span);
+    if function.resolved().next().is_none() {
+        return quote_spanned! { span => ::antiphon::__expanded::outcome::<::antiphon::wire::#result, #output>() };
+    }
+    let outcome = quote_spanned! { span => ::antiphon::__expanded::outcome_after_resolvers::<::antiphon::wire::#result, #output>() };
+    let own = Span::mixed_site();
+    if function.is_of_generic || has_ident(output.to_token_stream(), "Self") {
+        // No item knows that type: the compiler looks at it when the type's parameters are known.
+        return quote_spanned! { own => const { #outcome } };
+    }
+    quote_spanned! { own => {
+        const __OUTCOME: ::antiphon::__expanded::Outcome<::antiphon::wire::#result, #output> = #outcome;
+        __OUTCOME
     } }
 }
 

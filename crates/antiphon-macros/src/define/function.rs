@@ -30,6 +30,8 @@ pub(super) struct Function {
     pub(super) name: String,
     pub(super) name_span: Span,
     pub(super) takes_self: bool,
+    /// A method of a type with parameters.
+    pub(super) is_of_generic: bool,
     /// In order, without `&self`.
     pub(super) params: Vec<Param>,
     pub(super) output: Type,
@@ -55,8 +57,10 @@ pub(super) enum Param {
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Place {
     Free,
-    /// In an impl with `#[server]`.
-    Method,
+    /// In an impl with `#[server]`, of a type with parameters or without.
+    Method {
+        generic: bool,
+    },
 }
 
 impl Function {
@@ -115,6 +119,7 @@ impl Function {
             name: given.name,
             name_span: given.name_span,
             takes_self,
+            is_of_generic: place == (Place::Method { generic: true }),
             params,
             output,
             output_span,
@@ -135,6 +140,14 @@ impl Function {
     pub(super) fn states(&self) -> impl Iterator<Item = (Ident, &Type)> {
         self.params.iter().enumerate().filter_map(|(place, param)| match param {
             Param::State(ty) => Some((Self::variable(place), ty)),
+            _ => None,
+        })
+    }
+
+    /// What resolvers give, each with its place.
+    pub(super) fn resolved(&self) -> impl Iterator<Item = (usize, &Taken)> {
+        self.params.iter().enumerate().filter_map(|(place, param)| match param {
+            Param::Resolved(taken) => Some((place, taken)),
             _ => None,
         })
     }
@@ -212,7 +225,7 @@ pub(crate) fn read_output(sig: &Signature) -> Result<(Type, Span)> {
         }
         _ => {}
     }
-    if has_impl(output.to_token_stream()) {
+    if has_ident(output.to_token_stream(), "impl") {
         return Err(Error::new(
             span,
             "name the type that is returned: an `impl ..` tells nothing of its result",
@@ -221,10 +234,10 @@ pub(crate) fn read_output(sig: &Signature) -> Result<(Type, Span)> {
     Ok(((**output).clone(), span))
 }
 
-pub(crate) fn has_impl(tokens: TokenStream) -> bool {
+pub(crate) fn has_ident(tokens: TokenStream, word: &str) -> bool {
     tokens.into_iter().any(|token| match token {
-        TokenTree::Ident(ident) => ident == "impl",
-        TokenTree::Group(group) => has_impl(group.stream()),
+        TokenTree::Ident(ident) => ident == word,
+        TokenTree::Group(group) => has_ident(group.stream(), word),
         _ => false,
     })
 }

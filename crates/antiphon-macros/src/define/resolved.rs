@@ -1,6 +1,6 @@
 //! Parameters that a resolver fills in, in what is defined.
 
-use super::function::{Function, Param};
+use super::function::Function;
 use crate::resolver::{Taken, name_type};
 use proc_macro2::{Ident, Span, TokenStream};
 use quote::{format_ident, quote, quote_spanned};
@@ -18,15 +18,7 @@ pub(super) struct Resolving {
 
 /// `None` where nothing is resolved.
 pub(super) fn resolving(function: &Function) -> Option<Resolving> {
-    let taken: Vec<(usize, &Taken)> = function
-        .params
-        .iter()
-        .enumerate()
-        .filter_map(|(place, param)| match param {
-            Param::Resolved(taken) => Some((place, taken)),
-            _ => None,
-        })
-        .collect();
+    let taken: Vec<(usize, &Taken)> = function.resolved().collect();
     let (last, _) = taken.last()?;
     let own = Span::mixed_site();
     let kept = Ident::new("provided", own);

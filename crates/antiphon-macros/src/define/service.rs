@@ -34,10 +34,11 @@ pub(crate) fn expand(attribute: TokenStream, item: TokenStream) -> Result<TokenS
     }
     let mut faults = Faults::default();
     let mut offers = Vec::new();
+    let home = Place::Method { generic: !item.generics.params.is_empty() };
     let mut seen = Kind::ALL.map(|kind| (kind, Seen::new(kind.word())));
     for method in item.items.iter_mut().filter_map(as_method) {
         let Some(marked) = faults.note(Marked::take(method)).flatten() else { continue };
-        let Some((function, offer)) = faults.note(marked.expand(method)) else { continue };
+        let Some((function, offer)) = faults.note(marked.expand(home, method)) else { continue };
         for (kind, seen) in &mut seen {
             if *kind == function.kind {
                 let name =
@@ -119,9 +120,9 @@ impl Marked {
     }
 
     /// What it is, and the statement that offers it.
-    fn expand(self, method: &mut ImplItemFn) -> Result<(Function, TokenStream)> {
+    fn expand(self, home: Place, method: &mut ImplItemFn) -> Result<(Function, TokenStream)> {
         let Self { kind, attribute } = self;
-        let function = Function::read(kind, Place::Method, attribute, &method.attrs, &mut method.sig)?;
+        let function = Function::read(kind, home, attribute, &method.attrs, &mut method.sig)?;
         let ident = &function.ident;
         let this = Ident::new("this", Span::mixed_site());
         let this = Some(&this).filter(|_| function.takes_self);

@@ -3,7 +3,7 @@
 use super::taken::Taken;
 use crate::{
     define::{
-        function::{check_ctx, has_impl, read_output, state_of},
+        function::{check_ctx, has_ident, read_output, state_of},
         shape::{name_behind, ungrouped},
     },
     form::{Faults, Seen, plain},
@@ -200,7 +200,7 @@ impl Argument {
                 "an argument is lent as a whole, `&T`, or copied as a whole, `T`: `&Option<String>`, for example",
             ));
         }
-        if has_impl(tokens) {
+        if has_ident(tokens, "impl") {
             return Err(Error::new(ty.span(), "an argument has one type, the tool's: write the type itself"));
         }
         Ok(Self { name: plain(ident), ty: inner.clone(), lent })

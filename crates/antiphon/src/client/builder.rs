@@ -3,7 +3,8 @@
 use super::ask::{ElicitAsk, FormAsk, RootsAsk, Round, RoundDecision, SampleAsk, UrlAsk};
 use super::callback::{Callback, CallbackError, Callbacks};
 use super::event::{LogEvent, OnProgress, ProgressEvent};
-use super::{Client, elicit_complete::ElicitComplete, era::Mode, hearing::Hearers, pacing::StateOnlyLimits};
+use super::{Client, elicit_complete::ElicitComplete, era::Mode, hearing::Hearers};
+use crate::pacing::StateOnlyLimits;
 use crate::transport::Transport;
 use antiphon_wire::{
     AskSupport, CreateMessageResult, ElicitResult, Implementation, ListRootsResult, LogLevel, ProtocolVersion,

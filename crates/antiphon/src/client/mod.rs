@@ -75,7 +75,6 @@ mod identity;
 mod leg;
 mod legacy;
 mod lists;
-mod pacing;
 mod patience;
 mod pending;
 mod rounds;

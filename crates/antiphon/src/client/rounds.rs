@@ -9,9 +9,9 @@ use super::{
     finished::{Final, Finished, Leg},
     leg::Position,
     legacy::{is_url_round, keep_consents},
-    pacing::Pacing,
     pending::{NotReady, Outgoing, PendingCall},
 };
+use crate::pacing::Pacing;
 use antiphon_wire::ErrorCode;
 use std::time::Duration;
 use tokio::time::{Instant, sleep};

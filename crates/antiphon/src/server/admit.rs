@@ -142,6 +142,12 @@ impl<'a> Admitted<'a> {
         self.call = call;
     }
 
+    /// An id for a URL question of this leg that was asked by hand.
+    pub(super) fn elicitation_id(&self, key: &str) -> Option<String> {
+        let call = self.call.as_ref()?;
+        Some(call.secret().idempotency_key("#elicitation", &format!("{key} {}", call.leg())))
+    }
+
     pub(super) fn take_payload(&mut self) -> Option<Payload> {
         self.payload.take()
     }

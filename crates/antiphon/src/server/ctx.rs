@@ -34,6 +34,9 @@ pub struct Ctx {
 pub enum Carrier {
     /// A question ends the request; the record travels in the sealed `requestState`.
     Sealed,
+    /// In a session of a client before 2026-07-28: a question is sent at once, the handler waits, and the record is the
+    /// running handler itself.
+    Pushed,
 }
 
 /// What one leg's context knows.
@@ -120,7 +123,7 @@ impl Ctx {
 
     /// How questions reach the client.
     pub fn carrier(&self) -> Carrier {
-        Carrier::Sealed
+        if self.leg.flow.push().is_some() { Carrier::Pushed } else { Carrier::Sealed }
     }
 
     /// The version of the protocol that the client speaks.

@@ -79,6 +79,18 @@ impl Ctx {
         }
     }
 
+    /// Ends the event stream that carries this call, while the call goes on: a client of 2025-11-25 comes back for the rest
+    /// after the time that the stream named. For work of minutes, so that no connection is held for it.
+    ///
+    /// It does nothing elsewhere: not on 2026-07-28, where a stream that ends is a call that is cancelled, and not on stdio.
+    ///
+    /// > The server **MAY** close the connection (without terminating the SSE stream) at any time
+    pub fn close_stream(&self) {
+        if let Some(push) = self.flow().push().filter(|push| push.session.version().has_elicitation_modes()) {
+            push.outbox.close_stream();
+        }
+    }
+
     /// Sends the caller a log message, if it asked for messages of this level and the server declares
     /// [`logging`](super::ServerBuilder::logging). Never secrets: it leaves the house.
     ///

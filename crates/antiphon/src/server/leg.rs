@@ -1,5 +1,7 @@
 //! One leg of a call that may ask: judge the answers, run the handler, seal what it asks.
 
+mod in_session;
+
 pub(super) use super::admit::admit;
 
 use super::{
@@ -11,7 +13,8 @@ use super::{
     refusal::Refusal,
     replay_check,
     round::{
-        Answered, Asked, Flow, Journal, Judged, Kept, Machine, Payload, Ran, check_elicit, check_key, judge,
+        Answered, Asked, Flow, Journal, Judged, Kept, Machine, Payload, Push, Ran, check_elicit, check_key,
+        judge,
     },
     serve::Inner,
     settings::Settings,
@@ -75,6 +78,9 @@ pub(super) async fn run<T: Send + 'static>(
     start: impl Fn(Ctx) -> Result<Running<T>, String>,
 ) -> Result<LegResult<T>, Refusal> {
     admitted.require(admitted.leg().settings.needs)?;
+    if admitted.leg().request.session.is_some() {
+        return Box::pin(in_session::run(server, admitted, start)).await;
+    }
     let mut responses = read_responses(admitted.leg().request.params.input_responses)?;
     if admitted.late() {
         // What was kept stays; what came too late does not count, and is asked for again.
@@ -108,20 +114,37 @@ pub(super) async fn run<T: Send + 'static>(
         Box::pin(replay_check::check(server, &admitted, &start, &mut ran)).await;
     }
     drop(in_flight);
-    settle(server, admitted, ran)
+    let (requests, payload) = match settle(&mut admitted, ran)? {
+        Came::Over(result) => return Ok(result),
+        Came::Suspended(requests, journal) => (requests, Payload { journal, ..Payload::default() }),
+        Came::ByHand(required, journal) => {
+            let (requests, asked, state) = asked(server, admitted.leg().target, required)?;
+            (requests, Payload { state, asked, journal })
+        }
+    };
+    let permit = admitted.permit(requests)?;
+    admitted.seal(server, permit, &payload).map(LegResult::InputRequired)
 }
 
-/// From what a handler came to, to what the caller gets.
-fn settle<T>(server: &Inner, mut admitted: Admitted<'_>, ran: Ran<T>) -> Result<LegResult<T>, Refusal> {
+/// What running a handler came to, for its call.
+enum Came<T> {
+    /// The end of it.
+    Over(LegResult<T>),
+    /// It awaits answers.
+    Suspended(InputRequests, Journal),
+    /// It asks by hand.
+    ByHand(InputRequired, Journal),
+}
+
+/// From what a handler came to, to what is next.
+fn settle<T>(admitted: &mut Admitted<'_>, ran: Ran<T>) -> Result<Came<T>, Refusal> {
     let target = admitted.leg().target;
     let (outcome, kept) = match ran {
         Ran::Returned(outcome, kept) => (outcome, *kept),
         Ran::Suspended(requests, kept) => {
             let Kept { call, journal, .. } = *kept;
             admitted.put_call(call);
-            let permit = admitted.permit(requests)?;
-            let payload = Payload { journal, ..Payload::default() };
-            return admitted.seal(server, permit, &payload).map(LegResult::InputRequired);
+            return Ok(Came::Suspended(requests, journal));
         }
         Ran::Stopped(stop, kept) => {
             let call = kept.call.as_ref().map(|call| call.id().to_string());
@@ -133,24 +156,24 @@ fn settle<T>(server: &Inner, mut admitted: Admitted<'_>, ran: Ran<T>) -> Result<
     if !kept.unmet.is_empty() && !matches!(outcome, HandlerOutcome::InputRequired(_)) {
         tracing::warn!(target, steps = ?kept.unmet, "the call is over, and did not come to steps it had recorded");
     }
-    match outcome {
-        HandlerOutcome::Complete(result) => Ok(LegResult::Complete(result)),
+    Ok(Came::Over(match outcome {
+        HandlerOutcome::Complete(result) => LegResult::Complete(result),
         HandlerOutcome::InputRequired(required) if kept.asked => {
             let asks: Vec<&str> = required.asks.iter().map(super::Ask::key).collect();
             tracing::error!(target, by_hand = ?asks, "a handler asks by hand what it did not ask so before: a call asks in one way");
-            Err(Refusal::Internal)
+            return Err(Refusal::Internal);
         }
         HandlerOutcome::InputRequired(required) => {
             admitted.put_call(kept.call);
-            ask(server, admitted, required, kept.journal).map(LegResult::InputRequired)
+            return Ok(Came::ByHand(required, kept.journal));
         }
-        HandlerOutcome::Told(text) => Ok(LegResult::Failed(Some(text))),
-        HandlerOutcome::NotFound => Ok(LegResult::NotFound),
+        HandlerOutcome::Told(text) => LegResult::Failed(Some(text)),
+        HandlerOutcome::NotFound => LegResult::NotFound,
         HandlerOutcome::Failed(cause) => {
             tracing::error!(target, %cause, "a handler failed");
-            Ok(LegResult::Failed(None))
+            LegResult::Failed(None)
         }
-    }
+    }))
 }
 
 /// > Servers **SHOULD** validate that the data provided by the client is a valid `InputResponses` object
@@ -168,7 +191,8 @@ fn context(server: &Inner, admitted: &mut Admitted<'_>, answers: Answers) -> Arc
         None => (Machine::begin(now), responses),
         Some(call) => (Machine::resume(call, journal, responses.as_ref(), &server.limits, now), None),
     };
-    if server.replay.is_on() {
+    let push = in_session::push(server, admitted);
+    if server.replay.is_on() && push.is_none() {
         machine.watch();
     }
     let leg = admitted.leg();
@@ -177,7 +201,7 @@ fn context(server: &Inner, admitted: &mut Admitted<'_>, answers: Answers) -> Arc
         state,
         unverified: unverified.filter(|responses| !responses.is_empty()),
         emitter: Emitter::of(leg.request, leg.caller.outbox, leg.request.registry(server).profile.logging),
-        ..surroundings(server, admitted, call, number, machine)
+        ..surroundings(server, admitted, call, number, machine, push)
     })
 }
 
@@ -188,6 +212,7 @@ pub(super) fn surroundings(
     call: Option<CallId>,
     number: u16,
     mut machine: Machine,
+    push: Option<Push>,
 ) -> ctx::Leg {
     let leg = admitted.leg();
     if leg.settings.lenient_replay {
@@ -204,7 +229,7 @@ pub(super) fn surroundings(
         client_info: leg.request.meta.client_info.map(ToOwned::to_owned),
         version: version_of(leg.request),
         emitter: None,
-        flow: Flow::new(machine, server.handle()),
+        flow: Flow::new(machine, server.handle(), push),
     }
 }
 
@@ -222,27 +247,30 @@ async fn bounded<T: Send + 'static>(
     flow: &Flow,
     handler: &mut InFlight<T>,
 ) -> Result<Ran<T>, Refusal> {
-    let target = admitted.leg().target;
     match tokio::time::timeout(server.limits.handler_time, handler).await {
         Ok(ran) => Ok(ran),
-        Err(_elapsed) => match flow.machine().out_of_time() {
-            Some(stop) => Err(stop.refuse(target, admitted.call_id().map(|call| call.to_string()))),
-            None => {
-                tracing::error!(target, limit = ?server.limits.handler_time, "a handler took too long and was dropped");
-                Err(Refusal::Internal)
-            }
-        },
+        Err(_elapsed) => Err(too_long(server, admitted, flow)),
     }
 }
 
-/// Checks what the handler asks, and seals it.
-fn ask(
-    server: &Inner,
-    admitted: Admitted<'_>,
-    required: InputRequired,
-    journal: Journal,
-) -> Result<InputRequiredResult, Refusal> {
+/// The handler's time is over.
+fn too_long(server: &Inner, admitted: &Admitted<'_>, flow: &Flow) -> Refusal {
     let target = admitted.leg().target;
+    match flow.machine().out_of_time() {
+        Some(stop) => stop.refuse(target, admitted.call_id().map(|call| call.to_string())),
+        None => {
+            tracing::error!(target, limit = ?server.limits.handler_time, "a handler took too long and was dropped");
+            Refusal::Internal
+        }
+    }
+}
+
+/// What the handler asks by hand, checked: the questions, what is kept of them, and its state.
+fn asked(
+    server: &Inner,
+    target: &str,
+    required: InputRequired,
+) -> Result<(InputRequests, Vec<Asked>, Option<String>), Refusal> {
     let author_fault = |cause: String| {
         tracing::error!(target, %cause, "a handler asked what cannot be asked");
         Refusal::Internal
@@ -267,6 +295,5 @@ fn ask(
             return Err(author_fault(format!("the key `{}` is used twice in one round", ask.key())));
         }
     }
-    let permit = admitted.permit(requests)?;
-    admitted.seal(server, permit, &Payload { state, asked, journal })
+    Ok((requests, asked, state))
 }

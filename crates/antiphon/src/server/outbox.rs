@@ -27,6 +27,8 @@ struct Queue {
     changes: HashSet<(u64, u32)>,
     bytes: usize,
     tags: u64,
+    /// Who wants its stream closed, though more is to come.
+    closing: HashSet<u64>,
 }
 
 #[derive(Debug)]
@@ -82,6 +84,18 @@ impl Outbox {
             queue.changes.remove(&(message.tag, number));
         }
         Some(message.bytes)
+    }
+
+    /// Wants the stream closed behind what waits: the client is to come back for the rest.
+    pub(crate) fn close_stream(&self) {
+        self.queue().closing.insert(self.tag);
+    }
+
+    /// Whether the stream is to be closed now.
+    #[cfg(feature = "http")]
+    pub(crate) fn take_closing(&self) -> bool {
+        let tag = self.tag;
+        self.queue().closing.remove(&tag)
     }
 
     #[cfg(feature = "http")]

@@ -267,7 +267,7 @@ impl<'a> Look<'a> {
         let limits = &self.server.limits;
         let machine = Machine::rehearse(call, kept.journal.clone(), limits);
         let leg = self.admitted.leg_number().saturating_add(1);
-        let shared = Arc::new(leg::surroundings(self.server, self.admitted, self.call, leg, machine));
+        let shared = Arc::new(leg::surroundings(self.server, self.admitted, self.call, leg, machine, None));
         let ran = match start(Ctx::new(Arc::clone(&shared))) {
             Ok(handler) => {
                 // Nothing half-changed in it is seen again.

@@ -10,6 +10,7 @@
 pub mod census;
 pub mod gate;
 pub mod lines;
+pub mod log;
 pub mod post;
 pub mod socket;
 

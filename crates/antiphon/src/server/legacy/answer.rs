@@ -2,14 +2,14 @@
 
 use super::session::Session;
 use crate::server::{
-    Caller, Outbox, ReplyMessage, Server,
+    Caller, ReplyMessage, Server,
     receive::{Params, Request, read_object},
     refusal::Refusal,
     route::Routed,
 };
 use antiphon_wire::{
-    ErrorObject, ProtocolVersion, RequestId, RequestMeta, SetLevelParams, SubscribeParams, method,
-    write_result,
+    AskSupport, ErrorObject, ProtocolVersion, RequestId, RequestMeta, SetLevelParams, SubscribeParams,
+    method, write_result,
 };
 use futures_util::future::{AbortHandle, Abortable};
 use serde::Deserialize;
@@ -40,6 +40,14 @@ impl Drop for Running<'_> {
 }
 
 impl Session {
+    /// The reply to a ping, which needs no session.
+    pub(crate) fn pong(id: &RequestId) -> ReplyMessage {
+        match write_result(id, &json!({})) {
+            Ok(body) => ReplyMessage { body, status: 200, failed: false },
+            Err(_fault) => ReplyMessage::of_session(id, &ErrorObject::internal()),
+        }
+    }
+
     /// Answers one request; `None` if it was cancelled. What it sends before its reply, asks among it, is left in the
     /// caller's outbox while this is polled. Dropping this cancels the request.
     pub(crate) async fn answer(
@@ -54,12 +62,6 @@ impl Session {
         };
         let answered = Abortable::new(self.reply(request, caller), registration).await.ok();
         drop(running);
-        if answered.is_none()
-            && let Some(outbox) = caller.outbox
-        {
-            // > Not send a response for the cancelled request
-            Outbox::forget(outbox);
-        }
         answered
     }
 
@@ -141,7 +143,7 @@ impl Session {
         request: antiphon_wire::Request<'_>,
         caller: &Caller<'_>,
     ) -> Result<Vec<u8>, ErrorObject> {
-        let request = self.translate(request)?;
+        let request = self.translate(request, caller)?;
         match self.0.server.route(&request, caller).await {
             Ok(Routed::Body(body)) => Ok(body),
             // Its method was refused above.
@@ -150,7 +152,11 @@ impl Session {
         }
     }
 
-    fn translate<'a>(&'a self, request: antiphon_wire::Request<'a>) -> Result<Request<'a>, ErrorObject> {
+    fn translate<'a>(
+        &'a self,
+        request: antiphon_wire::Request<'a>,
+        caller: &Caller<'_>,
+    ) -> Result<Request<'a>, ErrorObject> {
         // A constant: it can be read.
         let text = request.params.unwrap_or_else(|| serde_json::from_str("{}").expect("an object"));
         let mut params: Params<'_> = read_object(text, "params")?;
@@ -160,7 +166,8 @@ impl Session {
             Some(meta) => read_object(meta, "params._meta")?,
             None => RequestMeta::default(),
         };
-        meta.asks = Some(self.asks());
+        // Where there is no stream for it, nothing can be asked.
+        meta.asks = Some(if caller.outbox.is_some() { self.asks() } else { AskSupport::NONE });
         meta.client_info = self.client_info();
         meta.log_level = Some(self.level());
         Ok(Request::of_session(self, request, params, meta, text))

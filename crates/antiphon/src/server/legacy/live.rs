@@ -5,6 +5,7 @@ use crate::server::outbox::{Kind, Outbox};
 use antiphon_wire::{
     CancelledParams, ErrorObject, InputRequest, LegacyAsk, RequestId, method, write_notification,
 };
+use serde_json::value::RawValue;
 use std::{
     future::Future as _,
     pin::Pin,
@@ -12,8 +13,8 @@ use std::{
 };
 use tokio::sync::oneshot;
 
-/// What the client answered: the text of a result, or an error.
-pub(crate) type Arrived = Result<String, ErrorObject>;
+/// What the client answered: a result, as text, or an error.
+pub(crate) type Arrived = Result<Box<RawValue>, ErrorObject>;
 
 /// An ask that is on its way. Dropped before its answer, it is taken back: the client is told that it is cancelled.
 pub(crate) struct Live {

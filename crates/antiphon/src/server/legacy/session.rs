@@ -114,7 +114,7 @@ impl Session {
             return;
         };
         // Who waited may just have gone.
-        let _ = waiting.send(response.outcome.map(|text| text.get().to_owned()));
+        let _ = waiting.send(response.outcome.map(ToOwned::to_owned));
     }
 
     /// A request of ours that waits for the client.

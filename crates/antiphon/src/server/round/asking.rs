@@ -22,6 +22,8 @@ pub(super) struct RawAsk<'a> {
     pub(super) fallback: Fallback<'a>,
     /// What the person is told besides, outside of the pin.
     pub(super) line: Option<&'static str>,
+    /// The id of a URL question in a session, where its author gave one.
+    pub(super) elicitation_id: Option<Cow<'a, str>>,
     /// Which it is of all that are put in this leg: in a `join!`, source order.
     order: u64,
     place: Place,
@@ -72,6 +74,7 @@ impl<'a> RawAsk<'a> {
             within: None,
             fallback: Fallback::None,
             line: None,
+            elicitation_id: None,
             order: 0,
             place: super::flow::here(),
             stage: Stage::New,
@@ -115,10 +118,16 @@ impl<'a> RawAsk<'a> {
                 self.flow().machine().let_go(hold);
                 question
             }
-            Stage::Asked => {
-                self.stage = Stage::Asked;
+            Stage::Asked if !self.has_come() => {
+                self.wait(cx);
                 return Poll::Pending;
             }
+            // The answer counts as one to the question as it is put now.
+            Stage::Asked => match self.question(needs, render) {
+                Ok(Some(question)) => Box::new(question),
+                Ok(None) => return Poll::Pending,
+                Err(unsupported) => return Poll::Ready(Err(unsupported)),
+            },
             Stage::Over => return Poll::Pending,
         };
         let path = question.path.clone();
@@ -130,7 +139,8 @@ impl<'a> RawAsk<'a> {
                 Poll::Ready(Err(AskError::expired(&path)))
             }
             AskVerdict::Pending => {
-                self.stage = Stage::Asked;
+                drop(machine);
+                self.wait(cx);
                 Poll::Pending
             }
             AskVerdict::Held(question) => {
@@ -141,6 +151,20 @@ impl<'a> RawAsk<'a> {
                 Poll::Pending
             }
             AskVerdict::Never => Poll::Pending,
+        }
+    }
+
+    /// Whether an answer has come while the handler waited: in a session it does.
+    fn has_come(&self) -> bool {
+        self.flow().push().is_some()
+            && self.path().is_some_and(|path| self.flow().machine().has_answer(&path))
+    }
+
+    /// Waits for an answer: for the next request, or in a session to be woken.
+    fn wait(&mut self, cx: &Context<'_>) {
+        self.stage = Stage::Asked;
+        if self.flow().push().is_some() {
+            self.flow().wait_held(cx);
         }
     }
 
@@ -170,6 +194,7 @@ impl<'a> RawAsk<'a> {
             pin,
             within: self.within,
             line: self.line,
+            elicitation_id: self.elicitation_id.as_deref().map(Into::into),
             order: self.order,
             place: self.place,
         }))

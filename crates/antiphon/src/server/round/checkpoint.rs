@@ -79,6 +79,7 @@ impl Future for Checkpoint<'_> {
             }
         };
         let ends = self.always || flow.server().sheds();
+        let ends = ends && flow.push().is_none();
         let budget = flow.limits().state_only;
         if flow.begun().pass(&path, ends, budget, self.place) {
             return Poll::Ready(());

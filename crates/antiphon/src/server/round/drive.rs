@@ -14,6 +14,7 @@
 use super::{
     flow::Flow,
     machine::{Kept, Next, Quiet, Stop},
+    push::Pusher,
     tracker::{self, Tracker},
 };
 use crate::server::{Ctx, HandlerOutcome, IntoOutcome};
@@ -27,7 +28,7 @@ use std::{
 use tokio::time::Sleep;
 
 /// So often a handler that wakes itself is polled before others on the thread are.
-const POLLS_IN_A_ROW: u32 = 64;
+pub(super) const POLLS_IN_A_ROW: u32 = 64;
 /// So long recorded entries wait for those before them where a waker is kept that may never wake.
 const ORDER_PATIENCE: Duration = Duration::from_secs(1);
 
@@ -48,8 +49,16 @@ pub(crate) enum Ran<T> {
 pub(crate) async fn drive<T, R: IntoOutcome<T>>(ctx: &Ctx, handler: impl Future<Output = R>) -> Ran<T> {
     let flow = ctx.flow();
     let mut handler = pin!(handler);
-    let mut driver = Driver { flow, tracks: false, grace: None, order: None };
-    let ended = poll_fn(|cx| driver.poll(cx, handler.as_mut())).await;
+    let ended = match flow.push() {
+        None => {
+            let mut driver = Driver { flow, tracks: false, grace: None, order: None };
+            poll_fn(|cx| driver.poll(cx, handler.as_mut())).await
+        }
+        Some(push) => {
+            let mut pusher = Pusher::new(flow, push);
+            poll_fn(|cx| pusher.poll(cx, handler.as_mut())).await
+        }
+    };
     // Before the handler is dropped, which withdraws what it asks.
     let mut machine = flow.machine();
     let ran = match (ended, machine.take_stop()) {
@@ -71,7 +80,8 @@ pub(crate) async fn drive<T, R: IntoOutcome<T>>(ctx: &Ctx, handler: impl Future<
     ran
 }
 
-enum Ended<R> {
+/// How running it ended.
+pub(super) enum Ended<R> {
     Returned(R),
     Suspended,
     Stopped,

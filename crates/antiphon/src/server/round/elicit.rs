@@ -1,6 +1,9 @@
 //! A form, asked with `await`.
 
-use super::asking::{Fallback, RawAsk, Rendered};
+use super::{
+    asking::{Fallback, RawAsk, Rendered},
+    setters::setters,
+};
 use crate::{
     Form,
     server::{Answer, AskError, Ctx},
@@ -14,7 +17,6 @@ use std::{
     marker::PhantomData,
     pin::Pin,
     task::{Context, Poll},
-    time::Duration,
 };
 
 impl Ctx {
@@ -74,39 +76,19 @@ pub struct ElicitOutcome<'a, T>(Elicit<'a, T>);
 impl<T> Unpin for Elicit<'_, T> {}
 impl<T> Unpin for ElicitOutcome<'_, T> {}
 
+setters! {
+    Elicit<'a, T>,
+    cannot: "show forms",
+    within: "How long the person may take, in whole seconds, from the first time it is asked."
+}
+
 impl<'a, T> Elicit<'a, T> {
-    /// Under this key: 1 to 64 visible ASCII characters without `#` and `/`. Clients and logs see it.
-    pub fn key(mut self, key: impl Into<Cow<'a, str>>) -> Self {
-        self.raw.key = key.into();
-        self
-    }
-
-    /// One of several with the same key: with a number from the program, such as a loop counter or the id of a row.
-    pub fn nth(mut self, number: u64) -> Self {
-        self.raw.number = Some(number);
-        self
-    }
-
-    /// How long the person may take, in whole seconds, from the first time it is asked. Later, it is
-    /// [`AskError::Expired`].
-    pub fn within(mut self, time: Duration) -> Self {
-        self.raw.within = Some(time);
-        self
-    }
-
     /// What counts where the client cannot show forms. Never for a decline, a cancel or a bad answer.
     ///
     /// The caller chooses what it declares: this is your word that the value is harmless.
     pub fn or_default(mut self, value: T) -> Self {
         self.raw.fallback = Fallback::Value;
         self.default = Some(value);
-        self
-    }
-
-    /// Where the client cannot show forms, [`AskError::Unsupported`] in these words. Without it such a call ends as one
-    /// that needs a capability.
-    pub fn or_refuse(mut self, words: impl Into<Cow<'a, str>>) -> Self {
-        self.raw.fallback = Fallback::Refuse(words.into());
         self
     }
 

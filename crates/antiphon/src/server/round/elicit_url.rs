@@ -1,8 +1,9 @@
 //! A URL for the person to open, asked with `await`.
 
 use super::{
-    asking::{Fallback, RawAsk, Rendered},
+    asking::{RawAsk, Rendered},
     machine::{Place, seconds},
+    setters::setters,
     until::{IntoDone, Until, Waited},
     url_ref::UrlRef,
 };
@@ -14,7 +15,6 @@ use std::{
     future::Future,
     pin::Pin,
     task::{Context, Poll, ready},
-    time::Duration,
 };
 
 /// What a person is told who agreed, where the check does not hold yet.
@@ -126,30 +126,19 @@ enum Stage {
 impl<F> Unpin for ElicitUrl<'_, F> {}
 impl<F> Unpin for ElicitUrlOutcome<'_, F> {}
 
+setters! {
+    ElicitUrl<'a, F>,
+    cannot: "open URLs",
+    within: "How long the person may take, in whole seconds, from the first time it is asked; with [`until`](Self::until), to \
+             finish."
+}
+
 impl<'a, F> ElicitUrl<'a, F> {
-    /// Under this key: 1 to 64 visible ASCII characters without `#` and `/`. Clients and logs see it.
-    pub fn key(mut self, key: impl Into<Cow<'a, str>>) -> Self {
-        self.raw.key = key.into();
-        self
-    }
-
-    /// One of several with the same key: with a number from the program, such as a loop counter or the id of a row.
-    pub fn nth(mut self, number: u64) -> Self {
-        self.raw.number = Some(number);
-        self
-    }
-
-    /// How long the person may take, in whole seconds, from the first time it is asked; with [`until`](Self::until), to
-    /// finish. Later, it is [`AskError::Expired`].
-    pub fn within(mut self, time: Duration) -> Self {
-        self.raw.within = Some(time);
-        self
-    }
-
-    /// Where the client cannot open URLs, [`AskError::Unsupported`] in these words. Without it such a call ends as one
-    /// that needs a capability.
-    pub fn or_refuse(mut self, words: impl Into<Cow<'a, str>>) -> Self {
-        self.raw.fallback = Fallback::Refuse(words.into());
+    /// The `elicitationId` under which a client of 2025-11-25 is asked, and told by
+    /// [`elicitation_complete`](crate::server::Server::elicitation_complete) that it is finished. Default: one that is made
+    /// up. Other clients do not see it.
+    pub fn id(mut self, id: impl Into<Cow<'a, str>>) -> Self {
+        self.raw.elicitation_id = Some(id.into());
         self
     }
 
@@ -318,7 +307,7 @@ impl<F: Fn(&UrlRef) -> String> ElicitUrl<'_, F> {
             }
             machine.enter_check(path);
         }
-        let polled = until.poll(cx, flow.limits().until, once);
+        let polled = until.poll(cx, flow.until(), once);
         flow.machine().leave_step();
         polled
     }

@@ -1,6 +1,9 @@
 //! What a running handler and its driver share.
 
-use super::machine::{Machine, Place, Stop};
+use super::{
+    machine::{Machine, Place, Stop},
+    push::Push,
+};
 use crate::server::{AskError, Server, limits::Limits};
 use antiphon_seal::{Call, CallSecret, Digest};
 use std::{
@@ -8,7 +11,7 @@ use std::{
     panic::Location,
     sync::{Mutex, MutexGuard, PoisonError},
     task::{Context, Waker},
-    time::SystemTime,
+    time::{Duration, SystemTime},
 };
 use tokio::task::AbortHandle;
 
@@ -22,6 +25,8 @@ pub(crate) struct Flow {
     /// What the person refused, as far as the handler has learned of it.
     refusals: Mutex<Vec<AskError>>,
     server: Server,
+    /// How what is asked reaches a client in a session; `None` where a round leaves instead.
+    push: Option<Push>,
 }
 
 thread_local! {
@@ -39,14 +44,26 @@ impl Drop for Here {
 }
 
 impl Flow {
-    pub(crate) fn new(machine: Machine, server: Server) -> Self {
+    pub(crate) fn new(machine: Machine, server: Server, push: Option<Push>) -> Self {
         Self {
             machine: Mutex::new(machine),
             held: Mutex::default(),
             tasks: Mutex::default(),
             refusals: Mutex::default(),
             server,
+            push,
         }
+    }
+
+    pub(crate) fn push(&self) -> Option<&Push> {
+        self.push.as_ref()
+    }
+
+    /// How long a check of what happens behind a URL is called before the URL is asked again: where nobody waits for a
+    /// response to a request, as long as for an answer.
+    pub(super) fn until(&self) -> Duration {
+        let limits = self.limits();
+        self.push.as_ref().map_or(limits.until, |push| push.wait.min(limits.handler_time / 2))
     }
 
     pub(crate) fn machine(&self) -> MutexGuard<'_, Machine> {
@@ -130,7 +147,7 @@ impl Flow {
     /// When the call began.
     pub(super) fn born(&self) -> SystemTime {
         let born = self.machine().call(|| self.begin()).map_or(0, Call::born);
-        SystemTime::UNIX_EPOCH + std::time::Duration::from_secs(born)
+        SystemTime::UNIX_EPOCH + Duration::from_secs(born)
     }
 
     /// The author's mistake: the leg ends, and nothing resolves.

@@ -35,6 +35,7 @@ mod machine;
 
 mod drive;
 mod flow;
+mod push;
 mod sync;
 mod tracker;
 
@@ -46,6 +47,7 @@ mod group;
 mod sample;
 mod scope;
 mod select;
+mod setters;
 mod step;
 mod surroundings;
 mod until;
@@ -64,6 +66,7 @@ pub use key::StepKey;
 pub(crate) use key::check_key;
 pub(crate) use machine::{Kept, Machine, Stop};
 pub(crate) use payload::{Asked, Payload};
+pub(crate) use push::Push;
 pub use sample::{Roots, Sample};
 pub use scope::Scope;
 pub use select::{Branches, Select, Won};

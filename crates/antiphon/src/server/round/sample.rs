@@ -1,6 +1,9 @@
 //! The client's model, and its root directories.
 
-use super::asking::{Fallback, RawAsk, Rendered};
+use super::{
+    asking::{RawAsk, Rendered},
+    setters::setters,
+};
 use crate::server::{AskError, Ctx};
 use antiphon_wire::{
     AskSupport, CreateMessageParams, CreateMessageResult, InputRequest, ListRootsResult, ModelPreferences,
@@ -9,7 +12,6 @@ use antiphon_wire::{
 use serde::de::DeserializeOwned;
 use serde_json::Number;
 use std::{
-    borrow::Cow,
     future::Future,
     pin::Pin,
     task::{Context, Poll, ready},
@@ -47,34 +49,8 @@ pub struct Roots<'a> {
     raw: RawAsk<'a>,
 }
 
-/// What all that is asked has in common.
-macro_rules! setters {
-    ($type:ident) => {
-        impl<'a> $type<'a> {
-            /// Under this key: 1 to 64 visible ASCII characters without `#` and `/`. Clients and logs see it.
-            pub fn key(mut self, key: impl Into<Cow<'a, str>>) -> Self {
-                self.raw.key = key.into();
-                self
-            }
-
-            /// One of several with the same key: with a number from the program, such as a loop counter or the id of a
-            /// row.
-            pub fn nth(mut self, number: u64) -> Self {
-                self.raw.number = Some(number);
-                self
-            }
-
-            /// Where the client cannot be asked this, [`AskError::Unsupported`] in these words. Without it such a call
-            /// ends as one that needs a capability.
-            pub fn or_refuse(mut self, words: impl Into<Cow<'a, str>>) -> Self {
-                self.raw.fallback = Fallback::Refuse(words.into());
-                self
-            }
-        }
-    };
-}
-setters!(Sample);
-setters!(Roots);
+setters!(Sample<'a>, cannot: "call a model");
+setters!(Roots<'a>, cannot: "tell its directories");
 
 impl Sample<'_> {
     /// The system prompt that the model should have. The client may change it.

@@ -76,8 +76,10 @@ impl Ctx {
     /// # mod payments { pub async fn charge(_: u32, _: &str) -> std::io::Result<String> { Ok("r-1".into()) } }
     /// async fn pay(ctx: &Ctx, amount: u32) -> Result<String> {
     ///     let retry = Retry::times(3).every(Duration::from_millis(200));
-    ///     let charge = async |s: antiphon::server::Attempt| payments::charge(amount, s.key()).await.map_err(StepError::retry);
-    ///     Ok(ctx.step_retry("charge", retry, charge).await?)
+    ///     let receipt = ctx.step_retry("charge", retry, async |s| {
+    ///         payments::charge(amount, s.key()).await.map_err(StepError::retry)
+    ///     });
+    ///     Ok(receipt.await?)
     /// }
     /// ```
     #[track_caller]
@@ -184,6 +186,9 @@ pin_project! {
         key: StepKey<'a>,
         input: Input,
         run: Option<F>,
+        // Pointers, so that nothing asks of `F` that it is called with an attempt and gives `Fut`: inside `join!` and its
+        // like, the compiler cannot see that of a closure which borrows.
+        call: fn(F, Attempt) -> Fut,
         // Begins one more attempt, if the closure can be called again.
         again: Option<fn(&mut F, Attempt) -> Fut>,
         retry: Retry,
@@ -234,11 +239,7 @@ impl Drop for Guard<'_> {
     }
 }
 
-impl<'a, T, F, Fut> Step<'a, T, F, Fut>
-where
-    F: FnOnce(Attempt) -> Fut,
-    Fut: Future,
-{
+impl<'a, T, F, Fut: Future> Step<'a, T, F, Fut> {
     #[track_caller]
     fn new(
         ctx: &'a Ctx,
@@ -246,12 +247,16 @@ where
         input: Input,
         run: F,
         settle: fn(Fut::Output) -> Result<T, Error>,
-    ) -> Self {
+    ) -> Self
+    where
+        F: FnOnce(Attempt) -> Fut,
+    {
         Self {
             ctx,
             key,
             input,
             run: Some(run),
+            call: |run, attempt| run(attempt),
             again: None,
             retry: Retry::times(1),
             settle,
@@ -266,7 +271,6 @@ where
 
 impl<T, F, Fut> Future for Step<'_, T, F, Fut>
 where
-    F: FnOnce(Attempt) -> Fut,
     Fut: Future,
     T: Serialize + DeserializeOwned,
 {
@@ -305,7 +309,6 @@ where
 
 impl<T, F, Fut> Step<'_, T, F, Fut>
 where
-    F: FnOnce(Attempt) -> Fut,
     Fut: Future,
     T: Serialize + DeserializeOwned,
 {
@@ -376,7 +379,7 @@ where
             {
                 let body = match this.again {
                     Some(again) => this.run.as_mut().map(|run| again(run, attempt)),
-                    None => this.run.take().map(|run| run(attempt)),
+                    None => this.run.take().map(|run| (this.call)(run, attempt)),
                 };
                 this.body.set(body);
             }

@@ -1,17 +1,12 @@
 //! A server on a pair of streams: its own standard input and output, or any other.
 
-use super::framing::{Line, LineBuffer, MAX_LINE};
-use crate::{
-    server::{Begun, Caller, Outbox, Received, ReplyMessage, Server},
-    transport::patient::Patient,
-};
-use antiphon_wire::{CancelledParams, ErrorCode, ErrorObject, RequestId, method, write_notification};
-use futures_util::{
-    FutureExt as _,
-    future::{AbortHandle, Abortable, Aborted, BoxFuture},
-    stream::{FuturesUnordered, StreamExt as _},
-};
-use std::{collections::HashMap, future::poll_fn, io, pin::pin, task::Poll, time::Duration};
+mod flight;
+
+use super::framing::{LineBuffer, MAX_LINE};
+use crate::{server::Server, transport::patient::Patient};
+use flight::InFlight;
+use futures_util::{FutureExt as _, future::Aborted, stream::StreamExt as _};
+use std::{future::poll_fn, io, pin::pin, task::Poll, time::Duration};
 use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWrite, AsyncWriteExt as _};
 
 /// How long the client may leave its end unread while something waits to be written. Long: it may be stopped in a
@@ -37,7 +32,8 @@ pub async fn serve_stdio(server: Server) -> io::Result<()> {
     serve_streams(server, tokio::io::stdin(), tokio::io::stdout()).await
 }
 
-/// Serves on these streams until the input ends. Requests are answered concurrently, each as soon as it is done.
+/// Serves on these streams until the input ends: requests that speak for themselves, and, from an `initialize` on, a session
+/// of an earlier revision beside them. Requests are answered concurrently, each as soon as it is done.
 ///
 /// No task and no channel: reading, the handlers and writing take turns in this future. Dropping it cancels all, and so
 /// does the end of the input, but for replies that need no waiting. Once the input has ended, this waits for the steps that
@@ -83,6 +79,8 @@ async fn serve_until_the_end(
                     Err(Aborted) => outbox.forget(),
                 }
             }
+            // What belongs to no request of a session is left while this is polled.
+            () = &mut flight.telling => flight.telling = Box::pin(std::future::pending()),
             // Messages are left while handlers are polled, which has just happened.
             message = poll_fn(|_| flight.outbox.pop().map_or(Poll::Pending, Poll::Ready)) => {
                 streams.send(message).await?;
@@ -107,7 +105,7 @@ async fn serve_until_the_end(
         lines.push(&streams.read);
         streams.read.clear();
         while let Some(line) = lines.next_line() {
-            if let Some(reply) = flight.take(server, line) {
+            for reply in flight.take(server, line) {
                 streams.send(reply.body).await?;
             }
         }
@@ -160,128 +158,5 @@ impl<I: AsyncRead + Unpin, O: AsyncWrite + Unpin> Streams<I, O> {
         let late =
             |_elapsed| io::Error::new(io::ErrorKind::TimedOut, "the client has gone and does not read");
         tokio::time::timeout(WRITE_TIME_AT_END, written).await.map_err(late)?
-    }
-}
-
-/// Answers the request in this line.
-async fn answer(server: Server, line: Vec<u8>, outbox: Outbox) -> ReplyMessage {
-    let request = match server.read(&line) {
-        Ok(Received::Request(request)) => request,
-        Ok(Received::Legacy(message)) => return ReplyMessage::without_session(message),
-        // It was a request when its id was read.
-        Ok(Received::Notification(_)) => return ReplyMessage::error(None, &ErrorObject::internal()),
-        Err(refused) => return refused,
-    };
-    let caller = Caller::default().with_outbox(&outbox);
-    match server.begin(&request, &caller).await {
-        Begun::Answered(reply) => reply,
-        Begun::Open(subscription) => {
-            // It may stay for days: what opened it does not.
-            drop(request);
-            drop(line);
-            subscription.ended(&server).await
-        }
-    }
-}
-
-/// What a request came to.
-struct Answered {
-    reply: ReplyMessage,
-    /// It was a subscription, and the server ends it.
-    tears_down: bool,
-}
-
-/// > A server **MUST** send `notifications/cancelled` referencing a `subscriptions/listen` request ID when it tears down
-/// > that subscription stream
-///
-/// It follows the response, which says that the end was a graceful one.
-fn torn_down(id: &RequestId) -> io::Result<Vec<u8>> {
-    let mut params = CancelledParams::new(id.clone());
-    params.reason = Some("the server ended the subscription".to_owned());
-    write_notification(method::CANCELLED, &params).map_err(io::Error::other)
-}
-
-/// A request that ended, where it left its messages, and its reply unless it was cancelled.
-type Ended = (RequestId, Outbox, Result<Answered, Aborted>);
-
-/// The requests under way: each has a handle by which it is cancelled.
-#[derive(Default)]
-struct InFlight {
-    running: HashMap<RequestId, (AbortHandle, Outbox)>,
-    /// What they send before their replies.
-    outbox: Outbox,
-    replies: FuturesUnordered<BoxFuture<'static, Ended>>,
-}
-
-impl InFlight {
-    /// Begins what the line asks for, or answers it at once.
-    fn take(&mut self, server: &Server, line: Line) -> Option<ReplyMessage> {
-        let Line::Whole(line) = line else {
-            let error = ErrorObject::new(
-                ErrorCode::INVALID_REQUEST,
-                format!("the message is longer than {MAX_LINE} bytes"),
-            );
-            return Some(ReplyMessage::error(None, &error));
-        };
-        let (id, listens) = match server.read(&line) {
-            Ok(Received::Request(request)) => {
-                (request.id.clone(), request.method == method::SUBSCRIPTIONS_LISTEN)
-            }
-            Ok(Received::Notification(notification)) => {
-                if notification.method == method::CANCELLED {
-                    self.cancel(notification.params.map(|params| params.get()));
-                }
-                return None;
-            }
-            Ok(Received::Legacy(message)) => return Some(ReplyMessage::without_session(message)),
-            Err(reply) => return Some(reply),
-        };
-        // > The request ID **MUST NOT** match the ID of any other request the sender has issued and not yet received
-        // > a response for.
-        if self.running.contains_key(&id) {
-            let error = ErrorObject::invalid_request("a request with this id is under way");
-            return Some(ReplyMessage::error(Some(&id), &error));
-        }
-        let (handle, registration) = AbortHandle::new_pair();
-        let outbox = self.outbox.for_another();
-        self.running.insert(id.clone(), (handle, outbox.clone()));
-        let server = server.clone();
-        let reply = answer(server, line, outbox.clone());
-        self.replies.push(Box::pin(async move {
-            let answered = Abortable::new(reply, registration).await.map(|reply| {
-                let tears_down = listens && !reply.failed;
-                Answered { reply, tears_down }
-            });
-            (id, outbox, answered)
-        }));
-        None
-    }
-
-    /// Sends the reply to this request, behind what waits to be sent before it.
-    async fn deliver(
-        &mut self,
-        id: &RequestId,
-        answered: Answered,
-        streams: &mut Streams<impl AsyncRead + Unpin, impl AsyncWrite + Unpin>,
-    ) -> io::Result<()> {
-        self.running.remove(id);
-        while let Some(message) = self.outbox.pop() {
-            streams.send(message).await?;
-        }
-        streams.send(answered.reply.body).await?;
-        if answered.tears_down {
-            streams.send(torn_down(id)?).await?;
-        }
-        Ok(())
-    }
-
-    /// > Invalid cancellation notifications **SHOULD** be ignored
-    fn cancel(&mut self, params: Option<&str>) {
-        let Some(Ok(cancelled)) = params.map(serde_json::from_str::<CancelledParams>) else { return };
-        if let Some((handle, outbox)) = self.running.remove(&cancelled.request_id) {
-            tracing::debug!(id = %cancelled.request_id, reason = cancelled.reason, "request cancelled");
-            handle.abort();
-            outbox.forget();
-        }
     }
 }

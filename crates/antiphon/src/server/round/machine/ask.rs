@@ -4,7 +4,7 @@ use super::{Machine, Open, Place, Stop};
 use crate::server::{
     Limits,
     round::{
-        journal::{AskedOnce, Body, Kind},
+        journal::{AskedOnce, Body, Entry, Kind},
         judge::{read, short_enough, written},
     },
 };
@@ -21,6 +21,8 @@ pub(crate) struct Question {
     pub(crate) within: Option<Duration>,
     /// What else the person is told, outside of the pin.
     pub(crate) line: Option<&'static str>,
+    /// The id of a URL question in a session.
+    pub(crate) elicitation_id: Option<Box<str>>,
     /// Which call of the leg this is.
     pub(crate) order: u64,
     pub(crate) place: Place,
@@ -32,7 +34,18 @@ pub(super) struct Pending {
     pub(super) asked: AskedOnce,
     pub(super) request: InputRequest,
     pub(super) order: u64,
+    elicitation_id: Option<Box<str>>,
     place: Place,
+}
+
+/// A question that waits, as it goes out in a session.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct AskedNow<'a> {
+    pub(crate) path: &'a str,
+    pub(crate) request: &'a InputRequest,
+    /// The last second at which an answer counts.
+    pub(crate) deadline: Option<u64>,
+    pub(crate) elicitation_id: Option<&'a str>,
 }
 
 /// What becomes of a question.
@@ -137,7 +150,7 @@ impl Machine {
         fault: Option<String>,
         limits: &Limits,
     ) -> AskVerdict {
-        let Question { path, request, pin, within, line, order, place } = question;
+        let Question { path, request, pin, within, line, elicitation_id, order, place } = question;
         if times > limits.times_asked {
             let cause = fault.as_deref().unwrap_or("Its text is another one each time.");
             let text = format!("`{path}` was asked {} times without an answer that fits. {cause}", times - 1);
@@ -150,8 +163,47 @@ impl Machine {
         };
         let deadline = deadline.or_else(|| within.map(|within| self.now.saturating_add(within.as_secs())));
         let asked = AskedOnce { path, seat: self.seat.clone(), pin, times, deadline };
-        self.pending.push(Pending { asked, request, order, place });
+        self.pending.push(Pending { asked, request, order, elicitation_id, place });
         AskVerdict::Pending
+    }
+
+    /// The calls of the questions that wait.
+    pub(crate) fn pending_orders(&self) -> impl Iterator<Item = u64> {
+        self.pending.iter().map(|pending| pending.order)
+    }
+
+    /// Whether this question waits.
+    pub(crate) fn asks(&self, order: u64) -> bool {
+        self.pending_orders().any(|waiting| waiting == order)
+    }
+
+    /// A question that waits.
+    pub(crate) fn pending(&self, order: u64) -> Option<AskedNow<'_>> {
+        let pending = self.pending.iter().find(|pending| pending.order == order)?;
+        let Pending { asked, request, elicitation_id, .. } = pending;
+        Some(AskedNow {
+            path: &asked.path,
+            request,
+            deadline: asked.deadline,
+            elicitation_id: elicitation_id.as_deref(),
+        })
+    }
+
+    /// An id for a URL question whose author gave none: the same whenever it is asked.
+    pub(crate) fn elicitation_id(&self, path: &str) -> Option<String> {
+        // Nobody's scope has this name.
+        Some(self.call.as_ref()?.secret().idempotency_key("#elicitation", path))
+    }
+
+    /// An answer has come while the handler waits; `None`: its time is over.
+    pub(crate) fn arrive(&mut self, order: u64, answer: Option<String>) {
+        let Some(at) = self.pending.iter().position(|pending| pending.order == order) else { return };
+        let AskedOnce { path, seat, pin, times, deadline } = self.pending.remove(at).asked;
+        self.deadlines.retain(|(known, _)| *known != path);
+        self.deadlines.extend(deadline.map(|deadline| (path.clone(), deadline)));
+        let body = Body::Answer { pin, times, used: false, text: answer };
+        self.history.receive(Entry { path, seat, body });
+        self.epoch += 1;
     }
 
     /// Whether an answer to it was recorded, or has come.

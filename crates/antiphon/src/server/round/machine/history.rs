@@ -66,6 +66,11 @@ impl History {
         self.push(entry, Some(place));
     }
 
+    /// An entry of this leg that is still to be met. Nothing waits for it.
+    pub(super) fn receive(&mut self, entry: Entry) {
+        self.push(entry, None);
+    }
+
     fn push(&mut self, entry: Entry, met: Option<Place>) {
         self.size += entry.size();
         self.kept.push(Kept { entry, met, excused: false, gone: false });
@@ -145,7 +150,7 @@ impl History {
 
     /// Steps recorded behind an answer that is dropped rest on it, perhaps: on later legs too.
     pub(super) fn make_stale(&mut self, answer: usize) {
-        for kept in &mut self.kept[answer + 1..self.old] {
+        for kept in self.kept.iter_mut().take(self.old).skip(answer + 1) {
             if let Body::Step { stale, .. } = &mut kept.entry.body {
                 *stale = true;
             }

@@ -1,6 +1,7 @@
 //! Why a leg ends without a result of its handler.
 
 use crate::server::refusal::Refusal;
+use antiphon_wire::AskSupport;
 
 /// Why a leg ends though its handler has not returned. The handler does not learn of it: nothing resolves any more.
 #[derive(Debug)]
@@ -11,6 +12,10 @@ pub(crate) enum Stop {
     Diverged { path: String, why: &'static str, record: String },
     /// A step came to no outcome.
     StepFailed { path: String, cause: String },
+    /// The client cannot be asked this.
+    Capability { path: String, missing: AskSupport },
+    /// The client did not do its part, in words for it.
+    Client(String),
     /// A bound was reached.
     Limit { name: &'static str, text: String },
 }
@@ -30,6 +35,14 @@ impl Stop {
             Self::StepFailed { path, cause } => {
                 tracing::error!(target, call, path, %cause, "a step came to no outcome");
                 Refusal::StepFailed { path }
+            }
+            Self::Capability { path, missing } => {
+                tracing::warn!(target, call, path, ?missing, "a session's client cannot be asked this");
+                Refusal::Capability { missing }
+            }
+            Self::Client(text) => {
+                tracing::warn!(target, call, %text, "a session's client did not answer");
+                Refusal::Told(text)
             }
             Self::Limit { name, text } => {
                 tracing::error!(target, call, name, %text, "a bound was reached");

@@ -5,11 +5,11 @@ use tokio::time::Instant;
 
 /// How long a server may answer with state only before the call is given up.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct StateOnlyLimits {
+pub(crate) struct StateOnlyLimits {
     /// So many in a row.
-    pub(super) legs: u32,
+    pub(crate) legs: u32,
     /// For so long, from the first of the row.
-    pub(super) time: Duration,
+    pub(crate) time: Duration,
 }
 
 impl Default for StateOnlyLimits {
@@ -20,19 +20,19 @@ impl Default for StateOnlyLimits {
 
 /// One row of state-only results.
 #[derive(Debug)]
-pub(super) struct Pacing {
+pub(crate) struct Pacing {
     limits: StateOnlyLimits,
     seen: u32,
     since: Option<Instant>,
 }
 
 impl Pacing {
-    pub(super) fn new(limits: StateOnlyLimits) -> Self {
+    pub(crate) fn new(limits: StateOnlyLimits) -> Self {
         Self { limits, seen: 0, since: None }
     }
 
     /// Another state-only result came: how long to wait before the next leg. None once the row is too long.
-    pub(super) fn next(&mut self, now: Instant) -> Option<Duration> {
+    pub(crate) fn next(&mut self, now: Instant) -> Option<Duration> {
         let waited = now.saturating_duration_since(*self.since.get_or_insert(now));
         if self.seen >= self.limits.legs || waited >= self.limits.time {
             return None;
