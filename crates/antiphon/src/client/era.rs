@@ -154,10 +154,12 @@ impl Inner {
                 return Err(RequestFault::server(error, self.desk.declared));
             }
         }
-        if let Footing::Ended = self.footing() {
-            self.session().await?;
+        match self.footing() {
+            Footing::Legacy(session) if session.is_over() => self.forget_session(&session),
+            Footing::Ended => {}
+            other => return Ok(other),
         }
-        Ok(self.footing())
+        self.session().await.map(Footing::Legacy)
     }
 
     async fn send_first(&self, wanted: &Wanted<'_>, write: &Write<'_>) -> Result<ServerReply, RequestFault> {
@@ -243,9 +245,9 @@ impl Inner {
             Ok(Ok(result)) if !asked && says_result_type(result) => self.stand_modern(None),
             // Whatever it was, it has run: not to be sent again.
             Ok(Ok(_)) if method::may_ask(wanted.method) => {}
+            // Another version is what the caller follows to.
             Ok(Err(error)) if is_modern(error) => {
-                // Another version is what the caller follows to.
-                if error.code != ErrorCode::UNSUPPORTED_PROTOCOL_VERSION {
+                if let Verdict::Modern | Verdict::ModernOf(_) = self.judge(&reply) {
                     self.stand_modern(None);
                 }
             }

@@ -80,7 +80,7 @@ async fn what_is_asked_is_answered_by_the_callbacks() {
         (
             "sampling/createMessage",
             sampling(),
-            json!({"result": {"role": "assistant", "content": {"type": "text", "text": "Paris"}, "model": "m"}}),
+            json!({"result": {"role": "assistant", "content": {"type": "text", "text": "Paris"}, "model": "m", "stopReason": "endTurn"}}),
         ),
         ("roots/list", json!({}), json!({"result": {"roots": [{"uri": "file:///work"}]}})),
         ("ping", json!({}), json!({"result": {}})),

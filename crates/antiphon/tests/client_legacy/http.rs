@@ -278,7 +278,7 @@ async fn http_and_sse_comes_last() {
                 let answer = match heard.method() {
                     "initialize" => Some(result(id, hello("2024-11-05"))),
                     "tools/call" => Some(asks("q", "elicitation/create", form())),
-                    "" => Some(done(&json!(3))),
+                    "" => Some(done(&json!(4))),
                     "logging/setLevel" => Some(result(id, json!({}))),
                     _ => None,
                 };

@@ -197,7 +197,7 @@ impl Shared {
             return refuse(error);
         }
         let elicitation = request.params.as_deref().and_then(elicitation_id_of);
-        let key = elicitation.clone().unwrap_or_else(|| request.id.to_string());
+        let key = elicitation.clone().unwrap_or_else(|| plain(&request.id));
         if let (InputRequest::Elicit(ElicitRequest::Url { .. }), Some(id)) = (&ask, elicitation) {
             self.told.expect_url(id);
         }
@@ -221,6 +221,14 @@ impl Shared {
                 (Some(write_error(Some(&request.id), &error)), Some(fault))
             }
         }
+    }
+}
+
+/// The id as a key: a text as it is.
+fn plain(id: &RequestId) -> String {
+    match serde_json::to_value(id) {
+        Ok(serde_json::Value::String(text)) => text,
+        _ => id.to_string(),
     }
 }
 
