@@ -5,6 +5,7 @@
 #
 #   ./run.sh                     everything
 #   ./run.sh --only caching      the scenarios whose name contains this
+#   ./run.sh --revision R        one revision
 #   ./run.sh --server-url URL    another server, already running (--only and the table work the same)
 #   ./run.sh --client COMMAND    another client
 set -euo pipefail

@@ -1,6 +1,6 @@
 //! A client that is asked: what it declares, and what it does with rounds.
 
-use crate::AnyError;
+use crate::{AnyError, calls};
 use antiphon::{
     client::{Call, Client, ClientBuilder, ElicitAsk, Step},
     wire::{CreateMessageResult, ListRootsResult, Root},
@@ -20,6 +20,20 @@ pub(crate) fn confirming(client: ClientBuilder) -> ClientBuilder {
         ElicitAsk::Form(form) => Ok(form.accept(json!({"confirmed": true}))?),
         ElicitAsk::Url(url) => Ok(url.decline()),
     })
+}
+
+/// Accepts every form as it stands.
+pub(crate) fn leaving_defaults(client: ClientBuilder) -> ClientBuilder {
+    client.on_elicit(async |ask| match ask {
+        ElicitAsk::Form(form) => Ok(form.accept(json!({}))?),
+        ElicitAsk::Url(url) => Ok(url.decline()),
+    })
+}
+
+/// What was left out of an answer has a default.
+pub(crate) async fn defaults(client: &Client) -> Result<(), AnyError> {
+    client.list_tools().await?;
+    calls::succeed(client, "test_client_elicitation_defaults", json!({})).await
 }
 
 /// A call with state and one without, each with an unrelated call between question and answer; and a result that does

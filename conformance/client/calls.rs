@@ -2,14 +2,33 @@
 
 use crate::AnyError;
 use antiphon::client::Client;
-use serde_json::json;
+use serde_json::{Value, json};
+
+/// The server offers nothing: this is about how one comes to ask it.
+pub(crate) async fn handshake(client: &Client) -> Result<(), AnyError> {
+    client.list_tools().await?;
+    client.close().await;
+    Ok(())
+}
+
+/// The stream of the call's answer ends before the answer. It is to be waited for as long as the server said, and fetched.
+pub(crate) async fn interrupted(client: &Client) -> Result<(), AnyError> {
+    client.list_tools().await?;
+    succeed(client, "test_reconnection", json!({})).await
+}
 
 pub(crate) async fn add_numbers(client: &Client) -> Result<(), AnyError> {
     client.list_tools().await?;
-    let result = client.call_tool("add_numbers", json!({"a": 5, "b": 3})).await?;
+    succeed(client, "add_numbers", json!({"a": 5, "b": 3})).await
+}
+
+/// The call of a tool, and the end of the connection.
+pub(crate) async fn succeed(client: &Client, tool: &str, arguments: Value) -> Result<(), AnyError> {
+    let result = client.call_tool(tool, arguments).await?;
+    client.close().await;
     match result.failed() {
         false => Ok(()),
-        true => Err("the sum failed".into()),
+        true => Err(format!("{tool} failed").into()),
     }
 }
 

@@ -6,7 +6,7 @@ import { join } from "node:path";
 import { EXPECTED, MAY_SKIP } from "./scenarios.mjs";
 
 /**
- * @param {{ scenario: string, side: string, folder: string, exit: number | null, timedOut: boolean }} run
+ * @param {{ revision: string, scenario: string, side: string, folder: string, exit: number | null, timedOut: boolean }} run
  * @returns {{ counts: Record<string, number>, faults: string[] }} no faults: green
  */
 export function judge(run) {
@@ -24,7 +24,7 @@ export function judge(run) {
         if (check.status === "FAILURE" || check.status === "WARNING" || skipped)
             faults.push(`${check.status} ${check.id} (${check.name}): ${check.errorMessage ?? check.description}`);
     }
-    const least = EXPECTED[run.side][run.scenario];
+    const least = EXPECTED[run.revision][run.side][run.scenario];
     if (counts.SUCCESS < least) faults.push(`${counts.SUCCESS} checks succeeded; at least ${least} are expected`);
     if (run.side === "client" && !files.some((file) => file.endsWith("/stdout.txt") && saysDone(file)))
         faults.push("the client did not say that it was done");

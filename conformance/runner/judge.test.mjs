@@ -6,19 +6,20 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { test } from "node:test";
 import { judge } from "./judge.mjs";
-import { EXPECTED, MAY_SKIP, scenarios } from "./scenarios.mjs";
+import { EXPECTED, MAY_SKIP, REVISIONS, scenarios } from "./scenarios.mjs";
 
 const check = (status, name = "Name") => ({ id: "id", name, description: "what it is about", status });
-const good = (scenario, side) => Array(EXPECTED[side][scenario]).fill(check("SUCCESS"));
+const [newest, older] = REVISIONS;
+const good = (scenario, side, revision = newest) => Array(EXPECTED[revision][side][scenario]).fill(check("SUCCESS"));
 
 /** What the judge says of checks, as the suite would have written them. */
-function judged(side, scenario, checks, { exit = 0, timedOut = false, said = "done\n" } = {}) {
+function judged(side, scenario, checks, { exit = 0, timedOut = false, said = "done\n", revision = newest } = {}) {
     const folder = mkdtempSync(join(tmpdir(), "judge-"));
     try {
         mkdirSync(join(folder, "run"));
         if (checks) writeFileSync(join(folder, "run", "checks.json"), JSON.stringify(checks));
         writeFileSync(join(folder, "run", "stdout.txt"), said);
-        return judge({ side, scenario, folder, exit, timedOut }).faults.length === 0 ? "green" : "red";
+        return judge({ revision, side, scenario, folder, exit, timedOut }).faults.length === 0 ? "green" : "red";
     } finally {
         rmSync(folder, { recursive: true });
     }
@@ -26,6 +27,8 @@ function judged(side, scenario, checks, { exit = 0, timedOut = false, said = "do
 
 const server = "caching";
 const client = "http-standard-headers";
+/** In both revisions; the newest has a check more. */
+const both = "tools-list";
 const [mayBeSkipped] = MAY_SKIP[client];
 for (const [what, wanted, found] of [
     ["everything succeeds", "green", () => judged("server", server, good(server, "server"))],
@@ -44,12 +47,14 @@ for (const [what, wanted, found] of [
     ["a client that failed", "red", () => judged("client", client, good(client, "client"), { said: "" })],
     ["a client that went on", "red", () => judged("client", client, good(client, "client"), { said: "done\nno\n" })],
     ["skipped with leave", "green", () => judged("client", client, [...good(client, "client"), check("SKIPPED", mayBeSkipped)])],
+    ["each revision has its own number", "red", () => judged("server", both, good(both, "server", older))],
+    ["which is met", "green", () => judged("server", both, good(both, "server", older), { revision: older })],
     ["skipped without", "red", () => judged("client", client, [...good(client, "client"), check("SKIPPED", "Other")])],
 ])
     test(what, () => assert.equal(found(), wanted));
 
 const listed = (names) => `Server scenarios (test against a server):\n${names.map((name) => `  - ${name} [x]\n`).join("")}\n`;
-const names = Object.keys(EXPECTED.server);
+const names = Object.keys(EXPECTED[newest].server);
 const beside = "Run and reported, but never scored:\n  extension (1):\n    - tasks-x [server]\n";
 for (const [what, required, known, wanted] of [
     ["the lists we know", listed(names) + beside, listed(names), null],
@@ -60,6 +65,6 @@ for (const [what, required, known, wanted] of [
     ["no list", "", listed(names), /lists no Server/],
 ])
     test(what, () => {
-        if (wanted) assert.throws(() => scenarios(required, known, "server"), wanted);
-        else assert.deepEqual(scenarios(required, known, "server").toSorted(), names.toSorted());
+        if (wanted) assert.throws(() => scenarios(newest, required, known, "server"), wanted);
+        else assert.deepEqual(scenarios(newest, required, known, "server").toSorted(), names.toSorted());
     });

@@ -7,7 +7,7 @@ import { createInterface } from "node:readline";
 import { setTimeout as sleep } from "node:timers/promises";
 import { parseArgs } from "node:util";
 import { judge } from "./judge.mjs";
-import { REVISION, scenarios } from "./scenarios.mjs";
+import { REVISIONS, scenarios } from "./scenarios.mjs";
 
 const SCENARIO_TIME = 60_000;
 /** How long the server may take to start, and to stop. */
@@ -20,6 +20,7 @@ const { values: options } = parseArgs({
     options: {
         programs: { type: "string", default: "../target/debug" },
         only: { type: "string", default: "" },
+        revision: { type: "string", multiple: true, default: REVISIONS },
         "server-url": { type: "string" },
         client: { type: "string" },
     },
@@ -32,40 +33,47 @@ for (const signal of ["SIGINT", "SIGTERM"]) process.on(signal, () => process.exi
 
 rmSync(results, { recursive: true, force: true });
 mkdirSync(results);
-const required = await list("--requirements");
-const known = await list("--spec-version");
+const lists = {};
+for (const revision of options.revision)
+    lists[revision] = { required: await list("--requirements", revision), known: await list("--spec-version", revision) };
+// One server for all: it speaks every revision at once.
 const server = options["server-url"] ? { url: options["server-url"], stop: async () => true } : await startServer();
 const client = options.client ?? join(options.programs, "conformance-client");
 // With a list of expected failures, even an empty one, the suite itself counts the warnings of servers.
 const noExcuses = join(results, "no-expected-failures.yml");
 writeFileSync(noExcuses, "server: []\nclient: []\n");
 const rows = [];
-for (const scenario of chosen("server"))
-    rows.push(await run("server", scenario, ["--url", server.url, "--expected-failures", noExcuses]));
-for (const scenario of chosen("client")) rows.push(await run("client", scenario, ["--command", client]));
+for (const revision of options.revision) {
+    for (const scenario of chosen(revision, "server"))
+        rows.push(await run(revision, "server", scenario, ["--url", server.url, "--expected-failures", noExcuses]));
+    for (const scenario of chosen(revision, "client"))
+        rows.push(await run(revision, "client", scenario, ["--command", client]));
+}
 report(await server.stop());
 
-function chosen(side) {
-    return scenarios(required, known, side).filter((name) => name.includes(options.only));
+function chosen(revision, side) {
+    const { required, known } = lists[revision];
+    return scenarios(revision, required, known, side).filter((name) => name.includes(options.only));
 }
 
-async function list(flag) {
-    const { exit, output } = await call(["list", flag, REVISION]);
+async function list(flag, revision) {
+    const { exit, output } = await call(["list", flag, revision]);
     if (exit !== 0) throw new Error(`the suite cannot list its scenarios:\n${output}`);
     return output;
 }
 
 /** One scenario; a line as soon as it is known what became of it. */
-async function run(side, scenario, options) {
-    const folder = join(results, side, scenario);
+async function run(revision, side, scenario, options) {
+    const folder = join(results, revision, side, scenario);
     mkdirSync(folder, { recursive: true });
     const began = Date.now();
     const { exit, output, timedOut } = await call(
-        [side, "--scenario", scenario, "--spec-version", REVISION, "--force", "-o", folder, ...options],
+        [side, "--scenario", scenario, "--spec-version", revision, "--force", "-o", folder, ...options],
         SCENARIO_TIME,
     );
     writeFileSync(join(folder, "suite.txt"), output);
-    const row = { side, scenario, ms: Date.now() - began, ...judge({ side, scenario, folder, exit, timedOut }) };
+    const judged = judge({ revision, side, scenario, folder, exit, timedOut });
+    const row = { revision, side, scenario, ms: Date.now() - began, ...judged };
     console.log(line(row));
     for (const fault of row.faults) console.log(`         ${fault}`);
     return row;
@@ -117,25 +125,32 @@ async function within(time, promise) {
     return Promise.race([promise, nothing]).finally(() => late.abort());
 }
 
-function line({ side, scenario, counts, faults, ms }) {
+function line({ revision, side, scenario, counts, faults, ms }) {
     const { SUCCESS, FAILURE, WARNING, SKIPPED } = counts;
     const checks = `${SUCCESS} ok, ${FAILURE} failed, ${WARNING} warned, ${SKIPPED} skipped`;
-    return `${faults.length === 0 ? "ok    " : "FAILED"} ${side} ${scenario.padEnd(48)} ${checks} (${ms} ms)`;
+    return `${faults.length === 0 ? "ok    " : "FAILED"} ${revision} ${side} ${scenario.padEnd(48)} ${checks} (${ms} ms)`;
 }
 
 function report(stoppedWell) {
     const red = rows.filter(({ faults }) => faults.length > 0);
-    const table = rows.map(({ side, scenario, counts, faults }) => {
+    const table = rows.map(({ revision, side, scenario, counts, faults }) => {
         const { SUCCESS, FAILURE, WARNING, SKIPPED } = counts;
-        return `| ${side} | ${scenario} | ${SUCCESS} | ${FAILURE} | ${WARNING} | ${SKIPPED} | ${faults.length === 0 ? "ok" : "**FAILED**"} |`;
+        const result = faults.length === 0 ? "ok" : "**FAILED**";
+        return `| ${[revision, side, scenario, SUCCESS, FAILURE, WARNING, SKIPPED, result].join(" | ")} |`;
     });
-    const sum = `${rows.length - red.length} of ${rows.length} scenarios of ${REVISION} are green.`;
-    const head = "| side | scenario | success | failure | warning | skipped | result |\n|---|---|---|---|---|---|---|";
-    const faults = red.flatMap(({ side, scenario, faults }) => faults.map((fault) => `- ${side} ${scenario}: ${fault}`));
-    writeFileSync(join(results, "summary.md"), `${[sum, "", head, ...table, "", ...faults].join("\n").trimEnd()}\n`);
-    writeFileSync(join(results, "summary.json"), `${JSON.stringify({ revision: REVISION, rows }, null, 2)}\n`);
+    const sums = options.revision.flatMap((revision) => ["server", "client"].map((side) => sum(revision, side)));
+    const head = "| revision | side | scenario | success | failure | warning | skipped | result |\n|---|---|---|---|---|---|---|---|";
+    const faults = red.flatMap((row) => row.faults.map((fault) => `- ${row.revision} ${row.side} ${row.scenario}: ${fault}`));
+    writeFileSync(join(results, "summary.md"), `${[...sums, "", head, ...table, "", ...faults].join("\n").trimEnd()}\n`);
+    writeFileSync(join(results, "summary.json"), `${JSON.stringify({ revisions: options.revision, rows }, null, 2)}\n`);
     if (!stoppedWell) console.log("FAILED the server did not stop when it was told to");
-    console.log(`\n${sum} See ${join(results, "summary.md")}.`);
+    console.log(`\n${sums.join("\n")}\nSee ${join(results, "summary.md")}.`);
     process.exitCode = red.length === 0 && rows.length > 0 && stoppedWell ? 0 : 1;
     if (!stoppedWell) process.exit();
+}
+
+function sum(revision, side) {
+    const of = rows.filter((row) => row.revision === revision && row.side === side);
+    const green = of.filter(({ faults }) => faults.length === 0).length;
+    return `* ${revision}, ${side}: ${green} of ${of.length} scenarios are green.`;
 }

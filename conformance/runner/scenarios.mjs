@@ -3,10 +3,11 @@
 
 import { readFileSync } from "node:fs";
 
-export const REVISION = "2026-07-28";
-
-/** The scenarios of each side, each with the number of checks that succeed in it. */
+/** The scenarios of each revision and side, each with the number of checks that succeed in it. */
 export const EXPECTED = JSON.parse(readFileSync(new URL("expected.json", import.meta.url), "utf8"));
+
+/** In the order in which they are run. */
+export const REVISIONS = Object.keys(EXPECTED);
 
 /** What is not judged here, and why. */
 const LEFT_OUT = {
@@ -16,22 +17,23 @@ const LEFT_OUT = {
 
 /** Checks that this scenario may skip: everything else that is skipped counts as red. */
 export const MAY_SKIP = {
-    // Methods of older revisions: nobody sends them in this one.
+    // Methods of older revisions: nobody sends them in the one that has this scenario.
     "http-standard-headers": ["ClientMcpMethodHeader_initialize", "ClientMcpMethodHeader_notifications_initialized"],
 };
 
 /**
- * The scenarios of one side.
+ * The scenarios of one side of one revision.
+ * @param {string} revision one of `REVISIONS`
  * @param {string} required what `list --requirements` prints: the frozen set, and what is reported beside it
  * @param {string} known what `list --spec-version` prints: everything of the revision but extensions
  * @param {"server" | "client"} side
  */
-export function scenarios(required, known, side) {
+export function scenarios(revision, required, known, side) {
     const [scored, reported] = [section(required, side), beside(required, side)];
     const ours = [...scored, ...reported].filter((name) => !leftOut(name, side));
     const all = section(known, side).filter((name) => !leftOut(name, side));
-    same(ours, all, `the suite's two lists of ${side} scenarios differ`);
-    same(ours, Object.keys(EXPECTED[side]), `the suite's ${side} scenarios are not those of expected.json`);
+    same(ours, all, `the suite's two lists of ${side} scenarios of ${revision} differ`);
+    same(ours, Object.keys(EXPECTED[revision][side]), `the suite's ${side} scenarios of ${revision} are not those of expected.json`);
     return ours;
 }
 

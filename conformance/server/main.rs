@@ -6,6 +6,7 @@
 #![allow(clippy::print_stdout, reason = "the URL is what its caller waits for")]
 
 mod asking;
+mod awaiting;
 mod changing;
 mod content;
 mod headers;
@@ -70,6 +71,7 @@ fn everything(options: &Options, end: &Arc<Notify>) -> Result<Server, BuildError
     let builder = headers::add(builder);
     let builder = changing::add(builder);
     let builder = asking::add(builder);
+    let builder = awaiting::add(builder);
     let builder = prompts::add(builder);
     let builder = resources::add(builder);
     let builder = if options.more { more::add(builder, Arc::clone(end)) } else { builder };

@@ -13,7 +13,13 @@ pub(crate) fn add(server: ServerBuilder) -> ServerBuilder {
     server
         .logging()
         .tool(Tool::new("test_tool_with_progress", with_progress).description("Reports its progress."))
+        // The suite has a name of its own for each era.
         .tool(Tool::new("test_logging_tool", with_logging).description("Logs what it does."))
+        .tool(Tool::new("test_tool_with_logging", with_logging).description("Logs what it does."))
+        .tool(
+            Tool::new("test_reconnection", reconnection)
+                .description("Takes a while, and holds no connection meanwhile."),
+        )
 }
 
 async fn with_progress(ctx: &Ctx, _: NoArguments) -> &'static str {
@@ -27,7 +33,15 @@ async fn with_progress(ctx: &Ctx, _: NoArguments) -> &'static str {
 
 async fn with_logging(ctx: &Ctx, _: NoArguments) -> &'static str {
     ctx.log(LogLevel::Info, "Tool execution started");
+    tokio::time::sleep(STEP).await;
     ctx.log(LogLevel::Info, "Tool processing data");
+    tokio::time::sleep(STEP).await;
     ctx.log_as(LogLevel::Info, "conformance", "Tool execution completed");
     "Three messages were logged, if you asked for them."
+}
+
+async fn reconnection(ctx: &Ctx, _: NoArguments) -> &'static str {
+    ctx.close_stream();
+    tokio::time::sleep(2 * STEP).await;
+    "It took a while."
 }

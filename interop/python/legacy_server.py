@@ -4,7 +4,7 @@
     legacy_server.py --listen HOST:PORT [--sse | --stateless | --json]    prints `listening on URL` when it is ready
     legacy_server.py ... --minimal                                        one tool, which asks nothing
 
-../legacy.expect.json says what each call does.
+../legacy/peers.json says what each call does.
 """
 
 import argparse
@@ -22,11 +22,13 @@ try:
     from mcp import MCPError
     from mcp.server.mcpserver import Context as Lent
     from mcp.server.mcpserver import MCPServer
+    from mcp.server.mcpserver.exceptions import ToolError
 
     NEW = True
 except ImportError:
     from mcp.server.fastmcp import Context as Lent
     from mcp.server.fastmcp import FastMCP as MCPServer
+    from mcp.server.fastmcp.exceptions import ToolError
     from mcp.shared.exceptions import McpError
 
     NEW = False
@@ -58,7 +60,7 @@ def failing(server: MCPServer) -> None:
     @server.tool()
     def fail(reason: str) -> str:
         """A tool error."""
-        raise ValueError(reason)
+        raise ToolError(reason)
 
     @server.tool()
     def refuse() -> str:

@@ -5,7 +5,7 @@
 //   legacy_server.mjs --listen HOST:PORT [--stateless | --json | --modern]    prints `listening on URL` when it is ready
 //   legacy_server.mjs ... --minimal                                one tool, which asks nothing
 //
-// ../legacy.expect.json says what each call does. With --stateless it is the SDK's own handler of both eras, and what
+// ../legacy/peers.json says what each call does. With --stateless it is the SDK's own handler of both eras, and what
 // speaks an older revision has no session and cannot be asked; with --modern, no older revision is spoken.
 
 import { randomUUID } from 'node:crypto';
@@ -23,7 +23,7 @@ import {
 } from '@modelcontextprotocol/server';
 import { serveStdio } from '@modelcontextprotocol/server/stdio';
 import { z } from 'zod';
-import { OPTIONS, listen, offer } from '../legacy_tools.mjs';
+import { OPTIONS, listen, offer } from '../legacy/tools.mjs';
 
 const SDK = {
     z,

@@ -4,7 +4,7 @@
 //   legacy_server.mjs --listen HOST:PORT [--sse | --stateless | --json]    prints `listening on URL` when it is ready
 //   legacy_server.mjs ... --minimal                                        one tool, which asks nothing
 //
-// ../legacy.expect.json says what each call does.
+// ../legacy/peers.json says what each call does.
 
 import { randomUUID } from 'node:crypto';
 import { createServer } from 'node:http';
@@ -23,7 +23,7 @@ import {
     isInitializeRequest,
 } from '@modelcontextprotocol/sdk/types.js';
 import { z } from 'zod';
-import { OPTIONS, listen, offer } from '../legacy_tools.mjs';
+import { OPTIONS, listen, offer } from '../legacy/tools.mjs';
 
 const RESULTS = {
     'elicitation/create': ElicitResultSchema,

@@ -15,9 +15,9 @@ use std::{
 };
 use tokio::io::AsyncWriteExt as _;
 
-/// Says these bytes, and hears exactly these outcomes before that of a request which follows.
+/// To a server without sessions, says these bytes, and hears exactly these outcomes before that of a request which follows.
 async fn check(what: &str, bytes: impl AsRef<[u8]>, outcomes: &[(Value, i64)]) {
-    let (mut peer, _gate) = holding();
+    let mut peer = serve(fixture(|builder| builder.modern_only()).server, 1 << 16);
     peer.says(bytes).await;
     peer.says(discover(99)).await;
     let mut heard = Vec::new();

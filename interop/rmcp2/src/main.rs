@@ -1,7 +1,7 @@
 //! rmcp as a peer of the handshake revisions, as a server that asks and as a client. The same source is built with both
 //! generations of rmcp.
 //!
-//! `serve (--stdio | --listen HOST:PORT [--stateless]) [--minimal]`: `../legacy.expect.json` says what each call does;
+//! `serve (--stdio | --listen HOST:PORT [--stateless]) [--minimal]`: `../legacy/peers.json` says what each call does;
 //! the line `listening on URL` on standard output says where. Without a session nothing can be asked.
 #![allow(clippy::print_stdout, clippy::print_stderr, reason = "it says where it listens, and what broke")]
 #![allow(deprecated, reason = "what the handshake revisions have is deprecated in the rmcp of today")]

@@ -1,4 +1,4 @@
-//! What the server offers, as `../legacy.expect.json` calls it.
+//! What the server offers, as `../legacy/peers.json` calls it.
 
 use serde_json::{Value, json};
 

@@ -2,6 +2,7 @@
 
 use super::{
     Limits, OnExpired, OnVersion,
+    bearer::require_scopes,
     leg::Leg,
     limits::{JOURNAL_WARNING, LEG_WARNING},
     refusal::Refusal,
@@ -34,6 +35,8 @@ pub(super) fn admit<'a>(server: &Inner, leg: Leg<'a>) -> Result<Admitted<'a>, Re
     if let Err(fault) = antiphon_seal::canonical::check(leg.request.text.get()) {
         return Err(Refusal::params(format!("params: {fault}")));
     }
+    // Before the state: what is in it is for those who may.
+    require_scopes(&leg.settings.scopes, leg.caller)?;
     let principal = server.identity.of(leg.caller);
     let (principal, state) = match (principal, leg.request.params.request_state) {
         (Ok(principal), Some(state)) => (principal, state),
@@ -166,19 +169,24 @@ impl<'a> Admitted<'a> {
         self.require(needed).map(|()| Permit(requests))
     }
 
-    /// Seals a round: the only way an ask leaves.
+    /// Seals a round: the only way an ask leaves. `behind_effect`: a step has run in this leg, and its record leaves even
+    /// where what came behind it would not fit.
     pub(super) fn seal(
         mut self,
         server: &Inner,
         permit: Permit,
         payload: &Payload,
+        behind_effect: bool,
     ) -> Result<InputRequiredResult, Refusal> {
         let internal = |cause: &dyn std::fmt::Display| {
             tracing::error!(%cause, "a round could not be sealed");
             Refusal::Internal
         };
         let bytes = payload.encode().map_err(|fault| internal(&fault))?;
-        within(&server.limits, self.leg.target, payload, bytes.len())?;
+        let most = if behind_effect { server.limits.state_behind_effect() } else { server.limits.state };
+        if bytes.len() > most {
+            return Err(too_large(self.leg.target, payload, bytes.len(), most));
+        }
         let size = payload.journal.size();
         if size > JOURNAL_WARNING {
             let largest = payload.journal.largest();
@@ -210,10 +218,6 @@ fn too_many_legs(limits: &Limits, target: &str, call: CallId) -> Refusal {
     tracing::warn!(%call, target, limit = limits.legs, "the call has had as many legs as it may");
     let text = format!("This call has had {} requests, as many as it may", limits.legs);
     Refusal::Limit { name: "legs", text }
-}
-
-fn within(limits: &Limits, target: &str, payload: &Payload, length: usize) -> Result<(), Refusal> {
-    if length <= limits.state { Ok(()) } else { Err(too_large(target, payload, length, limits.state)) }
 }
 
 /// Names the largest entries in the log, by key and size.

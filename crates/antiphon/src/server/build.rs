@@ -132,7 +132,8 @@ fn sealer(keys: Keys, audience: &str, instances: usize, limits: &Limits) -> Resu
         Keys::Codec(codec) => Sealer::with_codec(codec, audience),
     };
     // Claims and padding add an eighth and some; base64 adds a third.
-    let claims = limits.state.saturating_add(limits.state / 8).saturating_add(1024);
+    let state = limits.state_behind_effect();
+    let claims = state.saturating_add(state / 8).saturating_add(1024);
     Ok(sealer.with_max_token_len((claims / 3).saturating_mul(4).saturating_add(64)))
 }
 

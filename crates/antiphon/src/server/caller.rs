@@ -1,6 +1,6 @@
 //! Who is calling, as far as a transport can tell.
 
-use super::Outbox;
+use super::{Bearer, Outbox};
 use antiphon_seal::Principal;
 use http::{Extensions, HeaderMap};
 use std::{error::Error as StdError, fmt, sync::Arc};
@@ -21,6 +21,11 @@ impl<'a> Caller<'a> {
     /// The sender of an HTTP request.
     pub fn http(headers: &'a HeaderMap, extensions: &'a Extensions) -> Self {
         Self { headers: Some(headers), extensions: Some(extensions), outbox: None }
+    }
+
+    /// The verified token of the sender, if one was sent and checked.
+    pub fn bearer(&self) -> Option<&'a Bearer> {
+        self.extensions?.get()
     }
 
     /// The same sender, who also takes what comes before the reply.

@@ -2,6 +2,7 @@
 
 use super::{
     BuildError, Caller, Completing, Completions, IntoCompletions, Request,
+    bearer::require_scopes,
     refusal::Refusal,
     registry::{Registry, twice},
     serve::Inner,
@@ -68,7 +69,7 @@ pub(super) async fn complete(
         serde_json::from_str(text).map_err(|fault| Refusal::params(format!("params: {fault}")))?;
     // A completer would take them for an anonymous caller.
     let principal = server.identified(request, caller)?;
-    let Some(completer) = find(registry, &params)? else {
+    let Some(completer) = find(registry, &params, caller)? else {
         return Ok(CompleteResult::new(Completions::default().into_wire()));
     };
     let Some(_slot) = server.slot(request.session.is_some()) else { return Err(Refusal::Busy) };
@@ -96,7 +97,12 @@ pub(super) async fn complete(
 }
 
 /// The completer of the argument; `None` if it has none.
-fn find<'a>(registry: &'a Registry, params: &CompleteParams) -> Result<Option<&'a RunCompleter>, Refusal> {
+/// Suggestions tell what is there: they need what their prompt or template needs.
+fn find<'a>(
+    registry: &'a Registry,
+    params: &CompleteParams,
+    caller: &Caller<'_>,
+) -> Result<Option<&'a RunCompleter>, Refusal> {
     let argument = params.argument.name.as_str();
     let unknown = || Refusal::params(format!("Unknown argument: {argument}"));
     let lists = &registry.lists;
@@ -105,6 +111,7 @@ fn find<'a>(registry: &'a Registry, params: &CompleteParams) -> Result<Option<&'
             // > Invalid prompt name: `-32602` (Invalid params)
             let prompt =
                 lists.prompts.get(name).ok_or_else(|| Refusal::params(format!("Unknown prompt: {name}")))?;
+            require_scopes(&prompt.settings.scopes, caller)?;
             let is_known = prompt.definition.arguments.iter().any(|known| known.name == argument);
             if is_known { Ok(prompt.completers.get(argument)) } else { Err(unknown()) }
         }
@@ -116,6 +123,9 @@ fn find<'a>(registry: &'a Registry, params: &CompleteParams) -> Result<Option<&'
                 }
                 lists.templates.iter().find(|template| template.variables(uri).is_some())
             });
+            if let Some(template) = template {
+                require_scopes(&template.settings.scopes, caller)?;
+            }
             match template {
                 Some(template) if template.has_variable(argument) => Ok(template.completers.get(argument)),
                 Some(_) => Err(unknown()),

@@ -1,7 +1,7 @@
 //! What a handler is lent: the answers that came with this leg, the state of the last one, and who is calling.
 
 use super::{
-    Ask, Server,
+    Ask, Bearer, Server,
     emit::Emitter,
     round::{self, Answered, Flow},
 };
@@ -48,6 +48,7 @@ pub(super) struct Leg {
     pub(super) unverified: Option<InputResponses>,
     pub(super) asks: AskSupport,
     pub(super) principal: Option<Principal>,
+    pub(super) bearer: Option<Bearer>,
     pub(super) client_info: Option<Box<RawValue>>,
     pub(super) version: ProtocolVersion,
     /// `None` if nobody listens.
@@ -223,6 +224,12 @@ impl Ctx {
     /// Who is calling, as authenticated; `None` without authentication.
     pub fn principal(&self) -> Option<&Principal> {
         self.leg.principal.as_ref()
+    }
+
+    /// The access token of this leg, verified: its scopes and claims; `None` without authentication, as on stdio. The next
+    /// leg may bring another token of the same principal: what must stay as it is belongs into a [`step`](Self::step).
+    pub fn bearer(&self) -> Option<&Bearer> {
+        self.leg.bearer.as_ref()
     }
 
     /// The client's name and version. Self-reported: for display and logs, never for decisions.

@@ -97,7 +97,7 @@ pub(super) async fn run<T: Send + 'static>(
             }
             Judged::AskAgain { payload, requests } => {
                 let permit = admitted.permit(requests)?;
-                return admitted.seal(server, permit, &payload).map(LegResult::InputRequired);
+                return admitted.seal(server, permit, &payload, false).map(LegResult::InputRequired);
             }
         },
     };
@@ -114,6 +114,7 @@ pub(super) async fn run<T: Send + 'static>(
         Box::pin(replay_check::check(server, &admitted, &start, &mut ran)).await;
     }
     drop(in_flight);
+    let behind_effect = ran.ran_a_step();
     let (requests, payload) = match settle(&mut admitted, ran)? {
         Came::Over(result) => return Ok(result),
         Came::Suspended(requests, journal) => (requests, Payload { journal, ..Payload::default() }),
@@ -123,7 +124,7 @@ pub(super) async fn run<T: Send + 'static>(
         }
     };
     let permit = admitted.permit(requests)?;
-    admitted.seal(server, permit, &payload).map(LegResult::InputRequired)
+    admitted.seal(server, permit, &payload, behind_effect).map(LegResult::InputRequired)
 }
 
 /// What running a handler came to, for its call.
@@ -226,6 +227,7 @@ pub(super) fn surroundings(
         unverified: None,
         asks: admitted.asks(),
         principal: admitted.principal().cloned(),
+        bearer: leg.caller.bearer().cloned(),
         client_info: leg.request.meta.client_info.map(ToOwned::to_owned),
         version: version_of(leg.request),
         emitter: None,

@@ -18,7 +18,8 @@ pub struct Limits {
     pub form_answer: usize,
     /// One sampling or roots answer, in bytes of JSON. Default 1 MiB.
     pub sampling_answer: usize,
-    /// All that a token carries, in bytes. Default 128 KiB.
+    /// All that a token carries, in bytes. Default 128 KiB. What is recorded behind a step, in the same leg, may take as
+    /// much again: it would cost the step's record otherwise.
     pub state: usize,
     /// What one step may come to, in bytes of JSON. Default 16 KiB. So much is kept free before a step runs: what it comes
     /// to always finds room.
@@ -81,6 +82,13 @@ impl Default for Limits {
             subscription_uri_bytes: 64 * 1024,
             all_subscription_uri_bytes: 64 * 1024 * 1024,
         }
+    }
+}
+
+impl Limits {
+    /// What a token carries at most that has the record of an effect.
+    pub(crate) fn state_behind_effect(&self) -> usize {
+        self.state.saturating_mul(2)
     }
 }
 

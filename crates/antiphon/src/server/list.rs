@@ -2,9 +2,11 @@
 
 use super::{
     BuildError,
+    bearer::is_scope,
     cursor::{Cursor, digest},
     hub::ListKind,
     registry::{Lists, Profile, raw},
+    settings::Settings,
 };
 use serde::{Deserialize, Serialize, Serializer, ser::SerializeMap as _};
 use serde_json::value::RawValue;
@@ -26,6 +28,7 @@ pub(super) trait Listed: Sized + Send + Sync + 'static {
     fn definition(&self) -> &Self::Definition;
     /// What it is asked for by.
     fn key(&self) -> &str;
+    fn settings(&self) -> &Settings;
     /// Whether it can be offered.
     ///
     /// # Errors
@@ -47,6 +50,14 @@ pub(super) struct Entry<T> {
 impl<T: Listed> Entry<T> {
     pub(super) fn new(thing: T) -> Result<Self, BuildError> {
         thing.check()?;
+        // They are told in a header.
+        if let Some(scope) = thing.settings().scopes.iter().find(|scope| !is_scope(scope)) {
+            let (key, scope) = (thing.key(), scope.escape_debug());
+            return Err(BuildError(format!(
+                "`{key}` needs the scope `{scope}`, which is none: a scope is printable ASCII without spaces, quotes and \
+                 backslashes"
+            )));
+        }
         let key: Arc<str> = thing.key().into();
         let written = raw(thing.definition())?.into();
         Ok(Self { digest: digest(key.as_bytes()), key, thing: Arc::new(thing), written })

@@ -2,6 +2,7 @@
 
 use super::{
     Caller, Limits, ReplyMessage, Request, Server,
+    bearer::require_scopes,
     hub::{self, Heard, ListKind, Lists, Membership},
     outbox::{Kind, Outbox},
     refusal::Refusal,
@@ -54,7 +55,10 @@ pub(super) fn open(
     let params: ListenParams = serde_json::from_str(request.text.get())
         .map_err(|fault| Refusal::params(format!("params: {fault}")))?;
     // Not the request's own snapshot: it would be held for as long as the subscription is open.
-    let agreed = agree(&server.registry.load().profile, &server.limits, params.notifications)?;
+    let now = server.registry.load();
+    let agreed = agree(&now.profile, &server.limits, params.notifications)?;
+    require_scopes(&now.lists.scopes_of(&agreed.uris), caller)?;
+    drop(now);
     let membership = server.hub.join(agreed.lists, agreed.uris, &server.limits)?;
     let post = Post { id: request.id.clone(), outbox: outbox.clone() };
     // > The server **MUST** send `notifications/subscriptions/acknowledged` as the first message

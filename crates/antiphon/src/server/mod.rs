@@ -19,6 +19,7 @@ mod admit;
 mod arguments;
 mod ask;
 mod ask_error;
+mod bearer;
 mod bench;
 mod build;
 mod builder;
@@ -60,6 +61,7 @@ mod uri;
 
 pub use ask::{Ask, InputRequired, Reply};
 pub use ask_error::AskError;
+pub use bearer::Bearer;
 pub use build::BuildError;
 pub use builder::ServerBuilder;
 pub use cache::CacheHint;
@@ -82,8 +84,10 @@ pub use settings::{Migration, OnVersion};
 pub use step_error::StepError;
 pub use tool::{NoArguments, Tool};
 
+#[cfg(feature = "http")]
+pub(crate) use bearer::is_scope;
 pub(crate) use bench::Lifetime;
 pub(crate) use legacy::Session;
-pub(crate) use outbox::Outbox;
+pub(crate) use outbox::{Kind, Outbox};
 pub(crate) use receive::{Received, Request};
 pub(crate) use serve::Begun;

@@ -77,13 +77,18 @@ impl Outbox {
 
     /// The next message to send.
     pub(crate) fn pop(&self) -> Option<Vec<u8>> {
+        self.pop_with_kind().map(|(_, bytes)| bytes)
+    }
+
+    /// The next message to send, and what it is.
+    pub(crate) fn pop_with_kind(&self) -> Option<(Kind, Vec<u8>)> {
         let mut queue = self.queue();
         let message = queue.waiting.pop_front()?;
         queue.bytes -= message.bytes.len();
         if let Kind::Change(number) = message.kind {
             queue.changes.remove(&(message.tag, number));
         }
-        Some(message.bytes)
+        Some((message.kind, message.bytes))
     }
 
     /// Wants the stream closed behind what waits: the client is to come back for the rest.

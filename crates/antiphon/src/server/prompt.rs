@@ -138,6 +138,10 @@ impl Listed for Prompt {
         &self.definition
     }
 
+    fn settings(&self) -> &Settings {
+        &self.settings
+    }
+
     fn key(&self) -> &str {
         &self.definition.name
     }

@@ -13,6 +13,7 @@ use std::borrow::Cow;
 /// | `State` | -32602 | 400 | `invalid_request_state` |
 /// | `Limit` | -32602 | 400 | `limit`, with its name |
 /// | `Capability` | -32021 | 400 | none; `requiredCapabilities` |
+/// | `Scope` | -32600 | 403 | `insufficient_scope`; `scopes` |
 /// | `Method` | -32601 | 404 | none; `method` |
 /// | `Busy` | -32603 | 200 | `busy`, with `retryAfterMs` |
 /// | `Version` | -32602 | 400 | `version` |
@@ -32,6 +33,8 @@ pub(crate) enum Refusal {
     Limit { name: &'static str, text: String },
     /// The client did not declare what it would be asked.
     Capability { missing: AskSupport },
+    /// The caller's token may not do this; it would have to hold all of these.
+    Scope { needed: Vec<String> },
     /// There is no such method.
     Method(String),
     /// Too many handlers run.
@@ -69,6 +72,10 @@ impl Refusal {
                 format!("The client did not declare what this needs: {}", in_words(*missing)),
                 missing.to_value(),
             ),
+            Self::Scope { needed } => {
+                ErrorObject::new(ErrorCode::INVALID_REQUEST, "The access token may not do this")
+                    .with_data(json!({ "reason": "insufficient_scope", "scopes": needed }))
+            }
             Self::Method(method) => ErrorObject::method_not_found(method),
             Self::Busy => {
                 ErrorObject::new(ErrorCode::INTERNAL_ERROR, "The server is busy: try again in a second")

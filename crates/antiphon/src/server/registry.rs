@@ -4,6 +4,7 @@ use super::{
     BuildError, CacheHint, Prompt, Resource, ResourceTemplate, Tool,
     hub::ListKind,
     list::{List, Listed},
+    settings::Settings,
 };
 use crate::schema::CompiledSchema;
 use antiphon_wire::{
@@ -64,6 +65,26 @@ pub(super) struct RegisteredTool {
     pub(super) output: Option<CompiledSchema>,
     #[cfg_attr(not(feature = "http"), allow(dead_code, reason = "only HTTP has headers"))]
     pub(super) param_headers: ParamHeaders,
+}
+
+impl Lists {
+    /// What a caller's token must hold to read all of these.
+    pub(super) fn scopes_of(&self, uris: &[String]) -> Vec<String> {
+        let scopes = |uri: &String| match self.resources.get(uri) {
+            Some(resource) => Some(&resource.settings.scopes),
+            None => {
+                let template = self.templates.iter().find(|template| template.variables(uri).is_some());
+                template.map(|template| &template.settings.scopes)
+            }
+        };
+        let mut all: Vec<String> = Vec::new();
+        for scope in uris.iter().filter_map(scopes).flatten() {
+            if !all.contains(scope) {
+                all.push(scope.clone());
+            }
+        }
+        all
+    }
 }
 
 impl Registry {
@@ -210,6 +231,10 @@ impl Listed for RegisteredTool {
 
     fn definition(&self) -> &antiphon_wire::Tool {
         &self.tool.definition
+    }
+
+    fn settings(&self) -> &Settings {
+        &self.tool.settings
     }
 
     fn key(&self) -> &str {

@@ -194,6 +194,10 @@ impl Listed for Resource {
         &self.definition
     }
 
+    fn settings(&self) -> &Settings {
+        &self.settings
+    }
+
     fn key(&self) -> &str {
         &self.definition.uri
     }
@@ -232,6 +236,10 @@ impl Listed for ResourceTemplate {
 
     fn definition(&self) -> &antiphon_wire::ResourceTemplate {
         &self.definition
+    }
+
+    fn settings(&self) -> &Settings {
+        &self.settings
     }
 
     fn key(&self) -> &str {

@@ -102,11 +102,28 @@ pub struct ReplyMessage {
     pub status: u16,
     /// It is an error.
     pub(crate) failed: bool,
+    /// The scopes that the caller's token lacks some of.
+    #[cfg_attr(not(feature = "http"), allow(dead_code, reason = "only HTTP says so in a header"))]
+    pub(crate) scopes: Vec<String>,
 }
 
 impl ReplyMessage {
     pub(crate) fn error(id: Option<&RequestId>, error: &ErrorObject) -> Self {
-        Self { body: write_error(id, error), status: error.code.http_status(), failed: true }
+        let status = error.code.http_status();
+        Self { body: write_error(id, error), status, failed: true, scopes: Vec::new() }
+    }
+
+    pub(crate) fn result(body: Vec<u8>) -> Self {
+        Self { body, status: 200, failed: false, scopes: Vec::new() }
+    }
+
+    /// The same reply, with what this refusal says in HTTP's words.
+    pub(super) fn refused_by(self, refusal: Refusal) -> Self {
+        match refusal {
+            // > `HTTP 403 Forbidden` status code (per RFC 6750 Section 3.1)
+            Refusal::Scope { needed } => Self { status: 403, scopes: needed, ..self },
+            _ => self,
+        }
     }
 
     fn unreadable(Unreadable { id, error }: Unreadable) -> Self {
@@ -121,8 +138,8 @@ impl ReplyMessage {
     /// The response to a request that was read.
     pub(super) fn written(id: &RequestId, body: Result<Vec<u8>, Refusal>) -> Self {
         match body {
-            Ok(body) => Self { body, status: 200, failed: false },
-            Err(refusal) => Self::error(Some(id), &refusal.to_error()),
+            Ok(body) => Self::result(body),
+            Err(refusal) => Self::error(Some(id), &refusal.to_error()).refused_by(refusal),
         }
     }
 }
@@ -172,6 +189,18 @@ impl Server {
     #[cfg(feature = "http")]
     pub(crate) fn is_draining(&self) -> bool {
         self.0.hub.is_draining()
+    }
+
+    /// What time it is here.
+    #[cfg(feature = "http")]
+    pub(crate) fn now(&self) -> std::time::SystemTime {
+        self.0.clock.now()
+    }
+
+    /// Whether a principal without a subject will do.
+    #[cfg(feature = "http")]
+    pub(crate) fn client_is_enough(&self) -> bool {
+        self.0.identity.client_is_enough
     }
 
     /// Answers one message; `None` for a notification. Dropping the future cancels the request: the handler is

@@ -15,6 +15,7 @@ pub(super) struct Settings {
     pub(super) on_version: OnVersion,
     pub(super) migration: Migration,
     pub(super) lenient_replay: bool,
+    pub(super) scopes: Vec<String>,
     /// It was said that a step runs before a question that is not among the needs.
     pub(super) order_told: Arc<AtomicBool>,
 }
@@ -64,7 +65,8 @@ impl Migration {
         self
     }
 
-    /// This step has another key now. Its idempotency key was made of the old one.
+    /// This step has another key now. Its idempotency key was made of the old one. Changes are made in their order; where
+    /// the new key was recorded as well, neither result counts.
     #[must_use]
     pub fn rename(mut self, from: impl Into<String>, to: impl Into<String>) -> Self {
         self.changes.push(Change::Rename(from.into(), to.into()));
@@ -83,6 +85,16 @@ impl Migration {
 macro_rules! setters {
     ($type:ident) => {
         impl $type {
+            /// What the caller's access token must hold, besides what the
+            /// [`ResourceServer`](crate::transport::http::auth::ResourceServer) demands of every request. Checked on every
+            /// leg, before the state is opened; a caller without is refused with 403 and told which scopes to get. Over
+            /// HTTP only: on stdio nobody is authenticated. Lists name it to everybody.
+            #[must_use]
+            pub fn scopes<Text: Into<String>>(mut self, scopes: impl IntoIterator<Item = Text>) -> Self {
+                self.settings.scopes.extend(scopes.into_iter().map(Into::into));
+                self
+            }
+
             /// What will surely be asked: a client that did not declare all of this is refused before the first line.
             #[must_use]
             pub fn needs(mut self, needs: antiphon_wire::AskSupport) -> Self {

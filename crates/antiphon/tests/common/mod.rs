@@ -12,6 +12,7 @@ pub mod gate;
 pub mod lines;
 pub mod log;
 pub mod post;
+pub mod session;
 pub mod socket;
 
 use antiphon::{

@@ -3,6 +3,8 @@
 use super::session::Session;
 use crate::server::{
     Caller, ReplyMessage, Server,
+    bearer::require_scopes,
+    hub::Membership,
     receive::{Params, Request, read_object},
     refusal::Refusal,
     route::Routed,
@@ -27,6 +29,24 @@ impl Server {
     }
 }
 
+/// Why there is no result.
+enum Fault {
+    Error(ErrorObject),
+    Refused(Refusal),
+}
+
+impl From<ErrorObject> for Fault {
+    fn from(error: ErrorObject) -> Self {
+        Self::Error(error)
+    }
+}
+
+impl From<Refusal> for Fault {
+    fn from(refusal: Refusal) -> Self {
+        Self::Refused(refusal)
+    }
+}
+
 /// A request under way, until it is dropped.
 struct Running<'a> {
     session: &'a Session,
@@ -43,7 +63,7 @@ impl Session {
     /// The reply to a ping, which needs no session.
     pub(crate) fn pong(id: &RequestId) -> ReplyMessage {
         match write_result(id, &json!({})) {
-            Ok(body) => ReplyMessage { body, status: 200, failed: false },
+            Ok(body) => ReplyMessage::result(body),
             Err(_fault) => ReplyMessage::of_session(id, &ErrorObject::internal()),
         }
     }
@@ -83,35 +103,41 @@ impl Session {
 
     async fn reply(&self, request: antiphon_wire::Request<'_>, caller: &Caller<'_>) -> ReplyMessage {
         let id = request.id.clone();
-        let answered = match self.own(&request) {
+        let answered = match self.own(&request, caller) {
             Some(answered) => answered,
             None => self.routed(request, caller).await,
         };
         match answered {
-            Ok(body) => ReplyMessage { body, status: 200, failed: false },
-            Err(error) => ReplyMessage::of_session(&id, &error),
+            Ok(body) => ReplyMessage::result(body),
+            Err(Fault::Error(error)) => ReplyMessage::of_session(&id, &error),
+            Err(Fault::Refused(refusal)) => {
+                let error = super::refused_in_words_of(&refusal);
+                ReplyMessage::of_session(&id, &error).refused_by(refusal)
+            }
         }
     }
 
     /// What only a session knows.
-    fn own(&self, request: &antiphon_wire::Request<'_>) -> Option<Result<Vec<u8>, ErrorObject>> {
+    fn own(
+        &self,
+        request: &antiphon_wire::Request<'_>,
+        caller: &Caller<'_>,
+    ) -> Option<Result<Vec<u8>, Fault>> {
         let done = match &*request.method {
             // > The receiver **MUST** respond promptly with an empty response
             method::PING => Ok(()),
-            method::INITIALIZE => Err(ErrorObject::invalid_request("the session is open already")),
-            method::LOGGING_SET_LEVEL => self.set_level(request),
-            method::RESOURCES_SUBSCRIBE => self.subscribe(request, true),
-            method::RESOURCES_UNSUBSCRIBE => self.subscribe(request, false),
+            method::INITIALIZE => Err(ErrorObject::invalid_request("the session is open already").into()),
+            method::LOGGING_SET_LEVEL => self.set_level(request).map_err(Fault::Error),
+            method::RESOURCES_SUBSCRIBE => self.subscribe(request, caller),
+            method::RESOURCES_UNSUBSCRIBE => self.unsubscribe(request).map_err(Fault::Error),
             method::DISCOVER | method::SUBSCRIPTIONS_LISTEN => {
-                Err(ErrorObject::method_not_found(&request.method))
+                Err(ErrorObject::method_not_found(&request.method).into())
             }
             _ => return None,
         };
-        Some(
-            done.and_then(|()| {
-                write_result(&request.id, &json!({})).map_err(|_fault| ErrorObject::internal())
-            }),
-        )
+        Some(done.and_then(|()| {
+            write_result(&request.id, &json!({})).map_err(|_fault| ErrorObject::internal().into())
+        }))
     }
 
     fn set_level(&self, request: &antiphon_wire::Request<'_>) -> Result<(), ErrorObject> {
@@ -124,17 +150,27 @@ impl Session {
         Ok(())
     }
 
-    fn subscribe(&self, request: &antiphon_wire::Request<'_>, wanted: bool) -> Result<(), ErrorObject> {
-        let inner = &self.0.server.0;
-        let membership =
-            self.0.membership.as_ref().filter(|_| inner.registry.load().profile.resource_updates);
-        let membership = membership.ok_or_else(|| ErrorObject::method_not_found(&request.method))?;
+    /// What is told of a resource needs what reading it needs.
+    fn subscribe(&self, request: &antiphon_wire::Request<'_>, caller: &Caller<'_>) -> Result<(), Fault> {
+        let membership = self.membership(request)?;
         let params: SubscribeParams = params_of(request)?;
-        if !wanted {
-            membership.forget(&params.uri);
-            return Ok(());
-        }
-        membership.name(params.uri, &inner.limits).map_err(|refusal| refusal.to_error())
+        let inner = &self.0.server.0;
+        let scopes = inner.registry.load().lists.scopes_of(std::slice::from_ref(&params.uri));
+        require_scopes(&scopes, caller)?;
+        membership.name(params.uri, &inner.limits).map_err(|refusal| refusal.to_error().into())
+    }
+
+    fn unsubscribe(&self, request: &antiphon_wire::Request<'_>) -> Result<(), ErrorObject> {
+        let membership = self.membership(request)?;
+        let params: SubscribeParams = params_of(request)?;
+        membership.forget(&params.uri);
+        Ok(())
+    }
+
+    fn membership(&self, request: &antiphon_wire::Request<'_>) -> Result<&Membership, ErrorObject> {
+        let tells = self.0.server.0.registry.load().profile.resource_updates;
+        let membership = self.0.membership.as_ref().filter(|_| tells);
+        membership.ok_or_else(|| ErrorObject::method_not_found(&request.method))
     }
 
     /// The same as any other request, with what the handshake said in the place of its metadata.
@@ -142,13 +178,13 @@ impl Session {
         &self,
         request: antiphon_wire::Request<'_>,
         caller: &Caller<'_>,
-    ) -> Result<Vec<u8>, ErrorObject> {
+    ) -> Result<Vec<u8>, Fault> {
         let request = self.translate(request, caller)?;
         match self.0.server.route(&request, caller).await {
             Ok(Routed::Body(body)) => Ok(body),
             // Its method was refused above.
-            Ok(Routed::Open(_)) => Err(ErrorObject::internal()),
-            Err(refusal) => Err(super::refused_in_words_of(&refusal)),
+            Ok(Routed::Open(_)) => Err(ErrorObject::internal().into()),
+            Err(refusal) => Err(Fault::Refused(refusal)),
         }
     }
 

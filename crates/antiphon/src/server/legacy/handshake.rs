@@ -60,7 +60,7 @@ impl Server {
             tracing::error!(%fault, "the result of initialize cannot be written as JSON");
             ErrorObject::internal()
         })?;
-        Ok((session, ReplyMessage { body, status: 200, failed: false }))
+        Ok((session, ReplyMessage::result(body)))
     }
 
     /// Whether one more session may begin, and whose it is.

@@ -45,6 +45,18 @@ pub(crate) enum Ran<T> {
     Cancelled,
 }
 
+impl<T> Ran<T> {
+    /// Whether this leg has recorded a new step.
+    pub(crate) fn ran_a_step(&self) -> bool {
+        match self {
+            Self::Returned(_, kept) | Self::Suspended(_, kept) | Self::Stopped(_, kept) => {
+                kept.witness.first_step.is_some()
+            }
+            Self::Cancelled => false,
+        }
+    }
+}
+
 /// Runs a handler of this context.
 pub(crate) async fn drive<T, R: IntoOutcome<T>>(ctx: &Ctx, handler: impl Future<Output = R>) -> Ran<T> {
     let flow = ctx.flow();

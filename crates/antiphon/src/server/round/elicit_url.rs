@@ -120,6 +120,8 @@ enum Stage {
     },
     Finished,
     TooLong,
+    /// It does not resolve.
+    Never,
 }
 
 // Nothing in them is pinned.
@@ -220,6 +222,7 @@ impl<F: Fn(&UrlRef) -> String> ElicitUrl<'_, F> {
                 }
                 Stage::Finished => return Poll::Ready(Ok(Answer::Accept(()))),
                 Stage::TooLong => return Poll::Ready(Err(AskError::expired(&path))),
+                Stage::Never => return Poll::Pending,
             };
         }
     }
@@ -233,7 +236,18 @@ impl<F: Fn(&UrlRef) -> String> ElicitUrl<'_, F> {
         let shown = self.asked.show(ctx, path, self.raw.place())?;
         (self.about, self.first) = (shown.about, shown.first);
         let is_answered = ctx.flow().machine().has_answer(path);
-        Ok(match (self.waited(path), is_answered) {
+        let waited = self.waited(path);
+        if !is_answered {
+            let mut machine = ctx.flow().machine();
+            match waited {
+                None => Waited::drop_other(&mut machine, path),
+                Some(_) if !Waited::use_once(&mut machine, path, self.raw.place()) => {
+                    return Ok(Stage::Never);
+                }
+                Some(_) => {}
+            }
+        }
+        Ok(match (waited, is_answered) {
             (Some(Waited::Finished), false) => Stage::Finished,
             (Some(Waited::TooLong), false) => Stage::TooLong,
             (Some(Waited::InVain), _) => {

@@ -168,8 +168,14 @@ impl Journal {
             match change {
                 Change::Forget(step) => self.entries.retain(|entry| !is(entry, step)),
                 Change::Rename(from, to) => {
+                    let recorded = |step| self.entries.iter().any(|entry| is(entry, step));
+                    let collides = from != to && recorded(from) && recorded(to);
                     for entry in self.entries.iter_mut().filter(|entry| is(entry, from)) {
                         entry.path = to.as_str().into();
+                    }
+                    if collides {
+                        tracing::error!(from, to, "a migration renames a step to one that was recorded too");
+                        self.discredit(to);
                     }
                 }
                 // In front of every answer it rests on none.
@@ -181,6 +187,15 @@ impl Journal {
                         }
                     }
                 }
+            }
+        }
+    }
+
+    /// Of two results nobody knows which is this step's: neither counts.
+    fn discredit(&mut self, step: &str) {
+        for entry in self.entries.iter_mut().filter(|entry| *entry.path == *step) {
+            if let Body::Step { input, stale, .. } = &mut entry.body {
+                (*input, *stale) = (None, true);
             }
         }
     }

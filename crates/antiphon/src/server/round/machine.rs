@@ -50,7 +50,7 @@ pub(crate) struct Machine {
     deadlines: Vec<(Box<str>, u64)>,
     pending: Vec<Pending>,
     /// Checkpoints at which the leg is to end.
-    pauses: Vec<(Box<str>, Place)>,
+    pauses: Vec<(Entry, Place)>,
     /// Races that are not decided.
     races: Vec<(Box<str>, Place)>,
     running: Vec<Running>,
@@ -62,6 +62,8 @@ pub(crate) struct Machine {
     /// New steps that wait for history, and recorded entries that wait for their turn.
     held_new: u32,
     held_recorded: u32,
+    /// New steps for which this leg has left no room.
+    held_room: u32,
     /// Abandoned steps that are waited for: they never end.
     lost: u32,
     /// A poll is over in which nothing recorded had to wait.
@@ -116,6 +118,8 @@ pub(crate) enum StepVerdict {
 pub(crate) enum Hold {
     New,
     Recorded,
+    /// Until what was done in this leg has left with its record.
+    Room,
 }
 
 /// What the driver does after a poll that left the handler pending.
@@ -267,7 +271,12 @@ impl Machine {
 
     /// Whether nothing resolves any more where the handler is polled just now.
     pub(crate) fn is_over(&self) -> bool {
-        self.stop.is_some() || self.cancelled || self.closed.iter().any(|lost| self.seat.starts_with(&**lost))
+        self.stop.is_some() || self.cancelled || self.has_lost(&self.seat)
+    }
+
+    /// Whether a race that this seat is in was won by another branch.
+    fn has_lost(&self, seat: &str) -> bool {
+        self.closed.iter().any(|lost| seat.starts_with(&**lost))
     }
 
     /// Whether this may be called where it was called.
@@ -310,15 +319,18 @@ impl Machine {
         if !ends || self.witness.rehearses() || self.state_only >= budget || self.is_replaying() {
             return true;
         }
-        match self.pauses.iter().find(|(known, _)| **known == *path) {
+        match self.pauses.iter().find(|(known, _)| *known.path == *path) {
             Some((_, first)) => self.used_twice("The checkpoint", path, first, place),
-            None => self.pauses.push((path.into(), place)),
+            None => {
+                self.pauses
+                    .push((Entry { path: path.into(), seat: self.seat.clone(), body: Body::Passed }, place));
+            }
         }
         false
     }
 
     pub(crate) fn withdraw_pause(&mut self, path: &str) {
-        self.pauses.retain(|(known, _)| **known != *path);
+        self.pauses.retain(|(known, _)| *known.path != *path);
     }
 
     /// What was noted under this path.
@@ -339,6 +351,28 @@ impl Machine {
     /// Forgets a note.
     pub(crate) fn forget_note(&mut self, path: &str) {
         if let Some(at) = self.history.find(Kind::Note, path) {
+            self.history.forget(at);
+        }
+    }
+
+    /// What was noted for a question is used in place of an answer. Whether it may be: by one question, once.
+    pub(crate) fn use_note(&mut self, note: &str, path: &str, place: Place) -> bool {
+        if self.refuse_in_step("The question", path, place) || self.is_over() {
+            return false;
+        }
+        let Some(at) = self.history.find(Kind::Note, note) else { return false };
+        if let Some(first) = self.history.met_at(at) {
+            self.used_twice("The question", path, first, place);
+            return false;
+        }
+        self.history.meet(at, place);
+        true
+    }
+
+    /// Forgets a note that later steps may rest on.
+    pub(crate) fn drop_note(&mut self, note: &str) {
+        if let Some(at) = self.history.find(Kind::Note, note) {
+            self.history.make_stale(at);
             self.history.forget(at);
         }
     }

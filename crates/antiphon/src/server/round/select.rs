@@ -134,12 +134,12 @@ impl Race<'_> {
             }
             if !begun {
                 begun = true;
-                let (winner, goes_on) = flow.machine().race(&self.path, self.place);
+                let (winner, goes_on) = flow.machine().race(&self.path, N, self.place);
                 if !goes_on {
                     never = true;
                     return Poll::Pending;
                 }
-                decided = winner.map(usize::from).filter(|winner| *winner < N);
+                decided = winner.map(usize::from);
                 if let Some(winner) = decided {
                     return self.poll_one(winner, cx, &mut poll).map(|()| winner);
                 }

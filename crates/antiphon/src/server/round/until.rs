@@ -132,6 +132,18 @@ impl Waited {
         machine.noted(&note(path)).is_some()
     }
 
+    /// Takes what was recorded in place of an answer. Whether it may be: by one question, once.
+    pub(super) fn use_once(machine: &mut Machine, path: &str, place: Place) -> bool {
+        machine.use_note(&note(path), path, place)
+    }
+
+    /// What was recorded is about something else now, and steps behind it may rest on it.
+    pub(super) fn drop_other(machine: &mut Machine, path: &str) {
+        if machine.noted(&note(path)).is_some_and(|text| !text.starts_with(Self::InVain.word())) {
+            machine.drop_note(&note(path));
+        }
+    }
+
     pub(super) fn note(self, machine: &mut Machine, path: &str, about: &Digest, place: Place) {
         let note = note(path);
         machine.forget_note(&note);

@@ -1,6 +1,6 @@
 //! The body of a response: a whole one, or a stream of events that ends with the response to the request.
 
-use super::server::Reply;
+use super::{legacy, server::Reply};
 use crate::server::Outbox;
 use futures_util::future::BoxFuture;
 use http_body::{Body, Frame, SizeHint};
@@ -19,7 +19,7 @@ use tokio::time::{Instant, Sleep};
 ///
 /// > - The final JSON-RPC _response_ **SHOULD** terminate the stream.
 ///
-/// Dropping it cancels the request.
+/// Dropping it cancels the request, unless it is of a legacy session.
 pub struct ReplyBody(Kind);
 
 enum Kind {
@@ -27,6 +27,8 @@ enum Kind {
     Whole(Option<Bytes>),
     /// Boxed: most responses are whole.
     Events(Box<EventStream>),
+    /// Of a session.
+    Session(Box<legacy::Events>),
 }
 
 /// One request under way whose response has begun. It owns the handler: nothing runs but while the body is polled, and
@@ -83,7 +85,7 @@ impl EventStream {
             }
             State::Ending(Reply::Json(reply)) => Poll::Ready(Some(event(&reply.body))),
             // What is refused before its message is read has sent nothing before.
-            State::Ending(Reply::Refused(_) | Reply::Accepted) | State::Ended => Poll::Ready(None),
+            State::Ending(_) | State::Ended => Poll::Ready(None),
         }
     }
 }
@@ -108,6 +110,7 @@ impl Body for ReplyBody {
         let data = match &mut self.0 {
             Kind::Whole(bytes) => bytes.take(),
             Kind::Events(events) => ready!(events.poll_event(cx)),
+            Kind::Session(events) => ready!(events.poll_event(cx)),
         };
         Poll::Ready(data.map(|data| Ok(Frame::data(data))))
     }
@@ -116,13 +119,14 @@ impl Body for ReplyBody {
         match &self.0 {
             Kind::Whole(bytes) => bytes.is_none(),
             Kind::Events(events) => matches!(events.state, State::Ended) && events.outbox.is_empty(),
+            Kind::Session(events) => events.is_ended(),
         }
     }
 
     fn size_hint(&self) -> SizeHint {
         match &self.0 {
             Kind::Whole(bytes) => SizeHint::with_exact(bytes.as_ref().map_or(0, Bytes::len) as u64),
-            Kind::Events(_) => SizeHint::default(),
+            Kind::Events(_) | Kind::Session(_) => SizeHint::default(),
         }
     }
 }
@@ -139,11 +143,17 @@ impl From<EventStream> for ReplyBody {
     }
 }
 
+impl From<legacy::Events> for ReplyBody {
+    fn from(events: legacy::Events) -> Self {
+        Self(Kind::Session(Box::new(events)))
+    }
+}
+
 impl fmt::Debug for ReplyBody {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let kind = match self.0 {
             Kind::Whole(_) => "whole",
-            Kind::Events(_) => "events",
+            Kind::Events(_) | Kind::Session(_) => "events",
         };
         f.debug_tuple("ReplyBody").field(&kind).finish()
     }

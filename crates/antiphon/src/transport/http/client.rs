@@ -1,7 +1,7 @@
 //! The client of Streamable HTTP: one POST per request.
 
 mod answer;
-mod connect;
+pub(super) mod connect;
 mod cookies;
 mod events;
 mod resume;

@@ -1,8 +1,10 @@
-//! Streamable HTTP: one POST, one exchange, no sessions.
+//! Streamable HTTP: one POST, one exchange, no sessions. What earlier revisions need besides is in `legacy`.
 
+pub mod auth;
 mod body;
 mod client;
 mod guard;
+mod legacy;
 mod options;
 mod serve;
 mod server;

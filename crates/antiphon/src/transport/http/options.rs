@@ -1,5 +1,6 @@
 //! What an HTTP server accepts.
 
+use super::{auth::ResourceServer, legacy::SessionOptions};
 use std::{net::IpAddr, time::Duration};
 
 /// Bounds and names of an HTTP endpoint. Every one has a default.
@@ -14,6 +15,8 @@ pub struct HttpOptions {
     pub(super) drain_time: Duration,
     pub(super) keep_alive: Duration,
     pub(super) write_time: Duration,
+    pub(super) sessions: SessionOptions,
+    pub(super) auth: Option<ResourceServer>,
     hosts: Hosts,
     origins: Vec<String>,
 }
@@ -37,6 +40,8 @@ impl Default for HttpOptions {
             drain_time: Duration::from_secs(30),
             keep_alive: Duration::from_secs(15),
             write_time: Duration::from_secs(30),
+            sessions: SessionOptions::default(),
+            auth: None,
             hosts: Hosts::Loopback(Vec::new()),
             origins: Vec::new(),
         }
@@ -74,6 +79,14 @@ impl HttpOptions {
     #[must_use]
     pub fn allow_origin(mut self, origin: &str) -> Self {
         self.origins.push(origin.trim_end_matches('/').to_ascii_lowercase());
+        self
+    }
+
+    /// Demands an access token of every request, and serves the metadata that tells clients where to get one. Default:
+    /// nobody is asked who they are.
+    #[must_use]
+    pub fn authorize(mut self, auth: ResourceServer) -> Self {
+        self.auth = Some(auth);
         self
     }
 

@@ -71,6 +71,7 @@ pub async fn serve_http(
         );
         connections.shutdown().await;
     }
+    service.end_sessions();
     server.steps_ended().await;
     Ok(())
 }

@@ -3,12 +3,14 @@
 
 use super::{
     HttpOptions,
+    auth::{Authorized, authorize, metadata, scope_challenge, token_is_over},
     body::{EventStream, ReplyBody},
     guard::{Refused, check_agreement, check_head, too_large, too_slow},
+    legacy,
 };
-use crate::server::{Begun, Caller, Outbox, Received, ReplyMessage, Server};
+use crate::server::{Begun, Outbox, Received, ReplyMessage, Server};
 use futures_util::future::BoxFuture;
-use http::{HeaderValue, Request, Response, StatusCode, Version, header};
+use http::{HeaderValue, Method, Request, Response, StatusCode, Version, header};
 use http_body::Body;
 use http_body_util::BodyExt as _;
 use hyper::body::{Buf as _, Bytes};
@@ -19,7 +21,6 @@ use std::{
     pin::{Pin, pin},
     sync::Arc,
     task::{Context, Poll},
-    time::Duration,
 };
 use tower_service::Service;
 
@@ -34,10 +35,16 @@ pub type BoxBodyError = Box<dyn StdError + Send + Sync>;
 /// Dropping the future of a call, as hyper does when the client goes away, cancels the request.
 ///
 /// > The server **MUST** treat a client disconnect as cancellation of that request.
+///
+/// Clients of the revisions 2025-03-26 to 2025-11-25 are served on the same endpoint, unless the server is
+/// [`modern_only`](crate::server::ServerBuilder::modern_only). Their sessions live in this value and its clones, and end
+/// with the last of them; a request of a session goes on when its client goes away.
 #[derive(Clone, Debug)]
 pub struct HttpService {
     server: Server,
     options: Arc<HttpOptions>,
+    /// `None` if nobody opens a session here.
+    legacy: Option<Arc<legacy::Endpoint>>,
 }
 
 impl HttpService {
@@ -50,7 +57,17 @@ impl HttpService {
                  can finish them (give all instances the same key ring: ANTIPHON_KEYS or a key file)"
             );
         }
-        Self { server, options: Arc::new(options) }
+        let options = Arc::new(options);
+        let sessions = || Arc::new(legacy::Endpoint::new(server.clone(), Arc::clone(&options)));
+        let legacy = server.has_sessions().then(sessions);
+        Self { server, options, legacy }
+    }
+
+    /// Ends all legacy sessions, and what runs in them.
+    pub(super) fn end_sessions(&self) {
+        if let Some(legacy) = &self.legacy {
+            legacy.end_all();
+        }
     }
 
     pub(super) fn options(&self) -> &HttpOptions {
@@ -64,32 +81,59 @@ impl HttpService {
         B::Data: Send,
         B::Error: Into<BoxBodyError>,
     {
-        let (parts, body) = request.into_parts();
-        if let Err(refused) = check_head(&parts, &self.options) {
+        let (mut parts, body) = request.into_parts();
+        if let Some(metadata) = metadata(&parts, &self.options) {
+            return Reply::Made(Box::new(metadata));
+        }
+        if let Err(refused) = check_head(&parts, &self.options, self.legacy.is_some()) {
             return Reply::Refused(Refused { unread: !body.is_end_stream(), ..refused });
         }
-        let body = match read_body(body, &self.options).await {
+        let authorized = match authorize(&mut parts, &self.options, &self.server).await {
+            Ok(authorized) => authorized,
+            Err(refused) => return Reply::Refused(Refused { unread: !body.is_end_stream(), ..refused }),
+        };
+        if let Some(legacy) = self.legacy.as_ref().filter(|_| parts.method != Method::POST) {
+            return legacy.get_or_delete(&parts);
+        }
+        let body = match read_body(body, &self.options, &authorized).await {
             Ok(body) => body,
             Err(refused) => return Reply::Refused(refused),
         };
+        // Boxed: what a modern request needs stays as small as it is.
+        if let Some(legacy) = self.legacy.as_ref().filter(|_| legacy::is_of_session(&parts)) {
+            return Box::pin(legacy.post(parts, body)).await;
+        }
         let request = match self.server.read(&body) {
             Ok(Received::Request(request)) => request,
             // > If the server accepts it, the server **MUST** return HTTP status code `202 Accepted` with no body.
             Ok(Received::Notification(_)) => return Reply::Accepted,
-            Ok(Received::Legacy(message)) => return Reply::Json(ReplyMessage::without_session(message)),
-            Err(reply) => return Reply::Json(reply),
+            Ok(Received::Legacy(message)) => {
+                let Some(legacy) = &self.legacy else {
+                    return Reply::Json(ReplyMessage::without_session(message));
+                };
+                return Box::pin(legacy.without_session(message, &parts, &outbox)).await;
+            }
+            Err(reply) => {
+                let Some(legacy) = &self.legacy else { return Reply::Json(reply) };
+                let batch = Box::pin(legacy.batch_without_session(&body, &parts, &outbox));
+                return batch.await.unwrap_or(Reply::Json(reply));
+            }
         };
         if let Err(error) = check_agreement(&self.server, &request, &parts.headers) {
             return Reply::Json(ReplyMessage::error(Some(&request.id), &error));
         }
-        let caller = Caller::http(&parts.headers, &parts.extensions).with_outbox(&outbox);
+        let caller = authorized.caller(&parts, &outbox);
         match self.server.begin(&request, &caller).await {
             Begun::Answered(reply) => Reply::Json(reply),
             Begun::Open(subscription) => {
                 // It may stay for days: what opened it does not.
                 drop(request);
                 drop((body, parts));
-                Reply::Json(subscription.ended(&self.server).await)
+                tokio::select! {
+                    reply = subscription.ended(&self.server) => Reply::Json(reply),
+                    // It breaks off, and its client opens it again with the token it has then.
+                    () = authorized.over(self.server.now()) => Reply::Refused(token_is_over()),
+                }
             }
         }
     }
@@ -103,6 +147,10 @@ pub(super) enum Reply {
     Accepted,
     /// A JSON-RPC response.
     Json(ReplyMessage),
+    /// A status says it all.
+    Empty(StatusCode),
+    /// A response of a session, or something that is not MCP.
+    Made(Box<Response<ReplyBody>>),
 }
 
 /// One POST under way. It becomes a response when the reply is there, or when something is sent before it.
@@ -113,7 +161,7 @@ pub struct Exchange {
     /// Taken along by the stream, once there is one.
     reply: Option<BoxFuture<'static, Reply>>,
     outbox: Outbox,
-    keep_alive: Duration,
+    options: Arc<HttpOptions>,
 }
 
 impl Future for Exchange {
@@ -125,13 +173,15 @@ impl Future for Exchange {
         let Some(mut reply) = self.reply.take() else { return Poll::Pending };
         let polled = reply.as_mut().poll(cx);
         let mut response = match polled {
-            Poll::Ready(reply) if self.outbox.is_empty() => whole(reply),
-            Poll::Ready(reply) => stream(EventStream::ending(self.outbox.clone(), reply)),
+            Poll::Ready(reply) if self.outbox.is_empty() => whole(reply, &self.options),
+            Poll::Ready(reply) => stream_response(EventStream::ending(self.outbox.clone(), reply)),
             Poll::Pending if self.outbox.is_empty() => {
                 self.reply = Some(reply);
                 return Poll::Pending;
             }
-            Poll::Pending => stream(EventStream::new(self.outbox.clone(), reply, self.keep_alive)),
+            Poll::Pending => {
+                stream_response(EventStream::new(self.outbox.clone(), reply, self.options.keep_alive))
+            }
         };
         // What is asked next is better asked elsewhere.
         if self.server.as_ref().is_some_and(Server::is_draining) {
@@ -141,7 +191,8 @@ impl Future for Exchange {
     }
 }
 
-async fn read_body<B>(body: B, options: &HttpOptions) -> Result<Bytes, Refused>
+/// Nobody who may not sends us megabytes.
+async fn read_body<B>(body: B, options: &HttpOptions, _: &Authorized) -> Result<Bytes, Refused>
 where
     B: Body + Send,
     B::Data: Send,
@@ -173,28 +224,38 @@ where
 
 fn unreadable(error: impl Into<BoxBodyError>) -> Refused {
     tracing::debug!(error = %error.into(), "a body could not be read");
-    let text = "The body could not be read".to_owned();
-    Refused { status: StatusCode::BAD_REQUEST, text, unread: true }
+    Refused::new(StatusCode::BAD_REQUEST, "The body could not be read")
 }
 
 /// A response that is there as a whole.
-fn whole(reply: Reply) -> Response<ReplyBody> {
+fn whole(reply: Reply, options: &HttpOptions) -> Response<ReplyBody> {
     match reply {
         Reply::Refused(refused) => plain(&refused),
         Reply::Accepted => with_status(StatusCode::ACCEPTED, Vec::new()),
         Reply::Json(reply) => {
-            let status = StatusCode::from_u16(reply.status).unwrap_or(StatusCode::OK);
-            let mut response = with_status(status, reply.body);
-            let json = HeaderValue::from_static("application/json");
-            response.headers_mut().insert(header::CONTENT_TYPE, json);
+            let mut response = json_response(reply.body.into());
+            *response.status_mut() = StatusCode::from_u16(reply.status).unwrap_or(StatusCode::OK);
+            if !reply.scopes.is_empty() {
+                let challenge = scope_challenge(options, &reply.scopes);
+                response.headers_mut().insert(header::WWW_AUTHENTICATE, challenge);
+            }
             response
         }
+        Reply::Empty(status) => with_status(status, Vec::new()),
+        Reply::Made(response) => *response,
     }
 }
 
+/// A JSON-RPC response, whole.
+pub(super) fn json_response(body: Bytes) -> Response<ReplyBody> {
+    let mut response = with_status(StatusCode::OK, body);
+    response.headers_mut().insert(header::CONTENT_TYPE, HeaderValue::from_static("application/json"));
+    response
+}
+
 /// A response of which only the beginning is there.
-fn stream(events: EventStream) -> Response<ReplyBody> {
-    let mut response = Response::new(ReplyBody::from(events));
+pub(super) fn stream_response(events: impl Into<ReplyBody>) -> Response<ReplyBody> {
+    let mut response = Response::new(events.into());
     let headers = response.headers_mut();
     headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("text/event-stream"));
     headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-store"));
@@ -216,6 +277,12 @@ fn plain(refused: &Refused) -> Response<ReplyBody> {
     headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("text/plain; charset=utf-8"));
     if refused.status == StatusCode::METHOD_NOT_ALLOWED {
         headers.insert(header::ALLOW, HeaderValue::from_static("POST"));
+    }
+    if let Some(challenge) = &refused.challenge {
+        headers.insert(header::WWW_AUTHENTICATE, challenge.clone());
+    }
+    if refused.retry_after {
+        headers.insert(header::RETRY_AFTER, HeaderValue::from_static("5"));
     }
     if breaks_off(refused.status) {
         headers.insert(header::CONNECTION, HeaderValue::from_static("close"));
@@ -251,9 +318,9 @@ where
 
     fn call(&mut self, request: Request<B>) -> Self::Future {
         let (service, outbox) = (self.clone(), Outbox::default());
-        let keep_alive = self.options.keep_alive;
+        let options = Arc::clone(&self.options);
         let server = (request.version() <= Version::HTTP_11).then(|| self.server.clone());
         let reply = Box::pin(service.reply(request, outbox.clone()));
-        Exchange { server, reply: Some(reply), outbox, keep_alive }
+        Exchange { server, reply: Some(reply), outbox, options }
     }
 }

@@ -2,19 +2,22 @@
 
 use crate::server::round::journal::{Body, Entry, Kind, StepOutcome};
 use antiphon_seal::Digest;
-use std::panic::Location;
+use std::{collections::HashMap, panic::Location};
 
 /// Where in the author's code something was called.
 pub(crate) type Place = &'static Location<'static>;
+
+/// So many entries are looked through one by one.
+const MANY: usize = 32;
 
 /// The entries of a call in the order in which they were recorded; old ones first, then those of this leg.
 #[derive(Debug, Default)]
 pub(super) struct History {
     kept: Vec<Kept>,
+    /// Where the entries of a path are, once there are [`MANY`]: whoever is held looks again each time it is polled.
+    places: HashMap<Box<str>, Vec<usize>>,
     /// How many are from earlier legs.
     old: usize,
-    /// Where to look first: entries are mostly met in their order.
-    next: usize,
     /// No old step before this one is still to be met.
     frontier: usize,
     /// Old answers, steps and checkpoints still to be met.
@@ -74,6 +77,14 @@ impl History {
     fn push(&mut self, entry: Entry, met: Option<Place>) {
         self.size += entry.size();
         self.kept.push(Kept { entry, met, excused: false, gone: false });
+        let unplaced = match self.kept.len() {
+            ..MANY => return,
+            MANY => 0,
+            more => more - 1,
+        };
+        for (at, kept) in self.kept.iter().enumerate().skip(unplaced) {
+            self.places.entry(kept.entry.path.clone()).or_default().push(at);
+        }
     }
 
     pub(super) fn size(&self) -> usize {
@@ -85,7 +96,10 @@ impl History {
             let kept = &self.kept[*at];
             !kept.gone && kept.entry.kind() == kind && *kept.entry.path == *path
         };
-        (self.next..self.kept.len()).find(is_it).or_else(|| (0..self.next.min(self.kept.len())).find(is_it))
+        if self.kept.len() < MANY {
+            return (0..self.kept.len()).find(is_it);
+        }
+        self.places.get(path)?.iter().copied().find(is_it)
     }
 
     pub(super) fn entry(&self, at: usize) -> &Entry {
@@ -115,7 +129,6 @@ impl History {
 
     pub(super) fn meet(&mut self, at: usize, place: Place) {
         self.settle(at, |kept| kept.met = Some(place));
-        self.next = at + 1;
     }
 
     pub(super) fn forget(&mut self, at: usize) {
@@ -148,9 +161,9 @@ impl History {
         self.kept[at].entry.kind() == Kind::Step && self.kept[at].is_due()
     }
 
-    /// Steps recorded behind an answer that is dropped rest on it, perhaps: on later legs too.
-    pub(super) fn make_stale(&mut self, answer: usize) {
-        for kept in self.kept.iter_mut().take(self.old).skip(answer + 1) {
+    /// Steps recorded behind what is dropped rest on it, perhaps: on later legs too.
+    pub(super) fn make_stale(&mut self, dropped: usize) {
+        for kept in self.kept.iter_mut().take(self.old).skip(dropped + 1) {
             if let Body::Step { stale, .. } = &mut kept.entry.body {
                 *stale = true;
             }

@@ -7,8 +7,8 @@ use crate::server::round::{
 };
 
 impl Machine {
-    /// A race begins: the recorded winner, if it was decided. `false` in the second place ends it.
-    pub(crate) fn race(&mut self, path: &str, place: Place) -> (Option<u8>, bool) {
+    /// A race of so many branches begins: the recorded winner, if it was decided. `false` in the second place ends it.
+    pub(crate) fn race(&mut self, path: &str, branches: usize, place: Place) -> (Option<u8>, bool) {
         if self.refuse_in_step("The select", path, place) || self.is_over() {
             return (None, false);
         }
@@ -23,6 +23,10 @@ impl Machine {
             return (None, true);
         };
         let Body::Race { winner } = self.history.entry(at).body else { return (None, true) };
+        if usize::from(winner) >= branches {
+            self.diverged(path, "the branch that came first is not there any more");
+            return (None, false);
+        }
         self.history.meet(at, place);
         self.lose(path, winner);
         // What waited for what the others recorded need not.
@@ -49,6 +53,7 @@ impl Machine {
             let seat = self.seat_in(path, branch);
             self.history.excuse(&seat);
             self.pending.retain(|pending| !pending.asked.seat.starts_with(&*seat));
+            self.open.retain(|open| !open.asked.seat.starts_with(&*seat));
             self.closed.push(seat);
         }
     }

@@ -41,6 +41,13 @@ impl Machine {
         // Before the effect, not behind it: what it comes to must find room.
         let reserved = (self.running.len() + 1) * limits.step_result + ROOM_TO_LEAVE;
         if self.history.size() + reserved > limits.state {
+            if !self.running.is_empty() {
+                // What is kept free for those that run is free again once they end.
+                return StepVerdict::Held(Hold::New);
+            }
+            if self.beyond && self.state_only < limits.state_only {
+                return StepVerdict::Held(Hold::Room);
+            }
             let text = format!("The record of this call has no room for the step `{path}`");
             self.stop(Stop::Limit { name: "state", text });
             return StepVerdict::Never;
@@ -63,6 +70,14 @@ impl Machine {
     ) -> StepVerdict {
         if let Some(first) = self.history.met_at(at) {
             self.used_twice("The step", path, first, place);
+            return StepVerdict::Never;
+        }
+        if self.has_lost(&self.history.entry(at).seat) {
+            // Its branch is not polled any more, so nothing else would notice.
+            let text = format!(
+                "The step `{path}` at {place} was recorded in a branch of a `select` that came too late: one key, one use"
+            );
+            self.stop(Stop::Author(text));
             return StepVerdict::Never;
         }
         let (recorded, outcome, is_stale) = self.history.step(at);
@@ -125,6 +140,7 @@ impl Machine {
         match hold {
             Hold::New => &mut self.held_new,
             Hold::Recorded => &mut self.held_recorded,
+            Hold::Room => &mut self.held_room,
         }
     }
 
@@ -147,9 +163,7 @@ impl Machine {
     pub(crate) fn end_step(&mut self, path: &str, outcome: StepOutcome) -> bool {
         let Some(at) = self.running.iter().position(|running| *running.path == *path) else { return false };
         let Running { path, seat, input, place } = self.running.swap_remove(at);
-        let resolves = outcome != StepOutcome::Abandoned
-            && !self.cancelled
-            && !self.closed.iter().any(|lost| seat.starts_with(&**lost));
+        let resolves = outcome != StepOutcome::Abandoned && !self.cancelled && !self.has_lost(&seat);
         self.witness.sees(&outcome);
         self.history.record(Entry { path, seat, body: Body::Step { input, stale: false, outcome } }, place);
         self.epoch += 1;

@@ -3,7 +3,7 @@
 use super::{FRAME, Kept, Machine, Next, Quiet, Stop};
 use crate::server::{
     Limits,
-    round::journal::{AskedOnce, Body, Entry, Journal},
+    round::journal::{AskedOnce, Journal},
 };
 use antiphon_wire::InputRequests;
 
@@ -30,7 +30,12 @@ impl Machine {
 
     /// Whether the leg may end with what is pending.
     pub(crate) fn asks_or_pauses(&self) -> bool {
-        !self.pending.is_empty() || !self.pauses.is_empty()
+        !self.pending.is_empty() || self.pauses_here()
+    }
+
+    /// The leg may end though nothing is asked: at a checkpoint, or where its record is full of what was done just now.
+    fn pauses_here(&self) -> bool {
+        !self.pauses.is_empty() || self.held_room > 0
     }
 
     /// Recorded entries wait for their turn.
@@ -75,7 +80,9 @@ impl Machine {
 
     /// The leg's time is over while new steps are held.
     pub(crate) fn out_of_time(&mut self) -> Option<Stop> {
-        if self.held_new > 0 && self.quiet() == Quiet::Stop { self.take_stop() } else { None }
+        // Beside a step that runs, others may be held for want of room.
+        let waits = self.held_new > 0 && self.running.is_empty();
+        if waits && self.quiet() == Quiet::Stop { self.take_stop() } else { None }
     }
 
     /// The round that leaves, in the order in which it was called for, and what is kept for the next leg.
@@ -96,9 +103,8 @@ impl Machine {
             let _ = requests.insert(&*pending.asked.path, pending.request);
             asked.push(pending.asked);
         }
-        self.witness.paused = !self.pauses.is_empty();
-        for (path, place) in std::mem::take(&mut self.pauses) {
-            let entry = Entry { path, seat: Box::default(), body: Body::Passed };
+        self.witness.paused = self.pauses_here();
+        for (entry, place) in std::mem::take(&mut self.pauses) {
             self.history.record(entry, place);
         }
         if requests.is_empty() {

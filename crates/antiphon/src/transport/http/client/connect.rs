@@ -34,7 +34,7 @@ const KEEP_ALIVE: Duration = Duration::from_secs(30);
 
 /// Opens connections to the one server of a transport.
 #[derive(Clone)]
-pub(super) struct Connector {
+pub(in crate::transport::http) struct Connector {
     tcp: HttpConnector,
     tls: Option<(TlsConnector, ServerName<'static>)>,
     proxy: Option<Intercept>,
@@ -43,7 +43,7 @@ pub(super) struct Connector {
 
 impl Connector {
     /// A connector for `uri`, which has a scheme and a host. Only an `https` one loads roots and sets up TLS.
-    pub(super) fn new(uri: &Uri, limit: Duration) -> Result<Self, String> {
+    pub(in crate::transport::http) fn new(uri: &Uri, limit: Duration) -> Result<Self, String> {
         let mut tcp = HttpConnector::new();
         tcp.enforce_http(false);
         tcp.set_nodelay(true);
@@ -129,7 +129,7 @@ fn is_loopback(host: &str) -> bool {
 }
 
 /// A connection as the HTTP client takes it.
-pub(super) struct Channel {
+pub(in crate::transport::http) struct Channel {
     io: TokioIo<Stream>,
     /// The other end is a proxy that reads the whole URL.
     proxied: bool,

@@ -1,5 +1,5 @@
 // The server that asks in the ways of the handshake revisions, for both generations of the TypeScript SDK: what it
-// offers, without the SDK itself. legacy.expect.json says what each call does.
+// offers, without the SDK itself. peers.json says what each call does.
 //
 // `sdk` has: z, ResourceTemplate, and functions `ask(extra, method, params)`, `tell(extra, method, params)`,
 // `progressToken(extra)`, `protocolError(code, message, data)`, `urlRequired(asks)`.

@@ -1,0 +1,225 @@
+//! The endpoint of clients of earlier revisions: which session a request is of, and what becomes of it.
+
+use super::{
+    super::{
+        HttpOptions,
+        guard::{Refused, check_legacy_version, single_or_none},
+        server::{Reply, json_response, stream_response},
+    },
+    LAST_EVENT_ID, SESSION_ID,
+    batch::{self, Answering},
+    event_id::EventId,
+    events::Events,
+    request::{self, Times, no_session},
+    says_modern,
+    sessions::{Open, Sessions},
+    streams::NotResumed,
+};
+use crate::server::{Caller, Outbox, ReplyMessage, Server};
+use antiphon_wire::{ErrorObject, Incoming, ProtocolVersion, Request, method};
+use http::{HeaderValue, Method, StatusCode, request::Parts};
+use hyper::body::Bytes;
+use std::sync::Arc;
+
+/// What one endpoint knows of its sessions.
+#[derive(Debug)]
+pub(in crate::transport::http) struct Endpoint {
+    server: Server,
+    options: Arc<HttpOptions>,
+    sessions: Sessions,
+}
+
+impl Endpoint {
+    pub(in crate::transport::http) fn new(server: Server, options: Arc<HttpOptions>) -> Self {
+        let sessions = Sessions::new(options.sessions.idle, options.sessions.bounds);
+        Self { server, options, sessions }
+    }
+
+    /// Ends all sessions, and what runs in them.
+    pub(in crate::transport::http) fn end_all(&self) {
+        self.sessions.end_all();
+    }
+
+    /// A GET or DELETE, which names its session.
+    pub(in crate::transport::http) fn get_or_delete(&self, parts: &Parts) -> Reply {
+        let open = match self.session_of(parts) {
+            Ok((open, _)) if parts.method == Method::GET => open,
+            Ok((_, id)) => {
+                // > Clients that no longer need a particular session [...] **SHOULD** send an HTTP DELETE
+                self.sessions.end(id);
+                return Reply::Empty(StatusCode::NO_CONTENT);
+            }
+            Err(reply) => return reply,
+        };
+        self.listen(&open, parts).unwrap_or_else(Reply::Refused)
+    }
+
+    /// Opens the stream of a GET, or takes up the one it names.
+    fn listen(&self, open: &Arc<Open>, parts: &Parts) -> Result<Reply, Refused> {
+        let last = match single_or_none(&parts.headers, LAST_EVENT_ID) {
+            Ok(None) => None,
+            Ok(Some(text)) => {
+                Some(EventId::parse(text.as_bytes()).ok_or_else(|| not_resumed(&NotResumed::Unknown))?)
+            }
+            Err(_) => return Err(not_resumed(&NotResumed::Unknown)),
+        };
+        let reader = match last {
+            None => open.streams.standalone().ok_or_else(|| {
+                let text =
+                    "This session has a stream already: one GET at a time, but for those with Last-Event-ID";
+                Refused { unread: false, ..Refused::new(StatusCode::CONFLICT, text) }
+            })?,
+            Some(last) => match open.streams.resume(last) {
+                Ok(reader) => reader,
+                // A client that keeps coming back stops here.
+                Err(NotResumed::Complete) => return Ok(Reply::Empty(StatusCode::NO_CONTENT)),
+                Err(fault) => return Err(not_resumed(&fault)),
+            },
+        };
+        let (times, primes) = (self.times(), open.session.version().has_elicitation_modes());
+        let priming = (last.is_none() && primes).then(|| times.priming(&reader));
+        let is_standalone = reader.is_standalone();
+        let mut events = Events::new(Some(reader), times.keep_alive);
+        if is_standalone {
+            events = events.with_news(&open.session, &open.told, open.streams.to_standalone());
+        }
+        let events = priming.into_iter().fold(events, Events::first);
+        Ok(Reply::Made(Box::new(stream_response(events))))
+    }
+
+    /// A POST that names its session.
+    pub(in crate::transport::http) async fn post(&self, parts: Parts, body: Bytes) -> Reply {
+        let open = match self.session_of(&parts) {
+            Ok((open, _)) => open,
+            Err(reply) => return reply,
+        };
+        let session = &open.session;
+        let take = |message: Incoming<'_>| match message {
+            Incoming::Notification(notification) => session.hear(&notification),
+            Incoming::Response(response) => session.take_response(response),
+            Incoming::Request(_) => {}
+        };
+        if batch::is_batch(&body) && session.version().has_batches() {
+            match batch::hear(&body, take) {
+                Ok(true) => {}
+                Ok(false) => return Reply::Accepted,
+                Err(error) => return Reply::Json(ReplyMessage::error(None, &error)),
+            }
+        } else {
+            match Incoming::parse(&body) {
+                Ok(Incoming::Request(_)) => {}
+                // > If the server accepts the input, the server **MUST** return HTTP status code 202 Accepted with no
+                // > body.
+                Ok(message) => {
+                    take(message);
+                    return Reply::Accepted;
+                }
+                Err(fault) => return Reply::Json(ReplyMessage::error(fault.id.as_ref(), &fault.error)),
+            }
+        }
+        request::respond(&open, parts, body, self.times()).await
+    }
+
+    /// A message that names no session, and is not of today.
+    pub(in crate::transport::http) async fn without_session(
+        &self,
+        message: Incoming<'_>,
+        parts: &Parts,
+        outbox: &Outbox,
+    ) -> Reply {
+        let caller = Caller::http(&parts.headers, &parts.extensions).with_outbox(outbox);
+        let request = match message {
+            Incoming::Request(request) if request.method == method::INITIALIZE => {
+                return self.initialize(&request, &caller);
+            }
+            // The headers say of which revision it wants to be.
+            message if says_modern(&parts.headers) => {
+                return Reply::Json(ReplyMessage::without_session(message));
+            }
+            Incoming::Request(request) => request,
+            Incoming::Notification(_) => return Reply::Accepted,
+            Incoming::Response(_) => {
+                let error =
+                    ErrorObject::invalid_request("a response is of a session: Mcp-Session-Id is missing");
+                return Reply::Json(ReplyMessage::error(None, &error));
+            }
+        };
+        match check_legacy_version(&parts.headers, None) {
+            Ok(version) => {
+                let version = version.unwrap_or(ProtocolVersion::V2025_03_26);
+                Reply::Json(self.server.answer_without_session(request, version, &caller).await)
+            }
+            Err(error) => Reply::Json(ReplyMessage::error(Some(&request.id), &error)),
+        }
+    }
+
+    /// A batch that names no session; `None` if it is none, or of a revision that has none.
+    pub(in crate::transport::http) async fn batch_without_session(
+        &self,
+        body: &[u8],
+        parts: &Parts,
+        outbox: &Outbox,
+    ) -> Option<Reply> {
+        let version = check_legacy_version(&parts.headers, None).ok()?;
+        let version = version.unwrap_or(ProtocolVersion::V2025_03_26);
+        if !batch::is_batch(body) || !version.has_batches() {
+            return None;
+        }
+        match batch::hear(body, |_| ()) {
+            Ok(true) => {}
+            Ok(false) => return Some(Reply::Accepted),
+            Err(error) => return Some(Reply::Json(ReplyMessage::error(None, &error))),
+        }
+        let caller = Caller::http(&parts.headers, &parts.extensions).with_outbox(outbox);
+        let array = Answering::Server(&self.server, &version).answer_all(body, &caller).await;
+        Some(array.map_or(Reply::Accepted, |array| Reply::Made(Box::new(json_response(array.into())))))
+    }
+
+    fn initialize(&self, request: &Request<'_>, caller: &Caller<'_>) -> Reply {
+        // Their places are free again.
+        self.sessions.sweep();
+        let (session, reply) = match self.server.initialize(request, caller) {
+            Ok(opened) => opened,
+            Err(refused) => return Reply::Json(refused),
+        };
+        let id = self.sessions.add(session).ok().and_then(|id| HeaderValue::from_str(&id).ok());
+        let Some(id) = id else {
+            tracing::error!("no id for a session: the operating system gave no random bytes");
+            return Reply::Json(ReplyMessage::error(Some(&request.id), &ErrorObject::internal()));
+        };
+        // > by including it in an `MCP-Session-Id` header on the HTTP response containing the `InitializeResult`
+        let mut response = json_response(reply.body.into());
+        response.headers_mut().insert(SESSION_ID, id);
+        Reply::Made(Box::new(response))
+    }
+
+    /// The session that the headers name, if it is this caller's.
+    fn session_of<'a>(&self, parts: &'a Parts) -> Result<(Arc<Open>, &'a str), Reply> {
+        let bad = |error| Reply::Json(ReplyMessage::error(None, &error));
+        let id = single_or_none(&parts.headers, SESSION_ID).map_err(bad)?.unwrap_or_default();
+        let caller = Caller::http(&parts.headers, &parts.extensions);
+        let open = self.sessions.find(id).filter(|open| open.session.is_of(&caller));
+        let open = open.ok_or_else(|| Reply::Refused(no_session()))?;
+        check_legacy_version(&parts.headers, Some(open.session.version())).map_err(bad)?;
+        Ok((open, id))
+    }
+
+    fn times(&self) -> Times {
+        Times { keep_alive: self.options.keep_alive, retry: self.options.sessions.retry }
+    }
+}
+
+/// Why a stream does not go on.
+fn not_resumed(fault: &NotResumed) -> Refused {
+    let (status, text) = match fault {
+        NotResumed::Lost => (
+            StatusCode::GONE,
+            "What came after this Last-Event-ID is not kept any more: the stream cannot be taken up again",
+        ),
+        NotResumed::Over => return no_session(),
+        NotResumed::Unknown | NotResumed::Complete => {
+            (StatusCode::BAD_REQUEST, "Last-Event-ID names no event of this session")
+        }
+    };
+    Refused { unread: false, ..Refused::new(status, text) }
+}

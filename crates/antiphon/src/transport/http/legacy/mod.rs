@@ -1,0 +1,53 @@
+//! The revisions up to 2025-11-25 on the same endpoint: sessions, the stream of a GET, and streams that can be taken up
+//! again.
+//!
+//! ```text
+//!  POST ─▶ endpoint ─▶ request: a task of its own ──▶ Writer ─▶ streams ─▶ Reader ─▶ events ─▶ connection
+//!                        Session::answer, outbox                 store                           │ breaks
+//!  GET, Last-Event-ID ─────────────────────────────────────────────────────▶ Reader ─▶ events ◀───┘
+//! ```
+//!
+//! A request goes on when its connection breaks: what it sends is kept, within bounds, for a client that comes back.
+
+mod batch;
+mod endpoint;
+mod event_id;
+mod events;
+mod options;
+mod request;
+mod sessions;
+mod store;
+mod streams;
+
+pub(super) use endpoint::Endpoint;
+pub(super) use events::Events;
+pub(super) use options::SessionOptions;
+
+use antiphon_wire::{ProtocolVersion, header};
+use http::{HeaderMap, Method, request::Parts};
+
+/// Names the session that a message belongs to.
+const SESSION_ID: &str = "mcp-session-id";
+
+/// Where a client wants to go on.
+const LAST_EVENT_ID: &str = "last-event-id";
+
+/// Whether a session is named.
+pub(super) fn names_session(headers: &HeaderMap) -> bool {
+    headers.contains_key(SESSION_ID)
+}
+
+/// Whether this POST belongs to a session.
+///
+/// > An `Mcp-Session-Id` header on a request: ignore it
+///
+/// So it is on a modern request.
+pub(super) fn is_of_session(parts: &Parts) -> bool {
+    parts.method == Method::POST && names_session(&parts.headers) && !says_modern(&parts.headers)
+}
+
+/// Whether the headers name a modern version.
+pub(super) fn says_modern(headers: &HeaderMap) -> bool {
+    let version = headers.get(header::MCP_PROTOCOL_VERSION).and_then(|version| version.to_str().ok());
+    version.is_some_and(ProtocolVersion::is_modern_text)
+}

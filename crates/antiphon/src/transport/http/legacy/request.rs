@@ -1,0 +1,119 @@
+//! One request of a session, from its task to the response that its connection gets.
+
+use super::{
+    super::{
+        guard::Refused,
+        server::{Reply, json_response, stream_response},
+    },
+    batch::Answering,
+    events::Events,
+    sessions::Open,
+    streams::{Read, Reader, Writer},
+};
+use crate::server::{Caller, Kind, Outbox, Session};
+use antiphon_wire::Incoming;
+use http::{StatusCode, request::Parts};
+use hyper::body::Bytes;
+use std::{
+    future::{Future, poll_fn},
+    pin::pin,
+    sync::Arc,
+    task::Poll,
+    time::Duration,
+};
+
+/// A request that has neither been answered nor sent anything for so long is given an event stream all the same: it
+/// has an id, by which the answer can be had when the connection breaks.
+const BEGIN_WITHIN: Duration = Duration::from_secs(1);
+
+/// Runs a request, or a batch that holds one, on a task of its own, and gives the response of its connection.
+///
+/// > Disconnection **SHOULD NOT** be interpreted as the client cancelling its request.
+pub(super) async fn respond(open: &Arc<Open>, parts: Parts, body: Bytes, times: Times) -> Reply {
+    let (writer, reader) = open.streams.open();
+    let session = open.session.clone();
+    let primes = session.version().has_elicitation_modes();
+    tokio::spawn(async move { run(&session, &parts, &body, writer).await });
+    let prime = |events: Events, reader: &str| if primes { events.first(reader.to_owned()) } else { events };
+    let beginning = times.priming(&reader);
+    let first = tokio::time::timeout(BEGIN_WITHIN, poll_fn(|cx| reader.poll_read(cx))).await;
+    let events = match first {
+        Ok(Read::Event(event, true)) => {
+            let message = event.message();
+            reader.forget();
+            return Reply::Made(Box::new(json_response(message)));
+        }
+        Ok(Read::Event(event, false)) => {
+            prime(Events::new(Some(reader), times.keep_alive), &beginning).first(event.into_bytes())
+        }
+        // It closes at once, and is to be taken up again.
+        Ok(Read::Closed) | Err(_) => prime(Events::new(Some(reader), times.keep_alive), &beginning),
+        // It was cancelled, and has no response.
+        Ok(Read::Done) => Events::new(None, times.keep_alive),
+        Ok(Read::Over) => return Reply::Refused(no_session()),
+    };
+    Reply::Made(Box::new(stream_response(events)))
+}
+
+/// How long the streams of an endpoint are silent, and clients stay away.
+#[derive(Clone, Copy)]
+pub(super) struct Times {
+    pub(super) keep_alive: Duration,
+    pub(super) retry: Duration,
+}
+
+impl Times {
+    /// The event that primes a client to come back.
+    ///
+    /// > The server **SHOULD** immediately send an SSE event consisting of an event ID and an empty `data` field in order
+    /// > to prime the client to reconnect
+    pub(super) fn priming(&self, reader: &Reader) -> String {
+        format!("id: {}\nretry: {}\ndata: \n\n", reader.behind(), self.retry.as_millis())
+    }
+}
+
+/// The session is none of ours, or of somebody else, or has ended: there is one answer for all of them.
+///
+/// > The server **MAY** terminate the session at any time, after which it **MUST** respond to requests containing that
+/// > session ID with HTTP 404 Not Found.
+pub(super) fn no_session() -> Refused {
+    let text = "There is no such session here: it has ended, or it lives on another instance. Begin another with \
+                `initialize`, without Mcp-Session-Id";
+    Refused { unread: false, ..Refused::new(StatusCode::NOT_FOUND, text) }
+}
+
+async fn run(session: &Session, parts: &Parts, body: &Bytes, writer: Writer) {
+    let outbox = Outbox::default();
+    let caller = Caller::http(&parts.headers, &parts.extensions).with_outbox(&outbox);
+    let mut reply = pin!(answer(session, body, &caller));
+    let mut answered = None;
+    poll_fn(|cx| {
+        if answered.is_none()
+            && let Poll::Ready(reply) = reply.as_mut().poll(cx)
+        {
+            answered = Some(reply);
+        }
+        while writer.poll_room(cx).is_ready() {
+            match outbox.pop_with_kind() {
+                Some((kind, message)) => {
+                    writer.write(&message, !matches!(kind, Kind::Progress | Kind::Log));
+                }
+                None if outbox.take_closing() => writer.close_reader(),
+                None if answered.is_some() => return Poll::Ready(()),
+                None => return Poll::Pending,
+            }
+        }
+        Poll::Pending
+    })
+    .await;
+    writer.finish(answered.flatten().as_deref());
+}
+
+/// What is answered; `None` if all was cancelled.
+async fn answer(session: &Session, body: &[u8], caller: &Caller<'_>) -> Option<Vec<u8>> {
+    match Incoming::parse(body) {
+        Ok(Incoming::Request(request)) => Some(session.answer(request, caller).await?.body),
+        // It was read before, as one of both.
+        _ => Answering::Session(session).answer_all(body, caller).await,
+    }
+}

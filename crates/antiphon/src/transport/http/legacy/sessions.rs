@@ -1,0 +1,138 @@
+//! The sessions of one endpoint, by their ids. How many there may be is the server's affair; here they end when nobody
+//! uses them any more.
+
+use super::{store::Bounds, streams::Streams};
+use crate::server::{Outbox, Session};
+use antiphon_seal::{EntropyError, SecretKey};
+use std::{
+    collections::HashMap,
+    fmt,
+    sync::{Arc, Mutex, MutexGuard, PoisonError, atomic::AtomicUsize},
+    time::Duration,
+};
+use tokio::time::Instant;
+
+/// Sessions that nobody uses are looked for this often at most.
+const SWEEP_EVERY: Duration = Duration::from_secs(1);
+
+/// One session, and what it needs on this transport. It has ended when it is dropped.
+pub(super) struct Open {
+    pub(super) session: Session,
+    pub(super) streams: Arc<Streams>,
+    /// What is told on the stream of a GET.
+    pub(super) told: Outbox,
+}
+
+impl Open {
+    pub(super) fn end(&self) {
+        self.session.end();
+        self.streams.end();
+    }
+}
+
+impl Drop for Open {
+    fn drop(&mut self) {
+        self.end();
+    }
+}
+
+/// All sessions of an endpoint. They end with it.
+pub(super) struct Sessions {
+    table: Mutex<Table>,
+    idle: Duration,
+    bounds: Bounds,
+    /// The bytes of events that all of them keep.
+    bytes: Arc<AtomicUsize>,
+}
+
+struct Table {
+    by_id: HashMap<String, Arc<Open>>,
+    swept: Instant,
+}
+
+impl Sessions {
+    pub(super) fn new(idle: Duration, bounds: Bounds) -> Self {
+        let table = Table { by_id: HashMap::new(), swept: Instant::now() };
+        Self { table: Mutex::new(table), idle, bounds, bytes: Arc::default() }
+    }
+
+    /// Keeps a session, under a new id.
+    ///
+    /// > The session ID **SHOULD** be globally unique and cryptographically secure
+    pub(super) fn add(&self, session: Session) -> Result<String, EntropyError> {
+        // 256 random bits, of letters, digits, `-` and `_`.
+        let id = SecretKey::random()?.to_base64url().to_string();
+        let streams = Streams::new(self.bounds, Arc::clone(&self.bytes));
+        let open = Arc::new(Open { session, streams, told: Outbox::default() });
+        self.table().by_id.insert(id.clone(), open);
+        Ok(id)
+    }
+
+    /// The session of this id, which is in use now.
+    pub(super) fn find(&self, id: &str) -> Option<Arc<Open>> {
+        let mut table = self.table();
+        let open = Arc::clone(table.by_id.get(id)?);
+        if self.is_over(&open) {
+            let gone = table.by_id.remove(id);
+            // What it holds is dropped without the lock.
+            drop(table);
+            drop(gone);
+            open.end();
+            return None;
+        }
+        open.streams.touch();
+        Some(open)
+    }
+
+    /// Ends the session of this id.
+    pub(super) fn end(&self, id: &str) {
+        let open = self.table().by_id.remove(id);
+        if let Some(open) = open {
+            open.end();
+        }
+    }
+
+    /// Ends the sessions that nobody uses.
+    pub(super) fn sweep(&self) {
+        let mut table = self.table();
+        if table.swept.elapsed() < SWEEP_EVERY {
+            return;
+        }
+        table.swept = Instant::now();
+        let over: Vec<_> = table.by_id.extract_if(|_, open| self.is_over(open)).collect();
+        drop(table);
+        for (_, open) in over {
+            open.end();
+        }
+    }
+
+    /// Ends all sessions.
+    pub(super) fn end_all(&self) {
+        let all = std::mem::take(&mut self.table().by_id);
+        for open in all.into_values() {
+            open.end();
+        }
+    }
+
+    fn is_over(&self, open: &Open) -> bool {
+        open.session.is_ended() || open.streams.idle() >= self.idle
+    }
+
+    fn table(&self) -> MutexGuard<'_, Table> {
+        // Each change of it leaves it whole.
+        self.table.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Drop for Sessions {
+    fn drop(&mut self) {
+        self.end_all();
+    }
+}
+
+impl fmt::Debug for Sessions {
+    /// No ids: whoever has one has the session.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Sessions").field("open", &self.table().by_id.len()).finish_non_exhaustive()
+    }
+}

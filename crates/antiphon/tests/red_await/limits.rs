@@ -1,0 +1,132 @@
+//! No limit strikes between an effect and its record.
+
+use super::*;
+use antiphon::server::Won;
+
+/// A tool that fills its record with `fill`, has an effect, and then records more in the same leg.
+macro_rules! behind_an_effect {
+    (|$ctx:ident| $behind:expr) => {{
+        static FILL: AtomicUsize = AtomicUsize::new(0);
+        static EFFECTS: AtomicUsize = AtomicUsize::new(0);
+        let tool = tool!(|$ctx| {
+            let fill = FILL.load(SeqCst);
+            $ctx.step("fill", async |_| ok(&"x".repeat(fill)).await).await?;
+            $ctx.elicit::<Confirm>("Go?").await?;
+            $ctx.step("effect", async |_| {
+                EFFECTS.fetch_add(1, SeqCst);
+                ok(&"x".repeat(900)).await
+            })
+            .await?;
+            $behind;
+            $ctx.elicit::<Confirm>("Sure?").key("sure").await?;
+            ok("done").await
+        });
+        (tool, &FILL, &EFFECTS)
+    }};
+}
+
+#[tokio::test]
+async fn what_is_recorded_behind_an_effect_does_not_cost_its_record() {
+    let races = behind_an_effect!(|ctx| for n in 0..40 {
+        let asks = ctx.elicit::<Confirm>("Never asked.").key("never").nth(n);
+        let (Won::A(()) | Won::B(_)) = ctx.select(("race", n), (async {}, asks)).await;
+    });
+    let urls = behind_an_effect!(|ctx| {
+        let asks = (0..8).map(|n| ctx.elicit_url("Open.", |r| format!("https://e.example/{r}")).nth(n));
+        ctx.join_all(asks).await
+    });
+    for (what, (tool, fill, effects)) in [("races", races), ("urls", urls)] {
+        let server = limited(tool, |limits| (limits.state, limits.step_result) = (2500, 1000));
+        let (mut left, mut refused) = (0, 0);
+        for room in (0..1000).step_by(25) {
+            fill.store(room, SeqCst);
+            effects.store(0, SeqCst);
+            let mut talk = Talk::new(json!({}));
+            let reply = legs(&server, &mut talk, &[Value::Null, json!({"confirm": yes()})]).await;
+            if effects.load(SeqCst) == 1 {
+                assert!(asks(&reply), "{what}, {room}: {reply}");
+                left += 1;
+            } else {
+                // Asked again, where not even the answer finds room.
+                assert!(reason(&reply) == "limit" || asks(&reply), "{what}, {room}: {reply}");
+                refused += 1;
+            }
+        }
+        assert!(left > 3 && refused > 3, "{what}: {left} {refused}");
+    }
+}
+
+#[tokio::test]
+async fn a_question_is_not_given_up_behind_an_effect() {
+    static EFFECTS: AtomicUsize = AtomicUsize::new(0);
+    let server = server(tool!(|ctx| {
+        let works = async {
+            ctx.elicit::<Confirm>("Go?").key("go").await?;
+            Ok::<_, antiphon::Error>(ctx.step("effect", async |_| Ok(EFFECTS.fetch_add(1, SeqCst))).await?)
+        };
+        let late = async {
+            for _ in 0..9 {
+                tokio::task::yield_now().await;
+            }
+            ctx.elicit::<Confirm>("Sure?").key("sure").await
+        };
+        let (works, late) = tokio::join!(works, late);
+        Ok(format!("{} {}", works?, late?.ok))
+    }));
+    let bad = accept(json!({"ok": "perhaps"}));
+    let mut talk = Talk::new(json!({}));
+    let before = json!({"sure": bad});
+    legs(&server, &mut talk, &[Value::Null, before.clone(), before]).await;
+    let reply = talk.leg(&server, json!({"sure": bad, "go": yes()})).await;
+    assert!(asks(&reply), "{reply}");
+    assert_eq!(said(&talk.leg(&server, json!({"sure": yes()})).await), "0 true");
+    assert_eq!(EFFECTS.load(SeqCst), 1);
+}
+
+#[tokio::test]
+async fn more_steps_at_once_than_the_record_has_room_for_wait_for_each_other() {
+    static EFFECTS: AtomicUsize = AtomicUsize::new(0);
+    // So many that seven at a time may run, and in the record they stand in another order than in the handler.
+    let server = server(tool!(|ctx| {
+        let steps = (0..200).map(|n| {
+            ctx.step(("s", n), async move |_| {
+                for _ in 0..n * 7919 % 13 {
+                    tokio::task::yield_now().await;
+                }
+                Ok(EFFECTS.fetch_add(1, SeqCst))
+            })
+        });
+        let all: Vec<usize> = ctx.join_all(steps).await.into_iter().collect::<Result<_, _>>()?;
+        ctx.elicit::<Confirm>("Sure?").await?;
+        Ok(format!("{all:?}"))
+    }));
+    let mut talk = Talk::new(json!({}));
+    let reply = legs(&server, &mut talk, &[Value::Null, json!({})]).await;
+    assert!(asks(&reply), "{reply}");
+    let reply = said(&talk.leg(&server, json!({"confirm": yes()})).await);
+    assert!(reply.starts_with('[') && reply.contains("199"), "{reply}");
+    assert_eq!(EFFECTS.load(SeqCst), 200);
+}
+
+#[tokio::test]
+async fn a_leg_that_has_filled_the_record_leaves_with_it() {
+    static EFFECTS: AtomicUsize = AtomicUsize::new(0);
+    let server = server(tool!(|ctx| {
+        for n in 0..200 {
+            ctx.step(("s", n), async |_| {
+                EFFECTS.fetch_add(1, SeqCst);
+                ok(&"x".repeat(2000)).await
+            })
+            .await?;
+        }
+        ok("done").await
+    }));
+    let mut talk = Talk::new(json!({}));
+    let reply = talk.leg(&server, Value::Null).await;
+    assert_eq!(reply["result"]["inputRequests"], json!({}), "{reply}");
+    let effects = EFFECTS.load(SeqCst);
+    for _ in 0..3 {
+        assert_eq!(reason(&talk.leg(&server, Value::Null).await), "limit");
+    }
+    assert_eq!(EFFECTS.load(SeqCst), effects, "each of them once");
+}
