@@ -66,7 +66,7 @@ impl Target {
     /// `attach` adds what else it needs.
     pub(crate) fn connect(
         self,
-        timeout: u64,
+        args: &TargetArgs,
         legs: &Legs,
         attach: impl FnOnce(ClientBuilder) -> ClientBuilder,
     ) -> Result<Client, Failure> {
@@ -82,7 +82,8 @@ impl Target {
         };
         let builder = Client::builder("antiphon", env!("CARGO_PKG_VERSION"))
             .declare(AskSupport::ELICITATION)
-            .leg_timeout(Duration::from_secs(timeout));
+            .mode(args.mode.clone())
+            .leg_timeout(Duration::from_secs(args.timeout));
         Ok(attach(builder).connect(Arc::new(transport)))
     }
 }

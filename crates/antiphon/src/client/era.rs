@@ -426,7 +426,9 @@ impl Inner {
             // > The fallback **MUST NOT** be keyed to one specific error code
             Ok(Err(_)) => Verdict::Legacy,
             // Some end when the first message is not `initialize`: the next process hears nothing else.
-            Err(RequestFault::Transport(error)) if error.kind() == Closed && !error.is_final() => Verdict::Legacy,
+            Err(RequestFault::Transport(error)) if error.kind() == Closed && !error.is_final() => {
+                Verdict::Legacy
+            }
             Err(RequestFault::Transport(error)) if is_no_modern(error) => Verdict::Legacy,
             Err(_) => Verdict::Nothing,
         }

@@ -47,12 +47,16 @@ fn person(seen: &Arc<Mutex<Vec<String>>>) -> ClientBuilder {
 }
 
 /// Lets the client call a tool over a session, up to its request.
-async fn calling(builder: ClientBuilder) -> (Client, Peer, Value, tokio::task::JoinHandle<Result<String, String>>) {
+async fn calling(
+    builder: ClientBuilder,
+) -> (Client, Peer, Value, tokio::task::JoinHandle<Result<String, String>>) {
     let (client, mut peer) = Peer::of(builder.mode(Mode::Legacy));
     let caller = client.clone();
     let called = tokio::spawn(async move {
         let called = caller.call_tool("provision", json!({"name": "orders"})).await;
-        called.map(|result| result.first_text().unwrap_or_default().to_owned()).map_err(|error| error.to_string())
+        called
+            .map(|result| result.first_text().unwrap_or_default().to_owned())
+            .map_err(|error| error.to_string())
     });
     peer.initializes("2025-11-25").await;
     let call = peer.hears_of("tools/call").await;
@@ -270,9 +274,13 @@ async fn progress_and_logs() {
     let heard = Arc::new(Mutex::new(Vec::new()));
     let (of_progress, of_logs) = (Arc::clone(&heard), Arc::clone(&heard));
     let listening = builder()
-        .on_progress(move |event| of_progress.lock().unwrap().push(format!("{} {}", event.context.method, event.progress)))
+        .on_progress(move |event| {
+            of_progress.lock().unwrap().push(format!("{} {}", event.context.method, event.progress))
+        })
         .log_level(LogLevel::Notice)
-        .on_log(move |event| of_logs.lock().unwrap().push(format!("{} {}", event.context.method, event.data)));
+        .on_log(move |event| {
+            of_logs.lock().unwrap().push(format!("{} {}", event.context.method, event.data))
+        });
     let (client, mut peer) = Peer::of(listening.mode(Mode::Legacy));
     let caller = client.clone();
     let called = tokio::spawn(async move { caller.call_tool("t", ()).await });
@@ -294,9 +302,10 @@ async fn progress_and_logs() {
     assert_eq!(heard, ["tools/call 1", "tools/call \"of the call\""]);
     // One call wants to hear more.
     let caller = client.clone();
-    let called = tokio::spawn(async move {
-        caller.call(Call::tool("t", ()).unwrap().log_level(LogLevel::Debug)).await
-    });
+    let called =
+        tokio::spawn(
+            async move { caller.call(Call::tool("t", ()).unwrap().log_level(LogLevel::Debug)).await },
+        );
     let level = peer.hears_of("logging/setLevel").await;
     assert_eq!(level["params"], json!({"level": "debug"}));
     peer.says(result(&level["id"], json!({}))).await;
@@ -337,7 +346,8 @@ async fn pending_calls_do_not_go_on_in_a_session() {
     let (modern, mut peer) = Peer::of(builder().on_elicit(async |_| Ok(ElicitResult::decline())));
     let (step, ()) = tokio::join!(modern.begin(Call::tool("t", ()).unwrap()), async {
         let probe = peer.hears_of("server/discover").await;
-        let found = json!({"resultType": "complete", "supportedVersions": ["2026-07-28"], "capabilities": {}});
+        let found =
+            json!({"resultType": "complete", "supportedVersions": ["2026-07-28"], "capabilities": {}});
         peer.says(result(&probe["id"], found)).await;
         let call = peer.hears_of("tools/call").await;
         let mut ask = form();
@@ -352,7 +362,8 @@ async fn pending_calls_do_not_go_on_in_a_session() {
     let (resumed, _) = tokio::join!(legacy.resume(pending), peer.shakes_hands("2025-11-25"));
     let error = resumed.unwrap_err();
     assert!(
-        matches!(error.kind(), CallErrorKind::Request(RequestFault::PendingOnSession)) && error.pending().is_some(),
+        matches!(error.kind(), CallErrorKind::Request(RequestFault::PendingOnSession))
+            && error.pending().is_some(),
         "{error}"
     );
 }

@@ -118,7 +118,9 @@ fn start(entries: &Arc<Entries>) -> StreamTransport {
             match find(&entries, &name) {
                 Some(entry) if entry["answer"]["closed"] == true => return,
                 Some(entry) if entry["answer"]["silence"] == true => {}
-                Some(entry) => peer.says_line(&text_of(entry, &entry["answer"]["line"], &message["id"])).await,
+                Some(entry) => {
+                    peer.says_line(&text_of(entry, &entry["answer"]["line"], &message["id"])).await
+                }
                 // What comes after the handshake was not recorded over stdio.
                 None if message["method"] == "tools/list" => {
                     peer.says(result(&message["id"], tools())).await;
@@ -190,7 +192,13 @@ async fn listed(client: &Client) -> Result<(Era, String), String> {
     }
 }
 
-async fn check(file: &str, transport: &str, entries: &Entries, mode: Mode, expected: Result<(Era, &str), &str>) {
+async fn check(
+    file: &str,
+    transport: &str,
+    entries: &Entries,
+    mode: Mode,
+    expected: Result<(Era, &str), &str>,
+) {
     let name = format!("{file}, {transport}, {mode:?}");
     let builder = builder().mode(mode);
     let came = if transport.starts_with("stdio") {

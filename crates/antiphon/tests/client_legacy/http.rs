@@ -74,7 +74,8 @@ async fn a_session_from_its_beginning_to_its_end() {
         assert_eq!(heard.header("mcp-protocol-version"), version, "{heard:?}");
         assert_eq!(heard.header("cookie"), cookie, "{heard:?}");
         assert_eq!(heard.header("mcp-method").is_some(), at == 0, "{heard:?}");
-        let accept = if heard.verb == "GET" { "text/event-stream" } else { "application/json, text/event-stream" };
+        let accept =
+            if heard.verb == "GET" { "text/event-stream" } else { "application/json, text/event-stream" };
         assert_eq!(heard.header("accept"), Some(accept), "{heard:?}");
         assert_eq!(heard.path, "/mcp");
     }
@@ -129,7 +130,10 @@ async fn a_stream_that_is_resumed() {
     let called = tokio::spawn(async move { client.call_tool("t", ()).await });
     let resumed = |id: &'static str| move |heard: &Heard| heard.header("last-event-id") == Some(id);
     let first = played.hears(resumed("e-1")).await;
-    assert_eq!((first.header("mcp-session-id"), first.header("accept")), (Some("s"), Some("text/event-stream")));
+    assert_eq!(
+        (first.header("mcp-session-id"), first.header("accept")),
+        (Some("s"), Some("text/event-stream"))
+    );
     played.hears(resumed("e-2")).await;
     played.hears(resumed("e-3")).await;
     called.abort();
@@ -149,10 +153,12 @@ async fn the_answer_comes_on_the_resumed_stream_or_not_at_all() {
     ] {
         let answer = event(&done(&call));
         let played = Played::new(move |heard| {
-            handshake(heard, "s").unwrap_or_else(|| match (heard.verb.as_str(), heard.header("last-event-id")) {
-                ("GET", None) => Said::empty(405),
-                ("GET", Some(_)) => said(answer.clone()),
-                _ => Said::events("id: e\nretry: 1\ndata:\n\n"),
+            handshake(heard, "s").unwrap_or_else(|| {
+                match (heard.verb.as_str(), heard.header("last-event-id")) {
+                    ("GET", None) => Said::empty(405),
+                    ("GET", Some(_)) => said(answer.clone()),
+                    _ => Said::events("id: e\nretry: 1\ndata:\n\n"),
+                }
             })
         })
         .await;
@@ -301,7 +307,9 @@ async fn http_and_sse_comes_last() {
             }
             Err(status) => {
                 let error = called.unwrap_err();
-                let CallErrorKind::Request(RequestFault::Transport(told)) = error.kind() else { panic!("{error:?}") };
+                let CallErrorKind::Request(RequestFault::Transport(told)) = error.kind() else {
+                    panic!("{error:?}")
+                };
                 assert!(told.to_string().contains(status), "{told}");
             }
         }
@@ -312,7 +320,9 @@ async fn http_and_sse_comes_last() {
 /// What a caller may do about: a token, a proxy, a page. None of it is taken for an old server.
 #[tokio::test]
 async fn what_is_told_and_no_fallback() {
-    for (said, expected) in [(401, "401"), (403, "403"), (429, "429"), (500, "500"), (503, "503"), (302, "302")] {
+    for (said, expected) in
+        [(401, "401"), (403, "403"), (429, "429"), (500, "500"), (503, "503"), (302, "302")]
+    {
         let played = Played::new(move |_| Said::typed(said, "text/html", "<p>")).await;
         let error = played.client(builder()).call_tool("t", ()).await.unwrap_err();
         let CallErrorKind::Request(RequestFault::Transport(told)) = error.kind() else { panic!("{error:?}") };
@@ -335,7 +345,8 @@ async fn a_result_of_either_era_is_taken_as_it_is() {
 async fn an_error_that_both_eras_know() {
     let played = Played::new(|heard| match heard.method() {
         "server/discover" => {
-            let found = json!({"resultType": "complete", "supportedVersions": ["2026-07-28"], "capabilities": {}});
+            let found =
+                json!({"resultType": "complete", "supportedVersions": ["2026-07-28"], "capabilities": {}});
             Said::json(200, result(&heard.body["id"], found))
         }
         _ => Said::json(400, error(&heard.body["id"], -32602, Value::Null)),

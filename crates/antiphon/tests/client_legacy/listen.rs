@@ -26,7 +26,10 @@ async fn what_a_session_tells() {
     for (told, event) in [
         (tells("tools/list_changed", json!({})), Some(Event::ToolsListChanged)),
         (tells("resources/list_changed", json!({})), None),
-        (tells("resources/updated", json!({"uri": "a:1"})), Some(Event::ResourceUpdated { uri: "a:1".into() })),
+        (
+            tells("resources/updated", json!({"uri": "a:1"})),
+            Some(Event::ResourceUpdated { uri: "a:1".into() }),
+        ),
     ] {
         peer.says(told).await;
         if let Some(event) = event {

@@ -8,6 +8,7 @@ mod corpus;
 mod http;
 mod listen;
 mod matrix;
+mod ours;
 mod play;
 mod stuck;
 mod urls;

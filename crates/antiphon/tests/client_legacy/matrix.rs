@@ -56,7 +56,9 @@ fn answer(server: Server, request: &Value) -> Option<Value> {
         Server::Legacy(answers) => legacy(answers),
         Server::Silent if !version.is_null() => None,
         Server::Silent => legacy("2025-06-18"),
-        Server::Dual if version.is_null() => legacy(request["params"]["protocolVersion"].as_str().unwrap_or("")),
+        Server::Dual if version.is_null() => {
+            legacy(request["params"]["protocolVersion"].as_str().unwrap_or(""))
+        }
         Server::Dual => Some(modern(&[MODERN])),
         Server::Older => legacy("2023-01-01"),
     }
@@ -195,7 +197,8 @@ async fn a_transport_without_sessions() {
             'a,
             Result<antiphon::transport::ServerReply, antiphon::transport::TransportError>,
         > {
-            let tools = serde_json::value::to_raw_value(&json!({"tools": [{"name": "x", "inputSchema": {}}]}));
+            let tools =
+                serde_json::value::to_raw_value(&json!({"tools": [{"name": "x", "inputSchema": {}}]}));
             Box::pin(async move { Ok(Ok(tools.unwrap())) })
         }
         fn close(&self) -> futures_util::future::BoxFuture<'_, ()> {

@@ -243,7 +243,11 @@ impl Drop for Played {
     }
 }
 
-async fn serve(connection: TcpStream, answer: &(dyn Fn(&Heard) -> Said + Send + Sync), kept: &Mutex<Vec<Heard>>) {
+async fn serve(
+    connection: TcpStream,
+    answer: &(dyn Fn(&Heard) -> Said + Send + Sync),
+    kept: &Mutex<Vec<Heard>>,
+) {
     let mut stream = BufReader::new(connection);
     while let Some(heard) = hear(&mut stream).await {
         kept.lock().unwrap().push(heard.clone());

@@ -48,19 +48,63 @@ async fn over_streams() {
         ("good", Some(hello.clone()), Some(done.into()), Came::Good),
         ("no handshake", Some(String::new()), None, Came::Timeout),
         ("closes instead of a handshake", None, None, closed),
-        ("an error instead of a handshake", Some(r#"{"jsonrpc":"2.0","id":ID,"error":{"code":-32603,"message":"x"}}"#.into()), None, Came::Refused(-32603)),
-        ("a handshake without a version", Some(r#"{"jsonrpc":"2.0","id":ID,"result":{}}"#.into()), None, Came::BadResult),
-        ("a handshake of no legacy version", Some(hello.replace("2025-11-25", "2026-07-28")), None, Came::NoVersion),
+        (
+            "an error instead of a handshake",
+            Some(r#"{"jsonrpc":"2.0","id":ID,"error":{"code":-32603,"message":"x"}}"#.into()),
+            None,
+            Came::Refused(-32603),
+        ),
+        (
+            "a handshake without a version",
+            Some(r#"{"jsonrpc":"2.0","id":ID,"result":{}}"#.into()),
+            None,
+            Came::BadResult,
+        ),
+        (
+            "a handshake of no legacy version",
+            Some(hello.replace("2025-11-25", "2026-07-28")),
+            None,
+            Came::NoVersion,
+        ),
         ("someone else's handshake", Some(hello.replace("ID", "99")), None, Came::Timeout),
         ("no answer", Some(hello.clone()), Some(String::new()), Came::Timeout),
         ("closes", Some(hello.clone()), None, closed),
-        ("garbage, then the answer", Some(hello.clone()), Some(format!("garbage\n{{}}\n[]\n[1]\n{done}")), Came::Good),
+        (
+            "garbage, then the answer",
+            Some(hello.clone()),
+            Some(format!("garbage\n{{}}\n[]\n[1]\n{done}")),
+            Came::Good,
+        ),
         ("much garbage", Some(hello.clone()), Some("x\n".repeat(200)), Came::Failed(Kind::Malformed)),
-        ("a flood of pings, then the answer", Some(hello.clone()), Some(flood.repeat(300) + done), Came::Good),
+        (
+            "a flood of pings, then the answer",
+            Some(hello.clone()),
+            Some(flood.repeat(300) + done),
+            Came::Good,
+        ),
         ("pings without end", Some(hello.clone()), Some(flood.repeat(30_000) + done), closed),
-        ("answers that nobody asked for", Some(hello.clone()), Some(r#"{"jsonrpc":"2.0","id":77,"result":{}}"#.to_owned() + "\n" + done), Came::Good),
-        ("a result of another shape", Some(hello.clone()), Some(r#"{"jsonrpc":"2.0","id":ID,"result":[]}"#.into()), Came::BadResult),
-        ("cancels what nobody asked", Some(hello.clone()), Some(r#"{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":5}}"#.to_owned() + "\n" + done), Came::Good),
+        (
+            "answers that nobody asked for",
+            Some(hello.clone()),
+            Some(r#"{"jsonrpc":"2.0","id":77,"result":{}}"#.to_owned() + "\n" + done),
+            Came::Good,
+        ),
+        (
+            "a result of another shape",
+            Some(hello.clone()),
+            Some(r#"{"jsonrpc":"2.0","id":ID,"result":[]}"#.into()),
+            Came::BadResult,
+        ),
+        (
+            "cancels what nobody asked",
+            Some(hello.clone()),
+            Some(
+                r#"{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":5}}"#.to_owned()
+                    + "\n"
+                    + done,
+            ),
+            Came::Good,
+        ),
     ];
     for (name, to_hello, to_call, expected) in rows {
         let (client, mut peer) = Peer::of(builder().mode(Mode::Legacy));
@@ -94,19 +138,31 @@ async fn over_http() {
         ("silence", Box::new(|_| Said::Silence), Came::Timeout),
         ("closed", Box::new(|_| Said::Close), closed),
         ("an empty stream", Box::new(move |_| sse("")), closed),
-        ("a stream without an id", Box::new(move |_| sse("data: {\"jsonrpc\":\"2.0\",\"method\":\"x\"}\n\n")), closed),
+        (
+            "a stream without an id",
+            Box::new(move |_| sse("data: {\"jsonrpc\":\"2.0\",\"method\":\"x\"}\n\n")),
+            closed,
+        ),
         ("a stream of garbage", Box::new(move |_| sse("data: <p>\n\n")), Came::Failed(Kind::Malformed)),
-        ("someone else's answer", Box::new(|_| Said::json(200, done(&json!(99)))), Came::Failed(Kind::Malformed)),
+        (
+            "someone else's answer",
+            Box::new(|_| Said::json(200, done(&json!(99)))),
+            Came::Failed(Kind::Malformed),
+        ),
         ("a page", Box::new(|_| Said::typed(200, "text/html", "<p>")), Came::Failed(Kind::Malformed)),
         ("202", Box::new(|_| Said::empty(202)), Came::Failed(Kind::Malformed)),
         ("500", Box::new(|_| Said::empty(500)), Came::Failed(Kind::HttpStatus(500))),
         ("404 for ever", Box::new(|_| Said::empty(404)), Came::Failed(Kind::HttpStatus(404))),
         ("resumed for ever", Box::new(move |_| sse("id: 1\nretry: 1\n\n")), Came::Timeout),
-        ("an open stream that says nothing", Box::new(|_| {
-            let (sender, said) = Said::open(": still\n\n");
-            std::mem::forget(sender);
-            said
-        }), Came::Timeout),
+        (
+            "an open stream that says nothing",
+            Box::new(|_| {
+                let (sender, said) = Said::open(": still\n\n");
+                std::mem::forget(sender);
+                said
+            }),
+            Came::Timeout,
+        ),
     ];
     for (name, says, expected) in rows {
         let played = Played::new(move |heard| match (heard.verb.as_str(), heard.method()) {
@@ -122,7 +178,8 @@ async fn over_http() {
             _ => Said::empty(204),
         })
         .await;
-        let limit = if expected == Came::Timeout { Duration::from_millis(300) } else { Duration::from_secs(30) };
+        let limit =
+            if expected == Came::Timeout { Duration::from_millis(300) } else { Duration::from_secs(30) };
         let client = played.client(builder().mode(Mode::Legacy).leg_timeout(limit));
         assert_eq!(call(&client).await, expected, "{name}");
         client.close().await;

@@ -10,7 +10,8 @@ use std::{
 use tokio::time::Instant;
 
 fn required(call: &Value, id: &str) -> Value {
-    let url = json!({"mode": "url", "message": "Sign in.", "url": "https://a.example/x", "elicitationId": id});
+    let url =
+        json!({"mode": "url", "message": "Sign in.", "url": "https://a.example/x", "elicitationId": id});
     error(&call["id"], -32042, json!({"elicitations": [url]}))
 }
 
@@ -28,7 +29,9 @@ fn person(seen: &Seen, agrees: bool) -> ClientBuilder {
             of_url.lock().unwrap().push(format!("{} {}", ask.context.key, ask.url));
             async move { Ok(if agrees { ask.consent() } else { ask.decline() }) }
         })
-        .on_elicit_complete(move |done| of_end.lock().unwrap().push(format!("finished {}", done.elicitation_id)))
+        .on_elicit_complete(move |done| {
+            of_end.lock().unwrap().push(format!("finished {}", done.elicitation_id))
+        })
         .on_round(move |round| {
             of_round.lock().unwrap().push(format!("{} {}", round.method, round.number));
             async { RoundDecision::go() }
@@ -66,7 +69,8 @@ async fn a_call_goes_on_once_the_url_is_finished() {
 #[tokio::test(start_paused = true)]
 async fn a_server_that_never_says_so_is_asked_again_and_the_person_is_not() {
     let noted = Seen::default();
-    let (client, mut peer) = Peer::of(person(&noted, true).elicit_wait(Duration::from_secs(30)).max_rounds(3));
+    let (client, mut peer) =
+        Peer::of(person(&noted, true).elicit_wait(Duration::from_secs(30)).max_rounds(3));
     let began = Instant::now();
     let (called, ()) = tokio::join!(client.call_tool("t", ()), async {
         peer.initializes("2025-11-25").await;
