@@ -2,7 +2,7 @@
 
 use crate::{args::TargetArgs, console, failure::Failure, observe::Legs, show};
 use antiphon::{
-    client::{Client, ClientBuilder, PendingCall},
+    client::{Client, ClientBuilder, Mode, PendingCall},
     transport::{
         http::HttpTransport,
         stdio::{ChildCommand, ChildStderr, ChildTransport},
@@ -66,7 +66,8 @@ impl Target {
     /// `attach` adds what else it needs.
     pub(crate) fn connect(
         self,
-        args: &TargetArgs,
+        timeout: u64,
+        mode: Mode,
         legs: &Legs,
         attach: impl FnOnce(ClientBuilder) -> ClientBuilder,
     ) -> Result<Client, Failure> {
@@ -82,8 +83,8 @@ impl Target {
         };
         let builder = Client::builder("antiphon", env!("CARGO_PKG_VERSION"))
             .declare(AskSupport::ELICITATION)
-            .mode(args.mode.clone())
-            .leg_timeout(Duration::from_secs(args.timeout));
+            .mode(mode)
+            .leg_timeout(Duration::from_secs(timeout));
         Ok(attach(builder).connect(Arc::new(transport)))
     }
 }

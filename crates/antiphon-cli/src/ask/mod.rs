@@ -93,7 +93,7 @@ fn missing(needed: &[Needed]) -> String {
     ))
 }
 
-/// The answer to a question that a session asks while a call is under way. It has no key: it is the so-manieth.
+/// The answer to a question that a session asks while a call is under way. It has no key but its number.
 pub(crate) fn answer_live(ask: &ElicitAsk, answers: &Answers) -> Result<ElicitResult, Unanswered> {
     let context = ask.context();
     let key = context.round.to_string();

@@ -77,7 +77,7 @@ async fn finish(
         (Ok((start, way)), Ok(answers)) => {
             let answers = answers.of_client(how.client);
             let is_child = way.is_child();
-            let client = way.connect(target, legs, |builder| {
+            let client = way.connect(target.timeout, target.mode.clone(), legs, |builder| {
                 let builder = hear::attach(builder, how.log_level).declare(answers.asks());
                 // A call that stops at its next question cannot do so in a session, where the question waits.
                 if how.once { builder } else { live::attach(builder, &answers) }

@@ -10,23 +10,19 @@
 //! > The era determination is a property of the server, not of an individual request. Clients **SHOULD** cache the result for
 //! > the lifetime of the server process (stdio) or origin (HTTP)
 
+mod verdict;
+
 use super::{
     Client, Inner,
-    fault::{RequestFault, common_version, supported},
+    fault::RequestFault,
     leg::{Wanted, Write},
     legacy::Session,
 };
-use crate::transport::{
-    ServerReply, Sessions, TransportError,
-    TransportErrorKind::{Closed, HttpStatus, Malformed, Unreachable},
-};
-use antiphon_wire::{
-    DiscoverResult, ErrorCode, ErrorObject, PageParams, ProtocolVersion, RequestId, method, write_request,
-};
-use serde::Deserialize;
-use serde_json::value::RawValue;
+use crate::transport::{ServerReply, Sessions, TransportError, TransportErrorKind::Unreachable};
+use antiphon_wire::{PageParams, ProtocolVersion, RequestId, method, write_request};
 use std::{mem::discriminant, sync::Arc};
 use tokio::time::timeout;
+use verdict::{Verdict, is_modern, is_no_modern, is_no_session, judge, says_result_type};
 
 /// Which revisions of the protocol a client speaks with its server.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -59,19 +55,6 @@ pub(super) enum Footing {
     Legacy(Arc<Session>),
     /// It is of the legacy era, and the last session is over.
     Ended,
-}
-
-/// What an answer says of the era.
-enum Verdict {
-    Modern,
-    /// To be followed to this version.
-    ModernOf(ProtocolVersion),
-    /// A session has to be tried.
-    Legacy,
-    /// Of no version that is spoken here.
-    Neither(Vec<String>),
-    /// It says nothing: the request failed for another reason.
-    Nothing,
 }
 
 impl Client {
@@ -203,14 +186,14 @@ impl Inner {
                         drop(asked);
                         return self.stand_on(session?).map(|()| None);
                     }
-                    reply = &mut asked => match self.judge(&reply) {
+                    reply = &mut asked => match judge(&reply) {
                         Verdict::Modern | Verdict::ModernOf(_) => reply,
                         _ => return self.stand_on(session.await?).map(|()| None),
                     }
                 }
             }
         };
-        match self.judge(&reply) {
+        match judge(&reply) {
             Verdict::Modern => self.stand_modern(None),
             Verdict::ModernOf(version) => self.stand_modern(Some(version)),
             Verdict::Neither(theirs) => return Err(RequestFault::Version { theirs }),
@@ -247,7 +230,7 @@ impl Inner {
             Ok(Ok(_)) if method::may_ask(wanted.method) => {}
             // Another version is what the caller follows to.
             Ok(Err(error)) if is_modern(error) => {
-                if let Verdict::Modern | Verdict::ModernOf(_) = self.judge(&reply) {
+                if let Verdict::Modern | Verdict::ModernOf(_) = judge(&reply) {
                     self.stand_modern(None);
                 }
             }
@@ -271,10 +254,10 @@ impl Inner {
         let one = self.negotiating.lock().await;
         if let Footing::Unknown = self.footing() {
             // An error that both eras know is the request's own, if the server is modern: every modern one can be discovered.
-            let mut judged = self.judge(&first);
+            let mut judged = judge(&first);
             if wanted.method != method::DISCOVER && first.is_ok() {
                 let single = Wanted::single(method::DISCOVER, self.bounds.leg_timeout);
-                judged = self.judge(&self.send_modern(&single, &discover).await);
+                judged = judge(&self.send_modern(&single, &discover).await);
             }
             match judged {
                 Verdict::Modern => self.stand_modern(None),
@@ -409,29 +392,9 @@ impl Inner {
         Ok(())
     }
 
-    /// What an answer to `server/discover` says.
-    fn judge(&self, reply: &Result<ServerReply, RequestFault>) -> Verdict {
-        match reply {
-            Ok(Ok(result)) => match serde_json::from_str::<DiscoverResult>(result.get()) {
-                Ok(discovered) => {
-                    choose(discovered.supported_versions.iter().map(|one| one.as_str().to_owned()).collect())
-                }
-                // Some answer anything with something.
-                Err(_) => Verdict::Legacy,
-            },
-            Ok(Err(error)) if error.code == ErrorCode::UNSUPPORTED_PROTOCOL_VERSION => {
-                choose(supported(error))
-            }
-            Ok(Err(error)) if is_modern(error) => Verdict::Modern,
-            // > The fallback **MUST NOT** be keyed to one specific error code
-            Ok(Err(_)) => Verdict::Legacy,
-            // Some end when the first message is not `initialize`: the next process hears nothing else.
-            Err(RequestFault::Transport(error)) if error.kind() == Closed && !error.is_final() => {
-                Verdict::Legacy
-            }
-            Err(RequestFault::Transport(error)) if is_no_modern(error) => Verdict::Legacy,
-            Err(_) => Verdict::Nothing,
-        }
+    /// Whether the client may go on with another version than it began with.
+    pub(super) fn follows(&self) -> bool {
+        !matches!(self.mode, Mode::Pinned(_))
     }
 
     /// The way on from a modern server's refusal of the version, where it speaks a legacy one as well.
@@ -447,54 +410,6 @@ impl Inner {
         }
         Ok(true)
     }
-}
-
-/// The best of the versions that a server names.
-fn choose(theirs: Vec<String>) -> Verdict {
-    if let Some(version) = common_version(theirs.iter().map(String::as_str)) {
-        return Verdict::ModernOf(version);
-    }
-    let speaks_legacy = theirs.iter().any(|version| ProtocolVersion::legacy(version).is_some());
-    if speaks_legacy { Verdict::Legacy } else { Verdict::Neither(theirs) }
-}
-
-/// Errors that only modern servers know.
-fn is_modern(error: &ErrorObject) -> bool {
-    matches!(
-        error.code,
-        ErrorCode::HEADER_MISMATCH
-            | ErrorCode::MISSING_REQUIRED_CLIENT_CAPABILITY
-            | ErrorCode::UNSUPPORTED_PROTOCOL_VERSION
-    )
-}
-
-/// Statuses that say "not like this". Others are about who asks, how often, or what broke: they are told.
-fn is_no_modern(error: &TransportError) -> bool {
-    match error.kind() {
-        HttpStatus(status) => matches!(status, 400 | 402 | 404..=406 | 409..=418 | 422 | 424 | 426 | 428),
-        _ => false,
-    }
-}
-
-/// Whether the server refused `initialize` as something that it does not know.
-fn is_no_session(fault: &RequestFault) -> bool {
-    match fault {
-        RequestFault::Transport(error) => is_no_modern(error) || error.kind() == Malformed,
-        RequestFault::Server(error) => !is_modern(error),
-        _ => false,
-    }
-}
-
-#[derive(Deserialize)]
-#[serde(rename_all = "camelCase")]
-struct Typed<'a> {
-    #[serde(borrow, default)]
-    result_type: Option<&'a RawValue>,
-}
-
-/// Legacy results have no `resultType`.
-fn says_result_type(result: &RawValue) -> bool {
-    serde_json::from_str::<Typed<'_>>(result.get()).is_ok_and(|typed| typed.result_type.is_some())
 }
 
 fn discover(id: &RequestId, meta: antiphon_wire::Meta) -> Result<Vec<u8>, serde_json::Error> {

@@ -172,7 +172,7 @@ impl Inner {
         let reply = match self.send(wanted, write).await? {
             Err(error) if error.code == ErrorCode::UNSUPPORTED_PROTOCOL_VERSION => {
                 let theirs = supported(&error);
-                match common_version(theirs.iter().map(String::as_str)) {
+                match common_version(theirs.iter().map(String::as_str)).filter(|_| self.follows()) {
                     Some(version) => {
                         self.change_version(version);
                         self.send(wanted, write).await?

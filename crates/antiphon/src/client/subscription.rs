@@ -258,6 +258,7 @@ impl Subscription {
     /// A version that both sides speak, if the server named one; once before each acknowledgement.
     fn other_version(&mut self, error: &ErrorObject) -> Option<ProtocolVersion> {
         if error.code != ErrorCode::UNSUPPORTED_PROTOCOL_VERSION
+            || !self.client.inner.follows()
             || std::mem::replace(&mut self.renegotiated, true)
         {
             return None;

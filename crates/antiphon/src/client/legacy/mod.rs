@@ -70,6 +70,8 @@ pub(super) struct Shared {
     asks: OpenAsks,
     told: Told,
     over: watch::Sender<bool>,
+    /// Nothing is heard of what belongs to no request.
+    deaf: watch::Sender<bool>,
 }
 
 impl Session {
@@ -106,6 +108,7 @@ impl Session {
             asks: OpenAsks::default(),
             told: Told::default(),
             over: watch::Sender::new(false),
+            deaf: watch::Sender::new(false),
         });
         let (ready, is_ready) = oneshot::channel();
         let attendant = tokio::spawn(attend(Arc::clone(&shared), ready));
@@ -142,6 +145,17 @@ impl Session {
     pub(super) async fn over(&self) {
         // It only fails when the sender is gone, which is here.
         let _ = self.shared.over.subscribe().wait_for(|over| *over).await;
+    }
+
+    /// Whether the server can tell what belongs to no request. Over HTTP not every one does.
+    pub(super) fn hears(&self) -> bool {
+        !*self.shared.deaf.borrow()
+    }
+
+    /// Waits until the server cannot tell any more what belongs to no request.
+    pub(super) async fn deafened(&self) {
+        // It only fails when the sender is gone, which is here.
+        let _ = self.shared.deaf.subscribe().wait_for(|deaf| *deaf).await;
     }
 
     /// Says that it is no longer needed.
@@ -289,6 +303,7 @@ async fn attend(shared: Arc<Shared>, ready: oneshot::Sender<()>) {
             biased;
             ended = &mut listening, if listens => {
                 listens = false;
+                shared.deaf.send_replace(true);
                 if let Err(fault) = ended {
                     tracing::debug!(server = %shared.server, %fault, "the server tells nothing more");
                     break;

@@ -69,7 +69,16 @@ pub(super) async fn listen(
     let ear = Arc::new(Ear { inbox: Arc::clone(&inbox), heard: Notify::new() });
     session.listen(Arc::downgrade(&ear) as Weak<dyn Listener>);
     let mut subscribed = Subscribed { client: Arc::downgrade(client), session, uris: Vec::new() };
-    let granted = subscribe(client, &mut subscribed, &wanted).await?;
+    let session = Arc::clone(&subscribed.session);
+    // A server that tells nothing from the start has not broken.
+    let hears = session.hears();
+    let mut ended = Box::pin(async move {
+        tokio::select! {
+            () = session.over() => {}
+            () = session.deafened(), if hears => {}
+        }
+    });
+    let granted = subscribe(client, &mut subscribed, &wanted, hears).await?;
     let acknowledged = IncomingNotification {
         method: method::SUBSCRIPTIONS_ACKNOWLEDGED.to_owned(),
         params: to_raw_value(&AcknowledgedParams::new(&id, granted)).ok(),
@@ -78,8 +87,8 @@ pub(super) async fn listen(
     loop {
         tokio::select! {
             biased;
-            () = subscribed.session.over() => {
-                let text = "the session on which the server told of changes is over";
+            () = &mut ended => {
+                let text = "the session on which the server told of changes is over, or tells nothing more";
                 return Err(RequestFault::Transport(TransportError::new(Closed, text)));
             }
             // Whoever polls this takes what is in the inbox.
@@ -93,16 +102,18 @@ async fn subscribe(
     client: &Arc<Inner>,
     subscribed: &mut Subscribed,
     wanted: &SubscriptionFilter,
+    hears: bool,
 ) -> Result<SubscriptionFilter, RequestFault> {
     let session = Arc::clone(&subscribed.session);
     let can = session.capabilities();
     let mut granted = SubscriptionFilter::new();
-    let list = |asked: Option<bool>, name| asked.filter(|asked| *asked && offers(can, name, "listChanged"));
+    let list =
+        |asked: Option<bool>, name| asked.filter(|asked| *asked && hears && offers(can, name, "listChanged"));
     granted.tools_list_changed = list(wanted.tools_list_changed, "tools");
     granted.prompts_list_changed = list(wanted.prompts_list_changed, "prompts");
     granted.resources_list_changed = list(wanted.resources_list_changed, "resources");
     let uris = wanted.resource_subscriptions.iter().flatten();
-    for uri in uris.filter(|_| offers(can, "resources", "subscribe")) {
+    for uri in uris.filter(|_| hears && offers(can, "resources", "subscribe")) {
         if session.hold(uri) {
             match session.ask_for(client, method::RESOURCES_SUBSCRIBE, &SubscribeParams::new(uri)).await {
                 Ok(_) => {}

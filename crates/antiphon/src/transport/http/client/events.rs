@@ -47,7 +47,10 @@ impl EventsLink {
         *request.headers_mut() = core.headers.clone();
         request.headers_mut().remove(header::CONTENT_TYPE);
         request.headers_mut().insert(header::ACCEPT, HeaderValue::from_static("text/event-stream"));
-        let response = core.send_with_token(request).await?;
+        let silent =
+            || TransportError::new(Malformed, "the server's event stream does not begin with an endpoint");
+        let response = timeout(ENDPOINT_WITHIN, core.send_with_token(request)).await;
+        let response = response.map_err(|_| silent())??;
         cookies.keep(response.headers());
         let (head, body) = response.into_parts();
         if !head.status.is_success() {
@@ -58,8 +61,6 @@ impl EventsLink {
         }
         let mut events = Events { body, decoder: SseDecoder::new(core.max_response) };
         let first = timeout(ENDPOINT_WITHIN, events.next()).await;
-        let silent =
-            || TransportError::new(Malformed, "the server's event stream does not begin with an endpoint");
         let (kind, data) = first.map_err(|_| silent())??;
         if kind != "endpoint" {
             return Err(silent());

@@ -202,6 +202,11 @@ impl Table {
         Ok(heard)
     }
 
+    /// Whether there is a session.
+    pub(super) fn in_session(&self) -> bool {
+        self.state().session.is_some()
+    }
+
     /// Hands what belongs to no request to the session. `false` if there is none, or no room.
     pub(super) fn offer(&self, message: ServerMessage) -> bool {
         let session = self.state().session.clone();

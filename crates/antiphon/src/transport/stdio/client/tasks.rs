@@ -85,6 +85,10 @@ pub(super) async fn read(table: &Table, mut reader: impl AsyncRead + Unpin, max_
 
 /// `false` if the line is no message.
 fn take_line(table: &Table, line: &[u8]) -> bool {
+    // Batches are of a legacy revision.
+    if line.first() != Some(&b'[') || !table.in_session() {
+        return take_message(table, line);
+    }
     messages(line).into_iter().map(|message| take_message(table, message)).fold(true, |all, one| all && one)
 }
 
