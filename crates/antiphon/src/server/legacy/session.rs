@@ -99,8 +99,10 @@ impl Session {
         if notification.method == method::CANCELLED
             && let Some(params) = notification.params
             && let Ok(cancelled) = serde_json::from_str::<CancelledParams>(params.get())
-            && let Some(handle) = self.state().running.remove(&cancelled.request_id)
         {
+            // Its id is its own until it is over.
+            let running = self.state().running.get(&cancelled.request_id).cloned();
+            let Some(handle) = running else { return };
             tracing::debug!(id = %cancelled.request_id, reason = cancelled.reason, "request cancelled");
             handle.abort();
         }
