@@ -54,7 +54,7 @@ pub(super) struct State {
     pub(super) last_id: u64,
     /// URL questions the client was asked, the oldest first.
     pub(super) urls: VecDeque<String>,
-    /// Those among them that are finished, and not yet told.
+    /// Those among them that are finished, and not yet told: as many at most, the latest ones.
     pub(super) finished: VecDeque<String>,
     pub(super) ended: bool,
 }
@@ -156,6 +156,9 @@ impl Session {
         let mut state = self.state();
         if let Some(at) = state.urls.iter().position(|known| known == id) {
             state.urls.remove(at);
+            if state.finished.len() >= URLS {
+                state.finished.pop_front();
+            }
             state.finished.push_back(id.to_owned());
         }
         drop(state);
