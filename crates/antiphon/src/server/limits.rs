@@ -9,7 +9,7 @@ pub struct Limits {
     /// Requests of one call, the last of which may not ask. Default 16; a warning is logged at 8, since common clients
     /// stop at 10 rounds.
     pub legs: u16,
-    /// Asks in one round. Default 64.
+    /// Asks in one round; in a legacy session, those of one call that wait at once. Default 64.
     pub asks: usize,
     /// How often one question is asked before the call ends with an error, if its answers do not fit; an answer that
     /// is missing does not count. Default 3.

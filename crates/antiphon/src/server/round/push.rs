@@ -157,6 +157,8 @@ impl<'f> Pusher<'f> {
             .filter(|order| self.sent.iter().all(|sent| sent.order != *order))
             .collect();
         unsent.sort_unstable();
+        // The others when some of these are answered.
+        unsent.truncate(self.flow.limits().asks.saturating_sub(self.sent.len()));
         for order in unsent {
             self.sent.push(self.send(&machine, order, now)?);
         }
