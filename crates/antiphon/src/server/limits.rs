@@ -19,7 +19,8 @@ pub struct Limits {
     /// One sampling or roots answer, in bytes of JSON. Default 1 MiB.
     pub sampling_answer: usize,
     /// All that a token carries, in bytes. Default 128 KiB. What is recorded behind a step, in the same leg, may take as
-    /// much again: it would cost the step's record otherwise.
+    /// much again: it would cost the step's record otherwise. In a legacy session, what a call has recorded when it asks once
+    /// more.
     pub state: usize,
     /// What one step may come to, in bytes of JSON. Default 16 KiB. So much is kept free before a step runs: what it comes
     /// to always finds room. Of an empty record, seven can run at once by default; a further one waits until one ends.

@@ -158,6 +158,12 @@ impl Machine {
             self.stop(Stop::Limit { name: "times_asked", text });
             return AskVerdict::Never;
         }
+        // What leaves is measured then.
+        if self.stays && self.history.size() > limits.state {
+            let text = format!("The record of this call has no room for the question `{path}`");
+            self.stop(Stop::Limit { name: "state", text });
+            return AskVerdict::Never;
+        }
         let request = match (request, fault.as_deref().or(line)) {
             (InputRequest::Elicit(elicit), Some(reason)) => InputRequest::Elicit(with_reason(elicit, reason)),
             (request, _) => request,
