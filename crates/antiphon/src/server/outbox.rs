@@ -27,8 +27,8 @@ struct Queue {
     changes: HashSet<(u64, u32)>,
     bytes: usize,
     tags: u64,
-    /// Who wants its stream closed, though more is to come.
-    closing: HashSet<u64>,
+    /// Its stream is to be closed, though more is to come. Only where each request has one of its own.
+    closing: bool,
 }
 
 #[derive(Debug)]
@@ -93,14 +93,13 @@ impl Outbox {
 
     /// Wants the stream closed behind what waits: the client is to come back for the rest.
     pub(crate) fn close_stream(&self) {
-        self.queue().closing.insert(self.tag);
+        self.queue().closing = true;
     }
 
     /// Whether the stream is to be closed now.
     #[cfg(feature = "http")]
     pub(crate) fn take_closing(&self) -> bool {
-        let tag = self.tag;
-        self.queue().closing.remove(&tag)
+        std::mem::take(&mut self.queue().closing)
     }
 
     #[cfg(feature = "http")]
