@@ -7,7 +7,7 @@ mod legacy_http_support;
 
 use antiphon::{
     Form, Result,
-    server::{Ask, Ctx, InputRequired, Limits, NoArguments, Reply, Server, ServerBuilder, Tool},
+    server::{Ask, Ctx, InputRequired, Limits, NoArguments, Reply, Server, ServerBuilder, Tool, Won},
     transport::http::{HttpOptions, HttpService},
     wire::{FormField, FormSchema},
 };
@@ -293,7 +293,7 @@ async fn errors_of_a_client_are_told_in_short() {
         let error = json!({"code": -1, "message": format!("I will not. {}", "é".repeat(1 << 20))});
         session.says(json!({"jsonrpc": "2.0", "id": asked["id"], "error": error})).await;
         let reply = session.hears().await;
-        let text = reply["result"]["content"][0]["text"].as_str().unwrap();
+        let text = reply["error"]["message"].as_str().unwrap();
         assert!(text.starts_with("The client did not answer `text`: I will not. éé"), "{text:.100}");
         assert!(text.ends_with("(-1)") && text.len() < 2000, "{}", text.len());
     }
@@ -372,4 +372,73 @@ async fn ids_of_two_kinds_are_two_ids() {
     session.answers(&asked[0], accept("in time")).await;
     let reply = session.hears().await;
     assert_eq!((&reply["id"], &reply["result"]["content"][0]["text"]), (&json!(1), &json!("in time")));
+}
+
+/// A request and its cancellation may come in one write: it is cancelled though nothing of it has run yet.
+#[tokio::test]
+async fn a_call_is_cancelled_before_it_has_begun() {
+    let server = server(Limits::default(), |ctx, _| {
+        Box::pin(async move { Ok(ctx.elicit::<Text>("Text?").await?.text) })
+    });
+    let mut session = InSession::newest(&server).await;
+    for id in 1..4 {
+        let cancelled =
+            json!({"jsonrpc": "2.0", "method": "notifications/cancelled", "params": {"requestId": id}});
+        let ping = plain(9, "ping", json!({}));
+        session.peer.says(format!("{}\n{cancelled}\n{ping}", tool(id))).await;
+        let heard = session.hears().await;
+        assert_eq!(heard["id"], 9, "{heard}");
+    }
+    // Its id is free again.
+    assert!(is_ask(&session.asks(1, "tools/call", json!({"name": "t"})).await));
+}
+
+/// A resource that was named in the place of another has not changed with that one.
+#[tokio::test]
+async fn what_is_forgotten_is_not_told_of_another() {
+    let server = fixture(ServerBuilder::resource_updates).server;
+    let session = Session::open(&http(server.clone()), NEWEST).await;
+    let about = |id, method, uri| message(id, method, json!({"uri": uri}));
+    for (id, method, uri) in [
+        (1, "resources/subscribe", "file:///old"),
+        (2, "resources/unsubscribe", "file:///old"),
+        (3, "resources/subscribe", "file:///new"),
+        (4, "resources/subscribe", "file:///other"),
+    ] {
+        if id == 2 {
+            server.resource_updated("file:///old");
+        }
+        session.post(&about(id, method, uri)).await.check(method, (200, 0)).await;
+    }
+    server.resource_updated("file:///other");
+    let mut stream = session.get(None).await;
+    assert_eq!(stream.event().await.unwrap().data.as_deref(), Some(""));
+    let told = stream.event().await.unwrap().json();
+    assert_eq!(told["params"], json!({"uri": "file:///other"}), "{told}");
+}
+
+/// Answers to all branches of a race in one write: one wins, and what the other has brought is in nobody's way.
+#[tokio::test]
+async fn answers_to_all_of_a_race_at_once() {
+    let server = server(Limits::default(), |ctx, _| {
+        Box::pin(async move {
+            let (a, b) = (ctx.elicit::<Text>("A?").key("a"), ctx.elicit::<Text>("B?").key("b"));
+            let won = match ctx.select("race", (a, b)).await {
+                Won::A(a) => a?.text,
+                Won::B(b) => b?.text,
+            };
+            let charged: String = ctx.step("charge", async move |_| Ok(format!("{won} charged"))).await?;
+            let sure: Text = ctx.elicit("Sure?").key("sure").await?;
+            Ok(format!("{charged} {}", sure.text))
+        })
+    });
+    let mut session = InSession::newest(&server).await;
+    session.says(tool(1)).await;
+    let (a, b) = (session.hears().await, session.hears().await);
+    let answer = |asked: &Value, text| json!({"jsonrpc": "2.0", "id": asked["id"], "result": accept(text)});
+    session.peer.says(format!("{}\n{}", answer(&b, "b"), answer(&a, "a"))).await;
+    let sure = session.hears().await;
+    assert_eq!(sure["params"]["message"], "Sure?", "{sure}");
+    session.answers(&sure, accept("yes")).await;
+    assert_eq!(session.hears().await["result"]["content"][0]["text"], "a charged yes");
 }
