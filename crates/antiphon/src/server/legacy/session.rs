@@ -93,8 +93,8 @@ impl Session {
         }
     }
 
-    /// Takes notice of something that the client tells.
-    pub(crate) fn hear(&self, notification: &Notification<'_>) {
+    /// Takes notice of something that the client tells. Whether it cancels something that runs.
+    pub(crate) fn hear(&self, notification: &Notification<'_>) -> bool {
         // > Invalid cancellation notifications **SHOULD** be ignored
         if notification.method == method::CANCELLED
             && let Some(params) = notification.params
@@ -102,10 +102,12 @@ impl Session {
         {
             // Its id is its own until it is over.
             let running = self.state().running.get(&cancelled.request_id).cloned();
-            let Some(handle) = running else { return };
+            let Some(handle) = running else { return false };
             tracing::debug!(id = %cancelled.request_id, reason = cancelled.reason, "request cancelled");
             handle.abort();
+            return true;
         }
+        false
     }
 
     /// Takes the client's response to a request of ours. One that nobody waits for is dropped.

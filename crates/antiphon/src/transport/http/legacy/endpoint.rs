@@ -105,7 +105,9 @@ impl Endpoint {
         };
         let session = &open.session;
         let take = |message: Incoming<'_>| match message {
-            Incoming::Notification(notification) => session.hear(&notification),
+            Incoming::Notification(notification) => {
+                session.hear(&notification);
+            }
             Incoming::Response(response) => session.take_response(response),
             Incoming::Request(_) => {}
         };

@@ -75,7 +75,6 @@ pub(super) type Ended = (RequestId, Outbox, Result<Answered, Aborted>);
 struct Running {
     handle: AbortHandle,
     outbox: Outbox,
-    kind: Kind,
 }
 
 /// What becomes of a request.
@@ -178,7 +177,7 @@ impl InFlight {
     fn begin(&mut self, server: &Server, id: RequestId, kind: Kind, line: Vec<u8>) {
         let (handle, registration) = AbortHandle::new_pair();
         let outbox = self.outbox.for_another();
-        self.running.insert(id.clone(), Running { handle, outbox: outbox.clone(), kind });
+        self.running.insert(id.clone(), Running { handle, outbox: outbox.clone() });
         let session = self.session.clone().filter(|_| kind == Kind::OfSession);
         let reply = answer(server.clone(), session, line, outbox.clone());
         self.replies.push(Box::pin(async move {
@@ -222,24 +221,20 @@ impl InFlight {
     }
 
     fn hear(&mut self, notification: &antiphon_wire::Notification<'_>) {
-        if notification.method == method::CANCELLED {
+        // The session cancels what runs in it, and may still have to take back what it asked.
+        let is_heard = self.session.as_ref().is_some_and(|session| session.hear(notification));
+        if notification.method == method::CANCELLED && !is_heard {
             self.cancel(notification.params.map(RawValue::get));
-        }
-        if let Some(session) = &self.session {
-            session.hear(notification);
         }
     }
 
     /// > Invalid cancellation notifications **SHOULD** be ignored
     ///
-    /// The session cancels what is its own, and may still have to take back what it asked.
+    /// One of a session is cancelled here if it has not begun there.
     fn cancel(&mut self, params: Option<&str>) {
         let Some(Ok(cancelled)) = params.map(serde_json::from_str::<CancelledParams>) else { return };
         let id = &cancelled.request_id;
-        if self.running.get(id).is_none_or(|running| running.kind == Kind::OfSession) {
-            return;
-        }
-        if let Some(Running { handle, outbox, .. }) = self.running.remove(id) {
+        if let Some(Running { handle, outbox }) = self.running.remove(id) {
             tracing::debug!(%id, reason = cancelled.reason, "request cancelled");
             handle.abort();
             outbox.forget();
