@@ -207,6 +207,8 @@ impl Membership {
         let (mut uris, mut members) = (self.uris(), self.hub.members());
         let Some(at) = uris.iter().position(|known| known == uri && !uri.is_empty()) else { return };
         uris[at].clear();
+        // Its number may be that of another soon.
+        self.member.marks().resources.retain(|index| *index as usize != at);
         members.bytes -= uri.len();
         members.leave(uri, self.number);
     }
