@@ -281,7 +281,7 @@ fn asked(
         server.replay.tell(|| cause);
         Refusal::Internal
     };
-    let InputRequired { asks, state } = required;
+    let InputRequired { asks, state, .. } = required;
     if asks.len() > server.limits.asks {
         return Err(author_fault(format!(
             "{} asks in one round; the limit is {}",
