@@ -88,6 +88,8 @@ pub use tool::{NoArguments, Tool};
 pub(crate) use bearer::is_scope;
 pub(crate) use bench::Lifetime;
 pub(crate) use legacy::Session;
-pub(crate) use outbox::{Kind, Outbox};
+#[cfg(feature = "http")]
+pub(crate) use outbox::Kind;
+pub(crate) use outbox::Outbox;
 pub(crate) use receive::{Received, Request};
 pub(crate) use serve::Begun;
