@@ -10,6 +10,7 @@
 # ANTIPHON_WIDE   antiphon-interop-wide (default: target/release/antiphon-interop-wide)
 # ANTIPHON_EVERYTHING  the everything server of conformance/ (default: target/release/conformance-server)
 # ANTIPHON_FLEET  the fleet of examples/ (default: target/release/fleet)
+# ANTIPHON_LEGACY  antiphon-interop-legacy (default: target/release/antiphon-interop-legacy)
 #
 # A peer is a folder with a run.sh. It gets these variables as absolute paths, and INTEROP_RESULTS, the file to append
 # its lines to (see table.py). Its last line is `N passed, N failed`. The exit code is not zero if anything failed.
@@ -20,14 +21,14 @@ root=$(dirname "$here")
 mode=write
 case "${1:-}" in
     --check) mode=check; shift ;;
-    -*) sed -n '2,15s/^# \{0,1\}//p' "${BASH_SOURCE[0]}"; exit 2 ;;
+    -*) sed -n '2,16s/^# \{0,1\}//p' "${BASH_SOURCE[0]}"; exit 2 ;;
 esac
 [ "$#" -eq 0 ] || [ "$mode" = write ] || { echo "--check is for all peers" >&2; exit 2; }
 
 peers=("$@")
 if [ "$#" -eq 0 ]; then
     # Those that are known in this order, then the others.
-    for peer in python typescript rmcp inspector "$here"/*/run.sh; do
+    for peer in python python1 typescript typescript1 rmcp rmcp2 inspector "$here"/*/run.sh; do
         case "$peer" in /*) peer=$(basename "$(dirname "$peer")") ;; esac
         [ -x "$here/$peer/run.sh" ] || continue
         [[ " ${peers[*]-} " == *" $peer "* ]] || peers+=("$peer")
@@ -41,13 +42,14 @@ ANTIPHON_TABLE=$(realpath "${ANTIPHON_TABLE:-$root/target/release/antiphon-inter
 ANTIPHON_WIDE=$(realpath "${ANTIPHON_WIDE:-$root/target/release/antiphon-interop-wide}")
 ANTIPHON_EVERYTHING=$(realpath "${ANTIPHON_EVERYTHING:-$root/target/release/conformance-server}")
 ANTIPHON_FLEET=$(realpath "${ANTIPHON_FLEET:-$root/target/release/fleet}")
-for program in "$ANTIPHON" "$ANTIPHON_TABLE" "$ANTIPHON_WIDE" "$ANTIPHON_EVERYTHING" "$ANTIPHON_FLEET"; do
+ANTIPHON_LEGACY=$(realpath "${ANTIPHON_LEGACY:-$root/target/release/antiphon-interop-legacy}")
+for program in "$ANTIPHON" "$ANTIPHON_TABLE" "$ANTIPHON_WIDE" "$ANTIPHON_EVERYTHING" "$ANTIPHON_FLEET" "$ANTIPHON_LEGACY"; do
     [ -x "$program" ] || {
         echo "$program is not there: cargo build --release -p antiphon-cli -p antiphon-interop-table -p antiphon-conformance -p antiphon-examples" >&2
         exit 2
     }
 done
-export ANTIPHON ANTIPHON_TABLE ANTIPHON_WIDE ANTIPHON_EVERYTHING ANTIPHON_FLEET
+export ANTIPHON ANTIPHON_TABLE ANTIPHON_WIDE ANTIPHON_EVERYTHING ANTIPHON_FLEET ANTIPHON_LEGACY
 # The table is of the cases that every run has.
 [ "$mode" = none ] || unset INTEROP_SLOW
 

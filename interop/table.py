@@ -7,7 +7,7 @@
 A line of RESULTS is one case, a JSON object of texts:
     peer, version   who, as `Python` and `2.3.0`
     direction       `client of ours` (their client, our server) or `server for ours`
-    transport       `http` or `stdio`
+    transport       `http`, `stdio` or `sse` (HTTP+SSE, as of 2024-11-05)
     era             the revision that was spoken
     case            its name; the same case may have run more than once, and then the worst outcome counts
     outcome         `pass`, `fail` or `not supported by peer`
@@ -26,12 +26,14 @@ from typing import Any, NamedTuple
 MEMBERS = ("peer", "version", "direction", "transport", "era", "case", "outcome", "note")
 OUTCOMES = ("pass", "not supported by peer", "fail")  # the worst last
 DIRECTIONS = {"client of ours": "client", "server for ours": "server"}
-TRANSPORTS = {"http": "HTTP", "stdio": "stdio"}
-PEERS = ("Python", "TypeScript", "rmcp", "Inspector")
+TRANSPORTS = {"http": "HTTP", "stdio": "stdio", "sse": "HTTP+SSE"}
+PEERS = ("Python", "Python 1", "TypeScript", "TypeScript 1", "rmcp", "rmcp 2", "Inspector")
+# What is not older has no sessions.
+MODERN = "2026-07-28"
 
 # The rows. A case belongs to the first one whose words its name holds.
 GROUPS = {
-    "the examples that ask with `await`, on two replicas": r"^example ",
+    "the examples that ask with `await`": r"^example ",
     "discovery and lists": r"server/discover|(tools|prompts|resources|templates)/list",
     "log messages": r"^log: ",
     "completion": r"^complete: ",
@@ -41,13 +43,13 @@ GROUPS = {
     "caching hints": r"^cache: ",
     "subscriptions": r"^listen: ",
     "calls that the client gives up": r"^given up: ",
-    "an older revision is refused": r"older revision",
+    "a session, and where it lives": r"older revision|the session begins",
     "bytes on the wire": r"^HTTP:",
     "state that was tampered with, or is of another call": r"tampered|a state belongs",
     "a missing capability is named": r"cannot be asked|did not declare",
     "asking without end is given up": r"for ?ever",
     "questions in URL mode": r"URL mode|^pay\b|^ledger",
-    "several questions in one round": r"book_table|rhyme|everything",
+    "several questions at once": r"forms side by side|book_table|rhyme|everything",
     "sampling": r"sampl|summarize",
     "roots": r"roots",
     "every kind of form field": r"survey|pizza|multiple choice",
@@ -55,16 +57,18 @@ GROUPS = {
     "declined and cancelled questions": r"declin|cancel",
     "answers that are missing or do not fit": r"unanswered|asked again|ignored|does not fit|missing answer",
     "a call goes on elsewhere": r"process of its own|begun by hand|same leg twice|side by side|given up at",
-    "several rounds": r"two rounds|five rounds|later round|travels|recorded|ship_order|spell",
+    "several rounds": r"two forms|two rounds|five rounds|later round|travels|recorded|ship_order|spell",
     "progress": r"progress",
     "tools and resources that ask nothing": r"\becho|structured|asks nothing|nothing to ask|states take none",
     "errors of tools and of the protocol": r"error|crash|unknown|missing argument",
     "prompts that ask": r"briefing|prompt",
     "resources that ask": r"report|resource",
-    "tools that ask": r"provision|get_weather|update_work_item|delete_folder",
+    "tools that ask": r"confirm|provision|get_weather|update_work_item|delete_folder",
     "names beyond ASCII": r"beyond ASCII",
     "other cases": r"",
 }
+
+ERAS = {"modern": "Revision 2026-07-28", "legacy": "Sessions of 2025-11-25 and before"}
 
 HEAD = """\
 # Who antiphon has been tried with
@@ -73,13 +77,16 @@ HEAD = """\
 
 Every cell is the number of cases that passed. A cell that is empty was not tried. *Client* columns are their client
 against `antiphon serve-demo` and, for what is not asking, against the everything server of [conformance/](../conformance);
-*server* columns are `antiphon` and the client library against a server made with their SDK. Over HTTP the clients of the
-SDKs run what asks once against one server, and once against two replicas that share a key file, whose legs alternate. The cases are in [interop/](../interop), and so is a list of where a peer differs from the specification.
+*server* columns are `antiphon` and the client library against a server made with their SDK. Over HTTP, on 2026-07-28, the
+clients of the SDKs run what asks once against one server, and once against two replicas that share a key file, whose legs
+alternate, and so do the examples that ask with `await`; a session lives on one replica. The cases are in
+[interop/](../interop), and so is a list of where a peer differs from the specification.
 
 """
 
 
 class Column(NamedTuple):
+    era: str
     peer: str
     direction: str
     transport: str
@@ -90,6 +97,11 @@ class Column(NamedTuple):
 
     def title(self) -> str:
         return f"{self.peer} {DIRECTIONS[self.direction]}, {TRANSPORTS[self.transport]}"
+
+
+def era_of(line: dict[str, str]) -> str:
+    """The revisions that are told in one table."""
+    return "modern" if line["era"] >= MODERN else "legacy"
 
 
 def group_of(case: str) -> str:
@@ -114,7 +126,7 @@ def worst(lines: list[dict[str, str]]) -> dict[tuple[Column, str], dict[str, str
     """The line that counts, for each case of each column."""
     found: dict[tuple[Column, str], dict[str, str]] = {}
     for line in lines:
-        key = Column(line["peer"], line["direction"], line["transport"]), line["case"]
+        key = Column(era_of(line), line["peer"], line["direction"], line["transport"]), line["case"]
         if key not in found or OUTCOMES.index(line["outcome"]) > OUTCOMES.index(found[key]["outcome"]):
             found[key] = line
     return found
@@ -137,13 +149,13 @@ def peers_table(lines: list[dict[str, str]]) -> str:
     for line in lines:
         versions[line["peer"]].add(line["version"])
         eras[line["peer"]].add(line["era"])
-    peers = sorted(versions, key=lambda peer: Column(peer, "client of ours", "http").place())
+    peers = sorted(versions, key=lambda peer: Column("", peer, "client of ours", "http").place())
     body = [row([peer, ", ".join(sorted(versions[peer])), ", ".join(sorted(eras[peer]))]) for peer in peers]
     return row(["peer", "version", "revisions it spoke"]) + "|---|---|---|\n" + "".join(body)
 
 
-def cases_table(found: dict[tuple[Column, str], dict[str, str]]) -> str:
-    columns = sorted({column for column, _ in found}, key=Column.place)
+def cases_table(found: dict[tuple[Column, str], dict[str, str]], era: str) -> str:
+    columns = sorted({column for column, _ in found if column.era == era}, key=Column.place)
     cells = defaultdict(list)
     for (column, case), line in found.items():
         cells[group_of(case), column].append(line)
@@ -167,8 +179,10 @@ def notes(found: dict[tuple[Column, str], dict[str, str]], outcome: str, title: 
 
 def document(lines: list[dict[str, str]]) -> str:
     found = worst(lines)
-    tables = peers_table(lines) + "\n" + cases_table(found)
-    return HEAD + tables + notes(found, "not supported by peer", "Not supported by the peer") + notes(found, "fail", "Failed")
+    eras = [(era, title) for era, title in ERAS.items() if any(column.era == era for column, _ in found)]
+    tables = "".join(f"\n## {title}\n\n{cases_table(found, era)}" for era, title in eras)
+    absent, failed = notes(found, "not supported by peer", "Not supported by the peer"), notes(found, "fail", "Failed")
+    return HEAD + peers_table(lines) + tables + absent + failed
 
 
 def main() -> int:

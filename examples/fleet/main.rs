@@ -3,8 +3,9 @@
 //!
 //! It prints where the proxy and the world listen, and answers the lines of its standard input: `deploy old` and
 //! `deploy new` put that build in the place of every replica, `replicas` changes nothing, and each is answered by the names
-//! of the replicas. It ends with its standard input, and everything that it has started ends with it. The replica that comes
-//! to the third portion of a `load_shedding` is drained there, and another one takes its place.
+//! of the replicas; `addresses` is answered by the URL of each. It ends with its standard input, and everything that it has
+//! started ends with it. The replica that comes to the third portion of a `load_shedding` is drained there, and another one
+//! takes its place.
 //!
 //! Try it: `cargo run -p antiphon-examples --bin fleet`, and in another terminal `antiphon tools URL`.
 
@@ -31,6 +32,10 @@ async fn main() -> Result<()> {
             "deploy old" => fleet.deploy(Build::Old).await?,
             "deploy new" => fleet.deploy(Build::New).await?,
             "replicas" => {}
+            "addresses" => {
+                println!("{}", fleet.urls().join(" "));
+                continue;
+            }
             other => return Err(format!("what is {other:?}?").into()),
         }
         println!("{}", fleet.names().join(" "));

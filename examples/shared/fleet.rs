@@ -79,6 +79,11 @@ impl Fleet {
         self.state().replicas.iter().map(told).collect()
     }
 
+    /// Where each replica itself is called, past any proxy: as a balancer that keeps a session with its replica would.
+    pub fn urls(&self) -> Vec<String> {
+        self.state().replicas.iter().map(|replica| format!("http://{}/mcp", replica.address)).collect()
+    }
+
     /// What the replicas are called. No name is used twice.
     pub fn names(&self) -> Vec<String> {
         self.state().replicas.iter().map(|replica| replica.name.clone()).collect()

@@ -41,6 +41,20 @@ fn what_was_computed_before_the_drain_is_not_computed_again() {
     );
 }
 
+/// Addresses differ from run to run.
+#[test]
+fn a_state_is_worth_nothing_to_another_user() {
+    let output = Command::new(env!("CARGO_BIN_EXE_who_is_calling")).output().unwrap();
+    let stdout = String::from_utf8(output.stdout).unwrap();
+    let lines: Vec<&str> = stdout.lines().collect();
+    let [bob, alice, guest] = lines[..] else {
+        panic!("{stdout}{}", String::from_utf8_lossy(&output.stderr))
+    };
+    assert!(bob.starts_with("bob: ") && bob.contains("Invalid or expired requestState (-32602)"), "{bob}");
+    assert_eq!(alice, "alice: The basket of alice is empty.");
+    assert!(guest.starts_with("guest: the server answered 403 Forbidden"), "{guest}");
+}
+
 #[test]
 fn a_link_is_worth_nothing_to_anybody_else() {
     check(

@@ -4,7 +4,7 @@
 #   interop/corpus/record.sh             writes
 #   interop/corpus/record.sh --check     fails if a server answers otherwise than what was recorded
 #
-# CARGO_TARGET_DIR_RMCP2, CARGO_TARGET_DIR_RMCP3  where the servers on rmcp are built (default: target beside their sources)
+# INTEROP_RMCP2_TARGET, CARGO_TARGET_DIR  where the servers on rmcp are built (default: target beside their sources)
 set -euo pipefail
 
 here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
@@ -23,8 +23,8 @@ use_venv "$interop/python1"
 PYTHON1=$venv/bin/python
 use_venv "$interop/python" "${ANTIPHON_VENV:-}"
 PYTHON2=$venv/bin/python
-rmcp2=${CARGO_TARGET_DIR_RMCP2:-$interop/rmcp2/target}
-rmcp3=${CARGO_TARGET_DIR_RMCP3:-$interop/rmcp/target}
+rmcp2=${INTEROP_RMCP2_TARGET:-$interop/rmcp2/target}
+rmcp3=${CARGO_TARGET_DIR:-$interop/rmcp/target}
 CARGO_TARGET_DIR=$rmcp2 cargo build --manifest-path "$interop/rmcp2/Cargo.toml" --quiet
 CARGO_TARGET_DIR=$rmcp3 cargo build --manifest-path "$interop/rmcp/Cargo.toml" --quiet -p interop-rmcp-legacy
 export PYTHON1 PYTHON2 RMCP2=$rmcp2/debug/interop-rmcp2 RMCP3=$rmcp3/debug/interop-rmcp-legacy

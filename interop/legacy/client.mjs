@@ -158,6 +158,12 @@ async function visit(url, visits = []) {
     }
 }
 
+/** A session lives on one replica, and ends with it: it outlives no other build. Without a fleet there is no world. */
+function isPlayed(example, onFleet) {
+    const needsWorld = ['before', 'page', 'bearer'].some(member => member in example) || example.tool === 'deposit_status';
+    return !example.deploy && (onFleet || !needsWorld);
+}
+
 /** A case of examples.json with the members of a table. */
 function asOfTable(example) {
     const { case: id, tool: name, asked: asks, messages = [], text, is_error: isError } = example;
@@ -191,7 +197,7 @@ async function runTable(tally, table, target, transport, connect) {
     const person = new Person();
     try {
         const { client, revision: era, close } = await inTime(connect(target, person));
-        for (const one of table.cases ?? table.map(asOfTable)) {
+        for (const one of table) {
             const fault = await inTime(play(client, person, one)).then(() => '', reasonOf);
             tally.add({ label, transport, era, name: one.id, fault });
         }
@@ -217,10 +223,12 @@ async function runExamples(tally, examples, program, connect) {
  */
 export async function drive(connect) {
     const [path, way, ...words] = process.argv.slice(2);
-    const table = JSON.parse(readFileSync(path, 'utf8'));
+    const written = JSON.parse(readFileSync(path, 'utf8'));
+    const table = written.cases ?? written.filter(one => isPlayed(one, way === '--fleet'));
+    const cases = written.cases ?? table.map(asOfTable);
     const tally = new Tally('client of ours');
     if (way === '--fleet') await runExamples(tally, table, words[0], connect);
-    else if (way === '--stdio') await runTable(tally, table, { command: words }, 'stdio', connect);
-    else await runTable(tally, table, { [way.slice(2)]: new URL(words[0]) }, 'http', connect);
+    else if (way === '--stdio') await runTable(tally, cases, { command: words }, 'stdio', connect);
+    else await runTable(tally, cases, { [way.slice(2)]: new URL(words[0]) }, 'http', connect);
     tally.end();
 }

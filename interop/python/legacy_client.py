@@ -278,11 +278,18 @@ def visit(url: str, visits: list[Json]) -> None:
             same((method, one["user"], status), (method, one["user"], one["status"]))
 
 
+def is_played(example: Json, on_fleet: bool) -> bool:
+    """A session lives on one replica, and ends with it: it outlives no other build. Without a fleet there is no world."""
+    needs_world = {"before", "page", "bearer"} & set(example) or example["tool"] == "deposit_status"
+    return "deploy" not in example and (on_fleet or not needs_world)
+
+
 def as_of_table(example: Json) -> Json:
     """A case of examples.json with the members of a table."""
     keys = [key for keys in example["asked"] for key in keys]
     return {
         **example,
+        "id": example["case"],
         "kind": "tool",
         "name": example["tool"],
         "asks": example["asked"],
@@ -368,6 +375,8 @@ def main() -> int:
     parser.add_argument("--stdio", nargs=argparse.REMAINDER, metavar="COMMAND")
     options = parser.parse_args()
     table = json.loads(options.table.read_text())
+    if isinstance(table, list):
+        table = [one for one in table if is_played(one, bool(options.fleet))]
     tally = Tally("stdio" if options.stdio else "http")
     if options.fleet:
         with fleet(options.fleet) as our:

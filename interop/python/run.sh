@@ -8,6 +8,7 @@
 # ANTIPHON_WIDE   antiphon-interop-wide, our client library with what is not asking (required)
 # ANTIPHON_EVERYTHING  the everything server of conformance/ (required)
 # ANTIPHON_FLEET  the fleet of examples/ (required)
+# ANTIPHON_LEGACY  antiphon-interop-legacy, our client library on sessions of earlier revisions (required)
 # INTEROP_RESULTS a file for the lines that ../table.py reads
 # ANTIPHON_VENV   where the virtual environment is or shall be made (default: .venv beside this script)
 # INTEROP_SLOW=1  also the cases that wait
@@ -20,24 +21,23 @@ here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
 : "${ANTIPHON_WIDE:?set ANTIPHON_WIDE to the path of antiphon-interop-wide}"
 : "${ANTIPHON_EVERYTHING:?set ANTIPHON_EVERYTHING to the path of conformance-server}"
 : "${ANTIPHON_FLEET:?set ANTIPHON_FLEET to the path of fleet}"
+: "${ANTIPHON_LEGACY:?set ANTIPHON_LEGACY to the path of antiphon-interop-legacy}"
 antiphon=$(realpath "$ANTIPHON")
 table=$(realpath "$ANTIPHON_TABLE")
 wide=$(realpath "$ANTIPHON_WIDE")
 everything=$(realpath "$ANTIPHON_EVERYTHING")
 fleet=$(realpath "$ANTIPHON_FLEET")
+legacy=$(realpath "$ANTIPHON_LEGACY")
 [ -x "$antiphon" ] || { echo "$ANTIPHON is not a program" >&2; exit 2; }
-venv=${ANTIPHON_VENV:-$here/.venv}
 
 # shellcheck source=../parts.sh
 source "$here/../parts.sh"
+# shellcheck source=../legacy/parts.sh
+source "$here/../legacy/parts.sh"
+# shellcheck source=../python.sh
+source "$here/../python.sh"
 
-wanted=$(sha256sum "$here/requirements.txt")
-if [ "$(cat "$venv/.requirements" 2>/dev/null)" != "$wanted" ]; then
-    python3 -m venv "$venv"
-    "$venv/bin/pip" install --quiet --disable-pip-version-check -r "$here/requirements.txt"
-    printf '%s\n' "$wanted" >"$venv/.requirements"
-fi
-venv=$(cd "$venv" && pwd)
+use_venv "$here" "${ANTIPHON_VENV:-}"
 export PATH="$venv/bin:$PATH" PYTHONDONTWRITEBYTECODE=1
 INTEROP_PEER=Python INTEROP_VERSION=$(sed -n 's/^mcp==//p' "$here/requirements.txt")
 export INTEROP_PEER INTEROP_VERSION
@@ -62,5 +62,8 @@ part "the SDK's client with what is not asking" python wide_client_of_ours.py "$
 part "our client library with what is not asking, stdio" "$wide" -- python wide_server_for_ours.py --stdio
 serve python wide_server_for_ours.py --listen 127.0.0.1:0
 part "our client library with what is not asking, HTTP" "$wide" "$url"
+
+legacy_clients --fleet python legacy_client.py
+legacy_servers --sse legacy python legacy_server.py
 
 total

@@ -1,10 +1,11 @@
 #!/usr/bin/env bash
-# antiphon and rmcp, both ways, over HTTP and stdio, on 2026-07-28.
+# antiphon and rmcp, both ways, over HTTP and stdio, on 2026-07-28 and on sessions of earlier revisions.
 #
 #   ANTIPHON=target/release/antiphon ANTIPHON_TABLE=target/release/antiphon-interop-table interop/rmcp/run.sh
 #
 # ANTIPHON          the program under test (required)
 # ANTIPHON_TABLE    antiphon-interop-table, our client library with every callback attached (required)
+# ANTIPHON_LEGACY   antiphon-interop-legacy, our client library on sessions of earlier revisions (required)
 # CARGO_TARGET_DIR  where the peers are built (default: target beside this script)
 # INTEROP_RESULTS   a file to which each case appends a line of JSON
 # The last line is `N passed, N failed`; the exit code is not zero if anything failed.
@@ -13,9 +14,11 @@ set -euo pipefail
 here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
 : "${ANTIPHON:?set ANTIPHON to the path of the antiphon program}"
 : "${ANTIPHON_TABLE:?set ANTIPHON_TABLE to the path of antiphon-interop-table}"
+: "${ANTIPHON_LEGACY:?set ANTIPHON_LEGACY to the path of antiphon-interop-legacy}"
 antiphon=$(realpath "$ANTIPHON")
 table=$(realpath "$ANTIPHON_TABLE")
-for program in "$antiphon" "$table"; do
+legacy=$(realpath "$ANTIPHON_LEGACY")
+for program in "$antiphon" "$table" "$legacy"; do
     [ -x "$program" ] || { echo "$program is not a program" >&2; exit 2; }
 done
 if [ -n "${INTEROP_RESULTS:-}" ]; then
@@ -25,6 +28,8 @@ fi
 
 # shellcheck source=../parts.sh
 source "$here/../parts.sh"
+# shellcheck source=../legacy/parts.sh
+source "$here/../legacy/parts.sh"
 
 export CARGO_TARGET_DIR=${CARGO_TARGET_DIR:-$here/target}
 cargo build --manifest-path "$here/Cargo.toml" --quiet
@@ -52,5 +57,11 @@ part "our client library, rmcp's server, replies as JSON" "$drive" library "$tab
 part "our client library, rmcp's server over stdio" "$drive" library "$table" "$expect" library -- "$peers/interop-rmcp-server" --stdio
 part "antiphon's program, rmcp's server over HTTP" "$drive" cli "$antiphon" "$expect" cli "$streams"
 part "antiphon's program, rmcp's server over stdio" "$drive" cli "$antiphon" "$expect" cli -- "$peers/interop-rmcp-server" --stdio
+
+cd "$here"
+INTEROP_PEER=rmcp INTEROP_VERSION=$(sed -n 's/^rmcp = { version = "=\([0-9.]*\)".*/\1/p' Cargo.toml)
+export INTEROP_PEER INTEROP_VERSION
+legacy_clients "$peers/interop-rmcp-legacy" call
+legacy_servers legacy "$peers/interop-rmcp-legacy" serve
 
 total

@@ -8,6 +8,7 @@
 # ANTIPHON_WIDE    antiphon-interop-wide, our client library with what is not asking (required)
 # ANTIPHON_EVERYTHING  the everything server of conformance/ (required)
 # ANTIPHON_FLEET  the fleet of examples/ (required)
+# ANTIPHON_LEGACY  antiphon-interop-legacy, our client library on sessions of earlier revisions (required)
 # INTEROP_RESULTS  a file for the lines that ../table.py reads
 # INTEROP_SLOW=1   also the cases that wait
 # The last line is `N passed, N failed`; the exit code is not zero if anything failed.
@@ -19,15 +20,19 @@ here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
 : "${ANTIPHON_WIDE:?set ANTIPHON_WIDE to the path of antiphon-interop-wide}"
 : "${ANTIPHON_EVERYTHING:?set ANTIPHON_EVERYTHING to the path of conformance-server}"
 : "${ANTIPHON_FLEET:?set ANTIPHON_FLEET to the path of fleet}"
+: "${ANTIPHON_LEGACY:?set ANTIPHON_LEGACY to the path of antiphon-interop-legacy}"
 antiphon=$(realpath "$ANTIPHON")
 table=$(realpath "$ANTIPHON_TABLE")
 wide=$(realpath "$ANTIPHON_WIDE")
 everything=$(realpath "$ANTIPHON_EVERYTHING")
 fleet=$(realpath "$ANTIPHON_FLEET")
+legacy=$(realpath "$ANTIPHON_LEGACY")
 [ -x "$antiphon" ] || { echo "$ANTIPHON is not a program" >&2; exit 2; }
 
 # shellcheck source=../parts.sh
 source "$here/../parts.sh"
+# shellcheck source=../legacy/parts.sh
+source "$here/../legacy/parts.sh"
 # shellcheck source=../node.sh
 source "$here/../node.sh"
 cd "$here"
@@ -57,5 +62,8 @@ part "our client library, the SDK's server over HTTP" "$table" server_for_ours.e
 part "the SDK's client with what is not asking" node wide_client_of_ours.mjs "$everything"
 part "our client library with what is not asking, stdio" "$wide" -- node wide_server_for_ours.mjs --stdio
 part "our client library with what is not asking, HTTP" "$wide" "$theirs_wide"
+
+legacy_clients --fleet node legacy_client.mjs
+legacy_servers legacy node legacy_server.mjs
 
 total

@@ -89,8 +89,8 @@ use proc_macro::TokenStream;
 ///
 /// > Servers **MUST NOT** use form mode elicitation to request sensitive information
 ///
-/// A field with `password`, `token`, `secret`, `api_key`, `card` or `cvv` in its name does not compile: `Ask::url` leads
-/// the person to a page of yours instead.
+/// A field with `password`, `token`, `secret`, `api_key`, `card` or `cvv` in its name does not compile: `ctx.elicit_url`
+/// leads the person to a page of yours instead, and `Ask::url` where one asks by hand.
 #[proc_macro_derive(Form, attributes(form))]
 pub fn derive_form(input: TokenStream) -> TokenStream {
     form::expand(input.into()).unwrap_or_else(|error| error.into_compile_error()).into()

@@ -23,6 +23,11 @@ impl Clock {
         (Self(Arc::new(move || read.now())), hand)
     }
 
+    /// One that goes like this.
+    pub(crate) fn like(read: impl Fn() -> SystemTime + Send + Sync + 'static) -> Self {
+        Self(Arc::new(read))
+    }
+
     /// What time it is.
     pub fn now(&self) -> SystemTime {
         (self.0)()

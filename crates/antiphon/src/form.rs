@@ -27,7 +27,8 @@ use std::borrow::Cow;
 #[diagnostic::on_unimplemented(
     message = "`{Self}` is no form",
     label = "no form",
-    note = "derive it: `#[derive(serde::Deserialize, antiphon::Form)]` on a flat struct"
+    note = "derive it: `#[derive(serde::Deserialize, antiphon::Form)]` on a flat struct",
+    note = "if it is `!` or `_`, name the type of the answer: `let place: Place = ctx.elicit(..).await?`"
 )]
 pub trait Form {
     /// The key of a question that has none of its own: the type's name in snake case.

@@ -154,6 +154,8 @@ async fn where_the_token_stands_on_the_ladder() {
     let service = HttpService::new(fixture(|builder| builder).server, options(protected()));
     for (what, header, value, status) in [
         ("host", "host", "evil.example.com", 421),
+        ("the host of the resource", "host", "api.example.com", 401),
+        ("a page of the resource", "origin", "https://api.example.com", 401),
         ("origin", "origin", "https://evil.example.com", 403),
         ("accept", "accept", "text/html", 406),
         ("the token", "mcp-method", "tools/list", 401),

@@ -66,6 +66,8 @@ async fn what_cannot_be_asked_is_an_internal_error() {
     for name in ["twice", "in_a_step"] {
         let done = call(name).await;
         done.expect_failure("Internal error").expect_asked(&["place"]);
+        let cause = if name == "twice" { "is used twice" } else { "is inside of the step `charge`" };
+        assert!(done.causes()[0].contains(cause), "{:?}", done.causes());
         let Outcome::Error(error) = done.outcome() else { panic!("{}", done.outcome()) };
         assert_eq!(error["code"], -32603, "{name}");
     }
@@ -173,8 +175,8 @@ async fn early(ctx: &Ctx) -> Result<String> {
 
 #[tokio::test(start_paused = true)]
 async fn what_the_replay_check_says() {
-    let given_up = "gave up the question `place`: use `ctx.select` instead of `select!`, \
-                    and `.within(..)` instead of `timeout`";
+    let given_up = "gave up the question `place`: use `.within(..)` instead of `timeout` or a timer, \
+                    and `ctx.select` for what is raced";
     let too_early = "runs the step `reserve` before the question `place`, \
                      which not every client can show: say that it needs it";
     for (name, said) in [

@@ -171,7 +171,7 @@ async fn a_path_that_changes() {
     check_first_leg(
         |ctx| {
             static RUN: AtomicU32 = AtomicU32::new(0);
-            Box::pin(async { Ok(ctx.elicit::<Place>("Where?").nth(next(&RUN).into()).await?.region) })
+            Box::pin(async { Ok(ctx.elicit::<Place>("Where?").nth(next(&RUN)).await?.region) })
         },
         &["AskMissing place#0", "AskAdded place#1"],
     )
@@ -286,6 +286,45 @@ async fn what_is_given_up() {
     .await;
 }
 
+/// What a step that failed cuts off may have acted; whether the call goes on or ends with the error.
+#[tokio::test(start_paused = true)]
+async fn a_step_that_another_one_cuts_off() {
+    async fn both(ctx: &Ctx) -> Result<(), StepError> {
+        let slow = ctx.step("slow", async |_| {
+            sleep(Duration::from_secs(1)).await;
+            Ok(())
+        });
+        let fails = ctx.step("fails", async |_| {
+            tokio::task::yield_now().await;
+            Err::<(), _>(StepError::new("full").into())
+        });
+        tokio::try_join!(slow, fails).map(drop)
+    }
+    check(
+        |ctx| {
+            Box::pin(async {
+                let sure: Confirm = ctx.elicit("Sure?").await?;
+                Ok(format!("{} {}", sure.ok, both(ctx).await.is_ok()))
+            })
+        },
+        "true false",
+        &["StepDropped slow"],
+    )
+    .await;
+    check(
+        |ctx| {
+            Box::pin(async {
+                let sure: Confirm = ctx.elicit("Sure?").await?;
+                both(ctx).await?;
+                Ok(sure.ok.to_string())
+            })
+        },
+        "full",
+        &["StepDropped slow"],
+    )
+    .await;
+}
+
 #[tokio::test]
 async fn a_step_before_a_question_that_may_be_refused() {
     let handler: Handler = |ctx| {
@@ -342,7 +381,7 @@ async fn nothing_is_said_of_a_handler_that_keeps_the_rules() {
         &[],
     )
     .await;
-    // What is beside an error goes with it.
+    // What is beside an error goes with it, as long as nothing of it has run.
     check(
         |ctx| {
             Box::pin(async {
@@ -350,12 +389,8 @@ async fn nothing_is_said_of_a_handler_that_keeps_the_rules() {
                     sleep(Duration::from_secs(1)).await;
                     Err::<(), _>(StepError::new("no").into())
                 });
-                let slow = ctx.step("slow", async |_| {
-                    sleep(Duration::from_secs(3)).await;
-                    Ok(())
-                });
                 let asks = async { Ok::<_, StepError>(ctx.elicit::<Place>("Where?").await) };
-                let failed = tokio::try_join!(asks, slow, fails);
+                let failed = tokio::try_join!(asks, fails);
                 let ok = ctx.elicit::<Confirm>("All the same?").await?.ok;
                 Ok(format!("{} {ok}", failed.is_err()))
             })

@@ -6,7 +6,7 @@ mod common;
 use antiphon::{
     Form, Result,
     server::{
-        Answer, Ask, Carrier, Ctx, InputRequired, NoArguments, Prompt, Reply, Resource, Server,
+        Answer, Ask, Carrier, Ctx, InputRequired, Limits, NoArguments, Prompt, Reply, Resource, Server,
         ServerBuilder, Tool, Won,
     },
     wire::{AskSupport, FormField, FormSchema, SamplingMessage},
@@ -87,7 +87,7 @@ fn place_or_not() -> Server {
 #[tokio::test]
 async fn one_form() {
     let bad = accept(json!({"region": "much too long a name"}));
-    let long = "region: must have at most 10 characters";
+    let long = "region must have at most 10 characters";
     for (what, answers, reason, wanted) in [
         ("accepted", vec![accept(json!({"region": "eu"}))], None, "eu 3"),
         ("all of it", vec![accept(json!({"region": "eu", "count": 5, "other": 1}))], None, "eu 5"),
@@ -584,4 +584,61 @@ async fn checkpoints_are_passed() {
     // A server that drains opens no session.
     let refused = InSession::newest(&server).await;
     assert_eq!(refused.opened["error"]["data"]["reason"], "busy");
+}
+
+/// A client that is told to open URLs first is not waited for; elsewhere they are asked as ever.
+#[tokio::test]
+async fn urls_first() {
+    let server = built(|builder| {
+        builder
+            .tool(Tool::new("t", async |ctx: &Ctx, _: NoArguments| -> Reply<String> {
+                let ask = Ask::url("pay", "Pay.", "https://pay.example/1").id("deposit-42");
+                match ctx.url(&ask) {
+                    Some(answer) => Reply::Complete(format!("{answer:?}")),
+                    None => InputRequired::ask(ask).urls_first().into(),
+                }
+            }))
+            .tool(Tool::new("mixed", async |_: &Ctx, _: NoArguments| -> Reply<String> {
+                let form = Ask::form("f", "F?", FormSchema::new(vec![FormField::text("f")]));
+                InputRequired::ask(Ask::url("pay", "Pay.", "https://pay.example/1"))
+                    .and(form)
+                    .urls_first()
+                    .into()
+            }))
+    });
+    let mut session = InSession::newest(&server).await;
+    let error = session.asks(1, "tools/call", json!({"name": "t"})).await["error"].take();
+    assert_eq!(error["code"], -32042);
+    let url = json!({"mode": "url", "message": "Pay.", "url": "https://pay.example/1", "elicitationId": "deposit-42"});
+    assert_eq!(error["data"], json!({"elicitations": [url]}));
+    assert!(server.elicitation_complete("deposit-42"));
+    assert_eq!(session.hears().await["params"], json!({"elicitationId": "deposit-42"}));
+    let error = session.asks(2, "tools/call", json!({"name": "mixed"})).await["error"].take();
+    assert_eq!(error["code"], -32603, "only URLs can be asked for first");
+    // A version that knows neither is told so.
+    let mut older = InSession::open(&server, "2025-06-18", everything()).await;
+    let error = older.asks(1, "tools/call", json!({"name": "t"})).await["error"].take();
+    assert_eq!(
+        (&error["code"], &error["message"]),
+        (&json!(-32600), &json!("URL elicitation not supported"))
+    );
+}
+
+/// In a session no leg ends before its handler does, so a full record is the end of the call.
+#[tokio::test]
+async fn a_record_that_is_full() {
+    let mut limits = Limits::default();
+    (limits.state, limits.step_result) = (3000, 1000);
+    let full = tool("t", |ctx, _| {
+        Box::pin(async move {
+            for n in 0..4 {
+                ctx.step(("row", n), async |_| Ok("x".repeat(900))).await?;
+            }
+            Ok::<_, antiphon::Error>("done".to_owned())
+        })
+    });
+    let server = built(|builder| builder.tool(full).limits(limits));
+    let mut session = InSession::newest(&server).await;
+    let reply = session.asks(1, "tools/call", json!({"name": "t"})).await;
+    assert_eq!(reply["error"]["data"], json!({"reason": "limit", "limit": "state"}), "{reply}");
 }

@@ -6,7 +6,7 @@ use antiphon::wire::AskSupport;
 use antiphon::{
     Form, Result,
     client::Call,
-    server::{Ctx, NoArguments, Server, ServerBuilder, Tool},
+    server::{AskError, Ctx, NoArguments, Server, ServerBuilder, Tool},
     testing::{About, Bench, Effects, Fault, Finding, Guarantee, Person, Report, Says},
 };
 use futures_util::future::BoxFuture;
@@ -304,6 +304,72 @@ async fn a_question_that_is_given_up() {
         })
     };
     check(handler, Caught::Replay("gave up the question `region`")).await;
+}
+
+/// Twice the same first request is two calls, and each has its own chance.
+#[tokio::test(start_paused = true)]
+async fn chance_that_is_the_same_on_every_leg() {
+    let handler: Handler = |ctx, _| {
+        Box::pin(async move {
+            let Region { region } =
+                ctx.elicit(format!("Which region for ticket {}?", ctx.random_u64("ticket"))).await?;
+            Ok(region)
+        })
+    };
+    torture(handler).await.expect_same_result();
+}
+
+/// The servers' clock goes with the time that passes while they wait.
+#[tokio::test(start_paused = true)]
+async fn a_page_that_is_never_finished() {
+    let never = lent(|ctx, _| {
+        Box::pin(async move {
+            let page = ctx.elicit_url("Pay.", |r| format!("https://pay.example/{r}"));
+            Ok(match page.until(async || false).within(Duration::from_secs(45)).await {
+                Err(AskError::Expired { .. }) => "too late".to_owned(),
+                paid => {
+                    paid?;
+                    "paid".to_owned()
+                }
+            })
+        })
+    });
+    let bench = Bench::new(move |_| Server::builder("tools", "1.0").tool(Tool::new("tool", never)));
+    let done = bench.person(Person::new().consent("url")).call("tool", ()).await;
+    done.expect_text("too late");
+    // 20 seconds of each leg, and the last one is too late.
+    assert_eq!(done.legs().len(), 4);
+}
+
+/// Of a mistake the caller is told nothing, and the author everything.
+#[tokio::test(start_paused = true)]
+async fn why_a_call_fails() {
+    let twice: Handler = |ctx, _| {
+        Box::pin(async move {
+            let Region { region } = ctx.elicit("Which region?").await?;
+            ctx.elicit::<Region>("And which other one?").await?;
+            Ok(region)
+        })
+    };
+    let panics: Handler = |_, _| Box::pin(async move { panic!("this test panics here") });
+    let library: Handler = |_, _| Box::pin(async move { Ok("x".parse::<u8>()?.to_string()) });
+    let cases = [
+        (twice, true, "Internal error", "is used twice, at crates"),
+        (panics, true, "Internal error", "this test panics here"),
+        // That is a result of the tool, and the same every time.
+        (library, false, "failed", "invalid digit"),
+    ];
+    for (handler, is_found, told, cause) in cases {
+        let done = bench(handler).call("tool", ()).await;
+        done.expect_failure(told);
+        assert!(done.causes().concat().contains(cause), "{:?}", done.causes());
+        let panic = std::panic::catch_unwind(|| done.expect_text("eu").text().to_owned()).unwrap_err();
+        let panic = panic.downcast_ref::<String>().unwrap();
+        assert!(panic.contains(told) && panic.contains(cause), "{panic}");
+        let report = bench(handler).torture("tool", ()).await;
+        let found = report.findings().iter().any(|finding| finding.text.contains(cause));
+        assert_eq!(found, is_found, "{:?}", report.findings());
+    }
 }
 
 /// What the tool says of itself is looked at too.

@@ -325,6 +325,15 @@ async fn builds() {
         found[0].starts_with("newer build from leg 2 on: a newer build was to refuse the call"),
         "{found:?}"
     );
+    let report = Bench::new(build(1)).upgrade(build(2)).person(person()).torture("order", orders()).await;
+    assert!(report.findings()[0].text.contains("`Bench::upgrade_refused`"), "{:?}", report.findings());
+}
+
+#[tokio::test(start_paused = true)]
+#[should_panic(expected = "needs a newer build")]
+async fn a_newer_build_that_is_not_there() {
+    let call = Call::tool("order", orders()).unwrap();
+    let _ = bench().run(&call, Some(&Fault::Upgrade { leg: 2 })).await;
 }
 
 /// Hides the state from nobody, and notices nothing.

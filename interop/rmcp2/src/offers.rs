@@ -2,8 +2,10 @@
 
 use serde_json::{Value, json};
 
-/// The tools: a name, what it does, and its required arguments with their types.
-const TOOLS: &[(&str, &str, &[(&str, &str)])] = &[
+/// A name, what it does, and its required arguments with their types.
+type Tool = (&'static str, &'static str, &'static [(&'static str, &'static str)]);
+
+const TOOLS: &[Tool] = &[
     ("echo", "Says it back.", &[("text", "string")]),
     ("fail", "A tool error.", &[("reason", "string")]),
     ("refuse", "An error of the protocol.", &[]),

@@ -15,6 +15,7 @@ use antiphon::{
         http::HttpTransport,
         stdio::{ChildCommand, ChildStderr, ChildTransport},
     },
+    wire::ProtocolVersion,
 };
 use std::{env, error::Error, fs, process::ExitCode, sync::Arc};
 use table::{Case, Kind, Outcome, Table};
@@ -42,7 +43,7 @@ async fn main() -> Result<ExitCode, AnyError> {
                 println!("FAILED {}: {fault}", case.id);
             }
         }
-        results.add(&case.id, fault.as_deref())?;
+        results.add(ProtocolVersion::V2026_07_28.as_str(), &case.id, fault.as_deref())?;
     }
     transport.close().await;
     println!("{passed} passed, {failed} failed");

@@ -1,7 +1,6 @@
 //! What `interop/table.py` reads: a line of JSON for each case, appended to a file.
 
 use crate::AnyError;
-use antiphon::wire::ProtocolVersion;
 use serde_json::json;
 use std::{env, fs::File, io::Write};
 
@@ -27,14 +26,15 @@ impl Results {
         })
     }
 
-    pub(crate) fn add(&mut self, case: &str, fault: Option<&str>) -> Result<(), AnyError> {
+    /// One case, and the revision that was spoken.
+    pub(crate) fn add(&mut self, era: &str, case: &str, fault: Option<&str>) -> Result<(), AnyError> {
         let Some(file) = &mut self.file else { return Ok(()) };
         let line = json!({
             "peer": self.peer,
             "version": self.version,
             "direction": "server for ours",
             "transport": self.transport,
-            "era": ProtocolVersion::V2026_07_28.as_str(),
+            "era": era,
             "case": case,
             "outcome": if fault.is_none() { "pass" } else { "fail" },
             "note": fault.unwrap_or_default(),

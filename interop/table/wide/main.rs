@@ -10,6 +10,7 @@ mod peer;
 #[path = "../src/results.rs"]
 mod results;
 
+use antiphon::wire::ProtocolVersion;
 use peer::Peer;
 use std::{env, error::Error, future::Future, pin::Pin, process::ExitCode, time::Duration};
 
@@ -47,7 +48,7 @@ async fn main() -> Result<ExitCode, AnyError> {
                 println!("FAILED {name}: {fault}");
             }
         }
-        results.add(name, fault.as_deref())?;
+        results.add(ProtocolVersion::V2026_07_28.as_str(), name, fault.as_deref())?;
     }
     peer.close().await;
     println!("{passed} passed, {failed} failed");

@@ -56,6 +56,7 @@ impl Kind {
                 "forget",
                 "keep_stale",
                 "lenient_replay",
+                "scopes",
             ],
             Self::Prompt => &[
                 "name",
@@ -69,6 +70,7 @@ impl Kind {
                 "forget",
                 "keep_stale",
                 "lenient_replay",
+                "scopes",
             ],
             Self::Resource => &[
                 "name",
@@ -83,6 +85,7 @@ impl Kind {
                 "forget",
                 "keep_stale",
                 "lenient_replay",
+                "scopes",
             ],
         }
     }

@@ -13,6 +13,9 @@ pub(super) fn rounds(settings: &mut Settings) -> Result<TokenStream> {
         setters.extend(quote! { .answer_within(::core::time::Duration::from_secs(#seconds)) });
     }
     setters.extend(needs(settings)?);
+    if let Some((_, scopes)) = settings.names(&["scopes"])? {
+        setters.extend(quote! { .scopes([#(#scopes),*]) });
+    }
     Ok(setters)
 }
 

@@ -179,7 +179,11 @@ impl Settings {
             return Err(Error::new(key.span(), names_steps(&key)));
         };
         if let Some(empty) = names.iter().find(|name| name.value().is_empty()) {
-            return Err(Error::new(empty.span(), "the key of a step stands here: no step has an empty one"));
+            let fault = match key == "scopes" {
+                true => names_steps(&key),
+                false => "the key of a step stands here: no step has an empty one".to_owned(),
+            };
+            return Err(Error::new(empty.span(), fault));
         }
         Ok(Some((key, names)))
     }
@@ -200,8 +204,11 @@ impl Settings {
     }
 }
 
-/// What stands in the parentheses of `forget` and its like.
+/// What stands in the parentheses of `forget` and its like, and of `scopes`.
 fn names_steps(key: &Ident) -> String {
+    if key == "scopes" {
+        return "`scopes` lists what a token must hold, in quotes: `scopes(\"orders:write\")`".to_owned();
+    }
     let example = if key == "rename" { "\"create\", \"create_db\"" } else { "\"create\"" };
     format!("`{key}` names steps, by their keys in quotes: `{key}({example})`")
 }

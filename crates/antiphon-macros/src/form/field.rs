@@ -43,8 +43,8 @@ impl Field {
             return Err(Error::new(
                 ident.span(),
                 format!(
-                    "`{secret}`: a secret must not pass through the client; ask with `Ask::url` and let the person enter it \
-                     on a page of yours. If it is no secret, say `#[form(not_secret)]`"
+                    "`{secret}`: a secret must not pass through the client; ask with `ctx.elicit_url` (by hand: `Ask::url`) \
+                     and let the person enter it on a page of yours. If it is no secret, say `#[form(not_secret)]`"
                 ),
             ));
         }

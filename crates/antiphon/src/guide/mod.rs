@@ -1,4 +1,4 @@
-//! How to write tools that ask: ten chapters, each about one thing, each example compiled and most of them run.
+//! How to write tools that ask: eleven chapters, each about one thing, each example compiled and most of them run.
 //!
 //! | chapter | answers |
 //! |---|---|
@@ -11,6 +11,7 @@
 //! | [`macros`] | which attributes are there, and what are resolvers? |
 //! | [`testing`] | how do I test it? |
 //! | [`migrating`] | how does what I have look here? |
+//! | [`auth`] | who is calling, and what may they do? |
 //! | [`fleets`] | how do I upgrade and stop instances while calls are open? |
 //!
 //! Words: a *call* is one logical tools/call, prompts/get or resources/read, from its first request to its final result. A
@@ -42,6 +43,9 @@ pub mod testing {}
 
 #[doc = include_str!("migrating.md")]
 pub mod migrating {}
+
+#[doc = include_str!("auth.md")]
+pub mod auth {}
 
 #[doc = include_str!("fleets.md")]
 pub mod fleets {}

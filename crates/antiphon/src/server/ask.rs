@@ -22,6 +22,7 @@ use std::fmt;
 pub struct Ask {
     key: String,
     request: InputRequest,
+    pub(super) elicitation_id: Option<String>,
 }
 
 impl Ask {
@@ -30,7 +31,7 @@ impl Ask {
     /// > Servers **MUST NOT** use form mode elicitation to request sensitive information
     pub fn form(key: impl Into<String>, message: impl Into<String>, schema: FormSchema) -> Self {
         let request = ElicitRequest::Form { message: message.into(), requested_schema: schema };
-        Self { key: key.into(), request: InputRequest::Elicit(request) }
+        Self::new(key, InputRequest::Elicit(request))
     }
 
     /// The form of a type, for the person. Its answer is read with [`Ctx::form`](super::Ctx::form), as that type.
@@ -61,17 +62,29 @@ impl Ask {
     /// > **MUST NOT** provide a URL which is pre-authenticated to access a protected resource
     pub fn url(key: impl Into<String>, message: impl Into<String>, url: impl Into<String>) -> Self {
         let request = ElicitRequest::Url { message: message.into(), url: url.into() };
-        Self { key: key.into(), request: InputRequest::Elicit(request) }
+        Self::new(key, InputRequest::Elicit(request))
     }
 
     /// A message of the client's model. Deprecated in 2026-07-28: call a model provider instead.
     pub fn sample(key: impl Into<String>, params: CreateMessageParams) -> Self {
-        Self { key: key.into(), request: InputRequest::CreateMessage(Box::new(params)) }
+        Self::new(key, InputRequest::CreateMessage(Box::new(params)))
     }
 
     /// The client's root directories. Deprecated in 2026-07-28: take them as arguments instead.
     pub fn roots(key: impl Into<String>) -> Self {
-        Self { key: key.into(), request: InputRequest::ListRoots { meta: None } }
+        Self::new(key, InputRequest::ListRoots { meta: None })
+    }
+
+    fn new(key: impl Into<String>, request: InputRequest) -> Self {
+        Self { key: key.into(), request, elicitation_id: None }
+    }
+
+    /// The `elicitationId` under which a client of 2025-11-25 is asked to open a URL, and told by
+    /// [`elicitation_complete`](super::Server::elicitation_complete) that it is finished. Default: one that is made up.
+    #[must_use]
+    pub fn id(mut self, id: impl Into<String>) -> Self {
+        self.elicitation_id = Some(id.into());
+        self
     }
 
     /// The key its answer comes back under.
@@ -92,23 +105,37 @@ impl Ask {
 pub struct InputRequired {
     pub(crate) asks: Vec<Ask>,
     pub(crate) state: Option<String>,
+    /// In a session of 2025-11-25: an error that names the URLs.
+    pub(crate) urls_first: bool,
 }
 
 impl InputRequired {
     /// A round with this question.
     pub fn ask(ask: Ask) -> Self {
-        Self { asks: vec![ask], state: None }
+        Self { asks: vec![ask], state: None, urls_first: false }
     }
 
     /// No question: the client is to call again at once, perhaps at another instance, with this state.
     pub fn state_only(state: impl Into<String>) -> Self {
-        Self { asks: Vec::new(), state: Some(state.into()) }
+        Self { asks: Vec::new(), state: Some(state.into()), urls_first: false }
     }
 
     /// One more question in the same round. Keys are unique: a second use ends the call with an internal error.
     #[must_use]
     pub fn and(mut self, ask: Ask) -> Self {
         self.asks.push(ask);
+        self
+    }
+
+    /// In a session of 2025-11-25, ends the call with the error -32042 instead of holding it: the client opens these URLs,
+    /// and calls again from the beginning, without answers and without state. For handlers that know elsewhere, from their
+    /// own records, that what happens behind the URL is finished. All asks must be URLs. Elsewhere it changes nothing.
+    ///
+    /// > Servers **MAY** return a `URLElicitationRequiredError` (code `-32042`) when a request cannot be processed until one
+    /// > or more URL mode elicitations are completed.
+    #[must_use]
+    pub fn urls_first(mut self) -> Self {
+        self.urls_first = true;
         self
     }
 

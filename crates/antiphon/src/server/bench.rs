@@ -37,14 +37,17 @@ impl Server {
 
 impl ServerBuilder {
     /// With this clock, and with this key ring unless there is a codec, which is then tested too. Every handler that asks
-    /// runs twice, and `report` hears where it does not come to the same.
+    /// runs twice, and `report` hears where it does not come to the same; `causes` hears why requests fail.
     pub(crate) fn on_bench(
         self,
         ring: KeyRing,
         clock: Clock,
         report: impl Fn(&ReplayFault) + Send + Sync + 'static,
+        causes: impl Fn(String) + Send + Sync + 'static,
     ) -> Self {
         let sealed = if matches!(self.keys, Keys::Codec(_)) { self } else { self.keys(ring) };
-        sealed.clock(clock).replay_check(ReplayCheck::Always).on_replay_fault(report)
+        let mut builder = sealed.clock(clock).replay_check(ReplayCheck::Always).on_replay_fault(report);
+        builder.replay.causes = Some(Box::new(causes));
+        builder
     }
 }

@@ -262,6 +262,9 @@ fn too_long(server: &Inner, admitted: &Admitted<'_>, flow: &Flow) -> Refusal {
         Some(stop) => stop.refuse(target, admitted.call_id().map(|call| call.to_string())),
         None => {
             tracing::error!(target, limit = ?server.limits.handler_time, "a handler took too long and was dropped");
+            server
+                .replay
+                .tell(|| format!("it took longer than {:?} and was dropped", server.limits.handler_time));
             Refusal::Internal
         }
     }
@@ -275,9 +278,10 @@ fn asked(
 ) -> Result<(InputRequests, Vec<Asked>, Option<String>), Refusal> {
     let author_fault = |cause: String| {
         tracing::error!(target, %cause, "a handler asked what cannot be asked");
+        server.replay.tell(|| cause);
         Refusal::Internal
     };
-    let InputRequired { asks, state } = required;
+    let InputRequired { asks, state, .. } = required;
     if asks.len() > server.limits.asks {
         return Err(author_fault(format!(
             "{} asks in one round; the limit is {}",

@@ -22,9 +22,10 @@ pub struct Limits {
     /// much again: it would cost the step's record otherwise.
     pub state: usize,
     /// What one step may come to, in bytes of JSON. Default 16 KiB. So much is kept free before a step runs: what it comes
-    /// to always finds room.
+    /// to always finds room. Of an empty record, seven can run at once by default; a further one waits until one ends.
     pub step_result: usize,
-    /// Legs of one call that may end with state only, at checkpoints. Default 2; some clients give up at the third.
+    /// Legs of one call that may end with state only: at checkpoints, and where the record is full, so that what was done
+    /// leaves before the call ends. Default 2; some clients give up at the third.
     pub state_only: u8,
     /// How long a leg goes on behind its first question while something other than an answer may still wake the handler.
     /// Default 50 ms. It costs only what the handler did and did not record.

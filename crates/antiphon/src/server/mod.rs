@@ -76,8 +76,9 @@ pub use prompt::Prompt;
 pub use replay_check::{FaultPlace, ReplayCheck, ReplayFault};
 pub use resource::{Resource, ResourceTemplate};
 pub use round::{
-    Attempt, Branches, Checkpoint, Elicit, ElicitOutcome, ElicitUrl, ElicitUrlOutcome, IntoDone, JoinAll,
-    Retry, Roots, Sample, Scope, Select, Spawned, Step, StepKey, UrlRef, UrlRefError, VerifiedUrlRef, Won,
+    Attempt, Branches, Checkpoint, Elicit, ElicitOutcome, ElicitUrl, ElicitUrlOutcome, IntoDone, IntoNumber,
+    JoinAll, Retry, Roots, Sample, Scope, Select, Spawned, Step, StepKey, UrlRef, UrlRefError,
+    VerifiedUrlRef, Won,
 };
 pub use serve::{Load, ReplyMessage, Server};
 pub use settings::{Migration, OnVersion};

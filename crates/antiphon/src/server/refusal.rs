@@ -19,6 +19,7 @@ use std::borrow::Cow;
 /// | `Version` | -32602 | 400 | `version` |
 /// | `Diverged` | -32603 | 200 | `flow_diverged` |
 /// | `StepFailed` | -32603 | 200 | `step_failed`, with the step's key |
+/// | `UrlsFirst` | -32042 | in a session | none; `elicitations` |
 /// | `Told` | -32603 | 200 | none: the handler's own words |
 /// | `Internal` | -32603 | 200 | none: the cause is in the log |
 #[derive(Debug)]
@@ -45,6 +46,8 @@ pub(crate) enum Refusal {
     Diverged,
     /// A step came to no outcome; the state stays good.
     StepFailed { path: String },
+    /// URLs must be opened before the request is sent again, in a session that knows the error.
+    UrlsFirst(Box<ErrorObject>),
     /// A prompt or resource failed, and says so itself.
     Told(String),
     /// The server failed.
@@ -95,6 +98,7 @@ impl Refusal {
                 ErrorObject::new(ErrorCode::INTERNAL_ERROR, text)
                     .with_data(json!({ "reason": "step_failed", "step": path }))
             }
+            Self::UrlsFirst(error) => (**error).clone(),
             Self::Told(text) => ErrorObject::new(ErrorCode::INTERNAL_ERROR, text.clone()),
             Self::Internal => ErrorObject::internal(),
         }

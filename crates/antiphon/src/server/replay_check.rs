@@ -1,7 +1,7 @@
 //! Whether a handler comes to the same again: looked for before a round leaves, told to the author, never to the caller.
 
 use super::{
-    Ctx,
+    Ctx, HandlerOutcome,
     admit::Admitted,
     leg::{self, Running},
     round::{ASKS_NOTED, Journal, Kept, Kind, Machine, Ran, Stop},
@@ -72,7 +72,8 @@ pub enum ReplayFault {
     /// It gave this question up before it was answered, by `select!` or `timeout` perhaps: which of several came first is
     /// remembered by [`Ctx::select`](super::Ctx::select) only.
     AskDropped(FaultPlace),
-    /// It gave this step up before it came to an outcome, by `select!` or `timeout` perhaps.
+    /// It gave this step up before it came to an outcome, by `select!` or `timeout` perhaps, or by `try_join!` when another
+    /// step had failed.
     StepDropped(FaultPlace),
     /// This step runs before a question that a client may be unable to show: such a client is refused once the step is
     /// done. The tool should say what it `needs`. Reported once for each tool, prompt and resource.
@@ -144,11 +145,11 @@ impl fmt::Display for ReplayFault {
             ),
             Self::AskDropped(_) => write!(
                 f,
-                " gave up the question `{key}`: use `ctx.select` instead of `select!`, and `.within(..)` instead of `timeout`"
+                " gave up the question `{key}`: use `.within(..)` instead of `timeout` or a timer, and `ctx.select` for what is raced"
             ),
             Self::StepDropped(_) => write!(
                 f,
-                " gave up the step `{key}`: use `ctx.select` instead of `select!`, and `timeout` inside of the step"
+                " gave up the step `{key}`: use `join!` and then `?` instead of `try_join!`, `timeout` inside of the step, and `ctx.select` instead of `select!`"
             ),
             Self::StepBeforeAsk { ask, .. } => write!(
                 f,
@@ -166,18 +167,27 @@ impl fmt::Display for ReplayFault {
 pub(super) struct Replay {
     pub(super) check: ReplayCheck,
     pub(super) report: Box<dyn Fn(&ReplayFault) + Send + Sync>,
+    /// Hears what the log is told and the caller is not.
+    pub(super) causes: Option<Box<dyn Fn(String) + Send + Sync>>,
 }
 
 impl Default for Replay {
     fn default() -> Self {
         let report = |fault: &ReplayFault| tracing::error!(%fault, "a handler does not repeat itself");
-        Self { check: ReplayCheck::default(), report: Box::new(report) }
+        Self { check: ReplayCheck::default(), report: Box::new(report), causes: None }
     }
 }
 
 impl Replay {
     pub(super) fn is_on(&self) -> bool {
         self.check != ReplayCheck::Off
+    }
+
+    /// Why a request fails, for whoever wants to know besides the log.
+    pub(super) fn tell(&self, cause: impl FnOnce() -> String) {
+        if let Some(hear) = &self.causes {
+            hear(cause());
+        }
     }
 }
 
@@ -198,13 +208,20 @@ pub(super) async fn check<T: Send + 'static>(
                 look.again(start, kept).await;
             }
         }
-        // An error may give up what it likes: it is the end.
-        Ran::Returned(super::HandlerOutcome::Complete(_), kept) => {
-            if let Some(look) = Look::at(server, admitted, kept) {
+        // An error may give up what it likes: it is the end. But what ran has happened.
+        Ran::Returned(outcome, kept) => {
+            let Some(look) = Look::at(server, admitted, kept) else { return };
+            if matches!(outcome, HandlerOutcome::Complete(_)) {
                 look.at_dropped(kept);
+            } else {
+                look.at_cut(kept);
+            }
+            if let HandlerOutcome::Failed(cause) = outcome {
+                server.replay.tell(|| cause.to_string());
             }
         }
-        _ => {}
+        Ran::Stopped(stop, _) => server.replay.tell(|| stop.in_words()),
+        Ran::Cancelled => {}
     }
 }
 
@@ -230,7 +247,14 @@ impl<'a> Look<'a> {
         (self.server.replay.report)(&fault(self.place(key)));
     }
 
+    fn at_cut(&self, kept: &Kept) {
+        for path in &kept.witness.cut {
+            self.report(ReplayFault::StepDropped, path);
+        }
+    }
+
     fn at_dropped(&self, kept: &Kept) {
+        self.at_cut(kept);
         for (kind, path) in &kept.witness.dropped {
             let fault = if *kind == Kind::Ask { ReplayFault::AskDropped } else { ReplayFault::StepDropped };
             self.report(fault, path);

@@ -121,9 +121,14 @@ impl ReplyMessage {
     pub(super) fn refused_by(self, refusal: Refusal) -> Self {
         match refusal {
             // > `HTTP 403 Forbidden` status code (per RFC 6750 Section 3.1)
-            Refusal::Scope { needed } => Self { status: 403, scopes: needed, ..self },
+            Refusal::Scope { needed } => Self::short_of_scopes(self.body, needed),
             _ => self,
         }
+    }
+
+    /// A reply to a caller whose token would have to hold all of these.
+    pub(crate) fn short_of_scopes(body: Vec<u8>, scopes: Vec<String>) -> Self {
+        Self { body, status: 403, failed: true, scopes }
     }
 
     fn unreadable(Unreadable { id, error }: Unreadable) -> Self {
@@ -250,6 +255,7 @@ impl Server {
             let text = panic.downcast_ref::<String>().map(String::as_str);
             let cause = text.or_else(|| panic.downcast_ref::<&str>().copied());
             tracing::error!(method = %request.method, target, cause, "a request panicked");
+            self.0.replay.tell(|| format!("it panicked: {}", cause.unwrap_or_default()));
             Err(Refusal::Internal)
         })
     }

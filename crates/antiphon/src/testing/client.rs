@@ -1,7 +1,7 @@
 //! The same call through a real client.
 
 use super::{
-    Bench, Done, Effects, Leg, Outcome, Says,
+    Bench, Done, Leg, Outcome, Says,
     person::{Asked, no_answer},
     world::World,
 };
@@ -45,13 +45,14 @@ pub(super) async fn run(bench: &Bench, call: &Call) -> Done {
         (Err(error), _) => ended(&error),
     };
     let asked = answering.asked.lock().unwrap_or_else(PoisonError::into_inner).1.clone();
-    done(outcome, asked, world.effects)
+    done(outcome, asked, &world)
 }
 
 /// The client asks in whatever order it likes, and tells no legs.
-fn done(outcome: Outcome, asked: Vec<(String, AskKind)>, effects: Effects) -> Done {
+fn done(outcome: Outcome, asked: Vec<(String, AskKind)>, world: &World<'_>) -> Done {
     let legs = vec![Leg { asked, polls: 0 }];
-    Done { outcome, legs, effects, struck: true, begun: BTreeMap::new(), findings: Vec::new() }
+    let (effects, causes) = (world.common.effects.clone(), world.common.causes.take());
+    Done { outcome, legs, effects, causes, struck: true, begun: BTreeMap::new(), findings: Vec::new() }
 }
 
 fn ended(error: &CallError) -> Outcome {

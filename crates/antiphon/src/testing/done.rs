@@ -15,6 +15,7 @@ pub struct Done {
     pub(super) outcome: Outcome,
     pub(super) legs: Vec<Leg>,
     pub(super) effects: Effects,
+    pub(super) causes: Vec<String>,
     pub(super) struck: bool,
     /// How often the request of each leg was begun.
     pub(super) begun: BTreeMap<u16, usize>,
@@ -131,6 +132,23 @@ impl Done {
         &self.effects
     }
 
+    /// Why requests of it failed, as the server's log is told and callers are not: an author's mistake, what a step came
+    /// to, a panic. What went on nevertheless is there too.
+    pub fn causes(&self) -> &[String] {
+        &self.causes
+    }
+
+    /// How it ended, and why, if that does not say.
+    pub(super) fn came_to(&self) -> String {
+        let unsaid = |cause: &&String| !self.outcome.to_string().contains(cause.as_str());
+        let causes: Vec<&str> = self.causes.iter().filter(unsaid).map(String::as_str).collect();
+        match (&self.outcome, causes.as_slice()) {
+            (Outcome::Complete(result), _) if result["isError"] != json!(true) => self.outcome.to_string(),
+            (outcome, []) => outcome.to_string(),
+            (outcome, causes) => format!("{outcome}; the server's log says: {}", causes.join("; ")),
+        }
+    }
+
     /// Whether the fault happened: a leg may be over before it can.
     pub fn struck(&self) -> bool {
         self.struck
@@ -158,7 +176,7 @@ impl Done {
         assert!(
             matches!(self.outcome, Outcome::Complete(_)) && self.text() == text,
             "expected {text:?}, but the call came to {}{}",
-            self.outcome,
+            self.came_to(),
             Findings(&self.findings),
         );
         self.expect_nothing_found()
@@ -175,7 +193,7 @@ impl Done {
             Outcome::Error(error) => error["message"].as_str().is_some_and(|text| text.contains(part)),
             _ => false,
         };
-        assert!(told, "expected a failure that says {part:?}, but the call came to {}", self.outcome);
+        assert!(told, "expected a failure that says {part:?}, but the call came to {}", self.came_to());
         self
     }
 

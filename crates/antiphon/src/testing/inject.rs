@@ -87,11 +87,15 @@ impl Run<'_> {
         (reply, two.polls)
     }
 
-    /// Two replies to the same request must say the same, but for effects that stand before the first ask: a first
-    /// request that is sent twice is two calls.
+    /// Two replies to the same request must say the same. But a first request that is sent twice is two calls, each with
+    /// a secret of its own: of those only what is asked must be the same, not in which words, and nothing where effects
+    /// stand before the first ask.
     fn agree(&mut self, leg: u16, one: &Reply, other: &Reply, what: &str) {
-        let has_effects = self.world.effects.all().iter().any(|effect| effect.leg == 1);
-        let differ = one.said(self.bench()) != other.said(self.bench());
+        let has_effects = self.world.common.effects.all().iter().any(|effect| effect.leg == 1);
+        let differ = match (one, other) {
+            (Reply::Asks { .. }, Reply::Asks { .. }) if leg == 1 => one.asked() != other.asked(),
+            _ => one.said(self.bench()) != other.said(self.bench()),
+        };
         if differ && (leg > 1 || !has_effects) {
             self.found(About::Result, format!("{what}: {} and {}", one.in_words(), other.in_words()));
         }

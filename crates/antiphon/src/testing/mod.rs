@@ -41,8 +41,8 @@
 //! # How it works
 //!
 //! The bench makes a call once as it is, and counts its legs and how often the handler of each is polled. Then it makes it
-//! again for each [`Fault`] at each boundary, in a world of its own: new replicas from the factory, a clock that only the
-//! bench moves, new [`Effects`]. Requests are JSON-RPC as a correct client writes them, and go to
+//! again for each [`Fault`] at each boundary, in a world of its own: new replicas from the factory, a clock that goes with
+//! tokio's and that the bench moves on, new [`Effects`]. Requests are JSON-RPC as a correct client writes them, and go to
 //! [`Server::respond`](crate::server::Server::respond) in memory; the bench polls them itself, so that the same happens
 //! each time. No real time passes, if the test runs with tokio's time paused.
 //!
@@ -54,6 +54,9 @@
 //! | [`Expire`](Fault::Expire) | refused, or asked again and the same result, as the server is set |
 //! | [`Upgrade`](Fault::Upgrade) | the result of the newer build |
 //! | [`PartOfTheAnswers`](Fault::PartOfTheAnswers), [`AnswersReversed`](Fault::AnswersReversed), [`UnaskedAnswer`](Fault::UnaskedAnswer), [`Nonsense`](Fault::Nonsense), [`Slow`](Fault::Slow) | the same result |
+//!
+//! A first request that is sent twice is two calls, with a secret each: of their questions the bench compares the keys, not
+//! the words, which may hold a [`random_u64`](crate::server::Ctx::random_u64).
 //!
 //! # Effects
 //!

@@ -40,7 +40,7 @@ impl Run<'_> {
 
     /// Sends what is to be refused; nothing may happen.
     async fn refused(&mut self, leg: u16, retry: &Retry, as_caller: bool, how: &str) {
-        let before = self.world.effects.all().len();
+        let before = self.world.common.effects.all().len();
         let principal = self.bench().principal.clone().filter(|_| as_caller);
         let reply = self.world.begin_refused(leg, retry, principal).await;
         if !reply.is_frozen_refusal() {
@@ -50,7 +50,7 @@ impl Run<'_> {
                 format!("a state {how} is not refused as it must be, but answered: {said}"),
             );
         }
-        if self.world.effects.all().len() > before {
+        if self.world.common.effects.all().len() > before {
             self.found(About::Refusal, format!("a state {how} has effects"));
         }
     }

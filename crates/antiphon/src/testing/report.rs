@@ -99,7 +99,7 @@ impl Report {
                 Outcome::Refused | Outcome::Stopped(_) => false,
             };
             if !fine {
-                let text = format!("the call comes to {}", done.outcome);
+                let text = format!("the call comes to {}", done.came_to());
                 self.findings.push(Finding::new(None, done.outcome.about(), text));
                 return false;
             }
@@ -123,7 +123,7 @@ impl Report {
             && upgrade.is_refused
         {
             if !done.outcome.refuses_a_version() {
-                found(format!("a newer build was to refuse the call, but it came to {}", done.outcome));
+                found(format!("a newer build was to refuse the call, but it came to {}", done.came_to()));
             }
             return;
         }
@@ -137,12 +137,15 @@ impl Report {
             let hint = if may {
                 " (what stands before the first ask runs once per request sent: move it behind the ask, or \
                  `Bench::disregard` what it may change)"
+            } else if matches!(fault, Fault::Upgrade { .. }) && done.outcome.refuses_a_version() {
+                " (a build that is to refuse what an older one began is given with `Bench::upgrade_refused`)"
             } else {
                 ""
             };
             found(format!(
                 "the call comes to {}, and when nothing goes wrong to {}{hint}",
-                done.outcome, like.outcome
+                done.came_to(),
+                like.outcome
             ));
         } else if keeps_legs(fault) && done.asked() != like.asked() {
             let (asked, expected) = (done.asked().join(", "), like.asked().join(", "));

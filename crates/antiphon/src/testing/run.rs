@@ -10,7 +10,7 @@ use super::{
 use crate::{client::Call, server::Server};
 use antiphon_wire::{InputRequests, InputResponses};
 use serde_json::{Value, json};
-use std::{sync::PoisonError, time::Duration};
+use std::time::Duration;
 
 /// More legs than any limit allows: a call that goes on for longer never ends.
 const LEGS: usize = 200;
@@ -42,7 +42,14 @@ pub(super) struct Sent {
 }
 
 /// Makes a call, in a world of its own. `upgraded`: on the newer build from the first leg on.
+///
+/// # Panics
+/// If a newer build is to take over, and there is none.
 pub(super) async fn run(bench: &Bench, call: &Call, fault: Option<&Fault>, upgraded: bool) -> Done {
+    assert!(
+        bench.upgrade.is_some() || !matches!(fault, Some(Fault::Upgrade { .. })),
+        "`Fault::Upgrade` needs a newer build: give the bench one with `upgrade` or `upgrade_refused`"
+    );
     let mut run = Run {
         world: World::new(bench, call, upgraded),
         fault,
@@ -58,7 +65,7 @@ pub(super) async fn run(bench: &Bench, call: &Call, fault: Option<&Fault>, upgra
     for _ in 0..SETTLING {
         tokio::task::yield_now().await;
     }
-    run.world.effects.close();
+    run.world.common.effects.close();
     run.done(outcome)
 }
 
@@ -136,8 +143,7 @@ impl Run<'_> {
     }
 
     fn done(mut self, outcome: Outcome) -> Done {
-        let told = std::mem::take(&mut *self.world.replays.lock().unwrap_or_else(PoisonError::into_inner));
-        for text in told {
+        for text in self.world.common.replays.take() {
             self.found(About::Replay, text);
         }
         let legs =
@@ -145,7 +151,8 @@ impl Run<'_> {
         Done {
             outcome,
             legs,
-            effects: self.world.effects.clone(),
+            effects: self.world.common.effects.clone(),
+            causes: self.world.common.causes.take(),
             struck: self.struck,
             begun: self.world.begun,
             findings: self.findings,

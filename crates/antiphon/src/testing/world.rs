@@ -22,24 +22,47 @@ use std::{
     task::{Context, Poll},
     time::{Duration, SystemTime},
 };
+use tokio::time::Instant;
 
 /// Where every run begins: some day in 2027.
 const START: Duration = Duration::from_secs(1_800_000_000);
 
-/// What the replay check of every replica tells.
-pub(super) type Replays = Arc<Mutex<Vec<String>>>;
+/// What all replicas of a run tell, each thing once.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Told(Arc<Mutex<Vec<String>>>);
+
+impl Told {
+    fn add(&self, text: String) {
+        let mut told = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if !told.contains(&text) {
+            told.push(text);
+        }
+    }
+
+    pub(super) fn take(&self) -> Vec<String> {
+        mem::take(&mut *self.0.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+}
+
+/// What all replicas of a run have in common.
+#[derive(Clone)]
+pub(super) struct Common {
+    pub(super) effects: Effects,
+    /// Where a handler did not come to the same, run twice.
+    pub(super) replays: Told,
+    /// Why requests failed, where their senders are not told.
+    pub(super) causes: Told,
+    clock: Clock,
+}
 
 /// Every run has a world of its own.
 pub(super) struct World<'a> {
     pub(super) bench: &'a Bench,
     pub(super) call: &'a Call,
-    pub(super) effects: Effects,
-    /// Where a handler did not come to the same, run twice.
-    pub(super) replays: Replays,
+    pub(super) common: Common,
     /// How often the request of each leg was begun, but for those that were to be refused.
     pub(super) begun: BTreeMap<u16, usize>,
     upgraded: bool,
-    clock: Clock,
     hand: ManualClock,
     replica: Server,
     requests: u32,
@@ -49,17 +72,20 @@ pub(super) struct World<'a> {
 
 impl<'a> World<'a> {
     pub(super) fn new(bench: &'a Bench, call: &'a Call, upgraded: bool) -> Self {
-        let (clock, hand) = Clock::manual(SystemTime::UNIX_EPOCH + START);
-        let effects = Effects::default();
-        let replays = Replays::default();
-        let replica = build(bench, upgraded, &effects, &replays, &clock);
+        let (hand_alone, hand) = Clock::manual(SystemTime::UNIX_EPOCH + START);
+        // What waits, waits by tokio's time, and the servers must see it pass.
+        let start = Instant::now();
+        let clock = Clock::like(move || hand_alone.now() + start.elapsed());
+        let common =
+            Common { effects: Effects::default(), replays: Told::default(), causes: Told::default(), clock };
+        let replica = build(bench, upgraded, &common);
         let (begun, gone) = (BTreeMap::new(), Vec::new());
-        Self { bench, call, effects, replays, begun, upgraded, clock, hand, replica, requests: 0, gone }
+        Self { bench, call, common, begun, upgraded, hand, replica, requests: 0, gone }
     }
 
     /// One more replica, of the present build.
     pub(super) fn another(&self) -> Server {
-        build(self.bench, self.upgraded, &self.effects, &self.replays, &self.clock)
+        build(self.bench, self.upgraded, &self.common)
     }
 
     /// The replica that requests go to is gone, and with it the handler that ran there; another one takes its place.
@@ -97,7 +123,7 @@ impl<'a> World<'a> {
 
     /// How long the run lasts, by the servers' clock.
     pub(super) fn age(&self) -> Duration {
-        self.hand.now().duration_since(SystemTime::UNIX_EPOCH + START).unwrap_or_default()
+        self.common.clock.now().duration_since(SystemTime::UNIX_EPOCH + START).unwrap_or_default()
     }
 
     /// Begins a request at the present replica.
@@ -137,30 +163,27 @@ impl<'a> World<'a> {
             replica.respond(&message, &Caller::http(&headers, &extensions)).await
         });
         let place = Place { leg, request: self.requests };
-        Exchange { future, effects: self.effects.clone(), place, polls: 0 }
+        Exchange { future, effects: self.common.effects.clone(), place, polls: 0 }
     }
 }
 
 /// A replica, with what all replicas of a run have in common.
-fn build(bench: &Bench, upgraded: bool, effects: &Effects, replays: &Replays, clock: &Clock) -> Server {
+fn build(bench: &Bench, upgraded: bool, common: &Common) -> Server {
     let factory =
         bench.upgrade.as_ref().filter(|_| upgraded).map_or(&bench.factory, |upgrade| &upgrade.factory);
-    let replays = Arc::clone(replays);
+    let (replays, causes) = (common.replays.clone(), common.causes.clone());
     let report = move |fault: &ReplayFault| {
-        let mut told = replays.lock().unwrap_or_else(PoisonError::into_inner);
         let mut text = fault.to_string();
         if let Some(call) = fault.place().call {
             // Every run is another call.
             text = text.replace(&format!(" (call {call})"), "");
         }
-        if !told.contains(&text) {
-            told.push(text);
-        }
+        replays.add(text);
     };
     let ring = KeyRing::new(vec![SecretKey::from_bytes([0x5a; 32])]);
     let ring = ring.unwrap_or_else(|fault| panic!("the bench's key ring is not one: {fault}"));
-    factory(effects)
-        .on_bench(ring, clock.clone(), report)
+    factory(&common.effects)
+        .on_bench(ring, common.clock.clone(), report, move |cause| causes.add(cause))
         .build()
         .unwrap_or_else(|fault| panic!("a replica cannot be built: {fault}"))
 }

@@ -97,6 +97,38 @@ async fn branches_never_get_each_others_answers_or_charges() {
     assert_eq!(walk(false, Vec::new()).await, 13);
 }
 
+#[tokio::test]
+async fn any_integer_tells_uses_of_a_key_apart() {
+    let server = server(tool!(|ctx| {
+        let rows: [i64; 3] = [7, -7, i64::MIN];
+        for (at, row) in rows.iter().enumerate() {
+            ctx.elicit::<Confirm>("This row?").nth(*row).await?;
+            ctx.elicit::<Confirm>("This place?").key("place").nth(at).await?;
+            ctx.step(("charge", *row), async |_| ok("").await).await?;
+        }
+        ctx.elicit::<Confirm>("And the last?").nth(u64::MAX).await?;
+        ctx.elicit::<Confirm>("And this?").nth(1).await?;
+        ok("").await
+    }));
+    let mut talk = Talk::new(json!({}));
+    for _ in 0..8 {
+        let answers = talk.rounds.last().into_iter().flatten().map(|key| (key.clone(), yes())).collect();
+        let reply = talk.leg(&server, answers).await;
+        assert_eq!(reply["result"]["resultType"], "input_required", "{reply}");
+    }
+    let asked = [
+        "confirm#7",
+        "place#0",
+        "confirm#-7",
+        "place#1",
+        "confirm#-9223372036854775808",
+        "place#2",
+        "confirm#18446744073709551615",
+        "confirm#1",
+    ];
+    assert_eq!(talk.rounds.concat(), asked);
+}
+
 /// The call ends with -32603, and the log says all of these.
 async fn is_a_fault(tool: Tool, answers: Value, in_log: &[&str]) {
     take_log();

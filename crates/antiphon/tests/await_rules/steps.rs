@@ -131,8 +131,30 @@ async fn a_step_that_was_dropped_while_it_ran_neither_runs_nor_ends_again() {
         ctx.step("later", async |_| ok("").await).await?;
         Ok(failed.to_string())
     }));
+    take_log();
     assert_eq!(said(&Talk::new(json!({})).through(&server, &json!({"confirm": yes()})).await), "no");
     assert_eq!(RUNS.count(), 1);
+    let log = take_log();
+    assert_eq!(log.matches("a step was dropped while it ran").count(), 1, "{log}");
+    assert!(log.contains("path=\"hangs\""), "{log}");
+}
+
+#[tokio::test]
+async fn of_a_step_whose_request_was_cancelled_nothing_is_said() {
+    let never = tool!(|ctx| {
+        ctx.step("hangs", async |_| std::future::pending::<Result<()>>().await).await?;
+        ok("").await
+    });
+    let server = limited(never, |limits| limits.step_grace = Duration::ZERO);
+    take_log();
+    let message = request(1, "tools/call", json!({"name": "t"})).to_string();
+    let caller = Caller::default();
+    assert!(futures_util::poll!(Box::pin(server.respond(message.as_bytes(), &caller))).is_pending());
+    while !take_log().contains("ran longer than it may, and was dropped") {
+        tokio::task::yield_now().await;
+    }
+    tokio::task::yield_now().await;
+    assert!(!take_log().contains("a step was dropped"));
 }
 
 #[tokio::test]
@@ -332,4 +354,34 @@ async fn a_record_that_is_full_is_noticed_before_the_effect() {
         }
     }
     assert!(refusals > 10 && ends > 10, "{refusals} {ends}");
+}
+
+#[tokio::test]
+async fn where_a_full_record_may_not_leave_alone_it_leaves_with_a_question_or_the_call_ends() {
+    macro_rules! three_of_four {
+        ($asks:expr) => {
+            limited(
+                tool!(|ctx| {
+                    ctx.elicit::<Confirm>("Sure?").await?;
+                    let rows = (0..4).map(|row| ctx.step(("row", row), async |_| ok(&"x".repeat(900)).await));
+                    let asks = async {
+                        if $asks {
+                            ctx.elicit::<Confirm>("Really?").key("really").await?;
+                        }
+                        Ok::<_, Error>(())
+                    };
+                    let (_, asked) = tokio::join!(ctx.join_all(rows), asks);
+                    asked?;
+                    ok("").await
+                }),
+                |limits| (limits.state, limits.step_result, limits.state_only) = (3600, 1000, 0),
+            )
+        };
+    }
+    let mut talk = Talk::new(json!({}));
+    let alone = legs(&three_of_four!(false), &mut talk, &[Value::Null, json!({"confirm": yes()})]).await;
+    assert_eq!((refused(&alone), &alone["error"]["data"]["limit"]), ((-32602, "limit"), &json!("state")));
+    let mut talk = Talk::new(json!({}));
+    legs(&three_of_four!(true), &mut talk, &[Value::Null, json!({"confirm": yes()})]).await;
+    assert_eq!(talk.rounds, [["confirm"], ["really"]]);
 }

@@ -5,7 +5,7 @@ use super::{Answers, Came, Running, asked, context, settle, too_long};
 use crate::{
     pacing::{Pacing, StateOnlyLimits},
     server::{
-        Ctx,
+        Ask, Ctx,
         admit::Admitted,
         in_flight::InFlight,
         leg::LegResult,
@@ -17,7 +17,7 @@ use crate::{
     },
 };
 use antiphon_seal::Call;
-use antiphon_wire::{InputRequest, InputRequests, InputResponses};
+use antiphon_wire::{InputRequest, InputRequests, InputResponses, UrlElicitations};
 use std::{
     future::{Future as _, poll_fn},
     pin::{Pin, pin},
@@ -47,8 +47,13 @@ pub(super) async fn run<T: Send + 'static>(
             Came::Suspended(..) => return Err(Refusal::Internal),
             Came::ByHand(required, journal) => (required, journal),
         };
-        let (requests, asked, state) = asked(server, admitted.leg().target, required)?;
         next_leg(server, &mut admitted)?;
+        let ids = Ids::of(&admitted, &required.asks);
+        let urls_first = required.urls_first;
+        let (requests, asked, state) = asked(server, admitted.leg().target, required)?;
+        if urls_first && let Some(refusal) = urls_required(&admitted, &requests, &ids)? {
+            return Err(refusal);
+        }
         answers = if requests.is_empty() {
             let Some(wait) = pacing.next(Instant::now()) else {
                 return Err(limit(&admitted, "state_only", "This call only goes on, and comes to nothing"));
@@ -57,7 +62,7 @@ pub(super) async fn run<T: Send + 'static>(
             Answers { state, journal, ..Answers::default() }
         } else {
             pacing = Pacing::new(StateOnlyLimits::default());
-            ask(server, &admitted, Payload { state, asked, journal }, requests, &mut legs).await?
+            ask(server, &admitted, Payload { state, asked, journal }, requests, &ids, &mut legs).await?
         };
     }
 }
@@ -124,6 +129,7 @@ async fn ask(
     admitted: &Admitted<'_>,
     mut payload: Payload,
     mut requests: InputRequests,
+    ids: &Ids,
     legs: &mut u16,
 ) -> Result<Answers, Refusal> {
     let Some(push) = push(server, admitted) else { return Err(Refusal::Internal) };
@@ -134,7 +140,7 @@ async fn ask(
             return Err(limit(admitted, "legs", &text));
         }
         drop(admitted.permit(requests.clone())?);
-        let responses = Round::send(&push, admitted, &requests)?.answered().await?;
+        let responses = Round::send(&push, &requests, ids)?.answered().await?;
         match judge(payload, Some(&responses), &server.limits)? {
             Judged::Ready { answered, state, journal } => {
                 return Ok(Answers { answered, state, journal, responses: None });
@@ -153,6 +159,59 @@ pub(super) fn push(server: &Inner, admitted: &Admitted<'_>) -> Option<Push> {
     Some(Push { session: session.clone(), outbox: outbox.clone(), wait })
 }
 
+/// The ids of the URL questions of one round, by their keys.
+struct Ids(Vec<(String, String)>);
+
+impl Ids {
+    /// Those that were given, and made up ones.
+    fn of(admitted: &Admitted<'_>, asks: &[Ask]) -> Self {
+        let urls = asks
+            .iter()
+            .filter(|ask| matches!(ask.request(), InputRequest::Elicit(elicit) if elicit.is_url()));
+        let ids = urls.filter_map(|ask| {
+            let id = ask.elicitation_id.clone().or_else(|| admitted.elicitation_id(ask.key()))?;
+            Some((ask.key().to_owned(), id))
+        });
+        Self(ids.collect())
+    }
+
+    fn get(&self, key: &str) -> Option<&str> {
+        self.0.iter().find(|(known, _)| known == key).map(|(_, id)| id.as_str())
+    }
+}
+
+/// The error that names the URLs, where the client knows it.
+fn urls_required(
+    admitted: &Admitted<'_>,
+    requests: &InputRequests,
+    ids: &Ids,
+) -> Result<Option<Refusal>, Refusal> {
+    let Some(session) = &admitted.leg().request.session else { return Ok(None) };
+    if !session.version().has_elicitation_modes() {
+        return Ok(None);
+    }
+    drop(admitted.permit(requests.clone())?);
+    let mut urls = UrlElicitations::default();
+    for (key, request) in requests.iter() {
+        match (request, ids.get(key)) {
+            (InputRequest::Elicit(elicit), Some(id)) => urls.0.push((id.to_owned(), elicit.clone())),
+            _ => {
+                let target = admitted.leg().target;
+                tracing::error!(
+                    target,
+                    key,
+                    "only URLs can be asked for first: something else was asked with them"
+                );
+                return Err(Refusal::Internal);
+            }
+        }
+    }
+    for (id, _) in &urls.0 {
+        session.note_url(id);
+    }
+    Ok(Some(Refusal::UrlsFirst(Box::new(urls.to_error()))))
+}
+
 /// The questions of one round, on their way.
 struct Round<'a> {
     waiting: Vec<(&'a str, Live)>,
@@ -161,14 +220,10 @@ struct Round<'a> {
 }
 
 impl<'a> Round<'a> {
-    fn send(push: &Push, admitted: &Admitted<'_>, requests: &'a InputRequests) -> Result<Self, Refusal> {
+    fn send(push: &Push, requests: &'a InputRequests, ids: &Ids) -> Result<Self, Refusal> {
         let mut waiting = Vec::with_capacity(requests.len());
         for (key, request) in requests.iter() {
-            let id = match request {
-                InputRequest::Elicit(elicit) if elicit.is_url() => admitted.elicitation_id(key),
-                _ => None,
-            };
-            let live = Live::send(&push.session, &push.outbox, request, id.as_deref()).map_err(|cause| {
+            let live = Live::send(&push.session, &push.outbox, request, ids.get(key)).map_err(|cause| {
                 tracing::error!(%cause, "an ask cannot be sent");
                 Refusal::Internal
             })?;

@@ -134,7 +134,7 @@ impl Session {
     }
 
     /// The client is asked to open a URL under this id.
-    pub(super) fn note_url(&self, id: &str) {
+    pub(in crate::server) fn note_url(&self, id: &str) {
         let mut state = self.state();
         if state.urls.iter().any(|known| known == id) {
             return;

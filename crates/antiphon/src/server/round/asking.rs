@@ -17,7 +17,7 @@ use std::{
 pub(super) struct RawAsk<'a> {
     ctx: &'a Ctx,
     pub(super) key: Cow<'a, str>,
-    pub(super) number: Option<u64>,
+    pub(super) number: Option<i128>,
     pub(super) within: Option<Duration>,
     pub(super) fallback: Fallback<'a>,
     /// What the person is told besides, outside of the pin.

@@ -1,6 +1,9 @@
 //! Places at which a leg may end with its state only, so that another instance goes on.
 
-use super::{key::path, machine::Place};
+use super::{
+    key::{IntoNumber, path},
+    machine::Place,
+};
 use crate::server::Ctx;
 use std::{
     borrow::Cow,
@@ -35,7 +38,7 @@ impl Ctx {
 pub struct Checkpoint<'a> {
     ctx: &'a Ctx,
     key: Cow<'a, str>,
-    number: Option<u64>,
+    number: Option<i128>,
     always: bool,
     place: Place,
     /// While the leg is to end here.
@@ -50,8 +53,8 @@ impl<'a> Checkpoint<'a> {
     }
 
     /// One of several with the same key, with a number from the program.
-    pub fn nth(mut self, number: u64) -> Self {
-        self.number = Some(number);
+    pub fn nth(mut self, number: impl IntoNumber) -> Self {
+        self.number = Some(number.into_number());
         self
     }
 

@@ -25,7 +25,7 @@ pub(crate) fn check_key(key: &str) -> Result<(), String> {
 ///
 /// # Errors
 /// If the key is none.
-pub(crate) fn path(scope: &str, key: &str, number: Option<u64>) -> Result<String, String> {
+pub(crate) fn path(scope: &str, key: &str, number: Option<i128>) -> Result<String, String> {
     check_key(key)?;
     let mut path = String::with_capacity(scope.len() + key.len() + 8);
     path.push_str(scope);
@@ -63,7 +63,7 @@ pub(crate) fn split(path: &str) -> (&str, &str) {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct StepKey<'k> {
     pub(super) key: &'k str,
-    pub(super) number: Option<u64>,
+    pub(super) number: Option<i128>,
 }
 
 impl<'k> From<&'k str> for StepKey<'k> {
@@ -78,11 +78,41 @@ impl<'k> From<&'k String> for StepKey<'k> {
     }
 }
 
-impl<'k> From<(&'k str, u64)> for StepKey<'k> {
-    fn from((key, number): (&'k str, u64)) -> Self {
-        Self { key, number: Some(number) }
+impl<'k, N: IntoNumber> From<(&'k str, N)> for StepKey<'k> {
+    fn from((key, number): (&'k str, N)) -> Self {
+        Self { key, number: Some(number.into_number()) }
     }
 }
+
+/// A number from the program, which tells several uses of one key apart: a loop counter, the id of a row. Every integer
+/// of up to 64 bits is one, and equal numbers of different types are the same: `charge#7`, `charge#-7`.
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` is no number of a key",
+    label = "no integer of up to 64 bits",
+    note = "a text that tells several apart is the name of a scope: `ctx.scope(name)`"
+)]
+pub trait IntoNumber: sealed::Sealed {
+    #[doc(hidden)]
+    fn into_number(self) -> i128;
+}
+
+mod sealed {
+    pub trait Sealed {}
+}
+
+macro_rules! numbers {
+    ($($integer:ty),*) => { $(
+        impl sealed::Sealed for $integer {}
+        impl IntoNumber for $integer {
+            fn into_number(self) -> i128 {
+                // None is wider than 64 bits.
+                self as i128
+            }
+        }
+    )* };
+}
+
+numbers!(u8, u16, u32, u64, usize, i8, i16, i32, i64, isize);
 
 impl std::fmt::Display for StepKey<'_> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {

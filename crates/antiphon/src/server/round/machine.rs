@@ -82,6 +82,8 @@ pub(crate) struct Machine {
     /// When the leg began, in Unix seconds.
     now: u64,
     order: u64,
+    /// What is kept of the leg was taken.
+    has_ended: bool,
     stop: Option<Stop>,
     witness: Witness,
 }

@@ -26,8 +26,12 @@ pub enum Won<A, B, C = Infallible, D = Infallible> {
 }
 
 impl Ctx {
-    /// Waits for the first of two to four branches: questions, steps, timers, or async blocks of these. Which one came
-    /// first is recorded, so that it stays first whenever the handler runs again.
+    /// Waits for the first of two to four branches: questions, steps, or async blocks of these. Which one came first is
+    /// recorded, so that it stays first whenever the handler runs again.
+    ///
+    /// A timer is no time for the person: where a question ends the leg, a timer beside it that is longer than
+    /// [`Limits::grace`](crate::server::Limits::grace) never fires, for each leg begins it anew. That time is
+    /// [`within`](crate::server::Elicit::within).
     ///
     /// Of several that are ready the first in source order wins, and recorded answers come before new steps. A step that
     /// runs in a losing branch is not dropped: it runs to its end, is recorded, and its branch goes no further. Questions

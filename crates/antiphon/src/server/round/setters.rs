@@ -13,8 +13,8 @@ macro_rules! setters {
 
             /// One of several with the same key: with a number from the program, such as a loop counter or the id of a
             /// row.
-            pub fn nth(mut self, number: u64) -> Self {
-                self.raw.number = Some(number);
+            pub fn nth(mut self, number: impl $crate::server::IntoNumber) -> Self {
+                self.raw.number = Some(number.into_number());
                 self
             }
 

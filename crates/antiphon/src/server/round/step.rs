@@ -232,7 +232,8 @@ impl Drop for Guard<'_> {
             }
             // It may have had its effect: it is not run again.
             Stage::Running => {
-                machine.end_step(&self.path, StepOutcome::Abandoned);
+                machine.step_cut(&self.path);
+                return;
             }
         }
         machine.step_dropped(&self.path, &self.seat);
@@ -339,7 +340,7 @@ where
             return Poll::Pending;
         };
         let mut machine = flow.begun();
-        match machine.step(&this.guard.path, input, this.place, flow.limits()) {
+        match machine.step(&this.guard.path, input, this.place, flow.limits(), flow.push().is_none()) {
             StepVerdict::Recorded(outcome) => {
                 this.guard.stage = Stage::Over;
                 Poll::Ready(Some(outcome))

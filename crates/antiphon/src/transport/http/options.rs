@@ -83,9 +83,10 @@ impl HttpOptions {
     }
 
     /// Demands an access token of every request, and serves the metadata that tells clients where to get one. Default:
-    /// nobody is asked who they are.
+    /// nobody is asked who they are. The host of the resource is [allowed](Self::allow_host) by this.
     #[must_use]
     pub fn authorize(mut self, auth: ResourceServer) -> Self {
+        self = self.allow_host(auth.authority());
         self.auth = Some(auth);
         self
     }

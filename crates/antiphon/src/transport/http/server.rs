@@ -93,15 +93,15 @@ impl HttpService {
             Err(refused) => return Reply::Refused(Refused { unread: !body.is_end_stream(), ..refused }),
         };
         if let Some(legacy) = self.legacy.as_ref().filter(|_| parts.method != Method::POST) {
-            return legacy.get_or_delete(&parts);
+            return legacy.get_or_delete(&parts, authorized);
         }
-        let body = match read_body(body, &self.options, &authorized).await {
+        let body = match read_body(body, &self.options, authorized).await {
             Ok(body) => body,
             Err(refused) => return Reply::Refused(refused),
         };
         // Boxed: what a modern request needs stays as small as it is.
         if let Some(legacy) = self.legacy.as_ref().filter(|_| legacy::is_of_session(&parts)) {
-            return Box::pin(legacy.post(parts, body)).await;
+            return Box::pin(legacy.post(parts, body, authorized)).await;
         }
         let request = match self.server.read(&body) {
             Ok(Received::Request(request)) => request,
@@ -111,18 +111,27 @@ impl HttpService {
                 let Some(legacy) = &self.legacy else {
                     return Reply::Json(ReplyMessage::without_session(message));
                 };
-                return Box::pin(legacy.without_session(message, &parts, &outbox)).await;
+                return Box::pin(legacy.without_session(
+                    message,
+                    &authorized.caller(&parts).with_outbox(&outbox),
+                    &parts.headers,
+                ))
+                .await;
             }
             Err(reply) => {
                 let Some(legacy) = &self.legacy else { return Reply::Json(reply) };
-                let batch = Box::pin(legacy.batch_without_session(&body, &parts, &outbox));
+                let batch = Box::pin(legacy.batch_without_session(
+                    &body,
+                    authorized.caller(&parts).with_outbox(&outbox),
+                    &parts.headers,
+                ));
                 return batch.await.unwrap_or(Reply::Json(reply));
             }
         };
         if let Err(error) = check_agreement(&self.server, &request, &parts.headers) {
             return Reply::Json(ReplyMessage::error(Some(&request.id), &error));
         }
-        let caller = authorized.caller(&parts, &outbox);
+        let caller = authorized.caller(&parts).with_outbox(&outbox);
         match self.server.begin(&request, &caller).await {
             Begun::Answered(reply) => Reply::Json(reply),
             Begun::Open(subscription) => {
@@ -132,7 +141,7 @@ impl HttpService {
                 tokio::select! {
                     reply = subscription.ended(&self.server) => Reply::Json(reply),
                     // It breaks off, and its client opens it again with the token it has then.
-                    () = authorized.over(self.server.now()) => Reply::Refused(token_is_over()),
+                    () = authorized.over(&self.server) => Reply::Refused(token_is_over()),
                 }
             }
         }
@@ -192,7 +201,7 @@ impl Future for Exchange {
 }
 
 /// Nobody who may not sends us megabytes.
-async fn read_body<B>(body: B, options: &HttpOptions, _: &Authorized) -> Result<Bytes, Refused>
+async fn read_body<B>(body: B, options: &HttpOptions, _: Authorized) -> Result<Bytes, Refused>
 where
     B: Body + Send,
     B::Data: Send,

@@ -11,13 +11,14 @@ use crate::server::{
 use antiphon_seal::Digest;
 
 impl Machine {
-    /// A step is called for.
+    /// A step is called for. `leaves`: a leg may end before its handler does.
     pub(crate) fn step(
         &mut self,
         path: &str,
         input: Option<Digest>,
         place: Place,
         limits: &Limits,
+        leaves: bool,
     ) -> StepVerdict {
         if self.refuse_in_step("The step", path, place) || self.is_over() {
             return StepVerdict::Never;
@@ -45,7 +46,7 @@ impl Machine {
                 // What is kept free for those that run is free again once they end.
                 return StepVerdict::Held(Hold::New);
             }
-            if self.beyond && self.state_only < limits.state_only {
+            if self.beyond && leaves && (self.state_only < limits.state_only || self.asks_or_pauses()) {
                 return StepVerdict::Held(Hold::Room);
             }
             let text = format!("The record of this call has no room for the step `{path}`");

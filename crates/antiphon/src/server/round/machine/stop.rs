@@ -21,6 +21,16 @@ pub(crate) enum Stop {
 }
 
 impl Stop {
+    /// What the log is told, in one sentence.
+    pub(crate) fn in_words(&self) -> String {
+        match self {
+            Self::Author(text) | Self::Client(text) | Self::Limit { text, .. } => text.clone(),
+            Self::Diverged { path, why, record } => format!("`{path}`: {why}; the record: {record}"),
+            Self::StepFailed { path, cause } => format!("the step `{path}`: {cause}"),
+            Self::Capability { path, .. } => format!("the client cannot be asked `{path}`"),
+        }
+    }
+
     /// Tells the log, and what the caller is told.
     pub(crate) fn refuse(self, target: &str, call: Option<String>) -> Refusal {
         match self {

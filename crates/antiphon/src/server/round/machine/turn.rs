@@ -51,7 +51,7 @@ impl Machine {
         if self.asks_or_pauses() {
             return Quiet::Suspend;
         }
-        if self.held_new > 0 {
+        if self.held_new > 0 && !self.history.steps_are_met() {
             let unmet = self.history.unmet_steps();
             if self.lenient {
                 tracing::warn!(steps = ?unmet, "recorded steps were not met");
@@ -119,6 +119,7 @@ impl Machine {
     }
 
     pub(super) fn take(&mut self, asked: Vec<AskedOnce>) -> Kept {
+        self.has_ended = true;
         let history = std::mem::take(&mut self.history);
         let mut witness = std::mem::take(&mut self.witness);
         witness.first_step = history.first_new_step().map(Into::into);

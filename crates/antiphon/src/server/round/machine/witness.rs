@@ -22,6 +22,8 @@ pub(crate) struct Witness {
     pub(crate) would_run: Option<Box<str>>,
     /// What was dropped before it resolved, though the leg went on.
     pub(crate) dropped: Vec<(Kind, Box<str>)>,
+    /// Steps that were dropped while they ran, for whatever reason.
+    pub(crate) cut: Vec<Box<str>>,
     /// The first step that this leg recorded.
     pub(crate) first_step: Option<Box<str>>,
     /// What the client has shown that it can be asked, by its answers.
@@ -94,11 +96,29 @@ impl Machine {
         self.seat.clone()
     }
 
-    /// A step was dropped before it came to an outcome, while the leg goes on.
+    /// A step was dropped before it ran, while the leg goes on.
     pub(crate) fn step_dropped(&mut self, path: &str, seat: &str) {
         // Losing a race is no accident.
         if !self.closed.iter().any(|lost| seat.starts_with(&**lost)) {
             self.witness.note_dropped(Kind::Step, path);
+        }
+    }
+
+    /// A step was dropped while it ran: it may have acted, and nobody learns of it.
+    pub(crate) fn step_cut(&mut self, path: &str) {
+        let was_running = self.running.iter().any(|running| *running.path == *path);
+        self.end_step(path, StepOutcome::Abandoned);
+        if !was_running || self.cancelled || self.has_ended {
+            return;
+        }
+        let call = self.call.as_ref().map(|call| tracing::field::display(call.id()));
+        tracing::warn!(
+            call,
+            path,
+            "a step was dropped while it ran: it may have acted, and never runs again in this call"
+        );
+        if self.witness.watches {
+            self.witness.cut.push(path.into());
         }
     }
 }

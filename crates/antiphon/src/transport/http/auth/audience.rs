@@ -28,6 +28,12 @@ impl Resource {
         &self.uri
     }
 
+    /// The host, with its port if that is not the usual one.
+    pub(super) fn authority(&self) -> &str {
+        let head = &self.uri[..self.path_at];
+        head.split_once("://").map_or(head, |(_, authority)| authority)
+    }
+
     /// Whether an audience names this resource.
     ///
     /// > While the canonical form uses lowercase scheme and host components, implementations **SHOULD** accept uppercase
@@ -110,6 +116,7 @@ mod tests {
             let resource = Resource::parse(uri).unwrap();
             assert_eq!(resource.metadata_url(), metadata);
             assert!(metadata.ends_with(&resource.metadata_path()) && resource.is(uri));
+            assert!(uri.contains(resource.authority()) && !resource.authority().contains("//"));
         }
         for wrong in [
             "api.example.com",

@@ -5,34 +5,38 @@ use super::{
     resource_server::{Metadata, SKEW, challenge},
 };
 use crate::{
-    server::{Bearer, Caller, Outbox, Server},
+    server::{Bearer, Caller, Server},
     transport::http::{HttpOptions, ReplyBody, guard::Refused},
 };
 use antiphon_seal::Principal;
+use futures_util::future::BoxFuture;
 use http::{
     HeaderMap, HeaderName, HeaderValue, Method, Response, StatusCode, header as name, request::Parts,
 };
 use std::time::SystemTime;
 
 /// This request may be read, and answered: its token is good, or none is asked for. Only [`authorize`] makes one; reading
-/// a body and speaking for a caller demand it.
+/// a body and speaking for a caller demand it, whatever the method and the era.
+#[derive(Clone, Copy)]
 pub(in crate::transport::http) struct Authorized {
     /// When the token is over.
     until: Option<SystemTime>,
 }
 
 impl Authorized {
-    /// Waits until the token is over: what stays open longer than that ends, and is opened again with another.
-    pub(in crate::transport::http) async fn over(&self, now: SystemTime) {
-        match self.until.and_then(|until| until.checked_add(SKEW)) {
-            Some(until) => tokio::time::sleep(until.duration_since(now).unwrap_or_default()).await,
-            None => std::future::pending().await,
-        }
+    /// Who sends the request.
+    pub(in crate::transport::http) fn caller<'a>(&self, parts: &'a Parts) -> Caller<'a> {
+        Caller::http(&parts.headers, &parts.extensions)
     }
 
-    /// Who sends the request.
-    pub(in crate::transport::http) fn caller<'a>(&self, parts: &'a Parts, outbox: &'a Outbox) -> Caller<'a> {
-        Caller::http(&parts.headers, &parts.extensions).with_outbox(outbox)
+    /// Waits until the token is over: what stays open longer than that ends, and is opened again with another.
+    pub(in crate::transport::http) fn over(&self, server: &Server) -> BoxFuture<'static, ()> {
+        match self.until.and_then(|until| until.checked_add(SKEW)) {
+            Some(until) => {
+                Box::pin(tokio::time::sleep(until.duration_since(server.now()).unwrap_or_default()))
+            }
+            None => Box::pin(std::future::pending()),
+        }
     }
 }
 
@@ -46,7 +50,8 @@ pub(in crate::transport::http) async fn authorize(
     server: &Server,
 ) -> Result<Authorized, Refused> {
     let Some(auth) = &options.auth else { return Ok(Authorized { until: None }) };
-    let bearer = check(&parts.headers, auth, server).await?;
+    // Boxed: where nobody is asked, a request stays as small as it is.
+    let bearer = Box::pin(check(&parts.headers, auth, server)).await?;
     parts.extensions.insert::<Principal>(bearer.principal().clone());
     let until = bearer.expires_at();
     parts.extensions.insert::<Bearer>(bearer);

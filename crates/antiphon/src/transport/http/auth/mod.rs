@@ -10,7 +10,7 @@
 //!     .scopes_supported(["mcp", "orders:write"])
 //!     .required_scopes(["mcp"])
 //!     .build()?;
-//! let options = HttpOptions::default().allow_host("api.example.com").authorize(auth);
+//! let options = HttpOptions::default().authorize(auth);
 //! # Ok(())
 //! # }
 //! # #[cfg(not(feature = "auth"))]

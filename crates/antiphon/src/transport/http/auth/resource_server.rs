@@ -91,6 +91,11 @@ impl ResourceServer {
         self.0.metadata.as_ref().map(|metadata| &*metadata.path)
     }
 
+    /// Host and port, as clients reach it.
+    pub(in crate::transport::http) fn authority(&self) -> &str {
+        self.0.resource.authority()
+    }
+
     pub(super) fn metadata(&self) -> Option<&Metadata> {
         self.0.metadata.as_ref()
     }

@@ -3,6 +3,7 @@
 use super::{
     super::{
         HttpOptions,
+        auth::Authorized,
         guard::{Refused, check_legacy_version, single_or_none},
         server::{Reply, json_response, stream_response},
     },
@@ -10,14 +11,14 @@ use super::{
     batch::{self, Answering},
     event_id::EventId,
     events::Events,
+    may_be_legacy,
     request::{self, Times, no_session},
-    says_modern,
     sessions::{Open, Sessions},
     streams::NotResumed,
 };
-use crate::server::{Caller, Outbox, ReplyMessage, Server};
+use crate::server::{Caller, ReplyMessage, Server};
 use antiphon_wire::{ErrorObject, Incoming, ProtocolVersion, Request, method};
-use http::{HeaderValue, Method, StatusCode, request::Parts};
+use http::{HeaderMap, HeaderValue, Method, StatusCode, request::Parts};
 use hyper::body::Bytes;
 use std::sync::Arc;
 
@@ -41,8 +42,8 @@ impl Endpoint {
     }
 
     /// A GET or DELETE, which names its session.
-    pub(in crate::transport::http) fn get_or_delete(&self, parts: &Parts) -> Reply {
-        let open = match self.session_of(parts) {
+    pub(in crate::transport::http) fn get_or_delete(&self, parts: &Parts, authorized: Authorized) -> Reply {
+        let open = match self.session_of(parts, authorized) {
             Ok((open, _)) if parts.method == Method::GET => open,
             Ok((_, id)) => {
                 // > Clients that no longer need a particular session [...] **SHOULD** send an HTTP DELETE
@@ -51,11 +52,11 @@ impl Endpoint {
             }
             Err(reply) => return reply,
         };
-        self.listen(&open, parts).unwrap_or_else(Reply::Refused)
+        self.listen(&open, parts, authorized).unwrap_or_else(Reply::Refused)
     }
 
     /// Opens the stream of a GET, or takes up the one it names.
-    fn listen(&self, open: &Arc<Open>, parts: &Parts) -> Result<Reply, Refused> {
+    fn listen(&self, open: &Arc<Open>, parts: &Parts, authorized: Authorized) -> Result<Reply, Refused> {
         let last = match single_or_none(&parts.headers, LAST_EVENT_ID) {
             Ok(None) => None,
             Ok(Some(text)) => {
@@ -79,7 +80,8 @@ impl Endpoint {
         let (times, primes) = (self.times(), open.session.version().has_elicitation_modes());
         let priming = (last.is_none() && primes).then(|| times.priming(&reader));
         let is_standalone = reader.is_standalone();
-        let mut events = Events::new(Some(reader), times.keep_alive);
+        let mut events =
+            Events::new(Some(reader), times.keep_alive).ending_with(authorized.over(&self.server));
         if is_standalone {
             events = events.with_news(&open.session, &open.told, open.streams.to_standalone());
         }
@@ -88,8 +90,13 @@ impl Endpoint {
     }
 
     /// A POST that names its session.
-    pub(in crate::transport::http) async fn post(&self, parts: Parts, body: Bytes) -> Reply {
-        let open = match self.session_of(&parts) {
+    pub(in crate::transport::http) async fn post(
+        &self,
+        parts: Parts,
+        body: Bytes,
+        authorized: Authorized,
+    ) -> Reply {
+        let open = match self.session_of(&parts, authorized) {
             Ok((open, _)) => open,
             Err(reply) => return reply,
         };
@@ -117,23 +124,22 @@ impl Endpoint {
                 Err(fault) => return Reply::Json(ReplyMessage::error(fault.id.as_ref(), &fault.error)),
             }
         }
-        request::respond(&open, parts, body, self.times()).await
+        request::respond(&open, parts, body, authorized, self.times()).await
     }
 
     /// A message that names no session, and is not of today.
     pub(in crate::transport::http) async fn without_session(
         &self,
         message: Incoming<'_>,
-        parts: &Parts,
-        outbox: &Outbox,
+        caller: &Caller<'_>,
+        headers: &HeaderMap,
     ) -> Reply {
-        let caller = Caller::http(&parts.headers, &parts.extensions).with_outbox(outbox);
         let request = match message {
             Incoming::Request(request) if request.method == method::INITIALIZE => {
-                return self.initialize(&request, &caller);
+                return self.initialize(&request, caller);
             }
-            // The headers say of which revision it wants to be.
-            message if says_modern(&parts.headers) => {
+            // The headers say that it is of no earlier revision.
+            message if !may_be_legacy(headers) => {
                 return Reply::Json(ReplyMessage::without_session(message));
             }
             Incoming::Request(request) => request,
@@ -144,10 +150,10 @@ impl Endpoint {
                 return Reply::Json(ReplyMessage::error(None, &error));
             }
         };
-        match check_legacy_version(&parts.headers, None) {
+        match check_legacy_version(headers, None) {
             Ok(version) => {
                 let version = version.unwrap_or(ProtocolVersion::V2025_03_26);
-                Reply::Json(self.server.answer_without_session(request, version, &caller).await)
+                Reply::Json(self.server.answer_without_session(request, version, caller).await)
             }
             Err(error) => Reply::Json(ReplyMessage::error(Some(&request.id), &error)),
         }
@@ -157,10 +163,10 @@ impl Endpoint {
     pub(in crate::transport::http) async fn batch_without_session(
         &self,
         body: &[u8],
-        parts: &Parts,
-        outbox: &Outbox,
+        caller: Caller<'_>,
+        headers: &HeaderMap,
     ) -> Option<Reply> {
-        let version = check_legacy_version(&parts.headers, None).ok()?;
+        let version = check_legacy_version(headers, None).ok()?;
         let version = version.unwrap_or(ProtocolVersion::V2025_03_26);
         if !batch::is_batch(body) || !version.has_batches() {
             return None;
@@ -170,7 +176,6 @@ impl Endpoint {
             Ok(false) => return Some(Reply::Accepted),
             Err(error) => return Some(Reply::Json(ReplyMessage::error(None, &error))),
         }
-        let caller = Caller::http(&parts.headers, &parts.extensions).with_outbox(outbox);
         let array = Answering::Server(&self.server, &version).answer_all(body, &caller).await;
         Some(array.map_or(Reply::Accepted, |array| Reply::Made(Box::new(json_response(array.into())))))
     }
@@ -182,7 +187,11 @@ impl Endpoint {
             Ok(opened) => opened,
             Err(refused) => return Reply::Json(refused),
         };
-        let id = self.sessions.add(session).ok().and_then(|id| HeaderValue::from_str(&id).ok());
+        let id = self
+            .sessions
+            .add(session, &self.options.sessions.prefix)
+            .ok()
+            .and_then(|id| HeaderValue::from_str(&id).ok());
         let Some(id) = id else {
             tracing::error!("no id for a session: the operating system gave no random bytes");
             return Reply::Json(ReplyMessage::error(Some(&request.id), &ErrorObject::internal()));
@@ -194,10 +203,14 @@ impl Endpoint {
     }
 
     /// The session that the headers name, if it is this caller's.
-    fn session_of<'a>(&self, parts: &'a Parts) -> Result<(Arc<Open>, &'a str), Reply> {
+    fn session_of<'a>(
+        &self,
+        parts: &'a Parts,
+        authorized: Authorized,
+    ) -> Result<(Arc<Open>, &'a str), Reply> {
         let bad = |error| Reply::Json(ReplyMessage::error(None, &error));
         let id = single_or_none(&parts.headers, SESSION_ID).map_err(bad)?.unwrap_or_default();
-        let caller = Caller::http(&parts.headers, &parts.extensions);
+        let caller = authorized.caller(parts);
         let open = self.sessions.find(id).filter(|open| open.session.is_of(&caller));
         let open = open.ok_or_else(|| Reply::Refused(no_session()))?;
         check_legacy_version(&parts.headers, Some(open.session.version())).map_err(bad)?;

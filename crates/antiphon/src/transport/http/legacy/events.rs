@@ -21,6 +21,8 @@ pub(in crate::transport::http) struct Events {
     news: Option<News>,
     quiet: Pin<Box<Sleep>>,
     keep_alive: Duration,
+    /// What ends it in any case.
+    over: Option<BoxFuture<'static, ()>>,
 }
 
 /// What the session is told that belongs to no request. It is told while a connection listens, and waits otherwise.
@@ -35,7 +37,12 @@ struct News {
 impl Events {
     pub(super) fn new(reader: Option<Reader>, keep_alive: Duration) -> Self {
         let quiet = Box::pin(tokio::time::sleep(keep_alive));
-        Self { first: VecDeque::new(), reader, news: None, quiet, keep_alive }
+        Self { first: VecDeque::new(), reader, news: None, quiet, keep_alive, over: None }
+    }
+
+    /// Ends when this does.
+    pub(super) fn ending_with(self, over: BoxFuture<'static, ()>) -> Self {
+        Self { over: Some(over), ..self }
     }
 
     /// Sends this before anything else.
@@ -53,6 +60,11 @@ impl Events {
     }
 
     pub(in crate::transport::http) fn poll_event(&mut self, cx: &mut Context<'_>) -> Poll<Option<Bytes>> {
+        // First: a stream that is never silent ends as well.
+        if self.over.as_mut().is_some_and(|over| over.as_mut().poll(cx).is_ready()) {
+            (self.over, self.reader) = (None, None);
+            self.first.clear();
+        }
         if let Some(event) = self.first.pop_front() {
             return Poll::Ready(Some(event));
         }

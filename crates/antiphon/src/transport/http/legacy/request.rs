@@ -2,6 +2,7 @@
 
 use super::{
     super::{
+        auth::Authorized,
         guard::Refused,
         server::{Reply, json_response, stream_response},
     },
@@ -10,14 +11,14 @@ use super::{
     sessions::Open,
     streams::{Read, Reader, Writer},
 };
-use crate::server::{Caller, Kind, Outbox, Session};
+use crate::server::{Caller, Kind, Outbox, ReplyMessage, Session};
 use antiphon_wire::Incoming;
 use http::{StatusCode, request::Parts};
 use hyper::body::Bytes;
 use std::{
     future::{Future, poll_fn},
     pin::pin,
-    sync::Arc,
+    sync::{Arc, OnceLock},
     task::Poll,
     time::Duration,
 };
@@ -29,11 +30,22 @@ const BEGIN_WITHIN: Duration = Duration::from_secs(1);
 /// Runs a request, or a batch that holds one, on a task of its own, and gives the response of its connection.
 ///
 /// > Disconnection **SHOULD NOT** be interpreted as the client cancelling its request.
-pub(super) async fn respond(open: &Arc<Open>, parts: Parts, body: Bytes, times: Times) -> Reply {
+pub(super) async fn respond(
+    open: &Arc<Open>,
+    parts: Parts,
+    body: Bytes,
+    authorized: Authorized,
+    times: Times,
+) -> Reply {
     let (writer, reader) = open.streams.open();
     let session = open.session.clone();
     let primes = session.version().has_elicitation_modes();
-    tokio::spawn(async move { run(&session, &parts, &body, writer).await });
+    let short = Arc::new(OnceLock::new());
+    let tell_short = Arc::clone(&short);
+    tokio::spawn(async move {
+        let caller = authorized.caller(&parts);
+        run(&session, &caller, &body, writer, &tell_short).await;
+    });
     let prime = |events: Events, reader: &str| if primes { events.first(reader.to_owned()) } else { events };
     let beginning = times.priming(&reader);
     let first = tokio::time::timeout(BEGIN_WITHIN, poll_fn(|cx| reader.poll_read(cx))).await;
@@ -41,6 +53,9 @@ pub(super) async fn respond(open: &Arc<Open>, parts: Parts, body: Bytes, times: 
         Ok(Read::Event(event, true)) => {
             let message = event.message();
             reader.forget();
+            if let Some(scopes) = short.get() {
+                return Reply::Json(ReplyMessage::short_of_scopes(message.into(), scopes.clone()));
+            }
             return Reply::Made(Box::new(json_response(message)));
         }
         Ok(Read::Event(event, false)) => {
@@ -82,10 +97,17 @@ pub(super) fn no_session() -> Refused {
     Refused { unread: false, ..Refused::new(StatusCode::NOT_FOUND, text) }
 }
 
-async fn run(session: &Session, parts: &Parts, body: &Bytes, writer: Writer) {
+/// `short` learns which scopes a request needs that is alone, and whose caller has not all of them.
+async fn run(
+    session: &Session,
+    caller: &Caller<'_>,
+    body: &Bytes,
+    writer: Writer,
+    short: &OnceLock<Vec<String>>,
+) {
     let outbox = Outbox::default();
-    let caller = Caller::http(&parts.headers, &parts.extensions).with_outbox(&outbox);
-    let mut reply = pin!(answer(session, body, &caller));
+    let caller = caller.with_outbox(&outbox);
+    let mut reply = pin!(answer(session, body, &caller, short));
     let mut answered = None;
     poll_fn(|cx| {
         if answered.is_none()
@@ -110,9 +132,21 @@ async fn run(session: &Session, parts: &Parts, body: &Bytes, writer: Writer) {
 }
 
 /// What is answered; `None` if all was cancelled.
-async fn answer(session: &Session, body: &[u8], caller: &Caller<'_>) -> Option<Vec<u8>> {
+async fn answer(
+    session: &Session,
+    body: &[u8],
+    caller: &Caller<'_>,
+    short: &OnceLock<Vec<String>>,
+) -> Option<Vec<u8>> {
     match Incoming::parse(body) {
-        Ok(Incoming::Request(request)) => Some(session.answer(request, caller).await?.body),
+        Ok(Incoming::Request(request)) => {
+            let reply = session.answer(request, caller).await?;
+            if !reply.scopes.is_empty() {
+                // It is told once.
+                let _ = short.set(reply.scopes);
+            }
+            Some(reply.body)
+        }
         // It was read before, as one of both.
         _ => Answering::Session(session).answer_all(body, caller).await,
     }

@@ -1,0 +1,130 @@
+//! The tables of `../../legacy`: what is called, what is answered, what is to come of it.
+
+use serde::Deserialize;
+use serde_json::{Map, Value};
+use std::{collections::HashMap, error::Error, fs, path::Path};
+
+/// One call.
+#[derive(Clone, Debug, Default, Deserialize)]
+pub(crate) struct Case {
+    pub(crate) id: String,
+    pub(crate) kind: String,
+    pub(crate) name: String,
+    pub(crate) arguments: Option<Map<String, Value>>,
+    #[serde(default)]
+    answers: Vec<String>,
+    /// The keys in the order in which they come; those that come together in one list.
+    asks: Option<Vec<Vec<String>>>,
+    #[serde(default)]
+    messages: HashMap<String, String>,
+    pub(crate) sample: Option<String>,
+    pub(crate) roots: Option<Vec<String>>,
+    #[serde(default)]
+    pub(crate) progress: usize,
+    #[serde(default)]
+    pub(crate) logs: usize,
+    #[serde(default)]
+    pub(crate) completed: Vec<String>,
+    pub(crate) outcome: Map<String, Value>,
+}
+
+/// A case of `examples.json`.
+#[derive(Deserialize)]
+struct Example {
+    case: String,
+    tool: String,
+    arguments: Map<String, Value>,
+    answers: Vec<String>,
+    asked: Vec<Vec<String>>,
+    #[serde(default)]
+    messages: Vec<String>,
+    sample: Option<String>,
+    roots: Option<Vec<String>>,
+    text: Value,
+    #[serde(default)]
+    is_error: bool,
+    /// What needs a fleet and its world.
+    #[serde(flatten)]
+    more: Map<String, Value>,
+}
+
+/// The cases of a table; of the examples those that need no fleet.
+pub(crate) fn read(path: &Path) -> Result<Vec<Case>, Box<dyn Error + Send + Sync>> {
+    let mut table: Value = serde_json::from_str(&fs::read_to_string(path)?)?;
+    if table.is_object() {
+        return Ok(serde_json::from_value(table["cases"].take())?);
+    }
+    let examples: Vec<Example> = serde_json::from_value(table)?;
+    let needs = ["before", "page", "bearer", "deploy"];
+    let in_need =
+        |one: &Example| needs.iter().any(|need| one.more.contains_key(*need)) || one.tool == "deposit_status";
+    let alone = examples.into_iter().filter(|one| !in_need(one));
+    Ok(alone.map(Case::from).collect())
+}
+
+impl From<Example> for Case {
+    fn from(one: Example) -> Self {
+        let outcome = if one.is_error { "tool_error" } else { "text" };
+        Self {
+            id: one.case,
+            kind: "tool".to_owned(),
+            name: one.tool,
+            arguments: Some(one.arguments),
+            answers: one.answers,
+            messages: one.asked.iter().flatten().cloned().zip(one.messages).collect(),
+            asks: Some(one.asked),
+            sample: one.sample,
+            roots: one.roots,
+            outcome: Map::from_iter([(outcome.to_owned(), one.text)]),
+            ..Self::default()
+        }
+    }
+}
+
+impl Case {
+    /// The keys that come, those that come together in one list.
+    pub(crate) fn rounds(&self) -> Vec<Vec<String>> {
+        let kinds = [("sample", self.sample.is_some()), ("roots", self.roots.is_some())];
+        let alone =
+            || kinds.into_iter().filter(|(_, is)| *is).map(|(kind, _)| vec![kind.to_owned()]).collect();
+        self.asks.clone().unwrap_or_else(alone)
+    }
+
+    /// Which question this is. One whose message is not written down is known by its fields.
+    pub(crate) fn key_of(
+        &self,
+        message: &str,
+        fields: &Map<String, Value>,
+        asked: &[String],
+    ) -> Option<String> {
+        let fits = |key: &&String| match self.messages.get(*key) {
+            Some(written) => written == message,
+            None => self.lines(key).all(|(field, _)| fields.contains_key(field)),
+        };
+        let rounds = self.rounds();
+        let fitting: Vec<&String> =
+            rounds.iter().flatten().filter(|key| !asked.contains(key)).filter(fits).collect();
+        let message = message.to_lowercase();
+        let named = |key: &&&String| message.contains(key.split('_').next().unwrap_or_default());
+        fitting.iter().find(named).or(fitting.first()).map(|key| (*key).clone())
+    }
+
+    pub(crate) fn action(&self, key: &str) -> Option<&'static str> {
+        let is = |action: &&str| self.answers.iter().any(|line| *line == format!("{key}={action}"));
+        ["accept", "decline", "cancel"].into_iter().find(is)
+    }
+
+    /// The answers to a form, typed as its fields are.
+    pub(crate) fn content(&self, key: &str, fields: &Map<String, Value>) -> Value {
+        let typed = |field: &str, text: &str| match fields.get(field) {
+            Some(schema) if schema["type"] != "string" => serde_json::from_str(text).unwrap_or_default(),
+            _ => Value::from(text),
+        };
+        self.lines(key).map(|(field, text)| (field.to_owned(), typed(field, text))).collect()
+    }
+
+    fn lines(&self, key: &str) -> impl Iterator<Item = (&str, &str)> {
+        let own = self.answers.iter().filter_map(move |line| line.strip_prefix(key)?.strip_prefix('.'));
+        own.filter_map(|line| line.split_once('='))
+    }
+}
