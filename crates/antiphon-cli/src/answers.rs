@@ -6,10 +6,12 @@ use antiphon::wire::{
     Action, AskSupport, CreateMessageResult, FormSchema, InputRequest, ListRootsResult, Root,
 };
 use serde_json::{Map, Value};
+use std::sync::{Arc, Mutex, PoisonError};
 
-/// The answers of the command line.
+/// The answers of the command line. Clones share what was used.
+#[derive(Clone)]
 pub(crate) struct Answers {
-    given: Vec<Given>,
+    given: Arc<Mutex<Vec<Given>>>,
     sample: Option<String>,
     roots: Vec<String>,
 }
@@ -39,7 +41,7 @@ impl Answers {
             ))),
             None => {
                 let given = texts.into_iter().map(|text| Given { text, used: false }).collect();
-                Ok(Self { given, sample: None, roots: Vec::new() })
+                Ok(Self { given: Arc::new(Mutex::new(given)), sample: None, roots: Vec::new() })
             }
         }
     }
@@ -58,12 +60,8 @@ impl Answers {
     /// What the client itself answers, if it was told to answer this.
     pub(crate) fn of_the_client(&self, ask: &InputRequest) -> Option<Value> {
         let answer = match ask {
-            InputRequest::CreateMessage(_) => {
-                serde_json::to_value(CreateMessageResult::text(MODEL, self.sample.as_ref()?))
-            }
-            InputRequest::ListRoots { .. } if !self.roots.is_empty() => {
-                serde_json::to_value(ListRootsResult::new(self.roots.iter().map(Root::new).collect()))
-            }
+            InputRequest::CreateMessage(_) => serde_json::to_value(self.sample()?),
+            InputRequest::ListRoots { .. } => serde_json::to_value(self.roots()?),
             _ => return None,
         };
         answer.ok()
@@ -71,13 +69,13 @@ impl Answers {
 
     /// What was given for the question with this key, one of those `asked` together. `form` has its fields.
     pub(crate) fn to(
-        &mut self,
+        &self,
         key: &str,
         asked: &[&str],
         form: Option<&FormSchema>,
     ) -> Result<Scripted, Failure> {
         let mut scripted = Scripted::default();
-        for given in &mut self.given {
+        for given in self.given.lock().unwrap_or_else(PoisonError::into_inner).iter_mut() {
             let Some(rest) = after_key(&given.text, key) else { continue };
             if asked.iter().any(|other| other.len() > key.len() && after_key(&given.text, other).is_some()) {
                 continue;
@@ -103,8 +101,19 @@ impl Answers {
         }
     }
 
-    fn unused(&self) -> impl Iterator<Item = &str> {
-        self.given.iter().filter(|given| !given.used).map(|given| given.text.as_str())
+    fn unused(&self) -> Vec<String> {
+        let given = self.given.lock().unwrap_or_else(PoisonError::into_inner);
+        given.iter().filter(|given| !given.used).map(|given| given.text.clone()).collect()
+    }
+
+    /// The message that `--sample` gives.
+    pub(crate) fn sample(&self) -> Option<CreateMessageResult> {
+        self.sample.as_ref().map(|text| CreateMessageResult::text(MODEL, text))
+    }
+
+    /// The directories that `--root` gives, if any.
+    pub(crate) fn roots(&self) -> Option<ListRootsResult> {
+        (!self.roots.is_empty()).then(|| ListRootsResult::new(self.roots.iter().map(Root::new).collect()))
     }
 }
 
@@ -159,12 +168,12 @@ mod tests {
     ) -> Vec<String> {
         let form =
             FormSchema::new(vec![FormField::text("f"), FormField::text("f=g"), FormField::integer("n.m")]);
-        let mut given = Answers::new(answers.iter().map(ToString::to_string).collect()).unwrap();
+        let given = Answers::new(answers.iter().map(ToString::to_string).collect()).unwrap();
         let scripted = given.to(key, asked, Some(&form));
         let scripted =
             scripted.map(|it| (it.action, Value::Object(it.fields))).map_err(|failure| failure.message);
         assert_eq!(scripted, expected.map_err(String::from), "{answers:?} to {key}");
-        given.unused().map(str::to_owned).collect()
+        given.unused()
     }
 
     #[test]

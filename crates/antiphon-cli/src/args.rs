@@ -5,7 +5,10 @@ mod plain;
 pub(crate) use plain::{Completable, CompleteArgs, ListArgs, ListenArgs, ListenTo};
 
 use crate::hear;
-use antiphon::wire::LogLevel;
+use antiphon::{
+    client::Mode,
+    wire::{LogLevel, ProtocolVersion},
+};
 use clap::{Args, Parser, Subcommand};
 use std::{ffi::OsString, path::PathBuf};
 
@@ -126,6 +129,8 @@ pub(crate) struct ArgumentArgs {
 #[derive(Args, Debug)]
 pub(crate) struct AnswerArgs {
     /// Answer KEY.FIELD=VALUE or KEY=accept|decline|cancel; may be repeated
+    ///
+    /// On a session of a legacy server, questions have no keys: the first one is 1, the second one 2.
     #[arg(long = "answer", value_name = "ANSWER")]
     pub(crate) answers: Vec<String>,
 }
@@ -171,12 +176,30 @@ pub(crate) struct TargetArgs {
     /// How long one request may take, in seconds; questions do not count
     #[arg(long, value_name = "SECS", default_value_t = 60, value_parser = clap::value_parser!(u64).range(1..))]
     pub(crate) timeout: u64,
+    /// Which revisions to speak: auto, legacy (sessions), or one version, such as 2025-06-18
+    #[arg(long, value_name = "MODE", default_value = "auto", value_parser = mode)]
+    pub(crate) mode: Mode,
     /// The bearer token for a URL
     #[arg(long, value_name = "TOKEN", env = "MCP_BEARER", hide_env_values = true)]
     pub(crate) bearer: Option<String>,
     /// The command that starts the server, on its standard input and output
     #[arg(last = true, value_name = "CMD")]
     pub(crate) command: Vec<OsString>,
+}
+
+/// The mode of this word.
+fn mode(text: &str) -> Result<Mode, String> {
+    let version = ProtocolVersion::new(text);
+    match text {
+        "auto" => Ok(Mode::Auto),
+        "legacy" => Ok(Mode::Legacy),
+        _ if version.is_modern() || version.is_legacy() => Ok(Mode::Pinned(version)),
+        _ => {
+            let known = ProtocolVersion::MODERN.iter().chain(ProtocolVersion::LEGACY);
+            let known: Vec<&str> = known.map(ProtocolVersion::as_str).collect();
+            Err(format!("one of auto, legacy, {}", known.join(", ")))
+        }
+    }
 }
 
 #[cfg(test)]

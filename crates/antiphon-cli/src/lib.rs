@@ -24,6 +24,7 @@ mod console;
 mod drive;
 mod failure;
 mod hear;
+mod live;
 mod observe;
 mod report;
 mod show;

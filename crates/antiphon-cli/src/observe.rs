@@ -2,7 +2,7 @@
 
 use crate::show;
 use antiphon::{
-    transport::{IncomingNotification, OutgoingRequest, ServerReply, Transport, TransportError},
+    transport::{IncomingNotification, OutgoingRequest, ServerReply, Sessions, Transport, TransportError},
     wire::{InputRequest, InputRequests, InputResponses, Meta},
 };
 use serde::Deserialize;
@@ -161,6 +161,10 @@ impl Transport for Observed {
         request: OutgoingRequest,
         on_notification: &'a mut (dyn FnMut(IncomingNotification) + Send),
     ) -> Boxed<'a, Result<ServerReply, TransportError>> {
+        // It is no leg of a call, but finds out who is there.
+        if request.method == "server/discover" {
+            return self.inner.exchange(request, on_notification);
+        }
         Box::pin(async move {
             let leg = self.legs.begin(&request);
             let reply = self.inner.exchange(request, on_notification).await;
@@ -179,5 +183,9 @@ impl Transport for Observed {
 
     fn mirrors_parameters(&self) -> bool {
         self.inner.mirrors_parameters()
+    }
+
+    fn sessions(&self) -> Option<&dyn Sessions> {
+        self.inner.sessions()
     }
 }

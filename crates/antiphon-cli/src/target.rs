@@ -2,7 +2,7 @@
 
 use crate::{args::TargetArgs, console, failure::Failure, observe::Legs, show};
 use antiphon::{
-    client::{Client, ClientBuilder, PendingCall},
+    client::{Client, ClientBuilder, Mode, PendingCall},
     transport::{
         http::HttpTransport,
         stdio::{ChildCommand, ChildStderr, ChildTransport},
@@ -67,6 +67,7 @@ impl Target {
     pub(crate) fn connect(
         self,
         timeout: u64,
+        mode: Mode,
         legs: &Legs,
         attach: impl FnOnce(ClientBuilder) -> ClientBuilder,
     ) -> Result<Client, Failure> {
@@ -82,6 +83,7 @@ impl Target {
         };
         let builder = Client::builder("antiphon", env!("CARGO_PKG_VERSION"))
             .declare(AskSupport::ELICITATION)
+            .mode(mode)
             .leg_timeout(Duration::from_secs(timeout));
         Ok(attach(builder).connect(Arc::new(transport)))
     }

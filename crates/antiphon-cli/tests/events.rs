@@ -21,7 +21,8 @@ read -r line
 "#;
 
 fn check(options: &[&str], shown: &[&str], asked: &str) {
-    let done = run(["call", "t"].iter().chain(options).chain(&["--", "sh", "-c", SERVER]));
+    let done =
+        run(["call", "t"].iter().chain(options).chain(&["--mode", "2026-07-28", "--", "sh", "-c", SERVER]));
     done.ends(0, "ok");
     assert_eq!(done.stdout.lines().count(), 1);
     let told: Vec<&str> = done.stderr.lines().filter(|line| !line.starts_with("[sh]")).collect();

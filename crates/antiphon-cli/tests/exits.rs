@@ -95,7 +95,14 @@ fn protocol_and_transport_are_4() {
 
     // It asks what was not declared.
     let says = "`roots/list` is asked as `k`, which was not declared: this program answers forms and URLs";
-    check(&["--", "sh", "-c", ASKS_FOR_ROOTS], &["echo"], 4, says, "not_supported", 1);
+    check(
+        &["--mode", "2026-07-28", "--", "sh", "-c", ASKS_FOR_ROOTS],
+        &["echo"],
+        4,
+        says,
+        "not_supported",
+        1,
+    );
 
     // It accepts, and never answers.
     let silent = TcpListener::bind("127.0.0.1:0").unwrap();

@@ -158,7 +158,7 @@ cat > /dev/null"#;
 #[cfg(unix)]
 #[test]
 fn a_server_that_refuses_is_4() {
-    let server = ["--", "sh", "-c", REFUSES];
+    let server = ["--mode", "2026-07-28", "--", "sh", "-c", REFUSES];
     run(["listen", "--tools"].iter().chain(&server)).fails(4, "Method not found");
     let failed = run(["listen", "--tools", "--json"].iter().chain(&server));
     let object = failed.json();

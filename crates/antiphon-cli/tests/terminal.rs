@@ -154,7 +154,7 @@ cat > /dev/null"#;
 fn a_long_text_hides_nobody() {
     let scratch = Scratch::new();
     let server = scratch.file("lengthy", LENGTHY);
-    let mut terminal = Terminal::start(&format!("call t -- sh {}", server.display()));
+    let mut terminal = Terminal::start(&format!("call t --mode 2026-07-28 -- sh {}", server.display()));
     terminal
         .when("sh asks, for tools/call `t`:", "")
         .when("0 text", "")

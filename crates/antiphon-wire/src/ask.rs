@@ -222,11 +222,14 @@ impl<'de> Deserialize<'de> for InputRequest {
 }
 
 impl InputRequest {
-    fn from_text(text: &str) -> Result<Self, serde_json::Error> {
+    /// Reads an ask that came as a request of its own.
+    ///
+    /// # Errors
+    /// If the method is no ask, or the params do not fit it.
+    pub fn read(method: &str, params: Option<&RawValue>) -> Result<Self, serde_json::Error> {
         use de::Error as _;
-        let Object(request) = serde_json::from_str::<Object<RequestIn<'_>>>(text)?;
-        let params = || request.params.map_or("null", RawValue::get);
-        match &*request.method {
+        let params = || params.map_or("null", RawValue::get);
+        match method {
             method::ELICITATION_CREATE => Ok(Self::Elicit(serde_json::from_str(params())?)),
             method::SAMPLING_CREATE_MESSAGE => Ok(Self::CreateMessage(serde_json::from_str(params())?)),
             method::ROOTS_LIST => Ok(Self::ListRoots {
@@ -235,6 +238,11 @@ impl InputRequest {
             }),
             other => Err(serde_json::Error::custom(format_args!("unknown ask method `{other}`"))),
         }
+    }
+
+    fn from_text(text: &str) -> Result<Self, serde_json::Error> {
+        let Object(request) = serde_json::from_str::<Object<RequestIn<'_>>>(text)?;
+        Self::read(&request.method, request.params)
     }
 }
 

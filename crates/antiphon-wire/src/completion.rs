@@ -23,7 +23,7 @@ pub struct CompleteParams {
     #[serde(default, deserialize_with = "optional_object", skip_serializing_if = "Option::is_none")]
     pub context: Option<CompletionContext>,
     /// Version, identity and capabilities of the client.
-    #[serde(rename = "_meta", default)]
+    #[serde(rename = "_meta", default, skip_serializing_if = "Meta::is_empty")]
     pub meta: Meta,
 }
 

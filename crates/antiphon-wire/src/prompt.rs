@@ -137,7 +137,7 @@ pub struct GetPromptParams {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub request_state: Option<String>,
     /// Version, identity and capabilities of the client.
-    #[serde(rename = "_meta", default)]
+    #[serde(rename = "_meta", default, skip_serializing_if = "Meta::is_empty")]
     pub meta: Meta,
 }
 

@@ -125,7 +125,7 @@ pub struct PageParams {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cursor: Option<String>,
     /// Version, identity and capabilities of the client.
-    #[serde(rename = "_meta", default)]
+    #[serde(rename = "_meta", default, skip_serializing_if = "Meta::is_empty")]
     pub meta: Meta,
 }
 
@@ -195,7 +195,7 @@ pub struct CallToolParams {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub request_state: Option<String>,
     /// Version, identity and capabilities of the client.
-    #[serde(rename = "_meta", default)]
+    #[serde(rename = "_meta", default, skip_serializing_if = "Meta::is_empty")]
     pub meta: Meta,
 }
 

@@ -4,9 +4,9 @@
 mod transport_support;
 
 use antiphon::{
-    client::{Client, ReconnectPolicy, Subscription, SubscriptionEvent as Event},
+    client::{Client, Mode, ReconnectPolicy, Subscription, SubscriptionEvent as Event},
     transport::{Transport, TransportErrorKind},
-    wire::SubscriptionFilter,
+    wire::{ProtocolVersion, SubscriptionFilter},
 };
 use serde_json::{Value, json};
 use std::{sync::Arc, time::Duration};
@@ -14,7 +14,8 @@ use transport_support::{peer::*, soon};
 
 fn listen(transport: Arc<dyn Transport>) -> Subscription {
     let quick = ReconnectPolicy::default().first_wait(Duration::from_millis(1));
-    let client = Client::builder("my-host", "1.0").connect(transport);
+    let modern = Mode::Pinned(ProtocolVersion::V2026_07_28);
+    let client = Client::builder("my-host", "1.0").mode(modern).connect(transport);
     client.listen(SubscriptionFilter::new().tools().resource("file:///a")).reconnect(quick)
 }
 

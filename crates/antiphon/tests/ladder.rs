@@ -1,7 +1,10 @@
 //! The HTTP ladder: its order, and what each rung takes and refuses in the head of a request.
 
 mod common;
-use antiphon::transport::http::{HttpOptions, HttpService};
+use antiphon::{
+    server::ServerBuilder,
+    transport::http::{HttpOptions, HttpService},
+};
 use bytes::Bytes;
 use common::{
     fixture,
@@ -92,12 +95,20 @@ fn broken(rungs: &[(&str, Break, (u16, i64))]) -> Request<UnsyncBoxBody<Bytes, I
 /// A rung's answer does not depend on what is wrong further up.
 #[tokio::test(start_paused = true)]
 async fn the_rungs_are_climbed_in_order() {
-    let service = service();
-    for (index, (name, _, expected)) in RUNGS.iter().enumerate() {
-        let request = broken(&RUNGS[index..]);
-        post_body(&service, request).await.check(&format!("{name} and all after it"), *expected);
-        let request = broken(&RUNGS[index..=index]);
-        post_body(&service, request).await.check(&format!("{name} alone"), *expected);
+    let modern = fixture(ServerBuilder::modern_only).server;
+    for (service, opens_sessions) in
+        [(HttpService::new(modern, HttpOptions::default()), false), (service(), true)]
+    {
+        for (index, (name, _, expected)) in RUNGS.iter().enumerate() {
+            // Where there are sessions, this is how one begins.
+            if opens_sessions && *name == "initialize" {
+                continue;
+            }
+            let request = broken(&RUNGS[index..]);
+            post_body(&service, request).await.check(&format!("{name} and all after it"), *expected);
+            let request = broken(&RUNGS[index..=index]);
+            post_body(&service, request).await.check(&format!("{name} alone"), *expected);
+        }
     }
 }
 

@@ -181,7 +181,8 @@ async fn what_needs_no_push_needs_no_session() {
     for (what, request, expected) in [
         ("a list", list(), (200, 0)),
         ("a list of a version", version(list(), NEWEST), (200, 0)),
-        ("a list of no version", version(list(), "x"), (400, -32600)),
+        ("a list of no version", version(list(), "x"), (400, -32602)),
+        ("a list of two", version(version(list(), NEWEST), NEWEST), (400, -32020)),
         ("a list of today", version(list(), "2026-07-28"), (400, -32602)),
         ("a call", echo(), (200, 0)),
         ("a ping", post(message(1, "ping", json!({}))), (200, 0)),

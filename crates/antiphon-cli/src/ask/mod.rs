@@ -15,7 +15,7 @@ use crate::{
     show,
 };
 use antiphon::{
-    client::PendingCall,
+    client::{ElicitAsk, PendingCall},
     wire::{Action, ElicitRequest, ElicitResult, FormSchema, InputRequest},
 };
 use serde_json::{Map, Value};
@@ -41,7 +41,7 @@ pub(crate) enum Decision {
 }
 
 /// Sets every answer that is missing. Those that were found are set even if others are not.
-pub(crate) fn answer_round(pending: &mut PendingCall, answers: &mut Answers) -> Result<(), Unanswered> {
+pub(crate) fn answer_round(pending: &mut PendingCall, answers: &Answers) -> Result<(), Unanswered> {
     let asks = pending.asks().clone();
     let keys: Vec<&str> = asks.iter().map(|(key, _)| key).collect();
     let header = format!(
@@ -79,13 +79,41 @@ pub(crate) fn answer_round(pending: &mut PendingCall, answers: &mut Answers) -> 
     if missing.is_empty() {
         return Ok(());
     }
-    let examples: Vec<String> = missing.iter().map(|name| format!("--answer {}", example(name))).collect();
-    let names: Vec<&str> = missing.iter().map(|name| name.name.as_str()).collect();
-    Err(Unanswered::Missing(show::line(&format!(
+    Err(Unanswered::Missing(self::missing(&missing)))
+}
+
+/// Which answers to give.
+fn missing(needed: &[Needed]) -> String {
+    let examples: Vec<String> = needed.iter().map(|name| format!("--answer {}", example(name))).collect();
+    let names: Vec<&str> = needed.iter().map(|name| name.name.as_str()).collect();
+    show::line(&format!(
         "no answer for {} and no terminal to ask: pass {}",
         names.join(", "),
         examples.join(" ")
-    ))))
+    ))
+}
+
+/// The answer to a question that a session asks while a call is under way. It has no key but its number.
+pub(crate) fn answer_live(ask: &ElicitAsk, answers: &Answers) -> Result<ElicitResult, Unanswered> {
+    let context = ask.context();
+    let key = context.round.to_string();
+    let server = show::line(&context.server.to_string());
+    let header = match context.target.as_str() {
+        "" => format!("{server} asks:"),
+        target => format!("{server} asks, for {} `{}`:", context.method, show::line(target)),
+    };
+    let question = Question { key: &key, header: &header, message: ask.message() };
+    let found = match ask {
+        ElicitAsk::Form(form) => {
+            let scripted = answers.to(&key, &[&key], Some(&form.schema))?;
+            answer_form(&question, &form.schema, scripted)?
+        }
+        ElicitAsk::Url(url) => answer_url(&question, &url.url, &answers.to(&key, &[&key], None)?)?,
+    };
+    match found {
+        Found::Answer(answer) => Ok(answer),
+        Found::Missing(names) => Err(Unanswered::Missing(missing(&names))),
+    }
 }
 
 /// After a message longer than this, who asks is said once more.

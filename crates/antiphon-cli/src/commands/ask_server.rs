@@ -18,7 +18,9 @@ pub(super) async fn with_client(
     tell: Option<fn(&str)>,
     work: impl AsyncFnOnce(&Client) -> Result<Exit, Failure>,
 ) -> Result<Exit, Failure> {
-    let client = Target::required(args)?.connect(args.timeout, &Legs::new(tell), |builder| builder)?;
+    let client =
+        Target::required(args)?
+            .connect(args.timeout, args.mode.clone(), &Legs::new(tell), |builder| builder)?;
     let exit = work(&client).await;
     client.close().await;
     exit

@@ -6,7 +6,7 @@ use crate::{
     console,
     drive::{Start, drive},
     failure::{Exit, Failure},
-    hear,
+    hear, live,
     observe::Legs,
     report::Outcome,
     show,
@@ -77,8 +77,10 @@ async fn finish(
         (Ok((start, way)), Ok(answers)) => {
             let answers = answers.of_client(how.client);
             let is_child = way.is_child();
-            let client = way.connect(target.timeout, legs, |builder| {
-                hear::attach(builder, how.log_level).declare(answers.asks())
+            let client = way.connect(target.timeout, target.mode.clone(), legs, |builder| {
+                let builder = hear::attach(builder, how.log_level).declare(answers.asks());
+                // A call that stops at its next question cannot do so in a session, where the question waits.
+                if how.once { builder } else { live::attach(builder, &answers) }
             });
             match client {
                 Ok(client) => connected(start, &client, is_child, answers, how.once).await,

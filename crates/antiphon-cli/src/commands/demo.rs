@@ -11,7 +11,7 @@ use crate::{
     target::Target,
 };
 use antiphon::{
-    client::Call,
+    client::{Call, Mode},
     seal::{KeyRing, SecretKey},
     transport::http::{HttpOptions, serve_http},
 };
@@ -35,7 +35,7 @@ pub(super) async fn demo(args: AnswerArgs) -> Result<Exit, Failure> {
         "A server listens on {url}; a client calls its tool `provision` for a database, \"orders\"."
     ));
     let legs = Legs::new(Some(console::out));
-    let client = Target::Url { url, bearer: None }.connect(60, &legs, |builder| builder)?;
+    let client = Target::Url { url, bearer: None }.connect(60, Mode::Auto, &legs, |builder| builder)?;
     let call = Call::tool("provision", json!({"name": "orders"}))
         .map_err(|error| Failure::usage(error.to_string()))?;
     let outcome = drive(&client, Start::New(call), &mut answers, false).await;

@@ -3,7 +3,7 @@
 use super::ask::{ElicitAsk, FormAsk, RootsAsk, Round, RoundDecision, SampleAsk, UrlAsk};
 use super::callback::{Callback, CallbackError, Callbacks};
 use super::event::{LogEvent, OnProgress, ProgressEvent};
-use super::{Client, hearing::Hearers};
+use super::{Client, elicit_complete::ElicitComplete, era::Mode, hearing::Hearers};
 use crate::pacing::StateOnlyLimits;
 use crate::transport::Transport;
 use antiphon_wire::{
@@ -37,6 +37,9 @@ use std::{sync::Arc, time::Duration};
 pub struct ClientBuilder {
     pub(super) info: Implementation,
     pub(super) version: ProtocolVersion,
+    pub(super) mode: Mode,
+    pub(super) probe_timeout: Duration,
+    pub(super) elicit_wait: Duration,
     pub(super) callbacks: Callbacks,
     /// What is answered by hand.
     pub(super) by_hand: AskSupport,
@@ -64,6 +67,9 @@ impl ClientBuilder {
         Self {
             info,
             version: ProtocolVersion::V2026_07_28,
+            mode: Mode::Auto,
+            probe_timeout: Duration::from_secs(5),
+            elicit_wait: Duration::from_secs(60),
             callbacks: Callbacks::default(),
             by_hand: AskSupport::NONE,
             bounds: Bounds {
@@ -285,6 +291,34 @@ impl ClientBuilder {
     /// says so.
     pub fn protocol_version(mut self, version: ProtocolVersion) -> Self {
         self.version = version;
+        self
+    }
+
+    /// Which revisions to speak: [`Mode::Auto`] unless set.
+    pub fn mode(mut self, mode: Mode) -> Self {
+        self.mode = mode;
+        self
+    }
+
+    /// How long a server on stdio has to answer `server/discover`, the first request of [`Mode::Auto`]: 5 seconds unless set.
+    /// Then it is taken for a legacy one, unless its answer comes before that to `initialize`.
+    pub fn probe_timeout(mut self, limit: Duration) -> Self {
+        self.probe_timeout = limit;
+        self
+    }
+
+    /// Hears that what a person did behind a URL is finished, on a session of a server that says so. The callback must neither
+    /// block nor panic.
+    pub fn on_elicit_complete(mut self, callback: impl Fn(ElicitComplete) + Send + Sync + 'static) -> Self {
+        self.callbacks.elicit_complete = Some(Arc::new(callback));
+        self
+    }
+
+    /// How long to wait, once a person agreed to open URLs that must be finished before a request is sent again (`-32042`),
+    /// for the server to say that they are: a minute unless set. Then it is sent again anyway, for not every server says so;
+    /// each time counts as a round.
+    pub fn elicit_wait(mut self, limit: Duration) -> Self {
+        self.elicit_wait = limit;
         self
     }
 

@@ -1,6 +1,7 @@
 //! The callbacks a client attaches, boxed.
 
 use super::ask::{FormAsk, RootsAsk, Round, RoundDecision, SampleAsk, UrlAsk};
+use super::elicit_complete::OnElicitComplete;
 use antiphon_wire::{AskSupport, CreateMessageResult, ElicitResult, ListRootsResult};
 use futures_util::future::BoxFuture;
 use std::{error::Error as StdError, fmt, sync::Arc};
@@ -20,6 +21,7 @@ pub(super) struct Callbacks {
     pub(super) sampling_context: bool,
     pub(super) roots: Option<Callback<RootsAsk, Given<ListRootsResult>>>,
     pub(super) round: Option<Callback<Round, RoundDecision>>,
+    pub(super) elicit_complete: Option<OnElicitComplete>,
 }
 
 impl Callbacks {

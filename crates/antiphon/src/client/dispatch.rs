@@ -1,8 +1,8 @@
 //! One round: from asks to answers, through the callbacks.
 
 use super::{
-    Inner,
     ask::{AskContext, FormAsk, RootsAsk, Round, SampleAsk, UrlAsk},
+    call::Call,
     call_error::CallErrorKind,
     callback::{CallbackError, Callbacks},
     pending::PendingCall,
@@ -16,26 +16,50 @@ use serde::Serialize;
 use serde_json::value::RawValue;
 use std::{sync::Arc, time::Duration};
 
+/// Who answers, and how.
+pub(super) struct Desk {
+    pub(super) callbacks: Callbacks,
+    /// What can be asked here, by hand or by callback.
+    pub(super) declared: AskSupport,
+    pub(super) one_at_a_time: bool,
+}
+
+/// What asks are for.
+#[derive(Clone)]
+pub(super) struct Origin {
+    pub(super) method: &'static str,
+    pub(super) target: String,
+    pub(super) arguments: Option<Box<RawValue>>,
+}
+
+impl Origin {
+    pub(super) fn of(call: &Call) -> Self {
+        let arguments = call.arguments().map(ToOwned::to_owned);
+        Self { method: call.method(), target: call.name().to_owned(), arguments }
+    }
+}
+
 /// Fills in the answers that are missing. Returns how long to wait before they are sent.
 pub(super) async fn answer_round(
-    inner: &Inner,
+    desk: &Desk,
+    origin: &Origin,
     pending: &mut PendingCall,
 ) -> Result<Duration, CallErrorKind> {
     for (key, ask) in pending.asks().iter().filter(|(key, _)| pending.answers().get(key).is_none()) {
-        must_be_among(inner.callbacks.declared(), inner, key, ask)?;
+        must_be_among(desk.callbacks.declared(), desk, key, ask)?;
     }
-    let wait = decide(&inner.callbacks, pending).await?;
+    let wait = decide(&desk.callbacks, origin, pending).await?;
     let calls: Vec<BoxFuture<'static, (String, Answered)>> = pending
         .missing()
         .into_iter()
         .filter_map(|key| {
             let ask = pending.asks().get(key)?.clone();
-            let call = start(inner.callbacks.clone(), context(pending, key), ask);
+            let call = start(desk.callbacks.clone(), context(origin, pending, key), ask);
             let key = key.to_owned();
             Some(Box::pin(async move { (key, call.await) }) as BoxFuture<'static, _>)
         })
         .collect();
-    let at_once = if inner.one_at_a_time { 1 } else { calls.len().max(1) };
+    let at_once = if desk.one_at_a_time { 1 } else { calls.len().max(1) };
     // Started in the server's order; when one fails, the others are dropped with the stream.
     let mut answers = stream::iter(calls).buffer_unordered(at_once);
     while let Some((key, answer)) = answers.next().await {
@@ -49,17 +73,12 @@ pub(super) async fn answer_round(
 type Answered = Result<Box<RawValue>, CallbackError>;
 
 /// > Servers **MUST NOT** send an `inputRequests` that the client has not declared support for in its capabilities.
-pub(super) fn must_be_declared(inner: &Inner, key: &str, ask: &InputRequest) -> Result<(), CallErrorKind> {
-    must_be_among(inner.declared, inner, key, ask)
+pub(super) fn must_be_declared(desk: &Desk, key: &str, ask: &InputRequest) -> Result<(), CallErrorKind> {
+    must_be_among(desk.declared, desk, key, ask)
 }
 
 /// Whether these asks, all that are declared or only those with a callback, include this one.
-fn must_be_among(
-    asks: AskSupport,
-    inner: &Inner,
-    key: &str,
-    ask: &InputRequest,
-) -> Result<(), CallErrorKind> {
+fn must_be_among(asks: AskSupport, desk: &Desk, key: &str, ask: &InputRequest) -> Result<(), CallErrorKind> {
     let mut needs = ask.needs();
     // > If not declared, servers SHOULD only use `includeContext: "none"` (or omit it).
     // The callback sees what is wanted, and may leave the context out.
@@ -69,20 +88,24 @@ fn must_be_among(
         return Ok(());
     }
     let part = (asks.sampling && missing.sampling_tools).then_some("tools");
-    let by_hand = inner.declared.missing(needs) == AskSupport::NONE;
+    let by_hand = desk.declared.missing(needs) == AskSupport::NONE;
     Err(CallErrorKind::NoCallback { key: key.to_owned(), kind: ask.kind(), part, by_hand })
 }
 
 /// Shows the round to `on_round` and obeys.
-async fn decide(callbacks: &Callbacks, pending: &mut PendingCall) -> Result<Duration, CallErrorKind> {
+async fn decide(
+    callbacks: &Callbacks,
+    origin: &Origin,
+    pending: &mut PendingCall,
+) -> Result<Duration, CallErrorKind> {
     let Some(on_round) = &callbacks.round else { return Ok(Duration::ZERO) };
     let asks = Arc::new(pending.asks().clone());
-    let call = pending.call();
+    let Origin { method, target, arguments } = origin.clone();
     let round = Round {
         server: pending.server().clone(),
-        method: call.method(),
-        target: call.name().to_owned(),
-        arguments: call.arguments().map(ToOwned::to_owned),
+        method,
+        target,
+        arguments,
         number: pending.round(),
         asks: Arc::clone(&asks),
     };
@@ -96,13 +119,13 @@ async fn decide(callbacks: &Callbacks, pending: &mut PendingCall) -> Result<Dura
     Ok(decision.wait_time())
 }
 
-fn context(pending: &PendingCall, key: &str) -> AskContext {
-    let call = pending.call();
+fn context(origin: &Origin, pending: &PendingCall, key: &str) -> AskContext {
+    let Origin { method, target, arguments } = origin.clone();
     AskContext {
         server: pending.server().clone(),
-        method: call.method(),
-        target: call.name().to_owned(),
-        arguments: call.arguments().map(ToOwned::to_owned),
+        method,
+        target,
+        arguments,
         round: pending.round(),
         key: key.to_owned(),
     }

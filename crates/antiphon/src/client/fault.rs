@@ -1,5 +1,6 @@
 //! Why one request has no result.
 
+use super::call_error::CallErrorKind;
 use crate::transport::{TransportError, TransportErrorKind as Kind};
 use antiphon_wire::{AskSupport, CallToolResult, ErrorCode, ErrorObject, OutcomeFault, ProtocolVersion};
 use serde::Deserialize as _;
@@ -55,6 +56,12 @@ pub enum RequestFault {
     /// No response came in time; the request was cancelled. The limit that was exceeded: of one request, or where
     /// progress stretches that, the most it may be stretched to.
     Timeout(Duration),
+    /// What the server asked while the request was under way, on a legacy session, could not be answered: the server was
+    /// told, and the request cancelled.
+    Ask(Box<CallErrorKind>),
+    /// The call waits for answers to a modern server, and the server speaks a legacy version, on whose sessions no call
+    /// waits: nothing was sent.
+    PendingOnSession,
     /// The request cannot be written as JSON.
     Unwritable(serde_json::Error),
 }
@@ -171,6 +178,11 @@ impl fmt::Display for RequestFault {
                     "no response within {limit:?}; the request was cancelled (a longer timeout may help)"
                 )
             }
+            Self::PendingOnSession => f.write_str(
+                "nothing was sent: the server speaks a legacy version now, on whose sessions no call waits for answers; call \
+                 it again",
+            ),
+            Self::Ask(kind) => kind.fmt(f),
             Self::Unwritable(_) => f.write_str("the request cannot be written as JSON"),
         }
     }
@@ -181,6 +193,10 @@ impl StdError for RequestFault {
         match self {
             Self::Transport(source) => Some(source),
             Self::Unwritable(source) => Some(source),
+            Self::Ask(kind) => match &**kind {
+                CallErrorKind::Callback { source, .. } => Some(source.get_ref()),
+                _ => None,
+            },
             _ => None,
         }
     }

@@ -21,7 +21,7 @@ pub(super) struct Hearers {
 
 impl Hearers {
     /// The level to ask for: whoever listens without naming one wants `info`.
-    fn log_level(&self) -> Option<LogLevel> {
+    pub(super) fn log_level(&self) -> Option<LogLevel> {
         self.level.or(self.log.is_some().then_some(LogLevel::Info))
     }
 }
@@ -51,16 +51,21 @@ impl<'a> Hearing<'a> {
     /// > When a client wants to _receive_ progress updates for a request, it includes a `progressToken` in the request
     /// > metadata.
     pub(super) fn ask(&mut self, id: &RequestId, meta: &mut Meta) {
+        self.ask_for_progress(id, meta);
+        if let Some(level) = self.level {
+            // > The server **MUST NOT** emit `notifications/message` for a request that does not include this field.
+            meta.0.insert(meta_keys::LOG_LEVEL.into(), json!(level));
+        }
+    }
+
+    /// The part of it that a session knows as well.
+    pub(super) fn ask_for_progress(&mut self, id: &RequestId, meta: &mut Meta) {
         if self.on_progress.is_some() || self.patience.listens() {
             // > Progress tokens [...] **MUST** be unique across all active requests.
             // So is the request's id, and a transport that all requests share finds the request by it.
             let token = json!(id);
             meta.0.insert(meta_keys::PROGRESS_TOKEN.into(), token.clone());
             self.token = Some(token);
-        }
-        if let Some(level) = self.level {
-            // > The server **MUST NOT** emit `notifications/message` for a request that does not include this field.
-            meta.0.insert(meta_keys::LOG_LEVEL.into(), json!(level));
         }
     }
 

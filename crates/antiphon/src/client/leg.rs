@@ -4,6 +4,7 @@ use super::{
     Inner,
     cache::Key,
     call::{Call, CallKind},
+    era::Footing,
     event::OnProgress,
     fault::{RequestFault, common_version, supported},
     finished::{Final, Leg},
@@ -11,9 +12,9 @@ use super::{
     patience::Patience,
     pending::Outgoing,
 };
-use crate::transport::{OutgoingRequest, TransportError};
+use crate::transport::{OutgoingRequest, ServerReply, TransportError};
 use antiphon_wire::{
-    CallToolParams, ErrorCode, ErrorObject, GetPromptParams, Implementation, LogLevel, Meta, OutcomeFault,
+    CallToolParams, ErrorCode, GetPromptParams, Implementation, LogLevel, Meta, OutcomeFault,
     ProtocolVersion, ReadResourceParams, RequestId, write_request,
 };
 use serde::Deserialize;
@@ -35,6 +36,10 @@ pub(super) struct Wanted<'a> {
     pub(super) on_progress: Option<&'a OnProgress>,
     /// The level of log messages, instead of the client's.
     pub(super) log_level: Option<LogLevel>,
+    /// The arguments of the call, for whoever is asked on its way.
+    pub(super) arguments: Option<&'a RawValue>,
+    /// Whether it carries answers or state.
+    pub(super) carries: bool,
 }
 
 impl Wanted<'_> {
@@ -49,6 +54,8 @@ impl Wanted<'_> {
             leg: 1,
             on_progress: None,
             log_level: None,
+            arguments: None,
+            carries: false,
         }
     }
 }
@@ -81,13 +88,17 @@ impl Inner {
             leg: at.leg,
             on_progress: options.on_progress.as_ref(),
             log_level: options.log_level,
+            arguments: call.arguments(),
+            carries: with.answers.is_some() || with.state.is_some(),
         };
         let write = |id: &RequestId, meta| write_leg(call, with, id, meta);
-        match call.kind() {
+        self.urls_first(match call.kind() {
             CallKind::Tool => self.tool_leg(call, &mut wanted, &write).await,
-            CallKind::Prompt => read_leg(call.kind(), &self.request(&wanted, &write).await?),
+            CallKind::Prompt => {
+                self.request(&wanted, &write).await.and_then(|result| read_leg(call.kind(), &result))
+            }
             CallKind::Resource => self.resource_leg(call, with, &wanted, &write).await,
-        }
+        })
     }
 
     /// A leg of `tools/call`: with the headers that the tool wants, and a result that fits its output schema.
@@ -160,9 +171,13 @@ impl Inner {
         // > or surface an error to the user if no compatible version exists.
         let reply = match self.send(wanted, write).await? {
             Err(error) if error.code == ErrorCode::UNSUPPORTED_PROTOCOL_VERSION => {
-                match common_version(supported(&error).iter().map(String::as_str)) {
+                let theirs = supported(&error);
+                match common_version(theirs.iter().map(String::as_str)).filter(|_| self.follows()) {
                     Some(version) => {
                         self.change_version(version);
+                        self.send(wanted, write).await?
+                    }
+                    None if Box::pin(self.follow_to_session(&theirs)).await? => {
                         self.send(wanted, write).await?
                     }
                     None => Err(error),
@@ -170,7 +185,7 @@ impl Inner {
             }
             reply => reply,
         };
-        let result = reply.map_err(|error| RequestFault::server(error, self.declared))?;
+        let result = reply.map_err(|error| RequestFault::server(error, self.desk.declared))?;
         if let Some(info) = server_info(&result) {
             self.known().info = Some(info);
         }
@@ -186,11 +201,21 @@ impl Inner {
         }
     }
 
-    async fn send(
+    async fn send(&self, wanted: &Wanted<'_>, write: &Write<'_>) -> Result<ServerReply, RequestFault> {
+        let is_modern = matches!(self.known().footing, Footing::Modern);
+        if is_modern {
+            self.send_modern(wanted, write).await
+        } else {
+            Box::pin(self.send_elsewhere(wanted, write)).await
+        }
+    }
+
+    /// Sends a request that says all there is to know with it.
+    pub(super) async fn send_modern(
         &self,
         wanted: &Wanted<'_>,
         write: &Write<'_>,
-    ) -> Result<Result<Box<RawValue>, ErrorObject>, RequestFault> {
+    ) -> Result<ServerReply, RequestFault> {
         // > The JSON-RPC `id` **MUST** be different between the initial request and the retry, as they are independent
         // > requests.
         let id = RequestId::from(self.next_id.fetch_add(1, Ordering::Relaxed));

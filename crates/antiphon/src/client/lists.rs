@@ -32,7 +32,7 @@ pub(super) enum Source {
 
 impl Client {
     /// Asks the server for its versions, capabilities and identity, and remembers them. No call needs it. A result that
-    /// is still fresh is given again.
+    /// is still fresh is given again. Of a legacy server, it is what `initialize` told.
     ///
     /// # Errors
     /// [`ClientError`]; also if there is no common version.
@@ -43,9 +43,13 @@ impl Client {
         });
         let Fetched { result, sent_for, .. }: Fetched<DiscoverResult> = fetched.await.map_err(error)?;
         if sent_for {
-            let version = pick_version(&result.supported_versions).map_err(error)?;
+            let is_modern = self.inner.session_now().is_none();
+            let version =
+                is_modern.then(|| pick_version(&result.supported_versions)).transpose().map_err(error)?;
             let mut known = self.inner.known();
-            known.version = version;
+            if let Some(version) = version {
+                known.version = version;
+            }
             known.capabilities = Some(result.capabilities.clone());
         }
         Ok(result)

@@ -65,12 +65,15 @@ mod cancel;
 mod client_error;
 pub mod consent;
 mod dispatch;
+mod elicit_complete;
+mod era;
 mod event;
 mod fault;
 mod finished;
 mod hearing;
 mod identity;
 mod leg;
+mod legacy;
 mod lists;
 mod patience;
 mod pending;
@@ -86,6 +89,8 @@ pub use call_error::{CallError, CallErrorKind};
 pub use callback::CallbackError;
 pub use cancel::CancelToken;
 pub use client_error::{ClientError, ClientErrorKind};
+pub use elicit_complete::ElicitComplete;
+pub use era::{Era, Mode};
 pub use event::{EventContext, LogEvent, OnProgress, ProgressEvent};
 pub use fault::RequestFault;
 pub use finished::{Finished, Step};
@@ -95,18 +100,20 @@ pub use subscription::{ReconnectPolicy, Subscription, SubscriptionEvent};
 
 use crate::transport::Transport;
 use antiphon_wire::{
-    AskSupport, CallToolResult, ClientCapabilities, GetPromptResult, Implementation, ProtocolVersion,
-    ReadResourceResult, ServerCapabilities,
+    CallToolResult, ClientCapabilities, GetPromptResult, Implementation, ProtocolVersion, ReadResourceResult,
+    ServerCapabilities,
 };
 use builder::Bounds;
 use cache::Cache;
-use callback::Callbacks;
+use dispatch::Desk;
+use era::Footing;
 use hearing::Hearers;
 use rounds::Run;
 use serde::Serialize;
 use std::{
     fmt,
-    sync::{Arc, Mutex, MutexGuard, PoisonError, atomic::AtomicU64},
+    sync::{Arc, Mutex, MutexGuard, PoisonError, Weak, atomic::AtomicU64},
+    time::Duration,
 };
 
 /// A client of one server. Clones are the same client.
@@ -119,10 +126,15 @@ struct Inner {
     transport: Arc<dyn Transport>,
     info: Implementation,
     capabilities: ClientCapabilities,
-    declared: AskSupport,
-    callbacks: Callbacks,
+    desk: Arc<Desk>,
     bounds: Bounds,
-    one_at_a_time: bool,
+    mode: Mode,
+    probe_timeout: Duration,
+    elicit_wait: Duration,
+    /// Held by whoever finds out the era, or opens a session.
+    negotiating: tokio::sync::Mutex<()>,
+    /// For what runs beside the requests of a session.
+    me: Weak<Inner>,
     next_id: AtomicU64,
     known: Mutex<Known>,
     hearers: Hearers,
@@ -136,6 +148,7 @@ struct Known {
     version: ProtocolVersion,
     info: Option<Implementation>,
     capabilities: Option<ServerCapabilities>,
+    footing: Footing,
 }
 
 impl Inner {
@@ -157,22 +170,34 @@ impl Client {
 
     fn new(builder: ClientBuilder, transport: Arc<dyn Transport>) -> Self {
         let declared = builder.callbacks.declared().and(builder.by_hand);
-        let inner = Inner {
+        let footing = builder.mode.footing(transport.sessions().is_some());
+        let version = match &builder.mode {
+            Mode::Pinned(version) => version.clone(),
+            _ => builder.version,
+        };
+        let inner = |me: &Weak<Inner>| Inner {
             transport,
             info: builder.info,
             // Exactly what is attached; what a person cannot be asked here is not declared.
             capabilities: ClientCapabilities::for_asks(declared),
-            declared,
-            callbacks: builder.callbacks,
+            desk: Arc::new(Desk {
+                callbacks: builder.callbacks,
+                declared,
+                one_at_a_time: builder.one_at_a_time,
+            }),
             bounds: builder.bounds,
-            one_at_a_time: builder.one_at_a_time,
+            mode: builder.mode,
+            probe_timeout: builder.probe_timeout,
+            elicit_wait: builder.elicit_wait,
+            negotiating: tokio::sync::Mutex::default(),
+            me: me.clone(),
             next_id: AtomicU64::new(1),
-            known: Mutex::new(Known { version: builder.version, info: None, capabilities: None }),
+            known: Mutex::new(Known { version, info: None, capabilities: None, footing }),
             hearers: builder.hearers,
             cache: Cache::new(builder.caches),
             checks_output: builder.checks_output,
         };
-        Self { inner: Arc::new(inner) }
+        Self { inner: Arc::new_cyclic(inner) }
     }
 
     /// Calls a tool, answering what it asks through the callbacks. The arguments are an object; `()` means none.
@@ -221,6 +246,9 @@ impl Client {
 
     /// Makes a call up to its first question, if it has one. No callback runs.
     ///
+    /// On a session of a legacy server, questions are asked while the call runs: the callbacks answer them, and the call goes
+    /// on to its end. Only URLs that must be opened first (`-32042`) make it a pending call there.
+    ///
     /// # Errors
     /// As [`call_tool`](Self::call_tool).
     pub async fn begin(&self, call: Call) -> Result<Step, CallError> {
@@ -250,23 +278,26 @@ impl Client {
         self.inner.identity()
     }
 
-    /// The server's identity: from `discover`, or any other result that told it.
+    /// The server's identity: from `discover`, `initialize`, or any other result that told it.
     pub fn server_info(&self) -> Option<Implementation> {
         self.inner.known().info.clone()
     }
 
-    /// What the server offers: from `discover`.
+    /// What the server offers: from `discover` or `initialize`.
     pub fn capabilities(&self) -> Option<ServerCapabilities> {
         self.inner.known().capabilities.clone()
     }
 
-    /// The version that requests are sent with.
+    /// The version that requests are sent with; of a session, the one that was agreed upon.
     pub fn protocol_version(&self) -> ProtocolVersion {
         self.inner.known().version.clone()
     }
 
-    /// Ends the connection. Requests that are under way fail.
+    /// Ends the connection, and the session if there is one. Requests that are under way fail.
     pub async fn close(&self) {
+        if let Some(session) = self.inner.session_now() {
+            session.end().await;
+        }
         self.inner.transport.close().await;
     }
 

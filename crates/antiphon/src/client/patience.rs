@@ -4,7 +4,10 @@ use std::{
     sync::atomic::{AtomicU64, Ordering},
     time::Duration,
 };
-use tokio::time::{Instant, sleep};
+use tokio::{
+    sync::Notify,
+    time::{Instant, sleep},
+};
 
 /// The time of one request.
 pub(super) struct Patience {
@@ -14,11 +17,27 @@ pub(super) struct Patience {
     stretched: Option<Duration>,
     /// When progress was last heard, in microseconds from the start.
     heard: AtomicU64,
+    /// When it stood still, in microseconds from the start; `RUNNING` while it does not.
+    stands_since: AtomicU64,
+    /// For how long it stood still before, in microseconds.
+    stood: AtomicU64,
+    /// It stands still, or runs again.
+    changed: Notify,
 }
+
+const RUNNING: u64 = u64::MAX;
 
 impl Patience {
     pub(super) fn new(limit: Duration, stretched: Option<Duration>) -> Self {
-        Self { started: Instant::now(), limit, stretched, heard: AtomicU64::new(0) }
+        Self {
+            started: Instant::now(),
+            limit,
+            stretched,
+            heard: AtomicU64::new(0),
+            stands_since: AtomicU64::new(RUNNING),
+            stood: AtomicU64::new(0),
+            changed: Notify::new(),
+        }
     }
 
     /// Whether progress changes anything.
@@ -28,8 +47,26 @@ impl Patience {
 
     /// Progress was heard.
     pub(super) fn hear(&self) {
-        let since = u64::try_from(self.started.elapsed().as_micros()).unwrap_or(u64::MAX);
-        self.heard.store(since, Ordering::Relaxed);
+        self.heard.store(self.micros().saturating_sub(self.stood.load(Ordering::Relaxed)), Ordering::Relaxed);
+    }
+
+    /// Stands still while somebody is asked, whose time is not the server's; or runs on.
+    pub(super) fn pause(&self, stands: bool) {
+        let since = self.stands_since.load(Ordering::Relaxed);
+        if stands == (since != RUNNING) {
+            return;
+        }
+        if stands {
+            self.stands_since.store(self.micros(), Ordering::Relaxed);
+        } else {
+            self.stood.fetch_add(self.micros().saturating_sub(since), Ordering::Relaxed);
+            self.stands_since.store(RUNNING, Ordering::Relaxed);
+        }
+        self.changed.notify_one();
+    }
+
+    fn micros(&self) -> u64 {
+        u64::try_from(self.started.elapsed().as_micros()).unwrap_or(u64::MAX - 1)
     }
 
     /// The end, from the start on, and the limit that sets it.
@@ -48,13 +85,22 @@ impl Patience {
         tokio::pin!(work);
         loop {
             let (end, limit) = self.end();
-            let elapsed = self.started.elapsed();
+            let stood = Duration::from_micros(self.stood.load(Ordering::Relaxed));
+            let elapsed = self.started.elapsed().saturating_sub(stood);
+            if self.stands_since.load(Ordering::Relaxed) != RUNNING {
+                tokio::select! {
+                    biased;
+                    done = &mut work => return Ok(done),
+                    () = self.changed.notified() => continue,
+                }
+            }
             if elapsed >= end {
                 return Err(limit);
             }
             tokio::select! {
                 biased;
                 done = &mut work => return Ok(done),
+                () = self.changed.notified() => {}
                 () = sleep(end - elapsed) => {}
             }
         }

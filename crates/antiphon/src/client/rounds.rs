@@ -4,10 +4,11 @@ use super::{
     Client, ServerIdentity, Step,
     call::Call,
     call_error::{CallError, CallErrorKind},
-    dispatch,
+    dispatch::{self, Origin},
     fault::RequestFault,
     finished::{Final, Finished, Leg},
     leg::Position,
+    legacy::{is_url_round, keep_consents},
     pending::{NotReady, Outgoing, PendingCall},
 };
 use crate::pacing::Pacing;
@@ -69,7 +70,8 @@ impl<'a> Run<'a> {
                 }
                 answered += 1;
                 belongs_here(self.client, pending)?;
-                let wait = dispatch::answer_round(&self.client.inner, pending).await?;
+                let wait =
+                    dispatch::answer_round(&self.client.inner.desk, &Origin::of(&self.call), pending).await?;
                 // A timer has a resolution of a millisecond, even for nothing.
                 if !wait.is_zero() {
                     sleep(wait).await;
@@ -97,10 +99,9 @@ impl<'a> Run<'a> {
             }
             let pending = self.next_pending(result.into_parts());
             if asks > 0 {
-                let undeclared = pending
-                    .asks()
-                    .iter()
-                    .find_map(|(key, ask)| dispatch::must_be_declared(&self.client.inner, key, ask).err());
+                let undeclared = pending.asks().iter().find_map(|(key, ask)| {
+                    dispatch::must_be_declared(&self.client.inner.desk, key, ask).err()
+                });
                 if let Some(kind) = undeclared {
                     self.pending = Some(pending);
                     return Err(kind);
@@ -118,12 +119,19 @@ impl<'a> Run<'a> {
     async fn leg<T: Final>(&mut self) -> Result<Leg<T>, CallErrorKind> {
         let with = match &self.pending {
             None => Outgoing::default(),
+            Some(pending) if is_url_round(pending) && self.client.inner.session_now().is_some() => {
+                belongs_here(self.client, pending)?;
+                if let Err(not_ready) = pending.outgoing() {
+                    return Err(kind_of(not_ready));
+                }
+                if let Some(session) = self.client.inner.session_now() {
+                    Box::pin(session.urls_finished(&self.client.inner, pending)).await?;
+                }
+                Outgoing::default()
+            }
             Some(pending) => {
                 belongs_here(self.client, pending)?;
-                pending.outgoing().map_err(|not_ready| match not_ready {
-                    NotReady::Missing(keys) => CallErrorKind::MissingAnswers { keys },
-                    NotReady::Bad(error) => CallErrorKind::Answer(error),
-                })?
+                pending.outgoing().map_err(kind_of)?
             }
         };
         self.legs += 1;
@@ -137,6 +145,8 @@ impl<'a> Run<'a> {
             {
                 CallErrorKind::StateRefused(error)
             }
+            // What ended an ask on its way ended the call.
+            RequestFault::Ask(kind) => *kind,
             fault => CallErrorKind::Request(fault),
         })
     }
@@ -145,11 +155,25 @@ impl<'a> Run<'a> {
     fn next_pending(&self, (asks, state): (antiphon_wire::InputRequests, Option<String>)) -> PendingCall {
         let before = self.pending.as_ref().map_or(0, PendingCall::round);
         let round = before.saturating_add(u32::from(!asks.is_empty()));
-        PendingCall::new(self.client.server(), self.call.clone(), round, asks, state)
+        let mut pending = PendingCall::new(self.client.server(), self.call.clone(), round, asks, state);
+        if let Some(before) = &self.pending
+            && is_url_round(&pending)
+            && self.client.inner.session_now().is_some()
+        {
+            keep_consents(before, &mut pending);
+        }
+        pending
     }
 
     fn failed(self, kind: CallErrorKind) -> CallError {
         CallError::new(self.client.server(), Some(self.call), kind, self.pending)
+    }
+}
+
+fn kind_of(not_ready: NotReady) -> CallErrorKind {
+    match not_ready {
+        NotReady::Missing(keys) => CallErrorKind::MissingAnswers { keys },
+        NotReady::Bad(error) => CallErrorKind::Answer(error),
     }
 }
 

@@ -10,6 +10,7 @@
 
 mod event;
 mod inbox;
+mod on_session;
 mod reconnect;
 
 pub use event::SubscriptionEvent;
@@ -19,9 +20,10 @@ use super::{
     Client, Inner,
     cache::ListKind,
     client_error::{ClientError, ClientErrorKind},
+    era::Footing,
     fault::{RequestFault, common_version, supported},
 };
-use crate::transport::{OutgoingRequest, ServerReply, TransportError, TransportErrorKind as Kind};
+use crate::transport::{OutgoingRequest, ServerReply, TransportErrorKind as Kind};
 use antiphon_wire::{
     ErrorCode, ErrorObject, ListenParams, ListenResult, Meta, OutcomeFault, ProtocolVersion, RequestId,
     SubscriptionFilter, method, write_request,
@@ -84,7 +86,7 @@ enum State {
 
 /// One request that is under way.
 struct Open {
-    exchange: BoxFuture<'static, Result<ServerReply, TransportError>>,
+    exchange: BoxFuture<'static, Result<ServerReply, RequestFault>>,
     /// How much time the acknowledgement has, and until when.
     limit: Duration,
     acknowledge_by: Pin<Box<Sleep>>,
@@ -108,6 +110,9 @@ enum Turn {
 
 impl Client {
     /// Listens to changes of lists and resources. Nothing is sent before [`Subscription::next`] is called first.
+    ///
+    /// On a session of a legacy server, it hears what the server tells the session, and subscribes to the resources; what
+    /// the server does not offer is missing in the acknowledgement.
     pub fn listen(&self, filter: SubscriptionFilter) -> Subscription {
         Subscription {
             client: self.clone(),
@@ -155,7 +160,7 @@ impl Subscription {
                     pause.await;
                     Ok(State::Idle)
                 }
-                State::Idle => self.open(),
+                State::Idle => Ok(self.open()),
                 State::Open(open) => match poll_fn(|cx| open.turn(cx, &self.inbox)).await {
                     Turn::Event(event) => {
                         if matches!(event, SubscriptionEvent::Acknowledged(_)) {
@@ -191,43 +196,26 @@ impl Subscription {
         }
     }
 
-    fn open(&self) -> Result<State, RequestFault> {
+    fn open(&self) -> State {
         let client = Arc::clone(&self.client.inner);
         // A new id each time: what still comes for the last one is not taken for this one's.
         let id = RequestId::from(client.next_id.fetch_add(1, Ordering::Relaxed));
-        let version = client.known().version.clone();
-        let meta = Meta::for_request(&version, Some(&client.info), &client.capabilities);
         let inbox = Arc::clone(&self.inbox);
-        let body = {
-            let mut inbox = lock(&inbox);
-            inbox.reopen(id.clone());
-            let params = ListenParams::new(inbox.filter().clone(), meta);
-            write_request(&id, method::SUBSCRIPTIONS_LISTEN, &params).map_err(RequestFault::Unwritable)?
-        };
-        let request = OutgoingRequest {
-            id,
-            method: Cow::Borrowed(method::SUBSCRIPTIONS_LISTEN),
-            name: None,
-            version,
-            headers: Vec::new(),
-            body,
-        };
-        // Dropping the exchange cancels the subscription: closes the stream, or tells the server.
+        lock(&inbox).reopen(id.clone());
         let exchange = Box::pin(async move {
-            let mut take = |notification| {
-                if let Some(change) = lock(&inbox).take(&notification) {
-                    forget(&client, &change);
-                }
-            };
-            client.transport.exchange(request, &mut take).await
+            let is_modern = matches!(client.known().footing, Footing::Modern);
+            match if is_modern { Footing::Modern } else { client.settle().await? } {
+                Footing::Legacy(session) => on_session::listen(&client, session, id, inbox).await,
+                _ => listen(&client, id, &inbox).await,
+            }
         });
-        Ok(State::Open(Open {
+        State::Open(Open {
             exchange,
             limit: self.acknowledge_within,
             acknowledge_by: Box::pin(sleep(self.acknowledge_within)),
             acknowledged_at: None,
             end: None,
-        }))
+        })
     }
 
     /// What to do after a request ended: the next state, or the fault that ends the subscription.
@@ -248,7 +236,7 @@ impl Subscription {
                     self.client.inner.change_version(version);
                     return Ok(State::Idle);
                 }
-                RequestFault::server(error, self.client.inner.declared)
+                RequestFault::server(error, self.client.inner.desk.declared)
             }
             End::Failed(fault) => fault,
         };
@@ -270,6 +258,7 @@ impl Subscription {
     /// A version that both sides speak, if the server named one; once before each acknowledgement.
     fn other_version(&mut self, error: &ErrorObject) -> Option<ProtocolVersion> {
         if error.code != ErrorCode::UNSUPPORTED_PROTOCOL_VERSION
+            || !self.client.inner.follows()
             || std::mem::replace(&mut self.renegotiated, true)
         {
             return None;
@@ -302,7 +291,7 @@ impl Open {
         match read {
             Poll::Ready(Ok(reply)) => Some(End::Answered(reply)),
             _ if phase == Phase::Cancelled => Some(End::Cancelled),
-            Poll::Ready(Err(error)) => Some(End::Failed(RequestFault::Transport(error))),
+            Poll::Ready(Err(fault)) => Some(End::Failed(fault)),
             // Silence is what a subscription is made of, but not before the acknowledgement.
             Poll::Pending if phase == Phase::Opening => {
                 let late = self.acknowledge_by.as_mut().poll(cx).is_ready();
@@ -311,6 +300,29 @@ impl Open {
             Poll::Pending => None,
         }
     }
+}
+
+/// The request that is answered when the subscription ends. Dropping it cancels the subscription: closes the stream, or
+/// tells the server.
+async fn listen(client: &Inner, id: RequestId, inbox: &Mutex<Inbox>) -> Result<ServerReply, RequestFault> {
+    let version = client.known().version.clone();
+    let meta = Meta::for_request(&version, Some(&client.info), &client.capabilities);
+    let params = ListenParams::new(lock(inbox).filter().clone(), meta);
+    let body = write_request(&id, method::SUBSCRIPTIONS_LISTEN, &params).map_err(RequestFault::Unwritable)?;
+    let request = OutgoingRequest {
+        id,
+        method: Cow::Borrowed(method::SUBSCRIPTIONS_LISTEN),
+        name: None,
+        version,
+        headers: Vec::new(),
+        body,
+    };
+    let mut take = |notification| {
+        if let Some(change) = lock(inbox).take(&notification) {
+            forget(client, &change);
+        }
+    };
+    client.transport.exchange(request, &mut take).await.map_err(RequestFault::Transport)
 }
 
 /// Whether the next attempt may do better.

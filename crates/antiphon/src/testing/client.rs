@@ -6,10 +6,10 @@ use super::{
     world::World,
 };
 use crate::{
-    client::{Call, CallError, CallbackError, Client, ClientBuilder, ElicitAsk},
+    client::{Call, CallError, CallbackError, Client, ClientBuilder, ElicitAsk, Mode},
     transport::{memory, stdio::serve_streams},
 };
-use antiphon_wire::{AskKind, ElicitRequest, ElicitResult, InputRequest};
+use antiphon_wire::{AskKind, ElicitRequest, ElicitResult, InputRequest, ProtocolVersion};
 use serde::de::DeserializeOwned;
 use std::{
     collections::BTreeMap,
@@ -77,7 +77,8 @@ fn in_full(error: &dyn std::error::Error) -> String {
 /// A client that declares what the person's client declares.
 fn client_of(answering: &Arc<Answering>) -> ClientBuilder {
     let declared = answering.bench.person.declared();
-    let mut client = Client::builder("antiphon-testing", env!("CARGO_PKG_VERSION"));
+    let modern = Mode::Pinned(ProtocolVersion::V2026_07_28);
+    let mut client = Client::builder("antiphon-testing", env!("CARGO_PKG_VERSION")).mode(modern);
     if declared.form {
         let asked = answering.clone();
         client = client.on_elicit_form(move |ask| asked.clone().elicited(ElicitAsk::Form(ask)));

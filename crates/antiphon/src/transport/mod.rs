@@ -7,7 +7,10 @@
 pub mod http;
 pub mod memory;
 mod patient;
+mod session;
 pub mod stdio;
+
+pub use session::{IncomingRequest, Opened, ServerMessage, SessionLink, Sessions};
 
 use antiphon_wire::{ErrorObject, ProtocolVersion, RequestId};
 use futures_util::future::BoxFuture;
@@ -41,6 +44,12 @@ pub trait Transport: Send + Sync + 'static {
     /// > Clients using other transports (e.g., stdio) **MAY** ignore `x-mcp-header` annotations entirely.
     fn mirrors_parameters(&self) -> bool {
         false
+    }
+
+    /// How sessions of the revisions before 2026-07-28 travel here; none if they do not. A transport that passes requests
+    /// on to another answers what that one answers.
+    fn sessions(&self) -> Option<&dyn Sessions> {
+        None
     }
 }
 
@@ -92,6 +101,7 @@ pub struct TransportError {
     text: String,
     source: Option<Arc<dyn StdError + Send + Sync>>,
     is_final: bool,
+    session_lost: bool,
     challenge: Option<Arc<str>>,
 }
 
@@ -114,7 +124,7 @@ pub enum TransportErrorKind {
 impl TransportError {
     /// An error with one sentence that says what happened.
     pub fn new(kind: TransportErrorKind, text: impl Into<String>) -> Self {
-        Self { kind, text: text.into(), source: None, is_final: false, challenge: None }
+        Self { kind, text: text.into(), source: None, is_final: false, session_lost: false, challenge: None }
     }
 
     /// The same error with its cause.
@@ -140,6 +150,18 @@ impl TransportError {
     /// Whether no later request on the same transport can succeed: it was closed, or its only connection is gone.
     pub fn is_final(&self) -> bool {
         self.is_final
+    }
+
+    /// The same error, from a server that does not know the session any more and did nothing.
+    #[must_use]
+    pub fn session_lost(mut self) -> Self {
+        self.session_lost = true;
+        self
+    }
+
+    /// Whether the server said that it does not know the session of the request, so that it did not act on it.
+    pub fn is_session_lost(&self) -> bool {
+        self.session_lost
     }
 
     /// The `WWW-Authenticate` of the refusal (several joined by `, `), where an HTTP server sent one: what kind of token

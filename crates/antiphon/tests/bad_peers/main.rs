@@ -8,8 +8,9 @@ mod http;
 mod streams;
 
 use antiphon::{
-    client::{Call, CallErrorKind, Client, RequestFault},
+    client::{Call, CallErrorKind, Client, Mode, RequestFault},
     transport::{Transport, TransportErrorKind as Kind},
+    wire::ProtocolVersion,
 };
 use std::{
     sync::{Arc, Mutex, PoisonError},
@@ -39,7 +40,8 @@ fn limit_of(expected: Came) -> Duration {
 
 /// One call through a client, as an application makes it.
 async fn call(transport: Arc<dyn Transport>, limit: Duration) -> Came {
-    let client = Client::builder("my-host", "1.0").connect(transport);
+    let modern = Mode::Pinned(ProtocolVersion::V2026_07_28);
+    let client = Client::builder("my-host", "1.0").mode(modern).connect(transport);
     let call = Call::tool("x", ()).unwrap().timeout(limit);
     match client.call(call).await {
         Ok(_) => Came::Good,

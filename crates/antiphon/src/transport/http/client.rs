@@ -2,10 +2,15 @@
 
 mod answer;
 pub(super) mod connect;
+mod cookies;
+mod events;
+mod resume;
+mod session;
 mod token;
 
 use crate::transport::{
-    IncomingNotification, OutgoingRequest, ServerReply, Transport, TransportError,
+    IncomingNotification, Opened, OutgoingRequest, ServerReply, SessionLink, Sessions, Transport,
+    TransportError,
     TransportErrorKind::{Closed, HttpStatus, Unreachable},
 };
 use antiphon_wire::header::{MCP_METHOD, MCP_NAME, MCP_PROTOCOL_VERSION, encode};
@@ -40,6 +45,11 @@ pub use token::{Token, TokenRequest};
 /// but whose identity must not, for a client keeps what it learns. For another principal make another transport, and
 /// another client.
 pub struct HttpTransport {
+    core: Arc<Core>,
+}
+
+/// What requests and sessions share.
+struct Core {
     /// `None` once closed, which also closes the connections that are idle.
     client: Mutex<Option<Client<Connector, Full<Bytes>>>>,
     uri: Uri,
@@ -80,19 +90,38 @@ impl HttpTransport {
             connect_timeout: Duration::from_secs(10),
         }
     }
+}
 
+impl Core {
     async fn post(
         &self,
         request: OutgoingRequest,
         on_notification: &mut (dyn FnMut(IncomingNotification) + Send),
     ) -> Result<ServerReply, TransportError> {
         let id = request.id.clone();
-        let post = self.write_post(request)?;
-        let response = match &self.provider {
-            None => self.send(post).await?,
-            Some(provider) => self.send_authorized(provider, post).await?,
-        };
+        let response = self.send_with_token(self.write_post(request)?).await?;
         answer::read_answer(response, &id, self.max_response, on_notification).await
+    }
+
+    /// Sends a request, with a token if there is a provider.
+    async fn send_with_token(&self, request: Request<Full<Bytes>>) -> Result<Response<Body>, TransportError> {
+        match &self.provider {
+            None => self.send(request).await,
+            Some(provider) => self.send_authorized(provider, request).await,
+        }
+    }
+
+    /// Does the work, unless the transport is closed before.
+    async fn unless_closed<T>(
+        &self,
+        work: impl Future<Output = Result<T, TransportError>>,
+    ) -> Result<T, TransportError> {
+        let mut watched = self.closed.subscribe();
+        tokio::select! {
+            biased;
+            _ = watched.wait_for(|closed| *closed) => Err(closed()),
+            outcome = work => outcome,
+        }
     }
 
     /// Sends the request with a token of the provider's, and again with another one if that may help.
@@ -176,28 +205,42 @@ impl Transport for HttpTransport {
         request: OutgoingRequest,
         on_notification: &'a mut (dyn FnMut(IncomingNotification) + Send),
     ) -> BoxFuture<'a, Result<ServerReply, TransportError>> {
-        let mut watched = self.closed.subscribe();
-        Box::pin(async move {
-            tokio::select! {
-                biased;
-                _ = watched.wait_for(|closed| *closed) => Err(closed()),
-                answer = self.post(request, on_notification) => answer,
-            }
-        })
+        Box::pin(self.core.unless_closed(self.core.post(request, on_notification)))
     }
 
     fn close(&self) -> BoxFuture<'_, ()> {
-        self.client.lock().unwrap_or_else(PoisonError::into_inner).take();
-        self.closed.send_replace(true);
+        self.core.client.lock().unwrap_or_else(PoisonError::into_inner).take();
+        self.core.closed.send_replace(true);
         Box::pin(std::future::ready(()))
     }
 
     fn target(&self) -> &str {
-        &self.target
+        &self.core.target
     }
 
     fn mirrors_parameters(&self) -> bool {
         true
+    }
+
+    fn sessions(&self) -> Option<&dyn Sessions> {
+        Some(self)
+    }
+}
+
+impl Sessions for HttpTransport {
+    fn probes_first(&self) -> bool {
+        false
+    }
+
+    fn open(&self) -> Result<Arc<dyn SessionLink>, TransportError> {
+        Ok(Arc::new(session::HttpLink::new(&self.core)))
+    }
+
+    fn open_older(&self) -> Option<Opened<'_>> {
+        Some(Box::pin(async {
+            let link = self.core.unless_closed(events::EventsLink::open(&self.core)).await?;
+            Ok(Arc::new(link) as Arc<dyn SessionLink>)
+        }))
     }
 }
 
@@ -291,7 +334,7 @@ impl HttpTransportBuilder {
             headers.insert(header::PROXY_AUTHORIZATION, authorization.clone());
         }
         let client = Client::builder(TokioExecutor::new()).pool_timer(TokioTimer::new()).build(connector);
-        Ok(HttpTransport {
+        let core = Core {
             client: Mutex::new(Some(client)),
             // The query may hold a key.
             target: format!("{}://{}{}", uri.scheme_str().unwrap_or_default(), host_of(&uri), uri.path()),
@@ -300,7 +343,8 @@ impl HttpTransportBuilder {
             provider: self.provider,
             max_response: self.max_response,
             closed: watch::Sender::new(false),
-        })
+        };
+        Ok(HttpTransport { core: Arc::new(core) })
     }
 }
 
@@ -336,7 +380,7 @@ fn closed() -> TransportError {
 
 impl fmt::Debug for HttpTransport {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("HttpTransport").field("target", &self.target).finish_non_exhaustive()
+        f.debug_struct("HttpTransport").field("target", &self.core.target).finish_non_exhaustive()
     }
 }
 

@@ -1,14 +1,18 @@
 //! Server-sent events out of bytes: the framing of a streamed response, without any I/O.
 
-use std::{collections::VecDeque, fmt};
+use std::{collections::VecDeque, fmt, time::Duration};
 
 /// The longest event accepted unless set otherwise: 16 MiB.
 pub const MAX_EVENT: usize = 16 * 1024 * 1024;
+/// A longer `id` is not kept: it has to fit into a header.
+const MAX_ID: usize = 1024;
+/// A longer `retry` is taken as this: an hour.
+const MAX_RETRY: u64 = 60 * 60 * 1000;
 
 /// Collects bytes and gives them back as events.
 ///
-/// Lines end with LF, CR or CRLF; one byte order mark at the start is skipped; comments, `id` and `retry` are not kept.
-/// An event that the end of the stream cuts off is never given back.
+/// Lines end with LF, CR or CRLF; one byte order mark at the start is skipped; comments are not kept. The last `id` and
+/// `retry` are, also those of events without data. An event that the end of the stream cuts off is never given back.
 #[derive(Debug)]
 pub struct SseDecoder {
     /// The line that has begun.
@@ -17,6 +21,10 @@ pub struct SseDecoder {
     event: Vec<u8>,
     data: Vec<u8>,
     ready: VecDeque<Event>,
+    /// The last `id:` line; it counts once its event has ended.
+    id: Option<String>,
+    last_id: Option<String>,
+    retry: Option<Duration>,
     limit: usize,
     /// A CR ended the last line: an LF now belongs to it.
     after_cr: bool,
@@ -66,6 +74,9 @@ impl SseDecoder {
             event: Vec::new(),
             data: Vec::new(),
             ready: VecDeque::new(),
+            id: None,
+            last_id: None,
+            retry: None,
             limit,
             after_cr: false,
             first_line: true,
@@ -107,6 +118,17 @@ impl SseDecoder {
         None
     }
 
+    /// The id of the last event that ended, with or without data: where a stream can be resumed. It is that of all that
+    /// was pushed, taken or not.
+    pub fn last_id(&self) -> Option<&str> {
+        self.last_id.as_deref()
+    }
+
+    /// How long to wait before the stream is opened again, if it said so.
+    pub fn retry(&self) -> Option<Duration> {
+        self.retry
+    }
+
     fn end_line(&mut self) {
         let line = std::mem::take(&mut self.line);
         let mut text = &line[..];
@@ -127,6 +149,13 @@ impl SseDecoder {
                     self.data.push(b'\n');
                 }
                 b"event" => self.event = value.to_vec(),
+                b"id" if value.len() <= MAX_ID && !value.contains(&0) => {
+                    self.id = String::from_utf8(value.to_vec()).ok();
+                }
+                b"retry" if !value.is_empty() && value.iter().all(u8::is_ascii_digit) => {
+                    let told = std::str::from_utf8(value).ok().and_then(|digits| digits.parse().ok());
+                    self.retry = Some(Duration::from_millis(told.unwrap_or(MAX_RETRY).min(MAX_RETRY)));
+                }
                 // > any line beginning with a colon is a comment that carries no event data; clients must ignore
                 // > such lines and must not treat them as malformed input.
                 _ => {}
@@ -140,6 +169,10 @@ impl SseDecoder {
     }
 
     fn end_event(&mut self) {
+        if let Some(id) = self.id.take() {
+            // An empty one takes back what was said before.
+            self.last_id = Some(id).filter(|id| !id.is_empty());
+        }
         let kind = std::mem::take(&mut self.event);
         let mut data = std::mem::take(&mut self.data);
         if data.pop().is_none() {
@@ -229,6 +262,29 @@ mod tests {
         check("data\n\ndata\ndata\n\ndata:", 100, &[message(""), message("\n")]);
         check("data:test\n\ndata: test\n\n", 100, &[message("test"), message("test")]);
         check("data: one\r\r\ndata: two\r\n\r\n", 100, &[message("one"), message("two")]);
+    }
+
+    #[test]
+    fn where_and_when_a_stream_can_be_resumed() {
+        for (stream, last_id, retry) in [
+            ("data: x\n\n", None, None),
+            ("id: 7\nretry: 500\ndata: \n\n", Some("7"), Some(500)),
+            ("id: 7\n\n", Some("7"), None),
+            ("id: 7\nretry: 10\n", None, Some(10)),
+            ("id: 7\n\nid\n\n", None, None),
+            ("id: 7\n\nid: a\0b\ndata: x\n\n", Some("7"), None),
+            ("id: 7\n\ndata: x\n\n", Some("7"), None),
+            ("retry: -1\nretry: 1.5\nretry:\nretry: 1s\n\n", None, None),
+            ("retry: 99999999999999999999999\n\n", None, Some(MAX_RETRY)),
+        ] {
+            let mut decoder = SseDecoder::new(100);
+            decoder.push(stream.as_bytes());
+            assert_eq!(
+                (decoder.last_id(), decoder.retry()),
+                (last_id, retry.map(Duration::from_millis)),
+                "{stream}"
+            );
+        }
     }
 
     #[test]

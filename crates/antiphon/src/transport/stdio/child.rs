@@ -1,11 +1,13 @@
 //! A server as a child process.
 
 mod process;
+mod session;
 mod warden;
 
 use super::client::Task;
 use crate::transport::{
-    IncomingNotification, OutgoingRequest, ServerReply, Transport, TransportError, TransportErrorKind::Closed,
+    IncomingNotification, OutgoingRequest, ServerReply, SessionLink, Sessions, Transport, TransportError,
+    TransportErrorKind::Closed,
 };
 use futures_util::future::BoxFuture;
 use process::{Launcher, Process, Restarts};
@@ -58,7 +60,7 @@ pub enum ChildStderr {
 pub struct ChildTransport {
     launcher: Launcher,
     grace: Duration,
-    current: Mutex<Current>,
+    current: Arc<Mutex<Current>>,
 }
 
 #[derive(Debug)]
@@ -146,7 +148,7 @@ impl ChildTransport {
         let launcher = Launcher::new(command, name, stderr);
         let process = Arc::new(launcher.start(None)?);
         let current = Current { process, restarts: Restarts::new(restarts), closed: false };
-        Ok(Self { launcher, grace, current: Mutex::new(current) })
+        Ok(Self { launcher, grace, current: Arc::new(Mutex::new(current)) })
     }
 
     /// The operating system's id of the child; `None` once it has exited, until it is started again.
@@ -169,26 +171,29 @@ impl ChildTransport {
         Ok(Arc::clone(&current.process))
     }
 
-    /// Says how the child ended, and whether there will be another one.
-    async fn explain(&self, process: &Process, error: TransportError) -> TransportError {
-        let error = match process.warden.exited_within(LAST_STATUS).await {
-            Some(end) => {
-                TransportError::new(Closed, format!("the server process `{}` ended: {end}", self.target()))
-            }
-            None => error,
-        };
-        let current = self.current();
-        if current.closed || !current.restarts.are_allowed() {
-            error.for_good()
-        } else {
-            error.not_for_good()
-        }
-    }
-
     fn current(&self) -> MutexGuard<'_, Current> {
         // A process and a few times, each written at once: a panic elsewhere leaves them whole.
-        self.current.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.current)
     }
+}
+
+fn lock(current: &Mutex<Current>) -> MutexGuard<'_, Current> {
+    current.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Says how the child ended, and whether there will be another one.
+async fn explain(
+    process: &Process,
+    name: &str,
+    current: &Mutex<Current>,
+    error: TransportError,
+) -> TransportError {
+    let error = match process.warden.exited_within(LAST_STATUS).await {
+        Some(end) => TransportError::new(Closed, format!("the server process `{name}` ended: {end}")),
+        None => error,
+    };
+    let current = lock(current);
+    if current.closed || !current.restarts.are_allowed() { error.for_good() } else { error.not_for_good() }
 }
 
 impl Transport for ChildTransport {
@@ -202,7 +207,9 @@ impl Transport for ChildTransport {
             // > any in-flight requests are simply lost and the client can retry them against the fresh process
             // Whether a request may be sent twice is its caller's to decide.
             match process.stream.exchange(request, on_notification).await {
-                Err(error) if error.kind() == Closed => Err(self.explain(&process, error).await),
+                Err(error) if error.kind() == Closed => {
+                    Err(explain(&process, self.target(), &self.current, error).await)
+                }
                 answer => answer,
             }
         })
@@ -226,6 +233,24 @@ impl Transport for ChildTransport {
 
     fn target(&self) -> &str {
         self.launcher.name()
+    }
+
+    fn sessions(&self) -> Option<&dyn Sessions> {
+        Some(self)
+    }
+}
+
+impl Sessions for ChildTransport {
+    fn probes_first(&self) -> bool {
+        true
+    }
+
+    /// Starts the child again if it ended by itself: a session is that of one process.
+    fn open(&self) -> Result<Arc<dyn SessionLink>, TransportError> {
+        let process = self.process()?;
+        let link = process.stream.link()?;
+        let (name, current) = (self.target().to_owned(), Arc::clone(&self.current));
+        Ok(Arc::new(session::ChildLink { link, process, name, current }))
     }
 }
 

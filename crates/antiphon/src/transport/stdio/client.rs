@@ -1,11 +1,13 @@
 //! The client over any pair of byte streams: a child's pipes, a socket, memory.
 
+pub(super) mod session;
 mod table;
 mod tasks;
 
 use super::framing::MAX_LINE;
 use crate::transport::{
-    IncomingNotification, OutgoingRequest, ServerReply, Transport, TransportError, TransportErrorKind::Closed,
+    IncomingNotification, OutgoingRequest, ServerReply, SessionLink, Sessions, Transport, TransportError,
+    TransportErrorKind::Closed,
 };
 use futures_util::future::BoxFuture;
 use std::{
@@ -30,7 +32,7 @@ const LAST_WRITE: Duration = Duration::from_secs(1);
 /// - log messages name no request: they are handed to the request under way if there is exactly one;
 /// - `notifications/cancelled` for a subscription is handed to it and ends it as `Closed`.
 ///
-/// Every other notification is dropped, and so is one that would leave more than 16 MiB of them waiting for a caller.
+/// On a legacy session, what else comes belongs to the session. Without one, every other notification is dropped, and so is one that would leave more than 16 MiB of them waiting for a caller.
 /// A subscription is not left with a gap: it fails as
 /// [`TooLarge`](crate::transport::TransportErrorKind::TooLarge) instead, and the server is told.
 ///
@@ -107,6 +109,11 @@ impl StreamTransport {
         Self { table, target: target.into(), tasks: Mutex::new(Some(tasks)) }
     }
 
+    /// The way of a session over these streams.
+    pub(super) fn link(&self) -> Result<session::StreamLink, TransportError> {
+        session::StreamLink::new(&self.table)
+    }
+
     /// Whether no request is taken any more.
     pub(super) fn has_ended(&self) -> bool {
         self.table.has_ended()
@@ -142,6 +149,21 @@ impl Transport for StreamTransport {
 
     fn target(&self) -> &str {
         &self.target
+    }
+
+    fn sessions(&self) -> Option<&dyn Sessions> {
+        Some(self)
+    }
+}
+
+impl Sessions for StreamTransport {
+    fn probes_first(&self) -> bool {
+        true
+    }
+
+    /// The streams are one session: a second one takes the place of the first.
+    fn open(&self) -> Result<Arc<dyn SessionLink>, TransportError> {
+        Ok(Arc::new(self.link()?))
     }
 }
 

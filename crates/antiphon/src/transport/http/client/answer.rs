@@ -39,21 +39,24 @@ pub(super) async fn read_answer(
                 format!("the server answered a request with {}, as if it were a notification", head.status),
             ))
         }
-        "" => Err(TransportError::new(Malformed, "the server's answer has no content type")),
-        other => Err(TransportError::new(
-            Malformed,
-            format!(
-                "the server's answer is neither JSON nor an event stream but `{}`: check that the URL is that of an \
-                 MCP endpoint",
-                shortened(other)
-            ),
-        )),
+        other => Err(neither_json_nor_events(other)),
     }
+}
+
+pub(super) fn neither_json_nor_events(media_type: &str) -> TransportError {
+    if media_type.is_empty() {
+        return TransportError::new(Malformed, "the server's answer has no content type");
+    }
+    let text = format!(
+        "the server's answer is neither JSON nor an event stream but `{}`: check that the URL is that of an MCP endpoint",
+        shortened(media_type)
+    );
+    TransportError::new(Malformed, text)
 }
 
 /// A status that is no success: if the body is a JSON-RPC response, that is the answer all the same, unless the server
 /// wants another token.
-async fn read_refusal(
+pub(super) async fn read_refusal(
     status: StatusCode,
     media_type: &str,
     challenge: Option<String>,
@@ -68,6 +71,11 @@ async fn read_refusal(
     {
         return Ok(reply);
     }
+    Err(refused(status, challenge))
+}
+
+/// What a status says that comes without a JSON-RPC response.
+pub(super) fn refused(status: StatusCode, challenge: Option<String>) -> TransportError {
     let advice = match status {
         StatusCode::UNAUTHORIZED => ": check the bearer token",
         StatusCode::FORBIDDEN => {
@@ -82,10 +90,10 @@ async fn read_refusal(
         _ => "",
     };
     let text = format!("the server answered {status}{advice}");
-    Err(TransportError::new(HttpStatus(status.as_u16()), text).with_challenge(challenge))
+    TransportError::new(HttpStatus(status.as_u16()), text).with_challenge(challenge)
 }
 
-async fn read_whole(mut body: Body, limit: usize) -> Result<Vec<u8>, TransportError> {
+pub(super) async fn read_whole(mut body: Body, limit: usize) -> Result<Vec<u8>, TransportError> {
     let too_large =
         || TransportError::new(TooLarge, format!("the server's answer is longer than {limit} bytes"));
     let announced = body.size_hint().lower();
@@ -170,7 +178,7 @@ fn parse_reply(bytes: &[u8], id: &RequestId) -> Result<ServerReply, TransportErr
 }
 
 /// A POST with its secrets does not wander. The path of the new place may itself be a secret.
-fn redirected(status: StatusCode, headers: &HeaderMap) -> TransportError {
+pub(super) fn redirected(status: StatusCode, headers: &HeaderMap) -> TransportError {
     let place = headers.get(header::LOCATION).and_then(|value| value.as_bytes().try_into().ok());
     let place = match place.as_ref().map(|uri: &Uri| (uri.scheme_str(), uri.host())) {
         Some((Some(scheme), Some(host))) => format!("{scheme}://{host}"),
@@ -181,7 +189,7 @@ fn redirected(status: StatusCode, headers: &HeaderMap) -> TransportError {
     TransportError::new(HttpStatus(status.as_u16()), text)
 }
 
-fn media_type(headers: &HeaderMap) -> String {
+pub(super) fn media_type(headers: &HeaderMap) -> String {
     let value = headers.get(header::CONTENT_TYPE).and_then(|value| value.to_str().ok()).unwrap_or_default();
     value.split(';').next().unwrap_or_default().trim().to_ascii_lowercase()
 }

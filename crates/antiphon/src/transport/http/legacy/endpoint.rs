@@ -11,8 +11,8 @@ use super::{
     batch::{self, Answering},
     event_id::EventId,
     events::Events,
+    may_be_legacy,
     request::{self, Times, no_session},
-    says_modern,
     sessions::{Open, Sessions},
     streams::NotResumed,
 };
@@ -138,8 +138,8 @@ impl Endpoint {
             Incoming::Request(request) if request.method == method::INITIALIZE => {
                 return self.initialize(&request, caller);
             }
-            // The headers say of which revision it wants to be.
-            message if says_modern(headers) => {
+            // The headers say that it is of no earlier revision.
+            message if !may_be_legacy(headers) => {
                 return Reply::Json(ReplyMessage::without_session(message));
             }
             Incoming::Request(request) => request,
@@ -187,7 +187,11 @@ impl Endpoint {
             Ok(opened) => opened,
             Err(refused) => return Reply::Json(refused),
         };
-        let id = self.sessions.add(session).ok().and_then(|id| HeaderValue::from_str(&id).ok());
+        let id = self
+            .sessions
+            .add(session, &self.options.sessions.prefix)
+            .ok()
+            .and_then(|id| HeaderValue::from_str(&id).ok());
         let Some(id) = id else {
             tracing::error!("no id for a session: the operating system gave no random bytes");
             return Reply::Json(ReplyMessage::error(Some(&request.id), &ErrorObject::internal()));

@@ -60,6 +60,11 @@ impl Events {
     }
 
     pub(in crate::transport::http) fn poll_event(&mut self, cx: &mut Context<'_>) -> Poll<Option<Bytes>> {
+        // First: a stream that is never silent ends as well.
+        if self.over.as_mut().is_some_and(|over| over.as_mut().poll(cx).is_ready()) {
+            (self.over, self.reader) = (None, None);
+            self.first.clear();
+        }
         if let Some(event) = self.first.pop_front() {
             return Poll::Ready(Some(event));
         }
@@ -80,10 +85,6 @@ impl Events {
                     Poll::Pending => break,
                 },
             }
-        }
-        if self.over.as_mut().is_some_and(|over| over.as_mut().poll(cx).is_ready()) {
-            (self.over, self.reader) = (None, None);
-            return Poll::Ready(None);
         }
         ready!(self.quiet.as_mut().poll(cx));
         self.quiet.as_mut().reset(Instant::now() + self.keep_alive);

@@ -47,7 +47,15 @@ pub(super) fn is_of_session(parts: &Parts) -> bool {
 }
 
 /// Whether the headers name a modern version.
-pub(super) fn says_modern(headers: &HeaderMap) -> bool {
-    let version = headers.get(header::MCP_PROTOCOL_VERSION).and_then(|version| version.to_str().ok());
-    version.is_some_and(ProtocolVersion::is_modern_text)
+fn says_modern(headers: &HeaderMap) -> bool {
+    version(headers).is_some_and(ProtocolVersion::is_modern_text)
+}
+
+/// Whether the headers name an earlier version, or none.
+fn may_be_legacy(headers: &HeaderMap) -> bool {
+    version(headers).is_none_or(|version| ProtocolVersion::legacy(version).is_some())
+}
+
+fn version(headers: &HeaderMap) -> Option<&str> {
+    headers.get(header::MCP_PROTOCOL_VERSION).map(|version| version.to_str().unwrap_or_default())
 }

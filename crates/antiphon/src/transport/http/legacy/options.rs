@@ -9,6 +9,7 @@ use std::time::Duration;
 pub(in crate::transport::http) struct SessionOptions {
     pub(super) idle: Duration,
     pub(super) retry: Duration,
+    pub(super) prefix: String,
     pub(super) bounds: Bounds,
 }
 
@@ -17,6 +18,7 @@ impl Default for SessionOptions {
         Self {
             idle: Duration::from_secs(30 * 60),
             retry: Duration::from_secs(1),
+            prefix: String::new(),
             bounds: Bounds { events: 256, bytes: 1024 * 1024, all_bytes: 64 * 1024 * 1024 },
         }
     }
@@ -53,6 +55,16 @@ impl HttpOptions {
     #[must_use]
     pub fn session_retry(mut self, time: Duration) -> Self {
         self.sessions.retry = time;
+        self
+    }
+
+    /// Begins the ids of legacy sessions with this, such as `a-` on the instance of that name: a balancer in front can then
+    /// tell by `Mcp-Session-Id` where a request belongs, without remembering. Default: nothing. What is not visible ASCII
+    /// is left out.
+    #[must_use]
+    pub fn session_prefix(mut self, prefix: &str) -> Self {
+        // > The session ID **MUST** only contain visible ASCII characters (ranging from 0x21 to 0x7E).
+        self.sessions.prefix = prefix.chars().filter(char::is_ascii_graphic).collect();
         self
     }
 }

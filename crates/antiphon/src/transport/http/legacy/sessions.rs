@@ -56,12 +56,12 @@ impl Sessions {
         Self { table: Mutex::new(table), idle, bounds, bytes: Arc::default() }
     }
 
-    /// Keeps a session, under a new id.
+    /// Keeps a session, under a new id that begins so.
     ///
     /// > The session ID **SHOULD** be globally unique and cryptographically secure
-    pub(super) fn add(&self, session: Session) -> Result<String, EntropyError> {
+    pub(super) fn add(&self, session: Session, prefix: &str) -> Result<String, EntropyError> {
         // 256 random bits, of letters, digits, `-` and `_`.
-        let id = SecretKey::random()?.to_base64url().to_string();
+        let id = format!("{prefix}{}", *SecretKey::random()?.to_base64url());
         let streams = Streams::new(self.bounds, Arc::clone(&self.bytes));
         let open = Arc::new(Open { session, streams, told: Outbox::default() });
         self.table().by_id.insert(id.clone(), open);

@@ -8,10 +8,10 @@
 //! ```
 
 use crate::transport::{
-    IncomingNotification, OutgoingRequest, ServerReply, TransportError,
+    IncomingNotification, OutgoingRequest, ServerMessage, ServerReply, TransportError,
     TransportErrorKind::{Closed, TooLarge, Unreachable},
 };
-use antiphon_wire::{ErrorObject, RequestId, method, write_notification};
+use antiphon_wire::{ErrorCode, ErrorObject, RequestId, method, write_error, write_notification};
 use serde::Serialize;
 use std::{
     collections::{HashMap, VecDeque},
@@ -24,6 +24,11 @@ use tokio::sync::{Notify, mpsc, oneshot};
 
 /// How many bytes of notifications may wait for one request's caller. More are dropped; the response never is.
 const MAX_WAITING: usize = 16 * 1024 * 1024;
+
+/// How many messages of the server that belong to no request may wait for the session.
+const MAX_HEARD: usize = 1024;
+/// How many notifications and responses may wait to be written. A server that lets more of them wait does not read.
+const MAX_SAID: usize = 1024;
 
 /// Every request under way, and what is still to be written.
 #[derive(Default)]
@@ -40,11 +45,16 @@ struct State {
     /// Why no request is taken any more.
     ended: Option<TransportError>,
     serial: u64,
+    /// Who hears what belongs to no request: a legacy session, if there is one.
+    session: Option<mpsc::Sender<ServerMessage>>,
+    /// How many of the outbox are neither requests nor cancellations.
+    said: usize,
 }
 
 enum Outgoing {
     Request(RequestId),
     Cancelled(RequestId),
+    Said(Vec<u8>),
 }
 
 struct Entry {
@@ -53,6 +63,8 @@ struct Entry {
     /// `None` once the writer has taken it.
     body: Option<Vec<u8>>,
     listens: bool,
+    /// Not to be cancelled.
+    opens: bool,
     notifications: mpsc::UnboundedSender<IncomingNotification>,
     /// How many bytes wait in there.
     waiting: Arc<AtomicUsize>,
@@ -138,6 +150,8 @@ impl Table {
             serial,
             body: Some(request.body),
             listens: request.method == method::SUBSCRIPTIONS_LISTEN,
+            // > The `initialize` request **MUST NOT** be cancelled by clients
+            opens: request.method == method::INITIALIZE,
             notifications: to_notifications,
             waiting: Arc::clone(&waiting),
             reply: to_reply,
@@ -156,6 +170,10 @@ impl Table {
                 while let Some(outgoing) = state.outbox.pop_front() {
                     match outgoing {
                         Outgoing::Cancelled(id) => return Some((None, cancelled(&id))),
+                        Outgoing::Said(message) => {
+                            state.said -= 1;
+                            return Some((None, message));
+                        }
                         Outgoing::Request(id) => {
                             if let Some(body) =
                                 state.in_flight.get_mut(&id).and_then(|entry| entry.body.take())
@@ -171,6 +189,60 @@ impl Table {
             }
             self.written.notified().await;
         }
+    }
+
+    /// Begins a session: what belongs to no request is heard there from now on.
+    pub(super) fn begin_session(&self) -> Result<mpsc::Receiver<ServerMessage>, TransportError> {
+        let mut state = self.state();
+        if let Some(ended) = &state.ended {
+            return Err(ended.clone());
+        }
+        let (session, heard) = mpsc::channel(MAX_HEARD);
+        state.session = Some(session);
+        Ok(heard)
+    }
+
+    /// Whether there is a session.
+    pub(super) fn in_session(&self) -> bool {
+        self.state().session.is_some()
+    }
+
+    /// Hands what belongs to no request to the session. `false` if there is none, or no room.
+    pub(super) fn offer(&self, message: ServerMessage) -> bool {
+        let session = self.state().session.clone();
+        let Some(session) = session else { return false };
+        match session.try_send(message) {
+            Ok(()) => true,
+            Err(mpsc::error::TrySendError::Full(ServerMessage::Request(request))) => {
+                let busy = ErrorObject::new(ErrorCode::INTERNAL_ERROR, "too many requests wait here already");
+                self.say(write_error(Some(&request.id), &busy)).is_ok()
+            }
+            Err(_) => false,
+        }
+    }
+
+    /// Writes a notification or a response.
+    pub(super) fn say(&self, message: Vec<u8>) -> Result<(), TransportError> {
+        let mut state = self.state();
+        if let Some(ended) = &state.ended {
+            return Err(ended.clone());
+        }
+        if state.said >= MAX_SAID {
+            drop(state);
+            let error = TransportError::new(Closed, "the server does not read what it asked for");
+            self.end(error.clone());
+            return Err(error);
+        }
+        state.said += 1;
+        state.outbox.push_back(Outgoing::Said(message));
+        drop(state);
+        self.written.notify_one();
+        Ok(())
+    }
+
+    /// Why no request is taken any more, if that is so.
+    pub(super) fn ended(&self) -> Option<TransportError> {
+        self.state().ended.clone()
     }
 
     /// Hands a response over. `false` if nobody waits for it, or the request was not even sent.
@@ -195,8 +267,12 @@ impl Table {
         entry.is_some_and(|entry| entry.reply.send(Ok(Err(error))).is_ok())
     }
 
-    /// Hands a notification over. `false` if nobody waits for it.
-    pub(super) fn notify(&self, addressee: &Addressee, notification: IncomingNotification) -> bool {
+    /// Hands a notification over, or gives it back if nobody waits for it.
+    pub(super) fn notify(
+        &self,
+        addressee: &Addressee,
+        notification: IncomingNotification,
+    ) -> Result<(), IncomingNotification> {
         let state = self.state();
         let entry = match addressee {
             Addressee::Request(id) => state.in_flight.get(id),
@@ -206,7 +282,7 @@ impl Table {
                 calls.next().filter(|_| calls.next().is_none())
             }
         };
-        let Some(entry) = entry else { return false };
+        let Some(entry) = entry else { return Err(notification) };
         let weight = weight(&notification);
         let fits = entry.waiting.load(Ordering::Relaxed) + weight <= MAX_WAITING;
         match addressee {
@@ -224,7 +300,7 @@ impl Table {
                 let _ = entry.notifications.send(notification);
             }
         }
-        true
+        Ok(())
     }
 
     /// Fails a subscription whose caller does not take what it was told, and tells the server.
@@ -254,6 +330,7 @@ impl Table {
         let error = error.for_good();
         let mut state = self.state();
         state.outbox.clear();
+        (state.said, state.session) = (0, None);
         for (_, entry) in state.in_flight.extract_if(|_, entry| entry.body.is_some()) {
             let _ = entry.reply.send(Err(error.clone()));
         }
@@ -265,6 +342,7 @@ impl Table {
         let error = error.for_good();
         let mut state = self.state();
         state.outbox.clear();
+        (state.said, state.session) = (0, None);
         for (_, entry) in state.in_flight.drain() {
             let _ = entry.reply.send(Err(error.clone()));
         }
@@ -282,11 +360,11 @@ impl Table {
         if state.in_flight.get(id).is_none_or(|entry| entry.serial != serial) {
             return;
         }
-        let queued = state.in_flight.remove(id).is_some_and(|entry| entry.body.is_some());
-        if queued {
+        let Some(entry) = state.in_flight.remove(id) else { return };
+        if entry.body.is_some() {
             // > Cancellation notifications **MUST** only reference requests that: Were previously issued by the client
             state.outbox.retain(|outgoing| !matches!(outgoing, Outgoing::Request(queued) if queued == id));
-        } else if state.ended.is_none() {
+        } else if state.ended.is_none() && !entry.opens {
             // > To cancel an in-flight request, the client **MUST** send a `notifications/cancelled` notification
             // > referencing the request's ID.
             state.outbox.push_back(Outgoing::Cancelled(id.clone()));

@@ -2,8 +2,9 @@
 
 use super::table::{Addressee, Table};
 use crate::transport::{
-    IncomingNotification, TransportError,
+    IncomingNotification, ServerMessage, TransportError,
     TransportErrorKind::{Closed, Malformed, TooLarge},
+    session::messages,
     stdio::framing::{Line, LineBuffer},
 };
 use antiphon_wire::{Incoming, Notification, RequestId, Response, method};
@@ -84,12 +85,24 @@ pub(super) async fn read(table: &Table, mut reader: impl AsyncRead + Unpin, max_
 
 /// `false` if the line is no message.
 fn take_line(table: &Table, line: &[u8]) -> bool {
+    // Batches are of a legacy revision.
+    if line.first() != Some(&b'[') || !table.in_session() {
+        return take_message(table, line);
+    }
+    messages(line).into_iter().map(|message| take_message(table, message)).fold(true, |all, one| all && one)
+}
+
+fn take_message(table: &Table, line: &[u8]) -> bool {
     match Incoming::parse(line) {
         Ok(Incoming::Response(response)) => take_response(table, response),
         Ok(Incoming::Notification(notification)) => take_notification(table, notification),
         // > The server **MUST NOT** write JSON-RPC _requests_ to `stdout`.
+        // That is of today; on a legacy session it may.
         Ok(Incoming::Request(request)) => {
-            tracing::warn!(method = %beginning(request.method.as_bytes()), "the server sent a request: ignored");
+            let method = beginning(request.method.as_bytes());
+            if !table.offer(request.into()) {
+                tracing::warn!(method, "the server sent a request: ignored");
+            }
         }
         Err(unreadable) => {
             let text = format!("the server's answer is no response: {}", unreadable.error.message);
@@ -126,16 +139,20 @@ fn take_notification(table: &Table, notification: Notification<'_>) {
     let addressee = addressee(&notification.method, notification.params);
     let method = notification.method.into_owned();
     let notification = IncomingNotification { method, params: notification.params.map(ToOwned::to_owned) };
-    let delivered = addressee.is_some_and(|addressee| {
-        let delivered = table.notify(&addressee, notification);
-        if let (true, Addressee::Ending(id)) = (delivered, &addressee) {
-            let ended = TransportError::new(Closed, "the server ended the subscription");
-            table.settle(id, Err(ended));
+    let left = match &addressee {
+        None => Err(notification),
+        Some(addressee) => table.notify(addressee, notification),
+    };
+    match (left, addressee) {
+        (Ok(()), Some(Addressee::Ending(id))) => {
+            table.settle(&id, Err(TransportError::new(Closed, "the server ended the subscription")));
         }
-        delivered
-    });
-    if !delivered {
-        tracing::trace!("a notification that belongs to no request under way: ignored");
+        (Ok(()), _) => {}
+        (Err(notification), _) => {
+            if !table.offer(ServerMessage::Notification(notification)) {
+                tracing::trace!("a notification that belongs to no request under way: ignored");
+            }
+        }
     }
 }
 

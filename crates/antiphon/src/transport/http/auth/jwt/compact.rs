@@ -16,7 +16,7 @@ pub(super) struct Unverified<'a> {
 
 /// Whether a token has the outer form of a JWT: three parts, the first of which begins as a JSON object does.
 pub(in super::super) fn is_jwt(token: &str) -> bool {
-    token.starts_with("eyJ") && token.bytes().filter(|byte| *byte == b'.').count() == 2
+    token.starts_with("ey") && token.bytes().filter(|byte| *byte == b'.').count() == 2
 }
 
 /// Reads a token; an error says what is wrong with it, in words that may be logged.
@@ -63,4 +63,42 @@ fn object(part: &str) -> Option<Map<String, Value>> {
     let text = std::str::from_utf8(&bytes).ok()?;
     antiphon_seal::canonical::check(text).ok()?;
     serde_json::from_str(text).ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::key_set::KeySet;
+    use super::*;
+    use proptest::prelude::*;
+
+    proptest! {
+        /// Whatever comes is read or refused.
+        #[test]
+        fn what_is_sent_breaks_nothing(
+            header in r#"(\{"alg":"(ES256|RS256|none|x)"(,"(kid|typ|crit)":("x"|1|null|\[\]))?\}|.{0,8})"#,
+            claims in r#"(\{("(iss|exp)":(1|"x"|\{\}))?\}|.{0,8})"#,
+            tail in r"[A-Za-z0-9_.=-]{0,12}",
+        ) {
+            let [header, claims] = [header, claims].map(|part| URL_SAFE_NO_PAD.encode(part));
+            for token in [format!("{header}.{claims}.{tail}"), format!("{header}.{tail}"), tail] {
+                if let Ok(read) = parse(&token) {
+                    prop_assert_eq!(token.as_bytes().strip_prefix(read.message).map(|rest| rest[0]), Some(b'.'));
+                    prop_assert!(is_jwt(&token));
+                }
+            }
+        }
+
+        #[test]
+        fn what_is_published_breaks_nothing(
+            key in r#"\{"kty":"(RSA|EC|OKP|oct)"(,"crv":"(P-256|P-384|Ed25519)")?(,"x":"[A-Za-z0-9_-]{0,44}")?(,"y":"[A-Za-z0-9_-]{0,44}")?(,"n":"[A-Za-z0-9_-]{0,400}","e":"AQAB")?\}"#,
+        ) {
+            let set = KeySet::parse(&format!("{{\"keys\": [{key}]}}"));
+            let Ok(set) = set else { return Ok(()) };
+            for algorithm in Algorithm::ALL {
+                for key in set.candidates(algorithm, None) {
+                    prop_assert!(!algorithm.verifies(&key.public, b"message", b"signature"));
+                }
+            }
+        }
+    }
 }

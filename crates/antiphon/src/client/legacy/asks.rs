@@ -1,0 +1,261 @@
+//! Requests of the server: answered by the same callbacks, through the same checks, as asks of today.
+//!
+//! Each is a round of one, since nobody can tell which of them belong together.
+
+use super::Shared;
+use crate::client::{
+    Call, PendingCall,
+    call_error::CallErrorKind,
+    dispatch::{Origin, answer_round},
+};
+use crate::transport::IncomingRequest;
+use antiphon_wire::{
+    AskKind, AskSupport, ElicitRequest, ErrorCode, ErrorObject, InputRequest, InputRequests, RequestId,
+    elicitation_id_of, method, write_error, write_result,
+};
+use futures_util::{
+    future::BoxFuture,
+    stream::{FuturesUnordered, StreamExt as _},
+};
+use serde_json::json;
+use std::{
+    collections::{HashMap, VecDeque},
+    sync::{Arc, Mutex, PoisonError},
+};
+use tokio::{
+    sync::{Notify, watch},
+    time::sleep,
+};
+
+/// > `-1`: User rejected sampling request
+const REJECTED: ErrorCode = ErrorCode(-1);
+
+/// The asks that are open in a session, whomever they belong to.
+#[derive(Default)]
+pub(super) struct OpenAsks {
+    /// How many: while a person is asked, no request is late.
+    pub(super) count: watch::Sender<usize>,
+    cancels: Mutex<HashMap<RequestId, Arc<Notify>>>,
+}
+
+impl OpenAsks {
+    /// The server does not want the answer any more.
+    pub(super) fn cancel(&self, id: &RequestId) {
+        if let Some(open) = self.cancels.lock().unwrap_or_else(PoisonError::into_inner).get(id) {
+            open.notify_one();
+        }
+    }
+
+    fn begin(&self, id: &RequestId) -> OpenAsk<'_> {
+        let cancelled = Arc::<Notify>::default();
+        self.cancels
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .insert(id.clone(), Arc::clone(&cancelled));
+        self.count.send_modify(|count| *count += 1);
+        OpenAsk { of: self, id: id.clone(), cancelled }
+    }
+}
+
+struct OpenAsk<'a> {
+    of: &'a OpenAsks,
+    id: RequestId,
+    cancelled: Arc<Notify>,
+}
+
+impl Drop for OpenAsk<'_> {
+    fn drop(&mut self) {
+        let mut cancels = self.of.cancels.lock().unwrap_or_else(PoisonError::into_inner);
+        // The server may have used its id again.
+        if cancels.get(&self.id).is_some_and(|open| Arc::ptr_eq(open, &self.cancelled)) {
+            cancels.remove(&self.id);
+        }
+        drop(cancels);
+        self.of.count.send_modify(|count| *count -= 1);
+    }
+}
+
+/// What came of a request of the server: whether it was an ask, and what ended it if it could not be answered.
+struct Served {
+    was_ask: bool,
+    fault: Option<CallErrorKind>,
+}
+
+/// The requests of the server that came with one request, or with none.
+pub(super) struct Counter {
+    shared: Arc<Shared>,
+    origin: Arc<Origin>,
+    open: FuturesUnordered<BoxFuture<'static, Served>>,
+    asking: usize,
+    waiting: VecDeque<IncomingRequest>,
+    /// How many asks there were.
+    rounds: u32,
+}
+
+impl Counter {
+    pub(super) fn new(shared: &Arc<Shared>, origin: Origin) -> Self {
+        Self {
+            shared: Arc::clone(shared),
+            origin: Arc::new(origin),
+            open: FuturesUnordered::new(),
+            asking: 0,
+            waiting: VecDeque::new(),
+            rounds: 0,
+        }
+    }
+
+    pub(super) fn is_empty(&self) -> bool {
+        self.open.is_empty()
+    }
+
+    /// Begins to answer.
+    pub(super) fn take(&mut self, request: IncomingRequest) -> Result<(), CallErrorKind> {
+        let limit = self.shared.bounds.max_asks;
+        if self.open.len() + self.waiting.len() >= limit.max(1) {
+            return Err(CallErrorKind::TooManyAsks { asks: limit.saturating_add(1), limit });
+        }
+        if is_ask(&request.method) && self.shared.desk.one_at_a_time && self.asking > 0 {
+            self.waiting.push_back(request);
+        } else {
+            self.start(request);
+        }
+        Ok(())
+    }
+
+    fn start(&mut self, request: IncomingRequest) {
+        if is_ask(&request.method) {
+            self.asking += 1;
+            self.rounds = self.rounds.saturating_add(1);
+        }
+        let (shared, origin, round) = (Arc::clone(&self.shared), Arc::clone(&self.origin), self.rounds);
+        self.open.push(Box::pin(async move { shared.serve(&origin, round, request).await }));
+    }
+
+    /// How many asks there were.
+    pub(super) fn rounds(&self) -> u32 {
+        self.rounds
+    }
+
+    /// What ended one of them, when one of them has ended; none if none is open.
+    pub(super) async fn next(&mut self) -> Option<Option<CallErrorKind>> {
+        let served = self.open.next().await?;
+        if served.was_ask {
+            self.asking -= 1;
+            if let Some(request) = self.waiting.pop_front() {
+                self.start(request);
+            }
+        }
+        Some(served.fault)
+    }
+}
+
+fn is_ask(name: &str) -> bool {
+    matches!(name, method::ELICITATION_CREATE | method::SAMPLING_CREATE_MESSAGE | method::ROOTS_LIST)
+}
+
+impl Shared {
+    /// Answers one request of the server.
+    async fn serve(&self, origin: &Origin, round: u32, request: IncomingRequest) -> Served {
+        let was_ask = is_ask(&request.method);
+        let (message, fault) = match &*request.method {
+            // > The receiver **MUST** respond promptly with an empty response
+            method::PING => (write_result(&request.id, &json!({})).ok(), None),
+            _ if was_ask => {
+                let open = self.asks.begin(&request.id);
+                tokio::select! {
+                    biased;
+                    // > Receivers of cancellation notifications **SHOULD**: Not send a response for the cancelled request
+                    () = open.cancelled.notified() => (None, None),
+                    answered = self.answer(origin, round, &request) => answered,
+                }
+            }
+            other => (Some(write_error(Some(&request.id), &ErrorObject::method_not_found(other))), None),
+        };
+        if let Some(message) = message
+            && let Err(fault) = self.tell(message).await
+        {
+            tracing::warn!(server = %self.server, %fault, "an answer could not be sent");
+        }
+        Served { was_ask, fault }
+    }
+
+    /// The response to an ask, and what ends the call if there was no answer.
+    async fn answer(
+        &self,
+        origin: &Origin,
+        round: u32,
+        request: &IncomingRequest,
+    ) -> (Option<Vec<u8>>, Option<CallErrorKind>) {
+        let refuse = |error: ErrorObject| (Some(write_error(Some(&request.id), &error)), None);
+        let ask = match InputRequest::read(&request.method, request.params.as_deref()) {
+            Ok(ask) => ask,
+            Err(fault) => {
+                return refuse(ErrorObject::invalid_params(format!("the ask cannot be read: {fault}")));
+            }
+        };
+        if let Some(error) = not_supported(&ask, self.desk.callbacks.declared()) {
+            return refuse(error);
+        }
+        let elicitation = request.params.as_deref().and_then(elicitation_id_of);
+        let key = elicitation.clone().unwrap_or_else(|| plain(&request.id));
+        if let (InputRequest::Elicit(ElicitRequest::Url { .. }), Some(id)) = (&ask, elicitation) {
+            self.told.expect_url(id);
+        }
+        let kind = ask.kind();
+        let mut asks = InputRequests::new();
+        let _ = asks.insert(key.clone(), ask);
+        // Whom it is for, the origin says.
+        let mut pending = PendingCall::new(self.server.clone(), Call::resource(""), round, asks, None);
+        match answer_round(&self.desk, origin, &mut pending).await {
+            Ok(wait) => {
+                if !wait.is_zero() {
+                    sleep(wait).await;
+                }
+                (pending.answers().get(&key).and_then(|answer| write_result(&request.id, answer).ok()), None)
+            }
+            Err(fault) => {
+                let error = match kind {
+                    AskKind::Sampling => ErrorObject::new(REJECTED, "User rejected sampling request"),
+                    _ => ErrorObject::internal(),
+                };
+                (Some(write_error(Some(&request.id), &error)), Some(fault))
+            }
+        }
+    }
+}
+
+/// The id as a key: a text as it is.
+fn plain(id: &RequestId) -> String {
+    match serde_json::to_value(id) {
+        Ok(serde_json::Value::String(text)) => text,
+        _ => id.to_string(),
+    }
+}
+
+/// The error for what is not declared.
+///
+/// > Clients that do not support roots: `-32601` (Method not found)
+/// >
+/// > Server sends an `elicitation/create` request with a mode not declared in client capabilities: `-32602`
+fn not_supported(ask: &InputRequest, declared: AskSupport) -> Option<ErrorObject> {
+    let mut needs = ask.needs();
+    // What the callback sees of it, it may leave out.
+    needs.sampling_context = false;
+    if declared.covers(needs) {
+        return None;
+    }
+    let (what, is_there) = match ask.kind() {
+        AskKind::Form | AskKind::Url => ("Elicitation", declared.form || declared.url),
+        AskKind::Sampling => ("Sampling", declared.sampling),
+        AskKind::Roots => ("List roots", false),
+        _ => ("This ask", false),
+    };
+    let part = match ask.kind() {
+        AskKind::Form if is_there => " of forms",
+        AskKind::Url if is_there => " of URLs",
+        AskKind::Sampling if is_there => " with tools",
+        _ => "",
+    };
+    let code = if is_there { ErrorCode::INVALID_PARAMS } else { ErrorCode::METHOD_NOT_FOUND };
+    Some(ErrorObject::new(code, format!("{what}{part} not supported")))
+}

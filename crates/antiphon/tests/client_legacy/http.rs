@@ -1,0 +1,362 @@
+//! Sessions over HTTP: their id, their streams, and what breaks.
+
+use crate::play::{Heard, Played, Said, asks, builder, error, event, hello, result, soon, tells};
+use antiphon::client::{Call, CallErrorKind, ClientBuilder, Era, Mode, RequestFault};
+use serde_json::{Value, json};
+use std::{
+    sync::{
+        Arc, Mutex,
+        atomic::{AtomicUsize, Ordering},
+    },
+    time::Instant,
+};
+use tokio::sync::mpsc;
+
+fn done(id: &Value) -> Value {
+    result(id, json!({"content": [{"type": "text", "text": "done"}]}))
+}
+
+/// What every server here does with the handshake; `None` for the rest.
+fn handshake(heard: &Heard, session: &str) -> Option<Said> {
+    Some(match (heard.verb.as_str(), heard.method()) {
+        ("POST", "server/discover") => Said::json(400, error(&Value::Null, -32000, Value::Null)),
+        ("POST", "initialize") => {
+            let mut hello = hello("2025-11-25");
+            hello["capabilities"] = json!({"tools": {}});
+            Said::json(200, result(&heard.body["id"], hello))
+                .with("mcp-session-id", session)
+                .with("set-cookie", "SRV=s1; path=/; HttpOnly")
+        }
+        ("POST", method) if method.starts_with("notifications/") => Said::empty(202),
+        ("POST", "") => Said::empty(202),
+        ("POST", _) if heard.header("mcp-protocol-version") == Some("2026-07-28") => {
+            Said::typed(400, "text/plain", "no session")
+        }
+        ("DELETE", _) => Said::empty(405),
+        _ => return None,
+    })
+}
+
+#[tokio::test]
+async fn a_session_from_its_beginning_to_its_end() {
+    let played = Played::new(|heard| {
+        handshake(heard, "s-1").unwrap_or_else(|| match heard.verb.as_str() {
+            "GET" => Said::empty(405),
+            _ => Said::json(200, done(&heard.body["id"])).with("set-cookie", "SRV=s2"),
+        })
+    })
+    .await;
+    let client = played.client(builder());
+    for _ in 0..2 {
+        client.call_tool("t", ()).await.unwrap();
+    }
+    assert_eq!(client.era(), Some(Era::Legacy));
+    client.close().await;
+    // The stream of the session is asked for before the first request that could make the server use it.
+    let whole = [
+        "POST tools/call",
+        "POST initialize",
+        "POST notifications/initialized",
+        "GET",
+        "POST tools/call",
+        "POST tools/call",
+        "DELETE",
+    ];
+    assert_eq!(played.short(), whole);
+    for (at, heard) in played.heard().iter().enumerate() {
+        let (session, version, cookie) = match at {
+            0 => (None, Some("2026-07-28"), None),
+            1 => (None, None, None),
+            2..=4 => (Some("s-1"), Some("2025-11-25"), Some("SRV=s1")),
+            _ => (Some("s-1"), Some("2025-11-25"), Some("SRV=s2")),
+        };
+        assert_eq!(heard.header("mcp-session-id"), session, "{heard:?}");
+        assert_eq!(heard.header("mcp-protocol-version"), version, "{heard:?}");
+        assert_eq!(heard.header("cookie"), cookie, "{heard:?}");
+        assert_eq!(heard.header("mcp-method").is_some(), at == 0, "{heard:?}");
+        let accept =
+            if heard.verb == "GET" { "text/event-stream" } else { "application/json, text/event-stream" };
+        assert_eq!(heard.header("accept"), Some(accept), "{heard:?}");
+        assert_eq!(heard.path, "/mcp");
+    }
+}
+
+/// The first session is forgotten: by a status that says so the request is sent again, by another it is not.
+#[tokio::test]
+async fn a_session_that_is_forgotten() {
+    for (status, body, again) in [(404, "", true), (400, r#"{"error": "no valid session"}"#, false)] {
+        let opened = AtomicUsize::new(0);
+        let played = Played::new(move |heard| {
+            if heard.method() == "initialize" {
+                opened.fetch_add(1, Ordering::SeqCst);
+            }
+            let session = format!("s-{}", opened.load(Ordering::SeqCst));
+            handshake(heard, &session).unwrap_or_else(|| match heard.verb.as_str() {
+                "GET" => Said::empty(405),
+                _ if heard.header("mcp-session-id") == Some("s-1") => Said::typed(status, "text/plain", body),
+                _ => Said::json(200, done(&heard.body["id"])),
+            })
+        })
+        .await;
+        let client = played.client(builder().mode(Mode::Legacy));
+        assert_eq!(client.call_tool("t", ()).await.is_ok(), again, "{status}");
+        let opened = played.short().iter().filter(|what| *what == "POST initialize").count();
+        assert_eq!(opened, if again { 2 } else { 1 }, "{status}");
+        let second = played.heard().into_iter().filter(|heard| heard.method() == "initialize").nth(1);
+        assert!(second.is_none_or(|heard| heard.header("mcp-session-id").is_none()));
+    }
+}
+
+/// The server closes the stream of a request before its answer; the client comes back for it, as it was told to.
+#[tokio::test]
+async fn a_stream_that_is_resumed() {
+    let asked: Arc<Mutex<Vec<Instant>>> = Arc::default();
+    let times = Arc::clone(&asked);
+    let played = Played::new(move |heard| {
+        handshake(heard, "s").unwrap_or_else(|| {
+            times.lock().unwrap().push(Instant::now());
+            match (heard.verb.as_str(), heard.header("last-event-id")) {
+                ("GET", None) => Said::empty(405),
+                // Told in an event without data, too.
+                ("GET", Some("e-1")) => Said::events("id: e-2\nretry: 30\n\n"),
+                ("GET", Some("e-2")) => Said::events(format!("id: e-3\n{}", event(&tells("x", json!({}))))),
+                ("GET", Some("e-3")) => Said::empty(503),
+                _ => Said::events("id: e-1\nretry: 40\ndata: \n\n"),
+            }
+        })
+    })
+    .await;
+    let client = played.client(builder().mode(Mode::Legacy));
+    let called = tokio::spawn(async move { client.call_tool("t", ()).await });
+    let resumed = |id: &'static str| move |heard: &Heard| heard.header("last-event-id") == Some(id);
+    let first = played.hears(resumed("e-1")).await;
+    assert_eq!(
+        (first.header("mcp-session-id"), first.header("accept")),
+        (Some("s"), Some("text/event-stream"))
+    );
+    played.hears(resumed("e-2")).await;
+    played.hears(resumed("e-3")).await;
+    called.abort();
+    let times = asked.lock().unwrap().clone();
+    let waits: Vec<u128> = times.windows(2).map(|pair| (pair[1] - pair[0]).as_millis()).collect();
+    // The stream of the session, the call, and the resumptions: no sooner than told.
+    assert!(waits[1] >= 40 && waits[2] >= 30 && waits[3] >= 30, "{waits:?}");
+}
+
+#[tokio::test]
+async fn the_answer_comes_on_the_resumed_stream_or_not_at_all() {
+    let call = json!(2);
+    for (said, expected) in [
+        (Said::events as fn(String) -> Said, true),
+        ((|_| Said::empty(405)) as fn(String) -> Said, false),
+        ((|_| Said::typed(200, "text/html", "<p>")) as fn(String) -> Said, false),
+    ] {
+        let answer = event(&done(&call));
+        let played = Played::new(move |heard| {
+            handshake(heard, "s").unwrap_or_else(|| {
+                match (heard.verb.as_str(), heard.header("last-event-id")) {
+                    ("GET", None) => Said::empty(405),
+                    ("GET", Some(_)) => said(answer.clone()),
+                    _ => Said::events("id: e\nretry: 1\ndata:\n\n"),
+                }
+            })
+        })
+        .await;
+        let client = played.client(builder().mode(Mode::Legacy));
+        let called = client.call_tool("t", ()).await;
+        assert_eq!(called.is_ok(), expected, "{called:?}");
+        // Nobody asks for the stream again once the answer is there.
+        assert_eq!(played.short().iter().filter(|what| *what == "GET").count(), 2);
+    }
+}
+
+fn form() -> Value {
+    json!({"message": "Where?", "requestedSchema": {"type": "object", "properties": {"size": {"type": "integer", "default": 1}}}})
+}
+
+type Told = Arc<Mutex<Vec<String>>>;
+
+fn person(told: &Told) -> ClientBuilder {
+    let told = Arc::clone(told);
+    builder().mode(Mode::Legacy).on_elicit_form(move |ask| {
+        let of = &ask.context;
+        let arguments = of.arguments.as_ref().map_or("none", |text| text.get());
+        told.lock().unwrap().push(format!("{} {} {arguments} {}", of.method, of.target, of.round));
+        async move { Ok(ask.accept(json!({}))?) }
+    })
+}
+
+/// Where the stream says for which request something is asked, the callbacks hear it.
+#[tokio::test]
+async fn questions_on_the_stream_of_a_call_and_of_the_session() {
+    for (on_call, context) in [(true, "tools/call t {\"a\":1} 1"), (false, "initialize  none 1")] {
+        let streams: Arc<Mutex<Vec<mpsc::UnboundedSender<String>>>> = Arc::default();
+        let kept = Arc::clone(&streams);
+        let played = Played::new(move |heard| {
+            if heard.verb == "POST" && heard.method().is_empty() {
+                // The answer ends the call.
+                assert_eq!(heard.body["result"], json!({"action": "accept", "content": {"size": 1}}));
+                let streams = kept.lock().unwrap();
+                streams.last().unwrap().send(event(&done(&json!(2)))).unwrap();
+            }
+            handshake(heard, "s").unwrap_or_else(|| {
+                let ask = event(&asks("q", "elicitation/create", form()));
+                let first = if on_call && heard.verb == "POST" { ask.clone() } else { String::new() };
+                let (sender, said) = Said::open(first);
+                let mut streams = kept.lock().unwrap();
+                if !on_call && heard.verb == "POST" {
+                    streams[0].send(ask).unwrap();
+                }
+                streams.push(sender);
+                said
+            })
+        })
+        .await;
+        let told = Told::default();
+        let client = played.client(person(&told));
+        let result = soon(client.call_tool("t", json!({"a": 1}))).await.unwrap();
+        assert_eq!(serde_json::to_value(&result).unwrap()["content"][0]["text"], "done");
+        assert_eq!(*told.lock().unwrap(), [context]);
+        let answer = played.hears(|heard| heard.body.get("result").is_some()).await;
+        assert_eq!((answer.header("mcp-session-id"), &answer.body["id"]), (Some("s"), &json!("q")));
+        client.close().await;
+    }
+}
+
+/// > Disconnection SHOULD NOT be interpreted as the client cancelling its request.
+#[tokio::test]
+async fn a_call_that_is_dropped_or_whose_callback_fails_is_cancelled() {
+    for fails in [false, true] {
+        let played = Played::new(move |heard| {
+            handshake(heard, "s").unwrap_or_else(|| match heard.verb.as_str() {
+                "GET" => Said::empty(405),
+                _ if fails => Said::open(event(&asks("q", "elicitation/create", form()))).1.with("x", "y"),
+                _ => Said::Silence,
+            })
+        })
+        .await;
+        let failing = builder()
+            .mode(Mode::Legacy)
+            .on_elicit_form(async |_| Err(antiphon::client::CallbackError::new("no terminal")));
+        let client = played.client(failing);
+        let called = tokio::spawn(async move { client.call(Call::tool("t", ()).unwrap()).await });
+        let call = played.hears(|heard| heard.method() == "tools/call").await;
+        if fails {
+            let error = soon(called).await.unwrap().unwrap_err();
+            assert!(matches!(error.kind(), CallErrorKind::Callback { key, .. } if key == "q"), "{error:?}");
+            let told = played.hears(|heard| heard.body.get("error").is_some()).await;
+            assert_eq!(told.body["error"]["code"], -32603);
+        } else {
+            called.abort();
+        }
+        let cancelled = played.hears(|heard| heard.method() == "notifications/cancelled").await;
+        assert_eq!(cancelled.body["params"]["requestId"], call.body["id"]);
+        assert_eq!(cancelled.header("mcp-session-id"), Some("s"));
+    }
+}
+
+/// The deprecated transport: one stream for all answers, and an endpoint that it names.
+#[tokio::test]
+async fn http_and_sse_comes_last() {
+    let rows: [(&str, Result<Era, &str>); 6] = [
+        ("event: endpoint\r\ndata: /messages/?session_id=7\r\n\r\n", Ok(Era::Legacy)),
+        ("event: endpoint\ndata: SAME/messages?session_id=7\n\n", Ok(Era::Legacy)),
+        ("event: endpoint\ndata: http://evil.example/messages\n\n", Err("405")),
+        ("event: endpoint\ndata: //evil.example/messages\n\n", Err("405")),
+        ("event: message\ndata: {}\n\n", Err("405")),
+        ("", Err("405")),
+    ];
+    for (first, expected) in rows {
+        let stream: Arc<Mutex<Option<mpsc::UnboundedSender<String>>>> = Arc::default();
+        let kept = Arc::clone(&stream);
+        let own = Arc::new(Mutex::new(String::new()));
+        let url = Arc::clone(&own);
+        let played = Played::new(move |heard| match (heard.verb.as_str(), heard.path.as_str()) {
+            ("POST", "/mcp") => Said::typed(405, "text/plain", "Method Not Allowed"),
+            ("GET", "/mcp") if first.is_empty() => Said::typed(200, "text/html", "<p>"),
+            ("GET", "/mcp") => {
+                let (sender, said) = Said::open(first.replace("SAME", &url.lock().unwrap()));
+                *kept.lock().unwrap() = Some(sender);
+                said
+            }
+            ("POST", path) if path.starts_with("/messages") && path.ends_with("?session_id=7") => {
+                let id = &heard.body["id"];
+                let answer = match heard.method() {
+                    "initialize" => Some(result(id, hello("2024-11-05"))),
+                    "tools/call" => Some(asks("q", "elicitation/create", form())),
+                    "" => Some(done(&json!(4))),
+                    "logging/setLevel" => Some(result(id, json!({}))),
+                    _ => None,
+                };
+                if let Some(answer) = answer {
+                    kept.lock().unwrap().as_ref().unwrap().send(event(&answer)).unwrap();
+                }
+                Said::typed(202, "text/plain", "Accepted")
+            }
+            _ => panic!("{heard:?}"),
+        })
+        .await;
+        *own.lock().unwrap() = played.url.trim_end_matches("/mcp").to_owned();
+        let client = played.client(person(&Told::default()).mode(Mode::Auto));
+        let called = soon(client.call_tool("t", ())).await;
+        match expected {
+            Ok(era) => {
+                assert!(called.is_ok(), "{called:?}");
+                assert_eq!(client.era(), Some(era));
+                assert_eq!(client.protocol_version().as_str(), "2024-11-05");
+            }
+            Err(status) => {
+                let error = called.unwrap_err();
+                let CallErrorKind::Request(RequestFault::Transport(told)) = error.kind() else {
+                    panic!("{error:?}")
+                };
+                assert!(told.to_string().contains(status), "{told}");
+            }
+        }
+        client.close().await;
+    }
+}
+
+/// What a caller may do about: a token, a proxy, a page. None of it is taken for an old server.
+#[tokio::test]
+async fn what_is_told_and_no_fallback() {
+    for (said, expected) in
+        [(401, "401"), (403, "403"), (429, "429"), (500, "500"), (503, "503"), (302, "302")]
+    {
+        let played = Played::new(move |_| Said::typed(said, "text/html", "<p>")).await;
+        let error = played.client(builder()).call_tool("t", ()).await.unwrap_err();
+        let CallErrorKind::Request(RequestFault::Transport(told)) = error.kind() else { panic!("{error:?}") };
+        assert!(told.to_string().contains(expected), "{told}");
+        assert_eq!(played.short(), ["POST tools/call"]);
+    }
+}
+
+/// A tool that has run is not called a second time to find out what the server is.
+#[tokio::test]
+async fn a_result_of_either_era_is_taken_as_it_is() {
+    let played = Played::new(|heard| Said::json(200, done(&heard.body["id"]))).await;
+    let client = played.client(builder());
+    client.call_tool("t", ()).await.unwrap();
+    assert_eq!((client.era(), played.short()), (None, vec!["POST tools/call".to_owned()]));
+}
+
+/// An error that both eras know is the request's own where the server can be discovered.
+#[tokio::test]
+async fn an_error_that_both_eras_know() {
+    let played = Played::new(|heard| match heard.method() {
+        "server/discover" => {
+            let found =
+                json!({"resultType": "complete", "supportedVersions": ["2026-07-28"], "capabilities": {}});
+            Said::json(200, result(&heard.body["id"], found))
+        }
+        _ => Said::json(400, error(&heard.body["id"], -32602, Value::Null)),
+    })
+    .await;
+    let client = played.client(builder());
+    for _ in 0..2 {
+        let error = client.call_tool("t", ()).await.unwrap_err();
+        assert_eq!(error.server_error().unwrap().code.0, -32602);
+    }
+    assert_eq!(client.era(), Some(Era::Modern));
+    assert_eq!(played.short(), ["POST tools/call", "POST server/discover", "POST tools/call"]);
+}

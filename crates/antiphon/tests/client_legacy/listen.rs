@@ -1,0 +1,59 @@
+//! Subscriptions on a session.
+
+use crate::play::{Peer, builder, error, result, tells};
+use antiphon::{
+    client::{Mode, ReconnectPolicy, SubscriptionEvent as Event},
+    wire::SubscriptionFilter,
+};
+use serde_json::{Value, json};
+
+#[tokio::test(start_paused = true)]
+async fn what_a_session_tells() {
+    let (client, mut peer) = Peer::of(builder().mode(Mode::Legacy));
+    let filter = SubscriptionFilter::new().tools().prompts().resource("a:1").resource("a:2");
+    let mut subscription = client.listen(filter).reconnect(ReconnectPolicy::never());
+    let (first, ()) = tokio::join!(subscription.next(), async {
+        peer.initializes("2025-11-25").await;
+        let one = peer.hears_of("resources/subscribe").await;
+        assert_eq!(one["params"], json!({"uri": "a:1"}));
+        peer.says(result(&one["id"], json!({}))).await;
+        let two = peer.hears_of("resources/subscribe").await;
+        peer.says(error(&two["id"], -32002, Value::Null)).await;
+    });
+    // Prompts do not change there, and one resource is unknown.
+    let granted = SubscriptionFilter::new().tools().resource("a:1");
+    assert_eq!(first.unwrap().unwrap(), Event::Acknowledged(granted));
+    for (told, event) in [
+        (tells("tools/list_changed", json!({})), Some(Event::ToolsListChanged)),
+        (tells("resources/list_changed", json!({})), None),
+        (
+            tells("resources/updated", json!({"uri": "a:1"})),
+            Some(Event::ResourceUpdated { uri: "a:1".into() }),
+        ),
+    ] {
+        peer.says(told).await;
+        if let Some(event) = event {
+            assert_eq!(subscription.next().await.unwrap().unwrap(), event);
+        }
+    }
+    // A second one to the same resource subscribes no second time, and the first may go.
+    let mut second = client.listen(SubscriptionFilter::new().resource("a:1"));
+    assert!(matches!(second.next().await, Some(Ok(Event::Acknowledged(_)))));
+    drop(subscription);
+    peer.says(tells("resources/updated", json!({"uri": "a:1"}))).await;
+    assert!(matches!(second.next().await, Some(Ok(Event::ResourceUpdated { .. }))));
+    drop(second);
+    let last = peer.hears_of("resources/unsubscribe").await;
+    assert_eq!(last["params"], json!({"uri": "a:1"}));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_subscription_ends_with_its_session() {
+    let (client, mut peer) = Peer::of(builder());
+    let mut subscription = client.listen(SubscriptionFilter::new().tools());
+    let (first, _) = tokio::join!(subscription.next(), peer.shakes_hands("2025-06-18"));
+    assert!(matches!(first, Some(Ok(Event::Acknowledged(_)))));
+    drop(peer);
+    assert!(subscription.next().await.unwrap().is_err());
+    assert!(subscription.next().await.is_none());
+}

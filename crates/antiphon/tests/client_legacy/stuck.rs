@@ -1,0 +1,187 @@
+//! Servers of sessions that are stuck, slow, lying or gone: each call ends in time, with an error that says so, or goes well.
+
+use crate::play::{Heard, Peer, Played, Said, builder, event, hello, result};
+use antiphon::{
+    client::{CallErrorKind, Client, Mode, RequestFault},
+    transport::TransportErrorKind as Kind,
+};
+use serde_json::{Value, json};
+use std::time::Duration;
+
+#[derive(Clone, Copy, Debug, PartialEq)]
+enum Came {
+    Good,
+    Failed(Kind),
+    Timeout,
+    Refused(i64),
+    BadResult,
+    NoVersion,
+}
+
+async fn call(client: &Client) -> Came {
+    match client.call_tool("t", ()).await {
+        Ok(_) => Came::Good,
+        Err(error) => match error.kind() {
+            CallErrorKind::Request(RequestFault::Transport(error)) => Came::Failed(error.kind()),
+            CallErrorKind::Request(RequestFault::Timeout(_)) => Came::Timeout,
+            CallErrorKind::Request(RequestFault::Server(error)) => Came::Refused(error.code.0),
+            CallErrorKind::Request(RequestFault::Result { .. }) => Came::BadResult,
+            CallErrorKind::Request(RequestFault::Version { .. }) => Came::NoVersion,
+            other => panic!("{other:?}"),
+        },
+    }
+}
+
+fn done(id: &Value) -> Value {
+    result(id, json!({"content": []}))
+}
+
+/// What is said to `initialize`, and what to the call; `ID` stands for the id. None closes, an empty text is silence.
+#[tokio::test(start_paused = true)]
+async fn over_streams() {
+    let good = hello("2025-11-25").to_string();
+    let hello = format!(r#"{{"jsonrpc":"2.0","id":ID,"result":{good}}}"#);
+    let done = r#"{"jsonrpc":"2.0","id":ID,"result":{"content":[]}}"#;
+    let closed = Came::Failed(Kind::Closed);
+    let flood = r#"{"jsonrpc":"2.0","id":"p","method":"ping"}"#.to_owned() + "\n";
+    let rows: Vec<(&str, Option<String>, Option<String>, Came)> = vec![
+        ("good", Some(hello.clone()), Some(done.into()), Came::Good),
+        ("no handshake", Some(String::new()), None, Came::Timeout),
+        ("closes instead of a handshake", None, None, closed),
+        (
+            "an error instead of a handshake",
+            Some(r#"{"jsonrpc":"2.0","id":ID,"error":{"code":-32603,"message":"x"}}"#.into()),
+            None,
+            Came::Refused(-32603),
+        ),
+        (
+            "a handshake without a version",
+            Some(r#"{"jsonrpc":"2.0","id":ID,"result":{}}"#.into()),
+            None,
+            Came::BadResult,
+        ),
+        (
+            "a handshake of no legacy version",
+            Some(hello.replace("2025-11-25", "2026-07-28")),
+            None,
+            Came::NoVersion,
+        ),
+        ("someone else's handshake", Some(hello.replace("ID", "99")), None, Came::Timeout),
+        ("no answer", Some(hello.clone()), Some(String::new()), Came::Timeout),
+        ("closes", Some(hello.clone()), None, closed),
+        (
+            "garbage, then the answer",
+            Some(hello.clone()),
+            Some(format!("garbage\n{{}}\n[]\n[1]\n{done}")),
+            Came::Good,
+        ),
+        ("much garbage", Some(hello.clone()), Some("x\n".repeat(200)), Came::Failed(Kind::Malformed)),
+        (
+            "a flood of pings, then the answer",
+            Some(hello.clone()),
+            Some(flood.repeat(300) + done),
+            Came::Good,
+        ),
+        ("pings without end", Some(hello.clone()), Some(flood.repeat(30_000) + done), closed),
+        (
+            "answers that nobody asked for",
+            Some(hello.clone()),
+            Some(r#"{"jsonrpc":"2.0","id":77,"result":{}}"#.to_owned() + "\n" + done),
+            Came::Good,
+        ),
+        (
+            "a result of another shape",
+            Some(hello.clone()),
+            Some(r#"{"jsonrpc":"2.0","id":ID,"result":[]}"#.into()),
+            Came::BadResult,
+        ),
+        (
+            "cancels what nobody asked",
+            Some(hello.clone()),
+            Some(
+                r#"{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":5}}"#.to_owned()
+                    + "\n"
+                    + done,
+            ),
+            Came::Good,
+        ),
+    ];
+    for (name, to_hello, to_call, expected) in rows {
+        let (client, mut peer) = Peer::of(builder().mode(Mode::Legacy));
+        let playing = async move {
+            while let Some(message) = peer.hears().await {
+                let said = match message["method"].as_str() {
+                    Some("initialize") => to_hello.clone(),
+                    Some("tools/call") => to_call.clone(),
+                    _ => continue,
+                };
+                let Some(said) = said else { return };
+                // Whoever floods does not read.
+                peer.says_line(&said.replace("ID", &message["id"].to_string())).await;
+            }
+        };
+        let playing = tokio::spawn(playing);
+        assert_eq!(call(&client).await, expected, "{name}");
+        playing.abort();
+    }
+}
+
+#[tokio::test]
+async fn over_http() {
+    let sse = |text: &str| Said::events(text.to_owned());
+    type Says = Box<dyn Fn(&Heard) -> Said + Send + Sync>;
+    let closed = Came::Failed(Kind::Closed);
+    let rows: Vec<(&str, Says, Came)> = vec![
+        ("good", Box::new(|heard| Said::json(200, done(&heard.body["id"]))), Came::Good),
+        ("as a stream", Box::new(move |heard| sse(&event(&done(&heard.body["id"])))), Came::Good),
+        ("in a batch", Box::new(|heard| Said::json(200, json!([done(&heard.body["id"])]))), Came::Good),
+        ("silence", Box::new(|_| Said::Silence), Came::Timeout),
+        ("closed", Box::new(|_| Said::Close), closed),
+        ("an empty stream", Box::new(move |_| sse("")), closed),
+        (
+            "a stream without an id",
+            Box::new(move |_| sse("data: {\"jsonrpc\":\"2.0\",\"method\":\"x\"}\n\n")),
+            closed,
+        ),
+        ("a stream of garbage", Box::new(move |_| sse("data: <p>\n\n")), Came::Failed(Kind::Malformed)),
+        (
+            "someone else's answer",
+            Box::new(|_| Said::json(200, done(&json!(99)))),
+            Came::Failed(Kind::Malformed),
+        ),
+        ("a page", Box::new(|_| Said::typed(200, "text/html", "<p>")), Came::Failed(Kind::Malformed)),
+        ("202", Box::new(|_| Said::empty(202)), Came::Failed(Kind::Malformed)),
+        ("500", Box::new(|_| Said::empty(500)), Came::Failed(Kind::HttpStatus(500))),
+        ("404 for ever", Box::new(|_| Said::empty(404)), Came::Failed(Kind::HttpStatus(404))),
+        ("resumed for ever", Box::new(move |_| sse("id: 1\nretry: 1\n\n")), Came::Timeout),
+        (
+            "an open stream that says nothing",
+            Box::new(|_| {
+                let (sender, said) = Said::open(": still\n\n");
+                std::mem::forget(sender);
+                said
+            }),
+            Came::Timeout,
+        ),
+    ];
+    for (name, says, expected) in rows {
+        let played = Played::new(move |heard| match (heard.verb.as_str(), heard.method()) {
+            ("POST", "initialize") => {
+                Said::json(200, result(&heard.body["id"], hello("2025-06-18"))).with("mcp-session-id", "s")
+            }
+            ("POST", "logging/setLevel") => Said::json(200, result(&heard.body["id"], json!({}))),
+            ("POST", "tools/call") => says(heard),
+            ("POST", _) => Said::empty(202),
+            // The stream of the session ends at once, each time.
+            ("GET", _) if heard.header("last-event-id").is_none() => Said::events(""),
+            ("GET", _) => says(heard),
+            _ => Said::empty(204),
+        })
+        .await;
+        let limit =
+            if expected == Came::Timeout { Duration::from_millis(300) } else { Duration::from_secs(30) };
+        let client = played.client(builder().mode(Mode::Legacy).leg_timeout(limit));
+        assert_eq!(call(&client).await, expected, "{name}");
+        client.close().await;
+    }
+}
