@@ -9,7 +9,7 @@ use antiphon::{
         Transport,
         http::{HttpOptions, HttpTransport, serve_http},
         memory,
-        stdio::{ChildCommand, serve_streams},
+        stdio::{ChildCommand, ChildTransport, serve_streams},
     },
     wire::{
         CallToolResult, CreateMessageResult, ElicitResult, ListRootsResult, ProtocolVersion,
@@ -80,32 +80,32 @@ async fn world() -> (SocketAddr, World) {
 }
 
 /// The client's way to a server in this world.
-async fn way(carrier: Carrier, address: SocketAddr) -> Box<dyn Transport> {
+async fn way(carrier: Carrier, address: SocketAddr) -> Arc<dyn Transport> {
     let server = || -> Server { demo::builder(World::at(address), Build::New).build().unwrap() };
     match carrier {
         Carrier::SealedMemory => {
             let (transport, input, output) = memory::pair();
             tokio::spawn(serve_streams(server(), input, output));
-            Box::new(transport)
+            Arc::new(transport)
         }
         Carrier::SealedPipes | Carrier::PushedPipes => {
             let child = ChildCommand::new(env!("CARGO_BIN_EXE_antiphon"))
                 .args(["serve-demo", "--stdio"])
                 .env(ADDRESS, address.to_string());
-            Box::new(child.spawn().unwrap())
+            Arc::new(ChildTransport::spawn(child).unwrap())
         }
         Carrier::SealedHttp | Carrier::PushedHttp => {
             let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
             let url = format!("http://{}/mcp", listener.local_addr().unwrap());
             tokio::spawn(serve_http(listener, server(), HttpOptions::default(), std::future::pending()));
-            Box::new(HttpTransport::new(url).unwrap())
+            Arc::new(HttpTransport::new(url).unwrap())
         }
     }
 }
 
 fn client(
     carrier: Carrier,
-    transport: Box<dyn Transport>,
+    transport: Arc<dyn Transport>,
     person: Person,
     asked: Arc<Mutex<Vec<String>>>,
 ) -> Client {
@@ -121,7 +121,7 @@ fn client(
         person.remove(at.unwrap_or_else(|| panic!("nobody expected {message:?}"))).1
     };
     let reads = does.clone();
-    Client::builder(transport)
+    Client::builder("every-carrier", "1")
         .mode(mode)
         .on_elicit_form(move |ask| {
             let answer = match does(&ask.message) {
@@ -141,7 +141,7 @@ fn client(
         })
         .on_sample(async |_| Ok(CreateMessageResult::text("model", "Another process.")))
         .on_roots(async |_| Ok(ListRootsResult::new(vec![Root::new("file:///work")])))
-        .build()
+        .connect(transport)
 }
 
 /// What is called.
