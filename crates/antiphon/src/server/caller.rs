@@ -3,7 +3,12 @@
 use super::{Bearer, Outbox};
 use antiphon_seal::Principal;
 use http::{Extensions, HeaderMap};
-use std::{error::Error as StdError, fmt, sync::Arc};
+use std::{
+    error::Error as StdError,
+    fmt,
+    panic::{self, AssertUnwindSafe},
+    sync::Arc,
+};
 
 /// What a transport knows about the sender of one request.
 #[derive(Clone, Copy, Default)]
@@ -64,7 +69,10 @@ impl Default for Identity {
 impl Identity {
     /// Who is calling. An `Err` is for the log: such a caller is refused.
     pub(crate) fn of(&self, caller: &Caller<'_>) -> Result<Option<Principal>, String> {
-        let principal = (self.binder)(caller).map_err(|error| format!("bind_principal failed: {error}"))?;
+        // It is the author's, and may panic; not everyone who asks is within what catches that.
+        let bound = panic::catch_unwind(AssertUnwindSafe(|| (self.binder)(caller)));
+        let bound = bound.map_err(|_panic| "bind_principal panicked".to_owned())?;
+        let principal = bound.map_err(|error| format!("bind_principal failed: {error}"))?;
         match &principal {
             Some(found) if !found.has_subject() && !self.client_is_enough => {
                 Err("the principal has no subject, so all \

@@ -9,7 +9,7 @@ pub struct Limits {
     /// Requests of one call, the last of which may not ask. Default 16; a warning is logged at 8, since common clients
     /// stop at 10 rounds.
     pub legs: u16,
-    /// Asks in one round. Default 64.
+    /// Asks in one round; in a legacy session, those of one call that wait at once. Default 64.
     pub asks: usize,
     /// How often one question is asked before the call ends with an error, if its answers do not fit; an answer that
     /// is missing does not count. Default 3.
@@ -19,7 +19,8 @@ pub struct Limits {
     /// One sampling or roots answer, in bytes of JSON. Default 1 MiB.
     pub sampling_answer: usize,
     /// All that a token carries, in bytes. Default 128 KiB. What is recorded behind a step, in the same leg, may take as
-    /// much again: it would cost the step's record otherwise.
+    /// much again: it would cost the step's record otherwise. In a legacy session, what a call has recorded when it asks once
+    /// more.
     pub state: usize,
     /// What one step may come to, in bytes of JSON. Default 16 KiB. So much is kept free before a step runs: what it comes
     /// to always finds room. Of an empty record, seven can run at once by default; a further one waits until one ends.

@@ -3,6 +3,7 @@
 //! Every transport does one thing for a client: it takes a request there and its response back. What the request
 //! says, and whether another round follows, is not its business.
 
+mod batch;
 #[cfg(feature = "http")]
 pub mod http;
 pub mod memory;

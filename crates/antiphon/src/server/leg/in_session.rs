@@ -9,7 +9,7 @@ use crate::{
         admit::Admitted,
         in_flight::InFlight,
         leg::LegResult,
-        legacy::{Arrived, Live, Session},
+        legacy::{Arrived, Live, Session, not_answered},
         outbox::Outbox,
         refusal::Refusal,
         round::{Flow, Judged, Payload, Push, Ran, judge},
@@ -264,10 +264,7 @@ impl<'a> Round<'a> {
 fn keep(key: &str, answer: Option<Arrived>, responses: &mut InputResponses) -> Result<(), Refusal> {
     match answer {
         Some(Ok(text)) => responses.insert(key, &text).map_err(|_fault| Refusal::Internal),
-        Some(Err(error)) => Err(Refusal::Told(format!(
-            "The client did not answer `{key}`: {} ({})",
-            error.message, error.code
-        ))),
+        Some(Err(error)) => Err(Refusal::Told(not_answered(key, &error))),
         None => Err(Refusal::Told(format!("`{key}` was not answered: the session ended"))),
     }
 }

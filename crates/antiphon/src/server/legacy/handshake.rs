@@ -12,6 +12,9 @@ use serde::Deserialize;
 use serde_json::value::RawValue;
 use std::sync::{Arc, Mutex};
 
+/// Who the client says it is, in bytes of JSON; what is longer is not kept, for it would stay as long as the session does.
+const CLIENT_INFO: usize = 16 * 1024;
+
 /// The members of `initialize` that matter here. A client that leaves out who it is, is served all the same.
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
@@ -53,7 +56,8 @@ impl Server {
         // > supported by the server.
         let version = ProtocolVersion::legacy(&said.protocol_version).unwrap_or(ProtocolVersion::V2025_11_25);
         let opened = self.admit_session(caller).map_err(|refusal| refusal.to_error())?;
-        let session = self.session(version, &said.capabilities, said.client_info, Some(opened));
+        let client_info = said.client_info.filter(|info| info.get().len() <= CLIENT_INFO);
+        let session = self.session(version, &said.capabilities, client_info, Some(opened));
         let registry = self.0.registry.load();
         let result = registry.initialized(session.version(), &self.0.info);
         let body = write_result(&request.id, &result).map_err(|fault| {

@@ -26,4 +26,4 @@ mod words;
 pub(crate) use live::{Arrived, Live};
 pub(crate) use session::Session;
 pub(super) use sessions::Sessions;
-pub(super) use words::{in_words_of, refused_in_words_of};
+pub(super) use words::{in_words_of, not_answered, refused_in_words_of};

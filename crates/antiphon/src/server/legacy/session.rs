@@ -58,7 +58,7 @@ pub(super) struct State {
     pub(super) last_id: u64,
     /// URL questions the client was asked, the oldest first.
     pub(super) urls: VecDeque<String>,
-    /// Those among them that are finished, and not yet told.
+    /// Those among them that are finished, and not yet told: as many at most, the latest ones.
     pub(super) finished: VecDeque<String>,
     pub(super) ended: bool,
 }
@@ -104,8 +104,10 @@ impl Session {
         if notification.method == method::CANCELLED
             && let Some(params) = notification.params
             && let Ok(cancelled) = serde_json::from_str::<CancelledParams>(params.get())
-            && let Some(handle) = self.state().running.remove(&cancelled.request_id)
         {
+            // Its id is its own until it is over.
+            let running = self.state().running.get(&cancelled.request_id).cloned();
+            let Some(handle) = running else { return };
             tracing::debug!(id = %cancelled.request_id, reason = cancelled.reason, "request cancelled");
             handle.abort();
         }
@@ -159,6 +161,9 @@ impl Session {
         let mut state = self.state();
         if let Some(at) = state.urls.iter().position(|known| known == id) {
             state.urls.remove(at);
+            if state.finished.len() >= URLS {
+                state.finished.pop_front();
+            }
             state.finished.push_back(id.to_owned());
         }
         drop(state);

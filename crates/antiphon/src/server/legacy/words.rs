@@ -10,6 +10,9 @@ use serde_json::{
 };
 use std::collections::BTreeMap;
 
+/// So many characters of a client's error are repeated.
+const ERROR_TEXT: usize = 500;
+
 type Members = BTreeMap<String, Box<RawValue>>;
 
 /// A result as the client of this session reads it.
@@ -76,6 +79,17 @@ pub(in crate::server) fn refused_in_words_of(refusal: &Refusal) -> ErrorObject {
         Refusal::NotFound { uri } => ErrorObject::new(ErrorCode::RESOURCE_NOT_FOUND, "Resource not found")
             .with_data(json!({ "uri": uri })),
         other => other.to_error(),
+    }
+}
+
+/// Why a question has no answer, where the client answered with an error. The words are the client's own, so it may hear
+/// them again: the first of them.
+pub(in crate::server) fn not_answered(key: &str, error: &ErrorObject) -> String {
+    let (said, code) = (&error.message, error.code);
+    let cut = said.char_indices().nth(ERROR_TEXT).map(|(at, _)| &said[..at]);
+    match cut {
+        None => format!("The client did not answer `{key}`: {said} ({code})"),
+        Some(cut) => format!("The client did not answer `{key}`: {cut}... ({code})"),
     }
 }
 

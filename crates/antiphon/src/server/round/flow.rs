@@ -44,7 +44,10 @@ impl Drop for Here {
 }
 
 impl Flow {
-    pub(crate) fn new(machine: Machine, server: Server, push: Option<Push>) -> Self {
+    pub(crate) fn new(mut machine: Machine, server: Server, push: Option<Push>) -> Self {
+        if push.is_some() {
+            machine.stay();
+        }
         Self {
             machine: Mutex::new(machine),
             held: Mutex::default(),

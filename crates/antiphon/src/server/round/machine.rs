@@ -75,6 +75,8 @@ pub(crate) struct Machine {
     /// A step is held for that alone.
     held_by_race: bool,
     lenient: bool,
+    /// Nothing leaves before the call ends: it is in a session.
+    stays: bool,
     cancelled: bool,
     state_only: u8,
     /// Changes whenever something that is held may go on.
@@ -218,6 +220,11 @@ impl Machine {
     /// Recorded steps that are not met do not end the leg.
     pub(crate) fn be_lenient(&mut self) {
         self.lenient = true;
+    }
+
+    /// This leg is all of the call.
+    pub(crate) fn stay(&mut self) {
+        self.stays = true;
     }
 
     /// The call, which begins where it is first needed.

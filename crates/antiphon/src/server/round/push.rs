@@ -16,10 +16,10 @@ use super::{
     machine::{Machine, Next, Stop, seconds},
 };
 use crate::server::{
-    legacy::{Live, Session},
+    legacy::{Live, Session, not_answered},
     outbox::Outbox,
 };
-use antiphon_wire::{AskSupport, ErrorObject, InputRequest};
+use antiphon_wire::{AskSupport, InputRequest};
 use std::{
     future::Future,
     pin::Pin,
@@ -121,7 +121,7 @@ impl<'f> Pusher<'f> {
             let mut machine = self.flow.machine();
             match answer {
                 Some(Some(Ok(text))) => machine.arrive(sent.order, Some(text.get().to_owned())),
-                Some(Some(Err(error))) => machine.stop(refused(&sent.path, &error)),
+                Some(Some(Err(error))) => machine.stop(Stop::Client(not_answered(&sent.path, &error))),
                 Some(None) => {
                     machine.stop(Stop::Client(format!("`{}` was not answered: the session ended", sent.path)))
                 }
@@ -159,6 +159,8 @@ impl<'f> Pusher<'f> {
             .filter(|order| self.sent.iter().all(|sent| sent.order != *order))
             .collect();
         unsent.sort_unstable();
+        // The others when some of these are answered.
+        unsent.truncate(self.flow.limits().asks.saturating_sub(self.sent.len()));
         for order in unsent {
             self.sent.push(self.send(&machine, order, now)?);
         }
@@ -192,9 +194,4 @@ impl<'f> Pusher<'f> {
     fn forget(&mut self) {
         self.sent.drain(..).for_each(|sent| sent.live.forget());
     }
-}
-
-/// The client answered with an error. It is the client's own, so it may hear it again.
-fn refused(path: &str, error: &ErrorObject) -> Stop {
-    Stop::Client(format!("The client did not answer `{path}`: {} ({})", error.message, error.code))
 }

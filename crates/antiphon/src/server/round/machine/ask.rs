@@ -152,10 +152,16 @@ impl Machine {
     ) -> AskVerdict {
         let Question { path, request, pin, within, line, elicitation_id, order, place } = question;
         // Not behind a step of this leg: its record leaves first.
-        if times > limits.times_asked && !self.beyond {
+        if times > limits.times_asked && (!self.beyond || self.stays) {
             let cause = fault.as_deref().unwrap_or("Its text is another one each time.");
             let text = format!("`{path}` was asked {} times without an answer that fits. {cause}", times - 1);
             self.stop(Stop::Limit { name: "times_asked", text });
+            return AskVerdict::Never;
+        }
+        // What leaves is measured then.
+        if self.stays && self.history.size() > limits.state {
+            let text = format!("The record of this call has no room for the question `{path}`");
+            self.stop(Stop::Limit { name: "state", text });
             return AskVerdict::Never;
         }
         let request = match (request, fault.as_deref().or(line)) {

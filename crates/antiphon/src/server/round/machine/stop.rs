@@ -51,7 +51,8 @@ impl Stop {
                 Refusal::Capability { missing }
             }
             Self::Client(text) => {
-                tracing::warn!(target, call, %text, "a session's client did not answer");
+                // Its words, in quotes.
+                tracing::warn!(target, call, ?text, "a session's client did not answer");
                 Refusal::Told(text)
             }
             Self::Limit { name, text } => {

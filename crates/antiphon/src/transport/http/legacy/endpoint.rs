@@ -16,7 +16,10 @@ use super::{
     sessions::{Open, Sessions},
     streams::NotResumed,
 };
-use crate::server::{Caller, ReplyMessage, Server};
+use crate::{
+    server::{Caller, ReplyMessage, Server},
+    transport::batch::is_batch,
+};
 use antiphon_wire::{ErrorObject, Incoming, ProtocolVersion, Request, method};
 use http::{HeaderMap, HeaderValue, Method, StatusCode, request::Parts};
 use hyper::body::Bytes;
@@ -106,7 +109,7 @@ impl Endpoint {
             Incoming::Response(response) => session.take_response(response),
             Incoming::Request(_) => {}
         };
-        if batch::is_batch(&body) && session.version().has_batches() {
+        if is_batch(&body) && session.version().has_batches() {
             match batch::hear(&body, take) {
                 Ok(true) => {}
                 Ok(false) => return Reply::Accepted,
@@ -168,7 +171,7 @@ impl Endpoint {
     ) -> Option<Reply> {
         let version = check_legacy_version(headers, None).ok()?;
         let version = version.unwrap_or(ProtocolVersion::V2025_03_26);
-        if !batch::is_batch(body) || !version.has_batches() {
+        if !is_batch(body) || !version.has_batches() {
             return None;
         }
         match batch::hear(body, |_| ()) {

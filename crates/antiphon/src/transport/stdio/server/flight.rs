@@ -4,7 +4,10 @@ use super::{
     super::framing::{Line, MAX_LINE},
     Streams,
 };
-use crate::server::{Begun, Caller, Outbox, Received, ReplyMessage, Server, Session};
+use crate::{
+    server::{Begun, Caller, Outbox, Received, ReplyMessage, Server, Session},
+    transport::batch,
+};
 use antiphon_wire::{
     CancelledParams, ErrorCode, ErrorObject, Incoming, RequestId, method, write_notification,
 };
@@ -117,22 +120,21 @@ impl InFlight {
             );
             return vec![ReplyMessage::error(None, &error)];
         };
-        match self.batch(&line) {
-            Some(messages) => {
-                messages.into_iter().filter_map(|message| self.take_one(server, message)).collect()
-            }
-            None => self.take_one(server, line).into_iter().collect(),
+        if !self.has_batches() || !batch::is_batch(&line) {
+            return self.take_one(server, line).into_iter().collect();
+        }
+        // Each is answered by itself, as soon as it is done.
+        match batch::read(&line) {
+            Ok(messages) => messages
+                .into_iter()
+                .filter_map(|message| self.take_one(server, message.get().as_bytes().to_vec()))
+                .collect(),
+            Err(error) => vec![ReplyMessage::error(None, &error)],
         }
     }
 
-    /// The messages of a batch, where the session has batches. Each is answered by itself, as soon as it is done.
-    fn batch(&self, line: &[u8]) -> Option<Vec<Vec<u8>>> {
-        let has_batches = self.session.as_ref().is_some_and(|session| session.version().has_batches());
-        if !has_batches || !line.trim_ascii_start().starts_with(b"[") {
-            return None;
-        }
-        let parts: Vec<&RawValue> = serde_json::from_slice(line).ok()?;
-        (!parts.is_empty()).then(|| parts.iter().map(|part| part.get().as_bytes().to_vec()).collect())
+    fn has_batches(&self) -> bool {
+        self.session.as_ref().is_some_and(|session| session.version().has_batches())
     }
 
     fn take_one(&mut self, server: &Server, line: Vec<u8>) -> Option<ReplyMessage> {
