@@ -73,6 +73,7 @@ impl Answering<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::transport::batch::{MAX_MESSAGES, is_batch};
     use proptest::prelude::*;
 
     proptest! {
