@@ -36,7 +36,9 @@ export class Person {
         const waiting = asks.flat().filter(key => !this.asked.includes(key));
         const fitting = waiting.filter(key => (key in messages ? messages[key] === message : fits(key)));
         assert(fitting.length, `not expected: ${message}`);
-        return fitting.find(key => message.toLowerCase().includes(key.split('_')[0])) ?? fitting[0];
+        const named = fitting.find(key => message.toLowerCase().includes(key.split('_')[0]));
+        // What is answered with an action alone would fit any form.
+        return named ?? fitting.find(key => this.lines(key).length) ?? fitting[0];
     }
 
     /** The fields of an answer, as they are written. */

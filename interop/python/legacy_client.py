@@ -65,7 +65,10 @@ class Person:
         waiting = [key for keys in self.case.get("asks", []) for key in keys if key not in self.asked]
         fitting = [key for key in waiting if (messages[key] == message if key in messages else self.fits(key, fields))]
         assert fitting, f"not expected: {message!r}"
-        return next((key for key in fitting if key.split("_")[0] in message.lower()), fitting[0])
+        named = [key for key in fitting if key.split("_")[0] in message.lower()]
+        # What is answered with an action alone would fit any form.
+        filled = [key for key in fitting if any(line.startswith(f"{key}.") for line in self.case["answers"])]
+        return [*named, *filled, *fitting][0]
 
     def fits(self, key: str, fields: set[str]) -> bool:
         answered = {line.removeprefix(f"{key}.").split("=")[0] for line in self.case["answers"] if line.startswith(f"{key}.")}

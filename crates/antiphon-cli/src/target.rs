@@ -84,7 +84,9 @@ impl Target {
         let builder = Client::builder("antiphon", env!("CARGO_PKG_VERSION"))
             .declare(AskSupport::ELICITATION)
             .mode(mode)
-            .leg_timeout(Duration::from_secs(timeout));
+            .leg_timeout(Duration::from_secs(timeout))
+            // URLs that must be opened before a call goes on.
+            .elicit_wait(Duration::from_secs(timeout));
         Ok(attach(builder).connect(Arc::new(transport)))
     }
 }

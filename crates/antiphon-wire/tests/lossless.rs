@@ -302,7 +302,7 @@ fn schemas_arguments_and_answers_stay_the_text_they_are() {
     let InputRequest::CreateMessage(ask) = serde_json::from_str(&ask).unwrap() else { panic!("sampling") };
     assert_eq!(ask.tools.unwrap()[0].input_schema.text(), schema);
 
-    let legs = format!(r#""inputResponses":{{"z":{schema},"a":null}},"requestState":"","_meta":{{}}"#);
+    let legs = format!(r#""inputResponses":{{"z":{schema},"a":null}},"requestState":"","_meta":{{"x":1}}"#);
     let call = format!(r#"{{"name":"n","arguments":{schema},{legs}}}"#);
     let read: CallToolParams = serde_json::from_str(&call).unwrap();
     assert_eq!(read.arguments.as_ref().unwrap().get(), schema);

@@ -5,13 +5,13 @@
 mod transport_support;
 
 use antiphon::{
-    client::{Client, ClientErrorKind, ReconnectPolicy, RequestFault, SubscriptionEvent},
+    client::{Client, ClientErrorKind, Mode, ReconnectPolicy, RequestFault, SubscriptionEvent},
     transport::{
         Transport,
         TransportErrorKind::{Closed, Unreachable},
         stdio::{ChildCommand, ChildStderr, ChildTransport},
     },
-    wire::SubscriptionFilter,
+    wire::{ProtocolVersion, SubscriptionFilter},
 };
 use std::{sync::Arc, time::Duration};
 use tokio::sync::mpsc;
@@ -104,7 +104,8 @@ async fn subscriptions_are_opened_again() {
     let script = READ.to_owned()
         + r#"; echo "{\"jsonrpc\":\"2.0\",\"method\":\"notifications/subscriptions/acknowledged\",\"params\":{\"notifications\":{\"toolsListChanged\":true},\"_meta\":{\"io.modelcontextprotocol/subscriptionId\":$id}}}""#;
     let (child, _lines) = child(&script, 2);
-    let client = Client::builder("my-host", "1.0").connect(Arc::new(child));
+    let modern = Mode::Pinned(ProtocolVersion::V2026_07_28);
+    let client = Client::builder("my-host", "1.0").mode(modern).connect(Arc::new(child));
     let policy = ReconnectPolicy::default().attempts(2).longest_wait(Duration::from_millis(1));
     let mut subscription = client.listen(SubscriptionFilter::new().tools()).reconnect(policy);
     for _ in 0..3 {

@@ -106,7 +106,10 @@ impl Case {
             rounds.iter().flatten().filter(|key| !asked.contains(key)).filter(fits).collect();
         let message = message.to_lowercase();
         let named = |key: &&&String| message.contains(key.split('_').next().unwrap_or_default());
-        fitting.iter().find(named).or(fitting.first()).map(|key| (*key).clone())
+        // What is answered with an action alone would fit any form.
+        let filled = |key: &&&String| self.lines(key).next().is_some();
+        let found = fitting.iter().find(named).or_else(|| fitting.iter().find(filled)).or(fitting.first());
+        found.map(|key| (*key).clone())
     }
 
     pub(crate) fn action(&self, key: &str) -> Option<&'static str> {

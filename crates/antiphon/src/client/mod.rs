@@ -51,6 +51,20 @@
 //! Output schemas are of JSON Schema 2020-12 unless `$schema` names 2019-09 or draft 7, 6 or 4, and of bounded cost. No `$ref` is ever fetched: a tool whose output schema needs it is not called
 //! ([`RequestFault::UnusableOutputSchema`]).
 //!
+//! # Legacy servers
+//!
+//! Behind the same methods and callbacks, a client speaks with servers of the revisions before 2026-07-28, which keep a
+//! session: [`ClientBuilder::mode`] says whether it may, and finds out by itself unless told. There a server asks while the
+//! call runs. Each of its questions is a round of one to [`ClientBuilder::on_round`]; its key is the elicitation's id, or else
+//! that of the request. Where the transport tells which call it is for (the stream of a POST), the callbacks hear of that
+//! call; otherwise its method is `initialize` and it belongs to the session. The time in which somebody is asked is not the
+//! server's. What cannot be asked here is refused in the words of the session's version (`-32601`, `-32602`), and the call goes
+//! on; a callback that fails ends the call, as ever.
+//!
+//! [`Client::begin`] has the callbacks answer there, for no such call can wait: a [`PendingCall`] is there only for URLs that
+//! must be opened before a request is sent again (`-32042`). One that waits for a modern server is not sent to a session
+//! ([`RequestFault::PendingOnSession`]).
+//!
 //! What it does not do: it does not start a call over, invent an answer, open a URL, or send what breaks the form's
 //! rules.
 

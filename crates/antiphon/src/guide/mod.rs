@@ -1,4 +1,4 @@
-//! How to write tools that ask: eleven chapters, each about one thing, each example compiled and most of them run.
+//! How to write tools that ask: twelve chapters, each about one thing, each example compiled and most of them run.
 //!
 //! | chapter | answers |
 //! |---|---|
@@ -12,6 +12,7 @@
 //! | [`testing`] | how do I test it? |
 //! | [`migrating`] | how does what I have look here? |
 //! | [`auth`] | who is calling, and what may they do? |
+//! | [`eras`] | what do clients of 2025 get? |
 //! | [`fleets`] | how do I upgrade and stop instances while calls are open? |
 //!
 //! Words: a *call* is one logical tools/call, prompts/get or resources/read, from its first request to its final result. A
@@ -46,6 +47,9 @@ pub mod migrating {}
 
 #[doc = include_str!("auth.md")]
 pub mod auth {}
+
+#[doc = include_str!("eras.md")]
+pub mod eras {}
 
 #[doc = include_str!("fleets.md")]
 pub mod fleets {}

@@ -77,8 +77,7 @@ pub use replay_check::{FaultPlace, ReplayCheck, ReplayFault};
 pub use resource::{Resource, ResourceTemplate};
 pub use round::{
     Attempt, Branches, Checkpoint, Elicit, ElicitOutcome, ElicitUrl, ElicitUrlOutcome, IntoDone, IntoNumber,
-    JoinAll, Retry, Roots, Sample, Scope, Select, Spawned, Step, StepKey, UrlRef, UrlRefError,
-    VerifiedUrlRef, Won,
+    JoinAll, Retry, Roots, Sample, Scope, Spawned, Step, StepKey, UrlRef, UrlRefError, VerifiedUrlRef, Won,
 };
 pub use serve::{Load, ReplyMessage, Server};
 pub use settings::{Migration, OnVersion};
@@ -89,6 +88,8 @@ pub use tool::{NoArguments, Tool};
 pub(crate) use bearer::is_scope;
 pub(crate) use bench::Lifetime;
 pub(crate) use legacy::Session;
-pub(crate) use outbox::{Kind, Outbox};
+#[cfg(feature = "http")]
+pub(crate) use outbox::Kind;
+pub(crate) use outbox::Outbox;
 pub(crate) use receive::{Received, Request};
 pub(crate) use serve::Begun;

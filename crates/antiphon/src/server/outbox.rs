@@ -27,7 +27,7 @@ struct Queue {
     changes: HashSet<(u64, u32)>,
     bytes: usize,
     tags: u64,
-    /// Its stream is to be closed, though more is to come. Only where each request has one of its own.
+    /// Its stream is to be closed, though more is to come.
     closing: bool,
 }
 
@@ -92,8 +92,12 @@ impl Outbox {
     }
 
     /// Wants the stream closed behind what waits: the client is to come back for the rest.
+    ///
+    /// A channel that requests share is not one request's to close.
     pub(crate) fn close_stream(&self) {
-        self.queue().closing = true;
+        if self.tag == 0 {
+            self.queue().closing = true;
+        }
     }
 
     /// Whether the stream is to be closed now.
@@ -197,5 +201,17 @@ mod tests {
         one.forget();
         assert_eq!(all(&channel), ["other"]);
         assert!(channel.pop().is_none());
+    }
+
+    #[cfg(feature = "http")]
+    #[test]
+    fn a_stream_is_closed_once_by_the_only_request_on_it() {
+        let (alone, channel) = (Outbox::default(), Outbox::default());
+        let shared = channel.for_another();
+        for (outbox, closes) in [(&alone, true), (&shared, false)] {
+            outbox.close_stream();
+            assert_eq!(outbox.take_closing(), closes);
+            assert!(!outbox.take_closing() && !channel.take_closing());
+        }
     }
 }

@@ -9,7 +9,7 @@ use serde_json::value::RawValue;
 use std::fmt;
 
 /// How many messages one batch may hold.
-const MAX_MESSAGES: usize = 64;
+pub(crate) const MAX_MESSAGES: usize = 64;
 
 /// The texts of the messages.
 struct Batch<'a>(Vec<&'a RawValue>);
@@ -42,7 +42,7 @@ impl<'de> Deserialize<'de> for Batch<'de> {
 }
 
 /// Whether this is a batch, if it is JSON at all.
-pub(super) fn is_batch(body: &[u8]) -> bool {
+pub(crate) fn is_batch(body: &[u8]) -> bool {
     body.trim_ascii_start().starts_with(b"[")
 }
 

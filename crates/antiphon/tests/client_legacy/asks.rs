@@ -127,7 +127,9 @@ async fn what_is_asked_is_answered_by_the_callbacks() {
 #[tokio::test(start_paused = true)]
 async fn exactly_what_is_attached_is_declared_and_the_rest_is_not_supported() {
     let no = ["elicitation/create", "sampling/createMessage", "roots/list"];
-    let rows: Vec<(ClientBuilder, Value, Vec<(&str, Value, i64, &str)>)> = vec![
+    // What is attached, what that declares, and what is asked all the same, with code and text of the refusal.
+    type Refused = Vec<(&'static str, Value, i64, &'static str)>;
+    let rows: Vec<(ClientBuilder, Value, Refused)> = vec![
         (
             builder(),
             json!({}),

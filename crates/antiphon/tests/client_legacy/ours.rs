@@ -70,14 +70,14 @@ async fn over(http: bool, server: &Server, builder: ClientBuilder) -> (Client, J
 #[tokio::test]
 async fn the_same_call_on_both_eras_and_over_each_transport() {
     let pinned = |version| (Mode::Pinned(ProtocolVersion::new(version)), Era::Legacy, version);
-    let mut rows = vec![
+    let rows = [
         (Mode::Auto, Era::Modern, "2026-07-28"),
         (Mode::Legacy, Era::Legacy, "2025-11-25"),
         pinned("2025-11-25"),
         pinned("2025-06-18"),
     ];
     for http in [false, true] {
-        for (mode, era, version) in rows.drain(..).collect::<Vec<_>>() {
+        for (mode, era, version) in rows.clone() {
             let name = format!("{mode:?}, over HTTP: {http}");
             let heard = Arc::default();
             let server = server();
@@ -105,7 +105,6 @@ async fn the_same_call_on_both_eras_and_over_each_transport() {
             drop(subscription);
             client.close().await;
             serving.abort();
-            rows.push((mode, era, version));
         }
     }
 }

@@ -130,3 +130,40 @@ async fn a_leg_that_has_filled_the_record_leaves_with_it() {
     }
     assert_eq!(EFFECTS.load(SeqCst), effects, "each of them once");
 }
+
+/// A step that comes to no outcome ends the leg; what runs beside it comes to the end of its effect, and no line behind it
+/// runs.
+#[tokio::test(start_paused = true)]
+async fn what_runs_beside_a_fault_is_not_cut() {
+    static SECONDS: AtomicUsize = AtomicUsize::new(0);
+    static ENDED: AtomicUsize = AtomicUsize::new(0);
+    static BEHIND: AtomicUsize = AtomicUsize::new(0);
+    for (seconds, ended) in [(1, 1), (60, 0)] {
+        ENDED.store(0, SeqCst);
+        SECONDS.store(seconds, SeqCst);
+        let tool = tool!(|ctx| {
+            let slow = async {
+                ctx.step("slow", async |_| {
+                    let time = std::time::Duration::from_secs(SECONDS.load(SeqCst) as u64);
+                    tokio::time::sleep(time).await;
+                    ENDED.fetch_add(1, SeqCst);
+                    ok("slow").await
+                })
+                .await?;
+                BEHIND.fetch_add(1, SeqCst);
+                ok("behind").await
+            };
+            let fails = ctx.step("fails", async |_| -> Result<String> {
+                Err(antiphon::server::StepError::retry(antiphon::Error::told("not now")))
+            });
+            let (slow, fails) = tokio::join!(slow, fails);
+            slow?;
+            fails?;
+            ok("done").await
+        });
+        let server = limited(tool, |_| ());
+        let reply = Talk::new(json!({})).leg(&server, Value::Null).await;
+        assert_eq!(reason(&reply), "step_failed", "{reply}");
+        assert_eq!((ENDED.load(SeqCst), BEHIND.load(SeqCst)), (ended, 0), "{seconds}");
+    }
+}

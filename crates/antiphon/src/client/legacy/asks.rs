@@ -27,7 +27,7 @@ use tokio::{
     time::sleep,
 };
 
-/// > `-1`: User rejected sampling request
+/// > User rejected sampling request: `-1`
 const REJECTED: ErrorCode = ErrorCode(-1);
 
 /// The asks that are open in a session, whomever they belong to.
@@ -234,9 +234,10 @@ fn plain(id: &RequestId) -> String {
 
 /// The error for what is not declared.
 ///
-/// > Clients that do not support roots: `-32601` (Method not found)
+/// > Client does not support roots: `-32601` (Method not found)
 /// >
-/// > Server sends an `elicitation/create` request with a mode not declared in client capabilities: `-32602`
+/// > Server sends an `elicitation/create` request with a mode not declared in client capabilities: `-32602` (Invalid
+/// > params)
 fn not_supported(ask: &InputRequest, declared: AskSupport) -> Option<ErrorObject> {
     let mut needs = ask.needs();
     // What the callback sees of it, it may leave out.

@@ -316,7 +316,10 @@ async fn attend(shared: Arc<Shared>, ready: oneshot::Sender<()>) {
             }
             Some(fault) = open.next() => {
                 if let Some(fault) = fault {
-                    tracing::warn!(server = %shared.server, "an ask of the server was not answered: {fault}");
+                    // Nobody else hears of it: no call of ours ends with it.
+                    let why = RequestFault::Ask(Box::new(fault));
+                    let cause = std::error::Error::source(&why).map(|cause| format!(": {cause}")).unwrap_or_default();
+                    tracing::warn!(server = %shared.server, "an ask of the server was not answered: {why}{cause}");
                 }
             }
         }

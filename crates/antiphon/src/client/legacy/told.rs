@@ -142,7 +142,7 @@ impl Shared {
         let Some(params) = read::<LogMessageParams>(told).filter(|params| params.level >= wanted) else {
             return;
         };
-        // > the server **MAY** send log messages of the session as a whole.
+        // It belongs to no request, or to one of several: nobody can tell.
         let context = EventContext {
             server: self.server.clone(),
             method: method::INITIALIZE,

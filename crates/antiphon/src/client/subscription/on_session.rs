@@ -114,21 +114,22 @@ async fn subscribe(
     granted.resources_list_changed = list(wanted.resources_list_changed, "resources");
     let uris = wanted.resource_subscriptions.iter().flatten();
     for uri in uris.filter(|_| hears && offers(can, "resources", "subscribe")) {
-        if session.hold(uri) {
-            match session.ask_for(client, method::RESOURCES_SUBSCRIBE, &SubscribeParams::new(uri)).await {
+        let is_first = session.hold(uri);
+        // From here on it is let go of again, whatever becomes of this.
+        subscribed.uris.push(uri.clone());
+        if is_first {
+            let params = SubscribeParams::new(uri);
+            match session.ask_for(client, method::RESOURCES_SUBSCRIBE, &params).await {
                 Ok(_) => {}
                 Err(RequestFault::Server(error)) => {
                     tracing::debug!(%error, "the server does not tell of a resource");
+                    subscribed.uris.pop();
                     session.release(uri);
                     continue;
                 }
-                Err(fault) => {
-                    session.release(uri);
-                    return Err(fault);
-                }
+                Err(fault) => return Err(fault),
             }
         }
-        subscribed.uris.push(uri.clone());
         granted = granted.resource(uri);
     }
     Ok(granted)

@@ -2,7 +2,7 @@
 
 use super::session::Session;
 use crate::server::{
-    Caller, ReplyMessage, Server,
+    Caller, ReplyMessage,
     bearer::require_scopes,
     hub::Membership,
     receive::{Params, Request, read_object},
@@ -10,19 +10,19 @@ use crate::server::{
     route::Routed,
 };
 use antiphon_wire::{
-    AskSupport, ErrorObject, ProtocolVersion, RequestId, RequestMeta, SetLevelParams, SubscribeParams,
-    method, write_result,
+    AskSupport, ErrorObject, RequestId, RequestMeta, SetLevelParams, SubscribeParams, method, write_result,
 };
 use futures_util::future::{AbortHandle, Abortable};
 use serde::Deserialize;
 use serde_json::json;
 
-impl Server {
+#[cfg(feature = "http")]
+impl crate::server::Server {
     /// Answers a legacy request that belongs to no session: what needs nobody to be asked, and nothing to be told later.
     pub(crate) async fn answer_without_session(
         &self,
         request: antiphon_wire::Request<'_>,
-        version: ProtocolVersion,
+        version: antiphon_wire::ProtocolVersion,
         caller: &Caller<'_>,
     ) -> ReplyMessage {
         self.without_session(version).reply(request, caller).await

@@ -86,6 +86,7 @@ impl Server {
     }
 
     /// What stands for a session where there is none: nobody can be asked, and nothing is told.
+    #[cfg(feature = "http")]
     pub(super) fn without_session(&self, version: ProtocolVersion) -> Session {
         self.session(version, &ClientCapabilities::default(), None, None)
     }

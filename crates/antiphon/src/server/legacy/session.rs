@@ -4,7 +4,7 @@ use super::{
     live::{Arrived, Live},
     sessions::Place,
 };
-use crate::server::{Caller, Server, hub::Membership};
+use crate::server::{Server, hub::Membership};
 use antiphon_seal::Digest;
 use antiphon_wire::{
     AskSupport, CancelledParams, LogLevel, Notification, ProtocolVersion, RequestId, Response, method,
@@ -33,6 +33,10 @@ pub(super) struct Shared {
     pub(super) asks: AskSupport,
     pub(super) client_info: Option<Box<RawValue>>,
     /// Whose it is.
+    #[cfg_attr(
+        not(feature = "http"),
+        allow(dead_code, reason = "other transports have one session, of one client")
+    )]
     pub(super) principal: Option<Digest>,
     /// What it hears of; nothing, where it has no stream of its own.
     pub(super) membership: Option<Membership>,
@@ -84,7 +88,8 @@ impl Session {
     }
 
     /// Whether this caller is the one who opened it. Who cannot be told is not.
-    pub(crate) fn is_of(&self, caller: &Caller<'_>) -> bool {
+    #[cfg(feature = "http")]
+    pub(crate) fn is_of(&self, caller: &crate::server::Caller<'_>) -> bool {
         let inner = &self.0.server.0;
         match (inner.identity.of(caller), &self.0.principal) {
             (Ok(None), None) => true,
@@ -169,6 +174,7 @@ impl Session {
     }
 
     /// Ends it: what runs in it is cancelled.
+    #[cfg(feature = "http")]
     pub(crate) fn end(&self) {
         let mut state = self.state();
         state.ended = true;
@@ -182,6 +188,7 @@ impl Session {
     }
 
     /// Whether it has ended.
+    #[cfg(feature = "http")]
     pub(crate) fn is_ended(&self) -> bool {
         self.state().ended
     }

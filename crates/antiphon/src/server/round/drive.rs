@@ -63,7 +63,8 @@ pub(crate) async fn drive<T, R: IntoOutcome<T>>(ctx: &Ctx, handler: impl Future<
     let mut handler = pin!(handler);
     let ended = match flow.push() {
         None => {
-            let mut driver = Driver { flow, tracks: false, grace: None, order: None };
+            let mut driver =
+                Driver { flow, tracks: false, grace: None, order: None, stopping: Stopping::default() };
             poll_fn(|cx| driver.poll(cx, handler.as_mut())).await
         }
         Some(push) => {
@@ -106,6 +107,19 @@ struct Driver<'f> {
     tracks: bool,
     grace: Option<Pin<Box<Sleep>>>,
     order: Option<Pin<Box<Sleep>>>,
+    stopping: Stopping,
+}
+
+/// How long the steps that run are waited for where the leg is over.
+#[derive(Default)]
+pub(super) struct Stopping(Option<Pin<Box<Sleep>>>);
+
+impl Stopping {
+    /// Ready once they have had their time.
+    pub(super) fn poll(&mut self, cx: &mut Context<'_>, flow: &Flow) -> Poll<()> {
+        let grace = flow.limits().step_grace;
+        self.0.get_or_insert_with(|| Box::pin(tokio::time::sleep(grace))).as_mut().poll(cx)
+    }
 }
 
 impl Driver<'_> {
@@ -135,6 +149,7 @@ impl Driver<'_> {
             let next = self.flow.machine().after_poll(epoch);
             match next {
                 Next::Stop => return Poll::Ready(Ended::Stopped),
+                Next::StopSoon => return self.stopping.poll(cx, self.flow).map(|()| Ended::Stopped),
                 Next::Cancelled => return Poll::Ready(Ended::Cancelled),
                 Next::Again => self.flow.wake_held(),
                 Next::Wait => {

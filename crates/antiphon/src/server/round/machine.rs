@@ -139,6 +139,8 @@ pub(crate) enum Next {
     Cancelled,
     /// The leg is over: see [`Machine::take_stop`].
     Stop,
+    /// The same, once the steps that run have come to their end.
+    StopSoon,
 }
 
 /// What the driver does once all is quiet.

@@ -69,7 +69,7 @@ pub(crate) use payload::{Asked, Payload};
 pub(crate) use push::Push;
 pub use sample::{Roots, Sample};
 pub use scope::Scope;
-pub use select::{Branches, Select, Won};
+pub use select::{Branches, Won};
 pub use step::{Attempt, Retry, Step};
 pub(crate) use surroundings::ASKS_NOTED;
 pub use until::IntoDone;

@@ -11,7 +11,7 @@
 //! The record is the same as ever, but it stays here: an answer counts by the same rules as one that came with a request.
 
 use super::{
-    drive::{Ended, POLLS_IN_A_ROW},
+    drive::{Ended, POLLS_IN_A_ROW, Stopping},
     flow::Flow,
     machine::{Machine, Next, Stop, seconds},
 };
@@ -43,6 +43,7 @@ pub(super) struct Pusher<'f> {
     flow: &'f Flow,
     push: &'f Push,
     sent: Vec<Sent>,
+    stopping: Stopping,
 }
 
 /// An ask that is on its way.
@@ -57,7 +58,7 @@ struct Sent {
 
 impl<'f> Pusher<'f> {
     pub(super) fn new(flow: &'f Flow, push: &'f Push) -> Self {
-        Self { flow, push, sent: Vec::new() }
+        Self { flow, push, sent: Vec::new(), stopping: Stopping::default() }
     }
 
     pub(super) fn poll<R>(
@@ -79,6 +80,7 @@ impl<'f> Pusher<'f> {
             let next = self.flow.machine().after_poll(epoch);
             match next {
                 Next::Stop => return Poll::Ready(Ended::Stopped),
+                Next::StopSoon => return self.stopping.poll(cx, self.flow).map(|()| Ended::Stopped),
                 Next::Cancelled => {
                     self.forget();
                     return Poll::Ready(Ended::Cancelled);

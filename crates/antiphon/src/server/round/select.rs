@@ -61,9 +61,9 @@ impl Ctx {
         &'a self,
         key: K,
         branches: B,
-    ) -> Select<'a, B::Won> {
+    ) -> impl Future<Output = B::Won> + Send + use<'a, K, B> {
         let (key, place) = (key.into(), super::flow::here());
-        Select(Box::pin(async move {
+        async move {
             let race = match path(self.scope_prefix(), key.key, key.number) {
                 Ok(path) => Race { ctx: self, path, place },
                 Err(fault) => {
@@ -72,21 +72,7 @@ impl Ctx {
                 }
             };
             branches.run(race).await
-        }))
-    }
-}
-
-/// A race that is run when it is awaited. See [`Ctx::select`].
-// Boxed, so that a handler's future does not name the closures of steps in it, which the compiler could not see to be
-// `Send` for every lifetime.
-#[must_use = "a race is run when it is awaited"]
-pub struct Select<'a, W>(Pin<Box<dyn Future<Output = W> + Send + 'a>>);
-
-impl<W> Future for Select<'_, W> {
-    type Output = W;
-
-    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<W> {
-        self.0.as_mut().poll(cx)
+        }
     }
 }
 

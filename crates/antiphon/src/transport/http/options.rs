@@ -138,7 +138,7 @@ impl HttpOptions {
     }
 
     /// How long [`serve_http`](super::serve_http) waits for a client that does not read. Default: 30 seconds. Then the
-    /// connection is closed, and what ran for it is cancelled.
+    /// connection is closed, and what ran for it is cancelled; a request of a legacy session goes on.
     #[must_use]
     pub fn write_time(mut self, time: Duration) -> Self {
         self.write_time = time;

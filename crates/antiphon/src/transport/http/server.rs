@@ -27,7 +27,12 @@ use tower_service::Service;
 /// An error of a request's body.
 pub type BoxBodyError = Box<dyn StdError + Send + Sync>;
 
-/// The MCP endpoint of a server. Cheap to clone.
+/// The MCP endpoint of a server. Cheap to clone. In an axum router, beside routes of yours:
+///
+/// ```ignore
+/// let mcp = HttpService::new(server, HttpOptions::default());
+/// let app = axum::Router::new().route("/health", get(health)).route_service("/mcp", mcp);
+/// ```
 ///
 /// While the server drains ([`Server::drain`]), each reply closes its connection: what the client asks next should reach
 /// another instance.

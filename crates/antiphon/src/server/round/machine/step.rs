@@ -164,7 +164,8 @@ impl Machine {
     pub(crate) fn end_step(&mut self, path: &str, outcome: StepOutcome) -> bool {
         let Some(at) = self.running.iter().position(|running| *running.path == *path) else { return false };
         let Running { path, seat, input, place } = self.running.swap_remove(at);
-        let resolves = outcome != StepOutcome::Abandoned && !self.cancelled && !self.has_lost(&seat);
+        let goes_on = self.stop.is_none() && !self.cancelled && !self.has_lost(&seat);
+        let resolves = goes_on && outcome != StepOutcome::Abandoned;
         self.witness.sees(&outcome);
         self.history.record(Entry { path, seat, body: Body::Step { input, stale: false, outcome } }, place);
         self.epoch += 1;

@@ -16,7 +16,8 @@ impl Machine {
         self.witness.poll_is_over();
         let is_held = self.held_new > 0 || self.held_recorded > 0;
         if self.stop.is_some() {
-            Next::Stop
+            // What runs beside the fault may be in the middle of its effect.
+            if self.running.is_empty() { Next::Stop } else { Next::StopSoon }
         } else if self.cancelled && self.running.is_empty() {
             Next::Cancelled
         } else if is_held && (was_first || self.epoch != epoch) {

@@ -69,3 +69,29 @@ impl Answering<'_> {
         Some(array)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::transport::batch::{MAX_MESSAGES, is_batch};
+    use proptest::prelude::*;
+
+    proptest! {
+        /// Whatever comes, it is read or refused, and never more than a batch may hold.
+        #[test]
+        fn any_bytes_are_a_batch_or_not(bytes in prop_oneof![
+            prop::collection::vec(any::<u8>(), 0..200),
+            r#"[\[\]{},"a1: ]{0,200}"#.prop_map(String::into_bytes),
+            prop::collection::vec(r#"1|\{"jsonrpc":"2.0","method":"m"\}"#, 0..80)
+                .prop_map(|messages| format!("[{}]", messages.join(",")).into_bytes()),
+        ]) {
+            let mut heard = 0;
+            let answered = hear(&bytes, |_| heard += 1);
+            prop_assert!(heard <= MAX_MESSAGES);
+            prop_assert_eq!(answered.is_err(), read(&bytes).is_err());
+            if let Ok(messages) = read(&bytes) {
+                prop_assert!((1..=MAX_MESSAGES).contains(&messages.len()) && is_batch(&bytes));
+            }
+        }
+    }
+}

@@ -206,9 +206,10 @@ impl Inner {
         reader
     }
 
-    /// Makes room, and forgets the streams of which nothing is left.
-    fn trim(&mut self) {
+    /// Makes room, and forgets the streams of which nothing is left; `touched` may be one of them.
+    fn trim(&mut self, touched: u64) {
         let Self { store, all, .. } = self;
+        let mut losers = vec![touched];
         let mut lost = Vec::new();
         let is_awaited = |id: EventId| {
             let reader = all.get(&id.stream).and_then(|stream| stream.reader.as_ref());
@@ -216,15 +217,17 @@ impl Inner {
         };
         store.trim(is_awaited, |id, matters| lost.push((id, matters)));
         for (id, matters) in lost {
-            let Some(stream) = all.get_mut(&id.stream) else { continue };
-            if matters {
+            losers.push(id.stream);
+            if let Some(stream) = all.get_mut(&id.stream).filter(|_| matters) {
                 stream.lost = stream.lost.max(id.number);
             }
         }
-        all.retain(|number, stream| {
-            let over = *number != STANDALONE && stream.done && stream.reader.is_none();
-            !over || store.count(*number, 0) > 0
-        });
+        for number in losers {
+            let is_over = |stream: &Stream| number != STANDALONE && stream.done && stream.reader.is_none();
+            if all.get(&number).is_some_and(is_over) && store.count(number, 0) == 0 {
+                all.remove(&number);
+            }
+        }
     }
 }
 

@@ -89,7 +89,9 @@ fn take_line(table: &Table, line: &[u8]) -> bool {
     if line.first() != Some(&b'[') || !table.in_session() {
         return take_message(table, line);
     }
-    messages(line).into_iter().map(|message| take_message(table, message)).fold(true, |all, one| all && one)
+    // Each of them is taken, whatever the others are.
+    let bad = messages(line).into_iter().filter(|message| !take_message(table, message));
+    bad.count() == 0
 }
 
 fn take_message(table: &Table, line: &[u8]) -> bool {

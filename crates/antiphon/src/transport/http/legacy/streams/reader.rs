@@ -46,7 +46,7 @@ impl Reader {
             *taken = number.max(*taken);
             let last = *done && number == *written;
             stream.wake_writer();
-            inner.trim();
+            inner.trim(self.behind.stream);
             return Poll::Ready(Read::Event(event, last));
         }
         if *done {
@@ -73,6 +73,6 @@ impl Drop for Reader {
             stream.reader = None;
             stream.wake_writer();
         }
-        inner.trim();
+        inner.trim(self.behind.stream);
     }
 }

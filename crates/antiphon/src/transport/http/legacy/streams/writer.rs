@@ -64,7 +64,7 @@ impl Writer {
         if last {
             inner.used = Instant::now();
         }
-        inner.trim();
+        inner.trim(self.stream);
     }
 }
 
