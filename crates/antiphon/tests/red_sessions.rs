@@ -23,7 +23,7 @@ use legacy_http_support::{NEWEST, Session, bare, call, initialize, message, post
 use serde::Deserialize;
 use serde_json::{Value, json};
 use std::sync::{Arc, Mutex, mpsc as blocking};
-use tokio::sync::mpsc;
+use tokio::sync::{mpsc, watch};
 
 #[derive(Deserialize, Form)]
 struct Text {
@@ -441,4 +441,58 @@ async fn answers_to_all_of_a_race_at_once() {
     assert_eq!(sure["params"]["message"], "Sure?", "{sure}");
     session.answers(&sure, accept("yes")).await;
     assert_eq!(session.hears().await["result"]["content"][0]["text"], "a charged yes");
+}
+
+/// A server whose tool `t` asks beside a step that waits to be let go, and tells of its end.
+fn beside_a_step() -> (Server, watch::Sender<bool>, mpsc::UnboundedReceiver<&'static str>) {
+    let (open, opened) = watch::channel(false);
+    let (tell, events) = mpsc::unbounded_channel();
+    let server = server(Limits::default(), move |ctx, _| {
+        let (mut opened, tell) = (opened.clone(), tell.clone());
+        Box::pin(async move {
+            let charge = ctx.step("charge", async move |_| {
+                let _ = tell.send("begun");
+                let _ = opened.wait_for(|open| *open).await;
+                let _ = tell.send("ended");
+                Ok(())
+            });
+            let (text, charged) = tokio::join!(ctx.elicit::<Text>("Text?"), charge);
+            charged?;
+            Ok(text?.text)
+        })
+    });
+    (server, open, events)
+}
+
+/// A question is taken back at once, though a step beside it still runs to its end.
+#[tokio::test]
+async fn a_call_that_is_cancelled_beside_its_step_asks_no_more() {
+    let (server, open, mut events) = beside_a_step();
+    let mut session = InSession::newest(&server).await;
+    let asked = session.asks(1, "tools/call", json!({"name": "t"})).await;
+    assert!(is_ask(&asked), "{asked}");
+    assert_eq!(soon(events.recv()).await, Some("begun"));
+    session
+        .says(json!({"jsonrpc": "2.0", "method": "notifications/cancelled", "params": {"requestId": 1}}))
+        .await;
+    let cancelled = session.hears().await;
+    assert_eq!(cancelled["params"]["requestId"], asked["id"], "{cancelled}");
+    session.answers(&asked, accept("late")).await;
+    open.send_replace(true);
+    assert_eq!(soon(events.recv()).await, Some("ended"));
+    assert_eq!(session.asks(1, "ping", json!({})).await["result"], json!({}));
+}
+
+/// So it does where the session ends.
+#[tokio::test]
+async fn a_step_survives_the_end_of_its_session() {
+    let (server, open, mut events) = beside_a_step();
+    let session = Session::open(&http(server.clone()), NEWEST).await;
+    let came = session.post(&tool(1)).await;
+    assert_eq!(soon(events.recv()).await, Some("begun"));
+    session.delete().await.check("ended", (204, 0)).await;
+    assert!(came.rest().await.iter().all(|(_, event)| event.get("result").is_none()));
+    open.send_replace(true);
+    assert_eq!(soon(events.recv()).await, Some("ended"));
+    soon(server.steps_ended()).await;
 }
