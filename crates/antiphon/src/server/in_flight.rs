@@ -51,6 +51,10 @@ impl<T: Send + 'static> Drop for InFlight<T> {
                 return;
             }
         }
+        // What goes on without its request asks nobody.
+        if let Some(push) = self.leg.flow.push() {
+            push.session.take_back(&push.outbox);
+        }
         let Ok(runtime) = Handle::try_current() else { return };
         let (grace, leg) = (self.grace, Arc::clone(&self.leg));
         let detached = Detached::begin(&leg, self.slot.take());

@@ -59,6 +59,11 @@ impl Outbox {
         Self { queue: Arc::clone(&self.queue), tag: queue.tags }
     }
 
+    /// Whether this is an outbox of the same request.
+    pub(crate) fn is_same(&self, other: &Self) -> bool {
+        Arc::ptr_eq(&self.queue, &other.queue) && self.tag == other.tag
+    }
+
     /// Leaves a notification, as it is written.
     pub(crate) fn push(&self, kind: Kind, bytes: Vec<u8>) {
         let mut queue = self.queue();

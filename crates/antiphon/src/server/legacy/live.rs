@@ -41,7 +41,7 @@ impl Live {
         request: &InputRequest,
         elicitation_id: Option<&str>,
     ) -> Result<Self, String> {
-        let mut live = session.begin_live();
+        let mut live = session.begin_live(outbox);
         let ask = LegacyAsk { request, version: session.version(), elicitation_id };
         let bytes = ask.write(&RequestId::from(live.id)).map_err(|fault| fault.to_string())?;
         if let Some(id) = elicitation_id {
@@ -72,11 +72,15 @@ impl Drop for Live {
             return;
         }
         let Some(outbox) = &self.outbox else { return };
-        // > When a party wants to cancel an in-progress request, it sends a `notifications/cancelled` notification
-        let params = CancelledParams::new(RequestId::from(self.id));
-        match write_notification(method::CANCELLED, &params) {
-            Ok(bytes) => outbox.push(Kind::Ask, bytes),
-            Err(fault) => tracing::error!(%fault, "a cancellation cannot be written as JSON"),
-        }
+        tell_cancelled(outbox, self.id);
+    }
+}
+
+/// Tells the client that this request of ours is cancelled.
+pub(super) fn tell_cancelled(outbox: &Outbox, id: u64) {
+    // > When a party wants to cancel an in-progress request, it sends a `notifications/cancelled` notification
+    match write_notification(method::CANCELLED, &CancelledParams::new(RequestId::from(id))) {
+        Ok(bytes) => outbox.push(Kind::Ask, bytes),
+        Err(fault) => tracing::error!(%fault, "a cancellation cannot be written as JSON"),
     }
 }

@@ -1,10 +1,10 @@
 //! One session: what its handshake said, and what is under way in it.
 
 use super::{
-    live::{Arrived, Live},
+    live::{Arrived, Live, tell_cancelled},
     sessions::Place,
 };
-use crate::server::{Server, hub::Membership};
+use crate::server::{Outbox, Server, hub::Membership};
 use antiphon_seal::Digest;
 use antiphon_wire::{
     AskSupport, CancelledParams, LogLevel, Notification, ProtocolVersion, RequestId, Response, method,
@@ -54,13 +54,20 @@ pub(super) struct State {
     /// The client's requests, each with what cancels it.
     pub(super) running: HashMap<RequestId, AbortHandle>,
     /// Our requests that wait for the client.
-    pub(super) waiting: HashMap<u64, oneshot::Sender<Arrived>>,
+    pub(super) waiting: HashMap<u64, Waiting>,
     pub(super) last_id: u64,
     /// URL questions the client was asked, the oldest first.
     pub(super) urls: VecDeque<String>,
     /// Those among them that are finished, and not yet told: as many at most, the latest ones.
     pub(super) finished: VecDeque<String>,
     pub(super) ended: bool,
+}
+
+/// Who waits for the client's response.
+pub(super) struct Waiting {
+    answer: oneshot::Sender<Arrived>,
+    /// That of the call which asks.
+    outbox: Outbox,
 }
 
 impl Session {
@@ -123,16 +130,16 @@ impl Session {
             return;
         };
         // Who waited may just have gone.
-        let _ = waiting.send(response.outcome.map(ToOwned::to_owned));
+        let _ = waiting.answer.send(response.outcome.map(ToOwned::to_owned));
     }
 
     /// A request of ours that waits for the client.
-    pub(super) fn begin_live(&self) -> Live {
-        let (sender, arrival) = oneshot::channel();
+    pub(super) fn begin_live(&self, outbox: &Outbox) -> Live {
+        let (answer, arrival) = oneshot::channel();
         let mut state = self.state();
         state.last_id += 1;
         let id = state.last_id;
-        state.waiting.insert(id, sender);
+        state.waiting.insert(id, Waiting { answer, outbox: outbox.clone() });
         drop(state);
         Live::new(self.clone(), id, arrival)
     }
@@ -140,6 +147,16 @@ impl Session {
     /// Nobody waits for the client's response to this request of ours any more. Whether it was still missing.
     pub(super) fn give_up(&self, id: u64) -> bool {
         self.state().waiting.remove(&id).is_some()
+    }
+
+    /// Takes back what this call asks.
+    pub(in crate::server) fn take_back(&self, outbox: &Outbox) {
+        let mut state = self.state();
+        let taken: Vec<_> = state.waiting.extract_if(|_, waiting| waiting.outbox.is_same(outbox)).collect();
+        drop(state);
+        for (id, _) in taken {
+            tell_cancelled(outbox, id);
+        }
     }
 
     /// The client is asked to open a URL under this id.
