@@ -1,7 +1,9 @@
 //! What a session of a legacy revision needs of a transport: a way in both directions.
 
 use super::{IncomingNotification, OutgoingRequest, ServerReply, TransportError};
-use antiphon_wire::{Incoming, ProtocolVersion, RequestId};
+#[cfg(feature = "http")]
+use antiphon_wire::Incoming;
+use antiphon_wire::{ProtocolVersion, RequestId};
 use futures_util::future::BoxFuture;
 use serde_json::value::RawValue;
 use std::sync::Arc;
