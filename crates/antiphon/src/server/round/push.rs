@@ -91,9 +91,11 @@ impl<'f> Pusher<'f> {
                 }
                 Next::Wait | Next::Judge => {}
             }
-            if let Err(stop) = self.settle() {
+            let settled = self.settle();
+            if let Err(stop) = settled {
+                // The next poll sees to what still runs.
                 self.flow.machine().stop(stop);
-                return Poll::Ready(Ended::Stopped);
+                continue;
             }
             if !self.take_arrived(cx) {
                 return Poll::Pending;

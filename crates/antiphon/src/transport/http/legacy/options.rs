@@ -26,7 +26,8 @@ impl Default for SessionOptions {
 
 impl HttpOptions {
     /// How long a legacy session lives without a request and without an open stream. Default: 30 minutes. Then its id is
-    /// unknown: 404, and the client opens another.
+    /// unknown: 404, and the client opens another. One that was never named behind its `initialize` lives for a minute at
+    /// most.
     #[must_use]
     pub fn session_idle(mut self, time: Duration) -> Self {
         self.sessions.idle = time;

@@ -7,7 +7,10 @@ use antiphon_seal::{EntropyError, SecretKey};
 use std::{
     collections::HashMap,
     fmt,
-    sync::{Arc, Mutex, MutexGuard, PoisonError, atomic::AtomicUsize},
+    sync::{
+        Arc, Mutex, MutexGuard, PoisonError,
+        atomic::{AtomicBool, AtomicUsize, Ordering},
+    },
     time::Duration,
 };
 use tokio::time::Instant;
@@ -15,12 +18,17 @@ use tokio::time::Instant;
 /// Sessions that nobody uses are looked for this often at most.
 const SWEEP_EVERY: Duration = Duration::from_secs(1);
 
+/// A session whose client says nothing behind its `initialize` ends after so long: anybody can begin one.
+const UNUSED_FOR: Duration = Duration::from_secs(60);
+
 /// One session, and what it needs on this transport. It has ended when it is dropped.
 pub(super) struct Open {
     pub(super) session: Session,
     pub(super) streams: Arc<Streams>,
     /// What is told on the stream of a GET.
     pub(super) told: Outbox,
+    /// Something named it.
+    used: AtomicBool,
 }
 
 impl Open {
@@ -63,7 +71,7 @@ impl Sessions {
         // 256 random bits, of letters, digits, `-` and `_`.
         let id = format!("{prefix}{}", *SecretKey::random()?.to_base64url());
         let streams = Streams::new(self.bounds, Arc::clone(&self.bytes));
-        let open = Arc::new(Open { session, streams, told: Outbox::default() });
+        let open = Arc::new(Open { session, streams, told: Outbox::default(), used: AtomicBool::new(false) });
         self.table().by_id.insert(id.clone(), open);
         Ok(id)
     }
@@ -80,6 +88,7 @@ impl Sessions {
             open.end();
             return None;
         }
+        open.used.store(true, Ordering::Relaxed);
         open.streams.touch();
         Some(open)
     }
@@ -115,7 +124,8 @@ impl Sessions {
     }
 
     fn is_over(&self, open: &Open) -> bool {
-        open.session.is_ended() || open.streams.idle() >= self.idle
+        let idle = if open.used.load(Ordering::Relaxed) { self.idle } else { self.idle.min(UNUSED_FOR) };
+        open.session.is_ended() || open.streams.idle() >= idle
     }
 
     fn table(&self) -> MutexGuard<'_, Table> {
