@@ -277,6 +277,12 @@ async fn a_session_that_nobody_uses_ends() {
     tokio::time::advance(10 * minute).await;
     alive(&session, 404).await;
     session.get(begun.as_deref()).await.check("GET", (404, 0)).await;
+    // Anybody can begin one: those that nobody goes on with do not stay.
+    for (seconds, expected) in [(59, 200), (60, 404)] {
+        let begun = Session::begin(&service, NEWEST, None).await;
+        tokio::time::advance(Duration::from_secs(seconds)).await;
+        alive(&begun, expected).await;
+    }
 }
 
 #[tokio::test(start_paused = true)]

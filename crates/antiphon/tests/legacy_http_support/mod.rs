@@ -101,6 +101,14 @@ impl Session {
     }
 
     pub async fn open_as(service: &HttpService, version: &str, user: Option<&'static str>) -> Self {
+        let session = Self::begin(service, version, user).await;
+        let told = json!({"jsonrpc": "2.0", "method": "notifications/initialized"});
+        assert_eq!(session.post(&told).await.status, 202);
+        session
+    }
+
+    /// The first half of the handshake alone.
+    pub async fn begin(service: &HttpService, version: &str, user: Option<&'static str>) -> Self {
         let mut request = post(initialize(version));
         if let Some(user) = user {
             request = with_header(request, "x-user", user);
@@ -109,10 +117,7 @@ impl Session {
         let id = came.headers["mcp-session-id"].to_str().unwrap().to_owned();
         let reply = came.json().await;
         let version = reply["result"]["protocolVersion"].as_str().unwrap().to_owned();
-        let session = Self { service: service.clone(), id, version, user };
-        let told = json!({"jsonrpc": "2.0", "method": "notifications/initialized"});
-        assert_eq!(session.post(&told).await.status, 202);
-        session
+        Self { service: service.clone(), id, version, user }
     }
 
     /// The same request, of this session.
