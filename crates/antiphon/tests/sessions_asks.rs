@@ -642,3 +642,26 @@ async fn a_record_that_is_full() {
     let reply = session.asks(1, "tools/call", json!({"name": "t"})).await;
     assert_eq!(reply["error"]["data"], json!({"reason": "limit", "limit": "state"}), "{reply}");
 }
+
+/// Who agrees again and again, and never finishes, is not asked for ever.
+#[tokio::test(start_paused = true)]
+async fn a_url_that_is_never_finished() {
+    let server = server(|ctx, _| {
+        Box::pin(async move {
+            ctx.elicit_url("Pay.", |r| format!("https://pay.example/{r}")).until(async || false).await?;
+            Ok("paid".to_owned())
+        })
+    });
+    let mut session = InSession::newest(&server).await;
+    session.says(call()).await;
+    let mut asked = 0;
+    let reply = loop {
+        let message = patiently(&mut session).await;
+        if message["method"] != "elicitation/create" {
+            break message;
+        }
+        asked += 1;
+        session.answers(&message, json!({"action": "accept"})).await;
+    };
+    assert_eq!((asked, &reply["error"]["data"]), (16, &json!({"reason": "limit", "limit": "legs"})), "{reply}");
+}

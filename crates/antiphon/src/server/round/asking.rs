@@ -3,7 +3,7 @@
 use super::{
     flow::Flow,
     key::path,
-    machine::{AskVerdict, Hold, Place, Question},
+    machine::{AskVerdict, Hold, Place, Question, Stop},
 };
 use crate::server::{AskError, Ctx};
 use antiphon_wire::{AskSupport, ElicitRequest, InputRequest};
@@ -202,10 +202,16 @@ impl<'a> RawAsk<'a> {
 
     /// Has the same question asked again, though it was answered: it keeps its place in the round.
     pub(super) fn again(&mut self, deadline: Option<u64>) {
-        if let Some(path) = self.path() {
-            self.flow().machine().ask_once_more(&path, deadline);
-            self.stage = Stage::New;
+        let Some(path) = self.path() else { return };
+        let (mut machine, legs) = (self.flow().machine(), self.flow().limits().legs);
+        // Elsewhere each time is a leg, and those are bounded.
+        if self.flow().push().is_some() && machine.times_once_more() + 1 >= legs {
+            let text = format!("`{path}` was put {legs} times, and what it waits for has not happened");
+            machine.stop(Stop::Limit { name: "legs", text });
+            return;
         }
+        machine.ask_once_more(&path, deadline);
+        self.stage = Stage::New;
     }
 }
 

@@ -84,6 +84,8 @@ pub(crate) struct Machine {
     /// When the leg began, in Unix seconds.
     now: u64,
     order: u64,
+    /// How often a question was put again that had an answer.
+    once_more: u16,
     /// What is kept of the leg was taken.
     has_ended: bool,
     stop: Option<Stop>,

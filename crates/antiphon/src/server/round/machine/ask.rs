@@ -226,9 +226,15 @@ impl Machine {
         }
     }
 
+    /// How often that was done in this leg.
+    pub(crate) fn times_once_more(&self) -> u16 {
+        self.once_more
+    }
+
     /// Takes back an answer that was read in this leg, so that its question is asked again. It stays the same question:
     /// how often it was asked is not counted. `deadline` is the last second at which an answer counts.
     pub(crate) fn ask_once_more(&mut self, path: &str, deadline: Option<u64>) {
+        self.once_more = self.once_more.saturating_add(1);
         let Some(at) = self.history.find(Kind::Ask, path) else { return };
         let Body::Answer { pin, times, .. } = &self.history.entry(at).body else { return };
         let asked =
