@@ -663,5 +663,9 @@ async fn a_url_that_is_never_finished() {
         asked += 1;
         session.answers(&message, json!({"action": "accept"})).await;
     };
-    assert_eq!((asked, &reply["error"]["data"]), (16, &json!({"reason": "limit", "limit": "legs"})), "{reply}");
+    assert_eq!(
+        (asked, &reply["error"]["data"]),
+        (16, &json!({"reason": "limit", "limit": "legs"})),
+        "{reply}"
+    );
 }

@@ -25,6 +25,11 @@ impl Census {
         Self { server: server.clone(), before: Count::of(server) }
     }
 
+    /// Whether nothing more is there than at first.
+    pub fn is_back_now(&self) -> bool {
+        Count::of(&self.server) == self.before
+    }
+
     /// Waits until nothing more is there than at first.
     pub async fn is_back(&self, what: &str) {
         self.is_back_but(what, 0).await;
