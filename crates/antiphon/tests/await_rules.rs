@@ -4,6 +4,8 @@
 mod common;
 #[path = "common/talk.rs"]
 mod talk;
+#[path = "common/tool_t.rs"]
+mod tool_t;
 
 #[path = "await_rules/asks.rs"]
 mod asks;
@@ -18,7 +20,7 @@ mod steps;
 
 use antiphon::{
     Form, Result,
-    server::{Caller, Ctx, Limits, NoArguments, ReplayCheck, Server, Tool},
+    server::{Caller, Ctx, NoArguments, ReplayCheck, Server, Tool},
 };
 use common::{log::take_log, *};
 use serde::Deserialize;
@@ -28,6 +30,7 @@ use std::sync::{
     atomic::{AtomicUsize, Ordering::SeqCst},
 };
 use talk::*;
+use tool_t::*;
 
 #[derive(Debug, Deserialize, Form)]
 struct Place {
@@ -37,30 +40,6 @@ struct Place {
 #[derive(Debug, Deserialize, Form)]
 struct Confirm {
     ok: bool,
-}
-
-/// The tool `t`, from the lines of its handler.
-macro_rules! tool {
-    (|$ctx:ident| $body:block) => {
-        Tool::new("t", async |$ctx: &Ctx, _: NoArguments| -> Result<String> { $body })
-    };
-}
-use tool;
-
-fn server(tool: Tool) -> Server {
-    limited(tool, |_| {})
-}
-
-fn limited(tool: Tool, change: impl FnOnce(&mut Limits)) -> Server {
-    let mut limits = Limits::default();
-    change(&mut limits);
-    Server::builder("await", "1")
-        .replay_check(ReplayCheck::Off)
-        .tool(tool)
-        .keys(ring(7))
-        .limits(limits)
-        .build()
-        .unwrap()
 }
 
 fn place(region: &str) -> Value {

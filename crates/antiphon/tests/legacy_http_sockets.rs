@@ -7,7 +7,7 @@ mod legacy_http_support;
 use antiphon::transport::http::HttpOptions;
 use common::{
     gate::soon,
-    socket::{Client, Running, serve},
+    socket::{Client, Running, post, serve},
 };
 use legacy_http_support::{NEWEST, call, initialize, message};
 use serde_json::{Value, json};
@@ -17,15 +17,6 @@ use std::time::Duration;
 struct Session<'a> {
     server: &'a Running,
     id: String,
-}
-
-fn post(body: &Value, more: &str) -> String {
-    let body = body.to_string();
-    format!(
-        "POST /mcp HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n\
-         Accept: application/json, text/event-stream\r\n{more}Content-Length: {}\r\n\r\n{body}",
-        body.len()
-    )
 }
 
 impl<'a> Session<'a> {

@@ -13,7 +13,7 @@ use common::{
     gate::{Gate, How, LONGEST, gate, soon},
     lines::serve,
     session::{everything, initialize, plain},
-    socket::{Client, Running, serve_held},
+    socket::{Client, Running, post, serve_held},
     with,
 };
 use serde_json::{Value, json};
@@ -123,15 +123,6 @@ async fn a_client_on_pipes_that_goes_in_any_phase_leaves_nothing() {
 struct Bad<'a> {
     running: &'a Running,
     id: String,
-}
-
-fn post(body: &Value, more: &str) -> String {
-    let body = body.to_string();
-    format!(
-        "POST /mcp HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n\
-         Accept: application/json, text/event-stream\r\n{more}Content-Length: {}\r\n\r\n{body}",
-        body.len()
-    )
 }
 
 impl<'a> Bad<'a> {

@@ -4,6 +4,8 @@
 mod common;
 #[path = "common/talk.rs"]
 mod talk;
+#[path = "common/tool_t.rs"]
+mod tool_t;
 
 #[path = "red_await/clients.rs"]
 mod clients;
@@ -14,41 +16,18 @@ mod records;
 
 use antiphon::{
     Form, Result,
-    server::{Ctx, Limits, NoArguments, ReplayCheck, Server, Tool},
+    server::{Ctx, NoArguments, Server, Tool},
 };
 use common::*;
 use serde::Deserialize;
 use serde_json::{Value, json};
 use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
 use talk::*;
+use tool_t::*;
 
 #[derive(Debug, Deserialize, Form)]
 struct Confirm {
     ok: bool,
-}
-
-/// The tool `t`, from the lines of its handler.
-macro_rules! tool {
-    (|$ctx:ident| $body:block) => {
-        Tool::new("t", async |$ctx: &Ctx, _: NoArguments| -> Result<String> { $body })
-    };
-}
-use tool;
-
-fn server(tool: Tool) -> Server {
-    limited(tool, |_| {})
-}
-
-fn limited(tool: Tool, change: impl FnOnce(&mut Limits)) -> Server {
-    let mut limits = Limits::default();
-    change(&mut limits);
-    Server::builder("await", "1")
-        .replay_check(ReplayCheck::Off)
-        .tool(tool)
-        .keys(ring(7))
-        .limits(limits)
-        .build()
-        .unwrap()
 }
 
 fn yes() -> Value {

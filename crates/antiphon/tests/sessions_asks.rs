@@ -669,3 +669,44 @@ async fn a_url_that_is_never_finished() {
         "{reply}"
     );
 }
+
+/// Handlers that wait for people take no place of those that do not.
+#[tokio::test]
+async fn handlers_of_sessions_have_places_of_their_own() {
+    let mut limits = Limits::default();
+    (limits.session_handlers, limits.handlers) = (1, 1);
+    let asks = tool("t", |ctx, _| Box::pin(place(ctx)));
+    let echo = Tool::new("echo", async |_: &Ctx, _: NoArguments| "here");
+    let server = built(|builder| builder.limits(limits).tool(asks).tool(echo));
+    let mut session = InSession::newest(&server).await;
+    session.says(call()).await;
+    let asked = session.hears().await;
+    let refused = session.asks(2, "tools/call", json!({"name": "echo"})).await;
+    assert_eq!(refused["error"]["data"]["reason"], "busy", "{refused}");
+    session.says(request(3, "tools/call", json!({"name": "echo", "arguments": {}}))).await;
+    assert_eq!(session.hears().await["result"]["content"][0]["text"], "here");
+    session.answers(&asked, accept(json!({"region": "eu"}))).await;
+    assert_eq!(text(&session.hears().await), "eu");
+    let served = session.asks(4, "tools/call", json!({"name": "echo"})).await;
+    assert_eq!(served["result"]["content"][0]["text"], "here", "{served}");
+}
+
+/// A handler by hand that asks without end is ended, as it is elsewhere.
+#[tokio::test]
+async fn asking_by_hand_has_an_end() {
+    let mut limits = Limits::default();
+    limits.legs = 4;
+    let asks = Tool::new("t", async |_: &Ctx, _: NoArguments| -> Reply<String> {
+        Ask::form("region", "Which region?", FormSchema::new(vec![FormField::text("region")])).into()
+    });
+    let server = built(|builder| builder.limits(limits).tool(asks));
+    let mut session = InSession::newest(&server).await;
+    session.says(call()).await;
+    for _ in 0..3 {
+        let asked = session.hears().await;
+        assert_eq!(asked["method"], "elicitation/create", "{asked}");
+        session.answers(&asked, accept(json!({"region": "eu"}))).await;
+    }
+    let reply = session.hears().await;
+    assert_eq!(reply["error"]["data"], json!({"reason": "limit", "limit": "legs"}), "{reply}");
+}

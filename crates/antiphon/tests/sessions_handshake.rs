@@ -277,3 +277,27 @@ async fn sessions_are_bounded() {
     assert!(fourth.opened.get("result").is_some());
     drop(second);
 }
+
+/// What a session hears of is bounded as what a subscription hears of is.
+#[tokio::test]
+async fn subscriptions_of_a_session_are_bounded() {
+    let mut limits = Limits::default();
+    (limits.subscription_uris, limits.subscription_uri_bytes) = (2, 30);
+    let server = fixture(|builder| builder.resource_updates().limits(limits)).server;
+    let mut session = InSession::newest(&server).await;
+    let long = "ask://".to_owned() + &"x".repeat(20);
+    for (method, uri, refused) in [
+        ("resources/subscribe", "ask://1", false),
+        ("resources/subscribe", "ask://1", false),
+        ("resources/subscribe", "ask://2", false),
+        ("resources/subscribe", "ask://3", true),
+        ("resources/unsubscribe", "ask://1", false),
+        ("resources/subscribe", &long, true),
+        ("resources/subscribe", "ask://3", false),
+    ] {
+        let reply = session.asks(1, method, json!({"uri": uri})).await;
+        let limit = json!({"reason": "limit", "limit": "subscription"});
+        assert_eq!(reply["error"]["data"] == limit, refused, "{method} {uri}: {reply}");
+        assert_eq!(reply.get("result").is_none(), refused, "{method} {uri}: {reply}");
+    }
+}

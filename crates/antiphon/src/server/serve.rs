@@ -325,6 +325,7 @@ impl fmt::Debug for Server {
             .field("name", &self.0.name)
             .field("handlers", &self.0.running.load(Ordering::Relaxed))
             .field("sessions", &self.0.sessions.len())
+            .field("running_in_sessions", &self.0.running_in_sessions.load(Ordering::Relaxed))
             .field("subscriptions", &self.0.hub.len())
             .field("detached_steps", &*self.0.detached.borrow())
             .finish_non_exhaustive()

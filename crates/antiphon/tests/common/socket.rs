@@ -78,6 +78,16 @@ pub fn text(id: u32, tool: &str, name: &str, more: &str) -> String {
     )
 }
 
+/// The POST of a message without the headers of today, as text; `more` are further header lines.
+pub fn post(body: &Value, more: &str) -> String {
+    let body = body.to_string();
+    format!(
+        "POST /mcp HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n\
+         Accept: application/json, text/event-stream\r\n{more}Content-Length: {}\r\n\r\n{body}",
+        body.len()
+    )
+}
+
 /// One connection, and what was read ahead on it.
 pub struct Client {
     pub stream: TcpStream,

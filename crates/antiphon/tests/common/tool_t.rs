@@ -1,0 +1,29 @@
+//! A server of one tool, `t`, written as the lines of its handler.
+#![allow(unreachable_pub, dead_code, reason = "each test crate uses its part")]
+
+use super::ring;
+use antiphon::server::{Limits, ReplayCheck, Server, Tool};
+
+/// The tool `t`, from the lines of its handler.
+macro_rules! tool {
+    (|$ctx:ident| $body:block) => {
+        Tool::new("t", async |$ctx: &Ctx, _: NoArguments| -> Result<String> { $body })
+    };
+}
+pub(crate) use tool;
+
+pub fn server(tool: Tool) -> Server {
+    limited(tool, |_| {})
+}
+
+pub fn limited(tool: Tool, change: impl FnOnce(&mut Limits)) -> Server {
+    let mut limits = Limits::default();
+    change(&mut limits);
+    Server::builder("await", "1")
+        .replay_check(ReplayCheck::Off)
+        .tool(tool)
+        .keys(ring(7))
+        .limits(limits)
+        .build()
+        .unwrap()
+}
