@@ -8,7 +8,10 @@
 #   ./run.sh --revision R        one revision
 #   ./run.sh --server-url URL    another server, already running (--only and the table work the same)
 #   ./run.sh --client COMMAND    another client
+#
+# CONFORMANCE_PROGRAMS  the folder of programs that are built already (default: they are built, in the debug profile)
 set -euo pipefail
+programs=${CONFORMANCE_PROGRAMS:+$(realpath "$CONFORMANCE_PROGRAMS")}
 cd "$(dirname "$0")"
 
 # Installed once for each lock file.
@@ -27,8 +30,10 @@ node=${node:-node}
 
 "$node" --test --test-reporter=dot runner/judge.test.mjs >/dev/null || { "$node" --test runner/judge.test.mjs; exit 2; }
 
-cargo build --locked -p antiphon-conformance ${CARGO_BUILD_ARGS:-}
-target=$(cargo metadata --format-version 1 --no-deps --locked | "$node" -e '
-    let text = ""; process.stdin.on("data", (part) => text += part)
-        .on("end", () => console.log(JSON.parse(text).target_directory));')
-exec "$node" runner/main.mjs --programs "$target/debug" "$@"
+if [ -z "$programs" ]; then
+    cargo build --locked -p antiphon-conformance ${CARGO_BUILD_ARGS:-}
+    programs=$(cargo metadata --format-version 1 --no-deps --locked | "$node" -e '
+        let text = ""; process.stdin.on("data", (part) => text += part)
+            .on("end", () => console.log(JSON.parse(text).target_directory));')/debug
+fi
+exec "$node" runner/main.mjs --programs "$programs" "$@"
