@@ -3,18 +3,16 @@
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
 mod common;
-#[path = "common/talk.rs"]
-mod talk;
 
 use antiphon::{
     Form, Result,
     server::{Answer, Ask, Caller, Ctx, ReplayCheck, Reply, Server, Tool},
 };
+use common::talk::*;
 use common::*;
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::{Value, json};
-use talk::*;
 
 #[derive(Deserialize, JsonSchema)]
 struct Text {

@@ -14,6 +14,8 @@ pub mod log;
 pub mod post;
 pub mod session;
 pub mod socket;
+pub mod talk;
+pub mod tool_t;
 
 use antiphon::{
     Clock, ManualClock,

@@ -1,5 +1,4 @@
 //! One call of a tool, leg by leg, by a client that answers what it is told to.
-#![allow(unreachable_pub, dead_code, reason = "each test crate uses its part")]
 
 use super::{request, with};
 use antiphon::{

@@ -1,0 +1,283 @@
+//! Each example over every carrier: sealed in the requests of a memory pair, of pipes and of HTTP; pushed in sessions of
+//! pipes and of HTTP. The same questions, the same results, and the same done to the world.
+use antiphon::{
+    client::{CallError, Client, Era, Mode},
+    server::Server,
+    transport::{
+        Transport,
+        http::{HttpOptions, HttpTransport, serve_http},
+        memory,
+        stdio::{ChildCommand, ChildTransport, serve_streams},
+    },
+    wire::{
+        CallToolResult, CreateMessageResult, ElicitResult, ListRootsResult, ProtocolVersion,
+        ResourceContents, Root,
+    },
+};
+use antiphon_cli::demo::{
+    self, Build, World,
+    world::{ADDRESS, Counts, Deed, Gate, serve},
+};
+use serde_json::{Value, json};
+use std::{
+    net::SocketAddr,
+    sync::{Arc, Mutex},
+};
+use tokio::net::TcpListener;
+
+/// How the requests travel, and how the questions do.
+#[derive(Clone, Copy, Debug, PartialEq)]
+enum Carrier {
+    SealedMemory,
+    SealedPipes,
+    SealedHttp,
+    PushedPipes,
+    PushedHttp,
+}
+
+const ALL: [Carrier; 5] = [
+    Carrier::SealedMemory,
+    Carrier::SealedPipes,
+    Carrier::SealedHttp,
+    Carrier::PushedPipes,
+    Carrier::PushedHttp,
+];
+
+/// What the person does with the question whose message holds these words.
+#[derive(Clone)]
+enum Does {
+    Fills(Value),
+    Agrees,
+    Declines,
+    Cancels,
+}
+
+type Person = Vec<(&'static str, Does)>;
+
+/// What a call came to.
+#[derive(Debug, PartialEq)]
+struct Came {
+    result: Result<Value, String>,
+    /// The messages, in order of what they say: those asked together come in any.
+    asked: Vec<String>,
+    /// How often each thing was done. The keys are another call's each time.
+    done: [Vec<u32>; 4],
+}
+
+fn how_often(counts: Counts) -> [Vec<u32>; 4] {
+    let numbers = |counts: std::collections::BTreeMap<String, u32>| counts.into_values().collect();
+    [numbers(counts.charges), numbers(counts.portions), numbers(counts.deposits), numbers(counts.deleted)]
+}
+
+/// A world of its own for one call.
+async fn world() -> (SocketAddr, World) {
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let address = listener.local_addr().unwrap();
+    tokio::spawn(serve(listener, Gate::open(), Arc::default()));
+    (address, World::at(address))
+}
+
+/// The client's way to a server in this world.
+async fn way(carrier: Carrier, address: SocketAddr) -> Arc<dyn Transport> {
+    let server = || -> Server { demo::builder(World::at(address), Build::New).build().unwrap() };
+    match carrier {
+        Carrier::SealedMemory => {
+            let (transport, input, output) = memory::pair();
+            tokio::spawn(serve_streams(server(), input, output));
+            Arc::new(transport)
+        }
+        Carrier::SealedPipes | Carrier::PushedPipes => {
+            let child = ChildCommand::new(env!("CARGO_BIN_EXE_antiphon"))
+                .args(["serve-demo", "--stdio"])
+                .env(ADDRESS, address.to_string());
+            Arc::new(ChildTransport::spawn(child).unwrap())
+        }
+        Carrier::SealedHttp | Carrier::PushedHttp => {
+            let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+            let url = format!("http://{}/mcp", listener.local_addr().unwrap());
+            tokio::spawn(serve_http(listener, server(), HttpOptions::default(), std::future::pending()));
+            Arc::new(HttpTransport::new(url).unwrap())
+        }
+    }
+}
+
+fn client(
+    carrier: Carrier,
+    transport: Arc<dyn Transport>,
+    person: Person,
+    asked: Arc<Mutex<Vec<String>>>,
+) -> Client {
+    let mode = match carrier {
+        Carrier::PushedPipes | Carrier::PushedHttp => Mode::Legacy,
+        _ => Mode::Pinned(ProtocolVersion::V2026_07_28),
+    };
+    let person = Arc::new(Mutex::new(person));
+    let does = move |message: &str| {
+        asked.lock().unwrap().push(message.to_owned());
+        let mut person = person.lock().unwrap();
+        let at = person.iter().position(|(words, _)| message.contains(words));
+        person.remove(at.unwrap_or_else(|| panic!("nobody expected {message:?}"))).1
+    };
+    let reads = does.clone();
+    Client::builder("every-carrier", "1")
+        .mode(mode)
+        .on_elicit_form(move |ask| {
+            let answer = match does(&ask.message) {
+                Does::Fills(content) => ask.accept(content).map_err(Into::into),
+                Does::Declines => Ok(ElicitResult::decline()),
+                _ => Ok(ElicitResult::cancel()),
+            };
+            async { answer }
+        })
+        .on_elicit_url(move |ask| {
+            let answer = match reads(&ask.message) {
+                Does::Agrees => ask.consent(),
+                Does::Declines => ElicitResult::decline(),
+                _ => ElicitResult::cancel(),
+            };
+            async { Ok(answer) }
+        })
+        .on_sample(async |_| Ok(CreateMessageResult::text("model", "Another process.")))
+        .on_roots(async |_| Ok(ListRootsResult::new(vec![Root::new("file:///work")])))
+        .connect(transport)
+}
+
+/// What is called.
+#[derive(Clone, Copy)]
+enum What {
+    Tool(&'static str),
+    Prompt(&'static str),
+    Resource(&'static str),
+}
+
+fn text_of(result: CallToolResult) -> Value {
+    json!([result.is_error.unwrap_or_default(), result.content, result.structured_content])
+}
+
+async fn call(client: &Client, what: What, arguments: &Value) -> Result<Value, CallError> {
+    Ok(match what {
+        What::Tool(name) => text_of(client.call_tool(name, arguments).await?),
+        What::Prompt(name) => json!(client.get_prompt(name, arguments).await?.messages),
+        What::Resource(uri) => {
+            let contents: Vec<ResourceContents> = client.read_resource(uri).await?.contents;
+            json!(contents)
+        }
+    })
+}
+
+/// Makes one call over every carrier, and compares.
+async fn check(what: What, arguments: Value, person: Person, wanted: &str, asked: usize, done: [&[u32]; 4]) {
+    let mut first: Option<Came> = None;
+    for carrier in ALL {
+        let (address, world) = world().await;
+        let fill =
+            Deed::Fill { path: "work/full".to_owned(), files: vec!["a.txt".to_owned(), "b.txt".to_owned()] };
+        let () = world.send(fill).await.unwrap();
+        let messages = Arc::default();
+        let client = client(carrier, way(carrier, address).await, person.clone(), Arc::clone(&messages));
+        let result = call(&client, what, &arguments).await.map_err(|error| error.to_string());
+        let era = if matches!(carrier, Carrier::PushedPipes | Carrier::PushedHttp) {
+            Era::Legacy
+        } else {
+            Era::Modern
+        };
+        assert_eq!(client.era(), Some(era), "{carrier:?}");
+        let mut messages = std::mem::take(&mut *messages.lock().unwrap());
+        messages.sort();
+        let counts: Counts = world.send(Deed::Count).await.unwrap();
+        let came = Came { result, asked: messages, done: how_often(counts) };
+        assert!(format!("{:?}", came.result).contains(wanted), "{carrier:?}: {came:?}");
+        assert_eq!(
+            (came.asked.len(), came.done.each_ref().map(Vec::as_slice)),
+            (asked, done),
+            "{carrier:?}: {came:?}"
+        );
+        match &first {
+            None => first = Some(came),
+            Some(first) => assert_eq!(*first, came, "{carrier:?}"),
+        }
+        client.close().await;
+    }
+}
+
+const NOTHING: [&[u32]; 4] = [&[], &[], &[], &[]];
+
+#[tokio::test(flavor = "multi_thread")]
+async fn every_example_over_every_carrier() {
+    use Does::{Agrees, Cancels, Declines, Fills};
+    use What::{Prompt, Resource, Tool};
+    let fills = |content: Value| Fills(content);
+    check(Tool("echo"), json!({"text": "hello"}), vec![], "hello", 0, NOTHING).await;
+    let region = ("region", fills(json!({"region": "eu-west-1"})));
+    let orders = json!({"name": "orders"});
+    check(Tool("provision"), orders.clone(), vec![region], "Provisioned", 1, NOTHING).await;
+    check(Tool("provision"), orders, vec![("region", Declines)], "declined", 1, NOTHING).await;
+    let item = json!({"workItemId": 4522, "fields": {"System.State": "Resolved"}});
+    let duplicate =
+        vec![("", fills(json!({"resolution": "Duplicate"}))), ("", fills(json!({"duplicateOfId": 4301})))];
+    check(Tool("update_work_item"), item, duplicate, "Duplicate of Bug #4301", 2, NOTHING).await;
+    let table = |party: u32| json!({"date": "2025-12-25", "party": party});
+    let date = |date: &str| fills(json!({"accept_alternative": true, "date": date}));
+    check(Tool("book_table"), table(2), vec![("another date", date("2025-12-27"))], "2025-12-27", 1, NOTHING)
+        .await;
+    let twice = vec![("2025-12-25", date("2025-12-31")), ("2025-12-31", date("2025-12-27"))];
+    check(Tool("book_table"), table(4), twice, "for 4 on 2025-12-27", 2, NOTHING).await;
+    let by_default = vec![("", fills(json!({"accept_alternative": true})))];
+    check(Tool("book_table"), table(2), by_default, "2025-12-26", 1, NOTHING).await;
+    let folder = json!({"path": "work/full"});
+    let confirmed = vec![("Delete it all?", fills(json!({"ok": true})))];
+    check(Tool("delete_folder"), folder.clone(), confirmed, "Deleted work/full.", 1, [&[], &[], &[], &[1]])
+        .await;
+    check(Tool("delete_folder"), folder, vec![("", Cancels)], "Kept work/full", 1, NOTHING).await;
+    let booking = json!({"booking_id": 8});
+    check(
+        Tool("pay_deposit"),
+        booking.clone(),
+        vec![("deposit", Agrees)],
+        "Complete the payment",
+        1,
+        NOTHING,
+    )
+    .await;
+    check(Tool("pay_deposit"), booking, vec![("deposit", Declines)], "No deposit", 1, NOTHING).await;
+    let charge = vec![
+        ("Charge 20 EUR", fills(json!({"ok": true}))),
+        ("receipt", fills(json!({"email": "ada@example.com"}))),
+    ];
+    let amount = json!({"amount": 20});
+    check(Tool("charge_once"), amount.clone(), charge, "Charged 20 EUR", 2, [&[1], &[], &[], &[]]).await;
+    check(Tool("charge_once"), amount, vec![("Charge", Declines)], "declined to answer", 1, NOTHING).await;
+    let logins =
+        vec![("GitHub", fills(json!({"name": "octocat"}))), ("Microsoft", fills(json!({"name": "grace"})))];
+    check(Tool("rolling_upgrade"), json!({}), logins, "octocat (GitHub) and grace (Microsoft)", 2, NOTHING)
+        .await;
+    let portions = json!({"portions": 3});
+    check(Tool("load_shedding"), portions, vec![], "primes below 3000", 0, [&[], &[1, 1, 1], &[], &[]]).await;
+    let reader = vec![("terms", Agrees), ("read the answer", fills(json!({"reader": "Ada"})))];
+    let question = json!({"question": "What is a replica?"});
+    check(
+        Tool("ask_the_model"),
+        question,
+        reader,
+        "For Ada, who works in file:///work: Another process.",
+        2,
+        NOTHING,
+    )
+    .await;
+    // By hand.
+    let login = vec![("GitHub", fills(json!({"name": "octocat"})))];
+    check(Tool("get_weather"), json!({"location": "Oslo"}), login, "Looked up for octocat", 1, NOTHING).await;
+    let audience = || fills(json!({"audience": "the board"}));
+    let topic = json!({"topic": "replicas"});
+    check(Prompt("briefing"), topic, vec![("briefing", audience())], "on replicas for the board", 1, NOTHING)
+        .await;
+    check(
+        Resource("report://7"),
+        json!({}),
+        vec![("report 7", audience())],
+        "for the board: all is well",
+        1,
+        NOTHING,
+    )
+    .await;
+}

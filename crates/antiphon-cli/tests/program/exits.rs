@@ -1,0 +1,138 @@
+//! The table of exit codes, and what `--json` says beside each.
+
+use crate::support::{ANTIPHON, Run, Server, command, finish, run};
+use serde_json::json;
+use std::net::TcpListener;
+
+const ORDERS: &str = r#"{"name": "orders"}"#;
+
+/// A server that says one thing.
+const ASKS_FOR_ROOTS: &str = r#"read -r request
+echo '{"jsonrpc":"2.0","id":1,"result":{"resultType":"input_required","inputRequests":{"k":{"method":"roots/list"}}}}'
+cat > /dev/null"#;
+
+/// Runs `call .. URL`, plainly and with `--json`, and checks code, sentence, status and kind.
+fn check(server: &[&str], arguments: &[&str], code: i32, says: &str, kind: &str, rounds: u32) -> Run {
+    run(["call"].iter().chain(arguments).chain(server)).fails(code, says);
+    let failed = run(["call", "--json"].iter().chain(arguments).chain(server));
+    let object = failed.json();
+    assert_eq!(failed.code, code, "{failed:?}");
+    assert_eq!((&object["status"], &object["rounds"]), (&json!("error"), &json!(rounds)), "{object}");
+    assert_eq!(object["error"]["kind"], kind, "{object}");
+    assert!(object["error"]["message"].as_str().unwrap().contains(says), "{object}");
+    assert!(failed.stderr.contains(says), "{failed:?}");
+    failed
+}
+
+#[test]
+fn usage_is_2() {
+    let server = Server::start();
+    let url = [server.url.as_str()];
+    check(&url, &["provision", "--args", "{"], 2, "--args is no JSON", "usage", 0);
+    check(&url, &["provision", "--args", "[1]"], 2, "must be a JSON object", "usage", 0);
+    check(&url, &["provision", "--answer", "region"], 2, "has no `=`", "usage", 0);
+    check(&[], &["provision"], 2, "no server: give its URL", "usage", 0);
+    check(&["localhost:8000"], &["provision"], 2, "must begin with http://", "usage", 0);
+    let bad = ["provision", "--args", ORDERS, "--answer", "region=eu"];
+    let failed =
+        check(&url, &bad, 2, "must be accept, decline or cancel, or region.region=VALUE", "usage", 1);
+    assert!(!failed.stderr.contains("not used"), "{failed:?}");
+    let resolve = r#"{"workItemId": 1, "fields": {"System.State": "Resolved"}}"#;
+    let bad = ["update_work_item", "--args", resolve, "--answer", "resolution.resolution=Later"];
+    let says = "the answer for resolution.resolution must be one of: Fixed, Won't Fix, Duplicate, By Design";
+    check(&url, &bad, 2, says, "usage", 1);
+    let mut bad = bad.to_vec();
+    bad[4] = "resolution.resolution=Duplicate";
+    bad.extend(["--answer", "duplicate_of.duplicateOfId=many"]);
+    check(&url, &bad, 2, "the answer for duplicate_of.duplicateOfId must be a number", "usage", 2);
+
+    run(["call", "x", &server.url, "--", "y"]).fails(2, "cannot be used with");
+    run(["cull"]).fails(2, "unrecognized subcommand");
+    run(["resume", "/nonexistent/pending", &server.url]).fails(2, "/nonexistent/pending: ");
+    run(["prompt", "briefing", "--args", r#"{"topic": 1}"#, &server.url]).fails(2, "must be strings");
+    run(["serve-demo", "--listen", "256.0.0.1:0"]).fails(2, "cannot listen on 256.0.0.1:0");
+}
+
+#[test]
+fn an_answer_without_anybody_to_give_it_is_3() {
+    let server = Server::start();
+    let arguments = ["call", "provision", "--args", ORDERS, &server.url];
+    let says = "no answer for region.region and no terminal to ask: pass --answer region.region=..";
+    run(arguments).fails(3, says);
+    let pending = run(arguments.iter().chain(&["--json"]));
+    let object = pending.json();
+    assert_eq!((pending.code, &object["status"], &object["rounds"]), (3, &json!("pending"), &json!(1)));
+    assert_eq!(object["pending"]["asks"]["region"]["method"], "elicitation/create");
+    assert!(pending.stderr.contains(says), "{pending:?}");
+}
+
+#[test]
+fn protocol_and_transport_are_4() {
+    let server = Server::start();
+    let url = [server.url.as_str()];
+    let failed = check(&url, &["no_such_tool"], 4, "no_such_tool", "server", 0);
+    assert_eq!(failed.json()["error"]["code"], -32602, "{failed:?}");
+
+    // A port that was free a moment ago.
+    let port = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
+    check(&[&format!("http://127.0.0.1:{port}/mcp")], &["echo"], 4, "no response came back", "transport", 0);
+    check(
+        &[&format!("{}/elsewhere", server.url)],
+        &["echo"],
+        4,
+        "cannot be used: the server answered 404",
+        "transport",
+        0,
+    );
+    check(&["--", "/nonexistent/server"], &["echo"], 4, "cannot be started", "transport", 0);
+    check(&["--", "false"], &["echo"], 4, "ended", "transport", 0);
+    run(["tools", "--", "false"]).fails(4, "ended");
+    run(["discover", "--json", "--", "false"]).json();
+
+    // It asks what was not declared.
+    let says = "`roots/list` is asked as `k`, which was not declared: this program answers forms and URLs";
+    check(
+        &["--mode", "2026-07-28", "--", "sh", "-c", ASKS_FOR_ROOTS],
+        &["echo"],
+        4,
+        says,
+        "not_supported",
+        1,
+    );
+
+    // It accepts, and never answers.
+    let silent = TcpListener::bind("127.0.0.1:0").unwrap();
+    let url = format!("http://{}/mcp", silent.local_addr().unwrap());
+    check(&[&url], &["echo", "--timeout", "1"], 4, "no response within 1s", "timeout", 0);
+}
+
+#[test]
+fn a_tool_that_fails_is_1() {
+    // Arguments that do not fit the schema are the model's to read.
+    let server = Server::start();
+    for way in [&[server.url.as_str()][..], &["--", ANTIPHON, "serve-demo", "--stdio"]] {
+        let failed = run(["call", "echo", "--args", r#"{"text": 1}"#].iter().chain(way));
+        assert_eq!(failed.code, 1, "{failed:?}");
+        assert!(failed.stderr.contains("the tool says that it failed"), "{failed:?}");
+        let failed = run(["call", "--json", "echo", "--args", r#"{"text": 1}"#].iter().chain(way));
+        let object = failed.json();
+        assert_eq!(
+            (failed.code, &object["status"], &object["error"]["kind"]),
+            (1, &json!("error"), &json!("tool"))
+        );
+        assert_eq!(object["result"]["isError"], true);
+    }
+}
+
+#[test]
+fn the_help_lists_them() {
+    let help = run(["--help"]);
+    assert_eq!(help.code, 0);
+    for line in
+        ["0    done", "1    the tool", "2    usage", "3    pending", "4    protocol", "130  interrupted"]
+    {
+        assert!(help.stdout.contains(line), "{line}");
+    }
+    let help = finish(command(["call", "--help"]).env("MCP_BEARER", "secret"));
+    assert!(help.stdout.contains("--bearer") && !help.stdout.contains("secret"), "{help:?}");
+}

@@ -1,0 +1,177 @@
+//! `listen`: one line for each change, until the server ends it.
+
+use crate::support::{
+    command, run,
+    served::{Served, changing, empty, tool},
+};
+use serde_json::{Value, json};
+use std::{
+    io::{BufRead as _, BufReader, Read as _},
+    process::{Child, ChildStdout, Command, Stdio},
+    sync::mpsc::{self, RecvTimeoutError, Sender},
+    time::Duration,
+};
+
+/// The program while it listens.
+struct Listener {
+    process: Child,
+    stdout: Option<BufReader<ChildStdout>>,
+    /// Until it is dropped, one that hangs is killed after a while, so that the test fails instead of hanging too.
+    _watched: Sender<()>,
+}
+
+impl Listener {
+    fn start(arguments: &[&str], served: &Served) -> Self {
+        let mut command = command(["listen"].iter().chain(arguments).chain(&[served.url.as_str()]));
+        let mut process = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+        let stdout = process.stdout.take().map(BufReader::new);
+        let (watched, over) = mpsc::channel();
+        let kill = format!("kill -KILL {}", process.id());
+        std::thread::spawn(move || {
+            if over.recv_timeout(Duration::from_secs(20)) == Err(RecvTimeoutError::Timeout) {
+                let _ = Command::new("sh").args(["-c", &kill]).status();
+            }
+        });
+        Self { process, stdout, _watched: watched }
+    }
+
+    fn line(&mut self) -> String {
+        let mut line = String::new();
+        self.stdout.as_mut().unwrap().read_line(&mut line).unwrap();
+        line.trim_end().to_owned()
+    }
+
+    fn json(&mut self) -> Value {
+        serde_json::from_str(&self.line()).unwrap()
+    }
+
+    /// The exit code, once nothing more is on standard output, and what is on standard error.
+    fn end(mut self) -> (i32, String) {
+        if self.stdout.is_some() {
+            assert_eq!(self.line(), "");
+        }
+        let mut said = String::new();
+        self.process.stderr.take().unwrap().read_to_string(&mut said).unwrap();
+        (self.process.wait().unwrap().code().unwrap(), said)
+    }
+}
+
+impl Drop for Listener {
+    fn drop(&mut self) {
+        let _ = self.process.kill();
+        let _ = self.process.wait();
+    }
+}
+
+const ENDED: &str = "the server ended it\n";
+
+#[test]
+fn each_change_is_a_line() {
+    let served = Served::start(changing());
+    let all =
+        ["--tools", "--prompts", "--resources", "--resource", "file:///a", "--resource", "b://\u{202e}b"];
+    let mut listener = Listener::start(&all, &served);
+    assert_eq!(
+        listener.line(),
+        "acknowledged: tools, prompts, resources, resource file:///a, resource b://b"
+    );
+    served.server.add_tool(tool("late")).unwrap();
+    assert_eq!(listener.line(), "tools changed");
+    assert!(served.server.remove_prompt("review"));
+    assert_eq!(listener.line(), "prompts changed");
+    assert!(served.server.remove_resource("file:///a"));
+    assert_eq!(listener.line(), "resources changed");
+    served.server.resource_updated("file:///a");
+    assert_eq!(listener.line(), "resource updated file:///a");
+    served.server.drain();
+    assert_eq!(listener.end(), (0, ENDED.to_owned()));
+}
+
+#[test]
+fn each_change_is_an_object() {
+    let served = Served::start(changing());
+    let mut listener = Listener::start(&["--json", "--tools", "--resource", "file:///a"], &served);
+    let agreed = json!({"toolsListChanged": true, "resourceSubscriptions": ["file:///a"]});
+    assert_eq!(listener.json(), json!({"event": "acknowledged", "notifications": agreed}));
+    // Not listened to.
+    assert!(served.server.remove_prompt("review"));
+    served.server.add_tool(tool("late")).unwrap();
+    assert_eq!(listener.json(), json!({"event": "tools_list_changed"}));
+    served.server.resource_updated("file:///a");
+    assert_eq!(listener.json(), json!({"event": "resource_updated", "uri": "file:///a"}));
+    served.server.drain();
+    assert_eq!(listener.end(), (0, ENDED.to_owned()));
+}
+
+#[test]
+fn what_the_server_does_not_tell_of_is_said() {
+    let served = Served::start(empty());
+    let mut listener = Listener::start(&["--tools", "--resource", "a://b"], &served);
+    assert_eq!(listener.line(), "acknowledged: nothing");
+    served.server.drain();
+    let (code, said) = listener.end();
+    assert!(code == 0 && said.contains("missing: toolsListChanged, 1 of 1 resource"), "{code} {said}");
+}
+
+#[test]
+fn a_connection_that_breaks_is_opened_again() {
+    let mut served = Served::start(changing());
+    let mut listener = Listener::start(&["--tools"], &served);
+    assert_eq!(listener.line(), "acknowledged: tools");
+    served.restart();
+    assert_eq!(listener.line(), "acknowledged: tools");
+    served.server.add_tool(tool("late")).unwrap();
+    assert_eq!(listener.line(), "tools changed");
+}
+
+#[test]
+fn nobody_reads_any_more() {
+    let served = Served::start(changing());
+    let mut listener = Listener::start(&["--tools"], &served);
+    assert_eq!(listener.line(), "acknowledged: tools");
+    listener.stdout = None;
+    served.server.add_tool(tool("late")).unwrap();
+    assert_eq!(listener.end(), (0, String::new()));
+}
+
+#[cfg(unix)]
+#[test]
+fn ctrl_c_is_130() {
+    let served = Served::start(changing());
+    let mut listener = Listener::start(&["--tools"], &served);
+    assert_eq!(listener.line(), "acknowledged: tools");
+    let interrupt = format!("kill -INT {}", listener.process.id());
+    assert!(Command::new("sh").args(["-c", &interrupt]).status().unwrap().success());
+    assert_eq!(listener.end(), (130, String::new()));
+}
+
+/// A server that knows no subscriptions.
+#[cfg(unix)]
+const REFUSES: &str = r#"read -r request
+echo '{"jsonrpc":"2.0","id":1,"error":{"code":-32601,"message":"Method not found"}}'
+cat > /dev/null"#;
+
+#[cfg(unix)]
+#[test]
+fn a_server_that_refuses_is_4() {
+    let server = ["--mode", "2026-07-28", "--", "sh", "-c", REFUSES];
+    run(["listen", "--tools"].iter().chain(&server)).fails(4, "Method not found");
+    let failed = run(["listen", "--tools", "--json"].iter().chain(&server));
+    let object = failed.json();
+    assert_eq!((failed.code, &object["status"]), (4, &json!("error")), "{failed:?}");
+    assert_eq!(object["error"]["code"], -32601, "{object}");
+}
+
+#[test]
+fn a_server_that_is_not_there_is_4_at_once() {
+    // A port that was free a moment ago.
+    let port = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
+    run(["listen", "--tools", &format!("http://127.0.0.1:{port}/mcp")]).fails(4, "no response came back");
+    run(["listen", "--tools", "--", "false"]).fails(4, "ended");
+}
+
+#[test]
+fn it_listens_to_something() {
+    run(["listen", "http://127.0.0.1:1/mcp"]).fails(2, "--tools|--prompts|--resources|--resource <URI>");
+    run(["listen", "--tools"]).fails(2, "no server: give its URL");
+}

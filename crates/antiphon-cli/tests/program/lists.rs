@@ -1,0 +1,91 @@
+//! What a server offers, and what it suggests: `tools`, `prompts`, `resources`, `complete`.
+
+use crate::support::{
+    command, finish, run,
+    served::{Served, changing, empty},
+};
+use serde_json::{Value, json};
+
+/// Runs a command plainly, and checks all that it prints; with `--json` it says the same on standard error.
+#[track_caller]
+fn check(served: &Served, arguments: &[&str], lines: &[&str], note: &str) -> Value {
+    let plain = run(arguments.iter().chain(&[served.url.as_str()]));
+    assert_eq!(plain.code, 0, "{plain:?}");
+    assert_eq!(plain.stdout.lines().collect::<Vec<_>>(), lines, "{plain:?}");
+    assert_eq!(plain.stderr.trim_end(), note, "{plain:?}");
+    let scripted = run(arguments.iter().chain(&["--json", served.url.as_str()]));
+    let object = scripted.json();
+    assert_eq!((scripted.code, &object["status"]), (0, &json!("done")), "{scripted:?}");
+    object["result"].clone()
+}
+
+#[test]
+fn what_is_offered_is_listed() {
+    let served = Served::start(changing());
+    let tools = check(&served, &["tools"], &["echo"], "");
+    assert_eq!(tools["tools"][0]["name"], "echo");
+    let prompts = check(&served, &["prompts"], &["review  Review of code"], "");
+    assert_eq!(prompts["prompts"][0]["arguments"][1]["name"], "framework");
+    let resources = check(&served, &["resources"], &["file:///a  a", "db://{table}  A table."], "");
+    assert_eq!(resources["resources"][0]["uri"], "file:///a");
+    assert_eq!(resources["resourceTemplates"][0]["uriTemplate"], "db://{table}");
+}
+
+#[test]
+fn what_is_not_offered_is_no_error() {
+    let served = Served::start(empty());
+    for (what, empty) in [
+        ("tools", json!({"tools": []})),
+        ("prompts", json!({"prompts": []})),
+        ("resources", json!({"resources": [], "resourceTemplates": []})),
+    ] {
+        let said = format!("the server offers no {what}");
+        assert_eq!(check(&served, &[what], &[], &said), empty);
+        run([what, "--", "false"]).fails(4, "ended");
+    }
+    let nothing = ["complete", "prompt", "review", "language="];
+    assert_eq!(check(&served, &nothing, &[], "the server offers no completion"), json!({"values": []}));
+}
+
+#[test]
+fn suggestions_come_one_a_line() {
+    let served = Served::start(changing());
+    let (prompt, resource) = (["complete", "prompt", "review"], ["complete", "resource", "db://{table}"]);
+    let found = check(&served, &[&prompt[..], &["language=p"]].concat(), &["python", "perl"], "");
+    assert_eq!(found, json!({"values": ["python", "perl"], "total": 2, "hasMore": false}));
+    check(&served, &[&prompt[..], &["language="]].concat(), &["python", "perl", "rust"], "");
+    check(&served, &[&prompt[..], &["language=x"]].concat(), &[], "");
+    let found = check(&served, &[&resource[..], &["table="]].concat(), &["orders[31m", "users"], "");
+    assert_eq!(found["values"][0], "orders\u{1b}[31m");
+
+    let known = ["framework=", "--with", "language=a=b", "--with", "style="];
+    let found = run(prompt.iter().chain(&known).chain(&[served.url.as_str()]));
+    let lines: Vec<&str> = found.stdout.lines().collect();
+    assert_eq!((lines.len(), &lines[..3]), (100, &["language=a=b", "style=", "0"][..]), "{found:?}");
+    assert_eq!((found.code, found.stderr.as_str()), (0, "these are 100 of 102\n"));
+}
+
+#[test]
+fn what_cannot_be_completed_is_an_error() {
+    let served = Served::start(changing());
+    let url = served.url.as_str();
+    run(["complete", "prompt", "nobody", "a=", url]).fails(4, "Unknown prompt: nobody");
+    let failed = run(["complete", "prompt", "review", "a=", "--json", url]);
+    assert_eq!((failed.code, &failed.json()["error"]["code"]), (4, &json!(-32602)), "{failed:?}");
+    run(["complete", "resource", "file:///b", "a=", url]).fails(4, "error: ");
+    run(["complete", "prompt", "review", "language", url]).fails(2, "write ARGUMENT=VALUE");
+    run(["complete", "prompt", "review", "a=", "--with", "=b", url]).fails(2, "write ARGUMENT=VALUE");
+    run(["complete", "tool", "echo", "a=", url]).fails(2, "invalid value 'tool'");
+    run(["complete", "prompt", "review", "a="]).fails(2, "no server: give its URL");
+}
+
+#[test]
+fn a_token_is_never_shown() {
+    for subcommand in ["tools", "prompts", "resources", "complete", "listen", "discover"] {
+        let help = finish(command([subcommand, "--help"]).env("MCP_BEARER", "secret"));
+        assert!(help.stdout.contains("--bearer") && !help.stdout.contains("secret"), "{help:?}");
+    }
+    let failed = finish(command(["prompts", "-v", "http://127.0.0.1:1/mcp"]).env("MCP_BEARER", "secret"));
+    assert_eq!(failed.code, 4);
+    assert!(!failed.stderr.contains("secret"), "{failed:?}");
+}

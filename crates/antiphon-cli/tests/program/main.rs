@@ -1,0 +1,16 @@
+//! The program `antiphon`, from its arguments to its exit status.
+
+#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
+
+mod call;
+mod demo;
+mod events;
+mod every_carrier;
+mod exits;
+mod listen;
+mod lists;
+mod modes;
+mod pending;
+mod serve;
+mod support;
+mod terminal;

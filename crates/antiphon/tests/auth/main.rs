@@ -1,0 +1,15 @@
+//! Who is calling: bearer tokens, keys, scopes, challenges.
+
+#![allow(clippy::unwrap_used, clippy::expect_used, missing_docs, reason = "a failed unwrap fails the test")]
+
+#[path = "../auth_support/mod.rs"]
+mod auth_support;
+#[path = "../common/mod.rs"]
+mod common;
+
+mod attack;
+mod keys;
+mod ladder;
+mod scopes;
+mod sessions;
+mod tokens;

@@ -1,0 +1,22 @@
+//! Handlers that await what they ask: asks, steps, legs, resolvers, and the bench that tests them.
+
+#![allow(clippy::unwrap_used, clippy::expect_used, missing_docs, reason = "a failed unwrap fails the test")]
+
+#[path = "../common/mod.rs"]
+mod common;
+
+mod asks;
+mod cancelled;
+mod drain;
+mod guide;
+mod outside;
+mod replay_check;
+mod resolvers;
+mod rules;
+mod size;
+mod stress_suspension;
+mod testing_await;
+mod testing_bench;
+mod testing_shapes;
+mod told;
+mod url;

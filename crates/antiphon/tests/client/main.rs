@@ -1,0 +1,23 @@
+//! The client: calls, rounds, callbacks, lists, the cache, what it refuses.
+
+#![allow(clippy::unwrap_used, clippy::expect_used, missing_docs, reason = "a failed unwrap fails the test")]
+
+#[path = "../client_support/mod.rs"]
+mod client_support;
+#[path = "../transport_support/mod.rs"]
+mod transport_support;
+
+mod bounds;
+mod cache;
+mod callbacks;
+mod errors;
+mod events;
+mod http;
+mod listen;
+mod listen_wire;
+mod lists;
+mod pending;
+mod pending_reviewed;
+mod rounds;
+mod spec;
+mod tools;

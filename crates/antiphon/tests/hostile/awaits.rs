@@ -1,0 +1,55 @@
+//! Attacks on handlers that await: by clients that answer as they like, and by handlers at the edge of what they may.
+
+mod clients;
+mod limits;
+mod records;
+
+use crate::common::talk::*;
+use crate::common::tool_t::*;
+use crate::common::*;
+use antiphon::{
+    Form, Result,
+    server::{Ctx, NoArguments, Server, Tool},
+};
+use serde::Deserialize;
+use serde_json::{Value, json};
+use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
+
+#[derive(Debug, Deserialize, Form)]
+struct Confirm {
+    ok: bool,
+}
+
+fn yes() -> Value {
+    accept(json!({"ok": true}))
+}
+
+fn no() -> Value {
+    accept(json!({"ok": false}))
+}
+
+fn agreed() -> Value {
+    json!({"action": "accept"})
+}
+
+async fn ok(text: &str) -> Result<String> {
+    Ok(text.to_owned())
+}
+
+/// Legs with exactly these answers, one after the other. Gives the last response.
+async fn legs(server: &Server, talk: &mut Talk, all: &[Value]) -> Value {
+    let mut reply = Value::Null;
+    for answers in all {
+        reply = talk.leg(server, answers.clone()).await;
+    }
+    reply
+}
+
+/// `data.reason` of an error.
+fn reason(reply: &Value) -> &str {
+    reply["error"]["data"]["reason"].as_str().unwrap_or_default()
+}
+
+fn asks(reply: &Value) -> bool {
+    reply["result"]["resultType"] == "input_required"
+}

@@ -1,0 +1,14 @@
+//! What the macros make of functions and types.
+
+#![allow(clippy::unwrap_used, clippy::expect_used, missing_docs, reason = "a failed unwrap fails the test")]
+
+#[path = "../common/mod.rs"]
+mod common;
+
+mod form;
+mod forms_made;
+pub mod forms_renamed;
+mod shapes;
+mod steps;
+mod tools;
+mod versions;

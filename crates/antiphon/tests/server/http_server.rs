@@ -1,0 +1,273 @@
+//! The server over real sockets: how connections are read, kept, counted and closed.
+
+use crate::common::{
+    gate::soon,
+    post::{correct, post_body},
+    request,
+    socket::{Client, holding, serve, text},
+};
+use antiphon::transport::http::{HttpOptions, HttpService};
+use bytes::Bytes;
+use http_body_util::{BodyExt as _, Empty, Full, StreamBody};
+use hyper::body::Frame;
+use serde_json::json;
+use std::{io, time::Duration};
+use tokio::{io::AsyncWriteExt as _, net::TcpStream};
+
+#[tokio::test]
+async fn a_connection_takes_one_request_after_another() {
+    let server = serve(HttpOptions::default()).await;
+    let mut client = Client::new(&server).await;
+    for id in 1..4 {
+        client.says(text(id, "echo", "x", "")).await;
+        let heard = client.hears_result(id, "x").await;
+        assert!(!heard.head.contains("connection:"), "{}", heard.head);
+        assert!(heard.head.contains("content-type: application/json"), "{}", heard.head);
+    }
+    // All at once: the answers come in order.
+    let pipelined: String = (4..24).map(|id| text(id, "echo", &format!("name {id}"), "")).collect();
+    client.says(pipelined).await;
+    for id in 4..24 {
+        client.hears_result(id, &format!("name {id}")).await;
+    }
+    // Byte by byte.
+    for byte in text(24, "echo", "slow", "").bytes() {
+        client.says([byte]).await;
+    }
+    client.hears_result(24, "slow").await;
+    client.says(text(25, "echo", "last", "Connection: close\r\n")).await;
+    assert!(client.hears_result(25, "last").await.head.contains("connection: close"));
+    client.sees_close().await;
+}
+
+#[tokio::test]
+async fn a_refused_request_leaves_the_connection_usable() {
+    let server = serve(HttpOptions::default()).await;
+    let mut client = Client::new(&server).await;
+    let notification = r#"{"jsonrpc":"2.0","method":"notifications/x"}"#;
+    let good = text(1, "echo", "x", "");
+    for (from, to, status) in [
+        ("/mcp", "/", 404),
+        ("POST", "PUT", 405),
+        ("application/json\r\n", "text/plain\r\n", 415),
+        ("localhost", "evil.example.com", 421),
+        ("HOST: localhost", "Host: localhost\r\nOrigin: null", 403),
+        ("text/event-stream", "text/html", 406),
+        ("mcp-method:tools/call\r\n", "", 400),
+        (
+            &good[good.find("Content-Length").unwrap()..],
+            &format!("Content-Length: 44\r\n\r\n{notification}"),
+            202,
+        ),
+    ] {
+        client.says(good.replacen(from, to, 1)).await;
+        let heard = client.hears().await;
+        assert_eq!(
+            (heard.status, heard.head.contains("allow: post")),
+            (status, status == 405),
+            "{}",
+            heard.body
+        );
+        assert!(
+            !heard.head.contains("connection:") && !heard.head.contains("mcp-session-id"),
+            "{}",
+            heard.head
+        );
+        client.says(&good).await;
+        client.hears_result(1, "x").await;
+    }
+}
+
+/// What is not HTTP, or only half of it, costs its own connection alone.
+#[tokio::test]
+async fn broken_requests_are_refused_or_forgotten() {
+    // One place: it must be free again each time.
+    let server = serve(HttpOptions::default().connections(1)).await;
+    let good = text(1, "echo", "x", "");
+    let (head, _) = good.split_once("\r\n\r\n").unwrap();
+    for (what, said, status) in [
+        ("nothing", "", None),
+        ("half a line", "POST /mcp HT", None),
+        ("half a head", &head[..60], None),
+        ("no body", &format!("{head}\r\n\r\n"), Some(400)),
+        ("half a body", &good[..good.len() - 1], Some(400)),
+        ("no HTTP", "hello\r\n\r\n", Some(400)),
+        ("another protocol", "\x16\x03\x01\x02\x00\x01\x00\x01\r\n\r\n", Some(400)),
+        ("a bad length", "POST /mcp HTTP/1.1\r\nHost: localhost\r\nContent-Length: x\r\n\r\n", Some(400)),
+        (
+            "two lengths",
+            &good.replacen("Content-Length", "Content-Length: 1\r\nContent-Length", 1),
+            Some(400),
+        ),
+        ("both lengths", &good.replacen("HOST", "Transfer-Encoding: gzip\r\nHOST", 1), Some(400)),
+    ] {
+        let mut client = Client::new(&server).await;
+        client.says(said).await;
+        // It may have closed already.
+        let _ = client.stream.shutdown().await;
+        if let Some(status) = status {
+            assert_eq!(client.hears().await.status, status, "{what}");
+        }
+        client.sees_close().await;
+        let mut next = Client::new(&server).await;
+        next.says(&good).await;
+        next.hears_result(1, "x").await;
+    }
+}
+
+#[tokio::test]
+async fn too_large_or_too_slow_is_told_before_the_connection_closes() {
+    let good = text(1, "echo", "x", "");
+    let (head, body) = good.split_once("\r\n\r\n").unwrap();
+    let (head, _) = head.split_once("Content-Length").unwrap();
+    let long = "x".repeat(2000);
+    for (what, rest, status) in [
+        ("a length", format!("Content-Length: 1001\r\n\r\n{long}"), 413),
+        ("chunks", format!("Transfer-Encoding: chunked\r\n\r\n7d0\r\n{long}\r\n"), 413),
+        ("half a body", format!("Content-Length: {}\r\n\r\n{}", body.len(), &body[1..]), 408),
+        ("half a chunk", "Transfer-Encoding: chunked\r\n\r\n7d0\r\nx".to_owned(), 408),
+        ("no chunk", "Transfer-Encoding: chunked\r\n\r\nxyz\r\n".to_owned(), 400),
+    ] {
+        let options = HttpOptions::default().max_body(1000).body_time(Duration::from_millis(50));
+        let server = serve(options).await;
+        let mut client = Client::new(&server).await;
+        client.says(format!("{head}{rest}")).await;
+        let heard = client.hears().await;
+        assert_eq!(heard.status, status, "{what}: {}", heard.body);
+        assert!(heard.head.contains("connection: close"), "{what}: {}", heard.head);
+        client.sees_close().await;
+    }
+}
+
+/// A body that nobody reads must not cost the answer that says so.
+#[tokio::test]
+async fn a_giant_body_still_gets_its_answer() {
+    let server = serve(HttpOptions::default()).await;
+    let good = text(1, "echo", "x", "");
+    let (head, _) = good.split_once("Content-Length").unwrap();
+    let length = 32 << 20;
+    for coding in [
+        format!("Content-Length: {length}\r\n\r\n"),
+        format!("Transfer-Encoding: chunked\r\n\r\n{length:x}\r\n"),
+    ] {
+        let mut client = Client::new(&server).await;
+        client.says(format!("{head}{coding}")).await;
+        client.says(vec![b' '; length]).await;
+        assert_eq!(client.hears().await.status, 413);
+        client.sees_close().await;
+    }
+}
+
+#[tokio::test]
+async fn a_head_that_takes_too_long_is_given_up() {
+    let server = serve(HttpOptions::default().header_time(Duration::from_millis(50))).await;
+    let mut client = Client::new(&server).await;
+    client.says("POST /mcp HTTP/1.1\r\nHost: local").await;
+    client.sees_close().await;
+}
+
+/// > The server **MUST** treat a client disconnect as cancellation of that request.
+#[tokio::test]
+async fn a_client_that_goes_away_cancels_its_request() {
+    let mut server = serve(HttpOptions::default()).await;
+    let mut other = Client::new(&server).await;
+    for drop_it in [true, false] {
+        let mut client = Client::new(&server).await;
+        client.says(text(1, "hold", "a", "")).await;
+        server.gate.started("a").await;
+        if drop_it {
+            drop(client);
+        } else {
+            client.stream.shutdown().await.unwrap();
+        }
+        server.gate.dropped("a").await;
+        other.says(text(2, "echo", "x", "")).await;
+        other.hears_result(2, "x").await;
+    }
+}
+
+#[tokio::test]
+async fn one_more_connection_than_allowed_waits() {
+    let mut server = serve(HttpOptions::default().connections(1)).await;
+    let mut first = Client::new(&server).await;
+    first.says(text(1, "echo", "x", "")).await;
+    first.hears_result(1, "x").await;
+    let mut second = Client::new(&server).await;
+    second.says(text(1, "hold", "second", "")).await;
+    for id in 2..10 {
+        first.says(text(id, "echo", "x", "")).await;
+        first.hears_result(id, "x").await;
+    }
+    assert!(server.gate.is_quiet());
+    drop(first);
+    server.gate.started("second").await;
+    server.gate.open("second");
+    second.hears_result(1, "second").await;
+}
+
+#[tokio::test]
+async fn a_shutdown_lets_requests_end_and_nothing_begin() {
+    let mut server = serve(HttpOptions::default()).await;
+    let (mut busy, mut idle, fresh) =
+        (Client::new(&server).await, Client::new(&server).await, Client::new(&server).await);
+    idle.says(text(1, "echo", "x", "")).await;
+    idle.hears_result(1, "x").await;
+    busy.says(text(1, "hold", "a", "")).await;
+    server.gate.started("a").await;
+    // Behind the one that runs: it will not be begun.
+    busy.says(text(2, "hold", "b", "")).await;
+    server.shutdown.send(()).unwrap();
+    idle.sees_close().await;
+    fresh.sees_close().await;
+    assert_eq!(
+        TcpStream::connect(server.address).await.unwrap_err().kind(),
+        io::ErrorKind::ConnectionRefused
+    );
+    assert!(!server.ended.is_finished() && server.gate.is_quiet());
+    server.gate.open("a");
+    server.gate.open("b");
+    assert!(busy.hears_result(1, "a").await.head.contains("connection: close"));
+    busy.sees_close().await;
+    soon(server.ended).await.unwrap().unwrap();
+    server.gate.ended("a").await;
+    assert!(server.gate.is_quiet());
+}
+
+#[tokio::test]
+async fn what_does_not_end_within_the_drain_time_is_cancelled() {
+    let mut server = serve(HttpOptions::default().drain_time(Duration::from_millis(10))).await;
+    let mut busy = Client::new(&server).await;
+    busy.says(text(1, "hold", "a", "")).await;
+    server.gate.started("a").await;
+    let mut half = Client::new(&server).await;
+    half.says("POST /mcp HTTP/1.1\r\n").await;
+    server.shutdown.send(()).unwrap();
+    server.gate.dropped("a").await;
+    soon(server.ended).await.unwrap().unwrap();
+    busy.sees_close().await;
+    half.sees_close().await;
+}
+
+/// What axum and tower mount takes a body of any kind.
+#[tokio::test]
+async fn the_service_takes_any_body() {
+    let service = HttpService::new(holding().0, HttpOptions::default());
+    let message = request(1, "server/discover", json!({}));
+    let whole = Bytes::from(message.to_string());
+    let piece = |piece: &[u8]| Ok(Frame::data(Bytes::copy_from_slice(piece)));
+    let pieces = || whole.chunks(7).map(piece).collect::<Vec<io::Result<Frame<Bytes>>>>();
+    let broken = vec![Ok(Frame::data(whole.clone())), Err(io::Error::other("gone"))];
+    let ask = || correct(&message).map(drop);
+    let stream = |frames| StreamBody::new(futures_util::stream::iter(frames));
+    let text = Full::new(io::Cursor::new(message.to_string()));
+    post_body(&service, ask().map(|()| Full::new(whole.clone()))).await.check("whole", (200, 0));
+    post_body(&service, ask().map(|()| text)).await.check("not of Bytes", (200, 0));
+    // The bound is on the whole, however small the pieces are.
+    let bounded = |most| HttpService::new(holding().0, HttpOptions::default().max_body(most));
+    post_body(&bounded(whole.len()), ask().map(|()| stream(pieces()))).await.check("at the bound", (200, 0));
+    post_body(&bounded(whole.len() - 1), ask().map(|()| stream(pieces()))).await.check("over it", (413, 0));
+    post_body(&service, ask().map(|()| stream(pieces()))).await.check("pieces", (200, 0));
+    post_body(&service, ask().map(|()| Full::new(whole).boxed_unsync())).await.check("boxed", (200, 0));
+    post_body(&service, ask().map(|()| Empty::<Bytes>::new())).await.check("empty", (400, -32700));
+    post_body(&service, ask().map(|()| stream(broken))).await.check("broken", (400, 0));
+}

@@ -1,0 +1,300 @@
+//! The HTTP ladder: its order, and what each rung takes and refuses in the head of a request.
+
+use crate::common::{
+    fixture,
+    post::{correct, post, post_body, set},
+    request,
+};
+use antiphon::{
+    server::ServerBuilder,
+    transport::http::{HttpOptions, HttpService},
+};
+use bytes::Bytes;
+use http::{Method, Request, Uri};
+use http_body_util::{BodyExt as _, Full, StreamBody, combinators::UnsyncBoxBody};
+use hyper::body::Frame;
+use serde_json::{Value, json};
+use std::convert::Infallible;
+
+fn service() -> HttpService {
+    HttpService::new(fixture(|builder| builder).server, HttpOptions::default())
+}
+
+/// A request on its way to be broken.
+struct Bent {
+    request: Request<Bytes>,
+    message: Value,
+    /// The text of the message is not all there.
+    cut: bool,
+    /// The body never comes.
+    late: bool,
+}
+
+type Break = fn(&mut Bent);
+
+/// Each rung with what breaks it, and its answer.
+const RUNGS: &[(&str, Break, (u16, i64))] = &[
+    ("path", |bent| *bent.request.uri_mut() = Uri::from_static("/elsewhere"), (404, 0)),
+    ("method", |bent| *bent.request.method_mut() = Method::GET, (405, 0)),
+    ("size", |bent| set(&mut bent.request, "content-length", &["4194305"]), (413, 0)),
+    ("content type", |bent| set(&mut bent.request, "content-type", &["text/plain"]), (415, 0)),
+    ("host", |bent| set(&mut bent.request, "host", &["evil.example.com"]), (421, 0)),
+    ("origin", |bent| set(&mut bent.request, "origin", &["http://evil.example.com"]), (403, 0)),
+    ("accept", |bent| set(&mut bent.request, "accept", &["text/html"]), (406, 0)),
+    ("body time", |bent| bent.late = true, (408, 0)),
+    ("JSON", |bent| bent.cut = true, (400, -32700)),
+    ("envelope", |bent| bent.message["jsonrpc"] = json!("1.0"), (400, -32600)),
+    ("notification", |bent| drop(bent.message.as_object_mut().map(|message| message.remove("id"))), (202, 0)),
+    (
+        "initialize",
+        |bent| {
+            bent.message["method"] = json!("initialize");
+            bent.message["params"] = json!({"protocolVersion": "2025-11-25"});
+        },
+        (400, -32022),
+    ),
+    ("_meta", |bent| bent.message["params"]["_meta"] = json!({}), (400, -32602)),
+    ("agreement", |bent| set(&mut bent.request, "mcp-method", &["tools/list"]), (400, -32020)),
+    (
+        "version",
+        |bent| {
+            bent.message["params"]["_meta"]["io.modelcontextprotocol/protocolVersion"] = json!("2099-01-01");
+            set(&mut bent.request, "mcp-protocol-version", &["2099-01-01"]);
+        },
+        (400, -32022),
+    ),
+    (
+        "dispatch",
+        |bent| {
+            bent.message["method"] = json!("no/such");
+            set(&mut bent.request, "mcp-method", &["no/such"]);
+        },
+        (404, -32601),
+    ),
+    ("nothing", |_| (), (200, 0)),
+];
+
+/// Breaks these rungs, the last first.
+fn broken(rungs: &[(&str, Break, (u16, i64))]) -> Request<UnsyncBoxBody<Bytes, Infallible>> {
+    let message = request(1, "server/discover", json!({}));
+    let mut bent = Bent { request: correct(&message), message, cut: false, late: false };
+    for (_, break_it, _) in rungs.iter().rev() {
+        break_it(&mut bent);
+    }
+    let mut text = bent.message.to_string();
+    if bent.cut {
+        text.pop();
+    }
+    let never = futures_util::stream::pending::<Result<Frame<Bytes>, Infallible>>();
+    let body =
+        if bent.late { StreamBody::new(never).boxed_unsync() } else { Full::from(text).boxed_unsync() };
+    bent.request.map(|_| body)
+}
+
+/// A rung's answer does not depend on what is wrong further up.
+#[tokio::test(start_paused = true)]
+async fn the_rungs_are_climbed_in_order() {
+    let modern = fixture(ServerBuilder::modern_only).server;
+    for (service, opens_sessions) in
+        [(HttpService::new(modern, HttpOptions::default()), false), (service(), true)]
+    {
+        for (index, (name, _, expected)) in RUNGS.iter().enumerate() {
+            // Where there are sessions, this is how one begins.
+            if opens_sessions && *name == "initialize" {
+                continue;
+            }
+            let request = broken(&RUNGS[index..]);
+            post_body(&service, request).await.check(&format!("{name} and all after it"), *expected);
+            let request = broken(&RUNGS[index..=index]);
+            post_body(&service, request).await.check(&format!("{name} alone"), *expected);
+        }
+    }
+}
+
+#[tokio::test]
+async fn what_each_header_may_hold() {
+    let service = service();
+    let text = (200, 0);
+    for (header, values, expected) in [
+        ("content-type", &["application/json; charset=utf-8"][..], text),
+        ("content-type", &["APPLICATION/JSON"], text),
+        ("content-type", &["application/json ;charset=\"utf-8\""], text),
+        ("content-type", &["text/plain"], (415, 0)),
+        ("content-type", &["application/json-seq"], (415, 0)),
+        ("content-type", &["text/plain; application/json"], (415, 0)),
+        ("content-type", &[""], (415, 0)),
+        ("content-type", &[], (415, 0)),
+        ("accept", &["*/*"], text),
+        ("accept", &["application/*, text/*"], text),
+        ("accept", &["text/event-stream;q=0.5,application/json;q=0.9"], text),
+        ("accept", &["Application/JSON, TEXT/Event-Stream"], text),
+        ("accept", &["application/json", "text/event-stream"], text),
+        ("accept", &["text/html, application/json;v=1", "image/*, */*;q=0.1"], text),
+        ("accept", &["application/json"], (406, 0)),
+        ("accept", &["text/event-stream"], (406, 0)),
+        ("accept", &["application/*"], (406, 0)),
+        ("accept", &["application/json, text/event-streams"], (406, 0)),
+        ("accept", &[""], (406, 0)),
+        ("accept", &[], (406, 0)),
+        ("host", &["localhost"], text),
+        ("host", &["LocalHost:8000"], text),
+        ("host", &["127.0.0.1"], text),
+        ("host", &["127.0.0.1:65535"], text),
+        ("host", &["[::1]"], text),
+        ("host", &["[::1]:8000"], text),
+        ("host", &[], (421, 0)),
+        ("host", &[""], (421, 0)),
+        ("host", &["evil.example.com"], (421, 0)),
+        ("host", &["127.0.0.1.evil.example.com"], (421, 0)),
+        ("host", &["localhost.evil.example.com:80"], (421, 0)),
+        ("host", &["localhost:80@evil.example.com"], (421, 0)),
+        ("host", &["0.0.0.0:8000"], (421, 0)),
+        ("host", &["[::2]:8000"], (421, 0)),
+        ("host", &["evil.example.com", "localhost"], (421, 0)),
+        ("host", &["localhost", "evil.example.com"], (421, 0)),
+        ("origin", &[], text),
+        ("origin", &["http://127.0.0.1:8000"], text),
+        ("origin", &["http://localhost:3000"], text),
+        ("origin", &["https://[::1]"], text),
+        ("origin", &["http://evil.example.com"], (403, 0)),
+        ("origin", &["http://localhost.evil.example.com"], (403, 0)),
+        ("origin", &["http://localhost:80@evil.example.com"], (403, 0)),
+        ("origin", &["http://localhost http://evil.example.com"], (403, 0)),
+        ("origin", &["http://localhost", "http://evil.example.com"], (403, 0)),
+        ("origin", &["chrome-extension://localhost"], (403, 0)),
+        ("origin", &["localhost"], (403, 0)),
+        ("origin", &["null"], (403, 0)),
+        ("origin", &[""], (403, 0)),
+        ("content-length", &["4194304"], text),
+        ("content-length", &["4194305"], (413, 0)),
+        ("content-length", &["18446744073709551616"], text),
+        ("mcp-session-id", &["1234"], text),
+        ("last-event-id", &["1234"], text),
+        ("mcp-protocol-version", &[], (400, -32020)),
+        ("mcp-protocol-version", &[""], (400, -32020)),
+        ("mcp-protocol-version", &["2025-11-25"], (400, -32020)),
+        ("mcp-protocol-version", &["2026-07-28", "2026-07-28"], (400, -32020)),
+        ("mcp-protocol-version", &["2026-07-28, 2026-07-28"], (400, -32020)),
+        ("mcp-method", &[], (400, -32020)),
+        ("mcp-method", &["tools/list"], (400, -32020)),
+        ("mcp-method", &["TOOLS/CALL"], (400, -32020)),
+        ("mcp-method", &["tools/call", "tools/call"], (400, -32020)),
+        ("mcp-method", &["tools/cäll"], (400, -32020)),
+        ("mcp-name", &["=?base64?ZWNobw==?="], text),
+        ("mcp-name", &[], (400, -32020)),
+        ("mcp-name", &[""], (400, -32020)),
+        ("mcp-name", &["other"], (400, -32020)),
+        ("mcp-name", &["ECHO"], (400, -32020)),
+        ("mcp-name", &["echo", "echo"], (400, -32020)),
+        ("mcp-name", &["echo", "other"], (400, -32020)),
+        ("mcp-name", &["écho"], (400, -32020)),
+        ("mcp-name", &["ZWNobw=="], (400, -32020)),
+        ("mcp-name", &["=?base64?b3RoZXI=?="], (400, -32020)),
+        ("mcp-name", &["=?base64?ZWNobw?="], (400, -32020)),
+        ("mcp-name", &["=?base64?ZWN!bw==?="], (400, -32020)),
+        ("mcp-name", &["=?base64?/w==?="], (400, -32020)),
+        ("mcp-name", &["=?BASE64?ZWNobw==?="], (400, -32020)),
+        ("mcp-name", &["=?base64?ZWNobw=="], (400, -32020)),
+    ] {
+        let mut request =
+            correct(&request(1, "tools/call", json!({"name": "echo", "arguments": {"name": "x"}})));
+        set(&mut request, header, values);
+        let what = format!("{header}: {values:?}");
+        let got = post(&service, request).await;
+        got.check(&what, expected);
+        if expected.1 != 0 {
+            // > Error responses **MUST** include the same ID as the request they correspond to
+            assert_eq!(got.json()["id"], 1, "{what}");
+        }
+    }
+}
+
+#[tokio::test]
+async fn only_post_and_only_the_endpoint() {
+    let service = service();
+    for (method, path, expected) in [
+        (Method::POST, "/mcp", (200, 0)),
+        (Method::POST, "/mcp?key=1", (200, 0)),
+        (Method::POST, "http://localhost:1/mcp", (200, 0)),
+        (Method::POST, "http://evil.example.com/mcp", (421, 0)),
+        (Method::POST, "/", (404, 0)),
+        (Method::POST, "/mcp/", (404, 0)),
+        (Method::POST, "/MCP", (404, 0)),
+        (Method::GET, "/.well-known/oauth-protected-resource", (404, 0)),
+        (Method::GET, "/mcp", (405, 0)),
+        (Method::HEAD, "/mcp", (405, 0)),
+        (Method::PUT, "/mcp", (405, 0)),
+        (Method::DELETE, "/mcp", (405, 0)),
+        (Method::OPTIONS, "/mcp", (405, 0)),
+    ] {
+        let mut request = correct(&request(1, "server/discover", json!({})));
+        let what = format!("{method} {path}");
+        *request.uri_mut() = path.parse().unwrap();
+        *request.method_mut() = method;
+        post(&service, request).await.check(&what, expected);
+    }
+}
+
+#[tokio::test]
+async fn options_open_what_they_name_and_nothing_else() {
+    let server = fixture(|builder| builder).server;
+    let default = HttpOptions::default;
+    for (what, options, path, host, origin, expected) in [
+        ("any path", default().path(None), "/x/y", "localhost", None, (200, 0)),
+        ("other path", default().path(Some("/x")), "/mcp", "localhost", None, (404, 0)),
+        ("a host", default().allow_host("A.example"), "/mcp", "a.EXAMPLE:80", None, (200, 0)),
+        ("loopback too", default().allow_host("a.example"), "/mcp", "localhost", None, (200, 0)),
+        ("another", default().allow_host("a.example"), "/mcp", "b.example", None, (421, 0)),
+        (
+            "its pages",
+            default().allow_host("a.example"),
+            "/mcp",
+            "a.example",
+            Some("https://a.example"),
+            (200, 0),
+        ),
+        ("any host", default().any_host(), "/mcp", "b.example", None, (200, 0)),
+        ("not any page", default().any_host(), "/mcp", "b.example", Some("https://b.example"), (403, 0)),
+        ("no host at all", default().any_host(), "/mcp", "", None, (200, 0)),
+        (
+            "a page",
+            default().allow_origin("https://w.example/"),
+            "/mcp",
+            "localhost",
+            Some("https://w.example"),
+            (200, 0),
+        ),
+        (
+            "its http",
+            default().allow_origin("https://w.example"),
+            "/mcp",
+            "localhost",
+            Some("http://w.example"),
+            (403, 0),
+        ),
+    ] {
+        let mut request = correct(&request(1, "server/discover", json!({})));
+        *request.uri_mut() = path.parse().unwrap();
+        set(&mut request, "host", &[host]);
+        set(&mut request, "origin", origin.as_slice());
+        let service = HttpService::new(server.clone(), options);
+        post(&service, request).await.check(what, expected);
+    }
+}
+
+#[tokio::test]
+async fn a_body_is_counted_whatever_its_length_claims() {
+    let message = request(1, "server/discover", json!({})).to_string();
+    for (what, length, claimed, expected) in [
+        ("as long as allowed", 4 << 20, None, (200, 0)),
+        ("one more", (4 << 20) + 1, None, (413, 0)),
+        ("one more than it says", (4 << 20) + 1, Some("7"), (413, 0)),
+    ] {
+        let mut request = correct(&request(1, "server/discover", json!({})));
+        set(&mut request, "content-length", claimed.as_slice());
+        let mut body = message.clone().into_bytes();
+        body.resize(length, b' ');
+        let request = request.map(|_| Bytes::from(body));
+        post(&service(), request).await.check(what, expected);
+    }
+}

@@ -1,0 +1,25 @@
+//! A server as its clients see it: calls, rounds, lists, subscriptions, over HTTP and over pipes.
+
+#![allow(clippy::unwrap_used, clippy::expect_used, missing_docs, reason = "a failed unwrap fails the test")]
+
+#[path = "../common/mod.rs"]
+mod common;
+
+mod attack;
+mod emission;
+mod http_server;
+mod ladder;
+mod ladder_body;
+mod lists;
+mod lists_bounds;
+mod lists_build;
+mod lists_calls;
+mod lists_completion;
+mod lists_output;
+mod lists_pages;
+mod rounds;
+mod spec_http;
+mod spec_server;
+mod stdio_read_ahead;
+mod stdio_server;
+mod subscriptions;

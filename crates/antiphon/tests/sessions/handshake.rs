@@ -1,0 +1,300 @@
+//! A session on stdio: its handshake, and what needs nobody to be asked.
+
+use crate::common::{
+    lines::serve,
+    session::{InSession, everything, initialize, plain},
+    *,
+};
+use antiphon::{
+    server::{Ctx, Json, Limits, NoArguments, Server, Tool},
+    wire::LogLevel,
+};
+use serde_json::{Value, json};
+
+#[derive(serde::Serialize, schemars::JsonSchema)]
+struct Size {
+    width: u32,
+}
+
+/// A server of everything that a session may want.
+fn server() -> Server {
+    let change = |builder: antiphon::server::ServerBuilder| {
+        builder
+            .instructions("Ask first.")
+            .list_changed()
+            .resource_updates()
+            .logging()
+            .tool(
+                Tool::new("size", async |_: &Ctx, _: NoArguments| Json(Size { width: 3 }))
+                    .output_schema(&json!({"type": "object", "properties": {"width": {"type": "integer"}}})),
+            )
+            .tool(Tool::new("names", async |_: &Ctx, _: NoArguments| Json(vec!["a", "b"])))
+            .tool(Tool::new("logs", async |ctx: &Ctx, _: NoArguments| {
+                ctx.log(LogLevel::Debug, "a detail");
+                ctx.log(LogLevel::Warning, "a warning");
+                ctx.report_progress(1.0, Some(2.0), None);
+                "logged"
+            }))
+    };
+    fixture(change).server
+}
+
+/// > If the server supports the requested protocol version, it **MUST** respond with the same version. Otherwise, the
+/// > server **MUST** respond with another protocol version it supports.
+#[tokio::test]
+async fn the_version_is_agreed_on() {
+    for (wanted, agreed) in [
+        ("2025-11-25", "2025-11-25"),
+        ("2025-06-18", "2025-06-18"),
+        ("2025-03-26", "2025-03-26"),
+        ("2024-11-05", "2024-11-05"),
+        ("2023-01-01", "2025-11-25"),
+        ("2026-07-28", "2025-11-25"),
+        ("next year", "2025-11-25"),
+    ] {
+        let session = InSession::open(&server(), wanted, json!({})).await;
+        let result = &session.opened["result"];
+        assert_eq!(result["protocolVersion"], agreed, "{wanted}");
+        assert_eq!(
+            (&result["serverInfo"]["name"], &result["instructions"]),
+            (&json!("fixture"), &json!("Ask first."))
+        );
+        let changes = json!({"listChanged": true});
+        assert_eq!(
+            result["capabilities"],
+            json!({"tools": changes, "prompts": changes, "logging": {},
+                "resources": {"listChanged": true, "subscribe": true}})
+        );
+        assert_eq!(result.as_object().unwrap().len(), 4, "nothing of today: {result}");
+    }
+}
+
+#[tokio::test]
+async fn a_handshake_that_is_none() {
+    let good = initialize("2025-11-25", json!({}));
+    for (what, params, code) in [
+        ("no params", Value::Null, -32602),
+        ("a list", json!([]), -32600),
+        ("no version", json!({"capabilities": {}}), -32602),
+        ("capabilities that are none", with(&good, json!({"capabilities": 7})), -32602),
+        ("a version that is none", with(&good, json!({"protocolVersion": 7})), -32602),
+    ] {
+        let mut peer = serve(server(), 1 << 16);
+        let mut message = plain(1, "initialize", params.clone());
+        if params.is_null() {
+            message.as_object_mut().unwrap().remove("params");
+        }
+        peer.says(message.to_string()).await;
+        assert_eq!(peer.hears_outcome().await, (json!(1), code), "{what}");
+        // It may try again.
+        peer.says(plain(2, "initialize", good.clone()).to_string()).await;
+        assert_eq!(peer.hears_outcome().await, (json!(2), 0), "{what}");
+        peer.says(plain(3, "initialize", good.clone()).to_string()).await;
+        assert_eq!(peer.hears_outcome().await, (json!(3), -32600), "{what}: twice");
+    }
+}
+
+/// Before the handshake there is no session, but one can ask whether anybody is there.
+#[tokio::test]
+async fn before_the_handshake() {
+    let mut peer = serve(server(), 1 << 16);
+    for (id, method, code) in [(1, "ping", 0), (2, "tools/list", -32602), (3, "no/such", -32602)] {
+        peer.says(plain(id, method, json!({})).to_string()).await;
+        assert_eq!(peer.hears_outcome().await, (json!(id), code), "{method}");
+    }
+}
+
+#[tokio::test]
+async fn requests_that_ask_nobody() {
+    let mut session = InSession::open(&server(), "2025-11-25", json!({})).await;
+    let ok = |result: Value| json!({"result": result});
+    let failed = |code: i64, message: &str| json!({"error": {"code": code, "message": message}});
+    let text = |text: &str| json!({"content": [{"type": "text", "text": text}]});
+    let uri = json!({"uri": "ask://none"});
+    for (method, params, wanted) in [
+        ("ping", json!({}), ok(json!({}))),
+        ("logging/setLevel", json!({"level": "error"}), ok(json!({}))),
+        ("logging/setLevel", json!({"level": "loud"}), json!({"error": {"code": -32602}})),
+        ("resources/subscribe", json!({"uri": "ask://one"}), ok(json!({}))),
+        ("resources/unsubscribe", json!({"uri": "ask://one"}), ok(json!({}))),
+        ("resources/subscribe", json!({}), json!({"error": {"code": -32602}})),
+        ("tools/call", json!({"name": "echo", "arguments": {"name": "x"}}), ok(text("x"))),
+        (
+            "tools/call",
+            json!({"name": "size"}),
+            ok(with(&text("{\"width\":3}"), json!({"structuredContent": {"width": 3}}))),
+        ),
+        // Only objects are structured there.
+        ("tools/call", json!({"name": "names"}), ok(text("[\"a\",\"b\"]"))),
+        ("tools/call", json!({"name": "none"}), failed(-32602, "Unknown tool: none")),
+        ("resources/read", uri.clone(), with(&failed(-32002, "Resource not found"), json!({}))),
+        ("server/discover", json!({}), failed(-32601, "Method not found")),
+        ("subscriptions/listen", json!({"notifications": {}}), failed(-32601, "Method not found")),
+        ("no/such", json!({}), failed(-32601, "Method not found")),
+        // What this client cannot be asked.
+        (
+            "tools/call",
+            json!({"name": "ask", "arguments": {"name": "x"}}),
+            failed(-32600, "Elicitation not supported"),
+        ),
+        (
+            "prompts/get",
+            json!({"name": "ask", "arguments": {"name": "x"}}),
+            failed(-32600, "Elicitation not supported"),
+        ),
+        ("resources/read", json!({"uri": "ask://one"}), failed(-32600, "Elicitation not supported")),
+        // It means nothing here.
+        (
+            "tools/call",
+            json!({"name": "echo", "arguments": {"name": "x"}, "requestState": "r1.x"}),
+            ok(text("x")),
+        ),
+    ] {
+        let reply = session.asks(7, method, params.clone()).await;
+        let mut got = reply.clone();
+        got.as_object_mut().unwrap().retain(|name, _| name == "result" || name == "error");
+        if let Some(error) = got.get_mut("error").and_then(Value::as_object_mut) {
+            let wanted = wanted["error"].as_object().cloned().unwrap_or_default();
+            error.retain(|name, _| wanted.contains_key(name));
+        }
+        assert_eq!((&reply["id"], got), (&json!(7), wanted), "{method} {params}");
+    }
+}
+
+/// Lists have nothing in them that came later.
+#[tokio::test]
+async fn lists_in_the_words_of_the_version() {
+    for (version, described) in
+        [("2025-11-25", true), ("2025-06-18", true), ("2025-03-26", false), ("2024-11-05", false)]
+    {
+        let mut session = InSession::open(&server(), version, json!({})).await;
+        for method in ["tools/list", "prompts/list", "resources/list", "resources/templates/list"] {
+            let reply = session.asks(1, method, json!({})).await;
+            let members: Vec<&String> = reply["result"].as_object().unwrap().keys().collect();
+            assert_eq!(members.len(), 1, "{version} {method}: {members:?}");
+        }
+        let tools = session.asks(2, "tools/list", json!({})).await;
+        let size =
+            tools["result"]["tools"].as_array().unwrap().iter().find(|tool| tool["name"] == "size").unwrap();
+        assert_eq!(size.get("outputSchema").is_some(), described, "{version}");
+        let called = session.asks(3, "tools/call", json!({"name": "size"})).await;
+        assert_eq!(called["result"].get("structuredContent").is_some(), described, "{version}");
+    }
+}
+
+#[tokio::test]
+async fn progress_and_logs_go_before_the_reply() {
+    let mut session = InSession::newest(&server()).await;
+    let call = json!({"name": "logs", "_meta": {"progressToken": "p"}});
+    // What is worth telling, until the client says what it wants.
+    for (level, wanted) in
+        [(None, vec!["warning"]), (Some("debug"), vec!["debug", "warning"]), (Some("error"), vec![])]
+    {
+        if let Some(level) = level {
+            session.asks(1, "logging/setLevel", json!({"level": level})).await;
+        }
+        let mut heard = Vec::new();
+        session.says(plain(2, "tools/call", call.clone())).await;
+        loop {
+            let message = session.hears().await;
+            match message["method"].as_str() {
+                Some("notifications/message") => {
+                    heard.push(message["params"]["level"].as_str().unwrap().to_owned())
+                }
+                Some("notifications/progress") => assert_eq!(message["params"]["progressToken"], "p"),
+                _ => break assert_eq!(message["id"], 2),
+            }
+        }
+        assert_eq!(heard, wanted, "{level:?}");
+    }
+}
+
+#[tokio::test]
+async fn changes_are_told() {
+    let server = server();
+    let mut session = InSession::newest(&server).await;
+    session.asks(1, "resources/subscribe", json!({"uri": "ask://one"})).await;
+    server.resource_updated("ask://one");
+    server.resource_updated("ask://other");
+    let told = session.hears().await;
+    assert_eq!(
+        (&told["method"], &told["params"]),
+        (&json!("notifications/resources/updated"), &json!({"uri": "ask://one"}))
+    );
+    assert!(server.remove_tool("size"));
+    assert_eq!(session.hears().await["method"], "notifications/tools/list_changed");
+    session.asks(2, "resources/unsubscribe", json!({"uri": "ask://one"})).await;
+    server.resource_updated("ask://one");
+    assert!(server.remove_tool("names"));
+    assert_eq!(session.hears().await["method"], "notifications/tools/list_changed");
+}
+
+/// Requests that speak for themselves are served beside the session.
+#[tokio::test]
+async fn both_eras_on_one_stream() {
+    let mut session = InSession::newest(&server()).await;
+    session.says(request(1, "tools/call", json!({"name": "ask", "arguments": {"name": "x"}}))).await;
+    let modern = session.hears().await;
+    assert_eq!(modern["result"]["resultType"], "input_required");
+    let legacy = session.asks(2, "tools/call", json!({"name": "ask", "arguments": {"name": "x"}})).await;
+    assert_eq!(legacy["method"], "elicitation/create");
+}
+
+/// > MCP implementations [...] **MUST** support receiving JSON-RPC batches.
+#[tokio::test]
+async fn batches_of_the_one_version_that_has_them() {
+    let batch = json!([plain(1, "ping", json!({})), plain(2, "ping", json!({}))]);
+    for (version, ids) in [("2025-03-26", vec![json!(1), json!(2)]), ("2025-06-18", vec![Value::Null])] {
+        let mut session = InSession::open(&server(), version, json!({})).await;
+        session.says(batch.clone()).await;
+        session.says(plain(9, "ping", json!({}))).await;
+        let mut heard = Vec::new();
+        loop {
+            match session.peer.hears_outcome().await.0 {
+                id if id == 9 => break,
+                id => heard.push(id),
+            }
+        }
+        heard.sort_by_key(Value::to_string);
+        assert_eq!(heard, ids, "{version}");
+    }
+}
+
+#[tokio::test]
+async fn sessions_are_bounded() {
+    let mut limits = Limits::default();
+    limits.sessions = 2;
+    let server = fixture(|builder| builder.limits(limits)).server;
+    let first = InSession::open(&server, "2025-11-25", everything()).await;
+    let second = InSession::open(&server, "2025-11-25", everything()).await;
+    let third = InSession::open(&server, "2025-11-25", everything()).await;
+    assert_eq!(third.opened["error"]["data"], json!({"reason": "busy", "retryAfterMs": 1000}));
+    assert!(first.peer.ends().await.is_empty());
+    let fourth = InSession::open(&server, "2025-11-25", everything()).await;
+    assert!(fourth.opened.get("result").is_some());
+    drop(second);
+}
+
+/// What a session hears of is bounded as what a subscription hears of is.
+#[tokio::test]
+async fn subscriptions_of_a_session_are_bounded() {
+    let mut limits = Limits::default();
+    (limits.subscription_uris, limits.subscription_uri_bytes) = (2, 30);
+    let server = fixture(|builder| builder.resource_updates().limits(limits)).server;
+    let mut session = InSession::newest(&server).await;
+    let long = "ask://".to_owned() + &"x".repeat(20);
+    for (method, uri, refused) in [
+        ("resources/subscribe", "ask://1", false),
+        ("resources/subscribe", "ask://1", false),
+        ("resources/subscribe", "ask://2", false),
+        ("resources/subscribe", "ask://3", true),
+        ("resources/unsubscribe", "ask://1", false),
+        ("resources/subscribe", &long, true),
+        ("resources/subscribe", "ask://3", false),
+    ] {
+        let reply = session.asks(1, method, json!({"uri": uri})).await;
+        let limit = json!({"reason": "limit", "limit": "subscription"});
+        assert_eq!(reply["error"]["data"] == limit, refused, "{method} {uri}: {reply}");
+        assert_eq!(reply.get("result").is_none(), refused, "{method} {uri}: {reply}");
+    }
+}

@@ -1,0 +1,9 @@
+//! The examples, as they are run from a terminal.
+
+#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
+
+mod examples;
+mod hello_ask;
+mod replicas;
+mod two_replicas;
+mod watch;

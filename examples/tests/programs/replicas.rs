@@ -1,0 +1,260 @@
+//! The cases of `interop/examples.json`, which the peers run too, with the `antiphon` program: on two replicas behind a
+//! proxy, once as one command, and once with a process for each leg.
+
+use antiphon_cli::demo::{
+    World,
+    world::{Counts, Deed},
+};
+use serde::Deserialize;
+use serde_json::{Value, json};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    io::{BufRead as _, BufReader, Write as _},
+    net::TcpStream,
+    process::{Child, ChildStdin, ChildStdout, Command, Stdio},
+};
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Case {
+    case: String,
+    /// What there has to be in the world.
+    #[serde(default)]
+    before: Vec<Deed>,
+    /// Which build is served, and which one from that question on.
+    deploy: Option<Deploy>,
+    tool: String,
+    arguments: Value,
+    answers: Vec<String>,
+    sample: Option<String>,
+    #[serde(default)]
+    roots: Vec<String>,
+    /// The keys of each round.
+    asked: Vec<BTreeSet<String>>,
+    messages: Option<Vec<String>>,
+    text: String,
+    #[serde(default)]
+    is_error: bool,
+    /// Whose login the call comes with.
+    bearer: Option<String>,
+    /// Who then opens the page that they were asked to open, and what it says to them.
+    #[serde(default)]
+    page: Vec<Visit>,
+    /// How often what was done, by kind; one number for each idempotency key.
+    #[serde(default)]
+    effects: BTreeMap<String, Vec<u64>>,
+    /// How many replicas another one has taken the place of.
+    #[serde(default)]
+    replaced: usize,
+}
+
+#[derive(Deserialize)]
+struct Deploy {
+    before: String,
+    key: String,
+    then: String,
+}
+
+#[derive(Deserialize)]
+struct Visit {
+    user: Option<String>,
+    status: u16,
+}
+
+/// The program `fleet`.
+struct Fleet {
+    process: Child,
+    stdin: Option<ChildStdin>,
+    lines: BufReader<ChildStdout>,
+    url: String,
+    world: World,
+}
+
+impl Fleet {
+    fn start() -> Self {
+        let mut process = Command::new(env!("CARGO_BIN_EXE_fleet"))
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .spawn()
+            .unwrap();
+        let stdin = process.stdin.take();
+        let mut lines = BufReader::new(process.stdout.take().unwrap());
+        let url = line(&mut lines).strip_prefix("listening on ").unwrap().to_owned();
+        let world = line(&mut lines);
+        let world = world.strip_prefix("world at http://").unwrap().trim_end_matches('/');
+        Self { process, stdin, lines, url, world: World::at(world.parse().unwrap()) }
+    }
+
+    /// Has the line obeyed; the names of the replicas.
+    fn tell(&mut self, order: &str) -> BTreeSet<String> {
+        writeln!(self.stdin.as_mut().unwrap(), "{order}").unwrap();
+        line(&mut self.lines).split(' ').map(str::to_owned).collect()
+    }
+
+    async fn effects(&self) -> Value {
+        let counts: Counts = self.world.send(Deed::Count).await.unwrap();
+        serde_json::to_value(counts).unwrap()
+    }
+}
+
+impl Drop for Fleet {
+    fn drop(&mut self) {
+        drop(self.stdin.take());
+        let _ = self.process.wait();
+    }
+}
+
+fn line(lines: &mut BufReader<ChildStdout>) -> String {
+    let mut line = String::new();
+    lines.read_line(&mut line).unwrap();
+    line.trim_end().to_owned()
+}
+
+/// The status of a page, for a browser with this user's cookie.
+fn status(method: &str, url: &str, user: Option<&str>) -> u16 {
+    let (host, path) = url.strip_prefix("http://").unwrap().split_once('/').unwrap();
+    let mut stream = TcpStream::connect(host).unwrap();
+    let cookie = user.map(|user| format!("cookie: user={user}\r\n")).unwrap_or_default();
+    write!(stream, "{method} /{path} HTTP/1.1\r\nhost: {host}\r\n{cookie}content-length: 0\r\n\r\n").unwrap();
+    let mut head = String::new();
+    BufReader::new(stream).read_line(&mut head).unwrap();
+    head.split(' ').nth(1).unwrap().parse().unwrap()
+}
+
+/// The page that somebody was asked to open, as the program has shown it.
+fn shown(stderr: &str) -> Option<String> {
+    stderr.lines().map(str::trim).find(|line| line.starts_with("http://")).map(str::to_owned)
+}
+
+/// Runs the program, with this on its standard input; what it prints is one JSON object. Also the page that it has shown.
+fn antiphon(arguments: &[String], input: &Value) -> (Value, Option<String>) {
+    let mut process = Command::new(env!("CARGO_BIN_EXE_cli"))
+        .args(arguments)
+        .env_remove("MCP_BEARER")
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    write!(process.stdin.take().unwrap(), "{input}").unwrap();
+    let output = process.wait_with_output().unwrap();
+    let stderr = String::from_utf8(output.stderr).unwrap();
+    let said = serde_json::from_slice(&output.stdout).unwrap_or_else(|fault| panic!("{fault}: {stderr}"));
+    (said, shown(&stderr))
+}
+
+impl Case {
+    /// `call`, and what every leg is told.
+    fn command(&self, fleet: &Fleet, leg_by_leg: bool) -> (Vec<String>, Vec<String>) {
+        let mut told = vec!["--json".to_owned()];
+        if leg_by_leg {
+            told.push("--once".to_owned());
+        }
+        let flags = [("--answer", &self.answers), ("--root", &self.roots)];
+        for (flag, values) in flags {
+            told.extend(values.iter().flat_map(|value| [flag.to_owned(), value.clone()]));
+        }
+        if let Some(text) = &self.sample {
+            told.extend(["--sample".to_owned(), text.clone()]);
+        }
+        if let Some(token) = &self.bearer {
+            told.extend(["--bearer".to_owned(), token.clone()]);
+        }
+        told.push(fleet.url.clone());
+        let mut call =
+            vec!["call".to_owned(), self.tool.clone(), "--args".to_owned(), self.arguments.to_string()];
+        call.extend(told.iter().cloned());
+        (call, told)
+    }
+
+    /// A process for each leg: what it came to, and what was asked.
+    fn leg_by_leg(&self, fleet: &mut Fleet) -> (Value, Option<String>) {
+        let (call, told) = self.command(fleet, true);
+        let resume: Vec<String> = ["resume", "-"].map(String::from).into_iter().chain(told).collect();
+        let (mut rounds, mut messages) = (Vec::new(), Vec::new());
+        let (mut said, mut page) = antiphon(&call, &Value::Null);
+        while said["status"] == "pending" {
+            let asks = said["pending"]["asks"].as_object().unwrap().clone();
+            let keys: BTreeSet<String> = asks.keys().cloned().collect();
+            messages
+                .extend(asks.values().filter_map(|ask| ask["params"]["message"].as_str()).map(String::from));
+            if let Some(deploy) = &self.deploy
+                && keys.contains(&deploy.key)
+            {
+                fleet.tell(&format!("deploy {}", deploy.then));
+            }
+            if !keys.is_empty() {
+                rounds.push(keys);
+            }
+            let (then, shown) = antiphon(&resume, &said);
+            (said, page) = (then, page.or(shown));
+        }
+        assert_eq!(rounds, self.asked, "{}", self.case);
+        assert_eq!(self.messages.as_ref().unwrap_or(&messages), &messages, "{}", self.case);
+        (said, page)
+    }
+
+    async fn check(&self, fleet: &mut Fleet, leg_by_leg: bool) {
+        if let Some(deploy) = &self.deploy {
+            fleet.tell(&format!("deploy {}", deploy.before));
+        }
+        for deed in &self.before {
+            fleet.world.send::<Value>(deed.clone()).await.unwrap();
+        }
+        let (before, replicas) = (fleet.effects().await, fleet.tell("replicas"));
+        let (said, page) = if leg_by_leg {
+            self.leg_by_leg(fleet)
+        } else {
+            antiphon(&self.command(fleet, false).0, &Value::Null)
+        };
+        for Visit { user, status: expected } in &self.page {
+            for method in ["GET", "POST"] {
+                let found = status(method, page.as_deref().unwrap(), user.as_deref());
+                assert_eq!(found, *expected, "{}: {method} as {user:?}", self.case);
+            }
+        }
+        let result = &said["result"];
+        assert_eq!(
+            (&result["content"][0]["text"], result["isError"].as_bool().unwrap_or_default()),
+            (&json!(self.text), self.is_error),
+            "{}: {said}",
+            self.case
+        );
+        assert_eq!(since(&before, &fleet.effects().await), self.effects, "{}", self.case);
+        let left = fleet.tell("replicas");
+        assert_eq!(replicas.difference(&left).count(), self.replaced, "{}", self.case);
+    }
+}
+
+/// How often what was done between the two.
+fn since(before: &Value, after: &Value) -> BTreeMap<String, Vec<u64>> {
+    let grown = |(kind, counts): (&String, &Value)| {
+        let grown = counts.as_object().unwrap().iter().map(|(key, count)| {
+            count.as_u64().unwrap() - before[kind.as_str()][key].as_u64().unwrap_or_default()
+        });
+        let some: Vec<u64> = grown.filter(|count| *count > 0).collect();
+        (!some.is_empty()).then(|| (kind.clone(), some))
+    };
+    after.as_object().unwrap().iter().filter_map(grown).collect()
+}
+
+async fn check_all(leg_by_leg: bool) {
+    let cases: Vec<Case> = serde_json::from_str(include_str!("../../../interop/examples.json")).unwrap();
+    let mut fleet = Fleet::start();
+    for case in &cases {
+        // One command cannot stop for an upgrade.
+        if leg_by_leg || case.deploy.is_none() {
+            case.check(&mut fleet, leg_by_leg).await;
+        }
+    }
+}
+
+#[tokio::test]
+async fn one_command_each() {
+    check_all(false).await;
+}
+
+#[tokio::test]
+async fn a_process_for_each_leg() {
+    check_all(true).await;
+}
