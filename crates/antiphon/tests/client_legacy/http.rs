@@ -360,3 +360,31 @@ async fn an_error_that_both_eras_know() {
     assert_eq!(client.era(), Some(Era::Modern));
     assert_eq!(played.short(), ["POST tools/call", "POST server/discover", "POST tools/call"]);
 }
+
+#[tokio::test]
+async fn a_callback_that_fails_ends_the_call_whatever_the_server_makes_of_it() {
+    let call: Arc<Mutex<Option<(Value, mpsc::UnboundedSender<String>)>>> = Arc::default();
+    let played = Played::new(move |heard| {
+        // The server ends the call before it has taken in the client's error.
+        if heard.verb == "POST" && heard.body.get("error").is_some() {
+            let (id, more) = call.lock().unwrap().take().unwrap();
+            more.send(event(&done(&id))).unwrap();
+            return Said::Silence;
+        }
+        handshake(heard, "s-1").unwrap_or_else(|| match heard.verb.as_str() {
+            "GET" => Said::empty(405),
+            _ => {
+                let form =
+                    json!({"message": "Where?", "requestedSchema": {"type": "object", "properties": {}}});
+                let (more, said) = Said::open(event(&asks(1, "elicitation/create", form)));
+                *call.lock().unwrap() = Some((heard.body["id"].clone(), more));
+                said
+            }
+        })
+    })
+    .await;
+    let client = played
+        .client(builder().on_elicit_form(async |_| Err(std::io::Error::other("nobody is there").into())));
+    let fault = soon(client.call_tool("t", ())).await.unwrap_err();
+    assert!(matches!(fault.kind(), CallErrorKind::Callback { .. }), "{fault:?}");
+}

@@ -75,17 +75,28 @@ impl Drop for OpenAsk<'_> {
     }
 }
 
-/// What came of a request of the server: whether it was an ask, and what ended it if it could not be answered.
-struct Served {
-    was_ask: bool,
-    fault: Option<CallErrorKind>,
+/// What ended asks that could not be answered. It is known before the server is told, which may then end the call in
+/// words of its own.
+#[derive(Default)]
+struct Faults(Mutex<VecDeque<CallErrorKind>>);
+
+impl Faults {
+    fn add(&self, fault: CallErrorKind) {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).push_back(fault);
+    }
+
+    fn first(&self) -> Option<CallErrorKind> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).pop_front()
+    }
 }
 
 /// The requests of the server that came with one request, or with none.
 pub(super) struct Counter {
     shared: Arc<Shared>,
     origin: Arc<Origin>,
-    open: FuturesUnordered<BoxFuture<'static, Served>>,
+    faults: Arc<Faults>,
+    /// Each says at its end whether it was an ask.
+    open: FuturesUnordered<BoxFuture<'static, bool>>,
     asking: usize,
     waiting: VecDeque<IncomingRequest>,
     /// How many asks there were.
@@ -97,6 +108,7 @@ impl Counter {
         Self {
             shared: Arc::clone(shared),
             origin: Arc::new(origin),
+            faults: Arc::default(),
             open: FuturesUnordered::new(),
             asking: 0,
             waiting: VecDeque::new(),
@@ -128,7 +140,8 @@ impl Counter {
             self.rounds = self.rounds.saturating_add(1);
         }
         let (shared, origin, round) = (Arc::clone(&self.shared), Arc::clone(&self.origin), self.rounds);
-        self.open.push(Box::pin(async move { shared.serve(&origin, round, request).await }));
+        let faults = Arc::clone(&self.faults);
+        self.open.push(Box::pin(async move { shared.serve(&origin, round, request, &faults).await }));
     }
 
     /// How many asks there were.
@@ -136,16 +149,21 @@ impl Counter {
         self.rounds
     }
 
-    /// What ended one of them, when one of them has ended; none if none is open.
+    /// What ended one of them, whether the server has been told of it or not.
+    pub(super) fn fault(&self) -> Option<CallErrorKind> {
+        self.faults.first()
+    }
+
+    /// When one of them has ended, what ended it; none if none is open.
     pub(super) async fn next(&mut self) -> Option<Option<CallErrorKind>> {
-        let served = self.open.next().await?;
-        if served.was_ask {
+        let was_ask = self.open.next().await?;
+        if was_ask {
             self.asking -= 1;
             if let Some(request) = self.waiting.pop_front() {
                 self.start(request);
             }
         }
-        Some(served.fault)
+        Some(self.fault())
     }
 }
 
@@ -154,29 +172,32 @@ fn is_ask(name: &str) -> bool {
 }
 
 impl Shared {
-    /// Answers one request of the server.
-    async fn serve(&self, origin: &Origin, round: u32, request: IncomingRequest) -> Served {
+    /// Answers one request of the server, and says whether it was an ask.
+    async fn serve(&self, origin: &Origin, round: u32, request: IncomingRequest, faults: &Faults) -> bool {
         let was_ask = is_ask(&request.method);
-        let (message, fault) = match &*request.method {
+        let message = match &*request.method {
             // > The receiver **MUST** respond promptly with an empty response
-            method::PING => (write_result(&request.id, &json!({})).ok(), None),
+            method::PING => write_result(&request.id, &json!({})).ok(),
             _ if was_ask => {
                 let open = self.asks.begin(&request.id);
                 tokio::select! {
                     biased;
                     // > Receivers of cancellation notifications **SHOULD**: Not send a response for the cancelled request
-                    () = open.cancelled.notified() => (None, None),
-                    answered = self.answer(origin, round, &request) => answered,
+                    () = open.cancelled.notified() => None,
+                    (message, fault) = self.answer(origin, round, &request) => {
+                        fault.into_iter().for_each(|fault| faults.add(fault));
+                        message
+                    }
                 }
             }
-            other => (Some(write_error(Some(&request.id), &ErrorObject::method_not_found(other))), None),
+            other => Some(write_error(Some(&request.id), &ErrorObject::method_not_found(other))),
         };
         if let Some(message) = message
             && let Err(fault) = self.tell(message).await
         {
             tracing::warn!(server = %self.server, %fault, "an answer could not be sent");
         }
-        Served { was_ask, fault }
+        was_ask
     }
 
     /// The response to an ask, and what ends the call if there was no answer.

@@ -83,7 +83,12 @@ impl Session {
             tokio::select! {
                 biased;
                 // Dropping the exchange cancels the request.
-                reply = &mut exchange => return reply.map_err(RequestFault::Transport),
+                reply = &mut exchange => {
+                    return match counter.fault() {
+                        Some(kind) => ended(kind),
+                        None => reply.map_err(RequestFault::Transport),
+                    };
+                }
                 Some(request) = asked.recv() => {
                     if let Err(kind) = counter.take(request) {
                         return ended(kind);
