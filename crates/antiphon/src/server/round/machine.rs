@@ -329,7 +329,7 @@ impl Machine {
             return true;
         }
         // What was done is with the client already, or the client has had enough of these.
-        if !ends || self.witness.rehearses() || self.state_only >= budget || self.is_replaying() {
+        if !ends || self.rehearses() || self.state_only >= budget || self.is_replaying() {
             return true;
         }
         match self.pauses.iter().find(|(known, _)| *known.path == *path) {
