@@ -102,7 +102,7 @@ fn open(
         match leg.settings.on_version {
             OnVersion::Keep => payload.journal.migrate(&leg.settings.migration),
             OnVersion::Reject => return Err(Refusal::Version),
-            OnVersion::Restart => payload = Payload::default(),
+            OnVersion::Restart => payload = payload.begun_again(),
         }
     }
     Ok((opened.call, payload, opened.expired))
