@@ -158,10 +158,7 @@ impl<T: Form + DeserializeOwned> Future for Elicit<'_, T> {
         let answer = std::task::ready!(self.poll_outcome(cx))?;
         match (self.refusal(&answer), answer) {
             (None, Answer::Accept(value)) => Poll::Ready(Ok(value)),
-            (Some(refusal), _) => {
-                self.raw.ctx().flow().machine().refused();
-                Poll::Ready(Err(refusal))
-            }
+            (Some(refusal), _) => Poll::Ready(Err(refusal)),
             // The key is none: the leg ends.
             (None, _) => Poll::Pending,
         }
