@@ -79,7 +79,8 @@ impl<T> Unpin for ElicitOutcome<'_, T> {}
 setters! {
     Elicit<'a, T>,
     cannot: "show forms",
-    within: "How long the person may take, in whole seconds, from the first time it is asked."
+    within: "How long the person may take, in whole seconds, from the first time it is asked. No longer than the round it is asked \
+             in: that is `answer_within` of the tool, or else of the server, ten minutes."
 }
 
 impl<'a, T> Elicit<'a, T> {
