@@ -44,6 +44,7 @@ enum Stage {
     New,
     Held(Hold, Box<Question>),
     Asked,
+    Given,
     Over,
 }
 
@@ -130,14 +131,23 @@ impl<'a> RawAsk<'a> {
                 Ok(None) => return Poll::Pending,
                 Err(unsupported) => return Poll::Ready(Err(unsupported)),
             },
+            Stage::Given => {
+                let fault = format!("`{}` is awaited once more: a question is awaited once", self.key);
+                self.flow().author_fault(self.place, fault);
+                return Poll::Pending;
+            }
             Stage::Over => return Poll::Pending,
         };
         let path = question.path.clone();
         let mut machine = self.flow().machine();
         match machine.ask(*question, self.flow().limits()) {
-            AskVerdict::Given(answer) => Poll::Ready(Ok(answer)),
+            AskVerdict::Given(answer) => {
+                self.stage = Stage::Given;
+                Poll::Ready(Ok(answer))
+            }
             AskVerdict::Expired => {
                 machine.refused();
+                self.stage = Stage::Given;
                 Poll::Ready(Err(AskError::expired(&path)))
             }
             AskVerdict::Pending => {
@@ -221,7 +231,7 @@ impl<'a> RawAsk<'a> {
 impl Drop for RawAsk<'_> {
     fn drop(&mut self) {
         match &self.stage {
-            Stage::New | Stage::Over => {}
+            Stage::New | Stage::Given | Stage::Over => {}
             Stage::Held(hold, _) => self.flow().machine().let_go(*hold),
             Stage::Asked => self.flow().machine().withdraw(self.order),
         }
