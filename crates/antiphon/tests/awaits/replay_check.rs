@@ -465,6 +465,64 @@ async fn nothing_is_said_of_a_handler_that_keeps_the_rules() {
     .await;
 }
 
+/// What stands beside a question may take longer than the grace, or not.
+#[tokio::test(start_paused = true)]
+async fn how_far_other_work_comes_is_a_matter_of_time() {
+    /// Takes longer than the grace every other time.
+    async fn work(runs: &AtomicU32, is_slow_first: bool) {
+        let is_slow = next(runs).is_multiple_of(2) == is_slow_first;
+        sleep(Duration::from_millis(if is_slow { 70 } else { 30 })).await;
+    }
+    check(
+        |ctx| {
+            static RUNS: AtomicU32 = AtomicU32::new(0);
+            Box::pin(async {
+                let sure = async {
+                    work(&RUNS, true).await;
+                    ctx.elicit::<Confirm>("Sure?").await
+                };
+                let (place, sure) = tokio::join!(ctx.elicit::<Place>("Where?"), sure);
+                Ok(format!("{} {}", place?.region, sure?.ok))
+            })
+        },
+        "eu true",
+        &[],
+    )
+    .await;
+    check(
+        |ctx| {
+            static RUNS: AtomicU32 = AtomicU32::new(0);
+            Box::pin(async {
+                let sure = async {
+                    work(&RUNS, false).await;
+                    ctx.elicit::<Confirm>("Sure?").await
+                };
+                let (place, sure) = tokio::join!(ctx.elicit::<Place>("Where?"), sure);
+                Ok(format!("{} {}", place?.region, sure?.ok))
+            })
+        },
+        "eu true",
+        &[],
+    )
+    .await;
+    check(
+        |ctx| {
+            static RUNS: AtomicU32 = AtomicU32::new(0);
+            Box::pin(async {
+                let rate = async {
+                    work(&RUNS, true).await;
+                    ctx.step("rate", async |_| Ok(40_u32)).await
+                };
+                let (place, rate) = tokio::join!(ctx.elicit::<Place>("Where?"), rate);
+                Ok(format!("{} {}", place?.region, rate?))
+            })
+        },
+        "eu 40",
+        &[],
+    )
+    .await;
+}
+
 /// What a person does behind a URL may be done just between the two runs.
 #[tokio::test(start_paused = true)]
 async fn the_second_run_does_not_look_behind_urls() {

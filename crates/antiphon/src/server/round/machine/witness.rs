@@ -30,6 +30,8 @@ pub(crate) struct Witness {
     pub(crate) shown: AskSupport,
     /// It ended at a checkpoint.
     pub(crate) paused: bool,
+    /// It ended though something could still wake the handler: how far that came is a matter of time.
+    pub(crate) cut_short: bool,
 }
 
 impl Witness {
