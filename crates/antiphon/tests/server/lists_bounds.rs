@@ -146,7 +146,13 @@ async fn state_that_is_too_large_ends_the_call() {
     let retry = with(&params, json!({"requestState": state_of(&reply), "inputResponses": long}));
     let (_, reply) = send(Over::Http, &server, &request(2, "tools/call", retry), None).await;
     let message = &reply["result"]["inputRequests"]["region"]["params"]["message"];
-    assert_eq!(message, "Which region?\n\nThe answers together are too long.", "{reply}");
+    assert!(
+        message
+            .as_str()
+            .unwrap()
+            .starts_with("Which region?\n\nThe answers together are too long: this one may have "),
+        "{reply}"
+    );
 }
 
 fn form(key: &str) -> Ask {

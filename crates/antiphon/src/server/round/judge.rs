@@ -78,6 +78,11 @@ enum Fault {
     Wrong(String),
 }
 
+/// What a person is told whose answer finds no room beside what is kept: it has so many bytes.
+pub(super) fn too_long(room: usize) -> String {
+    format!("The answers together are too long: this one may have {room} bytes.")
+}
+
 /// What a person is told of an answer of another form than the question's.
 pub(super) const UNREADABLE: &str = "The answer could not be read.";
 
@@ -125,7 +130,7 @@ fn keep(entry: &mut Asked, response: &Response, room: &mut usize) -> Result<(), 
     let text = written(response)?;
     match room.checked_sub(text.len()) {
         Some(rest) => *room = rest,
-        None => return Err("The answers together are too long.".to_owned()),
+        None => return Err(too_long(*room)),
     }
     entry.answer = Some(text);
     Ok(())

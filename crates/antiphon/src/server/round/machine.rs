@@ -25,7 +25,10 @@ pub(crate) use history::Place;
 pub(crate) use stop::Stop;
 pub(crate) use witness::Witness;
 
-use super::journal::{AskedOnce, Body, Entry, Journal, Kind, StepOutcome};
+use super::{
+    journal::{AskedOnce, Body, Entry, Journal, Kind, StepOutcome},
+    judge::too_long,
+};
 use crate::server::Limits;
 use antiphon_seal::{Call, Digest};
 use antiphon_wire::InputResponses;
@@ -196,8 +199,8 @@ impl Machine {
                 _ if is_over => None,
                 // A short one is not at fault where the record is full.
                 Some(text) if text.len() > room.max(ROOM_TO_LEAVE) => {
-                    let fault = "The answers together are too long.".to_owned();
-                    machine.open.push(Open { asked, fault: Some(fault) });
+                    let fault = Some(too_long(room.max(ROOM_TO_LEAVE)));
+                    machine.open.push(Open { asked, fault });
                     continue;
                 }
                 Some(text) => {

@@ -158,7 +158,7 @@ async fn a_short_answer_counts_where_the_record_is_full() {
     let long = json!({"action": "accept", "content": {"ok": true}, "_meta": {"x": "x".repeat(600)}});
     let reply = legs(&server, &mut Talk::new(json!({})), &[Value::Null, json!({"confirm": long})]).await;
     let question = &reply["result"]["inputRequests"]["confirm"]["params"]["message"];
-    assert_eq!(question, "Sure?\n\nThe answers together are too long.");
+    assert_eq!(question, "Sure?\n\nThe answers together are too long: this one may have 512 bytes.");
     assert_eq!(EFFECTS.load(SeqCst), 0);
 }
 
