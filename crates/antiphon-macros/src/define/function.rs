@@ -362,7 +362,7 @@ fn check_argument_type(ty: &Type) -> Result<()> {
 
 /// Where the first reference stands among the types that this one is made of.
 fn borrowed_within(ty: &Type) -> Option<Span> {
-    let Some(segment) = last(ty) else { return None };
+    let segment = last(ty)?;
     let syn::PathArguments::AngleBracketed(arguments) = &segment.arguments else { return None };
     arguments.args.iter().find_map(|argument| match argument {
         syn::GenericArgument::Type(ty) => match ungrouped(ty) {

@@ -28,7 +28,8 @@ const ONE_IN: u8 = 16;
 /// handler does outside of steps is done once more, its input and output included. The reply is the same with it and
 /// without.
 ///
-/// What it finds is a [`ReplayFault`]. Questions that were asked by returning them are not checked.
+/// What it finds is a [`ReplayFault`]. Questions that were asked by returning them are not checked, nor is how far other work
+/// came beside a question that left at the end of its [`Limits::grace`](super::Limits::grace).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum ReplayCheck {
