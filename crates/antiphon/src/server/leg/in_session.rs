@@ -74,7 +74,9 @@ async fn enter<T: Send + 'static>(
     answers: Answers,
     start: &impl Fn(Ctx) -> Result<Running<T>, String>,
 ) -> Result<Result<Ran<T>, String>, Refusal> {
-    let Some(slot) = server.slot(true) else { return Err(Refusal::Busy) };
+    let Some(slot) = server.slot(admitted.leg().request, admitted.principal()) else {
+        return Err(Refusal::Busy);
+    };
     let shared = context(server, admitted, answers);
     let handler = match start(Ctx::new(Arc::clone(&shared))) {
         Ok(handler) => handler,
