@@ -49,6 +49,9 @@ pub struct Limits {
     /// Handlers that run in legacy sessions at once, those that wait for a person included; further requests are
     /// refused. Default 1,024, beside [`handlers`](Self::handlers).
     pub session_handlers: usize,
+    /// Handlers that run at once in all legacy sessions of one principal, likewise; its further requests are refused, and
+    /// nobody else's. Default 256. Callers without a name share [`session_handlers`](Self::session_handlers).
+    pub session_handlers_per_principal: usize,
     /// Subscriptions that are open at once; further ones are refused. Default 10,000.
     pub subscriptions: usize,
     /// Resources that one subscription may name. Default 1,000.
@@ -79,6 +82,7 @@ impl Default for Limits {
             sessions_per_principal: 100,
             session_requests: 64,
             session_handlers: 1024,
+            session_handlers_per_principal: 256,
             subscriptions: 10_000,
             subscription_uris: 1000,
             subscription_uri_bytes: 64 * 1024,
