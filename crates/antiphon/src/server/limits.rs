@@ -6,8 +6,12 @@ use std::time::Duration;
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct Limits {
-    /// Requests of one call, the last of which may not ask. Default 16; a warning is logged at 8, since common clients
-    /// stop at 10 rounds.
+    /// Requests of one call. Default 16; a warning is logged at 8, since common clients stop at 10 rounds.
+    ///
+    /// The last one runs the handler to its end, but may not ask: where it does, the call ends with an error that names this
+    /// limit and the question's key. The steps that ran in that request have run, and nothing remembers them: there is no
+    /// round that could take their record along. In a legacy session, where steps are remembered as long as the call runs, one
+    /// less is how often a handler may return questions.
     pub legs: u16,
     /// Asks in one round; in a legacy session, those of one call that wait at once. Default 64.
     pub asks: usize,

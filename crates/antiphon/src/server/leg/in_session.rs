@@ -8,7 +8,7 @@ use crate::{
     pacing::{Pacing, StateOnlyLimits},
     server::{
         Ask, Ctx,
-        admit::Admitted,
+        admit::{Admitted, cannot_be_asked},
         in_flight::InFlight,
         leg::LegResult,
         legacy::Session,
@@ -140,7 +140,11 @@ async fn ask(
 ) -> Result<Vec<Answered>, Refusal> {
     let Some(push) = push(server, admitted) else { return Err(Refusal::Internal) };
     if leg > server.limits.legs {
-        let text = format!("This call has asked {} times, as often as it may", server.limits.legs - 1);
+        let (most, what) = (server.limits.legs, cannot_be_asked(requests));
+        let text = format!(
+            "This call has asked {} times, as often as the limit `legs` ({most}) allows: {what}",
+            most.saturating_sub(1)
+        );
         return Err(limit(admitted, "legs", &text));
     }
     drop(admitted.permit(requests.clone())?);

@@ -206,7 +206,9 @@ impl<'a> RawAsk<'a> {
         let (mut machine, legs) = (self.flow().machine(), self.flow().limits().legs);
         // Elsewhere each time is a leg, and those are bounded.
         if self.flow().push().is_some() && machine.times_once_more() + 1 >= legs {
-            let text = format!("`{path}` was put {legs} times, and what it waits for has not happened");
+            let text = format!(
+                "`{path}` was put {legs} times, as often as the limit `legs` allows, and what it waits for has not happened"
+            );
             machine.stop(Stop::Limit { name: "legs", text });
             return;
         }
