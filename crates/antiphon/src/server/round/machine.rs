@@ -20,7 +20,7 @@ mod history;
 mod stop;
 mod witness;
 
-pub(crate) use ask::{AskVerdict, Question};
+pub(crate) use ask::{AskVerdict, Decodes, Question};
 pub(crate) use history::Place;
 pub(crate) use stop::Stop;
 pub(crate) use witness::Witness;
