@@ -110,6 +110,9 @@ enum Fault {
     Wrong(String),
 }
 
+/// What a person is told of an answer of another form than the question's.
+pub(super) const UNREADABLE: &str = "The answer could not be read.";
+
 pub(super) fn short_enough(question: &InputRequest, text: &str, limits: &Limits) -> Result<(), String> {
     let most = match question.kind() {
         AskKind::Form | AskKind::Url => limits.form_answer,
@@ -123,7 +126,7 @@ pub(super) fn short_enough(question: &InputRequest, text: &str, limits: &Limits)
 /// # Errors
 /// What is wrong with it, in words for the person: fields and rules, never values.
 pub(crate) fn read(question: &InputRequest, text: &str) -> Result<Response, String> {
-    let unreadable = |_| "The answer could not be read.".to_owned();
+    let unreadable = |_| UNREADABLE.to_owned();
     match question {
         InputRequest::Elicit(elicit) => {
             let mut result: antiphon_wire::ElicitResult = serde_json::from_str(text).map_err(unreadable)?;
@@ -142,7 +145,7 @@ pub(crate) fn read(question: &InputRequest, text: &str) -> Result<Response, Stri
         }
         InputRequest::ListRoots { .. } => serde_json::from_str(text).map(Response::Roots).map_err(unreadable),
         // A kind of ask that this server cannot have sent.
-        _ => Err("The answer could not be read.".to_owned()),
+        _ => Err(UNREADABLE.to_owned()),
     }
 }
 
@@ -167,7 +170,7 @@ pub(super) fn written(response: &Response) -> Result<String, String> {
         Response::Sampling(result) => serde_json::to_string(result),
         Response::Roots(result) => serde_json::to_string(result),
     };
-    text.map_err(|_| "The answer could not be read.".to_owned())
+    text.map_err(|_| UNREADABLE.to_owned())
 }
 
 /// How many bytes of answers the state can take in besides what it holds.
