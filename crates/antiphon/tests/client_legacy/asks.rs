@@ -3,7 +3,7 @@
 
 use crate::play::{Peer, asks, builder, hello, result, soon, tells};
 use antiphon::{
-    client::{Call, CallErrorKind, Client, ClientBuilder, Mode, RequestFault, RoundDecision},
+    client::{Call, CallErrorKind, CallbackError, Client, ClientBuilder, Mode, RequestFault, RoundDecision},
     wire::{CreateMessageResult, ElicitResult, ListRootsResult, LogLevel, ProtocolVersion, Root},
 };
 use serde_json::{Value, json};
@@ -173,6 +173,32 @@ async fn exactly_what_is_attached_is_declared_and_the_rest_is_not_supported() {
         peer.says(done(&call)).await;
         assert!(called.await.unwrap());
     }
+}
+
+/// The server hears that a callback failed, and not why: that is the host's.
+#[tokio::test(start_paused = true)]
+async fn callbacks_that_fail() {
+    fn why() -> CallbackError {
+        CallbackError::new("no terminal at /dev/tty3")
+    }
+    let failing = builder()
+        .on_elicit_form(async |_| Err(why()))
+        .on_elicit_url(async |_| Err(why()))
+        .on_sample(async |_| Err(why()))
+        .on_roots(async |_| Err(why()));
+    let (_client, mut peer, call, called) = calling(failing).await;
+    for (method, params, code, text) in [
+        ("elicitation/create", form(), -32603, "The question could not be answered"),
+        ("elicitation/create", url(), -32603, "The question could not be answered"),
+        ("sampling/createMessage", sampling(), -1, "User rejected sampling request"),
+        ("roots/list", json!({}), -32603, "The roots could not be listed"),
+    ] {
+        peer.says(asks(7, method, params)).await;
+        let answer = peer.hears().await.unwrap();
+        assert_eq!(answer["error"], json!({"code": code, "message": text}), "{method}");
+    }
+    peer.says(done(&call)).await;
+    assert_eq!(called.await.unwrap(), Ok("done".into()));
 }
 
 #[tokio::test(start_paused = true)]

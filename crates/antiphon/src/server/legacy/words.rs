@@ -85,12 +85,15 @@ pub(in crate::server) fn refused_in_words_of(refusal: &Refusal) -> ErrorObject {
 /// Why a question has no answer, where the client answered with an error. The words are the client's own, so it may hear
 /// them again: the first of them.
 pub(in crate::server) fn not_answered(key: &str, error: &ErrorObject) -> String {
-    let (said, code) = (&error.message, error.code);
+    let said = &error.message;
     let cut = said.char_indices().nth(ERROR_TEXT).map(|(at, _)| &said[..at]);
-    match cut {
-        None => format!("The client did not answer `{key}`: {said} ({code})"),
-        Some(cut) => format!("The client did not answer `{key}`: {cut}... ({code})"),
-    }
+    let (said, more) = (cut.unwrap_or(said), if cut.is_some() { "..." } else { "" });
+    // What says it has the code of an internal error itself, and whoever shows it shows that one.
+    let code = match error.code {
+        ErrorCode::INTERNAL_ERROR => String::new(),
+        code => format!(" (error {code})"),
+    };
+    format!("The client did not answer `{key}`{code}: {said}{more}")
 }
 
 fn not_supported(missing: AskSupport) -> String {
