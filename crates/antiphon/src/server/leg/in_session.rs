@@ -17,7 +17,7 @@ use crate::{
     },
 };
 use antiphon_seal::Call;
-use antiphon_wire::{InputRequest, InputRequests, InputResponses, UrlElicitations};
+use antiphon_wire::{AskSupport, InputRequest, InputRequests, InputResponses, UrlElicitations};
 use std::{
     future::{Future as _, poll_fn},
     pin::{Pin, pin},
@@ -140,6 +140,11 @@ async fn ask(
             return Err(limit(admitted, "legs", &text));
         }
         drop(admitted.permit(requests.clone())?);
+        let lacks = |missing: AskSupport, (_, request)| missing.and(push.session.missing(request));
+        let missing = requests.iter().fold(AskSupport::NONE, lacks);
+        if missing != AskSupport::NONE {
+            return Err(Refusal::Capability { missing });
+        }
         let responses = Round::send(&push, &requests, ids)?.answered().await?;
         match judge(payload, Some(&responses), &server.limits)? {
             Judged::Ready { answered, state, journal } => {
