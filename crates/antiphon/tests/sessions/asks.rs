@@ -33,6 +33,17 @@ struct Place {
 }
 
 #[derive(Deserialize, Form)]
+struct Days {
+    days: Vec<Day>,
+}
+
+#[derive(Deserialize, Form)]
+enum Day {
+    Mo,
+    Tu,
+}
+
+#[derive(Deserialize, Form)]
 struct Keep {
     keep: bool,
 }
@@ -434,6 +445,22 @@ async fn what_a_client_cannot_be_asked() {
                 let model = ctx.sample([SamplingMessage::user("?")], 1).or_refuse("no model").await;
                 Ok(format!("{} {}", place.region, model.is_err()))
             }))
+            .tool(Tool::new("several", async |ctx: &Ctx, _: NoArguments| -> Result<String> {
+                let days: Days = ctx.elicit("When?").await?;
+                Ok(format!("{} days", days.days.len()))
+            }))
+            .tool(Tool::new("several_or_none", async |ctx: &Ctx, _: NoArguments| -> Result<String> {
+                let days: Days = ctx.elicit("When?").or_default(Days { days: vec![] }).await?;
+                Ok(format!("{} days", days.days.len()))
+            }))
+            .tool(Tool::new("several_by_hand", async |_: &Ctx, _: NoArguments| {
+                let days = FormField::many("days", ["Mo", "Tu"]);
+                Reply::<String>::from(InputRequired::ask(Ask::form(
+                    "days",
+                    "When?",
+                    FormSchema::new(vec![days]),
+                )))
+            }))
     });
     let url = "URL elicitation not supported";
     let form = json!({"elicitation": {}});
@@ -444,6 +471,10 @@ async fn what_a_client_cannot_be_asked() {
         // It was declared, but that version has no such thing.
         ("2025-06-18", everything(), "early", 0, url),
         ("2025-03-26", everything(), "early", 0, url),
+        // > limited to flat objects with primitive properties only
+        ("2025-06-18", form.clone(), "several", 0, "Elicitation not supported"),
+        ("2025-06-18", form.clone(), "several_by_hand", 0, "Elicitation not supported"),
+        ("2025-06-18", form.clone(), "several_or_none", 0, "0 days"),
     ] {
         lines.store(0, Ordering::SeqCst);
         let mut session = InSession::open(&server, version, can).await;
