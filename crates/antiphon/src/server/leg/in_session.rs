@@ -9,7 +9,7 @@ use crate::{
         admit::Admitted,
         in_flight::InFlight,
         leg::LegResult,
-        legacy::{Arrived, Live, Session, not_answered},
+        legacy::{AskEnd, Live, Session, Wait, not_answered, too_late},
         outbox::Outbox,
         refusal::Refusal,
         round::{Flow, Judged, Payload, Push, Ran, judge},
@@ -23,9 +23,8 @@ use std::{
     pin::{Pin, pin},
     sync::Arc,
     task::{Context, Poll},
-    time::Duration,
 };
-use tokio::time::{Instant, Sleep, sleep};
+use tokio::time::{Instant, sleep};
 
 /// Runs the call to its end.
 pub(super) async fn run<T: Send + 'static>(
@@ -155,7 +154,8 @@ pub(super) fn push(server: &Inner, admitted: &Admitted<'_>) -> Option<Push> {
     let leg = admitted.leg();
     let session: &Session = leg.request.session.as_ref()?;
     let outbox: &Outbox = leg.caller.outbox?;
-    let wait = leg.settings.answer_within.unwrap_or(server.answer_within);
+    let limit = leg.settings.answer_within.unwrap_or(server.answer_within);
+    let wait = Wait { limit, at_most: Some(server.limits.answer_at_most) };
     Some(Push { session: session.clone(), outbox: outbox.clone(), wait })
 }
 
@@ -215,21 +215,20 @@ fn urls_required(
 /// The questions of one round, on their way.
 struct Round<'a> {
     waiting: Vec<(&'a str, Live)>,
-    over: Pin<Box<Sleep>>,
-    wait: Duration,
 }
 
 impl<'a> Round<'a> {
     fn send(push: &Push, requests: &'a InputRequests, ids: &Ids) -> Result<Self, Refusal> {
         let mut waiting = Vec::with_capacity(requests.len());
         for (key, request) in requests.iter() {
-            let live = Live::send(&push.session, &push.outbox, request, ids.get(key)).map_err(|cause| {
+            let live = Live::send(&push.session, &push.outbox, request, ids.get(key), push.wait);
+            let live = live.map_err(|cause| {
                 tracing::error!(%cause, "an ask cannot be sent");
                 Refusal::Internal
             })?;
             waiting.push((key, live));
         }
-        Ok(Self { waiting, over: Box::pin(sleep(push.wait)), wait: push.wait })
+        Ok(Self { waiting })
     }
 
     async fn answered(mut self) -> Result<InputResponses, Refusal> {
@@ -242,29 +241,23 @@ impl<'a> Round<'a> {
         let mut refused = None;
         self.waiting.retain_mut(|(key, live)| match live.poll(cx) {
             Poll::Pending => true,
-            Poll::Ready(answer) => {
-                refused = refused.take().or_else(|| keep(key, answer, responses).err());
+            Poll::Ready(end) => {
+                refused = refused.take().or_else(|| keep(key, end, responses).err());
                 false
             }
         });
         if let Some(refusal) = refused {
             return Poll::Ready(Err(refusal));
         }
-        if self.waiting.is_empty() {
-            return Poll::Ready(Ok(()));
-        }
-        self.over.as_mut().poll(cx).map(|()| {
-            let key = self.waiting.first().map_or("", |(key, _)| key);
-            let text = format!("`{key}` was not answered within {} seconds", self.wait.as_secs());
-            Err(Refusal::Limit { name: "answer_within", text })
-        })
+        if self.waiting.is_empty() { Poll::Ready(Ok(())) } else { Poll::Pending }
     }
 }
 
-fn keep(key: &str, answer: Option<Arrived>, responses: &mut InputResponses) -> Result<(), Refusal> {
-    match answer {
-        Some(Ok(text)) => responses.insert(key, &text).map_err(|_fault| Refusal::Internal),
-        Some(Err(error)) => Err(Refusal::Told(not_answered(key, &error))),
-        None => Err(Refusal::Told(format!("`{key}` was not answered: the session ended"))),
+fn keep(key: &str, end: AskEnd, responses: &mut InputResponses) -> Result<(), Refusal> {
+    match end {
+        AskEnd::Answer(Ok(text)) => responses.insert(key, &text).map_err(|_fault| Refusal::Internal),
+        AskEnd::Answer(Err(error)) => Err(Refusal::Told(not_answered(key, &error))),
+        AskEnd::SessionOver => Err(Refusal::Told(format!("`{key}` was not answered: the session ended"))),
+        AskEnd::TooLate(waited) => Err(Refusal::Limit { name: "answer_within", text: too_late(key, waited) }),
     }
 }
