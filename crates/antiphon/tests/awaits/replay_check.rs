@@ -7,8 +7,8 @@ use crate::common::*;
 use antiphon::{
     Form, Result,
     server::{
-        Answer, Ctx, FaultPlace, Limits, NoArguments, ReplayCheck, ReplayFault, Reply, Server, StepError,
-        Tool, Won,
+        Answer, AskError, Ctx, FaultPlace, Limits, NoArguments, ReplayCheck, ReplayFault, Reply, Server,
+        StepError, Tool, Won,
     },
     wire::AskSupport,
 };
@@ -77,7 +77,7 @@ fn in_short(fault: &ReplayFault) -> String {
 fn answers() -> Value {
     let place = accept(json!({"region": "eu"}));
     let (yes, no) = (accept(json!({"ok": true})), json!({"action": "decline"}));
-    json!({"place": place, "region": place, "confirm": yes, "confirm#2": no, "no": no})
+    json!({"place": place, "region": place, "confirm": yes, "confirm#2": no, "no": no, "url": {"action": "accept"}})
 }
 
 /// Runs the tool to its end; `tool` says what is found.
@@ -435,6 +435,50 @@ async fn nothing_is_said_of_a_handler_that_keeps_the_rules() {
             })
         },
         "eu",
+        &[],
+    )
+    .await;
+}
+
+/// What a person does behind a URL may be done just between the two runs.
+#[tokio::test(start_paused = true)]
+async fn the_second_run_does_not_look_behind_urls() {
+    /// So many looks find nothing.
+    async fn paid(ctx: &Ctx, looks: &AtomicU32, in_vain: u32) -> Result<(), AskError> {
+        let url = ctx.elicit_url("Pay.", |r| format!("https://page.example/{r}"));
+        url.until(async || next(looks) >= in_vain).await
+    }
+    check(
+        |ctx| {
+            static LOOKS: AtomicU32 = AtomicU32::new(0);
+            Box::pin(async {
+                // All that one leg has.
+                paid(ctx, &LOOKS, 22).await?;
+                Ok(ctx.elicit::<Place>("Where?").await?.region)
+            })
+        },
+        "eu",
+        &[],
+    )
+    .await;
+    check(
+        |ctx| {
+            static LOOKS: AtomicU32 = AtomicU32::new(0);
+            Box::pin(async {
+                let go_on = async {
+                    paid(ctx, &LOOKS, 1).await?;
+                    ctx.elicit::<Confirm>("Sure?").await
+                };
+                // One answer in the second leg, so that the other question is still open.
+                let place = async {
+                    ctx.elicit::<Confirm>("Really?").key("no").outcome().await?;
+                    ctx.elicit::<Place>("Where?").await
+                };
+                let (sure, place) = tokio::join!(go_on, place);
+                Ok(format!("{} {}", sure?.ok, place?.region))
+            })
+        },
+        "true eu",
         &[],
     )
     .await;

@@ -1,28 +1,31 @@
 //! A leg in a session. What a handler awaits is asked while it runs; what it asks by hand is asked here, and then the
 //! handler is entered again, as by the next request of a call.
 
+mod round;
+
 use super::{Answers, Came, Running, asked, context, settle, too_long};
 use crate::{
     pacing::{Pacing, StateOnlyLimits},
     server::{
         Ask, Ctx,
-        admit::Admitted,
+        admit::{Admitted, cannot_be_asked},
         in_flight::InFlight,
         leg::LegResult,
-        legacy::{AskEnd, Live, Session, Wait, not_answered, too_late},
+        legacy::{Session, Wait},
         outbox::Outbox,
         refusal::Refusal,
-        round::{Flow, Judged, Payload, Push, Ran, judge},
+        round::{Answered, Asked, Flow, Push, Ran},
         serve::Inner,
     },
 };
 use antiphon_seal::Call;
-use antiphon_wire::{InputRequest, InputRequests, InputResponses, UrlElicitations};
+use antiphon_wire::{InputRequest, InputRequests, UrlElicitations};
+use round::Round;
 use std::{
     future::{Future as _, poll_fn},
     pin::{Pin, pin},
     sync::Arc,
-    task::{Context, Poll},
+    task::Poll,
 };
 use tokio::time::{Instant, sleep};
 
@@ -61,7 +64,9 @@ pub(super) async fn run<T: Send + 'static>(
             Answers { state, journal, ..Answers::default() }
         } else {
             pacing = Pacing::new(StateOnlyLimits::default());
-            ask(server, &admitted, Payload { state, asked, journal }, requests, &ids, &mut legs).await?
+            legs += 1;
+            let answered = ask(server, &admitted, asked, &requests, &ids, legs).await?;
+            Answers { answered, state, journal, responses: None }
         };
     }
 }
@@ -73,7 +78,9 @@ async fn enter<T: Send + 'static>(
     answers: Answers,
     start: &impl Fn(Ctx) -> Result<Running<T>, String>,
 ) -> Result<Result<Ran<T>, String>, Refusal> {
-    let Some(slot) = server.slot(true) else { return Err(Refusal::Busy) };
+    let Some(slot) = server.slot(admitted.leg().request, admitted.principal()) else {
+        return Err(Refusal::Busy);
+    };
     let shared = context(server, admitted, answers);
     let handler = match start(Ctx::new(Arc::clone(&shared))) {
         Ok(handler) => handler,
@@ -126,27 +133,22 @@ fn limit(admitted: &Admitted<'_>, name: &'static str, text: &str) -> Refusal {
 async fn ask(
     server: &Inner,
     admitted: &Admitted<'_>,
-    mut payload: Payload,
-    mut requests: InputRequests,
+    asked: Vec<Asked>,
+    requests: &InputRequests,
     ids: &Ids,
-    legs: &mut u16,
-) -> Result<Answers, Refusal> {
+    leg: u16,
+) -> Result<Vec<Answered>, Refusal> {
     let Some(push) = push(server, admitted) else { return Err(Refusal::Internal) };
-    loop {
-        *legs += 1;
-        if *legs > server.limits.legs {
-            let text = format!("This call has asked {} times, as often as it may", server.limits.legs - 1);
-            return Err(limit(admitted, "legs", &text));
-        }
-        drop(admitted.permit(requests.clone())?);
-        let responses = Round::send(&push, &requests, ids)?.answered().await?;
-        match judge(payload, Some(&responses), &server.limits)? {
-            Judged::Ready { answered, state, journal } => {
-                return Ok(Answers { answered, state, journal, responses: None });
-            }
-            Judged::AskAgain { payload: rest, requests: again } => (payload, requests) = (rest, again),
-        }
+    if leg > server.limits.legs {
+        let (most, what) = (server.limits.legs, cannot_be_asked(requests));
+        let text = format!(
+            "This call has asked {} times, as often as the limit `legs` ({most}) allows: {what}",
+            most.saturating_sub(1)
+        );
+        return Err(limit(admitted, "legs", &text));
     }
+    drop(admitted.permit(requests.clone())?);
+    Round::send(&push, ids, &server.limits, asked, requests)?.answered().await
 }
 
 /// How this leg reaches its client, if that is in a session that can be asked.
@@ -210,54 +212,4 @@ fn urls_required(
         session.note_url(id);
     }
     Ok(Some(Refusal::UrlsFirst(Box::new(urls.to_error()))))
-}
-
-/// The questions of one round, on their way.
-struct Round<'a> {
-    waiting: Vec<(&'a str, Live)>,
-}
-
-impl<'a> Round<'a> {
-    fn send(push: &Push, requests: &'a InputRequests, ids: &Ids) -> Result<Self, Refusal> {
-        let mut waiting = Vec::with_capacity(requests.len());
-        for (key, request) in requests.iter() {
-            let live = Live::send(&push.session, &push.outbox, request, ids.get(key), push.wait);
-            let live = live.map_err(|cause| {
-                tracing::error!(%cause, "an ask cannot be sent");
-                Refusal::Internal
-            })?;
-            waiting.push((key, live));
-        }
-        Ok(Self { waiting })
-    }
-
-    async fn answered(mut self) -> Result<InputResponses, Refusal> {
-        let mut responses = InputResponses::new();
-        poll_fn(|cx| self.poll(cx, &mut responses)).await?;
-        Ok(responses)
-    }
-
-    fn poll(&mut self, cx: &mut Context<'_>, responses: &mut InputResponses) -> Poll<Result<(), Refusal>> {
-        let mut refused = None;
-        self.waiting.retain_mut(|(key, live)| match live.poll(cx) {
-            Poll::Pending => true,
-            Poll::Ready(end) => {
-                refused = refused.take().or_else(|| keep(key, end, responses).err());
-                false
-            }
-        });
-        if let Some(refusal) = refused {
-            return Poll::Ready(Err(refusal));
-        }
-        if self.waiting.is_empty() { Poll::Ready(Ok(())) } else { Poll::Pending }
-    }
-}
-
-fn keep(key: &str, end: AskEnd, responses: &mut InputResponses) -> Result<(), Refusal> {
-    match end {
-        AskEnd::Answer(Ok(text)) => responses.insert(key, &text).map_err(|_fault| Refusal::Internal),
-        AskEnd::Answer(Err(error)) => Err(Refusal::Told(not_answered(key, &error))),
-        AskEnd::SessionOver => Err(Refusal::Told(format!("`{key}` was not answered: the session ended"))),
-        AskEnd::TooLate(waited) => Err(Refusal::Limit { name: "answer_within", text: too_late(key, waited) }),
-    }
 }

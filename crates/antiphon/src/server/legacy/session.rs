@@ -2,7 +2,7 @@
 
 use super::{
     live::{Arrived, Live, Wait, tell_cancelled},
-    sessions::Place,
+    shares::Share,
 };
 use crate::server::{Outbox, Server, hub::Membership, receive::read_object};
 use antiphon_seal::Digest;
@@ -44,7 +44,7 @@ pub(super) struct Shared {
     pub(super) state: Mutex<State>,
     /// Wakes who tells the client what belongs to no request.
     pub(super) teller: AtomicWaker,
-    pub(super) _place: Option<Place>,
+    pub(super) _place: Option<Share>,
 }
 
 /// What changes while it is open.

@@ -3,7 +3,7 @@
 use super::{
     flow::Flow,
     key::path,
-    machine::{AskVerdict, Hold, Place, Question, Stop},
+    machine::{AskVerdict, Decodes, Hold, Place, Question, Stop},
 };
 use crate::server::{AskError, Ctx};
 use antiphon_wire::{AskSupport, ElicitRequest, InputRequest};
@@ -52,6 +52,8 @@ pub(super) struct Rendered {
     pub(super) request: InputRequest,
     /// What its digest is made of.
     pub(super) text: Vec<u8>,
+    /// Whether an answer can be read as what the handler expects.
+    pub(super) decodes: Option<Decodes>,
 }
 
 impl Rendered {
@@ -60,7 +62,7 @@ impl Rendered {
             check_elicit(elicit)?;
         }
         let text = serde_json::to_vec(&request).map_err(|fault| fault.to_string())?;
-        Ok(Self { request, text })
+        Ok(Self { request, text, decodes: None })
     }
 }
 
@@ -192,6 +194,7 @@ impl<'a> RawAsk<'a> {
             path: path.into(),
             request: rendered.request,
             pin,
+            decodes: rendered.decodes,
             within: self.within,
             line: self.line,
             elicitation_id: self.elicitation_id.as_deref().map(Into::into),
@@ -206,7 +209,9 @@ impl<'a> RawAsk<'a> {
         let (mut machine, legs) = (self.flow().machine(), self.flow().limits().legs);
         // Elsewhere each time is a leg, and those are bounded.
         if self.flow().push().is_some() && machine.times_once_more() + 1 >= legs {
-            let text = format!("`{path}` was put {legs} times, and what it waits for has not happened");
+            let text = format!(
+                "`{path}` was put {legs} times, as often as the limit `legs` allows, and what it waits for has not happened"
+            );
             machine.stop(Stop::Limit { name: "legs", text });
             return;
         }

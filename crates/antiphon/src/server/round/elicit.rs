@@ -102,11 +102,10 @@ impl<T: Form + DeserializeOwned> Elicit<'_, T> {
     fn poll_outcome(&mut self, cx: &Context<'_>) -> Poll<Result<Answer<T>, AskError>> {
         let message = &self.form.message;
         let given = self.raw.poll(cx, AskSupport::FORM, |_| {
-            let requested_schema = T::schema();
-            Rendered::of(InputRequest::Elicit(ElicitRequest::Form {
-                message: message.to_string(),
-                requested_schema,
-            }))
+            let (message, requested_schema) = (message.to_string(), T::schema());
+            let rendered =
+                Rendered::of(InputRequest::Elicit(ElicitRequest::Form { message, requested_schema }))?;
+            Ok(Rendered { decodes: Some(|answer| read::<T>(answer).map(drop)), ..rendered })
         });
         let answer = match std::task::ready!(given) {
             Ok(answer) => answer,
@@ -123,6 +122,7 @@ impl<T: Form + DeserializeOwned> Elicit<'_, T> {
                 }
                 Poll::Ready(Ok(answer))
             }
+            // It was recorded by another version.
             Err(fault) => {
                 let fault =
                     format!("the answer to `{}` fits its form but not its type: {fault}", self.raw.key);

@@ -319,6 +319,10 @@ impl<F: Fn(&UrlRef) -> String> ElicitUrl<'_, F> {
             if machine.is_over() {
                 return Poll::Pending;
             }
+            // Whether it holds by now is nothing that the handler decides.
+            if machine.rehearses() {
+                return if once { Poll::Ready(false) } else { Poll::Pending };
+            }
             machine.enter_check(path);
         }
         let polled = until.poll(cx, flow.until(), once);

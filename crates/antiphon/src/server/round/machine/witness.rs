@@ -33,10 +33,6 @@ pub(crate) struct Witness {
 }
 
 impl Witness {
-    pub(super) fn rehearses(&self) -> bool {
-        self.rehearses
-    }
-
     /// What a step came to, now or before.
     pub(super) fn sees(&mut self, outcome: &StepOutcome) {
         self.failed |= matches!(outcome, StepOutcome::Failed(_));
@@ -80,6 +76,11 @@ impl Machine {
     /// Takes the call back where the handler did not come to an end.
     pub(crate) fn take_call(&mut self) -> Option<Call> {
         self.call.take()
+    }
+
+    /// The leg is run to look only.
+    pub(crate) fn rehearses(&self) -> bool {
+        self.witness.rehearses
     }
 
     pub(super) fn would_run(&mut self, path: &str) {
