@@ -72,6 +72,7 @@
 
 mod answer;
 mod ask;
+mod ask_progress;
 mod builder;
 mod cache;
 mod call;

@@ -39,6 +39,9 @@ pub struct Limits {
     pub step_grace: Duration,
     /// How long one leg waits for what a person does behind a URL, before the URL is asked again. Default 20 seconds.
     pub until: Duration,
+    /// How long one question of a legacy session may wait in all while its client tells progress of it, which begins its
+    /// time anew. Default 1 hour. A question's own `within` is never stretched; nor is an `answer_within` beyond this.
+    pub answer_at_most: Duration,
     /// How long one leg's handler may run. Default 5 minutes.
     pub handler_time: Duration,
     /// Handlers that run at once; further requests are refused. Default 1,024.
@@ -80,6 +83,7 @@ impl Default for Limits {
             grace: Duration::from_millis(50),
             step_grace: Duration::from_secs(5),
             until: Duration::from_secs(20),
+            answer_at_most: Duration::from_secs(3600),
             handler_time: Duration::from_secs(300),
             handlers: 1024,
             sessions: 1000,

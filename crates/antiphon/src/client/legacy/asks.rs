@@ -5,6 +5,7 @@
 use super::Shared;
 use crate::client::{
     Call, PendingCall,
+    ask_progress::AskProgress,
     call_error::CallErrorKind,
     dispatch::{Origin, answer_round},
 };
@@ -20,7 +21,9 @@ use futures_util::{
 use serde_json::json;
 use std::{
     collections::{HashMap, VecDeque},
+    convert::Infallible,
     sync::{Arc, Mutex, PoisonError},
+    time::Duration,
 };
 use tokio::{
     sync::{Notify, watch},
@@ -29,6 +32,11 @@ use tokio::{
 
 /// > User rejected sampling request: `-1`
 const REJECTED: ErrorCode = ErrorCode(-1);
+
+/// > Both parties **SHOULD** implement rate limiting to prevent flooding
+///
+/// So long nothing more is told of the progress of an ask.
+const PROGRESS_EVERY: Duration = Duration::from_millis(100);
 
 /// The asks that are open in a session, whomever they belong to.
 #[derive(Default)]
@@ -180,14 +188,17 @@ impl Shared {
             method::PING => write_result(&request.id, &json!({})).ok(),
             _ if was_ask => {
                 let open = self.asks.begin(&request.id);
+                let progress = AskProgress::of(request.params.as_deref());
                 tokio::select! {
                     biased;
                     // > Receivers of cancellation notifications **SHOULD**: Not send a response for the cancelled request
                     () = open.cancelled.notified() => None,
-                    (message, fault) = self.answer(origin, round, &request) => {
+                    (message, fault) = self.answer(origin, round, &request, &progress) => {
                         fault.into_iter().for_each(|fault| faults.add(fault));
                         message
                     }
+                    // > Progress notifications **MUST** stop after completion
+                    never = self.tell_progress(&progress) => match never {},
                 }
             }
             other => Some(write_error(Some(&request.id), &ErrorObject::method_not_found(other))),
@@ -200,12 +211,24 @@ impl Shared {
         was_ask
     }
 
+    /// Sends what is reported of an ask, one after the other.
+    async fn tell_progress(&self, progress: &AskProgress) -> Infallible {
+        loop {
+            let message = progress.next().await;
+            if let Err(fault) = self.tell(message).await {
+                tracing::debug!(server = %self.server, %fault, "the progress of an ask could not be sent");
+            }
+            sleep(PROGRESS_EVERY).await;
+        }
+    }
+
     /// The response to an ask, and what ends the call if there was no answer.
     async fn answer(
         &self,
         origin: &Origin,
         round: u32,
         request: &IncomingRequest,
+        progress: &AskProgress,
     ) -> (Option<Vec<u8>>, Option<CallErrorKind>) {
         let refuse = |error: ErrorObject| (Some(write_error(Some(&request.id), &error)), None);
         let ask = match InputRequest::read(&request.method, request.params.as_deref()) {
@@ -227,7 +250,7 @@ impl Shared {
         let _ = asks.insert(key.clone(), ask);
         // Whom it is for, the origin says.
         let mut pending = PendingCall::new(self.server.clone(), Call::resource(""), round, asks, None);
-        match answer_round(&self.desk, origin, &mut pending).await {
+        match answer_round(&self.desk, origin, &mut pending, progress).await {
             Ok(wait) => {
                 if !wait.is_zero() {
                     sleep(wait).await;

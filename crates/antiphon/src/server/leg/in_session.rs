@@ -11,7 +11,7 @@ use crate::{
         admit::{Admitted, cannot_be_asked},
         in_flight::InFlight,
         leg::LegResult,
-        legacy::Session,
+        legacy::{Session, Wait},
         outbox::Outbox,
         refusal::Refusal,
         round::{Answered, Asked, Flow, Push, Ran},
@@ -161,7 +161,8 @@ pub(super) fn push(server: &Inner, admitted: &Admitted<'_>) -> Option<Push> {
     let leg = admitted.leg();
     let session: &Session = leg.request.session.as_ref()?;
     let outbox: &Outbox = leg.caller.outbox?;
-    let wait = leg.settings.answer_within.unwrap_or(server.answer_within);
+    let limit = leg.settings.answer_within.unwrap_or(server.answer_within);
+    let wait = Wait { limit, at_most: Some(server.limits.answer_at_most) };
     Some(Push { session: session.clone(), outbox: outbox.clone(), wait })
 }
 

@@ -8,7 +8,7 @@ use serde_json::{
     Value, json,
     value::{RawValue, to_raw_value},
 };
-use std::collections::BTreeMap;
+use std::{collections::BTreeMap, time::Duration};
 
 /// So many characters of a client's error are repeated.
 const ERROR_TEXT: usize = 500;
@@ -146,6 +146,11 @@ pub(in crate::server) fn not_answered(key: &str, error: &ErrorObject) -> String 
         code => format!(" (error {code})"),
     };
     format!("The client did not answer `{key}`{code}: {said}{more}")
+}
+
+/// Why a question has no answer, where none came for so long.
+pub(in crate::server) fn too_late(key: &str, waited: Duration) -> String {
+    format!("`{key}` was not answered within {} seconds", waited.as_secs())
 }
 
 fn not_supported(missing: AskSupport) -> String {

@@ -3,17 +3,15 @@
 use super::Ids;
 use crate::server::{
     Limits,
-    legacy::{Arrived, Live, not_answered},
+    legacy::{AskEnd, Live, not_answered, too_late},
     refusal::Refusal,
     round::{Answered, Asked, JudgedOne, Push, judge_one},
 };
 use antiphon_wire::{InputRequest, InputRequests};
 use std::{
-    future::{Future as _, poll_fn},
-    pin::Pin,
+    future::poll_fn,
     task::{Context, Poll},
 };
-use tokio::time::{Sleep, sleep};
 
 /// One round. Each answer is judged when it comes: one that does not fit is dropped, and its question goes out again at
 /// once, whatever the others wait for.
@@ -30,7 +28,6 @@ struct Waiting {
     place: usize,
     asked: Asked,
     live: Live,
-    over: Pin<Box<Sleep>>,
 }
 
 impl<'a> Round<'a> {
@@ -52,11 +49,12 @@ impl<'a> Round<'a> {
 
     fn put(&mut self, place: usize, asked: Asked, request: &InputRequest) -> Result<(), Refusal> {
         let Push { session, outbox, wait } = self.push;
-        let live = Live::send(session, outbox, request, self.ids.get(&asked.key)).map_err(|cause| {
+        let live = Live::send(session, outbox, request, self.ids.get(&asked.key), *wait);
+        let live = live.map_err(|cause| {
             tracing::error!(%cause, "an ask cannot be sent");
             Refusal::Internal
         })?;
-        self.waiting.push(Waiting { place, asked, live, over: Box::pin(sleep(*wait)) });
+        self.waiting.push(Waiting { place, asked, live });
         Ok(())
     }
 
@@ -70,13 +68,9 @@ impl<'a> Round<'a> {
     fn poll(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), Refusal>> {
         let mut at = 0;
         while let Some(waiting) = self.waiting.get_mut(at) {
-            if let Poll::Ready(arrived) = waiting.live.poll(cx) {
+            if let Poll::Ready(end) = waiting.live.poll(cx) {
                 let waiting = self.waiting.remove(at);
-                self.take(waiting, arrived)?;
-            } else if waiting.over.as_mut().poll(cx).is_ready() {
-                let (key, wait) = (&waiting.asked.key, self.push.wait.as_secs());
-                let text = format!("`{key}` was not answered within {wait} seconds");
-                return Poll::Ready(Err(Refusal::Limit { name: "answer_within", text }));
+                self.take(waiting, end)?;
             } else {
                 at += 1;
             }
@@ -84,13 +78,17 @@ impl<'a> Round<'a> {
         if self.waiting.is_empty() { Poll::Ready(Ok(())) } else { Poll::Pending }
     }
 
-    fn take(&mut self, waiting: Waiting, arrived: Option<Arrived>) -> Result<(), Refusal> {
+    fn take(&mut self, waiting: Waiting, end: AskEnd) -> Result<(), Refusal> {
         let Waiting { place, asked, .. } = waiting;
-        let text = match arrived {
-            Some(Ok(text)) => text,
-            Some(Err(error)) => return Err(Refusal::Told(not_answered(&asked.key, &error))),
-            None => {
+        let text = match end {
+            AskEnd::Answer(Ok(text)) => text,
+            AskEnd::Answer(Err(error)) => return Err(Refusal::Told(not_answered(&asked.key, &error))),
+            AskEnd::SessionOver => {
                 return Err(Refusal::Told(format!("`{}` was not answered: the session ended", asked.key)));
+            }
+            AskEnd::TooLate(waited) => {
+                let text = too_late(&asked.key, waited);
+                return Err(Refusal::Limit { name: "answer_within", text });
             }
         };
         match judge_one(asked, text.get(), self.limits)? {
