@@ -6,13 +6,14 @@ use super::{
     leg::Leg,
     limits::{JOURNAL_WARNING, LEG_WARNING},
     refusal::Refusal,
-    round::{Asked, Payload},
+    round::{Asked, AskedOnce, Payload, seconds},
     serve::Inner,
 };
 use crate::Error;
 use antiphon_seal::{Call, CallId, OpenError, Principal, Reason, SealError};
 use antiphon_wire::{AskSupport, InputRequests, InputRequiredResult};
 use serde_json::value::RawValue;
+use std::time::{Duration, SystemTime};
 
 /// A request whose state was opened, belongs to it, and is in time; or one that came without state.
 ///
@@ -102,7 +103,7 @@ fn open(
         match leg.settings.on_version {
             OnVersion::Keep => payload.journal.migrate(&leg.settings.migration),
             OnVersion::Reject => return Err(Refusal::Version),
-            OnVersion::Restart => payload = Payload::default(),
+            OnVersion::Restart => payload = payload.begun_again(),
         }
     }
     Ok((opened.call, payload, opened.expired))
@@ -204,6 +205,7 @@ impl<'a> Admitted<'a> {
             return Err(too_many_legs(&server.limits, self.leg.target, call.id(), &permit.0, behind_effect));
         }
         let ttl = self.leg.settings.answer_within.unwrap_or(server.answer_within);
+        payload.journal.asked.iter().for_each(|asked| self.warn_of_time(asked, now, ttl));
         let sealed = server.sealer.seal(&call, &self.leg.binding(self.principal()), &bytes, ttl, now);
         let state = sealed.map_err(|error| match error {
             SealError::TooLarge { limit, actual } => too_large(self.leg.target, payload, actual, limit),
@@ -211,6 +213,17 @@ impl<'a> Admitted<'a> {
         })?;
         tracing::debug!(call = %call.id(), leg = call.leg(), asks = permit.0.len(), state = state.len(), "a round leaves");
         InputRequiredResult::new(permit.0, Some(state)).map_err(|fault| internal(&fault))
+    }
+}
+
+impl Admitted<'_> {
+    /// Whoever answers in the time of the question, and later than in that of its round, is refused.
+    fn warn_of_time(&self, asked: &AskedOnce, now: SystemTime, answer_within: Duration) {
+        let ends = seconds(now).saturating_add(answer_within.as_secs());
+        if asked.deadline.is_some_and(|deadline| deadline > ends) {
+            let (target, key) = (self.leg.target, &asked.path);
+            tracing::warn!(target, %key, ?answer_within, "a question has more time than the state of its round");
+        }
     }
 }
 

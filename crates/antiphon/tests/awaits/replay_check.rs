@@ -5,7 +5,7 @@ use crate::common::census::load;
 use crate::common::talk::*;
 use crate::common::*;
 use antiphon::{
-    Form, Result,
+    Error, Form, Result,
     server::{
         Answer, AskError, Ctx, FaultPlace, Limits, NoArguments, ReplayCheck, ReplayFault, Reply, Server,
         StepError, Tool, Won,
@@ -415,9 +415,34 @@ async fn nothing_is_said_of_a_handler_that_keeps_the_rules() {
         &[],
     )
     .await;
+    // Whoever declines ends what stands beside it, whichever way the handler learns of it.
+    check(
+        |ctx| {
+            Box::pin(async {
+                // Nobody says anything to this.
+                let place = async { ctx.elicit::<Place>("Where?").key("left").await.map_err(Error::from) };
+                let url = ctx.elicit_url("Open.", |r| format!("https://page.example/{r}")).key("no");
+                let opened = tokio::try_join!(place, async { url.await.map_err(Error::from) });
+                let place =
+                    async { ctx.elicit::<Place>("Where else?").key("too").await.map_err(Error::from) };
+                let sure = async {
+                    match ctx.elicit::<Confirm>("Sure?").nth(2).outcome().await? {
+                        Answer::Accept(sure) => Ok(sure.ok),
+                        _ => Err(Error::told("not sure")),
+                    }
+                };
+                let sure = tokio::try_join!(place, sure);
+                let ok = ctx.elicit::<Confirm>("All the same?").await?.ok;
+                Ok(format!("{} {} {ok}", opened.is_err(), sure.is_err()))
+            })
+        },
+        "true true true",
+        &[],
+    )
+    .await;
     // It asks by hand: that is another way.
     let by_hand = Tool::new("t", async |ctx: &Ctx, _: NoArguments| {
-        Ok::<_, antiphon::Error>(match ctx.form::<Map<String, Value>>(&region())? {
+        Ok::<_, Error>(match ctx.form::<Map<String, Value>>(&region())? {
             Some(Answer::Accept(_)) => Reply::Complete("by hand"),
             _ => Reply::from(region()),
         })

@@ -79,7 +79,8 @@ impl<T> Unpin for ElicitOutcome<'_, T> {}
 setters! {
     Elicit<'a, T>,
     cannot: "show forms",
-    within: "How long the person may take, in whole seconds, from the first time it is asked."
+    within: "How long the person may take, in whole seconds, from the first time it is asked. No longer than the round it is asked \
+             in: that is `answer_within` of the tool, or else of the server, ten minutes."
 }
 
 impl<'a, T> Elicit<'a, T> {
@@ -158,10 +159,7 @@ impl<T: Form + DeserializeOwned> Future for Elicit<'_, T> {
         let answer = std::task::ready!(self.poll_outcome(cx))?;
         match (self.refusal(&answer), answer) {
             (None, Answer::Accept(value)) => Poll::Ready(Ok(value)),
-            (Some(refusal), _) => {
-                self.raw.ctx().flow().machine().refused();
-                Poll::Ready(Err(refusal))
-            }
+            (Some(refusal), _) => Poll::Ready(Err(refusal)),
             // The key is none: the leg ends.
             (None, _) => Poll::Pending,
         }

@@ -132,7 +132,7 @@ setters! {
     ElicitUrl<'a, F>,
     cannot: "open URLs",
     within: "How long the person may take, in whole seconds, from the first time it is asked; with [`until`](Self::until), to \
-             finish."
+             finish. Each round may take no longer than `answer_within` of the tool, or else of the server, ten minutes."
 }
 
 impl<'a, F> ElicitUrl<'a, F> {

@@ -138,6 +138,8 @@ impl Flow {
 
     /// Keeps who refused what, for those who learn it from the answer alone.
     pub(super) fn note_refusal(&self, refusal: AskError) {
+        // What stands beside it goes with it, also where the author makes the error of it.
+        self.machine().refused();
         self.refusals.lock().unwrap_or_else(PoisonError::into_inner).push(refusal);
     }
 
