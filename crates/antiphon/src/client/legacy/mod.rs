@@ -304,7 +304,7 @@ async fn answering_pings(
         tokio::select! {
             biased;
             reply = &mut exchange => return reply,
-            Some(id) = pings.recv() => {
+            Some(id) = pings.recv(), if pongs.len() < PINGS => {
                 if let Ok(pong) = write_result(&id, &json!({})) {
                     pongs.push(link.tell(pong));
                 }

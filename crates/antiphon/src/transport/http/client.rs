@@ -102,7 +102,7 @@ impl Core {
     ) -> Result<ServerReply, TransportError> {
         let id = request.id.clone();
         let response = self.send_with_token(self.write_post(request)?).await?;
-        answer::read_answer(response, &id, self.max_response, on_notification).await
+        answer::read_answer(response, &self.uri, &id, self.max_response, on_notification).await
     }
 
     /// Sends a request, with a token if there is a provider.

@@ -119,7 +119,7 @@ impl Shared {
         let response = self.send(self.request(Method::POST, request.body)).await?;
         let (head, body) = response.into_parts();
         if head.status.is_redirection() {
-            return Err(answer::redirected(head.status, &head.headers));
+            return Err(answer::redirected(head.status, &head.headers, &self.core.uri));
         }
         let media_type = answer::media_type(&head.headers);
         let limit = self.core.max_response;
