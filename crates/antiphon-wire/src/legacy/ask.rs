@@ -1,8 +1,9 @@
 //! Asks as requests that a server sends.
 
 use crate::{
-    ElicitRequest, ErrorCode, ErrorObject, FormSchema, InputRequest, Meta, ProgressToken, ProtocolVersion,
-    RequestId, members::Members, meta_keys, write_request,
+    CreateMessageParams, ElicitRequest, ErrorCode, ErrorObject, FormSchema, InputRequest, Meta,
+    ProgressToken, ProtocolVersion, RequestId, SamplingBlock, SamplingContent, SamplingMessage,
+    members::Members, meta_keys, write_request,
 };
 use serde::{Deserialize, Serialize};
 use serde_json::{
@@ -57,6 +58,9 @@ impl LegacyAsk<'_> {
             InputRequest::Elicit(ElicitRequest::Url { message, url }) => {
                 to_raw_value(&UrlWithId { mode: "url", message, url, elicitation_id: id })
             }
+            InputRequest::CreateMessage(params) if !self.version.has_elicitation_modes() => {
+                to_raw_value(&one_block_each(params))
+            }
             InputRequest::CreateMessage(params) => to_raw_value(params),
             InputRequest::ListRoots { meta } => to_raw_value(&RootsParams { meta: meta.as_ref() }),
         }
@@ -83,6 +87,21 @@ struct UrlWithId<'a> {
 struct RootsParams<'a> {
     #[serde(rename = "_meta", skip_serializing_if = "Option::is_none")]
     meta: Option<&'a Meta>,
+}
+
+/// Before 2025-11-25 a message holds one block: several become as many messages, of the same speaker.
+fn one_block_each(params: &CreateMessageParams) -> CreateMessageParams {
+    let mut params = params.clone();
+    params.messages = std::mem::take(&mut params.messages).into_iter().flat_map(split).collect();
+    params
+}
+
+fn split(message: SamplingMessage) -> Vec<SamplingMessage> {
+    let one = |block: &SamplingBlock| {
+        let content = SamplingContent::One(block.clone());
+        SamplingMessage { content, ..message.clone() }
+    };
+    message.content.blocks().iter().map(one).collect()
 }
 
 /// 2025-06-18 writes the titles of choices beside them: `enum` and `enumNames`.
@@ -190,12 +209,26 @@ pub fn progress_token_of(params: &RawValue) -> Option<ProgressToken> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::FormField;
+    use crate::{FormField, TextContent};
 
     fn form() -> InputRequest {
         let choices = [("a", "First"), ("b", "Second")];
         let schema = FormSchema::new(vec![FormField::one("pick", choices)]);
         InputRequest::Elicit(ElicitRequest::Form { message: "Which?".to_owned(), requested_schema: schema })
+    }
+
+    fn said(text: &str) -> Value {
+        json!({ "type": "text", "text": text })
+    }
+
+    fn sampling() -> InputRequest {
+        let block = |text| SamplingBlock::Text(TextContent::new(text));
+        let mut both = SamplingMessage::user("");
+        both.content = SamplingContent::Many(vec![block("a"), block("b")]);
+        InputRequest::CreateMessage(Box::new(CreateMessageParams::new(
+            vec![both, SamplingMessage::user("c")],
+            5,
+        )))
     }
 
     #[test]
@@ -227,6 +260,21 @@ mod tests {
                 ProtocolVersion::V2025_11_25,
                 Some("e1"),
                 json!({ "mode": "url", "message": "Pay.", "url": "https://pay.example/1", "elicitationId": "e1" }),
+            ),
+            (
+                sampling(),
+                ProtocolVersion::V2025_11_25,
+                None,
+                json!({ "messages": [{ "role": "user", "content": [said("a"), said("b")] },
+                    { "role": "user", "content": said("c") }], "maxTokens": 5 }),
+            ),
+            (
+                sampling(),
+                ProtocolVersion::V2025_06_18,
+                None,
+                json!({ "messages": [{ "role": "user", "content": said("a") },
+                    { "role": "user", "content": said("b") }, { "role": "user", "content": said("c") }],
+                    "maxTokens": 5 }),
             ),
             (InputRequest::ListRoots { meta: None }, ProtocolVersion::V2024_11_05, None, json!({})),
             (

@@ -68,8 +68,13 @@ impl Client {
     }
 
     /// Tells the server that the root directories are others now, where a session is open: it may ask again. Without a
-    /// session there is nothing to tell, as roots are asked for when they are needed.
+    /// session there is nothing to tell, as roots are asked for when they are needed; nor without
+    /// [`on_roots`](ClientBuilder::on_roots), as there are none then.
     pub async fn roots_changed(&self) {
+        // > Both parties **MUST**: Only use capabilities that were successfully negotiated
+        if !self.inner.desk.callbacks.declared().roots {
+            return;
+        }
         let Some(session) = self.inner.session_now() else { return };
         let message = antiphon_wire::write_notification(method::ROOTS_LIST_CHANGED, &serde_json::json!({}));
         if let Ok(message) = message

@@ -274,9 +274,12 @@ impl Shared {
                 (pending.answers().get(&key).and_then(|answer| write_result(&request.id, answer).ok()), None)
             }
             Err(fault) => {
+                // Why is the host's: its caller learns it.
+                let internal = |text: &'static str| ErrorObject::new(ErrorCode::INTERNAL_ERROR, text);
                 let error = match kind {
                     AskKind::Sampling => ErrorObject::new(REJECTED, "User rejected sampling request"),
-                    _ => ErrorObject::internal(),
+                    AskKind::Roots => internal("The roots could not be listed"),
+                    _ => internal("The question could not be answered"),
                 };
                 (Some(write_error(Some(&request.id), &error)), Some(fault))
             }

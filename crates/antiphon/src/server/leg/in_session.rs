@@ -19,7 +19,7 @@ use crate::{
     },
 };
 use antiphon_seal::Call;
-use antiphon_wire::{InputRequest, InputRequests, UrlElicitations};
+use antiphon_wire::{AskSupport, InputRequest, InputRequests, UrlElicitations};
 use round::Round;
 use std::{
     future::{Future as _, poll_fn},
@@ -148,6 +148,11 @@ async fn ask(
         return Err(limit(admitted, "legs", &text));
     }
     drop(admitted.permit(requests.clone())?);
+    let lacks = |missing: AskSupport, (_, request)| missing.and(push.session.missing(request));
+    let missing = requests.iter().fold(AskSupport::NONE, lacks);
+    if missing != AskSupport::NONE {
+        return Err(Refusal::Capability { missing });
+    }
     Round::send(&push, ids, &server.limits, asked, requests)?.answered().await
 }
 

@@ -130,5 +130,7 @@ fn asks_of(version: &ProtocolVersion, capabilities: &ClientCapabilities) -> AskS
     asks.form &= version.has_elicitation();
     asks.url &= version.has_elicitation_modes();
     asks.sampling_tools &= version.has_elicitation_modes();
+    // Before 2025-11-25 it belongs to sampling, and the client leaves it out as it likes.
+    asks.sampling_context |= asks.sampling && !version.has_elicitation_modes();
     asks
 }

@@ -7,8 +7,8 @@ use super::{
 use crate::server::{Outbox, Server, hub::Membership, receive::read_object};
 use antiphon_seal::Digest;
 use antiphon_wire::{
-    AskSupport, CancelledParams, LogLevel, Notification, ProgressParams, ProtocolVersion, RequestId,
-    Response, method,
+    AskSupport, CancelledParams, ElicitRequest, FieldKind, FormField, InputRequest, LogLevel, Notification,
+    ProgressParams, ProtocolVersion, RequestId, Response, method,
 };
 use futures_util::{future::AbortHandle, task::AtomicWaker};
 use serde_json::value::RawValue;
@@ -82,6 +82,21 @@ impl Session {
     /// What its client declared it can be asked.
     pub(in crate::server) fn asks(&self) -> AskSupport {
         self.0.asks
+    }
+
+    /// What of this request its client cannot be asked.
+    ///
+    /// > [2025-06-18] form schemas are limited to flat objects with primitive properties only
+    ///
+    /// Neither such a form nor its answer holds a list.
+    pub(in crate::server) fn missing(&self, request: &InputRequest) -> AskSupport {
+        let mut asks = self.asks();
+        if let InputRequest::Elicit(ElicitRequest::Form { requested_schema, .. }) = request {
+            let is_list = |field: &FormField| matches!(field.kind, FieldKind::Many { .. });
+            asks.form &=
+                self.0.version.has_elicitation_modes() || !requested_schema.fields().iter().any(is_list);
+        }
+        asks.missing(request.needs())
     }
 
     /// The client's name and version, as sent.

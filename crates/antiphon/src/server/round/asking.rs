@@ -179,16 +179,16 @@ impl<'a> RawAsk<'a> {
         if self.order == 0 {
             self.order = self.flow().machine().next_order();
         }
-        if !matches!(self.fallback, Fallback::None) && self.ctx.can_ask().missing(needs) != AskSupport::NONE {
-            let words = match &self.fallback {
-                Fallback::Refuse(words) => Some(words.to_string()),
-                _ => None,
-            };
-            self.flow().machine().refused();
-            return Err(AskError::unsupported(&path, words));
+        let has_fallback = !matches!(self.fallback, Fallback::None);
+        if has_fallback && self.ctx.can_ask().missing(needs) != AskSupport::NONE {
+            return Err(self.unsupported(&path));
         }
         let fault = |fault| self.flow().author_fault(self.place, format!("`{path}`: {fault}"));
         let Ok(rendered) = render(&path).map_err(fault) else { return Ok(None) };
+        let push = self.flow().push().filter(|_| has_fallback);
+        if push.is_some_and(|push| push.session.missing(&rendered.request) != AskSupport::NONE) {
+            return Err(self.unsupported(&path));
+        }
         let Some(pin) = self.flow().pin(&rendered.text) else { return Ok(None) };
         Ok(Some(Question {
             path: path.into(),
@@ -201,6 +201,16 @@ impl<'a> RawAsk<'a> {
             order: self.order,
             place: self.place,
         }))
+    }
+
+    /// The fallback's error.
+    fn unsupported(&self, path: &str) -> AskError {
+        let words = match &self.fallback {
+            Fallback::Refuse(words) => Some(words.to_string()),
+            _ => None,
+        };
+        self.flow().machine().refused();
+        AskError::unsupported(path, words)
     }
 
     /// Has the same question asked again, though it was answered: it keeps its place in the round.

@@ -162,7 +162,7 @@ impl<'f> Pusher<'f> {
             return Err(Stop::Author("an ask is gone".to_owned()));
         };
         // > A server **MUST NOT** send requests for capabilities that were not negotiated.
-        let missing = self.push.session.asks().missing(asked.request.needs());
+        let missing = self.push.session.missing(asked.request);
         if missing != AskSupport::NONE {
             return Err(Stop::Capability { path: asked.path.into(), missing });
         }

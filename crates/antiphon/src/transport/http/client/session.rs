@@ -46,6 +46,8 @@ struct Shared {
     /// What the server told with the result of `initialize`.
     id: Mutex<Option<HeaderValue>>,
     version: Mutex<Option<HeaderValue>>,
+    /// The server gave a stream for a GET: that it has none here is not why it says 404.
+    streamed: AtomicBool,
     /// The server does not know the session any more.
     lost: AtomicBool,
     /// The server was told that it is no longer needed.
@@ -59,6 +61,7 @@ impl HttpLink {
             cookies: Jar::default(),
             id: Mutex::default(),
             version: Mutex::default(),
+            streamed: AtomicBool::new(false),
             lost: AtomicBool::new(false),
             ended: AtomicBool::new(false),
         };
@@ -209,7 +212,15 @@ impl Shared {
         let response = self.send(request).await?;
         let (status, media_type) = (response.status(), answer::media_type(response.headers()));
         Ok(match status.as_u16() {
-            200..=299 if media_type == "text/event-stream" => Got::Stream(response.into_body()),
+            200..=299 if media_type == "text/event-stream" => {
+                self.streamed.store(true, Ordering::Relaxed);
+                Got::Stream(response.into_body())
+            }
+            // Some say this in the place of 405: then it is no news of the session.
+            404 if (last_id.is_some() || self.streamed.load(Ordering::Relaxed)) && self.id().is_some() => {
+                self.lost.store(true, Ordering::Relaxed);
+                Got::Refused(status)
+            }
             408 | 429 | 500 | 502..=504 => Got::Later(status),
             _ => Got::Refused(status),
         })
