@@ -58,6 +58,16 @@ impl ProtocolVersion {
         matches!(self.as_str(), "2025-06-18" | "2025-11-25")
     }
 
+    /// Whether content of this legacy version may link to a resource.
+    pub fn has_resource_links(&self) -> bool {
+        self.has_version_header()
+    }
+
+    /// Whether content of this legacy version may be sound.
+    pub fn has_audio(&self) -> bool {
+        self.has_streamable_http()
+    }
+
     /// Whether messages of this legacy version may come in batches.
     ///
     /// > MCP implementations **MAY** support sending JSON-RPC batches, but **MUST** support receiving JSON-RPC batches.

@@ -1,8 +1,9 @@
 //! Asks as requests that a server sends.
 
 use crate::{
-    ElicitRequest, ErrorCode, ErrorObject, FormSchema, InputRequest, Meta, ProtocolVersion, RequestId,
-    members::Members, write_request,
+    CreateMessageParams, ElicitRequest, ErrorCode, ErrorObject, FormSchema, InputRequest, Meta,
+    ProgressToken, ProtocolVersion, RequestId, SamplingBlock, SamplingContent, SamplingMessage,
+    members::Members, meta_keys, write_request,
 };
 use serde::{Deserialize, Serialize};
 use serde_json::{
@@ -22,12 +23,26 @@ pub struct LegacyAsk<'a> {
 }
 
 impl LegacyAsk<'_> {
-    /// The request, in the words of the session's version.
+    /// The request, in the words of the session's version. Each of them knows progress of it, which is asked for under
+    /// the request's own id.
+    ///
+    /// > When a party wants to _receive_ progress updates for a request, it includes a `progressToken` in the request
+    /// > metadata.
     ///
     /// # Errors
     /// Only if it cannot be written as JSON.
     pub fn write(self, id: &RequestId) -> Result<Vec<u8>, serde_json::Error> {
-        write_request(id, self.request.method(), &self.params()?)
+        let mut params: Members = serde_json::from_str(self.params()?.get())?;
+        let members = &mut params.0;
+        let mut meta = match members.iter().position(|(name, _)| name == "_meta") {
+            Some(at) => serde_json::from_str(members.remove(at).1.get())?,
+            None => Members::default(),
+        };
+        meta.0.retain(|(name, _)| name != meta_keys::PROGRESS_TOKEN);
+        // > Progress tokens [...] **MUST** be unique across all active requests.
+        meta.0.push((meta_keys::PROGRESS_TOKEN.to_owned(), to_raw_value(id)?));
+        members.push(("_meta".to_owned(), to_raw_value(&meta)?));
+        write_request(id, self.request.method(), &params)
     }
 
     fn params(self) -> Result<Box<RawValue>, serde_json::Error> {
@@ -42,6 +57,9 @@ impl LegacyAsk<'_> {
             }
             InputRequest::Elicit(ElicitRequest::Url { message, url }) => {
                 to_raw_value(&UrlWithId { mode: "url", message, url, elicitation_id: id })
+            }
+            InputRequest::CreateMessage(params) if !self.version.has_elicitation_modes() => {
+                to_raw_value(&one_block_each(params))
             }
             InputRequest::CreateMessage(params) => to_raw_value(params),
             InputRequest::ListRoots { meta } => to_raw_value(&RootsParams { meta: meta.as_ref() }),
@@ -69,6 +87,21 @@ struct UrlWithId<'a> {
 struct RootsParams<'a> {
     #[serde(rename = "_meta", skip_serializing_if = "Option::is_none")]
     meta: Option<&'a Meta>,
+}
+
+/// Before 2025-11-25 a message holds one block: several become as many messages, of the same speaker.
+fn one_block_each(params: &CreateMessageParams) -> CreateMessageParams {
+    let mut params = params.clone();
+    params.messages = std::mem::take(&mut params.messages).into_iter().flat_map(split).collect();
+    params
+}
+
+fn split(message: SamplingMessage) -> Vec<SamplingMessage> {
+    let one = |block: &SamplingBlock| {
+        let content = SamplingContent::One(block.clone());
+        SamplingMessage { content, ..message.clone() }
+    };
+    message.content.blocks().iter().map(one).collect()
 }
 
 /// 2025-06-18 writes the titles of choices beside them: `enum` and `enumNames`.
@@ -153,15 +186,49 @@ pub fn elicitation_id_of(params: &RawValue) -> Option<String> {
     serde_json::from_str::<Id>(params.get()).ok()?.elicitation_id
 }
 
+/// The token in the params of a request, where its sender wants to hear of progress.
+///
+/// > Progress tokens **MUST** be a string or integer value
+///
+/// That is what an id is.
+pub fn progress_token_of(params: &RawValue) -> Option<ProgressToken> {
+    #[derive(Deserialize)]
+    struct Params {
+        #[serde(rename = "_meta")]
+        meta: Option<Asked>,
+    }
+    #[derive(Deserialize)]
+    #[serde(rename_all = "camelCase")]
+    struct Asked {
+        progress_token: Option<RequestId>,
+    }
+    let params: Params = serde_json::from_str(params.get()).ok()?;
+    serde_json::to_value(params.meta?.progress_token?).ok()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::FormField;
+    use crate::{FormField, TextContent};
 
     fn form() -> InputRequest {
         let choices = [("a", "First"), ("b", "Second")];
         let schema = FormSchema::new(vec![FormField::one("pick", choices)]);
         InputRequest::Elicit(ElicitRequest::Form { message: "Which?".to_owned(), requested_schema: schema })
+    }
+
+    fn said(text: &str) -> Value {
+        json!({ "type": "text", "text": text })
+    }
+
+    fn sampling() -> InputRequest {
+        let block = |text| SamplingBlock::Text(TextContent::new(text));
+        let mut both = SamplingMessage::user("");
+        both.content = SamplingContent::Many(vec![block("a"), block("b")]);
+        InputRequest::CreateMessage(Box::new(CreateMessageParams::new(
+            vec![both, SamplingMessage::user("c")],
+            5,
+        )))
     }
 
     #[test]
@@ -194,12 +261,62 @@ mod tests {
                 Some("e1"),
                 json!({ "mode": "url", "message": "Pay.", "url": "https://pay.example/1", "elicitationId": "e1" }),
             ),
+            (
+                sampling(),
+                ProtocolVersion::V2025_11_25,
+                None,
+                json!({ "messages": [{ "role": "user", "content": [said("a"), said("b")] },
+                    { "role": "user", "content": said("c") }], "maxTokens": 5 }),
+            ),
+            (
+                sampling(),
+                ProtocolVersion::V2025_06_18,
+                None,
+                json!({ "messages": [{ "role": "user", "content": said("a") },
+                    { "role": "user", "content": said("b") }, { "role": "user", "content": said("c") }],
+                    "maxTokens": 5 }),
+            ),
             (InputRequest::ListRoots { meta: None }, ProtocolVersion::V2024_11_05, None, json!({})),
+            (
+                InputRequest::ListRoots {
+                    meta: Some(meta(json!({ "a": 1, "progressToken": "of another" }))),
+                },
+                ProtocolVersion::V2025_03_26,
+                None,
+                json!({ "_meta": { "a": 1 } }),
+            ),
         ] {
             let ask = LegacyAsk { request: &request, version: &version, elicitation_id: id };
             let sent: Value = serde_json::from_slice(&ask.write(&RequestId::from(7_u64)).unwrap()).unwrap();
+            let mut wanted = wanted;
+            wanted["_meta"]["progressToken"] = json!(7);
             assert_eq!(sent["params"], wanted, "{version}");
             assert_eq!((&sent["method"], &sent["id"]), (&json!(request.method()), &json!(7)));
+        }
+    }
+
+    fn meta(members: Value) -> Meta {
+        serde_json::from_value(members).unwrap()
+    }
+
+    #[test]
+    fn who_wants_to_hear_of_progress() {
+        for (params, token) in [
+            (json!({ "_meta": { "progressToken": "a" } }), Some(json!("a"))),
+            (json!({ "_meta": { "progressToken": 7, "other": [] } }), Some(json!(7))),
+            (json!({ "_meta": { "progressToken": -7 } }), Some(json!(-7))),
+            (json!({ "_meta": { "progressToken": "" } }), Some(json!(""))),
+            (json!({ "_meta": { "progressToken": null } }), None),
+            (json!({ "_meta": { "progressToken": 1.5 } }), None),
+            (json!({ "_meta": { "progressToken": true } }), None),
+            (json!({ "_meta": { "progressToken": ["a"] } }), None),
+            (json!({ "_meta": "a" }), None),
+            (json!({ "_meta": null }), None),
+            (json!({ "progressToken": "a" }), None),
+            (json!({}), None),
+            (json!("a"), None),
+        ] {
+            assert_eq!(progress_token_of(&to_raw_value(&params).unwrap()), token, "{params}");
         }
     }
 

@@ -18,7 +18,10 @@ use super::{
     leg::{Wanted, Write},
     legacy::Session,
 };
-use crate::transport::{ServerReply, Sessions, TransportError, TransportErrorKind::Unreachable};
+use crate::transport::{
+    ServerReply, Sessions, TransportError,
+    TransportErrorKind::{Closed, Unreachable},
+};
 use antiphon_wire::{PageParams, ProtocolVersion, RequestId, method, write_request};
 use std::{mem::discriminant, sync::Arc};
 use tokio::time::timeout;
@@ -68,8 +71,13 @@ impl Client {
     }
 
     /// Tells the server that the root directories are others now, where a session is open: it may ask again. Without a
-    /// session there is nothing to tell, as roots are asked for when they are needed.
+    /// session there is nothing to tell, as roots are asked for when they are needed; nor without
+    /// [`on_roots`](ClientBuilder::on_roots), as there are none then.
     pub async fn roots_changed(&self) {
+        // > Both parties **MUST**: Only use capabilities that were successfully negotiated
+        if !self.inner.desk.callbacks.declared().roots {
+            return;
+        }
         let Some(session) = self.inner.session_now() else { return };
         let message = antiphon_wire::write_notification(method::ROOTS_LIST_CHANGED, &serde_json::json!({}));
         if let Ok(message) = message
@@ -179,7 +187,7 @@ impl Inner {
             Ok(reply) => reply,
             Err(_) => {
                 // It may only be slow to start: who answers first decides.
-                let mut session = Box::pin(self.initialize(sessions));
+                let mut session = Box::pin(self.initialize_behind_probe(sessions));
                 tokio::select! {
                     biased;
                     session = &mut session => {
@@ -210,6 +218,17 @@ impl Inner {
             Verdict::Nothing => return reply.map(Some),
         }
         Ok(reply.ok())
+    }
+
+    /// Shakes hands with a server that may not have survived the probe: some read on, and end with the next message. The
+    /// process after them hears nothing but this.
+    async fn initialize_behind_probe(&self, sessions: &dyn Sessions) -> Result<Arc<Session>, RequestFault> {
+        match self.initialize(sessions).await {
+            Err(RequestFault::Transport(error)) if error.kind() == Closed && !error.is_final() => {
+                self.initialize(sessions).await
+            }
+            came => came,
+        }
     }
 
     /// Sends the first request over HTTP as a modern one.

@@ -54,7 +54,7 @@ pub(super) fn admit<'a>(server: &Inner, leg: Leg<'a>) -> Result<Admitted<'a>, Re
     // Authentic, bound and in time: from here on the caller is the rightful one, and may learn the reason.
     let id = call.id();
     let Some(call) = call.next_leg().filter(|call| call.leg() <= server.limits.legs) else {
-        return Err(too_many_legs(&server.limits, leg.target, id));
+        return Err(too_many_legs(&server.limits, leg.target, id, &InputRequests::new(), false));
     };
     if call.leg() == LEG_WARNING {
         tracing::warn!(call = %id, target = leg.target, leg = LEG_WARNING, "many clients give up at ten rounds");
@@ -202,7 +202,7 @@ impl<'a> Admitted<'a> {
         };
         // Its answers would come back to a call that is over: nobody is asked in vain.
         if call.leg() >= server.limits.legs {
-            return Err(too_many_legs(&server.limits, self.leg.target, call.id()));
+            return Err(too_many_legs(&server.limits, self.leg.target, call.id(), &permit.0, behind_effect));
         }
         let ttl = self.leg.settings.answer_within.unwrap_or(server.answer_within);
         payload.journal.asked.iter().for_each(|asked| self.warn_of_time(asked, now, ttl));
@@ -227,10 +227,28 @@ impl Admitted<'_> {
     }
 }
 
-fn too_many_legs(limits: &Limits, target: &str, call: CallId) -> Refusal {
-    tracing::warn!(%call, target, limit = limits.legs, "the call has had as many legs as it may");
-    let text = format!("This call has had {} requests, as many as it may", limits.legs);
+/// `asks` is what could not be asked any more; `steps_lost`, whether the leg has done something that leaves with no record.
+fn too_many_legs(
+    limits: &Limits,
+    target: &str,
+    call: CallId,
+    asks: &InputRequests,
+    steps_lost: bool,
+) -> Refusal {
+    let what = cannot_be_asked(asks);
+    tracing::warn!(%call, target, limit = limits.legs, %what, steps_lost, "the call has had as many legs as it may");
+    let text =
+        format!("This call has had {} requests, as many as the limit `legs` allows: {what}", limits.legs);
     Refusal::Limit { name: "legs", text }
+}
+
+/// What a call that may not ask any more comes to, by the key of its question.
+pub(super) fn cannot_be_asked(asks: &InputRequests) -> String {
+    match (asks.iter().next(), asks.len()) {
+        (None, _) => "it cannot go on".to_owned(),
+        (Some((key, _)), 1) => format!("`{key}` cannot be asked"),
+        (Some((key, _)), several) => format!("`{key}` and {} more cannot be asked", several - 1),
+    }
 }
 
 /// Names the largest entries in the log, by key and size.

@@ -1,11 +1,12 @@
 //! Subscriptions on a session.
 
-use crate::play::{Peer, builder, error, result, tells};
+use crate::play::{Heard, Peer, Played, Said, builder, error, hello, result, soon, tells};
 use antiphon::{
     client::{Mode, ReconnectPolicy, SubscriptionEvent as Event},
     wire::SubscriptionFilter,
 };
 use serde_json::{Value, json};
+use std::sync::Mutex;
 
 #[tokio::test(start_paused = true)]
 async fn what_a_session_tells() {
@@ -56,4 +57,42 @@ async fn a_subscription_ends_with_its_session() {
     drop(peer);
     assert!(subscription.next().await.unwrap().is_err());
     assert!(subscription.next().await.is_none());
+}
+
+/// > When a client receives HTTP 404 in response to a request containing an `MCP-Session-Id`, it **MUST** start a new
+/// > session
+///
+/// A client that only listens learns it from its GET, and would hear nothing for ever.
+#[tokio::test]
+async fn a_subscription_goes_on_in_another_session_when_the_first_is_forgotten() {
+    let streams = Mutex::new(Vec::new());
+    let played = Played::new(move |heard: &Heard| {
+        let mut streams = streams.lock().unwrap();
+        match (heard.verb.as_str(), heard.method(), heard.header("mcp-session-id")) {
+            ("POST", "initialize", _) => {
+                let id = if streams.is_empty() { "s-1" } else { "s-2" };
+                Said::json(200, result(&heard.body["id"], hello("2025-11-25"))).with("mcp-session-id", id)
+            }
+            ("POST", _, _) => Said::empty(202),
+            // The stream of the first session ends, and then the session is forgotten.
+            ("GET", _, Some("s-1")) if streams.is_empty() => {
+                streams.push(None);
+                Said::events("id: 1\nretry: 10\ndata: \n\n")
+            }
+            ("GET", _, Some("s-2")) => {
+                let (sender, said) = Said::open("");
+                streams.push(Some(sender));
+                said
+            }
+            _ => Said::empty(404),
+        }
+    })
+    .await;
+    let client = played.client(builder().mode(Mode::Legacy));
+    let mut subscription = client.listen(SubscriptionFilter::new().tools());
+    let acknowledged = Event::Acknowledged(SubscriptionFilter::new().tools());
+    assert_eq!(soon(subscription.next()).await.unwrap().unwrap(), acknowledged);
+    while soon(subscription.next()).await.expect("it goes on").expect("no error") != acknowledged {}
+    let begun = played.short().iter().filter(|what| *what == "POST initialize").count();
+    assert_eq!(begun, 2);
 }

@@ -1,13 +1,14 @@
 //! The compatibility matrix of the specification's versioning page: every mode of the client with every kind of server, over
 //! streams and over HTTP.
 
-use crate::play::{Heard, Peer, Played, Said, builder, error, hello, result};
+use crate::play::{Heard, Peer, Played, Said, builder, error, hello, result, soon};
 use antiphon::{
     client::{Client, ClientBuilder, ClientErrorKind, Era, Mode, RequestFault},
+    transport::stdio::{ChildCommand, ChildTransport},
     wire::ProtocolVersion,
 };
 use serde_json::{Value, json};
-use std::time::Duration;
+use std::{sync::Arc, time::Duration};
 
 /// What a server is.
 #[derive(Clone, Copy, Debug)]
@@ -211,6 +212,26 @@ async fn a_transport_without_sessions() {
     for (mode, expected) in
         [(Mode::Auto, Ok((Era::Modern, MODERN.to_owned()))), (Mode::Legacy, Err("Unreachable".to_owned()))]
     {
-        assert_eq!(came(&builder().mode(mode).connect(std::sync::Arc::new(Plain))).await, expected);
+        assert_eq!(came(&builder().mode(mode).connect(Arc::new(Plain))).await, expected);
     }
+}
+
+/// Old servers in Python do not survive what comes before `initialize`, and end only with the message after it: the next
+/// process hears nothing but that.
+#[tokio::test]
+async fn a_server_that_does_not_survive_the_probe() {
+    let script = r#"
+        read first
+        case "$first" in *server/discover*) read second; exit 1;; esac
+        id() { sed 's/.*"id":\([0-9]*\).*/\1/'; }
+        answer() { printf '{"jsonrpc":"2.0","id":%s,"result":%s}\n' "$(printf %s "$1" | id)" "$2"; }
+        answer "$first" '{"protocolVersion":"2024-11-05","capabilities":{"tools":{}},"serverInfo":{"name":"old","version":"1"}}'
+        read initialized
+        while read list; do answer "$list" '{"tools":[{"name":"t","inputSchema":{"type":"object"}}]}'; done
+    "#;
+    let command = ChildCommand::new("sh").arg("-c").arg(script);
+    let child = Arc::new(ChildTransport::spawn(command).unwrap());
+    let client = builder().probe_timeout(Duration::from_millis(50)).connect(child);
+    assert_eq!(soon(came(&client)).await, Ok((Era::Legacy, "2024-11-05".to_owned())));
+    client.close().await;
 }

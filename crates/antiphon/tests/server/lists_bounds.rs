@@ -106,7 +106,7 @@ async fn a_call_has_as_many_legs_as_it_may() {
         assert_eq!(reply["error"]["data"], json!({"reason": "limit", "limit": "legs"}));
         assert_eq!(
             reply["error"]["message"],
-            format!("This call has had {most} requests, as many as it may")
+            format!("This call has had {most} requests, as many as the limit `legs` allows: it cannot go on")
         );
     }
 }

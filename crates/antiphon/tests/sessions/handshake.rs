@@ -6,8 +6,8 @@ use crate::common::{
     *,
 };
 use antiphon::{
-    server::{Ctx, Json, Limits, NoArguments, Server, Tool},
-    wire::LogLevel,
+    server::{Ctx, Json, Limits, NoArguments, Prompt, Server, Tool},
+    wire::{CallToolResult, ContentBlock, LogLevel, PromptMessage, ResourceLink},
 };
 use serde_json::{Value, json};
 
@@ -179,6 +179,52 @@ async fn lists_in_the_words_of_the_version() {
         assert_eq!(size.get("outputSchema").is_some(), described, "{version}");
         let called = session.asks(3, "tools/call", json!({"name": "size"})).await;
         assert_eq!(called["result"].get("structuredContent").is_some(), described, "{version}");
+    }
+}
+
+/// Content of a type that came later is told in one that is known: what a client cannot read fails the whole result.
+#[tokio::test]
+async fn content_in_the_words_of_the_version() {
+    let change = |builder: antiphon::server::ServerBuilder| {
+        builder
+            .tool(Tool::new("blocks", async |_: &Ctx, _: NoArguments| {
+                let link = ResourceLink::new(antiphon::wire::Resource::new("report://1", "report"));
+                CallToolResult::new(vec![
+                    ContentBlock::text("see"),
+                    ContentBlock::ResourceLink(Box::new(link)),
+                    ContentBlock::audio("UklGRg==", "audio/wav"),
+                ])
+            }))
+            .tool(Tool::new("bare", async |_: &Ctx, _: NoArguments| {
+                let mut result = CallToolResult::new(vec![]);
+                result.structured_content = Some(json!({"width": 3}));
+                result
+            }))
+            .prompt(Prompt::new("linked", async |_: &Ctx, _: NoArguments| {
+                let link = ResourceLink::new(antiphon::wire::Resource::new("report://1", "report"));
+                vec![PromptMessage::user(ContentBlock::ResourceLink(Box::new(link)))]
+            }))
+    };
+    let server = fixture(change).server;
+    let text = json!({"type": "text", "text": "report: report://1"});
+    let link = json!({"type": "resource_link", "uri": "report://1", "name": "report"});
+    let sound = json!({"type": "audio", "data": "UklGRg==", "mimeType": "audio/wav"});
+    let embedded = json!({"type": "resource",
+        "resource": {"uri": "data:audio/wav,", "mimeType": "audio/wav", "blob": "UklGRg=="}});
+    for (version, link, sound, bare) in [
+        ("2025-11-25", &link, &sound, json!([])),
+        ("2025-06-18", &link, &sound, json!([])),
+        ("2025-03-26", &text, &sound, json!([{"type": "text", "text": "{\"width\":3}"}])),
+        ("2024-11-05", &text, &embedded, json!([{"type": "text", "text": "{\"width\":3}"}])),
+    ] {
+        let mut session = InSession::open(&server, version, json!({})).await;
+        let reply = session.asks(1, "tools/call", json!({"name": "blocks"})).await;
+        let see = json!({"type": "text", "text": "see"});
+        assert_eq!(reply["result"]["content"], json!([see, link, sound]), "{version}");
+        let reply = session.asks(2, "tools/call", json!({"name": "bare"})).await;
+        assert_eq!(reply["result"]["content"], bare, "{version}");
+        let reply = session.asks(3, "prompts/get", json!({"name": "linked"})).await;
+        assert_eq!(reply["result"]["messages"], json!([{"role": "user", "content": link}]), "{version}");
     }
 }
 

@@ -234,6 +234,9 @@ async fn batches_are_of_one_version() {
         let replies = came.json().await;
         let codes: Vec<_> = (0..4).map(|index| replies[index]["error"]["code"].as_i64()).collect();
         assert_eq!(codes, [Some(-32600), None, Some(-32600), None], "{replies}");
+        let why =
+            if version.is_empty() { "`initialize` is sent alone" } else { "the session is open already" };
+        assert!(replies[2]["error"]["message"].as_str().unwrap().starts_with(why), "{replies}");
         assert_eq!(text_of(&replies[3]), "x");
     }
     for version in ["2025-06-18", NEWEST] {

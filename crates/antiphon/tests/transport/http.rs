@@ -150,6 +150,8 @@ async fn a_redirect_is_told_and_not_followed() {
     for (location, part) in [
         ("https://elsewhere.example:444/secret?key=hunter2", "https://elsewhere.example;"),
         ("/secret", "another path of the same host;"),
+        ("/mcp/", "the same URL with a slash behind its path;"),
+        ("http://elsewhere.example/mcp/", "http://elsewhere.example;"),
         ("http://[", "an unreadable place;"),
     ] {
         let answer =

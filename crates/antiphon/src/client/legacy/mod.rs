@@ -22,14 +22,15 @@ use super::{
     fault::RequestFault,
 };
 use crate::transport::{
-    OutgoingRequest, ServerMessage, SessionLink, TransportError, TransportErrorKind::Closed,
+    OutgoingRequest, ServerMessage, ServerReply, SessionLink, TransportError, TransportErrorKind::Closed,
 };
 use antiphon_wire::{
     ClientCapabilities, DiscoverResult, Implementation, InitializeParams, InitializeResult, LogLevel, Meta,
     OutcomeFault, ProtocolVersion, RequestId, ServerCapabilities, SetLevelParams, meta_keys, method,
-    write_notification, write_request,
+    write_notification, write_request, write_result,
 };
 use asks::{Counter, OpenAsks};
+use futures_util::stream::{FuturesUnordered, StreamExt as _};
 use serde_json::{json, value::RawValue};
 use std::{
     borrow::Cow,
@@ -48,6 +49,8 @@ use told::Told;
 const READY_WITHIN: Duration = Duration::from_secs(5);
 /// How long a notification or a response may take to be sent.
 const TELL_WITHIN: Duration = Duration::from_secs(30);
+/// How many pings before the reply to `initialize` wait to be answered.
+const PINGS: usize = 16;
 
 /// One session. It ends with its last clone.
 pub(super) struct Session {
@@ -256,7 +259,11 @@ async fn initialize(
     version: &ProtocolVersion,
 ) -> Result<InitializeResult, RequestFault> {
     // Exactly the attached callbacks: what is asked on a session is asked while the call runs.
-    let capabilities = ClientCapabilities::for_asks(inner.desk.callbacks.declared());
+    let mut capabilities = ClientCapabilities::for_asks(inner.desk.callbacks.declared());
+    // > `listChanged` indicates whether the client will emit notifications when the list of roots changes.
+    if let Some(roots) = capabilities.0.get_mut("roots") {
+        *roots = json!({ "listChanged": true });
+    }
     let params = InitializeParams::new(version.clone(), capabilities, inner.info.clone());
     let id = RequestId::from(inner.next_id.fetch_add(1, Ordering::Relaxed));
     let body = write_request(&id, method::INITIALIZE, &params).map_err(RequestFault::Unwritable)?;
@@ -268,13 +275,47 @@ async fn initialize(
         headers: Vec::new(),
         body,
     };
-    let mut ignore = |_: ServerMessage| {};
     let limit = inner.bounds.leg_timeout;
-    let reply = timeout(limit, link.exchange(request, &mut ignore)).await;
+    let reply = timeout(limit, answering_pings(link, request)).await;
     let reply = reply.map_err(|_| RequestFault::Timeout(limit))?.map_err(RequestFault::Transport)?;
     let result = reply.map_err(|error| RequestFault::server(error, inner.desk.declared))?;
     serde_json::from_str(result.get())
         .map_err(|fault| RequestFault::Result { fault: OutcomeFault::Malformed(fault), ask: None })
+}
+
+/// Sends `initialize`, and answers what a server may ask before its reply; nothing else is taken from it yet.
+///
+/// > The server **SHOULD NOT** send requests other than pings and logging before receiving the `initialized` notification.
+async fn answering_pings(
+    link: &dyn SessionLink,
+    request: OutgoingRequest,
+) -> Result<ServerReply, TransportError> {
+    let (to_pings, mut pings) = mpsc::channel(PINGS);
+    let mut hear = |message| match message {
+        ServerMessage::Request(request) if request.method == method::PING => {
+            // Beyond so many it has its answers already.
+            let _ = to_pings.try_send(request.id);
+        }
+        _ => {}
+    };
+    let mut exchange = link.exchange(request, &mut hear);
+    let mut pongs = FuturesUnordered::new();
+    loop {
+        tokio::select! {
+            biased;
+            reply = &mut exchange => return reply,
+            Some(id) = pings.recv(), if pongs.len() < PINGS => {
+                if let Ok(pong) = write_result(&id, &json!({})) {
+                    pongs.push(link.tell(pong));
+                }
+            }
+            Some(told) = pongs.next() => {
+                if let Err(fault) = told {
+                    tracing::debug!(%fault, "a ping could not be answered");
+                }
+            }
+        }
+    }
 }
 
 /// Hears what belongs to no request, and answers what is asked there.
@@ -289,7 +330,7 @@ async fn attend(shared: Arc<Shared>, ready: oneshot::Sender<()>) {
     let mut hear = |message| match message {
         ServerMessage::Notification(notification) => shared.hear(&notification),
         ServerMessage::Request(request) => {
-            if to_requests.try_send(request).is_err() {
+            if to_requests.try_send(shared.asks.heard(request)).is_err() {
                 tracing::warn!("the server asks too much at once: one request is dropped");
             }
         }

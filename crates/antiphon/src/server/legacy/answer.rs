@@ -126,6 +126,10 @@ impl Session {
         let done = match &*request.method {
             // > The receiver **MUST** respond promptly with an empty response
             method::PING => Ok(()),
+            // > The `initialize` request **MUST NOT** be part of a JSON-RPC batch
+            method::INITIALIZE if self.0.membership.is_none() => {
+                Err(ErrorObject::invalid_request("`initialize` is sent alone: it opens a session").into())
+            }
             method::INITIALIZE => Err(ErrorObject::invalid_request("the session is open already").into()),
             method::LOGGING_SET_LEVEL => self.set_level(request).map_err(Fault::Error),
             method::RESOURCES_SUBSCRIBE => self.subscribe(request, caller),

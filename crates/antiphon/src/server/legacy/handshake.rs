@@ -2,7 +2,7 @@
 
 use super::{
     session::{Session, Shared, State},
-    sessions::Place,
+    shares::Share,
 };
 use crate::server::{Caller, ReplyMessage, Server, hub::Membership, receive::read_object, refusal::Refusal};
 use antiphon_seal::Digest;
@@ -120,7 +120,7 @@ impl Server {
 /// What a session holds of the server.
 struct Opened {
     principal: Option<Digest>,
-    place: Place,
+    place: Share,
     membership: Membership,
 }
 
@@ -130,5 +130,7 @@ fn asks_of(version: &ProtocolVersion, capabilities: &ClientCapabilities) -> AskS
     asks.form &= version.has_elicitation();
     asks.url &= version.has_elicitation_modes();
     asks.sampling_tools &= version.has_elicitation_modes();
+    // Before 2025-11-25 it belongs to sampling, and the client leaves it out as it likes.
+    asks.sampling_context |= asks.sampling && !version.has_elicitation_modes();
     asks
 }

@@ -189,16 +189,16 @@ impl<'a> RawAsk<'a> {
         if self.order == 0 {
             self.order = self.flow().machine().next_order();
         }
-        if !matches!(self.fallback, Fallback::None) && self.ctx.can_ask().missing(needs) != AskSupport::NONE {
-            let words = match &self.fallback {
-                Fallback::Refuse(words) => Some(words.to_string()),
-                _ => None,
-            };
-            self.flow().machine().refused();
-            return Err(AskError::unsupported(&path, words));
+        let has_fallback = !matches!(self.fallback, Fallback::None);
+        if has_fallback && self.ctx.can_ask().missing(needs) != AskSupport::NONE {
+            return Err(self.unsupported(&path));
         }
         let fault = |fault| self.flow().author_fault(self.place, format!("`{path}`: {fault}"));
         let Ok(rendered) = render(&path).map_err(fault) else { return Ok(None) };
+        let push = self.flow().push().filter(|_| has_fallback);
+        if push.is_some_and(|push| push.session.missing(&rendered.request) != AskSupport::NONE) {
+            return Err(self.unsupported(&path));
+        }
         let Some(pin) = self.flow().pin(&rendered.text) else { return Ok(None) };
         Ok(Some(Question {
             path: path.into(),
@@ -213,13 +213,25 @@ impl<'a> RawAsk<'a> {
         }))
     }
 
+    /// The fallback's error.
+    fn unsupported(&self, path: &str) -> AskError {
+        let words = match &self.fallback {
+            Fallback::Refuse(words) => Some(words.to_string()),
+            _ => None,
+        };
+        self.flow().machine().refused();
+        AskError::unsupported(path, words)
+    }
+
     /// Has the same question asked again, though it was answered: it keeps its place in the round.
     pub(super) fn again(&mut self, deadline: Option<u64>) {
         let Some(path) = self.path() else { return };
         let (mut machine, legs) = (self.flow().machine(), self.flow().limits().legs);
         // Elsewhere each time is a leg, and those are bounded.
         if self.flow().push().is_some() && machine.times_once_more() + 1 >= legs {
-            let text = format!("`{path}` was put {legs} times, and what it waits for has not happened");
+            let text = format!(
+                "`{path}` was put {legs} times, as often as the limit `legs` allows, and what it waits for has not happened"
+            );
             machine.stop(Stop::Limit { name: "legs", text });
             return;
         }

@@ -66,7 +66,7 @@ impl Flow {
     /// response to a request, as long as for an answer.
     pub(super) fn until(&self) -> Duration {
         let limits = self.limits();
-        self.push.as_ref().map_or(limits.until, |push| push.wait.min(limits.handler_time / 2))
+        self.push.as_ref().map_or(limits.until, |push| push.wait.limit.min(limits.handler_time / 2))
     }
 
     pub(crate) fn machine(&self) -> MutexGuard<'_, Machine> {

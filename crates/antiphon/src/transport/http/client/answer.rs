@@ -11,16 +11,17 @@ use http_body_util::BodyExt as _;
 use hyper::body::{Body as _, Incoming as Body};
 use std::{error::Error as StdError, io};
 
-/// Reads the response to the request `id`; no body and no event may be longer than `limit`.
+/// Reads the response to the request `id`, which went to `uri`; no body and no event may be longer than `limit`.
 pub(super) async fn read_answer(
     response: Response<Body>,
+    uri: &Uri,
     id: &RequestId,
     limit: usize,
     on_notification: &mut (dyn FnMut(IncomingNotification) + Send),
 ) -> Result<ServerReply, TransportError> {
     let (head, body) = response.into_parts();
     if head.status.is_redirection() {
-        return Err(redirected(head.status, &head.headers));
+        return Err(redirected(head.status, &head.headers, uri));
     }
     let media_type = media_type(&head.headers);
     if !head.status.is_success() {
@@ -178,15 +179,24 @@ fn parse_reply(bytes: &[u8], id: &RequestId) -> Result<ServerReply, TransportErr
 }
 
 /// A POST with its secrets does not wander. The path of the new place may itself be a secret.
-pub(super) fn redirected(status: StatusCode, headers: &HeaderMap) -> TransportError {
+pub(super) fn redirected(status: StatusCode, headers: &HeaderMap, own: &Uri) -> TransportError {
     let place = headers.get(header::LOCATION).and_then(|value| value.as_bytes().try_into().ok());
     let place = match place.as_ref().map(|uri: &Uri| (uri.scheme_str(), uri.host())) {
+        // What routers do with a path that is mounted.
+        Some(_) if place.as_ref().is_some_and(|place| adds_a_slash(own, place)) => {
+            "the same URL with a slash behind its path".into()
+        }
         Some((Some(scheme), Some(host))) => format!("{scheme}://{host}"),
         Some(_) => "another path of the same host".into(),
         None => "an unreadable place".into(),
     };
     let text = format!("the server answered {status} and pointed to {place}; redirects are not followed");
     TransportError::new(HttpStatus(status.as_u16()), text)
+}
+
+fn adds_a_slash(own: &Uri, place: &Uri) -> bool {
+    let is_here = place.authority().is_none_or(|there| Some(there) == own.authority());
+    is_here && place.path().strip_suffix('/') == Some(own.path())
 }
 
 pub(super) fn media_type(headers: &HeaderMap) -> String {

@@ -12,12 +12,15 @@ use crate::transport::{
         framing::{Line, LineBuffer},
     },
 };
-use antiphon_wire::ProtocolVersion;
+use antiphon_wire::{ProtocolVersion, header::MCP_PROTOCOL_VERSION};
 use futures_util::future::BoxFuture;
 use http::{HeaderValue, Method, Request, Uri, header};
 use http_body_util::{BodyExt as _, Full};
 use hyper::body::{Bytes, Incoming as Body};
-use std::{sync::Arc, time::Duration};
+use std::{
+    sync::{Arc, OnceLock},
+    time::Duration,
+};
 use tokio::{
     io::{AsyncReadExt as _, AsyncWriteExt as _, DuplexStream, duplex},
     task::JoinHandle,
@@ -33,7 +36,11 @@ pub(super) struct EventsLink {
     link: Arc<dyn SessionLink>,
     stream: StreamTransport,
     pump: JoinHandle<()>,
+    version: Version,
 }
+
+/// The version of the session, once it is agreed on, where its clients repeat it.
+type Version = Arc<OnceLock<HeaderValue>>;
 
 impl EventsLink {
     /// Opens the stream and waits for its first event.
@@ -69,15 +76,16 @@ impl EventsLink {
         let (ours, theirs) = (duplex(BUFFER), duplex(BUFFER));
         let stream = StreamTransport::with_max_line(ours.0, theirs.0, core.target.clone(), core.max_response);
         let link = stream.open()?;
-        let core = Arc::clone(core);
+        let (core, version) = (Arc::clone(core), Version::default());
+        let of_posts = Arc::clone(&version);
         // When one way ends, so does the other, and with them whatever waits.
         let pump = tokio::spawn(async move {
             tokio::select! {
                 () = read(events, ours.1) => {}
-                () = write(core, endpoint, cookies, theirs.1) => {}
+                () = write(core, endpoint, cookies, of_posts, theirs.1) => {}
             }
         });
-        Ok(Self { link, stream, pump })
+        Ok(Self { link, stream, pump, version })
     }
 }
 
@@ -134,7 +142,7 @@ async fn read(mut events: Events, mut lines: DuplexStream) {
 }
 
 /// > All subsequent client messages **MUST** be sent as HTTP POST requests to this endpoint.
-async fn write(core: Arc<Core>, endpoint: Uri, cookies: Jar, mut lines: DuplexStream) {
+async fn write(core: Arc<Core>, endpoint: Uri, cookies: Jar, version: Version, mut lines: DuplexStream) {
     let mut buffer = LineBuffer::new(usize::MAX);
     let mut chunk = vec![0; 8192];
     loop {
@@ -143,6 +151,11 @@ async fn write(core: Arc<Core>, endpoint: Uri, cookies: Jar, mut lines: DuplexSt
             *post.method_mut() = Method::POST;
             *post.uri_mut() = endpoint.clone();
             *post.headers_mut() = core.headers.clone();
+            // > the client **MUST** include the `MCP-Protocol-Version: <protocol-version>` HTTP header on all subsequent
+            // > requests to the MCP server
+            if let Some(version) = version.get() {
+                post.headers_mut().insert(MCP_PROTOCOL_VERSION, version.clone());
+            }
             cookies.add(post.headers_mut());
             // Whoever waits for an answer that cannot come is told so by the end of the stream.
             match core.send_with_token(post).await {
@@ -172,7 +185,14 @@ impl SessionLink for EventsLink {
         Box::pin(async move { self.link.tell(message).await.map_err(TransportError::not_for_good) })
     }
 
-    fn established(&self, _: &ProtocolVersion) {}
+    fn established(&self, version: &ProtocolVersion) {
+        if version.has_version_header()
+            && let Ok(value) = HeaderValue::from_str(version.as_str())
+        {
+            // It is agreed on once.
+            let _ = self.version.set(value);
+        }
+    }
 
     fn listen<'a>(
         &'a self,

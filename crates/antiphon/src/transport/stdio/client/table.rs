@@ -11,8 +11,11 @@ use crate::transport::{
     IncomingNotification, OutgoingRequest, ServerMessage, ServerReply, TransportError,
     TransportErrorKind::{Closed, TooLarge, Unreachable},
 };
-use antiphon_wire::{ErrorCode, ErrorObject, RequestId, method, write_error, write_notification};
+use antiphon_wire::{
+    ErrorCode, ErrorObject, RequestId, method, write_error, write_notification, write_result,
+};
 use serde::Serialize;
+use serde_json::json;
 use std::{
     collections::{HashMap, VecDeque},
     sync::{
@@ -211,6 +214,13 @@ impl Table {
     pub(super) fn offer(&self, message: ServerMessage) -> bool {
         let session = self.state().session.clone();
         let Some(session) = session else { return false };
+        // > The receiver **MUST** respond promptly with an empty response
+        // Whatever the session does meanwhile, and before it has begun.
+        if let ServerMessage::Request(ping) = &message
+            && ping.method == method::PING
+        {
+            return write_result(&ping.id, &json!({})).is_ok_and(|pong| self.say(pong).is_ok());
+        }
         match session.try_send(message) {
             Ok(()) => true,
             Err(mpsc::error::TrySendError::Full(ServerMessage::Request(request))) => {
