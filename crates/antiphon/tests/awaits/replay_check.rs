@@ -415,7 +415,34 @@ async fn nothing_is_said_of_a_handler_that_keeps_the_rules() {
         &[],
     )
     .await;
-    // Whoever declines ends what stands beside it, whichever way the handler learns of it.
+    // It asks by hand: that is another way.
+    let by_hand = Tool::new("t", async |ctx: &Ctx, _: NoArguments| {
+        Ok::<_, Error>(match ctx.form::<Map<String, Value>>(&region())? {
+            Some(Answer::Accept(_)) => Reply::Complete("by hand"),
+            _ => Reply::from(region()),
+        })
+    });
+    check_tool(by_hand, "by hand", &[]).await;
+    // Behind a checkpoint there is more to come.
+    check(
+        |ctx| {
+            Box::pin(async {
+                let () = ctx.step("first", async |_| Ok(())).await?;
+                ctx.checkpoint().now().await;
+                let () = ctx.step("second", async |_| Ok(())).await?;
+                ctx.checkpoint().key("one-more").now().await;
+                Ok(ctx.elicit::<Place>("Where?").await?.region)
+            })
+        },
+        "eu",
+        &[],
+    )
+    .await;
+}
+
+/// Whoever declines ends what stands beside it, whichever way the handler learns of it.
+#[tokio::test(start_paused = true)]
+async fn a_refusal_ends_what_stands_beside_it() {
     check(
         |ctx| {
             Box::pin(async {
@@ -437,29 +464,6 @@ async fn nothing_is_said_of_a_handler_that_keeps_the_rules() {
             })
         },
         "true true true",
-        &[],
-    )
-    .await;
-    // It asks by hand: that is another way.
-    let by_hand = Tool::new("t", async |ctx: &Ctx, _: NoArguments| {
-        Ok::<_, Error>(match ctx.form::<Map<String, Value>>(&region())? {
-            Some(Answer::Accept(_)) => Reply::Complete("by hand"),
-            _ => Reply::from(region()),
-        })
-    });
-    check_tool(by_hand, "by hand", &[]).await;
-    // Behind a checkpoint there is more to come.
-    check(
-        |ctx| {
-            Box::pin(async {
-                let () = ctx.step("first", async |_| Ok(())).await?;
-                ctx.checkpoint().now().await;
-                let () = ctx.step("second", async |_| Ok(())).await?;
-                ctx.checkpoint().key("one-more").now().await;
-                Ok(ctx.elicit::<Place>("Where?").await?.region)
-            })
-        },
-        "eu",
         &[],
     )
     .await;
