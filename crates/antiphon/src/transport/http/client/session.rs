@@ -218,6 +218,8 @@ impl Shared {
                 self.lost.store(true, Ordering::Relaxed);
                 Got::Refused(status)
             }
+            // The one before may still be open in its eyes.
+            409 if self.streamed.load(Ordering::Relaxed) => Got::Later(status),
             408 | 429 | 500 | 502..=504 => Got::Later(status),
             _ => Got::Refused(status),
         })
