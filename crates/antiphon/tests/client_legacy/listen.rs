@@ -74,10 +74,15 @@ async fn a_subscription_goes_on_in_another_session_when_the_first_is_forgotten()
                 Said::json(200, result(&heard.body["id"], hello("2025-11-25"))).with("mcp-session-id", id)
             }
             ("POST", _, _) => Said::empty(202),
-            // The stream of the first session ends, and then the session is forgotten.
-            ("GET", _, Some("s-1")) if streams.is_empty() => {
+            // The stream of the first session ends with something that is no message; the server is slow to see it, and
+            // then forgets the session.
+            ("GET", _, Some("s-1")) if streams.len() < 2 => {
                 streams.push(None);
-                Said::events("id: 1\nretry: 10\ndata: \n\n")
+                if streams.len() == 1 {
+                    Said::events("id: 1\nretry: 10\ndata: nonsense\n\n")
+                } else {
+                    Said::empty(409)
+                }
             }
             ("GET", _, Some("s-2")) => {
                 let (sender, said) = Said::open("");

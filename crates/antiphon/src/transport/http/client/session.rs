@@ -221,6 +221,8 @@ impl Shared {
                 self.lost.store(true, Ordering::Relaxed);
                 Got::Refused(status)
             }
+            // The one before may still be open in its eyes.
+            409 if self.streamed.load(Ordering::Relaxed) => Got::Later(status),
             408 | 429 | 500 | 502..=504 => Got::Later(status),
             _ => Got::Refused(status),
         })
@@ -355,7 +357,10 @@ impl SessionLink for HttpLink {
                 match got {
                     Ok(Got::Stream(body)) => {
                         let before = cursor.last_id.clone();
-                        read_connection(body, None, &mut cursor, shared.core.max_response, hear).await?;
+                        let limit = shared.core.max_response;
+                        if let Err(fault) = read_connection(body, None, &mut cursor, limit, hear).await {
+                            tracing::warn!(%fault, "the stream of the session broke: it is opened again");
+                        }
                         failures = if cursor.last_id == before { failures + 1 } else { 0 };
                     }
                     // > or else return HTTP 405 Method Not Allowed, indicating that the server does not offer an SSE
