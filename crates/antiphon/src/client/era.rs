@@ -72,7 +72,7 @@ impl Client {
 
     /// Tells the server that the root directories are others now, where a session is open: it may ask again. Without a
     /// session there is nothing to tell, as roots are asked for when they are needed; nor without
-    /// [`on_roots`](ClientBuilder::on_roots), as there are none then.
+    /// [`on_roots`](super::ClientBuilder::on_roots), as there are none then.
     pub async fn roots_changed(&self) {
         // > Both parties **MUST**: Only use capabilities that were successfully negotiated
         if !self.inner.desk.callbacks.declared().roots {
