@@ -151,7 +151,7 @@ pub fn derive_form(input: TokenStream) -> TokenStream {
 /// | `needs(form, url)` | what will surely be asked, of `form`, `url`, `sampling`, `sampling_tools`, `roots`: a client without it is refused before the first line |
 ///
 /// `rename`, `forget` and `keep_stale` may be there several times, and are done in their order. In scopes, a step's key is
-/// its path: `alice/create`.
+/// its path: `alice/create`. With numbers, `charge` stands for all of `charge#0`, `charge#1` and so on.
 ///
 /// # Parameters
 ///

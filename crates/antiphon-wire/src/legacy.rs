@@ -4,7 +4,7 @@
 
 mod ask;
 
-pub use ask::{LegacyAsk, UrlElicitations, elicitation_id_of};
+pub use ask::{LegacyAsk, UrlElicitations, elicitation_id_of, progress_token_of};
 
 use crate::{ClientCapabilities, Implementation, LogLevel, Meta, ProtocolVersion, ServerCapabilities};
 use serde::{Deserialize, Serialize};

@@ -41,7 +41,7 @@ pub use form::{Choice, FieldFault, FieldKind, FormField, FormSchema, TextFormat}
 pub use id::RequestId;
 pub use legacy::{
     ElicitationCompleteParams, InitializeParams, InitializeResult, LegacyAsk, SetLevelParams,
-    SubscribeParams, UrlElicitations, elicitation_id_of,
+    SubscribeParams, UrlElicitations, elicitation_id_of, progress_token_of,
 };
 pub use message::{
     Incoming, MAX_DEPTH, Notification, Request, Response, Unreadable, write_error, write_notification,

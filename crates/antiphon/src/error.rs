@@ -26,6 +26,19 @@ pub type Result<T, E = Error> = std::result::Result<T, E>;
 /// assert_eq!(half("7").unwrap_err().told_text(), Some("7 is odd"));
 /// assert_eq!(half("x").unwrap_err().told_text(), None);
 /// ```
+///
+/// A `Box<dyn Error>`, and an error of `anyhow`, are no `std::error::Error` themselves. Put into one they are logged:
+///
+/// ```
+/// fn load() -> Result<u32, Box<dyn std::error::Error + Send + Sync>> {
+///     Err("no such table".into())
+/// }
+///
+/// fn read() -> antiphon::Result<u32> {
+///     Ok(load().map_err(std::io::Error::other)?)
+/// }
+/// assert_eq!(read().unwrap_err().to_string(), "no such table");
+/// ```
 pub struct Error(Box<Kind>);
 
 const NOT_FOUND: &str = "Resource not found";

@@ -1,4 +1,5 @@
-//! How long to wait before a leg that carries only state, and when to stop. It reads no clock.
+//! How long to wait before a leg that carries only state, and when to stop; how long progress stretches a time. It reads no
+//! clock.
 
 use std::time::Duration;
 use tokio::time::Instant;
@@ -52,6 +53,17 @@ fn wait_before(leg: u32) -> Duration {
         10..=13 => 250 << (leg - 9),
         _ => 5000,
     })
+}
+
+/// When the time of something ends, from its start on, and the limit that sets this end. When it was last `heard` of, its
+/// time began anew, up to so much in all as `most` says.
+///
+/// > Implementations **MAY** choose to reset the timeout clock when receiving a progress notification [...].
+/// > However, implementations **SHOULD** always enforce a maximum timeout, regardless of progress notifications
+pub(crate) fn stretched(limit: Duration, most: Option<Duration>, heard: Duration) -> (Duration, Duration) {
+    let Some(most) = most else { return (limit, limit) };
+    let (end, most) = (heard.saturating_add(limit), most.max(limit));
+    if end < most { (end, limit) } else { (most, most) }
 }
 
 #[cfg(test)]

@@ -350,8 +350,27 @@ fn check_argument_type(ty: &Type) -> Result<()> {
             ty.span(),
             "an argument has one type, which tells its schema: write the type itself",
         )),
-        _ => Ok(()),
+        ty => match borrowed_within(ty) {
+            Some(span) => Err(Error::new(
+                span,
+                "an argument is made from the request, so it is owned: only `&str` by itself may be borrowed, here it is `String`",
+            )),
+            None => Ok(()),
+        },
     }
+}
+
+/// Where the first reference stands among the types that this one is made of.
+fn borrowed_within(ty: &Type) -> Option<Span> {
+    let segment = last(ty)?;
+    let syn::PathArguments::AngleBracketed(arguments) = &segment.arguments else { return None };
+    arguments.args.iter().find_map(|argument| match argument {
+        syn::GenericArgument::Type(ty) => match ungrouped(ty) {
+            Type::Reference(reference) => Some(reference.span()),
+            ty => borrowed_within(ty),
+        },
+        _ => None,
+    })
 }
 
 /// What stands in the attribute.

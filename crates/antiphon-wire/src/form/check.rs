@@ -24,7 +24,10 @@ pub(super) fn rule_broken_by(kind: &FieldKind, value: &Value) -> Option<String> 
             if let Some(least) = minimum.as_ref().filter(|least| less(number, least)) {
                 return Some(format!("must be at least {least}"));
             }
-            maximum.as_ref().filter(|most| less(most, number)).map(|most| format!("must be at most {most}"))
+            if let Some(most) = maximum.as_ref().filter(|most| less(most, number)) {
+                return Some(format!("must be at most {most}"));
+            }
+            number.as_f64().filter(|_| *integer && number.is_f64()).and_then(beyond_whole_numbers)
         }
         (FieldKind::Number { integer: true, .. }, _) => Some("must be a whole number".into()),
         (FieldKind::Number { .. }, _) => Some("must be a number".into()),
@@ -62,15 +65,27 @@ fn labels(choices: &[Choice]) -> String {
     shown.join(", ") + more
 }
 
+/// From here on a float is not exact, and neither is what it would be rewritten to.
+const INEXACT: f64 = 9_007_199_254_740_992.0;
+
 /// A value that fits, as the type of its field: `3.0` is a whole number, and decodes as one once it is `3`.
 pub(super) fn as_asked(kind: &FieldKind, value: Value) -> Value {
-    // Beyond this a float is not exact, and neither is what it would be rewritten to.
-    const EXACT: f64 = 9_007_199_254_740_992.0;
     match (kind, value.as_f64()) {
-        (FieldKind::Number { integer: true, .. }, Some(float)) if value.is_f64() && float.abs() <= EXACT => {
+        (FieldKind::Number { integer: true, .. }, Some(float)) if value.is_f64() && float.abs() < INEXACT => {
             Value::from(float as i64)
         }
         _ => value,
+    }
+}
+
+/// Of a whole number that was read as a float: why no type for whole numbers takes it, if none does.
+fn beyond_whole_numbers(float: f64) -> Option<String> {
+    // The floats next to the bounds, beyond them.
+    match float {
+        _ if float >= u64::MAX as f64 => Some(format!("must be at most {}", u64::MAX)),
+        _ if float < i64::MIN as f64 => Some(format!("must be at least {}", i64::MIN)),
+        _ if float.abs() >= INEXACT => Some("must be written in digits only".into()),
+        _ => None,
     }
 }
 
@@ -227,6 +242,7 @@ mod tests {
             "properties": {
                 "name": {"type": "string", "title": "Full name", "minLength": 2, "maxLength": 5},
                 "age": {"type": "integer", "minimum": 18, "maximum": 99},
+                "id": {"type": "integer"},
                 "share": {"type": "number", "maximum": 0.5},
                 "agree": {"type": "boolean"},
                 "size": {"type": "string", "oneOf": [{"const": "s", "title": "Small"}, {"const": "l", "title": "Large"}]},
@@ -251,6 +267,14 @@ mod tests {
             (json!({"name": "Ada", "age": 17}), Err("age must be at least 18")),
             (json!({"name": "Ada", "age": 18.5}), Err("age must be a whole number")),
             (json!({"name": "Ada", "age": "18"}), Err("age must be a whole number")),
+            (
+                json!({"name": "Ada", "id": u64::MAX}),
+                Ok(json!({"name": "Ada", "id": u64::MAX, "note": "none"})),
+            ),
+            (json!({"name": "Ada", "id": 1e30}), Err("id must be at most 18446744073709551615")),
+            (json!({"name": "Ada", "id": -1e30}), Err("id must be at least -9223372036854775808")),
+            (json!({"name": "Ada", "id": 1e16}), Err("id must be written in digits only")),
+            (json!({"name": "Ada", "id": 9_007_199_254_740_992.0}), Err("id must be written in digits only")),
             (json!({"name": "Ada", "share": 0.75}), Err("share must be at most 0.5")),
             (json!({"name": "Ada", "agree": "yes"}), Err("agree must be yes or no")),
             (json!({"name": "Ada", "size": "Small"}), Err("size must be one of: Small, Large")),

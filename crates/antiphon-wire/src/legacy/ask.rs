@@ -2,8 +2,8 @@
 
 use crate::{
     CreateMessageParams, ElicitRequest, ErrorCode, ErrorObject, FormSchema, InputRequest, Meta,
-    ProtocolVersion, RequestId, SamplingBlock, SamplingContent, SamplingMessage, members::Members,
-    write_request,
+    ProgressToken, ProtocolVersion, RequestId, SamplingBlock, SamplingContent, SamplingMessage,
+    members::Members, meta_keys, write_request,
 };
 use serde::{Deserialize, Serialize};
 use serde_json::{
@@ -23,12 +23,26 @@ pub struct LegacyAsk<'a> {
 }
 
 impl LegacyAsk<'_> {
-    /// The request, in the words of the session's version.
+    /// The request, in the words of the session's version. Each of them knows progress of it, which is asked for under
+    /// the request's own id.
+    ///
+    /// > When a party wants to _receive_ progress updates for a request, it includes a `progressToken` in the request
+    /// > metadata.
     ///
     /// # Errors
     /// Only if it cannot be written as JSON.
     pub fn write(self, id: &RequestId) -> Result<Vec<u8>, serde_json::Error> {
-        write_request(id, self.request.method(), &self.params()?)
+        let mut params: Members = serde_json::from_str(self.params()?.get())?;
+        let members = &mut params.0;
+        let mut meta = match members.iter().position(|(name, _)| name == "_meta") {
+            Some(at) => serde_json::from_str(members.remove(at).1.get())?,
+            None => Members::default(),
+        };
+        meta.0.retain(|(name, _)| name != meta_keys::PROGRESS_TOKEN);
+        // > Progress tokens [...] **MUST** be unique across all active requests.
+        meta.0.push((meta_keys::PROGRESS_TOKEN.to_owned(), to_raw_value(id)?));
+        members.push(("_meta".to_owned(), to_raw_value(&meta)?));
+        write_request(id, self.request.method(), &params)
     }
 
     fn params(self) -> Result<Box<RawValue>, serde_json::Error> {
@@ -172,6 +186,26 @@ pub fn elicitation_id_of(params: &RawValue) -> Option<String> {
     serde_json::from_str::<Id>(params.get()).ok()?.elicitation_id
 }
 
+/// The token in the params of a request, where its sender wants to hear of progress.
+///
+/// > Progress tokens **MUST** be a string or integer value
+///
+/// That is what an id is.
+pub fn progress_token_of(params: &RawValue) -> Option<ProgressToken> {
+    #[derive(Deserialize)]
+    struct Params {
+        #[serde(rename = "_meta")]
+        meta: Option<Asked>,
+    }
+    #[derive(Deserialize)]
+    #[serde(rename_all = "camelCase")]
+    struct Asked {
+        progress_token: Option<RequestId>,
+    }
+    let params: Params = serde_json::from_str(params.get()).ok()?;
+    serde_json::to_value(params.meta?.progress_token?).ok()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -243,11 +277,46 @@ mod tests {
                     "maxTokens": 5 }),
             ),
             (InputRequest::ListRoots { meta: None }, ProtocolVersion::V2024_11_05, None, json!({})),
+            (
+                InputRequest::ListRoots {
+                    meta: Some(meta(json!({ "a": 1, "progressToken": "of another" }))),
+                },
+                ProtocolVersion::V2025_03_26,
+                None,
+                json!({ "_meta": { "a": 1 } }),
+            ),
         ] {
             let ask = LegacyAsk { request: &request, version: &version, elicitation_id: id };
             let sent: Value = serde_json::from_slice(&ask.write(&RequestId::from(7_u64)).unwrap()).unwrap();
+            let mut wanted = wanted;
+            wanted["_meta"]["progressToken"] = json!(7);
             assert_eq!(sent["params"], wanted, "{version}");
             assert_eq!((&sent["method"], &sent["id"]), (&json!(request.method()), &json!(7)));
+        }
+    }
+
+    fn meta(members: Value) -> Meta {
+        serde_json::from_value(members).unwrap()
+    }
+
+    #[test]
+    fn who_wants_to_hear_of_progress() {
+        for (params, token) in [
+            (json!({ "_meta": { "progressToken": "a" } }), Some(json!("a"))),
+            (json!({ "_meta": { "progressToken": 7, "other": [] } }), Some(json!(7))),
+            (json!({ "_meta": { "progressToken": -7 } }), Some(json!(-7))),
+            (json!({ "_meta": { "progressToken": "" } }), Some(json!(""))),
+            (json!({ "_meta": { "progressToken": null } }), None),
+            (json!({ "_meta": { "progressToken": 1.5 } }), None),
+            (json!({ "_meta": { "progressToken": true } }), None),
+            (json!({ "_meta": { "progressToken": ["a"] } }), None),
+            (json!({ "_meta": "a" }), None),
+            (json!({ "_meta": null }), None),
+            (json!({ "progressToken": "a" }), None),
+            (json!({}), None),
+            (json!("a"), None),
+        ] {
+            assert_eq!(progress_token_of(&to_raw_value(&params).unwrap()), token, "{params}");
         }
     }
 

@@ -1,6 +1,6 @@
 //! What callbacks are given: one type for each kind of ask, with where it comes from.
 
-use super::{ServerIdentity, answer::AnswerError, answer::checked_form, consent};
+use super::{ServerIdentity, answer::AnswerError, answer::checked_form, ask_progress::AskProgress, consent};
 use antiphon_wire::{AskKind, CreateMessageParams, ElicitResult, FormSchema, InputRequest, InputRequests};
 use serde::Serialize;
 use serde_json::value::RawValue;
@@ -22,6 +22,22 @@ pub struct AskContext {
     pub round: u32,
     /// The key of the ask; unique in its round.
     pub key: String,
+    pub(super) progress: AskProgress,
+}
+
+impl AskContext {
+    /// Tells the server how far this ask has come: `progress` of `total`, in any unit, and in words. For callbacks that
+    /// take long: a server may wait longer for an answer that somebody is at work on.
+    ///
+    /// It is sent in a session of 2025-11-25 and before, if the server wants to hear of it; on 2026-07-28 nothing can be
+    /// sent while something is asked, and this does nothing. It never waits. Progress must increase: what does not is not
+    /// sent. Nor is what a later one overtakes, for at most ten are sent in a second; nor what is left when the ask is
+    /// answered.
+    ///
+    /// > The receiver **MAY** then send progress notifications
+    pub fn report_progress(&self, progress: f64, total: Option<f64>, message: Option<&str>) {
+        self.progress.report(progress, total, message);
+    }
 }
 
 /// An ask of the person: a form or a URL.
@@ -50,6 +66,11 @@ impl ElicitAsk {
         }
     }
 
+    /// Tells the server how far this ask has come. See [`AskContext::report_progress`].
+    pub fn report_progress(&self, progress: f64, total: Option<f64>, message: Option<&str>) {
+        self.context().report_progress(progress, total, message);
+    }
+
     /// The form, if it is one.
     pub fn form(&self) -> Option<&FormAsk> {
         match self {
@@ -66,6 +87,20 @@ impl ElicitAsk {
         }
     }
 }
+
+/// The same method for each of them.
+macro_rules! reports_progress {
+    ($($ask:ty),*) => {$(
+        impl $ask {
+            /// Tells the server how far this ask has come. See [`AskContext::report_progress`].
+            pub fn report_progress(&self, progress: f64, total: Option<f64>, message: Option<&str>) {
+                self.context.report_progress(progress, total, message);
+            }
+        }
+    )*};
+}
+
+reports_progress!(FormAsk, UrlAsk, SampleAsk, RootsAsk);
 
 /// A form for the person to fill in.
 ///

@@ -2,6 +2,7 @@
 
 use super::{
     ask::{AskContext, FormAsk, RootsAsk, Round, SampleAsk, UrlAsk},
+    ask_progress::AskProgress,
     call::Call,
     call_error::CallErrorKind,
     callback::{CallbackError, Callbacks},
@@ -39,11 +40,12 @@ impl Origin {
     }
 }
 
-/// Fills in the answers that are missing. Returns how long to wait before they are sent.
+/// Fills in the answers that are missing. Returns how long to wait before they are sent. `progress` is that of the asks.
 pub(super) async fn answer_round(
     desk: &Desk,
     origin: &Origin,
     pending: &mut PendingCall,
+    progress: &AskProgress,
 ) -> Result<Duration, CallErrorKind> {
     for (key, ask) in pending.asks().iter().filter(|(key, _)| pending.answers().get(key).is_none()) {
         must_be_among(desk.callbacks.declared(), desk, key, ask)?;
@@ -54,7 +56,7 @@ pub(super) async fn answer_round(
         .into_iter()
         .filter_map(|key| {
             let ask = pending.asks().get(key)?.clone();
-            let call = start(desk.callbacks.clone(), context(origin, pending, key), ask);
+            let call = start(desk.callbacks.clone(), context(origin, pending, key, progress), ask);
             let key = key.to_owned();
             Some(Box::pin(async move { (key, call.await) }) as BoxFuture<'static, _>)
         })
@@ -119,7 +121,7 @@ async fn decide(
     Ok(decision.wait_time())
 }
 
-fn context(origin: &Origin, pending: &PendingCall, key: &str) -> AskContext {
+fn context(origin: &Origin, pending: &PendingCall, key: &str, progress: &AskProgress) -> AskContext {
     let Origin { method, target, arguments } = origin.clone();
     AskContext {
         server: pending.server().clone(),
@@ -128,6 +130,7 @@ fn context(origin: &Origin, pending: &PendingCall, key: &str) -> AskContext {
         arguments,
         round: pending.round(),
         key: key.to_owned(),
+        progress: progress.clone(),
     }
 }
 

@@ -65,11 +65,14 @@
 //! must be opened before a request is sent again (`-32042`). One that waits for a modern server is not sent to a session
 //! ([`RequestFault::PendingOnSession`]).
 //!
+//! The session ends with [`Client::close`], or, as well as that can be done, when the last clone of the client is dropped.
+//!
 //! What it does not do: it does not start a call over, invent an answer, open a URL, or send what breaks the form's
 //! rules.
 
 mod answer;
 mod ask;
+mod ask_progress;
 mod builder;
 mod cache;
 mod call;
@@ -308,6 +311,10 @@ impl Client {
     }
 
     /// Ends the connection, and the session if there is one. Requests that are under way fail.
+    ///
+    /// A client that is dropped instead, with all its clones, ends its session over HTTP in the background: where a tokio
+    /// runtime runs, for two seconds at most, and nobody waits for it. A program that ends at once may leave the session to
+    /// the server, which keeps it until it was idle for long enough: close the client before.
     pub async fn close(&self) {
         if let Some(session) = self.inner.session_now() {
             session.end().await;

@@ -1,5 +1,6 @@
 //! How long one request may take, and what progress changes of that.
 
+use crate::pacing::stretched;
 use std::{
     sync::atomic::{AtomicU64, Ordering},
     time::Duration,
@@ -70,14 +71,9 @@ impl Patience {
     }
 
     /// The end, from the start on, and the limit that sets it.
-    ///
-    /// > Implementations **MAY** choose to reset the timeout clock when receiving a progress notification [...].
-    /// > However, implementations **SHOULD** always enforce a maximum timeout, regardless of progress notifications
     fn end(&self) -> (Duration, Duration) {
-        let Some(most) = self.stretched else { return (self.limit, self.limit) };
         let heard = Duration::from_micros(self.heard.load(Ordering::Relaxed));
-        let (end, most) = (heard.saturating_add(self.limit), most.max(self.limit));
-        if end < most { (end, self.limit) } else { (most, most) }
+        stretched(self.limit, self.stretched, heard)
     }
 
     /// Does the work, or says which limit it exceeded. The work is dropped then.

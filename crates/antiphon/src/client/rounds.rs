@@ -2,6 +2,7 @@
 
 use super::{
     Client, ServerIdentity, Step,
+    ask_progress::AskProgress,
     call::Call,
     call_error::{CallError, CallErrorKind},
     dispatch::{self, Origin},
@@ -70,8 +71,8 @@ impl<'a> Run<'a> {
                 }
                 answered += 1;
                 belongs_here(self.client, pending)?;
-                let wait =
-                    dispatch::answer_round(&self.client.inner.desk, &Origin::of(&self.call), pending).await?;
+                let (desk, origin) = (&self.client.inner.desk, Origin::of(&self.call));
+                let wait = dispatch::answer_round(desk, &origin, pending, &AskProgress::default()).await?;
                 // A timer has a resolution of a millisecond, even for nothing.
                 if !wait.is_zero() {
                     sleep(wait).await;

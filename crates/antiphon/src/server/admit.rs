@@ -6,13 +6,14 @@ use super::{
     leg::Leg,
     limits::{JOURNAL_WARNING, LEG_WARNING},
     refusal::Refusal,
-    round::{Asked, Payload},
+    round::{Asked, AskedOnce, Payload, seconds},
     serve::Inner,
 };
 use crate::Error;
 use antiphon_seal::{Call, CallId, OpenError, Principal, Reason, SealError};
 use antiphon_wire::{AskSupport, InputRequests, InputRequiredResult};
 use serde_json::value::RawValue;
+use std::time::{Duration, SystemTime};
 
 /// A request whose state was opened, belongs to it, and is in time; or one that came without state.
 ///
@@ -53,7 +54,7 @@ pub(super) fn admit<'a>(server: &Inner, leg: Leg<'a>) -> Result<Admitted<'a>, Re
     // Authentic, bound and in time: from here on the caller is the rightful one, and may learn the reason.
     let id = call.id();
     let Some(call) = call.next_leg().filter(|call| call.leg() <= server.limits.legs) else {
-        return Err(too_many_legs(&server.limits, leg.target, id));
+        return Err(too_many_legs(&server.limits, leg.target, id, &InputRequests::new(), false));
     };
     if call.leg() == LEG_WARNING {
         tracing::warn!(call = %id, target = leg.target, leg = LEG_WARNING, "many clients give up at ten rounds");
@@ -102,7 +103,7 @@ fn open(
         match leg.settings.on_version {
             OnVersion::Keep => payload.journal.migrate(&leg.settings.migration),
             OnVersion::Reject => return Err(Refusal::Version),
-            OnVersion::Restart => payload = Payload::default(),
+            OnVersion::Restart => payload = payload.begun_again(),
         }
     }
     Ok((opened.call, payload, opened.expired))
@@ -201,9 +202,10 @@ impl<'a> Admitted<'a> {
         };
         // Its answers would come back to a call that is over: nobody is asked in vain.
         if call.leg() >= server.limits.legs {
-            return Err(too_many_legs(&server.limits, self.leg.target, call.id()));
+            return Err(too_many_legs(&server.limits, self.leg.target, call.id(), &permit.0, behind_effect));
         }
         let ttl = self.leg.settings.answer_within.unwrap_or(server.answer_within);
+        payload.journal.asked.iter().for_each(|asked| self.warn_of_time(asked, now, ttl));
         let sealed = server.sealer.seal(&call, &self.leg.binding(self.principal()), &bytes, ttl, now);
         let state = sealed.map_err(|error| match error {
             SealError::TooLarge { limit, actual } => too_large(self.leg.target, payload, actual, limit),
@@ -214,10 +216,39 @@ impl<'a> Admitted<'a> {
     }
 }
 
-fn too_many_legs(limits: &Limits, target: &str, call: CallId) -> Refusal {
-    tracing::warn!(%call, target, limit = limits.legs, "the call has had as many legs as it may");
-    let text = format!("This call has had {} requests, as many as it may", limits.legs);
+impl Admitted<'_> {
+    /// Whoever answers in the time of the question, and later than in that of its round, is refused.
+    fn warn_of_time(&self, asked: &AskedOnce, now: SystemTime, answer_within: Duration) {
+        let ends = seconds(now).saturating_add(answer_within.as_secs());
+        if asked.deadline.is_some_and(|deadline| deadline > ends) {
+            let (target, key) = (self.leg.target, &asked.path);
+            tracing::warn!(target, %key, ?answer_within, "a question has more time than the state of its round");
+        }
+    }
+}
+
+/// `asks` is what could not be asked any more; `steps_lost`, whether the leg has done something that leaves with no record.
+fn too_many_legs(
+    limits: &Limits,
+    target: &str,
+    call: CallId,
+    asks: &InputRequests,
+    steps_lost: bool,
+) -> Refusal {
+    let what = cannot_be_asked(asks);
+    tracing::warn!(%call, target, limit = limits.legs, %what, steps_lost, "the call has had as many legs as it may");
+    let text =
+        format!("This call has had {} requests, as many as the limit `legs` allows: {what}", limits.legs);
     Refusal::Limit { name: "legs", text }
+}
+
+/// What a call that may not ask any more comes to, by the key of its question.
+pub(super) fn cannot_be_asked(asks: &InputRequests) -> String {
+    match (asks.iter().next(), asks.len()) {
+        (None, _) => "it cannot go on".to_owned(),
+        (Some((key, _)), 1) => format!("`{key}` cannot be asked"),
+        (Some((key, _)), several) => format!("`{key}` and {} more cannot be asked", several - 1),
+    }
 }
 
 /// Names the largest entries in the log, by key and size.

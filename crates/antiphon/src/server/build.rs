@@ -104,7 +104,6 @@ impl ServerBuilder {
             replay: self.replay,
             modern_only: self.modern_only,
             sessions,
-            running_in_sessions: AtomicUsize::new(0),
             detached: watch::Sender::new(0),
             running: AtomicUsize::new(0),
             told_of_unknown_key: AtomicBool::new(false),

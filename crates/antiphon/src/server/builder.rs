@@ -278,7 +278,8 @@ impl ServerBuilder {
         self
     }
 
-    /// How long a person may take for one round. Default: ten minutes. Tools may set their own.
+    /// How long a person may take for one round. Default: ten minutes. Tools may set their own. In a legacy session, a client
+    /// that tells progress of a question has longer for it: [`Limits::answer_at_most`].
     #[must_use]
     pub fn answer_within(mut self, time: Duration) -> Self {
         self.answer_within = time;

@@ -72,7 +72,7 @@ pub(super) async fn complete(
     let Some(completer) = find(registry, &params, caller)? else {
         return Ok(CompleteResult::new(Completions::default().into_wire()));
     };
-    let Some(_slot) = server.slot(request.session.is_some()) else { return Err(Refusal::Busy) };
+    let Some(_slot) = server.slot(request, principal.as_ref()) else { return Err(Refusal::Busy) };
     let completing = Completing {
         argument: params.argument.name,
         value: params.argument.value,

@@ -15,7 +15,22 @@ use serde::de::DeserializeOwned;
 use serde_json::{Value, value::RawValue};
 use std::{fmt, sync::Arc};
 
-/// The context of one leg. It is lent to the handler, never owned by it: asking from a spawned task does not compile.
+/// The context of one leg: how a handler asks, acts and tells.
+///
+/// | | |
+/// |---|---|
+/// | ask a person | [`elicit`](Self::elicit), [`elicit_url`](Self::elicit_url) |
+/// | ask the client | [`sample`](Self::sample), [`roots`](Self::roots) |
+/// | do something once | [`step`](Self::step), [`step_fn`](Self::step_fn), [`step_with`](Self::step_with), [`step_retry`](Self::step_retry) |
+/// | several at once | [`join_all`](Self::join_all), [`select`](Self::select), [`scope`](Self::scope), [`spawn`](Self::spawn) |
+/// | the same on every leg | [`now`](Self::now), [`random_u64`](Self::random_u64), [`can_ask`](Self::can_ask) |
+/// | end a leg early | [`checkpoint`](Self::checkpoint) |
+/// | tell the client | [`report_progress`](Self::report_progress), [`log`](Self::log) |
+///
+/// Whatever awaits an answer ends the leg, and the handler runs again from its top once that has come: see
+/// [`guide::replay`](crate::guide::replay).
+///
+/// It is lent to the handler, never owned by it: asking from a spawned task does not compile.
 ///
 /// ```compile_fail
 /// async fn handler(ctx: &antiphon::server::Ctx) {

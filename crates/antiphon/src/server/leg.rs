@@ -101,7 +101,9 @@ pub(super) async fn run<T: Send + 'static>(
             }
         },
     };
-    let Some(slot) = server.slot(false) else { return Err(Refusal::Busy) };
+    let Some(slot) = server.slot(admitted.leg().request, admitted.principal()) else {
+        return Err(Refusal::Busy);
+    };
     let shared = context(server, &mut admitted, answers);
     let handler = match start(Ctx::new(Arc::clone(&shared))) {
         Ok(handler) => handler,

@@ -6,8 +6,12 @@ use std::time::Duration;
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct Limits {
-    /// Requests of one call, the last of which may not ask. Default 16; a warning is logged at 8, since common clients
-    /// stop at 10 rounds.
+    /// Requests of one call. Default 16; a warning is logged at 8, since common clients stop at 10 rounds.
+    ///
+    /// The last one runs the handler to its end, but may not ask: where it does, the call ends with an error that names this
+    /// limit and the question's key. The steps that ran in that request have run, and nothing remembers them: there is no
+    /// round that could take their record along. In a legacy session, where steps are remembered as long as the call runs, one
+    /// less is how often a handler may return questions.
     pub legs: u16,
     /// Asks in one round; in a legacy session, those of one call that wait at once. Default 64.
     pub asks: usize,
@@ -35,6 +39,9 @@ pub struct Limits {
     pub step_grace: Duration,
     /// How long one leg waits for what a person does behind a URL, before the URL is asked again. Default 20 seconds.
     pub until: Duration,
+    /// How long one question of a legacy session may wait in all while its client tells progress of it, which begins its
+    /// time anew. Default 1 hour. A question's own `within` is never stretched; nor is an `answer_within` beyond this.
+    pub answer_at_most: Duration,
     /// How long one leg's handler may run. Default 5 minutes.
     pub handler_time: Duration,
     /// Handlers that run at once; further requests are refused. Default 1,024.
@@ -49,6 +56,9 @@ pub struct Limits {
     /// Handlers that run in legacy sessions at once, those that wait for a person included; further requests are
     /// refused. Default 1,024, beside [`handlers`](Self::handlers).
     pub session_handlers: usize,
+    /// Handlers that run at once in all legacy sessions of one principal, likewise; its further requests are refused, and
+    /// nobody else's. Default 256. Callers without a name share [`session_handlers`](Self::session_handlers).
+    pub session_handlers_per_principal: usize,
     /// Subscriptions that are open at once; further ones are refused. Default 10,000.
     pub subscriptions: usize,
     /// Resources that one subscription may name. Default 1,000.
@@ -73,12 +83,14 @@ impl Default for Limits {
             grace: Duration::from_millis(50),
             step_grace: Duration::from_secs(5),
             until: Duration::from_secs(20),
+            answer_at_most: Duration::from_secs(3600),
             handler_time: Duration::from_secs(300),
             handlers: 1024,
             sessions: 1000,
             sessions_per_principal: 100,
             session_requests: 64,
             session_handlers: 1024,
+            session_handlers_per_principal: 256,
             subscriptions: 10_000,
             subscription_uris: 1000,
             subscription_uri_bytes: 64 * 1024,

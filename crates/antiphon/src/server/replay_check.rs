@@ -4,7 +4,7 @@ use super::{
     Ctx, HandlerOutcome,
     admit::Admitted,
     leg::{self, Running},
-    round::{ASKS_NOTED, Journal, Kept, Kind, Machine, Ran, Stop},
+    round::{ASKS_NOTED, Kept, Kind, Machine, Ran, Stop},
     serve::Inner,
 };
 use antiphon_seal::CallId;
@@ -28,7 +28,8 @@ const ONE_IN: u8 = 16;
 /// handler does outside of steps is done once more, its input and output included. The reply is the same with it and
 /// without.
 ///
-/// What it finds is a [`ReplayFault`]. Questions that were asked by returning them are not checked.
+/// What it finds is a [`ReplayFault`]. Questions that were asked by returning them are not checked, nor is how far other work
+/// came beside a question that left at the end of its [`Limits::grace`](super::Limits::grace).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum ReplayCheck {
@@ -303,11 +304,13 @@ impl<'a> Look<'a> {
         };
         kept.call = match ran {
             Ok(Ok(Ran::Suspended(_, mut again) | Ran::Returned(_, mut again))) => {
-                self.compare(&kept.journal, &again);
+                self.compare(kept, &again);
                 again.call.take()
             }
             Ok(Ok(Ran::Stopped(stop, mut again))) => {
                 match (stop, &again.witness.would_run) {
+                    // What it does not come to in its grace, it comes to another time.
+                    (_, Some(_)) if kept.witness.cut_short => {}
                     (_, Some(step)) => self.report(ReplayFault::StepAdded, step),
                     (Stop::Diverged { path, .. }, None) => self.report(ReplayFault::Diverged, &path),
                     (stop, None) => {
@@ -335,8 +338,10 @@ impl<'a> Look<'a> {
         }
     }
 
-    fn compare(&self, before: &Journal, again: &Kept) {
-        let again = &again.journal;
+    fn compare(&self, before: &Kept, again: &Kept) {
+        // Where something beside the questions has a time of its own, the other run may have come further.
+        let (was_cut, is_cut) = (before.witness.cut_short, again.witness.cut_short);
+        let (before, again) = (&before.journal, &again.journal);
         let mut is_changed = false;
         for now in &again.asked {
             let was_answered =
@@ -351,10 +356,12 @@ impl<'a> Look<'a> {
             // The rest follows from that.
             return;
         }
-        for was in before.asked.iter().filter(|was| again.asked.iter().all(|now| now.path != was.path)) {
+        let missing = before.asked.iter().filter(|was| again.asked.iter().all(|now| now.path != was.path));
+        for was in missing.filter(|_| !is_cut) {
             self.report(ReplayFault::AskMissing, &was.path);
         }
-        for now in again.asked.iter().filter(|now| before.asked.iter().all(|was| was.path != now.path)) {
+        let added = again.asked.iter().filter(|now| before.asked.iter().all(|was| was.path != now.path));
+        for now in added.filter(|_| !was_cut) {
             self.report(ReplayFault::AskAdded, &now.path);
         }
     }

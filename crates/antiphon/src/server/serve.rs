@@ -5,7 +5,7 @@ use super::{
     caller::Identity,
     define::States,
     hub::Hub,
-    legacy::Sessions,
+    legacy::{Sessions, Share},
     listen::Subscription,
     receive::{receive, unsupported_version, without_session},
     refusal::Refusal,
@@ -43,10 +43,8 @@ pub(super) struct Inner {
     pub(super) info: Implementation,
     /// Nobody opens a session.
     pub(super) modern_only: bool,
-    /// The sessions that are open.
+    /// The sessions that are open, and the handlers that run in them.
     pub(super) sessions: Arc<Sessions>,
-    /// Handlers that run in them.
-    pub(super) running_in_sessions: AtomicUsize,
     /// The stamp of every result: who answers.
     pub(super) stamp: Stamp,
     /// What is offered now: a request takes one snapshot, by [`Request::registry`].
@@ -263,15 +261,15 @@ impl Server {
 
 impl Inner {
     /// A place among the handlers that run; `None` if all are taken. Those of sessions wait for people, and have places
-    /// of their own.
-    pub(super) fn slot(&self, in_session: bool) -> Option<Slot> {
-        let slot = Slot { server: self.handle(), in_session };
-        let (running, limit) = match in_session {
-            true => (&self.running_in_sessions, self.limits.session_handlers),
-            false => (&self.running, self.limits.handlers),
-        };
+    /// of their own, of which one caller gets some.
+    pub(super) fn slot(&self, request: &Request<'_>, principal: Option<&Principal>) -> Option<Slot> {
+        if request.session.is_some() {
+            let share = self.sessions.handler(principal, &self.limits)?;
+            return Some(Slot { running: None, _in_session: Some(share) });
+        }
+        let slot = Slot { running: Some(self.handle()), _in_session: None };
         // Counted first, so that two cannot take the last place.
-        (running.fetch_add(1, Ordering::Relaxed) < limit).then_some(slot)
+        (self.running.fetch_add(1, Ordering::Relaxed) < self.limits.handlers).then_some(slot)
     }
 
     /// The server, to be kept.
@@ -306,15 +304,16 @@ impl Inner {
 
 /// A handler's place; free again when dropped.
 pub(super) struct Slot {
-    server: Server,
-    in_session: bool,
+    /// Where it is counted, if it is in no session.
+    running: Option<Server>,
+    _in_session: Option<Share>,
 }
 
 impl Drop for Slot {
     fn drop(&mut self) {
-        let inner = &self.server.0;
-        let running = if self.in_session { &inner.running_in_sessions } else { &inner.running };
-        running.fetch_sub(1, Ordering::Relaxed);
+        if let Some(server) = &self.running {
+            server.0.running.fetch_sub(1, Ordering::Relaxed);
+        }
     }
 }
 
@@ -325,7 +324,7 @@ impl fmt::Debug for Server {
             .field("name", &self.0.name)
             .field("handlers", &self.0.running.load(Ordering::Relaxed))
             .field("sessions", &self.0.sessions.len())
-            .field("running_in_sessions", &self.0.running_in_sessions.load(Ordering::Relaxed))
+            .field("running_in_sessions", &self.0.sessions.handlers())
             .field("subscriptions", &self.0.hub.len())
             .field("detached_steps", &*self.0.detached.borrow())
             .finish_non_exhaustive()

@@ -28,11 +28,13 @@ pub enum OnVersion {
     Keep,
     /// It is refused; the client begins again.
     Reject,
-    /// It begins again by itself: nothing of it is kept.
+    /// It begins again by itself: nothing of it is kept. It is the same call: its steps run again under the same idempotency
+    /// keys, and its legs go on to count.
     Restart,
 }
 
-/// What a new version does with steps that an older one has recorded.
+/// What a new version does with steps that an older one has recorded: by their paths, which are their keys below their
+/// scopes, `alice/create`. `charge` stands for `charge#0`, `charge#1` and so on as well; `charge#1` for that one alone.
 ///
 /// ```
 /// use antiphon::server::Migration;

@@ -5,10 +5,10 @@ use crate::common::census::load;
 use crate::common::talk::*;
 use crate::common::*;
 use antiphon::{
-    Form, Result,
+    Error, Form, Result,
     server::{
-        Answer, Ctx, FaultPlace, Limits, NoArguments, ReplayCheck, ReplayFault, Reply, Server, StepError,
-        Tool, Won,
+        Answer, AskError, Ctx, FaultPlace, Limits, NoArguments, ReplayCheck, ReplayFault, Reply, Server,
+        StepError, Tool, Won,
     },
     wire::AskSupport,
 };
@@ -77,7 +77,7 @@ fn in_short(fault: &ReplayFault) -> String {
 fn answers() -> Value {
     let place = accept(json!({"region": "eu"}));
     let (yes, no) = (accept(json!({"ok": true})), json!({"action": "decline"}));
-    json!({"place": place, "region": place, "confirm": yes, "confirm#2": no, "no": no})
+    json!({"place": place, "region": place, "confirm": yes, "confirm#2": no, "no": no, "url": {"action": "accept"}})
 }
 
 /// Runs the tool to its end; `tool` says what is found.
@@ -417,7 +417,7 @@ async fn nothing_is_said_of_a_handler_that_keeps_the_rules() {
     .await;
     // It asks by hand: that is another way.
     let by_hand = Tool::new("t", async |ctx: &Ctx, _: NoArguments| {
-        Ok::<_, antiphon::Error>(match ctx.form::<Map<String, Value>>(&region())? {
+        Ok::<_, Error>(match ctx.form::<Map<String, Value>>(&region())? {
             Some(Answer::Accept(_)) => Reply::Complete("by hand"),
             _ => Reply::from(region()),
         })
@@ -435,6 +435,137 @@ async fn nothing_is_said_of_a_handler_that_keeps_the_rules() {
             })
         },
         "eu",
+        &[],
+    )
+    .await;
+}
+
+/// Whoever declines ends what stands beside it, whichever way the handler learns of it.
+#[tokio::test(start_paused = true)]
+async fn a_refusal_ends_what_stands_beside_it() {
+    check(
+        |ctx| {
+            Box::pin(async {
+                // Nobody says anything to this.
+                let place = async { ctx.elicit::<Place>("Where?").key("left").await.map_err(Error::from) };
+                let url = ctx.elicit_url("Open.", |r| format!("https://page.example/{r}")).key("no");
+                let opened = tokio::try_join!(place, async { url.await.map_err(Error::from) });
+                let place =
+                    async { ctx.elicit::<Place>("Where else?").key("too").await.map_err(Error::from) };
+                let sure = async {
+                    match ctx.elicit::<Confirm>("Sure?").nth(2).outcome().await? {
+                        Answer::Accept(sure) => Ok(sure.ok),
+                        _ => Err(Error::told("not sure")),
+                    }
+                };
+                let sure = tokio::try_join!(place, sure);
+                let ok = ctx.elicit::<Confirm>("All the same?").await?.ok;
+                Ok(format!("{} {} {ok}", opened.is_err(), sure.is_err()))
+            })
+        },
+        "true true true",
+        &[],
+    )
+    .await;
+}
+
+/// What stands beside a question may take longer than the grace, or not.
+#[tokio::test(start_paused = true)]
+async fn how_far_other_work_comes_is_a_matter_of_time() {
+    /// Takes longer than the grace every other time.
+    async fn work(runs: &AtomicU32, is_slow_first: bool) {
+        let is_slow = next(runs).is_multiple_of(2) == is_slow_first;
+        sleep(Duration::from_millis(if is_slow { 70 } else { 30 })).await;
+    }
+    check(
+        |ctx| {
+            static RUNS: AtomicU32 = AtomicU32::new(0);
+            Box::pin(async {
+                let sure = async {
+                    work(&RUNS, true).await;
+                    ctx.elicit::<Confirm>("Sure?").await
+                };
+                let (place, sure) = tokio::join!(ctx.elicit::<Place>("Where?"), sure);
+                Ok(format!("{} {}", place?.region, sure?.ok))
+            })
+        },
+        "eu true",
+        &[],
+    )
+    .await;
+    check(
+        |ctx| {
+            static RUNS: AtomicU32 = AtomicU32::new(0);
+            Box::pin(async {
+                let sure = async {
+                    work(&RUNS, false).await;
+                    ctx.elicit::<Confirm>("Sure?").await
+                };
+                let (place, sure) = tokio::join!(ctx.elicit::<Place>("Where?"), sure);
+                Ok(format!("{} {}", place?.region, sure?.ok))
+            })
+        },
+        "eu true",
+        &[],
+    )
+    .await;
+    check(
+        |ctx| {
+            static RUNS: AtomicU32 = AtomicU32::new(0);
+            Box::pin(async {
+                let rate = async {
+                    work(&RUNS, true).await;
+                    ctx.step("rate", async |_| Ok(40_u32)).await
+                };
+                let (place, rate) = tokio::join!(ctx.elicit::<Place>("Where?"), rate);
+                Ok(format!("{} {}", place?.region, rate?))
+            })
+        },
+        "eu 40",
+        &[],
+    )
+    .await;
+}
+
+/// What a person does behind a URL may be done just between the two runs.
+#[tokio::test(start_paused = true)]
+async fn the_second_run_does_not_look_behind_urls() {
+    /// So many looks find nothing.
+    async fn paid(ctx: &Ctx, looks: &AtomicU32, in_vain: u32) -> Result<(), AskError> {
+        let url = ctx.elicit_url("Pay.", |r| format!("https://page.example/{r}"));
+        url.until(async || next(looks) >= in_vain).await
+    }
+    check(
+        |ctx| {
+            static LOOKS: AtomicU32 = AtomicU32::new(0);
+            Box::pin(async {
+                // All that one leg has.
+                paid(ctx, &LOOKS, 22).await?;
+                Ok(ctx.elicit::<Place>("Where?").await?.region)
+            })
+        },
+        "eu",
+        &[],
+    )
+    .await;
+    check(
+        |ctx| {
+            static LOOKS: AtomicU32 = AtomicU32::new(0);
+            Box::pin(async {
+                let go_on = async {
+                    paid(ctx, &LOOKS, 1).await?;
+                    ctx.elicit::<Confirm>("Sure?").await
+                };
+                // One answer in the second leg, so that the other question is still open.
+                let place = async {
+                    ctx.elicit::<Confirm>("Really?").key("no").outcome().await?;
+                    ctx.elicit::<Place>("Where?").await
+                };
+                let (sure, place) = tokio::join!(go_on, place);
+                Ok(format!("{} {}", sure?.ok, place?.region))
+            })
+        },
+        "true eu",
         &[],
     )
     .await;

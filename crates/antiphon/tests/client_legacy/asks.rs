@@ -3,7 +3,7 @@
 
 use crate::play::{Peer, asks, builder, hello, result, soon, tells};
 use antiphon::{
-    client::{Call, CallErrorKind, Client, ClientBuilder, Mode, RequestFault, RoundDecision},
+    client::{Call, CallErrorKind, CallbackError, Client, ClientBuilder, Mode, RequestFault, RoundDecision},
     wire::{CreateMessageResult, ElicitResult, ListRootsResult, LogLevel, ProtocolVersion, Root},
 };
 use serde_json::{Value, json};
@@ -11,7 +11,7 @@ use std::{
     sync::{Arc, Mutex},
     time::Duration,
 };
-use tokio::sync::oneshot;
+use tokio::sync::{oneshot, watch};
 
 fn form() -> Value {
     json!({"message": "Where?", "requestedSchema": {
@@ -175,6 +175,32 @@ async fn exactly_what_is_attached_is_declared_and_the_rest_is_not_supported() {
     }
 }
 
+/// The server hears that a callback failed, and not why: that is the host's.
+#[tokio::test(start_paused = true)]
+async fn callbacks_that_fail() {
+    fn why() -> CallbackError {
+        CallbackError::new("no terminal at /dev/tty3")
+    }
+    let failing = builder()
+        .on_elicit_form(async |_| Err(why()))
+        .on_elicit_url(async |_| Err(why()))
+        .on_sample(async |_| Err(why()))
+        .on_roots(async |_| Err(why()));
+    let (_client, mut peer, call, called) = calling(failing).await;
+    for (method, params, code, text) in [
+        ("elicitation/create", form(), -32603, "The question could not be answered"),
+        ("elicitation/create", url(), -32603, "The question could not be answered"),
+        ("sampling/createMessage", sampling(), -1, "User rejected sampling request"),
+        ("roots/list", json!({}), -32603, "The roots could not be listed"),
+    ] {
+        peer.says(asks(7, method, params)).await;
+        let answer = peer.hears().await.unwrap();
+        assert_eq!(answer["error"], json!({"code": code, "message": text}), "{method}");
+    }
+    peer.says(done(&call)).await;
+    assert_eq!(called.await.unwrap(), Ok("done".into()));
+}
+
 #[tokio::test(start_paused = true)]
 async fn what_is_known_of_the_server() {
     let (client, mut peer) = Peer::of(builder());
@@ -236,6 +262,44 @@ async fn the_server_takes_its_question_back() {
     // No answer was sent to what nobody wants to know any more.
     peer.says(asks("p2", "ping", json!({}))).await;
     assert_eq!(peer.hears().await.unwrap()["id"], "p2");
+}
+
+/// What is taken back before its turn is never shown, whether it has just come or waits for another.
+#[tokio::test(start_paused = true)]
+async fn a_question_that_is_taken_back_before_its_turn() {
+    for one_at_a_time in [false, true] {
+        let shown: Arc<Mutex<Vec<String>>> = Arc::default();
+        let showing = Arc::clone(&shown);
+        let (answer, may_answer) = watch::channel(false);
+        let person = builder().on_elicit_form(move |ask| {
+            let mut may_answer = may_answer.clone();
+            showing.lock().unwrap().push(ask.context.key.clone());
+            async move {
+                may_answer.wait_for(|may| *may).await?;
+                Ok(ask.decline())
+            }
+        });
+        let person = if one_at_a_time { person.one_at_a_time() } else { person };
+        let (_client, mut peer, call, called) = calling(person).await;
+        peer.says(asks("first", "elicitation/create", form())).await;
+        if one_at_a_time {
+            peer.says(asks("waits", "elicitation/create", form())).await;
+            peer.says(asks("p", "ping", json!({}))).await;
+            assert_eq!(peer.hears().await.unwrap()["id"], "p");
+            peer.says(tells("cancelled", json!({"requestId": "waits"}))).await;
+        }
+        let taken_back = tells("cancelled", json!({"requestId": "at once"}));
+        peer.says(json!([asks("at once", "elicitation/create", form()), taken_back])).await;
+        peer.says(asks("p", "ping", json!({}))).await;
+        assert_eq!(peer.hears().await.unwrap()["id"], "p");
+        answer.send_replace(true);
+        assert_eq!(peer.hears().await.unwrap()["id"], "first");
+        peer.says(asks("last", "elicitation/create", form())).await;
+        assert_eq!(peer.hears().await.unwrap()["id"], "last");
+        assert_eq!(*shown.lock().unwrap(), ["first", "last"], "{one_at_a_time}");
+        peer.says(done(&call)).await;
+        assert!(called.await.unwrap().is_ok());
+    }
 }
 
 #[tokio::test(start_paused = true)]

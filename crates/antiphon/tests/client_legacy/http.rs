@@ -1,7 +1,10 @@
 //! Sessions over HTTP: their id, their streams, and what breaks.
 
 use crate::play::{Heard, Played, Said, asks, builder, error, event, hello, result, soon, tells};
-use antiphon::client::{Call, CallErrorKind, ClientBuilder, Era, Mode, RequestFault};
+use antiphon::{
+    client::{Call, CallErrorKind, ClientBuilder, Era, Mode, RequestFault},
+    wire::ProtocolVersion,
+};
 use serde_json::{Value, json};
 use std::{
     sync::{
@@ -82,6 +85,137 @@ async fn a_session_from_its_beginning_to_its_end() {
         assert_eq!(heard.header("accept"), Some(accept), "{heard:?}");
         assert_eq!(heard.path, "/mcp");
     }
+}
+
+/// Sends a request of another client, and waits for its answer: what was about to be sent before has been sent.
+async fn fence(played: &Played) {
+    let fence = played.client(builder().mode(Mode::Pinned(ProtocolVersion::V2026_07_28)));
+    assert!(soon(fence.call_tool("fence", ())).await.is_err());
+}
+
+/// Whoever forgets to close a client leaves nothing behind all the same.
+#[tokio::test]
+async fn a_client_that_is_dropped_ends_its_session() {
+    #[derive(Clone, Copy, PartialEq)]
+    enum How {
+        Dropped,
+        Listening,
+        Closed,
+        Forgotten,
+        Unnamed,
+        HalfOpen,
+    }
+    use How::{Closed, Dropped, Forgotten, HalfOpen, Listening, Unnamed};
+    for (how, ended) in [
+        (Dropped, vec!["s-1"]),
+        (Listening, vec!["s-1"]),
+        (Closed, vec!["s-1"]),
+        (Forgotten, vec!["s-2"]),
+        (Unnamed, vec![]),
+        (HalfOpen, vec!["s-1"]),
+    ] {
+        let opened = AtomicUsize::new(0);
+        let streams = Mutex::new(Vec::new());
+        let played = Played::new(move |heard| {
+            if heard.method() == "initialize" {
+                opened.fetch_add(1, Ordering::SeqCst);
+            }
+            match (heard.verb.as_str(), heard.method()) {
+                ("POST", "initialize") if how == Unnamed => {
+                    return Said::json(200, result(&heard.body["id"], hello("2025-11-25")));
+                }
+                ("POST", "notifications/initialized") if how == HalfOpen => return Said::empty(500),
+                ("GET", _) if how == Listening => {
+                    let (sender, said) = Said::open("");
+                    streams.lock().unwrap().push(sender);
+                    return said;
+                }
+                ("DELETE", _) => return Said::empty(204),
+                _ => {}
+            }
+            let session = format!("s-{}", opened.load(Ordering::SeqCst));
+            handshake(heard, &session).unwrap_or_else(|| match heard.verb.as_str() {
+                "GET" => Said::empty(405),
+                _ if how == Forgotten && heard.header("mcp-session-id") == Some("s-1") => Said::empty(404),
+                _ => Said::json(200, done(&heard.body["id"])),
+            })
+        })
+        .await;
+        let client = played.client(builder().mode(Mode::Legacy));
+        let called = soon(client.call_tool("t", ())).await;
+        assert_eq!(called.is_ok(), how != HalfOpen, "{called:?}");
+        if how == Closed {
+            soon(client.close()).await;
+        }
+        drop(client);
+        if !ended.is_empty() {
+            played.hears(|heard| heard.verb == "DELETE").await;
+        }
+        fence(&played).await;
+        let deletes: Vec<Heard> = played.heard().into_iter().filter(|heard| heard.verb == "DELETE").collect();
+        let sessions: Vec<&str> = deletes.iter().filter_map(|heard| heard.header("mcp-session-id")).collect();
+        assert_eq!(sessions, ended);
+        assert!(deletes.iter().all(|heard| heard.header("mcp-protocol-version") == Some("2025-11-25")));
+    }
+}
+
+/// A server that lets no client end its sessions is asked to once.
+#[tokio::test]
+async fn a_server_that_keeps_its_sessions() {
+    let played = Played::new(|heard| handshake(heard, "s").unwrap_or(Said::empty(405))).await;
+    // It answers with a version that is not spoken here, hence the session ends with its handshake.
+    let pinned = builder().mode(Mode::Pinned(ProtocolVersion::V2025_06_18));
+    let client = played.client(pinned);
+    for _ in 0..3 {
+        soon(client.call_tool("t", ())).await.unwrap_err();
+    }
+    drop(client);
+    fence(&played).await;
+    let count = |what| played.short().iter().filter(|short| *short == what).count();
+    assert_eq!((count("POST initialize"), count("DELETE")), (3, 1));
+}
+
+/// A call that is dropped with its client is cancelled, and then the session ends.
+#[tokio::test]
+async fn a_client_that_is_dropped_with_its_call() {
+    let played = Played::new(|heard| {
+        handshake(heard, "s").unwrap_or_else(|| match heard.verb.as_str() {
+            "GET" => Said::empty(405),
+            _ => Said::Silence,
+        })
+    })
+    .await;
+    let client = played.client(builder().mode(Mode::Legacy));
+    let called = tokio::spawn(async move { client.call_tool("t", ()).await });
+    played.hears(|heard| heard.method() == "tools/call").await;
+    called.abort();
+    played.hears(|heard| heard.verb == "DELETE").await;
+    let last: Vec<String> = played.short().into_iter().skip_while(|what| what != "POST tools/call").collect();
+    assert_eq!(last, ["POST tools/call", "POST notifications/cancelled", "DELETE"]);
+}
+
+/// Where no runtime is, there is nobody to send anything, and nothing happens.
+#[tokio::test]
+async fn a_client_that_is_dropped_outside_of_a_runtime() {
+    let played = Played::new(|heard| {
+        handshake(heard, "s").unwrap_or_else(|| match heard.verb.as_str() {
+            "GET" => Said::empty(405),
+            _ => Said::json(200, done(&heard.body["id"])),
+        })
+    })
+    .await;
+    let client = played.client(builder().mode(Mode::Legacy));
+    client.call_tool("t", ()).await.unwrap();
+    std::thread::spawn(move || drop(client)).join().unwrap();
+    fence(&played).await;
+    assert!(!played.short().iter().any(|what| what == "DELETE"));
+    // Nor does a runtime that ends wait for it.
+    let client = played.client(builder().mode(Mode::Legacy));
+    let ended = tokio::task::spawn_blocking(move || {
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+        runtime.block_on(async move { client.call_tool("t", ()).await.unwrap() });
+    });
+    soon(ended).await.unwrap();
 }
 
 /// The first session is forgotten: by a status that says so the request is sent again, by another it is not.
@@ -248,7 +382,9 @@ async fn a_call_that_is_dropped_or_whose_callback_fails_is_cancelled() {
             let error = soon(called).await.unwrap().unwrap_err();
             assert!(matches!(error.kind(), CallErrorKind::Callback { key, .. } if key == "q"), "{error:?}");
             let told = played.hears(|heard| heard.body.get("error").is_some()).await;
-            assert_eq!(told.body["error"]["code"], -32603);
+            // What failed here is nobody's business there.
+            let error = json!({"code": -32603, "message": "The question could not be answered"});
+            assert_eq!(told.body["error"], error);
         } else {
             called.abort();
         }

@@ -10,5 +10,6 @@ mod listen;
 mod matrix;
 mod ours;
 mod play;
+mod progress;
 mod stuck;
 mod urls;

@@ -128,7 +128,8 @@ async fn the_answers_of_one_leg_fit_into_the_state_when_others_are_asked_again()
     let (_, second) = retry(&fixture, "it", &first, three).await;
     let requests = second["result"]["inputRequests"].as_object().unwrap();
     assert_eq!(requests.keys().collect::<Vec<_>>(), ["c", "late"]);
-    assert_eq!(requests["c"]["params"]["message"], "?\n\nThe answers together are too long.");
+    let message = requests["c"]["params"]["message"].as_str().unwrap();
+    assert!(message.starts_with("?\n\nThe answers together are too long: this one may have "), "{message}");
     // Together with the last one it needs no room.
     let two = json!({"c": accept(60_000), "late": accept(60)});
     let (_, third) = retry(&fixture, "it", &second, two).await;
@@ -169,23 +170,34 @@ async fn sixty_four_asks_are_a_round() {
 /// The last leg may complete, but not ask: its answers would come back to a call that is over.
 #[tokio::test]
 async fn nobody_is_asked_when_no_leg_is_left() {
-    for (what, tool, answers) in [("by the handler", "it", true), ("again", "ask", false)] {
+    for (what, tool, answers, key) in [
+        ("by the handler", "it", true, "`q` cannot be asked"),
+        ("two by the handler", "two", true, "`q` and 1 more cannot be asked"),
+        ("again", "ask", false, "`region` cannot be asked"),
+    ] {
         let counter = Runs::default();
         let counted = counter.clone();
         let tool_of_rounds = Tool::new("it", move |_: &Ctx, _: Named| {
             counted.fetch_add(1, Ordering::SeqCst);
             async { Reply::<String>::from(form("q")) }
         });
-        let fixture = fixture(|builder| limits(|limits| limits.legs = 4)(builder).tool(tool_of_rounds));
+        let counted = counter.clone();
+        let asks_two = Tool::new("two", move |_: &Ctx, _: Named| {
+            counted.fetch_add(1, Ordering::SeqCst);
+            async { Reply::<String>::from(InputRequired::ask(form("q")).and(form("r"))) }
+        });
+        let fixture =
+            fixture(|builder| limits(|limits| limits.legs = 4)(builder).tool(tool_of_rounds).tool(asks_two));
         let mut got = reply(&fixture, &call(tool, json!({}))).await;
-        let answers = if answers { json!({"q": accept(60)}) } else { json!({}) };
+        let answers = if answers { json!({"q": accept(60), "r": accept(60)}) } else { json!({}) };
         for _ in 2..4 {
             got = retry(&fixture, tool, &got.1, answers.clone()).await;
             assert_eq!(got.1["result"]["resultType"], "input_required", "{what}: {}", got.1);
         }
         got = retry(&fixture, tool, &got.1, answers).await;
         assert_eq!(limit_of(what, &got), "legs");
-        assert_eq!(got.1["error"]["message"], "This call has had 4 requests, as many as it may");
+        let text = format!("This call has had 4 requests, as many as the limit `legs` allows: {key}");
+        assert_eq!(got.1["error"]["message"], text);
         assert_eq!(runs(&counter), if what == "again" { 0 } else { 4 });
     }
     // And a call that completes in its last leg completes.

@@ -203,6 +203,19 @@ impl Came {
         Some(event)
     }
 
+    /// The next message, however long it takes: for a clock that stands still.
+    pub async fn message(&mut self) -> Value {
+        loop {
+            let frame = self.body.frame().await.expect("a message").unwrap().into_data().unwrap();
+            let text = std::str::from_utf8(&frame).unwrap();
+            let data = text.lines().find_map(|line| line.strip_prefix("data: "));
+            // A comment keeps the connection; an event without data primes the client.
+            if let Some(data) = data.filter(|data| !data.is_empty()) {
+                return serde_json::from_str(data).unwrap();
+            }
+        }
+    }
+
     /// What is in the events up to the end, with their ids; an empty one is the priming event.
     pub async fn rest(mut self) -> Vec<(String, Value)> {
         let mut found = Vec::new();

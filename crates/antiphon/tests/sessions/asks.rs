@@ -147,10 +147,14 @@ async fn a_form_that_is_not_answered() {
         json!({"jsonrpc": "2.0", "id": request["id"],
         "error": {"code": -32603, "message": "no screen"}})
     };
+    let rejected = |request: &Value| json!({"jsonrpc": "2.0", "id": request["id"], "error": {"code": -1, "message": "no"}});
     type Says = dyn Fn(&Value) -> Value;
+    let last = "`place` was asked 3 times without an answer that fits. region must be text.";
+    // The code of the error that leaves is told once.
     for (what, says, times, code, told) in [
-        ("three times bad", &bad as &Says, 3, -32602, "was asked 3 times"),
-        ("an error", &refused, 1, -32603, "The client did not answer `place`: no screen (-32603)"),
+        ("three times bad", &bad as &Says, 3, -32602, last),
+        ("an error", &refused, 1, -32603, "The client did not answer `place`: no screen"),
+        ("another error", &rejected, 1, -32603, "The client did not answer `place` (error -1): no"),
     ] {
         let mut session = InSession::newest(&place_or_not()).await;
         session.says(call()).await;
@@ -160,7 +164,7 @@ async fn a_form_that_is_not_answered() {
         }
         let error = session.hears().await["error"].take();
         assert_eq!(error["code"], code, "{what}: {error}");
-        assert!(error["message"].as_str().unwrap().contains(told), "{what}: {error}");
+        assert_eq!(error["message"], told, "{what}");
     }
 }
 
@@ -548,6 +552,107 @@ async fn asked_by_hand() {
     assert_eq!(entered.load(Ordering::SeqCst), 3);
 }
 
+/// What is wrong with one answer of a round is told when it comes, and nothing of it is kept: the others may take long.
+#[tokio::test]
+async fn each_answer_by_hand_is_judged_when_it_comes() {
+    let region = |length: usize| accept(json!({"region": "x".repeat(length)}));
+    let longest = 64 * 1024 - region(0).to_string().len();
+    let sampled = |length: usize| json!({"role": "assistant", "model": "m", "content": {"type": "text", "text": "x".repeat(length)}});
+    let most = 1024 * 1024 - sampled(0).to_string().len();
+    let uris = |length: usize| json!({"roots": [{"uri": format!("file:///{}", "x".repeat(length))}]});
+    let words = |most: usize| format!("at most {most} bytes");
+    let params = || antiphon::wire::CreateMessageParams::new(vec![SamplingMessage::user("?")], 10);
+    let form = || Ask::form("ask", "Which?", FormSchema::new(vec![FormField::text("region")]));
+    let url = || Ask::url("ask", "Pay.", "https://pay.example/1");
+    type Asks = dyn Fn() -> Ask + Send + Sync;
+    let (form, url): (Arc<Asks>, Arc<Asks>) = (Arc::new(form), Arc::new(url));
+    let sample: Arc<Asks> = Arc::new(move || Ask::sample("ask", params()));
+    let roots: Arc<Asks> = Arc::new(|| Ask::roots("ask"));
+    for (what, asks, bad, reason, good) in [
+        ("a form that is too long", &form, region(longest + 1), words(64 * 1024), region(longest)),
+        ("a form that does not fit", &form, accept(json!({"region": 7})), "region".to_owned(), region(1)),
+        ("a URL", &url, accept(json!({"x": "x".repeat(70_000)})), words(64 * 1024), accept(json!({}))),
+        // They have no message that could say why.
+        ("a sample", &sample, sampled(most + 1), String::new(), sampled(most)),
+        ("roots", &roots, uris(1024 * 1024), String::new(), uris(1)),
+    ] {
+        let asks = Arc::clone(asks);
+        let server = built(move |builder| {
+            builder.tool(tool("t", move |ctx, _| {
+                let last = Ask::form("last", "Sure?", FormSchema::new(vec![FormField::boolean("sure")]));
+                let reply: Reply<String> = if ctx.state().is_some() {
+                    Reply::Complete(
+                        ctx.input_responses().map(|(key, _)| key).collect::<Vec<_>>().join(" and "),
+                    )
+                } else {
+                    InputRequired::ask(asks()).and(last).with_state("asked").into()
+                };
+                Box::pin(async move { reply })
+            }))
+        });
+        for gives_up in [false, true] {
+            let mut session = InSession::newest(&server).await;
+            session.says(call()).await;
+            let (mut asked, last) = (session.hears().await, session.hears().await);
+            for times in 1..=3 {
+                session.answers(&asked, bad.clone()).await;
+                let again = session.hears().await;
+                if times == 3 {
+                    // The other is taken back.
+                    let error = if again["method"] == "notifications/cancelled" {
+                        session.hears().await
+                    } else {
+                        again
+                    };
+                    assert_eq!(error["error"]["data"]["limit"], "times_asked", "{what}: {error}");
+                    break;
+                }
+                assert_eq!(again["method"], asked["method"], "{what}: {again}");
+                let message = again["params"]["message"].as_str().unwrap_or_default();
+                assert!(message.contains(&reason), "{what}: {message}");
+                asked = again;
+                if !gives_up {
+                    session.answers(&asked, good.clone()).await;
+                    session.answers(&last, accept(json!({"sure": true}))).await;
+                    assert_eq!(text(&session.hears().await), "ask and last", "{what}");
+                    break;
+                }
+            }
+        }
+    }
+}
+
+/// Each question by hand has its own time, and again when it is asked again.
+#[tokio::test(start_paused = true)]
+async fn the_time_of_each_question_by_hand() {
+    let server = built(|builder| {
+        builder.answer_within(Duration::from_secs(60)).tool(tool("t", |_, _| {
+            let field = |name: &str| FormSchema::new(vec![FormField::boolean(name)]);
+            let asks = InputRequired::ask(Ask::form("one", "One?", field("one"))).and(Ask::form(
+                "two",
+                "Two?",
+                field("two"),
+            ));
+            Box::pin(async move { Reply::<String>::from(asks) })
+        }))
+    });
+    let mut session = InSession::newest(&server).await;
+    session.says(call()).await;
+    let (one, two) = (patiently(&mut session).await, patiently(&mut session).await);
+    tokio::time::sleep(Duration::from_secs(40)).await;
+    session.answers(&one, accept(json!({}))).await;
+    let began = tokio::time::Instant::now();
+    let again = patiently(&mut session).await;
+    assert!(again["params"]["message"].as_str().unwrap().starts_with("One?"), "{again}");
+    session.answers(&two, accept(json!({"two": true}))).await;
+    let cancelled = patiently(&mut session).await;
+    assert_eq!(cancelled["params"]["requestId"], again["id"], "{cancelled}");
+    let error = patiently(&mut session).await["error"].take();
+    assert_eq!(error["data"], json!({"reason": "limit", "limit": "answer_within"}), "{error}");
+    assert!(error["message"].as_str().unwrap().starts_with("`one` was not answered within 60"), "{error}");
+    assert_eq!(began.elapsed().as_secs(), 60);
+}
+
 /// Work that only ever goes on is given up.
 #[tokio::test(start_paused = true)]
 async fn state_only_results_have_an_end() {
@@ -737,4 +842,7 @@ async fn asking_by_hand_has_an_end() {
     }
     let reply = session.hears().await;
     assert_eq!(reply["error"]["data"], json!({"reason": "limit", "limit": "legs"}), "{reply}");
+    let text =
+        "This call has asked 3 times, as often as the limit `legs` (4) allows: `region` cannot be asked";
+    assert_eq!(reply["error"]["message"], text);
 }

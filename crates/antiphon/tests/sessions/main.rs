@@ -11,6 +11,7 @@ mod asks;
 mod handshake;
 mod http;
 mod peers;
+mod progress;
 mod red;
 mod replicas;
 mod sockets;

@@ -337,6 +337,63 @@ async fn requests_of_a_session_are_bounded() {
     session.post(&call(3, "echo", json!({"name": "x"}))).await.check("again", (200, 0)).await;
 }
 
+/// What one principal's sessions run together takes no place of anybody else.
+#[tokio::test]
+async fn handlers_of_one_principal_are_bounded() {
+    let (tool, mut gate) = gate();
+    let change =
+        |limits: &mut Limits| (limits.session_handlers, limits.session_handlers_per_principal) = (4, 2);
+    let server =
+        fixture(|builder| builder.tool(tool).bind_principal(by_header).limits(limited(change))).server;
+    let service = HttpService::new(server, HttpOptions::default());
+    let (anna, bert) = (Some("anna@app"), Some("bert@app"));
+    let open = async |user| Session::open_as(&service, NEWEST, user).await;
+    let mine = [open(anna).await, open(anna).await];
+    let (his, nobodys) = (open(bert).await, open(None).await);
+    let hold = |session: &Session, name: &'static str| {
+        let session = session.clone();
+        tokio::spawn(async move { session.post(&call(1, "hold", json!({"name": name}))).await.text().await })
+    };
+    let busy = async |session: &Session| {
+        let reply = session.post(&call(2, "echo", json!({"name": "x"}))).await.json().await;
+        assert_eq!(reply["error"]["data"]["reason"], "busy", "{reply}");
+    };
+    let served = async |session: &Session| {
+        session.post(&call(3, "echo", json!({"name": "x"}))).await.check("echo", (200, 0)).await;
+    };
+    let first = hold(&mine[0], "one");
+    gate.started("one").await;
+    let second = hold(&mine[1], "two");
+    gate.started("two").await;
+    for session in &mine {
+        busy(session).await;
+    }
+    // Nor does a request without a session get round it.
+    let sessionless = with_header(post(call(2, "echo", json!({"name": "x"}))), "x-user", "anna@app");
+    send(&service, sessionless).await.check("without a session", (200, -32603)).await;
+    for session in [&his, &nobodys] {
+        served(session).await;
+    }
+    gate.open("one");
+    gate.ended("one").await;
+    first.await.unwrap();
+    served(&mine[1]).await;
+    // Who has no name shares what all have.
+    let other = open(None).await;
+    let mut held = Vec::new();
+    for (session, name) in [(&nobodys, "three"), (&other, "four"), (&his, "five")] {
+        held.push(hold(session, name));
+        gate.started(name).await;
+    }
+    busy(&his).await;
+    for name in ["two", "three", "four", "five"] {
+        gate.open(name);
+    }
+    for call in held.into_iter().chain([second]) {
+        call.await.unwrap();
+    }
+}
+
 /// What listens ends with its token, and is opened again with another. What a token may not do is told as on any revision.
 #[tokio::test(start_paused = true)]
 async fn streams_end_with_their_tokens() {

@@ -5,6 +5,7 @@
 use super::Shared;
 use crate::client::{
     Call, PendingCall,
+    ask_progress::AskProgress,
     call_error::CallErrorKind,
     dispatch::{Origin, answer_round},
 };
@@ -20,7 +21,9 @@ use futures_util::{
 use serde_json::json;
 use std::{
     collections::{HashMap, VecDeque},
+    convert::Infallible,
     sync::{Arc, Mutex, PoisonError},
+    time::Duration,
 };
 use tokio::{
     sync::{Notify, watch},
@@ -30,13 +33,21 @@ use tokio::{
 /// > User rejected sampling request: `-1`
 const REJECTED: ErrorCode = ErrorCode(-1);
 
+/// > Both parties **SHOULD** implement rate limiting to prevent flooding
+///
+/// So long nothing more is told of the progress of an ask.
+const PROGRESS_EVERY: Duration = Duration::from_millis(100);
+
 /// The asks that are open in a session, whomever they belong to.
 #[derive(Default)]
 pub(super) struct OpenAsks {
     /// How many: while a person is asked, no request is late.
     pub(super) count: watch::Sender<usize>,
-    cancels: Mutex<HashMap<RequestId, Arc<Notify>>>,
+    cancels: Arc<Cancels>,
 }
+
+/// What cancels the requests of the server, by their ids.
+type Cancels = Mutex<HashMap<RequestId, Arc<Notify>>>;
 
 impl OpenAsks {
     /// The server does not want the answer any more.
@@ -46,32 +57,44 @@ impl OpenAsks {
         }
     }
 
-    fn begin(&self, id: &RequestId) -> OpenAsk<'_> {
+    /// A request that has just come. From here on it can be cancelled, though its turn may come later.
+    pub(super) fn heard(&self, request: IncomingRequest) -> HeardRequest {
         let cancelled = Arc::<Notify>::default();
         self.cancels
             .lock()
             .unwrap_or_else(PoisonError::into_inner)
-            .insert(id.clone(), Arc::clone(&cancelled));
+            .insert(request.id.clone(), Arc::clone(&cancelled));
+        HeardRequest { of: Arc::clone(&self.cancels), request, cancelled }
+    }
+
+    fn begin(&self) -> OpenAsk<'_> {
         self.count.send_modify(|count| *count += 1);
-        OpenAsk { of: self, id: id.clone(), cancelled }
+        OpenAsk(self)
     }
 }
 
-struct OpenAsk<'a> {
-    of: &'a OpenAsks,
-    id: RequestId,
+/// A request of the server that waits for its turn, or is answered.
+pub(super) struct HeardRequest {
+    of: Arc<Cancels>,
+    request: IncomingRequest,
     cancelled: Arc<Notify>,
 }
 
+impl Drop for HeardRequest {
+    fn drop(&mut self) {
+        let mut cancels = self.of.lock().unwrap_or_else(PoisonError::into_inner);
+        // The server may have used its id again.
+        if cancels.get(&self.request.id).is_some_and(|open| Arc::ptr_eq(open, &self.cancelled)) {
+            cancels.remove(&self.request.id);
+        }
+    }
+}
+
+struct OpenAsk<'a>(&'a OpenAsks);
+
 impl Drop for OpenAsk<'_> {
     fn drop(&mut self) {
-        let mut cancels = self.of.cancels.lock().unwrap_or_else(PoisonError::into_inner);
-        // The server may have used its id again.
-        if cancels.get(&self.id).is_some_and(|open| Arc::ptr_eq(open, &self.cancelled)) {
-            cancels.remove(&self.id);
-        }
-        drop(cancels);
-        self.of.count.send_modify(|count| *count -= 1);
+        self.0.count.send_modify(|count| *count -= 1);
     }
 }
 
@@ -98,7 +121,7 @@ pub(super) struct Counter {
     /// Each says at its end whether it was an ask.
     open: FuturesUnordered<BoxFuture<'static, bool>>,
     asking: usize,
-    waiting: VecDeque<IncomingRequest>,
+    waiting: VecDeque<HeardRequest>,
     /// How many asks there were.
     rounds: u32,
 }
@@ -121,27 +144,27 @@ impl Counter {
     }
 
     /// Begins to answer.
-    pub(super) fn take(&mut self, request: IncomingRequest) -> Result<(), CallErrorKind> {
+    pub(super) fn take(&mut self, heard: HeardRequest) -> Result<(), CallErrorKind> {
         let limit = self.shared.bounds.max_asks;
         if self.open.len() + self.waiting.len() >= limit.max(1) {
             return Err(CallErrorKind::TooManyAsks { asks: limit.saturating_add(1), limit });
         }
-        if is_ask(&request.method) && self.shared.desk.one_at_a_time && self.asking > 0 {
-            self.waiting.push_back(request);
+        if is_ask(&heard.request.method) && self.shared.desk.one_at_a_time && self.asking > 0 {
+            self.waiting.push_back(heard);
         } else {
-            self.start(request);
+            self.start(heard);
         }
         Ok(())
     }
 
-    fn start(&mut self, request: IncomingRequest) {
-        if is_ask(&request.method) {
+    fn start(&mut self, heard: HeardRequest) {
+        if is_ask(&heard.request.method) {
             self.asking += 1;
             self.rounds = self.rounds.saturating_add(1);
         }
         let (shared, origin, round) = (Arc::clone(&self.shared), Arc::clone(&self.origin), self.rounds);
         let faults = Arc::clone(&self.faults);
-        self.open.push(Box::pin(async move { shared.serve(&origin, round, request, &faults).await }));
+        self.open.push(Box::pin(async move { shared.serve(&origin, round, &heard, &faults).await }));
     }
 
     /// How many asks there were.
@@ -159,8 +182,8 @@ impl Counter {
         let was_ask = self.open.next().await?;
         if was_ask {
             self.asking -= 1;
-            if let Some(request) = self.waiting.pop_front() {
-                self.start(request);
+            if let Some(heard) = self.waiting.pop_front() {
+                self.start(heard);
             }
         }
         Some(self.fault())
@@ -173,21 +196,25 @@ fn is_ask(name: &str) -> bool {
 
 impl Shared {
     /// Answers one request of the server, and says whether it was an ask.
-    async fn serve(&self, origin: &Origin, round: u32, request: IncomingRequest, faults: &Faults) -> bool {
+    async fn serve(&self, origin: &Origin, round: u32, heard: &HeardRequest, faults: &Faults) -> bool {
+        let request = &heard.request;
         let was_ask = is_ask(&request.method);
         let message = match &*request.method {
             // > The receiver **MUST** respond promptly with an empty response
             method::PING => write_result(&request.id, &json!({})).ok(),
             _ if was_ask => {
-                let open = self.asks.begin(&request.id);
+                let _open = self.asks.begin();
+                let progress = AskProgress::of(request.params.as_deref());
                 tokio::select! {
                     biased;
                     // > Receivers of cancellation notifications **SHOULD**: Not send a response for the cancelled request
-                    () = open.cancelled.notified() => None,
-                    (message, fault) = self.answer(origin, round, &request) => {
+                    () = heard.cancelled.notified() => None,
+                    (message, fault) = self.answer(origin, round, request, &progress) => {
                         fault.into_iter().for_each(|fault| faults.add(fault));
                         message
                     }
+                    // > Progress notifications **MUST** stop after completion
+                    never = self.tell_progress(&progress) => match never {},
                 }
             }
             other => Some(write_error(Some(&request.id), &ErrorObject::method_not_found(other))),
@@ -200,12 +227,24 @@ impl Shared {
         was_ask
     }
 
+    /// Sends what is reported of an ask, one after the other.
+    async fn tell_progress(&self, progress: &AskProgress) -> Infallible {
+        loop {
+            let message = progress.next().await;
+            if let Err(fault) = self.tell(message).await {
+                tracing::debug!(server = %self.server, %fault, "the progress of an ask could not be sent");
+            }
+            sleep(PROGRESS_EVERY).await;
+        }
+    }
+
     /// The response to an ask, and what ends the call if there was no answer.
     async fn answer(
         &self,
         origin: &Origin,
         round: u32,
         request: &IncomingRequest,
+        progress: &AskProgress,
     ) -> (Option<Vec<u8>>, Option<CallErrorKind>) {
         let refuse = |error: ErrorObject| (Some(write_error(Some(&request.id), &error)), None);
         let ask = match InputRequest::read(&request.method, request.params.as_deref()) {
@@ -227,7 +266,7 @@ impl Shared {
         let _ = asks.insert(key.clone(), ask);
         // Whom it is for, the origin says.
         let mut pending = PendingCall::new(self.server.clone(), Call::resource(""), round, asks, None);
-        match answer_round(&self.desk, origin, &mut pending).await {
+        match answer_round(&self.desk, origin, &mut pending, progress).await {
             Ok(wait) => {
                 if !wait.is_zero() {
                     sleep(wait).await;
@@ -235,9 +274,12 @@ impl Shared {
                 (pending.answers().get(&key).and_then(|answer| write_result(&request.id, answer).ok()), None)
             }
             Err(fault) => {
+                // Why is the host's: its caller learns it.
+                let internal = |text: &'static str| ErrorObject::new(ErrorCode::INTERNAL_ERROR, text);
                 let error = match kind {
                     AskKind::Sampling => ErrorObject::new(REJECTED, "User rejected sampling request"),
-                    _ => ErrorObject::internal(),
+                    AskKind::Roots => internal("The roots could not be listed"),
+                    _ => internal("The question could not be answered"),
                 };
                 (Some(write_error(Some(&request.id), &error)), Some(fault))
             }

@@ -66,7 +66,7 @@ impl Session {
             }
             ServerMessage::Notification(told) => shared.hear(&told),
             ServerMessage::Request(request) => {
-                if to_asked.try_send(request).is_err() {
+                if to_asked.try_send(shared.asks.heard(request)).is_err() {
                     flooded.store(true, Ordering::Relaxed);
                 }
             }

@@ -330,7 +330,7 @@ async fn attend(shared: Arc<Shared>, ready: oneshot::Sender<()>) {
     let mut hear = |message| match message {
         ServerMessage::Notification(notification) => shared.hear(&notification),
         ServerMessage::Request(request) => {
-            if to_requests.try_send(request).is_err() {
+            if to_requests.try_send(shared.asks.heard(request)).is_err() {
                 tracing::warn!("the server asks too much at once: one request is dropped");
             }
         }

@@ -1,31 +1,33 @@
 //! A leg in a session. What a handler awaits is asked while it runs; what it asks by hand is asked here, and then the
 //! handler is entered again, as by the next request of a call.
 
+mod round;
+
 use super::{Answers, Came, Running, asked, context, settle, too_long};
 use crate::{
     pacing::{Pacing, StateOnlyLimits},
     server::{
         Ask, Ctx,
-        admit::Admitted,
+        admit::{Admitted, cannot_be_asked},
         in_flight::InFlight,
         leg::LegResult,
-        legacy::{Arrived, Live, Session, not_answered},
+        legacy::{Session, Wait},
         outbox::Outbox,
         refusal::Refusal,
-        round::{Flow, Judged, Payload, Push, Ran, judge},
+        round::{Answered, Asked, Flow, Push, Ran},
         serve::Inner,
     },
 };
 use antiphon_seal::Call;
-use antiphon_wire::{AskSupport, InputRequest, InputRequests, InputResponses, UrlElicitations};
+use antiphon_wire::{AskSupport, InputRequest, InputRequests, UrlElicitations};
+use round::Round;
 use std::{
     future::{Future as _, poll_fn},
     pin::{Pin, pin},
     sync::Arc,
-    task::{Context, Poll},
-    time::Duration,
+    task::Poll,
 };
-use tokio::time::{Instant, Sleep, sleep};
+use tokio::time::{Instant, sleep};
 
 /// Runs the call to its end.
 pub(super) async fn run<T: Send + 'static>(
@@ -62,7 +64,9 @@ pub(super) async fn run<T: Send + 'static>(
             Answers { state, journal, ..Answers::default() }
         } else {
             pacing = Pacing::new(StateOnlyLimits::default());
-            ask(server, &admitted, Payload { state, asked, journal }, requests, &ids, &mut legs).await?
+            legs += 1;
+            let answered = ask(server, &admitted, asked, &requests, &ids, legs).await?;
+            Answers { answered, state, journal, responses: None }
         };
     }
 }
@@ -74,7 +78,9 @@ async fn enter<T: Send + 'static>(
     answers: Answers,
     start: &impl Fn(Ctx) -> Result<Running<T>, String>,
 ) -> Result<Result<Ran<T>, String>, Refusal> {
-    let Some(slot) = server.slot(true) else { return Err(Refusal::Busy) };
+    let Some(slot) = server.slot(admitted.leg().request, admitted.principal()) else {
+        return Err(Refusal::Busy);
+    };
     let shared = context(server, admitted, answers);
     let handler = match start(Ctx::new(Arc::clone(&shared))) {
         Ok(handler) => handler,
@@ -127,32 +133,27 @@ fn limit(admitted: &Admitted<'_>, name: &'static str, text: &str) -> Refusal {
 async fn ask(
     server: &Inner,
     admitted: &Admitted<'_>,
-    mut payload: Payload,
-    mut requests: InputRequests,
+    asked: Vec<Asked>,
+    requests: &InputRequests,
     ids: &Ids,
-    legs: &mut u16,
-) -> Result<Answers, Refusal> {
+    leg: u16,
+) -> Result<Vec<Answered>, Refusal> {
     let Some(push) = push(server, admitted) else { return Err(Refusal::Internal) };
-    loop {
-        *legs += 1;
-        if *legs > server.limits.legs {
-            let text = format!("This call has asked {} times, as often as it may", server.limits.legs - 1);
-            return Err(limit(admitted, "legs", &text));
-        }
-        drop(admitted.permit(requests.clone())?);
-        let lacks = |missing: AskSupport, (_, request)| missing.and(push.session.missing(request));
-        let missing = requests.iter().fold(AskSupport::NONE, lacks);
-        if missing != AskSupport::NONE {
-            return Err(Refusal::Capability { missing });
-        }
-        let responses = Round::send(&push, &requests, ids)?.answered().await?;
-        match judge(payload, Some(&responses), &server.limits)? {
-            Judged::Ready { answered, state, journal } => {
-                return Ok(Answers { answered, state, journal, responses: None });
-            }
-            Judged::AskAgain { payload: rest, requests: again } => (payload, requests) = (rest, again),
-        }
+    if leg > server.limits.legs {
+        let (most, what) = (server.limits.legs, cannot_be_asked(requests));
+        let text = format!(
+            "This call has asked {} times, as often as the limit `legs` ({most}) allows: {what}",
+            most.saturating_sub(1)
+        );
+        return Err(limit(admitted, "legs", &text));
     }
+    drop(admitted.permit(requests.clone())?);
+    let lacks = |missing: AskSupport, (_, request)| missing.and(push.session.missing(request));
+    let missing = requests.iter().fold(AskSupport::NONE, lacks);
+    if missing != AskSupport::NONE {
+        return Err(Refusal::Capability { missing });
+    }
+    Round::send(&push, ids, &server.limits, asked, requests)?.answered().await
 }
 
 /// How this leg reaches its client, if that is in a session that can be asked.
@@ -160,7 +161,8 @@ pub(super) fn push(server: &Inner, admitted: &Admitted<'_>) -> Option<Push> {
     let leg = admitted.leg();
     let session: &Session = leg.request.session.as_ref()?;
     let outbox: &Outbox = leg.caller.outbox?;
-    let wait = leg.settings.answer_within.unwrap_or(server.answer_within);
+    let limit = leg.settings.answer_within.unwrap_or(server.answer_within);
+    let wait = Wait { limit, at_most: Some(server.limits.answer_at_most) };
     Some(Push { session: session.clone(), outbox: outbox.clone(), wait })
 }
 
@@ -215,61 +217,4 @@ fn urls_required(
         session.note_url(id);
     }
     Ok(Some(Refusal::UrlsFirst(Box::new(urls.to_error()))))
-}
-
-/// The questions of one round, on their way.
-struct Round<'a> {
-    waiting: Vec<(&'a str, Live)>,
-    over: Pin<Box<Sleep>>,
-    wait: Duration,
-}
-
-impl<'a> Round<'a> {
-    fn send(push: &Push, requests: &'a InputRequests, ids: &Ids) -> Result<Self, Refusal> {
-        let mut waiting = Vec::with_capacity(requests.len());
-        for (key, request) in requests.iter() {
-            let live = Live::send(&push.session, &push.outbox, request, ids.get(key)).map_err(|cause| {
-                tracing::error!(%cause, "an ask cannot be sent");
-                Refusal::Internal
-            })?;
-            waiting.push((key, live));
-        }
-        Ok(Self { waiting, over: Box::pin(sleep(push.wait)), wait: push.wait })
-    }
-
-    async fn answered(mut self) -> Result<InputResponses, Refusal> {
-        let mut responses = InputResponses::new();
-        poll_fn(|cx| self.poll(cx, &mut responses)).await?;
-        Ok(responses)
-    }
-
-    fn poll(&mut self, cx: &mut Context<'_>, responses: &mut InputResponses) -> Poll<Result<(), Refusal>> {
-        let mut refused = None;
-        self.waiting.retain_mut(|(key, live)| match live.poll(cx) {
-            Poll::Pending => true,
-            Poll::Ready(answer) => {
-                refused = refused.take().or_else(|| keep(key, answer, responses).err());
-                false
-            }
-        });
-        if let Some(refusal) = refused {
-            return Poll::Ready(Err(refusal));
-        }
-        if self.waiting.is_empty() {
-            return Poll::Ready(Ok(()));
-        }
-        self.over.as_mut().poll(cx).map(|()| {
-            let key = self.waiting.first().map_or("", |(key, _)| key);
-            let text = format!("`{key}` was not answered within {} seconds", self.wait.as_secs());
-            Err(Refusal::Limit { name: "answer_within", text })
-        })
-    }
-}
-
-fn keep(key: &str, answer: Option<Arrived>, responses: &mut InputResponses) -> Result<(), Refusal> {
-    match answer {
-        Some(Ok(text)) => responses.insert(key, &text).map_err(|_fault| Refusal::Internal),
-        Some(Err(error)) => Err(Refusal::Told(not_answered(key, &error))),
-        None => Err(Refusal::Told(format!("`{key}` was not answered: the session ended"))),
-    }
 }

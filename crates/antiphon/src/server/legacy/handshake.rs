@@ -2,7 +2,7 @@
 
 use super::{
     session::{Session, Shared, State},
-    sessions::Place,
+    shares::Share,
 };
 use crate::server::{Caller, ReplyMessage, Server, hub::Membership, receive::read_object, refusal::Refusal};
 use antiphon_seal::Digest;
@@ -120,7 +120,7 @@ impl Server {
 /// What a session holds of the server.
 struct Opened {
     principal: Option<Digest>,
-    place: Place,
+    place: Share,
     membership: Membership,
 }
 

@@ -1,7 +1,10 @@
 //! A request of ours that waits for the client's response.
 
 use super::session::Session;
-use crate::server::outbox::{Kind, Outbox};
+use crate::{
+    pacing::stretched,
+    server::outbox::{Kind, Outbox},
+};
 use antiphon_wire::{
     CancelledParams, ErrorObject, InputRequest, LegacyAsk, RequestId, method, write_notification,
 };
@@ -9,12 +12,33 @@ use serde_json::value::RawValue;
 use std::{
     future::Future as _,
     pin::Pin,
-    task::{Context, Poll},
+    task::{Context, Poll, ready},
+    time::Duration,
 };
-use tokio::sync::oneshot;
+use tokio::{
+    sync::oneshot,
+    time::{Instant, Sleep, sleep},
+};
 
 /// What the client answered: a result, as text, or an error.
 pub(crate) type Arrived = Result<Box<RawValue>, ErrorObject>;
+
+/// How long an ask waits for its answer.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Wait {
+    pub(crate) limit: Duration,
+    /// Progress begins it anew, up to so much in all; `None` where it does not.
+    pub(crate) at_most: Option<Duration>,
+}
+
+/// What became of an ask.
+pub(crate) enum AskEnd {
+    Answer(Arrived),
+    /// The session ended.
+    SessionOver,
+    /// Nothing came, for so long.
+    TooLate(Duration),
+}
 
 /// An ask that is on its way. Dropped before its answer, it is taken back: the client is told that it is cancelled.
 pub(crate) struct Live {
@@ -24,11 +48,15 @@ pub(crate) struct Live {
     arrival: Option<oneshot::Receiver<Arrived>>,
     /// Where it went, and where its cancellation goes.
     outbox: Option<Outbox>,
+    wait: Wait,
+    sent: Instant,
+    over: Pin<Box<Sleep>>,
 }
 
 impl Live {
-    pub(super) fn new(session: Session, id: u64, arrival: oneshot::Receiver<Arrived>) -> Self {
-        Self { session, id, arrival: Some(arrival), outbox: None }
+    pub(super) fn new(session: Session, id: u64, arrival: oneshot::Receiver<Arrived>, wait: Wait) -> Self {
+        let (sent, over) = (Instant::now(), Box::pin(sleep(wait.limit)));
+        Self { session, id, arrival: Some(arrival), outbox: None, wait, sent, over }
     }
 
     /// Sends an ask as a request, on the stream that this outbox is for.
@@ -40,8 +68,9 @@ impl Live {
         outbox: &Outbox,
         request: &InputRequest,
         elicitation_id: Option<&str>,
+        wait: Wait,
     ) -> Result<Self, String> {
-        let mut live = session.begin_live(outbox);
+        let mut live = session.begin_live(outbox, wait);
         let ask = LegacyAsk { request, version: session.version(), elicitation_id };
         let bytes = ask.write(&RequestId::from(live.id)).map_err(|fault| fault.to_string())?;
         if let Some(id) = elicitation_id {
@@ -52,12 +81,24 @@ impl Live {
         Ok(live)
     }
 
-    /// The client's answer. `None` if the session ended.
-    pub(crate) fn poll(&mut self, cx: &mut Context<'_>) -> Poll<Option<Arrived>> {
+    /// The client's answer, or why there will be none.
+    pub(crate) fn poll(&mut self, cx: &mut Context<'_>) -> Poll<AskEnd> {
         let Some(arrival) = &mut self.arrival else { return Poll::Pending };
-        let arrived = std::task::ready!(Pin::new(arrival).poll(cx));
-        self.arrival = None;
-        Poll::Ready(arrived.ok())
+        if let Poll::Ready(arrived) = Pin::new(arrival).poll(cx) {
+            self.arrival = None;
+            return Poll::Ready(arrived.map_or(AskEnd::SessionOver, AskEnd::Answer));
+        }
+        loop {
+            ready!(self.over.as_mut().poll(cx));
+            // Progress wakes nobody: what it changes is looked up when the time would be over.
+            let heard =
+                self.session.heard(self.id).map_or(Duration::ZERO, |heard| heard.duration_since(self.sent));
+            let (end, limit) = stretched(self.wait.limit, self.wait.at_most, heard);
+            match end.checked_sub(self.sent.elapsed()) {
+                Some(rest) if !rest.is_zero() => self.over.set(sleep(rest)),
+                _ => return Poll::Ready(AskEnd::TooLate(limit)),
+            }
+        }
     }
 
     /// It is not waited for, and nobody is told: the call itself is over for the client.

@@ -20,10 +20,12 @@ mod handshake;
 mod live;
 mod session;
 mod sessions;
+mod shares;
 mod told;
 mod words;
 
-pub(crate) use live::{Arrived, Live};
+pub(crate) use live::{AskEnd, Live, Wait};
 pub(crate) use session::Session;
 pub(super) use sessions::Sessions;
-pub(super) use words::{in_words_of, not_answered, refused_in_words_of};
+pub(super) use shares::Share;
+pub(super) use words::{in_words_of, not_answered, refused_in_words_of, too_late};

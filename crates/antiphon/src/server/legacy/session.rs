@@ -1,14 +1,14 @@
 //! One session: what its handshake said, and what is under way in it.
 
 use super::{
-    live::{Arrived, Live, tell_cancelled},
-    sessions::Place,
+    live::{Arrived, Live, Wait, tell_cancelled},
+    shares::Share,
 };
-use crate::server::{Outbox, Server, hub::Membership};
+use crate::server::{Outbox, Server, hub::Membership, receive::read_object};
 use antiphon_seal::Digest;
 use antiphon_wire::{
     AskSupport, CancelledParams, ElicitRequest, FieldKind, FormField, InputRequest, LogLevel, Notification,
-    ProtocolVersion, RequestId, Response, method,
+    ProgressParams, ProtocolVersion, RequestId, Response, method,
 };
 use futures_util::{future::AbortHandle, task::AtomicWaker};
 use serde_json::value::RawValue;
@@ -17,7 +17,7 @@ use std::{
     fmt,
     sync::{Arc, Mutex, MutexGuard, PoisonError},
 };
-use tokio::sync::oneshot;
+use tokio::{sync::oneshot, time::Instant};
 
 /// So many ids of URL questions are remembered in one session, the latest ones.
 const URLS: usize = 64;
@@ -44,7 +44,7 @@ pub(super) struct Shared {
     pub(super) state: Mutex<State>,
     /// Wakes who tells the client what belongs to no request.
     pub(super) teller: AtomicWaker,
-    pub(super) _place: Option<Place>,
+    pub(super) _place: Option<Share>,
 }
 
 /// What changes while it is open.
@@ -69,6 +69,8 @@ pub(super) struct Waiting {
     answer: oneshot::Sender<Arrived>,
     /// That of the call which asks.
     outbox: Outbox,
+    /// How far the client said last that it is, and when.
+    progress: Option<(f64, Instant)>,
 }
 
 impl Session {
@@ -135,7 +137,40 @@ impl Session {
             handle.abort();
             return true;
         }
+        if notification.method == method::PROGRESS
+            && let Some(dropped) = self.hear_progress(notification.params)
+        {
+            tracing::debug!(dropped, "progress of nothing that is asked");
+        }
         false
+    }
+
+    /// Somebody is at work on an ask. Returns why it was dropped, if it was.
+    fn hear_progress(&self, params: Option<&RawValue>) -> Option<&'static str> {
+        let Some(Ok(told)) = params.map(|params| read_object::<ProgressParams>(params, "params")) else {
+            return Some("its params cannot be read");
+        };
+        // > Progress notifications **MUST** only reference tokens that: Were provided in an active request
+        // That is the request's id.
+        let Some(id) = told.progress_token.as_u64() else { return Some("its token is none of ours") };
+        let Some(progress) = told.progress.as_f64().filter(|progress| progress.is_finite()) else {
+            return Some("its progress is no number");
+        };
+        let mut state = self.state();
+        let Some(waiting) = state.waiting.get_mut(&id) else { return Some("nobody waits for its request") };
+        // > The `progress` value **MUST** increase with each notification, even if the total is unknown.
+        if waiting.progress.is_some_and(|(last, _)| progress <= last) {
+            return Some("it does not increase");
+        }
+        waiting.progress = Some((progress, Instant::now()));
+        drop(state);
+        tracing::debug!(id, progress, "progress of an ask");
+        None
+    }
+
+    /// When the client told progress of this request of ours, if it did.
+    pub(super) fn heard(&self, id: u64) -> Option<Instant> {
+        self.state().waiting.get(&id)?.progress.map(|(_, heard)| heard)
     }
 
     /// Takes the client's response to a request of ours. One that nobody waits for is dropped.
@@ -150,14 +185,14 @@ impl Session {
     }
 
     /// A request of ours that waits for the client.
-    pub(super) fn begin_live(&self, outbox: &Outbox) -> Live {
+    pub(super) fn begin_live(&self, outbox: &Outbox, wait: Wait) -> Live {
         let (answer, arrival) = oneshot::channel();
         let mut state = self.state();
         state.last_id += 1;
         let id = state.last_id;
-        state.waiting.insert(id, Waiting { answer, outbox: outbox.clone() });
+        state.waiting.insert(id, Waiting { answer, outbox: outbox.clone(), progress: None });
         drop(state);
-        Live::new(self.clone(), id, arrival)
+        Live::new(self.clone(), id, arrival, wait)
     }
 
     /// Nobody waits for the client's response to this request of ours any more. Whether it was still missing.

@@ -1,6 +1,10 @@
-//! All sessions of a server: how many there may be, and which of them was asked to open which URL.
+//! All sessions of a server: how many there may be, how many handlers run in them, and which of them was asked to open
+//! which URL.
 
-use super::session::{Session, Shared};
+use super::{
+    session::{Session, Shared},
+    shares::{Share, Shares},
+};
 use crate::server::{Limits, refusal::Refusal};
 use antiphon_seal::{CallSecret, Digest, EntropyError, Principal};
 use std::{
@@ -13,26 +17,17 @@ use std::{
 pub(in crate::server) struct Sessions {
     /// Principals are told apart by digests under it.
     secret: CallSecret,
-    open: Mutex<Open>,
-}
-
-#[derive(Default)]
-struct Open {
-    count: usize,
-    by_principal: HashMap<[u8; 16], usize>,
+    open: Arc<Shares>,
+    /// Handlers that run in them.
+    handlers: Arc<Shares>,
     /// Who was asked to open a URL, by the id of that question.
-    asked: HashMap<String, Vec<Weak<Shared>>>,
-}
-
-/// A session's place among those that may be open; free again when dropped.
-pub(super) struct Place {
-    sessions: Arc<Sessions>,
-    principal: Option<[u8; 16]>,
+    asked: Mutex<HashMap<String, Vec<Weak<Shared>>>>,
 }
 
 impl Sessions {
     pub(in crate::server) fn new() -> Result<Arc<Self>, EntropyError> {
-        Ok(Arc::new(Self { secret: CallSecret::random()?, open: Mutex::default() }))
+        let secret = CallSecret::random()?;
+        Ok(Arc::new(Self { secret, open: Arc::default(), handlers: Arc::default(), asked: Mutex::default() }))
     }
 
     /// Who a caller is, to be compared in constant time.
@@ -41,30 +36,29 @@ impl Sessions {
     }
 
     /// A place for one more session.
-    pub(super) fn place(
-        self: &Arc<Self>,
-        principal: Option<&Digest>,
-        limits: &Limits,
-    ) -> Result<Place, Refusal> {
-        let principal = principal.map(|digest| digest.to_bytes());
-        let mut open = self.open();
-        let theirs = principal.map_or(0, |known| open.by_principal.get(&known).copied().unwrap_or_default());
-        if open.count >= limits.sessions || theirs >= limits.sessions_per_principal {
-            tracing::warn!(open = open.count, theirs, "too many sessions: one was refused");
-            return Err(Refusal::Busy);
-        }
-        open.count += 1;
-        if let Some(known) = principal {
-            *open.by_principal.entry(known).or_default() += 1;
-        }
-        drop(open);
-        Ok(Place { sessions: Arc::clone(self), principal })
+    pub(super) fn place(&self, principal: Option<&Digest>, limits: &Limits) -> Result<Share, Refusal> {
+        self.open.take(principal, limits.sessions, limits.sessions_per_principal).map_err(|full| {
+            tracing::warn!(open = full.all, theirs = full.theirs, "too many sessions: one was refused");
+            Refusal::Busy
+        })
+    }
+
+    /// A place for one more handler; `None` if all are taken, or all that this caller may have.
+    pub(in crate::server) fn handler(&self, principal: Option<&Principal>, limits: &Limits) -> Option<Share> {
+        let principal = principal.map(|known| self.digest(known));
+        self.handlers
+            .take(principal.as_ref(), limits.session_handlers, limits.session_handlers_per_principal)
+            .inspect_err(|full| {
+                let (all, theirs) = (full.all, full.theirs);
+                tracing::debug!(all, theirs, "too many handlers of sessions: a request was refused");
+            })
+            .ok()
     }
 
     /// Remembers who was asked to open a URL.
     pub(super) fn note_asked(&self, id: &str, session: &Session) {
-        let mut open = self.open();
-        let asked = open.asked.entry(id.to_owned()).or_default();
+        let mut all = self.asked_all();
+        let asked = all.entry(id.to_owned()).or_default();
         if !asked.iter().any(|known| known.as_ptr() == Arc::as_ptr(&session.0)) {
             asked.push(Arc::downgrade(&session.0));
         }
@@ -72,43 +66,33 @@ impl Sessions {
 
     /// Forgets that this session was asked.
     pub(super) fn forget_asked(&self, id: &str, session: *const Shared) {
-        let mut open = self.open();
-        if let Some(asked) = open.asked.get_mut(id) {
+        let mut all = self.asked_all();
+        if let Some(asked) = all.get_mut(id) {
             asked.retain(|known| known.as_ptr() != session);
             if asked.is_empty() {
-                open.asked.remove(id);
+                all.remove(id);
             }
         }
     }
 
     /// The sessions that were asked to open the URL of this id.
     pub(in crate::server) fn asked(&self, id: &str) -> Vec<Session> {
-        let open = self.open();
-        open.asked.get(id).into_iter().flatten().filter_map(Weak::upgrade).map(Session).collect()
+        self.asked_all().get(id).into_iter().flatten().filter_map(Weak::upgrade).map(Session).collect()
     }
 
     /// How many are open.
     pub(in crate::server) fn len(&self) -> usize {
-        self.open().count
+        self.open.len()
     }
 
-    fn open(&self) -> MutexGuard<'_, Open> {
+    /// How many handlers run in them.
+    pub(in crate::server) fn handlers(&self) -> usize {
+        self.handlers.len()
+    }
+
+    fn asked_all(&self) -> MutexGuard<'_, HashMap<String, Vec<Weak<Shared>>>> {
         // Each change of it leaves it whole.
-        self.open.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-}
-
-impl Drop for Place {
-    fn drop(&mut self) {
-        let mut open = self.sessions.open();
-        open.count -= 1;
-        let Some(known) = self.principal else { return };
-        if let Some(theirs) = open.by_principal.get_mut(&known) {
-            *theirs -= 1;
-            if *theirs == 0 {
-                open.by_principal.remove(&known);
-            }
-        }
+        self.asked.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

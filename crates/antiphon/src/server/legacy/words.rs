@@ -8,7 +8,7 @@ use serde_json::{
     Value, json,
     value::{RawValue, to_raw_value},
 };
-use std::collections::BTreeMap;
+use std::{collections::BTreeMap, time::Duration};
 
 /// So many characters of a client's error are repeated.
 const ERROR_TEXT: usize = 500;
@@ -137,12 +137,20 @@ pub(in crate::server) fn refused_in_words_of(refusal: &Refusal) -> ErrorObject {
 /// Why a question has no answer, where the client answered with an error. The words are the client's own, so it may hear
 /// them again: the first of them.
 pub(in crate::server) fn not_answered(key: &str, error: &ErrorObject) -> String {
-    let (said, code) = (&error.message, error.code);
+    let said = &error.message;
     let cut = said.char_indices().nth(ERROR_TEXT).map(|(at, _)| &said[..at]);
-    match cut {
-        None => format!("The client did not answer `{key}`: {said} ({code})"),
-        Some(cut) => format!("The client did not answer `{key}`: {cut}... ({code})"),
-    }
+    let (said, more) = (cut.unwrap_or(said), if cut.is_some() { "..." } else { "" });
+    // What says it has the code of an internal error itself, and whoever shows it shows that one.
+    let code = match error.code {
+        ErrorCode::INTERNAL_ERROR => String::new(),
+        code => format!(" (error {code})"),
+    };
+    format!("The client did not answer `{key}`{code}: {said}{more}")
+}
+
+/// Why a question has no answer, where none came for so long.
+pub(in crate::server) fn too_late(key: &str, waited: Duration) -> String {
+    format!("`{key}` was not answered within {} seconds", waited.as_secs())
 }
 
 fn not_supported(missing: AskSupport) -> String {

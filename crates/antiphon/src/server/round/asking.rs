@@ -3,7 +3,7 @@
 use super::{
     flow::Flow,
     key::path,
-    machine::{AskVerdict, Hold, Place, Question, Stop},
+    machine::{AskVerdict, Decodes, Hold, Place, Question, Stop},
 };
 use crate::server::{AskError, Ctx};
 use antiphon_wire::{AskSupport, ElicitRequest, InputRequest};
@@ -44,6 +44,7 @@ enum Stage {
     New,
     Held(Hold, Box<Question>),
     Asked,
+    Given,
     Over,
 }
 
@@ -52,6 +53,8 @@ pub(super) struct Rendered {
     pub(super) request: InputRequest,
     /// What its digest is made of.
     pub(super) text: Vec<u8>,
+    /// Whether an answer can be read as what the handler expects.
+    pub(super) decodes: Option<Decodes>,
 }
 
 impl Rendered {
@@ -60,7 +63,7 @@ impl Rendered {
             check_elicit(elicit)?;
         }
         let text = serde_json::to_vec(&request).map_err(|fault| fault.to_string())?;
-        Ok(Self { request, text })
+        Ok(Self { request, text, decodes: None })
     }
 }
 
@@ -128,14 +131,23 @@ impl<'a> RawAsk<'a> {
                 Ok(None) => return Poll::Pending,
                 Err(unsupported) => return Poll::Ready(Err(unsupported)),
             },
+            Stage::Given => {
+                let fault = format!("`{}` is awaited once more: a question is awaited once", self.key);
+                self.flow().author_fault(self.place, fault);
+                return Poll::Pending;
+            }
             Stage::Over => return Poll::Pending,
         };
         let path = question.path.clone();
         let mut machine = self.flow().machine();
         match machine.ask(*question, self.flow().limits()) {
-            AskVerdict::Given(answer) => Poll::Ready(Ok(answer)),
+            AskVerdict::Given(answer) => {
+                self.stage = Stage::Given;
+                Poll::Ready(Ok(answer))
+            }
             AskVerdict::Expired => {
                 machine.refused();
+                self.stage = Stage::Given;
                 Poll::Ready(Err(AskError::expired(&path)))
             }
             AskVerdict::Pending => {
@@ -192,6 +204,7 @@ impl<'a> RawAsk<'a> {
             path: path.into(),
             request: rendered.request,
             pin,
+            decodes: rendered.decodes,
             within: self.within,
             line: self.line,
             elicitation_id: self.elicitation_id.as_deref().map(Into::into),
@@ -216,7 +229,9 @@ impl<'a> RawAsk<'a> {
         let (mut machine, legs) = (self.flow().machine(), self.flow().limits().legs);
         // Elsewhere each time is a leg, and those are bounded.
         if self.flow().push().is_some() && machine.times_once_more() + 1 >= legs {
-            let text = format!("`{path}` was put {legs} times, and what it waits for has not happened");
+            let text = format!(
+                "`{path}` was put {legs} times, as often as the limit `legs` allows, and what it waits for has not happened"
+            );
             machine.stop(Stop::Limit { name: "legs", text });
             return;
         }
@@ -228,7 +243,7 @@ impl<'a> RawAsk<'a> {
 impl Drop for RawAsk<'_> {
     fn drop(&mut self) {
         match &self.stage {
-            Stage::New | Stage::Over => {}
+            Stage::New | Stage::Given | Stage::Over => {}
             Stage::Held(hold, _) => self.flow().machine().let_go(*hold),
             Stage::Asked => self.flow().machine().withdraw(self.order),
         }

@@ -79,7 +79,8 @@ impl<T> Unpin for ElicitOutcome<'_, T> {}
 setters! {
     Elicit<'a, T>,
     cannot: "show forms",
-    within: "How long the person may take, in whole seconds, from the first time it is asked."
+    within: "How long the person may take, in whole seconds, from the first time it is asked. No longer than the round it is asked \
+             in: that is `answer_within` of the tool, or else of the server, ten minutes."
 }
 
 impl<'a, T> Elicit<'a, T> {
@@ -102,11 +103,10 @@ impl<T: Form + DeserializeOwned> Elicit<'_, T> {
     fn poll_outcome(&mut self, cx: &Context<'_>) -> Poll<Result<Answer<T>, AskError>> {
         let message = &self.form.message;
         let given = self.raw.poll(cx, AskSupport::FORM, |_| {
-            let requested_schema = T::schema();
-            Rendered::of(InputRequest::Elicit(ElicitRequest::Form {
-                message: message.to_string(),
-                requested_schema,
-            }))
+            let (message, requested_schema) = (message.to_string(), T::schema());
+            let rendered =
+                Rendered::of(InputRequest::Elicit(ElicitRequest::Form { message, requested_schema }))?;
+            Ok(Rendered { decodes: Some(|answer| read::<T>(answer).map(drop)), ..rendered })
         });
         let answer = match std::task::ready!(given) {
             Ok(answer) => answer,
@@ -123,6 +123,7 @@ impl<T: Form + DeserializeOwned> Elicit<'_, T> {
                 }
                 Poll::Ready(Ok(answer))
             }
+            // It was recorded by another version.
             Err(fault) => {
                 let fault =
                     format!("the answer to `{}` fits its form but not its type: {fault}", self.raw.key);
@@ -158,10 +159,7 @@ impl<T: Form + DeserializeOwned> Future for Elicit<'_, T> {
         let answer = std::task::ready!(self.poll_outcome(cx))?;
         match (self.refusal(&answer), answer) {
             (None, Answer::Accept(value)) => Poll::Ready(Ok(value)),
-            (Some(refusal), _) => {
-                self.raw.ctx().flow().machine().refused();
-                Poll::Ready(Err(refusal))
-            }
+            (Some(refusal), _) => Poll::Ready(Err(refusal)),
             // The key is none: the leg ends.
             (None, _) => Poll::Pending,
         }

@@ -132,7 +132,7 @@ setters! {
     ElicitUrl<'a, F>,
     cannot: "open URLs",
     within: "How long the person may take, in whole seconds, from the first time it is asked; with [`until`](Self::until), to \
-             finish."
+             finish. Each round may take no longer than `answer_within` of the tool, or else of the server, ten minutes."
 }
 
 impl<'a, F> ElicitUrl<'a, F> {
@@ -318,6 +318,10 @@ impl<F: Fn(&UrlRef) -> String> ElicitUrl<'_, F> {
             let mut machine = flow.machine();
             if machine.is_over() {
                 return Poll::Pending;
+            }
+            // Whether it holds by now is nothing that the handler decides.
+            if machine.rehearses() {
+                return if once { Poll::Ready(false) } else { Poll::Pending };
             }
             machine.enter_check(path);
         }

@@ -66,7 +66,7 @@ impl Flow {
     /// response to a request, as long as for an answer.
     pub(super) fn until(&self) -> Duration {
         let limits = self.limits();
-        self.push.as_ref().map_or(limits.until, |push| push.wait.min(limits.handler_time / 2))
+        self.push.as_ref().map_or(limits.until, |push| push.wait.limit.min(limits.handler_time / 2))
     }
 
     pub(crate) fn machine(&self) -> MutexGuard<'_, Machine> {
@@ -138,6 +138,8 @@ impl Flow {
 
     /// Keeps who refused what, for those who learn it from the answer alone.
     pub(super) fn note_refusal(&self, refusal: AskError) {
+        // What stands beside it goes with it, also where the author makes the error of it.
+        self.machine().refused();
         self.refusals.lock().unwrap_or_else(PoisonError::into_inner).push(refusal);
     }
 

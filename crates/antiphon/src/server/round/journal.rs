@@ -3,6 +3,7 @@
 //! It travels inside the token as CBOR; answers and results are JSON text in it. Questions are not kept: an entry has the
 //! digest of the question it answers.
 
+use super::key::NUMBER;
 use crate::server::settings::{Change, Migration};
 use antiphon_seal::Digest;
 use minicbor::{Decoder, Encoder, data::Type, decode, encode};
@@ -145,6 +146,13 @@ impl StepFailure {
     }
 }
 
+/// What stands behind the path of this step in that of the entry, if it is one of it: nothing, or its number.
+fn number_of<'e>(entry: &'e Entry, step: &str) -> Option<&'e str> {
+    let number = entry.path.strip_prefix(step)?;
+    let is_one = number.is_empty() || number.starts_with(NUMBER);
+    (entry.kind() == Kind::Step && is_one).then_some(number)
+}
+
 impl Journal {
     /// About how many bytes it takes.
     pub(crate) fn size(&self) -> usize {
@@ -163,31 +171,42 @@ impl Journal {
 
     /// Does with recorded steps what a newer version wants done.
     pub(crate) fn migrate(&mut self, migration: &Migration) {
-        let is = |entry: &Entry, step: &str| entry.kind() == Kind::Step && *entry.path == *step;
         for change in &migration.changes {
             match change {
-                Change::Forget(step) => self.entries.retain(|entry| !is(entry, step)),
-                Change::Rename(from, to) => {
-                    let recorded = |step| self.entries.iter().any(|entry| is(entry, step));
-                    let collides = from != to && recorded(from) && recorded(to);
-                    for entry in self.entries.iter_mut().filter(|entry| is(entry, from)) {
-                        entry.path = to.as_str().into();
-                    }
-                    if collides {
-                        tracing::error!(from, to, "a migration renames a step to one that was recorded too");
-                        self.discredit(to);
-                    }
-                }
+                Change::Forget(step) => self.entries.retain(|entry| number_of(entry, step).is_none()),
+                Change::Rename(from, to) if from == to => {}
+                Change::Rename(from, to) => self.rename(from, to),
                 // In front of every answer it rests on none.
                 Change::KeepStale(step) => {
-                    self.entries.sort_by_key(|entry| !is(entry, step));
-                    for entry in self.entries.iter_mut().filter(|entry| is(entry, step)) {
+                    self.entries.sort_by_key(|entry| number_of(entry, step).is_none());
+                    for entry in self.entries.iter_mut().filter(|entry| number_of(entry, step).is_some()) {
                         if let Body::Step { stale, .. } = &mut entry.body {
                             *stale = false;
                         }
                     }
                 }
             }
+        }
+    }
+
+    fn rename(&mut self, from: &str, to: &str) {
+        let mut collisions = Vec::new();
+        for at in 0..self.entries.len() {
+            let Some(number) = number_of(&self.entries[at], from) else { continue };
+            // A number stands there once.
+            let path: Box<str> = match number {
+                "" => to.into(),
+                _ if to.contains(NUMBER) => continue,
+                number => format!("{to}{number}").into(),
+            };
+            if self.entries.iter().any(|entry| entry.kind() == Kind::Step && entry.path == path) {
+                collisions.push(path.clone());
+            }
+            self.entries[at].path = path;
+        }
+        for path in collisions {
+            tracing::error!(from, to, %path, "a migration renames a step to one that was recorded too");
+            self.discredit(&path);
         }
     }
 

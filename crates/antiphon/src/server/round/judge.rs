@@ -30,18 +30,12 @@ pub(crate) fn judge(
     let mut asked = std::mem::take(&mut payload.asked);
     let mut read_all = Vec::with_capacity(asked.len());
     for entry in &asked {
-        // We wrote it, and the seal held.
-        let question: InputRequest = serde_json::from_str(&entry.question).map_err(|_| {
-            tracing::error!(key = entry.key, "a question that was sealed cannot be read");
-            Refusal::Internal
-        })?;
+        let question = question_of(entry)?;
         let sent = responses.and_then(|responses| responses.get(&entry.key)).map(RawValue::get);
         let response = match (entry.answer.as_deref(), sent) {
             // Not measured again: defaults that were filled in may have made it longer than what was sent.
             (Some(kept), _) => read(&question, kept).map_err(Fault::Wrong),
-            (None, Some(text)) => short_enough(&question, text, limits)
-                .and_then(|()| read(&question, text))
-                .map_err(Fault::Wrong),
+            (None, Some(text)) => read_short(&question, text, limits).map_err(Fault::Wrong),
             (None, None) => Err(Fault::Missing),
         };
         read_all.push((question, response));
@@ -62,10 +56,48 @@ pub(crate) fn judge(
         if let Err(fault) =
             response.and_then(|response| keep(entry, &response, &mut room).map_err(Fault::Wrong))
         {
-            ask_again(entry, question, fault, limits, &mut requests)?;
+            let again = ask_again(entry, question, fault, limits)?;
+            // Keys were unique when the round was sealed.
+            let _ = requests.insert(entry.key.clone(), again);
         }
     }
     Ok(Judged::AskAgain { payload: Payload { asked, ..payload }, requests })
+}
+
+/// What one answer came to that came by itself.
+pub(crate) enum JudgedOne {
+    Counts(Answered),
+    /// It does not: the question goes out again, with the reason.
+    AskAgain(Asked, InputRequest),
+}
+
+/// Checks one answer to a question that waits here, beside others.
+///
+/// # Errors
+/// If the question was asked as often as allowed.
+pub(crate) fn judge_one(mut asked: Asked, text: &str, limits: &Limits) -> Result<JudgedOne, Refusal> {
+    let question = question_of(&asked)?;
+    match read_short(&question, text, limits) {
+        Ok(response) => {
+            Ok(JudgedOne::Counts(Answered { key: asked.key, question: asked.question, response }))
+        }
+        Err(cause) => {
+            let again = ask_again(&mut asked, question, Fault::Wrong(cause), limits)?;
+            Ok(JudgedOne::AskAgain(asked, again))
+        }
+    }
+}
+
+fn question_of(asked: &Asked) -> Result<InputRequest, Refusal> {
+    // We wrote it, and the seal held.
+    serde_json::from_str(&asked.question).map_err(|_| {
+        tracing::error!(key = asked.key, "a question that was asked cannot be read");
+        Refusal::Internal
+    })
+}
+
+fn read_short(question: &InputRequest, text: &str, limits: &Limits) -> Result<Response, String> {
+    short_enough(question, text, limits).and_then(|()| read(question, text))
 }
 
 /// Why a question is asked again.
@@ -77,6 +109,14 @@ enum Fault {
     /// In words for the person: fields and rules, never values.
     Wrong(String),
 }
+
+/// What a person is told whose answer finds no room beside what is kept: it has so many bytes.
+pub(super) fn too_long(room: usize) -> String {
+    format!("The answers together are too long: this one may have {room} bytes.")
+}
+
+/// What a person is told of an answer of another form than the question's.
+pub(super) const UNREADABLE: &str = "The answer could not be read.";
 
 pub(super) fn short_enough(question: &InputRequest, text: &str, limits: &Limits) -> Result<(), String> {
     let most = match question.kind() {
@@ -91,7 +131,7 @@ pub(super) fn short_enough(question: &InputRequest, text: &str, limits: &Limits)
 /// # Errors
 /// What is wrong with it, in words for the person: fields and rules, never values.
 pub(crate) fn read(question: &InputRequest, text: &str) -> Result<Response, String> {
-    let unreadable = |_| "The answer could not be read.".to_owned();
+    let unreadable = |_| UNREADABLE.to_owned();
     match question {
         InputRequest::Elicit(elicit) => {
             let mut result: antiphon_wire::ElicitResult = serde_json::from_str(text).map_err(unreadable)?;
@@ -110,7 +150,7 @@ pub(crate) fn read(question: &InputRequest, text: &str) -> Result<Response, Stri
         }
         InputRequest::ListRoots { .. } => serde_json::from_str(text).map(Response::Roots).map_err(unreadable),
         // A kind of ask that this server cannot have sent.
-        _ => Err("The answer could not be read.".to_owned()),
+        _ => Err(UNREADABLE.to_owned()),
     }
 }
 
@@ -122,7 +162,7 @@ fn keep(entry: &mut Asked, response: &Response, room: &mut usize) -> Result<(), 
     let text = written(response)?;
     match room.checked_sub(text.len()) {
         Some(rest) => *room = rest,
-        None => return Err("The answers together are too long.".to_owned()),
+        None => return Err(too_long(*room)),
     }
     entry.answer = Some(text);
     Ok(())
@@ -135,7 +175,7 @@ pub(super) fn written(response: &Response) -> Result<String, String> {
         Response::Sampling(result) => serde_json::to_string(result),
         Response::Roots(result) => serde_json::to_string(result),
     };
-    text.map_err(|_| "The answer could not be read.".to_owned())
+    text.map_err(|_| UNREADABLE.to_owned())
 }
 
 /// How many bytes of answers the state can take in besides what it holds.
@@ -150,14 +190,14 @@ fn room_for_answers(asked: &[Asked], state: Option<&str>, limits: &Limits) -> us
     limits.state.saturating_sub(held + state.map_or(0, str::len) + per_entry)
 }
 
+/// The question once more.
 fn ask_again(
     entry: &mut Asked,
     question: InputRequest,
     fault: Fault,
     limits: &Limits,
-    requests: &mut InputRequests,
-) -> Result<(), Refusal> {
-    let question = match (question, fault) {
+) -> Result<InputRequest, Refusal> {
+    Ok(match (question, fault) {
         // A client may answer question by question: only the bound on legs ends that.
         (question, Fault::Missing) => question,
         (_, Fault::Wrong(cause)) if entry.times >= limits.times_asked => {
@@ -178,10 +218,7 @@ fn ask_again(
                 other => other,
             }
         }
-    };
-    // Keys were unique when the round was sealed.
-    let _ = requests.insert(entry.key.clone(), question);
-    Ok(())
+    })
 }
 
 fn in_words(faults: &[antiphon_wire::FieldFault]) -> String {

@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 /// Between scopes, and between a scope and a key.
 const SCOPE_END: char = '/';
 /// Before a number from the program.
-const NUMBER: char = '#';
+pub(super) const NUMBER: char = '#';
 
 /// Keys are public: they stand on the wire and in logs.
 ///

@@ -20,12 +20,15 @@ mod history;
 mod stop;
 mod witness;
 
-pub(crate) use ask::{AskVerdict, Question};
+pub(crate) use ask::{AskVerdict, Decodes, Question};
 pub(crate) use history::Place;
 pub(crate) use stop::Stop;
 pub(crate) use witness::Witness;
 
-use super::journal::{AskedOnce, Body, Entry, Journal, Kind, StepOutcome};
+use super::{
+    journal::{AskedOnce, Body, Entry, Journal, Kind, StepOutcome},
+    judge::too_long,
+};
 use crate::server::Limits;
 use antiphon_seal::{Call, Digest};
 use antiphon_wire::InputResponses;
@@ -194,13 +197,14 @@ impl Machine {
             let is_over = asked.deadline.is_some_and(|deadline| machine.now > deadline);
             let answer = match sent {
                 _ if is_over => None,
-                Some(text) if text.len() > room => {
-                    let fault = "The answers together are too long.".to_owned();
-                    machine.open.push(Open { asked, fault: Some(fault) });
+                // A short one is not at fault where the record is full.
+                Some(text) if text.len() > room.max(ROOM_TO_LEAVE) => {
+                    let fault = Some(too_long(room.max(ROOM_TO_LEAVE)));
+                    machine.open.push(Open { asked, fault });
                     continue;
                 }
                 Some(text) => {
-                    room -= text.len();
+                    room = room.saturating_sub(text.len());
                     Some(text.to_owned())
                 }
                 None => {
@@ -329,7 +333,7 @@ impl Machine {
             return true;
         }
         // What was done is with the client already, or the client has had enough of these.
-        if !ends || self.witness.rehearses() || self.state_only >= budget || self.is_replaying() {
+        if !ends || self.rehearses() || self.state_only >= budget || self.is_replaying() {
             return true;
         }
         match self.pauses.iter().find(|(known, _)| *known.path == *path) {

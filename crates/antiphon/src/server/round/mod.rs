@@ -11,7 +11,8 @@
 //! ```
 //!
 //! There the question itself is in the state, so an answer is checked against what was asked, whichever version of the
-//! handler runs now, and asked again without running the handler.
+//! handler runs now, and asked again without running the handler. In a session each answer comes by itself, and is judged
+//! then.
 //!
 //! Asking with `await`, a handler is a future that cannot go on without an answer:
 //!
@@ -60,11 +61,11 @@ pub use elicit::{Elicit, ElicitOutcome};
 pub use elicit_url::{ElicitUrl, ElicitUrlOutcome};
 pub(crate) use flow::Flow;
 pub use group::{JoinAll, Spawned};
-pub(crate) use journal::{Journal, Kind, StepFailure};
-pub(crate) use judge::{Judged, judge, read};
+pub(crate) use journal::{AskedOnce, Journal, Kind, StepFailure};
+pub(crate) use judge::{Judged, JudgedOne, judge, judge_one, read};
 pub(crate) use key::check_key;
 pub use key::{IntoNumber, StepKey};
-pub(crate) use machine::{Kept, Machine, Stop};
+pub(crate) use machine::{Kept, Machine, Stop, seconds};
 pub(crate) use payload::{Asked, Payload};
 pub(crate) use push::Push;
 pub use sample::{Roots, Sample};

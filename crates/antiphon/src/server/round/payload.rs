@@ -39,6 +39,12 @@ impl Asked {
 }
 
 impl Payload {
+    /// Of the same call, without what it came to. How many of its legs ended without a question is its client's to count.
+    pub(crate) fn begun_again(&self) -> Self {
+        let journal = Journal { state_only: self.journal.state_only, ..Journal::default() };
+        Self { journal, ..Self::default() }
+    }
+
     pub(crate) fn encode(&self) -> Result<Vec<u8>, encode::Error<Infallible>> {
         let mut out = Encoder::new(Vec::with_capacity(256));
         out.array(4)?.u8(FORMAT)?;

@@ -16,7 +16,7 @@ use super::{
     machine::{Machine, Next, Stop, seconds},
 };
 use crate::server::{
-    legacy::{Live, Session, not_answered},
+    legacy::{AskEnd, Live, Session, Wait, not_answered, too_late},
     outbox::Outbox,
 };
 use antiphon_wire::{AskSupport, InputRequest};
@@ -26,7 +26,6 @@ use std::{
     task::{Context, Poll},
     time::Duration,
 };
-use tokio::time::{Sleep, sleep};
 
 /// How a leg reaches a client in a session.
 #[derive(Debug)]
@@ -35,7 +34,7 @@ pub(crate) struct Push {
     /// The stream of the call.
     pub(crate) outbox: Outbox,
     /// How long an ask waits for its answer.
-    pub(crate) wait: Duration,
+    pub(crate) wait: Wait,
 }
 
 /// The driver of one leg in a session.
@@ -51,7 +50,6 @@ struct Sent {
     order: u64,
     path: Box<str>,
     live: Live,
-    over: Pin<Box<Sleep>>,
     /// Its time is the author's: then there is an answer, that it is over.
     expires: bool,
 }
@@ -110,32 +108,22 @@ impl<'f> Pusher<'f> {
         let mut arrived = false;
         let mut at = 0;
         while at < self.sent.len() {
-            let sent = &mut self.sent[at];
-            let answer = match sent.live.poll(cx) {
-                Poll::Ready(answer) => Some(answer),
-                Poll::Pending if sent.over.as_mut().poll(cx).is_ready() => None,
-                Poll::Pending => {
-                    at += 1;
-                    continue;
-                }
+            let Poll::Ready(end) = self.sent[at].live.poll(cx) else {
+                at += 1;
+                continue;
             };
             let sent = self.sent.remove(at);
             let mut machine = self.flow.machine();
-            match answer {
-                Some(Some(Ok(text))) => machine.arrive(sent.order, Some(text.get().to_owned())),
-                Some(Some(Err(error))) => machine.stop(Stop::Client(not_answered(&sent.path, &error))),
-                Some(None) => {
+            match end {
+                AskEnd::Answer(Ok(text)) => machine.arrive(sent.order, Some(text.get().to_owned())),
+                AskEnd::Answer(Err(error)) => machine.stop(Stop::Client(not_answered(&sent.path, &error))),
+                AskEnd::SessionOver => {
                     machine.stop(Stop::Client(format!("`{}` was not answered: the session ended", sent.path)))
                 }
-                None if sent.expires => machine.arrive(sent.order, None),
-                None => machine.stop(Stop::Limit {
-                    name: "answer_within",
-                    text: format!(
-                        "`{}` was not answered within {} seconds",
-                        sent.path,
-                        self.push.wait.as_secs()
-                    ),
-                }),
+                AskEnd::TooLate(_) if sent.expires => machine.arrive(sent.order, None),
+                AskEnd::TooLate(waited) => {
+                    machine.stop(Stop::Limit { name: "answer_within", text: too_late(&sent.path, waited) })
+                }
             }
             arrived = true;
         }
@@ -182,14 +170,15 @@ impl<'f> Pusher<'f> {
             InputRequest::Elicit(elicit) if elicit.is_url() => machine.elicitation_id(asked.path),
             _ => None,
         });
-        let live = Live::send(&self.push.session, &self.push.outbox, asked.request, id.as_deref())
-            .map_err(Stop::Author)?;
         let wait = match asked.deadline {
-            Some(deadline) => Duration::from_secs(deadline.saturating_sub(now)),
+            Some(deadline) => {
+                Wait { limit: Duration::from_secs(deadline.saturating_sub(now)), at_most: None }
+            }
             None => self.push.wait,
         };
-        let over = Box::pin(sleep(wait));
-        Ok(Sent { order, path: asked.path.into(), live, over, expires: asked.deadline.is_some() })
+        let live = Live::send(&self.push.session, &self.push.outbox, asked.request, id.as_deref(), wait)
+            .map_err(Stop::Author)?;
+        Ok(Sent { order, path: asked.path.into(), live, expires: asked.deadline.is_some() })
     }
 
     /// The call is over for the client: nothing more is sent.

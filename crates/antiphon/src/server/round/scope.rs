@@ -2,7 +2,7 @@
 
 use super::key::below;
 use crate::server::Ctx;
-use std::{borrow::Cow, marker::PhantomData, ops::Deref};
+use std::{marker::PhantomData, ops::Deref};
 
 impl Ctx {
     /// A context whose keys all stand below this name: `alice/confirm` instead of `confirm`. For a function that asks, or
@@ -10,8 +10,8 @@ impl Ctx {
     ///
     /// The name is one for each use, like a key: text of the program, or the id of a row.
     #[track_caller]
-    pub fn scope(&self, name: impl Into<Cow<'static, str>>) -> Scope<'_> {
-        let prefix = match below(self.scope_prefix(), &name.into()) {
+    pub fn scope(&self, name: impl AsRef<str>) -> Scope<'_> {
+        let prefix = match below(self.scope_prefix(), name.as_ref()) {
             Ok(prefix) => prefix,
             Err(fault) => {
                 self.flow().author_fault(super::flow::here(), fault);

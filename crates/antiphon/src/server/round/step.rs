@@ -9,7 +9,7 @@ use crate::{
     Error,
     server::{Ctx, StepError},
 };
-use antiphon_seal::Digest;
+use antiphon_seal::{Digest, canonical::canonical};
 use pin_project_lite::pin_project;
 use serde::{Serialize, de::DeserializeOwned};
 use std::{
@@ -102,6 +102,9 @@ impl Ctx {
 
     /// [`step`](Self::step) with its input pinned: a recorded result counts only for the same input. Another one ends the
     /// call, for the result would be that of something else.
+    ///
+    /// Inputs are the same if they are the same JSON: the order of members does not count, so a `HashMap` will do; that of
+    /// elements does, so a `HashSet` will not.
     #[track_caller]
     pub fn step_with<'a, I, T, F, Fut>(
         &'a self,
@@ -115,8 +118,9 @@ impl Ctx {
         Fut: Future<Output = Result<T, Error>>,
         T: Serialize + DeserializeOwned,
     {
-        let input = match serde_json::to_vec(input) {
-            Ok(text) => Input::Pinned(text),
+        let input = match serde_json::to_string(input) {
+            // The members of a `HashMap` come in another order each time. What is too deep counts as it is written.
+            Ok(text) => Input::Pinned(canonical(&text).unwrap_or_else(|_| text.into_bytes())),
             Err(fault) => Input::Unwritable(fault.to_string()),
         };
         Step::new(self, key.into(), input, run, std::convert::identity)

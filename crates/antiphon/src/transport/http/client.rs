@@ -26,7 +26,7 @@ use hyper_util::{
 use std::{
     error::Error as StdError,
     fmt,
-    sync::{Arc, Mutex, PoisonError},
+    sync::{Arc, Mutex, PoisonError, atomic::AtomicBool},
     time::Duration,
 };
 use token::{Challenged, NoToken, Provider};
@@ -58,6 +58,8 @@ struct Core {
     provider: Option<Provider>,
     max_response: usize,
     closed: watch::Sender<bool>,
+    /// The server lets no client end a session.
+    keeps_sessions: AtomicBool,
 }
 
 /// Settings of a transport that is about to be made.
@@ -343,6 +345,7 @@ impl HttpTransportBuilder {
             provider: self.provider,
             max_response: self.max_response,
             closed: watch::Sender::new(false),
+            keeps_sessions: AtomicBool::new(false),
         };
         Ok(HttpTransport { core: Arc::new(core) })
     }

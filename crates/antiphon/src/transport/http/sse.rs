@@ -150,7 +150,7 @@ impl SseDecoder {
                 }
                 b"event" => self.event = value.to_vec(),
                 b"id" if value.len() <= MAX_ID && !value.contains(&0) => {
-                    self.id = String::from_utf8(value.to_vec()).ok();
+                    self.id = String::from_utf8(value.to_vec()).ok().or(self.id.take());
                 }
                 b"retry" if !value.is_empty() && value.iter().all(u8::is_ascii_digit) => {
                     let told = std::str::from_utf8(value).ok().and_then(|digits| digits.parse().ok());
@@ -284,6 +284,15 @@ mod tests {
                 (last_id, retry.map(Duration::from_millis)),
                 "{stream}"
             );
+        }
+    }
+
+    #[test]
+    fn an_id_that_could_not_be_sent_back_does_not_count() {
+        for wrong in [&b"\xFF"[..], b"a\0b", &[b'x'; MAX_ID + 1]] {
+            let mut decoder = SseDecoder::new(2 * MAX_ID);
+            decoder.push(&[b"id: 7\nid: ", wrong, b"\ndata: x\n\n"].concat());
+            assert_eq!(decoder.last_id(), Some("7"), "{wrong:?}");
         }
     }
 

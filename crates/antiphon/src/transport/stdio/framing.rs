@@ -26,7 +26,7 @@ pub enum Line {
 }
 
 impl LineBuffer {
-    /// A buffer whose lines have at most `limit` bytes.
+    /// A buffer whose lines have at most `limit` bytes, with the white space at their ends.
     pub fn new(limit: usize) -> Self {
         Self { buffer: Vec::new(), taken: 0, scanned: 0, limit, skipping: false }
     }
@@ -53,12 +53,15 @@ impl LineBuffer {
             };
             let (start, end) = (self.taken, self.scanned + offset);
             (self.taken, self.scanned) = (end + 1, end + 1);
-            let length = self.buffer[start..end].trim_ascii_end().len();
-            if std::mem::take(&mut self.skipping) || length == 0 {
+            if std::mem::take(&mut self.skipping) {
                 continue;
             }
-            if length > self.limit {
+            if end - start > self.limit {
                 return Some(Line::TooLong);
+            }
+            let length = self.buffer[start..end].trim_ascii_end().len();
+            if length == 0 {
+                continue;
             }
             return Some(Line::Whole(self.take(start, length)));
         }
@@ -107,14 +110,22 @@ mod tests {
 
     #[test]
     fn lines_are_the_same_wherever_the_bytes_are_split() {
-        let text = b"{\"a\":1}\r\n\n  \n{\"b\":\"0123456789\"}\n{\"c\":3}\nhalf";
         let whole = |text: &str| Line::Whole(text.as_bytes().to_vec());
-        let expected = vec![whole("{\"a\":1}"), Line::TooLong, whole("{\"c\":3}")];
-        for at in 0..text.len() {
-            assert_eq!(lines_of(&[&text[..at], &text[at..]], 10), expected, "split at {at}");
+        for (text, expected) in [
+            (
+                "{\"a\":1}\r\n\n  \n{\"b\":\"0123456789\"}\n{\"c\":3}\nhalf",
+                vec![whole("{\"a\":1}"), Line::TooLong, whole("{\"c\":3}")],
+            ),
+            // White space counts too: nobody knows what follows it.
+            ("{}         \n           \n{}       \r\n", vec![Line::TooLong, Line::TooLong, whole("{}")]),
+        ] {
+            let text = text.as_bytes();
+            for at in 0..text.len() {
+                assert_eq!(lines_of(&[&text[..at], &text[at..]], 10), expected, "split at {at}");
+            }
+            let bytes: Vec<&[u8]> = text.chunks(1).collect();
+            assert_eq!(lines_of(&bytes, 10), expected);
         }
-        let bytes: Vec<&[u8]> = text.chunks(1).collect();
-        assert_eq!(lines_of(&bytes, 10), expected);
     }
 
     #[test]

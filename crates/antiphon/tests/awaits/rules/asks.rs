@@ -66,6 +66,43 @@ async fn a_question_is_asked_three_times_for_answers_that_do_not_fit_and_any_tim
     assert!(text.contains("`guests` was asked 3 times") && text.contains("How many"), "{text}");
 }
 
+/// A form cannot say all that a type does: what the type does not take is asked again as well, and the author is told.
+#[tokio::test]
+async fn a_number_that_its_type_does_not_take_is_asked_again() {
+    #[derive(Deserialize, Form)]
+    struct Numbers {
+        signed: i64,
+        unsigned: u64,
+        single: f32,
+    }
+    let server = server(tool!(|ctx| {
+        let Numbers { signed, unsigned, single } = ctx.elicit("Which?").await?;
+        Ok(format!("{signed} {unsigned} {single}"))
+    }));
+    for (content, reason) in [
+        (json!({"signed": 1e30, "unsigned": 1, "single": 1}), "signed must be at most 18446744073709551615."),
+        (json!({"signed": 1, "unsigned": 1e19, "single": 1}), "unsigned must be written in digits only."),
+        (
+            json!({"signed": -1e30, "unsigned": 1, "single": 1}),
+            "signed must be at least -9223372036854775808.",
+        ),
+        (json!({"signed": u64::MAX, "unsigned": 1, "single": 1}), "The answer could not be read."),
+        (json!({"signed": 1, "unsigned": 1, "single": 1e39}), "The answer could not be read."),
+    ] {
+        take_log();
+        let (mut talk, right) =
+            (Talk::new(json!({})), json!({"signed": -1, "unsigned": u64::MAX, "single": 0.5}));
+        let reply = legs(&server, &mut talk, &[Value::Null, json!({"numbers": accept(content)})]).await;
+        let question = &reply["result"]["inputRequests"]["numbers"]["params"]["message"];
+        assert_eq!(*question, format!("Which?\n\n{reason}"), "{reply}");
+        let log = take_log();
+        assert_eq!(log.contains("fits its form but not its type"), reason.starts_with("The answer"), "{log}");
+        assert!(!log.contains("18446744073709551615") && !log.contains("1e39"), "{log}");
+        let said = said(&talk.leg(&server, json!({"numbers": accept(right)})).await);
+        assert_eq!(said, "-1 18446744073709551615 0.5");
+    }
+}
+
 #[tokio::test]
 async fn a_question_whose_text_changes_on_each_leg_ends_the_call() {
     static TIMES: AtomicUsize = AtomicUsize::new(0);

@@ -161,6 +161,12 @@ async fn a_key_that_is_used_twice_ends_the_call_with_both_places() {
         Ok(first?.region + &second?.region)
     });
     is_a_fault(joined, given.clone(), &["The question `place`"]).await;
+    let kept = tool!(|ctx| {
+        let mut place = ctx.elicit::<Place>("Where?");
+        let first = (&mut place).await?;
+        Ok(first.region + &place.await?.region)
+    });
+    is_a_fault(kept, given.clone(), &["`place` is awaited once more"]).await;
     let steps = tool!(|ctx| {
         let first = ctx.step("s", async |_| ok("").await).await?;
         Ok(first + &ctx.step("s", async |_| ok("").await).await?)

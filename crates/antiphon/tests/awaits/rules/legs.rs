@@ -29,6 +29,30 @@ async fn a_leg_ends_at_a_checkpoint_twice_and_passes_the_third() {
     assert_eq!(RUNS.load(SeqCst), 3);
 }
 
+/// Some clients count them for the whole call.
+#[tokio::test]
+async fn a_call_that_begins_again_ends_no_more_legs_at_checkpoints() {
+    macro_rules! pauses {
+        ($version:literal) => {
+            tool!(|ctx| {
+                ctx.checkpoint().now().await;
+                ctx.checkpoint().key("second").now().await;
+                ctx.elicit::<Confirm>("Sure?").await?;
+                Ok(ctx.leg().to_string())
+            })
+            .version($version)
+            .on_version(OnVersion::Restart)
+        };
+    }
+    let (old, new) = (server(pauses!(1)), server(pauses!(2)));
+    let mut talk = Talk::new(json!({}));
+    talk.leg(&old, Value::Null).await;
+    talk.leg(&new, Value::Null).await;
+    talk.leg(&old, Value::Null).await;
+    assert_eq!(said(&talk.leg(&old, json!({"confirm": yes()})).await), "4");
+    assert_eq!(talk.rounds, [vec![], vec![], vec!["confirm".to_owned()]]);
+}
+
 /// A tool of another version, which may have other steps.
 macro_rules! version {
     ($version:literal, $step:literal) => {

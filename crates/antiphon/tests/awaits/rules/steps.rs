@@ -51,6 +51,19 @@ async fn a_pinned_step_counts_for_its_input_only() {
     assert_eq!(said(&talk.leg(&server, json!({"confirm": yes()})).await), "made");
 }
 
+/// A `HashMap` gives its members in another order each time.
+#[tokio::test]
+async fn a_pinned_input_is_the_same_in_any_order() {
+    let server = server(tool!(|ctx| {
+        let rates: std::collections::HashMap<String, u8> = (0..32).map(|n| (format!("r{n}"), n)).collect();
+        let sum: u32 = ctx.step_with("sum", &(rates, "x"), async |_| Ok((0..32).sum())).await?;
+        ctx.elicit::<Confirm>("Sure?").await?;
+        Ok(sum.to_string())
+    }));
+    let mut talk = Talk::new(json!({}));
+    assert_eq!(said(&talk.through(&server, &json!({"confirm": yes()})).await), "496");
+}
+
 #[tokio::test]
 async fn nothing_new_runs_while_a_recorded_step_is_not_met() {
     static OTHER: AtomicUsize = AtomicUsize::new(0);

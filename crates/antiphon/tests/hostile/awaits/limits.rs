@@ -47,8 +47,7 @@ async fn what_is_recorded_behind_an_effect_does_not_cost_its_record() {
                 assert!(asks(&reply), "{what}, {room}: {reply}");
                 left += 1;
             } else {
-                // Asked again, where not even the answer finds room.
-                assert!(reason(&reply) == "limit" || asks(&reply), "{what}, {room}: {reply}");
+                assert_eq!(reason(&reply), "limit", "{what}, {room}: {reply}");
                 refused += 1;
             }
         }
@@ -129,6 +128,38 @@ async fn a_leg_that_has_filled_the_record_leaves_with_it() {
         assert_eq!(reason(&talk.leg(&server, Value::Null).await), "limit");
     }
     assert_eq!(EFFECTS.load(SeqCst), effects, "each of them once");
+}
+
+/// Whoever says yes is not told that this is too long.
+#[tokio::test]
+async fn a_short_answer_counts_where_the_record_is_full() {
+    static EFFECTS: AtomicUsize = AtomicUsize::new(0);
+    let server = server(tool!(|ctx| {
+        for n in 0..8 {
+            let fill = async |_| ok(&"x".repeat(if n == 7 { 12_000 } else { 16_000 })).await;
+            ctx.step(("fill", n), fill).await?;
+        }
+        ctx.elicit::<Confirm>("Sure?").await?;
+        // There is no room for another effect, which is known before it.
+        if ctx.elicit::<Confirm>("More?").key("more").await?.ok {
+            ctx.step("effect", async |_| Ok(EFFECTS.fetch_add(1, SeqCst))).await?;
+        }
+        ok("done").await
+    }));
+    let no = accept(json!({"ok": false}));
+    for (more, expected) in [(no, "done"), (yes(), "limit")] {
+        let mut talk = Talk::new(json!({}));
+        let reply =
+            legs(&server, &mut talk, &[Value::Null, json!({"confirm": yes()}), json!({"more": more})]).await;
+        let came = if reply["error"].is_object() { reason(&reply).to_owned() } else { said(&reply) };
+        assert_eq!((came.as_str(), talk.rounds.len()), (expected, 2));
+    }
+    // What is long is at fault.
+    let long = json!({"action": "accept", "content": {"ok": true}, "_meta": {"x": "x".repeat(600)}});
+    let reply = legs(&server, &mut Talk::new(json!({})), &[Value::Null, json!({"confirm": long})]).await;
+    let question = &reply["result"]["inputRequests"]["confirm"]["params"]["message"];
+    assert_eq!(question, "Sure?\n\nThe answers together are too long: this one may have 512 bytes.");
+    assert_eq!(EFFECTS.load(SeqCst), 0);
 }
 
 /// A step that comes to no outcome ends the leg; what runs beside it comes to the end of its effect, and no line behind it

@@ -121,6 +121,43 @@ async fn a_migration_hands_no_result_to_another_step() {
     }
 }
 
+/// What a step of a loop has recorded: rows are not known to whoever writes the next version.
+#[tokio::test]
+async fn a_migration_is_for_a_step_under_all_its_numbers() {
+    macro_rules! rows {
+        ($version:literal, $key:literal, $number:expr) => {
+            tool!(|ctx| {
+                let mut all = Vec::new();
+                let below = ctx.scope("rows");
+                for row in [7, 70, 8] {
+                    all.push(below.step::<u32, _, _>(($key, row), async |_| Ok($number + row)).await?);
+                }
+                ctx.elicit::<Confirm>("Sure?").await?;
+                Ok(format!("{all:?}"))
+            })
+            .version($version)
+        };
+    }
+    let (then, now) = ("[107, 170, 108]", "[207, 270, 208]");
+    let migration = Migration::new;
+    for (migration, expected) in [
+        (migration().rename("rows/charge", "rows/pay"), then),
+        (migration().forget("rows/charge"), now),
+        (migration().rename("rows/charge#70", "rows/pay#70").forget("rows/charge"), "flow_diverged"),
+        (migration().rename("rows/charge#7", "rows/pay#7").forget("rows/charge"), "[107, 270, 208]"),
+        // Neither is one of its numbers.
+        (migration().rename("rows/charg", "rows/pay").forget("charge"), "flow_diverged"),
+        (migration().rename("rows/charge", "rows/pay#1"), "flow_diverged"),
+        (migration().rename("rows/charge", "rows/pay").rename("rows/pay#8", "rows/pay#7"), "flow_diverged"),
+    ] {
+        let mut talk = Talk::new(json!({}));
+        talk.leg(&server(rows!(1, "charge", 100)), Value::Null).await;
+        let new = server(rows!(2, "pay", 200).migrate(migration.clone()));
+        let reply = talk.leg(&new, json!({"confirm": yes()})).await;
+        assert!(said(&reply) == expected || reason(&reply) == expected, "{migration:?}: {reply}");
+    }
+}
+
 #[tokio::test(start_paused = true)]
 async fn what_rests_on_a_url_is_stale_once_that_is_another() {
     static DONE: AtomicUsize = AtomicUsize::new(0);

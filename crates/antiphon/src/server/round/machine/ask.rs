@@ -5,12 +5,15 @@ use crate::server::{
     Limits,
     round::{
         journal::{AskedOnce, Body, Entry, Kind},
-        judge::{read, short_enough, written},
+        judge::{UNREADABLE, read, short_enough, written},
     },
 };
 use antiphon_seal::Digest;
 use antiphon_wire::{ElicitRequest, InputRequest};
 use std::time::Duration;
+
+/// Says why an answer that fits its question is not what the handler expects: without the value, for the log.
+pub(crate) type Decodes = fn(&str) -> Result<(), String>;
 
 /// A question as the handler puts it now.
 #[derive(Debug)]
@@ -18,6 +21,7 @@ pub(crate) struct Question {
     pub(crate) path: Box<str>,
     pub(crate) request: InputRequest,
     pub(crate) pin: Digest,
+    pub(crate) decodes: Option<Decodes>,
     pub(crate) within: Option<Duration>,
     /// What else the person is told, outside of the pin.
     pub(crate) line: Option<&'static str>,
@@ -117,7 +121,8 @@ impl Machine {
             Some(text) if used => Some(Ok(text.clone())),
             Some(text) => {
                 let checked = short_enough(&question.request, text, limits);
-                Some(checked.and_then(|()| read(&question.request, text)).and_then(|answer| written(&answer)))
+                let checked = checked.and_then(|()| read(&question.request, text));
+                Some(checked.and_then(|answer| written(&answer)).and_then(|text| decoded(&question, text)))
             }
         };
         let text = match checked {
@@ -150,7 +155,7 @@ impl Machine {
         fault: Option<String>,
         limits: &Limits,
     ) -> AskVerdict {
-        let Question { path, request, pin, within, line, elicitation_id, order, place } = question;
+        let Question { path, request, pin, within, line, elicitation_id, order, place, .. } = question;
         // Not behind a step of this leg: its record leaves first.
         if times > limits.times_asked && (!self.beyond || self.stays) {
             let cause = fault.as_deref().unwrap_or("Its text is another one each time.");
@@ -243,6 +248,14 @@ impl Machine {
         self.open.push(Open { asked, fault: None });
         self.epoch += 1;
     }
+}
+
+/// An answer that fits its form, if its type takes it: forms cannot say all that types do.
+fn decoded(question: &Question, text: String) -> Result<String, String> {
+    let Some(Err(cause)) = question.decodes.map(|decodes| decodes(&text)) else { return Ok(text) };
+    let path = &question.path;
+    tracing::error!(%path, %cause, "an answer fits its form but not its type: it is asked again");
+    Err(UNREADABLE.to_owned())
 }
 
 fn with_reason(elicit: ElicitRequest, reason: &str) -> ElicitRequest {

@@ -35,7 +35,7 @@ impl Machine {
             self.held_by_race |= self.history_is_met();
             return StepVerdict::Held(Hold::New);
         }
-        if self.witness.rehearses() {
+        if self.rehearses() {
             self.would_run(path);
             return StepVerdict::Never;
         }

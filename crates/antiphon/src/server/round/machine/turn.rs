@@ -71,7 +71,8 @@ impl Machine {
 
     /// The same, if it is not certain: something may still wake the handler, but not within its grace.
     pub(crate) fn grace_is_over(&mut self) -> Quiet {
-        if self.asks_or_pauses() { Quiet::Suspend } else { Quiet::Wait }
+        self.witness.cut_short = self.asks_or_pauses();
+        if self.witness.cut_short { Quiet::Suspend } else { Quiet::Wait }
     }
 
     /// Recorded entries have waited long enough for their turn.

@@ -30,13 +30,11 @@ pub(crate) struct Witness {
     pub(crate) shown: AskSupport,
     /// It ended at a checkpoint.
     pub(crate) paused: bool,
+    /// It ended though something could still wake the handler: how far that came is a matter of time.
+    pub(crate) cut_short: bool,
 }
 
 impl Witness {
-    pub(super) fn rehearses(&self) -> bool {
-        self.rehearses
-    }
-
     /// What a step came to, now or before.
     pub(super) fn sees(&mut self, outcome: &StepOutcome) {
         self.failed |= matches!(outcome, StepOutcome::Failed(_));
@@ -80,6 +78,11 @@ impl Machine {
     /// Takes the call back where the handler did not come to an end.
     pub(crate) fn take_call(&mut self) -> Option<Call> {
         self.call.take()
+    }
+
+    /// The leg is run to look only.
+    pub(crate) fn rehearses(&self) -> bool {
+        self.witness.rehearses
     }
 
     pub(super) fn would_run(&mut self, path: &str) {

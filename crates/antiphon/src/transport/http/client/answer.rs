@@ -234,3 +234,52 @@ pub(super) fn last_cause(fault: &(dyn StdError + 'static)) -> io::Error {
 fn causes<'a>(fault: &'a (dyn StdError + 'static)) -> impl Iterator<Item = &'a (dyn StdError + 'static)> {
     std::iter::successors(Some(fault), |cause| StdError::source(*cause))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+    use serde_json::Value;
+
+    /// Texts near a message, and anything.
+    fn near_a_message() -> impl Strategy<Value = Vec<u8>> {
+        let id = prop_oneof![
+            Just(""),
+            Just(r#""id":1,"#),
+            Just(r#""id":"1","#),
+            Just(r#""id":2,"#),
+            Just(r#""id":null,"#)
+        ];
+        let rest = prop_oneof![
+            Just(r#""result":{"a":1}"#),
+            Just(r#""result":null"#),
+            Just(r#""error":{"code":-32603,"message":"m"}"#),
+            Just(r#""error":{}"#),
+            Just(r#""method":"m""#),
+            Just(r#""method":"m","params":[]"#),
+        ];
+        prop_oneof![
+            (id, rest).prop_map(|(id, rest)| format!(r#"{{"jsonrpc":"2.0",{id}{rest}}}"#).into_bytes()),
+            r#"\{("jsonrpc":"2.0"|"id":[12]|[,:"\[\]{}]|result){0,8}\}?"#.prop_map(String::into_bytes),
+            prop::collection::vec(any::<u8>(), 0..60),
+        ]
+    }
+
+    proptest! {
+        /// Whatever comes, whole or as an event, only what answers this request is its answer.
+        #[test]
+        fn any_bytes_are_the_answer_or_not(bytes in near_a_message()) {
+            let id = RequestId::from(1_u64);
+            let mut heard = 0;
+            let of_event = take_event(&bytes, &id, &mut |_| heard += 1);
+            let answers = [parse_reply(&bytes, &id).ok(), of_event.ok().flatten()];
+            prop_assert_eq!(format!("{:?}", answers[0]), format!("{:?}", answers[1]));
+            let read: Value = serde_json::from_slice(&bytes).unwrap_or_default();
+            if answers[0].is_some() {
+                let names_it = read.get("id").is_none_or(|id| id.is_null() || id == 1);
+                prop_assert!(names_it && read.get("method").is_none(), "{}", read);
+            }
+            prop_assert!(heard == 0 || read["method"].is_string() && read.get("id").is_none(), "{}", read);
+        }
+    }
+}

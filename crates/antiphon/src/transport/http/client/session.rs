@@ -50,6 +50,8 @@ struct Shared {
     streamed: AtomicBool,
     /// The server does not know the session any more.
     lost: AtomicBool,
+    /// The server was told that it is no longer needed.
+    ended: AtomicBool,
 }
 
 impl HttpLink {
@@ -61,6 +63,7 @@ impl HttpLink {
             version: Mutex::default(),
             streamed: AtomicBool::new(false),
             lost: AtomicBool::new(false),
+            ended: AtomicBool::new(false),
         };
         Self { shared: Arc::new(shared) }
     }
@@ -225,12 +228,56 @@ impl Shared {
         })
     }
 
+    fn is_over(&self) -> bool {
+        self.lost.load(Ordering::Relaxed) || *self.core.closed.borrow()
+    }
+
+    /// The request that ends the session; none the second time, or if there is nothing to end.
+    ///
+    /// > Clients that no longer need a particular session [...] **SHOULD** send an HTTP DELETE to the MCP endpoint
+    fn last_request(&self) -> Option<Request<Full<Bytes>>> {
+        if self.is_over() || self.core.keeps_sessions.load(Ordering::Relaxed) {
+            return None;
+        }
+        let mut request = self.request(Method::DELETE, Vec::new());
+        if !request.headers().contains_key(SESSION_ID) || self.ended.swap(true, Ordering::Relaxed) {
+            return None;
+        }
+        request.headers_mut().remove(header::CONTENT_TYPE);
+        Some(request)
+    }
+
     async fn tell(&self, message: Vec<u8>) -> Result<(), TransportError> {
         let response = self.send(self.request(Method::POST, message)).await?;
         // > If the server accepts the input, the server **MUST** return HTTP status code 202 Accepted with no body.
         // Some say 200, or 204, or more; what they say is not read.
         let (status, challenge) = (response.status(), token::challenge(response.headers()));
         if status.is_success() { Ok(()) } else { Err(answer::refused(status, challenge)) }
+    }
+}
+
+/// The last clone is gone, and nobody has ended the session: then that happens in the background, where it can. Whoever
+/// still tells that a request is cancelled has a clone.
+impl Drop for Shared {
+    fn drop(&mut self) {
+        let Ok(runtime) = tokio::runtime::Handle::try_current() else { return };
+        if let Some(request) = self.last_request() {
+            let core = Arc::clone(&self.core);
+            runtime.spawn(async move { end(&core, request).await });
+        }
+    }
+}
+
+/// Ends a session, if the server takes that in time.
+async fn end(core: &Core, request: Request<Full<Bytes>>) {
+    match timeout(LAST_WORDS, core.unless_closed(core.send_with_token(request))).await {
+        // > The server **MAY** respond to this request with HTTP 405 Method Not Allowed, indicating that the server does not
+        // > allow clients to terminate sessions.
+        Ok(Ok(response)) if response.status() == StatusCode::METHOD_NOT_ALLOWED => {
+            core.keeps_sessions.store(true, Ordering::Relaxed);
+        }
+        Ok(Ok(_)) => {}
+        Ok(Err(_)) | Err(_) => tracing::debug!("the server could not be told that a session is over"),
     }
 }
 
@@ -334,18 +381,14 @@ impl SessionLink for HttpLink {
     }
 
     fn is_over(&self) -> bool {
-        self.shared.lost.load(Ordering::Relaxed) || *self.shared.core.closed.borrow()
+        self.shared.is_over()
     }
 
-    /// > Clients that no longer need a particular session [...] **SHOULD** send an HTTP DELETE to the MCP endpoint
     fn end(&self) -> BoxFuture<'_, ()> {
         Box::pin(async {
-            let mut request = self.shared.request(Method::DELETE, Vec::new());
-            if self.is_over() || !request.headers().contains_key(SESSION_ID) {
-                return;
+            if let Some(request) = self.shared.last_request() {
+                end(&self.shared.core, request).await;
             }
-            request.headers_mut().remove(header::CONTENT_TYPE);
-            let _ = timeout(LAST_WORDS, self.shared.send(request)).await;
         })
     }
 }

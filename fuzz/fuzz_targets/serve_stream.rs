@@ -1,0 +1,63 @@
+//! Whatever comes in on the pipes of a server, only messages go out: each the answer to a request that was there, or, where a
+//! session began, something that a session says.
+
+#![no_main]
+
+use antiphon::{
+    server::{Ask, Ctx, NoArguments, Reply, Server, Tool},
+    transport::stdio::serve_streams,
+    wire::{FormField, FormSchema, Incoming},
+};
+use antiphon_fuzz::{block_on, count_requests, messages, server};
+use libfuzzer_sys::fuzz_target;
+use serde_json::{Map, Value};
+use std::{collections::HashMap, sync::LazyLock};
+use tokio::io::{AsyncReadExt as _, duplex};
+
+static SERVER: LazyLock<Server> = LazyLock::new(|| {
+    let echo = Tool::new("echo", async |ctx: &Ctx, arguments: Map<String, Value>| {
+        ctx.report_progress(1.0, None, None);
+        Value::from(arguments).to_string()
+    });
+    let ask = Tool::new("ask", async |ctx: &Ctx, _: NoArguments| {
+        let form = Ask::form("region", "Which region?", FormSchema::new(vec![FormField::text("region")]));
+        Ok::<_, antiphon::Error>(match ctx.form::<Map<String, Value>>(&form)? {
+            None => Reply::from(form),
+            Some(answer) => Reply::Complete(Value::from(answer.accepted().unwrap_or_default()).to_string()),
+        })
+    });
+    server().list_changed().tool(echo).tool(ask).build().expect("two tools")
+});
+
+fuzz_target!(|input: &[u8]| {
+    let written = block_on(async {
+        // More than all replies to the input need: nobody reads before the end.
+        let (output, mut reader) = duplex(16 << 20);
+        serve_streams(SERVER.clone(), input, output).await.expect("streams that do not fail");
+        let mut written = Vec::new();
+        reader.read_to_end(&mut written).await.expect("streams that do not fail");
+        written
+    });
+    let mut asked: HashMap<String, usize> = HashMap::new();
+    for line in input.split(|byte| *byte == b'\n') {
+        count_requests(line, &mut asked);
+    }
+    if written.is_empty() {
+        return;
+    }
+    let lines = written.strip_suffix(b"\n").expect("the last line ends too");
+    for line in lines.split(|byte| *byte == b'\n') {
+        for message in messages(line) {
+            match Incoming::parse(message).expect("only messages go out") {
+                Incoming::Response(response) => {
+                    let id = response.id.as_ref().map_or("null".to_owned(), ToString::to_string);
+                    let left = asked.get_mut(&id).unwrap_or_else(|| panic!("nobody asked {id}"));
+                    *left = left.checked_sub(1).unwrap_or_else(|| panic!("{id} is answered twice"));
+                }
+                // What a session asks and tells, and the progress of a request that wants to hear of it.
+                Incoming::Request(request) => assert_eq!(request.method, "elicitation/create"),
+                Incoming::Notification(told) => assert!(told.method.starts_with("notifications/")),
+            }
+        }
+    }
+});
