@@ -134,3 +134,29 @@ fn asks_of(version: &ProtocolVersion, capabilities: &ClientCapabilities) -> AskS
     asks.sampling_context |= asks.sampling && !version.has_elicitation_modes();
     asks
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn what_each_version_can_be_asked() {
+        let plain = AskSupport::SAMPLING.and(AskSupport::ROOTS);
+        let (mut context, mut newest) = (plain, plain.and(AskSupport::ELICITATION));
+        (context.sampling_context, newest.sampling_tools) = (true, true);
+        let declared =
+            json!({ "elicitation": { "form": {}, "url": {} }, "sampling": { "tools": {} }, "roots": {} });
+        let declared: ClientCapabilities = serde_json::from_value(declared).unwrap();
+        for (version, asks) in [
+            (ProtocolVersion::V2025_11_25, newest),
+            // The context of servers is sampling's own there.
+            (ProtocolVersion::V2025_06_18, context.and(AskSupport::FORM)),
+            (ProtocolVersion::V2025_03_26, context),
+            (ProtocolVersion::V2024_11_05, context),
+        ] {
+            assert_eq!(asks_of(&version, &declared), asks, "{version}");
+            assert_eq!(asks_of(&version, &ClientCapabilities::default()), AskSupport::NONE, "{version}");
+        }
+    }
+}
