@@ -1,4 +1,5 @@
-# Sourced by the runners of all peers: a folder for their files, what they start, and the parts they are made of.
+# Sourced by the runners of all peers: a folder for their files, the programs they need, what they start, and the parts
+# they are made of.
 # Whatever is started goes into `started`, and ends with the runner.
 
 umask 077
@@ -17,6 +18,18 @@ stop() {
 trap stop EXIT
 trap 'exit 130' INT
 trap 'exit 143' TERM
+
+# The absolute path of the program that a variable names.
+program() {
+    [ -x "${!1:-}" ] || { echo "set $1 to the path of the program, as ../run.sh says" >&2; return 2; }
+    realpath "${!1}"
+}
+
+# Sets `demo`, the command of the demo server with a key of this run. Needs `antiphon`.
+use_demo() {
+    "$antiphon" keygen >"$work/keys" 2>/dev/null || { echo "FAILED antiphon keygen"; echo "0 passed, 1 failed"; exit 1; }
+    demo=("$antiphon" serve-demo --key-file "$work/keys")
+}
 
 # Starts a server that prints `listening on URL` on either stream, and sets `url`.
 serve() {

@@ -9,14 +9,13 @@
 set -euo pipefail
 
 here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
-: "${ANTIPHON:?set ANTIPHON to the path of the antiphon program}"
-antiphon=$(realpath "$ANTIPHON")
-[ -x "$antiphon" ] || { echo "$ANTIPHON is not a program" >&2; exit 2; }
-
 # shellcheck source=../parts.sh
 source "$here/../parts.sh"
 # shellcheck source=../node.sh
 source "$here/../node.sh"
+
+antiphon=$(program ANTIPHON)
+
 cd "$here"
 use_node
 use_packages
@@ -41,8 +40,7 @@ start_daemon() {
     return 1
 }
 
-"$antiphon" keygen >"$work/keys" 2>/dev/null || { echo "FAILED antiphon keygen"; echo "0 passed, 1 failed"; exit 1; }
-demo=("$antiphon" serve-demo --key-file "$work/keys")
+use_demo
 serve "${demo[@]}" --listen 127.0.0.1:0
 start_daemon || { echo "0 passed, 1 failed"; exit 1; }
 

@@ -2,7 +2,6 @@
 
 import contextlib
 import json
-import os
 import re
 import subprocess
 import sys
@@ -12,6 +11,8 @@ from typing import Any
 
 import httpx2
 from mcp.types import ElicitRequestFormParams, ElicitRequestParams, ElicitResult
+
+import results
 
 HERE = Path(__file__).resolve().parent
 VERSION = "2026-07-28"
@@ -44,20 +45,8 @@ def typed(text: str, schema: dict[str, Any]) -> Any:
 
 
 def record(direction: str, transport: str, case: str, fault: str = "") -> None:
-    """Appends a line for ../table.py to the file that INTEROP_RESULTS names, if it is set."""
-    if path := os.environ.get("INTEROP_RESULTS"):
-        line = {
-            "peer": os.environ.get("INTEROP_PEER", ""),
-            "version": os.environ.get("INTEROP_VERSION", ""),
-            "direction": direction,
-            "transport": transport,
-            "era": VERSION,
-            "case": case,
-            "outcome": "fail" if fault else "pass",
-            "note": fault,
-        }
-        with open(path, "a") as results:
-            results.write(json.dumps(line) + "\n")
+    """A case of this revision."""
+    results.record(direction, transport, VERSION, case, fault)
 
 
 @contextlib.contextmanager

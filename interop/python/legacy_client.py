@@ -11,7 +11,6 @@ import asyncio
 import collections
 import contextlib
 import json
-import os
 import subprocess
 import sys
 import urllib.request
@@ -23,6 +22,8 @@ from typing import Any
 from mcp import types
 from mcp.client.sse import sse_client
 from mcp.client.stdio import StdioServerParameters
+
+from results import record
 
 try:
     from mcp import Client, MCPError
@@ -325,20 +326,7 @@ class Tally:
     def add(self, case: str, revision: str, fault: str) -> None:
         self.passed, self.failed = self.passed + (not fault), self.failed + bool(fault)
         print(f"FAILED [{self.transport}] {case}: {fault}" if fault else f"ok     [{self.transport}] {case}", flush=True)
-        if not (path := os.environ.get("INTEROP_RESULTS")):
-            return
-        line = {
-            "peer": os.environ.get("INTEROP_PEER", ""),
-            "version": os.environ.get("INTEROP_VERSION", ""),
-            "direction": "client of ours",
-            "transport": self.transport,
-            "era": revision,
-            "case": case,
-            "outcome": "fail" if fault else "pass",
-            "note": fault,
-        }
-        with open(path, "a") as results:
-            results.write(json.dumps(line) + "\n")
+        record("client of ours", self.transport, revision, case, fault)
 
 
 def reason_of(error: BaseException) -> str:

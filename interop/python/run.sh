@@ -16,20 +16,6 @@
 set -euo pipefail
 
 here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
-: "${ANTIPHON:?set ANTIPHON to the path of the antiphon program}"
-: "${ANTIPHON_TABLE:?set ANTIPHON_TABLE to the path of antiphon-interop-table}"
-: "${ANTIPHON_WIDE:?set ANTIPHON_WIDE to the path of antiphon-interop-wide}"
-: "${ANTIPHON_EVERYTHING:?set ANTIPHON_EVERYTHING to the path of conformance-server}"
-: "${ANTIPHON_FLEET:?set ANTIPHON_FLEET to the path of fleet}"
-: "${ANTIPHON_LEGACY:?set ANTIPHON_LEGACY to the path of antiphon-interop-legacy}"
-antiphon=$(realpath "$ANTIPHON")
-table=$(realpath "$ANTIPHON_TABLE")
-wide=$(realpath "$ANTIPHON_WIDE")
-everything=$(realpath "$ANTIPHON_EVERYTHING")
-fleet=$(realpath "$ANTIPHON_FLEET")
-legacy=$(realpath "$ANTIPHON_LEGACY")
-[ -x "$antiphon" ] || { echo "$ANTIPHON is not a program" >&2; exit 2; }
-
 # shellcheck source=../parts.sh
 source "$here/../parts.sh"
 # shellcheck source=../legacy/parts.sh
@@ -37,14 +23,20 @@ source "$here/../legacy/parts.sh"
 # shellcheck source=../python.sh
 source "$here/../python.sh"
 
+antiphon=$(program ANTIPHON)
+table=$(program ANTIPHON_TABLE)
+wide=$(program ANTIPHON_WIDE)
+everything=$(program ANTIPHON_EVERYTHING)
+fleet=$(program ANTIPHON_FLEET)
+legacy=$(program ANTIPHON_LEGACY)
+
 use_venv "$here" "${ANTIPHON_VENV:-}"
 export PATH="$venv/bin:$PATH" PYTHONDONTWRITEBYTECODE=1
 INTEROP_PEER=Python INTEROP_VERSION=$(sed -n 's/^mcp==//p' "$here/requirements.txt")
 export INTEROP_PEER INTEROP_VERSION
 cd "$here"
 
-"$antiphon" keygen >"$work/keys" || { echo "FAILED antiphon keygen"; echo "0 passed, 1 failed"; exit 1; }
-demo=("$antiphon" serve-demo --key-file "$work/keys")
+use_demo
 serve "${demo[@]}" --listen 127.0.0.1:0
 one=$url
 serve "${demo[@]}" --listen 127.0.0.1:0

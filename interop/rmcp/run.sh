@@ -12,32 +12,25 @@
 set -euo pipefail
 
 here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
-: "${ANTIPHON:?set ANTIPHON to the path of the antiphon program}"
-: "${ANTIPHON_TABLE:?set ANTIPHON_TABLE to the path of antiphon-interop-table}"
-: "${ANTIPHON_LEGACY:?set ANTIPHON_LEGACY to the path of antiphon-interop-legacy}"
-antiphon=$(realpath "$ANTIPHON")
-table=$(realpath "$ANTIPHON_TABLE")
-legacy=$(realpath "$ANTIPHON_LEGACY")
-for program in "$antiphon" "$table" "$legacy"; do
-    [ -x "$program" ] || { echo "$program is not a program" >&2; exit 2; }
-done
-if [ -n "${INTEROP_RESULTS:-}" ]; then
-    INTEROP_RESULTS=$(realpath "$INTEROP_RESULTS")
-    export INTEROP_RESULTS
-fi
-
 # shellcheck source=../parts.sh
 source "$here/../parts.sh"
 # shellcheck source=../legacy/parts.sh
 source "$here/../legacy/parts.sh"
+
+antiphon=$(program ANTIPHON)
+table=$(program ANTIPHON_TABLE)
+legacy=$(program ANTIPHON_LEGACY)
+if [ -n "${INTEROP_RESULTS:-}" ]; then
+    INTEROP_RESULTS=$(realpath "$INTEROP_RESULTS")
+    export INTEROP_RESULTS
+fi
 
 export CARGO_TARGET_DIR=${CARGO_TARGET_DIR:-$here/target}
 cargo build --manifest-path "$here/Cargo.toml" --quiet
 peers=$(cd "$CARGO_TARGET_DIR/debug" && pwd)
 expect=$here/server_for_ours.expect.json
 
-"$antiphon" keygen >"$work/keys" 2>/dev/null
-demo=("$antiphon" serve-demo --key-file "$work/keys")
+use_demo
 serve "${demo[@]}" --listen 127.0.0.1:0; one=$url
 serve "${demo[@]}" --listen 127.0.0.1:0; two=$url
 serve "$peers/interop-rmcp-ours" "$work/keys" 127.0.0.1:0; three=$url

@@ -12,17 +12,15 @@
 set -euo pipefail
 
 here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
-: "${ANTIPHON:?set ANTIPHON to the path of the antiphon program}"
-: "${ANTIPHON_FLEET:?set ANTIPHON_FLEET to the path of fleet}"
-: "${ANTIPHON_LEGACY:?set ANTIPHON_LEGACY to the path of antiphon-interop-legacy}"
-antiphon=$(realpath "$ANTIPHON")
-fleet=$(realpath "$ANTIPHON_FLEET")
-legacy=$(realpath "$ANTIPHON_LEGACY")
-
 # shellcheck source=../parts.sh
 source "$here/../parts.sh"
 # shellcheck source=../legacy/parts.sh
 source "$here/../legacy/parts.sh"
+
+antiphon=$(program ANTIPHON)
+fleet=$(program ANTIPHON_FLEET)
+legacy=$(program ANTIPHON_LEGACY)
+
 target=${INTEROP_RMCP2_TARGET:-$here/target}
 CARGO_TARGET_DIR=$target cargo build --manifest-path "$here/Cargo.toml" --quiet
 peer=$(cd "$target/debug" && pwd)/interop-rmcp2
@@ -30,8 +28,7 @@ INTEROP_PEER="rmcp 2" INTEROP_VERSION=$(sed -n 's/^rmcp = { version = "=\([0-9.]
 export INTEROP_PEER INTEROP_VERSION
 cd "$here"
 
-"$antiphon" keygen >"$work/keys" 2>/dev/null || { echo "FAILED antiphon keygen"; echo "0 passed, 1 failed"; exit 1; }
-demo=("$antiphon" serve-demo --key-file "$work/keys")
+use_demo
 legacy_clients "$peer" call
 legacy_servers auto "$peer" serve
 

@@ -15,34 +15,27 @@
 set -euo pipefail
 
 here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
-: "${ANTIPHON:?set ANTIPHON to the path of the antiphon program}"
-: "${ANTIPHON_TABLE:?set ANTIPHON_TABLE to the path of antiphon-interop-table}"
-: "${ANTIPHON_WIDE:?set ANTIPHON_WIDE to the path of antiphon-interop-wide}"
-: "${ANTIPHON_EVERYTHING:?set ANTIPHON_EVERYTHING to the path of conformance-server}"
-: "${ANTIPHON_FLEET:?set ANTIPHON_FLEET to the path of fleet}"
-: "${ANTIPHON_LEGACY:?set ANTIPHON_LEGACY to the path of antiphon-interop-legacy}"
-antiphon=$(realpath "$ANTIPHON")
-table=$(realpath "$ANTIPHON_TABLE")
-wide=$(realpath "$ANTIPHON_WIDE")
-everything=$(realpath "$ANTIPHON_EVERYTHING")
-fleet=$(realpath "$ANTIPHON_FLEET")
-legacy=$(realpath "$ANTIPHON_LEGACY")
-[ -x "$antiphon" ] || { echo "$ANTIPHON is not a program" >&2; exit 2; }
-
 # shellcheck source=../parts.sh
 source "$here/../parts.sh"
 # shellcheck source=../legacy/parts.sh
 source "$here/../legacy/parts.sh"
 # shellcheck source=../node.sh
 source "$here/../node.sh"
+
+antiphon=$(program ANTIPHON)
+table=$(program ANTIPHON_TABLE)
+wide=$(program ANTIPHON_WIDE)
+everything=$(program ANTIPHON_EVERYTHING)
+fleet=$(program ANTIPHON_FLEET)
+legacy=$(program ANTIPHON_LEGACY)
+
 cd "$here"
 use_node
 use_packages
 INTEROP_PEER=TypeScript INTEROP_VERSION=$(version_of @modelcontextprotocol/client)
 export INTEROP_PEER INTEROP_VERSION
 
-"$antiphon" keygen >"$work/keys" 2>/dev/null || { echo "FAILED antiphon keygen"; echo "0 passed, 1 failed"; exit 1; }
-demo=("$antiphon" serve-demo --key-file "$work/keys")
+use_demo
 serve "${demo[@]}" --listen 127.0.0.1:0
 one=$url
 serve "${demo[@]}" --listen 127.0.0.1:0

@@ -11,19 +11,17 @@
 set -euo pipefail
 
 here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
-: "${ANTIPHON:?set ANTIPHON to the path of the antiphon program}"
-: "${ANTIPHON_FLEET:?set ANTIPHON_FLEET to the path of fleet}"
-: "${ANTIPHON_LEGACY:?set ANTIPHON_LEGACY to the path of antiphon-interop-legacy}"
-antiphon=$(realpath "$ANTIPHON")
-fleet=$(realpath "$ANTIPHON_FLEET")
-legacy=$(realpath "$ANTIPHON_LEGACY")
-
 # shellcheck source=../parts.sh
 source "$here/../parts.sh"
 # shellcheck source=../legacy/parts.sh
 source "$here/../legacy/parts.sh"
 # shellcheck source=../node.sh
 source "$here/../node.sh"
+
+antiphon=$(program ANTIPHON)
+fleet=$(program ANTIPHON_FLEET)
+legacy=$(program ANTIPHON_LEGACY)
+
 cd "$here"
 use_node
 use_packages
@@ -31,8 +29,7 @@ INTEROP_PEER="TypeScript 1" INTEROP_VERSION=$(version_of @modelcontextprotocol/s
 export INTEROP_PEER INTEROP_VERSION
 cd "$here"
 
-"$antiphon" keygen >"$work/keys" 2>/dev/null || { echo "FAILED antiphon keygen"; echo "0 passed, 1 failed"; exit 1; }
-demo=("$antiphon" serve-demo --key-file "$work/keys")
+use_demo
 legacy_clients --fleet node legacy_client.mjs
 legacy_servers --sse auto node legacy_server.mjs
 

@@ -2,7 +2,7 @@
 
 use crate::{
     AnyError,
-    person::Person,
+    held::Person,
     table::{self, Case},
 };
 use rmcp::{

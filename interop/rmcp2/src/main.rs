@@ -14,6 +14,8 @@
 
 mod asks;
 mod drive;
+#[path = "../../legacy/held.rs"]
+mod held;
 mod http;
 mod offers;
 mod person;

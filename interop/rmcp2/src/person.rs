@@ -1,8 +1,8 @@
-//! Whoever sits at the client: what the case says they answer, and what they were asked and told.
+//! How whoever sits at the client answers: as the case says.
 
 use crate::{
     asks::{fault, read},
-    table::Case,
+    held::{Held, Person},
 };
 use rmcp::{
     ClientHandler, ErrorData, RoleClient,
@@ -13,58 +13,10 @@ use rmcp::{
     service::{NotificationContext, RequestContext},
 };
 use serde_json::{Map, Value, json};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use tokio::sync::Notify;
-
-/// Clones share what they hold.
-#[derive(Clone, Default)]
-pub(crate) struct Person {
-    held: Arc<Mutex<Held>>,
-    news: Arc<Notify>,
-}
-
-#[derive(Default)]
-struct Held {
-    case: Case,
-    asked: Vec<String>,
-    progress: usize,
-    logs: usize,
-    completed: Vec<String>,
-}
 
 impl Person {
-    pub(crate) fn sit_down(&self, case: &Case) {
-        *self.held() = Held { case: case.clone(), ..Held::default() };
-    }
-
     pub(crate) fn asked(&self) -> Vec<String> {
         self.held().asked.clone()
-    }
-
-    /// Until what the case says is told: it arrives beside the result, before it or after.
-    pub(crate) async fn told(&self) -> Result<(), String> {
-        loop {
-            let news = self.news.notified();
-            {
-                let held = self.held();
-                let case = &held.case;
-                let all = held.progress >= case.progress && held.logs >= case.logs;
-                if all && held.completed.len() >= case.completed.len() {
-                    let same = held.completed == case.completed;
-                    return if same { Ok(()) } else { Err(format!("completed {:?}", held.completed)) };
-                }
-            }
-            news.await;
-        }
-    }
-
-    fn hear(&self, change: impl FnOnce(&mut Held)) {
-        change(&mut self.held());
-        self.news.notify_one();
-    }
-
-    fn held(&self) -> MutexGuard<'_, Held> {
-        self.held.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

@@ -5,22 +5,23 @@
 //! line of JSON a case in that file. The server is `legacy_server` of a peer, the table `interop/legacy/peers.json`.
 #![allow(clippy::print_stdout, reason = "its output is what it is for")]
 
+#[path = "../src/finished.rs"]
+mod finished;
+#[path = "../../legacy/held.rs"]
+mod held;
 mod person;
 #[path = "../src/results.rs"]
 mod results;
 mod table;
+#[path = "../src/target.rs"]
+mod target;
 
-use antiphon::{
-    client::{Call, CallError, Client, Era, Finished, Mode},
-    transport::{
-        Transport,
-        http::HttpTransport,
-        stdio::{ChildCommand, ChildStderr, ChildTransport},
-    },
-};
-use person::Person;
+use antiphon::client::{Call, CallError, Client, Era, Finished, Mode};
+use finished::{failed, said};
+use held::Person;
 use std::{env, error::Error, fs, process::ExitCode, sync::Arc, time::Duration};
 use table::{Case, Outcome, Table};
+use target::connect;
 
 type AnyError = Box<dyn Error + Send + Sync>;
 
@@ -43,28 +44,16 @@ async fn main() -> Result<ExitCode, AnyError> {
     let mut results = results::Results::open(carrier(target))?;
     let person = Person::default();
     let client = person.client().mode(mode).connect(Arc::clone(&transport));
-    let (mut passed, mut failed) = (0, 0);
     for case in table.cases.iter().map(|case| case.antiphon.as_deref().unwrap_or(case)) {
         let played = tokio::time::timeout(PER_CASE, play(case, &client, &person)).await;
         let fault = match played {
             Ok(played) => played.err().map(|fault| fault.to_string()),
             Err(_) => Some(format!("no end after {PER_CASE:?}")),
         };
-        match &fault {
-            None => {
-                passed += 1;
-                println!("ok     {}", case.id);
-            }
-            Some(fault) => {
-                failed += 1;
-                println!("FAILED {}: {fault}", case.id);
-            }
-        }
         results.add(client.protocol_version().as_str(), &case.id, fault.as_deref())?;
     }
     transport.close().await;
-    println!("{passed} passed, {failed} failed");
-    Ok(if failed == 0 && passed > 0 { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+    Ok(results.total())
 }
 
 /// As `interop/table.py` names it; a server of HTTP+SSE is known by its path.
@@ -73,17 +62,6 @@ fn carrier(target: &[String]) -> &'static str {
         [url] if url.ends_with("/sse") => "sse",
         [_] => "http",
         _ => "stdio",
-    }
-}
-
-fn connect(target: &[String]) -> Result<Arc<dyn Transport>, AnyError> {
-    match target {
-        [url] => Ok(Arc::new(HttpTransport::new(url)?)),
-        [dashes, program, arguments @ ..] if dashes == "--" => {
-            let command = ChildCommand::new(program).args(arguments).stderr(ChildStderr::Discard);
-            Ok(Arc::new(ChildTransport::spawn(command)?))
-        }
-        _ => Err("name one URL, or a command after `--`".into()),
     }
 }
 
@@ -105,13 +83,17 @@ async fn play(case: &Case, client: &Client, person: &Person) -> Result<(), AnyEr
 
 fn compare(case: &Case, outcome: Result<Finished, CallError>) -> Result<(), AnyError> {
     match (&case.outcome, outcome) {
-        (Outcome::Text(wanted), Ok(finished)) if !failed(&finished) && said(&finished) == wanted => Ok(()),
+        (Outcome::Text(wanted), Ok(finished)) if !failed(&finished) && said(&finished) == Some(wanted) => {
+            Ok(())
+        }
         (Outcome::ToolErrorEnds(wanted), Ok(finished))
-            if failed(&finished) && said(&finished).ends_with(wanted) =>
+            if failed(&finished) && said(&finished).is_some_and(|said| said.ends_with(wanted)) =>
         {
             Ok(())
         }
-        (Outcome::Refused(wanted), Ok(finished)) if failed(&finished) && said(&finished).contains(wanted) => {
+        (Outcome::Refused(wanted), Ok(finished))
+            if failed(&finished) && said(&finished).is_some_and(|said| said.contains(wanted)) =>
+        {
             Ok(())
         }
         (Outcome::Refused(wanted), Err(error))
@@ -122,20 +104,4 @@ fn compare(case: &Case, outcome: Result<Finished, CallError>) -> Result<(), AnyE
         (wanted, Ok(finished)) => Err(format!("said {:?}, wanted {wanted:?}", said(&finished)).into()),
         (_, Err(error)) => Err(error.into()),
     }
-}
-
-fn failed(finished: &Finished) -> bool {
-    matches!(finished, Finished::Tool(result) if result.failed())
-}
-
-/// The first text of a result.
-fn said(finished: &Finished) -> &str {
-    let text = match finished {
-        Finished::Tool(result) => result.first_text(),
-        Finished::Prompt(result) => result.messages.first().and_then(|message| message.content.as_text()),
-        Finished::Resource(result) => {
-            result.contents.first().and_then(antiphon::wire::ResourceContents::as_text)
-        }
-    };
-    text.unwrap_or_default()
 }

@@ -1,41 +1,20 @@
-//! Whoever sits at our client: what the case says they answer, and what they were asked and told.
+//! How whoever sits at our client answers: as the case says.
 
-use crate::table::{Answer, Case};
+use crate::{
+    held::Person,
+    table::{Answer, Case},
+};
 use antiphon::{
     client::{CallbackError, Client, ClientBuilder, ElicitAsk},
     wire::{CreateMessageResult, ElicitResult, FieldKind, ListRootsResult, Root},
 };
 use serde_json::{Map, Value};
-use std::{
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
-    time::Duration,
-};
-use tokio::sync::Notify;
+use std::time::Duration;
 
 /// No server of the tables says that a URL of the error -32042 is finished.
 const ELICIT_WAIT: Duration = Duration::from_millis(100);
 
-/// Clones share what they hold.
-#[derive(Clone, Default)]
-pub(crate) struct Person {
-    held: Arc<Mutex<Held>>,
-    news: Arc<Notify>,
-}
-
-#[derive(Default)]
-struct Held {
-    case: Case,
-    asked: Vec<String>,
-    progress: usize,
-    logs: usize,
-    completed: Vec<String>,
-}
-
 impl Person {
-    pub(crate) fn sit_down(&self, case: &Case) {
-        *self.held() = Held { case: case.clone(), ..Held::default() };
-    }
-
     /// A client with every callback.
     pub(crate) fn client(&self) -> ClientBuilder {
         let [elicit, sample, roots, progress, log, complete] = [(); 6].map(|()| self.clone());
@@ -76,23 +55,6 @@ impl Person {
         Err(format!("asked {:?}, wanted {wanted:?}", held.asked))
     }
 
-    /// Until what the case says is told: it arrives beside the result, before it or after.
-    pub(crate) async fn told(&self) -> Result<(), String> {
-        loop {
-            let news = self.news.notified();
-            {
-                let held = self.held();
-                let case = &held.case;
-                let all = held.progress >= case.progress && held.logs >= case.logs;
-                if all && held.completed.len() >= case.completed.len() {
-                    let same = held.completed == case.completed;
-                    return if same { Ok(()) } else { Err(format!("completed {:?}", held.completed)) };
-                }
-            }
-            news.await;
-        }
-    }
-
     fn answer(&self, ask: &ElicitAsk) -> Result<ElicitResult, CallbackError> {
         let mut held = self.held();
         let key = held.case.key_of(ask.message()).map(str::to_owned);
@@ -126,14 +88,5 @@ impl Person {
         let mut held = self.held();
         held.asked.push(kind.to_owned());
         held.case.clone()
-    }
-
-    fn hear(&self, change: impl FnOnce(&mut Held)) {
-        change(&mut self.held());
-        self.news.notify_one();
-    }
-
-    fn held(&self) -> MutexGuard<'_, Held> {
-        self.held.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

@@ -5,20 +5,20 @@
 #![allow(clippy::print_stdout, reason = "its output is what it is for")]
 
 mod answers;
+mod finished;
 mod results;
 mod table;
+mod target;
 
 use antiphon::{
     client::{Call, CallError, CallErrorKind, Client, Finished},
-    transport::{
-        Transport,
-        http::HttpTransport,
-        stdio::{ChildCommand, ChildStderr, ChildTransport},
-    },
+    transport::Transport,
     wire::ProtocolVersion,
 };
+use finished::{failed, said};
 use std::{env, error::Error, fs, process::ExitCode, sync::Arc};
 use table::{Case, Kind, Outcome, Table};
+use target::connect;
 
 type AnyError = Box<dyn Error + Send + Sync>;
 
@@ -30,35 +30,12 @@ async fn main() -> Result<ExitCode, AnyError> {
     let table: Table = serde_json::from_str(&fs::read_to_string(table)?)?;
     let transport = connect(&target)?;
     let mut results = results::Results::open(if target.len() == 1 { "http" } else { "stdio" })?;
-    let (mut passed, mut failed) = (0, 0);
     for case in table.cases.iter().filter(|case| case.is_for_now()) {
         let fault = play(case, transport.clone()).await.err().map(|fault| fault.to_string());
-        match &fault {
-            None => {
-                passed += 1;
-                println!("ok     {}", case.id);
-            }
-            Some(fault) => {
-                failed += 1;
-                println!("FAILED {}: {fault}", case.id);
-            }
-        }
         results.add(ProtocolVersion::V2026_07_28.as_str(), &case.id, fault.as_deref())?;
     }
     transport.close().await;
-    println!("{passed} passed, {failed} failed");
-    Ok(if failed == 0 && passed > 0 { ExitCode::SUCCESS } else { ExitCode::FAILURE })
-}
-
-fn connect(target: &[String]) -> Result<Arc<dyn Transport>, AnyError> {
-    match target {
-        [url] => Ok(Arc::new(HttpTransport::new(url)?)),
-        [dashes, program, arguments @ ..] if dashes == "--" => {
-            let command = ChildCommand::new(program).args(arguments).stderr(ChildStderr::Discard);
-            Ok(Arc::new(ChildTransport::spawn(command)?))
-        }
-        _ => Err("name one URL, or a command after `--`".into()),
-    }
+    Ok(results.total())
 }
 
 /// One call, compared with what the table says.
@@ -84,10 +61,10 @@ async fn play(case: &Case, transport: Arc<dyn Transport>) -> Result<(), AnyError
 
 fn compare(case: &Case, outcome: Result<Finished, CallError>) -> Result<(), AnyError> {
     match (&case.outcome, outcome) {
-        (Outcome::Text(text), Ok(finished)) => same(text, &said(&finished)?, failed(&finished), false),
-        (Outcome::ToolError(text), Ok(finished)) => same(text, &said(&finished)?, failed(&finished), true),
+        (Outcome::Text(text), Ok(finished)) => same(text, &finished, false),
+        (Outcome::ToolError(text), Ok(finished)) => same(text, &finished, true),
         (Outcome::ToolErrorBegins(text), Ok(finished))
-            if failed(&finished) && said(&finished)?.starts_with(text) =>
+            if failed(&finished) && said(&finished).is_some_and(|said| said.starts_with(text)) =>
         {
             Ok(())
         }
@@ -106,31 +83,16 @@ fn compare(case: &Case, outcome: Result<Finished, CallError>) -> Result<(), AnyE
             _ => Err(format!("ended with {error}, wanted {keys:?} to be missing").into()),
         },
         (Outcome::GivesUp(_), Err(error)) if error.is_limit() => Ok(()),
-        (_, Ok(finished)) => Err(format!("said {:?}", said(&finished)?).into()),
+        (_, Ok(finished)) => Err(format!("said {:?}", said(&finished)).into()),
         (_, Err(error)) => Err(error.into()),
     }
 }
 
-fn same(expected: &str, found: &str, is_error: bool, may_be_error: bool) -> Result<(), AnyError> {
-    if expected == found && is_error == may_be_error {
+fn same(expected: &str, finished: &Finished, may_fail: bool) -> Result<(), AnyError> {
+    let (found, failed) = (said(finished), failed(finished));
+    if found == Some(expected) && failed == may_fail {
         Ok(())
     } else {
-        Err(format!("said {found:?} (error: {is_error}), wanted {expected:?}").into())
+        Err(format!("said {found:?} (error: {failed}), wanted {expected:?}").into())
     }
-}
-
-fn failed(finished: &Finished) -> bool {
-    matches!(finished, Finished::Tool(result) if result.failed())
-}
-
-/// The first text of a result.
-fn said(finished: &Finished) -> Result<String, AnyError> {
-    let text = match finished {
-        Finished::Tool(result) => result.first_text(),
-        Finished::Prompt(result) => result.messages.first().and_then(|message| message.content.as_text()),
-        Finished::Resource(result) => {
-            result.contents.first().and_then(antiphon::wire::ResourceContents::as_text)
-        }
-    };
-    text.map(str::to_owned).ok_or_else(|| "there is no text in it".into())
 }

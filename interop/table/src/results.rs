@@ -1,8 +1,9 @@
-//! What `interop/table.py` reads: a line of JSON for each case, appended to a file.
+//! What came of the cases: a line each, totals at the end, and what `interop/table.py` reads, a line of JSON for each case,
+//! appended to a file.
 
 use crate::AnyError;
 use serde_json::json;
-use std::{env, fs::File, io::Write};
+use std::{env, fs::File, io::Write, process::ExitCode};
 
 /// The file that `INTEROP_RESULTS` names, if it is set; `INTEROP_PEER` and `INTEROP_VERSION` say who the server is. If
 /// nobody says so, whoever started this program writes the lines.
@@ -11,6 +12,8 @@ pub(crate) struct Results {
     peer: String,
     version: String,
     transport: &'static str,
+    passed: usize,
+    failed: usize,
 }
 
 impl Results {
@@ -23,11 +26,23 @@ impl Results {
             peer,
             version: env::var("INTEROP_VERSION").unwrap_or_default(),
             transport,
+            passed: 0,
+            failed: 0,
         })
     }
 
     /// One case, and the revision that was spoken.
     pub(crate) fn add(&mut self, era: &str, case: &str, fault: Option<&str>) -> Result<(), AnyError> {
+        match fault {
+            None => {
+                self.passed += 1;
+                println!("ok     {case}");
+            }
+            Some(fault) => {
+                self.failed += 1;
+                println!("FAILED {case}: {fault}");
+            }
+        }
         let Some(file) = &mut self.file else { return Ok(()) };
         let line = json!({
             "peer": self.peer,
@@ -42,5 +57,11 @@ impl Results {
         // One write, so that lines of two writers do not mix.
         file.write_all(format!("{line}\n").as_bytes())?;
         Ok(())
+    }
+
+    /// The last line, and the exit code that goes with it.
+    pub(crate) fn total(&self) -> ExitCode {
+        println!("{} passed, {} failed", self.passed, self.failed);
+        if self.failed == 0 && self.passed > 0 { ExitCode::SUCCESS } else { ExitCode::FAILURE }
     }
 }

@@ -1,13 +1,9 @@
 //! The way to the server, and a way that can be cut.
 
-use crate::AnyError;
+use crate::{AnyError, target::connect};
 use antiphon::{
     client::{Client, ClientBuilder},
-    transport::{
-        Transport,
-        http::HttpTransport,
-        stdio::{ChildCommand, ChildStderr, ChildTransport},
-    },
+    transport::{Transport, http::HttpTransport},
 };
 use serde_json::Value;
 use std::{net::SocketAddr, sync::Arc};
@@ -64,17 +60,6 @@ impl Peer {
 
 pub(crate) fn builder() -> ClientBuilder {
     Client::builder("antiphon-interop-wide", env!("CARGO_PKG_VERSION"))
-}
-
-fn connect(target: &[String]) -> Result<Arc<dyn Transport>, AnyError> {
-    match target {
-        [url] => Ok(Arc::new(HttpTransport::new(url)?)),
-        [dashes, program, arguments @ ..] if dashes == "--" => {
-            let command = ChildCommand::new(program).args(arguments).stderr(ChildStderr::Discard);
-            Ok(Arc::new(ChildTransport::spawn(command)?))
-        }
-        _ => Err("name one URL, or a command after `--`".into()),
-    }
 }
 
 /// Calls a tool; its first text.

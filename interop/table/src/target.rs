@@ -1,0 +1,20 @@
+//! The server that is driven: a URL, or a command after `--`.
+
+use crate::AnyError;
+use antiphon::transport::{
+    Transport,
+    http::HttpTransport,
+    stdio::{ChildCommand, ChildStderr, ChildTransport},
+};
+use std::sync::Arc;
+
+pub(crate) fn connect(target: &[String]) -> Result<Arc<dyn Transport>, AnyError> {
+    match target {
+        [url] => Ok(Arc::new(HttpTransport::new(url)?)),
+        [dashes, program, arguments @ ..] if dashes == "--" => {
+            let command = ChildCommand::new(program).args(arguments).stderr(ChildStderr::Discard);
+            Ok(Arc::new(ChildTransport::spawn(command)?))
+        }
+        _ => Err("name one URL, or a command after `--`".into()),
+    }
+}
