@@ -8,6 +8,7 @@ mod auth_support;
 mod common;
 
 mod attack;
+mod hostile;
 mod keys;
 mod ladder;
 mod scopes;
