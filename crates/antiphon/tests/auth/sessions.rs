@@ -11,6 +11,7 @@ use antiphon::{
 use bytes::Bytes;
 use http::{Method, Request};
 use serde_json::{Value, json};
+use std::time::Duration;
 
 const VERSION: &str = "2025-11-25";
 
@@ -148,4 +149,30 @@ async fn the_stream_of_a_session_ends_with_its_token() {
     // Another token takes it up again.
     let ping = legacy(Method::POST, Some(&message("ping", json!({}))), Some(&session));
     assert_eq!(as_user(&service, ping, Some(&token)).await.status, 200);
+}
+
+/// Whoever knows the id of a session, and is not who opened it, does not keep it open.
+#[tokio::test(start_paused = true)]
+async fn a_stranger_keeps_no_session_alive() {
+    let key = Key::new("one", "ES256");
+    let (service, _) = behind(trusting(&[&key]), |builder| builder);
+    let of = |user: &str| key.sign(&claims(user, ""));
+    let ping = message("ping", json!({}));
+    let ask = async |session: &str, user: &str| {
+        let request = legacy(Method::POST, Some(&ping), Some(session));
+        as_user(&service, request, Some(&of(user))).await.status
+    };
+    for (what, opens_with_a_ping, each, kept) in
+        [("one that was used", true, 16 * 60, 30 * 60), ("one that was not", false, 40, 60)]
+    {
+        let session = open(&service, &of("alice@app")).await;
+        if opens_with_a_ping {
+            assert_eq!(ask(&session, "alice@app").await, 200, "{what}");
+        }
+        tokio::time::advance(Duration::from_secs(each)).await;
+        assert_eq!(ask(&session, "bob@app").await, 404, "{what}");
+        assert!(2 * each > kept, "{what}");
+        tokio::time::advance(Duration::from_secs(each)).await;
+        assert_eq!(ask(&session, "alice@app").await, 404, "{what}: it is still open");
+    }
 }

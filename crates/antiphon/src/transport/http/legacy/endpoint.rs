@@ -218,6 +218,7 @@ impl Endpoint {
         let caller = authorized.caller(parts);
         let open = self.sessions.find(id).filter(|open| open.session.is_of(&caller));
         let open = open.ok_or_else(|| Reply::Refused(no_session()))?;
+        open.touch();
         check_legacy_version(&parts.headers, Some(open.session.version())).map_err(bad)?;
         Ok((open, id))
     }

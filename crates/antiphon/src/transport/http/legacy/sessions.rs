@@ -27,11 +27,17 @@ pub(super) struct Open {
     pub(super) streams: Arc<Streams>,
     /// What is told on the stream of a GET.
     pub(super) told: Outbox,
-    /// Something named it.
+    /// Its client named it.
     used: AtomicBool,
 }
 
 impl Open {
+    /// Who opened it uses it now.
+    pub(super) fn touch(&self) {
+        self.used.store(true, Ordering::Relaxed);
+        self.streams.touch();
+    }
+
     pub(super) fn end(&self) {
         self.session.end();
         self.streams.end();
@@ -76,7 +82,7 @@ impl Sessions {
         Ok(id)
     }
 
-    /// The session of this id, which is in use now.
+    /// The session of this id. Whose it is has yet to be looked at; asked for by a stranger, it is not in use.
     pub(super) fn find(&self, id: &str) -> Option<Arc<Open>> {
         let mut table = self.table();
         let open = Arc::clone(table.by_id.get(id)?);
@@ -88,8 +94,6 @@ impl Sessions {
             open.end();
             return None;
         }
-        open.used.store(true, Ordering::Relaxed);
-        open.streams.touch();
         Some(open)
     }
 
