@@ -173,6 +173,12 @@ impl Membership {
         self.uris().get(index as usize).filter(|uri| !uri.is_empty()).cloned()
     }
 
+    /// All URIs that it names.
+    #[cfg(feature = "http")]
+    pub(super) fn named(&self) -> Vec<String> {
+        self.uris().iter().filter(|uri| !uri.is_empty()).cloned().collect()
+    }
+
     /// Names one more resource, within the bounds of one subscription.
     pub(super) fn name(&self, uri: String, limits: &Limits) -> Result<(), Refusal> {
         let (mut uris, mut members) = (self.uris(), self.hub.members());

@@ -106,7 +106,9 @@ async fn times_audiences_and_names_at_their_edges() {
 #[tokio::test]
 async fn scopes_by_another_spelling() {
     let key = Key::new("one", "ES256");
-    for scopes in [json!("x\tmcp"), json!("mcp\u{a0}x"), json!("MCP"), json!("mcp:read"), json!(["mcp "]), json!("")] {
+    for scopes in
+        [json!("x\tmcp"), json!("mcp\u{a0}x"), json!("MCP"), json!("mcp:read"), json!(["mcp "]), json!("")]
+    {
         let (service, fixture) = behind(trusting(&[&key]).required_scopes(["mcp"]), |builder| builder);
         let mut claims = claims("alice@app", "");
         claims["scope"] = scopes.clone();
@@ -128,7 +130,8 @@ async fn headers_that_point_elsewhere() {
     });
     let both = [&key, &second];
     check("what is not looked at, signed by us", &both, &key.sign_with(&elsewhere, &claims), true).await;
-    check("what is not looked at, signed by them", &both, &theirs.sign_with(&elsewhere, &claims), false).await;
+    check("what is not looked at, signed by them", &both, &theirs.sign_with(&elsewhere, &claims), false)
+        .await;
     for kid in [
         json!("../../../../dev/null"),
         json!("http://evil.example/keys"),
@@ -167,8 +170,8 @@ async fn headers_that_point_elsewhere() {
 
 /// L, the order of the group of Ed25519, in little-endian.
 const ORDER: [u8; 32] = [
-    0xed, 0xd3, 0xf5, 0x5c, 0x1a, 0x63, 0x12, 0x58, 0xd6, 0x9c, 0xf7, 0xa2, 0xde, 0xf9, 0xde, 0x14, 0, 0, 0, 0, 0,
-    0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0x10,
+    0xed, 0xd3, 0xf5, 0x5c, 0x1a, 0x63, 0x12, 0x58, 0xd6, 0x9c, 0xf7, 0xa2, 0xde, 0xf9, 0xde, 0x14, 0, 0, 0,
+    0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0x10,
 ];
 
 #[tokio::test]

@@ -176,3 +176,41 @@ async fn a_stranger_keeps_no_session_alive() {
         assert_eq!(ask(&session, "alice@app").await, 404, "{what}: it is still open");
     }
 }
+
+/// What is told of a resource needs what reading it needs, whatever the token could do that named it.
+#[tokio::test(start_paused = true)]
+async fn a_stream_needs_the_scopes_of_what_it_tells() {
+    let key = Key::new("one", "ES256");
+    let resource = |uri: &'static str| {
+        Resource::new(uri, uri, async |_: &Ctx| ResourceContents::text("one://one", "text"))
+    };
+    let auth = trusting(&[&key]).required_scopes(["mcp"]);
+    let (service, _) = behind(auth, |builder| {
+        let guarded = resource("guarded://one").scopes(["write"]);
+        builder.resource(guarded).resource(resource("open://one")).resource_updates()
+    });
+    let token = |scopes: &str| key.sign(&claims("alice@app", scopes));
+    let session = open(&service, &token("mcp")).await;
+    let named = async |method: &str, uri: &str, scopes: &str| {
+        let body = message(method, json!({"uri": uri}));
+        let request = legacy(Method::POST, Some(&body), Some(&session));
+        as_user(&service, request, Some(&token(scopes))).await.check(method, (200, 0));
+    };
+    let listen = async |last: Option<&'static str>, scopes: &str| {
+        let mut request = legacy(Method::GET, None, Some(&session));
+        set(&mut request, "last-event-id", last.as_slice());
+        as_user(&service, request, Some(&token(scopes))).await
+    };
+    named("resources/subscribe", "open://one", "mcp").await;
+    assert_eq!(listen(None, "mcp").await.status, 200);
+    named("resources/subscribe", "guarded://one", "mcp write").await;
+    // The token that is used now is another.
+    let expected = expected_challenge("error=\"insufficient_scope\", scope=\"mcp write\"");
+    for last in [None, Some("0-0")] {
+        let got = listen(last, "mcp").await;
+        assert_eq!((got.status, challenge(&got)), (403, Some(&*expected)), "{last:?}: {:?}", got.body);
+        assert_eq!(listen(last, "mcp write").await.status, 200, "{last:?}");
+    }
+    named("resources/unsubscribe", "guarded://one", "mcp").await;
+    assert_eq!(listen(None, "mcp").await.status, 200);
+}

@@ -1,6 +1,8 @@
 //! What a session is told that belongs to no request of it.
 
 use super::session::Session;
+#[cfg(feature = "http")]
+use crate::server::{Caller, ReplyMessage, bearer::require_scopes};
 use crate::server::{
     Server,
     hub::{Heard, Membership},
@@ -41,6 +43,20 @@ impl Server {
 }
 
 impl Session {
+    /// Whether this caller, who opened the session, may hear of the resources it has named: its token may be another than
+    /// when it named them.
+    ///
+    /// # Errors
+    /// What it is answered if not.
+    #[cfg(feature = "http")]
+    pub(crate) fn may_hear(&self, caller: &Caller<'_>) -> Result<(), ReplyMessage> {
+        let Some(membership) = &self.0.membership else { return Ok(()) };
+        let scopes = self.0.server.0.registry.load().lists.scopes_of(&membership.named());
+        require_scopes(&scopes, caller).map_err(|refusal| {
+            ReplyMessage::error(None, &super::refused_in_words_of(&refusal)).refused_by(refusal)
+        })
+    }
+
     /// Leaves what is to be told in this outbox, while it is polled. Ends when the server drains or the session does.
     pub(crate) async fn tell(&self, outbox: &Outbox) {
         let Some(membership) = &self.0.membership else { return };

@@ -14,7 +14,7 @@ use super::{
     may_be_legacy,
     request::{self, Times, no_session},
     sessions::{Open, Sessions},
-    streams::NotResumed,
+    streams::{NotResumed, STANDALONE},
 };
 use crate::{
     server::{Caller, ReplyMessage, Server},
@@ -67,6 +67,11 @@ impl Endpoint {
             }
             Err(_) => return Err(not_resumed(&NotResumed::Unknown)),
         };
+        if last.is_none_or(|last| last.stream == STANDALONE)
+            && let Err(short) = open.session.may_hear(&authorized.caller(parts))
+        {
+            return Ok(Reply::Json(short));
+        }
         let reader = match last {
             None => open.streams.standalone().ok_or_else(|| {
                 let text =

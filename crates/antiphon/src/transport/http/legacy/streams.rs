@@ -23,7 +23,7 @@ use std::{
 use tokio::time::{Duration, Instant};
 
 /// The stream that a GET opens.
-const STANDALONE: u64 = 0;
+pub(super) const STANDALONE: u64 = 0;
 
 /// How many events may wait for a reader that is connected. What is sent meanwhile waits where it is told.
 const AHEAD: usize = 4;
