@@ -10,6 +10,7 @@ use antiphon::transport::http::{
 use futures_util::future::join_all;
 use serde_json::{Value, json};
 use std::time::Duration;
+use tokio::io::AsyncWriteExt as _;
 
 /// A service whose issuer publishes its keys at `/jwks` of a server.
 struct World {
@@ -220,5 +221,87 @@ async fn keys_are_found_by_the_metadata_of_their_issuer() {
         claims["iss"] = json!(name);
         let got = send(&world.service, &message(), &key.sign(&claims)).await;
         assert_eq!(got.status, expected, "{what}: {:?} {:?}", got.body, world.issuer.asked());
+    }
+}
+
+/// Who invents a key, and whoever holds the issuer's answer back, make nobody wait whose key is known.
+#[tokio::test]
+async fn an_issuer_that_is_held_up_holds_up_strangers_alone() {
+    let (key, stranger) = (Key::new("one", "ES256"), Key::new("invented", "ES256"));
+    let world = publishing(&[&key]).await;
+    world.check("first", &world.send(&key).await, 200, 1);
+    world.issuer.asked_again().await;
+    world.issuer.hold();
+    world.later(30);
+    let strangers = join_all((0..50).map(|_| world.send(&stranger)));
+    let others = async {
+        world.issuer.asked_again().await;
+        // Nothing has answered, and nothing will before this is over.
+        for _ in 0..3 {
+            world.check("a known key", &world.send(&key).await, 200, 2);
+            world.later(30);
+        }
+        world.issuer.release();
+    };
+    let (strangers, ()) = tokio::join!(strangers, others);
+    for got in strangers {
+        world.check("invented", &got, 401, 2);
+    }
+}
+
+/// An aged set goes on when its issuer says nothing; once it is too old, the door is closed.
+#[tokio::test(start_paused = true)]
+async fn an_issuer_that_falls_silent_is_done_without_for_an_hour() {
+    let key = Key::new("one", "ES256");
+    let world = publishing(&[&key]).await;
+    world.check("first", &world.send(&key).await, 200, 1);
+    world.issuer.hold();
+    for (what, later, status) in
+        [("ten minutes later", 600, 200), ("59 minutes later", 2_999, 200), ("an hour later", 1, 503)]
+    {
+        world.later(later);
+        assert_eq!(world.send(&key).await.status, status, "{what}");
+    }
+}
+
+/// A peer between us and the issuer that sends without end.
+async fn endless(head: &'static str, more: &'static str) -> String {
+    let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let url = format!("http://{}/jwks", listener.local_addr().unwrap());
+    tokio::spawn(async move {
+        loop {
+            let (mut stream, _) = listener.accept().await.unwrap();
+            tokio::spawn(async move {
+                let mut sent = stream.write_all(head.as_bytes()).await;
+                while sent.is_ok() {
+                    sent = stream.write_all(more.as_bytes()).await;
+                }
+            });
+        }
+    });
+    url
+}
+
+#[tokio::test]
+async fn an_answer_without_end_is_given_up() {
+    let key = Key::new("one", "ES256");
+    let ok = "HTTP/1.1 200 OK\r\ncontent-type: application/json\r\n";
+    for (what, head, more) in [
+        ("headers", ok, "x-more: xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx\r\n"),
+        ("one header", ok, "x"),
+        ("chunks", "HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n", "8\r\n{\"keys\":\r\n"),
+        ("a body", "HTTP/1.1 200 OK\r\n\r\n", "{\"keys\":[           "),
+        (
+            "a body of a length",
+            "HTTP/1.1 200 OK\r\ncontent-length: 9000000000\r\n\r\n",
+            "{\"keys\":[           ",
+        ),
+        ("no HTTP", "", "SSH-2.0-x\r\n"),
+        ("a status", "HTTP/1.1 200 ", "xxxxxxxxxxxxxxxx"),
+    ] {
+        let issuer = Issuer::new(ISSUER).jwks_url(endless(head, more).await);
+        let (service, fixture) = behind(ResourceServer::builder(RESOURCE).issuer(issuer), |builder| builder);
+        let got = send(&service, &message(), &key.sign(&claims("alice@app", ""))).await;
+        assert_eq!((got.status, runs(&fixture.runs)), (503, 0), "{what}: {:?}", got.body);
     }
 }
