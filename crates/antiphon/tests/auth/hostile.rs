@@ -300,3 +300,35 @@ async fn a_token_in_another_place() {
     assert_eq!(post(&service, request).await.status, 200);
     assert_eq!(runs(&fixture.runs), 1);
 }
+
+/// Beside a verifier of other tokens: a JWT is of its issuer, however its header is spaced, and what is none is not.
+#[tokio::test]
+async fn which_of_two_is_asked() {
+    use antiphon::{seal::Principal, server::Bearer, transport::http::auth::StaticTokens};
+    let key = Key::new("one", "ES256");
+    let claims = claims("alice@app", "").to_string();
+    let opaque = || Bearer::new(Principal::user("bob").with_client_id("app"));
+    let foreign = raw(&Key::new("one", "ES256"), r#"{"alg":"ES256","kid":"one"}"#, &claims);
+    for (what, token, status) in [
+        ("a JWT", raw(&key, r#"{"alg":"ES256","kid":"one"}"#, &claims), 200),
+        ("a JWT with a space", raw(&key, r#"{ "alg":"ES256","kid":"one"}"#, &claims), 200),
+        (
+            "a JWT of several lines",
+            raw(&key, "{\n  \"alg\": \"ES256\",\n  \"kid\": \"one\"\n}", &claims),
+            200,
+        ),
+        ("a JWT with a tab", raw(&key, "{\t\"alg\":\"ES256\",\"kid\":\"one\"}", &claims), 200),
+        ("a JWT behind a space", raw(&key, " {\"alg\":\"ES256\",\"kid\":\"one\"}", &claims), 200),
+        ("a forged JWT that the verifier knows", foreign.clone(), 401),
+        ("an opaque one", "opaque".to_owned(), 200),
+        ("an opaque one of three parts", "eye.of.newt".to_owned(), 200),
+        ("an opaque one that nobody knows", "eye.of.toad".to_owned(), 401),
+    ] {
+        let known = StaticTokens::new()
+            .token("opaque", opaque())
+            .token("eye.of.newt", opaque())
+            .token(foreign.clone(), opaque());
+        let (service, _) = behind(trusting(&[&key]).verifier(known), |builder| builder);
+        send(&service, &message(), &token).await.check(what, (status, 0));
+    }
+}

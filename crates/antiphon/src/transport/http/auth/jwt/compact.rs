@@ -14,9 +14,12 @@ pub(super) struct Unverified<'a> {
     pub(super) signature: Vec<u8>,
 }
 
-/// Whether a token has the outer form of a JWT: three parts, the first of which begins as a JSON object does.
+/// Whether a token has the outer form of a JWT: three parts, the first of which begins as a JSON object does, white space
+/// included.
 pub(in super::super) fn is_jwt(token: &str) -> bool {
-    token.starts_with("ey") && token.bytes().filter(|byte| *byte == b'.').count() == 2
+    let mut parts = token.split('.');
+    let header = parts.next().and_then(|part| URL_SAFE_NO_PAD.decode(part).ok());
+    header.is_some_and(|bytes| bytes.trim_ascii_start().first() == Some(&b'{')) && parts.count() == 2
 }
 
 /// Reads a token; an error says what is wrong with it, in words that may be logged.
