@@ -33,7 +33,7 @@ fn region() -> Ask {
 }
 
 /// Asks once, as a tool, a prompt, a resource and a template, each of which needs `write` and `orders`.
-fn asking(runs: &Arc<AtomicUsize>) -> impl FnOnce(ServerBuilder) -> ServerBuilder {
+pub(crate) fn asking(runs: &Arc<AtomicUsize>) -> impl FnOnce(ServerBuilder) -> ServerBuilder {
     macro_rules! handler {
         ($args:ty, $result:ty, $made:expr) => {{
             let runs = Arc::clone(runs);
@@ -72,7 +72,7 @@ fn asking(runs: &Arc<AtomicUsize>) -> impl FnOnce(ServerBuilder) -> ServerBuilde
     |builder| builder.tool(tool).prompt(prompt).resource(resource).template(template).resource_updates()
 }
 
-fn guarded() -> [(&'static str, Value); 4] {
+pub(crate) fn guarded() -> [(&'static str, Value); 4] {
     [
         ("tools/call", json!({"name": "guarded"})),
         ("prompts/get", json!({"name": "guarded"})),

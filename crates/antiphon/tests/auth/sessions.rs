@@ -2,7 +2,11 @@
 #![cfg(feature = "auth")]
 
 use crate::auth_support::*;
-use crate::common::post::{Got, post, set};
+use crate::common::{
+    answers,
+    post::{Got, post, set},
+};
+use crate::scopes::{asking, guarded};
 use antiphon::{
     server::{Ctx, NoArguments, Resource, Tool},
     transport::http::HttpService,
@@ -10,8 +14,13 @@ use antiphon::{
 };
 use bytes::Bytes;
 use http::{Method, Request};
+use http_body_util::{BodyExt as _, Full};
 use serde_json::{Value, json};
-use std::time::Duration;
+use std::{
+    sync::{Arc, atomic::AtomicUsize, atomic::Ordering},
+    time::Duration,
+};
+use tower_service::Service as _;
 
 const VERSION: &str = "2025-11-25";
 
@@ -213,4 +222,40 @@ async fn a_stream_needs_the_scopes_of_what_it_tells() {
     }
     named("resources/unsubscribe", "guarded://one", "mcp").await;
     assert_eq!(listen(None, "mcp").await.status, 200);
+}
+
+/// What is answered in a session goes on with a call, as a leg does: it needs the scopes that beginning it needs.
+#[tokio::test]
+async fn an_answer_needs_the_scopes_of_its_call() {
+    let key = Key::new("one", "ES256");
+    let token = |scopes: &str| key.sign(&claims("alice@app", scopes));
+    let expected = expected_challenge("error=\"insufficient_scope\", scope=\"mcp write orders\"");
+    for (method, params) in guarded() {
+        let runs = Arc::<AtomicUsize>::default();
+        let (service, _) = behind(trusting(&[&key]).required_scopes(["mcp"]), asking(&runs));
+        let mut opening = initialize();
+        opening["params"]["capabilities"] = json!({"elicitation": {}});
+        let got = as_user(&service, legacy(Method::POST, Some(&opening), None), Some(&token("mcp"))).await;
+        let session = got.headers["mcp-session-id"].to_str().unwrap().to_owned();
+        let mut call = legacy(Method::POST, Some(&message(method, params.clone())), Some(&session));
+        set(&mut call, "authorization", &[&format!("Bearer {}", token("mcp write orders"))]);
+        let mut stream = service.clone().call(call.map(Full::new)).await.unwrap().into_body();
+        let mut heard = String::new();
+        while !heard.contains("elicitation/create") {
+            let frame = stream.frame().await.unwrap().unwrap();
+            heard += std::str::from_utf8(frame.data_ref().unwrap()).unwrap();
+        }
+        let asked = heard.lines().filter_map(|line| line.strip_prefix("data: {")).last().unwrap();
+        let asked: Value = serde_json::from_str(&format!("{{{asked}")).unwrap();
+        let answer = json!({"jsonrpc": "2.0", "id": asked["id"], "result": answers()["region"]});
+        for (scopes, status) in [("mcp", 403), ("mcp write", 403), ("mcp write orders", 202)] {
+            let request = legacy(Method::POST, Some(&answer), Some(&session));
+            let got = as_user(&service, request, Some(&token(scopes))).await;
+            assert_eq!(got.status, status, "{method}, {scopes}: {:?}", got.body);
+            assert_eq!(challenge(&got), (status == 403).then_some(&*expected), "{method}, {scopes}");
+        }
+        let rest = stream.collect().await.unwrap().to_bytes();
+        assert!(String::from_utf8_lossy(&rest).contains("\"result\""), "{method}: {rest:?}");
+        assert_eq!(runs.load(Ordering::SeqCst), 2, "{method}");
+    }
 }

@@ -163,7 +163,8 @@ pub(super) fn push(server: &Inner, admitted: &Admitted<'_>) -> Option<Push> {
     let outbox: &Outbox = leg.caller.outbox?;
     let limit = leg.settings.answer_within.unwrap_or(server.answer_within);
     let wait = Wait { limit, at_most: Some(server.limits.answer_at_most) };
-    Some(Push { session: session.clone(), outbox: outbox.clone(), wait })
+    let scopes = leg.settings.scopes.clone();
+    Some(Push { session: session.clone(), outbox: outbox.clone(), wait, scopes })
 }
 
 /// The ids of the URL questions of one round, by their keys.

@@ -3,7 +3,10 @@
 use super::session::Session;
 use crate::{
     pacing::stretched,
-    server::outbox::{Kind, Outbox},
+    server::{
+        outbox::{Kind, Outbox},
+        round::Push,
+    },
 };
 use antiphon_wire::{
     CancelledParams, ErrorObject, InputRequest, LegacyAsk, RequestId, method, write_notification,
@@ -64,13 +67,13 @@ impl Live {
     /// # Errors
     /// If it cannot be written.
     pub(crate) fn send(
-        session: &Session,
-        outbox: &Outbox,
+        push: &Push,
         request: &InputRequest,
         elicitation_id: Option<&str>,
         wait: Wait,
     ) -> Result<Self, String> {
-        let mut live = session.begin_live(outbox, wait);
+        let Push { session, outbox, scopes, .. } = push;
+        let mut live = session.begin_live(outbox, scopes, wait);
         let ask = LegacyAsk { request, version: session.version(), elicitation_id };
         let bytes = ask.write(&RequestId::from(live.id)).map_err(|fault| fault.to_string())?;
         if let Some(id) = elicitation_id {

@@ -69,6 +69,9 @@ pub(super) struct Waiting {
     answer: oneshot::Sender<Arrived>,
     /// That of the call which asks.
     outbox: Outbox,
+    /// What who answers must hold: what the call needs.
+    #[cfg_attr(not(feature = "http"), allow(dead_code, reason = "scopes count over HTTP"))]
+    scopes: Vec<String>,
     /// How far the client said last that it is, and when.
     progress: Option<(f64, Instant)>,
 }
@@ -173,6 +176,23 @@ impl Session {
         self.state().waiting.get(&id)?.progress.map(|(_, heard)| heard)
     }
 
+    /// Takes this caller's response to a request of ours. It goes on with the call that asked, and needs what that needs.
+    ///
+    /// # Errors
+    /// What the caller is answered if its token has not all of it; the request waits on.
+    #[cfg(feature = "http")]
+    pub(crate) fn take_response_of(
+        &self,
+        response: Response<'_>,
+        caller: &crate::server::Caller<'_>,
+    ) -> Result<(), crate::server::ReplyMessage> {
+        let id = response.id.as_ref().and_then(RequestId::as_u64);
+        let scopes = id.and_then(|id| self.state().waiting.get(&id).map(|waiting| waiting.scopes.clone()));
+        Self::permits(&scopes.unwrap_or_default(), caller)?;
+        self.take_response(response);
+        Ok(())
+    }
+
     /// Takes the client's response to a request of ours. One that nobody waits for is dropped.
     pub(crate) fn take_response(&self, response: Response<'_>) {
         let Some(id) = response.id.as_ref().and_then(RequestId::as_u64) else { return };
@@ -185,12 +205,13 @@ impl Session {
     }
 
     /// A request of ours that waits for the client.
-    pub(super) fn begin_live(&self, outbox: &Outbox, wait: Wait) -> Live {
+    pub(super) fn begin_live(&self, outbox: &Outbox, scopes: &[String], wait: Wait) -> Live {
         let (answer, arrival) = oneshot::channel();
         let mut state = self.state();
         state.last_id += 1;
         let id = state.last_id;
-        state.waiting.insert(id, Waiting { answer, outbox: outbox.clone(), progress: None });
+        let (outbox, scopes) = (outbox.clone(), scopes.to_vec());
+        state.waiting.insert(id, Waiting { answer, outbox, scopes, progress: None });
         drop(state);
         Live::new(self.clone(), id, arrival, wait)
     }

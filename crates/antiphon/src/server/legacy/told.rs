@@ -52,7 +52,16 @@ impl Session {
     pub(crate) fn may_hear(&self, caller: &Caller<'_>) -> Result<(), ReplyMessage> {
         let Some(membership) = &self.0.membership else { return Ok(()) };
         let scopes = self.0.server.0.registry.load().lists.scopes_of(&membership.named());
-        require_scopes(&scopes, caller).map_err(|refusal| {
+        Self::permits(&scopes, caller)
+    }
+
+    /// Whether this caller's token holds all of these.
+    ///
+    /// # Errors
+    /// What it is answered if not.
+    #[cfg(feature = "http")]
+    pub(super) fn permits(scopes: &[String], caller: &Caller<'_>) -> Result<(), ReplyMessage> {
+        require_scopes(scopes, caller).map_err(|refusal| {
             ReplyMessage::error(None, &super::refused_in_words_of(&refusal)).refused_by(refusal)
         })
     }

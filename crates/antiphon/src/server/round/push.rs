@@ -35,6 +35,8 @@ pub(crate) struct Push {
     pub(crate) outbox: Outbox,
     /// How long an ask waits for its answer.
     pub(crate) wait: Wait,
+    /// What an answer's sender must hold, as who began the call.
+    pub(crate) scopes: Vec<String>,
 }
 
 /// The driver of one leg in a session.
@@ -176,8 +178,7 @@ impl<'f> Pusher<'f> {
             }
             None => self.push.wait,
         };
-        let live = Live::send(&self.push.session, &self.push.outbox, asked.request, id.as_deref(), wait)
-            .map_err(Stop::Author)?;
+        let live = Live::send(self.push, asked.request, id.as_deref(), wait).map_err(Stop::Author)?;
         Ok(Sent { order, path: asked.path.into(), live, expires: asked.deadline.is_some() })
     }
 

@@ -48,8 +48,7 @@ impl<'a> Round<'a> {
     }
 
     fn put(&mut self, place: usize, asked: Asked, request: &InputRequest) -> Result<(), Refusal> {
-        let Push { session, outbox, wait } = self.push;
-        let live = Live::send(session, outbox, request, self.ids.get(&asked.key), *wait);
+        let live = Live::send(self.push, request, self.ids.get(&asked.key), self.push.wait);
         let live = live.map_err(|cause| {
             tracing::error!(%cause, "an ask cannot be sent");
             Refusal::Internal

@@ -17,7 +17,7 @@ use super::{
     streams::{NotResumed, STANDALONE},
 };
 use crate::{
-    server::{Caller, ReplyMessage, Server},
+    server::{Caller, ReplyMessage, Server, Session},
     transport::batch::is_batch,
 };
 use antiphon_wire::{ErrorObject, Incoming, ProtocolVersion, Request, method};
@@ -108,33 +108,12 @@ impl Endpoint {
             Ok((open, _)) => open,
             Err(reply) => return reply,
         };
-        let session = &open.session;
-        let take = |message: Incoming<'_>| match message {
-            Incoming::Notification(notification) => {
-                session.hear(&notification);
-            }
-            Incoming::Response(response) => session.take_response(response),
-            Incoming::Request(_) => {}
-        };
-        if is_batch(&body) && session.version().has_batches() {
-            match batch::hear(&body, take) {
-                Ok(true) => {}
-                Ok(false) => return Reply::Accepted,
-                Err(error) => return Reply::Json(ReplyMessage::error(None, &error)),
-            }
-        } else {
-            match Incoming::parse(&body) {
-                Ok(Incoming::Request(_)) => {}
-                // > If the server accepts the input, the server **MUST** return HTTP status code 202 Accepted with no
-                // > body.
-                Ok(message) => {
-                    take(message);
-                    return Reply::Accepted;
-                }
-                Err(fault) => return Reply::Json(ReplyMessage::error(fault.id.as_ref(), &fault.error)),
-            }
+        match hear(&open.session, &body, &authorized.caller(&parts)) {
+            Ok(true) => request::respond(&open, parts, body, authorized, self.times()).await,
+            // > If the server accepts the input, the server **MUST** return HTTP status code 202 Accepted with no body.
+            Ok(false) => Reply::Accepted,
+            Err(reply) => Reply::Json(reply),
         }
-        request::respond(&open, parts, body, authorized, self.times()).await
     }
 
     /// A message that names no session, and is not of today.
@@ -231,6 +210,38 @@ impl Endpoint {
     fn times(&self) -> Times {
         Times { keep_alive: self.options.keep_alive, retry: self.options.sessions.retry }
     }
+}
+
+/// Takes what needs no answer. Whether there is something else.
+///
+/// # Errors
+/// What to answer in the place of all of it: it cannot be read, or one of its answers needs scopes that are missing.
+fn hear(session: &Session, body: &[u8], caller: &Caller<'_>) -> Result<bool, ReplyMessage> {
+    let mut short = None;
+    let mut take = |message: Incoming<'_>| match message {
+        Incoming::Notification(notification) => {
+            session.hear(&notification);
+        }
+        Incoming::Response(response) => {
+            if let Err(reply) = session.take_response_of(response, caller) {
+                short = Some(reply);
+            }
+        }
+        Incoming::Request(_) => {}
+    };
+    let is_answered = if is_batch(body) && session.version().has_batches() {
+        batch::hear(body, take).map_err(|error| ReplyMessage::error(None, &error))?
+    } else {
+        match Incoming::parse(body) {
+            Ok(Incoming::Request(_)) => true,
+            Ok(message) => {
+                take(message);
+                false
+            }
+            Err(fault) => return Err(ReplyMessage::error(fault.id.as_ref(), &fault.error)),
+        }
+    };
+    short.map_or(Ok(is_answered), Err)
 }
 
 /// Why a stream does not go on.
