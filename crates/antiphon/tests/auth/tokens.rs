@@ -290,6 +290,7 @@ fn what_cannot_be_built() {
         ("no keys", builder().issuer(good().jwks(r#"{"keys": []}"#)), "none of its keys"),
         ("a shared secret", builder().issuer(good().jwks(json!({"keys": [shared]}).to_string())), "none of"),
         ("not for this", builder().issuer(good().jwks(json!({"keys": [encrypts]}).to_string())), "none of"),
+        ("an audience that is empty", builder().issuer(good()).accept_audience(""), "audience"),
         ("a scope of two words", builder().issuer(good()).required_scopes(["a b"]), "a b"),
         ("a scope with a quote", builder().issuer(good()).scopes_supported(["a\""]), "scope"),
         ("a scope that breaks the line", builder().issuer(good()).scope_implies("a", ["b\r\n"]), "scope"),

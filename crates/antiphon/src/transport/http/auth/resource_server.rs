@@ -263,6 +263,13 @@ impl ResourceServerBuilder {
             check_url(issuer.name()).map_err(|fault| refuse("an issuer", &fault))?;
         }
         #[cfg(feature = "auth")]
+        if self.audiences.iter().any(String::is_empty) {
+            return Err(refuse(
+                "an audience",
+                "an empty one would be that of every token which names nobody",
+            ));
+        }
+        #[cfg(feature = "auth")]
         let issuers = {
             let audience = Audience { resource: resource.clone(), others: self.audiences };
             TrustedIssuers::new(self.issuers, audience).map_err(|fault| refuse("an issuer", &fault))?
