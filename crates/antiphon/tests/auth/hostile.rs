@@ -213,7 +213,7 @@ async fn signatures_of_another_form() {
             check(&format!("{algorithm}: {what}"), &[&key], &forged, false).await;
         }
         // The same bytes by another text: bits that belong to no byte.
-        if length % 3 != 0 {
+        if !length.is_multiple_of(3) {
             let alphabet = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_";
             let last = alphabet.iter().position(|byte| Some(byte) == text.as_bytes().last()).unwrap();
             let other = char::from(alphabet[last | 1]);

@@ -245,7 +245,7 @@ async fn an_answer_needs_the_scopes_of_its_call() {
             let frame = stream.frame().await.unwrap().unwrap();
             heard += std::str::from_utf8(frame.data_ref().unwrap()).unwrap();
         }
-        let asked = heard.lines().filter_map(|line| line.strip_prefix("data: {")).last().unwrap();
+        let asked = heard.lines().filter_map(|line| line.strip_prefix("data: {")).next_back().unwrap();
         let asked: Value = serde_json::from_str(&format!("{{{asked}")).unwrap();
         let answer = json!({"jsonrpc": "2.0", "id": asked["id"], "result": answers()["region"]});
         for (scopes, status) in [("mcp", 403), ("mcp write", 403), ("mcp write orders", 202)] {
