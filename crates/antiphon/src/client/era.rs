@@ -25,7 +25,7 @@ use crate::transport::{
 use antiphon_wire::{PageParams, ProtocolVersion, RequestId, method, write_request};
 use std::{mem::discriminant, sync::Arc};
 use tokio::time::timeout;
-use verdict::{Verdict, is_modern, is_no_modern, is_no_session, judge, says_result_type};
+use verdict::{Verdict, is_modern, is_no_modern, is_no_session, is_of_modern, judge, says_result_type};
 
 /// Which revisions of the protocol a client speaks with its server.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -190,10 +190,14 @@ impl Inner {
                 let mut session = Box::pin(self.initialize_behind_probe(sessions));
                 tokio::select! {
                     biased;
-                    session = &mut session => {
-                        drop(asked);
-                        return self.stand_on(session?).map(|()| None);
-                    }
+                    session = &mut session => match session {
+                        // It has read both by now: what it says of itself is on its way.
+                        Err(fault) if is_of_modern(&fault) => asked.await,
+                        session => {
+                            drop(asked);
+                            return self.stand_on(session?).map(|()| None);
+                        }
+                    },
                     reply = &mut asked => match judge(&reply) {
                         Verdict::Modern | Verdict::ModernOf(_) => reply,
                         _ => return self.stand_on(session.await?).map(|()| None),

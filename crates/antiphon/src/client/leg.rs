@@ -43,6 +43,25 @@ pub(super) struct Wanted<'a> {
 }
 
 impl Wanted<'_> {
+    /// The request, without headers.
+    pub(super) fn request(
+        &self,
+        id: RequestId,
+        version: ProtocolVersion,
+        mut body: Vec<u8>,
+    ) -> OutgoingRequest {
+        // Arguments are sent as they were written. Between the tokens of JSON a line may break; lines frame messages.
+        body.iter_mut().filter(|byte| matches!(byte, b'\n' | b'\r')).for_each(|byte| *byte = b' ');
+        OutgoingRequest {
+            id,
+            method: Cow::Borrowed(self.method),
+            name: self.name.map(str::to_owned),
+            version,
+            headers: Vec::new(),
+            body,
+        }
+    }
+
     /// A request that belongs to no call.
     pub(super) fn single(method: &'static str, timeout: Duration) -> Self {
         Self {
@@ -224,17 +243,9 @@ impl Inner {
         let patience = Patience::new(wanted.timeout, self.bounds.progress_stretches);
         let mut hearing = Hearing::new(self, wanted, &patience);
         hearing.ask(&id, &mut meta);
-        let mut body = write(&id, meta).map_err(RequestFault::Unwritable)?;
-        // Arguments are sent as they were written. Between the tokens of JSON a line may break; lines frame messages.
-        body.iter_mut().filter(|byte| matches!(byte, b'\n' | b'\r')).for_each(|byte| *byte = b' ');
-        let request = OutgoingRequest {
-            id,
-            method: Cow::Borrowed(wanted.method),
-            name: wanted.name.map(str::to_owned),
-            version,
-            headers: wanted.headers.clone(),
-            body,
-        };
+        let body = write(&id, meta).map_err(RequestFault::Unwritable)?;
+        let request =
+            OutgoingRequest { headers: wanted.headers.clone(), ..wanted.request(id, version, body) };
         let mut hear = |notification| hearing.take(notification);
         // Dropping the exchange cancels the request.
         let reply = patience.within(self.transport.exchange(request, &mut hear)).await;

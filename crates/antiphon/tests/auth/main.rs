@@ -2,6 +2,7 @@
 
 #![allow(clippy::unwrap_used, clippy::expect_used, missing_docs, reason = "a failed unwrap fails the test")]
 
+#[cfg(feature = "auth")]
 #[path = "../auth_support/mod.rs"]
 mod auth_support;
 #[path = "../common/mod.rs"]

@@ -39,19 +39,6 @@ fn yes() -> Value {
     accept(json!({"ok": true}))
 }
 
-async fn ok(text: &str) -> Result<String> {
-    Ok(text.to_owned())
-}
-
-/// Legs with exactly these answers, one after the other. Gives the last response.
-async fn legs(server: &Server, talk: &mut Talk, all: &[Value]) -> Value {
-    let mut reply = Value::Null;
-    for answers in all {
-        reply = talk.leg(server, answers.clone()).await;
-    }
-    reply
-}
-
 /// The code of an error, and `data.reason`.
 fn refused(reply: &Value) -> (i64, &str) {
     let error = &reply["error"];

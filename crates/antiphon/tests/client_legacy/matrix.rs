@@ -167,22 +167,28 @@ async fn every_mode_with_every_server() {
     }
 }
 
-/// The probe is not answered in time, and the server is a modern one all the same: whoever answers first decides.
+/// The probe is not answered in time, and the server is a modern one all the same: whoever answers first decides, unless it
+/// only says that there are no sessions here.
 #[tokio::test(start_paused = true)]
 async fn a_modern_server_that_is_slow_to_start() {
-    let (client, mut peer) = Peer::of(builder().probe_timeout(Duration::from_secs(1)));
-    let listed = tokio::spawn({
-        let client = client.clone();
-        async move { came(&client).await }
-    });
-    let probe = peer.hears_of("server/discover").await;
-    let _initialize = peer.hears_of("initialize").await;
-    peer.says(answer(Server::Modern, &probe).unwrap()).await;
-    for _ in 0..2 {
-        let list = peer.hears_of("tools/list").await;
-        peer.says(answer(Server::Modern, &list).unwrap()).await;
+    for refuses_first in [false, true] {
+        let (client, mut peer) = Peer::of(builder().probe_timeout(Duration::from_secs(1)));
+        let listed = tokio::spawn({
+            let client = client.clone();
+            async move { came(&client).await }
+        });
+        let probe = peer.hears_of("server/discover").await;
+        let initialize = peer.hears_of("initialize").await;
+        if refuses_first {
+            peer.says(answer(Server::Modern, &initialize).unwrap()).await;
+        }
+        peer.says(answer(Server::Modern, &probe).unwrap()).await;
+        for _ in 0..2 {
+            let list = peer.hears_of("tools/list").await;
+            peer.says(answer(Server::Modern, &list).unwrap()).await;
+        }
+        assert_eq!(listed.await.unwrap(), Ok((Era::Modern, MODERN.into())));
     }
-    assert_eq!(listed.await.unwrap(), Ok((Era::Modern, MODERN.into())));
 }
 
 /// A transport that knows no sessions is modern, whatever the client would like.

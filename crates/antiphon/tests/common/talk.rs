@@ -56,6 +56,20 @@ impl Talk {
     }
 }
 
+/// Legs with exactly these answers, one after the other. Gives the last response.
+pub async fn legs(server: &Server, talk: &mut Talk, all: &[Value]) -> Value {
+    let mut reply = Value::Null;
+    for answers in all {
+        reply = talk.leg(server, answers.clone()).await;
+    }
+    reply
+}
+
+/// What a step gives back that goes well.
+pub async fn ok(text: &str) -> antiphon::Result<String> {
+    Ok(text.to_owned())
+}
+
 /// The keys of a round, in the order in which they stand on the wire.
 pub fn keys(reply: &[u8]) -> Vec<String> {
     #[derive(serde::Deserialize)]

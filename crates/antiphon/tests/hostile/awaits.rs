@@ -32,19 +32,6 @@ fn agreed() -> Value {
     json!({"action": "accept"})
 }
 
-async fn ok(text: &str) -> Result<String> {
-    Ok(text.to_owned())
-}
-
-/// Legs with exactly these answers, one after the other. Gives the last response.
-async fn legs(server: &Server, talk: &mut Talk, all: &[Value]) -> Value {
-    let mut reply = Value::Null;
-    for answers in all {
-        reply = talk.leg(server, answers.clone()).await;
-    }
-    reply
-}
-
 /// `data.reason` of an error.
 fn reason(reply: &Value) -> &str {
     reply["error"]["data"]["reason"].as_str().unwrap_or_default()

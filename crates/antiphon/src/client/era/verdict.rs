@@ -81,6 +81,14 @@ pub(super) fn is_no_session(fault: &RequestFault) -> bool {
     }
 }
 
+/// Whether a modern server refused `initialize`, and says that it speaks a version that is spoken here.
+pub(super) fn is_of_modern(fault: &RequestFault) -> bool {
+    match fault {
+        RequestFault::Version { theirs } => common_version(theirs.iter().map(String::as_str)).is_some(),
+        _ => false,
+    }
+}
+
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
 struct Typed<'a> {

@@ -14,10 +14,7 @@ use crate::{
     transport::{OutgoingRequest, ServerMessage, ServerReply},
 };
 use antiphon_wire::{Meta, RequestId, method};
-use std::{
-    borrow::Cow,
-    sync::atomic::{AtomicBool, Ordering},
-};
+use std::sync::atomic::{AtomicBool, Ordering};
 use tokio::sync::mpsc;
 
 impl Session {
@@ -33,16 +30,8 @@ impl Session {
         let mut hearing = Hearing::new(inner, wanted, &patience);
         let mut meta = Meta::default();
         hearing.ask_for_progress(&id, &mut meta);
-        let mut body = write(&id, meta).map_err(RequestFault::Unwritable)?;
-        body.iter_mut().filter(|byte| matches!(byte, b'\n' | b'\r')).for_each(|byte| *byte = b' ');
-        let request = OutgoingRequest {
-            id,
-            method: Cow::Borrowed(wanted.method),
-            name: wanted.name.map(str::to_owned),
-            version: self.version().clone(),
-            headers: Vec::new(),
-            body,
-        };
+        let body = write(&id, meta).map_err(RequestFault::Unwritable)?;
+        let request = wanted.request(id, self.version().clone(), body);
         let work = self.under_way(request, wanted, &mut hearing, &patience);
         patience.within(work).await.map_err(RequestFault::Timeout)?
     }
