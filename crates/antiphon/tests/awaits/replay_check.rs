@@ -477,17 +477,19 @@ async fn how_far_other_work_comes_is_a_matter_of_time() {
         let is_slow = next(runs).is_multiple_of(2) == is_slow_first;
         sleep(Duration::from_millis(if is_slow { 70 } else { 30 })).await;
     }
+    /// A question beside one that comes behind such work.
+    async fn beside(ctx: &Ctx, runs: &AtomicU32, is_slow_first: bool) -> Result<String> {
+        let sure = async {
+            work(runs, is_slow_first).await;
+            ctx.elicit::<Confirm>("Sure?").await
+        };
+        let (place, sure) = tokio::join!(ctx.elicit::<Place>("Where?"), sure);
+        Ok(format!("{} {}", place?.region, sure?.ok))
+    }
     check(
         |ctx| {
             static RUNS: AtomicU32 = AtomicU32::new(0);
-            Box::pin(async {
-                let sure = async {
-                    work(&RUNS, true).await;
-                    ctx.elicit::<Confirm>("Sure?").await
-                };
-                let (place, sure) = tokio::join!(ctx.elicit::<Place>("Where?"), sure);
-                Ok(format!("{} {}", place?.region, sure?.ok))
-            })
+            Box::pin(beside(ctx, &RUNS, true))
         },
         "eu true",
         &[],
@@ -496,14 +498,7 @@ async fn how_far_other_work_comes_is_a_matter_of_time() {
     check(
         |ctx| {
             static RUNS: AtomicU32 = AtomicU32::new(0);
-            Box::pin(async {
-                let sure = async {
-                    work(&RUNS, false).await;
-                    ctx.elicit::<Confirm>("Sure?").await
-                };
-                let (place, sure) = tokio::join!(ctx.elicit::<Place>("Where?"), sure);
-                Ok(format!("{} {}", place?.region, sure?.ok))
-            })
+            Box::pin(beside(ctx, &RUNS, false))
         },
         "eu true",
         &[],
