@@ -7,7 +7,7 @@ use crate::common::{
 use antiphon::{
     Form, Result,
     server::{
-        Answer, Ask, Carrier, Ctx, InputRequired, Limits, NoArguments, Prompt, Reply, Resource, Server,
+        Ask, Carrier, Ctx, InputRequired, Limits, NoArguments, Prompt, Reply, Resource, Server,
         ServerBuilder, Tool, Won,
     },
     wire::{AskSupport, FormField, FormSchema, SamplingMessage},
@@ -48,7 +48,7 @@ struct Keep {
     keep: bool,
 }
 
-fn built(change: impl FnOnce(ServerBuilder) -> ServerBuilder) -> Server {
+pub(super) fn built(change: impl FnOnce(ServerBuilder) -> ServerBuilder) -> Server {
     change(Server::builder("asks", "1").keys(ring(7)).logging()).build().unwrap()
 }
 
@@ -60,7 +60,7 @@ where
     built(|builder| builder.tool(tool("t", run)))
 }
 
-fn tool<R, F>(name: &str, run: F) -> Tool
+pub(super) fn tool<R, F>(name: &str, run: F) -> Tool
 where
     F: for<'a> Fn(&'a Ctx, NoArguments) -> BoxFuture<'a, R> + Send + Sync + 'static,
     R: antiphon::server::IntoOutcome<antiphon::wire::CallToolResult> + 'static,
@@ -68,15 +68,15 @@ where
     Tool::new(name, run)
 }
 
-fn call() -> Value {
+pub(super) fn call() -> Value {
     plain(1, "tools/call", json!({"name": "t"}))
 }
 
-fn accept(content: Value) -> Value {
+pub(super) fn accept(content: Value) -> Value {
     json!({"action": "accept", "content": content})
 }
 
-fn text(reply: &Value) -> &str {
+pub(super) fn text(reply: &Value) -> &str {
     assert_eq!(reply["id"], 1, "{reply}");
     reply["result"]["content"][0]["text"].as_str().unwrap_or_else(|| panic!("no text in {reply}"))
 }
@@ -357,7 +357,7 @@ async fn asks_wait_so_long_and_no_longer() {
 }
 
 /// The next message, however long it takes on the paused clock.
-async fn patiently(session: &mut InSession) -> Value {
+pub(super) async fn patiently(session: &mut InSession) -> Value {
     let line = session.peer.lines.next_line().await.unwrap().unwrap();
     serde_json::from_str(&line).unwrap()
 }
@@ -507,167 +507,6 @@ async fn a_cancelled_call() {
     assert_eq!(pong["result"], json!({}));
 }
 
-/// Handlers that return their questions are entered again with the answers.
-#[tokio::test]
-async fn asked_by_hand() {
-    let entered = Arc::new(AtomicUsize::new(0));
-    let counted = Arc::clone(&entered);
-    let form = || Ask::form("region", "Which region?", FormSchema::new(vec![FormField::text("region")]));
-    let sure = || Ask::form("sure", "Sure?", FormSchema::new(vec![FormField::boolean("sure")]));
-    #[derive(Deserialize)]
-    struct Sure {
-        sure: bool,
-    }
-    let server = built(move |builder| {
-        let counted = Arc::clone(&counted);
-        builder.tool(tool("t", move |ctx, _| {
-            counted.fetch_add(1, Ordering::SeqCst);
-            assert_eq!(ctx.carrier(), Carrier::Pushed);
-            let by_hand = || -> Result<Reply<String>> {
-                Ok(match (ctx.state(), ctx.form::<Region>(&form())?, ctx.form::<Sure>(&sure())?) {
-                    (None, None, _) => InputRequired::state_only("begun").into(),
-                    (Some("begun"), None, _) => {
-                        InputRequired::ask(form()).and(sure()).with_state("asked").into()
-                    }
-                    (Some("asked"), Some(Answer::Accept(region)), Some(Answer::Accept(sure))) => {
-                        Reply::Complete(format!("{} {} {}", region.region, sure.sure, ctx.leg()))
-                    }
-                    other => Reply::Complete(format!("unexpected {:?}", other.0)),
-                })
-            };
-            let reply = by_hand();
-            Box::pin(async move { reply })
-        }))
-    });
-    let mut session = InSession::newest(&server).await;
-    session.says(call()).await;
-    let (first, second) = (session.hears().await, session.hears().await);
-    session.answers(&second, accept(json!({"sure": "yes"}))).await;
-    session.answers(&first, accept(json!({"region": "eu"}))).await;
-    // The one that did not fit is asked again, alone.
-    let again = session.hears().await;
-    assert!(again["params"]["message"].as_str().unwrap().starts_with("Sure?\n\n"), "{again}");
-    session.answers(&again, accept(json!({"sure": true}))).await;
-    assert_eq!(text(&session.hears().await), "eu true 3");
-    assert_eq!(entered.load(Ordering::SeqCst), 3);
-}
-
-/// What is wrong with one answer of a round is told when it comes, and nothing of it is kept: the others may take long.
-#[tokio::test]
-async fn each_answer_by_hand_is_judged_when_it_comes() {
-    let region = |length: usize| accept(json!({"region": "x".repeat(length)}));
-    let longest = 64 * 1024 - region(0).to_string().len();
-    let sampled = |length: usize| json!({"role": "assistant", "model": "m", "content": {"type": "text", "text": "x".repeat(length)}});
-    let most = 1024 * 1024 - sampled(0).to_string().len();
-    let uris = |length: usize| json!({"roots": [{"uri": format!("file:///{}", "x".repeat(length))}]});
-    let words = |most: usize| format!("at most {most} bytes");
-    let params = || antiphon::wire::CreateMessageParams::new(vec![SamplingMessage::user("?")], 10);
-    let form = || Ask::form("ask", "Which?", FormSchema::new(vec![FormField::text("region")]));
-    let url = || Ask::url("ask", "Pay.", "https://pay.example/1");
-    type Asks = dyn Fn() -> Ask + Send + Sync;
-    let (form, url): (Arc<Asks>, Arc<Asks>) = (Arc::new(form), Arc::new(url));
-    let sample: Arc<Asks> = Arc::new(move || Ask::sample("ask", params()));
-    let roots: Arc<Asks> = Arc::new(|| Ask::roots("ask"));
-    for (what, asks, bad, reason, good) in [
-        ("a form that is too long", &form, region(longest + 1), words(64 * 1024), region(longest)),
-        ("a form that does not fit", &form, accept(json!({"region": 7})), "region".to_owned(), region(1)),
-        ("a URL", &url, accept(json!({"x": "x".repeat(70_000)})), words(64 * 1024), accept(json!({}))),
-        // They have no message that could say why.
-        ("a sample", &sample, sampled(most + 1), String::new(), sampled(most)),
-        ("roots", &roots, uris(1024 * 1024), String::new(), uris(1)),
-    ] {
-        let asks = Arc::clone(asks);
-        let server = built(move |builder| {
-            builder.tool(tool("t", move |ctx, _| {
-                let last = Ask::form("last", "Sure?", FormSchema::new(vec![FormField::boolean("sure")]));
-                let reply: Reply<String> = if ctx.state().is_some() {
-                    Reply::Complete(
-                        ctx.input_responses().map(|(key, _)| key).collect::<Vec<_>>().join(" and "),
-                    )
-                } else {
-                    InputRequired::ask(asks()).and(last).with_state("asked").into()
-                };
-                Box::pin(async move { reply })
-            }))
-        });
-        for gives_up in [false, true] {
-            let mut session = InSession::newest(&server).await;
-            session.says(call()).await;
-            let (mut asked, last) = (session.hears().await, session.hears().await);
-            for times in 1..=3 {
-                session.answers(&asked, bad.clone()).await;
-                let again = session.hears().await;
-                if times == 3 {
-                    // The other is taken back.
-                    let error = if again["method"] == "notifications/cancelled" {
-                        session.hears().await
-                    } else {
-                        again
-                    };
-                    assert_eq!(error["error"]["data"]["limit"], "times_asked", "{what}: {error}");
-                    break;
-                }
-                assert_eq!(again["method"], asked["method"], "{what}: {again}");
-                let message = again["params"]["message"].as_str().unwrap_or_default();
-                assert!(message.contains(&reason), "{what}: {message}");
-                asked = again;
-                if !gives_up {
-                    session.answers(&asked, good.clone()).await;
-                    session.answers(&last, accept(json!({"sure": true}))).await;
-                    assert_eq!(text(&session.hears().await), "ask and last", "{what}");
-                    break;
-                }
-            }
-        }
-    }
-}
-
-/// Each question by hand has its own time, and again when it is asked again.
-#[tokio::test(start_paused = true)]
-async fn the_time_of_each_question_by_hand() {
-    let server = built(|builder| {
-        builder.answer_within(Duration::from_secs(60)).tool(tool("t", |_, _| {
-            let field = |name: &str| FormSchema::new(vec![FormField::boolean(name)]);
-            let asks = InputRequired::ask(Ask::form("one", "One?", field("one"))).and(Ask::form(
-                "two",
-                "Two?",
-                field("two"),
-            ));
-            Box::pin(async move { Reply::<String>::from(asks) })
-        }))
-    });
-    let mut session = InSession::newest(&server).await;
-    session.says(call()).await;
-    let (one, two) = (patiently(&mut session).await, patiently(&mut session).await);
-    tokio::time::sleep(Duration::from_secs(40)).await;
-    session.answers(&one, accept(json!({}))).await;
-    let began = tokio::time::Instant::now();
-    let again = patiently(&mut session).await;
-    assert!(again["params"]["message"].as_str().unwrap().starts_with("One?"), "{again}");
-    session.answers(&two, accept(json!({"two": true}))).await;
-    let cancelled = patiently(&mut session).await;
-    assert_eq!(cancelled["params"]["requestId"], again["id"], "{cancelled}");
-    let error = patiently(&mut session).await["error"].take();
-    assert_eq!(error["data"], json!({"reason": "limit", "limit": "answer_within"}), "{error}");
-    assert!(error["message"].as_str().unwrap().starts_with("`one` was not answered within 60"), "{error}");
-    assert_eq!(began.elapsed().as_secs(), 60);
-}
-
-/// Work that only ever goes on is given up.
-#[tokio::test(start_paused = true)]
-async fn state_only_results_have_an_end() {
-    let server = built(|builder| {
-        builder.tool(Tool::new("t", async |ctx: &Ctx, _: NoArguments| -> Reply<String> {
-            let so_far: u32 = ctx.state().map_or(0, |state| state.parse().unwrap());
-            InputRequired::state_only((so_far + 1).to_string()).into()
-        }))
-    });
-    let mut session = InSession::newest(&server).await;
-    session.says(call()).await;
-    let error = patiently(&mut session).await["error"].take();
-    assert_eq!(error["data"], json!({"reason": "limit", "limit": "state_only"}), "{error}");
-}
-
 /// Prompts and resources ask as tools do.
 #[tokio::test]
 async fn prompts_and_resources() {
@@ -717,44 +556,6 @@ async fn checkpoints_are_passed() {
     // A server that drains opens no session.
     let refused = InSession::newest(&server).await;
     assert_eq!(refused.opened["error"]["data"]["reason"], "busy");
-}
-
-/// A client that is told to open URLs first is not waited for; elsewhere they are asked as ever.
-#[tokio::test]
-async fn urls_first() {
-    let server = built(|builder| {
-        builder
-            .tool(Tool::new("t", async |ctx: &Ctx, _: NoArguments| -> Reply<String> {
-                let ask = Ask::url("pay", "Pay.", "https://pay.example/1").id("deposit-42");
-                match ctx.url(&ask) {
-                    Some(answer) => Reply::Complete(format!("{answer:?}")),
-                    None => InputRequired::ask(ask).urls_first().into(),
-                }
-            }))
-            .tool(Tool::new("mixed", async |_: &Ctx, _: NoArguments| -> Reply<String> {
-                let form = Ask::form("f", "F?", FormSchema::new(vec![FormField::text("f")]));
-                InputRequired::ask(Ask::url("pay", "Pay.", "https://pay.example/1"))
-                    .and(form)
-                    .urls_first()
-                    .into()
-            }))
-    });
-    let mut session = InSession::newest(&server).await;
-    let error = session.asks(1, "tools/call", json!({"name": "t"})).await["error"].take();
-    assert_eq!(error["code"], -32042);
-    let url = json!({"mode": "url", "message": "Pay.", "url": "https://pay.example/1", "elicitationId": "deposit-42"});
-    assert_eq!(error["data"], json!({"elicitations": [url]}));
-    assert!(server.elicitation_complete("deposit-42"));
-    assert_eq!(session.hears().await["params"], json!({"elicitationId": "deposit-42"}));
-    let error = session.asks(2, "tools/call", json!({"name": "mixed"})).await["error"].take();
-    assert_eq!(error["code"], -32603, "only URLs can be asked for first");
-    // A version that knows neither is told so.
-    let mut older = InSession::open(&server, "2025-06-18", everything()).await;
-    let error = older.asks(1, "tools/call", json!({"name": "t"})).await["error"].take();
-    assert_eq!(
-        (&error["code"], &error["message"]),
-        (&json!(-32600), &json!("URL elicitation not supported"))
-    );
 }
 
 /// In a session no leg ends before its handler does, so a full record is the end of the call.
@@ -822,27 +623,4 @@ async fn handlers_of_sessions_have_places_of_their_own() {
     assert_eq!(text(&session.hears().await), "eu");
     let served = session.asks(4, "tools/call", json!({"name": "echo"})).await;
     assert_eq!(served["result"]["content"][0]["text"], "here", "{served}");
-}
-
-/// A handler by hand that asks without end is ended, as it is elsewhere.
-#[tokio::test]
-async fn asking_by_hand_has_an_end() {
-    let mut limits = Limits::default();
-    limits.legs = 4;
-    let asks = Tool::new("t", async |_: &Ctx, _: NoArguments| -> Reply<String> {
-        Ask::form("region", "Which region?", FormSchema::new(vec![FormField::text("region")])).into()
-    });
-    let server = built(|builder| builder.limits(limits).tool(asks));
-    let mut session = InSession::newest(&server).await;
-    session.says(call()).await;
-    for _ in 0..3 {
-        let asked = session.hears().await;
-        assert_eq!(asked["method"], "elicitation/create", "{asked}");
-        session.answers(&asked, accept(json!({"region": "eu"}))).await;
-    }
-    let reply = session.hears().await;
-    assert_eq!(reply["error"]["data"], json!({"reason": "limit", "limit": "legs"}), "{reply}");
-    let text =
-        "This call has asked 3 times, as often as the limit `legs` (4) allows: `region` cannot be asked";
-    assert_eq!(reply["error"]["message"], text);
 }

@@ -8,6 +8,7 @@ mod common;
 mod legacy_http_support;
 
 mod asks;
+mod by_hand;
 mod handshake;
 mod http;
 mod peers;
