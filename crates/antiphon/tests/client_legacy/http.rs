@@ -557,3 +557,34 @@ async fn a_ping_on_the_stream_of_the_handshake() {
     let client = played.client(builder().mode(Mode::Legacy));
     soon(client.call_tool("t", ())).await.unwrap();
 }
+
+/// A server that pings without end, and takes no answer, holds so many of them and no more.
+#[tokio::test]
+async fn pings_on_the_stream_of_the_handshake_are_bounded() {
+    const PINGS: usize = 16;
+    let (answers, handshake) = (Arc::new(AtomicUsize::new(0)), Waits::default());
+    let seen = Arc::clone(&answers);
+    let played = Played::new(move |heard| match (heard.verb.as_str(), heard.method()) {
+        ("POST", "initialize") => {
+            let pings = (0..10 * PINGS).map(|id| event(&asks(id, "ping", json!({})))).collect::<String>();
+            let (sender, said) = Said::open(pings);
+            *handshake.lock().unwrap() = Some((heard.body["id"].clone(), sender));
+            said.with("mcp-session-id", "s")
+        }
+        ("POST", "") => {
+            if seen.fetch_add(1, Ordering::SeqCst) + 1 == PINGS {
+                let (id, more) = handshake.lock().unwrap().take().unwrap();
+                more.send(event(&result(&id, hello("2025-03-26")))).unwrap();
+            }
+            Said::Silence
+        }
+        ("POST", "tools/call") => Said::json(200, done(&heard.body["id"])),
+        ("POST", "logging/setLevel") => Said::json(200, result(&heard.body["id"], json!({}))),
+        ("POST", _) => Said::empty(202),
+        _ => Said::empty(405),
+    })
+    .await;
+    let client = played.client(builder().mode(Mode::Legacy));
+    soon(client.call_tool("t", ())).await.unwrap();
+    assert_eq!(answers.load(Ordering::SeqCst), PINGS);
+}

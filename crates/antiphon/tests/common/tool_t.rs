@@ -2,7 +2,7 @@
 #![allow(unused_macros, unused_imports, reason = "each test program uses its part")]
 
 use super::ring;
-use antiphon::server::{Limits, ReplayCheck, Server, Tool};
+use antiphon::server::{Limits, ReplayCheck, Server, ServerBuilder, Tool};
 
 /// The tool `t`, from the lines of its handler.
 macro_rules! tool {
@@ -19,11 +19,10 @@ pub fn server(tool: Tool) -> Server {
 pub fn limited(tool: Tool, change: impl FnOnce(&mut Limits)) -> Server {
     let mut limits = Limits::default();
     change(&mut limits);
-    Server::builder("await", "1")
-        .replay_check(ReplayCheck::Off)
-        .tool(tool)
-        .keys(ring(7))
-        .limits(limits)
-        .build()
-        .unwrap()
+    built(tool, |builder| builder.limits(limits))
+}
+
+pub fn built(tool: Tool, change: impl FnOnce(ServerBuilder) -> ServerBuilder) -> Server {
+    let builder = Server::builder("await", "1").replay_check(ReplayCheck::Off).tool(tool).keys(ring(7));
+    change(builder).build().unwrap()
 }

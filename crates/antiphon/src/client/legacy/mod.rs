@@ -293,7 +293,7 @@ async fn answering_pings(
     let (to_pings, mut pings) = mpsc::channel(PINGS);
     let mut hear = |message| match message {
         ServerMessage::Request(request) if request.method == method::PING => {
-            // Beyond so many it has its answers already.
+            // Further ones are dropped: those that wait show already that somebody is here.
             let _ = to_pings.try_send(request.id);
         }
         _ => {}

@@ -181,13 +181,7 @@ async fn an_answer_counts_within_its_time_from_the_first_asking() {
                 ctx.elicit::<Confirm>("Sure?").await?;
                 Ok(said)
             });
-            let server = Server::builder("await", "1")
-                .replay_check(ReplayCheck::Off)
-                .tool(tool)
-                .keys(ring(7))
-                .clock(clock)
-                .build()
-                .unwrap();
+            let server = built(tool, |builder| builder.clock(clock));
             let mut talk = Talk::new(json!({}));
             talk.leg(&server, Value::Null).await;
             let (last, first) = waits.split_last().unwrap();

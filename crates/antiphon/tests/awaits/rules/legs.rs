@@ -118,13 +118,7 @@ async fn time_and_chance_are_the_same_on_every_leg() {
         ok("").await
     });
     let (clock, hand) = Clock::manual(start());
-    let server = Server::builder("await", "1")
-        .replay_check(ReplayCheck::Off)
-        .tool(tool)
-        .keys(ring(7))
-        .clock(clock)
-        .build()
-        .unwrap();
+    let server = built(tool, |builder| builder.clock(clock));
     for _ in 0..2 {
         let mut talk = Talk::new(json!({}));
         talk.leg(&server, Value::Null).await;
