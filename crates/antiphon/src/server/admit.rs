@@ -1,15 +1,16 @@
 //! The one way to a handler.
 
 use super::{
-    Limits, OnExpired, OnVersion,
+    OnExpired, OnVersion,
     bearer::require_scopes,
     leg::Leg,
     limits::{JOURNAL_WARNING, LEG_WARNING},
     refusal::Refusal,
-    round::{Asked, AskedOnce, Payload, seconds},
+    round::seconds,
     serve::Inner,
 };
 use crate::Error;
+use antiphon_engine::{AskRecord, Record};
 use antiphon_seal::{Call, CallId, OpenError, Principal, Reason, SealError};
 use antiphon_wire::{AskSupport, InputRequests, InputRequiredResult};
 use serde_json::value::RawValue;
@@ -23,7 +24,7 @@ pub(super) struct Admitted<'a> {
     principal: Option<Principal>,
     /// In its present leg; `None` on the first.
     call: Option<Call>,
-    payload: Option<Payload>,
+    record: Option<Record>,
     /// The state's own time was over: what came with it does not count.
     late: bool,
 }
@@ -42,7 +43,7 @@ pub(super) fn admit<'a>(server: &Inner, leg: Leg<'a>) -> Result<Admitted<'a>, Re
     let (principal, state) = match (principal, leg.request.params.request_state) {
         (Ok(principal), Some(state)) => (principal, state),
         (Ok(principal), None) => {
-            return Ok(Admitted { leg, principal, call: None, payload: None, late: false });
+            return Ok(Admitted { leg, principal, call: None, record: None, late: false });
         }
         // A handler would take them for an anonymous caller.
         (Err(cause), state) => {
@@ -50,16 +51,15 @@ pub(super) fn admit<'a>(server: &Inner, leg: Leg<'a>) -> Result<Admitted<'a>, Re
             return Err(if state.is_some() { Refusal::State } else { Refusal::Internal });
         }
     };
-    let (call, payload, late) = open(server, &leg, principal.as_ref(), state)?;
+    let (call, record, late) = open(server, &leg, principal.as_ref(), state)?;
     // Authentic, bound and in time: from here on the caller is the rightful one, and may learn the reason.
     let id = call.id();
-    let Some(call) = call.next_leg().filter(|call| call.leg() <= server.limits.legs) else {
-        return Err(too_many_legs(&server.limits, leg.target, id, &InputRequests::new(), false));
-    };
+    // No token is sealed in a leg that has none behind it.
+    let Some(call) = call.next_leg() else { return Err(Refusal::State) };
     if call.leg() == LEG_WARNING {
         tracing::warn!(call = %id, target = leg.target, leg = LEG_WARNING, "many clients give up at ten rounds");
     }
-    Ok(Admitted { leg, principal, call: Some(call), payload: Some(payload), late })
+    Ok(Admitted { leg, principal, call: Some(call), record: Some(record), late })
 }
 
 /// > servers **MUST** treat `requestState` as an attacker-controlled input [...] and **MUST** reject state that
@@ -69,7 +69,7 @@ fn open(
     leg: &Leg<'_>,
     principal: Option<&Principal>,
     state: &RawValue,
-) -> Result<(Call, Payload, bool), Refusal> {
+) -> Result<(Call, Record, bool), Refusal> {
     let refuse = |reason: &str, call: Option<CallId>| {
         let call = call.map(|id| id.to_string());
         tracing::warn!(method = %leg.request.method, target = leg.target, reason, call, "requestState refused");
@@ -95,18 +95,23 @@ fn open(
         }
         refuse(error.reason().as_str(), error.call_id())
     })?;
-    let mut payload =
-        Payload::decode(&opened.payload).map_err(|_| refuse("payload", Some(opened.call.id())))?;
+    let mut record =
+        Record::decode(&opened.payload).map_err(|_| refuse("payload", Some(opened.call.id())))?;
     if opened.tool_version != leg.settings.version {
         let (was, is) = (opened.tool_version, leg.settings.version);
         tracing::info!(call = %opened.call.id(), target = leg.target, was, is, "a call of another version");
         match leg.settings.on_version {
-            OnVersion::Keep => payload.journal.migrate(&leg.settings.migration),
+            OnVersion::Keep => {
+                for collision in record.migrate(&leg.settings.migration) {
+                    let path = collision.path;
+                    tracing::error!(%path, "a migration renames a step to one that was recorded too");
+                }
+            }
             OnVersion::Reject => return Err(Refusal::Version),
-            OnVersion::Restart => payload = payload.begun_again(),
+            OnVersion::Restart => record = record.begun_again(),
         }
     }
-    Ok((opened.call, payload, opened.expired))
+    Ok((opened.call, record, opened.expired))
 }
 
 impl<'a> Admitted<'a> {
@@ -136,6 +141,11 @@ impl<'a> Admitted<'a> {
         self.late
     }
 
+    /// The call in its present leg.
+    pub(super) fn call(&self) -> Option<&Call> {
+        self.call.as_ref()
+    }
+
     /// The call, while its handler runs.
     pub(super) fn take_call(&mut self) -> Option<Call> {
         self.call.take()
@@ -146,14 +156,15 @@ impl<'a> Admitted<'a> {
         self.call = call;
     }
 
-    /// An id for a URL question of this leg that was asked by hand.
-    pub(super) fn elicitation_id(&self, key: &str) -> Option<String> {
-        let call = self.call.as_ref()?;
-        Some(call.secret().idempotency_key("#elicitation", &format!("{key} {}", call.leg())))
+    /// The record that came with the state.
+    pub(super) fn take_record(&mut self) -> Option<Record> {
+        self.record.take()
     }
 
-    pub(super) fn take_payload(&mut self) -> Option<Payload> {
-        self.payload.take()
+    /// Whether the client can take a result that holds state only.
+    pub(super) fn takes_state_only(&self, server: &Inner) -> bool {
+        // In a session nothing of the kind is sent: the handler is entered again.
+        self.leg.request.session.is_some() || server.state_only.permits(self.leg.request.meta.client_info)
     }
 
     /// > A server **MUST NOT** rely on capabilities the client has not declared.
@@ -162,12 +173,20 @@ impl<'a> Admitted<'a> {
         if missing == AskSupport::NONE { Ok(()) } else { Err(Refusal::Capability { missing }) }
     }
 
+    /// What these asks need that the client did not declare.
+    pub(super) fn missing(&self, requests: &InputRequests) -> AskSupport {
+        let needed =
+            requests.iter().fold(AskSupport::NONE, |needed, (_, request)| needed.and(request.needs()));
+        self.asks().missing(needed)
+    }
+
     /// > Servers **MUST NOT** send an `inputRequests` that the client has not declared support for in its
     /// > capabilities.
     pub(super) fn permit(&self, requests: InputRequests) -> Result<Permit, Refusal> {
-        let needed =
-            requests.iter().fold(AskSupport::NONE, |needed, (_, request)| needed.and(request.needs()));
-        self.require(needed).map(|()| Permit(requests))
+        match self.missing(&requests) {
+            AskSupport::NONE => Ok(Permit(requests)),
+            missing => Err(Refusal::Capability { missing }),
+        }
     }
 
     /// Seals a round: the only way an ask leaves. `behind_effect`: a step has run in this leg, and its record leaves even
@@ -176,21 +195,21 @@ impl<'a> Admitted<'a> {
         mut self,
         server: &Inner,
         permit: Permit,
-        payload: &Payload,
+        record: &Record,
         behind_effect: bool,
     ) -> Result<InputRequiredResult, Refusal> {
         let internal = |cause: &dyn std::fmt::Display| {
             tracing::error!(%cause, "a round could not be sealed");
             Refusal::Internal
         };
-        let bytes = payload.encode().map_err(|fault| internal(&fault))?;
+        let bytes = record.encode().map_err(|fault| internal(&fault))?;
         let most = if behind_effect { server.limits.state_behind_effect() } else { server.limits.state };
         if bytes.len() > most {
-            return Err(too_large(self.leg.target, payload, bytes.len(), most));
+            return Err(too_large(self.leg.target, record, bytes.len(), most));
         }
-        let size = payload.journal.size();
+        let size = record.size();
         if size > JOURNAL_WARNING {
-            let largest = payload.journal.largest();
+            let largest = record.largest();
             tracing::warn!(target = self.leg.target, size, ?largest, "the record of a call grows large");
         }
         let now = server.clock.now();
@@ -200,15 +219,11 @@ impl<'a> Admitted<'a> {
             None => Call::begin(now, server.call_within.and_then(|time| now.checked_add(time)))
                 .map_err(|fault| internal(&fault))?,
         };
-        // Its answers would come back to a call that is over: nobody is asked in vain.
-        if call.leg() >= server.limits.legs {
-            return Err(too_many_legs(&server.limits, self.leg.target, call.id(), &permit.0, behind_effect));
-        }
         let ttl = self.leg.settings.answer_within.unwrap_or(server.answer_within);
-        payload.journal.asked.iter().for_each(|asked| self.warn_of_time(asked, now, ttl));
+        record.asked().iter().for_each(|asked| self.warn_of_time(asked, now, ttl));
         let sealed = server.sealer.seal(&call, &self.leg.binding(self.principal()), &bytes, ttl, now);
         let state = sealed.map_err(|error| match error {
-            SealError::TooLarge { limit, actual } => too_large(self.leg.target, payload, actual, limit),
+            SealError::TooLarge { limit, actual } => too_large(self.leg.target, record, actual, limit),
             other => internal(&Error::from(other)),
         })?;
         tracing::debug!(call = %call.id(), leg = call.leg(), asks = permit.0.len(), state = state.len(), "a round leaves");
@@ -218,49 +233,18 @@ impl<'a> Admitted<'a> {
 
 impl Admitted<'_> {
     /// Whoever answers in the time of the question, and later than in that of its round, is refused.
-    fn warn_of_time(&self, asked: &AskedOnce, now: SystemTime, answer_within: Duration) {
+    fn warn_of_time(&self, asked: &AskRecord, now: SystemTime, answer_within: Duration) {
         let ends = seconds(now).saturating_add(answer_within.as_secs());
-        if asked.deadline.is_some_and(|deadline| deadline > ends) {
-            let (target, key) = (self.leg.target, &asked.path);
+        if asked.deadline().is_some_and(|deadline| deadline > ends) {
+            let (target, key) = (self.leg.target, asked.path());
             tracing::warn!(target, %key, ?answer_within, "a question has more time than the state of its round");
         }
     }
 }
 
-/// `asks` is what could not be asked any more; `steps_lost`, whether the leg has done something that leaves with no record.
-fn too_many_legs(
-    limits: &Limits,
-    target: &str,
-    call: CallId,
-    asks: &InputRequests,
-    steps_lost: bool,
-) -> Refusal {
-    let what = cannot_be_asked(asks);
-    tracing::warn!(%call, target, limit = limits.legs, %what, steps_lost, "the call has had as many legs as it may");
-    let text =
-        format!("This call has had {} requests, as many as the limit `legs` allows: {what}", limits.legs);
-    Refusal::Limit { name: "legs", text }
-}
-
-/// What a call that may not ask any more comes to, by the key of its question.
-pub(super) fn cannot_be_asked(asks: &InputRequests) -> String {
-    match (asks.iter().next(), asks.len()) {
-        (None, _) => "it cannot go on".to_owned(),
-        (Some((key, _)), 1) => format!("`{key}` cannot be asked"),
-        (Some((key, _)), several) => format!("`{key}` and {} more cannot be asked", several - 1),
-    }
-}
-
 /// Names the largest entries in the log, by key and size.
-fn too_large(target: &str, payload: &Payload, actual: usize, limit: usize) -> Refusal {
-    let size = |asked: &Asked| asked.question.len() + asked.answer.as_ref().map_or(0, String::len);
-    let mut entries: Vec<(&str, usize)> =
-        payload.asked.iter().map(|asked| (asked.key.as_str(), size(asked))).collect();
-    entries.extend(payload.journal.largest());
-    entries.push(("(the handler's state)", payload.state.as_ref().map_or(0, String::len)));
-    entries.sort_by_key(|(_, size)| std::cmp::Reverse(*size));
-    entries.truncate(3);
-    tracing::error!(target, actual, limit, largest = ?entries, "the state of a call is too large");
+fn too_large(target: &str, record: &Record, actual: usize, limit: usize) -> Refusal {
+    tracing::error!(target, actual, limit, largest = ?record.largest(), "the state of a call is too large");
     Refusal::Limit {
         name: "state",
         text: format!("The state of this call would take {actual} bytes; the limit is {limit}"),

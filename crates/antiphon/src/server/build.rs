@@ -101,6 +101,7 @@ impl ServerBuilder {
             on_expired: self.on_expired,
             hub: Arc::default(),
             shed_when: self.shed_when,
+            state_only: self.state_only,
             replay: self.replay,
             modern_only: self.modern_only,
             sessions,

@@ -7,6 +7,7 @@ use super::{
     define::{Offer, Offered, States},
     replay_check::Replay,
     serve::{Load, ShedWhen},
+    state_only::StateOnly,
 };
 use crate::Clock;
 use antiphon_seal::{Codec, KeyRing, Principal};
@@ -37,6 +38,7 @@ pub struct ServerBuilder {
     pub(super) call_within: Option<Duration>,
     pub(super) on_expired: OnExpired,
     pub(super) shed_when: Option<Box<ShedWhen>>,
+    pub(super) state_only: StateOnly,
     pub(super) replay: Replay,
     pub(super) modern_only: bool,
 }
@@ -70,6 +72,7 @@ impl ServerBuilder {
             call_within: None,
             on_expired: OnExpired::default(),
             shed_when: None,
+            state_only: StateOnly::BUILT_IN,
             replay: Replay::default(),
             modern_only: false,
         }
@@ -268,6 +271,26 @@ impl ServerBuilder {
     #[must_use]
     pub fn allow_client_principal(mut self) -> Self {
         self.identity.client_is_enough = true;
+        self
+    }
+
+    /// Decides, by its self-reported name and version, which client can take a result that holds state only: at a
+    /// [checkpoint](super::Ctx::checkpoint), and where a request fails behind something it has recorded, so that the record
+    /// leaves before the failure is told. For a client that cannot, checkpoints are passed and failures are told at once.
+    /// Default: [`takes_state_only`](super::takes_state_only), a built-in table.
+    ///
+    /// ```
+    /// use antiphon::server::{Server, takes_state_only};
+    ///
+    /// let server = Server::builder("orders", "1.0.0")
+    ///     .state_only(|client| takes_state_only(client) && client.is_none_or(|client| client.name != "old-host"));
+    /// ```
+    #[must_use]
+    pub fn state_only(
+        mut self,
+        decides: impl Fn(Option<&Implementation>) -> bool + Send + Sync + 'static,
+    ) -> Self {
+        self.state_only = StateOnly::decided_by(decides);
         self
     }
 

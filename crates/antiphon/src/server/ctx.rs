@@ -3,9 +3,10 @@
 use super::{
     Ask, Bearer, Server,
     emit::Emitter,
-    round::{self, Answered, Flow},
+    round::{self, Flow, Response},
 };
 use crate::Error;
+use antiphon_engine::Answered;
 use antiphon_seal::{CallId, Principal};
 use antiphon_wire::{
     Action, AskSupport, CreateMessageResult, ElicitResult, Implementation, InputResponses, ListRootsResult,
@@ -139,7 +140,7 @@ impl Ctx {
 
     /// How questions reach the client.
     pub fn carrier(&self) -> Carrier {
-        if self.leg.flow.push().is_some() { Carrier::Pushed } else { Carrier::Sealed }
+        self.leg.flow.carrier().kind()
     }
 
     /// The version of the protocol that the client speaks.
@@ -184,8 +185,12 @@ impl Ctx {
     }
 
     /// Every answer of this leg by its key: each was asked by the opened state, fits its question, and is decoded.
-    pub fn input_responses(&self) -> impl ExactSizeIterator<Item = (&str, &Response)> {
-        self.leg.answered.iter().map(|answered| (answered.key.as_str(), &answered.response))
+    pub fn input_responses(&self) -> impl Iterator<Item = (&str, &Response)> {
+        let answered: Vec<&Answered> = self.leg.answered.iter().collect();
+        answered
+            .into_iter()
+            .filter(|answered| self.flow().with(|leg| leg.read_by_hand(&answered.key)))
+            .map(|answered| (answered.key.as_str(), &answered.response))
     }
 
     /// Answers that came without a state that asked for them, on a first leg for example; `None` where there are none.
@@ -206,7 +211,7 @@ impl Ctx {
         ask: &Ask,
     ) -> Result<Option<Unverified<Answer<T>>>, Error> {
         let sent = self.leg.unverified.as_ref().and_then(|responses| responses.get(ask.key()));
-        match sent.and_then(|text| round::read(ask.request(), text.get()).ok()) {
+        match sent.and_then(|text| round::read_answer(ask.request(), text.get()).ok()) {
             Some(Response::Elicit(result)) => decoded(ask, &result).map(|answer| Some(Unverified(answer))),
             _ => Ok(None),
         }
@@ -257,8 +262,16 @@ impl Ctx {
         self.leg.flow.server().clone()
     }
 
+    /// Whether this client can take a result that holds state only.
+    pub(super) fn takes_state_only(&self) -> bool {
+        self.leg.flow.server().0.state_only.permits(self.leg.client_info.as_deref())
+    }
+
     fn answer_to(&self, ask: &Ask) -> Option<&Answered> {
-        self.leg.answered.iter().find(|answered| answered.key == ask.key() && answered.answers(ask.request()))
+        let answered = self.leg.answered.iter().find(|answered| answered.key == ask.key())?;
+        // A question that is worded differently now was not asked.
+        let is_it = serde_json::to_string(ask.request()).is_ok_and(|text| text == answered.question);
+        (is_it && self.flow().with(|leg| leg.read_by_hand(ask.key()))).then_some(answered)
     }
 
     fn elicited(&self, ask: &Ask) -> Option<&ElicitResult> {
@@ -282,29 +295,6 @@ fn decoded<T: DeserializeOwned>(ask: &Ask, result: &ElicitResult) -> Result<Answ
         Action::Decline => Answer::Decline,
         Action::Cancel => Answer::Cancel,
     })
-}
-
-/// A verified answer, read as the kind of ask it answers.
-#[derive(Clone)]
-#[non_exhaustive]
-pub enum Response {
-    /// To a form or a URL.
-    Elicit(ElicitResult),
-    /// To a sampling ask.
-    Sampling(Box<CreateMessageResult>),
-    /// To a roots ask.
-    Roots(ListRootsResult),
-}
-
-impl fmt::Debug for Response {
-    /// The kind only: answers do not belong into logs.
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Self::Elicit(_) => "Elicit(..)",
-            Self::Sampling(_) => "Sampling(..)",
-            Self::Roots(_) => "Roots(..)",
-        })
-    }
 }
 
 impl fmt::Debug for Ctx {

@@ -86,9 +86,7 @@ impl Ctx {
     ///
     /// > The server **MAY** close the connection (without terminating the SSE stream) at any time
     pub fn close_stream(&self) {
-        if let Some(push) = self.flow().push().filter(|push| push.session.version().has_elicitation_modes()) {
-            push.outbox.close_stream();
-        }
+        self.flow().carrier().close_stream();
     }
 
     /// Sends the caller a log message, if it asked for messages of this level and the server declares

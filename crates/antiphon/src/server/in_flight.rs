@@ -44,17 +44,14 @@ impl<T: Send + 'static> Future for InFlight<T> {
 impl<T: Send + 'static> Drop for InFlight<T> {
     fn drop(&mut self) {
         let Some(handler) = self.handler.take() else { return };
-        {
-            let mut machine = self.leg.flow.machine();
-            machine.cancel();
-            if !machine.runs_a_step() {
-                return;
-            }
+        let runs = self.leg.flow.with(|leg| {
+            leg.cancel();
+            leg.runs_a_step()
+        });
+        if !runs {
+            return;
         }
-        // What goes on without its request asks nobody.
-        if let Some(push) = self.leg.flow.push() {
-            push.session.take_back(&push.outbox);
-        }
+        self.leg.flow.carrier().detach();
         let Ok(runtime) = Handle::try_current() else { return };
         let (grace, leg) = (self.grace, Arc::clone(&self.leg));
         let detached = Detached::begin(&leg, self.slot.take());

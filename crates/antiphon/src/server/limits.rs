@@ -100,6 +100,31 @@ impl Default for Limits {
 }
 
 impl Limits {
+    /// The bounds that the engine enforces.
+    pub(crate) fn of_call(&self) -> antiphon_engine::Limits {
+        let Self {
+            legs,
+            asks,
+            times_asked,
+            form_answer,
+            sampling_answer,
+            state,
+            step_result,
+            state_only,
+            ..
+        } = *self;
+        antiphon_engine::Limits {
+            legs,
+            asks,
+            times_asked,
+            form_answer,
+            sampling_answer,
+            state,
+            step_result,
+            state_only,
+        }
+    }
+
     /// What a token carries at most that has the record of an effect.
     pub(crate) fn state_behind_effect(&self) -> usize {
         self.state.saturating_mul(2)

@@ -54,6 +54,7 @@ mod round;
 mod route;
 mod serve;
 mod settings;
+mod state_only;
 mod step_error;
 mod template;
 mod tool;
@@ -67,7 +68,7 @@ pub use builder::ServerBuilder;
 pub use cache::CacheHint;
 pub use caller::Caller;
 pub use completion::{Completing, Completions, IntoCompletions};
-pub use ctx::{Answer, Carrier, Ctx, Response, Unverified};
+pub use ctx::{Answer, Carrier, Ctx, Unverified};
 pub use define::{IntoPrompt, IntoResource, IntoTool, Service, State};
 pub use handler::Handler;
 pub use limits::{Limits, OnExpired};
@@ -77,10 +78,12 @@ pub use replay_check::{FaultPlace, ReplayCheck, ReplayFault};
 pub use resource::{Resource, ResourceTemplate};
 pub use round::{
     Attempt, Branches, Checkpoint, Elicit, ElicitOutcome, ElicitUrl, ElicitUrlOutcome, IntoDone, IntoNumber,
-    JoinAll, Retry, Roots, Sample, Scope, Spawned, Step, StepKey, UrlRef, UrlRefError, VerifiedUrlRef, Won,
+    JoinAll, Migration, Response, Retry, Roots, Sample, Scope, Spawned, Step, StepKey, UrlRef, UrlRefError,
+    VerifiedUrlRef, Won,
 };
 pub use serve::{Load, ReplyMessage, Server};
-pub use settings::{Migration, OnVersion};
+pub use settings::OnVersion;
+pub use state_only::takes_state_only;
 pub use step_error::StepError;
 pub use tool::{NoArguments, Tool};
 

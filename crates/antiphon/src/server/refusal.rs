@@ -22,6 +22,7 @@ use std::borrow::Cow;
 /// | `UrlsFirst` | -32042 | in a session | none; `elicitations` |
 /// | `Told` | -32603 | 200 | none: the handler's own words |
 /// | `Internal` | -32603 | 200 | none: the cause is in the log |
+/// | `Behind` | as the refusal | as the refusal | as the refusal; `done`, the steps that were done |
 #[derive(Debug)]
 pub(crate) enum Refusal {
     /// The params do not fit the method.
@@ -52,11 +53,22 @@ pub(crate) enum Refusal {
     Told(String),
     /// The server failed.
     Internal,
+    /// Any of these, behind steps whose record is lost: to begin again is to do them again.
+    Behind { refusal: Box<Self>, done: Vec<String> },
 }
 
 impl Refusal {
     pub(crate) fn params(text: impl Into<Cow<'static, str>>) -> Self {
         Self::Params(text.into())
+    }
+
+    /// The same, where these steps were done and nothing remembers them.
+    pub(crate) fn behind(self, done: Vec<String>) -> Self {
+        match self {
+            Self::UrlsFirst(_) => self,
+            _ if done.is_empty() => self,
+            refusal => Self::Behind { refusal: Box::new(refusal), done },
+        }
     }
 
     /// The error on the wire.
@@ -101,6 +113,23 @@ impl Refusal {
             Self::UrlsFirst(error) => (**error).clone(),
             Self::Told(text) => ErrorObject::new(ErrorCode::INTERNAL_ERROR, text.clone()),
             Self::Internal => ErrorObject::internal(),
+            Self::Behind { refusal, done } => {
+                let text = match &**refusal {
+                    Self::StepFailed { path } => format!("The step `{path}` failed for now"),
+                    other => other.to_error().message.trim_end_matches('.').to_owned(),
+                };
+                let steps: Vec<String> = done.iter().map(|path| format!("`{path}`")).collect();
+                let mut error = refusal.to_error();
+                error.message = format!(
+                    "{text}. Done before that: {}. To send the first request again does it again.",
+                    steps.join(", ")
+                );
+                let mut data = error.data.take().unwrap_or_else(|| json!({}));
+                if let Value::Object(members) = &mut data {
+                    members.insert("done".to_owned(), json!(done));
+                }
+                error.with_data(data)
+            }
         }
     }
 }

@@ -4,9 +4,10 @@ use super::{
     Ctx, HandlerOutcome,
     admit::Admitted,
     leg::{self, Running},
-    round::{ASKS_NOTED, Kept, Kind, Machine, Ran, Stop},
+    round::{Carrier, Ran},
     serve::Inner,
 };
+use antiphon_engine::{Kind, Left, Leg, Purpose, Stop};
 use antiphon_seal::CallId;
 use antiphon_wire::{AskSupport, InputRequests};
 use futures_util::FutureExt as _;
@@ -200,29 +201,26 @@ pub(super) async fn check<T: Send + 'static>(
     ran: &mut Ran<T>,
 ) {
     match ran {
-        Ran::Suspended(requests, kept) => {
-            let Some(look) = Look::at(server, admitted, kept) else { return };
-            look.at_dropped(kept);
-            look.at_order(requests, kept);
+        // Questions that are returned are not checked.
+        Ran::Round(round, left) if round.by_hand.is_none() => {
+            let Some(look) = Look::at(server, admitted, left) else { return };
+            look.at_dropped(left);
+            look.at_order(&round.requests, left);
             // Behind a checkpoint there is more to come, and a round of nothing to compare with.
-            if !kept.witness.paused {
-                look.again(start, kept).await;
+            if !left.observations.at_checkpoint {
+                look.again(start, left).await;
             }
         }
         // An error may give up what it likes: it is the end. But what ran has happened.
-        Ran::Returned(outcome, kept) => {
-            let Some(look) = Look::at(server, admitted, kept) else { return };
+        Ran::Returned(outcome, left) => {
+            let Some(look) = Look::at(server, admitted, left) else { return };
             if matches!(outcome, HandlerOutcome::Complete(_)) {
-                look.at_dropped(kept);
+                look.at_dropped(left);
             } else {
-                look.at_cut(kept);
-            }
-            if let HandlerOutcome::Failed(cause) = outcome {
-                server.replay.tell(|| cause.to_string());
+                look.at_cut(left);
             }
         }
-        Ran::Stopped(stop, _) => server.replay.tell(|| stop.in_words()),
-        Ran::Cancelled => {}
+        Ran::Round(..) | Ran::Stopped(..) | Ran::Cancelled => {}
     }
 }
 
@@ -234,8 +232,8 @@ struct Look<'a> {
 }
 
 impl<'a> Look<'a> {
-    fn at(server: &'a Inner, admitted: &'a Admitted<'a>, kept: &Kept) -> Option<Self> {
-        let call = kept.call.as_ref().map(antiphon_seal::Call::id);
+    fn at(server: &'a Inner, admitted: &'a Admitted<'a>, left: &Left) -> Option<Self> {
+        let call = left.call.as_ref().map(antiphon_seal::Call::id);
         server.replay.check.covers(call).then_some(Self { server, admitted, call })
     }
 
@@ -248,15 +246,15 @@ impl<'a> Look<'a> {
         (self.server.replay.report)(&fault(self.place(key)));
     }
 
-    fn at_cut(&self, kept: &Kept) {
-        for path in &kept.witness.cut {
+    fn at_cut(&self, left: &Left) {
+        for path in &left.observations.cut {
             self.report(ReplayFault::StepDropped, path);
         }
     }
 
-    fn at_dropped(&self, kept: &Kept) {
-        self.at_cut(kept);
-        for (kind, path) in &kept.witness.dropped {
+    fn at_dropped(&self, left: &Left) {
+        self.at_cut(left);
+        for (kind, path) in &left.observations.dropped {
             let fault = if *kind == Kind::Ask { ReplayFault::AskDropped } else { ReplayFault::StepDropped };
             self.report(fault, path);
         }
@@ -265,15 +263,15 @@ impl<'a> Look<'a> {
     /// > A server **MUST NOT** rely on capabilities the client has not declared.
     ///
     /// Which is told before the first line only of what a tool says it needs, and before a step of what was asked until then.
-    fn at_order(&self, requests: &InputRequests, kept: &Kept) {
-        let Some(step) = &kept.witness.first_step else { return };
+    fn at_order(&self, requests: &InputRequests, left: &Left) {
+        let Some(step) = &left.first_step else { return };
         // Whoever has looked decides by it.
-        if kept.journal.entries.iter().any(|entry| entry.kind() == Kind::Note && &*entry.path == ASKS_NOTED) {
+        if left.record.knows_what_can_be_asked() {
             return;
         }
         let settings = self.admitted.leg().settings;
         let is_unsaid = |request: &antiphon_wire::InputRequest| {
-            settings.needs.and(kept.witness.shown).missing(request.needs()) != AskSupport::NONE
+            settings.needs.and(left.observations.shown).missing(request.needs()) != AskSupport::NONE
         };
         let Some((ask, _)) = requests.iter().find(|(_, request)| is_unsaid(request)) else { return };
         if !settings.order_told.swap(true, Ordering::Relaxed) {
@@ -286,13 +284,15 @@ impl<'a> Look<'a> {
     async fn again<T: Send + 'static>(
         &self,
         start: &impl Fn(Ctx) -> Result<Running<T>, String>,
-        kept: &mut Kept,
+        left: &mut Left,
     ) {
-        let Some(call) = kept.call.take() else { return };
+        let Some(call) = left.call.take() else { return };
         let limits = &self.server.limits;
-        let machine = Machine::rehearse(call, kept.journal.clone(), limits);
+        let carrier = Carrier::Sealed;
+        let setup = leg::setup(self.server, self.admitted, &carrier, Purpose::Rehearse);
+        let engine = Leg::rehearse(call, left.record.clone(), setup);
         let leg = self.admitted.leg_number().saturating_add(1);
-        let shared = Arc::new(leg::surroundings(self.server, self.admitted, self.call, leg, machine, None));
+        let shared = Arc::new(leg::surroundings(self.server, self.admitted, self.call, leg, engine, carrier));
         let ran = match start(Ctx::new(Arc::clone(&shared))) {
             Ok(handler) => {
                 // Nothing half-changed in it is seen again.
@@ -302,15 +302,15 @@ impl<'a> Look<'a> {
             // It was read from the same text before.
             Err(_) => Ok(Ok(Ran::Cancelled)),
         };
-        kept.call = match ran {
-            Ok(Ok(Ran::Suspended(_, mut again) | Ran::Returned(_, mut again))) => {
-                self.compare(kept, &again);
+        left.call = match ran {
+            Ok(Ok(Ran::Round(_, mut again) | Ran::Returned(_, mut again))) => {
+                self.compare(left, &again);
                 again.call.take()
             }
             Ok(Ok(Ran::Stopped(stop, mut again))) => {
-                match (stop, &again.witness.would_run) {
+                match (stop, &again.observations.would_run) {
                     // What it does not come to in its grace, it comes to another time.
-                    (_, Some(_)) if kept.witness.cut_short => {}
+                    (_, Some(_)) if left.observations.cut_short => {}
                     (_, Some(step)) => self.report(ReplayFault::StepAdded, step),
                     (Stop::Diverged { path, .. }, None) => self.report(ReplayFault::Diverged, &path),
                     (stop, None) => {
@@ -333,36 +333,32 @@ impl<'a> Look<'a> {
                 None
             }
         };
-        if kept.call.is_none() {
-            kept.call = shared.flow.machine().take_call();
+        if left.call.is_none() {
+            left.call = shared.flow.with(|leg| leg.finish().call);
         }
     }
 
-    fn compare(&self, before: &Kept, again: &Kept) {
+    fn compare(&self, before: &Left, again: &Left) {
         // Where something beside the questions has a time of its own, the other run may have come further.
-        let (was_cut, is_cut) = (before.witness.cut_short, again.witness.cut_short);
-        let (before, again) = (&before.journal, &again.journal);
+        let (was_cut, is_cut) = (before.observations.cut_short, again.observations.cut_short);
+        let (before, again) = (&before.record, &again.record);
         let mut is_changed = false;
-        for now in &again.asked {
-            let was_answered =
-                before.entries.iter().any(|entry| entry.kind() == Kind::Ask && entry.path == now.path);
-            let is_other = before.asked.iter().any(|was| was.path == now.path && !was.pin.matches(&now.pin));
-            if was_answered || is_other {
-                is_changed = true;
-                self.report(ReplayFault::AskChanged, &now.path);
-            }
+        for path in again.changed_asks(before) {
+            is_changed = true;
+            self.report(ReplayFault::AskChanged, path);
         }
         if is_changed {
             // The rest follows from that.
             return;
         }
-        let missing = before.asked.iter().filter(|was| again.asked.iter().all(|now| now.path != was.path));
-        for was in missing.filter(|_| !is_cut) {
-            self.report(ReplayFault::AskMissing, &was.path);
+        let asks = |record: &antiphon_engine::Record, path: &str| {
+            record.asked().iter().any(|asked| asked.path() == path)
+        };
+        for was in before.asked().iter().filter(|was| !is_cut && !asks(again, was.path())) {
+            self.report(ReplayFault::AskMissing, was.path());
         }
-        let added = again.asked.iter().filter(|now| before.asked.iter().all(|was| was.path != now.path));
-        for now in added.filter(|_| !was_cut) {
-            self.report(ReplayFault::AskAdded, &now.path);
+        for now in again.asked().iter().filter(|now| !was_cut && !asks(before, now.path())) {
+            self.report(ReplayFault::AskAdded, now.path());
         }
     }
 }

@@ -13,6 +13,7 @@ use super::{
     replay_check::Replay,
     reply::Stamp,
     route::{Routed, route},
+    state_only::StateOnly,
 };
 use crate::Clock;
 use antiphon_seal::{Principal, Sealer};
@@ -61,6 +62,8 @@ pub(super) struct Inner {
     pub(super) hub: Arc<Hub>,
     /// Whether a leg should end at its next checkpoint.
     pub(super) shed_when: Option<Box<ShedWhen>>,
+    /// Which clients can take a result that holds state only.
+    pub(super) state_only: StateOnly,
     pub(super) replay: Replay,
     /// How many steps of cancelled requests still run.
     pub(super) detached: watch::Sender<usize>,

@@ -1,5 +1,6 @@
 //! What tools, prompts and resources have in common when they ask.
 
+use super::Migration;
 use antiphon_wire::AskSupport;
 use std::{
     sync::{Arc, atomic::AtomicBool},
@@ -31,56 +32,6 @@ pub enum OnVersion {
     /// It begins again by itself: nothing of it is kept. It is the same call: its steps run again under the same idempotency
     /// keys, and its legs go on to count.
     Restart,
-}
-
-/// What a new version does with steps that an older one has recorded: by their paths, which are their keys below their
-/// scopes, `alice/create`. `charge` stands for `charge#0`, `charge#1` and so on as well; `charge#1` for that one alone.
-///
-/// ```
-/// use antiphon::server::Migration;
-///
-/// let migration = Migration::new().rename("create", "create_db").forget("warm_up").keep_stale("quote");
-/// ```
-#[derive(Clone, Debug, Default)]
-pub struct Migration {
-    pub(super) changes: Vec<Change>,
-}
-
-/// By the paths of steps: scopes and key.
-#[derive(Clone, Debug)]
-pub(super) enum Change {
-    Forget(String),
-    Rename(String, String),
-    KeepStale(String),
-}
-
-impl Migration {
-    /// No change.
-    pub fn new() -> Self {
-        Self::default()
-    }
-
-    /// This step is no more: that it was recorded does not end the call.
-    #[must_use]
-    pub fn forget(mut self, step: impl Into<String>) -> Self {
-        self.changes.push(Change::Forget(step.into()));
-        self
-    }
-
-    /// This step has another key now. Its idempotency key was made of the old one. Changes are made in their order; where
-    /// the new key was recorded as well, neither result counts.
-    #[must_use]
-    pub fn rename(mut self, from: impl Into<String>, to: impl Into<String>) -> Self {
-        self.changes.push(Change::Rename(from.into(), to.into()));
-        self
-    }
-
-    /// What this step came to counts though an answer before it has changed.
-    #[must_use]
-    pub fn keep_stale(mut self, step: impl Into<String>) -> Self {
-        self.changes.push(Change::KeepStale(step.into()));
-        self
-    }
 }
 
 /// The setters that tools, prompts, resources and templates share.

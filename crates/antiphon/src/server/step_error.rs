@@ -78,14 +78,14 @@ impl StepError {
             message: self.message.clone(),
             code: self.code.clone(),
             data: self.data.as_ref().map(Value::to_string),
-            told: self.told,
+            user_facing: self.told,
         }
     }
 }
 
 impl From<StepFailure> for StepError {
     fn from(failure: StepFailure) -> Self {
-        let StepFailure { message, code, data, told } = failure;
+        let StepFailure { message, code, data, user_facing: told } = failure;
         // It was written from a value.
         let data = data.and_then(|text: String| serde_json::from_str(&text).ok());
         Self { message, code, data, told }

@@ -1,170 +1,121 @@
-//! A leg in a session. What a handler awaits is asked while it runs; what it asks by hand is asked here, and then the
-//! handler is entered again, as by the next request of a call.
+//! The end of a leg in a session: the questions that a handler returned are asked here, and it is entered again with the
+//! record, as by the next request of a call. What a handler awaits is asked while it runs.
 
 mod round;
 
-use super::{Answers, Came, Running, asked, context, settle, too_long};
+use super::{Entry, end};
 use crate::{
     pacing::{Pacing, StateOnlyLimits},
     server::{
-        Ask, Ctx,
-        admit::{Admitted, cannot_be_asked},
-        in_flight::InFlight,
-        leg::LegResult,
+        Ask,
+        admit::Admitted,
         legacy::{Session, Wait},
         outbox::Outbox,
         refusal::Refusal,
-        round::{Answered, Asked, Flow, Push, Ran},
+        round::{Carrier, Pushed, Round},
         serve::Inner,
     },
 };
+use antiphon_engine::{Left, Record};
 use antiphon_seal::Call;
 use antiphon_wire::{AskSupport, InputRequest, InputRequests, UrlElicitations};
-use round::Round;
-use std::{
-    future::{Future as _, poll_fn},
-    pin::{Pin, pin},
-    sync::Arc,
-    task::Poll,
-};
 use tokio::time::{Instant, sleep};
 
-/// Runs the call to its end.
-pub(super) async fn run<T: Send + 'static>(
-    server: &Inner,
-    mut admitted: Admitted<'_>,
-    start: impl Fn(Ctx) -> Result<Running<T>, String>,
-) -> Result<LegResult<T>, Refusal> {
-    let mut answers = Answers::default();
-    let mut pacing = Pacing::new(StateOnlyLimits::default());
-    let mut legs = 1;
-    loop {
-        let ran = match enter(server, &mut admitted, answers, &start).await? {
-            Ok(ran) => ran,
-            Err(fault) => return Ok(LegResult::BadArguments(fault)),
-        };
-        let (required, journal) = match settle(&mut admitted, ran)? {
-            Came::Over(result) => return Ok(result),
-            // What is awaited was asked already: this leg has no round that leaves.
-            Came::Suspended(..) => return Err(Refusal::Internal),
-            Came::ByHand(required, journal) => (required, journal),
-        };
-        next_leg(server, &mut admitted)?;
-        let ids = Ids::of(&admitted, &required.asks);
-        let urls_first = required.urls_first;
-        let (requests, asked, state) = asked(server, admitted.leg().target, required)?;
-        if urls_first && let Some(refusal) = urls_required(&admitted, &requests, &ids)? {
+/// How far a call has come over its legs.
+#[derive(Default)]
+pub(super) struct Progress {
+    /// Of a row of legs that ended with state only.
+    pacing: Option<Pacing>,
+}
+
+impl Progress {
+    /// Has the round answered. The next leg begins with this.
+    pub(super) async fn next(
+        &mut self,
+        server: &Inner,
+        admitted: &mut Admitted<'_>,
+        pushed: &Pushed,
+        round: Round,
+        left: Left,
+    ) -> Result<Entry, Refusal> {
+        let Left { call, mut record, steps_done, .. } = left;
+        let ids = Ids::of(call.as_ref(), round.by_hand.as_ref().map_or(&[], |by_hand| &by_hand.asks));
+        let id = call.as_ref().map(Call::id);
+        admitted.put_call(call.and_then(Call::next_leg));
+        if round.by_hand.is_some_and(|by_hand| by_hand.urls_first)
+            && let Some(refusal) = urls_required(admitted, pushed, &round.requests, &ids)?
+        {
             return Err(refusal);
         }
-        answers = if requests.is_empty() {
+        if round.requests.is_empty() {
+            let pacing = self.pacing.get_or_insert_with(|| Pacing::new(StateOnlyLimits::default()));
             let Some(wait) = pacing.next(Instant::now()) else {
-                return Err(limit(&admitted, "state_only", "This call only goes on, and comes to nothing"));
+                tracing::warn!(target = admitted.leg().target, name = "state_only", "a bound was reached");
+                let text = "This call only goes on, and comes to nothing".to_owned();
+                return Err(Refusal::Limit { name: "state_only", text }.behind(steps_done));
             };
             sleep(wait).await;
-            Answers { state, journal, ..Answers::default() }
         } else {
-            pacing = Pacing::new(StateOnlyLimits::default());
-            legs += 1;
-            let answered = ask(server, &admitted, asked, &requests, &ids, legs).await?;
-            Answers { answered, state, journal, responses: None }
-        };
+            self.pacing = None;
+            let target = admitted.leg().target;
+            let asked = ask(server, admitted, pushed, &mut record, &round.requests, &ids).await;
+            asked.map_err(|fault| fault.refuse(target, id).behind(steps_done))?;
+        }
+        Ok(Entry { record: Some(record), responses: None })
     }
 }
 
-/// Runs the handler once; the inner error is that of its arguments.
-async fn enter<T: Send + 'static>(
-    server: &Inner,
-    admitted: &mut Admitted<'_>,
-    answers: Answers,
-    start: &impl Fn(Ctx) -> Result<Running<T>, String>,
-) -> Result<Result<Ran<T>, String>, Refusal> {
-    let Some(slot) = server.slot(admitted.leg().request, admitted.principal()) else {
-        return Err(Refusal::Busy);
-    };
-    let shared = context(server, admitted, answers);
-    let handler = match start(Ctx::new(Arc::clone(&shared))) {
-        Ok(handler) => handler,
-        Err(fault) => return Ok(Err(fault)),
-    };
-    let mut in_flight = InFlight::new(handler, Arc::clone(&shared), slot, server.limits.step_grace);
-    bounded(server, admitted, &shared.flow, &mut in_flight).await.map(Ok)
+/// Why a round in a session has no answers.
+enum Unanswered {
+    Refused(Refusal),
+    Stopped(antiphon_engine::Stop),
 }
 
-/// Runs the handler for as long as it may, from each time that people have answered what it asked.
-async fn bounded<T: Send + 'static>(
-    server: &Inner,
-    admitted: &Admitted<'_>,
-    flow: &Flow,
-    handler: &mut InFlight<T>,
-) -> Result<Ran<T>, Refusal> {
-    let time = server.limits.handler_time;
-    let mut work = pin!(sleep(time));
-    let ran = poll_fn(|cx| {
-        if let Poll::Ready(ran) = Pin::new(&mut *handler).poll(cx) {
-            return Poll::Ready(Some(ran));
+impl Unanswered {
+    fn refuse(self, target: &str, call: Option<antiphon_seal::CallId>) -> Refusal {
+        match self {
+            Self::Refused(refusal) => refusal,
+            Self::Stopped(stop) => end::refuse(target, stop, call),
         }
-        if flow.machine().asks_or_pauses() {
-            work.as_mut().reset(Instant::now() + time);
-        }
-        work.as_mut().poll(cx).map(|()| None)
-    });
-    ran.await.ok_or_else(|| too_long(server, admitted, flow))
-}
-
-/// The call in its next leg. It begins with the first.
-fn next_leg(server: &Inner, admitted: &mut Admitted<'_>) -> Result<(), Refusal> {
-    let call = match admitted.take_call() {
-        Some(call) => call,
-        None => Call::begin(server.clock.now(), None).map_err(|fault| {
-            tracing::error!(%fault, "a call could not begin");
-            Refusal::Internal
-        })?,
-    };
-    admitted.put_call(call.next_leg());
-    Ok(())
-}
-
-fn limit(admitted: &Admitted<'_>, name: &'static str, text: &str) -> Refusal {
-    tracing::warn!(target = admitted.leg().target, name, "a bound was reached");
-    Refusal::Limit { name, text: text.to_owned() }
+    }
 }
 
 /// Asks until every question has an answer that counts.
 async fn ask(
     server: &Inner,
     admitted: &Admitted<'_>,
-    asked: Vec<Asked>,
+    pushed: &Pushed,
+    record: &mut Record,
     requests: &InputRequests,
     ids: &Ids,
-    leg: u16,
-) -> Result<Vec<Answered>, Refusal> {
-    let Some(push) = push(server, admitted) else { return Err(Refusal::Internal) };
-    if leg > server.limits.legs {
-        let (most, what) = (server.limits.legs, cannot_be_asked(requests));
-        let text = format!(
-            "This call has asked {} times, as often as the limit `legs` ({most}) allows: {what}",
-            most.saturating_sub(1)
-        );
-        return Err(limit(admitted, "legs", &text));
-    }
-    drop(admitted.permit(requests.clone())?);
-    let lacks = |missing: AskSupport, (_, request)| missing.and(push.session.missing(request));
-    let missing = requests.iter().fold(AskSupport::NONE, lacks);
+) -> Result<(), Unanswered> {
+    let declared = admitted.missing(requests);
+    let lacks = |missing: AskSupport, (_, request)| missing.and(pushed.session.missing(request));
+    let missing = requests.iter().fold(declared, lacks);
     if missing != AskSupport::NONE {
-        return Err(Refusal::Capability { missing });
+        return Err(Unanswered::Refused(Refusal::Capability { missing }));
     }
-    Round::send(&push, ids, &server.limits, asked, requests)?.answered().await
+    let limits = server.limits.of_call();
+    let round = round::Round::send(pushed, ids, requests).map_err(Unanswered::Stopped)?;
+    round.answered(record, limits).await.map_err(Unanswered::Stopped)
 }
 
-/// How this leg reaches its client, if that is in a session that can be asked.
-pub(super) fn push(server: &Inner, admitted: &Admitted<'_>) -> Option<Push> {
+/// The carrier of this leg: pushed, if it is in a session that can be asked.
+pub(super) fn carrier(server: &Inner, admitted: &Admitted<'_>) -> Carrier {
+    match pushed(server, admitted) {
+        Some(pushed) => Carrier::Pushed(Box::new(pushed)),
+        None => Carrier::Sealed,
+    }
+}
+
+fn pushed(server: &Inner, admitted: &Admitted<'_>) -> Option<Pushed> {
     let leg = admitted.leg();
     let session: &Session = leg.request.session.as_ref()?;
     let outbox: &Outbox = leg.caller.outbox?;
     let limit = leg.settings.answer_within.unwrap_or(server.answer_within);
     let wait = Wait { limit, at_most: Some(server.limits.answer_at_most) };
     let scopes = leg.settings.scopes.clone();
-    Some(Push { session: session.clone(), outbox: outbox.clone(), wait, scopes })
+    Some(Pushed { session: session.clone(), outbox: outbox.clone(), wait, scopes })
 }
 
 /// The ids of the URL questions of one round, by their keys.
@@ -172,12 +123,17 @@ struct Ids(Vec<(String, String)>);
 
 impl Ids {
     /// Those that were given, and made up ones.
-    fn of(admitted: &Admitted<'_>, asks: &[Ask]) -> Self {
+    fn of(call: Option<&Call>, asks: &[Ask]) -> Self {
         let urls = asks
             .iter()
             .filter(|ask| matches!(ask.request(), InputRequest::Elicit(elicit) if elicit.is_url()));
+        let made_up = |key: &str| {
+            let call = call?;
+            // Another one each time that it is asked.
+            Some(call.secret().idempotency_key("#elicitation", &format!("{key} {}", call.leg())))
+        };
         let ids = urls.filter_map(|ask| {
-            let id = ask.elicitation_id.clone().or_else(|| admitted.elicitation_id(ask.key()))?;
+            let id = ask.elicitation_id.clone().or_else(|| made_up(ask.key()))?;
             Some((ask.key().to_owned(), id))
         });
         Self(ids.collect())
@@ -191,10 +147,11 @@ impl Ids {
 /// The error that names the URLs, where the client knows it.
 fn urls_required(
     admitted: &Admitted<'_>,
+    pushed: &Pushed,
     requests: &InputRequests,
     ids: &Ids,
 ) -> Result<Option<Refusal>, Refusal> {
-    let Some(session) = &admitted.leg().request.session else { return Ok(None) };
+    let session = &pushed.session;
     if !session.version().has_elicitation_modes() {
         return Ok(None);
     }

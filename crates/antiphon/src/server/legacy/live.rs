@@ -5,7 +5,7 @@ use crate::{
     pacing::stretched,
     server::{
         outbox::{Kind, Outbox},
-        round::Push,
+        round::Pushed,
     },
 };
 use antiphon_wire::{
@@ -67,12 +67,12 @@ impl Live {
     /// # Errors
     /// If it cannot be written.
     pub(crate) fn send(
-        push: &Push,
+        push: &Pushed,
         request: &InputRequest,
         elicitation_id: Option<&str>,
         wait: Wait,
     ) -> Result<Self, String> {
-        let Push { session, outbox, scopes, .. } = push;
+        let Pushed { session, outbox, scopes, .. } = push;
         let mut live = session.begin_live(outbox, scopes, wait);
         let ask = LegacyAsk { request, version: session.version(), elicitation_id };
         let bytes = ask.write(&RequestId::from(live.id)).map_err(|fault| fault.to_string())?;

@@ -1,11 +1,9 @@
 //! One question, whatever its kind: asked once, and answered from the record.
 
-use super::{
-    flow::Flow,
-    key::path,
-    machine::{AskVerdict, Decodes, Hold, Place, Question, Stop},
-};
+use super::flow::{Flow, Held};
 use crate::server::{AskError, Ctx};
+use antiphon_engine::{AskPoll, CallSite, Decodes, Leg, Question, SlotId, key::path};
+use antiphon_seal::Digest;
 use antiphon_wire::{AskSupport, ElicitRequest, InputRequest};
 use std::{
     borrow::Cow,
@@ -20,17 +18,15 @@ pub(super) struct RawAsk<'a> {
     pub(super) number: Option<i128>,
     pub(super) within: Option<Duration>,
     pub(super) fallback: Fallback<'a>,
-    /// What the person is told besides, outside of the pin.
-    pub(super) line: Option<&'static str>,
     /// The id of a URL question in a session, where its author gave one.
     pub(super) elicitation_id: Option<Cow<'a, str>>,
-    /// Which it is of all that are put in this leg: in a `join!`, source order.
-    order: u64,
-    place: Place,
-    stage: Stage,
+    site: CallSite,
+    held: Held<'a>,
+    /// It was answered.
+    is_given: bool,
 }
 
-/// What stands for an answer where the client cannot be asked.
+/// The stand-in for an answer where the client cannot be asked.
 pub(super) enum Fallback<'a> {
     /// Nothing: the call is refused before the round leaves.
     None,
@@ -40,21 +36,15 @@ pub(super) enum Fallback<'a> {
     Refuse(Cow<'a, str>),
 }
 
-enum Stage {
-    New,
-    Held(Hold, Box<Question>),
-    Asked,
-    Given,
-    Over,
-}
-
 /// A question with its path, about to be put.
 pub(super) struct Rendered {
     pub(super) request: InputRequest,
-    /// What its digest is made of.
+    /// The text of its digest.
     pub(super) text: Vec<u8>,
     /// Whether an answer can be read as what the handler expects.
     pub(super) decodes: Option<Decodes>,
+    /// Accepted, it waits until what happens behind its URL is finished: what that is about.
+    pub(super) until: Option<Digest>,
 }
 
 impl Rendered {
@@ -63,8 +53,19 @@ impl Rendered {
             check_elicit(elicit)?;
         }
         let text = serde_json::to_vec(&request).map_err(|fault| fault.to_string())?;
-        Ok(Self { request, text, decodes: None })
+        Ok(Self { request, text, decodes: None, until: None })
     }
+}
+
+/// What a question has come to.
+pub(super) enum Asked {
+    /// Its checked answer, as JSON.
+    Answer(String),
+    /// The person agreed to open a URL, and what happens there is to be checked now.
+    Agreed {
+        /// They agreed in an earlier leg, and came back without an answer.
+        before: bool,
+    },
 }
 
 impl<'a> RawAsk<'a> {
@@ -76,11 +77,10 @@ impl<'a> RawAsk<'a> {
             number: None,
             within: None,
             fallback: Fallback::None,
-            line: None,
             elicitation_id: None,
-            order: 0,
-            place: super::flow::here(),
-            stage: Stage::New,
+            site: super::flow::here(),
+            held: Held::new(ctx.flow()),
+            is_given: false,
         }
     }
 
@@ -88,8 +88,8 @@ impl<'a> RawAsk<'a> {
         self.ctx
     }
 
-    pub(super) fn place(&self) -> Place {
-        self.place
+    pub(super) fn site(&self) -> CallSite {
+        self.site
     }
 
     fn flow(&self) -> &'a Flow {
@@ -99,117 +99,100 @@ impl<'a> RawAsk<'a> {
     /// Scopes and key; the leg ends if they are none.
     pub(super) fn path(&self) -> Option<String> {
         path(self.ctx.scope_prefix(), &self.key, self.number)
-            .map_err(|fault| self.flow().author_fault(self.place, fault))
+            .map_err(|fault| self.flow().author_fault(self.site, fault))
             .ok()
     }
 
-    /// The answer as JSON. `render` is called once, with the question's path.
+    /// The answer as JSON. `render` is called at the first poll, with the question's path.
     pub(super) fn poll(
         &mut self,
         cx: &Context<'_>,
         needs: AskSupport,
         render: impl FnOnce(&str) -> Result<Rendered, String>,
     ) -> Poll<Result<String, AskError>> {
+        self.poll_agreed(cx, needs, render).map_ok(|asked| match asked {
+            Asked::Answer(text) => text,
+            // Only a question with a check is agreed to.
+            Asked::Agreed { .. } => String::new(),
+        })
+    }
+
+    /// The same for a question that waits for more than an answer.
+    pub(super) fn poll_agreed(
+        &mut self,
+        cx: &Context<'_>,
+        needs: AskSupport,
+        render: impl FnOnce(&str) -> Result<Rendered, String>,
+    ) -> Poll<Result<Asked, AskError>> {
         self.flow().check_thread();
-        let question = match std::mem::replace(&mut self.stage, Stage::Over) {
-            Stage::New => match self.question(needs, render) {
-                Ok(Some(question)) => Box::new(question),
-                Ok(None) => return Poll::Pending,
-                Err(unsupported) => return Poll::Ready(Err(unsupported)),
-            },
-            Stage::Held(hold, question) => {
-                self.flow().machine().let_go(hold);
-                question
+        if self.is_given {
+            let fault = format!("`{}` is awaited once more: a question is awaited once", self.key);
+            self.flow().author_fault(self.site, fault);
+            return Poll::Pending;
+        }
+        if self.held.is_new()
+            && let Err(unsupported) = self.begin(needs, render)
+        {
+            self.is_given = true;
+            return Poll::Ready(Err(unsupported));
+        }
+        let Some(slot) = self.held.slot(|| None) else { return Poll::Pending };
+        let polled = self.flow().with(|leg| leg.poll_ask(slot, cx.waker()));
+        self.settle(polled)
+    }
+
+    fn settle(&mut self, polled: AskPoll) -> Poll<Result<Asked, AskError>> {
+        match polled {
+            AskPoll::Pending => Poll::Pending,
+            AskPoll::Agreed { before } => Poll::Ready(Ok(Asked::Agreed { before })),
+            AskPoll::Resolved(answer) => {
+                self.held.end();
+                self.is_given = true;
+                Poll::Ready(answer.map(Asked::Answer).ok_or_else(|| {
+                    self.flow().with(Leg::note_refusal);
+                    AskError::expired(&self.path().unwrap_or_default())
+                }))
             }
-            Stage::Asked if !self.has_come() => {
-                self.wait(cx);
-                return Poll::Pending;
-            }
-            // The answer counts as one to the question as it is put now.
-            Stage::Asked => match self.question(needs, render) {
-                Ok(Some(question)) => Box::new(question),
-                Ok(None) => return Poll::Pending,
-                Err(unsupported) => return Poll::Ready(Err(unsupported)),
-            },
-            Stage::Given => {
-                let fault = format!("`{}` is awaited once more: a question is awaited once", self.key);
-                self.flow().author_fault(self.place, fault);
-                return Poll::Pending;
-            }
-            Stage::Over => return Poll::Pending,
-        };
-        let path = question.path.clone();
-        let mut machine = self.flow().machine();
-        match machine.ask(*question, self.flow().limits()) {
-            AskVerdict::Given(answer) => {
-                self.stage = Stage::Given;
-                Poll::Ready(Ok(answer))
-            }
-            AskVerdict::Expired => {
-                machine.refused();
-                self.stage = Stage::Given;
-                Poll::Ready(Err(AskError::expired(&path)))
-            }
-            AskVerdict::Pending => {
-                drop(machine);
-                self.wait(cx);
-                Poll::Pending
-            }
-            AskVerdict::Held(question) => {
-                machine.hold(Hold::Recorded);
-                drop(machine);
-                self.stage = Stage::Held(Hold::Recorded, question);
-                self.flow().wait_held(cx);
-                Poll::Pending
-            }
-            AskVerdict::Never => Poll::Pending,
         }
     }
 
-    /// Whether an answer has come while the handler waited: in a session it does.
-    fn has_come(&self) -> bool {
-        self.flow().push().is_some()
-            && self.path().is_some_and(|path| self.flow().machine().has_answer(&path))
-    }
-
-    /// Waits for an answer: for the next request, or in a session to be woken.
-    fn wait(&mut self, cx: &Context<'_>) {
-        self.stage = Stage::Asked;
-        if self.flow().push().is_some() {
-            self.flow().wait_held(cx);
-        }
+    /// Puts the question; nothing is put where it has no key, or cannot be asked at all.
+    fn begin(
+        &mut self,
+        needs: AskSupport,
+        render: impl FnOnce(&str) -> Result<Rendered, String>,
+    ) -> Result<(), AskError> {
+        let question = self.question(needs, render)?;
+        let flow = self.flow();
+        self.held.slot(|| flow.with(|leg| leg.ask(question?)));
+        Ok(())
     }
 
     fn question(
-        &mut self,
+        &self,
         needs: AskSupport,
         render: impl FnOnce(&str) -> Result<Rendered, String>,
     ) -> Result<Option<Question>, AskError> {
         let Some(path) = self.path() else { return Ok(None) };
-        if self.order == 0 {
-            self.order = self.flow().machine().next_order();
-        }
         let has_fallback = !matches!(self.fallback, Fallback::None);
         if has_fallback && self.ctx.can_ask().missing(needs) != AskSupport::NONE {
             return Err(self.unsupported(&path));
         }
-        let fault = |fault| self.flow().author_fault(self.place, format!("`{path}`: {fault}"));
+        let fault = |fault| self.flow().author_fault(self.site, format!("`{path}`: {fault}"));
         let Ok(rendered) = render(&path).map_err(fault) else { return Ok(None) };
-        let push = self.flow().push().filter(|_| has_fallback);
-        if push.is_some_and(|push| push.session.missing(&rendered.request) != AskSupport::NONE) {
+        if has_fallback && self.flow().carrier().lacks(&rendered.request) != AskSupport::NONE {
             return Err(self.unsupported(&path));
         }
-        let Some(pin) = self.flow().pin(&rendered.text) else { return Ok(None) };
+        let Some(digest) = self.flow().digest(&rendered.text) else { return Ok(None) };
         Ok(Some(Question {
             path: path.into(),
             request: rendered.request,
-            pin,
+            digest,
             decodes: rendered.decodes,
-            within: self.within,
-            line: self.line,
+            within: self.within.map(|within| within.as_secs()),
+            until: rendered.until,
             elicitation_id: self.elicitation_id.as_deref().map(Into::into),
-            order: self.order,
-            place: self.place,
+            site: self.site,
         }))
     }
 
@@ -219,34 +202,26 @@ impl<'a> RawAsk<'a> {
             Fallback::Refuse(words) => Some(words.to_string()),
             _ => None,
         };
-        self.flow().machine().refused();
+        self.flow().with(Leg::note_refusal);
         AskError::unsupported(path, words)
     }
 
-    /// Has the same question asked again, though it was answered: it keeps its place in the round.
-    pub(super) fn again(&mut self, deadline: Option<u64>) {
-        let Some(path) = self.path() else { return };
-        let (mut machine, legs) = (self.flow().machine(), self.flow().limits().legs);
-        // Elsewhere each time is a leg, and those are bounded.
-        if self.flow().push().is_some() && machine.times_once_more() + 1 >= legs {
-            let text = format!(
-                "`{path}` was put {legs} times, as often as the limit `legs` allows, and what it waits for has not happened"
-            );
-            machine.stop(Stop::Limit { name: "legs", text });
-            return;
-        }
-        machine.ask_once_more(&path, deadline);
-        self.stage = Stage::New;
+    /// The place of a question that is put.
+    pub(super) fn slot(&mut self) -> Option<SlotId> {
+        self.held.slot(|| None)
     }
-}
 
-impl Drop for RawAsk<'_> {
-    fn drop(&mut self) {
-        match &self.stage {
-            Stage::New | Stage::Given | Stage::Over => {}
-            Stage::Held(hold, _) => self.flow().machine().let_go(*hold),
-            Stage::Asked => self.flow().machine().withdraw(self.order),
-        }
+    /// The person agreed, and what happens behind the URL is finished, or its time is over.
+    pub(super) fn resolve_agreed(&mut self, is_finished: bool) -> Poll<Result<Asked, AskError>> {
+        let Some(slot) = self.slot() else { return Poll::Pending };
+        let polled = self.flow().with(|leg| leg.resolve_agreed(slot, is_finished));
+        self.settle(polled)
+    }
+
+    /// The person agreed, and what happens behind the URL is not finished: the same question is asked again, with this line.
+    pub(super) fn ask_again(&mut self, line: &'static str, deadline: Option<u64>) {
+        let Some(slot) = self.slot() else { return };
+        self.flow().with(|leg| leg.ask_again(slot, line, deadline));
     }
 }
 

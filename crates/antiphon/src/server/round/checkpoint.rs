@@ -1,10 +1,8 @@
 //! Places at which a leg may end with its state only, so that another instance goes on.
 
-use super::{
-    key::{IntoNumber, path},
-    machine::Place,
-};
+use super::flow::Held;
 use crate::server::Ctx;
+use antiphon_engine::{CallSite, IntoNumber, key::path};
 use std::{
     borrow::Cow,
     future::Future,
@@ -27,8 +25,8 @@ impl Ctx {
             key: Cow::Borrowed("checkpoint"),
             number: None,
             always: false,
-            place: super::flow::here(),
-            path: None,
+            site: super::flow::here(),
+            held: Held::new(self.flow()),
         }
     }
 }
@@ -40,9 +38,8 @@ pub struct Checkpoint<'a> {
     key: Cow<'a, str>,
     number: Option<i128>,
     always: bool,
-    place: Place,
-    /// While the leg is to end here.
-    path: Option<String>,
+    site: CallSite,
+    held: Held<'a>,
 }
 
 impl<'a> Checkpoint<'a> {
@@ -68,34 +65,32 @@ impl<'a> Checkpoint<'a> {
 impl Future for Checkpoint<'_> {
     type Output = ();
 
-    fn poll(mut self: Pin<&mut Self>, _cx: &mut Context<'_>) -> Poll<()> {
+    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<()> {
         let flow = self.ctx.flow();
         flow.check_thread();
-        if self.path.is_some() {
+        if self.held.is_new() {
+            let path = match path(self.ctx.scope_prefix(), &self.key, self.number) {
+                Ok(path) => path,
+                Err(fault) => {
+                    flow.author_fault(self.site, fault);
+                    self.held.end();
+                    return Poll::Pending;
+                }
+            };
+            let wants_to_end = (self.always || flow.server().sheds()) && self.ctx.takes_state_only();
+            match flow.begun(|leg| leg.checkpoint(&path, wants_to_end, self.site)) {
+                Ok(()) => {
+                    self.held.end();
+                    return Poll::Ready(());
+                }
+                Err(slot) => drop(self.held.slot(|| slot)),
+            }
+        }
+        let Some(slot) = self.held.slot(|| None) else { return Poll::Pending };
+        if !flow.with(|leg| leg.poll_checkpoint(slot, cx.waker())) {
             return Poll::Pending;
         }
-        let path = match path(self.ctx.scope_prefix(), &self.key, self.number) {
-            Ok(path) => path,
-            Err(fault) => {
-                flow.author_fault(self.place, fault);
-                return Poll::Pending;
-            }
-        };
-        let ends = self.always || flow.server().sheds();
-        let ends = ends && flow.push().is_none();
-        let budget = flow.limits().state_only;
-        if flow.begun().pass(&path, ends, budget, self.place) {
-            return Poll::Ready(());
-        }
-        self.path = Some(path);
-        Poll::Pending
-    }
-}
-
-impl Drop for Checkpoint<'_> {
-    fn drop(&mut self) {
-        if let Some(path) = &self.path {
-            self.ctx.flow().machine().withdraw_pause(path);
-        }
+        self.held.end();
+        Poll::Ready(())
     }
 }

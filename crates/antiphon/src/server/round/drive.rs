@@ -3,97 +3,119 @@
 //! ```text
 //!  poll ──▶ ready ──▶ Returned
 //!   ▲ │
-//!   │ └─ pending ─┬─ something held may go on ──────────────────────────────▶ poll again
-//!   │             ├─ a step runs, or nothing is asked ──▶ wait for a wake ──▶ poll again
-//!   │             └─ asked: is there a waker left that could wake the handler?
-//!   │                  ├─ none ───────────────────────▶ Suspended: the round leaves, the handler is dropped
-//!   │                  └─ some ─▶ wait, for `grace` ──▶ Suspended
-//!   └────────────────────────────────┘ woken meanwhile
+//!   │ └─ pending: Leg::after_poll decides
+//!   │      ├─ Again, Soon ───────────────────────────────────────────────▶ poll again
+//!   │      ├─ Track ──▶ from here on each poll has a tracker ────────────▶ poll again
+//!   │      ├─ Wait ──▶ what is asked is sent, where it can be; a wake ───▶ poll again
+//!   │      ├─ Grace ─▶ the same, for a bounded time ─────────────────────▶ decide again
+//!   │      ├─ Suspend ──▶ the round leaves, the handler is dropped
+//!   │      └─ Stop, Cancelled, and the handler's time
+//!   └────────────────────────────────────────────────────────────────────┘
 //! ```
 
-use super::{
-    flow::Flow,
-    machine::{Kept, Next, Quiet, Stop},
-    push::Pusher,
-    tracker::{self, Tracker},
-};
-use crate::server::{Ctx, HandlerOutcome, IntoOutcome};
-use antiphon_wire::InputRequests;
+use super::{carrier::Exchange, flow::Flow};
+use crate::server::{Ask, Ctx, HandlerOutcome, InputRequired, IntoOutcome, round::check_elicit};
+use antiphon_engine::{Left, Next, Patience, Stop, Tracker};
+use antiphon_wire::{InputRequest, InputRequests};
 use std::{
+    any::Any,
     future::{Future, poll_fn},
+    panic::{AssertUnwindSafe, catch_unwind},
     pin::{Pin, pin},
     task::{Context, Poll},
     time::Duration,
 };
-use tokio::time::Sleep;
+use tokio::time::{Instant, Sleep};
 
-/// So often a handler that wakes itself is polled before others on the thread are.
-pub(super) const POLLS_IN_A_ROW: u32 = 64;
-/// So long recorded entries wait for those before them where a waker is kept that may never wake.
-const ORDER_PATIENCE: Duration = Duration::from_secs(1);
+/// Polls per turn before others on the thread run.
+const POLLS_IN_A_ROW: u32 = 64;
+/// How long recorded entries wait for those before them while something else may wake the handler.
+const REPLAY_PATIENCE: Duration = Duration::from_secs(1);
 
-/// What running a handler came to.
+/// The result of running a handler for one leg.
 #[derive(Debug)]
 pub(crate) enum Ran<T> {
-    /// It returned.
-    Returned(HandlerOutcome<T>, Box<Kept>),
+    /// It returned a result.
+    Returned(HandlerOutcome<T>, Box<Left>),
     /// It waits for answers, or wants to go on elsewhere.
-    Suspended(InputRequests, Box<Kept>),
-    /// The leg ended without it.
-    Stopped(Stop, Box<Kept>),
+    Round(Round, Box<Left>),
+    /// The leg ended without a result.
+    Stopped(Stop, Box<Left>),
     /// Nobody waits for it any more.
     Cancelled,
 }
 
-impl<T> Ran<T> {
-    /// Whether this leg has recorded a new step.
-    pub(crate) fn ran_a_step(&self) -> bool {
-        match self {
-            Self::Returned(_, kept) | Self::Suspended(_, kept) | Self::Stopped(_, kept) => {
-                kept.witness.first_step.is_some()
-            }
-            Self::Cancelled => false,
-        }
-    }
+/// The questions that leave.
+#[derive(Debug)]
+pub(crate) struct Round {
+    pub(crate) requests: InputRequests,
+    /// The questions as the handler returned them, if it did.
+    pub(crate) by_hand: Option<ByHand>,
+}
+
+/// What else a handler says of the questions that it returns.
+#[derive(Debug)]
+pub(crate) struct ByHand {
+    pub(crate) asks: Vec<Ask>,
+    /// In a session of 2025-11-25: an error that names the URLs.
+    pub(crate) urls_first: bool,
 }
 
 /// Runs a handler of this context.
 pub(crate) async fn drive<T, R: IntoOutcome<T>>(ctx: &Ctx, handler: impl Future<Output = R>) -> Ran<T> {
     let flow = ctx.flow();
     let mut handler = pin!(handler);
-    let ended = match flow.push() {
-        None => {
-            let mut driver =
-                Driver { flow, tracks: false, grace: None, order: None, stopping: Stopping::default() };
-            poll_fn(|cx| driver.poll(cx, handler.as_mut())).await
-        }
-        Some(push) => {
-            let mut pusher = Pusher::new(flow, push);
-            poll_fn(|cx| pusher.poll(cx, handler.as_mut())).await
-        }
+    let mut driver = Driver::new(flow);
+    let ended = poll_fn(|cx| driver.poll(cx, handler.as_mut())).await;
+    let ended = driver.exchange.ended(ended);
+    drop(driver);
+    // Before the handler is dropped, which gives up what it waits for.
+    let ran = match ended {
+        Ended::Cancelled => Ran::Cancelled,
+        Ended::Stopped => stopped(flow),
+        Ended::Suspended => suspended(flow.with(antiphon_engine::Leg::suspend), None),
+        Ended::Returned(result) => match flow.with(|leg| leg.stopped().cloned()) {
+            Some(_) => stopped(flow),
+            None => returned(flow, result.into_outcome()),
+        },
     };
-    // Before the handler is dropped, which withdraws what it asks.
-    let mut machine = flow.machine();
-    let ran = match (ended, machine.take_stop()) {
-        (Ended::Cancelled, _) => Ran::Cancelled,
-        (_, Some(stop)) => Ran::Stopped(stop, Box::new(machine.finish())),
-        (Ended::Returned(result), None) => {
-            let kept = Box::new(machine.finish());
-            drop(machine);
-            flow.end();
-            return Ran::Returned(result.into_outcome(), kept);
-        }
-        (Ended::Suspended | Ended::Stopped, None) => {
-            let (requests, kept) = machine.suspend(flow.limits());
-            Ran::Suspended(requests, Box::new(kept))
-        }
-    };
-    drop(machine);
     flow.end();
     ran
 }
 
-/// How running it ended.
+fn returned<T>(flow: &Flow, outcome: HandlerOutcome<T>) -> Ran<T> {
+    let HandlerOutcome::InputRequired(required) = outcome else {
+        return Ran::Returned(outcome, Box::new(flow.with(antiphon_engine::Leg::finish)));
+    };
+    let InputRequired { asks, state, urls_first } = required;
+    let faulty = asks.iter().find_map(|ask| {
+        let InputRequest::Elicit(elicit) = ask.request() else { return None };
+        check_elicit(elicit).err().map(|cause| format!("`{}`: {cause}", ask.key()))
+    });
+    if let Some(cause) = faulty {
+        flow.with(|leg| leg.stop(Stop::Author(cause)));
+        return stopped(flow);
+    }
+    let requests = asks.iter().map(|ask| (ask.key().to_owned(), ask.request().clone())).collect();
+    let left = flow.begun(|leg| leg.ask_by_hand(requests, state));
+    suspended(left, Some(ByHand { asks, urls_first }))
+}
+
+fn suspended<T>((round, left): (Result<InputRequests, Stop>, Left), by_hand: Option<ByHand>) -> Ran<T> {
+    match round {
+        Ok(requests) => Ran::Round(Round { requests, by_hand }, Box::new(left)),
+        Err(stop) => Ran::Stopped(stop, Box::new(left)),
+    }
+}
+
+fn stopped<T>(flow: &Flow) -> Ran<T> {
+    flow.with(|leg| match leg.stopped().cloned() {
+        Some(stop) => Ran::Stopped(stop, Box::new(leg.finish())),
+        None => Ran::Cancelled,
+    })
+}
+
+/// How running a handler ended.
 pub(super) enum Ended<R> {
     Returned(R),
     Suspended,
@@ -103,111 +125,139 @@ pub(super) enum Ended<R> {
 
 struct Driver<'f> {
     flow: &'f Flow,
-    /// Something was asked: from now on each poll has a tracker.
+    exchange: Exchange<'f>,
+    /// It matters who keeps the waker: from now on each poll has a tracker.
     tracks: bool,
-    grace: Option<Pin<Box<Sleep>>>,
-    order: Option<Pin<Box<Sleep>>>,
-    stopping: Stopping,
+    /// A bounded wait, and how much was delivered when it began.
+    wait: Option<(Patience, u32, Pin<Box<Sleep>>)>,
+    /// The handler's time.
+    time: Option<Pin<Box<Sleep>>>,
+    /// The time of the steps that run where the leg is over.
+    step_grace: Option<Pin<Box<Sleep>>>,
 }
 
-/// How long the steps that run are waited for where the leg is over.
-#[derive(Default)]
-pub(super) struct Stopping(Option<Pin<Box<Sleep>>>);
-
-impl Stopping {
-    /// Ready once they have had their time.
-    pub(super) fn poll(&mut self, cx: &mut Context<'_>, flow: &Flow) -> Poll<()> {
-        let grace = flow.limits().step_grace;
-        self.0.get_or_insert_with(|| Box::pin(tokio::time::sleep(grace))).as_mut().poll(cx)
+impl<'f> Driver<'f> {
+    fn new(flow: &'f Flow) -> Self {
+        let exchange = flow.carrier().exchange(flow);
+        Self { flow, exchange, tracks: false, wait: None, time: None, step_grace: None }
     }
-}
 
-impl Driver<'_> {
     fn poll<R>(
         &mut self,
         cx: &mut Context<'_>,
         mut handler: Pin<&mut impl Future<Output = R>>,
     ) -> Poll<Ended<R>> {
         for _ in 0..POLLS_IN_A_ROW {
-            let epoch = self.flow.machine().epoch();
+            self.exchange.receive(cx);
             let mut tracker = self.tracks.then(|| Tracker::new(cx.waker()));
-            let polled = {
-                let _here = self.flow.enter();
-                match &tracker {
-                    None => handler.as_mut().poll(cx),
-                    Some(tracker) => {
-                        let waker = tracker.waker();
-                        let polled = handler.as_mut().poll(&mut Context::from_waker(&waker));
-                        self.flow.forget_reached(&waker);
-                        polled
+            if let Poll::Ready(ended) = self.poll_handler(cx, tracker.as_ref(), handler.as_mut()) {
+                return Poll::Ready(ended);
+            }
+            let mut next = self.flow.with(|leg| leg.after_poll(tracker.as_mut(), None));
+            if let Next::Grace(patience) = next
+                && self.has_waited(patience, cx)
+            {
+                // A wake may have come in between.
+                next = self.flow.with(|leg| leg.after_poll(tracker.as_mut(), Some(patience)));
+            }
+            match next {
+                Next::Again => continue,
+                Next::Track => self.tracks = true,
+                Next::Soon => break,
+                Next::Suspend => return Poll::Ready(Ended::Suspended),
+                Next::Stop => return Poll::Ready(Ended::Stopped),
+                Next::StopSoon => {
+                    let (grace, limit) = (&mut self.step_grace, self.flow.limits().step_grace);
+                    return after(grace, limit, cx).map(|()| Ended::Stopped);
+                }
+                Next::Cancelled => return Poll::Ready(Ended::Cancelled),
+                Next::Wait | Next::Grace(_) => {
+                    if !matches!(next, Next::Grace(_)) {
+                        // The grace counts while no step runs.
+                        self.wait = None;
+                    }
+                    if !self.exchange.send(cx) && !self.is_out_of_time(cx) {
+                        return Poll::Pending;
                     }
                 }
-            };
-            if let Poll::Ready(result) = polled {
-                return Poll::Ready(Ended::Returned(result));
-            }
-            let next = self.flow.machine().after_poll(epoch);
-            match next {
-                Next::Stop => return Poll::Ready(Ended::Stopped),
-                Next::StopSoon => return self.stopping.poll(cx, self.flow).map(|()| Ended::Stopped),
-                Next::Cancelled => return Poll::Ready(Ended::Cancelled),
-                Next::Again => self.flow.wake_held(),
-                Next::Wait => {
-                    // The grace counts while no step runs.
-                    self.grace = None;
-                    return Poll::Pending;
-                }
-                Next::Judge => match &mut tracker {
-                    // From here on it matters who keeps the waker.
-                    None => self.tracks = true,
-                    Some(tracker) => match self.judge(cx, tracker.judge()) {
-                        Poll::Ready(Some(ended)) => return Poll::Ready(ended),
-                        Poll::Ready(None) => {}
-                        Poll::Pending => return Poll::Pending,
-                    },
-                },
             }
         }
         cx.waker().wake_by_ref();
         Poll::Pending
     }
 
-    /// The end of the leg; nothing to poll again; pending to wait.
-    fn judge<R>(&mut self, cx: &mut Context<'_>, wakers: tracker::Quiet) -> Poll<Option<Ended<R>>> {
-        let mut machine = self.flow.machine();
-        if wakers == tracker::Quiet::Nobody {
-            let quiet = machine.quiet();
-            drop(machine);
-            return self.act(quiet);
-        }
-        if machine.asks_or_pauses() {
-            let grace = self.flow.limits().grace;
-            let timer = self.grace.get_or_insert_with(|| Box::pin(tokio::time::sleep(grace)));
-            if timer.as_mut().poll(cx).is_ready() {
-                let quiet = machine.grace_is_over();
-                drop(machine);
-                return self.act(quiet);
+    /// Polls the handler once. A panic of it stops the leg.
+    fn poll_handler<R>(
+        &self,
+        cx: &mut Context<'_>,
+        tracker: Option<&Tracker>,
+        handler: Pin<&mut impl Future<Output = R>>,
+    ) -> Poll<Ended<R>> {
+        let tracking = tracker.map(Tracker::waker);
+        let waker = tracking.as_ref().unwrap_or(cx.waker());
+        self.flow.with(|leg| leg.begin_poll(waker, cx.waker()));
+        let polled = {
+            let _here = self.flow.poll_here();
+            let mut cx = Context::from_waker(waker);
+            // It is not polled again, and nothing half-changed in it is seen again.
+            catch_unwind(AssertUnwindSafe(|| handler.poll(&mut cx)))
+        };
+        // The identity of the waker is good only while it lives.
+        self.flow.with(antiphon_engine::Leg::end_poll);
+        match polled {
+            Ok(Poll::Pending) => Poll::Pending,
+            Ok(Poll::Ready(result)) => Poll::Ready(Ended::Returned(result)),
+            Err(panic) => {
+                self.flow.with(|leg| leg.panicked(text_of(&*panic)));
+                Poll::Ready(Ended::Stopped)
             }
-        } else if machine.waits_for_order() {
-            let timer = self.order.get_or_insert_with(|| Box::pin(tokio::time::sleep(ORDER_PATIENCE)));
-            if timer.as_mut().poll(cx).is_ready() {
-                machine.order_is_over();
-                drop(machine);
-                return self.act(Quiet::Again);
-            }
         }
-        if wakers == tracker::Quiet::Woken { Poll::Ready(None) } else { Poll::Pending }
     }
 
-    fn act<R>(&self, quiet: Quiet) -> Poll<Option<Ended<R>>> {
-        match quiet {
-            Quiet::Again => {
-                self.flow.wake_held();
-                Poll::Ready(None)
-            }
-            Quiet::Suspend => Poll::Ready(Some(Ended::Suspended)),
-            Quiet::Stop => Poll::Ready(Some(Ended::Stopped)),
-            Quiet::Wait => Poll::Pending,
+    /// Whether a bounded wait is over, which begins with the first call for it.
+    fn has_waited(&mut self, patience: Patience, cx: &mut Context<'_>) -> bool {
+        // That for the record begins anew with each entry that is met.
+        let delivered = match patience {
+            Patience::Ask => 0,
+            Patience::Replay => self.flow.with(|leg| leg.delivered()),
+        };
+        if self.wait.as_ref().is_none_or(|(of, at, _)| (*of, *at) != (patience, delivered)) {
+            let time = match patience {
+                Patience::Ask => self.flow.limits().grace,
+                Patience::Replay => REPLAY_PATIENCE,
+            };
+            self.wait = Some((patience, delivered, Box::pin(tokio::time::sleep(time))));
         }
+        let is_over = self.wait.as_mut().is_some_and(|(.., sleep)| sleep.as_mut().poll(cx).is_ready());
+        if is_over {
+            self.wait = None;
+        }
+        is_over
     }
+
+    /// Whether the handler's time is over: then the leg is stopped.
+    fn is_out_of_time(&mut self, cx: &mut Context<'_>) -> bool {
+        let limit = self.flow.limits().handler_time;
+        if self.exchange.waits_for_people(self.flow)
+            && let Some(time) = &mut self.time
+        {
+            time.as_mut().reset(Instant::now() + limit);
+        }
+        let is_over = after(&mut self.time, limit, cx).is_ready();
+        if is_over {
+            self.flow.with(antiphon_engine::Leg::out_of_time);
+        }
+        is_over
+    }
+}
+
+/// Ready once this time is over, from the first call on.
+fn after(timer: &mut Option<Pin<Box<Sleep>>>, time: Duration, cx: &mut Context<'_>) -> Poll<()> {
+    timer.get_or_insert_with(|| Box::pin(tokio::time::sleep(time))).as_mut().poll(cx)
+}
+
+/// The text of a panic, if it has one.
+fn text_of(panic: &(dyn Any + Send)) -> Option<String> {
+    let text = panic.downcast_ref::<String>().map(String::as_str);
+    text.or_else(|| panic.downcast_ref::<&str>().copied()).map(ToOwned::to_owned)
 }

@@ -127,7 +127,7 @@ impl<T: Form + DeserializeOwned> Elicit<'_, T> {
             Err(fault) => {
                 let fault =
                     format!("the answer to `{}` fits its form but not its type: {fault}", self.raw.key);
-                self.raw.ctx().flow().author_fault(self.raw.place(), fault);
+                self.raw.ctx().flow().author_fault(self.raw.site(), fault);
                 Poll::Pending
             }
         }

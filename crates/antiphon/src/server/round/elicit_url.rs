@@ -1,14 +1,12 @@
 //! A URL for the person to open, asked with `await`.
 
 use super::{
-    asking::{RawAsk, Rendered},
-    machine::{Place, seconds},
+    asking::{Asked, RawAsk, Rendered},
     setters::setters,
-    until::{IntoDone, Until, Waited},
+    until::{IntoDone, Until},
     url_ref::UrlRef,
 };
 use crate::server::{Answer, AskError, Ctx};
-use antiphon_seal::Digest;
 use antiphon_wire::{Action, AskSupport, ElicitRequest, ElicitResult, InputRequest};
 use std::{
     borrow::Cow,
@@ -81,8 +79,7 @@ impl Ctx {
             raw: RawAsk::new(self, "url"),
             asked: AskedUrl { message: message.into(), url },
             until: None,
-            stage: Stage::New,
-            about: None,
+            checking: None,
             first: 0,
         }
     }
@@ -94,10 +91,9 @@ pub struct ElicitUrl<'a, F> {
     raw: RawAsk<'a>,
     asked: AskedUrl<'a, F>,
     until: Option<Until<'a>>,
-    stage: Stage,
-    /// What the check is about: the question without its reference. Known once it was rendered.
-    about: Option<Digest>,
-    /// When it was first asked, in Unix seconds. Known then, too.
+    /// While what happens behind the URL is checked: whether once only.
+    checking: Option<bool>,
+    /// When it was first asked, in Unix seconds. Known once it was rendered.
     first: u64,
 }
 
@@ -108,20 +104,6 @@ pub struct ElicitUrlOutcome<'a, F>(ElicitUrl<'a, F>);
 struct AskedUrl<'a, F> {
     message: Cow<'a, str>,
     url: F,
-}
-
-#[derive(Clone, Copy)]
-enum Stage {
-    New,
-    Asking,
-    /// They agreed; `once`: they had agreed before, and the question is about to be put again.
-    Checking {
-        once: bool,
-    },
-    Finished,
-    TooLong,
-    /// It does not resolve.
-    Never,
 }
 
 // Nothing in them is pinned.
@@ -172,90 +154,61 @@ impl<'a, F> ElicitUrl<'a, F> {
     }
 }
 
-/// A question as it is put.
-struct Shown {
-    rendered: Rendered,
-    about: Option<Digest>,
-    first: u64,
-}
-
 impl<F: Fn(&UrlRef) -> String> AskedUrl<'_, F> {
-    fn show(&self, ctx: &Ctx, path: &str, place: Place) -> Result<Shown, String> {
-        let reference = UrlRef::of(ctx, path, place)?;
+    /// The question, and when it was first asked. `waits`: accepted, it waits for what happens behind the URL.
+    fn show(&self, ctx: &Ctx, path: &str, waits: bool) -> Result<(Rendered, u64), String> {
+        let reference = UrlRef::of(ctx, path)?;
         let url = (self.url)(&reference);
-        let about = format!("{}\n{}", url.replace(reference.as_str(), ""), self.message);
+        let about = waits.then(|| format!("{}\n{}", url.replace(reference.as_str(), ""), self.message));
+        let until = about.and_then(|about| ctx.flow().digest(about.as_bytes()));
         let request = ElicitRequest::Url { message: self.message.to_string(), url };
-        Ok(Shown {
-            rendered: Rendered::of(InputRequest::Elicit(request))?,
-            about: ctx.flow().pin(about.as_bytes()),
-            first: reference.first(),
-        })
+        Ok((Rendered { until, ..Rendered::of(InputRequest::Elicit(request))? }, reference.first()))
     }
 }
 
 impl<F: Fn(&UrlRef) -> String> ElicitUrl<'_, F> {
     fn poll_outcome(&mut self, cx: &mut Context<'_>) -> Poll<Result<Answer<()>, AskError>> {
-        self.raw.ctx().flow().check_thread();
-        let Some(path) = self.raw.path() else { return Poll::Pending };
         loop {
-            self.stage = match self.stage {
-                Stage::New => match self.begin(&path) {
-                    Ok(stage) => stage,
-                    Err(fault) => {
-                        let place = self.raw.place();
-                        self.raw.ctx().flow().author_fault(place, format!("`{path}`: {fault}"));
-                        return Poll::Pending;
-                    }
-                },
-                Stage::Asking => match ready!(self.ask(cx)) {
-                    Ok(Answer::Accept(())) if self.until.is_some() => self.agreed(&path),
-                    outcome => {
-                        if let Some(refusal) = outcome.as_ref().ok().and_then(|answer| self.refusal(answer)) {
-                            self.raw.ctx().flow().note_refusal(refusal);
-                        }
-                        return Poll::Ready(outcome);
-                    }
-                },
-                Stage::Checking { once } => {
-                    let holds = ready!(self.check(cx, &path, once));
-                    self.checked(&path, holds, once)
-                }
-                Stage::Finished => return Poll::Ready(Ok(Answer::Accept(()))),
-                Stage::TooLong => return Poll::Ready(Err(AskError::expired(&path))),
-                Stage::Never => return Poll::Pending,
+            let asked = match self.checking {
+                None => ready!(self.ask(cx)),
+                Some(once) => ready!(self.check(cx, once)),
             };
+            match asked {
+                Ok(Some(Asked::Agreed { before })) => self.checking = Some(before),
+                Ok(Some(Asked::Answer(text))) => return self.answered(&text),
+                // It is asked again.
+                Ok(None) => {}
+                Err(error) => return Poll::Ready(Err(error)),
+            }
         }
     }
 
-    /// Where an earlier leg has waited already, a client that comes back without an answer need not be asked again.
-    fn begin(&mut self, path: &str) -> Result<Stage, String> {
-        let ctx = self.raw.ctx();
-        if self.until.is_none() || !Waited::is_noted(&ctx.flow().machine(), path) {
-            return Ok(Stage::Asking);
-        }
-        let shown = self.asked.show(ctx, path, self.raw.place())?;
-        (self.about, self.first) = (shown.about, shown.first);
-        let is_answered = ctx.flow().machine().has_answer(path);
-        let waited = self.waited(path);
-        if !is_answered {
-            let mut machine = ctx.flow().machine();
-            match waited {
-                None => Waited::drop_other(&mut machine, path),
-                Some(_) if !Waited::use_once(&mut machine, path, self.raw.place()) => {
-                    return Ok(Stage::Never);
-                }
-                Some(_) => {}
+    fn ask(&mut self, cx: &Context<'_>) -> Poll<Result<Option<Asked>, AskError>> {
+        let Self { raw, asked, until, first, .. } = self;
+        let (ctx, waits) = (raw.ctx(), until.is_some());
+        let polled = raw.poll_agreed(cx, AskSupport::URL, |path| {
+            let (rendered, shown_first) = asked.show(ctx, path, waits)?;
+            *first = shown_first;
+            Ok(rendered)
+        });
+        polled.map_ok(Some)
+    }
+
+    fn answered(&self, text: &str) -> Poll<Result<Answer<()>, AskError>> {
+        let answer = match serde_json::from_str(text) {
+            Ok(ElicitResult { action: Action::Accept, .. }) => Answer::Accept(()),
+            Ok(ElicitResult { action: Action::Decline, .. }) => Answer::Decline,
+            Ok(ElicitResult { action: Action::Cancel, .. }) => Answer::Cancel,
+            Err(fault) => {
+                let fault = format!("a recorded answer cannot be read: {fault}");
+                self.raw.ctx().flow().author_fault(self.raw.site(), fault);
+                return Poll::Pending;
             }
+        };
+        if let Some(refusal) = self.refusal(&answer) {
+            self.raw.ctx().flow().note_refusal(refusal);
         }
-        Ok(match (waited, is_answered) {
-            (Some(Waited::Finished), false) => Stage::Finished,
-            (Some(Waited::TooLong), false) => Stage::TooLong,
-            (Some(Waited::InVain), _) => {
-                self.raw.line = Some(NOT_FINISHED);
-                if is_answered { Stage::Asking } else { Stage::Checking { once: true } }
-            }
-            _ => Stage::Asking,
-        })
+        Poll::Ready(Ok(answer))
     }
 
     /// Who refused what, if they did.
@@ -268,86 +221,33 @@ impl<F: Fn(&UrlRef) -> String> ElicitUrl<'_, F> {
         self.raw.path().map(|path| refused(&path, &self.asked.message))
     }
 
-    fn waited(&self, path: &str) -> Option<Waited> {
-        Waited::noted(&self.raw.ctx().flow().machine(), path, self.about.as_ref()?)
-    }
-
-    fn note(&self, path: &str, waited: Waited) {
-        if let Some(about) = &self.about {
-            waited.note(&mut self.raw.ctx().flow().machine(), path, about, self.raw.place());
-        }
-    }
-
-    fn ask(&mut self, cx: &Context<'_>) -> Poll<Result<Answer<()>, AskError>> {
-        let Self { raw, asked, about, first, .. } = self;
-        let (ctx, place) = (raw.ctx(), raw.place());
-        let given = raw.poll(cx, AskSupport::URL, |path| {
-            let shown = asked.show(ctx, path, place)?;
-            (*about, *first) = (shown.about, shown.first);
-            Ok(shown.rendered)
-        });
-        let text = match ready!(given) {
-            Ok(text) => text,
-            Err(error) => return Poll::Ready(Err(error)),
-        };
-        match serde_json::from_str(&text) {
-            Ok(ElicitResult { action, .. }) => Poll::Ready(Ok(match action {
-                Action::Accept => Answer::Accept(()),
-                Action::Decline => Answer::Decline,
-                Action::Cancel => Answer::Cancel,
-            })),
-            Err(fault) => {
-                ctx.flow().author_fault(place, format!("a recorded answer cannot be read: {fault}"));
-                Poll::Pending
-            }
-        }
-    }
-
-    fn agreed(&self, path: &str) -> Stage {
-        match self.waited(path) {
-            Some(Waited::Finished) => Stage::Finished,
-            Some(Waited::TooLong) => Stage::TooLong,
-            Some(Waited::InVain) | None => Stage::Checking { once: false },
-        }
-    }
-
-    fn check(&mut self, cx: &mut Context<'_>, path: &str, once: bool) -> Poll<bool> {
+    /// Checks what happens behind the URL. `None`: it is not finished, and the URL is asked again.
+    fn check(&mut self, cx: &mut Context<'_>, once: bool) -> Poll<Result<Option<Asked>, AskError>> {
         let flow = self.raw.ctx().flow();
-        let Some(until) = &mut self.until else { return Poll::Ready(true) };
-        {
-            let mut machine = flow.machine();
-            if machine.is_over() {
-                return Poll::Pending;
-            }
+        let (Some(until), Some(slot)) = (&mut self.until, self.raw.slot()) else { return Poll::Pending };
+        let (is_over, rehearses) = flow.with(|leg| (leg.is_over(), leg.rehearses()));
+        if is_over {
+            return Poll::Pending;
+        }
+        let is_finished = match rehearses {
             // Whether it holds by now is nothing that the handler decides.
-            if machine.rehearses() {
-                return if once { Poll::Ready(false) } else { Poll::Pending };
+            true if once => false,
+            true => return Poll::Pending,
+            false => {
+                let _scope = flow.scope(|leg| leg.in_check(slot));
+                ready!(until.poll(cx, flow.carrier().until(flow.limits()), once))
             }
-            machine.enter_check(path);
-        }
-        let polled = until.poll(cx, flow.until(), once);
-        flow.machine().leave_step();
-        polled
-    }
-
-    fn checked(&mut self, path: &str, holds: bool, once: bool) -> Stage {
-        if holds {
-            self.note(path, Waited::Finished);
-            return Stage::Finished;
-        }
-        if once {
-            return Stage::Asking;
+        };
+        self.checking = None;
+        if is_finished {
+            return self.raw.resolve_agreed(true).map_ok(Some);
         }
         let deadline = self.raw.within.map(|within| self.first.saturating_add(within.as_secs()));
-        let now = seconds(self.raw.ctx().flow().server().0.clock.now());
-        if deadline.is_some_and(|deadline| now > deadline) {
-            self.note(path, Waited::TooLong);
-            return Stage::TooLong;
+        if !once && deadline.is_some_and(|deadline| flow.now() > deadline) {
+            return self.raw.resolve_agreed(false).map_ok(Some);
         }
-        self.note(path, Waited::InVain);
-        self.raw.line = Some(NOT_FINISHED);
-        self.raw.again(deadline);
-        Stage::Asking
+        self.raw.ask_again(NOT_FINISHED, deadline);
+        Poll::Ready(Ok(None))
     }
 }
 

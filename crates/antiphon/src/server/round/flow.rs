@@ -1,32 +1,27 @@
-//! What a running handler and its driver share.
+//! What a running handler, the futures it awaits, and its driver share.
 
-use super::{
-    machine::{Machine, Place, Stop},
-    push::Push,
-};
+use super::carrier::Carrier;
 use crate::server::{AskError, Server, limits::Limits};
+use antiphon_engine::{Aftermath, CallSite, Event, Leg, Scope, SlotId, Stop};
 use antiphon_seal::{Call, CallSecret, Digest};
 use std::{
     cell::Cell,
     panic::Location,
-    sync::{Mutex, MutexGuard, PoisonError},
-    task::{Context, Waker},
-    time::{Duration, SystemTime},
+    sync::{Mutex, PoisonError},
+    task::Waker,
+    time::{Duration, SystemTime, UNIX_EPOCH},
 };
 use tokio::task::AbortHandle;
 
 /// One leg while its handler runs.
 pub(crate) struct Flow {
-    machine: Mutex<Machine>,
-    /// Whoever is held, and cannot be reached by polling the handler alone.
-    held: Mutex<Vec<Waker>>,
+    leg: Mutex<Leg>,
     /// Tasks that end with the leg.
     tasks: Mutex<Vec<AbortHandle>>,
-    /// What the person refused, as far as the handler has learned of it.
+    /// The refusals that the handler has learned of.
     refusals: Mutex<Vec<AskError>>,
     server: Server,
-    /// How what is asked reaches a client in a session; `None` where a round leaves instead.
-    push: Option<Push>,
+    carrier: Carrier,
 }
 
 thread_local! {
@@ -35,42 +30,44 @@ thread_local! {
 }
 
 /// While it lives, this thread polls a leg.
-pub(super) struct Here(usize);
+pub(super) struct PollGuard(usize);
 
-impl Drop for Here {
+impl Drop for PollGuard {
     fn drop(&mut self) {
         POLLED.set(self.0);
     }
 }
 
+/// While it lives, what is polled stands in another place of the leg. Dropped, the place before is put back, also where
+/// that poll panicked.
+pub(super) struct ScopeGuard<'f>(&'f Flow, Scope);
+
+impl Drop for ScopeGuard<'_> {
+    fn drop(&mut self) {
+        self.0.with(|leg| leg.enter(self.1));
+    }
+}
+
 impl Flow {
-    pub(crate) fn new(mut machine: Machine, server: Server, push: Option<Push>) -> Self {
-        if push.is_some() {
-            machine.stay();
-        }
-        Self {
-            machine: Mutex::new(machine),
-            held: Mutex::default(),
-            tasks: Mutex::default(),
-            refusals: Mutex::default(),
-            server,
-            push,
-        }
+    pub(crate) fn new(leg: Leg, server: Server, carrier: Carrier) -> Self {
+        Self { leg: Mutex::new(leg), tasks: Mutex::default(), refusals: Mutex::default(), server, carrier }
     }
 
-    pub(crate) fn push(&self) -> Option<&Push> {
-        self.push.as_ref()
+    pub(crate) fn carrier(&self) -> &Carrier {
+        &self.carrier
     }
 
-    /// How long a check of what happens behind a URL is called before the URL is asked again: where nobody waits for a
-    /// response to a request, as long as for an answer.
-    pub(super) fn until(&self) -> Duration {
-        let limits = self.limits();
-        self.push.as_ref().map_or(limits.until, |push| push.wait.limit.min(limits.handler_time / 2))
-    }
-
-    pub(crate) fn machine(&self) -> MutexGuard<'_, Machine> {
-        self.machine.lock().unwrap_or_else(PoisonError::into_inner)
+    /// All access to the leg. Wakers are woken and dropped without its lock, for either may run foreign code.
+    pub(crate) fn with<R>(&self, act: impl FnOnce(&mut Leg) -> R) -> R {
+        let mut leg = self.leg.lock().unwrap_or_else(PoisonError::into_inner);
+        let result = act(&mut leg);
+        let Aftermath { wakes, spent, events } = leg.take_aftermath();
+        let call = (!events.is_empty()).then(|| leg.begun_call().map(|call| call.id().to_string()));
+        drop(leg);
+        wakes.into_iter().for_each(Waker::wake);
+        drop(spent);
+        events.iter().for_each(|event| log(event, call.as_ref().and_then(Option::as_deref)));
+        result
     }
 
     pub(crate) fn limits(&self) -> &Limits {
@@ -81,12 +78,26 @@ impl Flow {
         &self.server
     }
 
+    /// The time, in Unix seconds.
+    pub(super) fn now(&self) -> u64 {
+        seconds(self.server.0.clock.now())
+    }
+
     fn id(&self) -> usize {
         std::ptr::from_ref(self) as usize
     }
 
-    pub(super) fn enter(&self) -> Here {
-        Here(POLLED.replace(self.id()))
+    pub(super) fn poll_here(&self) -> PollGuard {
+        PollGuard(POLLED.replace(self.id()))
+    }
+
+    /// Takes a place for a part of a poll.
+    pub(super) fn scope(&self, place: impl FnOnce(&Leg) -> Scope) -> ScopeGuard<'_> {
+        let before = self.with(|leg| {
+            let scope = place(leg);
+            leg.enter(scope)
+        });
+        ScopeGuard(self, before)
     }
 
     /// # Panics
@@ -102,11 +113,12 @@ impl Flow {
         panic!("{advice}");
     }
 
-    /// The machine, with the call begun.
-    pub(super) fn begun(&self) -> MutexGuard<'_, Machine> {
-        let mut machine = self.machine();
-        let _ = machine.call(|| self.begin());
-        machine
+    /// The leg, with the call begun.
+    pub(super) fn begun<R>(&self, act: impl FnOnce(&mut Leg) -> R) -> R {
+        self.with(|leg| {
+            let _ = leg.call(|| self.begin());
+            act(leg)
+        })
     }
 
     fn begin(&self) -> Result<Call, String> {
@@ -117,14 +129,14 @@ impl Flow {
         Call::begin(now, deadline).map_err(|fault| fault.to_string())
     }
 
-    /// Nothing is sent: it was before, or nobody listens any more.
+    /// Whether nothing is sent: it was before, or nobody listens any more.
     pub(crate) fn is_silent(&self) -> bool {
-        self.machine().is_silent()
+        self.with(|leg| leg.is_silent())
     }
 
     /// Something made of the call, which begins with it; `None` if it cannot.
     pub(super) fn with_call<T>(&self, make: impl FnOnce(&Call) -> T) -> Option<T> {
-        self.machine().call(|| self.begin()).map(make)
+        self.with(|leg| leg.call(|| self.begin()).map(make))
     }
 
     /// Something keyed by the call's secret.
@@ -132,14 +144,14 @@ impl Flow {
         self.with_call(|call| derive(call.secret()))
     }
 
-    pub(super) fn pin(&self, text: &[u8]) -> Option<Digest> {
+    pub(super) fn digest(&self, text: &[u8]) -> Option<Digest> {
         self.keyed(|secret| secret.pin(text))
     }
 
-    /// Keeps who refused what, for those who learn it from the answer alone.
+    /// Keeps a refusal, for those who learn of it from the answer alone.
     pub(super) fn note_refusal(&self, refusal: AskError) {
         // What stands beside it goes with it, also where the author makes the error of it.
-        self.machine().refused();
+        self.with(Leg::note_refusal);
         self.refusals.lock().unwrap_or_else(PoisonError::into_inner).push(refusal);
     }
 
@@ -151,35 +163,13 @@ impl Flow {
 
     /// When the call began.
     pub(super) fn born(&self) -> SystemTime {
-        let born = self.machine().call(|| self.begin()).map_or(0, Call::born);
-        SystemTime::UNIX_EPOCH + Duration::from_secs(born)
+        let born = self.with_call(Call::born).unwrap_or_default();
+        UNIX_EPOCH + Duration::from_secs(born)
     }
 
-    /// The author's mistake: the leg ends, and nothing resolves.
-    pub(super) fn author_fault(&self, place: Place, fault: impl std::fmt::Display) {
-        self.machine().stop(Stop::Author(format!("{fault}, at {place}")));
-    }
-
-    /// Has whoever is polled now polled again once it may go on.
-    pub(super) fn wait_held(&self, cx: &Context<'_>) {
-        let mut held = self.wakers();
-        if !held.iter().any(|waker| waker.will_wake(cx.waker())) {
-            held.push(cx.waker().clone());
-        }
-    }
-
-    /// Forgets those that are reached by polling the handler with this waker.
-    pub(super) fn forget_reached(&self, waker: &Waker) {
-        self.wakers().retain(|held| !held.will_wake(waker));
-    }
-
-    pub(super) fn wake_held(&self) {
-        let held = std::mem::take(&mut *self.wakers());
-        held.into_iter().for_each(Waker::wake);
-    }
-
-    fn wakers(&self) -> MutexGuard<'_, Vec<Waker>> {
-        self.held.lock().unwrap_or_else(PoisonError::into_inner)
+    /// A mistake of the author's: the leg ends, and nothing resolves.
+    pub(super) fn author_fault(&self, site: CallSite, fault: impl std::fmt::Display) {
+        self.with(|leg| leg.stop(Stop::Author(format!("{fault}, at {site}"))));
     }
 
     pub(super) fn end_with_leg(&self, task: AbortHandle) {
@@ -203,8 +193,77 @@ impl Drop for Flow {
     }
 }
 
+fn log(event: &Event, call: Option<&str>) {
+    match event {
+        Event::Misfit { path, cause } => {
+            tracing::error!(call, %path, %cause, "an answer fits its form but not its type: it is asked again");
+        }
+        Event::StepCut { path } => tracing::warn!(
+            call,
+            path,
+            "a step was dropped while it ran: it may have acted, and never runs again in this call"
+        ),
+        Event::UnmetSteps { paths } => tracing::warn!(call, steps = ?paths, "recorded steps were not met"),
+    }
+}
+
+/// The place of one awaited future in its leg. Dropped, the future waits no more.
+pub(super) struct Held<'a> {
+    flow: &'a Flow,
+    slot: Place,
+}
+
+#[derive(Clone, Copy)]
+enum Place {
+    /// Not polled yet.
+    New,
+    Waits(SlotId),
+    /// It has resolved, or never will.
+    Over,
+}
+
+impl<'a> Held<'a> {
+    pub(super) fn new(flow: &'a Flow) -> Self {
+        Self { flow, slot: Place::New }
+    }
+
+    pub(super) fn is_new(&self) -> bool {
+        matches!(self.slot, Place::New)
+    }
+
+    /// The place; `begin` takes one at the first poll. `None` if the future does not resolve any more.
+    pub(super) fn slot(&mut self, begin: impl FnOnce() -> Option<SlotId>) -> Option<SlotId> {
+        if self.is_new() {
+            self.slot = begin().map_or(Place::Over, Place::Waits);
+        }
+        match self.slot {
+            Place::Waits(slot) => Some(slot),
+            Place::New | Place::Over => None,
+        }
+    }
+
+    /// The future has resolved.
+    pub(super) fn end(&mut self) {
+        self.slot = Place::Over;
+    }
+}
+
+impl Drop for Held<'_> {
+    fn drop(&mut self) {
+        if let Place::Waits(slot) = self.slot {
+            let unwinding = std::thread::panicking();
+            self.flow.with(|leg| leg.leave(slot, unwinding));
+        }
+    }
+}
+
 /// Where the author called.
 #[track_caller]
-pub(super) fn here() -> Place {
+pub(super) fn here() -> CallSite {
     Location::caller()
+}
+
+/// Whole seconds since 1970.
+pub(crate) fn seconds(time: SystemTime) -> u64 {
+    time.duration_since(UNIX_EPOCH).unwrap_or(Duration::ZERO).as_secs()
 }

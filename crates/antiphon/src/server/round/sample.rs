@@ -122,7 +122,7 @@ fn read<T: DeserializeOwned>(raw: &RawAsk<'_>, text: &str) -> Poll<T> {
     match serde_json::from_str(text) {
         Ok(answer) => Poll::Ready(answer),
         Err(fault) => {
-            raw.ctx().flow().author_fault(raw.place(), format!("a recorded answer cannot be read: {fault}"));
+            raw.ctx().flow().author_fault(raw.site(), format!("a recorded answer cannot be read: {fault}"));
             Poll::Pending
         }
     }

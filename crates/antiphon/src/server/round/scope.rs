@@ -1,7 +1,7 @@
 //! Names in front of keys, so that the same code can ask in several places.
 
-use super::key::below;
 use crate::server::Ctx;
+use antiphon_engine::key::below;
 use std::{marker::PhantomData, ops::Deref};
 
 impl Ctx {

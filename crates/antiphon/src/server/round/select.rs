@@ -1,10 +1,8 @@
 //! Races whose winner is remembered.
 
-use super::{
-    key::{StepKey, path},
-    machine::Place,
-};
+use super::flow::Held;
 use crate::server::Ctx;
+use antiphon_engine::{BranchId, CallSite, SlotId, StepKey, key::path};
 use std::{
     convert::Infallible,
     future::{Future, poll_fn},
@@ -62,12 +60,12 @@ impl Ctx {
         key: K,
         branches: B,
     ) -> impl Future<Output = B::Won> + Send + use<'a, K, B> {
-        let (key, place) = (key.into(), super::flow::here());
+        let (key, site) = (key.into(), super::flow::here());
         async move {
             let race = match path(self.scope_prefix(), key.key, key.number) {
-                Ok(path) => Race { ctx: self, path, place },
+                Ok(path) => Race { ctx: self, path, site, held: Held::new(self.flow()) },
                 Err(fault) => {
-                    self.flow().author_fault(place, fault);
+                    self.flow().author_fault(site, fault);
                     return std::future::pending().await;
                 }
             };
@@ -90,153 +88,114 @@ mod sealed {
     pub trait Sealed {}
 }
 
-/// One race, while it is run.
+/// One select, while it is run.
 #[doc(hidden)]
 pub struct Race<'a> {
     ctx: &'a Ctx,
     path: String,
-    place: Place,
+    site: CallSite,
+    held: Held<'a>,
 }
 
-impl Drop for Race<'_> {
-    fn drop(&mut self) {
-        self.ctx.flow().machine().end_race(&self.path);
-    }
+/// What is done with a branch.
+#[derive(Clone, Copy)]
+enum Deed {
+    Poll,
+    /// Drops it, which withdraws what it asks.
+    Drop,
 }
 
 impl Race<'_> {
-    /// Polls the branches, each in its seat, until one is first. Gives its number.
+    /// Polls the branches, each in its place, until one is first. Gives its number. `act` says whether a branch has come to
+    /// its end.
     async fn run<const N: usize>(
-        &self,
-        mut poll: impl FnMut(usize, &mut Context<'_>) -> Poll<()> + Send,
+        mut self,
+        mut act: impl FnMut(usize, Deed, &mut Context<'_>) -> bool + Send,
     ) -> usize {
-        let mut decided: Option<usize> = None;
-        let (mut begun, mut never) = (false, false);
+        let mut first: Option<BranchId> = None;
+        let mut done = [false; N];
         poll_fn(|cx| {
             let flow = self.ctx.flow();
-            if never {
+            flow.check_thread();
+            let begun = self.held.slot(|| {
+                let (slot, branch) = flow.begun(|leg| leg.select(&self.path, N, self.site))?;
+                first = Some(branch);
+                Some(slot)
+            });
+            let (Some(slot), Some(first)) = (begun, first) else { return Poll::Pending };
+            let runs = |branch: &usize| flow.with(|leg| leg.runs_in(first.plus(*branch)));
+            if flow.with(|leg| leg.is_over()) {
+                // The steps in it come to their end; nobody wins any more.
+                for branch in (0..N).filter(runs) {
+                    done[branch] = self.poll(first.plus(branch), branch, &mut act, cx);
+                }
                 return Poll::Pending;
             }
-            if flow.machine().is_cancelled() && begun {
-                // The steps in it end; nobody wins any more.
-                self.poll_all(N, cx, &mut poll);
+            let Some(winner) = self.decide(slot, first, &mut done, &mut act, cx) else {
+                return Poll::Pending;
+            };
+            // A step of another branch may have been woken just now: it is polled before this waits for it.
+            let mut goes_on = false;
+            for branch in (0..N).filter(|branch| *branch != winner) {
+                if runs(&branch) {
+                    done[branch] = self.poll(first.plus(branch), branch, &mut act, cx);
+                }
+                if runs(&branch) {
+                    goes_on = true;
+                } else {
+                    act(branch, Deed::Drop, cx);
+                }
+            }
+            if goes_on || flow.with(|leg| leg.is_over()) {
                 return Poll::Pending;
             }
-            if !begun {
-                begun = true;
-                let (winner, goes_on) = flow.machine().race(&self.path, N, self.place);
-                if !goes_on {
-                    never = true;
-                    return Poll::Pending;
-                }
-                decided = winner.map(usize::from);
-                if let Some(winner) = decided {
-                    return self.poll_one(winner, cx, &mut poll).map(|()| winner);
-                }
-            } else if let Some(winner) = decided {
-                return self.finish(winner, N, cx, &mut poll);
-            }
-            // What is recorded or answered first; only then are new steps begun.
-            let mut first = self.first_ready::<N>(false, cx, &mut poll);
-            if first.is_none() && flow.machine().begins_steps() {
-                if flow.machine().take_held_by_race() {
-                    self.wake_held(cx);
-                }
-                first = self.first_ready::<N>(true, cx, &mut poll);
-            }
-            if let Some(branch) = first {
-                decided = Some(branch);
-                flow.machine().decide(&self.path, number(branch), self.place);
-                // A step of another branch may have been woken just now: it is polled before this waits for it.
-                return self.finish(branch, N, cx, &mut poll);
-            }
-            Poll::Pending
+            flow.with(|leg| leg.end_select(slot));
+            self.held.end();
+            Poll::Ready(winner)
         })
         .await
     }
 
-    /// The first branch in source order that is ready.
-    fn first_ready<const N: usize>(
+    /// Polls a branch in its place, with the waker of the select: nobody else is woken for it, or forgotten. Whether it has
+    /// come to its end.
+    fn poll(
         &self,
-        begins_steps: bool,
+        place: BranchId,
+        branch: usize,
+        act: &mut impl FnMut(usize, Deed, &mut Context<'_>) -> bool,
         cx: &mut Context<'_>,
-        poll: &mut impl FnMut(usize, &mut Context<'_>) -> Poll<()>,
+    ) -> bool {
+        let _scope = self.ctx.flow().scope(|leg| leg.in_branch(place));
+        act(branch, Deed::Poll, cx)
+    }
+
+    /// Polls the branches that may win, in source order, until one has. The winner, if it is decided.
+    fn decide<const N: usize>(
+        &self,
+        slot: SlotId,
+        first: BranchId,
+        done: &mut [bool; N],
+        act: &mut impl FnMut(usize, Deed, &mut Context<'_>) -> bool,
+        cx: &mut Context<'_>,
     ) -> Option<usize> {
         let flow = self.ctx.flow();
-        let outer = flow.machine().hold_steps(!begins_steps);
-        let (mut first, mut end) = (None, N);
-        loop {
-            let epoch = flow.machine().epoch();
-            if let Some(branch) = (0..end).find(|branch| self.poll_one(*branch, cx, poll).is_ready()) {
-                (first, end) = (Some(branch), branch);
-            }
-            // What a branch has met, a branch before it may have waited for.
-            if begins_steps || end == 0 || flow.machine().epoch() == epoch {
-                break;
-            }
-            self.wake_held(cx);
+        let decide = |done: &[bool; N]| flow.with(|leg| leg.decide(slot, first, N, |branch| done[branch]));
+        if let Some(winner) = decide(done) {
+            return Some(winner);
         }
-        flow.machine().hold_steps(outer);
-        first
-    }
-
-    /// Who is held in a set of futures is polled again only if it is woken.
-    fn wake_held(&self, cx: &Context<'_>) {
-        let flow = self.ctx.flow();
-        flow.forget_reached(cx.waker());
-        flow.wake_held();
-    }
-
-    /// Has the steps in the branches come to their end.
-    fn poll_all(
-        &self,
-        branches: usize,
-        cx: &mut Context<'_>,
-        poll: &mut impl FnMut(usize, &mut Context<'_>) -> Poll<()>,
-    ) {
-        for branch in 0..branches {
-            if self.ctx.flow().machine().runs_in(&self.path) {
-                let _ = self.poll_one(branch, cx, poll);
+        // Where it is recorded and due, the others are not polled any more.
+        let alone = flow.with(|leg| leg.recorded_winner(slot));
+        for branch in (0..N).filter(|branch| alone.is_none_or(|alone| alone == *branch)) {
+            if !done[branch] {
+                done[branch] = self.poll(first.plus(branch), branch, act, cx);
+            }
+            if let Some(winner) = decide(done) {
+                return Some(winner);
             }
         }
+        flow.with(|leg| leg.wait_select(slot, cx.waker(), done.contains(&true)));
+        None
     }
-
-    fn poll_one(
-        &self,
-        branch: usize,
-        cx: &mut Context<'_>,
-        poll: &mut impl FnMut(usize, &mut Context<'_>) -> Poll<()>,
-    ) -> Poll<()> {
-        let flow = self.ctx.flow();
-        let seat = flow.machine().sit(&self.path, number(branch));
-        let polled = poll(branch, cx);
-        flow.machine().stand(seat);
-        polled
-    }
-
-    /// The winner is known: it may still have to come to its end, or steps of the others to theirs.
-    fn finish(
-        &self,
-        winner: usize,
-        branches: usize,
-        cx: &mut Context<'_>,
-        poll: &mut impl FnMut(usize, &mut Context<'_>) -> Poll<()>,
-    ) -> Poll<usize> {
-        for branch in (0..branches).filter(|branch| *branch != winner) {
-            if self.ctx.flow().machine().runs_in(&self.path) {
-                let _ = self.poll_one(branch, cx, poll);
-            }
-        }
-        if self.poll_one(winner, cx, poll).is_ready() && !self.ctx.flow().machine().runs_in(&self.path) {
-            return Poll::Ready(winner);
-        }
-        Poll::Pending
-    }
-}
-
-/// There are four branches at most.
-fn number(branch: usize) -> u8 {
-    u8::try_from(branch).unwrap_or(u8::MAX)
 }
 
 macro_rules! branches {
@@ -248,12 +207,12 @@ macro_rules! branches {
 
             async fn run(self, race: Race<'_>) -> Self::Won {
                 $( #[allow(non_snake_case, reason = "named after its type")]
-                let mut $name = pin!(self.$place); )*
+                let mut $name = pin!(Some(self.$place)); )*
                 let mut done: ($(Option<$name::Output>,)*) = ($(none::<$name>(),)*);
                 let winner = race
-                    .run::<$count>(|branch, cx| match branch {
-                        $( $place => settle($name.as_mut(), &mut done.$place, cx), )*
-                        _ => Poll::Pending,
+                    .run::<$count>(|branch, deed, cx| match branch {
+                        $( $place => act($name.as_mut(), &mut done.$place, deed, cx), )*
+                        _ => false,
                     })
                     .await;
                 match winner {
@@ -270,12 +229,24 @@ fn none<F: Future>() -> Option<F::Output> {
     None
 }
 
-/// Polls a branch that is not done, and keeps what it came to.
-fn settle<F: Future>(branch: Pin<&mut F>, done: &mut Option<F::Output>, cx: &mut Context<'_>) -> Poll<()> {
-    if done.is_none() {
-        *done = Some(std::task::ready!(branch.poll(cx)));
+/// Polls a branch that has not come to its end, and keeps its output; or drops it.
+fn act<F: Future>(
+    mut branch: Pin<&mut Option<F>>,
+    done: &mut Option<F::Output>,
+    deed: Deed,
+    cx: &mut Context<'_>,
+) -> bool {
+    if let Deed::Drop = deed {
+        branch.set(None);
+        return false;
     }
-    Poll::Ready(())
+    if let Some(running) = branch.as_mut().as_pin_mut()
+        && let Poll::Ready(output) = running.poll(cx)
+    {
+        *done = Some(output);
+        branch.set(None);
+    }
+    done.is_some()
 }
 
 branches!(2, A 0, B 1);

@@ -1,14 +1,11 @@
 //! A side effect or a computation that is run once and remembered.
 
-use super::{
-    journal::StepOutcome,
-    key::{StepKey, path},
-    machine::{Hold, Place, StepVerdict},
-};
+use super::flow::{Flow, Held};
 use crate::{
     Error,
     server::{Ctx, StepError},
 };
+use antiphon_engine::{CallSite, SlotId, StepKey, StepOutcome, StepPoll, StepWake, key::path};
 use antiphon_seal::{Digest, canonical::canonical};
 use pin_project_lite::pin_project;
 use serde::{Serialize, de::DeserializeOwned};
@@ -16,7 +13,8 @@ use std::{
     future::Future,
     panic::AssertUnwindSafe,
     pin::Pin,
-    task::{Context, Poll, ready},
+    sync::Arc,
+    task::{Context, Poll, Waker, ready},
     time::Duration,
 };
 use tokio::time::Sleep;
@@ -197,51 +195,21 @@ pin_project! {
         again: Option<fn(&mut F, Attempt) -> Fut>,
         retry: Retry,
         settle: fn(Fut::Output) -> Result<T, Error>,
-        place: Place,
-        attempt: Option<Attempt>,
+        site: CallSite,
+        // While it runs.
+        running: Option<Run>,
         pause: Option<Pin<Box<Sleep>>>,
+        // Before its place, so that the body goes first.
         #[pin]
         body: Option<Fut>,
-        guard: Guard<'a>,
+        held: Held<'a>,
     }
 }
 
-/// Where a step stands; dropped with it.
-struct Guard<'a> {
-    ctx: &'a Ctx,
-    path: String,
-    /// Where it was held.
-    seat: Box<str>,
-    stage: Stage,
-}
-
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Stage {
-    New,
-    Held(Hold),
-    Running,
-    Over,
-}
-
-impl Drop for Guard<'_> {
-    fn drop(&mut self) {
-        let mut machine = self.ctx.flow().machine();
-        match self.stage {
-            Stage::New | Stage::Over => return,
-            Stage::Held(hold) => {
-                machine.let_go(hold);
-                if hold == Hold::Recorded {
-                    return;
-                }
-            }
-            // It may have had its effect: it is not run again.
-            Stage::Running => {
-                machine.step_cut(&self.path);
-                return;
-            }
-        }
-        machine.step_dropped(&self.path, &self.seat);
-    }
+/// A step that was begun.
+struct Run {
+    wake: Arc<StepWake>,
+    attempt: Attempt,
 }
 
 impl<'a, T, F, Fut: Future> Step<'a, T, F, Fut> {
@@ -265,11 +233,11 @@ impl<'a, T, F, Fut: Future> Step<'a, T, F, Fut> {
             again: None,
             retry: Retry::times(1),
             settle,
-            place: super::flow::here(),
-            attempt: None,
+            site: super::flow::here(),
+            running: None,
             pause: None,
             body: None,
-            guard: Guard { ctx, path: String::new(), seat: Box::default(), stage: Stage::New },
+            held: Held::new(ctx.flow()),
         }
     }
 }
@@ -282,32 +250,28 @@ where
     type Output = Result<T, StepError>;
 
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
-        self.ctx.flow().check_thread();
-        if self.guard.stage != Stage::Running
-            && let Some(outcome) = ready!(self.as_mut().begin(cx))
-        {
-            return self.resolve(outcome);
+        let flow = self.ctx.flow();
+        flow.check_thread();
+        if self.held.is_new() {
+            self.as_mut().take_place();
         }
-        loop {
-            match ready!(self.as_mut().attempt(cx)) {
-                Ok(outcome) => {
-                    let resolves = {
-                        let this = self.as_mut().project();
-                        this.guard.stage = Stage::Over;
-                        let mut machine = this.ctx.flow().machine();
-                        machine.end_step(&this.guard.path, outcome.clone())
-                    };
-                    return if resolves { self.resolve(outcome) } else { Poll::Pending };
+        let this = self.as_mut().project();
+        let Some(slot) = this.held.slot(|| None) else { return Poll::Pending };
+        if this.running.is_none() {
+            match flow.with(|leg| leg.poll_step(slot, cx.waker())) {
+                StepPoll::Pending => return Poll::Pending,
+                StepPoll::Recorded(outcome) => {
+                    this.held.end();
+                    return self.resolve(outcome);
                 }
-                Err(cause) => {
-                    if !self.as_mut().try_again() {
-                        let this = self.as_mut().project();
-                        this.guard.stage = Stage::Over;
-                        this.ctx.flow().machine().fail_step(&this.guard.path, cause);
-                        return Poll::Pending;
-                    }
+                StepPoll::Run(wake, key) => {
+                    *this.running = Some(Run { wake, attempt: Attempt { key, number: 1 } });
                 }
             }
+        }
+        match ready!(self.as_mut().run(slot, cx)) {
+            Some(outcome) => self.resolve(outcome),
+            None => Poll::Pending,
         }
     }
 }
@@ -317,83 +281,90 @@ where
     Fut: Future,
     T: Serialize + DeserializeOwned,
 {
-    /// The outcome, if it was recorded; `None` if the body now runs.
-    fn begin(self: Pin<&mut Self>, cx: &Context<'_>) -> Poll<Option<StepOutcome>> {
+    /// Takes the place of the step in its leg; none where its key or its input is faulty.
+    fn take_place(self: Pin<&mut Self>) {
         let this = self.project();
-        let flow = this.ctx.flow();
-        let input = match this.guard.stage {
-            Stage::Over => return Poll::Pending,
-            Stage::Held(hold) => {
-                flow.machine().let_go(hold);
-                this.guard.stage = Stage::New;
-                pinned(flow, this.input, this.place)
+        let (flow, site) = (this.ctx.flow(), *this.site);
+        let placed = path(this.ctx.scope_prefix(), this.key.key, this.key.number)
+            .and_then(|path| Ok((path, this.input.digest(flow)?)));
+        match placed {
+            Ok((path, input)) => {
+                this.held.slot(|| flow.begun(|leg| leg.step(&path, input, site)));
             }
-            _ => match path(this.ctx.scope_prefix(), this.key.key, this.key.number) {
-                Ok(path) => {
-                    this.guard.path = path;
-                    pinned(flow, this.input, this.place)
-                }
-                Err(fault) => {
-                    flow.author_fault(this.place, fault);
-                    None
-                }
-            },
-        };
-        let Some(input) = input else {
-            this.guard.stage = Stage::Over;
-            return Poll::Pending;
-        };
-        let mut machine = flow.begun();
-        match machine.step(&this.guard.path, input, this.place, flow.limits(), flow.push().is_none()) {
-            StepVerdict::Recorded(outcome) => {
-                this.guard.stage = Stage::Over;
-                Poll::Ready(Some(outcome))
-            }
-            StepVerdict::Run(key) => {
-                this.guard.stage = Stage::Running;
-                *this.attempt = Some(Attempt { key, number: 1 });
-                Poll::Ready(None)
-            }
-            StepVerdict::Held(hold) => {
-                machine.hold(hold);
-                this.guard.seat = machine.seat();
-                drop(machine);
-                this.guard.stage = Stage::Held(hold);
-                flow.wait_held(cx);
-                Poll::Pending
-            }
-            StepVerdict::Never => {
-                this.guard.stage = Stage::Over;
-                Poll::Pending
+            Err(fault) => {
+                flow.author_fault(site, fault);
+                this.held.end();
             }
         }
     }
 
+    /// Runs the body to its outcome. `None`: the handler does not learn of it.
+    fn run(mut self: Pin<&mut Self>, slot: SlotId, cx: &mut Context<'_>) -> Poll<Option<StepOutcome>> {
+        let flow = self.ctx.flow();
+        loop {
+            let ended = match self.as_mut().attempt(slot, cx) {
+                Poll::Pending => return Poll::Pending,
+                Poll::Ready(Err(cause)) if self.as_mut().try_again(flow) => {
+                    tracing::debug!(%cause, "a step is tried again");
+                    continue;
+                }
+                Poll::Ready(ended) => ended,
+            };
+            let this = self.as_mut().project();
+            (*this.running, *this.pause) = (None, None);
+            this.held.end();
+            let resolves = match ended {
+                Ok(outcome) => flow.with(|leg| leg.end_step(slot, outcome.clone())).then_some(outcome),
+                Err(cause) => {
+                    flow.with(|leg| leg.fail_step(slot, cause));
+                    None
+                }
+            };
+            return Poll::Ready(resolves);
+        }
+    }
+
     /// One attempt, to its outcome, or to why there is none.
-    fn attempt(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Result<StepOutcome, String>> {
+    fn attempt(
+        self: Pin<&mut Self>,
+        slot: SlotId,
+        cx: &mut Context<'_>,
+    ) -> Poll<Result<StepOutcome, String>> {
         let mut this = self.project();
+        let flow = this.ctx.flow();
+        let Some(Run { wake, attempt }) = this.running else { return Poll::Pending };
+        let may_try = flow.with(|leg| {
+            leg.touch_step(slot, cx.waker());
+            leg.may_try()
+        });
+        if this.pause.is_some() && !may_try {
+            return Poll::Ready(Err("it was to be tried again, and its request is gone".to_owned()));
+        }
+        if !wake.begin_poll(cx.waker()) {
+            return Poll::Pending;
+        }
+        let waker = Waker::from(Arc::clone(wake));
+        let mut cx = Context::from_waker(&waker);
         if let Some(pause) = this.pause {
-            ready!(pause.as_mut().poll(cx));
+            ready!(pause.as_mut().poll(&mut cx));
             *this.pause = None;
         }
-        let flow = this.ctx.flow();
-        flow.machine().enter_step(&this.guard.path);
-        let polled = std::panic::catch_unwind(AssertUnwindSafe(|| {
-            if this.body.is_none()
-                && let Some(attempt) = this.attempt.clone()
-            {
-                let body = match this.again {
-                    Some(again) => this.run.as_mut().map(|run| again(run, attempt)),
-                    None => this.run.take().map(|run| (this.call)(run, attempt)),
-                };
-                this.body.set(body);
-            }
-            match this.body.as_mut().as_pin_mut() {
-                Some(body) => body.poll(cx).map(Some),
-                None => Poll::Ready(None),
-            }
-        }));
-        flow.machine().leave_step();
+        let polled = {
+            let _scope = flow.scope(|leg| leg.in_step(slot));
+            std::panic::catch_unwind(AssertUnwindSafe(|| {
+                if this.body.is_none() {
+                    let body = match this.again {
+                        Some(again) => this.run.as_mut().map(|run| again(run, attempt.clone())),
+                        None => this.run.take().map(|run| (this.call)(run, attempt.clone())),
+                    };
+                    this.body.set(body);
+                }
+                match this.body.as_mut().as_pin_mut() {
+                    Some(body) => body.poll(&mut cx).map(Some),
+                    None => Poll::Ready(None),
+                }
+            }))
+        };
         let result = match polled {
             Ok(Poll::Pending) => return Poll::Pending,
             Ok(Poll::Ready(Some(output))) => Ok((this.settle)(output)),
@@ -410,16 +381,19 @@ where
         }))
     }
 
-    /// Whether there is one more attempt.
-    fn try_again(self: Pin<&mut Self>) -> bool {
+    /// Whether there is one more attempt. None begins once the request is gone.
+    fn try_again(self: Pin<&mut Self>, flow: &Flow) -> bool {
         let this = self.project();
-        let Some(attempt) = this.attempt else { return false };
-        if this.again.is_none() || attempt.number >= this.retry.times {
+        let Some(Run { attempt, wake }) = this.running else { return false };
+        let may_try = this.again.is_some() && attempt.number < this.retry.times;
+        if !may_try || !flow.with(|leg| leg.may_try()) {
             return false;
         }
         let pause = this.retry.pause(attempt.number);
         attempt.number += 1;
         *this.pause = (!pause.is_zero()).then(|| Box::pin(tokio::time::sleep(pause)));
+        // The next attempt is polled at once.
+        Waker::from(Arc::clone(wake)).wake();
         true
     }
 
@@ -429,12 +403,17 @@ where
             StepOutcome::Done(text) => match serde_json::from_str(&text) {
                 Ok(value) => Poll::Ready(Ok(value)),
                 Err(fault) => {
+                    let path =
+                        path(self.ctx.scope_prefix(), self.key.key, self.key.number).unwrap_or_default();
                     let fault = crate::server::ctx::without_value(&fault);
-                    let fault = format!(
-                        "the recorded result of the step `{}` is not of the type it is read as: {fault}",
-                        self.guard.path
+                    let call = self.ctx.call_id().map(|call| call.to_string());
+                    tracing::error!(
+                        call,
+                        path,
+                        %fault,
+                        "the recorded result of a step is not of the type that it is read as"
                     );
-                    self.ctx.flow().author_fault(self.place, fault);
+                    self.ctx.flow().with(|leg| leg.misread_step(&path));
                     Poll::Pending
                 }
             },
@@ -444,14 +423,15 @@ where
     }
 }
 
-/// The digest of the input, if there is one; `None` if the leg has ended for it.
-fn pinned(flow: &super::flow::Flow, input: &Input, place: Place) -> Option<Option<Digest>> {
-    match input {
-        Input::None => Some(None),
-        Input::Pinned(text) => flow.pin(text).map(Some),
-        Input::Unwritable(fault) => {
-            flow.author_fault(place, format!("the input of a step cannot be written as JSON: {fault}"));
-            None
+impl Input {
+    /// The digest, if the input is pinned.
+    fn digest(&self, flow: &Flow) -> Result<Option<Digest>, String> {
+        match self {
+            Self::None => Ok(None),
+            Self::Pinned(text) => {
+                flow.digest(text).map(Some).ok_or_else(|| "the call could not begin".to_owned())
+            }
+            Self::Unwritable(fault) => Err(format!("the input of a step cannot be written as JSON: {fault}")),
         }
     }
 }

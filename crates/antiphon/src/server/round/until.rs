@@ -1,7 +1,5 @@
 //! Waiting for what a person does behind a URL: the author's check, called until it holds.
 
-use super::machine::{Machine, Place};
-use antiphon_seal::Digest;
 use futures_util::FutureExt as _;
 use std::{
     fmt::Display,
@@ -103,63 +101,4 @@ impl<E: Display> IntoDone for Result<bool, E> {
     fn into_done(self) -> Result<bool, String> {
         self.map_err(|error| error.to_string())
     }
-}
-
-/// How waiting stands, as it is recorded. Nothing is recorded before the first leg has waited in vain.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Waited {
-    /// The person agreed, and is asked again, for it was not finished.
-    InVain,
-    /// It is finished: no leg checks again.
-    Finished,
-    /// It was not finished in its time.
-    TooLong,
-}
-
-impl Waited {
-    /// What was recorded of this question, about this.
-    pub(super) fn noted(machine: &Machine, path: &str, about: &Digest) -> Option<Self> {
-        let (word, digest) = machine.noted(&note(path))?.split_once(' ')?;
-        let digest = Digest::from_bytes(u128::from_str_radix(digest, 16).ok()?.to_be_bytes());
-        let waited =
-            [Self::InVain, Self::Finished, Self::TooLong].into_iter().find(|one| one.word() == word)?;
-        // What was waited for then is something else now.
-        digest.matches(about).then_some(waited)
-    }
-
-    /// Whether anything was recorded.
-    pub(super) fn is_noted(machine: &Machine, path: &str) -> bool {
-        machine.noted(&note(path)).is_some()
-    }
-
-    /// Takes what was recorded in place of an answer. Whether it may be: by one question, once.
-    pub(super) fn use_once(machine: &mut Machine, path: &str, place: Place) -> bool {
-        machine.use_note(&note(path), path, place)
-    }
-
-    /// What was recorded is about something else now, and steps behind it may rest on it.
-    pub(super) fn drop_other(machine: &mut Machine, path: &str) {
-        if machine.noted(&note(path)).is_some_and(|text| !text.starts_with(Self::InVain.word())) {
-            machine.drop_note(&note(path));
-        }
-    }
-
-    pub(super) fn note(self, machine: &mut Machine, path: &str, about: &Digest, place: Place) {
-        let note = note(path);
-        machine.forget_note(&note);
-        let text = format!("{} {:032x}", self.word(), u128::from_be_bytes(about.to_bytes()));
-        machine.note(&note, text, place);
-    }
-
-    fn word(self) -> &'static str {
-        match self {
-            Self::InVain => "in_vain",
-            Self::Finished => "finished",
-            Self::TooLong => "too_long",
-        }
-    }
-}
-
-fn note(path: &str) -> String {
-    format!("#until:{path}")
 }

@@ -1,7 +1,7 @@
 //! The reference in a URL: which question of which call it belongs to, and for whom it was made.
 
-use super::machine::{Place, seconds};
 use crate::server::{Ctx, Server, limits::URL_REF_WITHIN};
+use antiphon_engine::UrlReference;
 use antiphon_seal::{Binding, CallId, Principal, Reason};
 use std::fmt;
 
@@ -109,24 +109,22 @@ impl UrlRef {
     ///
     /// # Errors
     /// Why none could be made.
-    pub(super) fn of(ctx: &Ctx, path: &str, place: Place) -> Result<Self, String> {
+    pub(super) fn of(ctx: &Ctx, path: &str) -> Result<Self, String> {
         let flow = ctx.flow();
         let inner = &flow.server().0;
-        let (note, now) = (format!("#url:{path}"), inner.clock.now());
-        let first = {
-            let machine = flow.machine();
-            match machine.noted(&note).and_then(Noted::read) {
-                // An answer belongs to the URL it was given to.
-                Some(noted) if noted.is_in_time(seconds(now)) || machine.has_answer(path) => {
-                    return Ok(Self { text: noted.text.to_owned(), first: noted.first });
-                }
-                Some(noted) => noted.first,
-                None => seconds(now),
+        let (time, now) = (inner.clock.now(), flow.now());
+        let (noted, has_answer) = flow.with(|leg| (leg.url_reference(path).cloned(), leg.has_answer(path)));
+        let first = match noted {
+            // An answer belongs to the URL it was given to.
+            Some(noted) if has_answer || now.saturating_sub(noted.made) <= URL_REF_WITHIN.as_secs() => {
+                return Ok(Self { text: noted.text.into(), first: noted.first });
             }
+            Some(noted) => noted.first,
+            None => now,
         };
         let person = ctx.principal().map(person);
         let sealed = flow.with_call(|call| {
-            inner.sealer.seal(call, &binding(person.as_ref()), path.as_bytes(), URL_REF_WITHIN, now)
+            inner.sealer.seal(call, &binding(person.as_ref()), path.as_bytes(), URL_REF_WITHIN, time)
         });
         let text =
             sealed.ok_or("the call could not begin")?.map_err(|fault| format!("no reference: {fault}"))?;
@@ -136,9 +134,8 @@ impl UrlRef {
                 "the codec gives text that cannot stand in a URL: let it be letters, digits and `-._~`";
             return Err(fault.to_owned());
         }
-        let mut machine = flow.machine();
-        machine.forget_note(&note);
-        machine.note(&note, Noted { first, made: seconds(now), text: &text }.written(), place);
+        let reference = UrlReference { first, made: now, text: text.as_str().into() };
+        flow.with(|leg| leg.note_url_reference(path, reference));
         Ok(Self { text, first })
     }
 
@@ -166,29 +163,6 @@ fn person(principal: &Principal) -> Principal {
     match principal.issuer() {
         Some(issuer) => person.with_issuer(issuer),
         None => person,
-    }
-}
-
-/// A reference as it is recorded, with its times in Unix seconds.
-struct Noted<'n> {
-    first: u64,
-    made: u64,
-    text: &'n str,
-}
-
-impl<'n> Noted<'n> {
-    fn read(note: &'n str) -> Option<Self> {
-        let mut parts = note.splitn(3, ' ');
-        let (first, made) = (parts.next()?.parse().ok()?, parts.next()?.parse().ok()?);
-        Some(Self { first, made, text: parts.next()? })
-    }
-
-    fn written(&self) -> String {
-        format!("{} {} {}", self.first, self.made, self.text)
-    }
-
-    fn is_in_time(&self, now: u64) -> bool {
-        now <= self.made.saturating_add(URL_REF_WITHIN.as_secs())
     }
 }
 

@@ -2,98 +2,67 @@
 
 use super::Ids;
 use crate::server::{
-    Limits,
     legacy::{AskEnd, Live, not_answered, too_late},
-    refusal::Refusal,
-    round::{Answered, Asked, JudgedOne, Push, judge_one},
+    round::Pushed,
 };
+use antiphon_engine::{Limits, Record, Stop};
 use antiphon_wire::{InputRequest, InputRequests};
 use std::{
     future::poll_fn,
     task::{Context, Poll},
 };
 
-/// One round. Each answer is judged when it comes: one that does not fit is dropped, and its question goes out again at
+/// One round. Each answer is checked when it comes: one that does not fit is dropped, and its question goes out again at
 /// once, whatever the others wait for.
 pub(super) struct Round<'a> {
-    push: &'a Push,
+    pushed: &'a Pushed,
     ids: &'a Ids,
-    limits: &'a Limits,
-    waiting: Vec<Waiting>,
-    /// Each with its place in the round.
-    answered: Vec<(usize, Answered)>,
-}
-
-struct Waiting {
-    place: usize,
-    asked: Asked,
-    live: Live,
+    waiting: Vec<(String, Live)>,
 }
 
 impl<'a> Round<'a> {
-    /// Sends them all. `asked` and `requests` are the same questions, in the same order.
-    pub(super) fn send(
-        push: &'a Push,
-        ids: &'a Ids,
-        limits: &'a Limits,
-        asked: Vec<Asked>,
-        requests: &InputRequests,
-    ) -> Result<Self, Refusal> {
-        let waiting = Vec::with_capacity(asked.len());
-        let mut round = Self { push, ids, limits, waiting, answered: Vec::new() };
-        for (place, (asked, (_, request))) in asked.into_iter().zip(requests.iter()).enumerate() {
-            round.put(place, asked, request)?;
+    /// Sends them all.
+    pub(super) fn send(pushed: &'a Pushed, ids: &'a Ids, requests: &InputRequests) -> Result<Self, Stop> {
+        let mut round = Self { pushed, ids, waiting: Vec::with_capacity(requests.len()) };
+        for (key, request) in requests.iter() {
+            round.put(key, request)?;
         }
         Ok(round)
     }
 
-    fn put(&mut self, place: usize, asked: Asked, request: &InputRequest) -> Result<(), Refusal> {
-        let live = Live::send(self.push, request, self.ids.get(&asked.key), self.push.wait);
-        let live = live.map_err(|cause| {
-            tracing::error!(%cause, "an ask cannot be sent");
-            Refusal::Internal
-        })?;
-        self.waiting.push(Waiting { place, asked, live });
+    fn put(&mut self, key: &str, request: &InputRequest) -> Result<(), Stop> {
+        let live = Live::send(self.pushed, request, self.ids.get(key), self.pushed.wait);
+        self.waiting.push((key.to_owned(), live.map_err(Stop::Author)?));
         Ok(())
     }
 
-    /// All answers, in the order of the questions.
-    pub(super) async fn answered(mut self) -> Result<Vec<Answered>, Refusal> {
-        poll_fn(|cx| self.poll(cx)).await?;
-        self.answered.sort_by_key(|(place, _)| *place);
-        Ok(self.answered.into_iter().map(|(_, answered)| answered).collect())
+    /// Waits until the record has an answer to each.
+    pub(super) async fn answered(mut self, record: &mut Record, limits: Limits) -> Result<(), Stop> {
+        poll_fn(|cx| self.poll(cx, record, &limits)).await
     }
 
-    fn poll(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), Refusal>> {
+    fn poll(&mut self, cx: &mut Context<'_>, record: &mut Record, limits: &Limits) -> Poll<Result<(), Stop>> {
         let mut at = 0;
-        while let Some(waiting) = self.waiting.get_mut(at) {
-            if let Poll::Ready(end) = waiting.live.poll(cx) {
-                let waiting = self.waiting.remove(at);
-                self.take(waiting, end)?;
+        while let Some((_, live)) = self.waiting.get_mut(at) {
+            if let Poll::Ready(end) = live.poll(cx) {
+                let (key, _) = self.waiting.remove(at);
+                let text = text_of(&key, end)?;
+                if let Some(again) = record.receive_one(&key, Some(text.get()), limits)? {
+                    self.put(&key, &again)?;
+                }
             } else {
                 at += 1;
             }
         }
         if self.waiting.is_empty() { Poll::Ready(Ok(())) } else { Poll::Pending }
     }
+}
 
-    fn take(&mut self, waiting: Waiting, end: AskEnd) -> Result<(), Refusal> {
-        let Waiting { place, asked, .. } = waiting;
-        let text = match end {
-            AskEnd::Answer(Ok(text)) => text,
-            AskEnd::Answer(Err(error)) => return Err(Refusal::Told(not_answered(&asked.key, &error))),
-            AskEnd::SessionOver => {
-                return Err(Refusal::Told(format!("`{}` was not answered: the session ended", asked.key)));
-            }
-            AskEnd::TooLate(waited) => {
-                let text = too_late(&asked.key, waited);
-                return Err(Refusal::Limit { name: "answer_within", text });
-            }
-        };
-        match judge_one(asked, text.get(), self.limits)? {
-            JudgedOne::Counts(answered) => self.answered.push((place, answered)),
-            JudgedOne::AskAgain(asked, request) => self.put(place, asked, &request)?,
-        }
-        Ok(())
+fn text_of(key: &str, end: AskEnd) -> Result<Box<serde_json::value::RawValue>, Stop> {
+    match end {
+        AskEnd::Answer(Ok(text)) => Ok(text),
+        AskEnd::Answer(Err(error)) => Err(Stop::Client(not_answered(key, &error))),
+        AskEnd::SessionOver => Err(Stop::Client(format!("`{key}` was not answered: the session ended"))),
+        AskEnd::TooLate(waited) => Err(Stop::Limit { name: "answer_within", text: too_late(key, waited) }),
     }
 }

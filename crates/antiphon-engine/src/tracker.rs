@@ -8,7 +8,7 @@
 use super::sync::{Arc, AtomicBool, Ordering, Waker, waker_of};
 
 /// What the wakers of one poll share.
-pub(super) struct Track {
+pub(crate) struct Track {
     /// The waker of the task that runs the driver.
     parent: Waker,
     woken: AtomicBool,
@@ -17,7 +17,7 @@ pub(super) struct Track {
 impl Track {
     /// Notes a wake and passes it on. The reference that a waker holds is dropped after this, never before: who finds no
     /// other reference has every wake before him.
-    pub(super) fn hear(&self) {
+    pub(crate) fn pass_on(&self) {
         // Release: what the waking thread wrote before is there for the poll that follows [`Quiet::Woken`], for that
         // poll does not wait for the parent's wake.
         self.woken.store(true, Ordering::Release);
@@ -26,11 +26,11 @@ impl Track {
 }
 
 /// One poll's waker: whether it was woken, and whether anybody kept it.
-pub(super) struct Tracker(Arc<Track>);
+pub struct Tracker(Arc<Track>);
 
 /// What can wake a handler that is pending.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Quiet {
+pub(crate) enum Quiet {
     /// Nobody kept the waker and nobody woke it: only an answer can wake the handler.
     Nobody,
     /// It was woken already: poll again. The parent was woken too, or is about to be.
@@ -41,17 +41,17 @@ pub(super) enum Quiet {
 
 impl Tracker {
     /// A tracker for one poll, whose wakes go on to `parent`: the waker this run of the driver was given.
-    pub(super) fn new(parent: &Waker) -> Self {
+    pub fn new(parent: &Waker) -> Self {
         Self(Arc::new(Track { parent: parent.clone(), woken: AtomicBool::new(false) }))
     }
 
     /// The waker for exactly one poll. It counts as kept until it is dropped: drop it before [`judge`](Self::judge).
-    pub(super) fn waker(&self) -> Waker {
+    pub fn waker(&self) -> Waker {
         waker_of(Arc::clone(&self.0))
     }
 
     /// What can still wake the handler, after a poll that left it pending.
-    pub(super) fn judge(&mut self) -> Quiet {
+    pub(crate) fn judge(&mut self) -> Quiet {
         // In this order: a clone that wakes and is dropped between the two looks would be missed the other way round.
         // To find no other reference is an acquire that pairs with the drop of each of them, so the flag is final then.
         let alone = Arc::get_mut(&mut self.0).is_some();

@@ -5,13 +5,13 @@ use std::fmt::Write as _;
 /// Between scopes, and between a scope and a key.
 const SCOPE_END: char = '/';
 /// Before a number from the program.
-pub(super) const NUMBER: char = '#';
+pub(crate) const NUMBER: char = '#';
 
 /// Keys are public: they stand on the wire and in logs.
 ///
 /// # Errors
 /// What a key must look like.
-pub(crate) fn check_key(key: &str) -> Result<(), String> {
+pub fn check_key(key: &str) -> Result<(), String> {
     let fits = (1..=64).contains(&key.len())
         && key.bytes().all(|byte| byte.is_ascii_graphic() && byte != SCOPE_END as u8 && byte != NUMBER as u8);
     if fits {
@@ -25,7 +25,7 @@ pub(crate) fn check_key(key: &str) -> Result<(), String> {
 ///
 /// # Errors
 /// If the key is none.
-pub(crate) fn path(scope: &str, key: &str, number: Option<i128>) -> Result<String, String> {
+pub fn path(scope: &str, key: &str, number: Option<i128>) -> Result<String, String> {
     check_key(key)?;
     let mut path = String::with_capacity(scope.len() + key.len() + 8);
     path.push_str(scope);
@@ -41,29 +41,31 @@ pub(crate) fn path(scope: &str, key: &str, number: Option<i128>) -> Result<Strin
 ///
 /// # Errors
 /// If the name is none.
-pub(crate) fn below(scope: &str, name: &str) -> Result<String, String> {
+pub fn below(scope: &str, name: &str) -> Result<String, String> {
     let mut prefix = path(scope, name, None)?;
     prefix.push(SCOPE_END);
     Ok(prefix)
 }
 
 /// A path as its scope and its key: what an idempotency key is made of.
-pub(crate) fn split(path: &str) -> (&str, &str) {
+pub fn split(path: &str) -> (&str, &str) {
     path.rsplit_once(SCOPE_END).unwrap_or(("", path))
 }
 
 /// The key of a step: text, or text with a number from the program, such as a loop counter or a row's id.
 ///
 /// ```
-/// use antiphon::server::StepKey;
+/// use antiphon_engine::StepKey;
 ///
 /// let (one, many): (StepKey<'_>, StepKey<'_>) = ("charge".into(), ("charge", 2).into());
 /// assert_eq!((one.to_string(), many.to_string()), ("charge".into(), "charge#2".into()));
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct StepKey<'k> {
-    pub(super) key: &'k str,
-    pub(super) number: Option<i128>,
+    /// The text.
+    pub key: &'k str,
+    /// The number, if there is one.
+    pub number: Option<i128>,
 }
 
 impl<'k> From<&'k str> for StepKey<'k> {

@@ -1,0 +1,482 @@
+//! One leg of one call: its state, and what begins and ends a poll of its handler.
+
+mod ask;
+mod by_hand;
+mod checkpoint;
+mod history;
+mod leave;
+mod notes;
+mod observe;
+mod quiet;
+mod select;
+mod slots;
+mod stale;
+mod step;
+
+pub use ask::{AskPoll, Decodes, PendingAsk, Question};
+pub use by_hand::Answered;
+pub use leave::Left;
+pub use observe::Observations;
+pub use quiet::{Next, Patience};
+pub use slots::{BranchId, SlotId};
+pub use step::StepPoll;
+
+use crate::{
+    CallSite,
+    answer::too_long,
+    limits::Limits,
+    record::{AskRecord, Kind, Migration, Note, Received, Record},
+    stop::Stop,
+};
+use antiphon_seal::Call;
+use antiphon_wire::InputResponses;
+use history::History;
+use slots::{SlotWaker, Slots, WakerId};
+use std::task::Waker;
+
+/// Room that is kept free in the record before a step runs, besides for its outcome: one question finds room behind it.
+const ROOM_TO_LEAVE: usize = 512;
+
+/// How an answer to a question reaches the handler.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Delivery {
+    /// With the next leg: a question ends this one.
+    #[default]
+    NextLeg,
+    /// While this leg runs: the handler waits for it.
+    ThisLeg,
+}
+
+/// What a leg is run for.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Purpose {
+    /// For its result.
+    #[default]
+    Serve,
+    /// For its result, and for whoever wants to see what the handler gives up.
+    Watch,
+    /// Only to see whether the handler comes to the same again: no step runs, no checkpoint ends it.
+    Rehearse,
+}
+
+/// What is known of a leg before it runs.
+#[derive(Clone, Debug, Default)]
+pub struct Setup {
+    /// The bounds of the call.
+    pub limits: Limits,
+    /// How answers come.
+    pub delivery: Delivery,
+    /// What it is run for.
+    pub purpose: Purpose,
+    /// Steps that this version of the tool runs before recorded ones.
+    pub migration: Migration,
+    /// Recorded steps that are not met do not end the call.
+    pub lenient: bool,
+    /// When the leg begins, in Unix seconds.
+    pub now: u64,
+}
+
+/// One leg of one call.
+#[derive(Debug)]
+pub struct Leg {
+    setup: Setup,
+    /// `None` until something needs it: a call that never asks has no id.
+    call: Option<Call>,
+    status: Status,
+    history: History,
+    /// Answers that have come and were not delivered, and those to questions asked by hand.
+    inbox: Vec<Incoming>,
+    /// Questions of the last round that were not answered.
+    open: Vec<Open>,
+    notes: Vec<Note>,
+    /// The handler's own state, from the last leg that asked by hand.
+    state: Option<String>,
+    slots: Slots,
+    /// Futures that go on once all that is recorded was met.
+    after_replay: Vec<SlotId>,
+    /// New steps that begin once the handler is at rest.
+    held: Vec<SlotId>,
+    /// New steps that begin once another one has ended.
+    held_for_room: Vec<SlotId>,
+    running: Vec<SlotId>,
+    /// Checkpoints that end the leg.
+    ending: u32,
+    /// Abandoned steps that are waited for.
+    waits_for_abandoned: u32,
+    /// A new step has begun.
+    is_beyond: bool,
+    /// An answer that the handler has used in this leg does not count any more: no step begins.
+    is_tainted: bool,
+    round: u32,
+    state_only: u8,
+    /// Changes whenever a question is asked, or no longer.
+    asks_version: u64,
+    poll: Poll,
+    scope: Scope,
+    aftermath: Aftermath,
+    observations: Observations,
+}
+
+/// How a leg stands.
+#[derive(Debug, Default)]
+enum Status {
+    #[default]
+    Running,
+    Stopping(Stop),
+    /// Nobody waits for it: what runs comes to its end, nothing resolves.
+    Cancelled,
+    Ended,
+}
+
+/// An answer that has come.
+#[derive(Debug)]
+struct Incoming {
+    received: Received,
+    /// A handler has read it, if it was asked by hand.
+    was_read: bool,
+    /// The future that asked it was dropped before it took it.
+    given_up: bool,
+}
+
+/// A question of the last round without an answer that counts, and why the one that came does not.
+#[derive(Debug)]
+struct Open {
+    asked: AskRecord,
+    fault: Option<String>,
+}
+
+/// What belongs to the present poll of the handler.
+#[derive(Debug, Default)]
+struct Poll {
+    number: u64,
+    /// The waker of the handler's poll.
+    root: WakerId,
+    /// From its beginning until its driver waits.
+    is_on: bool,
+    /// Something that was reached by polling the handler may go on.
+    again: bool,
+    /// The driver's own.
+    parent: Option<Waker>,
+    /// Polls in a row in which the handler has woken itself while new steps waited.
+    busy: u32,
+    /// The poll only shows which steps are still polled.
+    probes: bool,
+}
+
+/// The place of what is polled now: which branch, and whether in the body of a step. Set for a part of a poll with
+/// [`Leg::enter`], and put back behind it.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Scope {
+    branch: BranchId,
+    inside: Option<Inside>,
+}
+
+#[derive(Clone, Copy, Debug)]
+enum Inside {
+    Step(SlotId),
+    Check(SlotId),
+}
+
+/// What is to be done without a lock on the leg.
+#[derive(Debug, Default)]
+pub struct Aftermath {
+    /// Wakers to be woken.
+    pub wakes: Vec<Waker>,
+    /// Wakers to be dropped: that may run foreign code.
+    pub spent: Vec<Waker>,
+    /// Messages for the log.
+    pub events: Vec<Event>,
+}
+
+/// Something for the log.
+#[derive(Clone, Debug)]
+pub enum Event {
+    /// An answer fits its form and not its type: it is asked again.
+    Misfit {
+        /// The question.
+        path: String,
+        /// The cause, without the value.
+        cause: String,
+    },
+    /// A step was dropped while it ran: it may have acted, and never runs again in this call.
+    StepCut {
+        /// The step.
+        path: String,
+    },
+    /// Recorded steps were not met, and that is permitted.
+    UnmetSteps {
+        /// Their paths.
+        paths: Vec<String>,
+    },
+}
+
+impl Leg {
+    /// A first leg.
+    pub fn begin(setup: Setup) -> Self {
+        let watches = setup.purpose.watches();
+        Self {
+            setup,
+            call: None,
+            status: Status::Running,
+            history: History::default(),
+            inbox: Vec::new(),
+            open: Vec::new(),
+            notes: Vec::new(),
+            state: None,
+            slots: Slots::default(),
+            after_replay: Vec::new(),
+            held: Vec::new(),
+            held_for_room: Vec::new(),
+            running: Vec::new(),
+            ending: 0,
+            waits_for_abandoned: 0,
+            is_beyond: false,
+            is_tainted: false,
+            round: 1,
+            state_only: 0,
+            asks_version: 0,
+            poll: Poll::default(),
+            scope: Scope::default(),
+            aftermath: Aftermath::default(),
+            observations: Observations::watching(watches),
+        }
+    }
+
+    /// A later leg, with the answers to the questions that were awaited. Those that were asked by hand were received by
+    /// [`Record::receive`].
+    pub fn resume(call: Call, record: Record, responses: Option<&InputResponses>, setup: Setup) -> Self {
+        let mut room =
+            setup.limits.state.saturating_sub(record.size() + setup.limits.step_result + ROOM_TO_LEAVE);
+        let mut leg = Self::begin(setup);
+        leg.call = Some(call);
+        leg.history = History::of(record.entries);
+        leg.inbox.extend(record.received.into_iter().map(Incoming::from));
+        (leg.notes, leg.state) = (record.notes, record.state);
+        (leg.round, leg.state_only) = (record.round.saturating_add(1), record.state_only);
+        for asked in record.asked {
+            let sent = responses.and_then(|responses| responses.get(&asked.path)).map(|text| text.get());
+            let is_over = asked.deadline.is_some_and(|deadline| leg.setup.now > deadline);
+            match sent {
+                _ if is_over => leg.inbox.push(Received { asked, text: None }.into()),
+                None => leg.open.push(Open { asked, fault: None }),
+                // A short one is not at fault where the record is full.
+                Some(text) if text.len() > room.max(ROOM_TO_LEAVE) => {
+                    leg.open.push(Open { asked, fault: Some(too_long(room.max(ROOM_TO_LEAVE))) });
+                }
+                Some(text) => {
+                    room = room.saturating_sub(text.len());
+                    leg.inbox.push(Received { asked, text: Some(text.to_owned()) }.into());
+                }
+            }
+        }
+        leg
+    }
+
+    /// The call, which begins where it is first needed. The leg ends if it cannot.
+    pub fn call(&mut self, begin: impl FnOnce() -> Result<Call, String>) -> Option<&Call> {
+        if self.call.is_none() {
+            match begin() {
+                Ok(call) => self.call = Some(call),
+                Err(fault) => self.stop(Stop::Author(fault)),
+            }
+        }
+        self.call.as_ref()
+    }
+
+    /// The call, if it has begun.
+    pub fn begun_call(&self) -> Option<&Call> {
+        self.call.as_ref()
+    }
+
+    /// Sets the time, in Unix seconds, where a leg waits for people.
+    pub fn set_now(&mut self, now: u64) {
+        self.setup.now = now;
+    }
+
+    /// How answers come.
+    pub fn delivery(&self) -> Delivery {
+        self.setup.delivery
+    }
+
+    /// Ends the leg, unless something has ended it. The first fault is the one that counts.
+    pub fn stop(&mut self, stop: Stop) {
+        if matches!(self.status, Status::Running) {
+            self.status = Status::Stopping(stop);
+        }
+    }
+
+    /// Nothing resolves from here on, and no attempt of a step begins.
+    pub fn cancel(&mut self) {
+        if matches!(self.status, Status::Running | Status::Stopping(_)) {
+            self.status = Status::Cancelled;
+        }
+    }
+
+    /// Whether it was cancelled.
+    pub fn is_cancelled(&self) -> bool {
+        matches!(self.status, Status::Cancelled)
+    }
+
+    /// Whether nothing resolves any more where the handler is polled now.
+    pub fn is_over(&self) -> bool {
+        !matches!(self.status, Status::Running) || self.slots.is_lost(self.scope.branch)
+    }
+
+    /// Whether a step runs.
+    pub fn runs_a_step(&self) -> bool {
+        self.slots.running() > 0
+    }
+
+    /// Whether what the handler sends now was sent by an earlier leg, or is for nobody.
+    pub fn is_silent(&self) -> bool {
+        self.is_cancelled() || self.is_repeating()
+    }
+
+    /// Whether what happens now has happened in an earlier leg.
+    fn is_repeating(&self) -> bool {
+        let waits = |incoming: &Incoming| !incoming.given_up && incoming.received.asked.question.is_none();
+        !self.is_beyond
+            && (!self.history.is_replayed() || !self.open.is_empty() || self.inbox.iter().any(waits))
+    }
+
+    /// Takes what is to be done without a lock.
+    pub fn take_aftermath(&mut self) -> Aftermath {
+        std::mem::take(&mut self.aftermath)
+    }
+
+    // ---- a poll of the handler ---------------------------------------------------------------------------------------
+
+    /// The handler is polled with `waker`, by a driver that was polled with `parent`.
+    pub fn begin_poll(&mut self, waker: &Waker, parent: &Waker) {
+        self.poll.number += 1;
+        (self.poll.is_on, self.poll.again, self.poll.root) = (true, false, WakerId::of(waker));
+        if !self.poll.parent.as_ref().is_some_and(|known| known.will_wake(parent)) {
+            self.aftermath.spent.extend(self.poll.parent.replace(parent.clone()));
+        }
+        self.scope = Scope::default();
+    }
+
+    /// The handler was polled; its waker may be dropped behind this.
+    pub fn end_poll(&mut self) {
+        self.poll.root = WakerId::default();
+    }
+
+    /// Takes this place for a part of the poll. The place before, to be put back, panic or not.
+    pub fn enter(&mut self, scope: Scope) -> Scope {
+        std::mem::replace(&mut self.scope, scope)
+    }
+
+    /// The present place in this branch.
+    pub fn in_branch(&self, branch: BranchId) -> Scope {
+        Scope { branch, ..self.scope }
+    }
+
+    /// The present place in the body of this step.
+    pub fn in_step(&self, slot: SlotId) -> Scope {
+        Scope { inside: Some(Inside::Step(slot)), ..self.scope }
+    }
+
+    /// The present place in the check of what happens behind the URL of this question.
+    pub fn in_check(&self, slot: SlotId) -> Scope {
+        Scope { inside: Some(Inside::Check(slot)), ..self.scope }
+    }
+
+    // ---- waking ------------------------------------------------------------------------------------------------------
+
+    /// Keeps the waker that a future was polled with.
+    fn register(&mut self, id: SlotId, waker: &Waker) {
+        let root = WakerId::of(waker) == self.poll.root;
+        let Some(slot) = self.slots.get_mut(id) else { return };
+        let new = match &slot.waker {
+            _ if root => SlotWaker::Root,
+            SlotWaker::Foreign(known) if known.will_wake(waker) => return,
+            _ => SlotWaker::Foreign(waker.clone()),
+        };
+        if let SlotWaker::Foreign(known) = std::mem::replace(&mut slot.waker, new) {
+            self.aftermath.spent.push(known);
+        }
+    }
+
+    /// Wakes one future and nobody else. Its waker is spent.
+    fn wake(&mut self, id: SlotId) {
+        let Some(slot) = self.slots.get_mut(id) else { return };
+        match std::mem::take(&mut slot.waker) {
+            SlotWaker::None => {}
+            SlotWaker::Foreign(waker) => self.aftermath.wakes.push(waker),
+            SlotWaker::Root if self.poll.is_on => self.poll.again = true,
+            SlotWaker::Root => self.aftermath.wakes.extend(self.poll.parent.clone()),
+        }
+    }
+
+    /// Passes the turn on, and wakes who has it: one future, or behind the last entry all that wait for that.
+    fn advance(&mut self) {
+        let was_replayed = self.history.is_replayed();
+        if let Some(slot) = self.history.advance() {
+            self.wake(slot);
+        }
+        if !was_replayed && self.history.is_replayed() {
+            for slot in std::mem::take(&mut self.after_replay) {
+                self.wake(slot);
+            }
+        }
+    }
+
+    // ---- faults ------------------------------------------------------------------------------------------------------
+
+    /// Whether something of this kind may be awaited where it is, once, and not within a step.
+    fn may_await(&mut self, kind: Kind, path: &str, site: CallSite) -> bool {
+        if self.is_in_step(kind, path, site) || self.is_over() {
+            return false;
+        }
+        let waiting = self.slots.find(kind, path).map(|slot| slot.site);
+        let first = waiting.or_else(|| self.history.delivered_at(self.history.find(kind, path)?));
+        let Some(first) = first else { return true };
+        let (what, cure) = match kind {
+            Kind::Step => ("The step", "a number from the program, `step((\"key\", i), ..)`"),
+            Kind::Ask => ("The question", "`.key(\"..\")`, or a number from the program with `.nth(i)`"),
+            Kind::Select => ("The select", "a number from the program, `select((\"key\", i), ..)`"),
+            Kind::Checkpoint => {
+                ("The checkpoint", "`.key(\"..\")`, or a number from the program with `.nth(i)`")
+            }
+        };
+        self.stop(Stop::Author(format!(
+            "{what} `{path}` is used twice, at {first} and at {site}: one key, one use. Give it {cure}, or use \
+             `ctx.scope(\"..\")`"
+        )));
+        false
+    }
+
+    fn is_in_step(&mut self, kind: Kind, path: &str, site: CallSite) -> bool {
+        let name = |id| self.slots.get(id).map_or("", |slot| &slot.path);
+        let step = match self.scope.inside {
+            None => return false,
+            Some(Inside::Step(id)) => format!("the step `{}`", name(id)),
+            Some(Inside::Check(id)) => format!("the check of `{}`", name(id)),
+        };
+        let what = match kind {
+            Kind::Ask => "The question",
+            Kind::Step => "The step",
+            Kind::Select => "The select",
+            Kind::Checkpoint => "The checkpoint",
+        };
+        self.stop(Stop::Author(format!(
+            "{what} `{path}` at {site} is inside of {step}, which runs to its end by itself: await it before or behind that"
+        )));
+        true
+    }
+
+    fn diverged(&mut self, path: &str, why: &'static str) {
+        let stop = Stop::Diverged { path: path.to_owned(), why, record: self.history.in_words() };
+        self.stop(stop);
+    }
+
+    fn incoming(&self, path: &str) -> Option<usize> {
+        self.inbox.iter().position(|incoming| *incoming.received.asked.path == *path)
+    }
+}
+
+impl From<Received> for Incoming {
+    fn from(received: Received) -> Self {
+        Self { received, was_read: false, given_up: false }
+    }
+}

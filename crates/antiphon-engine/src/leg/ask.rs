@@ -1,0 +1,523 @@
+//! Questions: which have an answer, which are asked, which are asked again.
+
+use super::{
+    Delivery, Leg, Open, Purpose,
+    leave::may_continue,
+    slots::{Counted, Slot, SlotId, State},
+};
+use crate::{
+    CallSite,
+    answer::{UNREADABLE, asked_too_often, check, with_reason},
+    record::{AskRecord, Body, Entry, Kind},
+    stop::Stop,
+};
+use antiphon_seal::{Call, Digest};
+use antiphon_wire::{InputRequest, InputRequests};
+use std::{borrow::Cow, task::Waker};
+
+/// Says why an answer cannot be read as what the handler expects, without the value.
+pub type Decodes = fn(&str) -> Result<(), String>;
+
+/// A question as the handler puts it now.
+#[derive(Debug)]
+pub struct Question {
+    /// Scopes and key.
+    pub path: Box<str>,
+    /// The question.
+    pub request: InputRequest,
+    /// The digest of the question, keyed by the call's secret.
+    pub digest: Digest,
+    /// Says why an answer that fits the question is not what the handler expects, without the value: forms cannot say all
+    /// that types do.
+    pub decodes: Option<Decodes>,
+    /// How long the person may take, in seconds.
+    pub within: Option<u64>,
+    /// Accepted, it resolves only once what happens behind its URL is finished: the digest of what that is about.
+    pub until: Option<Digest>,
+    /// The id of a URL question in a session, if its author gave one.
+    pub elicitation_id: Option<Box<str>>,
+    /// The line of code that asks.
+    pub site: CallSite,
+}
+
+/// The answer to an awaited question, or not yet.
+#[derive(Debug)]
+pub enum AskPoll {
+    /// Not yet, or never.
+    Pending,
+    /// The checked answer as JSON; `None` if the time for it is over.
+    Resolved(Option<String>),
+    /// The person agreed to open the URL of a question that waits until they are done: with
+    /// [`Leg::resolve_agreed`] it resolves, with [`Leg::ask_again`] it is asked again.
+    Agreed {
+        /// They agreed in an earlier leg, and came back without an answer.
+        before: bool,
+    },
+}
+
+/// A question that waits, and how it stands.
+#[derive(Debug)]
+pub(super) struct Asking {
+    question: Question,
+    phase: AskPhase,
+}
+
+#[derive(Debug)]
+enum AskPhase {
+    /// Its answer is in the record, at this place.
+    Recorded(usize),
+    /// An answer has come.
+    Answered,
+    /// The person agreed; what happens behind the URL is checked. The answer that says so stays in the inbox, if there is
+    /// one.
+    Agreed(AskRecord),
+    /// It is asked: as this, with this reason.
+    Asked { asked: AskRecord, reason: Option<Cow<'static, str>> },
+}
+
+impl Asking {
+    pub(super) fn is_asked(&self) -> bool {
+        matches!(self.phase, AskPhase::Asked { .. })
+    }
+
+    pub(super) fn into_asked(self) -> Option<(AskRecord, InputRequest)> {
+        match self.phase {
+            AskPhase::Asked { asked, reason } => {
+                Some((asked, with_reason(self.question.request, reason.as_deref())))
+            }
+            _ => None,
+        }
+    }
+}
+
+/// A question that waits for its answer now.
+#[derive(Clone, Debug)]
+pub struct PendingAsk {
+    /// The future that waits.
+    pub slot: SlotId,
+    /// Scopes and key.
+    pub path: String,
+    /// The question, with the reason if it is asked again.
+    pub request: InputRequest,
+    /// The last second at which an answer counts, in Unix seconds.
+    pub deadline: Option<u64>,
+    /// The id that the author gave to a URL question.
+    pub elicitation_id: Option<String>,
+}
+
+impl Leg {
+    /// A question is awaited for the first time. `None`: it never resolves.
+    pub fn ask(&mut self, question: Question) -> Option<SlotId> {
+        if !self.may_await(Kind::Ask, &question.path, question.site) {
+            return None;
+        }
+        let (path, site) = (question.path.clone(), question.site);
+        let found = self.find_answer(&question);
+        let (phase, fault) = match found {
+            Found::Recorded(at) => (AskPhase::Recorded(at), None),
+            Found::Answered => (AskPhase::Answered, None),
+            Found::Agreed(asked) => (AskPhase::Agreed(asked), None),
+            Found::Nothing(asked, fault) => (self.asked(asked), fault),
+        };
+        let state = State::Ask(Box::new(Asking { question, phase }));
+        let branch = self.scope.branch;
+        let id = self.slots.add(path, site, branch, state);
+        match self.asking(id).map(|asking| &mut asking.phase) {
+            Some(AskPhase::Recorded(at)) => {
+                let at = *at;
+                self.history.wait_for(at, Some(id));
+            }
+            Some(AskPhase::Asked { reason, .. }) => {
+                *reason = fault.map(Cow::Owned);
+                self.count_asked(id);
+                self.check_asked(id);
+            }
+            _ => {}
+        }
+        Some(id)
+    }
+
+    /// The answer to a question, or how it is asked.
+    fn find_answer(&mut self, question: &Question) -> Found {
+        if let Some(at) = self.history.find(Kind::Ask, &question.path) {
+            let entry = self.history.entry(at);
+            let (round, Body::Answer { digest, times, .. }) = (entry.round, &entry.body) else {
+                // Only answers are found as answers.
+                return Found::Nothing(self.first(question), None);
+            };
+            if digest.matches(&question.digest) {
+                return Found::Recorded(at);
+            }
+            let times = times.saturating_add(1);
+            self.history.drop_entry(at);
+            self.make_stale(round);
+            self.advance();
+            return Found::Nothing(AskRecord { times, ..self.first(question) }, None);
+        }
+        if let Some(at) = self.incoming(&question.path) {
+            let asked = &self.inbox[at].received.asked;
+            if asked.digest.matches(&question.digest) {
+                self.inbox[at].given_up = false;
+                return Found::Answered;
+            }
+            let (round, times) = (asked.round, asked.times.saturating_add(1));
+            self.inbox.remove(at);
+            self.make_stale(round);
+            return Found::Nothing(AskRecord { times, ..self.first(question) }, None);
+        }
+        let Some(at) = self.open.iter().position(|open| open.asked.path == question.path) else {
+            return Found::Nothing(self.first(question), None);
+        };
+        let Open { asked, fault } = self.open.swap_remove(at);
+        let is_about_it =
+            |agreed: &Digest| question.until.as_ref().is_some_and(|about| about.matches(agreed));
+        if fault.is_none() && asked.agreed.as_ref().is_some_and(is_about_it) {
+            // It is the same question, though its reference may be a new one.
+            return Found::Agreed(AskRecord { digest: question.digest, round: self.round, ..asked });
+        }
+        let again = u8::from(fault.is_some() || !asked.digest.matches(&question.digest));
+        let times = asked.times.saturating_add(again);
+        let is_same = asked.digest.matches(&question.digest);
+        let deadline = asked.deadline.filter(|_| is_same);
+        let first = self.first(question);
+        let asked = AskRecord { times, deadline: deadline.or(first.deadline), ..first };
+        Found::Nothing(asked, fault.filter(|_| is_same))
+    }
+
+    /// A question that is asked for the first time.
+    fn first(&self, question: &Question) -> AskRecord {
+        AskRecord {
+            path: question.path.clone(),
+            digest: question.digest,
+            times: 1,
+            round: self.round,
+            deadline: question.within.map(|within| self.setup.now.saturating_add(within)),
+            agreed: None,
+            question: None,
+        }
+    }
+
+    fn asked(&mut self, asked: AskRecord) -> AskPhase {
+        AskPhase::Asked { asked: AskRecord { round: self.round, ..asked }, reason: None }
+    }
+
+    fn count_asked(&mut self, id: SlotId) {
+        if let Some(branch) = self.slots.get(id).map(|slot| slot.branch) {
+            self.slots.branches().add(branch, Counted::Asking, 1);
+            self.asks_version += 1;
+        }
+    }
+
+    /// Whether a question may be asked as it now is; the leg ends otherwise.
+    fn check_asked(&mut self, id: SlotId) {
+        let limits = self.setup.limits;
+        let Some(AskPhase::Asked { asked, reason }) = self.asking(id).map(|asking| &asking.phase) else {
+            return;
+        };
+        let too_often = asked_too_often(&asked.path, asked.times, reason.as_deref(), &limits);
+        let text = format!("The record of this call has no room for the question `{}`", asked.path);
+        // The room for a round that leaves is measured when it does.
+        let is_full = self.setup.delivery == Delivery::ThisLeg && self.history.size() > limits.state;
+        let is_full = is_full.then_some(Stop::Limit { name: "state", text });
+        if let Some(stop) = too_often.filter(|_| self.setup.purpose != Purpose::Rehearse).or(is_full) {
+            self.stop(stop);
+        }
+    }
+
+    pub(super) fn asking(&mut self, id: SlotId) -> Option<&mut Asking> {
+        match &mut self.slots.get_mut(id)?.state {
+            State::Ask(asking) => Some(asking),
+            _ => None,
+        }
+    }
+
+    /// The answer to a question that is awaited.
+    pub fn poll_ask(&mut self, id: SlotId, waker: &Waker) -> AskPoll {
+        if self.is_over() {
+            return AskPoll::Pending;
+        }
+        self.slots.move_to(id, self.scope.branch);
+        let is_replayed = self.history.is_replayed();
+        let Some(State::Ask(asking)) = self.slots.get(id).map(|slot| &slot.state) else {
+            return AskPoll::Pending;
+        };
+        match asking.phase {
+            AskPhase::Recorded(at) if self.history.is_gone(at) => return self.put_stale(id, waker),
+            AskPhase::Recorded(at) if self.history.is_due(at) => return self.deliver_answer(id, at),
+            AskPhase::Recorded(_) => {}
+            AskPhase::Answered if !self.is_answered(id) => return self.put_stale(id, waker),
+            AskPhase::Answered if is_replayed => return self.take_answer(id, waker),
+            AskPhase::Agreed(_) if is_replayed => return AskPoll::Agreed { before: !self.is_answered(id) },
+            AskPhase::Answered | AskPhase::Agreed(_) => self.wait_for_replay(id),
+            // Nobody is to be woken while this leg lasts, so no waker is kept.
+            AskPhase::Asked { .. } if self.setup.delivery == Delivery::NextLeg => return AskPoll::Pending,
+            AskPhase::Asked { .. } => {}
+        }
+        self.register(id, waker);
+        AskPoll::Pending
+    }
+
+    fn is_answered(&self, id: SlotId) -> bool {
+        self.slots.get(id).is_some_and(|slot| self.incoming(&slot.path).is_some())
+    }
+
+    pub(super) fn wait_for_replay(&mut self, id: SlotId) {
+        if !self.after_replay.contains(&id) {
+            self.after_replay.push(id);
+        }
+    }
+
+    /// The answer it waited for does not count any more: it is asked again, and that is not its fault.
+    fn put_stale(&mut self, id: SlotId, waker: &Waker) -> AskPoll {
+        let Some(State::Ask(asking)) = self.slots.get(id).map(|slot| &slot.state) else {
+            return AskPoll::Pending;
+        };
+        let asked = self.first(&asking.question);
+        self.put(id, asked, None);
+        self.poll_ask(id, waker)
+    }
+
+    /// Has a waiting question asked.
+    fn put(&mut self, id: SlotId, asked: AskRecord, reason: Option<Cow<'static, str>>) {
+        let asked = AskRecord { round: self.round, ..asked };
+        let Some(asking) = self.asking(id) else { return };
+        asking.phase = AskPhase::Asked { asked, reason };
+        self.count_asked(id);
+        self.check_asked(id);
+    }
+
+    /// Delivers a recorded answer.
+    fn deliver_answer(&mut self, id: SlotId, at: usize) -> AskPoll {
+        let Some(slot) = self.slots.get(id) else { return AskPoll::Pending };
+        let (State::Ask(asking), Body::Answer { text, digest, times, .. }) =
+            (&slot.state, &self.history.entry(at).body)
+        else {
+            return AskPoll::Pending;
+        };
+        if let (Some(text), Some(decodes)) = (text, asking.question.decodes)
+            && let Err(cause) = decodes(text)
+        {
+            // It was recorded by a version that read it as another type.
+            let asked =
+                AskRecord { digest: *digest, times: times.saturating_add(1), ..self.first(&asking.question) };
+            let (path, round) = (slot.path.to_string(), self.history.entry(at).round);
+            self.aftermath.events.push(super::Event::Misfit { path, cause });
+            self.history.drop_entry(at);
+            self.make_stale(round);
+            self.advance();
+            self.put(id, asked, Some(Cow::Borrowed(UNREADABLE)));
+            return AskPoll::Pending;
+        }
+        let (text, site) = (text.clone(), slot.site);
+        self.observe_answer(id);
+        self.history.deliver(at, site);
+        self.remove(id, true);
+        self.advance();
+        AskPoll::Resolved(text)
+    }
+
+    /// Takes an answer that has come, if it fits.
+    fn take_answer(&mut self, id: SlotId, waker: &Waker) -> AskPoll {
+        let limits = self.setup.limits;
+        let Some(slot) = self.slots.get(id) else { return AskPoll::Pending };
+        let (State::Ask(asking), Some(at)) = (&slot.state, self.incoming(&slot.path)) else {
+            return AskPoll::Pending;
+        };
+        let question = &asking.question;
+        let received = &self.inbox[at].received;
+        let Some(text) = &received.text else { return self.resolve(id, None, false) };
+        let path = slot.path.to_string();
+        let checked = check(&question.request, text, &limits).and_then(|response| {
+            let text = response.to_text()?;
+            match question.decodes.map(|decodes| decodes(&text)) {
+                Some(Err(cause)) => {
+                    self.aftermath.events.push(super::Event::Misfit { path, cause });
+                    Err(UNREADABLE.to_owned())
+                }
+                _ => Ok((response.is_refusal(), text)),
+            }
+        });
+        match checked {
+            Ok((false, _)) if question.until.is_some() => {
+                let asked = received.asked.clone();
+                if let Some(asking) = self.asking(id) {
+                    asking.phase = AskPhase::Agreed(asked);
+                }
+                AskPoll::Agreed { before: false }
+            }
+            Ok((is_refusal, text)) => self.resolve(id, Some(text), is_refusal),
+            Err(reason) => {
+                // A bad answer gives no more time.
+                let received = self.inbox.remove(at).received;
+                let times = received.asked.times.saturating_add(1);
+                self.put(id, AskRecord { times, ..received.asked }, Some(Cow::Owned(reason)));
+                self.poll_ask(id, waker)
+            }
+        }
+    }
+
+    /// Records the answer of a question, and resolves it.
+    fn resolve(&mut self, id: SlotId, text: Option<String>, refusal: bool) -> AskPoll {
+        let Some(slot) = self.slots.get(id) else { return AskPoll::Pending };
+        let (path, site) = (slot.path.clone(), slot.site);
+        let asked = match (self.incoming(&path), &slot.state) {
+            (Some(at), _) => {
+                let asked = &self.inbox[at].received.asked;
+                Some((asked.digest, asked.times, asked.round))
+            }
+            (None, State::Ask(asking)) => match &asking.phase {
+                AskPhase::Agreed(asked) => Some((asked.digest, asked.times, asked.round)),
+                _ => None,
+            },
+            _ => None,
+        };
+        let Some((digest, times, round)) = asked else { return AskPoll::Pending };
+        // One that was asked by hand may be read by hand again.
+        self.inbox.retain(|incoming| {
+            incoming.received.asked.path != path || incoming.received.asked.question.is_some()
+        });
+        self.observe_answer(id);
+        self.remove(id, true);
+        let body = Body::Answer { digest, times, text: text.clone(), refusal };
+        self.history.record(Entry { path, round, body }, site);
+        AskPoll::Resolved(text)
+    }
+
+    /// What the person agreed to is finished, or its time is over: the question resolves.
+    pub fn resolve_agreed(&mut self, id: SlotId, is_finished: bool) -> AskPoll {
+        if self.is_over() {
+            return AskPoll::Pending;
+        }
+        let text = is_finished.then(|| r#"{"action":"accept"}"#.to_owned());
+        self.resolve(id, text, false)
+    }
+
+    /// What the person agreed to is not finished: the same question is asked again, with this line. How often it was asked
+    /// is not counted. `deadline` is the last second at which an answer counts.
+    pub fn ask_again(&mut self, id: SlotId, line: &'static str, deadline: Option<u64>) {
+        let Some(State::Ask(asking)) = self.slots.get(id).map(|slot| &slot.state) else { return };
+        let AskPhase::Agreed(asked) = &asking.phase else { return };
+        let agreed = asking.question.until;
+        let asked = AskRecord { agreed, deadline: deadline.or(asked.deadline), ..asked.clone() };
+        // Elsewhere each time is a leg of its own.
+        if self.setup.delivery == Delivery::ThisLeg {
+            let mut request = InputRequests::new();
+            let _ = request.insert(&*asked.path, asking.question.request.clone());
+            if let Err(stop) = may_continue(self.call.as_ref(), self.setup.limits.legs, &request) {
+                return self.stop(stop);
+            }
+            self.call = self.call.take().and_then(Call::next_leg);
+        }
+        if let Some(at) = self.incoming(&asked.path) {
+            self.inbox.remove(at);
+        }
+        self.put(id, asked, Some(Cow::Borrowed(line)));
+    }
+
+    /// Whether a question of this path was agreed to in an earlier leg, or has an answer.
+    pub fn has_answer(&self, path: &str) -> bool {
+        self.history.find(Kind::Ask, path).is_some() || self.incoming(path).is_some()
+    }
+
+    /// An answer has come while the handler waits; `None`: its time is over.
+    pub fn arrive(&mut self, id: SlotId, answer: Option<String>) {
+        let Some(asking) = self.asking(id) else { return };
+        let AskPhase::Asked { asked, .. } = &asking.phase else { return };
+        let asked = asked.clone();
+        asking.phase = AskPhase::Answered;
+        self.uncount_asked(id);
+        self.inbox.push(super::Incoming::from(crate::record::Received { asked, text: answer }));
+        // What is asked from here on is asked of somebody who knows of this answer.
+        self.round = self.round.saturating_add(1);
+        self.wake(id);
+    }
+
+    fn uncount_asked(&mut self, id: SlotId) {
+        if let Some(branch) = self.slots.get(id).map(|slot| slot.branch) {
+            self.slots.branches().add(branch, Counted::Asking, -1);
+            self.asks_version += 1;
+        }
+    }
+
+    /// A number that changes whenever what is asked does.
+    pub fn asks_version(&self) -> u64 {
+        self.asks_version
+    }
+
+    /// Whether a question is asked, or a checkpoint is to end the leg.
+    pub fn waits_for_client(&self) -> bool {
+        self.slots.asking() > 0 || self.ending > 0
+    }
+
+    /// Whether this future still asks.
+    pub fn asks(&self, id: SlotId) -> bool {
+        self.slots.get(id).is_some_and(|slot| self.asks_in(slot))
+    }
+
+    fn asks_in(&self, slot: &Slot) -> bool {
+        matches!(&slot.state, State::Ask(asking) if asking.is_asked()) && !self.slots.is_lost(slot.branch)
+    }
+
+    /// The futures that ask, in the order in which they were first polled.
+    pub fn asking_now(&self) -> Vec<SlotId> {
+        let mut asking: Vec<(u64, SlotId)> = self
+            .slots
+            .iter()
+            .filter(|(_, slot)| self.asks_in(slot))
+            .map(|(id, slot)| (slot.order, id))
+            .collect();
+        asking.sort_unstable_by_key(|(order, _)| *order);
+        asking.into_iter().map(|(_, id)| id).collect()
+    }
+
+    /// A question that is asked, to be sent now.
+    pub fn pending_ask(&self, id: SlotId) -> Option<PendingAsk> {
+        let State::Ask(asking) = &self.slots.get(id)?.state else { return None };
+        let AskPhase::Asked { asked, reason } = &asking.phase else { return None };
+        Some(PendingAsk {
+            slot: id,
+            path: asked.path.to_string(),
+            request: with_reason(asking.question.request.clone(), reason.as_deref()),
+            deadline: asked.deadline,
+            elicitation_id: asking.question.elicitation_id.as_deref().map(ToOwned::to_owned),
+        })
+    }
+
+    /// An id for a URL question whose author gave none: the same whenever it is asked.
+    pub fn elicitation_id(&self, path: &str) -> Option<String> {
+        // Nobody's scope has this name.
+        Some(self.call.as_ref()?.secret().idempotency_key("#elicitation", path))
+    }
+
+    fn observe_answer(&mut self, id: SlotId) {
+        let Some(State::Ask(asking)) = self.slots.get(id).map(|slot| &slot.state) else { return };
+        self.observations.shown = self.observations.shown.and(asking.question.request.needs());
+    }
+
+    /// A waiting question is dropped.
+    pub(super) fn leave_ask(&mut self, id: SlotId, slot: &Slot, asking: &Asking) {
+        match &asking.phase {
+            AskPhase::Recorded(at) => self.history.wait_for(*at, None),
+            AskPhase::Answered | AskPhase::Agreed(_) => {
+                if let Some(at) = self.incoming(&slot.path) {
+                    self.inbox[at].given_up = true;
+                }
+            }
+            AskPhase::Asked { .. } => {
+                self.slots.branches().add(slot.branch, Counted::Asking, -1);
+                self.asks_version += 1;
+                if !self.slots.is_lost(slot.branch) {
+                    self.observations.note_dropped(Kind::Ask, &slot.path);
+                }
+            }
+        }
+        self.after_replay.retain(|waiting| *waiting != id);
+    }
+}
+
+enum Found {
+    Recorded(usize),
+    Answered,
+    Agreed(AskRecord),
+    Nothing(AskRecord, Option<String>),
+}

@@ -1,0 +1,145 @@
+//! The end of a leg: the round that leaves, and what is kept for the next leg.
+
+use super::{Leg, Observations, Status, slots::State};
+use crate::{
+    limits::Limits,
+    record::{AskRecord, Received, Record},
+    stop::Stop,
+};
+use antiphon_seal::Call;
+use antiphon_wire::InputRequests;
+
+/// The estimated size of a record besides its entries, in bytes.
+const FRAME: usize = 32;
+
+/// What a leg leaves behind.
+#[derive(Debug, Default)]
+pub struct Left {
+    /// The call, if it has begun.
+    pub call: Option<Call>,
+    /// The record for the next leg.
+    pub record: Record,
+    /// Whether this leg has recorded anything.
+    pub has_new: bool,
+    /// The first step that this leg has recorded.
+    pub first_step: Option<Box<str>>,
+    /// The steps that have an outcome, of all legs.
+    pub steps_done: Vec<String>,
+    /// Recorded steps that this leg did not come to.
+    pub unmet: Vec<String>,
+    /// What was seen of the handler.
+    pub observations: Observations,
+}
+
+impl Left {
+    /// Whether this leg has recorded a step.
+    pub fn has_new_step(&self) -> bool {
+        self.first_step.is_some()
+    }
+
+    /// The leg has failed. Whether what it recorded leaves first, with state only, so that nothing of it is done again: then
+    /// that is counted. The last result of that kind is kept for a leg that has recorded a step.
+    pub fn leaves_before_its_fault(&mut self, limits: &Limits) -> bool {
+        let kept = u8::from(!self.has_new_step());
+        let may_leave = self.has_new
+            && self.record.state_only.saturating_add(kept) < limits.state_only
+            && may_continue(self.call.as_ref(), limits.legs, &InputRequests::new()).is_ok();
+        self.record.state_only = self.record.state_only.saturating_add(u8::from(may_leave));
+        may_leave
+    }
+}
+
+impl Leg {
+    /// The round that leaves, in the order in which it was called for, or why none can; and what is kept for the next leg.
+    pub fn suspend(&mut self) -> (Result<InputRequests, Stop>, Left) {
+        self.observations.at_checkpoint = self.ending > 0;
+        self.observations.cut_short |= !self.held.is_empty() || !self.held_for_room.is_empty();
+        self.record_checkpoints();
+        let limits = self.setup.limits;
+        let mut requests = InputRequests::new();
+        let mut asked: Vec<AskRecord> = Vec::new();
+        let mut room = limits.state.saturating_sub(self.history.size() + FRAME);
+        // Those beyond are asked in the next round: the record of what was done leaves in any case.
+        for id in self.asking_now().into_iter().take(limits.asks) {
+            let Some(State::Ask(asking)) = self.slots.remove(id).map(|slot| slot.state) else { continue };
+            let Some((record, request)) = asking.into_asked() else { continue };
+            let size = record.size();
+            if size > room && !asked.is_empty() {
+                break;
+            }
+            room = room.saturating_sub(size);
+            // One key, one use: no key is there twice.
+            let _ = requests.insert(&*record.path, request);
+            asked.push(record);
+        }
+        if requests.is_empty() {
+            self.state_only = self.state_only.saturating_add(1);
+        }
+        self.leave_with(requests, asked)
+    }
+
+    /// Ends a leg that has a successor: the only place where the limit of legs is enforced.
+    pub(super) fn leave_with(
+        &mut self,
+        requests: InputRequests,
+        asked: Vec<AskRecord>,
+    ) -> (Result<InputRequests, Stop>, Left) {
+        let left = self.take(asked);
+        let round = may_continue(left.call.as_ref(), self.setup.limits.legs, &requests).map(|()| requests);
+        (round, left)
+    }
+
+    /// What is kept where the handler itself ended the leg, or a fault did.
+    pub fn finish(&mut self) -> Left {
+        self.take(Vec::new())
+    }
+
+    /// Why the leg was stopped.
+    pub fn stopped(&self) -> Option<&Stop> {
+        match &self.status {
+            Status::Stopping(stop) => Some(stop),
+            _ => None,
+        }
+    }
+
+    fn take(&mut self, asked: Vec<AskRecord>) -> Left {
+        self.status = Status::Ended;
+        let history = std::mem::take(&mut self.history);
+        let received = std::mem::take(&mut self.inbox).into_iter().map(|incoming| incoming.received);
+        Left {
+            call: self.call.take(),
+            has_new: history.has_new(),
+            first_step: history.first_new_step().map(Into::into),
+            steps_done: history.steps_done().map(ToOwned::to_owned).collect(),
+            unmet: history.unmet_steps(),
+            observations: std::mem::take(&mut self.observations),
+            record: Record {
+                state: self.state.take(),
+                entries: history.into_entries(),
+                received: received.collect::<Vec<Received>>(),
+                asked,
+                notes: std::mem::take(&mut self.notes),
+                round: self.round,
+                state_only: self.state_only,
+            },
+        }
+    }
+}
+
+/// Whether one more leg may follow that of this call: the only place where the limit of legs is enforced.
+///
+/// # Errors
+/// The end of a call that has had as many legs as it may: its answers would come back to a call that is over, so nobody is
+/// asked in vain.
+pub(super) fn may_continue(call: Option<&Call>, limit: u16, requests: &InputRequests) -> Result<(), Stop> {
+    if call.map_or(1, Call::leg) < limit {
+        return Ok(());
+    }
+    let what = match (requests.iter().next(), requests.len()) {
+        (None, _) => "it cannot go on".to_owned(),
+        (Some((key, _)), 1) => format!("`{key}` cannot be asked"),
+        (Some((key, _)), several) => format!("`{key}` and {} more cannot be asked", several - 1),
+    };
+    let text = format!("This call has had {limit} requests, as many as the limit `legs` allows: {what}");
+    Err(Stop::Limit { name: "legs", text })
+}

@@ -1,0 +1,73 @@
+//! Observations of a handler that will take another path when it runs again.
+
+use super::{Leg, Purpose, Setup};
+use crate::record::{Kind, Record, StepOutcome};
+use antiphon_seal::Call;
+use antiphon_wire::AskSupport;
+
+/// What was seen in one leg.
+#[derive(Debug, Default)]
+pub struct Observations {
+    /// Somebody wants to see what is dropped.
+    pub(super) watches: bool,
+    /// In the present poll a step or a question came to an error: those beside it are given up for that, by the record.
+    pub(super) failed: bool,
+    /// The new step that a rehearsal came to.
+    pub would_run: Option<Box<str>>,
+    /// The questions and steps that were dropped before they resolved, though the leg went on.
+    pub dropped: Vec<(Kind, Box<str>)>,
+    /// The steps that were dropped while they ran.
+    pub cut: Vec<Box<str>>,
+    /// What the client has shown that it can be asked, by its answers.
+    pub shown: AskSupport,
+    /// The leg ended at a checkpoint.
+    pub at_checkpoint: bool,
+    /// The leg ended though something could still wake the handler, or with steps that had to wait for the next leg: how far
+    /// it came is a matter of time.
+    pub cut_short: bool,
+}
+
+impl Observations {
+    pub(super) fn watching(watches: bool) -> Self {
+        Self { watches, ..Self::default() }
+    }
+
+    pub(super) fn sees(&mut self, outcome: &StepOutcome) {
+        self.failed |= matches!(outcome, StepOutcome::Failed(_));
+    }
+
+    pub(super) fn note_dropped(&mut self, kind: Kind, path: &str) {
+        if self.watches && !self.failed {
+            self.dropped.push((kind, path.into()));
+        }
+    }
+
+    pub(super) fn note_cut(&mut self, path: &str) {
+        if self.watches {
+            self.cut.push(path.into());
+        }
+    }
+}
+
+impl Leg {
+    /// A leg that is run only to see whether the handler comes to the same again: what the next leg finds, without any
+    /// answer.
+    pub fn rehearse(call: Call, mut record: Record, setup: Setup) -> Self {
+        for asked in &mut record.asked {
+            // However often it was asked, here it may change: that is what is looked for.
+            asked.times = 0;
+        }
+        // At the beginning of time no deadline is over.
+        Self::resume(call, record, None, Setup { purpose: Purpose::Rehearse, now: 0, ..setup })
+    }
+
+    /// Whether the leg is run only to see what the handler comes to.
+    pub fn rehearses(&self) -> bool {
+        self.setup.purpose == Purpose::Rehearse
+    }
+
+    /// A question came to an error: what stands beside it may be given up for that.
+    pub fn note_refusal(&mut self) {
+        self.observations.failed = true;
+    }
+}

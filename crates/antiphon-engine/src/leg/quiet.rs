@@ -1,0 +1,250 @@
+//! After a poll that left the handler pending: poll again, wait, or end the leg.
+
+use super::{Delivery, Leg, Purpose, Status, step::Steps};
+use crate::{
+    record::Record,
+    stop::Stop,
+    tracker::{Quiet, Tracker},
+};
+
+/// New steps begin after so many polls in a row in which the handler woke itself.
+const BUSY_POLLS: u32 = 64;
+
+/// What the driver does after a poll.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Next {
+    /// Poll again: something may go on.
+    Again,
+    /// Poll again with a tracker: it matters who keeps the waker.
+    Track,
+    /// A wake is on its way: let others on the thread run, then poll again.
+    Soon,
+    /// Wait for what wakes the handler: ordinary I/O, a step, an answer that comes now.
+    Wait,
+    /// Wait for what wakes the handler, for a bounded time; then ask once more, with this.
+    Grace(Patience),
+    /// The leg ends with a round: [`Leg::suspend`].
+    Suspend,
+    /// The leg is over.
+    Stop,
+    /// The leg is over once the steps that run have come to their end.
+    StopSoon,
+    /// Nobody waits for the leg, and no step runs any more.
+    Cancelled,
+}
+
+/// What a bounded wait is for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Patience {
+    /// A question waits beside something that keeps a waker.
+    Ask,
+    /// A recorded entry was not met, and something keeps a waker.
+    Replay,
+}
+
+impl Leg {
+    /// After a poll that left the handler pending. `tracker`: the one that the handler was polled with. `waited`: the
+    /// bounded wait that is over.
+    pub fn after_poll(&mut self, tracker: Option<&mut Tracker>, waited: Option<Patience>) -> Next {
+        self.observations.failed = false;
+        let next = self.decide_next(tracker, waited);
+        // From here on a wake goes to the driver.
+        self.poll.is_on = matches!(next, Next::Again | Next::Track);
+        next
+    }
+
+    fn decide_next(&mut self, tracker: Option<&mut Tracker>, waited: Option<Patience>) -> Next {
+        let runs = self.runs_a_step();
+        match self.status {
+            Status::Stopping(_) if runs => return Next::StopSoon,
+            Status::Stopping(_) | Status::Ended => return Next::Stop,
+            Status::Cancelled if runs => return Next::Wait,
+            Status::Cancelled => return Next::Cancelled,
+            Status::Running => {}
+        }
+        let Some(tracker) = tracker else {
+            let is_plain = self.held.is_empty() && !self.leaves() && !self.waits_for_record();
+            return match (self.poll.again, is_plain) {
+                (true, _) => Next::Again,
+                (false, true) => Next::Wait,
+                (false, false) => Next::Track,
+            };
+        };
+        let quiet = tracker.judge();
+        let has_probed = std::mem::take(&mut self.poll.probes);
+        if self.poll.again || quiet == Quiet::Woken {
+            self.poll.busy += u32::from(!self.held.is_empty());
+            if self.poll.busy > BUSY_POLLS {
+                self.poll.busy = 0;
+                self.release_steps();
+            }
+            return Next::Again;
+        }
+        // At rest: every answer that could be taken was taken. Now new steps begin.
+        self.poll.busy = 0;
+        if self.release_steps() {
+            return Next::Again;
+        }
+        self.at_rest(tracker, quiet, has_probed, waited)
+    }
+
+    fn at_rest(
+        &mut self,
+        tracker: &mut Tracker,
+        quiet: Quiet,
+        has_probed: bool,
+        waited: Option<Patience>,
+    ) -> Next {
+        let leaves = self.leaves();
+        if self.runs_a_step() && !leaves {
+            return Next::Wait;
+        }
+        let mut stalled = None;
+        match self.running_steps() {
+            Steps::None => {}
+            // It may have been polled for the last time in this very poll: once more, to see whether it still is.
+            Steps::Run if !has_probed => {
+                self.poll.probes = true;
+                return Next::Again;
+            }
+            Steps::Run => return Next::Wait,
+            Steps::WakeUnderWay => return Next::Soon,
+            Steps::Stalled(path, site) => stalled = Some((path, site)),
+        }
+        // Once more, behind the look at the steps: a wake that came between the two looks has reached the tracker, if it
+        // reaches the handler at all.
+        if tracker.judge() == Quiet::Woken {
+            return Next::Again;
+        }
+        if quiet == Quiet::Kept {
+            let patience = if leaves {
+                Patience::Ask
+            } else if self.waits_for_record() {
+                Patience::Replay
+            } else {
+                return Next::Wait;
+            };
+            if waited != Some(patience) {
+                return Next::Grace(patience);
+            }
+            if !leaves {
+                self.pass_over();
+                return Next::Again;
+            }
+            self.observations.cut_short = true;
+        } else if self.pass_over_all() {
+            return Next::Again;
+        }
+        match stalled {
+            Some((path, site)) if leaves => {
+                self.stop(Stop::Author(format!(
+                    "the step `{path}` at {site} was begun and is not polled any more while a question waits: await it, \
+                     or drop it, before asking"
+                )));
+                Next::Stop
+            }
+            _ if leaves => Next::Suspend,
+            _ => self.nothing_wakes(),
+        }
+    }
+
+    /// Nothing is asked that ends the leg, and nothing but what is recorded or held back could wake the handler.
+    fn nothing_wakes(&mut self) -> Next {
+        if self.slots.asking() > 0 {
+            return Next::Wait;
+        }
+        if !self.held.is_empty() {
+            let unmet = self.history.unmet_steps();
+            if !unmet.is_empty() && self.setup.lenient {
+                self.history.excuse_steps();
+                self.aftermath.events.push(super::Event::UnmetSteps { paths: unmet });
+                return if self.release_steps() { Next::Again } else { self.nothing_wakes() };
+            }
+            match self.unmet_refusal() {
+                _ if !unmet.is_empty() => {
+                    self.diverged(&unmet.join("`, `"), "it was not met, and a new step is due");
+                }
+                Some(path) => {
+                    self.diverged(&path, "it was refused and is not asked any more, and a new step is due")
+                }
+                None => {
+                    self.diverged("(a new step)", "it is due behind an answer that does not count any more")
+                }
+            }
+            return Next::Stop;
+        }
+        if self.waits_for_abandoned > 0 {
+            self.diverged("(an abandoned step)", "it is waited for, and never ends");
+            return Next::Stop;
+        }
+        Next::Wait
+    }
+
+    /// Whether the leg may end with what is asked, or at a checkpoint.
+    fn leaves(&self) -> bool {
+        self.setup.delivery == Delivery::NextLeg && self.waits_for_client()
+    }
+
+    /// Whether a future may wait for recorded entries to be met.
+    fn waits_for_record(&self) -> bool {
+        (!self.history.is_replayed() && !self.slots.is_empty()) || self.waits_for_abandoned > 0
+    }
+
+    /// No longer waits for the entry whose turn it is.
+    fn pass_over(&mut self) {
+        self.history.pass_over();
+        self.advance();
+    }
+
+    /// Nothing can wake the handler: entries that were not met hold nobody up. Whether somebody goes on.
+    fn pass_over_all(&mut self) -> bool {
+        if self.slots.is_empty() {
+            return false;
+        }
+        while !self.history.is_replayed() && !self.poll.again {
+            self.pass_over();
+            // A waker of a combinator was woken: polling the handler reaches it.
+            if !self.aftermath.wakes.is_empty() {
+                return true;
+            }
+        }
+        self.poll.again || self.release_steps()
+    }
+
+    /// The number of entries that this leg has delivered so far.
+    pub fn delivered(&self) -> u32 {
+        self.history.delivered()
+    }
+
+    /// The leg's time is over: what it was stopped for, if that can be told now.
+    pub fn out_of_time(&mut self) {
+        if matches!(self.status, Status::Running) && !self.held.is_empty() && !self.runs_a_step() {
+            while !self.history.is_replayed() {
+                self.pass_over();
+            }
+            if self.nothing_wakes() == Next::Stop {
+                return;
+            }
+        }
+        self.stop(Stop::OutOfTime);
+    }
+
+    /// The handler panicked, and the panic has reached its driver.
+    pub fn panicked(&mut self, text: Option<String>) {
+        self.history.forget_unwound();
+        self.stop(Stop::Panicked(text));
+    }
+}
+
+impl Record {
+    /// Whether a handler has looked at what the client can be asked.
+    pub fn knows_what_can_be_asked(&self) -> bool {
+        self.notes.iter().any(|note| matches!(note, crate::record::Note::Asks(_)))
+    }
+}
+
+impl Purpose {
+    pub(super) fn watches(self) -> bool {
+        self == Self::Watch
+    }
+}

@@ -1,0 +1,140 @@
+//! Selects: which branch came first, and what becomes of the others.
+
+use super::{
+    Leg,
+    slots::{BranchId, SlotId, State},
+};
+use crate::{
+    CallSite,
+    record::{Body, Entry, Kind},
+};
+use std::task::Waker;
+
+/// How a `select` stands.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum SelectPhase {
+    /// Its winner is in the record, at this place.
+    Recorded(usize),
+    Undecided,
+    /// The others come to the end of their steps. With the place of its record, if it has one.
+    Decided(u8, Option<usize>),
+}
+
+impl Leg {
+    /// A `select` of so many branches is awaited for the first time: its place, and its first branch; the others follow.
+    /// `None`: it never resolves.
+    pub fn select(&mut self, path: &str, branches: usize, site: CallSite) -> Option<(SlotId, BranchId)> {
+        if !self.may_await(Kind::Select, path, site) {
+            return None;
+        }
+        let recorded = self.history.find(Kind::Select, path);
+        if let Some(Body::Select { winner }) = recorded.map(|at| &self.history.entry(at).body)
+            && usize::from(*winner) >= branches
+        {
+            self.diverged(path, "the branch that came first is not there any more");
+            return None;
+        }
+        let phase = recorded.map_or(SelectPhase::Undecided, SelectPhase::Recorded);
+        let branch = self.scope.branch;
+        let id = self.slots.add(path.into(), site, branch, State::Select(phase));
+        if let Some(at) = recorded {
+            self.history.wait_for(at, Some(id));
+        }
+        Some((id, self.slots.branches().below(branch, branches)))
+    }
+
+    fn select_phase(&self, id: SlotId) -> Option<SelectPhase> {
+        match self.slots.get(id)?.state {
+            State::Select(SelectPhase::Recorded(at)) if self.history.is_gone(at) => {
+                Some(SelectPhase::Undecided)
+            }
+            State::Select(phase) => Some(phase),
+            _ => None,
+        }
+    }
+
+    /// The branch that is to be polled alone: the recorded winner, once it is the select's turn.
+    pub fn recorded_winner(&self, id: SlotId) -> Option<usize> {
+        let SelectPhase::Recorded(at) = self.select_phase(id)? else { return None };
+        let Body::Select { winner } = self.history.entry(at).body else { return None };
+        self.history.is_due(at).then_some(usize::from(winner))
+    }
+
+    /// Decides a select, if it can be: `done` says which branches have come to their end. From then on the other branches
+    /// have lost, and nothing in them resolves. The winner.
+    pub fn decide(
+        &mut self,
+        id: SlotId,
+        first: BranchId,
+        branches: usize,
+        done: impl Fn(usize) -> bool,
+    ) -> Option<usize> {
+        self.slots.move_to(id, self.scope.branch);
+        let (winner, at) = match self.select_phase(id)? {
+            SelectPhase::Decided(winner, _) => return Some(usize::from(winner)),
+            SelectPhase::Recorded(at) => {
+                let winner = self.recorded_winner(id).filter(|winner| done(*winner))?;
+                (winner, Some(at))
+            }
+            // Answers that have come are taken before steps begin: in source order, the first that is done wins.
+            SelectPhase::Undecided if self.history.is_replayed() => {
+                ((0..branches).find(|branch| done(*branch))?, None)
+            }
+            SelectPhase::Undecided => return None,
+        };
+        // There are four branches at most.
+        let number = u8::try_from(winner).unwrap_or(u8::MAX);
+        if let Some(slot) = self.slots.get_mut(id) {
+            slot.state = State::Select(SelectPhase::Decided(number, at));
+        }
+        for branch in (0..branches).filter(|branch| *branch != winner) {
+            self.slots.branches().lose(first.plus(branch));
+        }
+        self.asks_version += 1;
+        Some(winner)
+    }
+
+    /// A select waits: for its turn or the end of the record. Otherwise a branch of it wakes it.
+    pub fn wait_select(&mut self, id: SlotId, waker: &Waker, is_done: bool) {
+        match self.select_phase(id) {
+            Some(SelectPhase::Recorded(at)) if !self.history.is_due(at) => self.register(id, waker),
+            Some(SelectPhase::Undecided) if is_done => {
+                self.wait_for_replay(id);
+                self.register(id, waker);
+            }
+            _ => {}
+        }
+    }
+
+    /// Whether a step runs in this branch.
+    pub fn runs_in(&self, branch: BranchId) -> bool {
+        self.slots.runs_in(branch)
+    }
+
+    /// A select resolves. Its entry is written now, not when it was decided: others may have been delivered since.
+    pub fn end_select(&mut self, id: SlotId) {
+        if self.is_over() {
+            return;
+        }
+        let Some(slot) = self.remove(id, true) else { return };
+        match slot.state {
+            State::Select(SelectPhase::Decided(winner, None)) => {
+                let entry = Entry { path: slot.path, round: self.round, body: Body::Select { winner } };
+                self.history.record(entry, slot.site);
+            }
+            State::Select(SelectPhase::Decided(_, Some(at))) => {
+                self.history.deliver(at, slot.site);
+                self.advance();
+            }
+            _ => {}
+        }
+    }
+
+    /// A waiting select is dropped.
+    pub(super) fn leave_select(&mut self, id: SlotId, phase: &SelectPhase) {
+        if let SelectPhase::Recorded(at) = phase {
+            self.history.wait_for(*at, None);
+        }
+        self.after_replay.retain(|waiting| *waiting != id);
+    }
+}

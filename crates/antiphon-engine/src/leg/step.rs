@@ -1,0 +1,359 @@
+//! Steps: which were run before, which may run now, which wait.
+
+use super::{
+    Leg, Purpose, ROOM_TO_LEAVE, Status,
+    slots::{Counted, Slot, SlotId, State, WakerId},
+};
+use crate::{
+    CallSite,
+    key::split,
+    record::{Body, Entry, Kind, StepOutcome},
+    step_wake::{Standing, StepWake},
+    stop::Stop,
+};
+use antiphon_seal::Digest;
+use std::{sync::Arc, task::Waker};
+
+/// How a waiting step stands.
+#[derive(Debug)]
+pub(super) enum StepPhase {
+    /// Its outcome is in the record, at this place.
+    Recorded(usize),
+    /// New: it begins once the handler is at rest.
+    Held,
+    /// New: it may begin.
+    Released,
+    Running {
+        wake: Arc<StepWake>,
+        round: u32,
+        /// The handler's poll in which it was polled last, if that was with the handler's waker.
+        root_poll: Option<u64>,
+    },
+    /// It was dropped while it ran, in an earlier leg: it never resolves.
+    Abandoned,
+}
+
+/// What becomes of a step that does not run yet.
+#[derive(Debug)]
+pub enum StepPoll {
+    /// Not yet, or never.
+    Pending,
+    /// It was run before.
+    Recorded(StepOutcome),
+    /// Its body is polled from now on, with this waker, under this idempotency key.
+    Run(Arc<StepWake>, String),
+}
+
+impl Leg {
+    /// A step is awaited for the first time. `None`: it never resolves.
+    pub fn step(&mut self, path: &str, input: Option<Digest>, site: CallSite) -> Option<SlotId> {
+        if !self.may_await(Kind::Step, path, site) {
+            return None;
+        }
+        let recorded = self.history.find(Kind::Step, path);
+        let phase = match recorded.and_then(|at| Some((at, self.history.step(at)?))) {
+            None => StepPhase::Held,
+            Some((_, (_, StepOutcome::Abandoned, _))) => {
+                self.waits_for_abandoned += 1;
+                StepPhase::Abandoned
+            }
+            Some((at, (recorded, _, is_stale))) => {
+                let fits = match (recorded, &input) {
+                    (None, None) => !is_stale,
+                    (Some(recorded), Some(now)) => recorded.matches(now),
+                    _ => false,
+                };
+                if !fits {
+                    let why = if is_stale {
+                        "it rests on an answer that has changed"
+                    } else {
+                        "its input has changed"
+                    };
+                    self.diverged(path, why);
+                    return None;
+                }
+                StepPhase::Recorded(at)
+            }
+        };
+        let recorded = if let StepPhase::Recorded(at) = phase { Some(at) } else { None };
+        let is_new = matches!(phase, StepPhase::Held);
+        let id = self.slots.add(path.into(), site, self.scope.branch, State::Step { input, phase });
+        if let Some(at) = recorded {
+            self.history.wait_for(at, Some(id));
+        }
+        if is_new {
+            self.held.push(id);
+        }
+        Some(id)
+    }
+
+    /// The outcome of a step that does not run yet.
+    pub fn poll_step(&mut self, id: SlotId, waker: &Waker) -> StepPoll {
+        if self.is_over() {
+            return StepPoll::Pending;
+        }
+        self.slots.move_to(id, self.scope.branch);
+        let Some(slot) = self.slots.get(id) else { return StepPoll::Pending };
+        let State::Step { phase, .. } = &slot.state else { return StepPoll::Pending };
+        match phase {
+            StepPhase::Recorded(at) if self.history.is_due(*at) => {
+                let (at, site) = (*at, slot.site);
+                let Some((_, outcome, _)) = self.history.step(at) else { return StepPoll::Pending };
+                let outcome = outcome.clone();
+                self.observations.sees(&outcome);
+                self.history.deliver(at, site);
+                self.remove(id, true);
+                self.advance();
+                return StepPoll::Recorded(outcome);
+            }
+            StepPhase::Held if self.may_begin_at_once() => {
+                self.held.retain(|held| *held != id);
+                return self.begin_step(id, waker);
+            }
+            StepPhase::Released => return self.begin_step(id, waker),
+            StepPhase::Recorded(_) | StepPhase::Held | StepPhase::Running { .. } | StepPhase::Abandoned => {}
+        }
+        self.register(id, waker);
+        StepPoll::Pending
+    }
+
+    /// Where nothing can come before it, a new step need not wait for the handler to rest.
+    fn may_begin_at_once(&self) -> bool {
+        self.history.is_replayed()
+            && self.scope.branch == super::BranchId::ROOT
+            && self.inbox.iter().all(|incoming| incoming.received.asked.question.is_some())
+            && !self.is_held_back()
+    }
+
+    /// Whether no new step may begin: something that was recorded is not met, or does not count any more.
+    pub(super) fn is_held_back(&self) -> bool {
+        self.is_tainted || self.history.has_unmet_steps() || self.unmet_refusal().is_some()
+    }
+
+    /// A refusal that the handler does not come to, if no other question of its round was met either: a version that no
+    /// longer asks would do what the person refused.
+    pub(super) fn unmet_refusal(&self) -> Option<String> {
+        let recorded = self.history.unmet_refusals();
+        let come = self.inbox.iter().filter(|incoming| !incoming.was_read && incoming.is_refusal());
+        let come = come.map(|incoming| (&*incoming.received.asked.path, incoming.received.asked.round));
+        let mut unmet = recorded.chain(come);
+        let (path, _) = unmet.find(|(_, round)| !self.has_met_answer_of(*round))?;
+        Some(path.to_owned())
+    }
+
+    fn has_met_answer_of(&self, round: u32) -> bool {
+        let read = |incoming: &super::Incoming| incoming.was_read && incoming.received.asked.round == round;
+        self.history.has_met_answer_of(round) || self.inbox.iter().any(read)
+    }
+
+    fn begin_step(&mut self, id: SlotId, waker: &Waker) -> StepPoll {
+        let Some(slot) = self.slots.get(id) else { return StepPoll::Pending };
+        let path = slot.path.clone();
+        if self.setup.purpose == Purpose::Rehearse {
+            self.observations.would_run.get_or_insert_with(|| path.clone());
+            self.stop(Stop::Author(format!("the step `{path}` is not run to look only")));
+            return StepPoll::Pending;
+        }
+        // Before the effect, not behind it: its outcome must find room.
+        let limits = self.setup.limits;
+        let reserved = (self.slots.running() + 1) * limits.step_result + ROOM_TO_LEAVE;
+        if self.history.size() + reserved > limits.state {
+            if self.slots.running() > 0 {
+                // The room that is kept for those that run is free again once they end.
+                self.set_phase(id, StepPhase::Held);
+                self.held_for_room.push(id);
+                self.register(id, waker);
+                return StepPoll::Pending;
+            }
+            let text = format!("The record of this call has no room for the step `{path}`");
+            self.stop(Stop::Limit { name: "state", text });
+            return StepPoll::Pending;
+        }
+        let Some(call) = &self.call else { return StepPoll::Pending };
+        let (scope, key) = split(&path);
+        let key = call.secret().idempotency_key(scope, key);
+        let wake = StepWake::new();
+        self.set_phase(
+            id,
+            StepPhase::Running { wake: Arc::clone(&wake), round: self.round, root_poll: None },
+        );
+        let branch = self.scope.branch;
+        self.slots.branches().add(branch, Counted::Running, 1);
+        self.running.push(id);
+        self.is_beyond = true;
+        StepPoll::Run(wake, key)
+    }
+
+    fn set_phase(&mut self, id: SlotId, new: StepPhase) {
+        if let Some(State::Step { phase, .. }) = self.slots.get_mut(id).map(|slot| &mut slot.state) {
+            *phase = new;
+        }
+    }
+
+    /// A step that runs is polled here and now.
+    pub fn touch_step(&mut self, id: SlotId, waker: &Waker) {
+        self.slots.move_to(id, self.scope.branch);
+        let (is_root, number) = (WakerId::of(waker) == self.poll.root, self.poll.number);
+        let Some(slot) = self.slots.get_mut(id) else { return };
+        if let State::Step { phase: StepPhase::Running { root_poll, .. }, .. } = &mut slot.state {
+            *root_poll = is_root.then_some(number);
+        }
+    }
+
+    /// Whether another attempt of a step may begin.
+    pub fn may_try(&self) -> bool {
+        !self.is_over()
+    }
+
+    /// Records the outcome of a step. Whether the handler goes on with it.
+    pub fn end_step(&mut self, id: SlotId, outcome: StepOutcome) -> bool {
+        let goes_on = !self.is_over();
+        let Some((slot, input, round)) = self.stop_running(id) else { return false };
+        self.observations.sees(&outcome);
+        // What the handler never learns, no later leg may tell it.
+        let outcome = if self.slots.is_lost(slot.branch) { StepOutcome::Abandoned } else { outcome };
+        let body = Body::Step { input, stale: false, outcome };
+        self.history.record(Entry { path: slot.path, round, body }, slot.site);
+        goes_on
+    }
+
+    /// A step comes to no outcome: the leg ends.
+    pub fn fail_step(&mut self, id: SlotId, cause: String) {
+        if let Some((slot, ..)) = self.stop_running(id) {
+            self.stop(Stop::StepFailed { path: slot.path.to_string(), cause });
+        }
+    }
+
+    /// The recorded outcome of a step is not of the type it is read as.
+    pub fn misread_step(&mut self, path: &str) {
+        self.diverged(path, "its recorded result is not of the type that it is read as now");
+    }
+
+    fn stop_running(&mut self, id: SlotId) -> Option<(Slot, Option<Digest>, u32)> {
+        let slot = self.remove(id, true)?;
+        let State::Step { input, phase: StepPhase::Running { wake, round, .. } } = &slot.state else {
+            return None;
+        };
+        let (input, round) = (*input, *round);
+        self.aftermath.spent.extend(wake.end());
+        self.slots.branches().add(slot.branch, Counted::Running, -1);
+        self.running.retain(|running| *running != id);
+        // There is room again.
+        self.held.append(&mut self.held_for_room);
+        Some((slot, input, round))
+    }
+
+    /// A future goes, resolved or not. `unwinding`: the handler panics.
+    pub fn leave(&mut self, id: SlotId, unwinding: bool) {
+        let is_running = matches!(
+            self.slots.get(id).map(|slot| &slot.state),
+            Some(State::Step { phase: StepPhase::Running { .. }, .. })
+        );
+        if is_running { self.cut_step(id, unwinding) } else { drop(self.remove(id, false)) }
+    }
+
+    /// A step is dropped while it runs: it may have acted, and nobody learns of it.
+    fn cut_step(&mut self, id: SlotId, unwinding: bool) {
+        let Some((slot, input, round)) = self.stop_running(id) else { return };
+        if !matches!(self.status, Status::Running) {
+            return;
+        }
+        let path = slot.path.to_string();
+        let body = Body::Step { input, stale: false, outcome: StepOutcome::Abandoned };
+        let entry = Entry { path: slot.path, round, body };
+        if unwinding {
+            self.history.record_unwinding(entry, slot.site);
+            return;
+        }
+        self.history.record(entry, slot.site);
+        self.observations.note_cut(&path);
+        self.aftermath.events.push(super::Event::StepCut { path });
+    }
+
+    /// Takes a slot out.
+    pub(super) fn remove(&mut self, id: SlotId, is_delivered: bool) -> Option<Slot> {
+        let mut slot = self.slots.remove(id)?;
+        if let super::slots::SlotWaker::Foreign(waker) = std::mem::take(&mut slot.waker) {
+            self.aftermath.spent.push(waker);
+        }
+        if is_delivered || matches!(self.status, Status::Ended) {
+            return Some(slot);
+        }
+        match &slot.state {
+            State::Ask(asking) => self.leave_ask(id, &slot, asking),
+            State::Step { phase, .. } => self.leave_step(id, &slot, phase),
+            State::Select(phase) => self.leave_select(id, phase),
+            State::Checkpoint(phase) => self.leave_checkpoint(phase),
+        }
+        Some(slot)
+    }
+
+    fn leave_step(&mut self, id: SlotId, slot: &Slot, phase: &StepPhase) {
+        match phase {
+            StepPhase::Recorded(at) => self.history.wait_for(*at, None),
+            StepPhase::Abandoned => self.waits_for_abandoned = self.waits_for_abandoned.saturating_sub(1),
+            StepPhase::Held | StepPhase::Released => {
+                self.held.retain(|held| *held != id);
+                self.held_for_room.retain(|held| *held != id);
+                // To lose a select is no accident.
+                if !self.slots.is_lost(slot.branch) {
+                    self.observations.note_dropped(Kind::Step, &slot.path);
+                }
+            }
+            StepPhase::Running { .. } => {}
+        }
+    }
+
+    /// Lets the new steps begin that may. Whether there are any.
+    pub(super) fn release_steps(&mut self) -> bool {
+        if self.held.is_empty() || self.is_tainted {
+            return false;
+        }
+        let all = self.history.is_replayed() && !self.is_held_back();
+        let mut released = Vec::new();
+        let (slots, migration) = (&self.slots, &self.setup.migration);
+        self.held.retain(|id| {
+            let is_free = all || slots.get(*id).is_some_and(|slot| migration.adds(&slot.path));
+            if is_free {
+                released.push(*id);
+            }
+            !is_free
+        });
+        for id in &released {
+            self.set_phase(*id, StepPhase::Released);
+            self.wake(*id);
+        }
+        !released.is_empty()
+    }
+
+    /// How the steps that were begun stand. The first that is polled as it should be decides.
+    pub(super) fn running_steps(&self) -> Steps {
+        let mut stalled = Steps::None;
+        for id in &self.running {
+            let Some(slot) = self.slots.get(*id) else { continue };
+            let State::Step { phase: StepPhase::Running { wake, root_poll, .. }, .. } = &slot.state else {
+                continue;
+            };
+            let standing = match root_poll {
+                // Nothing between it and the handler keeps wakers, and the handler was polled without it.
+                Some(poll) if *poll < self.poll.number => Standing::Unpolled,
+                _ => wake.standing(),
+            };
+            match standing {
+                Standing::Waits => return Steps::Run,
+                Standing::WakeUnderWay => return Steps::WakeUnderWay,
+                Standing::Unpolled => stalled = Steps::Stalled(slot.path.to_string(), slot.site),
+            }
+        }
+        stalled
+    }
+}
+
+/// How the steps of a leg stand together.
+#[derive(Debug)]
+pub(super) enum Steps {
+    None,
+    Run,
+    WakeUnderWay,
+    Stalled(String, CallSite),
+}

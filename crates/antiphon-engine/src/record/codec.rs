@@ -1,0 +1,306 @@
+//! The record as CBOR: `[3, state | null, round, state-only legs, [entry, ...], [received, ...], [asked, ...], [note, ...]]`.
+//! Questions, answers and results are JSON text in it.
+
+use super::{AskRecord, Body, Entry, Note, Received, Record, StepFailure, StepOutcome, UrlReference};
+use antiphon_seal::Digest;
+use antiphon_wire::AskSupport;
+use minicbor::{Decoder, Encoder, data::Type, decode, encode};
+use std::convert::Infallible;
+
+const FORMAT: u8 = 3;
+
+type Encoded = Result<(), encode::Error<Infallible>>;
+type Out = Encoder<Vec<u8>>;
+
+/// An error from a record that cannot be written as bytes, or from bytes that are no record of this format.
+#[derive(Debug)]
+pub struct RecordError(String);
+
+impl std::fmt::Display for RecordError {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "not a record of this format: {}", self.0)
+    }
+}
+
+impl std::error::Error for RecordError {}
+
+impl Record {
+    /// The record as bytes.
+    ///
+    /// # Errors
+    /// If the codec refuses a part of it.
+    pub fn encode(&self) -> Result<Vec<u8>, RecordError> {
+        let mut out = Encoder::new(Vec::with_capacity(256));
+        self.write(&mut out).map_err(|fault| RecordError(fault.to_string()))?;
+        Ok(out.into_writer())
+    }
+
+    fn write(&self, out: &mut Out) -> Encoded {
+        out.array(8)?.u8(FORMAT)?;
+        maybe(out, self.state.as_deref())?;
+        out.u32(self.round)?.u8(self.state_only)?;
+        list(out, &self.entries, Entry::encode)?;
+        list(out, &self.received, Received::encode)?;
+        list(out, &self.asked, AskRecord::encode)?;
+        list(out, &self.notes, Note::encode)
+    }
+
+    /// The record that these bytes hold.
+    ///
+    /// # Errors
+    /// If they are not exactly one record of this format.
+    pub fn decode(bytes: &[u8]) -> Result<Self, RecordError> {
+        let mut input = Decoder::new(bytes);
+        let record = Self::read(&mut input).and_then(|record| {
+            expect(input.position() == bytes.len())?;
+            Ok(record)
+        });
+        record.map_err(|fault| RecordError(fault.to_string()))
+    }
+
+    fn read(input: &mut Decoder<'_>) -> Result<Self, decode::Error> {
+        expect(input.array()? == Some(8) && input.u8()? == FORMAT)?;
+        Ok(Self {
+            state: text(input)?,
+            round: input.u32()?,
+            state_only: input.u8()?,
+            entries: all(input, Entry::decode)?,
+            received: all(input, Received::decode)?,
+            asked: all(input, AskRecord::decode)?,
+            notes: all(input, Note::decode)?,
+        })
+    }
+}
+
+/// The first member of an entry.
+mod tag {
+    pub(super) const ANSWER: u8 = 0;
+    pub(super) const STEP_DONE: u8 = 1;
+    pub(super) const STEP_FAILED: u8 = 2;
+    pub(super) const STEP_ABANDONED: u8 = 3;
+    pub(super) const SELECT: u8 = 4;
+    pub(super) const CHECKPOINT: u8 = 5;
+    /// Of a note.
+    pub(super) const ASKS: u8 = 0;
+    pub(super) const URL_REFERENCE: u8 = 1;
+}
+
+impl Entry {
+    fn encode(&self, out: &mut Out) -> Encoded {
+        let (tag, members) = match &self.body {
+            Body::Answer { .. } => (tag::ANSWER, 4),
+            Body::Step { outcome: StepOutcome::Done(_), .. } => (tag::STEP_DONE, 3),
+            Body::Step { outcome: StepOutcome::Failed(_), .. } => (tag::STEP_FAILED, 6),
+            Body::Step { outcome: StepOutcome::Abandoned, .. } => (tag::STEP_ABANDONED, 2),
+            Body::Select { .. } => (tag::SELECT, 1),
+            Body::Checkpoint => (tag::CHECKPOINT, 0),
+        };
+        out.array(3 + members)?.u8(tag)?.str(&self.path)?.u32(self.round)?;
+        match &self.body {
+            Body::Answer { digest, times, text, refusal } => {
+                out.bytes(&digest.to_bytes())?.u8(*times)?.bool(*refusal)?;
+                maybe(out, text.as_deref())?;
+            }
+            Body::Step { input, stale, outcome } => {
+                maybe_digest(out, input.as_ref())?;
+                out.bool(*stale)?;
+                match outcome {
+                    StepOutcome::Done(text) => {
+                        out.str(text)?;
+                    }
+                    StepOutcome::Failed(failure) => {
+                        out.str(&failure.message)?;
+                        maybe(out, failure.code.as_deref())?;
+                        maybe(out, failure.data.as_deref())?;
+                        out.bool(failure.user_facing)?;
+                    }
+                    StepOutcome::Abandoned => {}
+                }
+            }
+            Body::Select { winner } => {
+                out.u8(*winner)?;
+            }
+            Body::Checkpoint => {}
+        }
+        Ok(())
+    }
+
+    fn decode(input: &mut Decoder<'_>) -> Result<Self, decode::Error> {
+        let members = input.array()?;
+        let tag = input.u8()?;
+        let (path, round) = (input.str()?.into(), input.u32()?);
+        let (body, expected) = match tag {
+            tag::ANSWER => {
+                let (digest, times, refusal) = (digest(input)?, input.u8()?, input.bool()?);
+                (Body::Answer { digest, times, refusal, text: text(input)? }, 4)
+            }
+            tag::STEP_DONE => {
+                let (pinned, stale) = (optional(input, digest)?, input.bool()?);
+                let outcome = StepOutcome::Done(input.str()?.to_owned());
+                (Body::Step { input: pinned, stale, outcome }, 3)
+            }
+            tag::STEP_FAILED => {
+                let (pinned, stale) = (optional(input, digest)?, input.bool()?);
+                let message = input.str()?.to_owned();
+                let (code, data) = (text(input)?, text(input)?);
+                let failure = StepFailure { message, code, data, user_facing: input.bool()? };
+                (Body::Step { input: pinned, stale, outcome: StepOutcome::Failed(failure) }, 6)
+            }
+            tag::STEP_ABANDONED => {
+                let (pinned, stale) = (optional(input, digest)?, input.bool()?);
+                (Body::Step { input: pinned, stale, outcome: StepOutcome::Abandoned }, 2)
+            }
+            tag::SELECT => (Body::Select { winner: input.u8()? }, 1),
+            tag::CHECKPOINT => (Body::Checkpoint, 0),
+            _ => return Err(decode::Error::message("an entry of an unknown kind")),
+        };
+        expect(members == Some(3 + expected))?;
+        Ok(Self { path, round, body })
+    }
+}
+
+impl AskRecord {
+    fn encode(&self, out: &mut Out) -> Encoded {
+        out.array(7)?.str(&self.path)?.bytes(&self.digest.to_bytes())?.u8(self.times)?.u32(self.round)?;
+        maybe_number(out, self.deadline)?;
+        maybe_digest(out, self.agreed.as_ref())?;
+        maybe(out, self.question.as_deref())
+    }
+
+    fn decode(input: &mut Decoder<'_>) -> Result<Self, decode::Error> {
+        expect(input.array()? == Some(7))?;
+        Ok(Self {
+            path: input.str()?.into(),
+            digest: digest(input)?,
+            times: input.u8()?,
+            round: input.u32()?,
+            deadline: optional(input, Decoder::u64)?,
+            agreed: optional(input, digest)?,
+            question: text(input)?.map(Into::into),
+        })
+    }
+}
+
+impl Received {
+    fn encode(&self, out: &mut Out) -> Encoded {
+        out.array(2)?;
+        self.asked.encode(out)?;
+        maybe(out, self.text.as_deref())
+    }
+
+    fn decode(input: &mut Decoder<'_>) -> Result<Self, decode::Error> {
+        expect(input.array()? == Some(2))?;
+        Ok(Self { asked: AskRecord::decode(input)?, text: text(input)? })
+    }
+}
+
+impl Note {
+    fn encode(&self, out: &mut Out) -> Encoded {
+        match self {
+            Self::Asks(asks) => out.array(2)?.u8(tag::ASKS)?.u8(bits(*asks))?,
+            Self::UrlReference { path, reference } => {
+                let UrlReference { first, made, text } = reference;
+                out.array(5)?.u8(tag::URL_REFERENCE)?.str(path)?.u64(*first)?.u64(*made)?.str(text)?
+            }
+        };
+        Ok(())
+    }
+
+    fn decode(input: &mut Decoder<'_>) -> Result<Self, decode::Error> {
+        let members = input.array()?;
+        let (note, expected) = match input.u8()? {
+            tag::ASKS => (Self::Asks(asks(input.u8()?)), 2),
+            tag::URL_REFERENCE => {
+                let path = input.str()?.into();
+                let (first, made, text) = (input.u64()?, input.u64()?, input.str()?.into());
+                (Self::UrlReference { path, reference: UrlReference { first, made, text } }, 5)
+            }
+            _ => return Err(decode::Error::message("a note of an unknown kind")),
+        };
+        expect(members == Some(expected))?;
+        Ok(note)
+    }
+}
+
+/// One bit for each that is there.
+fn bits(asks: AskSupport) -> u8 {
+    let all = [asks.form, asks.url, asks.sampling, asks.sampling_tools, asks.sampling_context, asks.roots];
+    all.iter().enumerate().fold(0, |bits, (at, is_there)| bits | (u8::from(*is_there) << at))
+}
+
+fn asks(bits: u8) -> AskSupport {
+    let has = |at: u8| bits & (1 << at) != 0;
+    let mut asks = AskSupport::NONE;
+    (asks.form, asks.url, asks.sampling) = (has(0), has(1), has(2));
+    (asks.sampling_tools, asks.sampling_context, asks.roots) = (has(3), has(4), has(5));
+    asks
+}
+
+fn expect(holds: bool) -> Result<(), decode::Error> {
+    if holds { Ok(()) } else { Err(decode::Error::message("another member was expected")) }
+}
+
+fn list<T>(out: &mut Out, items: &[T], encode: impl Fn(&T, &mut Out) -> Encoded) -> Encoded {
+    out.array(items.len() as u64)?;
+    items.iter().try_for_each(|item| encode(item, out))
+}
+
+fn all<'b, T>(
+    input: &mut Decoder<'b>,
+    read: impl Fn(&mut Decoder<'b>) -> Result<T, decode::Error>,
+) -> Result<Vec<T>, decode::Error> {
+    let count = input.array()?.ok_or_else(|| decode::Error::message("an open-ended list"))?;
+    let mut items = Vec::new();
+    for _ in 0..count {
+        items.push(read(input)?);
+    }
+    Ok(items)
+}
+
+fn maybe(out: &mut Out, text: Option<&str>) -> Encoded {
+    match text {
+        Some(text) => out.str(text)?,
+        None => out.null()?,
+    };
+    Ok(())
+}
+
+fn maybe_number(out: &mut Out, number: Option<u64>) -> Encoded {
+    match number {
+        Some(number) => out.u64(number)?,
+        None => out.null()?,
+    };
+    Ok(())
+}
+
+fn maybe_digest(out: &mut Out, digest: Option<&Digest>) -> Encoded {
+    match digest {
+        Some(digest) => out.bytes(&digest.to_bytes())?,
+        None => out.null()?,
+    };
+    Ok(())
+}
+
+fn text(input: &mut Decoder<'_>) -> Result<Option<String>, decode::Error> {
+    optional(input, |input| input.str().map(str::to_owned))
+}
+
+fn digest(input: &mut Decoder<'_>) -> Result<Digest, decode::Error> {
+    let bytes: [u8; 16] =
+        input.bytes()?.try_into().map_err(|_| decode::Error::message("a digest has 16 bytes"))?;
+    Ok(Digest::from_bytes(bytes))
+}
+
+fn optional<'b, T>(
+    input: &mut Decoder<'b>,
+    read: impl FnOnce(&mut Decoder<'b>) -> Result<T, decode::Error>,
+) -> Result<Option<T>, decode::Error> {
+    if input.datatype()? == Type::Null {
+        input.null()?;
+        return Ok(None);
+    }
+    read(input).map(Some)
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,1 @@
+#![allow(clippy::unwrap_used, reason = "a failed unwrap fails the test")]
