@@ -5,6 +5,7 @@ mod causes;
 mod consent;
 mod guards;
 mod refusals;
+mod rehearsal;
 mod retry;
 mod stalled;
 mod wakers;
@@ -88,17 +89,21 @@ fn asked(reply: &Value) -> Vec<String> {
     keys(reply.to_string().as_bytes())
 }
 
-/// Calls the tool `t` in a session of 2025-11-25, and answers each question by its message. Gives the response.
+/// Calls the tool `t` in a session of 2025-11-25, and answers each question by its message, after a while. Gives the
+/// response.
 async fn in_session(server: &Server, answers: &Value) -> Value {
     let mut session = InSession::newest(server).await;
     session.says(plain(1, "tools/call", json!({"name": "t"}))).await;
     loop {
         let message = session.hears().await;
-        if message.get("method").is_none() {
-            return message;
+        match (message.get("id"), message["params"]["message"].as_str()) {
+            // It takes a question back.
+            (None, _) => {}
+            (Some(_), Some(question)) => {
+                tokio::time::sleep(ms(7)).await;
+                session.answers(&message, answers[question].clone()).await;
+            }
+            (Some(_), None) => return message,
         }
-        let question =
-            message["params"]["message"].as_str().unwrap_or_else(|| panic!("not a form: {message}"));
-        session.answers(&message, answers[question].clone()).await;
     }
 }

@@ -100,6 +100,7 @@ async fn a_sibling_of_a_select_in_an_unordered_set_is_woken() {
 }
 
 static NESTED: AtomicUsize = AtomicUsize::new(0);
+static SETS: AtomicUsize = AtomicUsize::new(0);
 
 /// Races and sets within a set within a race.
 fn nested_races(ctx: &Ctx) -> BoxFuture<'_, Result<String>> {
@@ -137,16 +138,68 @@ fn nested_races(ctx: &Ctx) -> BoxFuture<'_, Result<String>> {
     counted(&NESTED, MOST, race).boxed()
 }
 
+/// A race over a set of sets.
+fn race_over_sets(ctx: &Ctx) -> BoxFuture<'_, Result<String>> {
+    let asks = |number: u64| async move {
+        let asks = async { ctx.elicit::<Pick>("Name?").nth(number).await.is_ok() };
+        [asks].into_iter().collect::<FuturesUnordered<_>>().count().await;
+    };
+    let step = async { drop(ctx.step("first", async |_| ok("").await).await) };
+    let members = [step.boxed(), asks(0).boxed(), asks(1).boxed()];
+    let set = members.into_iter().collect::<FuturesUnordered<_>>();
+    let race = async {
+        Ok(match ctx.select("w", (set.collect::<Vec<_>>(), ctx.elicit::<Sure>("Go on?"))).await {
+            Won::A(all) => format!("{} members", all.len()),
+            Won::B(_) => "the question".to_owned(),
+        })
+    };
+    counted(&SETS, MOST, race).boxed()
+}
+
+/// Neither carrier polls this race more often than a few hundred times.
+async fn check_nested(handler: for<'a> fn(&'a Ctx) -> BoxFuture<'a, Result<String>>, polls: &AtomicUsize) {
+    let by_key = json!({"pick#0": pick("ada"), "pick#1": pick("bob"), "sure": yes(), "sure#0": yes(), "sure#1": yes()});
+    let by_message = json!({"Name?": pick("ada"), "Go on?": yes()});
+    let (legs, session) = on_both_carriers(handler, by_key, by_message).await;
+    for said in [legs, session] {
+        assert!(["3 members", "late", "the question"].contains(&&*said), "{said}");
+    }
+    let polls = polls.load(SeqCst);
+    assert!(polls < 500, "{polls} polls");
+}
+
 #[tokio::test(start_paused = true)]
-async fn nested_races_over_a_set_are_polled_only_when_they_are_woken() {
-    let names = json!({"pick#0": pick("ada"), "pick#1": pick("bob"), "sure#0": yes(), "sure#1": yes()});
-    let legs = Talk::new(json!({})).through(&impatient(tool(nested_races)), &names).await;
-    assert!(["3 members", "late"].contains(&&*said(&legs)), "{legs}");
-    assert!(NESTED.swap(0, SeqCst) < 500);
-    let session =
-        in_session(&impatient(tool(nested_races)), &json!({"Name?": pick("ada"), "Go on?": yes()})).await;
-    assert!(["3 members", "late"].contains(&&*said(&session)), "{session}");
-    assert!(NESTED.load(SeqCst) < 500);
+async fn races_in_a_set_in_a_race_are_polled_only_when_they_are_woken() {
+    check_nested(nested_races, &NESTED).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn sets_in_a_set_in_a_race_are_polled_only_when_they_are_woken() {
+    check_nested(race_over_sets, &SETS).await;
+}
+
+/// A race whose steps wait until there is room for what they come to: seven run at once.
+fn race_without_room(ctx: &Ctx) -> BoxFuture<'_, Result<String>> {
+    static POLLS: AtomicUsize = AtomicUsize::new(0);
+    let slow = (0..7_u64).map(|number| {
+        ctx.step(("slow", number), async |_| {
+            sleep(ms(3)).await;
+            ok("").await
+        })
+    });
+    let late = [ctx.step("late", async |_| ok("").await)].into_iter().collect::<FuturesUnordered<_>>();
+    let race = ctx.select("w", (late.collect::<Vec<_>>(), ctx.step("later", async |_| ok("").await)));
+    let both = async {
+        let (slow, _) = tokio::join!(ctx.join_all(slow), race);
+        Ok(format!("{} steps", slow.len()))
+    };
+    counted(&POLLS, 500, both).boxed()
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_race_that_waits_for_room_is_polled_only_when_it_is_woken() {
+    let (legs, session) = on_both_carriers(race_without_room, json!({}), json!({})).await;
+    assert_eq!((legs.as_str(), session.as_str()), ("7 steps", "7 steps"));
 }
 
 /// So many steps and races are recorded.
