@@ -59,9 +59,9 @@ where
     Tool::new("t", lent(move |ctx, _| run(ctx)))
 }
 
-/// A server of this tool, whose handlers run for ten seconds at most.
+/// A server of this tool, whose handlers run for five seconds at most.
 fn impatient(tool: Tool) -> Server {
-    limited(tool, |limits| limits.handler_time = Duration::from_secs(10))
+    limited(tool, |limits| limits.handler_time = Duration::from_secs(5))
 }
 
 /// The code of an error, and its `data.reason`.
