@@ -7,6 +7,7 @@ mod common;
 
 mod asks;
 mod cancelled;
+mod defects;
 mod drain;
 mod guide;
 mod outside;

@@ -1,0 +1,155 @@
+//! A refusal that the handler does not ask for any more stops new steps, unless a sibling of its round explains it.
+
+use super::*;
+use crate::common::tool_t::built;
+use antiphon::server::{Migration, ServerBuilder, Won};
+
+/// The version that asks before it deletes. `name` comes later, so that the refusal is recorded by then.
+fn asking() -> Server {
+    server(tool(|ctx| {
+        async {
+            let sure = ctx.elicit::<Sure>("Delete all?").outcome().await?.accepted();
+            let Pick { name } = ctx.elicit("Who are you?").await?;
+            Ok(format!("{name} {}", sure.is_some()))
+        }
+        .boxed()
+    }))
+}
+
+/// The version that does not, and asks for the name only if `names`.
+fn deleting(names: bool, effects: &Effects) -> Tool {
+    let effects = effects.clone();
+    tool(move |ctx| {
+        let effects = effects.clone();
+        async move {
+            if names {
+                let _: Pick = ctx.elicit("Who are you?").await?;
+            }
+            ctx.step("delete", async |s| Ok(effects.note("delete", s.key()))).await?;
+            ok("deleted").await
+        }
+        .boxed()
+    })
+}
+
+fn refusal(action: &str) -> Value {
+    json!({ "action": action })
+}
+
+#[tokio::test]
+async fn a_refusal_that_just_came_stops_a_version_that_does_not_ask() {
+    for action in ["decline", "cancel"] {
+        let effects = Effects::default();
+        let new = server(deleting(false, &effects));
+        let mut talk = Talk::new(json!({}));
+        talk.leg(&asking(), Value::Null).await;
+        let reply = settled(&mut talk, &new, json!({"sure": refusal(action)})).await;
+        assert_eq!((refused(&reply), effects.runs("delete")), ((-32603, "flow_diverged"), 0), "{reply}");
+    }
+}
+
+#[tokio::test]
+async fn a_recorded_refusal_stops_a_version_that_does_not_ask() {
+    for action in ["decline", "cancel"] {
+        for names in [true, false] {
+            let effects = Effects::default();
+            let new = server(deleting(names, &effects));
+            let mut talk = Talk::new(json!({}));
+            legs(&asking(), &mut talk, &[Value::Null, json!({"sure": refusal(action)})]).await;
+            let reply = settled(&mut talk, &new, json!({"pick": pick("ada")})).await;
+            let came_to = (refused(&reply), effects.runs("delete"));
+            assert_eq!(came_to, ((-32603, "flow_diverged"), 0), "{action} {names}: {reply}");
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_question_may_be_asked_before_an_unmet_refusal_stops_a_step() {
+    let effects = Effects::default();
+    let new = server(deleting(true, &effects));
+    let mut talk = Talk::new(json!({}));
+    talk.leg(&asking(), Value::Null).await;
+    let reply = settled(&mut talk, &new, json!({"sure": refusal("decline")})).await;
+    assert_eq!(asked(&reply), ["pick"], "{reply}");
+    let reply = settled(&mut talk, &new, json!({"pick": pick("ada")})).await;
+    assert_eq!((refused(&reply), effects.runs("delete")), ((-32603, "flow_diverged"), 0), "{reply}");
+}
+
+#[tokio::test]
+async fn an_unmet_consent_stops_nothing() {
+    let effects = Effects::default();
+    let new = server(deleting(false, &effects));
+    let mut talk = Talk::new(json!({}));
+    talk.leg(&asking(), Value::Null).await;
+    let reply = settled(&mut talk, &new, json!({"sure": yes()})).await;
+    assert_eq!((said(&reply).as_str(), effects.runs("delete")), ("deleted", 1));
+}
+
+#[tokio::test]
+async fn a_version_that_says_that_it_does_not_ask_goes_on() {
+    let effects = Effects::default();
+    let forgets = deleting(false, &effects).version(1).migrate(Migration::new().forget("sure"));
+    let new = built(forgets, |builder: ServerBuilder| builder);
+    let mut talk = Talk::new(json!({}));
+    talk.leg(&asking(), Value::Null).await;
+    let reply = settled(&mut talk, &new, json!({"sure": refusal("decline")})).await;
+    assert_eq!((said(&reply).as_str(), effects.runs("delete")), ("deleted", 1));
+}
+
+/// Two questions of one round, of which the second is refused and dropped; then a step.
+async fn check_sibling(handler: for<'a> fn(&'a Ctx) -> BoxFuture<'a, Result<String>>, answers: Value) {
+    let server = server(tool(handler));
+    for action in ["decline", "cancel"] {
+        let mut talk = Talk::new(json!({}));
+        let reply = settled(&mut talk, &server, Value::Null).await;
+        assert_eq!(asked(&reply), ["pick", "sure"], "{reply}");
+        let answers = with(&answers, json!({"sure": refusal(action)}));
+        let reply = settled(&mut talk, &server, answers).await;
+        // The refusal is recorded, and not met, on this leg too.
+        assert_eq!(asked(&reply), ["more"], "{action}: {reply}");
+        assert_eq!(said(&settled(&mut talk, &server, json!({"more": yes()})).await), "done", "{action}");
+    }
+}
+
+/// Does two things, with a question in between.
+async fn acts(ctx: &Ctx) -> Result<String> {
+    ctx.step("first", async |_| ok("").await).await?;
+    ctx.elicit::<Sure>("More?").key("more").await?;
+    ctx.step("second", async |_| ok("done").await).await.map_err(Into::into)
+}
+
+#[tokio::test]
+async fn a_refused_sibling_that_a_select_dropped_stops_nothing() {
+    check_sibling(
+        |ctx| {
+            async {
+                match ctx.select("w", (ctx.elicit::<Pick>("Who?"), ctx.elicit::<Sure>("Sure?"))).await {
+                    Won::A(_) => acts(ctx).await,
+                    Won::B(_) => ok("the second won").await,
+                }
+            }
+            .boxed()
+        },
+        json!({"pick": pick("ada")}),
+    )
+    .await;
+}
+
+#[tokio::test]
+async fn a_refused_sibling_that_try_join_dropped_stops_nothing() {
+    check_sibling(
+        |ctx| {
+            async {
+                match tokio::try_join!(ctx.elicit::<Pick>("Who?"), async {
+                    ctx.elicit::<Sure>("Sure?").await
+                }) {
+                    Ok(_) => ok("both said yes").await,
+                    Err(_) => acts(ctx).await,
+                }
+            }
+            .boxed()
+        },
+        json!({"pick": refusal("decline")}),
+    )
+    .await;
+}

@@ -1,0 +1,222 @@
+//! A leg that fails after it did something leaves with its record first: nobody is told to repeat what was done.
+
+use super::*;
+use antiphon::server::StepError;
+use std::sync::Arc;
+
+/// How the handler fails behind its steps.
+#[derive(Clone, Copy, Debug, PartialEq)]
+enum Fails {
+    StepRetries,
+    StepPanics,
+    HandlerPanics,
+    OutOfTime,
+}
+
+const ALL: [Fails; 4] = [Fails::StepRetries, Fails::StepPanics, Fails::HandlerPanics, Fails::OutOfTime];
+
+/// Charges, then mails, which fails so many times.
+fn charging(fails: Fails, times: usize, effects: &Effects) -> Tool {
+    let (effects, left) = (effects.clone(), Arc::new(AtomicUsize::new(times)));
+    tool(move |ctx| {
+        let (effects, left) = (effects.clone(), left.clone());
+        async move {
+            ctx.step("charge", async |s| Ok(effects.note("charge", s.key()))).await?;
+            let fails_now = async |at: Fails| {
+                let now = at == fails && left.load(SeqCst) > 0;
+                if now {
+                    left.fetch_sub(1, SeqCst);
+                }
+                now
+            };
+            if fails_now(Fails::HandlerPanics).await {
+                panic!("a test's own panic");
+            }
+            if fails_now(Fails::OutOfTime).await {
+                std::future::pending::<()>().await;
+            }
+            ctx.step("mail", async |s| {
+                effects.note("mail", s.key());
+                if fails_now(Fails::StepRetries).await {
+                    return Err(StepError::retry(Error::told("not now")));
+                }
+                if fails_now(Fails::StepPanics).await {
+                    panic!("a test's own panic");
+                }
+                Ok(())
+            })
+            .await?;
+            ok("mailed").await
+        }
+        .boxed()
+    })
+}
+
+/// What the error is to say of what was done: it names `charge`, and that the first request would repeat it.
+fn names_what_was_done(reply: &Value, what: impl std::fmt::Debug) {
+    let text = reply["error"]["message"].as_str().unwrap_or_else(|| panic!("{what:?}: no error: {reply}"));
+    assert!(text.contains("charge") && text.contains("again"), "{what:?}: {reply}");
+    assert_eq!(reply["error"]["data"]["done"], json!(["charge"]), "{what:?}: {reply}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_leg_that_fails_once_behind_a_step_goes_on_with_its_record() {
+    for fails in ALL {
+        let effects = Effects::default();
+        let server = impatient(charging(fails, 1, &effects));
+        let mut talk = Talk::new(json!({}));
+        let reply = talk.leg(&server, Value::Null).await;
+        assert!(is_state_only(&reply), "{fails:?}: {reply}");
+        assert_eq!(said(&settled(&mut talk, &server, Value::Null).await), "mailed", "{fails:?}");
+        let runs = (effects.runs("charge"), effects.distinct_keys("charge"), effects.distinct_keys("mail"));
+        assert_eq!(runs, (1, 1, 1), "{fails:?}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_failure_that_still_holds_is_told_on_the_next_leg_and_the_state_stays_good() {
+    for fails in ALL {
+        let effects = Effects::default();
+        let server = impatient(charging(fails, 2, &effects));
+        let mut talk = Talk::new(json!({}));
+        assert!(is_state_only(&talk.leg(&server, Value::Null).await), "{fails:?}");
+        let reply = talk.leg(&server, Value::Null).await;
+        assert_eq!(refused(&reply).0, -32603, "{fails:?}: {reply}");
+        if fails == Fails::StepRetries {
+            assert_eq!(refused(&reply).1, "step_failed", "{reply}");
+            assert_eq!(reply["error"]["data"]["step"], "mail", "{reply}");
+        }
+        // The request that failed, sent again.
+        assert_eq!(said(&talk.leg(&server, Value::Null).await), "mailed", "{fails:?}");
+        assert_eq!(effects.runs("charge"), 1, "{fails:?}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn where_no_state_may_leave_alone_the_error_names_what_was_done() {
+    for fails in ALL {
+        let effects = Effects::default();
+        let server = limited(charging(fails, 1, &effects), |limits| {
+            (limits.state_only, limits.handler_time) = (0, Duration::from_secs(10));
+        });
+        let reply = Talk::new(json!({})).leg(&server, Value::Null).await;
+        assert_eq!(refused(&reply).0, -32603, "{fails:?}: {reply}");
+        names_what_was_done(&reply, fails);
+        if fails == Fails::StepRetries {
+            assert_eq!(refused(&reply).1, "step_failed", "{reply}");
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_leg_that_did_nothing_tells_its_failure_at_once() {
+    let server = server(tool(|ctx| {
+        async {
+            ctx.step("mail", async |_| Err::<(), _>(StepError::retry(Error::told("not now")))).await?;
+            ok("mailed").await
+        }
+        .boxed()
+    }));
+    let reply = Talk::new(json!({})).leg(&server, Value::Null).await;
+    assert_eq!(refused(&reply), (-32603, "step_failed"), "{reply}");
+    assert_eq!(reply["error"]["data"].get("done").unwrap_or(&json!([])), &json!([]), "{reply}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_step_that_runs_beside_the_failure_is_recorded_as_well() {
+    let effects = Effects::default();
+    let once = Arc::new(AtomicUsize::new(1));
+    let server = server(tool({
+        let effects = effects.clone();
+        move |ctx| {
+            let (effects, once) = (effects.clone(), once.clone());
+            async move {
+                let charge = ctx.step("charge", async |s| {
+                    tokio::time::sleep(ms(10)).await;
+                    Ok(effects.note("charge", s.key()))
+                });
+                let mail = ctx.step("mail", async |_| match once.swap(0, SeqCst) {
+                    0 => Ok(()),
+                    _ => Err(StepError::retry(Error::told("not now"))),
+                });
+                let (charged, mailed) = tokio::join!(charge, mail);
+                mailed?;
+                Ok(charged?.to_string())
+            }
+            .boxed()
+        }
+    }));
+    let mut talk = Talk::new(json!({}));
+    assert!(is_state_only(&talk.leg(&server, Value::Null).await));
+    assert_eq!(said(&settled(&mut talk, &server, Value::Null).await), "1");
+    assert_eq!(effects.runs("charge"), 1);
+}
+
+/// Asks, then mails, which fails `FAILS` times; with a charge in between if it `charges`.
+fn asking_first(charges: bool, state_only: u8, effects: &Effects) -> Server {
+    let effects = effects.clone();
+    let asks = tool(move |ctx| {
+        let effects = effects.clone();
+        async move {
+            ctx.elicit::<Sure>("Sure?").await?;
+            if charges {
+                ctx.step("charge", async |s| Ok(effects.note("charge", s.key()))).await?;
+            }
+            ctx.step("mail", async |s| match effects.note("mail", s.key()) {
+                _ if effects.runs("mail") > 1 => Ok(()),
+                _ => Err(StepError::retry(Error::told("not now"))),
+            })
+            .await?;
+            ok("mailed").await
+        }
+        .boxed()
+    });
+    limited(asks, |limits| limits.state_only = state_only)
+}
+
+#[tokio::test]
+async fn an_answer_leaves_with_the_record_and_the_last_such_leg_is_kept_for_steps() {
+    for (charges, state_only, leaves) in
+        [(false, 2, true), (false, 1, false), (true, 1, true), (true, 0, false)]
+    {
+        let what = format!("charges: {charges}, budget: {state_only}");
+        let effects = Effects::default();
+        let server = asking_first(charges, state_only, &effects);
+        let mut talk = Talk::new(json!({}));
+        talk.leg(&server, Value::Null).await;
+        let reply = talk.leg(&server, json!({"sure": yes()})).await;
+        if leaves {
+            assert!(is_state_only(&reply), "{what}: {reply}");
+            assert_eq!(said(&settled(&mut talk, &server, Value::Null).await), "mailed", "{what}");
+            assert_eq!(effects.runs("charge"), usize::from(charges), "{what}");
+        } else {
+            assert_eq!(refused(&reply), (-32603, "step_failed"), "{what}: {reply}");
+            if charges {
+                names_what_was_done(&reply, what);
+            }
+        }
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn in_a_session_the_handler_is_entered_again_with_its_record() {
+    for fails in ALL {
+        let effects = Effects::default();
+        let reply = in_session(&impatient(charging(fails, 1, &effects)), &json!({})).await;
+        assert_eq!(said(&reply), "mailed", "{fails:?}");
+        let runs = (effects.runs("charge"), effects.distinct_keys("mail"));
+        assert_eq!(runs, (1, 1), "{fails:?}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn in_a_session_nobody_is_told_to_send_again_what_was_done() {
+    for fails in ALL {
+        let effects = Effects::default();
+        let reply = in_session(&impatient(charging(fails, usize::MAX, &effects)), &json!({})).await;
+        assert_eq!((refused(&reply).0, effects.runs("charge")), (-32603, 1), "{fails:?}: {reply}");
+        let text = reply["error"]["message"].as_str().unwrap();
+        assert!(text.contains("charge"), "{fails:?}: {reply}");
+        assert!(!text.contains("send the same request again"), "{fails:?}: {reply}");
+    }
+}
