@@ -5,21 +5,21 @@ use super::{
     emit::Emitter,
     round::{self, Answered, Flow},
 };
-use crate::Error;
+use crate::{Error, form};
 use antiphon_seal::{CallId, Principal};
 use antiphon_wire::{
     Action, AskSupport, CreateMessageResult, ElicitResult, Implementation, InputResponses, ListRootsResult,
     ProtocolVersion,
 };
 use serde::de::DeserializeOwned;
-use serde_json::{Value, value::RawValue};
+use serde_json::{Map, value::RawValue};
 use std::{fmt, sync::Arc};
 
 /// The context of one leg: how a handler asks, acts and tells.
 ///
 /// | | |
 /// |---|---|
-/// | ask a person | [`elicit`](Self::elicit), [`elicit_url`](Self::elicit_url) |
+/// | ask a person | [`elicit`](Self::elicit), [`elicit_with`](Self::elicit_with), [`confirm`](Self::confirm), [`elicit_url`](Self::elicit_url) |
 /// | ask the client | [`sample`](Self::sample), [`roots`](Self::roots) |
 /// | do something once | [`step`](Self::step), [`step_fn`](Self::step_fn), [`step_with`](Self::step_with), [`step_retry`](Self::step_retry) |
 /// | several at once | [`join_all`](Self::join_all), [`select`](Self::select), [`scope`](Self::scope), [`spawn`](Self::spawn) |
@@ -273,11 +273,12 @@ impl Ctx {
 fn decoded<T: DeserializeOwned>(ask: &Ask, result: &ElicitResult) -> Result<Answer<T>, Error> {
     Ok(match result.action {
         Action::Accept => {
-            let content = Value::Object(result.content.clone().unwrap_or_default());
+            let empty = Map::new();
+            let content = result.content.as_ref().unwrap_or(&empty);
             let mismatch = |fault| {
                 Mismatch(format!("the answer to `{}` fits its form but not its type", ask.key()), fault)
             };
-            Answer::Accept(serde_json::from_value(content).map_err(mismatch)?)
+            Answer::Accept(form::read_map(content).map_err(mismatch)?)
         }
         Action::Decline => Answer::Decline,
         Action::Cancel => Answer::Cancel,

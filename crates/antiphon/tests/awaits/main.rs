@@ -8,6 +8,7 @@ mod common;
 mod asks;
 mod cancelled;
 mod drain;
+mod forms;
 mod guide;
 mod outside;
 mod replay_check;
