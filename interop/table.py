@@ -63,7 +63,7 @@ GROUPS = {
     "errors of tools and of the protocol": r"error|crash|unknown|missing argument",
     "prompts that ask": r"briefing|prompt",
     "resources that ask": r"report|resource",
-    "tools that ask": r"confirm|provision|get_weather|update_work_item|delete_folder",
+    "tools that ask": r"confirm|provision|get_weather|update_work_item|delete_folder|pick_file",
     "names beyond ASCII": r"beyond ASCII",
     "other cases": r"",
 }

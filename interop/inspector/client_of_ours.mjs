@@ -25,6 +25,7 @@ const TOOLS = [
     'update_work_item',
     'book_table',
     'delete_folder',
+    'pick_file',
     'pay_deposit',
     'deposit_status',
     'charge_once',

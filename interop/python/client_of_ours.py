@@ -223,6 +223,7 @@ async def _(our: Fleet) -> None:
         "update_work_item": {"workItemId", "fields"},
         "book_table": {"date", "party"},
         "delete_folder": {"path"},
+        "pick_file": {"path"},
         "pay_deposit": {"booking_id"},
         "deposit_status": {"booking_id"},
         "charge_once": {"amount"},

@@ -194,6 +194,7 @@ const CHECKS = {
             ['update_work_item', 'object', ['fields', 'workItemId']],
             ['book_table', 'object', ['date', 'party']],
             ['delete_folder', 'object', ['path']],
+            ['pick_file', 'object', ['path']],
             ['pay_deposit', 'object', ['booking_id']],
             ['deposit_status', 'object', ['booking_id']],
             ['charge_once', 'object', ['amount']],

@@ -107,6 +107,8 @@ pub struct Leg {
     is_beyond: bool,
     /// An answer that the handler has used in this leg does not count any more: no step begins.
     is_tainted: bool,
+    /// Answers have come, and the handler has not been at rest since: they are taken before a step begins.
+    takes_answers: bool,
     round: u32,
     state_only: u8,
     /// Changes whenever a question is asked, or no longer.
@@ -153,6 +155,8 @@ struct Poll {
     root: WakerId,
     /// From its beginning until its driver waits.
     is_on: bool,
+    /// All that is recorded was met when it began: what is new is delivered in such a poll only, in its order.
+    is_replayed: bool,
     /// Something that was reached by polling the handler may go on.
     again: bool,
     /// The driver's own.
@@ -232,6 +236,7 @@ impl Leg {
             waits_for_abandoned: 0,
             is_beyond: false,
             is_tainted: false,
+            takes_answers: false,
             round: 1,
             state_only: 0,
             asks_version: 0,
@@ -253,6 +258,7 @@ impl Leg {
         leg.inbox.extend(record.received.into_iter().map(Incoming::from));
         (leg.notes, leg.state) = (record.notes, record.state);
         (leg.round, leg.state_only) = (record.round.saturating_add(1), record.state_only);
+        leg.takes_answers = responses.is_some() || !leg.inbox.is_empty();
         for asked in record.asked {
             let sent = responses.and_then(|responses| responses.get(&asked.path)).map(|text| text.get());
             let is_over = asked.deadline.is_some_and(|deadline| leg.setup.now > deadline);
@@ -349,6 +355,7 @@ impl Leg {
     /// The handler is polled with `waker`, by a driver that was polled with `parent`.
     pub fn begin_poll(&mut self, waker: &Waker, parent: &Waker) {
         self.poll.number += 1;
+        self.poll.is_replayed = self.history.is_replayed();
         (self.poll.is_on, self.poll.again, self.poll.root) = (true, false, WakerId::of(waker));
         if !self.poll.parent.as_ref().is_some_and(|known| known.will_wake(parent)) {
             self.aftermath.spent.extend(self.poll.parent.replace(parent.clone()));
@@ -408,17 +415,22 @@ impl Leg {
         }
     }
 
-    /// Passes the turn on, and wakes who has it: one future, or behind the last entry all that wait for that.
+    /// Passes the turn on, and wakes the one future that has it.
     fn advance(&mut self) {
-        let was_replayed = self.history.is_replayed();
         if let Some(slot) = self.history.advance() {
             self.wake(slot);
         }
-        if !was_replayed && self.history.is_replayed() {
-            for slot in std::mem::take(&mut self.after_replay) {
-                self.wake(slot);
-            }
+    }
+
+    /// Wakes all that waited for the end of the record, if that was reached. Whether there was any.
+    fn wake_replayed(&mut self) -> bool {
+        if !self.history.is_replayed() || self.after_replay.is_empty() {
+            return false;
         }
+        for slot in std::mem::take(&mut self.after_replay) {
+            self.wake(slot);
+        }
+        true
     }
 
     // ---- faults ------------------------------------------------------------------------------------------------------

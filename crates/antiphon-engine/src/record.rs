@@ -262,4 +262,10 @@ impl Record {
         };
         self.asked.iter().filter(changed).map(|asked| &*asked.path)
     }
+
+    /// Whether a `select` was decided here that was not before.
+    pub fn decides_more_than(&self, before: &Self) -> bool {
+        let is_new = |entry: &&Entry| before.entries.iter().all(|known| known.path != entry.path);
+        self.entries.iter().filter(|entry| entry.kind() == Kind::Select).any(|entry| is_new(&entry))
+    }
 }

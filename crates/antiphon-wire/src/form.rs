@@ -3,6 +3,7 @@
 //! > form mode elicitation schemas are limited to flat objects with primitive properties only.
 
 mod check;
+mod choices;
 mod read;
 
 use crate::members::name_used_twice;
@@ -117,16 +118,42 @@ impl Choice {
     }
 }
 
-impl From<&str> for Choice {
-    fn from(value: &str) -> Self {
-        Self { value: value.to_owned(), title: None }
+/// A value that people read as it is.
+impl From<String> for Choice {
+    fn from(value: String) -> Self {
+        Self { value, title: None }
     }
 }
 
-impl From<(&str, &str)> for Choice {
-    /// A value and its title.
-    fn from((value, title): (&str, &str)) -> Self {
-        Self { value: value.to_owned(), title: Some(title.to_owned()) }
+impl From<&String> for Choice {
+    fn from(value: &String) -> Self {
+        value.clone().into()
+    }
+}
+
+impl From<&str> for Choice {
+    fn from(value: &str) -> Self {
+        value.to_owned().into()
+    }
+}
+
+/// The items of `["a", "b"].iter()`.
+impl From<&&str> for Choice {
+    fn from(value: &&str) -> Self {
+        (*value).into()
+    }
+}
+
+impl From<Cow<'_, str>> for Choice {
+    fn from(value: Cow<'_, str>) -> Self {
+        value.into_owned().into()
+    }
+}
+
+/// A value and its title.
+impl<V: Into<String>, T: Into<String>> From<(V, T)> for Choice {
+    fn from((value, title): (V, T)) -> Self {
+        Self { value: value.into(), title: Some(title.into()) }
     }
 }
 
@@ -173,7 +200,19 @@ impl FormField {
         Self::new(name, FieldKind::Boolean { default: None })
     }
 
-    /// A required choice of one: values, or pairs of value and title.
+    /// A required choice of one. The choices are values (`String`, `&str`), pairs of value and title, or [`Choice`]s:
+    ///
+    /// ```
+    /// use antiphon_wire::FormField;
+    ///
+    /// let names: Vec<String> = vec!["a.txt".to_owned(), "b.txt".to_owned()];
+    /// let file = FormField::one("file", &names).title("File");
+    /// let size = FormField::one("size", [("s", "Small"), ("l", "Large")]);
+    /// assert_eq!((file.label(), size.label()), ("File", "size"));
+    /// ```
+    ///
+    /// A form with a field that has no choices, or the same choice twice, cannot be asked:
+    /// [`FormSchema::unaskable`] says so.
     pub fn one<C: Into<Choice>>(name: impl Into<String>, choices: impl IntoIterator<Item = C>) -> Self {
         Self::new(
             name,
@@ -181,7 +220,7 @@ impl FormField {
         )
     }
 
-    /// A required choice of several: values, or pairs of value and title.
+    /// A required choice of several, from the same kinds of choices as [`one`](Self::one).
     pub fn many<C: Into<Choice>>(name: impl Into<String>, choices: impl IntoIterator<Item = C>) -> Self {
         let choices = choices.into_iter().map(Into::into).collect();
         Self::new(name, FieldKind::Many { choices, min_items: None, max_items: None, default: None })
@@ -228,7 +267,8 @@ impl FormField {
 }
 
 impl FormSchema {
-    /// A form of these fields, in this order. [`beyond_subset`](Self::beyond_subset) tells if two have one name.
+    /// A form of these fields, in this order. [`unaskable`](Self::unaskable) returns the reason if the form cannot be asked,
+    /// for example because two fields have the same name.
     pub fn new(fields: Vec<FormField>) -> Self {
         let required: Vec<&str> =
             fields.iter().filter(|field| field.required).map(|field| field.name.as_str()).collect();
@@ -255,6 +295,13 @@ impl FormSchema {
     /// server must not.
     pub fn beyond_subset(&self) -> Option<&str> {
         self.beyond.as_deref()
+    }
+
+    /// The reason why a server cannot ask this form, with the name of the field: a part of it is
+    /// [`beyond_subset`](Self::beyond_subset), or a field has no choices, the same choice twice, or a default that is not
+    /// among its choices. `None` if there is no such reason.
+    pub fn unaskable(&self) -> Option<String> {
+        self.beyond.clone().or_else(|| choices::fault_of(&self.fields))
     }
 
     /// Checks what was filled in: defaults come in, unknown fields and `null`s go out, a whole number that was written

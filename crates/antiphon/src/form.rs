@@ -1,12 +1,19 @@
 //! Types that are forms: what a person fills in, and what a handler reads.
 
+mod one_field;
+
+pub use one_field::OneField;
+pub(crate) use one_field::{VALUE, read_map, read_raw};
+
 use antiphon_wire::FormSchema;
 use std::borrow::Cow;
 
 /// A type whose values a person fills in: its form, and through serde its answer.
 ///
-/// `#[derive(Form)]` writes it for flat structs; [`Ask::of`](crate::server::Ask::of) asks it. By hand it is the schema
-/// that fits what the type deserializes from:
+/// `#[derive(Form)]` writes it for flat structs; [`Ctx::elicit`](crate::server::Ctx::elicit) and, by hand,
+/// [`Ask::of`](crate::server::Ask::of) ask it. `String`, `bool` and numbers are forms of [one field](OneField). A form that is
+/// known only at run time needs no type: see [`Ctx::elicit_with`](crate::server::Ctx::elicit_with). An `impl` by hand gives
+/// the schema that fits what the type deserializes from:
 ///
 /// ```
 /// use antiphon::Form;

@@ -15,7 +15,7 @@ pub use antiphon_seal as seal;
 pub use antiphon_wire as wire;
 pub use clock::{Clock, ManualClock};
 pub use error::{Error, Result};
-pub use form::{Form, FormChoice};
+pub use form::{Form, FormChoice, OneField};
 
 #[cfg(feature = "macros")]
 pub use antiphon_macros::{Form, prompt, resolver, resource, server, tool};

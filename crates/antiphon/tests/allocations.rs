@@ -90,6 +90,6 @@ fn what_a_call_allocates() {
     check("echo", Tool::new("t", echo), 0, 17);
     check("by hand, leg 1", Tool::new("t", by_hand), 1, 39);
     check("with await, leg 1", Tool::new("t", by_await), 1, 38);
-    check("by hand, leg 2", Tool::new("t", by_hand), 2, 71);
+    check("by hand, leg 2", Tool::new("t", by_hand), 2, 69);
     check("with await, leg 2", Tool::new("t", by_await), 2, 54);
 }

@@ -8,6 +8,7 @@
 //! | tool `update_work_item` | two forms, one after the other, the second depending on the first |
 //! | tool `book_table` | one form, only when it has to, and as often as it has to |
 //! | tool `delete_folder` | one form, before the tool runs, only when it has to |
+//! | tool `pick_file` | a form with choices that are known at run time, then a yes or no |
 //! | tool `pay_deposit` | a URL; the tool `deposit_status` says what came of it |
 //! | tool `charge_once` | a form before an effect, and one after it |
 //! | tool `rolling_upgrade` | two forms at once; another build asks for another one |
@@ -31,6 +32,7 @@ mod echo;
 mod get_weather;
 mod load_shedding;
 mod pay_deposit;
+mod pick_file;
 mod provision;
 mod report;
 mod rolling_upgrade;
@@ -68,6 +70,7 @@ pub fn builder(world: World, build: Build) -> ServerBuilder {
         .tool(update_work_item::update_work_item)
         .tool(book_table::book_table)
         .tool(delete_folder::delete_folder)
+        .tool(pick_file::pick_file)
         .tool(pay_deposit::pay_deposit)
         .tool(pay_deposit::deposit_status)
         .tool(charge_once::charge_once)

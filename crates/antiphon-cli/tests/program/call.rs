@@ -143,6 +143,7 @@ fn what_a_server_offers() {
         "update_work_item",
         "book_table",
         "delete_folder",
+        "pick_file",
         "pay_deposit",
         "deposit_status",
         "charge_once",

@@ -229,6 +229,17 @@ async fn every_example_over_every_carrier() {
     check(Tool("delete_folder"), folder.clone(), confirmed, "Deleted work/full.", 1, [&[], &[], &[], &[1]])
         .await;
     check(Tool("delete_folder"), folder, vec![("", Cancels)], "Kept work/full", 1, NOTHING).await;
+    let folder = json!({"path": "work/full"});
+    let picked = ("Which file", fills(json!({"file": "b.txt"})));
+    let confirm = |value: bool| ("Delete b.txt from work/full?", fills(json!({ "value": value })));
+    let file = vec![picked.clone(), confirm(true)];
+    check(Tool("pick_file"), folder.clone(), file, "Deleted b.txt from work/full.", 2, [&[], &[], &[], &[1]])
+        .await;
+    let kept = vec![picked.clone(), confirm(false)];
+    check(Tool("pick_file"), folder.clone(), kept, "Kept b.txt.", 2, NOTHING).await;
+    let left = vec![picked, ("Delete", Cancels)];
+    check(Tool("pick_file"), folder.clone(), left, "dismissed `confirm`", 2, NOTHING).await;
+    check(Tool("pick_file"), folder, vec![("", Declines)], "declined to answer `form`", 1, NOTHING).await;
     let booking = json!({"booking_id": 8});
     check(
         Tool("pay_deposit"),

@@ -237,7 +237,7 @@ impl Leg {
             return AskPoll::Pending;
         }
         self.slots.move_to(id, self.scope.branch);
-        let is_replayed = self.history.is_replayed();
+        let is_replayed = self.poll.is_replayed;
         let Some(State::Ask(asking)) = self.slots.get(id).map(|slot| &slot.state) else {
             return AskPoll::Pending;
         };
@@ -429,6 +429,7 @@ impl Leg {
         self.inbox.push(super::Incoming::from(crate::record::Received { asked, text: answer }));
         // What is asked from here on is asked of somebody who knows of this answer.
         self.round = self.round.saturating_add(1);
+        self.takes_answers = true;
         self.wake(id);
     }
 

@@ -62,8 +62,14 @@ impl Leg {
             Status::Cancelled => return Next::Cancelled,
             Status::Running => {}
         }
+        if self.wake_replayed() {
+            return Next::Again;
+        }
         let Some(tracker) = tracker else {
-            let is_plain = self.held.is_empty() && !self.leaves() && !self.waits_for_record();
+            let is_plain = self.held.is_empty()
+                && self.held_for_room.is_empty()
+                && !self.leaves()
+                && !self.waits_for_record();
             return match (self.poll.again, is_plain) {
                 (true, _) => Next::Again,
                 (false, true) => Next::Wait,
@@ -72,13 +78,11 @@ impl Leg {
         };
         let quiet = tracker.judge();
         let has_probed = std::mem::take(&mut self.poll.probes);
-        if self.poll.again || quiet == Quiet::Woken {
-            self.poll.busy += u32::from(!self.held.is_empty());
-            if self.poll.busy > BUSY_POLLS {
-                self.poll.busy = 0;
-                self.release_steps();
-            }
+        if self.poll.again {
             return Next::Again;
+        }
+        if quiet == Quiet::Woken {
+            return self.busy(waited);
         }
         // At rest: every answer that could be taken was taken. Now new steps begin.
         self.poll.busy = 0;
@@ -86,6 +90,34 @@ impl Leg {
             return Next::Again;
         }
         self.at_rest(tracker, quiet, has_probed, waited)
+    }
+
+    /// The handler has woken itself, or was woken meanwhile.
+    fn busy(&mut self, waited: Option<Patience>) -> Next {
+        if self.runs_a_step() {
+            // The driver was woken as well: others on the thread have their turn.
+            return Next::Wait;
+        }
+        self.poll.busy += 1;
+        let is_noisy = self.poll.busy > BUSY_POLLS;
+        if is_noisy && self.release_steps() {
+            self.poll.busy = 0;
+            return Next::Again;
+        }
+        if self.leaves() {
+            if waited != Some(Patience::Ask) {
+                return Next::Grace(Patience::Ask);
+            }
+            self.observations.cut_short = true;
+            return Next::Suspend;
+        }
+        if is_noisy && !self.leaves() && self.waits_for_record() {
+            if waited != Some(Patience::Replay) {
+                return Next::Grace(Patience::Replay);
+            }
+            self.pass_over();
+        }
+        Next::Again
     }
 
     fn at_rest(
@@ -98,6 +130,15 @@ impl Leg {
         let leaves = self.leaves();
         if self.runs_a_step() && !leaves {
             return Next::Wait;
+        }
+        if !leaves
+            && self.slots.asking() == 0
+            && let Some(path) =
+                self.held_for_room.first().and_then(|id| self.slots.get(*id)).map(|slot| &slot.path)
+        {
+            let text = format!("The record of this call has no room for the step `{path}`");
+            self.stop(Stop::Limit { name: "state", text });
+            return Next::Stop;
         }
         let mut stalled = None;
         match self.running_steps() {
@@ -194,6 +235,7 @@ impl Leg {
     fn pass_over(&mut self) {
         self.history.pass_over();
         self.advance();
+        self.wake_replayed();
     }
 
     /// Nothing can wake the handler: entries that were not met hold nobody up. Whether somebody goes on.
@@ -208,7 +250,7 @@ impl Leg {
                 return true;
             }
         }
-        self.poll.again || self.release_steps()
+        self.wake_replayed() || self.poll.again || self.release_steps()
     }
 
     /// The number of entries that this leg has delivered so far.

@@ -77,7 +77,7 @@ impl Leg {
                 (winner, Some(at))
             }
             // Answers that have come are taken before steps begin: in source order, the first that is done wins.
-            SelectPhase::Undecided if self.history.is_replayed() => {
+            SelectPhase::Undecided if self.poll.is_replayed => {
                 ((0..branches).find(|branch| done(*branch))?, None)
             }
             SelectPhase::Undecided => return None,
@@ -87,6 +87,8 @@ impl Leg {
         if let Some(slot) = self.slots.get_mut(id) {
             slot.state = State::Select(SelectPhase::Decided(number, at));
         }
+        // What comes behind a new decision was never sent before.
+        self.is_beyond |= at.is_none();
         for branch in (0..branches).filter(|branch| *branch != winner) {
             self.slots.branches().lose(first.plus(branch));
         }

@@ -106,23 +106,27 @@ impl Leg {
                 self.advance();
                 return StepPoll::Recorded(outcome);
             }
-            StepPhase::Held if self.may_begin_at_once() => {
+            StepPhase::Held if self.may_begin(&slot.path, self.poll.is_replayed) => {
                 self.held.retain(|held| *held != id);
                 return self.begin_step(id, waker);
             }
-            StepPhase::Released => return self.begin_step(id, waker),
+            StepPhase::Released if self.may_begin(&slot.path, self.poll.is_replayed) => {
+                return self.begin_step(id, waker);
+            }
+            StepPhase::Released => {
+                self.set_phase(id, StepPhase::Held);
+                self.held.push(id);
+            }
             StepPhase::Recorded(_) | StepPhase::Held | StepPhase::Running { .. } | StepPhase::Abandoned => {}
         }
         self.register(id, waker);
         StepPoll::Pending
     }
 
-    /// Where nothing can come before it, a new step need not wait for the handler to rest.
-    fn may_begin_at_once(&self) -> bool {
-        self.history.is_replayed()
-            && self.scope.branch == super::BranchId::ROOT
-            && self.inbox.iter().all(|incoming| incoming.received.asked.question.is_some())
-            && !self.is_held_back()
+    /// Whether a new step may begin: all that is recorded was met, and answers that have come were taken first.
+    fn may_begin(&self, path: &str, is_replayed: bool) -> bool {
+        let is_due = is_replayed && !self.is_held_back();
+        !self.takes_answers && (is_due || self.setup.migration.adds(path) && !self.is_tainted)
     }
 
     /// Whether no new step may begin: something that was recorded is not met, or does not count any more.
@@ -158,15 +162,10 @@ impl Leg {
         let limits = self.setup.limits;
         let reserved = (self.slots.running() + 1) * limits.step_result + ROOM_TO_LEAVE;
         if self.history.size() + reserved > limits.state {
-            if self.slots.running() > 0 {
-                // The room that is kept for those that run is free again once they end.
-                self.set_phase(id, StepPhase::Held);
-                self.held_for_room.push(id);
-                self.register(id, waker);
-                return StepPoll::Pending;
-            }
-            let text = format!("The record of this call has no room for the step `{path}`");
-            self.stop(Stop::Limit { name: "state", text });
+            // The room that is kept for those that run is free again once they end.
+            self.set_phase(id, StepPhase::Held);
+            self.held_for_room.push(id);
+            self.register(id, waker);
             return StepPoll::Pending;
         }
         let Some(call) = &self.call else { return StepPoll::Pending };
@@ -304,21 +303,21 @@ impl Leg {
         }
     }
 
-    /// Lets the new steps begin that may. Whether there are any.
+    /// Wakes the new steps that may begin. Whether there are any.
     pub(super) fn release_steps(&mut self) -> bool {
-        if self.held.is_empty() || self.is_tainted {
-            return false;
-        }
-        let all = self.history.is_replayed() && !self.is_held_back();
+        self.takes_answers = false;
+        let mut held = std::mem::take(&mut self.held);
+        let is_replayed = self.history.is_replayed();
         let mut released = Vec::new();
-        let (slots, migration) = (&self.slots, &self.setup.migration);
-        self.held.retain(|id| {
-            let is_free = all || slots.get(*id).is_some_and(|slot| migration.adds(&slot.path));
+        held.retain(|id| {
+            let path = self.slots.get(*id).map(|slot| &slot.path);
+            let is_free = path.is_some_and(|path| self.may_begin(path, is_replayed));
             if is_free {
                 released.push(*id);
             }
             !is_free
         });
+        self.held = held;
         for id in &released {
             self.set_phase(*id, StepPhase::Released);
             self.wake(*id);

@@ -3,7 +3,7 @@
 use super::{Body, Entry, Kind, Record};
 use crate::key::NUMBER;
 
-/// What a new version does with steps that an older one has recorded: by their paths, which are their keys below their
+/// What a new version does with steps that an older one has recorded, and with answers: by their paths, which are their keys below their
 /// scopes, `alice/create`. `charge` stands for `charge#0`, `charge#1` and so on as well; `charge#1` for that one alone.
 ///
 /// ```
@@ -47,10 +47,11 @@ impl Migration {
         self
     }
 
-    /// This step is no more: that it was recorded does not end the call.
+    /// The step of this key is no more, or the question: that a step was recorded, or that a question was refused, does not
+    /// end the call.
     #[must_use]
-    pub fn forget(mut self, step: impl Into<String>) -> Self {
-        self.changes.push(Change::Forget(step.into()));
+    pub fn forget(mut self, key: impl Into<String>) -> Self {
+        self.changes.push(Change::Forget(key.into()));
         self
     }
 
@@ -94,7 +95,7 @@ impl Record {
         for change in &migration.changes {
             match change {
                 Change::Added(_) => {}
-                Change::Forget(step) => self.entries.retain(|entry| number_of(entry, step).is_none()),
+                Change::Forget(key) => self.forget(key),
                 Change::Rename(from, to) if from == to => {}
                 Change::Rename(from, to) => collisions.extend(self.rename(from, to)),
                 Change::KeepStale(step) => {
@@ -109,6 +110,13 @@ impl Record {
             }
         }
         collisions
+    }
+
+    fn forget(&mut self, key: &str) {
+        let is_kept = |path: &str| number_in(path, key).is_none();
+        self.entries.retain(|entry| is_kept(&entry.path) || !matches!(entry.kind(), Kind::Step | Kind::Ask));
+        self.received.retain(|received| is_kept(&received.asked.path));
+        self.asked.retain(|asked| is_kept(&asked.path));
     }
 
     fn rename(&mut self, from: &str, to: &str) -> Vec<Collision> {

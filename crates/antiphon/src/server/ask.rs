@@ -34,7 +34,8 @@ impl Ask {
         Self::new(key, InputRequest::Elicit(request))
     }
 
-    /// The form of a type, for the person. Its answer is read with [`Ctx::form`](super::Ctx::form), as that type.
+    /// The form of a type, for the person. Its answer is read with [`Ctx::form`](super::Ctx::form), as that type. A
+    /// `String`, a `bool` or a number is a form of [one field](crate::OneField).
     ///
     #[cfg_attr(feature = "macros", doc = "```")]
     #[cfg_attr(not(feature = "macros"), doc = "```ignore")]

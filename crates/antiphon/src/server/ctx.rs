@@ -5,7 +5,7 @@ use super::{
     emit::Emitter,
     round::{self, Flow, Response},
 };
-use crate::Error;
+use crate::{Error, form};
 use antiphon_engine::Answered;
 use antiphon_seal::{CallId, Principal};
 use antiphon_wire::{
@@ -13,14 +13,14 @@ use antiphon_wire::{
     ProtocolVersion,
 };
 use serde::de::DeserializeOwned;
-use serde_json::{Value, value::RawValue};
+use serde_json::{Map, value::RawValue};
 use std::{fmt, sync::Arc};
 
 /// The context of one leg: how a handler asks, acts and tells.
 ///
 /// | | |
 /// |---|---|
-/// | ask a person | [`elicit`](Self::elicit), [`elicit_url`](Self::elicit_url) |
+/// | ask a person | [`elicit`](Self::elicit), [`elicit_with`](Self::elicit_with), [`confirm`](Self::confirm), [`elicit_url`](Self::elicit_url) |
 /// | ask the client | [`sample`](Self::sample), [`roots`](Self::roots) |
 /// | do something once | [`step`](Self::step), [`step_fn`](Self::step_fn), [`step_with`](Self::step_with), [`step_retry`](Self::step_retry) |
 /// | several at once | [`join_all`](Self::join_all), [`select`](Self::select), [`scope`](Self::scope), [`spawn`](Self::spawn) |
@@ -185,12 +185,10 @@ impl Ctx {
     }
 
     /// Every answer of this leg by its key: each was asked by the opened state, fits its question, and is decoded.
-    pub fn input_responses(&self) -> impl Iterator<Item = (&str, &Response)> {
-        let answered: Vec<&Answered> = self.leg.answered.iter().collect();
-        answered
-            .into_iter()
-            .filter(|answered| self.flow().with(|leg| leg.read_by_hand(&answered.key)))
-            .map(|answered| (answered.key.as_str(), &answered.response))
+    pub fn input_responses(&self) -> impl ExactSizeIterator<Item = (&str, &Response)> {
+        let counts = |answered: &&Answered| self.flow().with(|leg| leg.read_by_hand(&answered.key));
+        let answered: Vec<&Answered> = self.leg.answered.iter().filter(counts).collect();
+        answered.into_iter().map(|answered| (answered.key.as_str(), &answered.response))
     }
 
     /// Answers that came without a state that asked for them, on a first leg for example; `None` where there are none.
@@ -286,11 +284,12 @@ impl Ctx {
 fn decoded<T: DeserializeOwned>(ask: &Ask, result: &ElicitResult) -> Result<Answer<T>, Error> {
     Ok(match result.action {
         Action::Accept => {
-            let content = Value::Object(result.content.clone().unwrap_or_default());
+            let empty = Map::new();
+            let content = result.content.as_ref().unwrap_or(&empty);
             let mismatch = |fault| {
                 Mismatch(format!("the answer to `{}` fits its form but not its type", ask.key()), fault)
             };
-            Answer::Accept(serde_json::from_value(content).map_err(mismatch)?)
+            Answer::Accept(form::read_map(content).map_err(mismatch)?)
         }
         Action::Decline => Answer::Decline,
         Action::Cancel => Answer::Cancel,

@@ -9,6 +9,7 @@ mod asks;
 mod cancelled;
 mod defects;
 mod drain;
+mod forms;
 mod guide;
 mod outside;
 mod replay_check;

@@ -321,6 +321,27 @@ fn every_casing_is_that_of_serde() {
     check!("lowercase" "UPPERCASE" "PascalCase" "camelCase" "snake_case" "SCREAMING_SNAKE_CASE" "kebab-case" "SCREAMING-KEBAB-CASE");
 }
 
+fn same_form<A: Form, B: Form>() {
+    assert_eq!(A::schema().text(), B::schema().text());
+    assert_eq!(A::schema().unaskable(), None);
+}
+
+/// A value without a struct is asked as the field of a struct is.
+#[test]
+fn an_answer_of_one_field_is_the_form_of_a_struct_with_that_field() {
+    macro_rules! check {
+        ($($type:ty)*) => {$({
+            #[derive(Deserialize, Form)]
+            struct One {
+                #[allow(dead_code, reason = "only the schema is read")]
+                value: $type,
+            }
+            same_form::<$type, One>();
+        })*};
+    }
+    check!(String bool f64 i8 i16 i32 i64 isize u8 u16 u32 u64 usize);
+}
+
 async fn provision(ctx: &Ctx, _: NoArguments) -> antiphon::Result<Reply<String>> {
     let ask = Ask::of::<Place>("place", "Where should the database live?");
     Ok(match ctx.form::<Place>(&ask)? {

@@ -39,6 +39,7 @@ async fn tools(fleet: &Fleet) -> Verdict {
         "update_work_item": ["fields", "workItemId"],
         "book_table": ["date", "party"],
         "delete_folder": ["path"],
+        "pick_file": ["path"],
         "pay_deposit": ["booking_id"],
         "deposit_status": ["booking_id"],
         "charge_once": ["amount"],

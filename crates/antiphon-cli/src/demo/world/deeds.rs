@@ -25,6 +25,13 @@ pub enum Deed {
         /// Which.
         path: String,
     },
+    /// Deletes one file of a folder; replies whether it was there.
+    DeleteFile {
+        /// Which folder.
+        path: String,
+        /// The name of the file.
+        file: String,
+    },
     /// Charges an amount, once for each idempotency key; replies the receipt, the same one for the same key.
     Charge {
         /// In euros.
@@ -57,6 +64,6 @@ pub struct Counts {
     pub portions: BTreeMap<String, u32>,
     /// By booking, how often its deposit was paid.
     pub deposits: BTreeMap<String, u32>,
-    /// By path, how often a folder was deleted.
+    /// By path, how often a folder or a file was deleted.
     pub deleted: BTreeMap<String, u32>,
 }

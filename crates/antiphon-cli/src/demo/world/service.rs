@@ -140,6 +140,15 @@ impl Things {
                 }
                 json!(was_there)
             }
+            Deed::DeleteFile { path, file } => {
+                let files = self.folders.get_mut(&path);
+                let at = files.as_ref().and_then(|files| files.iter().position(|name| *name == file));
+                if let Some((files, at)) = files.zip(at) {
+                    files.remove(at);
+                    *self.counts.deleted.entry(format!("{path}/{file}")).or_default() += 1;
+                }
+                json!(at.is_some())
+            }
             Deed::Charge { amount, key } => {
                 *self.counts.charges.entry(key.clone()).or_default() += 1;
                 let next = self.receipts.len() + 1;

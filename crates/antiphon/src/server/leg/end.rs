@@ -133,7 +133,7 @@ pub(super) fn refuse(target: &str, stop: Stop, call: Option<CallId>) -> Refusal 
             Refusal::Limit { name, text }
         }
         Stop::Panicked(cause) => {
-            tracing::error!(target, call, cause, "a handler panicked");
+            tracing::error!(target, call, cause, "a request panicked");
             Refusal::Internal
         }
         Stop::OutOfTime => {

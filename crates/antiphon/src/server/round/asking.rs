@@ -229,9 +229,7 @@ impl<'a> RawAsk<'a> {
 /// Why this cannot be asked.
 pub(crate) fn check_elicit(request: &ElicitRequest) -> Result<(), String> {
     match request {
-        ElicitRequest::Form { requested_schema, .. } => {
-            requested_schema.beyond_subset().map_or(Ok(()), |fault| Err(fault.to_owned()))
-        }
+        ElicitRequest::Form { requested_schema, .. } => requested_schema.unaskable().map_or(Ok(()), Err),
         ElicitRequest::Url { url, .. } => check_url(url),
         // No other can be made here.
         _ => Ok(()),

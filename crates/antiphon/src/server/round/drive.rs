@@ -182,6 +182,8 @@ impl<'f> Driver<'f> {
                 }
             }
         }
+        // Its time is over also where it never rests.
+        self.is_out_of_time(cx);
         cx.waker().wake_by_ref();
         Poll::Pending
     }

@@ -5,16 +5,16 @@ use super::{
     setters::setters,
 };
 use crate::{
-    Form,
+    Form, OneField,
+    form::{self, VALUE},
     server::{Answer, AskError, Ctx},
 };
-use antiphon_wire::{Action, AskSupport, ElicitRequest, InputRequest};
+use antiphon_wire::{Action, AskSupport, ElicitRequest, FormSchema, InputRequest};
 use serde::{Deserialize, de::DeserializeOwned};
 use serde_json::value::RawValue;
 use std::{
     borrow::Cow,
     future::Future,
-    marker::PhantomData,
     pin::Pin,
     task::{Context, Poll},
 };
@@ -45,26 +45,134 @@ impl Ctx {
     /// answer that does not fit the form never gets here: the question is asked again, with the reason.
     ///
     /// The key is the type's name in snake case; a second question of that type needs a [`key`](Elicit::key) of its own.
+    ///
+    /// A `String`, a `bool` or a number needs no struct. It is a form of [one field](crate::OneField), and its key is `text`,
+    /// `yes_no` or `number`:
+    ///
+    /// ```
+    /// # use antiphon::{Result, server::Ctx};
+    /// async fn name(ctx: &Ctx) -> Result<String> {
+    ///     let name: String = ctx.elicit("What is the database called?").title("Name").await?;
+    ///     let copies: u8 = ctx.elicit("How many copies?").key("copies").await?;
+    ///     Ok(format!("{copies} of {name}"))
+    /// }
+    /// ```
     #[track_caller]
     pub fn elicit<'a, T: Form + DeserializeOwned>(
         &'a self,
         message: impl Into<Cow<'a, str>>,
     ) -> Elicit<'a, T> {
-        let form = AskedForm { message: message.into(), _answer: PhantomData };
-        Elicit { raw: RawAsk::new(self, T::key()), form, default: None }
+        Elicit::new(self, T::key(), message.into(), Schema::Of(T::schema))
+    }
+
+    /// Asks the person to fill in a form that the program makes at run time, for example with choices from a database:
+    ///
+    /// ```
+    /// use antiphon::{Result, server::Ctx, wire::{FormField, FormSchema}};
+    ///
+    /// #[derive(serde::Deserialize)]
+    /// struct Picked {
+    ///     file: String,
+    /// }
+    ///
+    /// async fn pick(ctx: &Ctx, names: Vec<String>) -> Result<String> {
+    ///     let form = FormSchema::new(vec![FormField::one("file", names).title("File")]);
+    ///     let picked: Picked = ctx.elicit_with("Which file?", form).await?;
+    ///     Ok(picked.file)
+    /// }
+    /// ```
+    ///
+    /// The answer is any type that deserializes from the fields. `serde_json::Map<String, Value>` takes all of them: each fits
+    /// the form, defaults are filled in, and fields that the form does not have are dropped. A `String`, a `bool` or a number
+    /// is the value of the field named `value`.
+    ///
+    /// The form is part of the question. If it differs when the handler runs again, for example because a row was deleted, the
+    /// person is asked again with the new one. So make it in a fixed order.
+    ///
+    /// A form that cannot be asked ends the call before anything is sent, with an error that names the field: one outside the
+    /// protocol's subset, or without choices, or with the same choice twice. See
+    /// [`FormSchema::unaskable`](antiphon_wire::FormSchema::unaskable).
+    ///
+    /// The key is `form`. In everything else this is [`elicit`](Self::elicit). Do not ask for passwords, tokens or card
+    /// numbers: those go through [`elicit_url`](Self::elicit_url).
+    ///
+    /// > Servers **MUST NOT** use form mode elicitation to request sensitive information
+    #[track_caller]
+    pub fn elicit_with<'a, T: DeserializeOwned>(
+        &'a self,
+        message: impl Into<Cow<'a, str>>,
+        schema: FormSchema,
+    ) -> Elicit<'a, T> {
+        Elicit::new(self, "form", message.into(), Schema::Given(schema))
+    }
+
+    /// Asks the person for a yes or no:
+    ///
+    /// ```
+    /// # use antiphon::{Result, server::Ctx};
+    /// async fn delete(ctx: &Ctx, files: usize) -> Result<String> {
+    ///     if !ctx.confirm(format!("Delete {files} files?")).await? {
+    ///         return Ok("Kept.".to_owned());
+    ///     }
+    ///     Ok("Deleted.".to_owned())
+    /// }
+    /// ```
+    ///
+    /// Someone who says no gives `false`. Someone who declines or goes away is an [`AskError`], as everywhere: with `?`, no
+    /// line below runs. [`outcome`](Elicit::outcome) gives an `Answer<bool>`.
+    ///
+    /// This is [`elicit`](Self::elicit) of a `bool`, with the key `confirm` and the title `Confirm`.
+    #[track_caller]
+    pub fn confirm<'a>(&'a self, message: impl Into<Cow<'a, str>>) -> Elicit<'a, bool> {
+        self.elicit(message).key("confirm").title("Confirm")
     }
 }
 
-struct AskedForm<'a, T> {
+/// The question as it is before it is put.
+struct AskedForm<'a> {
     message: Cow<'a, str>,
-    _answer: PhantomData<fn() -> T>,
+    schema: Schema,
+    /// The title of the field `value`.
+    title: Option<Cow<'a, str>>,
 }
 
-/// A form that is asked when it is awaited. See [`Ctx::elicit`].
+enum Schema {
+    /// The schema of a type.
+    Of(fn() -> FormSchema),
+    /// The schema that the program made.
+    Given(FormSchema),
+}
+
+impl AskedForm<'_> {
+    fn render(&self) -> Result<ElicitRequest, String> {
+        let schema = match &self.schema {
+            Schema::Of(schema) => schema(),
+            Schema::Given(schema) => schema.clone(),
+        };
+        let requested_schema = match &self.title {
+            // A schema outside the subset is refused as it is: its fields do not hold all of it.
+            Some(title) if schema.beyond_subset().is_none() => titled(&schema, title)?,
+            _ => schema,
+        };
+        Ok(ElicitRequest::Form { message: self.message.to_string(), requested_schema })
+    }
+}
+
+/// The form, whose field `value` has this title.
+fn titled(schema: &FormSchema, title: &str) -> Result<FormSchema, String> {
+    let mut fields = schema.fields().to_vec();
+    let field = fields.iter_mut().find(|field| field.name == VALUE);
+    let field = field
+        .ok_or_else(|| format!("the form has no field `{VALUE}`, which has the title of the question"))?;
+    field.title = Some(title.to_owned());
+    Ok(FormSchema::new(fields))
+}
+
+/// A form that is asked when it is awaited. See [`Ctx::elicit`], [`Ctx::elicit_with`] and [`Ctx::confirm`].
 #[must_use = "a question is asked when it is awaited"]
 pub struct Elicit<'a, T> {
     raw: RawAsk<'a>,
-    form: AskedForm<'a, T>,
+    form: AskedForm<'a>,
     default: Option<T>,
 }
 
@@ -84,6 +192,22 @@ setters! {
 }
 
 impl<'a, T> Elicit<'a, T> {
+    #[track_caller]
+    fn new(ctx: &'a Ctx, key: impl Into<Cow<'a, str>>, message: Cow<'a, str>, schema: Schema) -> Self {
+        let form = AskedForm { message, schema, title: None };
+        Self { raw: RawAsk::new(ctx, key), form, default: None }
+    }
+
+    /// Sets the title of the field, which people read instead of its name `value`. Only for an answer that is a `String`, a
+    /// `bool` or a number: the fields of a form have titles of their own.
+    pub fn title(mut self, title: impl Into<Cow<'a, str>>) -> Self
+    where
+        T: OneField,
+    {
+        self.form.title = Some(title.into());
+        self
+    }
+
     /// What counts where the client cannot show forms. Never for a decline, a cancel or a bad answer.
     ///
     /// The caller chooses what it declares: this is your word that the value is harmless.
@@ -99,13 +223,11 @@ impl<'a, T> Elicit<'a, T> {
     }
 }
 
-impl<T: Form + DeserializeOwned> Elicit<'_, T> {
+impl<T: DeserializeOwned> Elicit<'_, T> {
     fn poll_outcome(&mut self, cx: &Context<'_>) -> Poll<Result<Answer<T>, AskError>> {
-        let message = &self.form.message;
+        let form = &self.form;
         let given = self.raw.poll(cx, AskSupport::FORM, |_| {
-            let (message, requested_schema) = (message.to_string(), T::schema());
-            let rendered =
-                Rendered::of(InputRequest::Elicit(ElicitRequest::Form { message, requested_schema }))?;
+            let rendered = Rendered::of(InputRequest::Elicit(form.render()?))?;
             Ok(Rendered { decodes: Some(|answer| read::<T>(answer).map(drop)), ..rendered })
         });
         let answer = match std::task::ready!(given) {
@@ -144,7 +266,7 @@ impl<T: Form + DeserializeOwned> Elicit<'_, T> {
     }
 }
 
-impl<T: Form + DeserializeOwned> Future for ElicitOutcome<'_, T> {
+impl<T: DeserializeOwned> Future for ElicitOutcome<'_, T> {
     type Output = Result<Answer<T>, AskError>;
 
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
@@ -152,7 +274,7 @@ impl<T: Form + DeserializeOwned> Future for ElicitOutcome<'_, T> {
     }
 }
 
-impl<T: Form + DeserializeOwned> Future for Elicit<'_, T> {
+impl<T: DeserializeOwned> Future for Elicit<'_, T> {
     type Output = Result<T, AskError>;
 
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
@@ -177,10 +299,9 @@ fn read<T: DeserializeOwned>(answer: &str) -> Result<Answer<T>, String> {
     let given: Given<'_> = serde_json::from_str(answer).map_err(|fault| fault.to_string())?;
     Ok(match given.action {
         Action::Accept => {
-            let content = given.content.map_or("{}", RawValue::get);
-            Answer::Accept(
-                serde_json::from_str(content).map_err(|fault| crate::server::ctx::without_value(&fault))?,
-            )
+            let content = given.content.map_or_else(|| serde_json::from_str("{}"), Ok);
+            let content = content.and_then(form::read_raw);
+            Answer::Accept(content.map_err(|fault| crate::server::ctx::without_value(&fault))?)
         }
         Action::Decline => Answer::Decline,
         Action::Cancel => Answer::Cancel,

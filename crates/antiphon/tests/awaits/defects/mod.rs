@@ -4,6 +4,7 @@
 mod causes;
 mod consent;
 mod guards;
+mod migration;
 mod refusals;
 mod rehearsal;
 mod retry;

@@ -311,10 +311,46 @@ async fn nothing_of_a_call_stands_inside_of_a_step() {
 }
 
 #[tokio::test]
-async fn a_call_asks_in_one_way() {
-    let by_hand = Tool::new("t", async |ctx: &Ctx, _: NoArguments| -> Result<Reply<String>> {
+async fn a_call_may_await_questions_and_return_them() {
+    let server = server(Tool::new("t", async |ctx: &Ctx, _: NoArguments| -> Result<Reply<String>> {
         let place: Place = ctx.elicit("Where?").await?;
-        Ok(InputRequired::ask(Ask::of::<Confirm>("sure", place.region)).into())
-    });
-    is_a_fault(by_hand, json!({"place": place("eu")}), &["a call asks in one way", "sure"]).await;
+        let ask = Ask::of::<Confirm>("sure", format!("Sure of {}?", place.region));
+        let Some(Answer::Accept(sure)) = ctx.form::<Confirm>(&ask)? else {
+            return Ok(InputRequired::ask(ask).with_state("asked").into());
+        };
+        // What was answered by hand, and the state, are there again when the handler awaits behind them.
+        let next: Place = ctx.elicit("And then?").key("next").await?;
+        Ok(Reply::Complete(format!("{} {} {} {:?}", place.region, sure.ok, next.region, ctx.state())))
+    }));
+    let mut talk = Talk::new(json!({}));
+    let answers = [
+        Value::Null,
+        json!({"place": place("eu")}),
+        // It is checked, and asked again without the handler.
+        json!({"sure": accept(json!({"ok": "yes"}))}),
+        json!({"sure": yes()}),
+        json!({"next": place("us")}),
+    ];
+    assert_eq!(said(&legs(&server, &mut talk, &answers).await), "eu true us Some(\"asked\")");
+    assert_eq!(talk.rounds, [["place"], ["sure"], ["sure"], ["next"]]);
+}
+
+#[tokio::test]
+async fn an_answer_to_a_returned_question_is_dropped_with_an_awaited_one_before_it() {
+    static TEXT: AtomicUsize = AtomicUsize::new(0);
+    let server = server(Tool::new("t", async |ctx: &Ctx, _: NoArguments| -> Result<Reply<String>> {
+        let text = format!("Which? ({})", TEXT.load(SeqCst));
+        let place: Place = ctx.elicit(text).await?;
+        let ask = Ask::of::<Confirm>("sure", "Really?");
+        match ctx.form::<Confirm>(&ask)? {
+            Some(Answer::Accept(_)) => Ok(Reply::Complete(place.region)),
+            _ => Ok(ask.into()),
+        }
+    }));
+    let mut talk = Talk::new(json!({}));
+    legs(&server, &mut talk, &[Value::Null, json!({"place": place("eu")})]).await;
+    TEXT.store(1, SeqCst);
+    let answers = [json!({"sure": yes()}), json!({"place": place("prod")}), json!({"sure": yes()})];
+    assert_eq!(said(&legs(&server, &mut talk, &answers).await), "prod");
+    assert_eq!(talk.rounds, [["place"], ["sure"], ["place"], ["sure"]]);
 }

@@ -29,7 +29,16 @@ async fn a_reworded_question_makes_the_steps_behind_it_stale_for_good() {
         let new = server(new);
         let reply = talk.leg(&new, json!({"confirm": yes()})).await;
         assert_eq!(keys(reply.to_string().as_bytes()), ["place"], "{reply}");
-        let reply = talk.leg(&new, json!({"place": place("us")})).await;
+        let mut reply = talk.leg(&new, json!({"place": place("us")})).await;
+        if expected == "flow_diverged" {
+            // The answer leaves first.
+            assert_eq!(reply["result"]["inputRequests"], json!({}), "{reply}");
+            reply = talk.leg(&new, Value::Null).await;
+        } else {
+            // It was given behind another answer.
+            assert_eq!(keys(reply.to_string().as_bytes()), ["confirm"], "{reply}");
+            reply = talk.leg(&new, json!({"confirm": yes()})).await;
+        }
         assert!(reply.to_string().contains(expected), "{reply}");
     }
 }

@@ -169,7 +169,7 @@ async fn of_a_step_whose_request_was_cancelled_nothing_is_said() {
 }
 
 #[tokio::test]
-async fn without_an_outcome_the_same_request_runs_it_again_under_the_same_key() {
+async fn without_an_outcome_the_answer_leaves_first_and_the_step_runs_again_under_the_same_key() {
     static RETRIED: Runs = Runs::new();
     static PANICKED: Runs = Runs::new();
     let retried = tool!(|ctx| {
@@ -194,14 +194,27 @@ async fn without_an_outcome_the_same_request_runs_it_again_under_the_same_key() 
         let server = server(tool);
         let mut talk = Talk::new(json!({}));
         let given = json!({"confirm": yes()});
-        let reply = legs(&server, &mut talk, &[Value::Null, given.clone()]).await;
-        assert_eq!(
-            (refused(&reply), &reply["error"]["data"]["step"]),
-            ((-32603, "step_failed"), &json!("s"))
-        );
-        assert_eq!(said(&talk.leg(&server, given).await), "2 1");
+        let reply = legs(&server, &mut talk, &[Value::Null, given]).await;
+        assert_eq!(reply["result"]["inputRequests"], json!({}), "{reply}");
+        assert_eq!(said(&talk.leg(&server, Value::Null).await), "2 1");
         assert_eq!(runs.count(), 2);
     }
+}
+
+#[tokio::test]
+async fn without_an_outcome_and_without_anything_recorded_the_same_request_is_sent_again() {
+    static RUNS: Runs = Runs::new();
+    let server = server(tool!(|ctx| {
+        Ok(ctx
+            .step("s", async |s| match RUNS.note(&s) {
+                1 => Err(StepError::retry(Error::told("not now"))),
+                n => Ok(n.to_string()),
+            })
+            .await?)
+    }));
+    let reply = Talk::new(json!({})).leg(&server, Value::Null).await;
+    assert_eq!((refused(&reply), &reply["error"]["data"]["step"]), ((-32603, "step_failed"), &json!("s")));
+    assert_eq!(said(&Talk::new(json!({})).leg(&server, Value::Null).await), "2");
 }
 
 #[tokio::test(start_paused = true)]
@@ -217,7 +230,9 @@ async fn a_step_is_tried_again_in_place() {
         };
         let retry = Retry::times(3).every(Duration::from_secs(1));
         let number = ctx.step_retry("works", retry, run).await?;
-        assert_eq!(begun.elapsed(), Duration::from_secs(3));
+        if ctx.leg() == 1 {
+            assert_eq!(begun.elapsed(), Duration::from_secs(3));
+        }
         let run = async |s: Attempt| {
             LAST.note(&s);
             Err::<(), _>(StepError::retry(Error::told("never")))
@@ -225,12 +240,16 @@ async fn a_step_is_tried_again_in_place() {
         ctx.step_retry("fails", Retry::times(2), run).await?;
         Ok(number.to_string())
     }));
-    let reply = Talk::new(json!({})).leg(&server, Value::Null).await;
+    let mut talk = Talk::new(json!({}));
+    // The step that worked leaves with its record before the other one's failure is told.
+    let reply = talk.leg(&server, Value::Null).await;
+    assert_eq!(reply["result"]["inputRequests"], json!({}), "{reply}");
+    let reply = talk.leg(&server, Value::Null).await;
     assert_eq!(
         (refused(&reply), &reply["error"]["data"]["step"]),
         ((-32603, "step_failed"), &json!("fails"))
     );
-    assert_eq!((RUNS.count(), LAST.count()), (3, 2));
+    assert_eq!((RUNS.count(), LAST.count()), (3, 4));
 }
 
 /// Can be written, and not read again.
