@@ -220,6 +220,19 @@ impl FormField {
         )
     }
 
+    /// A required choice of one, from values that are also what a person reads: names from a database, for example. With
+    /// titles apart from the values, it is [`one`](Self::one).
+    ///
+    /// ```
+    /// use antiphon_wire::FormField;
+    ///
+    /// let names: Vec<String> = vec!["a.txt".to_owned(), "b.txt".to_owned()];
+    /// assert_eq!(FormField::one_of("file", &names), FormField::one("file", ["a.txt", "b.txt"]));
+    /// ```
+    pub fn one_of<S: Into<String>>(name: impl Into<String>, values: impl IntoIterator<Item = S>) -> Self {
+        Self::one(name, values.into_iter().map(|value| Choice::from(value.into())))
+    }
+
     /// A required choice of several, from the same kinds of choices as [`one`](Self::one).
     pub fn many<C: Into<Choice>>(name: impl Into<String>, choices: impl IntoIterator<Item = C>) -> Self {
         let choices = choices.into_iter().map(Into::into).collect();

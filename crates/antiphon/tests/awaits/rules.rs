@@ -12,7 +12,7 @@ use crate::common::tool_t::*;
 use crate::common::{log::take_log, *};
 use antiphon::{
     Form, Result,
-    server::{Caller, Ctx, NoArguments, ReplayCheck, Server, Tool},
+    server::{Answer, Caller, Ctx, NoArguments, ReplayCheck, Server, Tool},
 };
 use serde::Deserialize;
 use serde_json::{Value, json};
