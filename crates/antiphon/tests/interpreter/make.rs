@@ -1,0 +1,158 @@
+//! Random programs, and random clients.
+
+use crate::{
+    case::{Carrier, Case, Move, What},
+    tree::{Ask, Form, Joined, Kind, Name, Node, Program, Raw, Stage, Step, Text},
+};
+use proptest::prelude::*;
+use std::sync::Arc;
+
+/// One family of cases.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Family {
+    pub(crate) shape: Shape,
+    pub(crate) carriers: &'static [Carrier],
+    /// Its programs wait for other things than questions, and end legs at checkpoints.
+    pub(crate) waits: bool,
+    /// The same, and steps fail for now, and handlers panic.
+    pub(crate) fails: bool,
+    /// Questions change between legs.
+    pub(crate) changes: bool,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) enum Shape {
+    Awaits,
+    ByHand,
+    Resolved,
+}
+
+pub(crate) fn case(family: Family) -> BoxedStrategy<Case> {
+    let program = match family.shape {
+        Shape::Awaits => tree(family, 5, 28).prop_map(Program::Awaits).boxed(),
+        Shape::ByHand => {
+            let asks = proptest::collection::vec(ask(family), 1..=3);
+            let stage = (tree(family, 3, 8), asks).prop_map(|(before, asks)| Stage { before, asks });
+            let stages = proptest::collection::vec(stage, 1..=3);
+            (stages, tree(family, 3, 12)).prop_map(|(stages, last)| Program::ByHand(stages, last)).boxed()
+        }
+        Shape::Resolved => {
+            let small = || tree(family, 3, 8);
+            let resolvers = (small(), small(), small()).prop_map(|(a, b, c)| [a, b, c]);
+            (resolvers, small()).prop_map(|(resolvers, last)| Program::Resolved(resolvers, last)).boxed()
+        }
+    };
+    let moves = proptest::collection::vec(one_move(family), 0..8);
+    let honest = proptest::bool::weighted(0.3);
+    let carrier = proptest::sample::select(family.carriers);
+    let small_budget = proptest::bool::weighted(0.2);
+    (program, any::<u64>(), moves, honest, carrier, small_budget)
+        .prop_map(|(program, seed, mut moves, honest, carrier, small_budget)| {
+            if honest {
+                moves.iter_mut().for_each(|it| it.what = What::Sends);
+            }
+            Case { carrier, program: Arc::new(program.named()), seed, small_budget, moves }
+        })
+        .boxed()
+}
+
+fn one_move(family: Family) -> impl Strategy<Value = Move> {
+    let cuts = (0_u8..12, any::<bool>()).prop_map(|(polls, rests)| What::Cuts { polls, rests });
+    let what = prop_oneof![
+        16 => Just(What::Sends),
+        2 => Just(What::Loses),
+        if family.waits { 4 } else { 2 } => cuts,
+        2 => (0_u8..4).prop_map(What::Returns),
+        1 => any::<bool>().prop_map(What::Twice),
+    ];
+    let bad = prop_oneof![3 => Just(0), 1 => any::<u8>()];
+    let answers = prop_oneof![1 => Just(0xff), 2 => any::<u8>()];
+    let world =
+        if family.changes { prop_oneof![2 => Just(0_u8), 1 => 1_u8..3].boxed() } else { Just(0).boxed() };
+    (answers, bad, any::<bool>(), any::<bool>(), world, what).prop_map(
+        |(answers, bad, extra, reversed, world, what)| Move { answers, bad, extra, reversed, world, what },
+    )
+}
+
+fn name() -> impl Strategy<Value = Name> {
+    (0_u8..3).prop_map(|letter| Name { letter, number: 0 })
+}
+
+fn raw() -> impl Strategy<Value = Raw> {
+    prop_oneof![
+        (1_u8..4).prop_map(Raw::Yields),
+        (0_u8..3).prop_map(Raw::Task),
+        prop_oneof![1_u8..6, 45_u8..70].prop_map(Raw::Sleeps),
+    ]
+}
+
+fn ask(family: Family) -> impl Strategy<Value = Ask> {
+    let form = prop_oneof![Just(Form::Pick), Just(Form::Sure), Just(Form::Note)];
+    let text = match family.changes {
+        false => prop_oneof![Just(Text::Own), Just(Text::Same)].boxed(),
+        true => prop_oneof![1 => Just(Text::Own), 2 => Just(Text::Same), 2 => Just(Text::World)].boxed(),
+    };
+    (name(), form, any::<bool>(), text).prop_map(|(name, form, unwraps, text)| Ask {
+        name,
+        form,
+        unwraps,
+        text,
+    })
+}
+
+fn step(family: Family) -> impl Strategy<Value = Step> {
+    let kind = prop_oneof![
+        6 => Just(Kind::Done),
+        2 => Just(Kind::Fails),
+        2 => Just(Kind::Pinned),
+        1 => (0_u8..3, any::<bool>()).prop_map(|(fails, panics)| Kind::Retried { fails, panics }),
+        u32::from(family.fails) => any::<bool>().prop_map(|panics| Kind::Flaky { panics }),
+    ];
+    let inside = if family.waits { proptest::option::of(raw()).boxed() } else { Just(None).boxed() };
+    (name(), kind, inside).prop_map(|(name, kind, raw)| Step { name, kind, raw })
+}
+
+fn leaf(family: Family) -> BoxedStrategy<Node> {
+    let (ask, step) = (ask(family).prop_map(Node::Ask), step(family).prop_map(Node::Step));
+    let checkpoint = (name(), any::<bool>())
+        .prop_map(move |(name, now)| Node::Checkpoint { name, now: now && family.waits });
+    if !family.waits {
+        return prop_oneof![8 => ask, 8 => step, 1 => checkpoint].boxed();
+    }
+    prop_oneof![
+        8 => ask,
+        8 => step,
+        4 => raw().prop_map(Node::Raw),
+        2 => checkpoint,
+        u32::from(family.fails) => name().prop_map(Node::Panics),
+    ]
+    .boxed()
+}
+
+fn tree(family: Family, depth: u32, size: u32) -> BoxedStrategy<Node> {
+    let nested = move |inner: BoxedStrategy<Node>| {
+        let several = |most| proptest::collection::vec(inner.clone(), 2..=most);
+        let two = || (inner.clone(), inner.clone()).prop_map(|(one, two)| (Box::new(one), Box::new(two)));
+        let joined = prop_oneof![
+            2 => Just(Joined::Ours),
+            2 => Just(Joined::Futures),
+            1 => Just(Joined::Macro),
+            2 => Just(Joined::Unordered),
+            1 => (1_u8..3).prop_map(Joined::Buffered),
+        ];
+        prop_oneof![
+            5 => several(4).prop_map(Node::Seq),
+            5 => (joined, several(3)).prop_map(|(joined, nodes)| Node::Join(joined, nodes)),
+            2 => (name(), several(3)).prop_map(|(name, nodes)| Node::Try(name, nodes)),
+            4 => (name(), several(3)).prop_map(|(name, nodes)| Node::Select(name, nodes)),
+            1 => two().prop_map(|(first, second)| Node::Pipe(first, second)),
+            1 => (name(), inner.clone()).prop_map(|(name, node)| Node::Scope(name, Box::new(node))),
+            2 => (name(), any::<bool>(), 1_u8..4, inner.clone())
+                .prop_map(|(name, scoped, most, body)| Node::Loop { name, scoped, most, body: Box::new(body) }),
+            2 => two().prop_map(|(yes, no)| Node::If(yes, no)),
+            1 => inner.clone().prop_map(|node| Node::Catch(Box::new(node))),
+            1 => inner.clone().prop_map(|node| Node::Helper(Box::new(node))),
+        ]
+    };
+    leaf(family).prop_recursive(depth, size, 4, move |inner| nested(inner.boxed())).boxed()
+}
