@@ -1,6 +1,9 @@
 //! One case: a program, a client, and the constructors they are written with in the table of kept programs.
 
-use crate::tree::{Ask, Form, Joined, Kind, Name, Node, Program, Raw, Stage, Step, Text};
+use crate::{
+    shapes::ServerKind,
+    tree::{Ask, Form, Joined, Kind, Name, Node, Program, Raw, Stage, Step, Text},
+};
 use std::{
     fmt::{self, Formatter},
     sync::Arc,
@@ -17,8 +20,7 @@ pub(crate) struct Case {
     pub(crate) carrier: Carrier,
     pub(crate) program: Arc<Program>,
     pub(crate) seed: u64,
-    /// State-only results run out: the default limit.
-    pub(crate) small_budget: bool,
+    pub(crate) server: ServerKind,
     /// The first requests of the client. After these, the client answers all questions.
     pub(crate) moves: Vec<Move>,
 }
@@ -118,8 +120,8 @@ impl fmt::Debug for Move {
 
 impl fmt::Debug for Case {
     fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
-        let Self { carrier, program, seed, small_budget, moves } = self;
-        writeln!(f, "\n    carrier: {carrier:?}, seed: {seed}, small_budget: {small_budget},")?;
+        let Self { carrier, program, seed, server, moves } = self;
+        writeln!(f, "\n    carrier: {carrier:?}, seed: {seed}, server: {server:?},")?;
         writeln!(f, "    program: {program:?},")?;
         write!(f, "    moves: {moves:?}")
     }
@@ -211,6 +213,8 @@ fn write_node(node: &Node, f: &mut Formatter<'_>, depth: usize) -> fmt::Result {
         Node::Raw(it) => write!(f, "raw({it:?})"),
         Node::Checkpoint { name, now } => write!(f, "checkpoint({}, {now})", letter(name)),
         Node::Panics(name) => write!(f, "panics({})", letter(name)),
+        Node::Throws => write!(f, "Throws"),
+        Node::Unwind(name, node) => block(format!("unwind({}, ", letter(name)), &[node], ")", f),
         Node::Seq(nodes) => all(nodes, "seq(".to_owned(), f),
         Node::Join(joined, nodes) => all(nodes, format!("join({joined:?}, "), f),
         Node::Try(name, nodes) => all(nodes, format!("try_join({}, ", letter(name)), f),

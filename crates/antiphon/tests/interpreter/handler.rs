@@ -8,11 +8,16 @@ use crate::{
 };
 use antiphon::server::{Ctx, Won};
 use futures_util::{
-    StreamExt as _,
+    FutureExt as _, StreamExt as _,
     future::{join_all, try_join_all},
     stream::{self, FuturesUnordered},
 };
-use std::{future::Future, pin::Pin, sync::Arc};
+use std::{
+    future::Future,
+    panic::AssertUnwindSafe,
+    pin::Pin,
+    sync::{Arc, atomic::Ordering},
+};
 
 /// What a branch of the handler has at hand.
 #[derive(Clone)]
@@ -82,11 +87,17 @@ pub(crate) fn run<'a>(ctx: &'a Ctx, node: &'a Node, env: Env, value: u64) -> Run
             }
             Node::Panics(name) => {
                 if env.scene.trace.panics_at(env.at.path(letter(*name), *name)) {
-                    env.scene.leg.panicked.store(true, std::sync::atomic::Ordering::Relaxed);
-                    // As a panic, but nothing is printed.
-                    std::panic::resume_unwind(Box::new("as the program says"));
+                    env.scene.leg.panicked.store(true, Ordering::Relaxed);
+                    panic_quietly();
                 }
                 same(Ok(value))
+            }
+            Node::Throws => panic_quietly(),
+            Node::Unwind(name, node) => {
+                let ran = AssertUnwindSafe(run(ctx, node, env.clone(), value)).catch_unwind().await;
+                let path = env.at.path(letter(*name), *name);
+                env.decided(format!("unwind {path}"), Decided::Unwound(ran.is_err()));
+                ran.unwrap_or_else(|_| same(Ok(mix("unwound", "", value))))
             }
             Node::Seq(nodes) => {
                 let mut end = same(Ok(value));
@@ -150,6 +161,11 @@ pub(crate) fn run<'a>(ctx: &'a Ctx, node: &'a Node, env: Env, value: u64) -> Run
             Node::Helper(node) => helper(ctx, |ctx| run(ctx, node, env, value)).await,
         }
     })
+}
+
+/// A panic of which nothing is printed.
+pub(crate) fn panic_quietly() -> ! {
+    std::panic::resume_unwind(Box::new("as the program says"))
 }
 
 /// Someone else's function, which knows nothing of questions.

@@ -13,15 +13,14 @@ use crate::{
     person::mix,
     pushed,
     sealed::{self, CallEnd},
-    trace::Trace,
+    trace::{Scene, Trace},
 };
 use proptest::{
     strategy::Strategy as _,
     test_runner::{Config, RngAlgorithm, TestCaseError, TestError, TestRng, TestRunner},
 };
 use std::{
-    env,
-    fmt::Write as _,
+    env, fmt,
     io::Write as _,
     sync::{
         Arc, LazyLock, Mutex,
@@ -57,7 +56,7 @@ pub(crate) fn programs(name: &'static str, percent: u64, family: Family) {
     let most_failures = number("ANTIPHON_FAILURES").unwrap_or(1);
     let seed = *RUN_SEED;
     let (next, began) = (AtomicU64::new(0), Instant::now());
-    let (failures, diverged, polls) = (Mutex::new(Vec::new()), AtomicU64::new(0), AtomicU64::new(0));
+    let (failures, totals) = (Mutex::new(Vec::new()), Totals::default());
     let work = || {
         let strategy = case(family);
         loop {
@@ -67,14 +66,9 @@ pub(crate) fn programs(name: &'static str, percent: u64, family: Family) {
             }
             let number = only.unwrap_or(number);
             let test = |case: Case| {
-                let checked = one(&case);
-                if checked.as_ref().is_ok_and(|ran| ran.end == CallEnd::Diverged) {
-                    diverged.fetch_add(1, Ordering::Relaxed);
-                }
-                if let Ok(ran) = &checked {
-                    polls.fetch_max(ran.polls, Ordering::Relaxed);
-                }
-                checked.map(drop).map_err(TestCaseError::fail)
+                let ran = one(&case).map_err(TestCaseError::fail)?;
+                totals.add(&ran);
+                Ok(())
             };
             let mut runner = runner(name, seed, number);
             let tree = strategy.new_tree(&mut runner).expect("a strategy without conditions");
@@ -90,15 +84,9 @@ pub(crate) fn programs(name: &'static str, percent: u64, family: Family) {
             thread::available_parallelism().map_or(2, usize::from).min(if only.is_some() { 1 } else { 64 });
         (0..threads).for_each(|_| drop(scope.spawn(work)));
     });
-    let mut said = String::new();
-    let _ = writeln!(
-        said,
-        "{name}: {count} programs from the seed {seed} in {:?}, {} diverged, {} polls at most",
-        began.elapsed(),
-        diverged.into_inner(),
-        polls.into_inner()
-    );
     // Past the capture of the test harness: a fresh seed is known whatever happens then.
+    let said =
+        format!("{name}: {count} programs from the seed {seed} in {:.1?}: {totals}\n", began.elapsed());
     let _ = std::io::stderr().write_all(said.as_bytes());
     let failures = failures.into_inner().unwrap();
     assert!(
@@ -118,15 +106,48 @@ fn runner(name: &str, seed: u64, number: u64) -> TestRunner {
     TestRunner::new_with_rng(config, TestRng::from_seed(RngAlgorithm::ChaCha, &bytes))
 }
 
+/// What one case came to.
 pub(crate) struct Ran {
-    pub(crate) end: CallEnd,
-    polls: u64,
+    end: CallEnd,
+    trace: Arc<Trace>,
+}
+
+/// What all cases came to.
+#[derive(Default)]
+struct Totals {
+    requests: AtomicU64,
+    attempts: AtomicU64,
+    diverged: AtomicU64,
+    /// The most of one case.
+    polls: AtomicU64,
+}
+
+impl Totals {
+    fn add(&self, Ran { end, trace }: &Ran) {
+        self.requests.fetch_add(trace.requests.load(Ordering::Relaxed), Ordering::Relaxed);
+        self.attempts.fetch_add(trace.attempts(), Ordering::Relaxed);
+        self.diverged.fetch_add(u64::from(*end == CallEnd::Diverged), Ordering::Relaxed);
+        self.polls.fetch_max(trace.polls(), Ordering::Relaxed);
+    }
+}
+
+impl fmt::Display for Totals {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let [requests, attempts, diverged, polls] =
+            [&self.requests, &self.attempts, &self.diverged, &self.polls]
+                .map(|it| it.load(Ordering::Relaxed));
+        write!(
+            f,
+            "{requests} requests, {attempts} attempts of steps, {diverged} calls diverged, at most {polls} polls"
+        )
+    }
 }
 
 /// Runs one case on a clock that stands while something can go on.
 pub(crate) fn one(case: &Case) -> Result<Ran, String> {
     let runtime =
         tokio::runtime::Builder::new_current_thread().enable_time().start_paused(true).build().unwrap();
+    Scene::forget_all();
     let trace = Arc::new(Trace::default());
     let end = runtime.block_on(async {
         let checked = async {
@@ -139,5 +160,5 @@ pub(crate) fn one(case: &Case) -> Result<Ran, String> {
         tokio::time::timeout(Duration::from_secs(24 * 3600), checked).await
     });
     let end = end.unwrap_or_else(|_| Err("it hangs".to_owned()))?;
-    Ok(Ran { end, polls: trace.polls() })
+    Ok(Ran { end, trace })
 }

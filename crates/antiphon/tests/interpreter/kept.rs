@@ -3,6 +3,7 @@
 use crate::{
     case::{A, B, C, Carrier, Case, Move, answers, ask, join, pipe, raw, repeat, select, seq, step},
     harness::one,
+    shapes::ServerKind,
     tree::{Form, Joined, Kind, Node, Program, Raw, Text},
 };
 use Carrier::{Pushed, Sealed};
@@ -10,7 +11,7 @@ use std::sync::Arc;
 
 fn row(carrier: Carrier, node: Node, moves: Vec<Move>) -> Case {
     let program = Arc::new(Program::Awaits(node).named());
-    Case { carrier, program, seed: 0, small_budget: false, moves }
+    Case { carrier, program, seed: 0, server: ServerKind::Usual, moves }
 }
 
 /// Runs a row before many people, some of whom refuse.

@@ -1,7 +1,7 @@
 //! The questions, the steps and the waiting of a handler.
 
 use crate::{
-    handler::{End, Env},
+    handler::{End, Env, panic_quietly},
     person::{Said, Stop, after_answer, after_step},
     trace::{Chain, Link, Run, RunEnd},
     tree::{Ask, Form, Kind, Raw, Step, Text, letter},
@@ -196,7 +196,7 @@ async fn body(step: &Step, path: &str, env: &Env, value: u64, attempt: Attempt) 
     let fails_now = times <= fails.into();
     leg.runs.lock().unwrap()[at].end = if fails_now { RunEnd::NoOutcome } else { RunEnd::Outcome };
     if fails_now && panics {
-        std::panic::resume_unwind(Box::new("as the program says"));
+        panic_quietly();
     }
     match step.kind {
         _ if fails_now => Err(StepError::retry(std::fmt::Error)),

@@ -2,6 +2,7 @@
 
 use crate::{
     case::{Carrier, Case, Move, What},
+    shapes::ServerKind,
     tree::{Ask, Form, Joined, Kind, Name, Node, Program, Raw, Stage, Step, Text},
 };
 use proptest::prelude::*;
@@ -29,7 +30,7 @@ pub(crate) enum Shape {
 
 pub(crate) fn case(family: Family) -> BoxedStrategy<Case> {
     let program = match family.shape {
-        Shape::Awaits => tree(family, 5, 28).prop_map(Program::Awaits).boxed(),
+        Shape::Awaits => root(family).prop_map(Program::Awaits).boxed(),
         Shape::ByHand => {
             let asks = proptest::collection::vec(ask(family), 1..=3);
             let stage = (tree(family, 3, 8), asks).prop_map(|(before, asks)| Stage { before, asks });
@@ -43,15 +44,23 @@ pub(crate) fn case(family: Family) -> BoxedStrategy<Case> {
         }
     };
     let moves = proptest::collection::vec(one_move(family), 0..8);
-    let honest = proptest::bool::weighted(0.3);
+    // A change is of consequence where the rest goes on in order.
+    let honest = proptest::bool::weighted(if family.changes { 0.6 } else { 0.3 });
     let carrier = proptest::sample::select(family.carriers);
-    let small_budget = proptest::bool::weighted(0.2);
-    (program, any::<u64>(), moves, honest, carrier, small_budget)
-        .prop_map(|(program, seed, mut moves, honest, carrier, small_budget)| {
+    // What waits for other things may come to another end of a leg when it is replayed.
+    let checked = u32::from(!family.waits && !family.changes);
+    let server = prop_oneof![7 => Just(ServerKind::Usual), 2 => Just(ServerKind::Small), checked => Just(ServerKind::Checked)];
+    (program, any::<u64>(), moves, honest, carrier, server)
+        .prop_map(|(program, seed, mut moves, honest, carrier, server)| {
             if honest {
-                moves.iter_mut().for_each(|it| it.what = What::Sends);
+                let plainly = |it: &Move| Move { what: What::Sends, answers: it.answers | 0xf, ..*it };
+                moves.iter_mut().for_each(|it| *it = plainly(it));
             }
-            Case { carrier, program: Arc::new(program.named()), seed, small_budget, moves }
+            let program = Arc::new(program.named());
+            // A panic drops the questions beside it, which is reported.
+            let reported = server == ServerKind::Checked && program.unwinds();
+            let server = if reported { ServerKind::Usual } else { server };
+            Case { carrier, program, seed, server, moves }
         })
         .boxed()
 }
@@ -90,7 +99,7 @@ fn ask(family: Family) -> impl Strategy<Value = Ask> {
     let form = prop_oneof![Just(Form::Pick), Just(Form::Sure), Just(Form::Note)];
     let text = match family.changes {
         false => prop_oneof![Just(Text::Own), Just(Text::Same)].boxed(),
-        true => prop_oneof![1 => Just(Text::Own), 2 => Just(Text::Same), 2 => Just(Text::World)].boxed(),
+        true => prop_oneof![1 => Just(Text::Own), 3 => Just(Text::Same), 3 => Just(Text::World)].boxed(),
     };
     (name(), form, any::<bool>(), text).prop_map(|(name, form, unwraps, text)| Ask {
         name,
@@ -117,32 +126,48 @@ fn leaf(family: Family) -> BoxedStrategy<Node> {
     let checkpoint = (name(), any::<bool>())
         .prop_map(move |(name, now)| Node::Checkpoint { name, now: now && family.waits });
     if !family.waits {
-        return prop_oneof![8 => ask, 8 => step, 1 => checkpoint].boxed();
+        return prop_oneof![8 => ask, 8 => step, 1 => checkpoint, 1 => Just(Node::Throws)].boxed();
     }
     prop_oneof![
         8 => ask,
         8 => step,
         4 => raw().prop_map(Node::Raw),
         2 => checkpoint,
+        1 => Just(Node::Throws),
         u32::from(family.fails) => name().prop_map(Node::Panics),
     ]
     .boxed()
+}
+
+/// Several trees, most of them in order: a random tree alone is small, and a change is of consequence for what comes behind.
+fn root(family: Family) -> BoxedStrategy<Node> {
+    let several = |most| proptest::collection::vec(tree(family, 3, 10), 2..=most);
+    prop_oneof![
+        2 => tree(family, 5, 28),
+        if family.changes { 5 } else { 3 } => several(6).prop_map(Node::Seq),
+        1 => (joined(), several(4)).prop_map(|(joined, nodes)| Node::Join(joined, nodes)),
+        1 => (name(), several(3)).prop_map(|(name, nodes)| Node::Select(name, nodes)),
+    ]
+    .boxed()
+}
+
+fn joined() -> impl Strategy<Value = Joined> + Clone {
+    prop_oneof![
+        2 => Just(Joined::Ours),
+        2 => Just(Joined::Futures),
+        1 => Just(Joined::Macro),
+        2 => Just(Joined::Unordered),
+        1 => (1_u8..3).prop_map(Joined::Buffered),
+    ]
 }
 
 fn tree(family: Family, depth: u32, size: u32) -> BoxedStrategy<Node> {
     let nested = move |inner: BoxedStrategy<Node>| {
         let several = |most| proptest::collection::vec(inner.clone(), 2..=most);
         let two = || (inner.clone(), inner.clone()).prop_map(|(one, two)| (Box::new(one), Box::new(two)));
-        let joined = prop_oneof![
-            2 => Just(Joined::Ours),
-            2 => Just(Joined::Futures),
-            1 => Just(Joined::Macro),
-            2 => Just(Joined::Unordered),
-            1 => (1_u8..3).prop_map(Joined::Buffered),
-        ];
         prop_oneof![
             5 => several(4).prop_map(Node::Seq),
-            5 => (joined, several(3)).prop_map(|(joined, nodes)| Node::Join(joined, nodes)),
+            5 => (joined(), several(3)).prop_map(|(joined, nodes)| Node::Join(joined, nodes)),
             2 => (name(), several(3)).prop_map(|(name, nodes)| Node::Try(name, nodes)),
             4 => (name(), several(3)).prop_map(|(name, nodes)| Node::Select(name, nodes)),
             1 => two().prop_map(|(first, second)| Node::Pipe(first, second)),
@@ -152,6 +177,7 @@ fn tree(family: Family, depth: u32, size: u32) -> BoxedStrategy<Node> {
             2 => two().prop_map(|(yes, no)| Node::If(yes, no)),
             1 => inner.clone().prop_map(|node| Node::Catch(Box::new(node))),
             1 => inner.clone().prop_map(|node| Node::Helper(Box::new(node))),
+            1 => (name(), inner.clone()).prop_map(|(name, node)| Node::Unwind(name, Box::new(node))),
         ]
     };
     leaf(family).prop_recursive(depth, size, 4, move |inner| nested(inner.boxed())).boxed()

@@ -65,6 +65,11 @@ impl Facts {
             Node::Step(step) => after_step(&at.path(letter(step.name), step.name), step.kind, value),
             Node::Raw(_) => Ok(mix("raw", "", value)),
             Node::Checkpoint { .. } | Node::Panics(_) => Ok(value),
+            Node::Throws => return None,
+            Node::Unwind(name, node) => match self.decided("unwind", *name, at)? {
+                Decided::Unwound(true) => Ok(mix("unwound", "", value)),
+                _ => self.node(node, at, value)?,
+            },
             Node::Seq(nodes) => {
                 let mut value = Ok(value);
                 for node in nodes {

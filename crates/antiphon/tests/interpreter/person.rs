@@ -25,7 +25,7 @@ pub(crate) enum Said {
 /// The answer of the person to the question at this path, when it shows this version of the world.
 pub(crate) fn said(seed: u64, path: &str, version: u8, form: Form) -> Said {
     let hash = mix("person", path, seed ^ (u64::from(version) << 56));
-    match (hash % 10, form) {
+    match (hash % 14, form) {
         (0, _) => Said::Decline,
         (1, _) => Said::Cancel,
         (_, Form::Sure) => Said::Accept((hash >> 8) % 2),

@@ -9,6 +9,7 @@ use std::{
     cell::{Cell, RefCell},
     collections::{BTreeMap, BTreeSet},
     future::{Future, poll_fn},
+    panic::{AssertUnwindSafe, catch_unwind},
     pin::Pin,
     task::{Context, Poll, Waker},
 };
@@ -144,6 +145,24 @@ impl Plain {
                 }
                 Node::Raw(_) => Ok(mix("raw", "", value)),
                 Node::Checkpoint { .. } | Node::Panics(_) => Ok(value),
+                Node::Throws => std::panic::resume_unwind(Box::new("as the program says")),
+                Node::Unwind(_, node) => {
+                    let mut running = self.run(node, at, value);
+                    let ran = poll_fn(|cx| {
+                        let may_begin = self.may_begin.get();
+                        let polled = catch_unwind(AssertUnwindSafe(|| running.as_mut().poll(cx)));
+                        self.may_begin.set(may_begin);
+                        match polled {
+                            Ok(polled) => polled.map(Some),
+                            Err(_) => {
+                                // What it asked is asked no more.
+                                self.changed();
+                                Poll::Ready(None)
+                            }
+                        }
+                    });
+                    ran.await.unwrap_or_else(|| Ok(mix("unwound", "", value)))
+                }
                 Node::Seq(nodes) => {
                     let mut value = value;
                     for node in nodes {

@@ -10,11 +10,12 @@ use crate::{
     sealed::CallEnd,
     shapes::{instance, tool_of},
     trace::{LegTrace, Scene, Trace, on_scene},
+    tree::Program,
 };
 use antiphon::transport::stdio::serve_streams;
 use serde_json::{Value, json};
 use std::{
-    collections::BTreeMap,
+    collections::{BTreeMap, BTreeSet},
     sync::{Arc, atomic::Ordering},
     time::Duration,
 };
@@ -43,17 +44,17 @@ impl Drop for Session {
 }
 
 impl Session {
-    async fn open(case: &Case, scene: Arc<Scene>) -> Result<Self, String> {
+    async fn open(case: &Case, number: usize, scene: Arc<Scene>) -> Result<Self, String> {
         let (ours, theirs) = tokio::io::duplex(1 << 16);
         let (input, output) = tokio::io::split(theirs);
-        let server = instance(0, case.small_budget).clone();
+        let server = instance(0, case.server).clone();
         let serving = tokio::spawn(async move {
             // What ends it is seen by the client.
             drop(on_scene(scene, serve_streams(server, input, output)).await);
         });
         let (read, writer) = tokio::io::split(ours);
         let mut session = Self { lines: BufReader::new(read).lines(), writer, serving };
-        let client = json!({"name": "old", "version": "1"});
+        let client = json!({"name": number.to_string(), "version": "1"});
         let params = json!({"protocolVersion": "2025-11-25", "capabilities": {"elicitation": {"form": {}}},
             "clientInfo": client});
         session.send(json!({"jsonrpc": "2.0", "id": 0, "method": "initialize", "params": params})).await?;
@@ -91,8 +92,10 @@ struct Client<'a> {
     call: u32,
     /// By the ids of the server's requests.
     open: BTreeMap<u64, Open>,
+    /// Something that was answered may be asked again, in other words.
+    changed: bool,
     /// Questions that were answered, and how often badly.
-    answered: BTreeMap<String, bool>,
+    answered: BTreeSet<String>,
     bad: BTreeMap<String, u8>,
     plain: Plain,
     consents: Consents,
@@ -108,13 +111,13 @@ enum Came {
 /// Runs one case to its end.
 pub(crate) async fn check(case: &Case, trace: Arc<Trace>) -> Result<CallEnd, String> {
     let leg = Arc::<LegTrace>::default();
-    let scene = Arc::new(Scene {
+    let (number, scene) = Scene::publish(Scene {
         program: Arc::clone(&case.program),
         trace: Arc::clone(&trace),
         leg: Arc::clone(&leg),
         says_path: true,
     });
-    let session = Session::open(case, scene).await?;
+    let session = Session::open(case, number, scene).await?;
     let mut client = Client {
         case,
         trace,
@@ -122,7 +125,8 @@ pub(crate) async fn check(case: &Case, trace: Arc<Trace>) -> Result<CallEnd, Str
         session,
         call: 1,
         open: BTreeMap::new(),
-        answered: BTreeMap::new(),
+        answered: BTreeSet::new(),
+        changed: false,
         bad: BTreeMap::new(),
         plain: Plain::new(case.seed),
         consents: Consents::default(),
@@ -142,6 +146,10 @@ impl Client<'_> {
             match came {
                 Some(Came::Done(text)) => return self.ended(&text),
                 Some(Came::Failed(error)) => {
+                    if self.changed && error["data"]["reason"] == "flow_diverged" {
+                        effects(&[Arc::clone(&self.leg)], self.allowance)?;
+                        return Ok(CallEnd::Diverged);
+                    }
                     let internal = error["code"] == -32603;
                     if !internal || !self.case.program.fails() {
                         return Err(format!("{error}"));
@@ -157,7 +165,10 @@ impl Client<'_> {
             }
             self.look()?;
             let one = moves.next().unwrap_or(Move::all());
+            self.trace.requests.fetch_add(1, Ordering::Relaxed);
             self.leg.world.store(one.world, Ordering::Relaxed);
+            // What was asked before is rendered again only where the handler is entered again.
+            self.changed |= one.world != 0 && matches!(*self.case.program, Program::ByHand(..));
             if matches!(one.what, What::Cuts { .. }) {
                 self.cancel().await?;
                 self.again().await?;
@@ -228,7 +239,7 @@ impl Client<'_> {
                     let shown = shown(&message["params"]);
                     let path = shown.text.split(' ').next().unwrap_or_default().to_owned();
                     let id = message["id"].as_u64().ok_or("an id that is no number")?;
-                    if self.answered.contains_key(&path) {
+                    if self.answered.contains(&path) && !self.changed {
                         return Err(format!("`{path}` is asked again, and was answered"));
                     }
                     if self.open.values().any(|open| open.path == path) {
@@ -251,7 +262,7 @@ impl Client<'_> {
 
     /// Whether what is asked at rest is what the plain interpreter says.
     fn look(&mut self) -> Result<(), String> {
-        if !self.case.is_exact() {
+        if !self.case.is_exact() || self.changed {
             return Ok(());
         }
         self.plain.tried = self.leg.decided.lock().unwrap().clone();
@@ -288,7 +299,7 @@ impl Client<'_> {
                 continue;
             }
             let (said, value) = answer(self.case.seed, &path, &shown);
-            self.answered.insert(path.clone(), true);
+            self.answered.insert(path.clone());
             self.consents.answer(&path, said);
             self.respond(id, value.clone()).await?;
             if matches!(one.what, What::Returns(_) | What::Twice(_)) {
@@ -313,7 +324,7 @@ impl Client<'_> {
         }
         let legs = [Arc::clone(&self.leg)];
         effects(&legs, self.allowance)?;
-        if self.case.is_exact() && !self.allowance.cuts {
+        if self.case.is_exact() && !self.allowance.cuts && !self.changed {
             self.plain.tried = self.leg.decided.lock().unwrap().clone();
             let done = self.plain.leg(&self.case.program);
             let mut plainly = self.plain.ran.take();

@@ -7,7 +7,7 @@ use crate::{
     person::in_words,
     plain::{Leg, Plain},
     reply::{Reply, Shown, answer, foreign, misfit, read_reply},
-    shapes::{instance, tool_of},
+    shapes::{ServerKind, instance, tool_of},
     trace::{Decided, LegTrace, Scene, Trace, on_scene},
 };
 use antiphon::server::Caller;
@@ -157,8 +157,7 @@ impl Client<'_> {
         answers: &[(String, Value)],
         one: Move,
     ) -> Result<Option<(Reply, Arc<LegTrace>)>, String> {
-        let message = self.message(now.state.as_deref(), answers);
-        let (first, leg) = self.request(&message, now, one.world);
+        let (first, leg) = self.request(answers, now, one.world);
         match one.what {
             What::Sends | What::Returns(_) => {
                 let reply = first.await.ok_or("it spins")?;
@@ -172,7 +171,7 @@ impl Client<'_> {
             }
             What::Twice(takes_second) => {
                 self.allowance.repeats += 1;
-                let (second, other_leg) = self.request(&message, now, one.world);
+                let (second, other_leg) = self.request(answers, now, one.world);
                 let (first, second) = join(first, second).await;
                 let both = [(first.ok_or("it spins")?, leg), (second.ok_or("it spins")?, other_leg)];
                 for (reply, leg) in &both {
@@ -195,7 +194,7 @@ impl Client<'_> {
         }
     }
 
-    fn message(&self, state: Option<&str>, answers: &[(String, Value)]) -> String {
+    fn message(&self, number: usize, state: Option<&str>, answers: &[(String, Value)]) -> String {
         let answers: Vec<String> = answers
             .iter()
             .map(|(path, answer)| format!("{}: {answer}", Value::from(path.as_str())))
@@ -204,6 +203,7 @@ impl Client<'_> {
         format!(
             r#"{{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{{"name":"{}","arguments":{{}},
             "inputResponses":{{{}}}{state},"_meta":{{"io.modelcontextprotocol/protocolVersion":"2026-07-28",
+            "io.modelcontextprotocol/clientInfo":{{"name":"{number}","version":"1"}},
             "io.modelcontextprotocol/clientCapabilities":{{"elicitation":{{"form":{{}}}}}}}}}}}}"#,
             tool_of(&self.case.program),
             answers.join(",")
@@ -213,22 +213,23 @@ impl Client<'_> {
     /// One request to the next instance. The future is `None` if it spins.
     fn request(
         &mut self,
-        message: &str,
+        answers: &[(String, Value)],
         now: &Position,
         world: u8,
     ) -> (impl Future<Output = Option<Reply>> + use<>, Arc<LegTrace>) {
         self.sent += 1;
+        self.trace.requests.fetch_add(1, Ordering::Relaxed);
         self.allowance.calls += usize::from(now.state.is_none());
         let leg = Arc::new(LegTrace { world: AtomicU8::new(world), ..LegTrace::default() });
         self.legs.push(Arc::clone(&leg));
-        let scene = Arc::new(Scene {
+        let (number, scene) = Scene::publish(Scene {
             program: Arc::clone(&self.case.program),
             trace: Arc::clone(&self.trace),
             leg: Arc::clone(&leg),
             says_path: false,
         });
-        let server = instance(self.sent, self.case.small_budget);
-        let message = message.as_bytes().to_vec();
+        let server = instance(self.sent, self.case.server);
+        let message = self.message(number, now.state.as_deref(), answers).into_bytes();
         let sent = async move {
             let caller = Caller::default();
             let reply = on_scene(scene, server.respond(&message, &caller)).await?;
@@ -279,7 +280,7 @@ impl Client<'_> {
     ) -> Result<Option<CallEnd>, String> {
         let panicked = leg.panicked.load(Ordering::Relaxed);
         let has_ended = !ended_in(leg).is_empty();
-        let budget = if self.case.small_budget { 2 } else { u8::MAX };
+        let budget = if self.case.server == ServerKind::Small { 2 } else { u8::MAX };
         match reply {
             Reply::Done(_) => Ok(Some(CallEnd::Done)),
             Reply::Round { state, asked } => {

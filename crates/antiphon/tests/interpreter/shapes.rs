@@ -4,7 +4,7 @@ use crate::{
     handler::{End, Env, all_of, run},
     leaves::{Note, Pick, Sure, answered, read, words},
     person::{Said, Stop, after_answer, in_words},
-    trace::{counted, scene},
+    trace::{Scene, counted},
     tree::{Ask, At, Form, Program, Stage},
 };
 use antiphon::{
@@ -17,13 +17,31 @@ use antiphon::{
 use serde::{Deserialize, Serialize};
 use std::{sync::LazyLock, time::Duration};
 
-/// Instances that share nothing but their keys: with many state-only results in one call, and with the default limit.
-static SERVERS: LazyLock<Vec<Server>> = LazyLock::new(|| (0..3).map(|_| server(200)).collect());
-static SMALL: LazyLock<Vec<Server>> = LazyLock::new(|| (0..3).map(|_| server(2)).collect());
+/// The instances that a call is sent to.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) enum ServerKind {
+    /// Many state-only results in one call.
+    Usual,
+    /// The default limit of state-only results.
+    Small,
+    /// Each round is replayed before it leaves, and must come to the same.
+    Checked,
+}
+
+type Instances = LazyLock<Vec<Server>>;
+
+/// Instances that share nothing but their keys.
+static USUAL: Instances = LazyLock::new(|| (0..3).map(|_| server(ServerKind::Usual)).collect());
+static SMALL: Instances = LazyLock::new(|| (0..3).map(|_| server(ServerKind::Small)).collect());
+static CHECKED: Instances = LazyLock::new(|| (0..3).map(|_| server(ServerKind::Checked)).collect());
 
 /// The nth instance.
-pub(crate) fn instance(number: usize, small_budget: bool) -> &'static Server {
-    let servers: &[Server] = if small_budget { &SMALL } else { &SERVERS };
+pub(crate) fn instance(number: usize, kind: ServerKind) -> &'static Server {
+    let servers = match kind {
+        ServerKind::Usual => &USUAL,
+        ServerKind::Small => &SMALL,
+        ServerKind::Checked => &CHECKED,
+    };
     &servers[number % servers.len()]
 }
 
@@ -36,10 +54,10 @@ pub(crate) fn tool_of(program: &Program) -> &'static str {
     }
 }
 
-fn server(state_only: u8) -> Server {
+fn server(kind: ServerKind) -> Server {
     let mut limits = Limits::default();
     limits.legs = 1000;
-    limits.state_only = state_only;
+    limits.state_only = if kind == ServerKind::Small { 2 } else { 200 };
     // A text may change as often as the client likes.
     limits.times_asked = 100;
     limits.sessions = 1_000_000;
@@ -47,13 +65,13 @@ fn server(state_only: u8) -> Server {
     limits.session_handlers = 1_000_000;
     limits.handler_time = Duration::from_secs(300);
     let awaits = Tool::new("awaits", async |ctx: &Ctx, _: NoArguments| {
-        let scene = scene();
+        let scene = Scene::of(ctx);
         let Program::Awaits(node) = &*scene.program else { return "another tool's".to_owned() };
         let end = counted(&scene.trace, run(ctx, node, Env::new(scene.clone()), 0)).await;
         end.map_or_else(spins, |end| in_words(end.result))
     });
     let by_hand = Tool::new("by_hand", async |ctx: &Ctx, _: NoArguments| {
-        let scene = scene();
+        let scene = Scene::of(ctx);
         let reply = counted(&scene.trace, by_hand(ctx, Env::new(scene.clone()))).await;
         reply.unwrap_or_else(|| Reply::Complete(spins()))
     });
@@ -64,7 +82,8 @@ fn server(state_only: u8) -> Server {
         .tool(resolved)
         .keys(ring)
         .limits(limits)
-        .replay_check(ReplayCheck::Off)
+        .replay_check(if kind == ServerKind::Checked { ReplayCheck::Always } else { ReplayCheck::Off })
+        .on_replay_fault(|fault| Scene::here().trace.wrong(format!("when it is replayed: {fault}")))
         .build()
         .unwrap()
 }
@@ -186,7 +205,7 @@ impl From<Kept> for Said {
 
 /// One resolver's program, behind what came before it.
 async fn resolve(ctx: &Ctx, number: usize, before: Option<End>) -> End {
-    let scene = scene();
+    let scene = Scene::of(ctx);
     let Program::Resolved(resolvers, _) = &*scene.program else { unreachable!("another tool's") };
     let env = Env::new(scene.clone()).at(At::in_resolver(number));
     match before {
@@ -214,7 +233,7 @@ async fn third(ctx: &Ctx) -> Outcome<End> {
 /// Runs behind its resolvers.
 #[tool(needs(form))]
 async fn resolved(ctx: &Ctx, #[resolve(third)] third: End, #[resolve(second)] second: End) -> String {
-    let scene = scene();
+    let scene = Scene::of(ctx);
     let Program::Resolved(_, last) = &*scene.program else { return "another tool's".to_owned() };
     let End { result, chain } = all_of(vec![second, third]);
     let value = match result {

@@ -4,6 +4,7 @@ use crate::{
     person::{Said, Stop},
     tree::Program,
 };
+use antiphon::server::Ctx;
 use std::{
     cell::RefCell,
     collections::{BTreeMap, BTreeSet},
@@ -24,6 +25,8 @@ const MOST_POLLS: u64 = 30_000;
 pub(crate) enum Decided {
     Won(usize),
     Tried(Option<Stop>),
+    /// A panic was caught, or none came.
+    Unwound(bool),
 }
 
 /// One question that a branch has awaited: its words in this request, and the answer.
@@ -67,6 +70,8 @@ pub(crate) struct Trace {
     /// Places at which the handler has panicked.
     panics: Mutex<BTreeSet<String>>,
     polls: AtomicU64,
+    /// Requests, and moves in a session.
+    pub(crate) requests: AtomicU64,
 }
 
 /// One request.
@@ -126,18 +131,50 @@ impl Trace {
         spins || self.polls.load(Ordering::Relaxed) > MOST_POLLS
     }
 
+    /// How often bodies of steps were entered.
+    pub(crate) fn attempts(&self) -> u64 {
+        self.attempts.lock().unwrap().values().copied().map(u64::from).sum()
+    }
+
     pub(crate) fn polls(&self) -> u64 {
         self.polls.load(Ordering::Relaxed)
     }
 }
 
 thread_local! {
+    /// The request that this thread polls.
     static SCENE: RefCell<Option<Arc<Scene>>> = const { RefCell::new(None) };
+    /// All requests of the call, by their numbers.
+    static SCENES: RefCell<Vec<Arc<Scene>>> = const { RefCell::new(Vec::new()) };
 }
 
-/// The scene of the request that this thread polls.
-pub(crate) fn scene() -> Arc<Scene> {
-    SCENE.with_borrow(Clone::clone).expect("a request is polled on a scene")
+impl Scene {
+    /// Has handlers find the scene by its number, which is the name of the client.
+    pub(crate) fn publish(self) -> (usize, Arc<Self>) {
+        let scene = Arc::new(self);
+        let number = SCENES.with_borrow_mut(|scenes| {
+            scenes.push(Arc::clone(&scene));
+            scenes.len() - 1
+        });
+        (number, scene)
+    }
+
+    /// Forgets those of the case before.
+    pub(crate) fn forget_all() {
+        SCENES.take();
+    }
+
+    /// The scene of a handler, or of a resolver, wherever it is polled.
+    pub(crate) fn of(ctx: &Ctx) -> Arc<Self> {
+        let client = ctx.client_info().expect("a client has a name");
+        let number: usize = client.name.parse().expect("its name is a number");
+        SCENES.with_borrow(|scenes| Arc::clone(&scenes[number]))
+    }
+
+    /// The scene of the request that this thread polls.
+    pub(crate) fn here() -> Arc<Self> {
+        SCENE.with_borrow(Clone::clone).expect("a request is polled on a scene")
+    }
 }
 
 /// Polls a request on its scene; `None` if it spins.

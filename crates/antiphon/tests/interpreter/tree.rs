@@ -88,7 +88,11 @@ pub(crate) enum Node {
         name: Name,
         now: bool,
     },
-    /// The handler panics when it comes here for the first time.
+    /// Panics whenever the handler comes here; only in an `Unwind`.
+    Throws,
+    /// Catches a panic.
+    Unwind(Name, Box<Node>),
+    /// The handler panics when it comes here for the first time; not in an `Unwind`.
     Panics(Name),
     Seq(Vec<Node>),
     Join(Joined, Vec<Node>),
@@ -132,7 +136,7 @@ pub(crate) const RESOLVERS: [&str; 3] = ["first", "second", "third"];
 
 /// How often each letter was used in one scope.
 #[derive(Default)]
-struct Frame([[u64; 3]; 7]);
+struct Frame([[u64; 3]; 8]);
 
 impl Frame {
     fn number(&mut self, space: usize, name: &mut Name) {
@@ -142,63 +146,84 @@ impl Frame {
     }
 }
 
+/// What a node is inside of.
+#[derive(Clone, Copy, Default)]
+struct Inside {
+    a_try: bool,
+    an_unwind: bool,
+}
+
 impl Node {
-    /// Gives every key its number. In a `Try`, several answers that come at once are in no order: none of them fails there.
-    fn name(&mut self, frame: &mut Frame, in_try: bool) {
+    /// Gives every key its number, and every panic what catches it. In a `Try`, several answers that come at once are in no order: none of them fails there.
+    fn name(&mut self, frame: &mut Frame, inside: Inside) {
         match self {
             Self::Ask(ask) => {
                 frame.number(0, &mut ask.name);
-                ask.unwraps &= !in_try;
+                ask.unwraps &= !inside.a_try;
             }
             Self::Step(step) => frame.number(1, &mut step.name),
             Self::Raw(_) => {}
             Self::Checkpoint { name, .. } => frame.number(5, name),
+            Self::Throws if !inside.an_unwind => *self = Self::Seq(Vec::new()),
+            Self::Panics(_) if inside.an_unwind => *self = Self::Throws,
+            Self::Throws => {}
             Self::Panics(name) => frame.number(6, name),
+            Self::Unwind(name, node) => {
+                frame.number(7, name);
+                node.name(frame, Inside { an_unwind: true, ..inside });
+            }
             Self::Seq(nodes) | Self::Join(_, nodes) => {
-                nodes.iter_mut().for_each(|node| node.name(frame, in_try));
+                nodes.iter_mut().for_each(|node| node.name(frame, inside));
             }
             Self::Pipe(first, second) => {
-                first.name(frame, in_try);
-                second.name(frame, in_try);
+                first.name(frame, inside);
+                second.name(frame, inside);
             }
             Self::Try(name, nodes) => {
                 frame.number(2, name);
-                nodes.iter_mut().for_each(|node| node.name(frame, true));
+                nodes.iter_mut().for_each(|node| node.name(frame, Inside { a_try: true, ..inside }));
             }
             Self::Select(name, nodes) => {
                 frame.number(3, name);
-                nodes.iter_mut().for_each(|node| node.name(frame, in_try));
+                nodes.iter_mut().for_each(|node| node.name(frame, inside));
             }
             Self::Scope(name, node) => {
                 frame.number(4, name);
-                node.name(&mut Frame::default(), in_try);
+                node.name(&mut Frame::default(), inside);
             }
             Self::Loop { name, scoped, body, .. } => {
                 frame.number(4, name);
                 if *scoped {
-                    body.name(&mut Frame::default(), in_try);
+                    body.name(&mut Frame::default(), inside);
                 } else {
-                    body.name(frame, in_try);
+                    body.name(frame, inside);
                 }
             }
             Self::If(yes, no) => {
-                yes.name(frame, in_try);
-                no.name(frame, in_try);
+                yes.name(frame, inside);
+                no.name(frame, inside);
             }
-            Self::Catch(node) => node.name(frame, false),
-            Self::Helper(node) => node.name(frame, in_try),
+            Self::Catch(node) => node.name(frame, Inside { a_try: false, ..inside }),
+            Self::Helper(node) => node.name(frame, inside),
         }
     }
 
     /// Whether something holds of this node or of one below it.
     fn any(&self, holds: &dyn Fn(&Self) -> bool) -> bool {
         let below = match self {
-            Self::Ask(_) | Self::Step(_) | Self::Raw(_) | Self::Checkpoint { .. } | Self::Panics(_) => false,
+            Self::Ask(_)
+            | Self::Step(_)
+            | Self::Raw(_)
+            | Self::Checkpoint { .. }
+            | Self::Panics(_)
+            | Self::Throws => false,
             Self::Seq(nodes) | Self::Join(_, nodes) | Self::Try(_, nodes) | Self::Select(_, nodes) => {
                 nodes.iter().any(|node| node.any(holds))
             }
             Self::Pipe(first, second) | Self::If(first, second) => first.any(holds) || second.any(holds),
-            Self::Scope(_, node) | Self::Catch(node) | Self::Helper(node) => node.any(holds),
+            Self::Scope(_, node) | Self::Unwind(_, node) | Self::Catch(node) | Self::Helper(node) => {
+                node.any(holds)
+            }
             Self::Loop { body, .. } => body.any(holds),
         };
         below || holds(self)
@@ -224,6 +249,10 @@ impl Node {
         self.any(&fails)
     }
 
+    fn unwinds(&self) -> bool {
+        self.any(&|node| matches!(node, Self::Unwind(..)))
+    }
+
     fn pauses(&self) -> bool {
         self.any(&|node| matches!(node, Self::Checkpoint { now: true, .. }))
     }
@@ -234,14 +263,14 @@ impl Program {
     pub(crate) fn named(mut self) -> Self {
         let mut frame = Frame::default();
         match &mut self {
-            Self::Awaits(node) => node.name(&mut frame, false),
+            Self::Awaits(node) => node.name(&mut frame, Inside::default()),
             Self::ByHand(stages, last) => {
-                stages.iter_mut().for_each(|stage| stage.before.name(&mut frame, false));
-                last.name(&mut frame, false);
+                stages.iter_mut().for_each(|stage| stage.before.name(&mut frame, Inside::default()));
+                last.name(&mut frame, Inside::default());
             }
             Self::Resolved(resolvers, last) => {
-                resolvers.iter_mut().for_each(|node| node.name(&mut Frame::default(), false));
-                last.name(&mut frame, false);
+                resolvers.iter_mut().for_each(|node| node.name(&mut Frame::default(), Inside::default()));
+                last.name(&mut frame, Inside::default());
             }
         }
         self
@@ -263,6 +292,11 @@ impl Program {
     /// Whether some leg may fail.
     pub(crate) fn fails(&self) -> bool {
         self.any(Node::fails)
+    }
+
+    /// Whether some panic may be caught.
+    pub(crate) fn unwinds(&self) -> bool {
+        self.any(Node::unwinds)
     }
 
     /// Whether some leg may end at a checkpoint.
