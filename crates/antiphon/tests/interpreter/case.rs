@@ -214,6 +214,8 @@ fn write_node(node: &Node, f: &mut Formatter<'_>, depth: usize) -> fmt::Result {
         Node::Checkpoint { name, now } => write!(f, "checkpoint({}, {now})", letter(name)),
         Node::Panics(name) => write!(f, "panics({})", letter(name)),
         Node::Throws => write!(f, "Throws"),
+        Node::Takes => write!(f, "Takes"),
+        Node::Feed(joined, first, second) => block(format!("feed({joined:?}, "), &[first, second], ")", f),
         Node::Unwind(name, node) => block(format!("unwind({}, ", letter(name)), &[node], ")", f),
         Node::Seq(nodes) => all(nodes, "seq(".to_owned(), f),
         Node::Join(joined, nodes) => all(nodes, format!("join({joined:?}, "), f),
@@ -258,8 +260,17 @@ pub(crate) fn repeat(name: Name, scoped: bool, most: u8, body: Node) -> Node {
     Node::Loop { name, scoped, most, body: Box::new(body) }
 }
 
+#[allow(dead_code, reason = "for the rows to come")]
 pub(crate) fn pipe(first: Node, second: Node) -> Node {
     Node::Pipe(Box::new(first), Box::new(second))
+}
+
+pub(crate) fn feed(joined: Joined, first: Node, second: Node) -> Node {
+    Node::Feed(joined, Box::new(first), Box::new(second))
+}
+
+pub(crate) fn unwind(name: Name, node: Node) -> Node {
+    Node::Unwind(name, Box::new(node))
 }
 
 pub(crate) fn raw(raw: Raw) -> Node {

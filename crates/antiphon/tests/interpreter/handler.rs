@@ -18,6 +18,7 @@ use std::{
     pin::Pin,
     sync::{Arc, atomic::Ordering},
 };
+use tokio::sync::watch;
 
 /// What a branch of the handler has at hand.
 #[derive(Clone)]
@@ -25,11 +26,12 @@ pub(crate) struct Env {
     pub(crate) scene: Arc<Scene>,
     pub(crate) at: At,
     pub(crate) chain: Chain,
+    feed: Option<watch::Receiver<Option<End>>>,
 }
 
 impl Env {
     pub(crate) fn new(scene: Arc<Scene>) -> Self {
-        Self { scene, at: At::default(), chain: Chain::default() }
+        Self { scene, at: At::default(), chain: Chain::default(), feed: None }
     }
 
     pub(crate) fn wrong(&self, what: String) {
@@ -107,7 +109,9 @@ pub(crate) fn run<'a>(ctx: &'a Ctx, node: &'a Node, env: Env, value: u64) -> Run
                 }
                 end
             }
-            Node::Join(joined, nodes) => all_of(joined_by(ctx, *joined, nodes, &env, value).await),
+            Node::Join(joined, nodes) => {
+                all_of(joined_by(ctx, *joined, branches(ctx, nodes, &env, value)).await)
+            }
             Node::Try(name, nodes) => {
                 let all = branches(ctx, nodes, &env, value);
                 let tried = try_join_all(all.into_iter().map(or_stop)).await;
@@ -127,6 +131,14 @@ pub(crate) fn run<'a>(ctx: &'a Ctx, node: &'a Node, env: Env, value: u64) -> Run
                 env.decided(format!("select {path}"), Decided::Won(winner));
                 let result = end.result.map(|value| mix("won", "", value ^ winner as u64));
                 End { result, ..end }
+            }
+            Node::Feed(joined, first, second) => feed(ctx, *joined, first, second, &env, value).await,
+            Node::Takes => {
+                let mut feed = env.feed.clone().expect("inside of a feed");
+                let end =
+                    feed.wait_for(Option::is_some).await.expect("the first branch ends by sending").clone();
+                let End { result, chain } = all_of(vec![same(Ok(value)), end.expect("waited for")]);
+                End { result, chain }
             }
             Node::Pipe(first, second) => pipe(ctx, first, second, &env, value).await,
             Node::Scope(name, node) => {
@@ -181,8 +193,7 @@ fn branches<'a>(ctx: &'a Ctx, nodes: &'a [Node], env: &Env, value: u64) -> Vec<R
     nodes.iter().enumerate().map(branch).collect()
 }
 
-async fn joined_by<'a>(ctx: &'a Ctx, joined: Joined, nodes: &'a [Node], env: &Env, value: u64) -> Vec<End> {
-    let mut all = branches(ctx, nodes, env, value);
+async fn joined_by<'a>(ctx: &'a Ctx, joined: Joined, mut all: Vec<Running<'a>>) -> Vec<End> {
     let numbered = |all: Vec<Running<'a>>| all.into_iter().enumerate().map(numbered);
     let mut ends: Vec<(usize, End)> = match joined {
         Joined::Ours => return ctx.join_all(all).await,
@@ -263,7 +274,19 @@ async fn race(
     }
 }
 
-/// The second branch waits for the first.
+/// Both branches run; the second may wait for the first on its way.
+async fn feed(ctx: &Ctx, joined: Joined, first: &Node, second: &Node, env: &Env, value: u64) -> End {
+    let (sender, receiver) = watch::channel(None);
+    let sends: Running<'_> = Box::pin(async move {
+        let end = run(ctx, first, env.clone(), in_branch(value, 0)).await;
+        sender.send_replace(Some(end.clone()));
+        end
+    });
+    let takes = run(ctx, second, Env { feed: Some(receiver), ..env.clone() }, in_branch(value, 1));
+    all_of(joined_by(ctx, joined, vec![sends, takes]).await)
+}
+
+/// The second branch begins with the value of the first.
 async fn pipe(ctx: &Ctx, first: &Node, second: &Node, env: &Env, value: u64) -> End {
     let (sender, receiver) = tokio::sync::oneshot::channel::<End>();
     let sends = async {

@@ -1,7 +1,9 @@
 //! Programs that have failed once, shrunk. A row is a program and a client, as the failed test prints them.
 
 use crate::{
-    case::{A, B, C, Carrier, Case, Move, answers, ask, join, pipe, raw, repeat, select, seq, step},
+    case::{
+        A, B, C, Carrier, Case, Move, What, answers, ask, feed, join, raw, repeat, select, seq, step, unwind,
+    },
     harness::one,
     shapes::ServerKind,
     tree::{Form, Joined, Kind, Node, Program, Raw, Text},
@@ -34,21 +36,21 @@ fn a_question_beside_a_race_in_a_set() {
     holds("the same in requests", &row(Sealed, set, vec![]));
 }
 
-/// A race waits for a value that comes from another branch of the set, behind a question.
+/// A race waits for a value that comes from another branch of the set, behind a question and a step.
 #[test]
 fn a_race_waits_for_another_branch() {
-    let race = select(A, [step(C, Kind::Done), raw(Raw::Sleeps(200))]);
-    let slow = join(Joined::Macro, [step(A, Kind::Done).waits_for(Raw::Sleeps(20)), race]);
     let first = seq([step(B, Kind::Done).waits_for(Raw::Sleeps(5)), ask(A, Form::Sure), step(B, Kind::Done)]);
-    let set = join(Joined::Unordered, [slow, pipe(first, step(C, Kind::Done))]);
-    holds("the second leg hangs", &row(Sealed, set, vec![]));
+    let race = select(A, [seq([step(C, Kind::Done), Node::Takes]), raw(Raw::Never)]);
+    let second = join(Joined::Macro, [step(A, Kind::Done).waits_for(Raw::Sleeps(20)), race]);
+    let case = row(Sealed, feed(Joined::Unordered, first, second), vec![]);
+    holds("the second leg hangs", &case);
 }
 
 /// Races in sets of futures in a race must not wake each other without end.
 #[test]
 fn races_within_sets_within_a_race() {
     let inner = select(B, [step(A, Kind::Done).waits_for(Raw::Sleeps(18)), ask(A, Form::Pick)]);
-    let waits = || seq([ask(B, Form::Pick), raw(Raw::Yields(1))]);
+    let waits = || join(Joined::Unordered, [ask(B, Form::Pick), raw(Raw::Yields(1))]);
     let set = join(Joined::Unordered, [repeat(A, true, 2, inner), waits(), waits()]);
     let race = select(A, [set, step(B, Kind::Done).waits_for(Raw::Sleeps(87))]);
     holds("it spins", &row(Sealed, race.clone(), vec![]));
@@ -65,4 +67,35 @@ fn a_confirmation_is_for_what_was_shown() {
     holds("D3", &row(Sealed, drops, changes.clone()));
     let pinned = seq([which(), step(B, Kind::Pinned), really(), step(A, Kind::Done)]);
     holds("with a step between the two", &row(Sealed, pinned, changes));
+}
+
+/// What was done must not be done again because something beside it failed: its record leaves first.
+#[test]
+fn what_was_done_leaves_before_a_failure() {
+    let flaky = || step(B, Kind::Flaky { panics: false });
+    for (what, fails) in [("a step fails", flaky()), ("the handler panics", Node::Panics(A))] {
+        let charged = seq([step(A, Kind::Done), fails.clone(), ask(A, Form::Sure)]);
+        holds(what, &row(Sealed, charged, vec![]));
+        let behind = seq([ask(B, Form::Sure), step(A, Kind::Done), fails]);
+        holds(what, &row(Sealed, behind, vec![]));
+    }
+}
+
+/// The attempt under way may end when the request has gone; no other one begins.
+#[test]
+fn no_attempt_begins_after_the_request_has_gone() {
+    let retried = step(A, Kind::Retried { fails: 2, panics: false }).waits_for(Raw::Yields(1));
+    let gone = What::Cuts { polls: 1, rests: true };
+    holds("an attempt begins", &row(Sealed, retried.clone(), vec![answers(0xff).what(gone)]));
+    let asks = join(Joined::Ours, [retried.waits_for(Raw::Sleeps(60)), ask(A, Form::Pick)]);
+    holds("an attempt begins in a session", &row(Pushed, asks, vec![answers(0).what(gone)]));
+}
+
+/// A branch of a race panics, and the panic is caught: later steps run.
+#[test]
+fn a_race_that_panics() {
+    let race = || unwind(A, select(A, [Node::Throws, ask(A, Form::Pick)]));
+    holds("the step does not begin", &row(Sealed, seq([race(), step(A, Kind::Done)]), vec![]));
+    let beside = join(Joined::Ours, [race(), seq([step(A, Kind::Done), ask(B, Form::Pick)])]);
+    holds("the step beside does not begin", &row(Pushed, beside, vec![]));
 }

@@ -95,6 +95,7 @@ pub(crate) async fn raw(raw: Raw) {
             });
             let _ = receiver.await;
         }
+        Raw::Never => std::future::pending().await,
         Raw::Sleeps(millis) => tokio::time::sleep(Duration::from_millis(millis.into())).await,
     }
 }

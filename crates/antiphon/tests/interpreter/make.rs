@@ -132,6 +132,7 @@ fn leaf(family: Family) -> BoxedStrategy<Node> {
         8 => ask,
         8 => step,
         4 => raw().prop_map(Node::Raw),
+        3 => Just(Node::Takes),
         2 => checkpoint,
         1 => Just(Node::Throws),
         u32::from(family.fails) => name().prop_map(Node::Panics),
@@ -171,6 +172,7 @@ fn tree(family: Family, depth: u32, size: u32) -> BoxedStrategy<Node> {
             2 => (name(), several(3)).prop_map(|(name, nodes)| Node::Try(name, nodes)),
             4 => (name(), several(3)).prop_map(|(name, nodes)| Node::Select(name, nodes)),
             1 => two().prop_map(|(first, second)| Node::Pipe(first, second)),
+            1 => (joined(), two()).prop_map(|(joined, (first, second))| Node::Feed(joined, first, second)),
             1 => (name(), inner.clone()).prop_map(|(name, node)| Node::Scope(name, Box::new(node))),
             2 => (name(), any::<bool>(), 1_u8..4, inner.clone())
                 .prop_map(|(name, scoped, most, body)| Node::Loop { name, scoped, most, body: Box::new(body) }),

@@ -96,6 +96,12 @@ impl Facts {
                 let Decided::Won(winner) = self.decided("select", *name, at)? else { return None };
                 branch(nodes, winner)?.map(|result| mix("won", "", result ^ winner as u64))
             }
+            Node::Feed(_, first, second) => {
+                let first = self.node(first, at, in_branch(value, 0))?;
+                let second_at = At { feed: Some(first), ..at.clone() };
+                together([first, self.node(second, &second_at, in_branch(value, 1))?])
+            }
+            Node::Takes => together([Ok(value), at.feed?]),
             Node::Pipe(first, second) => match self.node(first, at, value)? {
                 Ok(value) => self.node(second, at, mix("piped", "", value))?,
                 Err(stop) => Err(stop),

@@ -144,7 +144,14 @@ impl Plain {
                     after_step(&path, step.kind, value)
                 }
                 Node::Raw(_) => Ok(mix("raw", "", value)),
-                Node::Checkpoint { .. } | Node::Panics(_) => Ok(value),
+                // Not in programs whose legs are known beforehand.
+                Node::Takes | Node::Panics(_) => Ok(value),
+                Node::Feed(joined, first, second) => {
+                    let first = self.run(first, at.clone(), in_branch(value, 0));
+                    let second = self.run(second, at, in_branch(value, 1));
+                    together(join(vec![first, second], width(*joined), |_| false).await)
+                }
+                Node::Checkpoint { .. } => Ok(value),
                 Node::Throws => std::panic::resume_unwind(Box::new("as the program says")),
                 Node::Unwind(_, node) => {
                     let mut running = self.run(node, at, value);
@@ -171,11 +178,7 @@ impl Plain {
                     Ok(value)
                 }
                 Node::Join(joined, nodes) => {
-                    let width = match joined {
-                        Joined::Buffered(most) => usize::from(*most),
-                        _ => usize::MAX,
-                    };
-                    together(join(self.branches(nodes, &at, value), width, |_| false).await)
+                    together(join(self.branches(nodes, &at, value), width(*joined), |_| false).await)
                 }
                 Node::Try(name, nodes) => {
                     let tried = self.tried.get(&format!("try {}", at.path(letter(*name), *name)));
@@ -280,6 +283,14 @@ impl Plain {
             Poll::Pending
         })
         .await
+    }
+}
+
+/// How many branches are polled at once.
+fn width(joined: Joined) -> usize {
+    match joined {
+        Joined::Buffered(most) => most.into(),
+        _ => usize::MAX,
     }
 }
 

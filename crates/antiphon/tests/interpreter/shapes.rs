@@ -92,17 +92,12 @@ fn spins() -> String {
     "it spins".to_owned()
 }
 
-/// The answers to one round by hand, as the handler keeps them in its state.
-type Answers = Vec<Said>;
-
 /// A handler that returns its questions, and awaits before and behind them.
 async fn by_hand(ctx: &Ctx, env: Env) -> Reply<String> {
     let scene = env.scene.clone();
     let Program::ByHand(stages, last) = &*scene.program else { unreachable!("another tool's") };
-    let mut done: Vec<Answers> = match ctx.state_as::<Vec<Vec<Kept>>>() {
-        Ok(kept) => {
-            kept.unwrap_or_default().into_iter().map(|it| it.into_iter().map(Said::from).collect()).collect()
-        }
+    let mut kept: Vec<Vec<Kept>> = match ctx.state_as() {
+        Ok(kept) => kept.unwrap_or_default(),
         Err(error) => {
             env.wrong(format!("the state cannot be read: {error:?}"));
             return Reply::Complete("no state".to_owned());
@@ -116,15 +111,16 @@ async fn by_hand(ctx: &Ctx, env: Env) -> Reply<String> {
             Err(stop) => return Reply::Complete(stop.to_string()),
         };
         env = env.after(end.chain);
-        let asks: Vec<(String, String, Ask)> = asks_of(number, stage, value, &env);
-        if done.len() <= number {
+        if kept.len() <= number {
+            let asks: Vec<(String, String, Ask)> = asks_of(number, stage, value, &env);
             match asks.iter().map(|(path, text, ask)| given(ctx, path, text, ask.form, &env)).collect() {
-                Some(answers) => done.push(answers),
-                None => return returned(&asks, done),
+                Some(answers) => kept.push(answers),
+                None => return returned(&asks, &kept),
             }
         }
-        for ((path, text, ask), said) in asks.into_iter().zip(done[number].clone()) {
-            let chain = answered(&path, text, said, &env);
+        for (n, (ask, it)) in stage.asks.iter().zip(kept[number].clone()).enumerate() {
+            let (path, said) = (Ask::by_hand(number, n), it.said());
+            let chain = answered(&path, it.text, said, &env);
             env = env.after(chain);
             value = match after_answer(said, &path, ask.unwraps, value) {
                 Ok(value) => value,
@@ -155,50 +151,49 @@ fn put(path: &str, text: &str, form: Form) -> Put {
 }
 
 /// The answer to a question by hand, if it was asked in exactly these words.
-fn given(ctx: &Ctx, path: &str, text: &str, form: Form, env: &Env) -> Option<Said> {
+fn given(ctx: &Ctx, path: &str, text: &str, form: Form, env: &Env) -> Option<Kept> {
     let ask = put(path, text, form);
     let said = match form {
         Form::Pick => ctx.form::<Pick>(&ask).map(|it| it.map(|it| read(it, path, env))),
         Form::Sure => ctx.form::<Sure>(&ask).map(|it| it.map(|it| read(it, path, env))),
         Form::Note => ctx.form::<Note>(&ask).map(|it| it.map(|it| read(it, path, env))),
     };
-    said.unwrap_or_else(|error| {
+    let said = said.unwrap_or_else(|error| {
         env.wrong(format!("the answer to `{path}` cannot be read: {error:?}"));
         None
-    })
+    });
+    said.map(|said| Kept::new(text, said))
 }
 
-fn returned(asks: &[(String, String, Ask)], done: Vec<Answers>) -> Reply<String> {
+fn returned(asks: &[(String, String, Ask)], kept: &[Vec<Kept>]) -> Reply<String> {
     let mut puts = asks.iter().map(|(path, text, ask)| put(path, text, ask.form));
     let first = InputRequired::ask(puts.next().expect("a round has a question"));
-    let kept: Vec<Vec<Kept>> = done.into_iter().map(|it| it.into_iter().map(Kept::from).collect()).collect();
     puts.fold(first, InputRequired::and).with_json_state(&kept).expect("plain data").into()
 }
 
-/// An answer in the state of a handler.
-#[derive(Serialize, Deserialize)]
-enum Kept {
-    Accept(u64),
-    Decline,
-    Cancel,
+/// An answer in the state of a handler, with the question it was given to.
+#[derive(Clone, Serialize, Deserialize)]
+struct Kept {
+    text: String,
+    refused: Option<bool>,
+    number: u64,
 }
 
-impl From<Said> for Kept {
-    fn from(said: Said) -> Self {
-        match said {
-            Said::Accept(n) => Self::Accept(n),
-            Said::Decline => Self::Decline,
-            Said::Cancel => Self::Cancel,
-        }
+impl Kept {
+    fn new(text: &str, said: Said) -> Self {
+        let (refused, number) = match said {
+            Said::Accept(number) => (None, number),
+            Said::Decline => (Some(true), 0),
+            Said::Cancel => (Some(false), 0),
+        };
+        Self { text: text.to_owned(), refused, number }
     }
-}
 
-impl From<Kept> for Said {
-    fn from(kept: Kept) -> Self {
-        match kept {
-            Kept::Accept(n) => Self::Accept(n),
-            Kept::Decline => Self::Decline,
-            Kept::Cancel => Self::Cancel,
+    fn said(&self) -> Said {
+        match self.refused {
+            None => Said::Accept(self.number),
+            Some(true) => Said::Decline,
+            Some(false) => Said::Cancel,
         }
     }
 }

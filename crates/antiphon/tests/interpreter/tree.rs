@@ -1,5 +1,7 @@
 //! Programs as trees, and the keys of their questions and steps.
 
+use crate::person::Stop;
+
 /// A key, made unique in its scope by a number.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Name {
@@ -65,6 +67,8 @@ pub(crate) enum Raw {
     Yields(u8),
     Task(u8),
     Sleeps(u8),
+    /// Without end: for a branch that loses.
+    Never,
 }
 
 /// By which function branches are joined.
@@ -101,6 +105,9 @@ pub(crate) enum Node {
     Select(Name, Vec<Node>),
     /// Two branches: the second waits for the value of the first, through a channel.
     Pipe(Box<Node>, Box<Node>),
+    /// Two branches that are joined; `Takes` in the second waits for the value of the first.
+    Feed(Joined, Box<Node>, Box<Node>),
+    Takes,
     Scope(Name, Box<Node>),
     /// So often at most; each round in a scope of its own, or with numbers.
     Loop {
@@ -151,6 +158,7 @@ impl Frame {
 struct Inside {
     a_try: bool,
     an_unwind: bool,
+    a_feed: bool,
 }
 
 impl Node {
@@ -174,6 +182,12 @@ impl Node {
             }
             Self::Seq(nodes) | Self::Join(_, nodes) => {
                 nodes.iter_mut().for_each(|node| node.name(frame, inside));
+            }
+            Self::Takes if !inside.a_feed => *self = Self::Seq(Vec::new()),
+            Self::Takes => {}
+            Self::Feed(_, first, second) => {
+                first.name(frame, inside);
+                second.name(frame, Inside { a_feed: true, ..inside });
             }
             Self::Pipe(first, second) => {
                 first.name(frame, inside);
@@ -216,11 +230,14 @@ impl Node {
             | Self::Raw(_)
             | Self::Checkpoint { .. }
             | Self::Panics(_)
+            | Self::Takes
             | Self::Throws => false,
             Self::Seq(nodes) | Self::Join(_, nodes) | Self::Try(_, nodes) | Self::Select(_, nodes) => {
                 nodes.iter().any(|node| node.any(holds))
             }
-            Self::Pipe(first, second) | Self::If(first, second) => first.any(holds) || second.any(holds),
+            Self::Pipe(first, second) | Self::Feed(_, first, second) | Self::If(first, second) => {
+                first.any(holds) || second.any(holds)
+            }
             Self::Scope(_, node) | Self::Unwind(_, node) | Self::Catch(node) | Self::Helper(node) => {
                 node.any(holds)
             }
@@ -232,7 +249,7 @@ impl Node {
     /// Whether it waits for other things than questions, or ends a leg for another reason than a question.
     fn waits(&self) -> bool {
         let waits = |node: &Self| match node {
-            Self::Raw(_) | Self::Panics(_) => true,
+            Self::Raw(_) | Self::Panics(_) | Self::Takes => true,
             Self::Checkpoint { now, .. } => *now,
             Self::Step(step) => step.raw.is_some() || matches!(step.kind, Kind::Flaky { .. }),
             _ => false,
@@ -310,12 +327,14 @@ impl Program {
 pub(crate) struct At {
     pub(crate) scopes: String,
     pub(crate) round: u64,
+    /// The result that `Takes` waits for; only where results are known.
+    pub(crate) feed: Option<Result<u64, Stop>>,
 }
 
 impl At {
     /// In the scope of a resolver.
     pub(crate) fn in_resolver(resolver: usize) -> Self {
-        Self { scopes: format!("{}/", RESOLVERS[resolver]), round: 0 }
+        Self { scopes: format!("{}/", RESOLVERS[resolver]), ..Self::default() }
     }
 
     /// The number that the program gives to a key.
@@ -334,7 +353,7 @@ impl At {
     pub(crate) fn scope(&self, name: Name) -> (String, Self) {
         let scope = format!("{}{}", letter(name), self.number(name).unwrap_or(0));
         let scopes = format!("{}{scope}/", self.scopes);
-        (scope, Self { scopes, round: 0 })
+        (scope, Self { scopes, round: 0, feed: self.feed })
     }
 
     /// The scope of one round of a loop, or the number it has instead.
@@ -342,9 +361,9 @@ impl At {
         if scoped {
             let scope = format!("{}{}r{round}", letter(name), self.number(name).unwrap_or(0));
             let scopes = format!("{}{scope}/", self.scopes);
-            return (Some(scope), Self { scopes, round: 0 });
+            return (Some(scope), Self { scopes, round: 0, feed: self.feed });
         }
-        (None, Self { scopes: self.scopes.clone(), round: self.round * 5 + u64::from(round) + 1 })
+        (None, Self { round: self.round * 5 + u64::from(round) + 1, ..self.clone() })
     }
 }
 
