@@ -14,10 +14,13 @@ use std::{
 pub(crate) struct Consents {
     given: BTreeMap<String, Vec<Given>>,
     /// The last answer to each question that is not being asked again.
-    standing: Arc<BTreeMap<String, (String, Said)>>,
+    standing: Standing,
     /// The questions of the last round, with what stood beside them.
-    shown: BTreeMap<String, (String, Arc<BTreeMap<String, (String, Said)>>)>,
+    shown: BTreeMap<String, (String, Standing)>,
 }
+
+/// Texts and answers, by their paths.
+type Standing = Arc<BTreeMap<String, (String, Said)>>;
 
 /// One answer.
 #[derive(Clone, Debug)]
@@ -25,7 +28,7 @@ struct Given {
     text: String,
     said: Said,
     /// What the person had answered when the question was shown.
-    beside: Arc<BTreeMap<String, (String, Said)>>,
+    beside: Standing,
 }
 
 impl Consents {
@@ -45,6 +48,11 @@ impl Consents {
         let Some((text, beside)) = self.shown.get(path).cloned() else { return };
         Arc::make_mut(&mut self.standing).insert(path.to_owned(), (text.clone(), said));
         self.given.entry(path.to_owned()).or_default().push(Given { text, said, beside });
+    }
+
+    /// The first of these questions that has an answer already.
+    pub(crate) fn asked_again<'a>(&self, mut asked: impl Iterator<Item = &'a String>) -> Option<&'a String> {
+        asked.find(|path| self.given.contains_key(*path))
     }
 
     /// A step runs behind these answers only if the person gave each of them to exactly this text, and if, of the questions

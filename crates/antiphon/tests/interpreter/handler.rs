@@ -4,7 +4,7 @@ use crate::{
     leaves::{ask, raw, step},
     person::{Stop, in_branch, mix, together},
     trace::{Chain, Decided, Scene},
-    tree::{At, Joined, Node, letter},
+    tree::{At, Joined, Name, Node, letter},
 };
 use antiphon::server::{Ctx, Won};
 use futures_util::{
@@ -112,19 +112,7 @@ pub(crate) fn run<'a>(ctx: &'a Ctx, node: &'a Node, env: Env, value: u64) -> Run
             Node::Join(joined, nodes) => {
                 all_of(joined_by(ctx, *joined, branches(ctx, nodes, &env, value)).await)
             }
-            Node::Try(name, nodes) => {
-                let all = branches(ctx, nodes, &env, value);
-                let tried = try_join_all(all.into_iter().map(or_stop)).await;
-                let path = env.at.path(letter(*name), *name);
-                let stop = tried.as_ref().err().map(|(stop, _)| *stop);
-                env.decided(format!("try {path}"), Decided::Tried(stop));
-                match tried {
-                    Ok(all) => all_of(
-                        all.into_iter().map(|(value, chain)| End { result: Ok(value), chain }).collect(),
-                    ),
-                    Err((stop, chain)) => End { result: Err(stop), chain },
-                }
-            }
+            Node::Try(name, nodes) => try_join(ctx, *name, nodes, &env, value).await,
             Node::Select(name, nodes) => {
                 let (winner, end) = race(ctx, env.at.number(*name), letter(*name), nodes, &env, value).await;
                 let path = env.at.path(letter(*name), *name);
@@ -147,20 +135,7 @@ pub(crate) fn run<'a>(ctx: &'a Ctx, node: &'a Node, env: Env, value: u64) -> Run
                 run(&below, node, env.at(at), value).await
             }
             Node::Loop { name, scoped, most, body } => {
-                let mut end = same(Ok(value));
-                for round in 0..*most {
-                    let Ok(value) = end.result else { break };
-                    let (scope, at) = env.at.looped(*name, *scoped, round);
-                    let env = env.after(end.chain).at(at);
-                    end = match scope {
-                        Some(scope) => run(&ctx.scope(scope), body, env, value).await,
-                        None => run(ctx, body, env, value).await,
-                    };
-                    if end.result.is_ok_and(|value| value.is_multiple_of(5)) {
-                        break;
-                    }
-                }
-                end
+                repeat(ctx, (*name, *scoped, *most), body, &env, value).await
             }
             Node::If(yes, no) => {
                 let node = if value.is_multiple_of(2) { yes } else { no };
@@ -240,6 +215,40 @@ pub(crate) fn all_of(ends: Vec<End>) -> End {
         }
     }
     End { result, chain }
+}
+
+async fn try_join(ctx: &Ctx, name: Name, nodes: &[Node], env: &Env, value: u64) -> End {
+    let tried = try_join_all(branches(ctx, nodes, env, value).into_iter().map(or_stop)).await;
+    let stop = tried.as_ref().err().map(|(stop, _)| *stop);
+    env.decided(format!("try {}", env.at.path(letter(name), name)), Decided::Tried(stop));
+    match tried {
+        Ok(all) => all_of(all.into_iter().map(|(value, chain)| End { result: Ok(value), chain }).collect()),
+        Err((stop, chain)) => End { result: Err(stop), chain },
+    }
+}
+
+/// A loop: its name, whether each round has a scope of its own, and its rounds at most.
+async fn repeat(
+    ctx: &Ctx,
+    (name, scoped, most): (Name, bool, u8),
+    body: &Node,
+    env: &Env,
+    value: u64,
+) -> End {
+    let mut end = End { result: Ok(value), chain: Arc::clone(&env.chain) };
+    for round in 0..most {
+        let Ok(value) = end.result else { break };
+        let (scope, at) = env.at.looped(name, scoped, round);
+        let env = env.after(end.chain).at(at);
+        end = match scope {
+            Some(scope) => run(&ctx.scope(scope), body, env, value).await,
+            None => run(ctx, body, env, value).await,
+        };
+        if end.result.is_ok_and(|value| value.is_multiple_of(5)) {
+            break;
+        }
+    }
+    end
 }
 
 async fn race(

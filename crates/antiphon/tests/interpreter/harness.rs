@@ -88,6 +88,11 @@ pub(crate) fn programs(name: &'static str, percent: u64, family: Family) {
     let said =
         format!("{name}: {count} programs from the seed {seed} in {:.1?}: {totals}\n", began.elapsed());
     let _ = std::io::stderr().write_all(said.as_bytes());
+    let diverged = totals.diverged.into_inner();
+    assert!(
+        diverged * 3 <= count,
+        "{diverged} of {count} calls diverged: hardly any goes on behind a change"
+    );
     let failures = failures.into_inner().unwrap();
     assert!(
         failures.is_empty(),
@@ -102,7 +107,13 @@ fn runner(name: &str, seed: u64, number: u64) -> TestRunner {
     for (n, part) in [seed, mix("test", name, 0), number, 0].into_iter().enumerate() {
         bytes[n * 8..][..8].copy_from_slice(&part.to_le_bytes());
     }
-    let config = Config { failure_persistence: None, max_shrink_iters: 4000, ..Config::default() };
+    let config = Config {
+        failure_persistence: None,
+        max_shrink_iters: 4000,
+        // One that spins takes long each time.
+        max_shrink_time: 60_000,
+        ..Config::default()
+    };
     TestRunner::new_with_rng(config, TestRng::from_seed(RngAlgorithm::ChaCha, &bytes))
 }
 

@@ -38,7 +38,7 @@ pub(crate) fn case(family: Family) -> BoxedStrategy<Case> {
             (stages, tree(family, 3, 12)).prop_map(|(stages, last)| Program::ByHand(stages, last)).boxed()
         }
         Shape::Resolved => {
-            let small = || tree(family, 3, 8);
+            let small = || prop_oneof![4 => tree(family, 3, 8), 1 => Just(Node::Seq(Vec::new()))];
             let resolvers = (small(), small(), small()).prop_map(|(a, b, c)| [a, b, c]);
             (resolvers, small()).prop_map(|(resolvers, last)| Program::Resolved(resolvers, last)).boxed()
         }

@@ -297,6 +297,9 @@ impl Client<'_> {
                     plain.leg(&self.case.program);
                     plain.ran.get_mut().clear();
                 }
+                if let Some(path) = now.consents.asked_again(asked.keys()).filter(|_| !self.changed) {
+                    return Err(format!("`{path}` is asked again, and was answered"));
+                }
                 let mut consents = now.consents;
                 consents.show(asked.iter().map(|(path, shown)| (path, &shown.text)));
                 self.ever.extend(asked.keys().cloned());

@@ -18,7 +18,7 @@ use std::{
 };
 
 /// More polls than any call needs: a call with more of them spins.
-const MOST_POLLS: u64 = 30_000;
+const MOST_POLLS: u64 = 10_000;
 
 /// The winner of a race, or the error that ended a `try_join`.
 #[derive(Clone, Copy, Debug, PartialEq)]
