@@ -74,7 +74,7 @@ pub(crate) fn programs(name: &'static str, percent: u64, family: Family) {
             let tree = strategy.new_tree(&mut runner).expect("a strategy without conditions");
             if let Err(TestError::Fail(why, case)) = runner.run_one(tree, test) {
                 failures.lock().unwrap().push(format!(
-                    "{why}\n{case:?}\nagain: ANTIPHON_SEED={seed} ANTIPHON_CASE={number} cargo test -p antiphon --test interpreter {name}\n"
+                    "{why}\n{case:?}\nagain: ANTIPHON_SEED={seed} ANTIPHON_CASE={number} cargo test -p antiphon --test interpreter {name} -- --exact\n"
                 ));
             }
         }

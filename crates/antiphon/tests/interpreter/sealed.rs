@@ -171,7 +171,9 @@ impl Client<'_> {
             }
             What::Twice(takes_second) => {
                 self.allowance.repeats += 1;
-                let (second, other_leg) = self.request(answers, now, one.world);
+                // The world does not change everywhere at once.
+                let world = one.world + u8::from(self.changed);
+                let (second, other_leg) = self.request(answers, now, world);
                 let (first, second) = join(first, second).await;
                 let both = [(first.ok_or("it spins")?, leg), (second.ok_or("it spins")?, other_leg)];
                 for (reply, leg) in &both {
