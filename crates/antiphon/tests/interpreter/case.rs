@@ -252,6 +252,14 @@ pub(crate) fn join<const N: usize>(joined: Joined, nodes: [Node; N]) -> Node {
     Node::Join(joined, nodes.into())
 }
 
+pub(crate) fn try_join<const N: usize>(name: Name, nodes: [Node; N]) -> Node {
+    Node::Try(name, nodes.into())
+}
+
+pub(crate) fn catch(node: Node) -> Node {
+    Node::Catch(Box::new(node))
+}
+
 pub(crate) fn select<const N: usize>(name: Name, nodes: [Node; N]) -> Node {
     Node::Select(name, nodes.into())
 }

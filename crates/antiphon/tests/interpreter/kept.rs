@@ -2,7 +2,8 @@
 
 use crate::{
     case::{
-        A, B, C, Carrier, Case, Move, What, answers, ask, feed, join, raw, repeat, select, seq, step, unwind,
+        A, B, C, Carrier, Case, Move, What, answers, ask, catch, feed, join, raw, repeat, select, seq, step,
+        try_join, unwind,
     },
     harness::one,
     shapes::ServerKind,
@@ -64,7 +65,7 @@ fn a_confirmation_is_for_what_was_shown() {
     let really = || ask(A, Form::Sure).text(Text::Same).unwraps();
     let changes = vec![answers(0xff), answers(0xff), answers(0xff).world(1)];
     let drops = seq([which(), really(), step(A, Kind::Done)]);
-    holds("D3", &row(Sealed, drops, changes.clone()));
+    holds("another thing is confirmed", &row(Sealed, drops, changes.clone()));
     let pinned = seq([which(), step(B, Kind::Pinned), really(), step(A, Kind::Done)]);
     holds("with a step between the two", &row(Sealed, pinned, changes));
 }
@@ -98,4 +99,14 @@ fn a_race_that_panics() {
     holds("the step does not begin", &row(Sealed, seq([race(), step(A, Kind::Done)]), vec![]));
     let beside = join(Joined::Ours, [race(), seq([step(A, Kind::Done), ask(B, Form::Pick)])]);
     holds("the step beside does not begin", &row(Pushed, beside, vec![]));
+}
+
+/// A race is decided, and waits for a step of the branch that lost; another step ends meanwhile. Replayed, that step comes
+/// before the race again, which ends what both are in.
+#[test]
+fn a_step_ends_while_a_race_waits_for_a_loser() {
+    let race = select(A, [step(A, Kind::Done).waits_for(Raw::Task(0)), step(A, Kind::Fails)]);
+    let tried = catch(try_join(A, [race, step(A, Kind::Done)]));
+    let asks = seq([tried, ask(A, Form::Pick), step(B, Kind::Done)]);
+    holds("it diverges", &row(Sealed, asks, vec![]));
 }
