@@ -13,6 +13,9 @@ use std::{
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Consents {
     given: BTreeMap<String, Vec<Given>>,
+    /// The round in which each question was first answered.
+    first: BTreeMap<String, usize>,
+    rounds: usize,
     /// The last answer to each question that is not being asked again.
     standing: Standing,
     /// The questions of the last round, with what stood beside them.
@@ -34,6 +37,7 @@ struct Given {
 impl Consents {
     /// These questions are shown.
     pub(crate) fn show<'a>(&mut self, asked: impl Iterator<Item = (&'a String, &'a String)> + Clone) {
+        self.rounds += 1;
         if asked.clone().any(|(path, _)| self.standing.contains_key(path)) {
             let standing = Arc::make_mut(&mut self.standing);
             asked.clone().for_each(|(path, _)| drop(standing.remove(path)));
@@ -47,6 +51,7 @@ impl Consents {
     pub(crate) fn answer(&mut self, path: &str, said: Said) {
         let Some((text, beside)) = self.shown.get(path).cloned() else { return };
         Arc::make_mut(&mut self.standing).insert(path.to_owned(), (text.clone(), said));
+        self.first.entry(path.to_owned()).or_insert(self.rounds);
         self.given.entry(path.to_owned()).or_default().push(Given { text, said, beside });
     }
 
@@ -55,8 +60,14 @@ impl Consents {
         asked.find(|path| self.given.contains_key(*path))
     }
 
+    /// Another call begins: the person is asked from the beginning.
+    pub(crate) fn begin_anew(&mut self) {
+        self.first.clear();
+        self.standing = Standing::default();
+    }
+
     /// A step runs behind these answers only if the person gave each of them to exactly this text, and if, of the questions
-    /// before each, those that were answered then have the same text and answer now.
+    /// of earlier rounds, those that were answered then have the same text and answer now.
     fn allow(&self, chain: &Chain) -> Result<(), String> {
         for (path, link) in chain.iter() {
             let given = self.given.get(path).map_or(&[] as &[Given], Vec::as_slice);
@@ -65,10 +76,18 @@ impl Consents {
                 if given.text != link.text || given.said != link.said {
                     return false;
                 }
-                let other = link.before.iter().find_map(|(path, before)| {
-                    let (text, said) = given.beside.get(path)?;
-                    (*text != before.text || *said != before.said).then(|| {
-                        format!("`{text}` was answered {said:?}, and now `{}` {:?}", before.text, before.said)
+                // Those before it in the program, and those of a branch beside it that were answered in an earlier round.
+                let is_before = |other: &str| link.before.contains_key(other);
+                let mut others =
+                    chain.iter().filter(|(other, _)| is_before(other) || self.is_earlier(other, path));
+                let other = others.find_map(|(other, now)| {
+                    let (text, said) = given.beside.get(other)?;
+                    let place = if is_before(other) { "before" } else { "beside" };
+                    (*text != now.text || *said != now.said).then(|| {
+                        format!(
+                            "{place} it, `{text}` was answered {said:?}, and now `{}` {:?}",
+                            now.text, now.said
+                        )
                     })
                 });
                 let other = other.map(|other| format!("when `{}` was answered, {other}", given.text));
@@ -79,6 +98,11 @@ impl Consents {
             }
         }
         Ok(())
+    }
+
+    /// Whether the one question was answered in an earlier round than the other.
+    fn is_earlier(&self, one: &str, other: &str) -> bool {
+        matches!((self.first.get(one), self.first.get(other)), (Some(one), Some(other)) if one < other)
     }
 
     /// All effects and answers of one request.

@@ -110,3 +110,12 @@ fn a_step_ends_while_a_race_waits_for_a_loser() {
     let asks = seq([tried, ask(A, Form::Pick), step(B, Kind::Done)]);
     holds("it diverges", &row(Sealed, asks, vec![]));
 }
+
+/// Two questions side by side; one is answered in the first round, the other in the second. Then the first one changes: the
+/// answer of the second round was given beside another one.
+#[test]
+fn an_answer_of_a_later_round_beside_a_change() {
+    let both = join(Joined::Ours, [ask(A, Form::Pick), ask(A, Form::Pick).text(Text::World)]);
+    let moves = vec![answers(0xff), answers(0x2), answers(0xff).world(1)];
+    holds("the later answer counts", &row(Sealed, seq([both, step(A, Kind::Done)]), moves));
+}

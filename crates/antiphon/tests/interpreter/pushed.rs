@@ -197,6 +197,7 @@ impl Client<'_> {
         self.open.clear();
         self.answered.clear();
         self.plain.begin_anew();
+        self.consents.begin_anew();
         self.leg.decided.lock().unwrap().clear();
         self.leg.answered.lock().unwrap().clear();
         self.begin().await
