@@ -240,6 +240,12 @@ pub(crate) fn ask(name: Name, form: Form) -> Node {
     Node::Ask(Ask { name, form, unwraps: false, text: Text::Own })
 }
 
+/// A round of questions by hand, behind what is awaited before.
+pub(crate) fn stage<const N: usize>(before: Node, asks: [Node; N]) -> Stage {
+    let asks = asks.into_iter().filter_map(|node| if let Node::Ask(ask) = node { Some(ask) } else { None });
+    Stage { before, asks: asks.collect() }
+}
+
 pub(crate) fn step(name: Name, kind: Kind) -> Node {
     Node::Step(Step { name, kind, raw: None })
 }

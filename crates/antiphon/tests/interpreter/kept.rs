@@ -2,8 +2,8 @@
 
 use crate::{
     case::{
-        A, B, C, Carrier, Case, Move, What, answers, ask, catch, feed, join, raw, repeat, select, seq, step,
-        try_join, unwind,
+        A, B, C, Carrier, Case, Move, What, answers, ask, catch, feed, join, raw, repeat, select, seq, stage,
+        step, try_join, unwind,
     },
     harness::one,
     shapes::ServerKind,
@@ -13,8 +13,11 @@ use Carrier::{Pushed, Sealed};
 use std::sync::Arc;
 
 fn row(carrier: Carrier, node: Node, moves: Vec<Move>) -> Case {
-    let program = Arc::new(Program::Awaits(node).named());
-    Case { carrier, program, seed: 0, server: ServerKind::Usual, moves }
+    whole(carrier, Program::Awaits(node), moves)
+}
+
+fn whole(carrier: Carrier, program: Program, moves: Vec<Move>) -> Case {
+    Case { carrier, program: Arc::new(program.named()), seed: 0, server: ServerKind::Usual, moves }
 }
 
 /// Runs a row before many people, some of whom refuse.
@@ -118,4 +121,15 @@ fn an_answer_of_a_later_round_beside_a_change() {
     let both = join(Joined::Ours, [ask(A, Form::Pick), ask(A, Form::Pick).text(Text::World)]);
     let moves = vec![answers(0xff), answers(0x2), answers(0xff).world(1)];
     holds("the later answer counts", &row(Sealed, seq([both, step(A, Kind::Done)]), moves));
+}
+
+/// One handler awaits a question, returns one by hand, and awaits one more. The answer by hand is there on all later legs.
+#[test]
+fn awaited_and_by_hand_in_one_call() {
+    for carrier in [Sealed, Pushed] {
+        let before = seq([ask(A, Form::Pick), step(A, Kind::Done)]);
+        let behind = seq([ask(B, Form::Sure), step(B, Kind::Pinned), ask(C, Form::Note)]);
+        let program = Program::ByHand(vec![stage(before, [ask(A, Form::Pick), ask(A, Form::Sure)])], behind);
+        holds("a call asks in both ways", &whole(carrier, program, vec![answers(0xff), answers(0x1)]));
+    }
 }
