@@ -1,323 +1,313 @@
 //! A tree as a handler.
 
-use crate::tree::{
-    Ask, At, Form, Joined, Kind, Node, Raw, Said, Step, Stop, done, heard, letter, mix, together,
+use crate::{
+    leaves::{ask, raw, step},
+    person::{Stop, in_branch, mix, together},
+    trace::{Chain, Decided, Scene},
+    tree::{At, Joined, Name, Node, letter},
 };
-use antiphon::{
-    Result as Outcome,
-    server::{Answer, AskError, Ctx, StepError, Won},
-};
+use antiphon::server::{Ctx, Won};
 use futures_util::{
-    StreamExt as _,
+    FutureExt as _, StreamExt as _,
     future::{join_all, try_join_all},
-    stream::FuturesUnordered,
+    stream::{self, FuturesUnordered},
 };
-use serde::{Deserialize, Serialize};
 use std::{
-    collections::BTreeMap,
     future::Future,
+    panic::AssertUnwindSafe,
     pin::Pin,
-    sync::{Arc, Mutex},
-    time::Duration,
+    sync::{Arc, atomic::Ordering},
 };
-
-#[derive(Debug, Deserialize, antiphon::Form)]
-struct Pick {
-    id: String,
-    n: u8,
-}
-
-#[derive(Debug, Deserialize, antiphon::Form)]
-struct Sure {
-    id: String,
-    ok: bool,
-}
-
-#[derive(Debug, Deserialize, antiphon::Form)]
-struct Note {
-    id: String,
-    text: Option<String>,
-}
-
-/// One run of the body of a step.
-#[derive(Clone, Debug, PartialEq)]
-pub(crate) struct Ran {
-    pub(crate) path: String,
-    pub(crate) key: String,
-}
-
-/// What came first.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub(crate) enum Decided {
-    Won(usize),
-    Tried(Option<Stop>),
-}
-
-/// What is seen of the handler of one tree, on all legs.
-#[derive(Default)]
-pub(crate) struct Seen {
-    pub(crate) ran: Mutex<Vec<Ran>>,
-    /// What should not be.
-    pub(crate) wrong: Mutex<Vec<String>>,
-}
-
-/// What is seen of one leg.
-#[derive(Default)]
-pub(crate) struct LegSeen {
-    pub(crate) decided: Mutex<BTreeMap<String, Decided>>,
-}
+use tokio::sync::watch;
 
 /// What a branch of the handler has at hand.
 #[derive(Clone)]
 pub(crate) struct Env {
-    pub(crate) seen: Arc<Seen>,
-    pub(crate) leg: Arc<LegSeen>,
+    pub(crate) scene: Arc<Scene>,
     pub(crate) at: At,
+    pub(crate) chain: Chain,
+    feed: Option<watch::Receiver<Option<End>>>,
 }
 
 impl Env {
-    fn wrong(&self, what: String) {
-        self.seen.wrong.lock().unwrap().push(what);
+    pub(crate) fn new(scene: Arc<Scene>) -> Self {
+        Self { scene, at: At::default(), chain: Chain::default(), feed: None }
+    }
+
+    pub(crate) fn wrong(&self, what: String) {
+        self.scene.trace.wrong(what);
     }
 
     fn decided(&self, path: String, decided: Decided) {
-        self.leg.decided.lock().unwrap().insert(path, decided);
+        self.scene.leg.decided.lock().unwrap().insert(path, decided);
     }
 
-    fn at(&self, at: At) -> Self {
+    pub(crate) fn at(&self, at: At) -> Self {
         Self { at, ..self.clone() }
     }
+
+    pub(crate) fn after(&self, chain: Chain) -> Self {
+        Self { chain, ..self.clone() }
+    }
 }
 
-/// What a step comes to: it says whose it is.
-#[derive(Debug, PartialEq, Serialize, Deserialize)]
-struct Receipt {
-    path: String,
-    value: u64,
+/// What a branch has come to.
+#[derive(Clone, Debug)]
+pub(crate) struct End {
+    pub(crate) result: Result<u64, Stop>,
+    pub(crate) chain: Chain,
 }
 
-type Running<'a> = Pin<Box<dyn Future<Output = Result<u64, Stop>> + Send + 'a>>;
+pub(crate) type Running<'a> = Pin<Box<dyn Future<Output = End> + Send + 'a>>;
 
 /// Runs one node on what came before it.
 pub(crate) fn run<'a>(ctx: &'a Ctx, node: &'a Node, env: Env, value: u64) -> Running<'a> {
     Box::pin(async move {
+        let same = |result| End { result, chain: Arc::clone(&env.chain) };
         match node {
-            Node::Ask(it) => ask(ctx, it, &env, value).await,
-            Node::Step(it) => step(ctx, it, &env, value).await,
+            Node::Ask(it) => {
+                let path = it.path(&env.at);
+                ask(ctx, it, path, &env, value).await
+            }
+            Node::Step(it) => same(step(ctx, it, &env, value).await),
             Node::Raw(it) => {
                 raw(*it).await;
-                Ok(mix("raw", "", value))
+                same(Ok(mix("raw", "", value)))
+            }
+            Node::Checkpoint { name, now } => {
+                let checkpoint = ctx.checkpoint().key(letter(*name));
+                let checkpoint = match env.at.number(*name) {
+                    None => checkpoint,
+                    Some(number) => checkpoint.nth(number),
+                };
+                if *now {
+                    checkpoint.now().await
+                } else {
+                    checkpoint.await
+                }
+                same(Ok(value))
+            }
+            Node::Panics(name) => {
+                if env.scene.trace.panics_at(env.at.path(letter(*name), *name)) {
+                    env.scene.leg.panicked.store(true, Ordering::Relaxed);
+                    panic_quietly();
+                }
+                same(Ok(value))
+            }
+            Node::Throws => panic_quietly(),
+            Node::Unwind(name, node) => {
+                let ran = AssertUnwindSafe(run(ctx, node, env.clone(), value)).catch_unwind().await;
+                let path = env.at.path(letter(*name), *name);
+                env.decided(format!("unwind {path}"), Decided::Unwound(ran.is_err()));
+                ran.unwrap_or_else(|_| same(Ok(mix("unwound", "", value))))
             }
             Node::Seq(nodes) => {
-                let mut value = value;
+                let mut end = same(Ok(value));
                 for node in nodes {
-                    value = run(ctx, node, env.clone(), value).await?;
+                    let Ok(value) = end.result else { break };
+                    end = run(ctx, node, env.after(end.chain), value).await;
                 }
-                Ok(value)
+                end
             }
             Node::Join(joined, nodes) => {
-                let all = branches(ctx, nodes, &env, value);
-                together(match joined {
-                    Joined::Ours => ctx.join_all(all).await,
-                    Joined::Futures => join_all(all).await,
-                    Joined::Unordered => unordered(all).await,
-                })
+                all_of(joined_by(ctx, *joined, branches(ctx, nodes, &env, value)).await)
             }
-            Node::Try(name, nodes) => {
-                let tried = try_join_all(branches(ctx, nodes, &env, value)).await;
-                let path = env.at.path(letter(*name), *name);
-                env.decided(format!("try {path}"), Decided::Tried(tried.as_ref().err().copied()));
-                together(tried?.into_iter().map(Ok).collect())
-            }
+            Node::Try(name, nodes) => try_join(ctx, *name, nodes, &env, value).await,
             Node::Select(name, nodes) => {
-                let mut all = branches(ctx, nodes, &env, value);
-                let number = env.at.number(*name);
-                let (winner, result) = if all.len() == 3 {
-                    let (c, b, a) = (all.pop().unwrap(), all.pop().unwrap(), all.pop().unwrap());
-                    won(match number {
-                        None => ctx.select(letter(*name), (a, b, c)).await,
-                        Some(number) => ctx.select((letter(*name), number), (a, b, c)).await,
-                    })
-                } else {
-                    let (b, a) = (all.pop().unwrap(), all.pop().unwrap());
-                    match number {
-                        None => match ctx.select(letter(*name), (a, b)).await {
-                            Won::A(result) => (0, result),
-                            Won::B(result) => (1, result),
-                        },
-                        Some(number) => match ctx.select((letter(*name), number), (a, b)).await {
-                            Won::A(result) => (0, result),
-                            Won::B(result) => (1, result),
-                        },
-                    }
-                };
+                let (winner, end) = race(ctx, env.at.number(*name), letter(*name), nodes, &env, value).await;
                 let path = env.at.path(letter(*name), *name);
                 env.decided(format!("select {path}"), Decided::Won(winner));
-                Ok(mix("won", "", result? ^ winner as u64))
+                let result = end.result.map(|value| mix("won", "", value ^ winner as u64));
+                End { result, ..end }
             }
+            Node::Feed(joined, first, second) => feed(ctx, *joined, first, second, &env, value).await,
+            Node::Takes => {
+                let mut feed = env.feed.clone().expect("inside of a feed");
+                let end =
+                    feed.wait_for(Option::is_some).await.expect("the first branch ends by sending").clone();
+                let End { result, chain } = all_of(vec![same(Ok(value)), end.expect("waited for")]);
+                End { result, chain }
+            }
+            Node::Pipe(first, second) => pipe(ctx, first, second, &env, value).await,
             Node::Scope(name, node) => {
                 let (scope, at) = env.at.scope(*name);
                 let below = ctx.scope(scope);
                 run(&below, node, env.at(at), value).await
             }
             Node::Loop { name, scoped, most, body } => {
-                let mut value = value;
-                for round in 0..*most {
-                    let (scope, at) = env.at.looped(*name, *scoped, round);
-                    value = match scope {
-                        Some(scope) => {
-                            let below = ctx.scope(scope);
-                            run(&below, body, env.at(at), value).await?
-                        }
-                        None => run(ctx, body, env.at(at), value).await?,
-                    };
-                    if value.is_multiple_of(5) {
-                        break;
-                    }
-                }
-                Ok(value)
+                repeat(ctx, (*name, *scoped, *most), body, &env, value).await
             }
             Node::If(yes, no) => {
                 let node = if value.is_multiple_of(2) { yes } else { no };
                 run(ctx, node, env, value).await
             }
             Node::Catch(node) => {
-                let result = run(ctx, node, env, value).await;
-                Ok(result.unwrap_or_else(|Stop(why)| mix("caught", "", why)))
+                let end = run(ctx, node, env, value).await;
+                End { result: Ok(end.result.unwrap_or_else(|Stop(why)| mix("caught", "", why))), ..end }
             }
             Node::Helper(node) => helper(ctx, |ctx| run(ctx, node, env, value)).await,
         }
     })
 }
 
+/// A panic of which nothing is printed.
+pub(crate) fn panic_quietly() -> ! {
+    std::panic::resume_unwind(Box::new("as the program says"))
+}
+
 /// Someone else's function, which knows nothing of questions.
 async fn helper<'a, T>(ctx: &'a Ctx, call: impl FnOnce(&'a Ctx) -> Running<'a>) -> T
 where
-    T: From<Result<u64, Stop>>,
+    T: From<End>,
 {
     call(ctx).await.into()
 }
 
 fn branches<'a>(ctx: &'a Ctx, nodes: &'a [Node], env: &Env, value: u64) -> Vec<Running<'a>> {
-    let branch = |(n, node)| run(ctx, node, env.clone(), mix("branch", "", value ^ n));
-    (0..).zip(nodes).map(branch).collect()
+    let branch = |(n, node)| run(ctx, node, env.clone(), in_branch(value, n));
+    nodes.iter().enumerate().map(branch).collect()
 }
 
-fn won<T>(won: Won<T, T, T>) -> (usize, T) {
-    match won {
-        Won::A(result) => (0, result),
-        Won::B(result) => (1, result),
-        Won::C(result) => (2, result),
-    }
-}
-
-async fn unordered(all: Vec<Running<'_>>) -> Vec<Result<u64, Stop>> {
-    let numbered = all.into_iter().enumerate().map(async |(n, running)| (n, running.await));
-    let mut results: Vec<_> = numbered.collect::<FuturesUnordered<_>>().collect().await;
-    results.sort_by_key(|(n, _)| *n);
-    results.into_iter().map(|(_, result)| result).collect()
-}
-
-async fn raw(raw: Raw) {
-    match raw {
-        Raw::Yields(times) => {
-            for _ in 0..times {
-                tokio::task::yield_now().await;
-            }
+async fn joined_by<'a>(ctx: &'a Ctx, joined: Joined, mut all: Vec<Running<'a>>) -> Vec<End> {
+    let numbered = |all: Vec<Running<'a>>| all.into_iter().enumerate().map(numbered);
+    let mut ends: Vec<(usize, End)> = match joined {
+        Joined::Ours => return ctx.join_all(all).await,
+        Joined::Futures => return join_all(all).await,
+        Joined::Macro if all.len() == 2 => {
+            let (b, a) = (all.pop().unwrap(), all.pop().unwrap());
+            let (a, b) = tokio::join!(a, b);
+            return vec![a, b];
         }
-        Raw::Task(yields) => {
-            let (sender, receiver) = tokio::sync::oneshot::channel();
-            tokio::spawn(async move {
-                for _ in 0..yields {
-                    tokio::task::yield_now().await;
-                }
-                let _ = sender.send(());
-            });
-            let _ = receiver.await;
+        Joined::Macro => {
+            let rest = all.split_off(2);
+            let (b, a) = (all.pop().unwrap(), all.pop().unwrap());
+            let (a, b, rest) = tokio::join!(a, b, join_all(rest));
+            return [a, b].into_iter().chain(rest).collect();
         }
-        Raw::Sleeps(millis) => tokio::time::sleep(Duration::from_millis(u64::from(millis))).await,
-    }
-}
-
-async fn ask(ctx: &Ctx, ask: &Ask, env: &Env, value: u64) -> Result<u64, Stop> {
-    let path = ask.path(&env.at);
-    let text = if ask.plain { "Go on?".to_owned() } else { format!("{path} after {value:x}?") };
-    macro_rules! put {
-        ($form:ty, |$it:ident| $n:expr) => {{
-            let mut put = ctx.elicit::<$form>(text);
-            if let Some(key) = ask.key() {
-                put = put.key(key);
-            }
-            if let Some(number) = env.at.number(ask.name) {
-                put = put.nth(number);
-            }
-            let said = |$it: $form| {
-                if $it.id != path {
-                    env.wrong(format!("`{path}` got the answer to `{}`", $it.id));
-                }
-                Said::Accept($n)
-            };
-            if ask.unwraps {
-                match put.await {
-                    Ok(it) => said(it),
-                    Err(AskError::Declined { .. }) => Said::Decline,
-                    Err(AskError::Cancelled { .. }) => Said::Cancel,
-                    Err(other) => {
-                        env.wrong(format!("`{path}`: {other}"));
-                        Said::Cancel
-                    }
-                }
-            } else {
-                match put.outcome().await {
-                    Ok(Answer::Accept(it)) => said(it),
-                    Ok(Answer::Decline) => Said::Decline,
-                    Ok(Answer::Cancel) => Said::Cancel,
-                    Err(other) => {
-                        env.wrong(format!("`{path}`: {other}"));
-                        Said::Cancel
-                    }
-                }
-            }
-        }};
-    }
-    let said = match ask.form {
-        Form::Pick => put!(Pick, |it| u64::from(it.n)),
-        Form::Sure => put!(Sure, |it| u64::from(it.ok)),
-        Form::Note => put!(Note, |it| it.text.map_or(0, |text| text.len() as u64)),
+        Joined::Unordered => numbered(all).collect::<FuturesUnordered<_>>().collect().await,
+        Joined::Buffered(most) => stream::iter(numbered(all)).buffer_unordered(most.into()).collect().await,
     };
-    heard(said, &path, ask, value)
+    ends.sort_by_key(|(n, _)| *n);
+    ends.into_iter().map(|(_, end)| end).collect()
 }
 
-async fn step(ctx: &Ctx, step: &Step, env: &Env, value: u64) -> Result<u64, Stop> {
-    let path = env.at.path(letter(step.name), step.name);
-    let body = async |attempt: antiphon::server::Attempt| -> Outcome<Receipt> {
-        let times = {
-            let mut ran = env.seen.ran.lock().unwrap();
-            ran.push(Ran { path: path.clone(), key: attempt.key().to_owned() });
-            ran.iter().filter(|ran| ran.path == path).count()
+async fn numbered((number, running): (usize, Running<'_>)) -> (usize, End) {
+    (number, running.await)
+}
+
+async fn or_stop(running: Running<'_>) -> Result<(u64, Chain), (Stop, Chain)> {
+    let End { result, chain } = running.await;
+    match result {
+        Ok(value) => Ok((value, chain)),
+        Err(stop) => Err((stop, chain)),
+    }
+}
+
+/// The end of a join: what follows rests on all its branches.
+pub(crate) fn all_of(ends: Vec<End>) -> End {
+    let result = together(ends.iter().map(|end| end.result));
+    let mut ends = ends.into_iter();
+    let mut chain = ends.next().map(|end| end.chain).unwrap_or_default();
+    for end in ends {
+        if !end.chain.is_empty() {
+            let more = end.chain.iter().map(|(path, link)| (path.clone(), link.clone()));
+            Arc::make_mut(&mut chain).extend(more);
+        }
+    }
+    End { result, chain }
+}
+
+async fn try_join(ctx: &Ctx, name: Name, nodes: &[Node], env: &Env, value: u64) -> End {
+    let tried = try_join_all(branches(ctx, nodes, env, value).into_iter().map(or_stop)).await;
+    let stop = tried.as_ref().err().map(|(stop, _)| *stop);
+    env.decided(format!("try {}", env.at.path(letter(name), name)), Decided::Tried(stop));
+    match tried {
+        Ok(all) => all_of(all.into_iter().map(|(value, chain)| End { result: Ok(value), chain }).collect()),
+        Err((stop, chain)) => End { result: Err(stop), chain },
+    }
+}
+
+/// A loop: its name, whether each round has a scope of its own, and its rounds at most.
+async fn repeat(
+    ctx: &Ctx,
+    (name, scoped, most): (Name, bool, u8),
+    body: &Node,
+    env: &Env,
+    value: u64,
+) -> End {
+    let mut end = End { result: Ok(value), chain: Arc::clone(&env.chain) };
+    for round in 0..most {
+        let Ok(value) = end.result else { break };
+        let (scope, at) = env.at.looped(name, scoped, round);
+        let env = env.after(end.chain).at(at);
+        end = match scope {
+            Some(scope) => run(&ctx.scope(scope), body, env, value).await,
+            None => run(ctx, body, env, value).await,
         };
-        if let Some(it) = step.raw {
-            raw(it).await;
+        if end.result.is_ok_and(|value| value.is_multiple_of(5)) {
+            break;
         }
-        match step.kind {
-            Kind::Fails => Err(StepError::new(path.clone()).code("no").data(value).into()),
-            Kind::Flaky if times == 1 => Err(StepError::retry(std::fmt::Error)),
-            _ => Ok(Receipt { path: path.clone(), value }),
-        }
-    };
-    let number = env.at.number(step.name);
-    let result = match (step.kind, number) {
-        (Kind::Pinned, None) => ctx.step_with(letter(step.name), &value, body).await,
-        (Kind::Pinned, Some(number)) => ctx.step_with((letter(step.name), number), &value, body).await,
-        (_, None) => ctx.step(letter(step.name), body).await,
-        (_, Some(number)) => ctx.step((letter(step.name), number), body).await,
-    };
-    let expected = match step.kind {
-        Kind::Fails => Err(StepError::new(path.clone()).code("no").data(value)),
-        _ => Ok(Receipt { path: path.clone(), value }),
-    };
-    if result != expected {
-        env.wrong(format!("the step `{path}` should have come to {expected:?}, not {result:?}"));
     }
-    done(&path, step, value)
+    end
+}
+
+async fn race(
+    ctx: &Ctx,
+    number: Option<u64>,
+    key: &str,
+    nodes: &[Node],
+    env: &Env,
+    value: u64,
+) -> (usize, End) {
+    let mut all = branches(ctx, nodes, env, value);
+    if all.len() == 3 {
+        let (c, b, a) = (all.pop().unwrap(), all.pop().unwrap(), all.pop().unwrap());
+        let won = match number {
+            None => ctx.select(key, (a, b, c)).await,
+            Some(number) => ctx.select((key, number), (a, b, c)).await,
+        };
+        return match won {
+            Won::A(end) => (0, end),
+            Won::B(end) => (1, end),
+            Won::C(end) => (2, end),
+        };
+    }
+    let (b, a) = (all.pop().unwrap(), all.pop().unwrap());
+    let won = match number {
+        None => ctx.select(key, (a, b)).await,
+        Some(number) => ctx.select((key, number), (a, b)).await,
+    };
+    match won {
+        Won::A(end) => (0, end),
+        Won::B(end) => (1, end),
+    }
+}
+
+/// Both branches run; the second may wait for the first on its way.
+async fn feed(ctx: &Ctx, joined: Joined, first: &Node, second: &Node, env: &Env, value: u64) -> End {
+    let (sender, receiver) = watch::channel(None);
+    let sends: Running<'_> = Box::pin(async move {
+        let end = run(ctx, first, env.clone(), in_branch(value, 0)).await;
+        sender.send_replace(Some(end.clone()));
+        end
+    });
+    let takes = run(ctx, second, Env { feed: Some(receiver), ..env.clone() }, in_branch(value, 1));
+    all_of(joined_by(ctx, joined, vec![sends, takes]).await)
+}
+
+/// The second branch begins with the value of the first.
+async fn pipe(ctx: &Ctx, first: &Node, second: &Node, env: &Env, value: u64) -> End {
+    let (sender, receiver) = tokio::sync::oneshot::channel::<End>();
+    let sends = async {
+        let end = run(ctx, first, env.clone(), value).await;
+        let _ = sender.send(end);
+    };
+    let takes = async {
+        let end = receiver.await.expect("the first branch ends by sending");
+        match end.result {
+            Ok(value) => run(ctx, second, env.after(end.chain), mix("piped", "", value)).await,
+            Err(_) => end,
+        }
+    };
+    futures_util::future::join(sends, takes).await.1
 }

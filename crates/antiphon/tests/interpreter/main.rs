@@ -1,45 +1,63 @@
-//! Random handlers before random clients, against a plain interpreter of the same handlers.
+//! Random programs before random clients, against a plain interpreter of the same programs, on both carriers.
 //!
-//! A handler is a tree of questions, steps, joins, races, scopes, loops and branches. A client answers in any split over
-//! the rounds, badly at first, with answers nobody asked for; it goes away, loses replies and comes back with older
-//! states; each request meets another instance. `PROPTEST_CASES` says how many there are.
+//! A program is a tree of questions, steps, joins, sets of futures, races, scopes, loops and branches; some return questions
+//! by hand, some take resolvers. Its steps fail, are retried and panic, and it waits for other things than questions. A client
+//! answers in any split over the rounds, badly at first, with answers nobody asked for; it goes away, loses replies, sends
+//! requests twice at once and comes back with older states; each request meets another instance. Questions change meanwhile.
+//!
+//! [`harness`] says how to run more programs, or other ones. A program that failed once is kept in [`kept`].
 #![allow(clippy::unwrap_used, missing_docs, reason = "a failed unwrap fails the test")]
 
-mod client;
+mod case;
+mod checks;
 mod handler;
+mod harness;
+mod kept;
+mod leaves;
+mod make;
+mod outcome;
+mod person;
 mod plain;
+mod pushed;
+mod reply;
+mod sealed;
+mod shapes;
+mod trace;
 mod tree;
 
-use client::{Case, case, check};
-use proptest::test_runner::{Config, TestCaseError, TestRunner};
-use std::sync::atomic::{AtomicU64, Ordering};
+use case::Carrier::{Pushed, Sealed};
+use harness::programs;
+use make::{Family, Shape};
 
-fn all(waits: bool, cases: u32) {
-    let mut config = Config { failure_persistence: None, max_shrink_iters: 4000, ..Config::default() };
-    if std::env::var_os("PROPTEST_CASES").is_none() {
-        config.cases = cases;
-    }
-    TestRunner::new(config).run(&case(waits), |case| one(&case)).unwrap();
+const ASKS: Family =
+    Family { shape: Shape::Awaits, carriers: &[Sealed], waits: false, fails: false, changes: false };
+const WAITS: Family = Family { waits: true, ..ASKS };
+const FAILS: Family = Family { fails: true, ..WAITS };
+
+/// Of all programs, so many percent are of this family.
+macro_rules! family {
+    ($($name:ident: $percent:literal, $family:expr;)*) => {
+        $(
+            #[test]
+            fn $name() {
+                programs(stringify!($name), $percent, $family);
+            }
+        )*
+    };
 }
 
-fn one(case: &Case) -> Result<(), TestCaseError> {
-    static CALLS: AtomicU64 = AtomicU64::new(0);
-    let call = CALLS.fetch_add(1, Ordering::Relaxed);
-    let runtime =
-        tokio::runtime::Builder::new_current_thread().enable_time().start_paused(true).build().unwrap();
-    runtime.block_on(async {
-        // Hours of the runtime's clock, no time of ours.
-        let checked = tokio::time::timeout(std::time::Duration::from_secs(3600), check(case, call)).await;
-        checked.unwrap_or_else(|_| Err(TestCaseError::fail("it hangs")))
-    })
-}
-
-#[test]
-fn handlers_that_only_ask_and_step_do_as_a_plain_interpreter_says() {
-    all(false, 800);
-}
-
-#[test]
-fn handlers_that_wait_for_other_things_too_come_to_what_a_plain_interpreter_says() {
-    all(true, 800);
+family! {
+    asks_and_steps: 20, ASKS;
+    other_waiting: 10, WAITS;
+    failures: 10, FAILS;
+    questions_that_change: 10, Family { changes: true, ..ASKS };
+    questions_that_change_beside_other_waiting: 5, Family { changes: true, ..WAITS };
+    questions_that_change_with_failures: 5, Family { changes: true, ..FAILS };
+    sessions: 10, Family { carriers: &[Pushed], ..ASKS };
+    sessions_with_other_waiting: 5, Family { carriers: &[Pushed], ..WAITS };
+    sessions_with_failures: 5, Family { carriers: &[Pushed], ..FAILS };
+    by_hand: 5, Family { shape: Shape::ByHand, carriers: &[Sealed, Pushed], ..ASKS };
+    by_hand_with_changes_and_failures: 5, Family { shape: Shape::ByHand, carriers: &[Sealed, Pushed], changes: true, ..FAILS };
+    resolvers: 5, Family { shape: Shape::Resolved, carriers: &[Sealed, Pushed], ..ASKS };
+    resolvers_with_changes_and_failures: 5, Family { shape: Shape::Resolved, carriers: &[Sealed, Pushed], changes: true, ..FAILS };
 }

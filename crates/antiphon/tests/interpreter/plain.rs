@@ -1,18 +1,20 @@
-//! The same trees without a server: on a table of answers, in memory.
+//! The same programs without a server: on a table of answers, in memory.
 
 use crate::{
-    handler::Decided,
-    tree::{Ask, At, Node, Stop, done, heard, letter, mix, said, together},
+    person::{Stop, after_answer, after_step, in_branch, mix, said, together},
+    trace::Decided,
+    tree::{Ask, At, Joined, Node, Program, Stage, letter},
 };
 use std::{
     cell::{Cell, RefCell},
     collections::{BTreeMap, BTreeSet},
     future::{Future, poll_fn},
+    panic::{AssertUnwindSafe, catch_unwind},
     pin::Pin,
     task::{Context, Poll, Waker},
 };
 
-/// What a call has come to, leg by leg, for trees in which nothing waits but questions.
+/// What a call has come to, leg by leg, for programs in which nothing waits but questions.
 #[derive(Clone, Default)]
 pub(crate) struct Plain {
     seed: u64,
@@ -25,7 +27,9 @@ pub(crate) struct Plain {
     may_begin: Cell<bool>,
     changes: Cell<u32>,
     asked: RefCell<BTreeSet<String>>,
-    /// Which error was the first, where several answers came at once: that is nobody's to say.
+    /// The handler has returned questions.
+    by_hand: Cell<bool>,
+    /// The first error of each `try_join`: where several answers come at once, no rule says which it is.
     pub(crate) tried: BTreeMap<String, Decided>,
 }
 
@@ -43,15 +47,26 @@ impl Plain {
         Self { seed, ..Self::default() }
     }
 
+    /// A call of its own, with the same list of steps that ran.
+    pub(crate) fn begin_anew(&mut self) {
+        *self = Self { seed: self.seed, ran: RefCell::new(self.ran.take()), ..Self::default() };
+    }
+
+    /// The same, where each `try_join` ended like this.
+    pub(crate) fn tried(&self, tried: BTreeMap<String, Decided>) -> Self {
+        Self { tried, ..self.clone() }
+    }
+
     /// One leg, on the answers that are there.
-    pub(crate) fn leg(&self, tree: &Node) -> Leg {
-        let mut running = self.run(tree, At::default(), 0);
+    pub(crate) fn leg(&self, program: &Program) -> Leg {
+        let mut running = self.program(program);
         let mut cx = Context::from_waker(Waker::noop());
         // What is known comes first, then what is new.
         let knows_nothing = self.answers.borrow().is_empty()
             && self.steps.borrow().is_empty()
             && self.winners.borrow().is_empty();
         self.may_begin.set(knows_nothing);
+        self.by_hand.set(false);
         loop {
             let before = (self.changes.get(), self.may_begin.get());
             self.asked.borrow_mut().clear();
@@ -59,7 +74,7 @@ impl Plain {
                 return Leg::Done(result);
             }
             self.may_begin.set(true);
-            if before == (self.changes.get(), true) {
+            if self.by_hand.get() || before == (self.changes.get(), true) {
                 return Leg::Asks(self.asked.borrow().clone());
             }
         }
@@ -69,6 +84,56 @@ impl Plain {
         self.changes.set(self.changes.get() + 1);
     }
 
+    fn program<'a>(&'a self, program: &'a Program) -> Running<'a> {
+        Box::pin(async move {
+            match program {
+                Program::Awaits(node) => self.run(node, At::default(), 0).await,
+                Program::ByHand(stages, last) => {
+                    let mut value = 0;
+                    for (number, stage) in stages.iter().enumerate() {
+                        value = self.run(&stage.before, At::default(), value).await?;
+                        value = self.stage(number, stage, value).await?;
+                    }
+                    self.run(last, At::default(), value).await
+                }
+                Program::Resolved([first, second, third], last) => {
+                    let then = async {
+                        let value = self.run(first, At::in_resolver(0), 0).await?;
+                        self.run(second, At::in_resolver(1), value).await
+                    };
+                    let beside = self.run(third, At::in_resolver(2), 1);
+                    let resolved = join(vec![Box::pin(then), beside], usize::MAX, |_| false).await;
+                    self.run(last, At::default(), together(resolved)?).await
+                }
+            }
+        })
+    }
+
+    /// Questions that the handler returns until all have an answer.
+    async fn stage(&self, number: usize, stage: &Stage, value: u64) -> Result<u64, Stop> {
+        let paths = (0..stage.asks.len()).map(|n| Ask::by_hand(number, n));
+        let missing: BTreeSet<String> = paths.filter(|path| !self.has_answer(path)).collect();
+        if !missing.is_empty() {
+            self.by_hand.set(true);
+            *self.asked.borrow_mut() = missing;
+            std::future::pending::<()>().await;
+        }
+        stage.asks.iter().enumerate().try_fold(value, |value, (n, ask)| {
+            let path = Ask::by_hand(number, n);
+            after_answer(said(self.seed, &path, 0, ask.form), &path, ask.unwraps, value)
+        })
+    }
+
+    /// Whether there is an answer that fits. One that does not is gone with that.
+    fn has_answer(&self, path: &str) -> bool {
+        let given = self.answers.borrow().get(path).copied();
+        if given == Some(false) {
+            self.answers.borrow_mut().remove(path);
+            self.changed();
+        }
+        given == Some(true)
+    }
+
     fn run<'a>(&'a self, node: &'a Node, at: At, value: u64) -> Running<'a> {
         Box::pin(async move {
             match node {
@@ -76,9 +141,35 @@ impl Plain {
                 Node::Step(step) => {
                     let path = at.path(letter(step.name), step.name);
                     poll_fn(|_| self.step(&path)).await;
-                    done(&path, step, value)
+                    after_step(&path, step.kind, value)
                 }
                 Node::Raw(_) => Ok(mix("raw", "", value)),
+                // Not in programs whose legs are known beforehand.
+                Node::Takes | Node::Panics(_) => Ok(value),
+                Node::Feed(joined, first, second) => {
+                    let first = self.run(first, at.clone(), in_branch(value, 0));
+                    let second = self.run(second, at, in_branch(value, 1));
+                    together(join(vec![first, second], width(*joined), |_| false).await)
+                }
+                Node::Checkpoint { .. } => Ok(value),
+                Node::Throws => std::panic::resume_unwind(Box::new("as the program says")),
+                Node::Unwind(_, node) => {
+                    let mut running = self.run(node, at, value);
+                    let ran = poll_fn(|cx| {
+                        let may_begin = self.may_begin.get();
+                        let polled = catch_unwind(AssertUnwindSafe(|| running.as_mut().poll(cx)));
+                        self.may_begin.set(may_begin);
+                        match polled {
+                            Ok(polled) => polled.map(Some),
+                            Err(_) => {
+                                // What it asked is asked no more.
+                                self.changed();
+                                Poll::Ready(None)
+                            }
+                        }
+                    });
+                    ran.await.unwrap_or_else(|| Ok(mix("unwound", "", value)))
+                }
                 Node::Seq(nodes) => {
                     let mut value = value;
                     for node in nodes {
@@ -86,14 +177,16 @@ impl Plain {
                     }
                     Ok(value)
                 }
-                Node::Join(_, nodes) => together(join(self.branches(nodes, &at, value), |_| false).await),
+                Node::Join(joined, nodes) => {
+                    together(join(self.branches(nodes, &at, value), width(*joined), |_| false).await)
+                }
                 Node::Try(name, nodes) => {
                     let tried = self.tried.get(&format!("try {}", at.path(letter(*name), *name)));
                     let stops = |error| match tried {
                         Some(Decided::Tried(Some(first))) => *first == error,
                         _ => true,
                     };
-                    let results = join(self.branches(nodes, &at, value), stops).await;
+                    let results = join(self.branches(nodes, &at, value), usize::MAX, stops).await;
                     match results.iter().find(|result| result.is_err()) {
                         Some(error) => *error,
                         None => together(results),
@@ -103,6 +196,10 @@ impl Plain {
                     let path = at.path(letter(*name), *name);
                     let (winner, result) = self.select(path, self.branches(nodes, &at, value)).await;
                     Ok(mix("won", "", result? ^ winner as u64))
+                }
+                Node::Pipe(first, second) => {
+                    let value = self.run(first, at.clone(), value).await?;
+                    self.run(second, at, mix("piped", "", value)).await
                 }
                 Node::Scope(name, node) => self.run(node, at.scope(*name).1, value).await,
                 Node::Loop { name, scoped, most, body } => {
@@ -129,27 +226,21 @@ impl Plain {
     }
 
     fn branches<'a>(&'a self, nodes: &'a [Node], at: &At, value: u64) -> Vec<Running<'a>> {
-        let branch = |(n, node)| self.run(node, at.clone(), mix("branch", "", value ^ n));
-        (0..).zip(nodes).map(branch).collect()
+        let branch = |(n, node)| self.run(node, at.clone(), in_branch(value, n));
+        nodes.iter().enumerate().map(branch).collect()
     }
 
     async fn ask(&self, ask: &Ask, at: &At, value: u64) -> Result<u64, Stop> {
         let path = ask.path(at);
         poll_fn(|_| {
-            let given = self.answers.borrow().get(&path).copied();
-            match given {
-                Some(true) => return Poll::Ready(()),
-                Some(false) => {
-                    self.answers.borrow_mut().remove(&path);
-                    self.changed();
-                }
-                None => {}
+            if self.has_answer(&path) {
+                return Poll::Ready(());
             }
             self.asked.borrow_mut().insert(path.clone());
             Poll::Pending
         })
         .await;
-        heard(said_by_form(self.seed, &path, ask), &path, ask, value)
+        after_answer(said(self.seed, &path, 0, ask.form), &path, ask.unwraps, value)
     }
 
     fn step(&self, path: &str) -> Poll<()> {
@@ -195,26 +286,38 @@ impl Plain {
     }
 }
 
-pub(crate) fn said_by_form(seed: u64, path: &str, ask: &Ask) -> crate::tree::Said {
-    use crate::tree::{Form, Said};
-    match (said(seed, path), ask.form) {
-        (Said::Accept(n), Form::Sure) => Said::Accept(n % 2),
-        (said, _) => said,
+/// How many branches are polled at once.
+fn width(joined: Joined) -> usize {
+    match joined {
+        Joined::Buffered(most) => most.into(),
+        _ => usize::MAX,
     }
 }
 
-/// All results in order, or what there is at the first error.
-async fn join(mut running: Vec<Running<'_>>, stops: impl Fn(Stop) -> bool) -> Vec<Result<u64, Stop>> {
+/// All results in order, so many branches at once, or the first error that stops the others.
+async fn join(
+    mut running: Vec<Running<'_>>,
+    width: usize,
+    stops: impl Fn(Stop) -> bool,
+) -> Vec<Result<u64, Stop>> {
     let mut results: Vec<Option<Result<u64, Stop>>> = vec![None; running.len()];
     poll_fn(|cx| {
+        let mut pending = 0;
         for (running, result) in running.iter_mut().zip(&mut results) {
-            if result.is_none()
-                && let Poll::Ready(ready) = running.as_mut().poll(cx)
-            {
-                *result = Some(ready);
-                if ready.is_err_and(&stops) {
-                    return Poll::Ready(vec![ready]);
+            if result.is_some() {
+                continue;
+            }
+            if pending == width {
+                break;
+            }
+            match running.as_mut().poll(cx) {
+                Poll::Ready(ready) => {
+                    *result = Some(ready);
+                    if ready.is_err_and(&stops) {
+                        return Poll::Ready(vec![ready]);
+                    }
                 }
+                Poll::Pending => pending += 1,
             }
         }
         if results.iter().all(Option::is_some) {
@@ -223,76 +326,4 @@ async fn join(mut running: Vec<Running<'_>>, stops: impl Fn(Stop) -> bool) -> Ve
         Poll::Pending
     })
     .await
-}
-
-/// What a tree comes to, given what came first; `None` if that is not known.
-pub(crate) fn result(
-    tree: &Node,
-    at: &At,
-    value: u64,
-    seed: u64,
-    decided: &BTreeMap<String, Decided>,
-) -> Option<Result<u64, Stop>> {
-    let branch =
-        |nodes: &[Node], n: usize| result(&nodes[n], at, mix("branch", "", value ^ n as u64), seed, decided);
-    Some(match tree {
-        Node::Ask(ask) => {
-            let path = ask.path(at);
-            heard(said_by_form(seed, &path, ask), &path, ask, value)
-        }
-        Node::Step(step) => done(&at.path(letter(step.name), step.name), step, value),
-        Node::Raw(_) => Ok(mix("raw", "", value)),
-        Node::Seq(nodes) => {
-            let mut value = Ok(value);
-            for node in nodes {
-                let Ok(so_far) = value else { break };
-                value = result(node, at, so_far, seed, decided)?;
-            }
-            value
-        }
-        Node::Join(_, nodes) => {
-            let all: Option<Vec<_>> = (0..nodes.len()).map(|n| branch(nodes, n)).collect();
-            together(all?)
-        }
-        Node::Try(name, nodes) => {
-            let all: Vec<_> = (0..nodes.len()).map(|n| branch(nodes, n)).collect();
-            let path = at.path(letter(*name), *name);
-            let Some(Decided::Tried(tried)) = decided.get(&format!("try {path}")) else { return None };
-            match tried {
-                Some(stop) => {
-                    assert!(all.contains(&Some(Err(*stop))), "`try {path}` ended with somebody's error");
-                    Err(*stop)
-                }
-                None => together(all.into_iter().collect::<Option<Vec<_>>>()?),
-            }
-        }
-        Node::Select(name, nodes) => {
-            let path = at.path(letter(*name), *name);
-            let Some(Decided::Won(winner)) = decided.get(&format!("select {path}")) else { return None };
-            branch(nodes, *winner)?.map(|result| mix("won", "", result ^ *winner as u64))
-        }
-        Node::Scope(name, node) => result(node, &at.scope(*name).1, value, seed, decided)?,
-        Node::Loop { name, scoped, most, body } => {
-            let mut value = value;
-            for round in 0..*most {
-                match result(body, &at.looped(*name, *scoped, round).1, value, seed, decided)? {
-                    Ok(next) => value = next,
-                    Err(stop) => return Some(Err(stop)),
-                }
-                if value.is_multiple_of(5) {
-                    break;
-                }
-            }
-            Ok(value)
-        }
-        Node::If(yes, no) => {
-            let node = if value.is_multiple_of(2) { yes } else { no };
-            result(node, at, value, seed, decided)?
-        }
-        Node::Catch(node) => {
-            let result = result(node, at, value, seed, decided)?;
-            Ok(result.unwrap_or_else(|Stop(why)| mix("caught", "", why)))
-        }
-        Node::Helper(node) => result(node, at, value, seed, decided)?,
-    })
 }

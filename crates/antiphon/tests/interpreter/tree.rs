@@ -1,7 +1,6 @@
-//! Random handlers, as trees, and how they are written down when one fails.
+//! Programs as trees, and the keys of their questions and steps.
 
-use proptest::prelude::*;
-use std::fmt;
+use crate::person::Stop;
 
 /// A key, made unique in its scope by a number.
 #[derive(Clone, Copy, Debug, Default)]
@@ -17,14 +16,24 @@ pub(crate) enum Form {
     Note,
 }
 
+/// The words of a question.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) enum Text {
+    /// The same words for all such questions.
+    Same,
+    /// Its path, and the value so far.
+    Own,
+    /// These, and the version of the world.
+    World,
+}
+
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Ask {
     pub(crate) name: Name,
     pub(crate) form: Form,
     /// A refusal ends the branch.
     pub(crate) unwraps: bool,
-    /// All such questions have one text.
-    pub(crate) plain: bool,
+    pub(crate) text: Text,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -33,8 +42,15 @@ pub(crate) enum Kind {
     Fails,
     /// Made with `step_with`.
     Pinned,
-    /// Asks to be run again the first time.
-    Flaky,
+    /// Made with `step_retry`; so many attempts come to no outcome, by an error or a panic.
+    Retried {
+        fails: u8,
+        panics: bool,
+    },
+    /// Made with `step`; its first attempt comes to no outcome, and so the leg fails.
+    Flaky {
+        panics: bool,
+    },
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -51,13 +67,19 @@ pub(crate) enum Raw {
     Yields(u8),
     Task(u8),
     Sleeps(u8),
+    /// Without end: for a branch that loses.
+    Never,
 }
 
+/// By which function branches are joined.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Joined {
     Ours,
     Futures,
+    Macro,
     Unordered,
+    /// So many at once.
+    Buffered(u8),
 }
 
 #[derive(Clone)]
@@ -65,11 +87,27 @@ pub(crate) enum Node {
     Ask(Ask),
     Step(Step),
     Raw(Raw),
+    /// A checkpoint; `now`: it ends the leg.
+    Checkpoint {
+        name: Name,
+        now: bool,
+    },
+    /// Panics whenever the handler comes here; only in an `Unwind`.
+    Throws,
+    /// Catches a panic.
+    Unwind(Name, Box<Node>),
+    /// The handler panics when it comes here for the first time; not in an `Unwind`.
+    Panics(Name),
     Seq(Vec<Node>),
     Join(Joined, Vec<Node>),
     /// Ends with the first error, and drops the others.
     Try(Name, Vec<Node>),
     Select(Name, Vec<Node>),
+    /// Two branches: the second waits for the value of the first, through a channel.
+    Pipe(Box<Node>, Box<Node>),
+    /// Two branches that are joined; `Takes` in the second waits for the value of the first.
+    Feed(Joined, Box<Node>, Box<Node>),
+    Takes,
     Scope(Name, Box<Node>),
     /// So often at most; each round in a scope of its own, or with numbers.
     Loop {
@@ -83,9 +121,29 @@ pub(crate) enum Node {
     Helper(Box<Node>),
 }
 
+/// One round of questions that the handler returns.
+#[derive(Clone)]
+pub(crate) struct Stage {
+    pub(crate) before: Node,
+    pub(crate) asks: Vec<Ask>,
+}
+
+/// All of a handler.
+#[derive(Clone)]
+pub(crate) enum Program {
+    Awaits(Node),
+    /// Returns questions, with awaited parts before and behind them.
+    ByHand(Vec<Stage>, Node),
+    /// Takes the values of three resolvers, `third` and `second`, which takes that of `first`.
+    Resolved([Node; 3], Node),
+}
+
+/// The scopes of the resolvers, which are their names.
+pub(crate) const RESOLVERS: [&str; 3] = ["first", "second", "third"];
+
 /// How often each letter was used in one scope.
 #[derive(Default)]
-struct Frame([[u64; 3]; 5]);
+struct Frame([[u64; 3]; 8]);
 
 impl Frame {
     fn number(&mut self, space: usize, name: &mut Name) {
@@ -95,103 +153,173 @@ impl Frame {
     }
 }
 
+/// What a node is inside of.
+#[derive(Clone, Copy, Default)]
+struct Inside {
+    a_try: bool,
+    an_unwind: bool,
+    a_feed: bool,
+}
+
 impl Node {
-    /// Gives every key its number. In a `Try`, what came first among questions is nobody's to say: they do not fail there.
-    fn name(&mut self, frame: &mut Frame, in_try: bool) {
+    /// Gives every key its number, and every panic what catches it. In a `Try`, several answers that come at once are in no order: none of them fails there.
+    fn name(&mut self, frame: &mut Frame, inside: Inside) {
         match self {
             Self::Ask(ask) => {
                 frame.number(0, &mut ask.name);
-                ask.unwraps &= !in_try;
+                ask.unwraps &= !inside.a_try;
             }
             Self::Step(step) => frame.number(1, &mut step.name),
             Self::Raw(_) => {}
+            Self::Checkpoint { name, .. } => frame.number(5, name),
+            Self::Throws if !inside.an_unwind => *self = Self::Seq(Vec::new()),
+            Self::Panics(_) if inside.an_unwind => *self = Self::Throws,
+            Self::Throws => {}
+            Self::Panics(name) => frame.number(6, name),
+            Self::Unwind(name, node) => {
+                frame.number(7, name);
+                node.name(frame, Inside { an_unwind: true, ..inside });
+            }
             Self::Seq(nodes) | Self::Join(_, nodes) => {
-                nodes.iter_mut().for_each(|node| node.name(frame, in_try));
+                nodes.iter_mut().for_each(|node| node.name(frame, inside));
+            }
+            Self::Takes if !inside.a_feed => *self = Self::Seq(Vec::new()),
+            Self::Takes => {}
+            Self::Feed(_, first, second) => {
+                first.name(frame, inside);
+                second.name(frame, Inside { a_feed: true, ..inside });
+            }
+            Self::Pipe(first, second) => {
+                first.name(frame, inside);
+                second.name(frame, inside);
             }
             Self::Try(name, nodes) => {
                 frame.number(2, name);
-                nodes.iter_mut().for_each(|node| node.name(frame, true));
+                nodes.iter_mut().for_each(|node| node.name(frame, Inside { a_try: true, ..inside }));
             }
             Self::Select(name, nodes) => {
                 frame.number(3, name);
-                nodes.iter_mut().for_each(|node| node.name(frame, in_try));
+                nodes.iter_mut().for_each(|node| node.name(frame, inside));
             }
             Self::Scope(name, node) => {
                 frame.number(4, name);
-                node.name(&mut Frame::default(), in_try);
+                node.name(&mut Frame::default(), inside);
             }
             Self::Loop { name, scoped, body, .. } => {
                 frame.number(4, name);
                 if *scoped {
-                    body.name(&mut Frame::default(), in_try);
+                    body.name(&mut Frame::default(), inside);
                 } else {
-                    body.name(frame, in_try);
+                    body.name(frame, inside);
                 }
             }
             Self::If(yes, no) => {
-                yes.name(frame, in_try);
-                no.name(frame, in_try);
+                yes.name(frame, inside);
+                no.name(frame, inside);
             }
-            Self::Catch(node) => node.name(frame, false),
-            Self::Helper(node) => node.name(frame, in_try),
+            Self::Catch(node) => node.name(frame, Inside { a_try: false, ..inside }),
+            Self::Helper(node) => node.name(frame, inside),
         }
     }
-}
 
-fn name() -> impl Strategy<Value = Name> {
-    (0_u8..3).prop_map(|letter| Name { letter, number: 0 })
-}
+    /// Whether something holds of this node or of one below it.
+    fn any(&self, holds: &dyn Fn(&Self) -> bool) -> bool {
+        let below = match self {
+            Self::Ask(_)
+            | Self::Step(_)
+            | Self::Raw(_)
+            | Self::Checkpoint { .. }
+            | Self::Panics(_)
+            | Self::Takes
+            | Self::Throws => false,
+            Self::Seq(nodes) | Self::Join(_, nodes) | Self::Try(_, nodes) | Self::Select(_, nodes) => {
+                nodes.iter().any(|node| node.any(holds))
+            }
+            Self::Pipe(first, second) | Self::Feed(_, first, second) | Self::If(first, second) => {
+                first.any(holds) || second.any(holds)
+            }
+            Self::Scope(_, node) | Self::Unwind(_, node) | Self::Catch(node) | Self::Helper(node) => {
+                node.any(holds)
+            }
+            Self::Loop { body, .. } => body.any(holds),
+        };
+        below || holds(self)
+    }
 
-fn raw() -> impl Strategy<Value = Raw> {
-    prop_oneof![
-        (1_u8..4).prop_map(Raw::Yields),
-        (0_u8..3).prop_map(Raw::Task),
-        prop_oneof![1_u8..6, 45_u8..70].prop_map(Raw::Sleeps),
-    ]
-}
+    /// Whether it waits for other things than questions, or ends a leg for another reason than a question.
+    fn waits(&self) -> bool {
+        let waits = |node: &Self| match node {
+            Self::Raw(_) | Self::Panics(_) | Self::Takes => true,
+            Self::Checkpoint { now, .. } => *now,
+            Self::Step(step) => step.raw.is_some() || matches!(step.kind, Kind::Flaky { .. }),
+            _ => false,
+        };
+        self.any(&waits)
+    }
 
-fn leaf(waits: bool) -> BoxedStrategy<Node> {
-    let form = prop_oneof![Just(Form::Pick), Just(Form::Sure), Just(Form::Note)];
-    let ask = (name(), form, any::<bool>(), any::<bool>())
-        .prop_map(|(name, form, unwraps, plain)| Node::Ask(Ask { name, form, unwraps, plain }));
-    let kind = prop_oneof![
-        6 => Just(Kind::Done),
-        2 => Just(Kind::Fails),
-        2 => Just(Kind::Pinned),
-        u32::from(waits) => Just(Kind::Flaky),
-    ];
-    let inside = if waits { proptest::option::of(raw()).boxed() } else { Just(None).boxed() };
-    let step = (name(), kind, inside).prop_map(|(name, kind, raw)| Node::Step(Step { name, kind, raw }));
-    if waits {
-        prop_oneof![4 => ask, 4 => step, 2 => raw().prop_map(Node::Raw)].boxed()
-    } else {
-        prop_oneof![ask, step].boxed()
+    fn fails(&self) -> bool {
+        let fails = |node: &Self| match node {
+            Self::Panics(_) => true,
+            Self::Step(step) => matches!(step.kind, Kind::Flaky { .. }),
+            _ => false,
+        };
+        self.any(&fails)
+    }
+
+    fn unwinds(&self) -> bool {
+        self.any(&|node| matches!(node, Self::Unwind(..)))
+    }
+
+    fn pauses(&self) -> bool {
+        self.any(&|node| matches!(node, Self::Checkpoint { now: true, .. }))
     }
 }
 
-/// A handler; `waits` if there is more in it than questions and steps that end at once.
-pub(crate) fn tree(waits: bool) -> impl Strategy<Value = Node> {
-    let node = leaf(waits).prop_recursive(5, 28, 4, |inner| {
-        let several = |most| proptest::collection::vec(inner.clone(), 2..=most);
-        let joined =
-            prop_oneof![2 => Just(Joined::Ours), 2 => Just(Joined::Futures), 1 => Just(Joined::Unordered)];
-        prop_oneof![
-            5 => several(4).prop_map(Node::Seq),
-            4 => (joined, several(3)).prop_map(|(joined, nodes)| Node::Join(joined, nodes)),
-            2 => (name(), several(3)).prop_map(|(name, nodes)| Node::Try(name, nodes)),
-            4 => (name(), several(3)).prop_map(|(name, nodes)| Node::Select(name, nodes)),
-            1 => (name(), inner.clone()).prop_map(|(name, node)| Node::Scope(name, Box::new(node))),
-            2 => (name(), any::<bool>(), 1_u8..4, inner.clone())
-                .prop_map(|(name, scoped, most, body)| Node::Loop { name, scoped, most, body: Box::new(body) }),
-            2 => (inner.clone(), inner.clone()).prop_map(|(yes, no)| Node::If(Box::new(yes), Box::new(no))),
-            1 => inner.clone().prop_map(|node| Node::Catch(Box::new(node))),
-            1 => inner.prop_map(|node| Node::Helper(Box::new(node))),
-        ]
-    });
-    node.prop_map(|mut node| {
-        node.name(&mut Frame::default(), false);
-        node
-    })
+impl Program {
+    /// With numbers for all keys.
+    pub(crate) fn named(mut self) -> Self {
+        let mut frame = Frame::default();
+        match &mut self {
+            Self::Awaits(node) => node.name(&mut frame, Inside::default()),
+            Self::ByHand(stages, last) => {
+                stages.iter_mut().for_each(|stage| stage.before.name(&mut frame, Inside::default()));
+                last.name(&mut frame, Inside::default());
+            }
+            Self::Resolved(resolvers, last) => {
+                resolvers.iter_mut().for_each(|node| node.name(&mut Frame::default(), Inside::default()));
+                last.name(&mut frame, Inside::default());
+            }
+        }
+        self
+    }
+
+    fn any(&self, holds: impl Fn(&Node) -> bool) -> bool {
+        match self {
+            Self::Awaits(node) => holds(node),
+            Self::ByHand(stages, last) => stages.iter().any(|stage| holds(&stage.before)) || holds(last),
+            Self::Resolved(resolvers, last) => resolvers.iter().any(&holds) || holds(last),
+        }
+    }
+
+    /// Whether each leg of it is known beforehand.
+    pub(crate) fn is_exact(&self) -> bool {
+        !self.any(Node::waits)
+    }
+
+    /// Whether some leg may fail.
+    pub(crate) fn fails(&self) -> bool {
+        self.any(Node::fails)
+    }
+
+    /// Whether some panic may be caught.
+    pub(crate) fn unwinds(&self) -> bool {
+        self.any(Node::unwinds)
+    }
+
+    /// Whether some leg may end at a checkpoint.
+    pub(crate) fn pauses(&self) -> bool {
+        self.any(Node::pauses)
+    }
 }
 
 /// Where a branch stands: the scopes, and the number that loops have come to.
@@ -199,10 +327,17 @@ pub(crate) fn tree(waits: bool) -> impl Strategy<Value = Node> {
 pub(crate) struct At {
     pub(crate) scopes: String,
     pub(crate) round: u64,
+    /// The result that `Takes` waits for; only where results are known.
+    pub(crate) feed: Option<Result<u64, Stop>>,
 }
 
 impl At {
-    /// What the program gives as a number.
+    /// In the scope of a resolver.
+    pub(crate) fn in_resolver(resolver: usize) -> Self {
+        Self { scopes: format!("{}/", RESOLVERS[resolver]), ..Self::default() }
+    }
+
+    /// The number that the program gives to a key.
     pub(crate) fn number(&self, name: Name) -> Option<u64> {
         let number = name.number * 100_000 + self.round;
         (number > 0).then_some(number)
@@ -218,7 +353,7 @@ impl At {
     pub(crate) fn scope(&self, name: Name) -> (String, Self) {
         let scope = format!("{}{}", letter(name), self.number(name).unwrap_or(0));
         let scopes = format!("{}{scope}/", self.scopes);
-        (scope, Self { scopes, round: 0 })
+        (scope, Self { scopes, round: 0, feed: self.feed })
     }
 
     /// The scope of one round of a loop, or the number it has instead.
@@ -226,9 +361,9 @@ impl At {
         if scoped {
             let scope = format!("{}{}r{round}", letter(name), self.number(name).unwrap_or(0));
             let scopes = format!("{}{scope}/", self.scopes);
-            return (Some(scope), Self { scopes, round: 0 });
+            return (Some(scope), Self { scopes, round: 0, feed: self.feed });
         }
-        (None, Self { scopes: self.scopes.clone(), round: self.round * 5 + u64::from(round) + 1 })
+        (None, Self { round: self.round * 5 + u64::from(round) + 1, ..self.clone() })
     }
 }
 
@@ -250,113 +385,9 @@ impl Ask {
         };
         at.path(self.key().unwrap_or(of_form), self.name)
     }
-}
 
-impl fmt::Debug for Node {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write(self, f, 1)
-    }
-}
-
-fn write(node: &Node, f: &mut fmt::Formatter<'_>, depth: usize) -> fmt::Result {
-    let pad = "  ".repeat(depth);
-    let key = |name: &Name| match name.number {
-        0 => letter(*name).to_owned(),
-        number => format!("{}#{number}", letter(*name)),
-    };
-    let mut block = |head: String, nodes: &[&Node]| {
-        writeln!(f, "{pad}{head} {{")?;
-        nodes.iter().try_for_each(|node| write(node, f, depth + 1))?;
-        writeln!(f, "{pad}}}")
-    };
-    match node {
-        Node::Ask(ask) => {
-            let key =
-                if ask.key().is_none() { format!("(form)#{}", ask.name.number) } else { key(&ask.name) };
-            let (form, outcome) = (ask.form, if ask.unwraps { "?" } else { ".outcome()" });
-            writeln!(f, "{pad}ask {key} {form:?}{outcome}{}", if ask.plain { " (same text)" } else { "" })
-        }
-        Node::Step(step) => {
-            let Step { name, kind, raw } = step;
-            let raw = raw.map_or(String::new(), |raw| format!(" {raw:?}"));
-            writeln!(f, "{pad}step {} {kind:?}{raw}", key(name))
-        }
-        Node::Raw(raw) => writeln!(f, "{pad}{raw:?}"),
-        Node::Seq(nodes) => block("seq".to_owned(), &nodes.iter().collect::<Vec<_>>()),
-        Node::Join(joined, nodes) => block(format!("join {joined:?}"), &nodes.iter().collect::<Vec<_>>()),
-        Node::Try(name, nodes) => block(format!("try_join {}", key(name)), &nodes.iter().collect::<Vec<_>>()),
-        Node::Select(name, nodes) => {
-            block(format!("select {}", key(name)), &nodes.iter().collect::<Vec<_>>())
-        }
-        Node::Scope(name, node) => block(format!("scope {}", key(name)), &[node]),
-        Node::Loop { name, scoped, most, body } => {
-            let how = if *scoped { "scoped" } else { "numbered" };
-            block(format!("loop {} {how} {most}", key(name)), &[body])
-        }
-        Node::If(yes, no) => block("if".to_owned(), &[yes, no]),
-        Node::Catch(node) => block("catch".to_owned(), &[node]),
-        Node::Helper(node) => block("helper".to_owned(), &[node]),
-    }
-}
-
-/// Numbers that say what they are made of.
-pub(crate) fn mix(what: &str, path: &str, more: u64) -> u64 {
-    let mut hash = 0xcbf2_9ce4_8422_2325_u64;
-    let bytes = [what.as_bytes(), b"\0", path.as_bytes(), b"\0", &more.to_le_bytes()];
-    for byte in bytes.into_iter().flatten() {
-        hash = (hash ^ u64::from(*byte)).wrapping_mul(0x0000_0100_0000_01b3);
-    }
-    // So that the low bits are as good as the others.
-    hash ^ (hash >> 29) ^ (hash >> 47)
-}
-
-/// What the person says to a question.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub(crate) enum Said {
-    Accept(u64),
-    Decline,
-    Cancel,
-}
-
-pub(crate) fn said(seed: u64, path: &str) -> Said {
-    let hash = mix("person", path, seed);
-    match hash % 10 {
-        0 => Said::Decline,
-        1 => Said::Cancel,
-        _ => Said::Accept((hash >> 8) % 4),
-    }
-}
-
-/// What a branch has come to after an answer.
-pub(crate) fn heard(said: Said, path: &str, ask: &Ask, value: u64) -> Result<u64, Stop> {
-    match said {
-        Said::Accept(n) => Ok(mix("accepted", path, value ^ n)),
-        Said::Decline if ask.unwraps => Err(Stop(mix("declined", path, 0))),
-        Said::Decline => Ok(mix("declined", path, value)),
-        Said::Cancel if ask.unwraps => Err(Stop(mix("cancelled", path, 0))),
-        Said::Cancel => Ok(mix("cancelled", path, value)),
-    }
-}
-
-/// What a branch has come to after a step.
-pub(crate) fn done(path: &str, step: &Step, value: u64) -> Result<u64, Stop> {
-    match step.kind {
-        Kind::Fails => Err(Stop(mix("failed", path, value))),
-        _ => Ok(mix("done", path, value)),
-    }
-}
-
-/// What joined branches came to together.
-pub(crate) fn together(results: Vec<Result<u64, Stop>>) -> Result<u64, Stop> {
-    results.into_iter().try_fold(0, |all, one| Ok(mix("join", "", all ^ one?.rotate_left(7))))
-}
-
-/// Why a branch ended early.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub(crate) struct Stop(pub(crate) u64);
-
-impl fmt::Display for Stop {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "stopped {:x}", self.0)
+    /// The key of a question that the handler returns.
+    pub(crate) fn by_hand(stage: usize, number: usize) -> String {
+        format!("h{stage}q{number}")
     }
 }

@@ -1,0 +1,135 @@
+//! Programs that have failed once, shrunk. A row is a program and a client, as the failed test prints them.
+
+use crate::{
+    case::{
+        A, B, C, Carrier, Case, Move, What, answers, ask, catch, feed, join, raw, repeat, select, seq, stage,
+        step, try_join, unwind,
+    },
+    harness::one,
+    shapes::ServerKind,
+    tree::{Form, Joined, Kind, Node, Program, Raw, Text},
+};
+use Carrier::{Pushed, Sealed};
+use std::sync::Arc;
+
+fn row(carrier: Carrier, node: Node, moves: Vec<Move>) -> Case {
+    whole(carrier, Program::Awaits(node), moves)
+}
+
+fn whole(carrier: Carrier, program: Program, moves: Vec<Move>) -> Case {
+    Case { carrier, program: Arc::new(program.named()), seed: 0, server: ServerKind::Usual, moves }
+}
+
+/// Runs a row before many people, some of whom refuse.
+fn holds(why: &str, case: &Case) {
+    for seed in 0..40 {
+        let case = Case { seed, ..case.clone() };
+        if let Err(fault) = one(&case) {
+            panic!("{why}: {fault}\n{case:?}");
+        }
+    }
+}
+
+/// A race shares the waker of a set of futures with the question beside it: the answer to that question must reach it.
+#[test]
+fn a_question_beside_a_race_in_a_set() {
+    let race = select(A, [step(A, Kind::Done), ask(A, Form::Sure)]);
+    let beside = join(Joined::Macro, [ask(A, Form::Pick), race]);
+    let set = join(Joined::Unordered, [beside, raw(Raw::Yields(1))]);
+    holds("the answer is lost", &row(Pushed, set.clone(), vec![]));
+    holds("the same in requests", &row(Sealed, set, vec![]));
+}
+
+/// A race waits for a value that comes from another branch of the set, behind a question and a step.
+#[test]
+fn a_race_waits_for_another_branch() {
+    let first = seq([step(B, Kind::Done).waits_for(Raw::Sleeps(5)), ask(A, Form::Sure), step(B, Kind::Done)]);
+    let race = select(A, [seq([step(C, Kind::Done), Node::Takes]), raw(Raw::Never)]);
+    let second = join(Joined::Macro, [step(A, Kind::Done).waits_for(Raw::Sleeps(20)), race]);
+    let case = row(Sealed, feed(Joined::Unordered, first, second), vec![]);
+    holds("the second leg hangs", &case);
+}
+
+/// Races in sets of futures in a race must not wake each other without end.
+#[test]
+fn races_within_sets_within_a_race() {
+    let inner = select(B, [step(A, Kind::Done).waits_for(Raw::Sleeps(18)), ask(A, Form::Pick)]);
+    let waits = || join(Joined::Unordered, [ask(B, Form::Pick), raw(Raw::Yields(1))]);
+    let set = join(Joined::Unordered, [repeat(A, true, 2, inner), waits(), waits()]);
+    let race = select(A, [set, step(B, Kind::Done).waits_for(Raw::Sleeps(87))]);
+    holds("it spins", &row(Sealed, race.clone(), vec![]));
+    holds("it spins in a session", &row(Pushed, race, vec![]));
+}
+
+/// The person confirms one thing; then the question before it changes. The confirmation does not hold for another thing.
+#[test]
+fn a_confirmation_is_for_what_was_shown() {
+    let which = || ask(A, Form::Pick).text(Text::World).unwraps();
+    let really = || ask(A, Form::Sure).text(Text::Same).unwraps();
+    let changes = vec![answers(0xff), answers(0xff), answers(0xff).world(1)];
+    let drops = seq([which(), really(), step(A, Kind::Done)]);
+    holds("another thing is confirmed", &row(Sealed, drops, changes.clone()));
+    let pinned = seq([which(), step(B, Kind::Pinned), really(), step(A, Kind::Done)]);
+    holds("with a step between the two", &row(Sealed, pinned, changes));
+}
+
+/// What was done must not be done again because something beside it failed: its record leaves first.
+#[test]
+fn what_was_done_leaves_before_a_failure() {
+    let flaky = || step(B, Kind::Flaky { panics: false });
+    for (what, fails) in [("a step fails", flaky()), ("the handler panics", Node::Panics(A))] {
+        let charged = seq([step(A, Kind::Done), fails.clone(), ask(A, Form::Sure)]);
+        holds(what, &row(Sealed, charged, vec![]));
+        let behind = seq([ask(B, Form::Sure), step(A, Kind::Done), fails]);
+        holds(what, &row(Sealed, behind, vec![]));
+    }
+}
+
+/// The attempt under way may end when the request has gone; no other one begins.
+#[test]
+fn no_attempt_begins_after_the_request_has_gone() {
+    let retried = step(A, Kind::Retried { fails: 2, panics: false }).waits_for(Raw::Yields(1));
+    let gone = What::Cuts { polls: 1, rests: true };
+    holds("an attempt begins", &row(Sealed, retried.clone(), vec![answers(0xff).what(gone)]));
+    let asks = join(Joined::Ours, [retried.waits_for(Raw::Sleeps(60)), ask(A, Form::Pick)]);
+    holds("an attempt begins in a session", &row(Pushed, asks, vec![answers(0).what(gone)]));
+}
+
+/// A branch of a race panics, and the panic is caught: later steps run.
+#[test]
+fn a_race_that_panics() {
+    let race = || unwind(A, select(A, [Node::Throws, ask(A, Form::Pick)]));
+    holds("the step does not begin", &row(Sealed, seq([race(), step(A, Kind::Done)]), vec![]));
+    let beside = join(Joined::Ours, [race(), seq([step(A, Kind::Done), ask(B, Form::Pick)])]);
+    holds("the step beside does not begin", &row(Pushed, beside, vec![]));
+}
+
+/// A race is decided, and waits for a step of the branch that lost; another step ends meanwhile. Replayed, that step comes
+/// before the race again, which ends what both are in.
+#[test]
+fn a_step_ends_while_a_race_waits_for_a_loser() {
+    let race = select(A, [step(A, Kind::Done).waits_for(Raw::Task(0)), step(A, Kind::Fails)]);
+    let tried = catch(try_join(A, [race, step(A, Kind::Done)]));
+    let asks = seq([tried, ask(A, Form::Pick), step(B, Kind::Done)]);
+    holds("it diverges", &row(Sealed, asks, vec![]));
+}
+
+/// Two questions side by side; one is answered in the first round, the other in the second. Then the first one changes: the
+/// answer of the second round was given beside another one.
+#[test]
+fn an_answer_of_a_later_round_beside_a_change() {
+    let both = join(Joined::Ours, [ask(A, Form::Pick), ask(A, Form::Pick).text(Text::World)]);
+    let moves = vec![answers(0xff), answers(0x2), answers(0xff).world(1)];
+    holds("the later answer counts", &row(Sealed, seq([both, step(A, Kind::Done)]), moves));
+}
+
+/// One handler awaits a question, returns one by hand, and awaits one more. The answer by hand is there on all later legs.
+#[test]
+fn awaited_and_by_hand_in_one_call() {
+    for carrier in [Sealed, Pushed] {
+        let before = seq([ask(A, Form::Pick), step(A, Kind::Done)]);
+        let behind = seq([ask(B, Form::Sure), step(B, Kind::Pinned), ask(C, Form::Note)]);
+        let program = Program::ByHand(vec![stage(before, [ask(A, Form::Pick), ask(A, Form::Sure)])], behind);
+        holds("a call asks in both ways", &whole(carrier, program, vec![answers(0xff), answers(0x1)]));
+    }
+}

@@ -1,0 +1,238 @@
+//! The questions, the steps and the waiting of a handler.
+
+use crate::{
+    handler::{End, Env, panic_quietly},
+    person::{Said, Stop, after_answer, after_step},
+    trace::{Chain, Link, Run, RunEnd},
+    tree::{Ask, Form, Kind, Raw, Step, Text, letter},
+};
+use antiphon::{
+    Result as Outcome,
+    server::{Answer, AskError, Attempt, Ctx, Retry, StepError},
+};
+use serde::{Deserialize, Serialize};
+use std::{
+    sync::{Arc, atomic::Ordering},
+    time::Duration,
+};
+
+#[derive(Debug, Deserialize, antiphon::Form)]
+pub(crate) struct Pick {
+    pub(crate) id: String,
+    pub(crate) n: u8,
+}
+
+#[derive(Debug, Deserialize, antiphon::Form)]
+pub(crate) struct Sure {
+    pub(crate) id: String,
+    pub(crate) ok: bool,
+}
+
+#[derive(Debug, Deserialize, antiphon::Form)]
+pub(crate) struct Note {
+    pub(crate) id: String,
+    pub(crate) text: Option<String>,
+}
+
+/// What a form says, whichever it is.
+pub(crate) trait Filled {
+    fn id(&self) -> &str;
+    fn number(&self) -> u64;
+}
+
+impl Filled for Pick {
+    fn id(&self) -> &str {
+        &self.id
+    }
+
+    fn number(&self) -> u64 {
+        self.n.into()
+    }
+}
+
+impl Filled for Sure {
+    fn id(&self) -> &str {
+        &self.id
+    }
+
+    fn number(&self) -> u64 {
+        self.ok.into()
+    }
+}
+
+impl Filled for Note {
+    fn id(&self) -> &str {
+        &self.id
+    }
+
+    fn number(&self) -> u64 {
+        self.text.as_ref().map_or(0, |text| text.len() as u64)
+    }
+}
+
+/// What a step comes to: it says whose it is.
+#[derive(Debug, PartialEq, Serialize, Deserialize)]
+struct Receipt {
+    path: String,
+    value: u64,
+}
+
+/// Waits for what nobody records.
+pub(crate) async fn raw(raw: Raw) {
+    match raw {
+        Raw::Yields(times) => {
+            for _ in 0..times {
+                tokio::task::yield_now().await;
+            }
+        }
+        Raw::Task(yields) => {
+            let (sender, receiver) = tokio::sync::oneshot::channel();
+            tokio::spawn(async move {
+                for _ in 0..yields {
+                    tokio::task::yield_now().await;
+                }
+                let _ = sender.send(());
+            });
+            let _ = receiver.await;
+        }
+        Raw::Never => std::future::pending().await,
+        Raw::Sleeps(millis) => tokio::time::sleep(Duration::from_millis(millis.into())).await,
+    }
+}
+
+/// The words of a question, as they are now.
+pub(crate) fn words(text: Text, path: &str, value: u64, env: &Env) -> String {
+    match text {
+        Text::Same if env.scene.says_path => format!("{path} goes on?"),
+        Text::Same => "Go on?".to_owned(),
+        Text::Own => format!("{path} after {value:x}?"),
+        Text::World => {
+            let version = env.scene.leg.world.load(Ordering::Relaxed);
+            format!("{path} after {value:x}, list {version}?")
+        }
+    }
+}
+
+/// An answer as a number, which must be that of this question.
+pub(crate) fn read<F: Filled>(answer: Answer<F>, path: &str, env: &Env) -> Said {
+    match answer {
+        Answer::Accept(it) => {
+            if it.id() != path {
+                env.wrong(format!("`{path}` got the answer to `{}`", it.id()));
+            }
+            Said::Accept(it.number())
+        }
+        Answer::Decline => Said::Decline,
+        Answer::Cancel => Said::Cancel,
+    }
+}
+
+/// The chain behind one more answer, which is written down.
+pub(crate) fn answered(path: &str, text: String, said: Said, env: &Env) -> Chain {
+    let link = Link { text, said, before: Arc::clone(&env.chain) };
+    env.scene.leg.answered.lock().unwrap().insert(path.to_owned(), link.clone());
+    let mut chain = Arc::clone(&env.chain);
+    Arc::make_mut(&mut chain).insert(path.to_owned(), link);
+    chain
+}
+
+/// Awaits a question.
+pub(crate) async fn ask(ctx: &Ctx, ask: &Ask, path: String, env: &Env, value: u64) -> End {
+    let text = words(ask.text, &path, value, env);
+    macro_rules! put {
+        ($form:ty) => {{
+            let mut put = ctx.elicit::<$form>(text.clone());
+            if let Some(key) = ask.key() {
+                put = put.key(key);
+            }
+            if let Some(number) = env.at.number(ask.name) {
+                put = put.nth(number);
+            }
+            let answer = if ask.unwraps {
+                match put.await {
+                    Ok(it) => Ok(Answer::Accept(it)),
+                    Err(AskError::Declined { .. }) => Ok(Answer::Decline),
+                    Err(AskError::Cancelled { .. }) => Ok(Answer::Cancel),
+                    Err(other) => Err(other),
+                }
+            } else {
+                put.outcome().await
+            };
+            answer.map(|answer| read(answer, &path, env))
+        }};
+    }
+    let said = match ask.form {
+        Form::Pick => put!(Pick),
+        Form::Sure => put!(Sure),
+        Form::Note => put!(Note),
+    };
+    let said = said.unwrap_or_else(|other| {
+        env.wrong(format!("`{path}`: {other}"));
+        Said::Cancel
+    });
+    End { result: after_answer(said, &path, ask.unwraps, value), chain: answered(&path, text, said, env) }
+}
+
+/// The body of a step.
+async fn body(step: &Step, path: &str, env: &Env, value: u64, attempt: Attempt) -> Outcome<Receipt> {
+    let leg = &env.scene.leg;
+    if leg.gone.load(Ordering::Relaxed) {
+        env.wrong(format!("an attempt of `{path}` begins after the request was cancelled"));
+    }
+    let times = env.scene.trace.attempt(path);
+    let at = {
+        let mut runs = leg.runs.lock().unwrap();
+        let (key, chain) = (attempt.key().to_owned(), Arc::clone(&env.chain));
+        runs.push(Run { path: path.to_owned(), key, chain, end: RunEnd::None });
+        runs.len() - 1
+    };
+    if let Some(it) = step.raw {
+        raw(it).await;
+    }
+    let (fails, panics) = match step.kind {
+        Kind::Retried { fails, panics } => (fails, panics),
+        Kind::Flaky { panics } => (1, panics),
+        _ => (0, false),
+    };
+    let fails_now = times <= fails.into();
+    leg.runs.lock().unwrap()[at].end = if fails_now { RunEnd::NoOutcome } else { RunEnd::Outcome };
+    if fails_now && panics {
+        panic_quietly();
+    }
+    match step.kind {
+        _ if fails_now => Err(StepError::retry(std::fmt::Error)),
+        Kind::Fails => Err(failure(path, value).into()),
+        _ => Ok(Receipt { path: path.to_owned(), value }),
+    }
+}
+
+fn failure(path: &str, value: u64) -> StepError {
+    StepError::new(path).code("no").data(value)
+}
+
+/// Runs a step.
+pub(crate) async fn step(ctx: &Ctx, step: &Step, env: &Env, value: u64) -> Result<u64, Stop> {
+    let path = env.at.path(letter(step.name), step.name);
+    let (key, number) = (letter(step.name), env.at.number(step.name));
+    let run = async |attempt: Attempt| body(step, &path, env, value, attempt).await;
+    let result = match (step.kind, number) {
+        (Kind::Pinned, None) => ctx.step_with(key, &value, run).await,
+        (Kind::Pinned, Some(number)) => ctx.step_with((key, number), &value, run).await,
+        (Kind::Retried { fails, .. }, None) => ctx.step_retry(key, retry(fails), run).await,
+        (Kind::Retried { fails, .. }, Some(number)) => ctx.step_retry((key, number), retry(fails), run).await,
+        (_, None) => ctx.step(key, run).await,
+        (_, Some(number)) => ctx.step((key, number), run).await,
+    };
+    let expected = match step.kind {
+        Kind::Fails => Err(failure(&path, value)),
+        _ => Ok(Receipt { path: path.clone(), value }),
+    };
+    if result != expected {
+        env.wrong(format!("the step `{path}` should have come to {expected:?}, not {result:?}"));
+    }
+    after_step(&path, step.kind, value)
+}
+
+fn retry(fails: u8) -> Retry {
+    Retry::times(u32::from(fails) + 1)
+}

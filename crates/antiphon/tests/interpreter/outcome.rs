@@ -1,0 +1,138 @@
+//! The result of a program, given its answers and what came first.
+
+use crate::{
+    person::{Said, Stop, after_answer, after_step, in_branch, mix, together},
+    trace::{Decided, LegTrace},
+    tree::{Ask, At, Node, Program, letter},
+};
+use std::collections::BTreeMap;
+
+/// What one request of a call says of its answers and races.
+pub(crate) struct Facts {
+    decided: BTreeMap<String, Decided>,
+    answers: BTreeMap<String, Said>,
+}
+
+impl Facts {
+    pub(crate) fn of(leg: &LegTrace) -> Self {
+        let answers =
+            leg.answered.lock().unwrap().iter().map(|(path, link)| (path.clone(), link.said)).collect();
+        Self { decided: leg.decided.lock().unwrap().clone(), answers }
+    }
+
+    /// The result; `None` if the handler cannot have come to its end on these facts.
+    pub(crate) fn result(&self, program: &Program) -> Option<Result<u64, Stop>> {
+        match program {
+            Program::Awaits(node) => self.node(node, &At::default(), 0),
+            Program::ByHand(stages, last) => {
+                let mut value = 0;
+                for (number, stage) in stages.iter().enumerate() {
+                    match self.node(&stage.before, &At::default(), value)? {
+                        Ok(next) => value = next,
+                        Err(stop) => return Some(Err(stop)),
+                    }
+                    for (n, ask) in stage.asks.iter().enumerate() {
+                        let path = Ask::by_hand(number, n);
+                        match after_answer(*self.answers.get(&path)?, &path, ask.unwraps, value) {
+                            Ok(next) => value = next,
+                            Err(stop) => return Some(Err(stop)),
+                        }
+                    }
+                }
+                self.node(last, &At::default(), value)
+            }
+            Program::Resolved([first, second, third], last) => {
+                let then = match self.node(first, &At::in_resolver(0), 0)? {
+                    Ok(value) => self.node(second, &At::in_resolver(1), value)?,
+                    Err(stop) => Err(stop),
+                };
+                let beside = self.node(third, &At::in_resolver(2), 1)?;
+                match together([then, beside]) {
+                    Ok(value) => self.node(last, &At::default(), value),
+                    Err(stop) => Some(Err(stop)),
+                }
+            }
+        }
+    }
+
+    fn node(&self, node: &Node, at: &At, value: u64) -> Option<Result<u64, Stop>> {
+        let branch = |nodes: &[Node], n: usize| self.node(&nodes[n], at, in_branch(value, n));
+        Some(match node {
+            Node::Ask(ask) => {
+                let path = ask.path(at);
+                after_answer(*self.answers.get(&path)?, &path, ask.unwraps, value)
+            }
+            Node::Step(step) => after_step(&at.path(letter(step.name), step.name), step.kind, value),
+            Node::Raw(_) => Ok(mix("raw", "", value)),
+            Node::Checkpoint { .. } | Node::Panics(_) => Ok(value),
+            Node::Throws => return None,
+            Node::Unwind(name, node) => match self.decided("unwind", *name, at)? {
+                Decided::Unwound(true) => Ok(mix("unwound", "", value)),
+                _ => self.node(node, at, value)?,
+            },
+            Node::Seq(nodes) => {
+                let mut value = Ok(value);
+                for node in nodes {
+                    let Ok(so_far) = value else { break };
+                    value = self.node(node, at, so_far)?;
+                }
+                value
+            }
+            Node::Join(_, nodes) => {
+                let all: Option<Vec<_>> = (0..nodes.len()).map(|n| branch(nodes, n)).collect();
+                together(all?)
+            }
+            Node::Try(name, nodes) => {
+                let all: Vec<_> = (0..nodes.len()).map(|n| branch(nodes, n)).collect();
+                let Decided::Tried(tried) = self.decided("try", *name, at)? else { return None };
+                match tried {
+                    // The error of one of them.
+                    Some(stop) if all.contains(&Some(Err(stop))) => Err(stop),
+                    Some(_) => return None,
+                    None => together(all.into_iter().collect::<Option<Vec<_>>>()?),
+                }
+            }
+            Node::Select(name, nodes) => {
+                let Decided::Won(winner) = self.decided("select", *name, at)? else { return None };
+                branch(nodes, winner)?.map(|result| mix("won", "", result ^ winner as u64))
+            }
+            Node::Feed(_, first, second) => {
+                let first = self.node(first, at, in_branch(value, 0))?;
+                let second_at = At { feed: Some(first), ..at.clone() };
+                together([first, self.node(second, &second_at, in_branch(value, 1))?])
+            }
+            Node::Takes => together([Ok(value), at.feed?]),
+            Node::Pipe(first, second) => match self.node(first, at, value)? {
+                Ok(value) => self.node(second, at, mix("piped", "", value))?,
+                Err(stop) => Err(stop),
+            },
+            Node::Scope(name, node) => self.node(node, &at.scope(*name).1, value)?,
+            Node::Loop { name, scoped, most, body } => {
+                let mut value = value;
+                for round in 0..*most {
+                    match self.node(body, &at.looped(*name, *scoped, round).1, value)? {
+                        Ok(next) => value = next,
+                        Err(stop) => return Some(Err(stop)),
+                    }
+                    if value.is_multiple_of(5) {
+                        break;
+                    }
+                }
+                Ok(value)
+            }
+            Node::If(yes, no) => {
+                let node = if value.is_multiple_of(2) { yes } else { no };
+                self.node(node, at, value)?
+            }
+            Node::Catch(node) => {
+                let result = self.node(node, at, value)?;
+                Ok(result.unwrap_or_else(|Stop(why)| mix("caught", "", why)))
+            }
+            Node::Helper(node) => self.node(node, at, value)?,
+        })
+    }
+
+    fn decided(&self, what: &str, name: crate::tree::Name, at: &At) -> Option<Decided> {
+        self.decided.get(&format!("{what} {}", at.path(letter(name), name))).copied()
+    }
+}

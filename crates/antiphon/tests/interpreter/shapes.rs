@@ -1,0 +1,241 @@
+//! The tools that run programs, and the instances that offer them.
+
+use crate::{
+    handler::{End, Env, all_of, run},
+    leaves::{Note, Pick, Sure, answered, read, words},
+    person::{Said, Stop, after_answer, in_words},
+    trace::{Scene, counted},
+    tree::{Ask, At, Form, Program, Stage},
+};
+use antiphon::{
+    Result as Outcome, resolver,
+    seal::{KeyRing, SecretKey},
+    server::{Ask as Put, Ctx, InputRequired, Limits, NoArguments, ReplayCheck, Reply, Server, Tool},
+    tool,
+    wire::AskSupport,
+};
+use serde::{Deserialize, Serialize};
+use std::{sync::LazyLock, time::Duration};
+
+/// The instances that a call is sent to.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) enum ServerKind {
+    /// Many state-only results in one call.
+    Usual,
+    /// The default limit of state-only results.
+    Small,
+    /// Each round is replayed before it leaves, and must come to the same.
+    Checked,
+}
+
+type Instances = LazyLock<Vec<Server>>;
+
+/// Instances that share nothing but their keys.
+static USUAL: Instances = LazyLock::new(|| (0..3).map(|_| server(ServerKind::Usual)).collect());
+static SMALL: Instances = LazyLock::new(|| (0..3).map(|_| server(ServerKind::Small)).collect());
+static CHECKED: Instances = LazyLock::new(|| (0..3).map(|_| server(ServerKind::Checked)).collect());
+
+/// The nth instance.
+pub(crate) fn instance(number: usize, kind: ServerKind) -> &'static Server {
+    let servers = match kind {
+        ServerKind::Usual => &USUAL,
+        ServerKind::Small => &SMALL,
+        ServerKind::Checked => &CHECKED,
+    };
+    &servers[number % servers.len()]
+}
+
+/// The tool that runs such a program.
+pub(crate) fn tool_of(program: &Program) -> &'static str {
+    match program {
+        Program::Awaits(_) => "awaits",
+        Program::ByHand(..) => "by_hand",
+        Program::Resolved(..) => "resolved",
+    }
+}
+
+fn server(kind: ServerKind) -> Server {
+    let mut limits = Limits::default();
+    limits.legs = 1000;
+    limits.state_only = if kind == ServerKind::Small { 2 } else { 200 };
+    // A text may change as often as the client likes.
+    limits.times_asked = 100;
+    limits.sessions = 1_000_000;
+    limits.handlers = 1_000_000;
+    limits.session_handlers = 1_000_000;
+    limits.handler_time = Duration::from_secs(300);
+    let awaits = Tool::new("awaits", async |ctx: &Ctx, _: NoArguments| {
+        let scene = Scene::of(ctx);
+        let Program::Awaits(node) = &*scene.program else { return "another tool's".to_owned() };
+        let end = counted(&scene.trace, run(ctx, node, Env::new(scene.clone()), 0)).await;
+        end.map_or_else(spins, |end| in_words(end.result))
+    });
+    let by_hand = Tool::new("by_hand", async |ctx: &Ctx, _: NoArguments| {
+        let scene = Scene::of(ctx);
+        let reply = counted(&scene.trace, by_hand(ctx, Env::new(scene.clone()))).await;
+        reply.unwrap_or_else(|| Reply::Complete(spins()))
+    });
+    let ring = KeyRing::new(vec![SecretKey::from_bytes([7; 32])]).unwrap();
+    Server::builder("programs", "1")
+        .tool(awaits.needs(AskSupport::FORM))
+        .tool(by_hand.needs(AskSupport::FORM))
+        .tool(resolved)
+        .keys(ring)
+        .limits(limits)
+        .replay_check(if kind == ServerKind::Checked { ReplayCheck::Always } else { ReplayCheck::Off })
+        .on_replay_fault(|fault| Scene::here().trace.wrong(format!("when it is replayed: {fault}")))
+        .build()
+        .unwrap()
+}
+
+fn spins() -> String {
+    "it spins".to_owned()
+}
+
+/// A handler that returns its questions, and awaits before and behind them.
+async fn by_hand(ctx: &Ctx, env: Env) -> Reply<String> {
+    let scene = env.scene.clone();
+    let Program::ByHand(stages, last) = &*scene.program else { unreachable!("another tool's") };
+    let mut kept: Vec<Vec<Kept>> = match ctx.state_as() {
+        Ok(kept) => kept.unwrap_or_default(),
+        Err(error) => {
+            env.wrong(format!("the state cannot be read: {error:?}"));
+            return Reply::Complete("no state".to_owned());
+        }
+    };
+    let (mut env, mut value) = (env, 0);
+    for (number, stage) in stages.iter().enumerate() {
+        let end = run(ctx, &stage.before, env.clone(), value).await;
+        value = match end.result {
+            Ok(value) => value,
+            Err(stop) => return Reply::Complete(stop.to_string()),
+        };
+        env = env.after(end.chain);
+        if kept.len() <= number {
+            let asks: Vec<(String, String, Ask)> = asks_of(number, stage, value, &env);
+            match asks.iter().map(|(path, text, ask)| given(ctx, path, text, ask.form, &env)).collect() {
+                Some(answers) => kept.push(answers),
+                None => return returned(&asks, &kept),
+            }
+        }
+        for (n, (ask, it)) in stage.asks.iter().zip(kept[number].clone()).enumerate() {
+            let (path, said) = (Ask::by_hand(number, n), it.said());
+            let chain = answered(&path, it.text, said, &env);
+            env = env.after(chain);
+            value = match after_answer(said, &path, ask.unwraps, value) {
+                Ok(value) => value,
+                Err(stop) => return Reply::Complete(stop.to_string()),
+            };
+        }
+    }
+    Reply::Complete(in_words(run(ctx, last, env, value).await.result))
+}
+
+/// The questions of one round: path, words and form.
+fn asks_of(number: usize, stage: &Stage, value: u64, env: &Env) -> Vec<(String, String, Ask)> {
+    let numbered = stage.asks.iter().enumerate();
+    let ask = |(n, ask): (usize, &Ask)| {
+        let path = Ask::by_hand(number, n);
+        let text = words(ask.text, &path, value, env);
+        (path, text, *ask)
+    };
+    numbered.map(ask).collect()
+}
+
+fn put(path: &str, text: &str, form: Form) -> Put {
+    match form {
+        Form::Pick => Put::of::<Pick>(path, text),
+        Form::Sure => Put::of::<Sure>(path, text),
+        Form::Note => Put::of::<Note>(path, text),
+    }
+}
+
+/// The answer to a question by hand, if it was asked in exactly these words.
+fn given(ctx: &Ctx, path: &str, text: &str, form: Form, env: &Env) -> Option<Kept> {
+    let ask = put(path, text, form);
+    let said = match form {
+        Form::Pick => ctx.form::<Pick>(&ask).map(|it| it.map(|it| read(it, path, env))),
+        Form::Sure => ctx.form::<Sure>(&ask).map(|it| it.map(|it| read(it, path, env))),
+        Form::Note => ctx.form::<Note>(&ask).map(|it| it.map(|it| read(it, path, env))),
+    };
+    let said = said.unwrap_or_else(|error| {
+        env.wrong(format!("the answer to `{path}` cannot be read: {error:?}"));
+        None
+    });
+    said.map(|said| Kept::new(text, said))
+}
+
+fn returned(asks: &[(String, String, Ask)], kept: &[Vec<Kept>]) -> Reply<String> {
+    let mut puts = asks.iter().map(|(path, text, ask)| put(path, text, ask.form));
+    let first = InputRequired::ask(puts.next().expect("a round has a question"));
+    puts.fold(first, InputRequired::and).with_json_state(&kept).expect("plain data").into()
+}
+
+/// An answer in the state of a handler, with the question it was given to.
+#[derive(Clone, Serialize, Deserialize)]
+struct Kept {
+    text: String,
+    refused: Option<bool>,
+    number: u64,
+}
+
+impl Kept {
+    fn new(text: &str, said: Said) -> Self {
+        let (refused, number) = match said {
+            Said::Accept(number) => (None, number),
+            Said::Decline => (Some(true), 0),
+            Said::Cancel => (Some(false), 0),
+        };
+        Self { text: text.to_owned(), refused, number }
+    }
+
+    fn said(&self) -> Said {
+        match self.refused {
+            None => Said::Accept(self.number),
+            Some(true) => Said::Decline,
+            Some(false) => Said::Cancel,
+        }
+    }
+}
+
+/// One resolver's program, behind what came before it.
+async fn resolve(ctx: &Ctx, number: usize, before: Option<End>) -> End {
+    let scene = Scene::of(ctx);
+    let Program::Resolved(resolvers, _) = &*scene.program else { unreachable!("another tool's") };
+    let env = Env::new(scene.clone()).at(At::in_resolver(number));
+    match before {
+        None => run(ctx, &resolvers[number], env, u64::from(number == 2)).await,
+        Some(End { result: Ok(value), chain }) => run(ctx, &resolvers[number], env.after(chain), value).await,
+        Some(end) => end,
+    }
+}
+
+#[resolver]
+async fn first(ctx: &Ctx) -> Outcome<End> {
+    Ok(resolve(ctx, 0, None).await)
+}
+
+#[resolver]
+async fn second(ctx: &Ctx, #[resolve(first)] first: End) -> Outcome<End> {
+    Ok(resolve(ctx, 1, Some(first)).await)
+}
+
+#[resolver]
+async fn third(ctx: &Ctx) -> Outcome<End> {
+    Ok(resolve(ctx, 2, None).await)
+}
+
+/// Runs behind its resolvers.
+#[tool(needs(form))]
+async fn resolved(ctx: &Ctx, #[resolve(third)] third: End, #[resolve(second)] second: End) -> String {
+    let scene = Scene::of(ctx);
+    let Program::Resolved(_, last) = &*scene.program else { return "another tool's".to_owned() };
+    let End { result, chain } = all_of(vec![second, third]);
+    let value = match result {
+        Ok(value) => value,
+        Err(stop) => return Stop::to_string(&stop),
+    };
+    let env = Env::new(scene.clone()).after(chain);
+    let end = counted(&scene.trace, run(ctx, last, env, value)).await;
+    end.map_or_else(spins, |end| in_words(end.result))
+}
