@@ -259,7 +259,12 @@ impl Leg {
         (leg.notes, leg.state) = (record.notes, record.state);
         (leg.round, leg.state_only) = (record.round.saturating_add(1), record.state_only);
         leg.takes_answers = responses.is_some() || !leg.inbox.is_empty();
-        for asked in record.asked {
+        for mut asked in record.asked {
+            if let Some(reason) = asked.not_asked.take() {
+                let fault = (!reason.is_empty()).then(|| reason.into());
+                leg.open.push(Open { asked, fault });
+                continue;
+            }
             let sent = responses.and_then(|responses| responses.get(&asked.path)).map(|text| text.get());
             let is_over = asked.deadline.is_some_and(|deadline| leg.setup.now > deadline);
             match sent {

@@ -103,6 +103,10 @@ pub struct AskRecord {
     pub(crate) agreed: Option<Digest>,
     /// The question as JSON, if it was returned by hand: it is checked and asked again without its handler.
     pub(crate) question: Option<Box<str>>,
+    /// The checked answer to a question that was returned by hand, kept while others of its round are asked again.
+    pub(crate) answer: Option<String>,
+    /// It did not leave with its round, for its leg had failed: why it was to be asked again, if it was.
+    pub(crate) not_asked: Option<Box<str>>,
 }
 
 /// An answer that has come and was not yet taken by an awaiting handler; or one to a question asked by hand, which is
@@ -181,7 +185,8 @@ impl Entry {
 impl AskRecord {
     /// The estimated size in bytes.
     pub(crate) fn size(&self) -> usize {
-        PER_ENTRY + 16 + self.path.len() + self.question.as_ref().map_or(0, |text| text.len())
+        let question = self.question.as_ref().map_or(0, |text| text.len());
+        PER_ENTRY + 16 + self.path.len() + question + self.answer.as_ref().map_or(0, String::len)
     }
 
     /// The deadline for its answer, in Unix seconds.

@@ -80,6 +80,15 @@ impl Asking {
         matches!(self.phase, AskPhase::Asked { .. })
     }
 
+    /// What the next leg is to know of a question that is not asked in this one, for the leg has failed.
+    pub(super) fn not_asked(&self) -> Option<AskRecord> {
+        let AskPhase::Asked { asked, reason } = &self.phase else { return None };
+        // It is counted when it is put again.
+        let times = asked.times.saturating_sub(u8::from(reason.is_some()));
+        let not_asked = Some(reason.as_deref().unwrap_or_default().into());
+        Some(AskRecord { times, not_asked, ..asked.clone() })
+    }
+
     pub(super) fn into_asked(self) -> Option<(AskRecord, InputRequest)> {
         match self.phase {
             AskPhase::Asked { asked, reason } => {
@@ -194,6 +203,8 @@ impl Leg {
             deadline: question.within.map(|within| self.setup.now.saturating_add(within)),
             agreed: None,
             question: None,
+            answer: None,
+            not_asked: None,
         }
     }
 

@@ -68,21 +68,25 @@ impl Leg {
             let Some(call) = &self.call else {
                 return Err(Stop::Author("the call has not begun".to_owned()));
             };
-            // One that was answered and not read was asked in other words, or not looked at.
-            let before = self.incoming(&key).map(|at| &self.inbox[at]);
-            let before = before.filter(|incoming| incoming.is_by_hand() && !incoming.was_read);
-            let times = before.map_or(1, |incoming| incoming.received.asked.times.saturating_add(1));
+            let digest = call.secret().pin(text.as_bytes());
+            // One that was answered in other words is asked again for these.
+            let before = self.incoming(&key).map(|at| &self.inbox[at]).filter(|incoming| !incoming.was_read);
+            let before = before.map(|incoming| &incoming.received.asked);
+            let changed = before.filter(|asked| asked.question.is_some() && !asked.digest.matches(&digest));
+            let times = changed.map_or(1, |asked| asked.times.saturating_add(1));
             if let Some(stop) = asked_too_often(&key, times, None, limits) {
                 return Err(stop);
             }
             asked.push(AskRecord {
                 path: key.as_str().into(),
-                digest: call.secret().pin(text.as_bytes()),
+                digest,
                 times,
                 round: self.round,
                 deadline: None,
                 agreed: None,
                 question: Some(text.into()),
+                answer: None,
+                not_asked: None,
             });
             // > `inputRequests` keys are server assigned identifiers and **MUST** be unique within the scope of the
             // > request.
@@ -153,12 +157,29 @@ impl Record {
         limits: &Limits,
     ) -> Result<InputRequests, Stop> {
         let mut again = InputRequests::new();
-        for path in self.paths_by_hand() {
-            if let Some(request) = self.receive_one(&path, answer(&path), limits)? {
-                // Keys were unique when the round left.
-                let _ = again.insert(&*path, request);
-            }
+        let mut room = limits.state.saturating_sub(self.size());
+        let checked = self.check_all(answer, limits)?;
+        let is_complete = checked.iter().all(|(_, (_, came))| matches!(came, Came::Fits(_) | Came::Before));
+        for (at, (request, came)) in checked {
+            let reason = match came {
+                Came::Before => continue,
+                Came::Nothing => None,
+                Came::Wrong(reason) => Some(reason),
+                // What is kept while others are asked again must find room.
+                Came::Fits(text) => match room.checked_sub(text.len()) {
+                    None if !is_complete => Some(too_long(room)),
+                    rest => {
+                        room = rest.unwrap_or_default();
+                        self.asked[at].answer = Some(text);
+                        continue;
+                    }
+                },
+            };
+            let request = self.asked[at].again(request, reason, limits)?;
+            // Keys were unique when the round left.
+            let _ = again.insert(&*self.asked[at].path, request);
         }
+        self.take_answered();
         if !again.is_empty() {
             may_continue(call, limits.legs, &again)?;
             self.round = self.round.saturating_add(1);
@@ -179,41 +200,87 @@ impl Record {
         text: Option<&str>,
         limits: &Limits,
     ) -> Result<Option<InputRequest>, Stop> {
-        let mut room = limits.state.saturating_sub(self.size());
         let Some(at) = self.asked.iter().position(|asked| *asked.path == *path) else { return Ok(None) };
-        let asked = &mut self.asked[at];
-        let question = asked.question.as_deref().unwrap_or_default();
-        let Ok(request) = serde_json::from_str::<InputRequest>(question) else {
-            // It was written here, and the seal held.
-            return Err(Stop::Author(format!("the question `{path}` cannot be read again")));
+        let again = match self.asked[at].check(text, limits)? {
+            (_, Came::Before) => None,
+            (request, Came::Nothing) => Some(request),
+            (request, Came::Wrong(reason)) => Some(self.asked[at].again(request, Some(reason), limits)?),
+            (_, Came::Fits(text)) => {
+                self.asked[at].answer = Some(text);
+                None
+            }
         };
-        // A client may answer question by question: only the bound on legs ends that.
-        let Some(text) = text else { return Ok(Some(request)) };
-        match accept(&request, text, &mut room, limits) {
-            Ok(text) => {
-                let asked = self.asked.remove(at);
-                self.received.push(Received { asked, text: Some(text) });
-                Ok(None)
-            }
-            Err(reason) => {
-                asked.times = asked.times.saturating_add(1);
-                match asked_too_often(path, asked.times, Some(&reason), limits) {
-                    Some(stop) => Err(stop),
-                    None => Ok(Some(with_reason(request, Some(&reason)))),
-                }
-            }
-        }
+        self.take_answered();
+        Ok(again)
     }
 
-    /// The keys of the questions of the last round that a handler returned.
-    fn paths_by_hand(&self) -> Vec<Box<str>> {
-        let by_hand = self.asked.iter().filter(|asked| asked.question.is_some());
-        by_hand.map(|asked| asked.path.clone()).collect()
+    /// Each question that a handler returned, by its place, with what came for it.
+    fn check_all<'t>(
+        &self,
+        answer: impl Fn(&str) -> Option<&'t str>,
+        limits: &Limits,
+    ) -> Result<Vec<(usize, Checked)>, Stop> {
+        let by_hand = self.asked.iter().enumerate().filter(|(_, asked)| asked.question.is_some());
+        by_hand.map(|(at, asked)| Ok((at, asked.check(answer(&asked.path), limits)?))).collect()
+    }
+
+    /// Once each question that a handler returned has an answer, they are there for the handler, in their order.
+    fn take_answered(&mut self) {
+        if self.asked.iter().any(|asked| asked.question.is_some() && asked.answer.is_none()) {
+            return;
+        }
+        let (by_hand, awaited): (Vec<_>, Vec<_>) =
+            std::mem::take(&mut self.asked).into_iter().partition(|asked| asked.question.is_some());
+        self.asked = awaited;
+        self.received
+            .extend(by_hand.into_iter().map(|mut asked| Received { text: asked.answer.take(), asked }));
     }
 }
 
-fn accept(request: &InputRequest, text: &str, room: &mut usize, limits: &Limits) -> Result<String, String> {
-    let text = check(request, text, limits)?.to_text()?;
-    *room = room.checked_sub(text.len()).ok_or_else(|| too_long(*room))?;
-    Ok(text)
+/// A question, and what came for it.
+type Checked = (InputRequest, Came);
+
+/// What came for a question that a handler returned.
+enum Came {
+    /// A good answer, earlier.
+    Before,
+    /// A client may answer question by question: only the bound on legs ends that.
+    Nothing,
+    Fits(String),
+    Wrong(String),
+}
+
+impl AskRecord {
+    fn check(&self, text: Option<&str>, limits: &Limits) -> Result<Checked, Stop> {
+        let question = self.question.as_deref().unwrap_or_default();
+        let Ok(request) = serde_json::from_str::<InputRequest>(question) else {
+            // It was written here, and the seal held.
+            return Err(Stop::Author(format!("the question `{}` cannot be read again", self.path)));
+        };
+        let came = match (&self.answer, text) {
+            (Some(_), _) => Came::Before,
+            (None, None) => Came::Nothing,
+            (None, Some(text)) => {
+                let checked = check(&request, text, limits).and_then(|response| response.to_text());
+                checked.map_or_else(Came::Wrong, Came::Fits)
+            }
+        };
+        Ok((request, came))
+    }
+
+    /// The question once more, with the reason, if it may be asked once more.
+    fn again(
+        &mut self,
+        request: InputRequest,
+        reason: Option<String>,
+        limits: &Limits,
+    ) -> Result<InputRequest, Stop> {
+        if let Some(reason) = &reason {
+            self.times = self.times.saturating_add(1);
+            if let Some(stop) = asked_too_often(&self.path, self.times, Some(reason), limits) {
+                return Err(stop);
+            }
+        }
+        Ok(with_reason(request, reason.as_deref()))
+    }
 }

@@ -1,6 +1,6 @@
 //! The end of a leg: the round that leaves, and what is kept for the next leg.
 
-use super::{Leg, Observations, Status, slots::State};
+use super::{Delivery, Leg, Observations, Status, slots::State};
 use crate::{
     limits::Limits,
     record::{AskRecord, Received, Record},
@@ -85,13 +85,23 @@ impl Leg {
         asked: Vec<AskRecord>,
     ) -> (Result<InputRequests, Stop>, Left) {
         let left = self.take(asked);
+        // While the call goes on within its request, a leg without a question costs its client nothing.
+        if requests.is_empty() && self.setup.delivery == Delivery::ThisLeg {
+            return (Ok(requests), left);
+        }
         let round = may_continue(left.call.as_ref(), self.setup.limits.legs, &requests).map(|()| requests);
         (round, left)
     }
 
     /// What is kept where the handler itself ended the leg, or a fault did.
     pub fn finish(&mut self) -> Left {
-        self.take(Vec::new())
+        let asking = self.asking_now();
+        let not_asked = asking.into_iter().filter_map(|id| match &self.slots.get(id)?.state {
+            State::Ask(asking) => asking.not_asked(),
+            _ => None,
+        });
+        let not_asked = not_asked.collect();
+        self.take(not_asked)
     }
 
     /// Why the leg was stopped.

@@ -161,14 +161,16 @@ impl Entry {
 
 impl AskRecord {
     fn encode(&self, out: &mut Out) -> Encoded {
-        out.array(7)?.str(&self.path)?.bytes(&self.digest.to_bytes())?.u8(self.times)?.u32(self.round)?;
+        out.array(9)?.str(&self.path)?.bytes(&self.digest.to_bytes())?.u8(self.times)?.u32(self.round)?;
         maybe_number(out, self.deadline)?;
         maybe_digest(out, self.agreed.as_ref())?;
-        maybe(out, self.question.as_deref())
+        maybe(out, self.question.as_deref())?;
+        maybe(out, self.answer.as_deref())?;
+        maybe(out, self.not_asked.as_deref())
     }
 
     fn decode(input: &mut Decoder<'_>) -> Result<Self, decode::Error> {
-        expect(input.array()? == Some(7))?;
+        expect(input.array()? == Some(9))?;
         Ok(Self {
             path: input.str()?.into(),
             digest: digest(input)?,
@@ -177,6 +179,8 @@ impl AskRecord {
             deadline: optional(input, Decoder::u64)?,
             agreed: optional(input, digest)?,
             question: text(input)?.map(Into::into),
+            answer: text(input)?,
+            not_asked: text(input)?.map(Into::into),
         })
     }
 }

@@ -42,6 +42,14 @@ impl Talk {
         reply
     }
 
+    /// Goes on with state alone, as clients do, as long as the server answers with nothing else.
+    pub async fn settled(&mut self, server: &Server, mut reply: Value) -> Value {
+        while reply["result"]["inputRequests"] == json!({}) {
+            reply = self.leg(server, Value::Null).await;
+        }
+        reply
+    }
+
     /// Legs until the result; each question is answered from `answers` by its key.
     pub async fn through(&mut self, server: &Server, answers: &Value) -> Value {
         let mut given = Value::Null;

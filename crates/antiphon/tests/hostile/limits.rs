@@ -139,7 +139,7 @@ async fn the_answers_of_one_leg_fit_into_the_state_when_others_are_asked_again()
 #[tokio::test]
 async fn a_state_has_a_size() {
     // What stands around the state and one short question.
-    for (length, limit) in [(131_072 - 200, None), (131_072, Some("state"))] {
+    for (length, limit) in [(131_072 - 250, None), (131_072, Some("state"))] {
         let fixture = fixture(|builder| builder.tool(asks(vec![form("q")], "s".repeat(length))));
         let got = reply(&fixture, &call("it", json!({}))).await;
         match limit {

@@ -43,6 +43,7 @@ async fn what_is_recorded_behind_an_effect_does_not_cost_its_record() {
             effects.store(0, SeqCst);
             let mut talk = Talk::new(json!({}));
             let reply = legs(&server, &mut talk, &[Value::Null, json!({"confirm": yes()})]).await;
+            let reply = talk.settled(&server, reply).await;
             if effects.load(SeqCst) == 1 {
                 assert!(asks(&reply), "{what}, {room}: {reply}");
                 left += 1;
@@ -56,7 +57,7 @@ async fn what_is_recorded_behind_an_effect_does_not_cost_its_record() {
 }
 
 #[tokio::test]
-async fn a_question_is_not_given_up_behind_an_effect() {
+async fn a_question_is_given_up_once_the_record_of_an_effect_has_left() {
     static EFFECTS: AtomicUsize = AtomicUsize::new(0);
     let server = server(tool!(|ctx| {
         let works = async {
@@ -77,8 +78,13 @@ async fn a_question_is_not_given_up_behind_an_effect() {
     let before = json!({"sure": bad});
     legs(&server, &mut talk, &[Value::Null, before.clone(), before]).await;
     let reply = talk.leg(&server, json!({"sure": bad, "go": yes()})).await;
-    assert!(asks(&reply), "{reply}");
-    assert_eq!(said(&talk.leg(&server, json!({"sure": yes()})).await), "0 true");
+    assert_eq!(reply["result"]["inputRequests"], json!({}), "{reply}");
+    // An answer that nobody asked for does not count.
+    for answers in [json!({"sure": yes()}), Value::Null] {
+        let reply = talk.leg(&server, answers).await;
+        assert_eq!(reply["error"]["data"], json!({"reason": "limit", "limit": "times_asked"}), "{reply}");
+        assert!(reply.to_string().contains("asked 3 times"), "{reply}");
+    }
     assert_eq!(EFFECTS.load(SeqCst), 1);
 }
 
@@ -151,6 +157,8 @@ async fn a_short_answer_counts_where_the_record_is_full() {
         let mut talk = Talk::new(json!({}));
         let reply =
             legs(&server, &mut talk, &[Value::Null, json!({"confirm": yes()}), json!({"more": more})]).await;
+        let reply = talk.settled(&server, reply).await;
+        talk.rounds.retain(|round| !round.is_empty());
         let came = if reply["error"].is_object() { reason(&reply).to_owned() } else { said(&reply) };
         assert_eq!((came.as_str(), talk.rounds.len()), (expected, 2));
     }
@@ -193,7 +201,11 @@ async fn what_runs_beside_a_fault_is_not_cut() {
             ok("done").await
         });
         let server = limited(tool, |_| ());
-        let reply = Talk::new(json!({})).leg(&server, Value::Null).await;
+        let mut talk = Talk::new(json!({}));
+        let reply = talk.leg(&server, Value::Null).await;
+        // A step that has ended leaves with its record; then the fault is told.
+        assert_eq!(reply["result"]["inputRequests"].is_object(), ended == 1, "{reply}");
+        let reply = talk.settled(&server, reply).await;
         assert_eq!(reason(&reply), "step_failed", "{reply}");
         assert_eq!((ENDED.load(SeqCst), BEHIND.load(SeqCst)), (ended, 0), "{seconds}");
     }

@@ -80,6 +80,7 @@ async fn what_a_step_of_a_loser_came_to_is_handed_to_no_other() {
     }));
     let mut talk = Talk::new(json!({}));
     let reply = legs(&server, &mut talk, &[Value::Null, json!({"confirm": yes()})]).await;
+    let reply = talk.settled(&server, reply).await;
     assert_eq!(reply["error"]["code"], -32603, "{reply}");
 }
 
@@ -113,6 +114,7 @@ async fn a_migration_hands_no_result_to_another_step() {
             let new = new().migrate(migration.clone());
             let new = server(if lenient { new.lenient_replay() } else { new });
             let reply = talk.leg(&new, json!({"confirm": yes()})).await;
+            let reply = talk.settled(&new, reply).await;
             assert!(
                 said(&reply) == expected || reason(&reply) == expected,
                 "{migration:?} {lenient}: {reply}"
@@ -184,6 +186,7 @@ async fn what_rests_on_a_url_is_stale_once_that_is_another() {
         }
         assert_eq!(talk.rounds.last().unwrap(), &["confirm"]);
         let reply = legs(&new, &mut talk, &[json!({"confirm": yes()}), json!({"url": agreed()})]).await;
+        let reply = talk.settled(&new, reply).await;
         assert_eq!(reason(&reply), "flow_diverged", "{in_vain}: {reply}");
     }
 }
@@ -205,5 +208,6 @@ async fn a_url_that_is_finished_without_an_answer_is_used_once_too() {
     legs(&server, &mut talk, &[Value::Null, json!({"url": agreed()})]).await;
     DONE.store(1, SeqCst);
     let reply = talk.leg(&server, Value::Null).await;
+    let reply = talk.settled(&server, reply).await;
     assert_eq!(reply["error"]["code"], -32603, "{reply}");
 }
