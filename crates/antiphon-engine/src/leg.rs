@@ -98,6 +98,8 @@ pub struct Leg {
     held: Vec<SlotId>,
     /// New steps that begin once another one has ended.
     held_for_room: Vec<SlotId>,
+    /// New steps that could begin but for a `select` that looks at its branches first.
+    held_in_select: Vec<SlotId>,
     running: Vec<SlotId>,
     /// Checkpoints that end the leg.
     ending: u32,
@@ -173,6 +175,8 @@ struct Poll {
 pub struct Scope {
     branch: BranchId,
     inside: Option<Inside>,
+    /// A `select` looks whether a branch comes to its end without a new step: none begins.
+    holds_steps: bool,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -231,6 +235,7 @@ impl Leg {
             after_replay: Vec::new(),
             held: Vec::new(),
             held_for_room: Vec::new(),
+            held_in_select: Vec::new(),
             running: Vec::new(),
             ending: 0,
             waits_for_abandoned: 0,
@@ -366,6 +371,7 @@ impl Leg {
             self.aftermath.spent.extend(self.poll.parent.replace(parent.clone()));
         }
         self.scope = Scope::default();
+        self.held_in_select.clear();
     }
 
     /// The handler was polled; its waker may be dropped behind this.
@@ -378,9 +384,9 @@ impl Leg {
         std::mem::replace(&mut self.scope, scope)
     }
 
-    /// The present place in this branch.
-    pub fn in_branch(&self, branch: BranchId) -> Scope {
-        Scope { branch, ..self.scope }
+    /// The present place in this branch. `holds_steps`: no new step begins there.
+    pub fn in_branch(&self, branch: BranchId, holds_steps: bool) -> Scope {
+        Scope { branch, holds_steps: self.scope.holds_steps || holds_steps, ..self.scope }
     }
 
     /// The present place in the body of this step.

@@ -182,7 +182,7 @@ impl Leg {
             |agreed: &Digest| question.until.as_ref().is_some_and(|about| about.matches(agreed));
         if fault.is_none() && asked.agreed.as_ref().is_some_and(is_about_it) {
             // It is the same question, though its reference may be a new one.
-            return Found::Agreed(AskRecord { digest: question.digest, round: self.round, ..asked });
+            return Found::Agreed(AskRecord { digest: question.digest, ..asked });
         }
         let again = u8::from(fault.is_some() || !asked.digest.matches(&question.digest));
         let times = asked.times.saturating_add(again);
@@ -414,7 +414,7 @@ impl Leg {
         if self.setup.delivery == Delivery::ThisLeg {
             let mut request = InputRequests::new();
             let _ = request.insert(&*asked.path, asking.question.request.clone());
-            if let Err(stop) = may_continue(self.call.as_ref(), self.setup.limits.legs, &request) {
+            if let Err(stop) = may_continue(self.legs(), self.setup.limits.legs, &request) {
                 return self.stop(stop);
             }
             self.call = self.call.take().and_then(Call::next_leg);

@@ -39,6 +39,9 @@ impl Leg {
         state: Option<String>,
     ) -> (Result<InputRequests, Stop>, Left) {
         let round = self.round_by_hand(asks);
+        if let Ok((_, asked)) = &round {
+            self.drop_changed(asked);
+        }
         self.inbox.retain(|incoming| !incoming.is_by_hand());
         self.state = state;
         match round {
@@ -95,6 +98,17 @@ impl Leg {
             }
         }
         Ok((requests, asked))
+    }
+
+    /// Questions that were answered, and are asked in other words now: what came after their answers does not count.
+    fn drop_changed(&mut self, asked: &[AskRecord]) {
+        let changed = self.inbox.iter().filter(|incoming| incoming.is_by_hand() && !incoming.was_read);
+        let changed = changed.map(|incoming| &incoming.received.asked).filter(|before| {
+            asked.iter().any(|now| now.path == before.path && !now.digest.matches(&before.digest))
+        });
+        if let Some(round) = changed.map(|before| before.round).min() {
+            self.make_stale(round);
+        }
     }
 
     /// The answers to the questions that the handler returned.
@@ -181,7 +195,7 @@ impl Record {
         }
         self.take_answered();
         if !again.is_empty() {
-            may_continue(call, limits.legs, &again)?;
+            may_continue(call.map_or(1, Call::leg), limits.legs, &again)?;
             self.round = self.round.saturating_add(1);
             let round = self.round;
             self.asked.iter_mut().for_each(|asked| asked.round = round);

@@ -19,6 +19,8 @@ pub struct Left {
     pub call: Option<Call>,
     /// The record for the next leg.
     pub record: Record,
+    /// The number of legs that count, this one included.
+    legs: u16,
     /// Whether this leg has recorded anything.
     pub has_new: bool,
     /// The first step that this leg has recorded.
@@ -43,7 +45,7 @@ impl Left {
         let kept = u8::from(!self.has_new_step());
         let may_leave = self.has_new
             && self.record.state_only.saturating_add(kept) < limits.state_only
-            && may_continue(self.call.as_ref(), limits.legs, &InputRequests::new()).is_ok();
+            && may_continue(self.legs, limits.legs, &InputRequests::new()).is_ok();
         self.record.state_only = self.record.state_only.saturating_add(u8::from(may_leave));
         may_leave
     }
@@ -84,13 +86,20 @@ impl Leg {
         requests: InputRequests,
         asked: Vec<AskRecord>,
     ) -> (Result<InputRequests, Stop>, Left) {
+        let legs = self.legs();
         let left = self.take(asked);
-        // While the call goes on within its request, a leg without a question costs its client nothing.
-        if requests.is_empty() && self.setup.delivery == Delivery::ThisLeg {
-            return (Ok(requests), left);
-        }
-        let round = may_continue(left.call.as_ref(), self.setup.limits.legs, &requests).map(|()| requests);
+        let round = may_continue(legs, self.setup.limits.legs, &requests).map(|()| requests);
         (round, left)
+    }
+
+    /// The number of legs that count, this one included.
+    pub(super) fn legs(&self) -> u16 {
+        let leg = self.call.as_ref().map_or(1, Call::leg);
+        match self.setup.delivery {
+            Delivery::NextLeg => leg,
+            // While the call goes on within its request, a leg without a question costs its client nothing.
+            Delivery::ThisLeg => leg.saturating_sub(self.state_only.into()),
+        }
     }
 
     /// What is kept where the handler itself ended the leg, or a fault did.
@@ -114,9 +123,11 @@ impl Leg {
 
     fn take(&mut self, asked: Vec<AskRecord>) -> Left {
         self.status = Status::Ended;
+        let legs = self.legs();
         let history = std::mem::take(&mut self.history);
         let received = std::mem::take(&mut self.inbox).into_iter().map(|incoming| incoming.received);
         Left {
+            legs,
             call: self.call.take(),
             has_new: history.has_new(),
             first_step: history.first_new_step().map(Into::into),
@@ -136,13 +147,13 @@ impl Leg {
     }
 }
 
-/// Whether one more leg may follow that of this call: the only place where the limit of legs is enforced.
+/// Whether one more leg may follow this many: the only place where the limit of legs is enforced.
 ///
 /// # Errors
 /// The end of a call that has had as many legs as it may: its answers would come back to a call that is over, so nobody is
 /// asked in vain.
-pub(super) fn may_continue(call: Option<&Call>, limit: u16, requests: &InputRequests) -> Result<(), Stop> {
-    if call.map_or(1, Call::leg) < limit {
+pub(super) fn may_continue(legs: u16, limit: u16, requests: &InputRequests) -> Result<(), Stop> {
+    if legs < limit {
         return Ok(());
     }
     let what = match (requests.iter().next(), requests.len()) {

@@ -2,7 +2,7 @@
 
 use super::{
     Leg,
-    slots::{BranchId, SlotId, State},
+    slots::{BranchId, SlotId, SlotWaker, State},
 };
 use crate::{
     CallSite,
@@ -58,6 +58,20 @@ impl Leg {
         let SelectPhase::Recorded(at) = self.select_phase(id)? else { return None };
         let Body::Select { winner } = self.history.entry(at).body else { return None };
         self.history.is_due(at).then_some(usize::from(winner))
+    }
+
+    /// Whether new steps in the branches of an undecided select wait for nothing but it, and may begin now that no branch
+    /// came to its end without them. Those that polling the branches does not reach are woken.
+    pub fn lets_steps_begin(&mut self) -> bool {
+        if self.scope.holds_steps || self.held_in_select.is_empty() {
+            return false;
+        }
+        for id in std::mem::take(&mut self.held_in_select) {
+            if let Some(SlotWaker::Foreign(_)) = self.slots.get(id).map(|slot| &slot.waker) {
+                self.wake(id);
+            }
+        }
+        true
     }
 
     /// Decides a select, if it can be: `done` says which branches have come to their end. From then on the other branches

@@ -106,6 +106,11 @@ impl Leg {
                 self.advance();
                 return StepPoll::Recorded(outcome);
             }
+            StepPhase::Held | StepPhase::Released
+                if self.scope.holds_steps && self.may_begin(&slot.path, self.poll.is_replayed) =>
+            {
+                self.held_in_select.push(id);
+            }
             StepPhase::Held if self.may_begin(&slot.path, self.poll.is_replayed) => {
                 self.held.retain(|held| *held != id);
                 return self.begin_step(id, waker);
@@ -199,9 +204,9 @@ impl Leg {
         }
     }
 
-    /// Whether another attempt of a step may begin.
+    /// Whether another attempt of a step may begin: also where its branch has lost, but not once the leg is over.
     pub fn may_try(&self) -> bool {
-        !self.is_over()
+        matches!(self.status, Status::Running)
     }
 
     /// Records the outcome of a step. Whether the handler goes on with it.

@@ -237,7 +237,6 @@ async fn asking_by_hand_has_an_end() {
     }
     let reply = session.hears().await;
     assert_eq!(reply["error"]["data"], json!({"reason": "limit", "limit": "legs"}), "{reply}");
-    let text =
-        "This call has asked 3 times, as often as the limit `legs` (4) allows: `region` cannot be asked";
+    let text = "This call has had 4 requests, as many as the limit `legs` allows: `region` cannot be asked";
     assert_eq!(reply["error"]["message"], text);
 }

@@ -41,8 +41,7 @@ impl Progress {
         let Left { call, mut record, steps_done, .. } = left;
         let ids = Ids::of(call.as_ref(), round.by_hand.as_ref().map_or(&[], |by_hand| &by_hand.asks));
         let id = call.as_ref().map(Call::id);
-        let is_round = !round.requests.is_empty();
-        admitted.put_call(if is_round { call.and_then(Call::next_leg) } else { call });
+        admitted.put_call(call.and_then(Call::next_leg));
         if round.by_hand.is_some_and(|by_hand| by_hand.urls_first)
             && let Some(refusal) = urls_required(admitted, pushed, &round.requests, &ids)?
         {

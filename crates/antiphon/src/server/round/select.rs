@@ -127,7 +127,7 @@ impl Race<'_> {
             if flow.with(|leg| leg.is_over()) {
                 // The steps in it come to their end; nobody wins any more.
                 for branch in (0..N).filter(runs) {
-                    done[branch] = self.poll(first.plus(branch), branch, &mut act, cx);
+                    done[branch] = self.poll((first.plus(branch), false), branch, &mut act, cx);
                 }
                 return Poll::Pending;
             }
@@ -138,7 +138,7 @@ impl Race<'_> {
             let mut goes_on = false;
             for branch in (0..N).filter(|branch| *branch != winner) {
                 if runs(&branch) {
-                    done[branch] = self.poll(first.plus(branch), branch, &mut act, cx);
+                    done[branch] = self.poll((first.plus(branch), false), branch, &mut act, cx);
                 }
                 if runs(&branch) {
                     goes_on = true;
@@ -160,12 +160,12 @@ impl Race<'_> {
     /// come to its end.
     fn poll(
         &self,
-        place: BranchId,
+        (place, holds_steps): (BranchId, bool),
         branch: usize,
         act: &mut impl FnMut(usize, Deed, &mut Context<'_>) -> bool,
         cx: &mut Context<'_>,
     ) -> bool {
-        let _scope = self.ctx.flow().scope(|leg| leg.in_branch(place));
+        let _scope = self.ctx.flow().scope(|leg| leg.in_branch(place, holds_steps));
         act(branch, Deed::Poll, cx)
     }
 
@@ -185,12 +185,18 @@ impl Race<'_> {
         }
         // Where it is recorded and due, the others are not polled any more.
         let alone = flow.with(|leg| leg.recorded_winner(slot));
-        for branch in (0..N).filter(|branch| alone.is_none_or(|alone| alone == *branch)) {
-            if !done[branch] {
-                done[branch] = self.poll(first.plus(branch), branch, act, cx);
+        // What needs no new step comes first; only then do steps begin.
+        for holds_steps in [true, false] {
+            if !holds_steps && !flow.with(|leg| leg.lets_steps_begin()) {
+                break;
             }
-            if let Some(winner) = decide(done) {
-                return Some(winner);
+            for branch in (0..N).filter(|branch| alone.is_none_or(|alone| alone == *branch)) {
+                if !done[branch] {
+                    done[branch] = self.poll((first.plus(branch), holds_steps), branch, act, cx);
+                }
+                if let Some(winner) = decide(done) {
+                    return Some(winner);
+                }
             }
         }
         flow.with(|leg| leg.wait_select(slot, cx.waker(), done.contains(&true)));

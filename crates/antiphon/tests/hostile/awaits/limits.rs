@@ -205,8 +205,8 @@ async fn what_runs_beside_a_fault_is_not_cut() {
         let reply = talk.leg(&server, Value::Null).await;
         // A step that has ended leaves with its record; then the fault is told.
         assert_eq!(reply["result"]["inputRequests"].is_object(), ended == 1, "{reply}");
+        assert_eq!((ENDED.load(SeqCst), BEHIND.load(SeqCst)), (ended, 0), "{seconds}");
         let reply = talk.settled(&server, reply).await;
         assert_eq!(reason(&reply), "step_failed", "{reply}");
-        assert_eq!((ENDED.load(SeqCst), BEHIND.load(SeqCst)), (ended, 0), "{seconds}");
     }
 }
