@@ -25,7 +25,7 @@ use crate::{
     CallSite,
     answer::too_long,
     limits::Limits,
-    record::{AskRecord, Kind, Migration, Note, Received, Record},
+    record::{AskRecord, Kind, Migration, Note, Received, Record, State},
     stop::Stop,
 };
 use antiphon_seal::Call;
@@ -90,7 +90,7 @@ pub struct Leg {
     open: Vec<Open>,
     notes: Vec<Note>,
     /// The handler's own state, from the last leg that asked by hand.
-    state: Option<String>,
+    state: Option<State>,
     slots: Slots,
     /// Futures that go on once all that is recorded was met.
     after_replay: Vec<SlotId>,

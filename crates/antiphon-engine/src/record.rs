@@ -139,11 +139,19 @@ pub struct UrlReference {
     pub text: Box<str>,
 }
 
+/// The state of a handler that asks by hand.
+#[derive(Clone, Debug)]
+pub(crate) struct State {
+    /// The round in which the handler left it.
+    pub(crate) round: u32,
+    pub(crate) text: String,
+}
+
 /// The record of one call between two legs.
 #[derive(Clone, Debug, Default)]
 pub struct Record {
     /// The handler's own state, if it asks by hand.
-    pub state: Option<String>,
+    pub(crate) state: Option<State>,
     pub(crate) entries: Vec<Entry>,
     pub(crate) received: Vec<Received>,
     pub(crate) asked: Vec<AskRecord>,
@@ -233,16 +241,20 @@ impl Record {
 
     /// The estimated size in bytes.
     pub fn size(&self) -> usize {
-        self.sizes().map(|(_, size)| size).sum::<usize>() + self.state.as_ref().map_or(0, String::len)
+        self.sizes().map(|(_, size)| size).sum::<usize>() + self.state_size()
     }
 
     /// The three largest parts by path and size: for the log.
     pub fn largest(&self) -> Vec<(&str, usize)> {
         let mut sizes: Vec<(&str, usize)> = self.sizes().collect();
-        sizes.push(("(the handler's state)", self.state.as_ref().map_or(0, String::len)));
+        sizes.push(("(the handler's state)", self.state_size()));
         sizes.sort_by_key(|(_, size)| std::cmp::Reverse(*size));
         sizes.truncate(3);
         sizes
+    }
+
+    fn state_size(&self) -> usize {
+        self.state.as_ref().map_or(0, |state| state.text.len())
     }
 
     fn sizes(&self) -> impl Iterator<Item = (&str, usize)> {

@@ -12,7 +12,7 @@ use crate::{
     answer::{Response, asked_too_often, check, read_answer, too_long, with_reason},
     key::check_key,
     limits::Limits,
-    record::{AskRecord, Received, Record},
+    record::{AskRecord, Received, Record, State},
     stop::Stop,
 };
 use antiphon_seal::Call;
@@ -43,7 +43,7 @@ impl Leg {
             self.drop_changed(asked);
         }
         self.inbox.retain(|incoming| !incoming.is_by_hand());
-        self.state = state;
+        self.state = state.map(|text| State { round: self.round, text });
         match round {
             Ok((requests, asked)) => {
                 if requests.is_empty() {
@@ -126,7 +126,7 @@ impl Leg {
 
     /// The handler's own state.
     pub fn state(&self) -> Option<&str> {
-        self.state.as_deref()
+        self.state.as_ref().map(|state| state.text.as_str())
     }
 }
 

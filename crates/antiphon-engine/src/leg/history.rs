@@ -283,10 +283,11 @@ impl History {
         unmet.map(|kept| (&*kept.entry.path, kept.entry.round))
     }
 
-    /// Whether an answer of this round was met in this leg.
+    /// Whether an answer of this round was met in this leg, or a checkpoint at which that round left.
     pub(super) fn has_met_answer_of(&self, round: u32) -> bool {
         self.kept.iter().any(|kept| {
-            kept.entry.kind() == Kind::Ask && kept.entry.round == round && kept.delivered.is_some()
+            let is_one = matches!(kept.entry.kind(), Kind::Ask | Kind::Checkpoint);
+            is_one && kept.entry.round == round && kept.delivered.is_some()
         })
     }
 

@@ -53,6 +53,14 @@ impl Leg {
         }
     }
 
+    /// The winner, if the select is decided.
+    pub fn decided(&self, id: SlotId) -> Option<usize> {
+        match self.select_phase(id)? {
+            SelectPhase::Decided(winner, _) => Some(usize::from(winner)),
+            SelectPhase::Recorded(_) | SelectPhase::Undecided => None,
+        }
+    }
+
     /// The branch that is to be polled alone: the recorded winner, once it is the select's turn.
     pub fn recorded_winner(&self, id: SlotId) -> Option<usize> {
         let SelectPhase::Recorded(at) = self.select_phase(id)? else { return None };

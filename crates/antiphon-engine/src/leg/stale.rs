@@ -22,8 +22,13 @@ impl Leg {
             true => Vec::new(),
             false => self.slots.iter().filter(|(_, slot)| asks(&slot.path)).map(|(id, _)| id).collect(),
         };
+        // So is the handler's own state, in which it keeps what it learned by hand.
+        let is_state_stale = self.state.as_ref().is_some_and(|state| state.round > round);
+        if is_state_stale {
+            self.state = None;
+        }
         // The handler has gone on with something that does not count: it does nothing new in this leg.
-        self.is_tainted |= was_used;
+        self.is_tainted |= was_used || is_state_stale;
         for slot in waiting.into_iter().chain(in_slots) {
             self.wake(slot);
         }

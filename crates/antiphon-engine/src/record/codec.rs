@@ -1,7 +1,7 @@
-//! The record as CBOR: `[3, state | null, round, state-only legs, [entry, ...], [received, ...], [asked, ...], [note, ...]]`.
+//! The record as CBOR: `[3, [round, state] | null, round, state-only legs, [entry, ...], [received, ...], [asked, ...], [note, ...]]`.
 //! Questions, answers and results are JSON text in it.
 
-use super::{AskRecord, Body, Entry, Note, Received, Record, StepFailure, StepOutcome, UrlReference};
+use super::{AskRecord, Body, Entry, Note, Received, Record, State, StepFailure, StepOutcome, UrlReference};
 use antiphon_seal::Digest;
 use antiphon_wire::AskSupport;
 use minicbor::{Decoder, Encoder, data::Type, decode, encode};
@@ -37,7 +37,10 @@ impl Record {
 
     fn write(&self, out: &mut Out) -> Encoded {
         out.array(8)?.u8(FORMAT)?;
-        maybe(out, self.state.as_deref())?;
+        match &self.state {
+            Some(State { round, text }) => out.array(2)?.u32(*round)?.str(text)?,
+            None => out.null()?,
+        };
         out.u32(self.round)?.u8(self.state_only)?;
         list(out, &self.entries, Entry::encode)?;
         list(out, &self.received, Received::encode)?;
@@ -61,7 +64,7 @@ impl Record {
     fn read(input: &mut Decoder<'_>) -> Result<Self, decode::Error> {
         expect(input.array()? == Some(8) && input.u8()? == FORMAT)?;
         Ok(Self {
-            state: text(input)?,
+            state: optional(input, State::decode)?,
             round: input.u32()?,
             state_only: input.u8()?,
             entries: all(input, Entry::decode)?,
@@ -83,6 +86,13 @@ mod tag {
     /// Of a note.
     pub(super) const ASKS: u8 = 0;
     pub(super) const URL_REFERENCE: u8 = 1;
+}
+
+impl State {
+    fn decode(input: &mut Decoder<'_>) -> Result<Self, decode::Error> {
+        expect(input.array()? == Some(2))?;
+        Ok(Self { round: input.u32()?, text: input.str()?.to_owned() })
+    }
 }
 
 impl Entry {

@@ -13,8 +13,9 @@ use std::{
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Consents {
     given: BTreeMap<String, Vec<Given>>,
-    /// The round in which each question was first answered.
+    /// The round in which each question was first answered, and last.
     first: BTreeMap<String, usize>,
+    last: BTreeMap<String, usize>,
     rounds: usize,
     /// The last answer to each question that is not being asked again.
     standing: Standing,
@@ -39,8 +40,20 @@ impl Consents {
     pub(crate) fn show<'a>(&mut self, asked: impl Iterator<Item = (&'a String, &'a String)> + Clone) {
         self.rounds += 1;
         if asked.clone().any(|(path, _)| self.standing.contains_key(path)) {
+            // What was answered after one of these that is asked again does not count any more.
+            let round = |path: &String| self.last.get(path).copied();
+            let again = asked.clone().filter(|(path, _)| self.standing.contains_key(*path));
+            let earliest = again.filter_map(|(path, _)| round(path)).min().unwrap_or(usize::MAX);
+            let void: BTreeSet<String> = self
+                .standing
+                .keys()
+                .filter(|path| round(path).is_some_and(|it| it > earliest))
+                .cloned()
+                .collect();
             let standing = Arc::make_mut(&mut self.standing);
+            standing.retain(|path, _| !void.contains(path));
             asked.clone().for_each(|(path, _)| drop(standing.remove(path)));
+            self.first.retain(|path, _| !void.contains(path));
         }
         for (path, text) in asked {
             self.shown.insert(path.clone(), (text.clone(), Arc::clone(&self.standing)));
@@ -52,6 +65,7 @@ impl Consents {
         let Some((text, beside)) = self.shown.get(path).cloned() else { return };
         Arc::make_mut(&mut self.standing).insert(path.to_owned(), (text.clone(), said));
         self.first.entry(path.to_owned()).or_insert(self.rounds);
+        self.last.insert(path.to_owned(), self.rounds);
         self.given.entry(path.to_owned()).or_default().push(Given { text, said, beside });
     }
 
@@ -63,6 +77,7 @@ impl Consents {
     /// Another call begins: the person is asked from the beginning.
     pub(crate) fn begin_anew(&mut self) {
         self.first.clear();
+        self.last.clear();
         self.standing = Standing::default();
     }
 

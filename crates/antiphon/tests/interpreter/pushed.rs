@@ -240,7 +240,8 @@ impl Client<'_> {
                     let shown = shown(&message["params"]);
                     let path = shown.text.split(' ').next().unwrap_or_default().to_owned();
                     let id = message["id"].as_u64().ok_or("an id that is no number")?;
-                    if self.answered.contains(&path) && !self.changed {
+                    // An answer may be on its way when a failure takes its question back.
+                    if self.answered.contains(&path) && !self.changed && !self.case.program.fails() {
                         return Err(format!("`{path}` is asked again, and was answered"));
                     }
                     if self.open.values().any(|open| open.path == path) {

@@ -55,7 +55,12 @@ pub(crate) fn read_reply(reply: &Value) -> Reply {
     match (error["data"]["reason"].as_str(), error["code"].as_i64()) {
         (Some("step_failed"), Some(-32603)) => return Reply::StepFailed,
         (Some("flow_diverged"), Some(-32603)) => return Reply::Diverged,
-        (None, Some(-32603)) if error["message"] == "Internal error" => return Reply::Internal,
+        // Behind what was done and is lost, it says so.
+        (None, Some(-32603))
+            if error["message"].as_str().is_some_and(|it| it.starts_with("Internal error")) =>
+        {
+            return Reply::Internal;
+        }
         _ => {}
     }
     let result = &reply["result"];

@@ -19,7 +19,11 @@ use crate::{
 use antiphon_engine::{Left, Record};
 use antiphon_seal::Call;
 use antiphon_wire::{AskSupport, InputRequest, InputRequests, UrlElicitations};
+use std::time::Duration;
 use tokio::time::{Instant, sleep};
+
+/// The pause before a handler is entered again whose last leg failed behind something that it recorded.
+const AFTER_A_FAULT: Duration = Duration::from_millis(50);
 
 /// How far a call has come over its legs.
 #[derive(Default)]
@@ -39,10 +43,17 @@ impl Progress {
         left: Left,
     ) -> Result<Entry, Refusal> {
         let Left { call, mut record, steps_done, .. } = left;
-        let ids = Ids::of(call.as_ref(), round.by_hand.as_ref().map_or(&[], |by_hand| &by_hand.asks));
+        let asks = round.by_hand.as_ref().map_or(&[] as &[Ask], |by_hand| &by_hand.asks);
+        let ids = Ids::of(call.as_ref(), asks);
         let id = call.as_ref().map(Call::id);
         admitted.put_call(call.and_then(Call::next_leg));
-        if round.by_hand.is_some_and(|by_hand| by_hand.urls_first)
+        let Some(by_hand) = round.by_hand else {
+            // The last leg failed: how often that may be is counted in the record.
+            self.pacing = None;
+            sleep(AFTER_A_FAULT).await;
+            return Ok(Entry { record: Some(record), responses: None });
+        };
+        if by_hand.urls_first
             && let Some(refusal) = urls_required(admitted, pushed, &round.requests, &ids)?
         {
             return Err(refusal);

@@ -180,7 +180,7 @@ impl Race<'_> {
     ) -> Option<usize> {
         let flow = self.ctx.flow();
         let decide = |done: &[bool; N]| flow.with(|leg| leg.decide(slot, first, N, |branch| done[branch]));
-        if let Some(winner) = decide(done) {
+        if let Some(winner) = flow.with(|leg| leg.decided(slot)) {
             return Some(winner);
         }
         // Where it is recorded and due, the others are not polled any more.
@@ -194,7 +194,9 @@ impl Race<'_> {
                 if !done[branch] {
                     done[branch] = self.poll((first.plus(branch), holds_steps), branch, act, cx);
                 }
-                if let Some(winner) = decide(done) {
+                if done[branch]
+                    && let Some(winner) = decide(done)
+                {
                     return Some(winner);
                 }
             }

@@ -179,6 +179,7 @@ async fn what_runs_beside_a_fault_is_not_cut() {
     static BEHIND: AtomicUsize = AtomicUsize::new(0);
     for (seconds, ended) in [(1, 1), (60, 0)] {
         ENDED.store(0, SeqCst);
+        BEHIND.store(0, SeqCst);
         SECONDS.store(seconds, SeqCst);
         let tool = tool!(|ctx| {
             let slow = async {
