@@ -1,10 +1,15 @@
-//! A model of the suspension of a handler: `round/tracker.rs` of the crate `antiphon`, the source itself, with stand-ins
-//! for what it takes from the standard library, in every order in which the threads around it can run.
+//! A model of the suspension of a handler: `tracker.rs` and `step_wake.rs` of the crate `antiphon-engine`, the sources
+//! themselves, with stand-ins for what they take from the standard library, in every order in which the threads around them
+//! can run.
 //!
 //! What is shown, in [`one_poll`] and [`driver`]:
 //! - a wake is never lost: the driver polls again, and that poll sees what was written before the wake;
 //! - *Nobody* is never said while somebody can still wake the handler, or has;
 //! - the driver's loop ends, and has taken what was sent to the handler by then.
+//!
+//! In [`step`]:
+//! - a wake of a step's body is never lost: the body is polled again, and sees what was written before the wake;
+//! - a step is never said to be polled no more while a wake of its body is on its way to the handler.
 //!
 //! And that the model can fail: [`wrong`] has protocols and orderings that lose a wake, and each is found.
 
@@ -14,6 +19,8 @@ pub mod one_poll;
 pub mod parent;
 pub mod real;
 pub mod real_counted;
+pub mod real_step;
+pub mod step;
 pub mod wrong;
 
 use parent::Parent;

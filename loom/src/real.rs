@@ -35,7 +35,7 @@ macro_rules! stand_ins {
                 pub(super) fn wake_by_ref(&self) {
                     match &self.0 {
                         Kind::Parent(parent) => parent.wake(),
-                        Kind::Track(track) => track.hear(),
+                        Kind::Track(track) => track.pass_on(),
                     }
                 }
             }
@@ -87,7 +87,8 @@ macro_rules! stand_ins {
 }
 pub(crate) use stand_ins;
 
-#[path = "../../crates/antiphon/src/server/round/tracker.rs"]
+#[path = "../../crates/antiphon-engine/src/tracker.rs"]
+#[expect(unreachable_pub, reason = "its crate gives it to others")]
 mod tracker;
 
 stand_ins!(arc: loom::sync::Arc<T>, release: Release, acquire: Acquire);

@@ -3,7 +3,8 @@
 
 use crate::real::stand_ins;
 
-#[path = "../../crates/antiphon/src/server/round/tracker.rs"]
+#[path = "../../crates/antiphon-engine/src/tracker.rs"]
+#[expect(unreachable_pub, reason = "its crate gives it to others")]
 mod tracker;
 
 stand_ins!(arc: crate::counted::Arc<T>, release: Release, acquire: Acquire);

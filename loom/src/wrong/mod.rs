@@ -3,3 +3,4 @@
 pub mod protocol;
 pub mod relaxed_drop;
 pub mod relaxed_flag;
+pub mod step_protocol;

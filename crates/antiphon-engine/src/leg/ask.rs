@@ -509,7 +509,7 @@ impl Leg {
     /// A waiting question is dropped.
     pub(super) fn leave_ask(&mut self, id: SlotId, slot: &Slot, asking: &Asking) {
         match &asking.phase {
-            AskPhase::Recorded(at) => self.history.wait_for(*at, None),
+            AskPhase::Recorded(at) => self.history.give_up(*at),
             AskPhase::Answered | AskPhase::Agreed(_) => {
                 if let Some(at) = self.incoming(&slot.path) {
                     self.inbox[at].given_up = true;

@@ -171,6 +171,11 @@ impl History {
         self.kept[at].waits = slot;
     }
 
+    /// A question was dropped before it took its recorded answer: it was asked all the same.
+    pub(super) fn give_up(&mut self, at: usize) {
+        self.change(at, |kept| (kept.waits, kept.excused) = (None, true));
+    }
+
     /// Delivers an entry. The turn passes on with [`advance`](Self::advance).
     pub(super) fn deliver(&mut self, at: usize, site: CallSite) {
         self.delivered += 1;

@@ -46,8 +46,9 @@ impl Leg {
     /// After a poll that left the handler pending. `tracker`: the one that the handler was polled with. `waited`: the
     /// bounded wait that is over.
     pub fn after_poll(&mut self, tracker: Option<&mut Tracker>, waited: Option<Patience>) -> Next {
-        self.observations.failed = false;
         let next = self.decide_next(tracker, waited);
+        // What an error makes a handler give up may be some polls away.
+        self.observations.failed &= matches!(next, Next::Again | Next::Track);
         // From here on a wake goes to the driver.
         self.poll.is_on = matches!(next, Next::Again | Next::Track);
         next

@@ -143,7 +143,9 @@ impl Leg {
     /// longer asks would do what the person refused.
     pub(super) fn unmet_refusal(&self) -> Option<String> {
         let recorded = self.history.unmet_refusals();
-        let come = self.inbox.iter().filter(|incoming| !incoming.was_read && incoming.is_refusal());
+        // A question that was dropped before it took its answer was asked all the same.
+        let is_unmet = |incoming: &&super::Incoming| !incoming.was_read && !incoming.given_up;
+        let come = self.inbox.iter().filter(is_unmet).filter(|incoming| incoming.is_refusal());
         let come = come.map(|incoming| (&*incoming.received.asked.path, incoming.received.asked.round));
         let mut unmet = recorded.chain(come);
         let (path, _) = unmet.find(|(_, round)| !self.has_met_answer_of(*round))?;

@@ -149,3 +149,6 @@ impl Record {
         }
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -1,12 +1,12 @@
 //! The definition, as the expression that makes it when the server is built.
 
 use super::{
-    function::{Function, Param, has_ident},
+    function::{Function, Param},
     kind::Kind,
     resolved::{Resolving, resolving},
 };
 use proc_macro2::{Ident, Span, TokenStream};
-use quote::{ToTokens as _, quote, quote_spanned};
+use quote::{quote, quote_spanned};
 
 /// A block that returns a `Result` of the definition; `states` is in scope. `callee` is the function's path; `this`, for
 /// methods, a variable that holds an `Arc` of what they belong to.
@@ -46,19 +46,7 @@ fn outcome(function: &Function) -> TokenStream {
     let Function { kind, output, .. } = function;
     let result = kind.result();
     let span = Span::mixed_site().located_at(function.output_span);
-    if function.resolved().next().is_none() {
-        return quote_spanned! { span => ::antiphon::__expanded::outcome::<::antiphon::wire::#result, #output>() };
-    }
-    let outcome = quote_spanned! { span => ::antiphon::__expanded::outcome_after_resolvers::<::antiphon::wire::#result, #output>() };
-    let own = Span::mixed_site();
-    if function.is_of_generic || has_ident(output.to_token_stream(), "Self") {
-        // No item knows that type: the compiler looks at it when the type's parameters are known.
-        return quote_spanned! { own => const { #outcome } };
-    }
-    quote_spanned! { own => {
-        const __OUTCOME: ::antiphon::__expanded::Outcome<::antiphon::wire::#result, #output> = #outcome;
-        __OUTCOME
-    } }
+    quote_spanned! { span => ::antiphon::__expanded::outcome::<::antiphon::wire::#result, #output>() }
 }
 
 /// The function of the runtime that makes it, and its first arguments.

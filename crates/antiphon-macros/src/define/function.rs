@@ -30,8 +30,6 @@ pub(super) struct Function {
     pub(super) name: String,
     pub(super) name_span: Span,
     pub(super) takes_self: bool,
-    /// A method of a type with parameters.
-    pub(super) is_of_generic: bool,
     /// In order, without `&self`.
     pub(super) params: Vec<Param>,
     pub(super) output: Type,
@@ -119,7 +117,6 @@ impl Function {
             name: given.name,
             name_span: given.name_span,
             takes_self,
-            is_of_generic: place == (Place::Method { generic: true }),
             params,
             output,
             output_span,

@@ -88,6 +88,11 @@ impl Ask {
         self
     }
 
+    /// The key and the question.
+    pub(super) fn into_parts(self) -> (String, InputRequest) {
+        (self.key, self.request)
+    }
+
     /// The key its answer comes back under.
     pub fn key(&self) -> &str {
         &self.key

@@ -103,7 +103,9 @@ pub(super) async fn run<T: Send + 'static>(
             }
             // The call goes on here: the handler is entered again.
             Carrier::Pushed(pushed) => {
-                entry = session.next(server, &mut admitted, &pushed, round, *left).await?;
+                // In a box: it would make the future of every call large.
+                let next = session.next(server, &mut admitted, &pushed, round, *left);
+                entry = Box::pin(next).await?;
             }
         }
     }

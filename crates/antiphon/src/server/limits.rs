@@ -6,12 +6,13 @@ use std::time::Duration;
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct Limits {
-    /// Requests of one call. Default 16; a warning is logged at 8, since common clients stop at 10 rounds.
+    /// The maximum number of requests of one call. Default 16; a warning is logged at 8, since common clients stop at 10
+    /// rounds.
     ///
     /// The last one runs the handler to its end, but may not ask: where it does, the call ends with an error that names this
-    /// limit and the question's key. The steps that ran in that request have run, and nothing remembers them: there is no
-    /// round that could take their record along. In a legacy session, where steps are remembered as long as the call runs, one
-    /// less is how often a handler may return questions.
+    /// limit, the question's key, and the steps that ran in that request, for no round can take their record along. In a
+    /// legacy session one less is how often a handler may return questions, or a URL may be asked again; questions that are
+    /// awaited do not count there, nor do legs that ended with state only.
     pub legs: u16,
     /// Asks in one round; in a legacy session, those of one call that wait at once. Default 64.
     pub asks: usize,
@@ -29,20 +30,25 @@ pub struct Limits {
     /// What one step may come to, in bytes of JSON. Default 16 KiB. So much is kept free before a step runs: what it comes
     /// to always finds room. Of an empty record, seven can run at once by default; a further one waits until one ends.
     pub step_result: usize,
-    /// Legs of one call that may end with state only: at checkpoints, and where the record is full, so that what was done
-    /// leaves before the call ends. Default 2; some clients give up at the third.
+    /// The maximum number of legs of one call that end with state only: at checkpoints, and where a leg fails behind something
+    /// that it has recorded, so that the record leaves before the failure is told. A failure takes the last one only if its
+    /// leg has recorded a step. Where none is left, checkpoints are passed and failures are told at once. In a legacy session,
+    /// how often a handler that failed is entered again with its record. A handler that returns state without a question is
+    /// not stopped by it, but counts. Default 2; some clients give up at the third.
     pub state_only: u8,
     /// How long a leg goes on behind its first question while something other than an answer may still wake the handler.
     /// Default 50 ms. It costs only what the handler did and did not record.
     pub grace: Duration,
-    /// How long a step that runs may go on after its request was cancelled. Default 5 seconds.
+    /// How long a step that runs may go on after its request was cancelled, its handler's time was over, or its leg has failed
+    /// otherwise. Default 5 seconds.
     pub step_grace: Duration,
     /// How long one leg waits for what a person does behind a URL, before the URL is asked again. Default 20 seconds.
     pub until: Duration,
     /// How long one question of a legacy session may wait in all while its client tells progress of it, which begins its
     /// time anew. Default 1 hour. A question's own `within` is never stretched; nor is an `answer_within` beyond this.
     pub answer_at_most: Duration,
-    /// How long one leg's handler may run. Default 5 minutes.
+    /// How long one leg's handler may run. Default 5 minutes. Then a step that runs has [`step_grace`](Self::step_grace) to
+    /// end, and what the leg has recorded leaves before the failure is told.
     pub handler_time: Duration,
     /// Handlers that run at once; further requests are refused. Default 1,024.
     pub handlers: usize,

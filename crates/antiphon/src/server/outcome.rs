@@ -37,12 +37,6 @@ pub enum HandlerOutcome<T> {
     note = "each may stand inside Reply<..> (to ask) and Result<.., E> (to fail)"
 )]
 pub trait IntoOutcome<T> {
-    /// Whether it may be [`HandlerOutcome::InputRequired`]. Default: no.
-    ///
-    /// A call asks in one way. Resolvers ask with `await`, so a marked function with `#[resolve(..)]` parameters does not
-    /// compile where its result asks by hand.
-    const ASKS_BY_HAND: bool = false;
-
     /// The outcome.
     fn into_outcome(self) -> HandlerOutcome<T>;
 
@@ -69,8 +63,6 @@ pub(super) fn schema_of_result<T: HasSchema>() -> Value {
 pub struct Json<T>(pub T);
 
 impl<T, R: IntoOutcome<T>> IntoOutcome<T> for Reply<R> {
-    const ASKS_BY_HAND: bool = true;
-
     fn into_outcome(self) -> HandlerOutcome<T> {
         match self {
             Self::Complete(result) => result.into_outcome(),
@@ -84,8 +76,6 @@ impl<T, R: IntoOutcome<T>> IntoOutcome<T> for Reply<R> {
 }
 
 impl<T> IntoOutcome<T> for InputRequired {
-    const ASKS_BY_HAND: bool = true;
-
     fn into_outcome(self) -> HandlerOutcome<T> {
         HandlerOutcome::InputRequired(self)
     }
@@ -103,8 +93,6 @@ pub trait Failure: Display + 'static {}
 impl<E: Display + 'static> Failure for E {}
 
 impl<T, R: IntoOutcome<T>, E: Failure> IntoOutcome<T> for Result<R, E> {
-    const ASKS_BY_HAND: bool = R::ASKS_BY_HAND;
-
     fn into_outcome(self) -> HandlerOutcome<T> {
         match self {
             Ok(result) => result.into_outcome(),

@@ -1,11 +1,11 @@
 //! Parameters that resolvers fill in: what is asked, how often what runs, and what ends a call.
 #![cfg(feature = "macros")]
 
-use crate::common::talk::{accept, keys};
+use crate::common::talk::{Talk, accept, keys, legs};
 use crate::common::*;
 use antiphon::{
     Error, Form, Result, prompt, resolver, resource,
-    server::{Answer, Caller, Ctx, Json, ReplayCheck, Server, State},
+    server::{Answer, Ask, Caller, Ctx, Json, ReplayCheck, Reply, Server, State},
     tool,
     wire::ResourceContents,
 };
@@ -501,4 +501,29 @@ async fn functions_stay_functions() {
 fn a_state_that_only_a_resolver_takes_is_missed_when_the_server_is_built() {
     let fault = Server::builder("resolvers", "1").tool(delete_folder).build().unwrap_err().to_string();
     assert!(fault.contains("the resolver `size` takes the state `") && fault.contains("Log`"), "{fault}");
+}
+
+/// Asks for a place, and returns a question of its own behind that.
+#[tool]
+async fn reserve(ctx: &Ctx, #[resolve(place)] place: Place) -> Result<Reply<String>> {
+    let ask = Ask::of::<Confirm>("sure", format!("Really in {}?", place.region));
+    Ok(match ctx.form::<Confirm>(&ask)? {
+        Some(answer) => Reply::Complete(format!("{} {:?}", place.region, answer.accepted().map(|it| it.ok))),
+        None => ask.into(),
+    })
+}
+
+#[tokio::test]
+async fn a_tool_with_resolvers_may_return_a_question() {
+    let server = Server::builder("reserve", "1").state(Log::default()).tool(reserve).keys(ring(7));
+    let server = server.build().unwrap();
+    let mut talk = Talk::named("reserve");
+    let answers = [
+        Value::Null,
+        json!({"place/place": accept(json!({"region": "eu"}))}),
+        json!({"sure": accept(json!({"ok": true}))}),
+    ];
+    let reply = legs(&server, &mut talk, &answers).await;
+    assert_eq!(reply["result"]["content"][0]["text"], "eu Some(true)", "{reply}");
+    assert_eq!(talk.rounds, [["place/place"], ["sure"]]);
 }

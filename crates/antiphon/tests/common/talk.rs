@@ -21,6 +21,11 @@ impl Talk {
         Self { params: json!({"name": "t", "arguments": arguments}), state: None, rounds: Vec::new() }
     }
 
+    /// A call of the tool of this name, without arguments.
+    pub fn named(name: &str) -> Self {
+        Self { params: json!({"name": name}), state: None, rounds: Vec::new() }
+    }
+
     /// One leg with these answers. Gives the response.
     pub async fn leg(&mut self, server: &Server, answers: Value) -> Value {
         let mut params = self.params.clone();

@@ -1,1 +1,183 @@
 #![allow(clippy::unwrap_used, reason = "a failed unwrap fails the test")]
+
+use super::*;
+use proptest::{collection::vec, option, prelude::*};
+
+fn digest() -> impl Strategy<Value = Digest> {
+    any::<[u8; 16]>().prop_map(Digest::from_bytes)
+}
+
+fn maybe_text() -> impl Strategy<Value = Option<String>> {
+    option::of(".{0,30}")
+}
+
+fn outcome() -> impl Strategy<Value = StepOutcome> {
+    let failed = (".{0,20}", maybe_text(), maybe_text(), any::<bool>());
+    prop_oneof![
+        ".{0,40}".prop_map(StepOutcome::Done),
+        failed.prop_map(|(message, code, data, user_facing)| StepOutcome::Failed(StepFailure {
+            message,
+            code,
+            data,
+            user_facing
+        })),
+        Just(StepOutcome::Abandoned),
+    ]
+}
+
+fn body() -> impl Strategy<Value = Body> {
+    prop_oneof![
+        (digest(), any::<u8>(), maybe_text(), any::<bool>())
+            .prop_map(|(digest, times, text, refusal)| Body::Answer { digest, times, text, refusal }),
+        (option::of(digest()), any::<bool>(), outcome()).prop_map(|(input, stale, outcome)| Body::Step {
+            input,
+            stale,
+            outcome
+        }),
+        any::<u8>().prop_map(|winner| Body::Select { winner }),
+        Just(Body::Checkpoint),
+    ]
+}
+
+fn note() -> impl Strategy<Value = Note> {
+    let reference = (".{0,12}", any::<u64>(), any::<u64>(), ".{0,40}");
+    prop_oneof![
+        (0..64_u8).prop_map(|bits| Note::Asks(asks(bits))),
+        reference.prop_map(|(path, first, made, text)| Note::UrlReference {
+            path: path.into(),
+            reference: UrlReference { first, made, text: text.into() }
+        }),
+    ]
+}
+
+prop_compose! {
+    fn entry()(path in ".{0,12}", round in any::<u32>(), body in body()) -> Entry {
+        Entry { path: path.into(), round, body }
+    }
+}
+
+prop_compose! {
+    fn asked()(
+        path in ".{0,12}",
+        (digest, agreed) in (digest(), option::of(digest())),
+        (times, round, deadline) in any::<(u8, u32, Option<u64>)>(),
+        (question, answer, not_asked) in (maybe_text(), maybe_text(), maybe_text()),
+    ) -> AskRecord {
+        let (question, not_asked) = (question.map(Into::into), not_asked.map(Into::into));
+        AskRecord { path: path.into(), digest, times, round, deadline, agreed, question, answer, not_asked }
+    }
+}
+
+prop_compose! {
+    fn received()(asked in asked(), text in maybe_text()) -> Received {
+        Received { asked, text }
+    }
+}
+
+prop_compose! {
+    fn record()(
+        state in option::of((any::<u32>(), ".{0,30}").prop_map(|(round, text)| State { round, text })),
+        entries in vec(entry(), 0..6),
+        received in vec(received(), 0..4),
+        asked in vec(asked(), 0..4),
+        notes in vec(note(), 0..4),
+        (round, state_only) in any::<(u32, u8)>(),
+    ) -> Record {
+        Record { state, entries, received, asked, notes, round, state_only }
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::default() })]
+
+    #[test]
+    fn a_record_is_read_as_it_was_written(record in record()) {
+        let bytes = record.encode().unwrap();
+        let read = Record::decode(&bytes).unwrap();
+        // Digests are not compared with `==`, on purpose: their text is.
+        prop_assert_eq!(format!("{record:?}"), format!("{read:?}"));
+        prop_assert_eq!(read.encode().unwrap(), bytes);
+        prop_assert_eq!(read.size(), record.size());
+    }
+
+    #[test]
+    fn a_part_of_a_record_or_more_than_one_is_refused(record in record(), behind in any::<u8>()) {
+        let mut bytes = record.encode().unwrap();
+        for end in 0..bytes.len() {
+            prop_assert!(Record::decode(&bytes[..end]).is_err(), "{} of {} bytes", end, bytes.len());
+        }
+        bytes.push(behind);
+        prop_assert!(Record::decode(&bytes).is_err());
+    }
+
+    /// The estimated size is not below the size in bytes, but for the two members of questions that it leaves out:
+    /// see `defect_size_of_a_question_that_was_not_asked`.
+    #[test]
+    fn the_size_is_not_understated(record in record()) {
+        let received = record.received.iter().map(|received| &received.asked);
+        let all = record.asked.iter().chain(received);
+        let left_out: usize = all.map(|asked| 17 + asked.not_asked.as_ref().map_or(0, |text| text.len())).sum();
+        prop_assert!(record.encode().unwrap().len() <= record.size() + left_out + 32);
+    }
+
+    #[test]
+    fn any_bytes_are_read_or_refused(bytes in vec(any::<u8>(), 0..300)) {
+        let _ = Record::decode(&bytes);
+    }
+
+    /// Bytes that are a record but for one of them. What is read of them is written and read as the same.
+    #[test]
+    fn a_changed_byte_is_read_or_refused(record in record(), at in any::<prop::sample::Index>(), byte: u8) {
+        let mut bytes = record.encode().unwrap();
+        let at = at.index(bytes.len());
+        bytes[at] = byte;
+        if let Ok(read) = Record::decode(&bytes) {
+            let again = Record::decode(&read.encode().unwrap()).unwrap();
+            prop_assert_eq!(format!("{read:?}"), format!("{again:?}"));
+        }
+    }
+}
+
+#[test]
+#[ignore = "a defect: the estimated size of a question leaves out the reason why it was to be asked again, and `agreed`"]
+fn defect_size_of_a_question_that_was_not_asked() {
+    let reason = "a field fault in words; ".repeat(8);
+    let asked = AskRecord {
+        path: "a".into(),
+        digest: Digest::from_bytes([7; 16]),
+        times: 1,
+        round: 1,
+        deadline: None,
+        agreed: None,
+        question: None,
+        answer: None,
+        not_asked: Some(reason.into()),
+    };
+    let record = Record { asked: vec![asked; 64], ..Record::default() };
+    assert!(record.encode().unwrap().len() <= record.size() + 32);
+}
+
+/// Checks that the bytes are refused.
+fn check_refused(bytes: &[u8], why: &str) {
+    let fault = Record::decode(bytes).unwrap_err();
+    assert!(fault.to_string().starts_with("not a record of this format"), "{why}: {fault}");
+}
+
+#[test]
+fn other_bytes_are_refused() {
+    const HEAD: [u8; 5] = [0x88, FORMAT, 0xf6, 0x01, 0x00];
+    let with = |rest: &[u8]| [&HEAD[..], rest].concat();
+    Record::decode(&with(&[0x80, 0x80, 0x80, 0x80])).unwrap();
+    check_refused(&[], "nothing");
+    check_refused(&[0x88, FORMAT - 1, 0xf6, 0x01, 0x00, 0x80, 0x80, 0x80, 0x80], "an older format");
+    check_refused(&[0x88, FORMAT + 1, 0xf6, 0x01, 0x00, 0x80, 0x80, 0x80, 0x80], "a newer format");
+    check_refused(&[0x87, FORMAT, 0xf6, 0x01, 0x00, 0x80, 0x80, 0x80], "a list too few");
+    check_refused(&with(&[0x9f, 0xff, 0x80, 0x80, 0x80]), "an open-ended list");
+    check_refused(&with(&[0x9b, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff]), "more entries than bytes");
+    check_refused(&with(&[0x81, 0x83, 0x06, 0x61, b'a', 0x01, 0x80, 0x80, 0x80]), "an unknown kind of entry");
+    check_refused(
+        &with(&[0x81, 0x84, 0x05, 0x61, b'a', 0x01, 0x00, 0x80, 0x80, 0x80]),
+        "a checkpoint with more",
+    );
+    check_refused(&with(&[0x80, 0x80, 0x80, 0x81, 0x82, 0x02, 0x00]), "an unknown kind of note");
+}

@@ -32,7 +32,7 @@ pub(crate) mod expanded {
         arguments::{Spec, argument, text, variable},
         future::{PromptFuture, ResourceFuture, ToolFuture, tagged},
         offer::Offered,
-        outcome::{Outcome, boxed, outcome, outcome_after_resolvers, run, run_resolved},
+        outcome::{Outcome, boxed, outcome, run, run_resolved},
         prompt::{DefinePrompt, prompt},
         resource::{AnyResource, DefineResource, resource, template},
         service::Service,

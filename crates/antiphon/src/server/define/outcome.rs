@@ -29,20 +29,6 @@ pub const fn outcome<T, R: IntoOutcome<T>>() -> Outcome<T, R> {
     Outcome { make: R::into_outcome, schema: R::output_schema }
 }
 
-/// The function returns `R`, and takes what resolvers give.
-///
-/// # Panics
-/// While it is compiled, if its result asks by hand.
-#[track_caller]
-pub const fn outcome_after_resolvers<T, R: IntoOutcome<T>>() -> Outcome<T, R> {
-    assert!(
-        !R::ASKS_BY_HAND,
-        "a call asks in one way: resolvers ask with `await`, and this result (`InputRequired`, `Reply<..>`) asks by hand. \
-         Return what is in the `Reply`, and ask with `ctx.elicit(..).await`; or take no `#[resolve(..)]` parameters"
-    );
-    outcome()
-}
-
 /// Runs a handler to its outcome. The one place where that happens.
 ///
 /// No async function, nor an async block: each would hold the handler's future twice.

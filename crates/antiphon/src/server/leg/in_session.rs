@@ -7,7 +7,6 @@ use super::{Entry, end};
 use crate::{
     pacing::{Pacing, StateOnlyLimits},
     server::{
-        Ask,
         admit::Admitted,
         legacy::{Session, Wait},
         outbox::Outbox,
@@ -43,8 +42,8 @@ impl Progress {
         left: Left,
     ) -> Result<Entry, Refusal> {
         let Left { call, mut record, steps_done, .. } = left;
-        let asks = round.by_hand.as_ref().map_or(&[] as &[Ask], |by_hand| &by_hand.asks);
-        let ids = Ids::of(call.as_ref(), asks);
+        let given = round.by_hand.as_ref().map_or(&[] as &[_], |by_hand| &by_hand.ids);
+        let ids = Ids::of(call.as_ref(), &round.requests, given);
         let id = call.as_ref().map(Call::id);
         admitted.put_call(call.and_then(Call::next_leg));
         let Some(by_hand) = round.by_hand else {
@@ -134,20 +133,19 @@ struct Ids(Vec<(String, String)>);
 
 impl Ids {
     /// Those that were given, and made up ones.
-    fn of(call: Option<&Call>, asks: &[Ask]) -> Self {
-        let urls = asks
-            .iter()
-            .filter(|ask| matches!(ask.request(), InputRequest::Elicit(elicit) if elicit.is_url()));
+    fn of(call: Option<&Call>, requests: &InputRequests, given: &[(String, String)]) -> Self {
+        let is_url =
+            |request: &InputRequest| matches!(request, InputRequest::Elicit(elicit) if elicit.is_url());
         let made_up = |key: &str| {
             let call = call?;
             // Another one each time that it is asked.
             Some(call.secret().idempotency_key("#elicitation", &format!("{key} {}", call.leg())))
         };
-        let ids = urls.filter_map(|ask| {
-            let id = ask.elicitation_id.clone().or_else(|| made_up(ask.key()))?;
-            Some((ask.key().to_owned(), id))
+        let urls = requests.iter().filter(|(_, request)| is_url(request)).filter_map(|(key, _)| {
+            let given = given.iter().find(|(known, _)| known == key).map(|(_, id)| id.clone());
+            Some((key.to_owned(), given.or_else(|| made_up(key))?))
         });
-        Self(ids.collect())
+        Self(urls.collect())
     }
 
     fn get(&self, key: &str) -> Option<&str> {

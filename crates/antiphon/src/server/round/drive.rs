@@ -49,14 +49,15 @@ pub(crate) enum Ran<T> {
 #[derive(Debug)]
 pub(crate) struct Round {
     pub(crate) requests: InputRequests,
-    /// The questions as the handler returned them, if it did.
+    /// The rest of what the handler returned, if it returned the questions.
     pub(crate) by_hand: Option<ByHand>,
 }
 
 /// What else a handler says of the questions that it returns.
 #[derive(Debug)]
 pub(crate) struct ByHand {
-    pub(crate) asks: Vec<Ask>,
+    /// The `elicitationId`s that its author gave to URL questions, by their keys.
+    pub(crate) ids: Vec<(String, String)>,
     /// In a session of 2025-11-25: an error that names the URLs.
     pub(crate) urls_first: bool,
 }
@@ -96,9 +97,11 @@ fn returned<T>(flow: &Flow, outcome: HandlerOutcome<T>) -> Ran<T> {
         flow.with(|leg| leg.stop(Stop::Author(cause)));
         return stopped(flow);
     }
-    let requests = asks.iter().map(|ask| (ask.key().to_owned(), ask.request().clone())).collect();
-    let left = flow.begun(|leg| leg.ask_by_hand(requests, state));
-    suspended(left, Some(ByHand { asks, urls_first }))
+    let id = |ask: &Ask| Some((ask.key().to_owned(), ask.elicitation_id.clone()?));
+    let ids = asks.iter().filter_map(id).collect();
+    let asks = asks.into_iter().map(Ask::into_parts).collect();
+    let left = flow.begun(|leg| leg.ask_by_hand(asks, state));
+    suspended(left, Some(ByHand { ids, urls_first }))
 }
 
 fn suspended<T>((round, left): (Result<InputRequests, Stop>, Left), by_hand: Option<ByHand>) -> Ran<T> {

@@ -1,0 +1,176 @@
+//! Questions that a handler returns: what is kept of a round while parts of it are asked again.
+#![allow(clippy::unwrap_used, reason = "a failed unwrap fails the test")]
+
+#[allow(dead_code, reason = "no handler runs here")]
+mod driver;
+
+use antiphon_engine::{Left, Leg, Limits, Record, Response, Stop};
+use antiphon_seal::Call;
+use antiphon_wire::InputRequests;
+use driver::{answer, form, setup, words_of_round};
+use std::{collections::HashMap, time::UNIX_EPOCH};
+
+const KEYS: [&str; 3] = ["a", "b", "c"];
+
+/// Returns questions with these keys and messages, and this state.
+fn returns(mut leg: Leg, asks: &[(&str, &str)], state: Option<&str>) -> (Result<InputRequests, Stop>, Left) {
+    leg.call(|| Call::begin(UNIX_EPOCH, None).map_err(|fault| fault.to_string())).unwrap();
+    let asks = asks.iter().map(|(key, message)| ((*key).to_owned(), form(message))).collect();
+    leg.ask_by_hand(asks, state.map(ToOwned::to_owned))
+}
+
+fn asked(state: Option<&str>) -> Record {
+    let (round, left) = returns(Leg::begin(setup()), &KEYS.map(|key| (key, key)), state);
+    assert_eq!(words_of_round(&round.unwrap()), "asks a: a, b: b, c: c");
+    Record::decode(&left.record.encode().unwrap()).unwrap()
+}
+
+/// Receives these answers. The questions that are asked again, without their reasons.
+fn receive(record: &mut Record, answers: &[(&str, &str)], limits: &Limits) -> Result<Vec<String>, Stop> {
+    let answers: HashMap<&str, String> =
+        answers.iter().map(|(key, words)| (*key, answer(words).to_string())).collect();
+    let again = record.receive(None, |key| answers.get(key).map(String::as_str), limits)?;
+    *record = Record::decode(&record.encode().unwrap()).unwrap();
+    Ok(again.iter().map(|(key, _)| key.to_owned()).collect())
+}
+
+/// The keys and values of the answers that the handler finds, in their order.
+fn answered(leg: &Leg) -> String {
+    let words = leg.answered_by_hand().into_iter().map(|answered| match answered.response {
+        Response::Elicit(result) => {
+            let text = result.content.as_ref().and_then(|content| content["x"].as_str());
+            format!("{}={}", answered.key, text.unwrap_or("refused"))
+        }
+        _ => answered.key,
+    });
+    words.collect::<Vec<_>>().join(" ")
+}
+
+const BAD: &str = r#"{"action":"accept"}"#;
+
+/// Checks which questions are asked again behind each set of answers, and what the handler finds then.
+#[track_caller]
+fn check(rounds: &[(&[(&str, &str)], &[&str])], found: &str) {
+    let mut record = asked(Some("state"));
+    for (answers, again) in rounds {
+        assert_eq!(receive(&mut record, answers, &Limits::default()).unwrap(), *again, "{answers:?}");
+    }
+    let call = Call::begin(UNIX_EPOCH, None).unwrap();
+    let leg = Leg::resume(call, record, None, setup());
+    assert_eq!((answered(&leg).as_str(), leg.state()), (found, Some("state")));
+}
+
+#[test]
+fn answers_are_kept_in_the_order_of_their_questions() {
+    let all = "a=1 b=2 c=3";
+    check(&[(&[("c", "3"), ("a", "1"), ("b", "2")], &[])], all);
+    check(&[(&[], &["a", "b", "c"]), (&[("a", "1"), ("b", "2"), ("c", "3")], &[])], all);
+    check(&[(&[("c", "3")], &["a", "b"]), (&[("b", "2")], &["a"]), (&[("a", "1")], &[])], all);
+    check(&[(&[("a", BAD), ("b", "2"), ("c", "3")], &["a"]), (&[("a", "1")], &[])], all);
+    // What was answered is not answered again; what was not asked is not taken.
+    check(&[(&[("a", "1")], &["b", "c"]), (&[("a", "9"), ("b", "2"), ("c", "3"), ("d", "4")], &[])], all);
+    check(&[(&[("a", "no"), ("b", "2"), ("c", "3")], &[])], "a=refused b=2 c=3");
+    // The handler finds none while one is missing.
+    check(&[(&[("a", "1"), ("b", "2")], &["c"])], "");
+}
+
+#[test]
+fn a_bad_answer_is_asked_again_so_often() {
+    let mut record = asked(None);
+    for _ in 0..2 {
+        assert_eq!(receive(&mut record, &[("a", BAD)], &Limits::default()).unwrap(), KEYS);
+    }
+    let stop = receive(&mut record, &[("a", BAD)], &Limits::default()).unwrap_err();
+    assert!(matches!(stop, Stop::Limit { name: "times_asked", .. }), "{stop:?}");
+    // A question that nothing came for is asked until the legs are used up.
+    let mut record = asked(None);
+    for _ in 0..20 {
+        assert_eq!(receive(&mut record, &[], &Limits::default()).unwrap(), KEYS);
+    }
+    let one = Limits { legs: 1, ..Limits::default() };
+    let stop = receive(&mut record, &[], &one).unwrap_err();
+    assert!(matches!(stop, Stop::Limit { name: "legs", .. }), "{stop:?}");
+}
+
+#[test]
+fn one_answer_at_a_time() {
+    let mut record = asked(None);
+    let limits = Limits::default();
+    let good = answer("1").to_string();
+    assert!(record.receive_one("d", Some(&good), &limits).unwrap().is_none());
+    assert!(record.receive_one("b", None, &limits).unwrap().is_some());
+    assert!(record.receive_one("b", Some(BAD), &limits).unwrap().is_some());
+    for key in ["c", "b", "a"] {
+        assert!(record.receive_one(key, Some(&good), &limits).unwrap().is_none());
+    }
+    let leg = Leg::resume(Call::begin(UNIX_EPOCH, None).unwrap(), record, None, setup());
+    assert_eq!(answered(&leg), "a=1 b=1 c=1");
+}
+
+#[test]
+fn a_round_by_hand_is_refused() {
+    let name = |stop: Stop| match stop {
+        Stop::Author(text) => text,
+        Stop::Limit { name, .. } => name.to_owned(),
+        stop => stop.in_words(),
+    };
+    let check = |asks: &[(&str, &str)], limits: Limits, expected: &str| {
+        let mut setup = setup();
+        setup.limits = limits;
+        let (round, left) = returns(Leg::begin(setup), asks, Some("kept"));
+        let words = name(round.unwrap_err());
+        assert!(words.contains(expected), "{words}");
+        left.record.encode().unwrap();
+    };
+    check(&[("a", "A"), ("a", "B")], Limits::default(), "`a` is used twice in one round");
+    check(&[("a/b", "A")], Limits::default(), "the key \"a/b\"");
+    check(&[("", "A")], Limits::default(), "the key \"\"");
+    check(&[("a", "A"), ("b", "B")], Limits { asks: 1, ..Limits::default() }, "2 asks in one round");
+    check(&[("a", "A")], Limits { legs: 1, ..Limits::default() }, "legs");
+    check(&[], Limits { legs: 1, ..Limits::default() }, "legs");
+}
+
+#[test]
+fn state_alone_is_counted() {
+    let mut record = Record::default();
+    for leg in 1..4 {
+        let call = Call::begin(UNIX_EPOCH, None).unwrap();
+        let resumed = Leg::resume(call, record, None, setup());
+        let (round, left) = returns(resumed, &[], Some(&format!("state {leg}")));
+        assert!(round.unwrap().is_empty());
+        record = left.record;
+        let mut probe = Left { record: record.clone(), has_new: true, ..Left::default() };
+        // Two are the limit, and nothing here was a step.
+        assert!(!probe.leaves_before_its_fault(&Limits::default()));
+    }
+}
+
+/// A question in other words each time is asked so often, unless the handler has read its answer.
+#[test]
+fn a_question_in_other_words_each_time() {
+    for (reads, expected) in [(false, 3), (true, 8)] {
+        let (mut leg, mut asked) = (Leg::begin(setup()), 0);
+        loop {
+            let (round, left) = returns(leg, &[("a", &format!("A{asked}?"))], None);
+            match round {
+                Ok(_) => asked += 1,
+                Err(stop) => {
+                    assert!(matches!(stop, Stop::Limit { name: "times_asked", .. }), "{stop:?}");
+                    break;
+                }
+            }
+            if asked == 8 {
+                break;
+            }
+            let mut record = left.record;
+            assert!(receive(&mut record, &[("a", "1")], &Limits::default()).unwrap().is_empty());
+            leg = Leg::resume(left.call.unwrap().next_leg().unwrap(), record, None, setup());
+            assert_eq!(answered(&leg), "a=1");
+            if reads {
+                assert!(leg.read_by_hand("a"));
+            }
+            assert!(!leg.read_by_hand("b"));
+        }
+        assert_eq!(asked, expected, "the answer is read: {reads}");
+    }
+}

@@ -1,0 +1,399 @@
+//! Bytes as calls on a leg, in any order and with any slots: what no handler does, and what a faulty one might. The fuzz
+//! target `engine_leg` has this file too.
+
+use antiphon_engine::{
+    BranchId, CallSite, Delivery, Left, Leg, Limits, Next, Patience, Purpose, Question, Record, Scope, Setup, SlotId,
+    StepFailure, StepOutcome, StepPoll, StepWake, Stop, Tracker, UrlReference,
+};
+use antiphon_seal::{Call, CallSecret};
+use antiphon_wire::{AskSupport, ElicitRequest, FormField, FormSchema, InputRequest, InputResponses};
+use serde_json::json;
+use std::{
+    panic::Location,
+    sync::Arc,
+    task::Waker,
+    time::{Duration, UNIX_EPOCH},
+};
+
+const NOW: u64 = 1_800_000_000;
+const PATHS: [&str; 6] = ["a", "b", "c#1", "s/a", "s/b#-2", "x"];
+
+/// Reads bytes; zeros behind their end.
+struct Bytes<'b>(&'b [u8]);
+
+impl Bytes<'_> {
+    fn next(&mut self) -> u8 {
+        let Some((first, rest)) = self.0.split_first() else { return 0 };
+        self.0 = rest;
+        *first
+    }
+
+    fn flag(&mut self) -> bool {
+        self.next() % 2 == 1
+    }
+
+    fn pick<T: Copy>(&mut self, all: &[T]) -> Option<T> {
+        let at = usize::from(self.next());
+        all.get(at.checked_rem(all.len())?).copied()
+    }
+
+    fn path(&mut self) -> &'static str {
+        self.pick(&PATHS).unwrap_or_default()
+    }
+
+    fn outcome(&mut self) -> StepOutcome {
+        match self.next() % 3 {
+            0 => StepOutcome::Done("1".repeat(usize::from(self.next()))),
+            1 => StepOutcome::Failed(StepFailure {
+                message: "m".to_owned(),
+                code: None,
+                data: None,
+                user_facing: self.flag(),
+            }),
+            _ => StepOutcome::Abandoned,
+        }
+    }
+
+    fn answer(&mut self) -> serde_json::Value {
+        match self.next() % 4 {
+            0 => json!({"action": "accept", "content": {"x": "yes"}}),
+            1 => json!({"action": "decline"}),
+            2 => json!({"action": "accept", "content": {"x": 1}}),
+            _ => json!([]),
+        }
+    }
+}
+
+/// What a program holds while it goes on.
+struct Program<'b> {
+    bytes: Bytes<'b>,
+    leg: Leg,
+    slots: Vec<SlotId>,
+    branches: Vec<BranchId>,
+    scopes: Vec<Scope>,
+    wakes: Vec<Arc<StepWake>>,
+    tracker: Option<Tracker>,
+}
+
+/// Runs these bytes as a program, from this record on. Each record that it leaves is written and read as the same.
+pub(crate) fn run(record: Option<Record>, bytes: &[u8]) {
+    let mut bytes = Bytes(bytes);
+    let setup = setup(&mut bytes);
+    let leg = match record {
+        None => Leg::begin(setup),
+        Some(record) => resume(call(1), record, &mut bytes, setup),
+    };
+    let (scopes, slots, branches) = (vec![Scope::default()], Vec::new(), vec![BranchId::default()]);
+    let mut program = Program { bytes, leg, slots, branches, scopes, wakes: Vec::new(), tracker: None };
+    while !program.bytes.0.is_empty() {
+        program.step();
+    }
+    let left = program.leg.finish();
+    check(&left);
+}
+
+fn call(leg: u16) -> Call {
+    let mut call = Call::begin(UNIX_EPOCH + Duration::from_secs(NOW), None).expect("random bytes");
+    for _ in 1..leg {
+        call = call.next_leg().expect("few legs");
+    }
+    call
+}
+
+fn setup(bytes: &mut Bytes<'_>) -> Setup {
+    let kinds = bytes.next();
+    let limits = if kinds & 1 == 0 {
+        Limits::default()
+    } else {
+        Limits { legs: 3, asks: 2, times_asked: 1, state: 2048, step_result: 128, state_only: 1, ..Limits::default() }
+    };
+    Setup {
+        limits,
+        delivery: if kinds & 2 == 0 { Delivery::NextLeg } else { Delivery::ThisLeg },
+        purpose: match kinds & 12 {
+            0 => Purpose::Rehearse,
+            4 => Purpose::Watch,
+            _ => Purpose::Serve,
+        },
+        lenient: kinds & 16 != 0,
+        now: NOW,
+        ..Setup::default()
+    }
+}
+
+fn resume(call: Call, record: Record, bytes: &mut Bytes<'_>, setup: Setup) -> Leg {
+    let mut responses = InputResponses::new();
+    for asked in record.asked().iter().take(8) {
+        if bytes.flag() {
+            responses.insert(asked.path(), &bytes.answer()).expect("answers are JSON");
+        }
+    }
+    Leg::resume(call, record, bytes.flag().then_some(&responses), setup)
+}
+
+fn check(left: &Left) -> Record {
+    let bytes = left.record.encode().expect("a record encodes");
+    let read = Record::decode(&bytes).expect("what was encoded decodes");
+    assert_eq!(read.encode().expect("a record encodes"), bytes);
+    assert_eq!(read.size(), left.record.size());
+    read
+}
+
+#[track_caller]
+fn here() -> CallSite {
+    Location::caller()
+}
+
+impl Program<'_> {
+    fn step(&mut self) {
+        match self.bytes.next() % 12 {
+            0..=2 => self.poll(),
+            3 => self.begin(),
+            4 => self.place(),
+            5..=6 => self.poll_slot(),
+            7..=8 => self.change_slot(),
+            9 => self.select(),
+            10 => self.end(),
+            _ => self.look(),
+        }
+        for waker in self.leg.take_aftermath().wakes {
+            waker.wake();
+        }
+    }
+
+    fn slot(&mut self) -> Option<SlotId> {
+        self.bytes.pick(&self.slots)
+    }
+
+    /// A waker of the handler's poll, or of somebody else.
+    fn waker(&mut self) -> Waker {
+        match (&self.tracker, self.bytes.next() % 3) {
+            (Some(tracker), 0) => tracker.waker(),
+            (_, 1) if !self.wakes.is_empty() => Waker::from(Arc::clone(&self.wakes[0])),
+            _ => Waker::noop().clone(),
+        }
+    }
+
+    /// The beginning or the end of a poll.
+    fn poll(&mut self) {
+        match self.bytes.next() % 4 {
+            0 => {
+                let tracker = Tracker::new(Waker::noop());
+                self.leg.begin_poll(&tracker.waker(), Waker::noop());
+                self.tracker = Some(tracker);
+            }
+            1 => self.leg.end_poll(),
+            rest => {
+                let waited = [None, Some(Patience::Ask), Some(Patience::Replay)];
+                let waited = self.bytes.pick(&waited).flatten();
+                let tracker = self.tracker.as_mut().filter(|_| rest == 2);
+                if self.leg.after_poll(tracker, waited) == Next::Suspend && self.bytes.flag() {
+                    self.next_leg();
+                }
+            }
+        }
+    }
+
+    /// Something is awaited for the first time.
+    fn begin(&mut self) {
+        let path = self.bytes.path();
+        let _ = self.leg.call(|| Ok(call(1)));
+        let other = CallSecret::from_bytes([9; 16]);
+        let secret = self.leg.begun_call().map_or(&other, Call::secret);
+        let digest = secret.pin(&[self.bytes.next() % 2]);
+        let slot = match self.bytes.next() % 3 {
+            0 => {
+                let (within, until) = (self.bytes.flag().then_some(60), self.bytes.flag().then_some(digest));
+                self.leg.ask(Question {
+                    path: path.into(),
+                    request: form(),
+                    digest,
+                    decodes: None,
+                    within,
+                    until,
+                    elicitation_id: None,
+                    site: here(),
+                })
+            }
+            1 => {
+                let input = self.bytes.flag().then_some(digest);
+                self.leg.step(path, input, here())
+            }
+            _ => {
+                let wants_to_end = self.bytes.flag();
+                self.leg.checkpoint(path, wants_to_end, here()).err().flatten()
+            }
+        };
+        self.slots.extend(slot);
+    }
+
+    /// The place of what is polled changes.
+    fn place(&mut self) {
+        let scope = match self.bytes.next() % 4 {
+            0 => self.bytes.pick(&self.branches).map(|branch| self.leg.in_branch(branch, false)),
+            1 => self.bytes.pick(&self.branches).map(|branch| self.leg.in_branch(branch, true)),
+            2 if self.bytes.next() % 8 == 0 => self.slot().map(|slot| self.leg.in_step(slot)),
+            _ => self.bytes.pick(&self.scopes),
+        };
+        if let Some(scope) = scope {
+            let before = self.leg.enter(scope);
+            self.scopes.push(before);
+        }
+    }
+
+    fn poll_slot(&mut self) {
+        let Some(slot) = self.slot() else { return };
+        let waker = self.waker();
+        match self.bytes.next() % 4 {
+            0 => drop(self.leg.poll_ask(slot, &waker)),
+            1 => {
+                if let StepPoll::Run(wake, _) = self.leg.poll_step(slot, &waker) {
+                    wake.begin_poll(&waker);
+                    self.wakes.push(wake);
+                }
+            }
+            2 => drop(self.leg.poll_checkpoint(slot, &waker)),
+            _ => {
+                self.leg.touch_step(slot, &waker);
+                if let Some(wake) = self.wakes.last() {
+                    wake.begin_poll(&waker);
+                }
+            }
+        }
+    }
+
+    fn change_slot(&mut self) {
+        let Some(slot) = self.slot() else { return };
+        match self.bytes.next() % 8 {
+            0..=1 => {
+                let outcome = self.bytes.outcome();
+                let _ = self.leg.end_step(slot, outcome);
+            }
+            2 => self.leg.fail_step(slot, "cause".to_owned()),
+            3..=4 => {
+                let unwinding = self.bytes.next() % 4 == 0;
+                self.leg.leave(slot, unwinding);
+            }
+            5 => {
+                let answer = self.bytes.flag().then(|| self.bytes.answer().to_string());
+                self.leg.arrive(slot, answer);
+            }
+            6 => drop(self.leg.resolve_agreed(slot, self.bytes.flag())),
+            _ => self.leg.ask_again(slot, "again", Some(NOW)),
+        }
+    }
+
+    fn select(&mut self) {
+        match self.bytes.next() % 3 {
+            0 => {
+                let (path, count) = (self.bytes.path(), usize::from(self.bytes.next() % 4));
+                if let Some((slot, first)) = self.leg.select(path, count, here()) {
+                    self.slots.push(slot);
+                    self.branches.extend((0..count).map(|at| first.plus(at)));
+                }
+            }
+            1 => {
+                let (Some(slot), Some(first)) = (self.slot(), self.bytes.pick(&self.branches)) else { return };
+                let (count, done) = (usize::from(self.bytes.next() % 4), self.bytes.next());
+                let _ = self.leg.decide(slot, first, count, |branch| done & (1 << branch) != 0);
+            }
+            _ => {
+                let Some(slot) = self.slot() else { return };
+                let waker = self.waker();
+                match self.bytes.next() % 3 {
+                    0 => self.leg.end_select(slot),
+                    1 => self.leg.wait_select(slot, &waker, self.bytes.flag()),
+                    _ => drop((self.leg.decided(slot), self.leg.recorded_winner(slot), self.leg.lets_steps_begin())),
+                }
+            }
+        }
+    }
+
+    /// The end of the leg, mostly with a leg behind it. Slots and branches of the old leg stay known.
+    fn end(&mut self) {
+        match self.bytes.next() % 10 {
+            0 => self.leg.cancel(),
+            1 => self.leg.stop(Stop::OutOfTime),
+            2 => self.leg.out_of_time(),
+            3 => self.leg.panicked(None),
+            4 => {
+                let mut left = self.leg.finish();
+                left.leaves_before_its_fault(&Limits::default());
+                self.follow(left);
+            }
+            5 => {
+                let _ = self.leg.call(|| Ok(call(1)));
+                let key = self.bytes.path();
+                let state = self.bytes.flag().then(|| "state".to_owned());
+                let asks = if self.bytes.flag() { vec![(key.to_owned(), form())] } else { Vec::new() };
+                let (_, left) = self.leg.ask_by_hand(asks, state);
+                self.follow(left);
+            }
+            _ => self.next_leg(),
+        }
+    }
+
+    fn next_leg(&mut self) {
+        let (_, left) = self.leg.suspend();
+        self.follow(left);
+    }
+
+    fn follow(&mut self, left: Left) {
+        let mut record = check(&left);
+        if self.bytes.next() % 8 == 0 {
+            // The old leg goes on, though it is over.
+            return;
+        }
+        let answer = self.bytes.answer().to_string();
+        let answers = self.bytes.flag();
+        let _ = record.receive(left.call.as_ref(), |_| answers.then_some(answer.as_str()), &Limits::default());
+        let setup = setup(&mut self.bytes);
+        let call = left.call.and_then(Call::next_leg).unwrap_or_else(|| call(2));
+        self.leg = match self.bytes.next() % 8 {
+            0 => Leg::rehearse(call, record, setup),
+            1 => Leg::resume(call, record.begun_again(), None, setup),
+            _ => resume(call, record, &mut self.bytes, setup),
+        };
+        if self.bytes.next() % 4 > 0 {
+            self.slots.clear();
+            self.branches.truncate(1);
+            self.scopes.truncate(1);
+            self.wakes.clear();
+            self.tracker = None;
+        }
+    }
+
+    /// What changes little.
+    fn look(&mut self) {
+        let path = self.bytes.path();
+        match self.bytes.next() % 8 {
+            0 => self.leg.note_asks(AskSupport::FORM),
+            1 => {
+                let reference = UrlReference { first: 1, made: 2, text: path.into() };
+                self.leg.note_url_reference(path, reference);
+            }
+            2 => self.leg.misread_step(path),
+            3 => drop(self.leg.read_by_hand(path)),
+            4 => self.leg.note_refusal(),
+            5 => self.leg.set_now(NOW + u64::from(self.bytes.next())),
+            6 => {
+                for slot in self.leg.asking_now() {
+                    assert!(self.leg.asks(slot) && self.leg.pending_ask(slot).is_some());
+                }
+                drop((self.leg.answered_by_hand(), self.leg.has_answer(path), self.leg.elicitation_id(path)));
+            }
+            _ => {
+                if let Some(wake) = self.wakes.last() {
+                    Waker::from(Arc::clone(wake)).wake();
+                }
+            }
+        }
+    }
+}
+
+fn form() -> InputRequest {
+    InputRequest::Elicit(ElicitRequest::Form {
+        message: "X?".to_owned(),
+        requested_schema: FormSchema::new(vec![FormField::text("x")]),
+    })
+}

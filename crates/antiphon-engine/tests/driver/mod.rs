@@ -1,0 +1,348 @@
+//! A driver without a runtime: it polls a handler until its leg ends, and carries the record to the next leg as bytes.
+
+use antiphon_engine::{
+    AskPoll, Delivery, Left, Leg, Migration, Next, Question, Record, Setup, SlotId, StepOutcome, StepPoll,
+    Stop, Tracker,
+};
+use antiphon_seal::{Call, Digest};
+use antiphon_wire::{ElicitRequest, FormField, FormSchema, InputRequest, InputRequests, InputResponses};
+use serde_json::{Value, json};
+use std::{
+    cell::RefCell,
+    future::poll_fn,
+    panic::Location,
+    pin::{Pin, pin},
+    rc::Rc,
+    task::{Context, Poll, Waker},
+    time::{Duration, UNIX_EPOCH},
+};
+
+/// The seconds since 1970 at which a call begins.
+pub(crate) const NOW: u64 = 1_800_000_000;
+
+/// The result of a handler: its words, or those of its error.
+pub(crate) type Outcome = Result<String, String>;
+
+/// A handler, of any version.
+pub(crate) type Handler = fn(Ctx) -> Pin<Box<dyn Future<Output = Outcome>>>;
+
+/// A form with one field, `x`.
+pub(crate) fn form(message: &str) -> InputRequest {
+    InputRequest::Elicit(ElicitRequest::Form {
+        message: message.to_owned(),
+        requested_schema: FormSchema::new(vec![FormField::text("x")]),
+    })
+}
+
+/// The answer that these words stand for: `no` declines, JSON is itself, and anything else fills in the form.
+pub(crate) fn answer(words: &str) -> Value {
+    match words {
+        "no" => json!({"action": "decline"}),
+        json if json.starts_with('{') => serde_json::from_str(json).expect("an answer is JSON"),
+        _ => json!({"action": "accept", "content": {"x": words}}),
+    }
+}
+
+fn words_of(answer: Option<&str>) -> String {
+    let Some(answer) = answer else { return "late".to_owned() };
+    let answer: Value = serde_json::from_str(answer).expect("checked answers are JSON");
+    answer["content"]["x"].as_str().unwrap_or("refused").to_owned()
+}
+
+/// The messages of these requests, with their keys.
+pub(crate) fn words_of_round(round: &InputRequests) -> String {
+    let words = round.iter().map(|(key, request)| match request {
+        InputRequest::Elicit(elicit) => format!("{key}: {}", elicit.message().replace('\n', " ")),
+        _ => key.to_owned(),
+    });
+    format!("asks {}", words.collect::<Vec<_>>().join(", "))
+}
+
+/// The context of a handler.
+#[derive(Clone)]
+pub(crate) struct Ctx(Rc<Inner>);
+
+struct Inner {
+    leg: RefCell<Leg>,
+    ran: RefCell<Vec<String>>,
+}
+
+/// Leaves its slot when it is dropped.
+struct Held<'c> {
+    ctx: &'c Ctx,
+    slot: Option<SlotId>,
+}
+
+impl Drop for Held<'_> {
+    fn drop(&mut self) {
+        if let Some(slot) = self.slot {
+            self.ctx.with(|leg| leg.leave(slot, false));
+        }
+    }
+}
+
+impl Ctx {
+    pub(crate) fn with<R>(&self, act: impl FnOnce(&mut Leg) -> R) -> R {
+        let mut leg = self.0.leg.borrow_mut();
+        let result = act(&mut leg);
+        let aftermath = leg.take_aftermath();
+        drop(leg);
+        aftermath.wakes.into_iter().for_each(Waker::wake);
+        result
+    }
+
+    fn pin(&self, text: &str) -> Option<Digest> {
+        let begin =
+            || Call::begin(UNIX_EPOCH + Duration::from_secs(NOW), None).map_err(|fault| fault.to_string());
+        self.with(|leg| Some(leg.call(begin)?.secret().pin(text.as_bytes())))
+    }
+
+    /// Asks, and waits for the answer in words.
+    #[track_caller]
+    pub(crate) fn ask(&self, key: &str, message: &str) -> impl Future<Output = String> {
+        let (ctx, key, message, site) =
+            (self.clone(), key.to_owned(), message.to_owned(), Location::caller());
+        async move {
+            let mut held = None;
+            poll_fn(|cx| {
+                let held = held.get_or_insert_with(|| {
+                    let slot = ctx.pin(&message).and_then(|digest| {
+                        let request = form(&message);
+                        let path = key.as_str().into();
+                        let (decodes, within, until, elicitation_id) = (None, Some(60), None, None);
+                        let question =
+                            Question { path, request, digest, decodes, within, until, elicitation_id, site };
+                        ctx.with(|leg| leg.ask(question))
+                    });
+                    Held { ctx: &ctx, slot }
+                });
+                let Some(slot) = held.slot else { return Poll::Pending };
+                match ctx.with(|leg| leg.poll_ask(slot, cx.waker())) {
+                    AskPoll::Resolved(text) => {
+                        held.slot = None;
+                        Poll::Ready(words_of(text.as_deref()))
+                    }
+                    AskPoll::Pending | AskPoll::Agreed { .. } => Poll::Pending,
+                }
+            })
+            .await
+        }
+    }
+
+    /// Runs a step, which gives its own key and this input.
+    #[track_caller]
+    pub(crate) fn step(&self, key: &str, input: &str) -> impl Future<Output = String> {
+        let result = format!("{key}({input})");
+        self.step_of(key, input, async move { result })
+    }
+
+    /// Runs a step with this body.
+    #[track_caller]
+    pub(crate) fn step_of(
+        &self,
+        key: &str,
+        input: &str,
+        body: impl Future<Output = String> + 'static,
+    ) -> impl Future<Output = String> {
+        let (ctx, key, input, site) = (self.clone(), key.to_owned(), input.to_owned(), Location::caller());
+        let body = Box::pin(body);
+        async move {
+            let (mut body, mut held, mut wake) = (body, None, None);
+            poll_fn(|cx| {
+                let held = held.get_or_insert_with(|| {
+                    let pinned = ctx.pin(&input).filter(|_| !input.is_empty());
+                    Held { ctx: &ctx, slot: ctx.with(|leg| leg.step(&key, pinned, site)) }
+                });
+                let Some(slot) = held.slot else { return Poll::Pending };
+                if wake.is_none() {
+                    match ctx.with(|leg| leg.poll_step(slot, cx.waker())) {
+                        StepPoll::Pending => return Poll::Pending,
+                        StepPoll::Recorded(StepOutcome::Done(text)) => {
+                            held.slot = None;
+                            return Poll::Ready(text);
+                        }
+                        StepPoll::Recorded(_) => return Poll::Ready("failed".to_owned()),
+                        StepPoll::Run(run, _) => {
+                            ctx.0.ran.borrow_mut().push(key.clone());
+                            wake = Some(run);
+                        }
+                    }
+                }
+                ctx.with(|leg| leg.touch_step(slot, cx.waker()));
+                let Some(wake) = wake.as_ref().filter(|wake| wake.begin_poll(cx.waker())) else {
+                    return Poll::Pending;
+                };
+                let inside = Waker::from(wake.clone());
+                let before = ctx.with(|leg| {
+                    let scope = leg.in_step(slot);
+                    leg.enter(scope)
+                });
+                let polled = body.as_mut().poll(&mut Context::from_waker(&inside));
+                ctx.with(|leg| leg.enter(before));
+                let Poll::Ready(text) = polled else { return Poll::Pending };
+                held.slot = None;
+                match ctx.with(|leg| leg.end_step(slot, StepOutcome::Done(text.clone()))) {
+                    true => Poll::Ready(text),
+                    false => Poll::Pending,
+                }
+            })
+            .await
+        }
+    }
+
+    /// A checkpoint that ends the leg if it may.
+    #[track_caller]
+    pub(crate) fn checkpoint(&self, key: &str) -> impl Future<Output = ()> {
+        let (ctx, key, site) = (self.clone(), key.to_owned(), Location::caller());
+        async move {
+            let mut held = None;
+            poll_fn(|cx| {
+                let held = match &mut held {
+                    Some(held) => held,
+                    new => match ctx.with(|leg| leg.checkpoint(&key, true, site)) {
+                        Ok(()) => return Poll::Ready(()),
+                        Err(slot) => new.insert(Held { ctx: &ctx, slot }),
+                    },
+                };
+                match held.slot.is_some_and(|slot| ctx.with(|leg| leg.poll_checkpoint(slot, cx.waker()))) {
+                    true => {
+                        held.slot = None;
+                        Poll::Ready(())
+                    }
+                    false => Poll::Pending,
+                }
+            })
+            .await
+        }
+    }
+}
+
+/// Both, in one task.
+pub(crate) async fn both<A, B>(one: impl Future<Output = A>, other: impl Future<Output = B>) -> (A, B) {
+    let (mut one, mut other) = (pin!(one), pin!(other));
+    let (mut first, mut second) = (None, None);
+    poll_fn(|cx| {
+        if first.is_none()
+            && let Poll::Ready(value) = one.as_mut().poll(cx)
+        {
+            first = Some(value);
+        }
+        if second.is_none()
+            && let Poll::Ready(value) = other.as_mut().poll(cx)
+        {
+            second = Some(value);
+        }
+        match (first.take(), second.take()) {
+            (Some(first), Some(second)) => Poll::Ready((first, second)),
+            (one, other) => {
+                (first, second) = (one, other);
+                Poll::Pending
+            }
+        }
+    })
+    .await
+}
+
+/// One call, seen from its client.
+pub(crate) struct Client {
+    pub(crate) setup: Setup,
+    state: Option<(Call, Vec<u8>)>,
+}
+
+impl Client {
+    pub(crate) fn new(setup: Setup) -> Self {
+        Self { setup: Setup { now: NOW, ..setup }, state: None }
+    }
+
+    /// Runs the handler in one leg. The words for what it did: the steps that ran, and the end.
+    pub(crate) fn leg(&mut self, answers: &[(&str, &str)], migration: Migration, handler: Handler) -> String {
+        let setup = Setup { migration: migration.clone(), ..self.setup.clone() };
+        let leg = match self.state.take() {
+            None => Leg::begin(setup),
+            Some((call, record)) => {
+                let mut responses = InputResponses::new();
+                for (key, words) in answers {
+                    responses.insert(*key, &answer(words)).expect("answers are JSON");
+                }
+                let mut record = Record::decode(&record).expect("what was encoded decodes");
+                record.migrate(&migration);
+                Leg::resume(call, record, (!answers.is_empty()).then_some(&responses), setup)
+            }
+        };
+        let ctx = Ctx(Rc::new(Inner { leg: RefCell::new(leg), ran: RefCell::default() }));
+        let (end, left) = self.drive(&ctx, handler);
+        let record = left.record.encode().expect("a record encodes");
+        self.state = left.call.and_then(Call::next_leg).map(|call| (call, record));
+        let ran: String = ctx.0.ran.borrow().iter().map(|key| format!("runs {key}; ")).collect();
+        ran + &end
+    }
+
+    fn drive(&self, ctx: &Ctx, handler: Handler) -> (String, Left) {
+        let parent = Waker::noop();
+        let mut future = handler(ctx.clone());
+        for _ in 0..1000 {
+            let mut tracker = Tracker::new(parent);
+            let waker = tracker.waker();
+            ctx.with(|leg| leg.begin_poll(&waker, parent));
+            let polled = future.as_mut().poll(&mut Context::from_waker(&waker));
+            ctx.with(Leg::end_poll);
+            drop(waker);
+            if let Poll::Ready(outcome) = polled {
+                return self.returned(ctx, outcome);
+            }
+            let mut next = ctx.with(|leg| leg.after_poll(Some(&mut tracker), None));
+            if let Next::Grace(patience) = next {
+                next = ctx.with(|leg| leg.after_poll(Some(&mut tracker), Some(patience)));
+            }
+            match next {
+                Next::Again | Next::Track | Next::Soon => {}
+                Next::Suspend => {
+                    let (round, left) = ctx.with(Leg::suspend);
+                    return match round {
+                        Ok(round) if round.is_empty() => ("leaves with state only".to_owned(), left),
+                        Ok(round) => (words_of_round(&round), left),
+                        Err(stop) => (words_of_stop(&stop), left),
+                    };
+                }
+                Next::Stop | Next::StopSoon | Next::Cancelled => {
+                    let stop = ctx.with(|leg| leg.stopped().cloned());
+                    let words = stop.as_ref().map_or("is over".to_owned(), words_of_stop);
+                    return self.failed(ctx, &words);
+                }
+                Next::Wait | Next::Grace(_) => return self.failed(ctx, "waits"),
+            }
+        }
+        panic!("the driver polls for ever");
+    }
+
+    fn returned(&self, ctx: &Ctx, outcome: Outcome) -> (String, Left) {
+        let stop = ctx.with(|leg| leg.stopped().cloned());
+        match (stop, outcome) {
+            (Some(stop), _) => self.failed(ctx, &words_of_stop(&stop)),
+            (None, Ok(words)) => (format!("returns {words}"), ctx.with(Leg::finish)),
+            (None, Err(words)) => self.failed(ctx, &format!("fails {words}")),
+        }
+    }
+
+    fn failed(&self, ctx: &Ctx, words: &str) -> (String, Left) {
+        let mut left = ctx.with(Leg::finish);
+        let leaves = left.leaves_before_its_fault(&self.setup.limits);
+        (if leaves { format!("leaves; {words}") } else { words.to_owned() }, left)
+    }
+}
+
+fn words_of_stop(stop: &Stop) -> String {
+    match stop {
+        Stop::Author(text) if text.contains("is used twice") => "stops: used twice".to_owned(),
+        Stop::Author(text) if text.contains("is inside of") => "stops: inside of a step".to_owned(),
+        Stop::Author(text) => format!("stops: {text}"),
+        Stop::Diverged { path, why, .. } => format!("diverges: {path}: {why}"),
+        Stop::Limit { name, .. } => format!("limit {name}"),
+        stop => format!("stops: {stop:?}"),
+    }
+}
+
+/// The default, with answers that come with the next leg.
+pub(crate) fn setup() -> Setup {
+    Setup { delivery: Delivery::NextLeg, now: NOW, ..Setup::default() }
+}

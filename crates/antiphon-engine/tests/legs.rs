@@ -1,0 +1,445 @@
+//! Calls from leg to leg, without a runtime: what runs, what is asked and how each leg ends.
+#![allow(clippy::unwrap_used, reason = "a failed unwrap fails the test")]
+
+mod driver;
+
+use antiphon_engine::{Limits, Migration, Setup};
+use driver::{Client, Handler, both};
+use std::{
+    cell::Cell,
+    future::{pending, poll_fn},
+    pin::pin,
+    rc::Rc,
+    task::Poll,
+};
+
+/// One leg: the answers with which it begins, the handler, and what it does.
+type Played<'a> = (&'a [(&'a str, &'a str)], Handler, &'a str);
+
+#[track_caller]
+fn check(setup: Setup, legs: &[Played<'_>]) {
+    check_migrated(setup, &Migration::new(), legs);
+}
+
+/// As [`check`], with a migration for each leg behind the first.
+#[track_caller]
+fn check_migrated(setup: Setup, migration: &Migration, legs: &[Played<'_>]) {
+    let mut client = Client::new(setup);
+    for (number, (answers, handler, expected)) in legs.iter().enumerate() {
+        let migration = if number == 0 { Migration::new() } else { migration.clone() };
+        assert_eq!(client.leg(answers, migration, *handler), *expected, "leg {}", number + 1);
+    }
+}
+
+fn limits(limits: Limits) -> Setup {
+    Setup { limits, ..driver::setup() }
+}
+
+macro_rules! handler {
+    ($ctx:ident, $body:expr) => {
+        |$ctx| Box::pin(async move { $body })
+    };
+}
+
+#[test]
+fn a_call_goes_on_where_it_was() {
+    let book: Handler = handler!(ctx, {
+        let who = ctx.ask("who", "Who?").await;
+        let booked = ctx.step("book", &who).await;
+        let sure = ctx.ask("sure", &format!("Keep {booked}?")).await;
+        Ok(format!("{booked} {sure}"))
+    });
+    check(
+        driver::setup(),
+        &[
+            (&[], book, "asks who: Who?"),
+            (&[], book, "asks who: Who?"),
+            (&[("who", "ann"), ("sure", "unasked")], book, "runs book; asks sure: Keep book(ann)?"),
+            (&[("sure", "yes")], book, "returns book(ann) yes"),
+        ],
+    );
+    check(
+        driver::setup(),
+        &[
+            (&[], book, "asks who: Who?"),
+            (&[("who", "no")], book, "runs book; asks sure: Keep book(refused)?"),
+            (&[("sure", "no")], book, "returns book(refused) refused"),
+        ],
+    );
+    let none: Handler = handler!(ctx, Ok(ctx.step("s", "").await));
+    check(driver::setup(), &[(&[], none, "runs s; returns s()")]);
+}
+
+#[test]
+fn an_answer_that_does_not_fit_is_asked_again() {
+    let one: Handler = handler!(ctx, Ok(ctx.ask("a", "A?").await));
+    let bad = &[("a", r#"{"action":"accept"}"#)] as &[_];
+    let mut client = Client::new(driver::setup());
+    assert_eq!(client.leg(&[], Migration::new(), one), "asks a: A?");
+    for _ in 0..2 {
+        let again = client.leg(bad, Migration::new(), one);
+        assert!(again.starts_with("asks a: A?  "), "with a reason: {again}");
+    }
+    assert_eq!(client.leg(bad, Migration::new(), one), "limit times_asked");
+}
+
+#[test]
+fn an_answer_has_its_time() {
+    let one: Handler = handler!(ctx, Ok(ctx.ask("a", "A?").await));
+    for (later, expected) in [(60, "returns yes"), (61, "returns late")] {
+        let mut client = Client::new(driver::setup());
+        client.leg(&[], Migration::new(), one);
+        client.setup.now += later;
+        assert_eq!(client.leg(&[("a", "yes")], Migration::new(), one), expected);
+    }
+}
+
+/// Asks `a` and `b` in one round, then `c`, then `d`.
+macro_rules! rounds {
+    ($a:literal) => {
+        handler!(ctx, {
+            let (a, b) = both(ctx.ask("a", $a), ctx.ask("b", "B?")).await;
+            let c = ctx.ask("c", "C?").await;
+            let d = ctx.ask("d", "D?").await;
+            Ok(format!("{a} {b} {c} {d}"))
+        })
+    };
+}
+
+#[test]
+fn a_changed_question_takes_later_rounds_with_it() {
+    let (old, new): (Handler, Handler) = (rounds!("A?"), rounds!("Really A?"));
+    check(
+        driver::setup(),
+        &[
+            (&[], old, "asks a: A?, b: B?"),
+            (&[("a", "1"), ("b", "2")], old, "asks c: C?"),
+            (&[("c", "3")], old, "asks d: D?"),
+            (&[("d", "4")], new, "asks a: Really A?"),
+            // The answer to `b` was given without knowledge of `a`; those to `c` and `d` were not.
+            (&[("a", "5")], new, "asks c: C?"),
+            (&[("c", "6")], new, "asks d: D?"),
+            (&[("d", "7")], new, "returns 5 2 6 7"),
+        ],
+    );
+}
+
+#[test]
+fn a_step_behind_a_changed_question_is_stale() {
+    let old: Handler = handler!(ctx, {
+        let a = ctx.ask("a", "A?").await;
+        let s = ctx.step("s", "").await;
+        let b = ctx.ask("b", "B?").await;
+        Ok(format!("{a} {s} {b}"))
+    });
+    let new: Handler = handler!(ctx, {
+        let a = ctx.ask("a", "Really A?").await;
+        let s = ctx.step("s", "").await;
+        Ok(format!("{a} {s}"))
+    });
+    let stale = "diverges: s: it rests on an answer that has changed";
+    let legs = |end| -> [Played<'_>; 4] {
+        [
+            (&[], old, "asks a: A?"),
+            (&[("a", "1")], old, "runs s; asks b: B?"),
+            (&[("b", "2")], new, "asks a: Really A?"),
+            (&[("a", "3")], new, end),
+        ]
+    };
+    check(driver::setup(), &legs(stale));
+    check_migrated(driver::setup(), &Migration::new().keep_stale("s"), &legs("returns 3 s()"));
+}
+
+#[test]
+fn a_pinned_input_counts() {
+    let with_one: Handler = handler!(ctx, {
+        let s = ctx.step("s", "1").await;
+        Ok(s + &ctx.ask("a", "A?").await)
+    });
+    let with_two: Handler = handler!(ctx, Ok(ctx.step("s", "2").await));
+    let without: Handler = handler!(ctx, Ok(ctx.step("s", "").await));
+    let changed = "diverges: s: its input has changed";
+    for (then, end) in [(with_one, "returns s(1)x"), (with_two, changed), (without, changed)] {
+        check(driver::setup(), &[(&[], with_one, "runs s; asks a: A?"), (&[("a", "x")], then, end)]);
+    }
+}
+
+#[test]
+fn a_refusal_that_is_not_met_stops_a_new_step() {
+    let old: Handler = handler!(ctx, {
+        let (a, b) = both(ctx.ask("a", "A?"), ctx.ask("b", "B?")).await;
+        let c = ctx.ask("c", "C?").await;
+        Ok(format!("{a} {b} {c}"))
+    });
+    let only_b: Handler = handler!(ctx, {
+        let b = ctx.ask("b", "B?").await;
+        Ok(b + &ctx.step("s", "").await)
+    });
+    let only_step: Handler = handler!(ctx, Ok(ctx.step("s", "").await));
+    let only_question: Handler = handler!(ctx, Ok(ctx.ask("d", "D?").await));
+    let unmet = "diverges: a: it was refused and is not asked any more, and a new step is due";
+    for (then, end) in [(only_b, "runs s; returns 2s()"), (only_step, unmet), (only_question, "asks d: D?")] {
+        check(
+            driver::setup(),
+            &[
+                (&[], old, "asks a: A?, b: B?"),
+                (&[("a", "no"), ("b", "2")], old, "asks c: C?"),
+                (&[("c", "3")], then, end),
+            ],
+        );
+    }
+    // It has just come.
+    check(
+        driver::setup(),
+        &[(&[], old, "asks a: A?, b: B?"), (&[("a", "no"), ("b", "2")], only_step, unmet)],
+    );
+    // Nothing was refused.
+    check(
+        driver::setup(),
+        &[(&[], old, "asks a: A?, b: B?"), (&[("a", "1"), ("b", "2")], only_step, "runs s; returns s()")],
+    );
+    check_migrated(
+        driver::setup(),
+        &Migration::new().forget("a"),
+        &[(&[], old, "asks a: A?, b: B?"), (&[("a", "no"), ("b", "2")], old, "asks a: A?, c: C?")],
+    );
+}
+
+#[test]
+fn recorded_steps_are_met_before_new_ones_begin() {
+    let old: Handler = handler!(ctx, {
+        let s = ctx.step("s", "").await;
+        Ok(s + &ctx.ask("a", "A?").await)
+    });
+    let new: Handler = handler!(ctx, {
+        let t = ctx.step("t", "").await;
+        let s = ctx.step("s", "").await;
+        Ok(t + &s)
+    });
+    let without: Handler = handler!(ctx, Ok(ctx.step("t", "").await));
+    let unmet = "diverges: s: it was not met, and a new step is due";
+    let (first, lenient) =
+        ((&[] as &[_], old, "runs s; asks a: A?"), Setup { lenient: true, ..driver::setup() });
+    check(driver::setup(), &[first, (&[], new, unmet)]);
+    check(driver::setup(), &[first, (&[], without, unmet)]);
+    check(lenient, &[first, (&[], without, "runs t; returns t()")]);
+    let added = Migration::new().added("t");
+    check_migrated(driver::setup(), &added, &[first, (&[], new, "runs t; returns t()s()")]);
+    let forgotten = Migration::new().forget("s");
+    check_migrated(driver::setup(), &forgotten, &[first, (&[], without, "runs t; returns t()")]);
+    let renamed = Migration::new().rename("s", "t");
+    check_migrated(driver::setup(), &renamed, &[first, (&[], without, "returns s()")]);
+}
+
+#[test]
+fn what_was_done_leaves_before_a_fault() {
+    let step_1: Handler = handler!(ctx, Err(ctx.step("s", "").await));
+    let step_2: Handler = handler!(ctx, {
+        let s = ctx.step("s", "").await;
+        Err(s + &ctx.step("t", "").await)
+    });
+    let step_3: Handler = handler!(ctx, {
+        let s = ctx.step("s", "").await;
+        let t = ctx.step("t", "").await;
+        Err(s + &t + &ctx.step("u", "").await)
+    });
+    check(
+        driver::setup(),
+        &[
+            (&[], step_1, "runs s; leaves; fails s()"),
+            // Nothing is new.
+            (&[], step_1, "fails s()"),
+            (&[], step_2, "runs t; leaves; fails s()t()"),
+            // The budget is used up.
+            (&[], step_3, "runs u; fails s()t()u()"),
+        ],
+    );
+    let asks: Handler = handler!(ctx, {
+        let s = ctx.step("s", "").await;
+        Err(s + &ctx.ask("a", "A?").await)
+    });
+    let asks_first: Handler = handler!(ctx, Err(ctx.ask("a", "A?").await));
+    // The first of two, for an answer; the last one is kept for a step.
+    check(
+        driver::setup(),
+        &[(&[], asks_first, "asks a: A?"), (&[("a", "1")], asks_first, "leaves; fails 1")],
+    );
+    let (early, late): (Handler, Handler) = (step_1, asks);
+    check(
+        driver::setup(),
+        &[
+            (&[], early, "runs s; leaves; fails s()"),
+            (&[], late, "asks a: A?"),
+            (&[("a", "1")], late, "fails s()1"),
+        ],
+    );
+    let few = |state_only| limits(Limits { state_only, ..Limits::default() });
+    check(few(0), &[(&[], step_1, "runs s; fails s()")]);
+    check(few(1), &[(&[], step_1, "runs s; leaves; fails s()")]);
+    check(few(1), &[(&[], asks_first, "asks a: A?"), (&[("a", "1")], asks_first, "fails 1")]);
+    check(limits(Limits { legs: 1, ..Limits::default() }), &[(&[], step_1, "runs s; fails s()")]);
+}
+
+#[test]
+fn a_call_has_so_many_legs() {
+    let two: Handler = handler!(ctx, {
+        let a = ctx.ask("a", "A?").await;
+        Ok(a + &ctx.ask("b", "B?").await)
+    });
+    let legs = |legs| limits(Limits { legs, ..Limits::default() });
+    check(legs(1), &[(&[], two, "limit legs")]);
+    check(legs(2), &[(&[], two, "asks a: A?"), (&[("a", "1")], two, "limit legs")]);
+    check(
+        legs(3),
+        &[(&[], two, "asks a: A?"), (&[("a", "1")], two, "asks b: B?"), (&[("b", "2")], two, "returns 12")],
+    );
+}
+
+#[test]
+fn a_round_has_so_many_questions() {
+    let three: Handler = handler!(ctx, {
+        let (a, (b, c)) = both(ctx.ask("a", "A?"), both(ctx.ask("b", "B?"), ctx.ask("c", "C?"))).await;
+        Ok(a + &b + &c)
+    });
+    check(
+        limits(Limits { asks: 2, ..Limits::default() }),
+        &[
+            (&[], three, "asks a: A?, b: B?"),
+            (&[("a", "1"), ("b", "2")], three, "asks c: C?"),
+            (&[("c", "3")], three, "returns 123"),
+        ],
+    );
+}
+
+#[test]
+fn a_full_record_stops_before_the_effect() {
+    let many: Handler = handler!(ctx, {
+        let s = ctx.step("s", &"x".repeat(600)).await;
+        Ok(s + &ctx.step("t", "").await)
+    });
+    let small = limits(Limits { state: 1600, step_result: 700, ..Limits::default() });
+    check(small, &[(&[], many, "runs s; leaves; limit state")]);
+}
+
+#[test]
+fn one_key_has_one_use() {
+    let twice: &[Handler] = &[
+        handler!(ctx, Ok(both(ctx.ask("k", "A?"), ctx.ask("k", "B?")).await.0)),
+        handler!(ctx, {
+            both(ctx.checkpoint("k"), ctx.checkpoint("k")).await;
+            Ok(String::new())
+        }),
+    ];
+    for handler in twice {
+        check(driver::setup(), &[(&[], *handler, "stops: used twice")]);
+    }
+    let at_once: Handler = handler!(ctx, Ok(both(ctx.step("k", ""), ctx.step("k", "")).await.0));
+    check(driver::setup(), &[(&[], at_once, "runs k; leaves; stops: used twice")]);
+    let in_turn: Handler = handler!(ctx, {
+        let one = ctx.step("k", "").await;
+        Ok(one + &ctx.step("k", "").await)
+    });
+    check(
+        driver::setup(),
+        &[(&[], in_turn, "runs k; leaves; stops: used twice"), (&[], in_turn, "stops: used twice")],
+    );
+    // Each kind has keys of its own.
+    let kinds: Handler = handler!(ctx, {
+        let s = ctx.step("k", "").await;
+        ctx.checkpoint("k").await;
+        Ok(s + &ctx.ask("k", "A?").await)
+    });
+    check(
+        driver::setup(),
+        &[
+            (&[], kinds, "runs k; leaves with state only"),
+            (&[], kinds, "asks k: A?"),
+            (&[("k", "1")], kinds, "returns k()1"),
+        ],
+    );
+    let inside: Handler = handler!(ctx, {
+        let inner = ctx.clone();
+        Ok(ctx.step_of("s", "", async move { inner.ask("a", "A?").await }).await)
+    });
+    // The step has not ended, so nothing of it leaves.
+    check(driver::setup(), &[(&[], inside, "runs s; stops: inside of a step")]);
+}
+
+#[test]
+fn checkpoints_end_a_leg_while_they_may() {
+    let begun: Handler = handler!(ctx, {
+        let s = ctx.step("s", "").await;
+        ctx.checkpoint("one").await;
+        ctx.checkpoint("two").await;
+        ctx.checkpoint("three").await;
+        Ok(s)
+    });
+    let left = "leaves with state only";
+    check(
+        driver::setup(),
+        &[(&[], begun, &format!("runs s; {left}")), (&[], begun, left), (&[], begun, "returns s()")],
+    );
+}
+
+/// Runs a step until its body was polled, and drops it then.
+async fn cut(ctx: &driver::Ctx, key: &str) {
+    let begun = Rc::new(Cell::new(false));
+    let inside = Rc::clone(&begun);
+    let step = ctx.step_of(key, "", async move {
+        inside.set(true);
+        pending().await
+    });
+    let mut step = pin!(step);
+    poll_fn(|cx| {
+        let _ = step.as_mut().poll(cx);
+        if begun.get() { Poll::Ready(()) } else { Poll::Pending }
+    })
+    .await;
+}
+
+#[test]
+fn a_step_that_was_dropped_while_it_ran_never_ends() {
+    let drops: Handler = handler!(ctx, {
+        cut(&ctx, "s").await;
+        Ok(ctx.ask("a", "A?").await)
+    });
+    let waits: Handler = handler!(ctx, Ok(ctx.step("s", "").await));
+    let both_of: Handler = handler!(ctx, {
+        let (s, a) = both(ctx.step("s", ""), ctx.ask("a", "A?")).await;
+        Ok(s + &a)
+    });
+    let other: Handler = handler!(ctx, Ok(ctx.step("t", "").await));
+    let never = "diverges: (an abandoned step): it is waited for, and never ends";
+    let first = (&[] as &[_], drops, "runs s; asks a: A?");
+    check(driver::setup(), &[first, (&[("a", "1")], waits, never)]);
+    check(
+        driver::setup(),
+        &[first, (&[], both_of, "asks a: A?"), (&[("a", "1")], both_of, &format!("leaves; {never}"))],
+    );
+    // Nobody has to meet it.
+    check(driver::setup(), &[first, (&[("a", "1")], other, "runs t; returns t()")]);
+}
+
+#[test]
+fn a_step_that_is_not_polled_any_more_is_told_of() {
+    let forgets: Handler = handler!(ctx, {
+        let begun = Rc::new(Cell::new(false));
+        let inside = Rc::clone(&begun);
+        let step = ctx.step_of("s", "", async move {
+            inside.set(true);
+            pending().await
+        });
+        let mut step = Box::pin(step);
+        poll_fn(|cx| {
+            let _ = step.as_mut().poll(cx);
+            if begun.get() { Poll::Ready(()) } else { Poll::Pending }
+        })
+        .await;
+        let answer = ctx.ask("a", "A?").await;
+        drop(step);
+        Ok(answer)
+    });
+    let mut client = Client::new(driver::setup());
+    let words = client.leg(&[], Migration::new(), forgets);
+    assert!(words.starts_with("runs s; stops: the step `s` at "), "{words}");
+}
