@@ -1,6 +1,6 @@
 //! What an entry is known by: the scopes it stands in, and its key.
 
-use std::fmt::Write as _;
+use std::sync::Arc;
 
 /// Between scopes, and between a scope and a key.
 const SCOPE_END: char = '/';
@@ -25,16 +25,13 @@ pub fn check_key(key: &str) -> Result<(), String> {
 ///
 /// # Errors
 /// If the key is none.
-pub fn path(scope: &str, key: &str, number: Option<i128>) -> Result<String, String> {
+pub fn path(scope: &str, key: &str, number: Option<i128>) -> Result<Arc<str>, String> {
     check_key(key)?;
-    let mut path = String::with_capacity(scope.len() + key.len() + 8);
-    path.push_str(scope);
-    path.push_str(key);
-    if let Some(number) = number {
-        // Writing to a string does not fail.
-        let _ = write!(path, "{NUMBER}{number}");
-    }
-    Ok(path)
+    Ok(match number {
+        None if scope.is_empty() => key.into(),
+        None => format!("{scope}{key}").into(),
+        Some(number) => format!("{scope}{key}{NUMBER}{number}").into(),
+    })
 }
 
 /// The prefix of all keys below a scope.
@@ -42,9 +39,8 @@ pub fn path(scope: &str, key: &str, number: Option<i128>) -> Result<String, Stri
 /// # Errors
 /// If the name is none.
 pub fn below(scope: &str, name: &str) -> Result<String, String> {
-    let mut prefix = path(scope, name, None)?;
-    prefix.push(SCOPE_END);
-    Ok(prefix)
+    check_key(name)?;
+    Ok(format!("{scope}{name}{SCOPE_END}"))
 }
 
 /// A path as its scope and its key: what an idempotency key is made of.

@@ -7,16 +7,19 @@ mod history;
 mod leave;
 mod notes;
 mod observe;
+mod pending;
+mod poll;
 mod quiet;
 mod select;
 mod slots;
 mod stale;
 mod step;
 
-pub use ask::{AskPoll, Decodes, PendingAsk, Question};
+pub use ask::{AskPoll, Decodes, Question};
 pub use by_hand::Answered;
 pub use leave::Left;
 pub use observe::Observations;
+pub use pending::PendingAsk;
 pub use quiet::{Next, Patience};
 pub use slots::{BranchId, SlotId};
 pub use step::StepPoll;
@@ -31,7 +34,7 @@ use crate::{
 use antiphon_seal::Call;
 use antiphon_wire::InputResponses;
 use history::History;
-use slots::{SlotWaker, Slots, WakerId};
+use slots::{Slots, WakerId};
 use std::task::Waker;
 
 /// Room that is kept free in the record before a step runs, besides for its outcome: one question finds room behind it.
@@ -255,8 +258,12 @@ impl Leg {
     /// A later leg, with the answers to the questions that were awaited. Those that were asked by hand were received by
     /// [`Record::receive`].
     pub fn resume(call: Call, record: Record, responses: Option<&InputResponses>, setup: Setup) -> Self {
-        let mut room =
-            setup.limits.state.saturating_sub(record.size() + setup.limits.step_result + ROOM_TO_LEAVE);
+        let mut room = setup
+            .limits
+            .state
+            .saturating_sub(record.size())
+            .saturating_sub(setup.limits.step_result)
+            .saturating_sub(ROOM_TO_LEAVE);
         let mut leg = Self::begin(setup);
         leg.call = Some(call);
         leg.history = History::of(record.entries);
@@ -273,7 +280,7 @@ impl Leg {
             let sent = responses.and_then(|responses| responses.get(&asked.path)).map(|text| text.get());
             let is_over = asked.deadline.is_some_and(|deadline| leg.setup.now > deadline);
             match sent {
-                _ if is_over => leg.inbox.push(Received { asked, text: None }.into()),
+                _ if is_over => leg.inbox.push(Received { asked, text: None, response: None }.into()),
                 None => leg.open.push(Open { asked, fault: None }),
                 // A short one is not at fault where the record is full.
                 Some(text) if text.len() > room.max(ROOM_TO_LEAVE) => {
@@ -281,7 +288,7 @@ impl Leg {
                 }
                 Some(text) => {
                     room = room.saturating_sub(text.len());
-                    leg.inbox.push(Received { asked, text: Some(text.to_owned()) }.into());
+                    leg.inbox.push(Received { asked, text: Some(text.to_owned()), response: None }.into());
                 }
             }
         }
@@ -359,92 +366,6 @@ impl Leg {
     pub fn take_aftermath(&mut self) -> Aftermath {
         std::mem::take(&mut self.aftermath)
     }
-
-    // ---- a poll of the handler ---------------------------------------------------------------------------------------
-
-    /// The handler is polled with `waker`, by a driver that was polled with `parent`.
-    pub fn begin_poll(&mut self, waker: &Waker, parent: &Waker) {
-        self.poll.number += 1;
-        self.poll.is_replayed = self.history.is_replayed();
-        (self.poll.is_on, self.poll.again, self.poll.root) = (true, false, WakerId::of(waker));
-        if !self.poll.parent.as_ref().is_some_and(|known| known.will_wake(parent)) {
-            self.aftermath.spent.extend(self.poll.parent.replace(parent.clone()));
-        }
-        self.scope = Scope::default();
-        self.held_in_select.clear();
-    }
-
-    /// The handler was polled; its waker may be dropped behind this.
-    pub fn end_poll(&mut self) {
-        self.poll.root = WakerId::default();
-    }
-
-    /// Takes this place for a part of the poll. The place before, to be put back, panic or not.
-    pub fn enter(&mut self, scope: Scope) -> Scope {
-        std::mem::replace(&mut self.scope, scope)
-    }
-
-    /// The present place in this branch. `holds_steps`: no new step begins there.
-    pub fn in_branch(&self, branch: BranchId, holds_steps: bool) -> Scope {
-        Scope { branch, holds_steps: self.scope.holds_steps || holds_steps, ..self.scope }
-    }
-
-    /// The present place in the body of this step.
-    pub fn in_step(&self, slot: SlotId) -> Scope {
-        Scope { inside: Some(Inside::Step(slot)), ..self.scope }
-    }
-
-    /// The present place in the check of what happens behind the URL of this question.
-    pub fn in_check(&self, slot: SlotId) -> Scope {
-        Scope { inside: Some(Inside::Check(slot)), ..self.scope }
-    }
-
-    // ---- waking ------------------------------------------------------------------------------------------------------
-
-    /// Keeps the waker that a future was polled with.
-    fn register(&mut self, id: SlotId, waker: &Waker) {
-        let root = WakerId::of(waker) == self.poll.root;
-        let Some(slot) = self.slots.get_mut(id) else { return };
-        let new = match &slot.waker {
-            _ if root => SlotWaker::Root,
-            SlotWaker::Foreign(known) if known.will_wake(waker) => return,
-            _ => SlotWaker::Foreign(waker.clone()),
-        };
-        if let SlotWaker::Foreign(known) = std::mem::replace(&mut slot.waker, new) {
-            self.aftermath.spent.push(known);
-        }
-    }
-
-    /// Wakes one future and nobody else. Its waker is spent.
-    fn wake(&mut self, id: SlotId) {
-        let Some(slot) = self.slots.get_mut(id) else { return };
-        match std::mem::take(&mut slot.waker) {
-            SlotWaker::None => {}
-            SlotWaker::Foreign(waker) => self.aftermath.wakes.push(waker),
-            SlotWaker::Root if self.poll.is_on => self.poll.again = true,
-            SlotWaker::Root => self.aftermath.wakes.extend(self.poll.parent.clone()),
-        }
-    }
-
-    /// Passes the turn on, and wakes the one future that has it.
-    fn advance(&mut self) {
-        if let Some(slot) = self.history.advance() {
-            self.wake(slot);
-        }
-    }
-
-    /// Wakes all that waited for the end of the record, if that was reached. Whether there was any.
-    fn wake_replayed(&mut self) -> bool {
-        if !self.history.is_replayed() || self.after_replay.is_empty() {
-            return false;
-        }
-        for slot in std::mem::take(&mut self.after_replay) {
-            self.wake(slot);
-        }
-        true
-    }
-
-    // ---- faults ------------------------------------------------------------------------------------------------------
 
     /// Whether something of this kind may be awaited where it is, once, and not within a step.
     fn may_await(&mut self, kind: Kind, path: &str, site: CallSite) -> bool {

@@ -8,7 +8,9 @@ mod migrate;
 
 pub use codec::RecordError;
 pub use migrate::{Collision, Migration};
+use std::sync::Arc;
 
+use crate::answer::Response;
 use antiphon_seal::Digest;
 use antiphon_wire::AskSupport;
 
@@ -32,7 +34,7 @@ pub enum Kind {
 #[derive(Clone, Debug)]
 pub(crate) struct Entry {
     /// Scopes and key.
-    pub(crate) path: Box<str>,
+    pub(crate) path: Arc<str>,
     /// The round in which it was asked or begun. What was asked later was asked of people who knew of it.
     pub(crate) round: u32,
     pub(crate) body: Body,
@@ -92,7 +94,7 @@ pub struct StepFailure {
 /// A question of the last round.
 #[derive(Clone, Debug)]
 pub struct AskRecord {
-    pub(crate) path: Box<str>,
+    pub(crate) path: Arc<str>,
     pub(crate) digest: Digest,
     /// How often it was asked, this time included; not counted again where the answer was only missing.
     pub(crate) times: u8,
@@ -102,11 +104,24 @@ pub struct AskRecord {
     /// The person has agreed before, to what has this digest, and what happens behind the URL was not finished.
     pub(crate) agreed: Option<Digest>,
     /// The question as JSON, if it was returned by hand: it is checked and asked again without its handler.
-    pub(crate) question: Option<Box<str>>,
+    pub(crate) question: Option<Arc<str>>,
     /// The checked answer to a question that was returned by hand, kept while others of its round are asked again.
-    pub(crate) answer: Option<String>,
+    pub(crate) answer: Option<Checked>,
     /// It did not leave with its round, for its leg had failed: why it was to be asked again, if it was.
     pub(crate) not_asked: Option<Box<str>>,
+}
+
+/// A checked answer, as it is recorded, and as it was read if that was in this leg.
+#[derive(Clone, Debug)]
+pub(crate) struct Checked {
+    pub(crate) text: String,
+    pub(crate) response: Option<Response>,
+}
+
+impl From<String> for Checked {
+    fn from(text: String) -> Self {
+        Self { text, response: None }
+    }
 }
 
 /// An answer that has come and was not yet taken by an awaiting handler; or one to a question asked by hand, which is
@@ -117,6 +132,8 @@ pub(crate) struct Received {
     pub(crate) asked: AskRecord,
     /// As JSON; `None` if the time for it was over.
     pub(crate) text: Option<String>,
+    /// The answer as it was read, if it was checked in this leg.
+    pub(crate) response: Option<Response>,
 }
 
 /// Something that is read once and is the same on every later leg. It has no place in the order.
@@ -125,7 +142,7 @@ pub(crate) enum Note {
     /// What the client said it can be asked.
     Asks(AskSupport),
     /// The reference in the URL of a question.
-    UrlReference { path: Box<str>, reference: UrlReference },
+    UrlReference { path: Arc<str>, reference: UrlReference },
 }
 
 /// The reference in the URL of a question, as it is recorded.
@@ -193,8 +210,11 @@ impl Entry {
 impl AskRecord {
     /// The estimated size in bytes.
     pub(crate) fn size(&self) -> usize {
-        let question = self.question.as_ref().map_or(0, |text| text.len());
-        PER_ENTRY + 16 + self.path.len() + question + self.answer.as_ref().map_or(0, String::len)
+        let texts = self.question.as_ref().map_or(0, |text| text.len())
+            + self.not_asked.as_ref().map_or(0, |text| text.len())
+            + self.answer.as_ref().map_or(0, |answer| answer.text.len());
+        let agreed = if self.agreed.is_some() { 16 } else { 0 };
+        PER_ENTRY + 16 + self.path.len() + agreed + texts
     }
 
     /// The deadline for its answer, in Unix seconds.

@@ -35,29 +35,32 @@ fn receive(record: &mut Record, answers: &[(&str, &str)], limits: &Limits) -> Re
 }
 
 /// The keys and values of the answers that the handler finds, in their order.
-fn answered(leg: &Leg) -> String {
+fn answered(leg: &mut Leg) -> String {
     let words = leg.answered_by_hand().into_iter().map(|answered| match answered.response {
         Response::Elicit(result) => {
             let text = result.content.as_ref().and_then(|content| content["x"].as_str());
             format!("{}={}", answered.key, text.unwrap_or("refused"))
         }
-        _ => answered.key,
+        _ => answered.key.to_string(),
     });
     words.collect::<Vec<_>>().join(" ")
 }
+
+/// The answers that come, and the keys that are asked again.
+type Round<'a> = (&'a [(&'a str, &'a str)], &'a [&'a str]);
 
 const BAD: &str = r#"{"action":"accept"}"#;
 
 /// Checks which questions are asked again behind each set of answers, and what the handler finds then.
 #[track_caller]
-fn check(rounds: &[(&[(&str, &str)], &[&str])], found: &str) {
+fn check(rounds: &[Round<'_>], found: &str) {
     let mut record = asked(Some("state"));
     for (answers, again) in rounds {
         assert_eq!(receive(&mut record, answers, &Limits::default()).unwrap(), *again, "{answers:?}");
     }
     let call = Call::begin(UNIX_EPOCH, None).unwrap();
-    let leg = Leg::resume(call, record, None, setup());
-    assert_eq!((answered(&leg).as_str(), leg.state()), (found, Some("state")));
+    let mut leg = Leg::resume(call, record, None, setup());
+    assert_eq!((answered(&mut leg).as_str(), leg.state()), (found, Some("state")));
 }
 
 #[test]
@@ -103,8 +106,8 @@ fn one_answer_at_a_time() {
     for key in ["c", "b", "a"] {
         assert!(record.receive_one(key, Some(&good), &limits).unwrap().is_none());
     }
-    let leg = Leg::resume(Call::begin(UNIX_EPOCH, None).unwrap(), record, None, setup());
-    assert_eq!(answered(&leg), "a=1 b=1 c=1");
+    let mut leg = Leg::resume(Call::begin(UNIX_EPOCH, None).unwrap(), record, None, setup());
+    assert_eq!(answered(&mut leg), "a=1 b=1 c=1");
 }
 
 #[test]
@@ -136,12 +139,12 @@ fn state_alone_is_counted() {
     for leg in 1..4 {
         let call = Call::begin(UNIX_EPOCH, None).unwrap();
         let resumed = Leg::resume(call, record, None, setup());
-        let (round, left) = returns(resumed, &[], Some(&format!("state {leg}")));
+        let (round, mut left) = returns(resumed, &[], Some(&format!("state {leg}")));
         assert!(round.unwrap().is_empty());
-        record = left.record;
-        let mut probe = Left { record: record.clone(), has_new: true, ..Left::default() };
+        record = left.record.clone();
         // Two are the limit, and nothing here was a step.
-        assert!(!probe.leaves_before_its_fault(&Limits::default()));
+        left.has_new = true;
+        assert!(!left.leaves_before_its_fault(&Limits::default()));
     }
 }
 
@@ -165,7 +168,7 @@ fn a_question_in_other_words_each_time() {
             let mut record = left.record;
             assert!(receive(&mut record, &[("a", "1")], &Limits::default()).unwrap().is_empty());
             leg = Leg::resume(left.call.unwrap().next_leg().unwrap(), record, None, setup());
-            assert_eq!(answered(&leg), "a=1");
+            assert_eq!(answered(&mut leg), "a=1");
             if reads {
                 assert!(leg.read_by_hand("a"));
             }

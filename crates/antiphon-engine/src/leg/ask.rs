@@ -13,7 +13,7 @@ use crate::{
 };
 use antiphon_seal::{Call, Digest};
 use antiphon_wire::{InputRequest, InputRequests};
-use std::{borrow::Cow, task::Waker};
+use std::{borrow::Cow, sync::Arc, task::Waker};
 
 /// Says why an answer cannot be read as what the handler expects, without the value.
 pub type Decodes = fn(&str) -> Result<(), String>;
@@ -22,7 +22,7 @@ pub type Decodes = fn(&str) -> Result<(), String>;
 #[derive(Debug)]
 pub struct Question {
     /// Scopes and key.
-    pub path: Box<str>,
+    pub path: Arc<str>,
     /// The question.
     pub request: InputRequest,
     /// The digest of the question, keyed by the call's secret.
@@ -58,12 +58,12 @@ pub enum AskPoll {
 /// A question that waits, and how it stands.
 #[derive(Debug)]
 pub(super) struct Asking {
-    question: Question,
-    phase: AskPhase,
+    pub(super) question: Question,
+    pub(super) phase: AskPhase,
 }
 
 #[derive(Debug)]
-enum AskPhase {
+pub(super) enum AskPhase {
     /// Its answer is in the record, at this place.
     Recorded(usize),
     /// An answer has come.
@@ -97,21 +97,6 @@ impl Asking {
             _ => None,
         }
     }
-}
-
-/// A question that waits for its answer now.
-#[derive(Clone, Debug)]
-pub struct PendingAsk {
-    /// The future that waits.
-    pub slot: SlotId,
-    /// Scopes and key.
-    pub path: String,
-    /// The question, with the reason if it is asked again.
-    pub request: InputRequest,
-    /// The last second at which an answer counts, in Unix seconds.
-    pub deadline: Option<u64>,
-    /// The id that the author gave to a URL question.
-    pub elicitation_id: Option<String>,
 }
 
 impl Leg {
@@ -222,14 +207,15 @@ impl Leg {
     /// Whether a question may be asked as it now is; the leg ends otherwise.
     fn check_asked(&mut self, id: SlotId) {
         let limits = self.setup.limits;
-        let Some(AskPhase::Asked { asked, reason }) = self.asking(id).map(|asking| &asking.phase) else {
-            return;
-        };
+        let Some(State::Ask(asking)) = self.slots.get(id).map(|slot| &slot.state) else { return };
+        let AskPhase::Asked { asked, reason } = &asking.phase else { return };
         let too_often = asked_too_often(&asked.path, asked.times, reason.as_deref(), &limits);
-        let text = format!("The record of this call has no room for the question `{}`", asked.path);
         // The room for a round that leaves is measured when it does.
         let is_full = self.setup.delivery == Delivery::ThisLeg && self.history.size() > limits.state;
-        let is_full = is_full.then_some(Stop::Limit { name: "state", text });
+        let is_full = is_full.then(|| {
+            let text = format!("The record of this call has no room for the question `{}`", asked.path);
+            Stop::Limit { name: "state", text }
+        });
         if let Some(stop) = too_often.filter(|_| self.setup.purpose != Purpose::Rehearse).or(is_full) {
             self.stop(stop);
         }
@@ -337,11 +323,12 @@ impl Leg {
         let question = &asking.question;
         let received = &self.inbox[at].received;
         let Some(text) = &received.text else { return self.resolve(id, None, false) };
-        let path = slot.path.to_string();
+        let path = Arc::clone(&slot.path);
         let checked = check(&question.request, text, &limits).and_then(|response| {
             let text = response.to_text()?;
             match question.decodes.map(|decodes| decodes(&text)) {
                 Some(Err(cause)) => {
+                    let path = path.to_string();
                     self.aftermath.events.push(super::Event::Misfit { path, cause });
                     Err(UNREADABLE.to_owned())
                 }
@@ -428,77 +415,6 @@ impl Leg {
     /// Whether a question of this path was agreed to in an earlier leg, or has an answer.
     pub fn has_answer(&self, path: &str) -> bool {
         self.history.find(Kind::Ask, path).is_some() || self.incoming(path).is_some()
-    }
-
-    /// An answer has come while the handler waits; `None`: its time is over.
-    pub fn arrive(&mut self, id: SlotId, answer: Option<String>) {
-        let Some(asking) = self.asking(id) else { return };
-        let AskPhase::Asked { asked, .. } = &asking.phase else { return };
-        let asked = asked.clone();
-        asking.phase = AskPhase::Answered;
-        self.uncount_asked(id);
-        self.inbox.push(super::Incoming::from(crate::record::Received { asked, text: answer }));
-        // What is asked from here on is asked of somebody who knows of this answer.
-        self.round = self.round.saturating_add(1);
-        self.takes_answers = true;
-        self.wake(id);
-    }
-
-    fn uncount_asked(&mut self, id: SlotId) {
-        if let Some(branch) = self.slots.get(id).map(|slot| slot.branch) {
-            self.slots.branches().add(branch, Counted::Asking, -1);
-            self.asks_version += 1;
-        }
-    }
-
-    /// A number that changes whenever what is asked does.
-    pub fn asks_version(&self) -> u64 {
-        self.asks_version
-    }
-
-    /// Whether a question is asked, or a checkpoint is to end the leg.
-    pub fn waits_for_client(&self) -> bool {
-        self.slots.asking() > 0 || self.ending > 0
-    }
-
-    /// Whether this future still asks.
-    pub fn asks(&self, id: SlotId) -> bool {
-        self.slots.get(id).is_some_and(|slot| self.asks_in(slot))
-    }
-
-    fn asks_in(&self, slot: &Slot) -> bool {
-        matches!(&slot.state, State::Ask(asking) if asking.is_asked()) && !self.slots.is_lost(slot.branch)
-    }
-
-    /// The futures that ask, in the order in which they were first polled.
-    pub fn asking_now(&self) -> Vec<SlotId> {
-        let mut asking: Vec<(u64, SlotId)> = self
-            .slots
-            .iter()
-            .filter(|(_, slot)| self.asks_in(slot))
-            .map(|(id, slot)| (slot.order, id))
-            .collect();
-        asking.sort_unstable_by_key(|(order, _)| *order);
-        asking.into_iter().map(|(_, id)| id).collect()
-    }
-
-    /// A question that is asked, to be sent now.
-    pub fn pending_ask(&self, id: SlotId) -> Option<PendingAsk> {
-        let State::Ask(asking) = &self.slots.get(id)?.state else { return None };
-        let AskPhase::Asked { asked, reason } = &asking.phase else { return None };
-        Some(PendingAsk {
-            slot: id,
-            path: asked.path.to_string(),
-            request: with_reason(asking.question.request.clone(), reason.as_deref()),
-            deadline: asked.deadline,
-            elicitation_id: asking.question.elicitation_id.as_deref().map(ToOwned::to_owned),
-        })
-    }
-
-    /// An id for a URL question whose author gave none: the same whenever it is asked.
-    pub fn elicitation_id(&self, path: &str) -> Option<String> {
-        // Nobody's scope has this name.
-        Some(self.call.as_ref()?.secret().idempotency_key("#elicitation", path))
     }
 
     fn observe_answer(&mut self, id: SlotId) {

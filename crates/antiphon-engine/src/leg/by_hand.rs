@@ -12,20 +12,21 @@ use crate::{
     answer::{Response, asked_too_often, check, read_answer, too_long, with_reason},
     key::check_key,
     limits::Limits,
-    record::{AskRecord, Received, Record, State},
+    record::{AskRecord, Checked, Received, Record, State},
     stop::Stop,
 };
 use antiphon_seal::Call;
 use antiphon_wire::{Action, InputRequest, InputRequests};
 use serde::Deserialize;
+use std::sync::Arc;
 
 /// A question that a handler returned, with its checked answer.
 #[derive(Clone, Debug)]
 pub struct Answered {
     /// The key.
-    pub key: String,
+    pub key: Arc<str>,
     /// The question as JSON, as it was when it was asked.
-    pub question: String,
+    pub question: Arc<str>,
     /// The answer.
     pub response: Response,
 }
@@ -38,6 +39,10 @@ impl Leg {
         asks: Vec<(String, InputRequest)>,
         state: Option<String>,
     ) -> (Result<InputRequests, Stop>, Left) {
+        if self.is_tainted {
+            // The handler has returned what it made of answers that do not count any more: it begins anew.
+            return self.leave_to_begin_anew();
+        }
         let round = self.round_by_hand(asks);
         if let Ok((_, asked)) = &round {
             self.drop_changed(asked);
@@ -112,8 +117,8 @@ impl Leg {
     }
 
     /// The answers to the questions that the handler returned.
-    pub fn answered_by_hand(&self) -> Vec<Answered> {
-        let by_hand = self.inbox.iter().filter(|incoming| incoming.is_by_hand());
+    pub fn answered_by_hand(&mut self) -> Vec<Answered> {
+        let by_hand = self.inbox.iter_mut().filter(|incoming| incoming.is_by_hand());
         by_hand.filter_map(|incoming| incoming.received.answered()).collect()
     }
 
@@ -147,11 +152,13 @@ impl Incoming {
 }
 
 impl Received {
-    fn answered(&self) -> Option<Answered> {
-        let (question, text) = (self.asked.question.as_deref()?, self.text.as_deref()?);
-        let request: InputRequest = serde_json::from_str(question).ok()?;
-        let response = read_answer(&request, text).ok()?;
-        Some(Answered { key: self.asked.path.to_string(), question: question.to_owned(), response })
+    fn answered(&mut self) -> Option<Answered> {
+        let question = self.asked.question.clone()?;
+        let response = self.response.take().or_else(|| {
+            let request: InputRequest = serde_json::from_str(&question).ok()?;
+            read_answer(&request, self.text.as_deref()?).ok()
+        });
+        Some(Answered { key: Arc::clone(&self.asked.path), question, response: response? })
     }
 }
 
@@ -180,11 +187,11 @@ impl Record {
                 Came::Nothing => None,
                 Came::Wrong(reason) => Some(reason),
                 // What is kept while others are asked again must find room.
-                Came::Fits(text) => match room.checked_sub(text.len()) {
+                Came::Fits(answer) => match room.checked_sub(answer.text.len()) {
                     None if !is_complete => Some(too_long(room)),
                     rest => {
                         room = rest.unwrap_or_default();
-                        self.asked[at].answer = Some(text);
+                        self.asked[at].answer = Some(answer);
                         continue;
                     }
                 },
@@ -219,8 +226,8 @@ impl Record {
             (_, Came::Before) => None,
             (request, Came::Nothing) => Some(request),
             (request, Came::Wrong(reason)) => Some(self.asked[at].again(request, Some(reason), limits)?),
-            (_, Came::Fits(text)) => {
-                self.asked[at].answer = Some(text);
+            (_, Came::Fits(answer)) => {
+                self.asked[at].answer = Some(answer);
                 None
             }
         };
@@ -233,26 +240,26 @@ impl Record {
         &self,
         answer: impl Fn(&str) -> Option<&'t str>,
         limits: &Limits,
-    ) -> Result<Vec<(usize, Checked)>, Stop> {
+    ) -> Result<Vec<(usize, Found)>, Stop> {
         let by_hand = self.asked.iter().enumerate().filter(|(_, asked)| asked.question.is_some());
         by_hand.map(|(at, asked)| Ok((at, asked.check(answer(&asked.path), limits)?))).collect()
     }
 
     /// Once each question that a handler returned has an answer, they are there for the handler, in their order.
     fn take_answered(&mut self) {
-        if self.asked.iter().any(|asked| asked.question.is_some() && asked.answer.is_none()) {
+        let mut by_hand = self.asked.iter().filter(|asked| asked.question.is_some()).peekable();
+        if by_hand.peek().is_none() || by_hand.any(|asked| asked.answer.is_none()) {
             return;
         }
         let (by_hand, awaited): (Vec<_>, Vec<_>) =
             std::mem::take(&mut self.asked).into_iter().partition(|asked| asked.question.is_some());
         self.asked = awaited;
-        self.received
-            .extend(by_hand.into_iter().map(|mut asked| Received { text: asked.answer.take(), asked }));
+        self.received.extend(by_hand.into_iter().map(AskRecord::into_received));
     }
 }
 
 /// A question, and what came for it.
-type Checked = (InputRequest, Came);
+type Found = (InputRequest, Came);
 
 /// What came for a question that a handler returned.
 enum Came {
@@ -260,12 +267,17 @@ enum Came {
     Before,
     /// A client may answer question by question: only the bound on legs ends that.
     Nothing,
-    Fits(String),
+    Fits(Checked),
     Wrong(String),
 }
 
 impl AskRecord {
-    fn check(&self, text: Option<&str>, limits: &Limits) -> Result<Checked, Stop> {
+    fn into_received(mut self) -> Received {
+        let (text, response) = self.answer.take().map(|Checked { text, response }| (text, response)).unzip();
+        Received { asked: self, text, response: response.flatten() }
+    }
+
+    fn check(&self, text: Option<&str>, limits: &Limits) -> Result<Found, Stop> {
         let question = self.question.as_deref().unwrap_or_default();
         let Ok(request) = serde_json::from_str::<InputRequest>(question) else {
             // It was written here, and the seal held.
@@ -275,7 +287,8 @@ impl AskRecord {
             (Some(_), _) => Came::Before,
             (None, None) => Came::Nothing,
             (None, Some(text)) => {
-                let checked = check(&request, text, limits).and_then(|response| response.to_text());
+                let checked = check(&request, text, limits)
+                    .and_then(|response| Ok(Checked { text: response.to_text()?, response: Some(response) }));
                 checked.map_or_else(Came::Wrong, Came::Fits)
             }
         };

@@ -8,6 +8,7 @@ use crate::{
     CallSite,
     record::{Body, Entry, Kind},
 };
+use std::sync::Arc;
 use std::task::Waker;
 
 /// How a waiting checkpoint stands.
@@ -27,17 +28,17 @@ impl Leg {
     /// The place of a checkpoint that is not passed at once.
     pub fn checkpoint(
         &mut self,
-        path: &str,
+        path: Arc<str>,
         wants_to_end: bool,
         site: CallSite,
     ) -> Result<(), Option<SlotId>> {
-        if !self.may_await(Kind::Checkpoint, path, site) {
+        if !self.may_await(Kind::Checkpoint, &path, site) {
             return Err(None);
         }
         let branch = self.scope.branch;
-        if let Some(at) = self.history.find(Kind::Checkpoint, path) {
+        if let Some(at) = self.history.find(Kind::Checkpoint, &path) {
             let state = State::Checkpoint(CheckpointPhase::Recorded(at));
-            let id = self.slots.add(path.into(), site, branch, state);
+            let id = self.slots.add(path, site, branch, state);
             self.history.wait_for(at, Some(id));
             return Err(Some(id));
         }
@@ -50,7 +51,7 @@ impl Leg {
             return Ok(());
         }
         self.ending += 1;
-        Err(Some(self.slots.add(path.into(), site, branch, State::Checkpoint(CheckpointPhase::Ending))))
+        Err(Some(self.slots.add(path, site, branch, State::Checkpoint(CheckpointPhase::Ending))))
     }
 
     /// Whether a checkpoint is passed.
@@ -87,7 +88,7 @@ impl Leg {
     /// Records the checkpoints at which the leg ends.
     pub(super) fn record_checkpoints(&mut self) {
         let is_ending = |state: &State| matches!(state, State::Checkpoint(CheckpointPhase::Ending));
-        let ending: Vec<(Box<str>, CallSite)> = self
+        let ending: Vec<(Arc<str>, CallSite)> = self
             .slots
             .iter()
             .filter(|(_, slot)| is_ending(&slot.state) && !self.slots.is_lost(slot.branch))

@@ -12,6 +12,7 @@ use super::slots::SlotId;
 use crate::record::{Body, Entry, Kind, StepOutcome};
 use antiphon_seal::Digest;
 use std::collections::HashMap;
+use std::sync::Arc;
 
 use crate::CallSite;
 
@@ -23,7 +24,7 @@ const FEW: usize = 32;
 pub(super) struct History {
     kept: Vec<Kept>,
     /// The places of each path, once there are more than [`FEW`] entries.
-    places: HashMap<Box<str>, Vec<usize>>,
+    places: HashMap<Arc<str>, Vec<usize>>,
     /// The number of entries from earlier legs.
     old: usize,
     /// The old entry that is delivered next.

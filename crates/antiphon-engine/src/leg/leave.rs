@@ -8,6 +8,7 @@ use crate::{
 };
 use antiphon_seal::Call;
 use antiphon_wire::InputRequests;
+use std::sync::Arc;
 
 /// The estimated size of a record besides its entries, in bytes.
 const FRAME: usize = 32;
@@ -24,7 +25,7 @@ pub struct Left {
     /// Whether this leg has recorded anything.
     pub has_new: bool,
     /// The first step that this leg has recorded.
-    pub first_step: Option<Box<str>>,
+    pub first_step: Option<Arc<str>>,
     /// The steps that have an outcome, of all legs.
     pub steps_done: Vec<String>,
     /// Recorded steps that this leg did not come to.
@@ -54,6 +55,9 @@ impl Left {
 impl Leg {
     /// The round that leaves, in the order in which it was called for, or why none can; and what is kept for the next leg.
     pub fn suspend(&mut self) -> (Result<InputRequests, Stop>, Left) {
+        if self.setup.delivery == Delivery::ThisLeg {
+            return self.leave_to_begin_anew();
+        }
         self.observations.at_checkpoint = self.ending > 0;
         self.observations.cut_short |= !self.held.is_empty() || !self.held_for_room.is_empty();
         self.record_checkpoints();
@@ -63,7 +67,7 @@ impl Leg {
         let mut room = limits.state.saturating_sub(self.history.size() + FRAME);
         // Those beyond are asked in the next round: the record of what was done leaves in any case.
         for id in self.asking_now().into_iter().take(limits.asks) {
-            let Some(State::Ask(asking)) = self.slots.remove(id).map(|slot| slot.state) else { continue };
+            let Some(State::Ask(asking)) = self.slots.take(id).map(|slot| slot.state) else { continue };
             let Some((record, request)) = asking.into_asked() else { continue };
             let size = record.size();
             if size > room && !asked.is_empty() {
@@ -78,6 +82,15 @@ impl Leg {
             self.state_only = self.state_only.saturating_add(1);
         }
         self.leave_with(requests, asked)
+    }
+
+    /// Ends a leg whose handler is to run from its top, on what still counts.
+    pub(super) fn leave_to_begin_anew(&mut self) -> (Result<InputRequests, Stop>, Left) {
+        self.state_only = self.state_only.saturating_add(1);
+        let legs = self.legs();
+        let left = self.finish();
+        let round = may_continue(legs, self.setup.limits.legs, &InputRequests::new());
+        (round.map(|()| InputRequests::new()), left)
     }
 
     /// Ends a leg that has a successor: the only place where the limit of legs is enforced.

@@ -4,6 +4,7 @@ use super::{Leg, Purpose, Setup};
 use crate::record::{Kind, Record, StepOutcome};
 use antiphon_seal::Call;
 use antiphon_wire::AskSupport;
+use std::sync::Arc;
 
 /// What was seen in one leg.
 #[derive(Debug, Default)]
@@ -13,11 +14,11 @@ pub struct Observations {
     /// In the present poll a step or a question came to an error: those beside it are given up for that, by the record.
     pub(super) failed: bool,
     /// The new step that a rehearsal came to.
-    pub would_run: Option<Box<str>>,
+    pub would_run: Option<Arc<str>>,
     /// The questions and steps that were dropped before they resolved, though the leg went on.
-    pub dropped: Vec<(Kind, Box<str>)>,
+    pub dropped: Vec<(Kind, Arc<str>)>,
     /// The steps that were dropped while they ran.
-    pub cut: Vec<Box<str>>,
+    pub cut: Vec<Arc<str>>,
     /// What the client has shown that it can be asked, by its answers.
     pub shown: AskSupport,
     /// The leg ended at a checkpoint.

@@ -63,6 +63,10 @@ impl Leg {
             Status::Cancelled => return Next::Cancelled,
             Status::Running => {}
         }
+        if self.is_tainted && self.setup.delivery == Delivery::ThisLeg && !runs {
+            // Where a question does not end the leg, its answer would find the handler behind what does not count.
+            return Next::Suspend;
+        }
         if self.wake_replayed() {
             return Next::Again;
         }

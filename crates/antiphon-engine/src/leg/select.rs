@@ -8,7 +8,7 @@ use crate::{
     CallSite,
     record::{Body, Entry, Kind},
 };
-use std::task::Waker;
+use std::{sync::Arc, task::Waker};
 
 /// How a `select` stands.
 #[derive(Clone, Copy, Debug)]
@@ -23,20 +23,20 @@ pub(super) enum SelectPhase {
 impl Leg {
     /// A `select` of so many branches is awaited for the first time: its place, and its first branch; the others follow.
     /// `None`: it never resolves.
-    pub fn select(&mut self, path: &str, branches: usize, site: CallSite) -> Option<(SlotId, BranchId)> {
-        if !self.may_await(Kind::Select, path, site) {
+    pub fn select(&mut self, path: Arc<str>, branches: usize, site: CallSite) -> Option<(SlotId, BranchId)> {
+        if !self.may_await(Kind::Select, &path, site) {
             return None;
         }
-        let recorded = self.history.find(Kind::Select, path);
+        let recorded = self.history.find(Kind::Select, &path);
         if let Some(Body::Select { winner }) = recorded.map(|at| &self.history.entry(at).body)
             && usize::from(*winner) >= branches
         {
-            self.diverged(path, "the branch that came first is not there any more");
+            self.diverged(&path, "the branch that came first is not there any more");
             return None;
         }
         let phase = recorded.map_or(SelectPhase::Undecided, SelectPhase::Recorded);
         let branch = self.scope.branch;
-        let id = self.slots.add(path.into(), site, branch, State::Select(phase));
+        let id = self.slots.add(path, site, branch, State::Select(phase));
         if let Some(at) = recorded {
             self.history.wait_for(at, Some(id));
         }
@@ -45,6 +45,8 @@ impl Leg {
 
     fn select_phase(&self, id: SlotId) -> Option<SelectPhase> {
         match self.slots.get(id)?.state {
+            // What was recorded is gone.
+            State::Select(SelectPhase::Recorded(_)) if self.is_over() => None,
             State::Select(SelectPhase::Recorded(at)) if self.history.is_gone(at) => {
                 Some(SelectPhase::Undecided)
             }

@@ -3,7 +3,7 @@
 use super::{ask::Asking, checkpoint::CheckpointPhase, select::SelectPhase, step::StepPhase};
 use crate::{CallSite, record::Kind};
 use antiphon_seal::Digest;
-use std::{collections::HashMap, mem, task::Waker};
+use std::{collections::HashMap, mem, sync::Arc, task::Waker};
 
 /// Up to so many slots are searched one by one.
 const FEW: usize = 32;
@@ -31,7 +31,7 @@ impl BranchId {
 /// One waiting future.
 #[derive(Debug)]
 pub(super) struct Slot {
-    pub(super) path: Box<str>,
+    pub(super) path: Arc<str>,
     pub(super) site: CallSite,
     pub(super) branch: BranchId,
     /// In the order of the first polls.
@@ -85,10 +85,11 @@ impl WakerId {
 #[derive(Debug, Default)]
 pub(super) struct Slots {
     places: Vec<Place>,
-    free: Vec<u32>,
+    /// The first place that is free; each names the next one.
+    free: Option<u32>,
     live: usize,
     /// The slots of each path, once there are more than [`FEW`].
-    by_path: HashMap<Box<str>, Vec<SlotId>>,
+    by_path: HashMap<Arc<str>, Vec<SlotId>>,
     branches: Branches,
     order: u64,
 }
@@ -96,18 +97,20 @@ pub(super) struct Slots {
 #[derive(Debug)]
 struct Place {
     generation: u32,
+    next_free: Option<u32>,
     slot: Option<Slot>,
 }
 
 impl Slots {
-    pub(super) fn add(&mut self, path: Box<str>, site: CallSite, branch: BranchId, state: State) -> SlotId {
+    pub(super) fn add(&mut self, path: Arc<str>, site: CallSite, branch: BranchId, state: State) -> SlotId {
         self.order += 1;
         let slot = Slot { path, site, branch, order: self.order, waker: SlotWaker::None, state };
-        let index = self.free.pop().unwrap_or_else(|| {
-            self.places.push(Place { generation: 0, slot: None });
+        let index = self.free.unwrap_or_else(|| {
+            self.places.push(Place { generation: 0, next_free: None, slot: None });
             u32::try_from(self.places.len() - 1).unwrap_or(u32::MAX)
         });
         let place = &mut self.places[index as usize];
+        self.free = place.next_free.take();
         let id = SlotId { index, generation: place.generation };
         place.slot = Some(slot);
         self.live += 1;
@@ -119,7 +122,7 @@ impl Slots {
 
     fn index(&mut self, id: SlotId) {
         if self.by_path.is_empty() {
-            let all: Vec<(Box<str>, SlotId)> =
+            let all: Vec<(Arc<str>, SlotId)> =
                 self.iter().map(|(id, slot)| (slot.path.clone(), id)).collect();
             for (path, id) in all {
                 self.by_path.entry(path).or_default().push(id);
@@ -130,12 +133,19 @@ impl Slots {
         }
     }
 
+    /// Takes a slot out where no other follows: the leg is over.
+    pub(super) fn take(&mut self, id: SlotId) -> Option<Slot> {
+        let place =
+            self.places.get_mut(id.index as usize).filter(|place| place.generation == id.generation)?;
+        place.slot.take()
+    }
+
     pub(super) fn remove(&mut self, id: SlotId) -> Option<Slot> {
         let place =
             self.places.get_mut(id.index as usize).filter(|place| place.generation == id.generation)?;
         let slot = place.slot.take()?;
         place.generation += 1;
-        self.free.push(id.index);
+        place.next_free = self.free.replace(id.index);
         self.live -= 1;
         if let Some(ids) = self.by_path.get_mut(&slot.path) {
             ids.retain(|known| *known != id);
@@ -259,6 +269,8 @@ impl Branches {
     /// So many new branches below this one. The first.
     pub(super) fn below(&mut self, parent: BranchId, count: usize) -> BranchId {
         let first = BranchId(u32::try_from(self.inner.len() + 1).unwrap_or(u32::MAX));
+        // A branch stands below one that was there before it, so every way up ends.
+        let parent = if parent.0 < first.0 { parent } else { BranchId::ROOT };
         self.inner.extend((0..count).map(|_| Branch { parent, ..Branch::default() }));
         first
     }

@@ -1,6 +1,7 @@
 //! Consent stays with what was shown: what came after an answer that does not count any more does not count either.
 
 use super::Leg;
+use std::sync::Arc;
 
 impl Leg {
     /// An answer of this round was dropped: what was asked, decided or begun in later rounds was so by people and programs
@@ -8,7 +9,7 @@ impl Leg {
     /// only where their pinned input still fits. Answers of the same round were given without knowledge of it, and stay.
     pub(super) fn make_stale(&mut self, round: u32) {
         let (waiting, was_used) = self.history.make_stale(round);
-        let mut asked: Vec<Box<str>> = Vec::new();
+        let mut asked: Vec<Arc<str>> = Vec::new();
         self.inbox.retain(|incoming| {
             let is_stale = incoming.received.asked.round > round;
             if is_stale {

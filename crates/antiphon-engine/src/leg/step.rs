@@ -46,11 +46,11 @@ pub enum StepPoll {
 
 impl Leg {
     /// A step is awaited for the first time. `None`: it never resolves.
-    pub fn step(&mut self, path: &str, input: Option<Digest>, site: CallSite) -> Option<SlotId> {
-        if !self.may_await(Kind::Step, path, site) {
+    pub fn step(&mut self, path: Arc<str>, input: Option<Digest>, site: CallSite) -> Option<SlotId> {
+        if !self.may_await(Kind::Step, &path, site) {
             return None;
         }
-        let recorded = self.history.find(Kind::Step, path);
+        let recorded = self.history.find(Kind::Step, &path);
         let phase = match recorded.and_then(|at| Some((at, self.history.step(at)?))) {
             None => StepPhase::Held,
             Some((_, (_, StepOutcome::Abandoned, _))) => {
@@ -69,7 +69,7 @@ impl Leg {
                     } else {
                         "its input has changed"
                     };
-                    self.diverged(path, why);
+                    self.diverged(&path, why);
                     return None;
                 }
                 StepPhase::Recorded(at)
@@ -77,7 +77,7 @@ impl Leg {
         };
         let recorded = if let StepPhase::Recorded(at) = phase { Some(at) } else { None };
         let is_new = matches!(phase, StepPhase::Held);
-        let id = self.slots.add(path.into(), site, self.scope.branch, State::Step { input, phase });
+        let id = self.slots.add(path, site, self.scope.branch, State::Step { input, phase });
         if let Some(at) = recorded {
             self.history.wait_for(at, Some(id));
         }
@@ -167,8 +167,9 @@ impl Leg {
         }
         // Before the effect, not behind it: its outcome must find room.
         let limits = self.setup.limits;
-        let reserved = (self.slots.running() + 1) * limits.step_result + ROOM_TO_LEAVE;
-        if self.history.size() + reserved > limits.state {
+        let reserved =
+            (self.slots.running() + 1).saturating_mul(limits.step_result).saturating_add(ROOM_TO_LEAVE);
+        if self.history.size().saturating_add(reserved) > limits.state {
             // The room that is kept for those that run is free again once they end.
             self.set_phase(id, StepPhase::Held);
             self.held_for_room.push(id);

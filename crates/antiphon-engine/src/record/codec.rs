@@ -175,7 +175,7 @@ impl AskRecord {
         maybe_number(out, self.deadline)?;
         maybe_digest(out, self.agreed.as_ref())?;
         maybe(out, self.question.as_deref())?;
-        maybe(out, self.answer.as_deref())?;
+        maybe(out, self.answer.as_ref().map(|answer| &*answer.text))?;
         maybe(out, self.not_asked.as_deref())
     }
 
@@ -189,7 +189,7 @@ impl AskRecord {
             deadline: optional(input, Decoder::u64)?,
             agreed: optional(input, digest)?,
             question: text(input)?.map(Into::into),
-            answer: text(input)?,
+            answer: text(input)?.map(Into::into),
             not_asked: text(input)?.map(Into::into),
         })
     }
@@ -204,7 +204,7 @@ impl Received {
 
     fn decode(input: &mut Decoder<'_>) -> Result<Self, decode::Error> {
         expect(input.array()? == Some(2))?;
-        Ok(Self { asked: AskRecord::decode(input)?, text: text(input)? })
+        Ok(Self { asked: AskRecord::decode(input)?, text: text(input)?, response: None })
     }
 }
 

@@ -2,6 +2,7 @@
 
 use super::{Body, Entry, Kind, Record};
 use crate::key::NUMBER;
+use std::sync::Arc;
 
 /// What a new version does with steps that an older one has recorded, and with answers: by their paths, which are their keys below their
 /// scopes, `alice/create`. `charge` stands for `charge#0`, `charge#1` and so on as well; `charge#1` for that one alone.
@@ -124,7 +125,7 @@ impl Record {
         for at in 0..self.entries.len() {
             let Some(number) = number_of(&self.entries[at], from) else { continue };
             // A number stands there once.
-            let path: Box<str> = match number {
+            let path: Arc<str> = match number {
                 "" => to.into(),
                 _ if to.contains(NUMBER) => continue,
                 number => format!("{to}{number}").into(),

@@ -2,8 +2,8 @@
 //! target `engine_leg` has this file too.
 
 use antiphon_engine::{
-    BranchId, CallSite, Delivery, Left, Leg, Limits, Next, Patience, Purpose, Question, Record, Scope, Setup, SlotId,
-    StepFailure, StepOutcome, StepPoll, StepWake, Stop, Tracker, UrlReference,
+    BranchId, CallSite, Delivery, Left, Leg, Limits, Next, Patience, Purpose, Question, Record, Scope, Setup,
+    SlotId, StepFailure, StepOutcome, StepPoll, StepWake, Stop, Tracker, UrlReference,
 };
 use antiphon_seal::{Call, CallSecret};
 use antiphon_wire::{AskSupport, ElicitRequest, FormField, FormSchema, InputRequest, InputResponses};
@@ -73,6 +73,8 @@ struct Program<'b> {
     scopes: Vec<Scope>,
     wakes: Vec<Arc<StepWake>>,
     tracker: Option<Tracker>,
+    /// The leg is over, and goes on to be called.
+    has_ended: bool,
 }
 
 /// Runs these bytes as a program, from this record on. Each record that it leaves is written and read as the same.
@@ -84,7 +86,8 @@ pub(crate) fn run(record: Option<Record>, bytes: &[u8]) {
         Some(record) => resume(call(1), record, &mut bytes, setup),
     };
     let (scopes, slots, branches) = (vec![Scope::default()], Vec::new(), vec![BranchId::default()]);
-    let mut program = Program { bytes, leg, slots, branches, scopes, wakes: Vec::new(), tracker: None };
+    let mut program =
+        Program { bytes, leg, slots, branches, scopes, wakes: Vec::new(), tracker: None, has_ended: false };
     while !program.bytes.0.is_empty() {
         program.step();
     }
@@ -105,7 +108,15 @@ fn setup(bytes: &mut Bytes<'_>) -> Setup {
     let limits = if kinds & 1 == 0 {
         Limits::default()
     } else {
-        Limits { legs: 3, asks: 2, times_asked: 1, state: 2048, step_result: 128, state_only: 1, ..Limits::default() }
+        Limits {
+            legs: 3,
+            asks: 2,
+            times_asked: 1,
+            state: 2048,
+            step_result: 128,
+            state_only: 1,
+            ..Limits::default()
+        }
     };
     Setup {
         limits,
@@ -217,11 +228,11 @@ impl Program<'_> {
             }
             1 => {
                 let input = self.bytes.flag().then_some(digest);
-                self.leg.step(path, input, here())
+                self.leg.step(path.into(), input, here())
             }
             _ => {
                 let wants_to_end = self.bytes.flag();
-                self.leg.checkpoint(path, wants_to_end, here()).err().flatten()
+                self.leg.checkpoint(path.into(), wants_to_end, here()).err().flatten()
             }
         };
         self.slots.extend(slot);
@@ -232,7 +243,7 @@ impl Program<'_> {
         let scope = match self.bytes.next() % 4 {
             0 => self.bytes.pick(&self.branches).map(|branch| self.leg.in_branch(branch, false)),
             1 => self.bytes.pick(&self.branches).map(|branch| self.leg.in_branch(branch, true)),
-            2 if self.bytes.next() % 8 == 0 => self.slot().map(|slot| self.leg.in_step(slot)),
+            2 if self.bytes.next().is_multiple_of(8) => self.slot().map(|slot| self.leg.in_step(slot)),
             _ => self.bytes.pick(&self.scopes),
         };
         if let Some(scope) = scope {
@@ -271,7 +282,7 @@ impl Program<'_> {
             }
             2 => self.leg.fail_step(slot, "cause".to_owned()),
             3..=4 => {
-                let unwinding = self.bytes.next() % 4 == 0;
+                let unwinding = self.bytes.next().is_multiple_of(4);
                 self.leg.leave(slot, unwinding);
             }
             5 => {
@@ -284,16 +295,22 @@ impl Program<'_> {
     }
 
     fn select(&mut self) {
+        if self.has_ended {
+            // See `defect_a_recorded_select_is_looked_at_behind_the_end`.
+            return;
+        }
         match self.bytes.next() % 3 {
             0 => {
-                let (path, count) = (self.bytes.path(), usize::from(self.bytes.next() % 4));
-                if let Some((slot, first)) = self.leg.select(path, count, here()) {
+                let (path, count) = (self.bytes.path(), 1 + usize::from(self.bytes.next() % 3));
+                if let Some((slot, first)) = self.leg.select(path.into(), count, here()) {
                     self.slots.push(slot);
                     self.branches.extend((0..count).map(|at| first.plus(at)));
                 }
             }
             1 => {
-                let (Some(slot), Some(first)) = (self.slot(), self.bytes.pick(&self.branches)) else { return };
+                let (Some(slot), Some(first)) = (self.slot(), self.bytes.pick(&self.branches)) else {
+                    return;
+                };
                 let (count, done) = (usize::from(self.bytes.next() % 4), self.bytes.next());
                 let _ = self.leg.decide(slot, first, count, |branch| done & (1 << branch) != 0);
             }
@@ -303,13 +320,17 @@ impl Program<'_> {
                 match self.bytes.next() % 3 {
                     0 => self.leg.end_select(slot),
                     1 => self.leg.wait_select(slot, &waker, self.bytes.flag()),
-                    _ => drop((self.leg.decided(slot), self.leg.recorded_winner(slot), self.leg.lets_steps_begin())),
+                    _ => drop((
+                        self.leg.decided(slot),
+                        self.leg.recorded_winner(slot),
+                        self.leg.lets_steps_begin(),
+                    )),
                 }
             }
         }
     }
 
-    /// The end of the leg, mostly with a leg behind it. Slots and branches of the old leg stay known.
+    /// The end of the leg, mostly with a leg behind it. Sometimes slots of the old leg stay known.
     fn end(&mut self) {
         match self.bytes.next() % 10 {
             0 => self.leg.cancel(),
@@ -340,24 +361,28 @@ impl Program<'_> {
 
     fn follow(&mut self, left: Left) {
         let mut record = check(&left);
-        if self.bytes.next() % 8 == 0 {
-            // The old leg goes on, though it is over.
+        if self.bytes.next().is_multiple_of(8) {
+            // The old leg is called on, though it is over.
+            self.has_ended = true;
             return;
         }
         let answer = self.bytes.answer().to_string();
         let answers = self.bytes.flag();
-        let _ = record.receive(left.call.as_ref(), |_| answers.then_some(answer.as_str()), &Limits::default());
+        let _ =
+            record.receive(left.call.as_ref(), |_| answers.then_some(answer.as_str()), &Limits::default());
         let setup = setup(&mut self.bytes);
         let call = left.call.and_then(Call::next_leg).unwrap_or_else(|| call(2));
+        self.has_ended = false;
         self.leg = match self.bytes.next() % 8 {
             0 => Leg::rehearse(call, record, setup),
             1 => Leg::resume(call, record.begun_again(), None, setup),
             _ => resume(call, record, &mut self.bytes, setup),
         };
-        if self.bytes.next() % 4 > 0 {
+        // Branches of another leg are not used: see `defect_a_branch_that_is_not_there`.
+        self.branches.truncate(1);
+        self.scopes = vec![Scope::default()];
+        if !self.bytes.next().is_multiple_of(4) {
             self.slots.clear();
-            self.branches.truncate(1);
-            self.scopes.truncate(1);
             self.wakes.clear();
             self.tracker = None;
         }

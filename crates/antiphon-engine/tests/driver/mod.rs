@@ -151,7 +151,7 @@ impl Ctx {
             poll_fn(|cx| {
                 let held = held.get_or_insert_with(|| {
                     let pinned = ctx.pin(&input).filter(|_| !input.is_empty());
-                    Held { ctx: &ctx, slot: ctx.with(|leg| leg.step(&key, pinned, site)) }
+                    Held { ctx: &ctx, slot: ctx.with(|leg| leg.step(key.as_str().into(), pinned, site)) }
                 });
                 let Some(slot) = held.slot else { return Poll::Pending };
                 if wake.is_none() {
@@ -199,7 +199,7 @@ impl Ctx {
             poll_fn(|cx| {
                 let held = match &mut held {
                     Some(held) => held,
-                    new => match ctx.with(|leg| leg.checkpoint(&key, true, site)) {
+                    new => match ctx.with(|leg| leg.checkpoint(key.as_str().into(), true, site)) {
                         Ok(()) => return Poll::Ready(()),
                         Err(slot) => new.insert(Held { ctx: &ctx, slot }),
                     },

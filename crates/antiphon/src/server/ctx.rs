@@ -188,7 +188,7 @@ impl Ctx {
     pub fn input_responses(&self) -> impl ExactSizeIterator<Item = (&str, &Response)> {
         let counts = |answered: &&Answered| self.flow().with(|leg| leg.read_by_hand(&answered.key));
         let answered: Vec<&Answered> = self.leg.answered.iter().filter(counts).collect();
-        answered.into_iter().map(|answered| (answered.key.as_str(), &answered.response))
+        answered.into_iter().map(|answered| (&*answered.key, &answered.response))
     }
 
     /// Answers that came without a state that asked for them, on a first leg for example; `None` where there are none.
@@ -266,9 +266,9 @@ impl Ctx {
     }
 
     fn answer_to(&self, ask: &Ask) -> Option<&Answered> {
-        let answered = self.leg.answered.iter().find(|answered| answered.key == ask.key())?;
+        let answered = self.leg.answered.iter().find(|answered| &*answered.key == ask.key())?;
         // A question that is worded differently now was not asked.
-        let is_it = serde_json::to_string(ask.request()).is_ok_and(|text| text == answered.question);
+        let is_it = serde_json::to_string(ask.request()).is_ok_and(|text| text == *answered.question);
         (is_it && self.flow().with(|leg| leg.read_by_hand(ask.key()))).then_some(answered)
     }
 

@@ -214,7 +214,7 @@ pub(super) fn surroundings(
     admitted: &Admitted<'_>,
     call: Option<CallId>,
     number: u16,
-    engine: Engine,
+    mut engine: Engine,
     carrier: Carrier,
 ) -> ctx::Leg {
     let leg = admitted.leg();

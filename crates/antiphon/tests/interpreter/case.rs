@@ -57,7 +57,9 @@ pub(crate) enum What {
 impl Case {
     /// Whether each leg is known beforehand, as long as the world does not change.
     pub(crate) fn is_exact(&self) -> bool {
-        self.program.is_exact()
+        // In a session a handler may meet two worlds within one request.
+        let has_one_world = self.carrier != Carrier::Pushed || self.moves.iter().all(|one| one.world == 0);
+        self.program.is_exact() && has_one_world
     }
 }
 

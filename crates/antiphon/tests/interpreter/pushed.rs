@@ -326,9 +326,7 @@ impl Client<'_> {
         }
         let legs = [Arc::clone(&self.leg)];
         effects(&legs, self.allowance)?;
-        // The plain interpreter knows one world.
-        let has_one_world = self.case.moves.iter().all(|one| one.world == 0);
-        if self.case.is_exact() && !self.allowance.cuts && !self.changed && has_one_world {
+        if self.case.is_exact() && !self.allowance.cuts && !self.changed {
             self.plain.tried = self.leg.decided.lock().unwrap().clone();
             let done = self.plain.leg(&self.case.program);
             let mut plainly = self.plain.ran.take();

@@ -64,13 +64,13 @@ prop_compose! {
         (question, answer, not_asked) in (maybe_text(), maybe_text(), maybe_text()),
     ) -> AskRecord {
         let (question, not_asked) = (question.map(Into::into), not_asked.map(Into::into));
-        AskRecord { path: path.into(), digest, times, round, deadline, agreed, question, answer, not_asked }
+        AskRecord { path: path.into(), digest, times, round, deadline, agreed, question, answer: answer.map(Into::into), not_asked }
     }
 }
 
 prop_compose! {
     fn received()(asked in asked(), text in maybe_text()) -> Received {
-        Received { asked, text }
+        Received { asked, text, response: None }
     }
 }
 
@@ -139,8 +139,7 @@ proptest! {
 }
 
 #[test]
-#[ignore = "a defect: the estimated size of a question leaves out the reason why it was to be asked again, and `agreed`"]
-fn defect_size_of_a_question_that_was_not_asked() {
+fn size_of_a_question_that_was_not_asked() {
     let reason = "a field fault in words; ".repeat(8);
     let asked = AskRecord {
         path: "a".into(),

@@ -29,7 +29,7 @@ fn record(words: &[&str]) -> Record {
             "checkpoint" => Body::Checkpoint,
             "answer" => Body::Answer { digest, times: 1, text: None, refusal: false },
             "received" => {
-                record.received.push(Received { asked, text: None });
+                record.received.push(Received { asked, text: None, response: None });
                 continue;
             }
             _ => {

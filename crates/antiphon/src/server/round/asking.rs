@@ -7,6 +7,7 @@ use antiphon_seal::Digest;
 use antiphon_wire::{AskSupport, ElicitRequest, InputRequest};
 use std::{
     borrow::Cow,
+    sync::Arc,
     task::{Context, Poll},
     time::Duration,
 };
@@ -97,7 +98,7 @@ impl<'a> RawAsk<'a> {
     }
 
     /// Scopes and key; the leg ends if they are none.
-    pub(super) fn path(&self) -> Option<String> {
+    pub(super) fn path(&self) -> Option<Arc<str>> {
         path(self.ctx.scope_prefix(), &self.key, self.number)
             .map_err(|fault| self.flow().author_fault(self.site, fault))
             .ok()
@@ -150,7 +151,7 @@ impl<'a> RawAsk<'a> {
                 self.is_given = true;
                 Poll::Ready(answer.map(Asked::Answer).ok_or_else(|| {
                     self.flow().with(Leg::note_refusal);
-                    AskError::expired(&self.path().unwrap_or_default())
+                    AskError::expired(self.path().as_deref().unwrap_or_default())
                 }))
             }
         }
@@ -185,7 +186,7 @@ impl<'a> RawAsk<'a> {
         }
         let Some(digest) = self.flow().digest(&rendered.text) else { return Ok(None) };
         Ok(Some(Question {
-            path: path.into(),
+            path,
             request: rendered.request,
             digest,
             decodes: rendered.decodes,

@@ -78,7 +78,7 @@ impl Future for Checkpoint<'_> {
                 }
             };
             let wants_to_end = (self.always || flow.server().sheds()) && self.ctx.takes_state_only();
-            match flow.begun(|leg| leg.checkpoint(&path, wants_to_end, self.site)) {
+            match flow.begun(|leg| leg.checkpoint(path, wants_to_end, self.site)) {
                 Ok(()) => {
                     self.held.end();
                     return Poll::Ready(());

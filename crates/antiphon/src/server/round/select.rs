@@ -7,6 +7,7 @@ use std::{
     convert::Infallible,
     future::{Future, poll_fn},
     pin::{Pin, pin},
+    sync::Arc,
     task::{Context, Poll},
 };
 
@@ -92,7 +93,7 @@ mod sealed {
 #[doc(hidden)]
 pub struct Race<'a> {
     ctx: &'a Ctx,
-    path: String,
+    path: Arc<str>,
     site: CallSite,
     held: Held<'a>,
 }
@@ -118,7 +119,7 @@ impl Race<'_> {
             let flow = self.ctx.flow();
             flow.check_thread();
             let begun = self.held.slot(|| {
-                let (slot, branch) = flow.begun(|leg| leg.select(&self.path, N, self.site))?;
+                let (slot, branch) = flow.begun(|leg| leg.select(Arc::clone(&self.path), N, self.site))?;
                 first = Some(branch);
                 Some(slot)
             });

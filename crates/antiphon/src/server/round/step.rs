@@ -289,7 +289,7 @@ where
             .and_then(|path| Ok((path, this.input.digest(flow)?)));
         match placed {
             Ok((path, input)) => {
-                this.held.slot(|| flow.begun(|leg| leg.step(&path, input, site)));
+                this.held.slot(|| flow.begun(|leg| leg.step(path, input, site)));
             }
             Err(fault) => {
                 flow.author_fault(site, fault);
@@ -403,8 +403,8 @@ where
             StepOutcome::Done(text) => match serde_json::from_str(&text) {
                 Ok(value) => Poll::Ready(Ok(value)),
                 Err(fault) => {
-                    let path =
-                        path(self.ctx.scope_prefix(), self.key.key, self.key.number).unwrap_or_default();
+                    let path = path(self.ctx.scope_prefix(), self.key.key, self.key.number);
+                    let path = path.as_deref().unwrap_or_default();
                     let fault = crate::server::ctx::without_value(&fault);
                     let call = self.ctx.call_id().map(|call| call.to_string());
                     tracing::error!(
@@ -413,7 +413,7 @@ where
                         %fault,
                         "the recorded result of a step is not of the type that it is read as"
                     );
-                    self.ctx.flow().with(|leg| leg.misread_step(&path));
+                    self.ctx.flow().with(|leg| leg.misread_step(path));
                     Poll::Pending
                 }
             },

@@ -1,0 +1,93 @@
+//! The questions that wait for their answers now: those that leave with the round, or are sent at once.
+
+use super::{
+    Incoming, Leg,
+    ask::AskPhase,
+    slots::{Counted, Slot, SlotId, State},
+};
+use crate::{answer::with_reason, record::Received};
+use antiphon_wire::InputRequest;
+
+/// A question that waits for its answer now.
+#[derive(Clone, Debug)]
+pub struct PendingAsk {
+    /// The future that waits.
+    pub slot: SlotId,
+    /// Scopes and key.
+    pub path: String,
+    /// The question, with the reason if it is asked again.
+    pub request: InputRequest,
+    /// The last second at which an answer counts, in Unix seconds.
+    pub deadline: Option<u64>,
+    /// The id that the author gave to a URL question.
+    pub elicitation_id: Option<String>,
+}
+
+impl Leg {
+    /// An answer has come while the handler waits; `None`: its time is over.
+    pub fn arrive(&mut self, id: SlotId, answer: Option<String>) {
+        let Some(asking) = self.asking(id) else { return };
+        let AskPhase::Asked { asked, .. } = &asking.phase else { return };
+        let asked = asked.clone();
+        asking.phase = AskPhase::Answered;
+        self.uncount_asked(id);
+        self.inbox.push(Incoming::from(Received { asked, text: answer, response: None }));
+        // What is asked from here on is asked of somebody who knows of this answer.
+        self.round = self.round.saturating_add(1);
+        self.takes_answers = true;
+        self.wake(id);
+    }
+
+    fn uncount_asked(&mut self, id: SlotId) {
+        if let Some(branch) = self.slots.get(id).map(|slot| slot.branch) {
+            self.slots.branches().add(branch, Counted::Asking, -1);
+            self.asks_version += 1;
+        }
+    }
+
+    /// A number that changes whenever what is asked does.
+    pub fn asks_version(&self) -> u64 {
+        self.asks_version
+    }
+
+    /// Whether a question is asked, or a checkpoint is to end the leg.
+    pub fn waits_for_client(&self) -> bool {
+        self.slots.asking() > 0 || self.ending > 0
+    }
+
+    /// Whether this future still asks.
+    pub fn asks(&self, id: SlotId) -> bool {
+        self.slots.get(id).is_some_and(|slot| self.asks_in(slot))
+    }
+
+    fn asks_in(&self, slot: &Slot) -> bool {
+        matches!(&slot.state, State::Ask(asking) if asking.is_asked()) && !self.slots.is_lost(slot.branch)
+    }
+
+    /// The futures that ask, in the order in which they were first polled.
+    pub fn asking_now(&self) -> Vec<SlotId> {
+        let asking = self.slots.iter().filter(|(_, slot)| self.asks_in(slot)).map(|(id, _)| id);
+        let mut asking: Vec<SlotId> = asking.collect();
+        asking.sort_unstable_by_key(|id| self.slots.get(*id).map(|slot| slot.order));
+        asking
+    }
+
+    /// A question that is asked, to be sent now.
+    pub fn pending_ask(&self, id: SlotId) -> Option<PendingAsk> {
+        let State::Ask(asking) = &self.slots.get(id)?.state else { return None };
+        let AskPhase::Asked { asked, reason } = &asking.phase else { return None };
+        Some(PendingAsk {
+            slot: id,
+            path: asked.path.to_string(),
+            request: with_reason(asking.question.request.clone(), reason.as_deref()),
+            deadline: asked.deadline,
+            elicitation_id: asking.question.elicitation_id.as_deref().map(ToOwned::to_owned),
+        })
+    }
+
+    /// An id for a URL question whose author gave none: the same whenever it is asked.
+    pub fn elicitation_id(&self, path: &str) -> Option<String> {
+        // Nobody's scope has this name.
+        Some(self.call.as_ref()?.secret().idempotency_key("#elicitation", path))
+    }
+}
