@@ -143,14 +143,15 @@ pub fn derive_form(input: TokenStream) -> TokenStream {
 /// | `read_only`, `destructive`, `idempotent`, `open_world` | hints: alone or `= true` it is so, `= false` it is not, absent nothing is said |
 /// | `version = 3` | sealed into its state. Default 0 |
 /// | `on_version = "reject"` | what becomes of a call that another version has begun: `"keep"` keeps what still fits, which is the default; `"reject"` refuses it; with `"restart"` it begins again by itself |
+/// | `added("audit")` | these steps are new, and run before steps that another version has recorded |
 /// | `rename("create", "create_db")` | a step that another version has recorded has a new key |
-/// | `forget("warm_up", "ping")` | these recorded steps are no more, and that does not end the call |
+/// | `forget("warm_up", "ping")` | these recorded steps are no more, or these questions: that does not end the call |
 /// | `keep_stale("quote")` | what these steps came to counts though an answer before them has changed |
 /// | `lenient_replay` | recorded steps that are not come to any more are a warning in the log, not the end of the call |
 /// | `answer_within = "3d"` | how long the person may take for one round: a whole number and one of `s`, `m`, `h`, `d`, `w`. Default: the server's |
 /// | `needs(form, url)` | what will surely be asked, of `form`, `url`, `sampling`, `sampling_tools`, `roots`: a client without it is refused before the first line |
 ///
-/// `rename`, `forget` and `keep_stale` may be there several times, and are done in their order. In scopes, a step's key is
+/// `added`, `rename`, `forget` and `keep_stale` may be there several times, and are done in their order. In scopes, a step's key is
 /// its path: `alice/create`. With numbers, `charge` stands for all of `charge#0`, `charge#1` and so on.
 ///
 /// # Parameters
@@ -221,7 +222,7 @@ pub fn tool(attribute: TokenStream, item: TokenStream) -> TokenStream {
 ///
 /// | attribute | meaning |
 /// |---|---|
-/// | `name`, `title`, `description`, `version`, `on_version`, `rename`, `forget`, `keep_stale`, `lenient_replay`, `answer_within`, `needs` | as on a tool |
+/// | `name`, `title`, `description`, `version`, `on_version`, `added`, `rename`, `forget`, `keep_stale`, `lenient_replay`, `answer_within`, `needs` | as on a tool |
 /// | `#[arg(name = "..", title = "..", description = "..", default = "..")]` | on an argument, as there |
 ///
 /// Arguments are texts: `String`, `&str` or `Option<String>`. The result is any `IntoOutcome<GetPromptResult>`: a
@@ -262,7 +263,7 @@ pub fn prompt(attribute: TokenStream, item: TokenStream) -> TokenStream {
 /// | `"report://{year}/{id}"` | the URI; stands first |
 /// | `name = ".."` | for programs; without it, the function's name |
 /// | `mime_type = ".."` | the media type |
-/// | `title`, `description`, `version`, `on_version`, `rename`, `forget`, `keep_stale`, `lenient_replay`, `answer_within`, `needs` | as on a tool |
+/// | `title`, `description`, `version`, `on_version`, `added`, `rename`, `forget`, `keep_stale`, `lenient_replay`, `answer_within`, `needs` | as on a tool |
 ///
 /// Each variable of the URI is a parameter of that name, `String` or `&str`, percent-decoded; it stands for one or more
 /// characters other than `/`. A decoded value may well hold `/` and `..`, from `%2F`: a function that makes a path of it
@@ -399,8 +400,7 @@ pub fn server(attribute: TokenStream, item: TokenStream) -> TokenStream {
 /// question above is `confirm_delete/confirm` on the wire. The name is that of the function; as the keys live on in calls
 /// that are under way, a function that is renamed keeps it with `#[resolver(name = "confirm_delete")]`.
 ///
-/// It asks with `await`, and a call asks in one way: a function that takes what it gives, and returns an `InputRequired` or
-/// a `Reply<..>`, does not compile.
+/// It asks with `await`. A function that takes the value may also return questions, as an `InputRequired` or a `Reply<..>`.
 ///
 /// The function stays a function, which tests and other functions call. Beside it is a type of the same name, which is
 /// what `#[resolve(..)]` names: an import of the one is an import of both. What a public resolver gives is public too.

@@ -94,7 +94,7 @@ fn versions(settings: &mut Settings) -> Result<TokenStream> {
 /// `keeps`: anything of them is kept.
 fn migration(settings: &mut Settings, keeps: bool) -> Result<TokenStream> {
     let mut changes = TokenStream::new();
-    while let Some((key, names)) = settings.names(&["rename", "forget", "keep_stale"])? {
+    while let Some((key, names)) = settings.names(&["added", "rename", "forget", "keep_stale"])? {
         let (word, method) = (&key, format_ident!("{key}"));
         if !keeps {
             return Err(Error::new(

@@ -29,7 +29,7 @@ enum Held {
 }
 
 /// Which may be there more than once.
-const REPEATED: [&str; 3] = ["rename", "forget", "keep_stale"];
+const REPEATED: [&str; 4] = ["added", "rename", "forget", "keep_stale"];
 
 impl Parse for Setting {
     fn parse(input: ParseStream<'_>) -> Result<Self> {

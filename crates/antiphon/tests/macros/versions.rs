@@ -152,7 +152,7 @@ async fn sure(ctx: &Ctx) -> Result<String> {
 
 services! {
     One: (version = 1);
-    Migrated: (version = 2, on_version = "keep", rename("a", "b"), forget("c"), keep_stale("d"), lenient_replay);
+    Migrated: (version = 2, on_version = "keep", added("e"), rename("a", "b"), forget("c"), keep_stale("d"), lenient_replay);
     Rejects: (version = 2, on_version = "reject");
 }
 
