@@ -45,7 +45,7 @@ impl Tracker {
         Self(Arc::new(Track { parent: parent.clone(), woken: AtomicBool::new(false) }))
     }
 
-    /// The waker for exactly one poll. It counts as kept until it is dropped: drop it before [`judge`](Self::judge).
+    /// The waker for exactly one poll. It counts as kept until it is dropped: drop it before [`Leg::after_poll`](crate::Leg::after_poll).
     pub fn waker(&self) -> Waker {
         waker_of(Arc::clone(&self.0))
     }
