@@ -21,7 +21,7 @@ pub enum Response {
 }
 
 impl Response {
-    /// Whether the person declined or went away.
+    /// Returns whether the person declined or went away.
     pub(crate) fn is_refusal(&self) -> bool {
         matches!(self, Self::Elicit(result) if result.action != Action::Accept)
     }

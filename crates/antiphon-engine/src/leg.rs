@@ -40,7 +40,7 @@ use std::task::Waker;
 /// Room that is kept free in the record before a step runs, besides for its outcome: one question finds room behind it.
 const ROOM_TO_LEAVE: usize = 512;
 
-/// How an answer to a question reaches the handler.
+/// The way in which an answer reaches the handler.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Delivery {
     /// With the next leg: a question ends this one.
@@ -50,7 +50,7 @@ pub enum Delivery {
     ThisLeg,
 }
 
-/// What a leg is run for.
+/// The purpose of a leg.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Purpose {
     /// For its result.
@@ -62,14 +62,14 @@ pub enum Purpose {
     Rehearse,
 }
 
-/// What is known of a leg before it runs.
+/// The settings of a leg.
 #[derive(Clone, Debug, Default)]
 pub struct Setup {
     /// The bounds of the call.
     pub limits: Limits,
-    /// How answers come.
+    /// The way in which answers reach the handler.
     pub delivery: Delivery,
-    /// What it is run for.
+    /// The purpose of the leg.
     pub purpose: Purpose,
     /// Steps that this version of the tool runs before recorded ones.
     pub migration: Migration,
@@ -124,7 +124,7 @@ pub struct Leg {
     observations: Observations,
 }
 
-/// How a leg stands.
+/// The status of a leg.
 #[derive(Debug, Default)]
 enum Status {
     #[default]
@@ -152,7 +152,7 @@ struct Open {
     fault: Option<String>,
 }
 
-/// What belongs to the present poll of the handler.
+/// The state of the present poll of the handler.
 #[derive(Debug, Default)]
 struct Poll {
     number: u64,
@@ -188,7 +188,7 @@ enum Inside {
     Check(SlotId),
 }
 
-/// What is to be done without a lock on the leg.
+/// The wakers and log messages to be dealt with once the leg is unlocked.
 #[derive(Debug, Default)]
 pub struct Aftermath {
     /// Wakers to be woken.
@@ -316,7 +316,7 @@ impl Leg {
         self.setup.now = now;
     }
 
-    /// How answers come.
+    /// The way in which answers reach the handler.
     pub fn delivery(&self) -> Delivery {
         self.setup.delivery
     }
@@ -335,27 +335,27 @@ impl Leg {
         }
     }
 
-    /// Whether it was cancelled.
+    /// Returns whether it was cancelled.
     pub fn is_cancelled(&self) -> bool {
         matches!(self.status, Status::Cancelled)
     }
 
-    /// Whether nothing resolves any more where the handler is polled now.
+    /// Returns whether nothing resolves any more where the handler is polled now.
     pub fn is_over(&self) -> bool {
         !matches!(self.status, Status::Running) || self.slots.is_lost(self.scope.branch)
     }
 
-    /// Whether a step runs.
+    /// Returns whether a step runs.
     pub fn runs_a_step(&self) -> bool {
         self.slots.running() > 0
     }
 
-    /// Whether what the handler sends now was sent by an earlier leg, or is for nobody.
+    /// Returns whether what the handler sends now was sent by an earlier leg, or is for nobody.
     pub fn is_silent(&self) -> bool {
         self.is_cancelled() || self.is_repeating()
     }
 
-    /// Whether what happens now has happened in an earlier leg.
+    /// Returns whether what happens now has happened in an earlier leg.
     fn is_repeating(&self) -> bool {
         let waits = |incoming: &Incoming| !incoming.given_up && incoming.received.asked.question.is_none();
         !self.is_beyond
@@ -367,7 +367,7 @@ impl Leg {
         std::mem::take(&mut self.aftermath)
     }
 
-    /// Whether something of this kind may be awaited where it is, once, and not within a step.
+    /// Returns whether something of this kind may be awaited where it is, once, and not within a step.
     fn may_await(&mut self, kind: Kind, path: &str, site: CallSite) -> bool {
         if self.is_in_step(kind, path, site) || self.is_over() {
             return false;

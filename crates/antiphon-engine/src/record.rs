@@ -87,7 +87,7 @@ pub struct StepFailure {
     pub code: Option<String>,
     /// The author's data, as JSON.
     pub data: Option<String>,
-    /// Whether the caller may read the message.
+    /// True if the caller may read the message.
     pub user_facing: bool,
 }
 
@@ -300,7 +300,7 @@ impl Record {
         self.asked.iter().filter(changed).map(|asked| &*asked.path)
     }
 
-    /// Whether a `select` was decided here that was not before.
+    /// Returns whether a `select` was decided here that was not before.
     pub fn decides_more_than(&self, before: &Self) -> bool {
         let is_new = |entry: &&Entry| before.entries.iter().all(|known| known.path != entry.path);
         self.entries.iter().filter(|entry| entry.kind() == Kind::Select).any(|entry| is_new(&entry))

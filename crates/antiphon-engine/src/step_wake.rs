@@ -34,7 +34,7 @@ impl StepWake {
         Arc::new(Self(Mutex::new(Body { outer: None, woken: true, under_way: 0 })))
     }
 
-    /// Whether the body is to be polled, now that the step is polled with this waker.
+    /// Returns whether the body is to be polled, now that the step is polled with this waker.
     pub fn begin_poll(&self, waker: &Waker) -> bool {
         let mut displaced = None;
         let woken = {

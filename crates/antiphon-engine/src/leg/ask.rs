@@ -204,7 +204,7 @@ impl Leg {
         }
     }
 
-    /// Whether a question may be asked as it now is; the leg ends otherwise.
+    /// Returns whether a question may be asked as it now is; the leg ends otherwise.
     fn check_asked(&mut self, id: SlotId) {
         let limits = self.setup.limits;
         let Some(State::Ask(asking)) = self.slots.get(id).map(|slot| &slot.state) else { return };
@@ -412,7 +412,7 @@ impl Leg {
         self.put(id, asked, Some(Cow::Borrowed(line)));
     }
 
-    /// Whether a question of this path was agreed to in an earlier leg, or has an answer.
+    /// Returns whether a question of this path was agreed to in an earlier leg, or has an answer.
     pub fn has_answer(&self, path: &str) -> bool {
         self.history.find(Kind::Ask, path).is_some() || self.incoming(path).is_some()
     }

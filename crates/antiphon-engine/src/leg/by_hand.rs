@@ -140,7 +140,7 @@ impl Incoming {
         self.received.asked.question.is_some()
     }
 
-    /// Whether the person declined or went away.
+    /// Returns whether the person declined or went away.
     pub(super) fn is_refusal(&self) -> bool {
         #[derive(Deserialize)]
         struct Head {

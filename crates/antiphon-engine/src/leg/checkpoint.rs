@@ -54,7 +54,7 @@ impl Leg {
         Err(Some(self.slots.add(path, site, branch, State::Checkpoint(CheckpointPhase::Ending))))
     }
 
-    /// Whether a checkpoint is passed.
+    /// Returns whether a checkpoint is passed.
     pub fn poll_checkpoint(&mut self, id: SlotId, waker: &Waker) -> bool {
         if self.is_over() {
             return false;

@@ -162,7 +162,7 @@ impl History {
         self.kept[at].order == Order::Gone
     }
 
-    /// Whether the entry may be delivered now.
+    /// Returns whether the entry may be delivered now.
     pub(super) fn is_due(&self, at: usize) -> bool {
         at == self.turn || self.kept[at].order == Order::Free
     }
@@ -213,7 +213,7 @@ impl History {
         self.delivered
     }
 
-    /// Whether all that must be met in its place was met.
+    /// Returns whether all that must be met in its place was met.
     pub(super) fn is_replayed(&self) -> bool {
         self.turn >= self.old
     }
@@ -289,7 +289,7 @@ impl History {
         unmet.map(|kept| (&*kept.entry.path, kept.entry.round))
     }
 
-    /// Whether an answer of this round was met in this leg, or a checkpoint at which that round left.
+    /// Returns whether an answer of this round was met in this leg, or a checkpoint at which that round left.
     pub(super) fn has_met_answer_of(&self, round: u32) -> bool {
         self.kept.iter().any(|kept| {
             let is_one = matches!(kept.entry.kind(), Kind::Ask | Kind::Checkpoint);
@@ -297,7 +297,7 @@ impl History {
         })
     }
 
-    /// Whether this leg has recorded anything.
+    /// Returns whether this leg has recorded anything.
     pub(super) fn has_new(&self) -> bool {
         self.kept[self.old..].iter().any(|kept| kept.order != Order::Gone)
     }

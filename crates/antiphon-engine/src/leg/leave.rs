@@ -22,7 +22,7 @@ pub struct Left {
     pub record: Record,
     /// The number of legs that count, this one included.
     legs: u16,
-    /// Whether this leg has recorded anything.
+    /// True if this leg has recorded anything.
     pub has_new: bool,
     /// The first step that this leg has recorded.
     pub first_step: Option<Arc<str>>,
@@ -35,7 +35,7 @@ pub struct Left {
 }
 
 impl Left {
-    /// Whether this leg has recorded a step.
+    /// Returns whether this leg has recorded a step.
     pub fn has_new_step(&self) -> bool {
         self.first_step.is_some()
     }
@@ -160,7 +160,7 @@ impl Leg {
     }
 }
 
-/// Whether one more leg may follow this many: the only place where the limit of legs is enforced.
+/// Returns whether one more leg may follow this many: the only place where the limit of legs is enforced.
 ///
 /// # Errors
 /// The end of a call that has had as many legs as it may: its answers would come back to a call that is over, so nobody is

@@ -62,7 +62,7 @@ impl Leg {
         Self::resume(call, record, None, Setup { purpose: Purpose::Rehearse, now: 0, ..setup })
     }
 
-    /// Whether the leg is run only to see what the handler comes to.
+    /// Returns whether the leg is run only to see what the handler comes to.
     pub fn rehearses(&self) -> bool {
         self.setup.purpose == Purpose::Rehearse
     }

@@ -50,12 +50,12 @@ impl Leg {
         self.asks_version
     }
 
-    /// Whether a question is asked, or a checkpoint is to end the leg.
+    /// Returns whether a question is asked, or a checkpoint is to end the leg.
     pub fn waits_for_client(&self) -> bool {
         self.slots.asking() > 0 || self.ending > 0
     }
 
-    /// Whether this future still asks.
+    /// Returns whether this future still asks.
     pub fn asks(&self, id: SlotId) -> bool {
         self.slots.get(id).is_some_and(|slot| self.asks_in(slot))
     }

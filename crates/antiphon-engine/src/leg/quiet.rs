@@ -226,12 +226,12 @@ impl Leg {
         Next::Wait
     }
 
-    /// Whether the leg may end with what is asked, or at a checkpoint.
+    /// Returns whether the leg may end with what is asked, or at a checkpoint.
     fn leaves(&self) -> bool {
         self.setup.delivery == Delivery::NextLeg && self.waits_for_client()
     }
 
-    /// Whether a future may wait for recorded entries to be met.
+    /// Returns whether a future may wait for recorded entries to be met.
     fn waits_for_record(&self) -> bool {
         (!self.history.is_replayed() && !self.slots.is_empty()) || self.waits_for_abandoned > 0
     }
@@ -284,7 +284,7 @@ impl Leg {
 }
 
 impl Record {
-    /// Whether a handler has looked at what the client can be asked.
+    /// Returns whether a handler has looked at what the client can be asked.
     pub fn knows_what_can_be_asked(&self) -> bool {
         self.notes.iter().any(|note| matches!(note, crate::record::Note::Asks(_)))
     }

@@ -70,7 +70,7 @@ impl Leg {
         self.history.is_due(at).then_some(usize::from(winner))
     }
 
-    /// Whether new steps in the branches of an undecided select wait for nothing but it, and may begin now that no branch
+    /// Returns whether new steps in the branches of an undecided select wait for nothing but it, and may begin now that no branch
     /// came to its end without them. Those that polling the branches does not reach are woken.
     pub fn lets_steps_begin(&mut self) -> bool {
         if self.scope.holds_steps || self.held_in_select.is_empty() {
@@ -132,7 +132,7 @@ impl Leg {
         }
     }
 
-    /// Whether a step runs in this branch.
+    /// Returns whether a step runs in this branch.
     pub fn runs_in(&self, branch: BranchId) -> bool {
         self.slots.runs_in(branch)
     }

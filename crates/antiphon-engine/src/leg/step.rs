@@ -128,13 +128,13 @@ impl Leg {
         StepPoll::Pending
     }
 
-    /// Whether a new step may begin: all that is recorded was met, and answers that have come were taken first.
+    /// Returns whether a new step may begin: all that is recorded was met, and answers that have come were taken first.
     fn may_begin(&self, path: &str, is_replayed: bool) -> bool {
         let is_due = is_replayed && !self.is_held_back();
         !self.takes_answers && (is_due || self.setup.migration.adds(path) && !self.is_tainted)
     }
 
-    /// Whether no new step may begin: something that was recorded is not met, or does not count any more.
+    /// Returns whether no new step may begin: something that was recorded is not met, or does not count any more.
     pub(super) fn is_held_back(&self) -> bool {
         self.is_tainted || self.history.has_unmet_steps() || self.unmet_refusal().is_some()
     }
@@ -207,7 +207,7 @@ impl Leg {
         }
     }
 
-    /// Whether another attempt of a step may begin: also where its branch has lost, but not once the leg is over.
+    /// Returns whether another attempt of a step may begin: also where its branch has lost, but not once the leg is over.
     pub fn may_try(&self) -> bool {
         matches!(self.status, Status::Running)
     }

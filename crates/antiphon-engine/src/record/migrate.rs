@@ -71,7 +71,7 @@ impl Migration {
         self
     }
 
-    /// Whether this step is one that the version has added.
+    /// Returns whether this step is one that the version has added.
     pub(crate) fn adds(&self, path: &str) -> bool {
         let is_it =
             |change: &Change| matches!(change, Change::Added(step) if number_in(path, step).is_some());
