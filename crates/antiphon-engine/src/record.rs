@@ -57,6 +57,8 @@ pub(crate) enum Body {
         input: Option<Digest>,
         /// An answer of an earlier round was dropped since.
         stale: bool,
+        /// The leg was over when the step ended: the handler has not received the outcome yet, and may drop the step.
+        undelivered: bool,
         outcome: StepOutcome,
     },
     Select {

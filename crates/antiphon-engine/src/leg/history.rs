@@ -5,6 +5,7 @@
 //!     │ ▲
 //!     │ └ the turn stops here
 //!     ├─ nothing can wake the handler ──▶ Free: delivered whenever it is met
+//!     ├─ a step that was never delivered is dropped ──▶ Free, and need not be met
 //!     └─ its question changed, or an answer of an earlier round was dropped ──▶ Gone (steps: Free)
 //! ```
 
@@ -177,11 +178,28 @@ impl History {
         self.change(at, |kept| (kept.waits, kept.excused) = (None, true));
     }
 
+    /// A step was dropped before it received its recorded outcome. That is the same path only where the handler has never
+    /// received the outcome: two steps that ended behind the end of a leg were delivered to nobody, and the first of them
+    /// may be what makes the handler drop the second.
+    pub(super) fn give_up_step(&mut self, at: usize) {
+        self.change(at, |kept| {
+            kept.waits = None;
+            if matches!(kept.entry.body, Body::Step { undelivered: true, .. }) {
+                (kept.excused, kept.order) = (true, Order::Free);
+            }
+        });
+    }
+
     /// Delivers an entry. The turn passes on with [`advance`](Self::advance).
     pub(super) fn deliver(&mut self, at: usize, site: CallSite) {
         self.delivered += 1;
         let delivered = Some((self.delivered, site));
-        self.change(at, |kept| (kept.delivered, kept.waits) = (delivered, None));
+        self.change(at, |kept| {
+            (kept.delivered, kept.waits) = (delivered, None);
+            if let Body::Step { undelivered, .. } = &mut kept.entry.body {
+                *undelivered = false;
+            }
+        });
     }
 
     fn change<R>(&mut self, at: usize, change: impl FnOnce(&mut Kept) -> R) -> R {
@@ -259,7 +277,7 @@ impl History {
     /// The digest of the input, the outcome and the staleness of a step.
     pub(super) fn step(&self, at: usize) -> Option<(Option<Digest>, &StepOutcome, bool)> {
         match &self.kept[at].entry.body {
-            Body::Step { input, outcome, stale } => Some((*input, outcome, *stale)),
+            Body::Step { input, outcome, stale, .. } => Some((*input, outcome, *stale)),
             _ => None,
         }
     }

@@ -219,7 +219,7 @@ impl Leg {
         self.observations.sees(&outcome);
         // What the handler never learns, no later leg may tell it.
         let outcome = if self.slots.is_lost(slot.branch) { StepOutcome::Abandoned } else { outcome };
-        let body = Body::Step { input, stale: false, outcome };
+        let body = Body::Step { input, stale: false, undelivered: !goes_on, outcome };
         self.history.record(Entry { path: slot.path, round, body }, slot.site);
         goes_on
     }
@@ -266,7 +266,7 @@ impl Leg {
             return;
         }
         let path = slot.path.to_string();
-        let body = Body::Step { input, stale: false, outcome: StepOutcome::Abandoned };
+        let body = Body::Step { input, stale: false, undelivered: false, outcome: StepOutcome::Abandoned };
         let entry = Entry { path: slot.path, round, body };
         if unwinding {
             self.history.record_unwinding(entry, slot.site);
@@ -297,7 +297,10 @@ impl Leg {
 
     fn leave_step(&mut self, id: SlotId, slot: &Slot, phase: &StepPhase) {
         match phase {
-            StepPhase::Recorded(at) => self.history.wait_for(*at, None),
+            StepPhase::Recorded(at) => {
+                self.history.give_up_step(*at);
+                self.advance();
+            }
             StepPhase::Abandoned => self.waits_for_abandoned = self.waits_for_abandoned.saturating_sub(1),
             StepPhase::Held | StepPhase::Released => {
                 self.held.retain(|held| *held != id);

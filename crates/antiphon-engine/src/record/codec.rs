@@ -111,9 +111,9 @@ impl Entry {
                 out.bytes(&digest.to_bytes())?.u8(*times)?.bool(*refusal)?;
                 maybe(out, text.as_deref())?;
             }
-            Body::Step { input, stale, outcome } => {
+            Body::Step { input, stale, undelivered, outcome } => {
                 maybe_digest(out, input.as_ref())?;
-                out.bool(*stale)?;
+                out.u8(u8::from(*stale) | (u8::from(*undelivered) << 1))?;
                 match outcome {
                     StepOutcome::Done(text) => {
                         out.str(text)?;
@@ -145,20 +145,20 @@ impl Entry {
                 (Body::Answer { digest, times, refusal, text: text(input)? }, 4)
             }
             tag::STEP_DONE => {
-                let (pinned, stale) = (optional(input, digest)?, input.bool()?);
+                let (pinned, (stale, undelivered)) = (optional(input, digest)?, step_flags(input)?);
                 let outcome = StepOutcome::Done(input.str()?.to_owned());
-                (Body::Step { input: pinned, stale, outcome }, 3)
+                (Body::Step { input: pinned, stale, undelivered, outcome }, 3)
             }
             tag::STEP_FAILED => {
-                let (pinned, stale) = (optional(input, digest)?, input.bool()?);
+                let (pinned, (stale, undelivered)) = (optional(input, digest)?, step_flags(input)?);
                 let message = input.str()?.to_owned();
                 let (code, data) = (text(input)?, text(input)?);
                 let failure = StepFailure { message, code, data, user_facing: input.bool()? };
-                (Body::Step { input: pinned, stale, outcome: StepOutcome::Failed(failure) }, 6)
+                (Body::Step { input: pinned, stale, undelivered, outcome: StepOutcome::Failed(failure) }, 6)
             }
             tag::STEP_ABANDONED => {
-                let (pinned, stale) = (optional(input, digest)?, input.bool()?);
-                (Body::Step { input: pinned, stale, outcome: StepOutcome::Abandoned }, 2)
+                let (pinned, (stale, undelivered)) = (optional(input, digest)?, step_flags(input)?);
+                (Body::Step { input: pinned, stale, undelivered, outcome: StepOutcome::Abandoned }, 2)
             }
             tag::SELECT => (Body::Select { winner: input.u8()? }, 1),
             tag::CHECKPOINT => (Body::Checkpoint, 0),
@@ -248,6 +248,13 @@ fn asks(bits: u8) -> AskSupport {
     (asks.form, asks.url, asks.sampling) = (has(0), has(1), has(2));
     (asks.sampling_tools, asks.sampling_context, asks.roots) = (has(3), has(4), has(5));
     asks
+}
+
+/// Two bits: the step is stale, and its outcome was not delivered.
+fn step_flags(input: &mut Decoder<'_>) -> Result<(bool, bool), decode::Error> {
+    let flags = input.u8()?;
+    expect(flags < 4)?;
+    Ok((flags & 1 != 0, flags & 2 != 0))
 }
 
 fn expect(holds: bool) -> Result<(), decode::Error> {

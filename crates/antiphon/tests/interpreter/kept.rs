@@ -133,3 +133,23 @@ fn awaited_and_by_hand_in_one_call() {
         holds("a call asks in both ways", &whole(carrier, program, vec![answers(0xff), answers(0x1)]));
     }
 }
+
+/// Two steps end behind the end of a leg, which a third one has failed: the handler receives neither. Replayed, the error of the
+/// first makes the handler drop the second.
+#[test]
+fn a_step_that_was_never_delivered_may_be_dropped() {
+    let tried = || {
+        try_join(
+            A,
+            [
+                step(A, Kind::Done).waits_for(Raw::Yields(3)),
+                step(A, Kind::Fails).waits_for(Raw::Task(1)),
+                step(A, Kind::Flaky { panics: false }),
+            ],
+        )
+    };
+    let second = seq([step(A, Kind::Done), ask(A, Form::Pick)]);
+    let program = Program::Resolved([ask(A, Form::Pick), second.clone(), tried()], ask(A, Form::Pick));
+    holds("it diverges", &whole(Sealed, program, vec![]));
+    holds("the same without resolvers", &row(Sealed, seq([catch(tried()), second]), vec![]));
+}

@@ -29,11 +29,9 @@ fn body() -> impl Strategy<Value = Body> {
     prop_oneof![
         (digest(), any::<u8>(), maybe_text(), any::<bool>())
             .prop_map(|(digest, times, text, refusal)| Body::Answer { digest, times, text, refusal }),
-        (option::of(digest()), any::<bool>(), outcome()).prop_map(|(input, stale, outcome)| Body::Step {
-            input,
-            stale,
-            outcome
-        }),
+        (option::of(digest()), any::<bool>(), any::<bool>(), outcome()).prop_map(
+            |(input, stale, undelivered, outcome)| Body::Step { input, stale, undelivered, outcome }
+        ),
         any::<u8>().prop_map(|winner| Body::Select { winner }),
         Just(Body::Checkpoint),
     ]

@@ -20,7 +20,12 @@ fn record(words: &[&str]) -> Record {
             answer: None,
             not_asked: None,
         };
-        let step = |input, stale| Body::Step { input, stale, outcome: StepOutcome::Done(word.to_string()) };
+        let step = |input, stale| Body::Step {
+            input,
+            stale,
+            undelivered: false,
+            outcome: StepOutcome::Done(word.to_string()),
+        };
         let body = match what {
             "step" => step(None, false),
             "stale" => step(None, true),
