@@ -12,10 +12,7 @@ mod calls;
 mod headers;
 mod schemas;
 
-use antiphon::{
-    client::{Client, ClientBuilder},
-    transport::http::HttpTransport,
-};
+use antiphon::client::{Client, ClientBuilder, transport::HttpTransport};
 use std::{env, error::Error, sync::Arc, time::Duration};
 
 /// Anything that ends a scenario early.

@@ -18,11 +18,11 @@ mod samples;
 mod telling;
 
 use antiphon::{
-    server::{BuildError, Server},
-    transport::{
+    serve::{
         http::{HttpOptions, serve_http},
         stdio::serve_stdio,
     },
+    server::{BuildError, Server},
 };
 use options::Options;
 use std::{error::Error, io, pin::pin, sync::Arc, time::Duration};

@@ -4,8 +4,8 @@
 
 #![allow(clippy::print_stdout, clippy::print_stderr, reason = "it talks to a person")]
 
+use antiphon::client::transport::{ChildCommand, ChildTransport};
 use antiphon::client::{CallbackError, Client, FormAsk};
-use antiphon::transport::stdio::{ChildCommand, ChildTransport};
 use antiphon::wire::ElicitResult;
 use std::{env, error::Error, io, sync::Arc};
 

@@ -8,8 +8,7 @@
 #![allow(clippy::print_stdout, reason = "it shows what happens")]
 
 use antiphon::{
-    client::{Call, Client, PendingCall, Step},
-    transport::http::HttpTransport,
+    client::{Call, Client, PendingCall, Step, transport::HttpTransport},
     wire::AskSupport,
 };
 use antiphon_examples::{Fleet, Plan, Proxy, Result, serve_if_replica};

@@ -3,7 +3,7 @@
 //! Try it: `antiphon call greet -- target/debug/hello_ask`
 
 use antiphon::server::{Answer, Ctx, Server};
-use antiphon::{Form, Result, tool, transport::stdio::serve_stdio};
+use antiphon::{Form, Result, serve::stdio::serve_stdio, tool};
 
 #[derive(serde::Deserialize, Form)]
 struct Person {

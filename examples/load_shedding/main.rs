@@ -6,7 +6,7 @@
 
 #![allow(clippy::print_stdout, reason = "it shows what happens")]
 
-use antiphon::{client::Client, transport::http::HttpTransport};
+use antiphon::client::{Client, transport::HttpTransport};
 use antiphon_examples::{Fleet, Plan, Proxy, Result, serve_if_replica};
 use serde_json::json;
 use std::sync::Arc;

@@ -4,10 +4,7 @@
 
 #![allow(clippy::print_stdout, reason = "it shows what happens")]
 
-use antiphon::{
-    client::{Client, UrlAsk},
-    transport::http::HttpTransport,
-};
+use antiphon::client::{Client, UrlAsk, transport::HttpTransport};
 use antiphon_examples::{Fleet, Plan, Proxy, Result, serve_if_replica, visit};
 use serde_json::json;
 use std::sync::{Arc, Mutex, PoisonError};

@@ -6,10 +6,7 @@
 
 #![allow(clippy::print_stdout, reason = "it shows what happens")]
 
-use antiphon::{
-    client::{CallbackError, Client, FormAsk},
-    transport::http::HttpTransport,
-};
+use antiphon::client::{CallbackError, Client, FormAsk, transport::HttpTransport};
 use antiphon_cli::demo::Build;
 use antiphon_examples::{Fleet, Plan, Proxy, Result, serve_if_replica};
 use serde_json::json;

@@ -3,7 +3,7 @@
 use crate::Result;
 use antiphon::{
     seal::KeyRing,
-    transport::http::{HttpOptions, serve_http},
+    serve::http::{HttpOptions, serve_http},
 };
 use antiphon_cli::demo::{self, Build, World, world};
 use std::{env, net::SocketAddr, process::Stdio};

@@ -9,8 +9,7 @@
 #![allow(clippy::print_stdout, reason = "it shows what happens")]
 
 use antiphon::{
-    client::{CallbackError, Client, FormAsk},
-    transport::http::HttpTransport,
+    client::{CallbackError, Client, FormAsk, transport::HttpTransport},
     wire::ElicitResult,
 };
 use antiphon_examples::{Fleet, Plan, Proxy, Result, serve_if_replica};

@@ -7,7 +7,7 @@
 use antiphon::client::{Client, SubscriptionEvent};
 use antiphon::server::{Ctx, NoArguments, Resource, Server, Tool};
 use antiphon::wire::{ResourceContents, SubscriptionFilter};
-use antiphon::{Result, transport::memory, transport::stdio::serve_streams};
+use antiphon::{Result, client::transport::memory, serve::stdio::serve_streams};
 use std::sync::{Arc, atomic::AtomicU32, atomic::Ordering::Relaxed};
 
 const VISITS: &str = "counter://visits";

@@ -6,14 +6,14 @@
 
 use antiphon::{
     Form, Result,
-    client::{Call, Client, Finished},
-    server::{Ctx, Server},
-    tool,
-    transport::http::{
-        HttpOptions, HttpTransport,
+    client::{Call, Client, Finished, transport::HttpTransport},
+    serve::http::{
+        HttpOptions,
         auth::{Issuer, ResourceServer},
         serve_http,
     },
+    server::{Ctx, Server},
+    tool,
     wire::AskSupport,
 };
 use serde_json::json;

@@ -4,13 +4,7 @@
 
 #![no_main]
 
-use antiphon::{
-    client::{Client, RoundDecision},
-    transport::{
-        IncomingNotification, OutgoingRequest, ServerReply, Transport, TransportError, TransportErrorKind,
-    },
-    wire::{CreateMessageResult, ErrorCode, ErrorObject, ListRootsResult},
-};
+use antiphon::{client::{Client, RoundDecision, transport::{IncomingNotification, OutgoingRequest, ServerReply, Transport, TransportError, TransportErrorKind}}, wire::{CreateMessageResult, ErrorCode, ErrorObject, ListRootsResult}};
 use antiphon_fuzz::block_on;
 use futures_util::future::BoxFuture;
 use libfuzzer_sys::fuzz_target;

@@ -3,11 +3,7 @@
 
 #![no_main]
 
-use antiphon::{
-    client::{Client, Mode},
-    transport::stdio::StreamTransport,
-    wire::{Incoming, ListRootsResult, ProtocolVersion, RequestId, SubscriptionFilter},
-};
+use antiphon::{client::{Client, Mode, transport::StreamTransport}, wire::{Incoming, ListRootsResult, ProtocolVersion, RequestId, SubscriptionFilter}};
 use antiphon_fuzz::{block_on, messages};
 use libfuzzer_sys::fuzz_target;
 use serde_json::{Map, json};

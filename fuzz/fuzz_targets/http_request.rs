@@ -3,11 +3,7 @@
 
 #![no_main]
 
-use antiphon::{
-    server::{Ctx, Tool},
-    transport::http::{HttpOptions, HttpService},
-    wire::header::decode,
-};
+use antiphon::{serve::http::{HttpOptions, HttpService}, server::{Ctx, Tool}, wire::header::decode};
 use antiphon_fuzz::{block_on, server};
 use http::{HeaderMap, HeaderName, HeaderValue, Request};
 use http_body_util::{BodyExt as _, Full};

@@ -4,11 +4,7 @@
 
 #![no_main]
 
-use antiphon::{
-    client::{Client, PendingCall},
-    transport::{IncomingNotification, OutgoingRequest, ServerReply, Transport, TransportError},
-    wire::AskSupport,
-};
+use antiphon::{client::{Client, PendingCall, transport::{IncomingNotification, OutgoingRequest, ServerReply, Transport, TransportError}}, wire::AskSupport};
 use antiphon_fuzz::block_on;
 use futures_util::future::BoxFuture;
 use libfuzzer_sys::fuzz_target;

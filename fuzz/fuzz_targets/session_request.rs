@@ -4,11 +4,7 @@
 
 #![no_main]
 
-use antiphon::{
-    server::{Answer, Ask, Ctx, NoArguments, Reply, Tool},
-    transport::http::{HttpOptions, HttpService, ReplyBody, sse::SseDecoder},
-    wire::{FormField, FormSchema, Incoming},
-};
+use antiphon::{serve::http::{HttpOptions, HttpService, ReplyBody}, server::{Answer, Ask, Ctx, NoArguments, Reply, Tool}, wire::{FormField, FormSchema, Incoming, sse::SseDecoder}};
 use antiphon_fuzz::{block_on, count_requests, messages, server};
 use http::{HeaderMap, HeaderValue, Method, Request, Response};
 use http_body_util::{BodyExt as _, Full};

@@ -1,10 +1,7 @@
 //! The server that is measured: one tool that answers at once, one that waits, and the means to tell all.
 
 use crate::Result;
-use antiphon::{
-    server::{Ctx, Limits, NoArguments, Server, Tool},
-    transport::http::{HttpOptions, serve_http},
-};
+use antiphon::{serve::http::{HttpOptions, serve_http}, server::{Ctx, Limits, NoArguments, Server, Tool}};
 use serde_json::{Map, Value, json};
 use std::sync::{
     Arc,

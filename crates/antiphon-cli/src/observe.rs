@@ -2,7 +2,9 @@
 
 use crate::show;
 use antiphon::{
-    transport::{IncomingNotification, OutgoingRequest, ServerReply, Sessions, Transport, TransportError},
+    client::transport::{
+        IncomingNotification, OutgoingRequest, ServerReply, Sessions, Transport, TransportError,
+    },
     wire::{InputRequest, InputRequests, InputResponses, Meta},
 };
 use serde::Deserialize;

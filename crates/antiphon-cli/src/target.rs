@@ -2,10 +2,9 @@
 
 use crate::{args::TargetArgs, console, failure::Failure, observe::Legs, show};
 use antiphon::{
-    client::{Client, ClientBuilder, Mode, PendingCall},
-    transport::{
-        http::HttpTransport,
-        stdio::{ChildCommand, ChildStderr, ChildTransport},
+    client::{
+        Client, ClientBuilder, Mode, PendingCall,
+        transport::{ChildCommand, ChildStderr, ChildTransport, HttpTransport},
     },
     wire::AskSupport,
 };

@@ -1,30 +1,27 @@
 #![doc = include_str!("../README.md")]
 
+#[cfg(feature = "client")]
 pub mod client;
-mod clock;
-mod error;
-mod form;
 pub mod guide;
-mod pacing;
-mod schema;
+#[cfg(feature = "server")]
+pub mod serve;
+#[cfg(feature = "server")]
 pub mod server;
+#[cfg(feature = "testing")]
 pub mod testing;
-pub mod transport;
 
+#[cfg(feature = "server")]
 pub use antiphon_seal as seal;
+#[cfg(feature = "server")]
+pub use antiphon_server::{Clock, Error, Form, FormChoice, ManualClock, OneField, Result};
 pub use antiphon_wire as wire;
-pub use clock::{Clock, ManualClock};
-pub use error::{Error, Result};
-pub use form::{Form, FormChoice, OneField};
 
-#[cfg(feature = "macros")]
+#[cfg(all(feature = "macros", feature = "server"))]
 pub use antiphon_macros::{Form, prompt, resolver, resource, server, tool};
 
-/// What expanded code calls. No part of the API: it changes with the macros.
+#[cfg(feature = "server")]
 #[doc(hidden)]
-pub mod __expanded {
-    pub use crate::{form::expanded::*, server::define::expanded::*, server::resolve::expanded::*};
-}
+pub use antiphon_server::__expanded;
 
 /// The README's examples, compiled.
 #[cfg(doctest)]

@@ -2,8 +2,7 @@
 
 use crate::table::Case;
 use antiphon::{
-    client::{CallbackError, Client, ElicitAsk, FormAsk, RoundDecision},
-    transport::Transport,
+    client::{CallbackError, Client, ElicitAsk, FormAsk, RoundDecision, transport::Transport},
     wire::{CreateMessageResult, ElicitResult, FieldKind, FormField, ListRootsResult, Root},
 };
 use serde_json::{Map, Value};

@@ -11,8 +11,7 @@ mod table;
 mod target;
 
 use antiphon::{
-    client::{Call, CallError, CallErrorKind, Client, Finished},
-    transport::Transport,
+    client::{Call, CallError, CallErrorKind, Client, Finished, transport::Transport},
     wire::ProtocolVersion,
 };
 use finished::{failed, said};

@@ -1,11 +1,7 @@
 //! The server that is driven: a URL, or a command after `--`.
 
 use crate::AnyError;
-use antiphon::transport::{
-    Transport,
-    http::HttpTransport,
-    stdio::{ChildCommand, ChildStderr, ChildTransport},
-};
+use antiphon::client::transport::{ChildCommand, ChildStderr, ChildTransport, HttpTransport, Transport};
 use std::sync::Arc;
 
 pub(crate) fn connect(target: &[String]) -> Result<Arc<dyn Transport>, AnyError> {

@@ -1,9 +1,9 @@
 //! The way to the server, and a way that can be cut.
 
 use crate::{AnyError, target::connect};
-use antiphon::{
-    client::{Client, ClientBuilder},
-    transport::{Transport, http::HttpTransport},
+use antiphon::client::{
+    Client, ClientBuilder,
+    transport::{HttpTransport, Transport},
 };
 use serde_json::Value;
 use std::{net::SocketAddr, sync::Arc};

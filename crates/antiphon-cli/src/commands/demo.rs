@@ -13,7 +13,7 @@ use crate::{
 use antiphon::{
     client::{Call, Mode},
     seal::{KeyRing, SecretKey},
-    transport::http::{HttpOptions, serve_http},
+    serve::http::{HttpOptions, serve_http},
 };
 use serde_json::json;
 use tokio::{net::TcpListener, sync::oneshot};

@@ -7,11 +7,11 @@ use crate::{
 };
 use antiphon::{
     seal::KeyRing,
-    server::Server,
-    transport::{
+    serve::{
         http::{HttpOptions, serve_http},
         stdio::serve_stdio,
     },
+    server::Server,
 };
 use std::{env, fs, path::Path};
 use tokio::net::TcpListener;

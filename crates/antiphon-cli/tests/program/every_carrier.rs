@@ -1,14 +1,15 @@
 //! Each example over every carrier: sealed in the requests of a memory pair, of pipes and of HTTP; pushed in sessions of
 //! pipes and of HTTP. The same questions, the same results, and the same done to the world.
 use antiphon::{
-    client::{CallError, Client, Era, Mode},
-    server::Server,
-    transport::{
-        Transport,
-        http::{HttpOptions, HttpTransport, serve_http},
-        memory,
-        stdio::{ChildCommand, ChildTransport, serve_streams},
+    client::{
+        CallError, Client, Era, Mode,
+        transport::{ChildCommand, ChildTransport, HttpTransport, Transport, memory},
     },
+    serve::{
+        http::{HttpOptions, serve_http},
+        stdio::serve_streams,
+    },
+    server::Server,
     wire::{
         CallToolResult, CreateMessageResult, ElicitResult, ListRootsResult, ProtocolVersion,
         ResourceContents, Root,

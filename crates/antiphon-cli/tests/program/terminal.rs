@@ -5,8 +5,8 @@
 use crate::support::{ANTIPHON, Scratch, run};
 use antiphon::{
     Result,
+    serve::http::{HttpOptions, serve_http},
     server::{Answer, Ask, Ctx, NoArguments, Reply, Server, Tool},
-    transport::http::{HttpOptions, serve_http},
     wire::FormSchema,
 };
 use serde_json::{Map, Value};

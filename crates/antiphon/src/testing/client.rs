@@ -6,8 +6,8 @@ use super::{
     world::World,
 };
 use crate::{
-    client::{Call, CallError, CallbackError, Client, ClientBuilder, ElicitAsk, Mode},
-    transport::{memory, stdio::serve_streams},
+    client::{Call, CallError, CallbackError, Client, ClientBuilder, ElicitAsk, Mode, transport::memory},
+    serve::stdio::serve_streams,
 };
 use antiphon_wire::{AskKind, ElicitRequest, ElicitResult, InputRequest, ProtocolVersion};
 use serde::de::DeserializeOwned;

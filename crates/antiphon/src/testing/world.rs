@@ -8,7 +8,10 @@ use super::{
 use crate::{
     Clock, ManualClock,
     client::Call,
-    server::{Caller, Lifetime, ReplayFault, ReplyMessage, Server},
+    server::{
+        Caller, ReplayFault, ReplyMessage, Server,
+        test_hooks::{Lifetime, lifetime, on_bench},
+    },
 };
 use antiphon_seal::{KeyRing, Principal, SecretKey};
 use futures_util::future::BoxFuture;
@@ -75,7 +78,7 @@ impl<'a> World<'a> {
         let (hand_alone, hand) = Clock::manual(SystemTime::UNIX_EPOCH + START);
         // What waits, waits by tokio's time, and the servers must see it pass.
         let start = Instant::now();
-        let clock = Clock::like(move || hand_alone.now() + start.elapsed());
+        let clock = Clock::from_fn(move || hand_alone.now() + start.elapsed());
         let common =
             Common { effects: Effects::default(), replays: Told::default(), causes: Told::default(), clock };
         let replica = build(bench, upgraded, &common);
@@ -114,7 +117,7 @@ impl<'a> World<'a> {
     }
 
     pub(super) fn lifetime(&self) -> Lifetime {
-        self.replica.lifetime(self.call.name())
+        lifetime(&self.replica, self.call.name())
     }
 
     pub(super) fn pass(&self, time: Duration) {
@@ -182,8 +185,8 @@ fn build(bench: &Bench, upgraded: bool, common: &Common) -> Server {
     };
     let ring = KeyRing::new(vec![SecretKey::from_bytes([0x5a; 32])]);
     let ring = ring.unwrap_or_else(|fault| panic!("the bench's key ring is not one: {fault}"));
-    factory(&common.effects)
-        .on_bench(ring, common.clock.clone(), report, move |cause| causes.add(cause))
+    let builder = factory(&common.effects);
+    on_bench(builder, ring, common.clock.clone(), report, move |cause| causes.add(cause))
         .build()
         .unwrap_or_else(|fault| panic!("a replica cannot be built: {fault}"))
 }

@@ -11,8 +11,8 @@ use crate::common::{
     request, runs, state_of, with,
 };
 use antiphon::{
+    serve::http::{HttpOptions, HttpService, auth::Issuer},
     server::{Caller, ServerBuilder},
-    transport::http::{HttpOptions, HttpService, auth::Issuer},
 };
 use serde_json::{Value, json};
 use std::time::Duration;

@@ -7,7 +7,7 @@ use crate::common::{
     post::{correct, post},
     request, runs,
 };
-use antiphon::transport::http::auth::Issuer;
+use antiphon::serve::http::auth::Issuer;
 use serde_json::{Value, json};
 
 fn message() -> Value {
@@ -249,7 +249,7 @@ async fn keys_that_are_not_for_tokens() {
         ("padding", with("e", json!("AQAB==")), false),
     ] {
         let set = json!({"keys": [published, good.public(), {"kty": "new"}, 1]}).to_string();
-        let auth = antiphon::transport::http::auth::ResourceServer::builder(RESOURCE)
+        let auth = antiphon::serve::http::auth::ResourceServer::builder(RESOURCE)
             .issuer(Issuer::new(ISSUER).jwks(set));
         let (service, _) = behind(auth, |builder| builder);
         let token = other.sign(&claims("alice@app", ""));
@@ -304,7 +304,7 @@ async fn a_token_in_another_place() {
 /// Beside a verifier of other tokens: a JWT is of its issuer, however its header is spaced, and what is none is not.
 #[tokio::test]
 async fn which_of_two_is_asked() {
-    use antiphon::{seal::Principal, server::Bearer, transport::http::auth::StaticTokens};
+    use antiphon::{seal::Principal, serve::http::auth::StaticTokens, server::Bearer};
     let key = Key::new("one", "ES256");
     let claims = claims("alice@app", "").to_string();
     let opaque = || Bearer::new(Principal::user("bob").with_client_id("app"));

@@ -3,7 +3,7 @@
 
 use crate::auth_support::{issuer_server::IssuerServer, *};
 use crate::common::{Fixture, askable, post::Got, request, runs};
-use antiphon::transport::http::{
+use antiphon::serve::http::{
     HttpService,
     auth::{Issuer, ResourceServer},
 };

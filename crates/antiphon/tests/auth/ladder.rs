@@ -9,11 +9,11 @@ use crate::common::{
 };
 use antiphon::{
     seal::Principal,
-    server::Bearer,
-    transport::http::{
+    serve::http::{
         HttpOptions, HttpService,
         auth::{BearerError, BearerVerifier, ResourceServer, ResourceServerBuilder, StaticTokens},
     },
+    server::Bearer,
 };
 use http::{Method, Request};
 use http_body_util::{BodyExt as _, StreamBody};

@@ -11,14 +11,15 @@ use crate::common::{
 };
 use antiphon::{
     Error,
-    client::{Call, Client},
+    client::{
+        Call, Client,
+        transport::{HttpTransport, Token, TokenRequest},
+    },
     seal::Principal,
+    serve::http::{HttpOptions, HttpService, auth::ResourceServerBuilder},
     server::{
         Answer, Ask, Bearer, Ctx, NoArguments, Prompt, Reply, Resource, ResourceTemplate, Server,
         ServerBuilder, Tool,
-    },
-    transport::http::{
-        HttpOptions, HttpService, HttpTransport, Token, TokenRequest, auth::ResourceServerBuilder,
     },
     wire::{FormField, FormSchema, ResourceContents},
 };

@@ -8,8 +8,8 @@ use crate::common::{
 };
 use crate::scopes::{asking, guarded};
 use antiphon::{
+    serve::http::HttpService,
     server::{Ctx, NoArguments, Resource, Tool},
-    transport::http::HttpService,
     wire::ResourceContents,
 };
 use bytes::Bytes;

@@ -5,7 +5,7 @@ use crate::common;
 
 use crate::auth_support::*;
 use crate::common::{askable, request, runs};
-use antiphon::transport::http::auth::{Algorithm, Issuer, ResourceServer};
+use antiphon::serve::http::auth::{Algorithm, Issuer, ResourceServer};
 use serde_json::{Value, json};
 use std::time::Duration;
 

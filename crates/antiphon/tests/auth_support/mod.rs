@@ -10,11 +10,11 @@
 pub mod issuer_server;
 
 use antiphon::{
-    server::{Server, ServerBuilder},
-    transport::http::{
+    serve::http::{
         HttpOptions, HttpService,
         auth::{Issuer, ResourceServer, ResourceServerBuilder},
     },
+    server::{Server, ServerBuilder},
 };
 use base64::{Engine as _, engine::general_purpose::URL_SAFE_NO_PAD};
 use bytes::Bytes;

@@ -9,8 +9,8 @@ use crate::common::{
 };
 use antiphon::{
     Result,
+    serve::http::HttpOptions,
     server::{Caller, Ctx, Limits, NoArguments, Server, Tool, Won},
-    transport::http::HttpOptions,
 };
 use futures_util::{FutureExt as _, future::BoxFuture};
 use serde_json::{Value, json};

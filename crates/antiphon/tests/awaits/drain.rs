@@ -10,8 +10,8 @@ use crate::common::{
 };
 use antiphon::{
     Form, Result,
+    serve::http::HttpOptions,
     server::{Ctx, NoArguments, ReplayCheck, Server, ServerBuilder, Tool},
-    transport::http::HttpOptions,
 };
 use futures_util::future::BoxFuture;
 use serde::Deserialize;
@@ -90,7 +90,7 @@ async fn what_one_instance_began_another_one_finishes() {
 #[tokio::test]
 async fn every_reply_of_a_server_that_drains_closes_its_connection() {
     let server = fixture(|builder| builder).server;
-    let mut service = antiphon::transport::http::HttpService::new(server.clone(), HttpOptions::default());
+    let mut service = antiphon::serve::http::HttpService::new(server.clone(), HttpOptions::default());
     for drains in [false, true] {
         if drains {
             server.drain();

@@ -7,8 +7,8 @@ use crate::common::{
 };
 use antiphon::{
     Form, Result,
+    serve::http::{HttpOptions, HttpService},
     server::{Ctx, NoArguments, ReplayCheck, Server, Tool},
-    transport::http::{HttpOptions, HttpService},
     wire::LogLevel,
 };
 use serde::Deserialize;

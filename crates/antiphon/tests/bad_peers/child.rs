@@ -1,9 +1,8 @@
 //! As a child process: small shell scripts.
 
 use super::{Came, GOOD, alive, alone, call, limit_of, settles};
-use antiphon::transport::{
-    Transport, TransportErrorKind as Kind,
-    stdio::{ChildCommand, ChildStderr, ChildTransport},
+use antiphon::client::transport::{
+    ChildCommand, ChildStderr, ChildTransport, Transport, TransportErrorKind as Kind,
 };
 use std::{sync::Arc, time::Duration};
 

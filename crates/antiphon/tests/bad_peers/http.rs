@@ -1,7 +1,7 @@
 //! Over HTTP: a socket that says what it likes.
 
 use super::{Came, GOOD, alive, alone, call, limit_of, settles};
-use antiphon::transport::{TransportErrorKind as Kind, http::HttpTransport};
+use antiphon::client::transport::{HttpTransport, TransportErrorKind as Kind};
 use std::sync::Arc;
 use tokio::{
     io::{AsyncReadExt, AsyncWriteExt},

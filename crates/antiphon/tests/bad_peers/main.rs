@@ -8,8 +8,10 @@ mod http;
 mod streams;
 
 use antiphon::{
-    client::{Call, CallErrorKind, Client, Mode, RequestFault},
-    transport::{Transport, TransportErrorKind as Kind},
+    client::{
+        Call, CallErrorKind, Client, Mode, RequestFault,
+        transport::{Transport, TransportErrorKind as Kind},
+    },
     wire::ProtocolVersion,
 };
 use std::{

@@ -1,7 +1,7 @@
 //! Over a pair of streams in memory. The clock stands still while anything can run, so every timeout is exact.
 
 use super::{Came, GOOD, alive, alone, call, limit_of, settles};
-use antiphon::transport::{Transport, TransportErrorKind as Kind, memory};
+use antiphon::client::transport::{Transport, TransportErrorKind as Kind, memory};
 use std::sync::Arc;
 use tokio::{
     io::{AsyncBufReadExt, AsyncWriteExt, BufReader},

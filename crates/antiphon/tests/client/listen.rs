@@ -3,10 +3,10 @@
 use antiphon::{
     client::{
         Client, ClientError, ClientErrorKind, ReconnectPolicy, RequestFault, Subscription, SubscriptionEvent,
-    },
-    transport::{
-        IncomingNotification, OutgoingRequest, ServerReply, Transport, TransportError,
-        TransportErrorKind as Kind,
+        transport::{
+            IncomingNotification, OutgoingRequest, ServerReply, Transport, TransportError,
+            TransportErrorKind as Kind,
+        },
     },
     wire::{ErrorCode, ErrorObject, SubscriptionFilter},
 };

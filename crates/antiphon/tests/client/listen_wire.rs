@@ -2,8 +2,10 @@
 
 use crate::transport_support::{peer::*, soon};
 use antiphon::{
-    client::{Client, Mode, ReconnectPolicy, Subscription, SubscriptionEvent as Event},
-    transport::{Transport, TransportErrorKind},
+    client::{
+        Client, Mode, ReconnectPolicy, Subscription, SubscriptionEvent as Event,
+        transport::{Transport, TransportErrorKind},
+    },
     wire::{ProtocolVersion, SubscriptionFilter},
 };
 use serde_json::{Value, json};
@@ -197,8 +199,8 @@ mod http {
             });
             let error = event.unwrap().unwrap_err();
             let source = std::error::Error::source(&error);
-            let found =
-                source.and_then(|source| source.downcast_ref::<antiphon::transport::TransportError>());
+            let found = source
+                .and_then(|source| source.downcast_ref::<antiphon::client::transport::TransportError>());
             assert_eq!(found.map(|error| error.kind()), kind, "{error:?}");
             assert!(subscription.next().await.is_none());
         }

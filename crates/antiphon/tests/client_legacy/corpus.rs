@@ -2,10 +2,12 @@
 
 use crate::play::{Heard, Peer, Played, Said, builder, hello, result};
 use antiphon::{
-    client::{Client, ClientErrorKind, Era, Mode, RequestFault},
-    transport::{
-        IncomingNotification, OutgoingRequest, ServerReply, SessionLink, Sessions, Transport, TransportError,
-        TransportErrorKind, memory, stdio::StreamTransport,
+    client::{
+        Client, ClientErrorKind, Era, Mode, RequestFault,
+        transport::{
+            IncomingNotification, OutgoingRequest, ServerReply, SessionLink, Sessions, StreamTransport,
+            Transport, TransportError, TransportErrorKind, memory,
+        },
     },
     wire::ProtocolVersion,
 };

@@ -3,8 +3,10 @@
 
 use crate::play::{Heard, Peer, Played, Said, builder, error, hello, result, soon};
 use antiphon::{
-    client::{Client, ClientBuilder, ClientErrorKind, Era, Mode, RequestFault},
-    transport::stdio::{ChildCommand, ChildTransport},
+    client::{
+        Client, ClientBuilder, ClientErrorKind, Era, Mode, RequestFault,
+        transport::{ChildCommand, ChildTransport},
+    },
     wire::ProtocolVersion,
 };
 use serde_json::{Value, json};
@@ -195,14 +197,14 @@ async fn a_modern_server_that_is_slow_to_start() {
 #[tokio::test]
 async fn a_transport_without_sessions() {
     struct Plain;
-    impl antiphon::transport::Transport for Plain {
+    impl antiphon::client::transport::Transport for Plain {
         fn exchange<'a>(
             &'a self,
-            _: antiphon::transport::OutgoingRequest,
-            _: &'a mut (dyn FnMut(antiphon::transport::IncomingNotification) + Send),
+            _: antiphon::client::transport::OutgoingRequest,
+            _: &'a mut (dyn FnMut(antiphon::client::transport::IncomingNotification) + Send),
         ) -> futures_util::future::BoxFuture<
             'a,
-            Result<antiphon::transport::ServerReply, antiphon::transport::TransportError>,
+            Result<antiphon::client::transport::ServerReply, antiphon::client::transport::TransportError>,
         > {
             let tools =
                 serde_json::value::to_raw_value(&json!({"tools": [{"name": "x", "inputSchema": {}}]}));

@@ -3,13 +3,15 @@
 use crate::play::{builder, soon};
 use antiphon::{
     Form, Result,
-    client::{Client, ClientBuilder, Era, Mode, SubscriptionEvent},
-    server::{Ctx, NoArguments, Server, Tool},
-    transport::{
-        http::{HttpOptions, HttpTransport, serve_http},
-        memory,
+    client::{
+        Client, ClientBuilder, Era, Mode, SubscriptionEvent,
+        transport::{HttpTransport, memory},
+    },
+    serve::{
+        http::{HttpOptions, serve_http},
         stdio::serve_streams,
     },
+    server::{Ctx, NoArguments, Server, Tool},
     wire::{
         CreateMessageResult, ListRootsResult, ProtocolVersion, Root, SamplingMessage, SubscriptionFilter,
     },

@@ -1,8 +1,8 @@
 //! Servers that are played: lines over a pair of streams, and answers over HTTP.
 
-use antiphon::{
-    client::{Client, ClientBuilder},
-    transport::{http::HttpTransport, memory},
+use antiphon::client::{
+    Client, ClientBuilder,
+    transport::{HttpTransport, memory},
 };
 use serde_json::{Value, json};
 use std::{

@@ -3,9 +3,9 @@
 use crate::play::{Peer, Played, Said, asks, builder, event, hello, result, soon, tells};
 use antiphon::{
     Form, Result,
-    client::{Client, ClientBuilder, ElicitAsk, FormAsk, Mode},
+    client::{Client, ClientBuilder, ElicitAsk, FormAsk, Mode, transport::memory},
+    serve::stdio::serve_streams,
     server::{Ctx, NoArguments, Server, Tool},
-    transport::{memory, stdio::serve_streams},
     wire::{CreateMessageResult, ElicitResult, ListRootsResult},
 };
 use serde::Deserialize;

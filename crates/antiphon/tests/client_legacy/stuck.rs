@@ -1,10 +1,7 @@
 //! Servers of sessions that are stuck, slow, lying or gone: each call ends in time, with an error that says so, or goes well.
 
 use crate::play::{Heard, Peer, Played, Said, builder, event, hello, result};
-use antiphon::{
-    client::{CallErrorKind, Client, Mode, RequestFault},
-    transport::TransportErrorKind as Kind,
-};
+use antiphon::client::{CallErrorKind, Client, Mode, RequestFault, transport::TransportErrorKind as Kind};
 use serde_json::{Value, json};
 use std::time::Duration;
 

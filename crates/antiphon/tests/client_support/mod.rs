@@ -5,9 +5,11 @@
 pub(crate) mod failing;
 
 use antiphon::{
-    client::{CallError, Client, ClientBuilder},
-    transport::{
-        IncomingNotification, OutgoingRequest, ServerReply, Transport, TransportError, TransportErrorKind,
+    client::{
+        CallError, Client, ClientBuilder,
+        transport::{
+            IncomingNotification, OutgoingRequest, ServerReply, Transport, TransportError, TransportErrorKind,
+        },
     },
     wire::{ErrorCode, ErrorObject},
 };

@@ -5,7 +5,7 @@ use super::{
     gate::{Gate, gate, soon},
     request,
 };
-use antiphon::{server::Server, transport::stdio::serve_streams};
+use antiphon::{serve::stdio::serve_streams, server::Server};
 use serde_json::{Value, json};
 use std::io;
 use tokio::{

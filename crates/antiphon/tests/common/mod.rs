@@ -20,13 +20,13 @@ pub mod tool_t;
 use antiphon::{
     Clock, ManualClock,
     seal::{KeyRing, Principal, SecretKey},
+    serve::{
+        http::{HttpOptions, HttpService},
+        stdio::serve_streams,
+    },
     server::{
         Answer, Ask, Caller, Ctx, InputRequired, NoArguments, Prompt, Reply, Resource, ResourceTemplate,
         Server, ServerBuilder, Tool,
-    },
-    transport::{
-        http::{HttpOptions, HttpService},
-        stdio::serve_streams,
     },
     wire::{FormField, FormSchema, ResourceContents},
 };

@@ -1,6 +1,6 @@
 //! One HTTP request to the service, in pieces that a test can bend.
 
-use antiphon::transport::http::HttpService;
+use antiphon::serve::http::HttpService;
 use bytes::Bytes;
 use http::{HeaderMap, HeaderValue, Request};
 use http_body_util::{BodyExt as _, Full};
@@ -51,7 +51,7 @@ pub async fn post_body<B>(service: &HttpService, request: Request<B>) -> Got
 where
     B: Body + Send + 'static,
     B::Data: Send,
-    B::Error: Into<antiphon::transport::http::BoxBodyError>,
+    B::Error: Into<antiphon::serve::http::BoxBodyError>,
 {
     let (parts, body) = service.clone().call(request).await.unwrap().into_parts();
     let body = body.collect().await.unwrap().to_bytes();

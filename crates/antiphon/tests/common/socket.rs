@@ -6,8 +6,8 @@ use super::{
     request,
 };
 use antiphon::{
+    serve::http::{HttpOptions, serve_http},
     server::Server,
-    transport::http::{HttpOptions, serve_http},
 };
 use serde_json::{Value, json};
 use std::{io, net::SocketAddr};

@@ -11,8 +11,8 @@ use crate::common::{
     request, send, with,
 };
 use antiphon::{
+    serve::http::{HttpOptions, HttpService},
     server::{Ctx, NoArguments, Server, Tool},
-    transport::http::{HttpOptions, HttpService},
     wire::LogLevel,
 };
 use http_body_util::{BodyExt as _, Full};

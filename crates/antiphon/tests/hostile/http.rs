@@ -10,8 +10,8 @@ use crate::common::{
     with,
 };
 use antiphon::{
+    serve::http::HttpOptions,
     server::{Ctx, Limits, NoArguments, Server, Tool},
-    transport::http::HttpOptions,
 };
 use serde_json::{Value, json};
 use std::time::Duration;

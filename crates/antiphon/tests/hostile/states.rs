@@ -4,11 +4,11 @@ use crate::common::{gate::soon, *};
 use antiphon::{
     Clock, ManualClock,
     seal::{KeyRing, SecretKey},
-    server::{Ask, Caller, Ctx, Prompt, Reply, ResourceTemplate, Server, Tool},
-    transport::{
+    serve::{
         http::{HttpOptions, HttpService},
         stdio::serve_streams,
     },
+    server::{Ask, Caller, Ctx, Prompt, Reply, ResourceTemplate, Server, Tool},
     wire::{FormField, FormSchema, ResourceContents},
 };
 use proptest::prelude::*;

@@ -12,7 +12,7 @@ use crate::{
     trace::{LegTrace, Scene, Trace, on_scene},
     tree::Program,
 };
-use antiphon::transport::stdio::serve_streams;
+use antiphon::serve::stdio::serve_streams;
 use serde_json::{Value, json};
 use std::{
     collections::{BTreeMap, BTreeSet},

@@ -9,8 +9,8 @@
 
 use crate::common::gate::soon;
 use antiphon::{
+    serve::http::{HttpService, ReplyBody},
     server::{Ctx, Tool},
-    transport::http::{HttpService, ReplyBody},
 };
 use bytes::Bytes;
 use futures_util::future::BoxFuture;

@@ -4,9 +4,9 @@
 
 use antiphon::{
     Form, FormChoice,
-    client::{Client, ElicitAsk},
+    client::{Client, ElicitAsk, transport::memory},
+    serve::stdio::serve_streams,
     server::{Answer, Ask, Ctx, NoArguments, Reply, Server, Tool},
-    transport::{memory, stdio::serve_streams},
     wire::{FormField, FormSchema},
 };
 use serde::{Deserialize, de::DeserializeOwned};

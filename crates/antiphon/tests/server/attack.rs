@@ -129,7 +129,7 @@ async fn a_state_of_no_form_at_all() {
             let mut retry = http_request(&request(9, method, params.clone()), Some("alice@app"));
             *retry.body_mut() = text.into();
             let mut service =
-                antiphon::transport::http::HttpService::new(fixture.server.clone(), Default::default());
+                antiphon::serve::http::HttpService::new(fixture.server.clone(), Default::default());
             let response = tower_service::Service::call(&mut service, retry).await.unwrap();
             assert_eq!((response.status().as_u16(), runs(&fixture.runs)), (400, before));
         }

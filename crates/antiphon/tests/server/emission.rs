@@ -9,8 +9,8 @@ use crate::common::{
     request, socket, with,
 };
 use antiphon::{
+    serve::http::{HttpOptions, HttpService},
     server::{Ctx, Server, Tool},
-    transport::http::{HttpOptions, HttpService},
     wire::LogLevel,
 };
 use serde::Deserialize;

@@ -6,7 +6,7 @@ use crate::common::{
     request,
     socket::{Client, holding, serve, text},
 };
-use antiphon::transport::http::{HttpOptions, HttpService};
+use antiphon::serve::http::{HttpOptions, HttpService};
 use bytes::Bytes;
 use http_body_util::{BodyExt as _, Empty, Full, StreamBody};
 use hyper::body::Frame;

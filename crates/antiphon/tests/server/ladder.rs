@@ -6,8 +6,8 @@ use crate::common::{
     request,
 };
 use antiphon::{
+    serve::http::{HttpOptions, HttpService},
     server::ServerBuilder,
-    transport::http::{HttpOptions, HttpService},
 };
 use bytes::Bytes;
 use http::{Method, Request, Uri};

@@ -5,7 +5,7 @@ use crate::common::{
     post::{correct, post, set},
     request, send, with,
 };
-use antiphon::transport::http::{HttpOptions, HttpService};
+use antiphon::serve::http::{HttpOptions, HttpService};
 use bytes::Bytes;
 use serde_json::{Value, json};
 

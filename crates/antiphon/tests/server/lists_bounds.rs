@@ -7,8 +7,8 @@ use crate::common::{
     region, request, send, state_of, with,
 };
 use antiphon::{
+    serve::http::{HttpOptions, HttpService},
     server::{Ask, Ctx, InputRequired, Limits, NoArguments, Reply, Server, Tool},
-    transport::http::{HttpOptions, HttpService},
     wire::{FormField, FormSchema},
 };
 use serde_json::{Value, json};

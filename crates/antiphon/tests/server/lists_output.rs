@@ -6,8 +6,8 @@ use crate::common::{
     request, send,
 };
 use antiphon::{
+    serve::http::{HttpOptions, HttpService},
     server::{Ctx, Json, NoArguments, Server, Tool},
-    transport::http::{HttpOptions, HttpService},
     wire::CallToolResult,
 };
 use http::HeaderValue;

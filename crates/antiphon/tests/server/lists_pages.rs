@@ -277,7 +277,7 @@ async fn a_call_under_way_keeps_its_tool() {
     let (hold, mut gate) = gate();
     let server = of(&[]).tool(hold).build().unwrap();
     let message = request(1, "tools/call", json!({"name": "hold", "arguments": {"name": "a"}}));
-    let service = antiphon::transport::http::HttpService::new(server.clone(), Default::default());
+    let service = antiphon::serve::http::HttpService::new(server.clone(), Default::default());
     let call = tokio::spawn(async move { post(&service, correct(&message)).await.json() });
     gate.started("a").await;
     assert!(server.remove_tool("hold"));

@@ -8,8 +8,8 @@ use crate::common::{
     request, socket,
 };
 use antiphon::{
+    serve::http::{HttpOptions, HttpService},
     server::{Ctx, Limits, Server, Tool},
-    transport::http::{HttpOptions, HttpService},
 };
 use serde_json::{Map, Value, json};
 

@@ -73,7 +73,7 @@ async fn reply_to(over: Over, server: &Server, message: &Value) -> Value {
         peer.hears().await.unwrap();
         return peer.hears().await.unwrap();
     }
-    let service = antiphon::transport::http::HttpService::new(server.clone(), Default::default());
+    let service = antiphon::serve::http::HttpService::new(server.clone(), Default::default());
     let got = common::post::post(&service, common::post::correct(message)).await;
     let text = String::from_utf8(got.body.to_vec()).unwrap();
     let last = text.trim_end().rsplit_once("\n\n").unwrap().1;

@@ -1,8 +1,8 @@
 //! What a server on streams reads while it writes: looked at as soon as the line is written, though nothing follows.
 
 use antiphon::{
+    serve::stdio::serve_streams,
     server::{Ctx, NoArguments, Server, Tool},
-    transport::stdio::serve_streams,
 };
 use serde_json::{Value, json};
 use std::time::Duration;

@@ -3,8 +3,8 @@
 use crate::common;
 use crate::common::{fixture, gate::soon, lines, request, socket};
 use antiphon::{
+    serve::http::HttpOptions,
     server::{Ctx, Limits, NoArguments, Prompt, Resource, Server, Tool},
-    transport::http::HttpOptions,
     wire::ResourceContents,
 };
 use serde_json::{Value, json};

@@ -5,8 +5,8 @@ use crate::legacy_http_support::{
     NEWEST, Session, bare, call, initialize, message, post, send, steps, text_of, with_header,
 };
 use antiphon::{
+    serve::http::{HttpOptions, HttpService},
     server::ServerBuilder,
-    transport::http::{HttpOptions, HttpService},
 };
 use bytes::Bytes;
 use http::{Method, Request};

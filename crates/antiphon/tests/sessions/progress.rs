@@ -9,10 +9,10 @@ use crate::common::{
 use crate::legacy_http_support::{Came, NEWEST, Session, call, post, send};
 use antiphon::{
     Form, Result,
+    serve::http::{HttpOptions, HttpService},
     server::{
         Answer, Ask, AskError, Ctx, InputRequired, Limits, NoArguments, Reply, Server, ServerBuilder, Tool,
     },
-    transport::http::{HttpOptions, HttpService},
     wire::{FormField, FormSchema, SamplingMessage},
 };
 use futures_util::future::BoxFuture;

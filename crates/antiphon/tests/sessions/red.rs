@@ -12,8 +12,8 @@ use crate::common::{
 use crate::legacy_http_support::{NEWEST, Session, bare, call, initialize, message, post, send, with_header};
 use antiphon::{
     Form, Result,
+    serve::http::{HttpOptions, HttpService},
     server::{Ask, Ctx, InputRequired, Limits, NoArguments, Reply, Server, ServerBuilder, Tool, Won},
-    transport::http::{HttpOptions, HttpService},
     wire::{FormField, FormSchema},
 };
 use futures_util::future::{BoxFuture, join_all};

@@ -3,7 +3,7 @@
 
 use crate::common::{answers, fixture, http_request, request, state_of, with};
 use crate::legacy_http_support::{Came, NEWEST, call, initialize, post, send, text_of, with_header};
-use antiphon::transport::http::{HttpOptions, HttpService};
+use antiphon::serve::http::{HttpOptions, HttpService};
 use bytes::Bytes;
 use http::Request;
 use serde_json::{Value, json};

@@ -5,7 +5,7 @@ use crate::common::{
     socket::{Client, Running, post, serve},
 };
 use crate::legacy_http_support::{NEWEST, call, initialize, message};
-use antiphon::transport::http::HttpOptions;
+use antiphon::serve::http::HttpOptions;
 use serde_json::{Value, json};
 use std::time::Duration;
 

@@ -7,11 +7,11 @@ use crate::legacy_http_support::{
 };
 use antiphon::{
     seal::Principal,
-    server::{Bearer, Ctx, Limits, NoArguments, Server, ServerBuilder, Tool},
-    transport::http::{
+    serve::http::{
         HttpOptions, HttpService,
         auth::{ResourceServer, StaticTokens},
     },
+    server::{Bearer, Ctx, Limits, NoArguments, Server, ServerBuilder, Tool},
 };
 use http::Method;
 use serde_json::{Value, json};

@@ -3,10 +3,9 @@
 
 use crate::transport_support;
 use crate::transport_support::{Outcome, ask, failed, request, server::*};
-use antiphon::transport::{
-    Transport,
+use antiphon::client::transport::{
+    HttpTransport, Token, TokenRequest, Transport,
     TransportErrorKind::{HttpStatus, Unreachable},
-    http::{HttpTransport, Token, TokenRequest},
 };
 use std::{
     collections::VecDeque,

@@ -2,10 +2,9 @@
 #![cfg(unix)]
 
 use crate::transport_support::{Outcome, ask, failed, request, soon};
-use antiphon::transport::{
-    Transport,
+use antiphon::client::transport::{
+    ChildCommand, ChildStderr, ChildTransport, Transport,
     TransportErrorKind::{Closed, Malformed, Unreachable},
-    stdio::{ChildCommand, ChildStderr, ChildTransport},
 };
 use serde_json::json;
 use std::time::Duration;

@@ -3,11 +3,12 @@
 
 use crate::transport_support::{Outcome, ask, failed, request, soon};
 use antiphon::{
-    client::{Client, ClientErrorKind, Mode, ReconnectPolicy, RequestFault, SubscriptionEvent},
-    transport::{
-        Transport,
-        TransportErrorKind::{Closed, Unreachable},
-        stdio::{ChildCommand, ChildStderr, ChildTransport},
+    client::{
+        Client, ClientErrorKind, Mode, ReconnectPolicy, RequestFault, SubscriptionEvent,
+        transport::{
+            ChildCommand, ChildStderr, ChildTransport, Transport,
+            TransportErrorKind::{Closed, Unreachable},
+        },
     },
     wire::{ProtocolVersion, SubscriptionFilter},
 };

@@ -2,7 +2,7 @@
 #![cfg(feature = "http")]
 
 use crate::transport_support::{Outcome, failed, request, server::*};
-use antiphon::transport::TransportErrorKind::{Closed, HttpStatus, Malformed, TooLarge};
+use antiphon::client::transport::TransportErrorKind::{Closed, HttpStatus, Malformed, TooLarge};
 use tokio::io::AsyncWriteExt;
 
 /// One request of id 1; the server says `pieces`, then closes.

@@ -2,10 +2,9 @@
 #![cfg(feature = "http")]
 
 use crate::transport_support::{ask, failed, request, server::*, soon};
-use antiphon::transport::{
-    Transport,
+use antiphon::client::transport::{
+    HttpTransport, Transport,
     TransportErrorKind::{Closed, TooLarge, Unreachable},
-    http::HttpTransport,
 };
 use std::{sync::Arc, time::Duration};
 use tokio::{io::AsyncWriteExt, sync::mpsc};

@@ -1,7 +1,7 @@
 //! What the client over a pair of streams makes of what it reads, good and bad.
 
 use crate::transport_support::{Outcome, failed, peer::*};
-use antiphon::transport::TransportErrorKind::{Closed, Malformed, TooLarge};
+use antiphon::client::transport::TransportErrorKind::{Closed, Malformed, TooLarge};
 use serde_json::json;
 
 /// One request of id 1; the peer says `pieces`, then closes.

@@ -1,10 +1,9 @@
 //! The life of requests on a shared channel: cancelled, failed, closed.
 
 use crate::transport_support::{ask, failed, peer::*, request};
-use antiphon::transport::{
-    Transport,
+use antiphon::client::transport::{
+    StreamTransport, Transport,
     TransportErrorKind::{Closed, TooLarge, Unreachable},
-    stdio::StreamTransport,
 };
 use serde_json::json;
 use std::sync::Arc;

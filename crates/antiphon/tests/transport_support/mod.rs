@@ -6,7 +6,7 @@ pub(crate) mod peer;
 #[cfg(feature = "http")]
 pub(crate) mod server;
 
-use antiphon::transport::{IncomingNotification, OutgoingRequest, Transport, TransportErrorKind};
+use antiphon::client::transport::{IncomingNotification, OutgoingRequest, Transport, TransportErrorKind};
 use antiphon_wire::{ProtocolVersion, RequestId, write_request};
 use serde_json::{Value, json};
 use std::time::Duration;
@@ -55,7 +55,7 @@ pub(crate) fn request(id: i64, method: &'static str) -> OutgoingRequest {
 }
 
 /// The whole text of an error: its own, and that of its cause.
-pub(crate) fn told(error: &antiphon::transport::TransportError) -> String {
+pub(crate) fn told(error: &antiphon::client::transport::TransportError) -> String {
     match std::error::Error::source(error) {
         Some(cause) => format!("{error}: {cause}"),
         None => error.to_string(),

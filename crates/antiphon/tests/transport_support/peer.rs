@@ -1,7 +1,7 @@
 //! A scripted server at the other end of a pair of streams.
 
 use super::{Outcome, ask, request, soon};
-use antiphon::transport::{memory, stdio::StreamTransport};
+use antiphon::client::transport::{StreamTransport, memory};
 use serde_json::{Value, json};
 use std::sync::Arc;
 use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufReader, DuplexStream, Lines};

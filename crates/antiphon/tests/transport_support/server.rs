@@ -1,7 +1,7 @@
 //! A scripted HTTP server: raw bytes over TCP.
 
 use super::{Outcome, ask, soon};
-use antiphon::transport::{OutgoingRequest, http::HttpTransport};
+use antiphon::client::transport::{HttpTransport, OutgoingRequest};
 use serde_json::json;
 use std::sync::Arc;
 use tokio::{

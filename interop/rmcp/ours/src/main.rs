@@ -8,14 +8,7 @@ mod live;
 mod rounds;
 mod single;
 
-use antiphon::{
-    seal::KeyRing,
-    server::Server,
-    transport::{
-        http::{HttpOptions, serve_http},
-        stdio::serve_stdio,
-    },
-};
+use antiphon::{seal::KeyRing, serve::{http::{HttpOptions, serve_http}, stdio::serve_stdio}, server::Server};
 use std::{env, error::Error, fs};
 use tokio::net::TcpListener;
 

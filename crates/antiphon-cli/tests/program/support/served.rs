@@ -1,8 +1,8 @@
 //! A server in this process, over HTTP, whose lists change when a test says so.
 
 use antiphon::{
+    serve::http::{HttpOptions, serve_http},
     server::{Completing, Ctx, NoArguments, Prompt, Resource, ResourceTemplate, Server, Tool},
-    transport::http::{HttpOptions, serve_http},
     wire::{PromptArgument, ResourceContents},
 };
 use serde_json::{Map, Value};

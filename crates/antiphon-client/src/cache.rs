@@ -1,0 +1,366 @@
+//! Results that may be used again: kept for as long as the server says, or until it says that something changed.
+//!
+//! > A cached response is identified by the request method together with the request parameters that affect the result
+//!
+//! What else a request carries, `_meta` with version and capabilities, is the same for all requests of one client; when
+//! the version changes, everything is forgotten.
+
+use crate::tools::KnownTools;
+use antiphon_wire::{Ttl, method};
+use serde::Deserialize;
+use serde_json::value::RawValue;
+use std::{
+    collections::HashMap,
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    time::Duration,
+};
+use tokio::time::Instant;
+
+/// How many results are kept.
+const MAX_ENTRIES: usize = 512;
+/// How many bytes of results are kept, as text.
+const MAX_BYTES: usize = 16 * 1024 * 1024;
+/// For how long a result is kept at most, whatever the server says: longer than any process lives, and far from the
+/// end of the clock.
+const MAX_TTL: Duration = Duration::from_secs(10 * 365 * 24 * 3600);
+
+/// Which list changed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum ListKind {
+    Tools,
+    Prompts,
+    /// Resources and their templates.
+    Resources,
+}
+
+/// What a kept result answers.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub(crate) enum Key {
+    Discover,
+    /// One page of a list, by the list's method and the page's cursor.
+    Page(&'static str, Option<String>),
+    /// A resource that was read, by its URI.
+    Resource(String),
+}
+
+impl Key {
+    fn part(&self) -> Part {
+        match self {
+            Self::Discover => Part::Discover,
+            Self::Page(method::TOOLS_LIST, _) => Part::Tools,
+            Self::Page(method::PROMPTS_LIST, _) => Part::Prompts,
+            Self::Page(..) => Part::Resources,
+            Self::Resource(_) => Part::Contents,
+        }
+    }
+
+    fn weight(&self) -> usize {
+        match self {
+            Self::Discover | Self::Page(_, None) => 0,
+            Self::Page(_, Some(text)) | Self::Resource(text) => text.len(),
+        }
+    }
+}
+
+/// What is forgotten together.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Part {
+    Discover,
+    Tools,
+    Prompts,
+    Resources,
+    Contents,
+}
+
+/// The times at which a part was forgotten, counted. A result that was asked for before is not kept after: it may be
+/// older than the change.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Generation(u64);
+
+/// The kept results of one client, and what is known of the server's tools.
+pub(crate) struct Cache {
+    enabled: bool,
+    state: Mutex<State>,
+    pub(crate) tools: KnownTools,
+}
+
+#[derive(Default)]
+struct State {
+    entries: HashMap<Key, Entry>,
+    bytes: usize,
+    /// Counts uses, to know the one that was used longest ago.
+    uses: u64,
+    generations: [u64; 5],
+}
+
+struct Entry {
+    text: Arc<RawValue>,
+    until: Instant,
+    used: u64,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Hints {
+    #[serde(default)]
+    ttl_ms: Option<Ttl>,
+}
+
+impl Cache {
+    pub(crate) fn new(enabled: bool) -> Self {
+        Self { enabled, state: Mutex::default(), tools: KnownTools::default() }
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        // Every change below leaves the table whole before anything could panic.
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The result, while it is fresh.
+    ///
+    /// > Clients **MUST NOT** serve a cached response for a request whose method or parameters differ from the request
+    /// > that produced it.
+    pub(crate) fn get(&self, key: &Key) -> Option<Arc<RawValue>> {
+        if !self.enabled {
+            return None;
+        }
+        let mut state = self.state();
+        state.uses += 1;
+        let uses = state.uses;
+        let entry = state.entries.get_mut(key)?;
+        // > The response is considered **fresh** while: now < t_received + ttlMs
+        if Instant::now() < entry.until {
+            entry.used = uses;
+            return Some(Arc::clone(&entry.text));
+        }
+        state.remove(key);
+        None
+    }
+
+    /// The generation of what this key belongs to: to be read before the request is sent.
+    pub(crate) fn generation(&self, key: &Key) -> Generation {
+        Generation(self.state().generations[key.part() as usize])
+    }
+
+    /// Keeps a result that has just come, for as long as it says.
+    ///
+    /// The scope needs no look: one client is one authorization context, so that both scopes may be kept here.
+    pub(crate) fn put(&self, key: Key, asked: Generation, result: &RawValue) {
+        if !self.enabled {
+            return;
+        }
+        // > If `ttlMs` is absent, clients **SHOULD** assume a default of `0` (immediately stale)
+        let hints: Option<Hints> = serde_json::from_str(result.get()).ok();
+        let Some(Ttl(ttl @ 1..)) = hints.and_then(|hints| hints.ttl_ms) else {
+            self.state().remove(&key);
+            return;
+        };
+        let now = Instant::now();
+        let until = now + Duration::from_millis(ttl).min(MAX_TTL);
+        let mut state = self.state();
+        state.remove(&key);
+        let weight = key.weight() + result.get().len();
+        if weight > MAX_BYTES || state.generations[key.part() as usize] != asked.0 {
+            return;
+        }
+        state.make_room(weight, now);
+        state.bytes += weight;
+        state.uses += 1;
+        let used = state.uses;
+        state.entries.insert(key, Entry { text: Arc::from(result.to_owned()), until, used });
+    }
+
+    /// A list changed.
+    ///
+    /// > the notification **invalidates** the cached response and it should be considered immediately stale.
+    pub(crate) fn forget_list(&self, kind: ListKind) {
+        self.forget(match kind {
+            ListKind::Tools => Part::Tools,
+            ListKind::Prompts => Part::Prompts,
+            ListKind::Resources => Part::Resources,
+        });
+    }
+
+    /// The pages of one list lead nowhere any more. What is asked for now is as good as before.
+    pub(crate) fn drop_pages(&self, method: &'static str) {
+        self.state().retain(|key| !matches!(key, Key::Page(of, _) if *of == method));
+    }
+
+    /// What is kept is not to be used any more. What is asked for now is as good as before.
+    pub(crate) fn drop_entries(&self) {
+        self.state().retain(|_| false);
+    }
+
+    /// A resource changed, and with it those that contain it.
+    ///
+    /// > This might be a sub-resource of the one that the client actually subscribed to.
+    pub(crate) fn forget_resource(&self, uri: &str) {
+        let mut state = self.state();
+        state.generations[Part::Contents as usize] += 1;
+        state.retain(|key| !matches!(key, Key::Resource(kept) if uri.starts_with(kept.as_str())));
+    }
+
+    /// Any resource may have changed.
+    pub(crate) fn forget_contents(&self) {
+        self.forget(Part::Contents);
+    }
+
+    /// Everything, and what is known of the tools.
+    pub(crate) fn clear(&self) {
+        let mut state = self.state();
+        state.generations.iter_mut().for_each(|generation| *generation += 1);
+        state.retain(|_| false);
+    }
+
+    fn forget(&self, part: Part) {
+        let mut state = self.state();
+        state.generations[part as usize] += 1;
+        state.retain(|key| key.part() != part);
+    }
+}
+
+impl State {
+    fn remove(&mut self, key: &Key) {
+        if let Some(entry) = self.entries.remove(key) {
+            self.bytes -= key.weight() + entry.text.get().len();
+        }
+    }
+
+    fn retain(&mut self, keep: impl Fn(&Key) -> bool) {
+        let bytes = &mut self.bytes;
+        self.entries.retain(|key, entry| {
+            let kept = keep(key);
+            if !kept {
+                *bytes -= key.weight() + entry.text.get().len();
+            }
+            kept
+        });
+    }
+
+    /// Drops what is stale, then what was used longest ago, until this fits. Looks at every entry: there are few, and
+    /// it happens only when the table is full.
+    fn make_room(&mut self, weight: usize, now: Instant) {
+        while self.entries.len() >= MAX_ENTRIES || self.bytes + weight > MAX_BYTES {
+            let worst = self.entries.iter().min_by_key(|(_, entry)| (entry.until > now, entry.used));
+            let Some(key) = worst.map(|(key, _)| key.clone()) else { return };
+            self.remove(&key);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn result(bytes: usize) -> Box<RawValue> {
+        let text = format!(r#"{{"ttlMs":60000,"text":"{}"}}"#, "x".repeat(bytes));
+        RawValue::from_string(text).unwrap()
+    }
+
+    fn put(cache: &Cache, key: &Key, bytes: usize) {
+        cache.put(key.clone(), cache.generation(key), &result(bytes));
+    }
+
+    fn resource(uri: impl Into<String>) -> Key {
+        Key::Resource(uri.into())
+    }
+
+    fn page(method: &'static str, cursor: Option<&str>) -> Key {
+        Key::Page(method, cursor.map(str::to_owned))
+    }
+
+    fn all() -> Vec<Key> {
+        vec![
+            Key::Discover,
+            page(method::TOOLS_LIST, None),
+            page(method::TOOLS_LIST, Some("1")),
+            page(method::PROMPTS_LIST, None),
+            page(method::RESOURCES_LIST, None),
+            page(method::RESOURCE_TEMPLATES_LIST, None),
+            resource("file:///a"),
+            resource("file:///a/b"),
+            resource("file:///c"),
+        ]
+    }
+
+    fn assert_counted(cache: &Cache) {
+        let state = cache.state();
+        let bytes = state.entries.iter().map(|(key, entry)| key.weight() + entry.text.get().len());
+        assert_eq!(state.bytes, bytes.sum::<usize>());
+    }
+
+    /// What is gone after `forget`, by its place in `all`: of results that are kept, and of those that are on their
+    /// way.
+    fn check(forget: impl Fn(&Cache), gone: &[usize], on_their_way: &[usize]) {
+        let keys = all();
+        let cache = Cache::new(true);
+        keys.iter().for_each(|key| put(&cache, key, 1));
+        forget(&cache);
+        let missing = |cache: &Cache| -> Vec<usize> {
+            keys.iter().enumerate().filter(|(_, key)| cache.get(key).is_none()).map(|(n, _)| n).collect()
+        };
+        assert_eq!(missing(&cache), gone);
+        let cache = Cache::new(true);
+        let asked: Vec<_> = keys.iter().map(|key| cache.generation(key)).collect();
+        forget(&cache);
+        keys.iter().zip(asked).for_each(|(key, asked)| cache.put(key.clone(), asked, &result(1)));
+        assert_eq!(missing(&cache), on_their_way);
+        assert_counted(&cache);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn what_changed_is_forgotten_and_not_kept_if_it_was_asked_for_before() {
+        check(|cache| cache.forget_list(ListKind::Tools), &[1, 2], &[1, 2]);
+        check(|cache| cache.forget_list(ListKind::Prompts), &[3], &[3]);
+        check(|cache| cache.forget_list(ListKind::Resources), &[4, 5], &[4, 5]);
+        check(|cache| cache.forget_resource("file:///a/b"), &[6, 7], &[6, 7, 8]);
+        check(|cache| cache.forget_resource("file:///b"), &[], &[6, 7, 8]);
+        check(Cache::clear, &[0, 1, 2, 3, 4, 5, 6, 7, 8], &[0, 1, 2, 3, 4, 5, 6, 7, 8]);
+        check(|cache| cache.drop_pages(method::TOOLS_LIST), &[1, 2], &[]);
+        check(Cache::drop_entries, &[0, 1, 2, 3, 4, 5, 6, 7, 8], &[]);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn no_more_is_kept_than_there_is_room_for() {
+        let kept = |cache: &Cache, key: &Key| cache.get(key).is_some();
+        // Entries: what was not used for longest gives way.
+        let cache = Cache::new(true);
+        for n in 0..MAX_ENTRIES + 100 {
+            put(&cache, &resource(format!("a:{n}")), 1);
+            assert!(kept(&cache, &resource("a:0")));
+        }
+        assert_eq!(cache.state().entries.len(), MAX_ENTRIES);
+        assert!(!kept(&cache, &resource("a:1")) && kept(&cache, &resource("a:300")));
+        // Bytes.
+        let cache = Cache::new(true);
+        let [a, b, c, large] = ["a", "b", "c", "large"].map(resource);
+        put(&cache, &a, MAX_BYTES * 2 / 5);
+        put(&cache, &b, MAX_BYTES * 2 / 5);
+        assert!(kept(&cache, &a));
+        put(&cache, &c, MAX_BYTES * 2 / 5);
+        assert_eq!([&a, &b, &c].map(|key| kept(&cache, key)), [true, false, true]);
+        // What alone is too large is not kept, and displaces nothing.
+        put(&cache, &large, MAX_BYTES);
+        assert_eq!([&a, &c, &large].map(|key| kept(&cache, key)), [true, true, false]);
+        // What is stale gives way first.
+        let cache = Cache::new(true);
+        put(&cache, &a, MAX_BYTES * 2 / 5);
+        tokio::time::advance(Duration::from_secs(30)).await;
+        put(&cache, &b, MAX_BYTES * 2 / 5);
+        assert!(kept(&cache, &a));
+        tokio::time::advance(Duration::from_secs(45)).await;
+        put(&cache, &c, MAX_BYTES * 2 / 5);
+        assert_eq!([&a, &b, &c].map(|key| kept(&cache, key)), [false, true, true]);
+        // The same key once more takes its own room.
+        put(&cache, &c, MAX_BYTES * 2 / 5);
+        assert!(kept(&cache, &b));
+        assert_counted(&cache);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn without_a_cache_nothing_is_kept() {
+        let cache = Cache::new(false);
+        put(&cache, &Key::Discover, 1);
+        assert!(cache.get(&Key::Discover).is_none() && cache.state().entries.is_empty());
+    }
+}

@@ -1,0 +1,41 @@
+//! Who the server is, as far as a client knows.
+
+use antiphon_wire::Implementation;
+use serde::{Deserialize, Serialize};
+use std::fmt;
+
+/// Who the server is: where requests go, and the name it gave itself.
+///
+/// The name is self-reported. Whoever asks a person something should show both, as `Display` does.
+///
+/// > Clients **MUST** provide clear indication of which server is requesting information
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[non_exhaustive]
+pub struct ServerIdentity {
+    /// Where requests go: a URL, a command.
+    pub target: String,
+    /// The title or name the server gave itself, without control characters; absent until a result told it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub name: Option<String>,
+}
+
+impl ServerIdentity {
+    pub(crate) fn new(target: &str, info: Option<&Implementation>) -> Self {
+        let name = info.map(|info| info.display_name().chars().filter(|c| !c.is_control()).collect());
+        Self { target: target.to_owned(), name }
+    }
+
+    /// The name, or else the target.
+    pub fn display_name(&self) -> &str {
+        self.name.as_deref().unwrap_or(&self.target)
+    }
+}
+
+impl fmt::Display for ServerIdentity {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match &self.name {
+            Some(name) => write!(f, "{name} ({})", self.target),
+            None => f.write_str(&self.target),
+        }
+    }
+}

@@ -1,0 +1,192 @@
+//! One run of a child, how it is started, and how often.
+
+use crate::transport::{
+    Transport as _, TransportError,
+    TransportErrorKind::Unreachable,
+    child::{ChildStderr, Task, warden::Warden},
+    stdio::StreamTransport,
+};
+use antiphon_wire::framing::{Line, LineBuffer};
+use std::{
+    collections::VecDeque,
+    fmt,
+    process::Stdio,
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    time::Duration,
+};
+use tokio::{
+    io::{AsyncRead, AsyncReadExt as _},
+    process::Command,
+    time::Instant,
+};
+
+/// The longest line of a child's standard error that is forwarded.
+const MAX_ERROR_LINE: usize = 8 * 1024;
+/// How long after a child's end its last lines are still waited for.
+const LAST_LINES: Duration = Duration::from_millis(200);
+/// The time in which restarts are counted.
+const WINDOW: Duration = Duration::from_secs(60);
+
+/// Starts the same program as often as needed.
+pub(crate) struct Launcher {
+    command: Mutex<Command>,
+    name: String,
+    /// Takes the lines of standard error, of one run after another.
+    forward: Mutex<Option<Forward>>,
+}
+
+type Callback = Box<dyn FnMut(&str) + Send>;
+type Forward = Arc<Mutex<Callback>>;
+
+/// One run.
+#[derive(Debug)]
+pub(crate) struct Process {
+    pub(crate) stream: StreamTransport,
+    pub(crate) warden: Warden,
+    /// What forwards its standard error, and that of the run before, as long as it has something to forward.
+    stderr: Mutex<Option<Task>>,
+    _last_words: Option<Task>,
+}
+
+impl Launcher {
+    pub(crate) fn new(mut command: Command, name: String, stderr: ChildStderr) -> Self {
+        command.stdin(Stdio::piped()).stdout(Stdio::piped()).kill_on_drop(true).stderr(match stderr {
+            ChildStderr::Inherit => Stdio::inherit(),
+            ChildStderr::Discard => Stdio::null(),
+            ChildStderr::Log | ChildStderr::Lines(_) => Stdio::piped(),
+        });
+        let forward: Option<Callback> = match stderr {
+            ChildStderr::Lines(callback) => Some(callback),
+            ChildStderr::Log => {
+                let name = name.clone();
+                Some(Box::new(move |line| {
+                    // The child does not get to steer the terminal that shows the log.
+                    let line: String = line.chars().filter(|c| !c.is_control()).collect();
+                    tracing::info!(target: "antiphon::child", server = name, "{line}");
+                }))
+            }
+            ChildStderr::Inherit | ChildStderr::Discard => None,
+        };
+        let forward = Mutex::new(forward.map(|one| Arc::new(Mutex::new(one))));
+        Self { command: Mutex::new(command), name, forward }
+    }
+
+    pub(crate) fn name(&self) -> &str {
+        &self.name
+    }
+
+    pub(crate) fn start(&self, last_words: Option<Task>) -> Result<Process, TransportError> {
+        let name = &self.name;
+        let child = self.command.lock().unwrap_or_else(PoisonError::into_inner).spawn();
+        let mut child = child.map_err(|fault| {
+            TransportError::new(Unreachable, format!("`{name}` cannot be started")).with_source(fault)
+        })?;
+        let (Some(stdin), Some(stdout)) = (child.stdin.take(), child.stdout.take()) else {
+            return Err(TransportError::new(Unreachable, format!("`{name}` has no pipes")));
+        };
+        let stderr = child.stderr.take().zip(self.forward().clone());
+        Ok(Process {
+            stream: StreamTransport::new(stdout, stdin, name),
+            warden: Warden::new(child),
+            stderr: Mutex::new(stderr.map(|(pipe, forward)| Task::spawn(forward_lines(pipe, forward)))),
+            _last_words: last_words,
+        })
+    }
+
+    /// Nothing will be started any more: the callback for standard error is dropped.
+    pub(crate) fn retire(&self) {
+        self.forward().take();
+    }
+
+    fn forward(&self) -> MutexGuard<'_, Option<Forward>> {
+        self.forward.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Process {
+    /// Whether no request can be answered any more.
+    pub(crate) fn has_ended(&self) -> bool {
+        self.stream.has_ended() || self.warden.id().is_none()
+    }
+
+    /// What forwards its standard error. It belongs to the caller from now on.
+    pub(crate) fn stderr(&self) -> Option<Task> {
+        self.stderr.lock().unwrap_or_else(PoisonError::into_inner).take()
+    }
+
+    /// Closes its input, and brings its end about.
+    pub(crate) async fn stop(&self, grace: Duration) {
+        // Until its end the child can write: its last words must not be what it dies of.
+        let reader = self.stream.close_writing().await;
+        self.warden.stop(grace).await;
+        // A grandchild may hold the pipes open.
+        if let Some(stderr) = self.stderr() {
+            stderr.end_within(LAST_LINES).await;
+        }
+        if let Some(reader) = reader {
+            reader.end_within(Duration::ZERO).await;
+        }
+        self.stream.close().await;
+    }
+}
+
+/// The restarts of the last minute.
+#[derive(Debug)]
+pub(crate) struct Restarts {
+    limit: usize,
+    recent: VecDeque<Instant>,
+}
+
+impl Restarts {
+    pub(crate) fn new(limit: usize) -> Self {
+        Self { limit, recent: VecDeque::new() }
+    }
+
+    pub(crate) fn are_allowed(&self) -> bool {
+        self.limit > 0
+    }
+
+    /// Counts one more.
+    pub(crate) fn take(&mut self, name: &str) -> Result<(), TransportError> {
+        let now = Instant::now();
+        self.recent.retain(|at| now.saturating_duration_since(*at) < WINDOW);
+        if self.recent.len() >= self.limit {
+            let text = format!(
+                "the server process `{name}` ended {} times within a minute: it is not started again for now",
+                self.recent.len() + 1
+            );
+            return Err(TransportError::new(Unreachable, text));
+        }
+        self.recent.push_back(now);
+        Ok(())
+    }
+}
+
+/// > The server **MAY** write UTF-8 strings to `stderr` for any logging purposes
+async fn forward_lines(mut pipe: impl AsyncRead + Unpin, forward: Forward) {
+    let mut lines = LineBuffer::new(MAX_ERROR_LINE);
+    let mut chunk = vec![0; 4096];
+    loop {
+        let count = pipe.read(&mut chunk).await.unwrap_or(0);
+        // The end of the stream ends the last line.
+        lines.push(if count == 0 { b"\n" } else { &chunk[..count] });
+        while let Some(line) = lines.next_line() {
+            let line = match &line {
+                Line::Whole(line) => String::from_utf8_lossy(line),
+                Line::TooLong => format!("(a line of more than {MAX_ERROR_LINE} bytes)").into(),
+            };
+            // A callback that panicked once may be called again: it is the caller's.
+            forward.lock().unwrap_or_else(PoisonError::into_inner)(&line);
+        }
+        if count == 0 {
+            return;
+        }
+    }
+}
+
+/// Without arguments and environment: they may hold secrets.
+impl fmt::Debug for Launcher {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Launcher").field("name", &self.name).finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,285 @@
+//! The answer to one POST: one JSON object, or a stream of events that ends with the response.
+
+use crate::transport::{
+    IncomingNotification, ServerReply, TransportError,
+    TransportErrorKind::{Closed, HttpStatus, Malformed, TooLarge},
+};
+use antiphon_wire::sse::SseDecoder;
+use antiphon_wire::{Incoming, RequestId};
+use http::{HeaderMap, Response, StatusCode, Uri, header};
+use http_body_util::BodyExt as _;
+use hyper::body::{Body as _, Incoming as Body};
+use std::{error::Error as StdError, io};
+
+/// Reads the response to the request `id`, which went to `uri`; no body and no event may be longer than `limit`.
+pub(crate) async fn read_answer(
+    response: Response<Body>,
+    uri: &Uri,
+    id: &RequestId,
+    limit: usize,
+    on_notification: &mut (dyn FnMut(IncomingNotification) + Send),
+) -> Result<ServerReply, TransportError> {
+    let (head, body) = response.into_parts();
+    if head.status.is_redirection() {
+        return Err(redirected(head.status, &head.headers, uri));
+    }
+    let media_type = media_type(&head.headers);
+    if !head.status.is_success() {
+        let challenge = crate::transport::http::token::challenge(&head.headers);
+        return read_refusal(head.status, &media_type, challenge, body, id, limit).await;
+    }
+    // > If the body is a JSON-RPC _request_, the server **MUST** return either `Content-Type: application/json` (a
+    // > single JSON object) or `Content-Type: text/event-stream` (an SSE response stream). The client **MUST** support
+    // > both.
+    match media_type.as_str() {
+        "application/json" => parse_reply(&read_whole(body, limit).await?, id),
+        "text/event-stream" => read_events(body, id, limit, on_notification).await,
+        _ if matches!(head.status, StatusCode::ACCEPTED | StatusCode::NO_CONTENT) => {
+            Err(TransportError::new(
+                Malformed,
+                format!("the server answered a request with {}, as if it were a notification", head.status),
+            ))
+        }
+        other => Err(neither_json_nor_events(other)),
+    }
+}
+
+pub(crate) fn neither_json_nor_events(media_type: &str) -> TransportError {
+    if media_type.is_empty() {
+        return TransportError::new(Malformed, "the server's answer has no content type");
+    }
+    let text = format!(
+        "the server's answer is neither JSON nor an event stream but `{}`: check that the URL is that of an MCP endpoint",
+        shortened(media_type)
+    );
+    TransportError::new(Malformed, text)
+}
+
+/// A status that is no success: if the body is a JSON-RPC response, that is the answer all the same, unless the server
+/// wants another token.
+pub(crate) async fn read_refusal(
+    status: StatusCode,
+    media_type: &str,
+    challenge: Option<String>,
+    body: Body,
+    id: &RequestId,
+    limit: usize,
+) -> Result<ServerReply, TransportError> {
+    // An endless stream says nothing more than the status does.
+    if challenge.is_none()
+        && media_type != "text/event-stream"
+        && let Ok(reply) = read_whole(body, limit).await.and_then(|whole| parse_reply(&whole, id))
+    {
+        return Ok(reply);
+    }
+    Err(refused(status, challenge))
+}
+
+/// What a status says that comes without a JSON-RPC response.
+pub(crate) fn refused(status: StatusCode, challenge: Option<String>) -> TransportError {
+    let advice = match status {
+        StatusCode::UNAUTHORIZED => ": check the bearer token",
+        StatusCode::FORBIDDEN => {
+            ": check what the token may do, and whether the server accepts this host and origin"
+        }
+        StatusCode::NOT_FOUND => ": check the path of the URL",
+        StatusCode::MISDIRECTED_REQUEST => ": it does not answer under this host name",
+        // What servers of files say to a POST.
+        StatusCode::METHOD_NOT_ALLOWED | StatusCode::NOT_IMPLEMENTED => {
+            ": check that the URL is that of an MCP endpoint, which accepts POST"
+        }
+        _ => "",
+    };
+    let text = format!("the server answered {status}{advice}");
+    TransportError::new(HttpStatus(status.as_u16()), text).with_challenge(challenge)
+}
+
+pub(crate) async fn read_whole(mut body: Body, limit: usize) -> Result<Vec<u8>, TransportError> {
+    let too_large =
+        || TransportError::new(TooLarge, format!("the server's answer is longer than {limit} bytes"));
+    let announced = body.size_hint().lower();
+    if announced > limit as u64 {
+        return Err(too_large());
+    }
+    let mut whole = Vec::new();
+    while let Some(frame) = body.frame().await {
+        let Ok(data) = frame.map_err(|fault| broken(&fault))?.into_data() else { continue };
+        if whole.len() + data.len() > limit {
+            return Err(too_large());
+        }
+        whole.extend_from_slice(&data);
+    }
+    Ok(whole)
+}
+
+async fn read_events(
+    mut body: Body,
+    id: &RequestId,
+    limit: usize,
+    on_notification: &mut (dyn FnMut(IncomingNotification) + Send),
+) -> Result<ServerReply, TransportError> {
+    let mut decoder = SseDecoder::new(limit);
+    while let Some(frame) = body.frame().await {
+        let Ok(data) = frame.map_err(|fault| broken(&fault))?.into_data() else { continue };
+        decoder.push(&data);
+        while let Some(event) = decoder.next_event() {
+            let event = event.map_err(|fault| TransportError::new(TooLarge, fault.to_string()))?;
+            if event.kind != "message" || event.data.trim_ascii().is_empty() {
+                tracing::debug!(kind = event.kind, "an event that is no message: ignored");
+                continue;
+            }
+            if let Some(reply) = take_event(&event.data, id, on_notification)? {
+                return Ok(reply);
+            }
+        }
+    }
+    Err(TransportError::new(Closed, "the server ended the event stream before the response"))
+}
+
+fn take_event(
+    data: &[u8],
+    id: &RequestId,
+    on_notification: &mut (dyn FnMut(IncomingNotification) + Send),
+) -> Result<Option<ServerReply>, TransportError> {
+    match Incoming::parse(data) {
+        // > These notifications **MUST** relate to the originating client request.
+        Ok(Incoming::Notification(notification)) => on_notification(IncomingNotification {
+            method: notification.method.into_owned(),
+            params: notification.params.map(ToOwned::to_owned),
+        }),
+        // > The server **MUST NOT** send independent JSON-RPC _requests_ on this stream.
+        Ok(Incoming::Request(request)) => {
+            tracing::warn!(method = %shortened(&request.method), "the server sent a request: ignored");
+        }
+        Ok(Incoming::Response(response)) => match &response.id {
+            Some(other) if other != id => {
+                tracing::warn!(answered = %other, asked = %id, "a response to another request: ignored");
+            }
+            _ => return Ok(Some(response.outcome.map(ToOwned::to_owned))),
+        },
+        Err(unreadable) => {
+            let text = format!("the server sent an event that is no message: {}", unreadable.error.message);
+            return Err(TransportError::new(Malformed, text));
+        }
+    }
+    Ok(None)
+}
+
+/// HTTP says which request is answered, so an error may leave out the id; another id is another's.
+fn parse_reply(bytes: &[u8], id: &RequestId) -> Result<ServerReply, TransportError> {
+    let text = match Incoming::parse(bytes) {
+        Ok(Incoming::Response(response)) => match &response.id {
+            Some(other) if other != id => format!("the server answered request {other} instead of {id}"),
+            _ => return Ok(response.outcome.map(ToOwned::to_owned)),
+        },
+        Ok(_) => "the server answered with a request or a notification instead of a response".to_owned(),
+        Err(unreadable) => format!("the server's answer is no response: {}", unreadable.error.message),
+    };
+    Err(TransportError::new(Malformed, text))
+}
+
+/// A POST with its secrets does not wander. The path of the new place may itself be a secret.
+pub(crate) fn redirected(status: StatusCode, headers: &HeaderMap, own: &Uri) -> TransportError {
+    let place = headers.get(header::LOCATION).and_then(|value| value.as_bytes().try_into().ok());
+    let place = match place.as_ref().map(|uri: &Uri| (uri.scheme_str(), uri.host())) {
+        // What routers do with a path that is mounted.
+        Some(_) if place.as_ref().is_some_and(|place| adds_a_slash(own, place)) => {
+            "the same URL with a slash behind its path".into()
+        }
+        Some((Some(scheme), Some(host))) => format!("{scheme}://{host}"),
+        Some(_) => "another path of the same host".into(),
+        None => "an unreadable place".into(),
+    };
+    let text = format!("the server answered {status} and pointed to {place}; redirects are not followed");
+    TransportError::new(HttpStatus(status.as_u16()), text)
+}
+
+fn adds_a_slash(own: &Uri, place: &Uri) -> bool {
+    let is_here = place.authority().is_none_or(|there| Some(there) == own.authority());
+    is_here && place.path().strip_suffix('/') == Some(own.path())
+}
+
+pub(crate) fn media_type(headers: &HeaderMap) -> String {
+    let value = headers.get(header::CONTENT_TYPE).and_then(|value| value.to_str().ok()).unwrap_or_default();
+    value.split(';').next().unwrap_or_default().trim().to_ascii_lowercase()
+}
+
+fn shortened(text: &str) -> String {
+    text.chars().take(100).collect()
+}
+
+/// What ended the exchange after the connection was there.
+pub(crate) fn broken(fault: &(dyn StdError + 'static)) -> TransportError {
+    let (kind, text) = if causes(fault).any(breaks_http) {
+        (Malformed, "the server's answer breaks the rules of HTTP")
+    } else {
+        (Closed, "the connection ended before the answer did")
+    };
+    TransportError::new(kind, text).with_source(last_cause(fault))
+}
+
+fn breaks_http(cause: &(dyn StdError + 'static)) -> bool {
+    cause.downcast_ref::<hyper::Error>().is_some_and(hyper::Error::is_parse)
+        // A chunk that is no chunk.
+        || cause.downcast_ref::<io::Error>().is_some_and(|fault| {
+            matches!(fault.kind(), io::ErrorKind::InvalidInput | io::ErrorKind::InvalidData)
+        })
+}
+
+/// The innermost cause: the layers around it say only that there was one.
+pub(crate) fn last_cause(fault: &(dyn StdError + 'static)) -> io::Error {
+    io::Error::other(causes(fault).last().map(ToString::to_string).unwrap_or_default())
+}
+
+fn causes<'a>(fault: &'a (dyn StdError + 'static)) -> impl Iterator<Item = &'a (dyn StdError + 'static)> {
+    std::iter::successors(Some(fault), |cause| StdError::source(*cause))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+    use serde_json::Value;
+
+    /// Texts near a message, and anything.
+    fn near_a_message() -> impl Strategy<Value = Vec<u8>> {
+        let id = prop_oneof![
+            Just(""),
+            Just(r#""id":1,"#),
+            Just(r#""id":"1","#),
+            Just(r#""id":2,"#),
+            Just(r#""id":null,"#)
+        ];
+        let rest = prop_oneof![
+            Just(r#""result":{"a":1}"#),
+            Just(r#""result":null"#),
+            Just(r#""error":{"code":-32603,"message":"m"}"#),
+            Just(r#""error":{}"#),
+            Just(r#""method":"m""#),
+            Just(r#""method":"m","params":[]"#),
+        ];
+        prop_oneof![
+            (id, rest).prop_map(|(id, rest)| format!(r#"{{"jsonrpc":"2.0",{id}{rest}}}"#).into_bytes()),
+            r#"\{("jsonrpc":"2.0"|"id":[12]|[,:"\[\]{}]|result){0,8}\}?"#.prop_map(String::into_bytes),
+            prop::collection::vec(any::<u8>(), 0..60),
+        ]
+    }
+
+    proptest! {
+        /// Whatever comes, whole or as an event, only what answers this request is its answer.
+        #[test]
+        fn any_bytes_are_the_answer_or_not(bytes in near_a_message()) {
+            let id = RequestId::from(1_u64);
+            let mut heard = 0;
+            let of_event = take_event(&bytes, &id, &mut |_| heard += 1);
+            let answers = [parse_reply(&bytes, &id).ok(), of_event.ok().flatten()];
+            prop_assert_eq!(format!("{:?}", answers[0]), format!("{:?}", answers[1]));
+            let read: Value = serde_json::from_slice(&bytes).unwrap_or_default();
+            if answers[0].is_some() {
+                let names_it = read.get("id").is_none_or(|id| id.is_null() || id == 1);
+                prop_assert!(names_it && read.get("method").is_none(), "{}", read);
+            }
+            prop_assert!(heard == 0 || read["method"].is_string() && read.get("id").is_none(), "{}", read);
+        }
+    }
+}

@@ -1,0 +1,394 @@
+//! The client of Streamable HTTP: one POST per request.
+
+mod answer;
+mod cookies;
+mod events;
+mod resume;
+mod session;
+mod token;
+
+use crate::transport::{
+    IncomingNotification, Opened, OutgoingRequest, ServerReply, SessionLink, Sessions, Transport,
+    TransportError,
+    TransportErrorKind::{Closed, HttpStatus, Unreachable},
+};
+use antiphon_connect::Connector;
+use antiphon_wire::header::{MCP_METHOD, MCP_NAME, MCP_PROTOCOL_VERSION, encode};
+use futures_util::future::BoxFuture;
+use http::{HeaderMap, HeaderName, HeaderValue, Method, Request, Response, Uri, header, uri::Scheme};
+use http_body_util::Full;
+use hyper::body::{Bytes, Incoming as Body};
+use hyper_util::{
+    client::legacy::{Client, Error as SendError},
+    rt::{TokioExecutor, TokioTimer},
+};
+use std::{
+    error::Error as StdError,
+    fmt,
+    sync::{Arc, Mutex, PoisonError, atomic::AtomicBool},
+    time::Duration,
+};
+use token::{Challenged, NoToken, Provider};
+use tokio::sync::watch;
+
+pub use token::{Token, TokenRequest};
+
+/// The client's way to a server at a URL.
+///
+/// Connections are kept and used again; each holds one request at a time. Redirects are not followed. A proxy is taken
+/// from `HTTPS_PROXY`, `HTTP_PROXY`, `ALL_PROXY` and `NO_PROXY`, never for this machine itself.
+///
+/// A notification on the stream of a request belongs to that request.
+///
+/// One transport is one authorization context: all its requests are sent as the same principal, whose token may change
+/// but whose identity must not, for a client keeps what it learns. For another principal make another transport, and
+/// another client.
+pub struct HttpTransport {
+    core: Arc<Core>,
+}
+
+/// What requests and sessions share.
+struct Core {
+    /// `None` once closed, which also closes the connections that are idle.
+    client: Mutex<Option<Client<Connector, Full<Bytes>>>>,
+    uri: Uri,
+    target: String,
+    headers: HeaderMap,
+    provider: Option<Provider>,
+    max_response: usize,
+    closed: watch::Sender<bool>,
+    /// The server lets no client end a session.
+    keeps_sessions: AtomicBool,
+}
+
+/// Settings of a transport that is about to be made.
+#[must_use]
+#[derive(Clone)]
+pub struct HttpTransportBuilder {
+    url: String,
+    headers: Vec<(String, String)>,
+    provider: Option<Provider>,
+    max_response: usize,
+    connect_timeout: Duration,
+}
+
+impl HttpTransport {
+    /// A transport to `url` with the usual settings. Nothing is connected yet.
+    ///
+    /// # Errors
+    /// If the URL cannot be used; see [`HttpTransportBuilder::build`].
+    pub fn new(url: impl Into<String>) -> Result<Self, TransportError> {
+        Self::builder(url).build()
+    }
+
+    /// The settings of a transport to `url`: `http` or `https`, the host in ASCII.
+    pub fn builder(url: impl Into<String>) -> HttpTransportBuilder {
+        HttpTransportBuilder {
+            url: url.into(),
+            headers: Vec::new(),
+            provider: None,
+            max_response: antiphon_wire::sse::MAX_EVENT,
+            connect_timeout: Duration::from_secs(10),
+        }
+    }
+}
+
+impl Core {
+    async fn post(
+        &self,
+        request: OutgoingRequest,
+        on_notification: &mut (dyn FnMut(IncomingNotification) + Send),
+    ) -> Result<ServerReply, TransportError> {
+        let id = request.id.clone();
+        let response = self.send_with_token(self.write_post(request)?).await?;
+        answer::read_answer(response, &self.uri, &id, self.max_response, on_notification).await
+    }
+
+    /// Sends a request, with a token if there is a provider.
+    async fn send_with_token(&self, request: Request<Full<Bytes>>) -> Result<Response<Body>, TransportError> {
+        match &self.provider {
+            None => self.send(request).await,
+            Some(provider) => self.send_authorized(provider, request).await,
+        }
+    }
+
+    /// Does the work, unless the transport is closed before.
+    async fn unless_closed<T>(
+        &self,
+        work: impl Future<Output = Result<T, TransportError>>,
+    ) -> Result<T, TransportError> {
+        let mut watched = self.closed.subscribe();
+        tokio::select! {
+            biased;
+            _ = watched.wait_for(|closed| *closed) => Err(closed()),
+            outcome = work => outcome,
+        }
+    }
+
+    /// Sends the request with a token of the provider's, and again with another one if that may help.
+    async fn send_authorized(
+        &self,
+        provider: &Provider,
+        mut post: Request<Full<Bytes>>,
+    ) -> Result<Response<Body>, TransportError> {
+        let token = provider(TokenRequest::new(None));
+        let token = token.await.map_err(|fault| {
+            TransportError::new(Unreachable, "no token could be had for the request").caused_by(fault)
+        })?;
+        authorize(&mut post, token)?;
+        let mut challenged = Challenged::default();
+        loop {
+            let response = self.send(post.clone()).await?;
+            let (status, challenge) = (response.status(), token::challenge(response.headers()));
+            if !challenged.first(status, challenge.as_deref()) {
+                return Ok(response);
+            }
+            // The body of a refusal may never end.
+            drop(response);
+            let refused = |advice: &str| {
+                let text = format!("the server answered {status}{advice}");
+                TransportError::new(HttpStatus(status.as_u16()), text).with_challenge(challenge.clone())
+            };
+            match provider(TokenRequest::new(Some(challenge.clone().unwrap_or_default()))).await {
+                Ok(Some(token)) => authorize(&mut post, Some(token))?,
+                Ok(None) => return Err(refused(", and there is no other token")),
+                Err(fault) => return Err(refused(", and no other token could be had").caused_by(fault)),
+            }
+        }
+    }
+
+    async fn send(&self, post: Request<Full<Bytes>>) -> Result<Response<Body>, TransportError> {
+        let client = self.client.lock().unwrap_or_else(PoisonError::into_inner).clone().ok_or_else(closed)?;
+        client.request(post).await.map_err(|fault| self.not_sent(&fault))
+    }
+
+    fn write_post(&self, request: OutgoingRequest) -> Result<Request<Full<Bytes>>, TransportError> {
+        let value = |text: &str, what: &str| {
+            HeaderValue::from_str(text)
+                .map_err(|_| TransportError::new(Unreachable, format!("{what} does not fit into a header")))
+        };
+        // > Every JSON-RPC message sent from the client **MUST** be a new HTTP POST request to the MCP endpoint.
+        let mut post = Request::new(Full::new(Bytes::from(request.body)));
+        *post.method_mut() = Method::POST;
+        *post.uri_mut() = self.uri.clone();
+        *post.headers_mut() = self.headers.clone();
+        // > The client **MUST** include the request metadata headers on each POST request.
+        let headers = post.headers_mut();
+        headers.insert(MCP_PROTOCOL_VERSION, value(request.version.as_str(), "the protocol version")?);
+        headers.insert(MCP_METHOD, value(&request.method, "the method")?);
+        if let Some(name) = &request.name {
+            // > clients **MUST** encode it using the Base64 sentinel format
+            headers.insert(MCP_NAME, value(&encode(name), "the name")?);
+        }
+        // > Append a `Mcp-Param-{Name}: {Value}` header to the request.
+        for (name, text) in &request.headers {
+            let name = HeaderName::try_from(name)
+                .map_err(|_| TransportError::new(Unreachable, "the name of a header cannot be sent"))?;
+            headers.insert(name, value(text, "an argument")?);
+        }
+        Ok(post)
+    }
+
+    fn not_sent(&self, fault: &SendError) -> TransportError {
+        if !fault.is_connect() {
+            return answer::broken(fault);
+        }
+        TransportError::new(Unreachable, format!("{} cannot be reached", self.target))
+            .with_source(answer::last_cause(fault))
+    }
+}
+
+impl Transport for HttpTransport {
+    // > **Streamable HTTP**: Closing the SSE response stream is the cancellation signal.
+    // The response lives in this future: dropping it closes the connection.
+    fn exchange<'a>(
+        &'a self,
+        request: OutgoingRequest,
+        on_notification: &'a mut (dyn FnMut(IncomingNotification) + Send),
+    ) -> BoxFuture<'a, Result<ServerReply, TransportError>> {
+        Box::pin(self.core.unless_closed(self.core.post(request, on_notification)))
+    }
+
+    fn close(&self) -> BoxFuture<'_, ()> {
+        self.core.client.lock().unwrap_or_else(PoisonError::into_inner).take();
+        self.core.closed.send_replace(true);
+        Box::pin(std::future::ready(()))
+    }
+
+    fn target(&self) -> &str {
+        &self.core.target
+    }
+
+    fn mirrors_parameters(&self) -> bool {
+        true
+    }
+
+    fn sessions(&self) -> Option<&dyn Sessions> {
+        Some(self)
+    }
+}
+
+impl Sessions for HttpTransport {
+    fn probes_first(&self) -> bool {
+        false
+    }
+
+    fn open(&self) -> Result<Arc<dyn SessionLink>, TransportError> {
+        Ok(Arc::new(session::HttpLink::new(&self.core)))
+    }
+
+    fn open_older(&self) -> Option<Opened<'_>> {
+        Some(Box::pin(async {
+            let link = self.core.unless_closed(events::EventsLink::open(&self.core)).await?;
+            Ok(Arc::new(link) as Arc<dyn SessionLink>)
+        }))
+    }
+}
+
+impl HttpTransportBuilder {
+    /// Sends `authorization: Bearer TOKEN` with every request.
+    pub fn bearer(self, token: impl fmt::Display) -> Self {
+        self.header("authorization", format!("Bearer {token}"))
+    }
+
+    /// Asks for a token before each request, and sends it as `authorization: Bearer TOKEN`; `None` sends none, or that of
+    /// [`bearer`](Self::bearer). The provider keeps its token and renews it when it must: it is asked often, and
+    /// concurrently.
+    ///
+    /// If the server refuses the token (401) or wants more of it (403 with `insufficient_scope`), the provider is asked
+    /// once more for each, with the challenge, and the request is sent again. A second refusal is the request's error,
+    /// and so is the first if the provider has no other token: see [`TransportError::challenge`]. If it fails before
+    /// anything was sent, the error is [`Unreachable`](crate::transport::TransportErrorKind::Unreachable).
+    ///
+    /// ```
+    /// use antiphon::client::transport::{HttpTransport, Token, TokenRequest};
+    ///
+    /// # async fn kept() -> Option<Token> { None }
+    /// # async fn renewed(_: &str) -> Result<Option<Token>, std::io::Error> { Ok(None) }
+    /// let transport = HttpTransport::builder("https://example.com/mcp")
+    ///     .bearer_provider(async |request: TokenRequest| match &request.challenge {
+    ///         None => Ok(kept().await),
+    ///         Some(challenge) => renewed(challenge).await,
+    ///     })
+    ///     .build();
+    /// ```
+    ///
+    /// > Clients **SHOULD** respond to these errors by requesting a new access token with an increased set of scopes via
+    /// > a step-up authorization flow or handle the errors in other, appropriate ways.
+    pub fn bearer_provider<F, Fut, E>(mut self, provider: F) -> Self
+    where
+        F: Fn(TokenRequest) -> Fut + Send + Sync + 'static,
+        Fut: Future<Output = Result<Option<Token>, E>> + Send + 'static,
+        E: Into<Box<dyn StdError + Send + Sync>>,
+    {
+        self.provider = Some(Arc::new(move |request| {
+            let asked = provider(request);
+            Box::pin(async move { asked.await.map_err(|fault| NoToken::from(fault.into())) })
+        }));
+        self
+    }
+
+    /// Sends a header with every request. The headers of the protocol cannot be replaced.
+    pub fn header(mut self, name: impl Into<String>, value: impl Into<String>) -> Self {
+        self.headers.push((name.into(), value.into()));
+        self
+    }
+
+    /// The longest JSON answer, and the longest event of a stream, in bytes: 16 MiB unless set.
+    pub fn max_response(mut self, bytes: usize) -> Self {
+        self.max_response = bytes;
+        self
+    }
+
+    /// How long a connection may take, with TLS: 10 seconds unless set.
+    pub fn connect_timeout(mut self, limit: Duration) -> Self {
+        self.connect_timeout = limit;
+        self
+    }
+
+    /// Makes the transport. Nothing is connected yet.
+    ///
+    /// # Errors
+    /// [`Unreachable`](crate::transport::TransportErrorKind::Unreachable) if the URL or a header cannot be used, or TLS
+    /// cannot be set up.
+    pub fn build(self) -> Result<HttpTransport, TransportError> {
+        let unusable = |text: String| TransportError::new(Unreachable, text);
+        let uri = parse_url(&self.url).map_err(unusable)?;
+        let mut headers = HeaderMap::new();
+        headers.insert(
+            header::USER_AGENT,
+            HeaderValue::from_static(concat!("antiphon/", env!("CARGO_PKG_VERSION"))),
+        );
+        for (name, value) in self.headers {
+            let parsed = HeaderName::try_from(&name).ok().zip(HeaderValue::try_from(value).ok());
+            let (name, mut value) = parsed
+                .ok_or_else(|| unusable(format!("the header `{}` cannot be sent", name.escape_debug())))?;
+            value.set_sensitive(true);
+            headers.insert(name, value);
+        }
+        headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("application/json"));
+        // > The client **MUST** include an `Accept` header listing both `application/json` and `text/event-stream` as
+        // > supported content types.
+        headers.insert(header::ACCEPT, HeaderValue::from_static("application/json, text/event-stream"));
+        let connector = Connector::new(&uri, self.connect_timeout).map_err(unusable)?;
+        if let Some(authorization) = connector.proxy_authorization() {
+            headers.insert(header::PROXY_AUTHORIZATION, authorization.clone());
+        }
+        let client = Client::builder(TokioExecutor::new()).pool_timer(TokioTimer::new()).build(connector);
+        let core = Core {
+            client: Mutex::new(Some(client)),
+            // The query may hold a key.
+            target: format!("{}://{}{}", uri.scheme_str().unwrap_or_default(), host_of(&uri), uri.path()),
+            uri,
+            headers,
+            provider: self.provider,
+            max_response: self.max_response,
+            closed: watch::Sender::new(false),
+            keeps_sessions: AtomicBool::new(false),
+        };
+        Ok(HttpTransport { core: Arc::new(core) })
+    }
+}
+
+/// The texts do not repeat the URL: it may hold a key.
+fn parse_url(url: &str) -> Result<Uri, String> {
+    let uri: Uri = url.parse().map_err(|fault| format!("the URL cannot be read: {fault}"))?;
+    if !uri.scheme().is_some_and(|scheme| *scheme == Scheme::HTTP || *scheme == Scheme::HTTPS) {
+        return Err("the URL must begin with http:// or https://".into());
+    }
+    if uri.host().is_none_or(str::is_empty) {
+        return Err("the URL has no host".into());
+    }
+    if host_of(&uri).contains('@') {
+        return Err("the URL holds a user name: send it as a header".into());
+    }
+    Ok(uri)
+}
+
+fn authorize(post: &mut Request<Full<Bytes>>, token: Option<Token>) -> Result<(), TransportError> {
+    let Some(token) = token else { return Ok(()) };
+    let unfit = || TransportError::new(Unreachable, "the token does not fit into a header");
+    post.headers_mut().insert(header::AUTHORIZATION, token.header().ok_or_else(unfit)?);
+    Ok(())
+}
+
+fn host_of(uri: &Uri) -> &str {
+    uri.authority().map(|authority| authority.as_str()).unwrap_or_default()
+}
+
+fn closed() -> TransportError {
+    TransportError::new(Closed, "this client closed the connection").for_good()
+}
+
+impl fmt::Debug for HttpTransport {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("HttpTransport").field("target", &self.core.target).finish_non_exhaustive()
+    }
+}
+
+impl fmt::Debug for HttpTransportBuilder {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let names: Vec<_> = self.headers.iter().map(|(name, _)| name).collect();
+        f.debug_struct("HttpTransportBuilder").field("headers", &names).finish_non_exhaustive()
+    }
+}

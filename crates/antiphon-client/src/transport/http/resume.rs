@@ -1,0 +1,112 @@
+//! Reads event streams that may break and be resumed.
+
+use crate::transport::{
+    ServerMessage, ServerReply, TransportError,
+    TransportErrorKind::{Closed, Malformed, TooLarge},
+    http::answer::broken,
+    session::sort,
+};
+use antiphon_wire::RequestId;
+use antiphon_wire::sse::SseDecoder;
+use http_body_util::BodyExt as _;
+use hyper::body::Incoming as Body;
+use std::time::Duration;
+
+/// The wait before a stream is opened again, where the server did not say: it doubles with each failure, up to the longest.
+const FIRST_WAIT: Duration = Duration::from_secs(1);
+const LONGEST_WAIT: Duration = Duration::from_secs(30);
+/// A server that says 0 is not asked as fast as the network goes.
+const SHORTEST_WAIT: Duration = Duration::from_millis(10);
+
+/// Where a stream stands.
+#[derive(Default)]
+pub(crate) struct Cursor {
+    /// > it **SHOULD** issue an HTTP GET to the MCP endpoint, and include the `Last-Event-ID` header to indicate the last
+    /// > event ID it received.
+    pub(crate) last_id: Option<String>,
+    retry: Option<Duration>,
+}
+
+impl Cursor {
+    /// How long to wait before the stream is opened again, after so many failures in a row.
+    ///
+    /// > The client **MUST** respect the `retry` field, waiting the given number of milliseconds before attempting to
+    /// > reconnect.
+    pub(crate) fn wait(&self, failures: u32) -> Duration {
+        let doubled = 2_u32.checked_pow(failures).unwrap_or(u32::MAX);
+        let backoff = FIRST_WAIT.saturating_mul(doubled).min(LONGEST_WAIT);
+        match self.retry {
+            Some(told) if failures == 0 => told.max(SHORTEST_WAIT),
+            Some(told) => told.max(backoff),
+            None => backoff,
+        }
+    }
+}
+
+/// How a connection ended.
+pub(crate) enum Ended {
+    /// With the response.
+    Answered(ServerReply),
+    /// Without it. Whether the stream goes on elsewhere, the cursor says.
+    Cut(TransportError),
+}
+
+/// Reads one connection of the stream of the request `id`, or of none, to its end.
+pub(crate) async fn read_connection(
+    mut body: Body,
+    id: Option<&RequestId>,
+    cursor: &mut Cursor,
+    limit: usize,
+    hear: &mut (dyn FnMut(ServerMessage) + Send),
+) -> Result<Ended, TransportError> {
+    let mut decoder = SseDecoder::new(limit);
+    while let Some(frame) = body.frame().await {
+        let data = match frame {
+            Ok(frame) => frame.into_data().unwrap_or_default(),
+            Err(fault) => {
+                let error = broken(&fault);
+                return if error.kind() == Closed { Ok(Ended::Cut(error)) } else { Err(error) };
+            }
+        };
+        decoder.push(&data);
+        // Also those of events without data: such an event is there only for them.
+        if let Some(id) = decoder.last_id().filter(|id| Some(*id) != cursor.last_id.as_deref()) {
+            cursor.last_id = Some(id.to_owned());
+        }
+        cursor.retry = decoder.retry().or(cursor.retry);
+        while let Some(event) = decoder.next_event() {
+            let event = event.map_err(|fault| TransportError::new(TooLarge, fault.to_string()))?;
+            if event.kind != "message" || event.data.trim_ascii().is_empty() {
+                continue;
+            }
+            let reply = sort(&event.data, id, hear).map_err(|unreadable| {
+                let text =
+                    format!("the server sent an event that is no message: {}", unreadable.error.message);
+                TransportError::new(Malformed, text)
+            })?;
+            if let Some(reply) = reply {
+                return Ok(Ended::Answered(reply));
+            }
+        }
+    }
+    Ok(Ended::Cut(TransportError::new(Closed, "the server ended the event stream before the response")))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn how_long_a_broken_stream_waits() {
+        for (retry, waits) in [
+            (None, [1000, 2000, 4000, 30000]),
+            (Some(500), [500, 2000, 4000, 30000]),
+            (Some(0), [10, 2000, 4000, 30000]),
+            (Some(60_000), [60_000; 4]),
+        ] {
+            let cursor = Cursor { last_id: None, retry: retry.map(Duration::from_millis) };
+            let found = [0, 1, 2, 99].map(|failures| cursor.wait(failures).as_millis());
+            assert_eq!(found, waits, "{retry:?}");
+        }
+    }
+}

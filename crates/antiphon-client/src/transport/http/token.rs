@@ -1,0 +1,100 @@
+//! Bearer tokens that are asked for when they are needed: the seam for OAuth.
+
+use futures_util::future::BoxFuture;
+use http::{HeaderMap, HeaderValue, StatusCode, header};
+use std::{error::Error as StdError, fmt, sync::Arc};
+
+/// A bearer token. Its text is shown nowhere.
+#[derive(Clone, PartialEq, Eq)]
+pub struct Token(String);
+
+impl Token {
+    /// This text.
+    pub fn new(token: impl Into<String>) -> Self {
+        Self(token.into())
+    }
+
+    /// `Bearer` and the token, hidden from logs. `None` if it has characters that no header can hold.
+    pub(crate) fn header(&self) -> Option<HeaderValue> {
+        let mut value = HeaderValue::try_from(format!("Bearer {}", self.0)).ok()?;
+        value.set_sensitive(true);
+        Some(value)
+    }
+}
+
+impl From<String> for Token {
+    fn from(token: String) -> Self {
+        Self(token)
+    }
+}
+
+impl From<&str> for Token {
+    fn from(token: &str) -> Self {
+        Self(token.to_owned())
+    }
+}
+
+impl fmt::Debug for Token {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Token(..)")
+    }
+}
+
+/// A transport is about to send a request and wants a token.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct TokenRequest {
+    /// `None` before a request is sent. Otherwise the server refused the request with the last token: this is its
+    /// `WWW-Authenticate` (several joined by `, `), empty if it sent none. The same token will not do then.
+    ///
+    /// > Clients **MUST** treat the scopes provided in the challenge as authoritative for the current operation.
+    pub challenge: Option<String>,
+}
+
+impl TokenRequest {
+    pub(crate) fn new(challenge: Option<String>) -> Self {
+        Self { challenge }
+    }
+}
+
+/// Why there is no token, in the words of whoever was asked.
+pub(crate) type NoToken = Arc<dyn StdError + Send + Sync>;
+
+pub(crate) type Provider =
+    Arc<dyn Fn(TokenRequest) -> BoxFuture<'static, Result<Option<Token>, NoToken>> + Send + Sync>;
+
+/// Which challenges a request has met. Each kind is met once.
+#[derive(Default)]
+pub(crate) struct Challenged {
+    token: bool,
+    scope: bool,
+}
+
+impl Challenged {
+    /// Whether another token may help, and has not been tried yet.
+    ///
+    /// > **Retry the original request** with the new authorization no more than a few times and treat this as a
+    /// > permanent authorization failure
+    pub(crate) fn first(&mut self, status: StatusCode, challenge: Option<&str>) -> bool {
+        match status {
+            StatusCode::UNAUTHORIZED => !std::mem::replace(&mut self.token, true),
+            StatusCode::FORBIDDEN if challenge.is_some_and(wants_more_scope) => {
+                !std::mem::replace(&mut self.scope, true)
+            }
+            _ => false,
+        }
+    }
+}
+
+/// > `error="insufficient_scope"` - indicating the specific type of authorization failure
+fn wants_more_scope(challenge: &str) -> bool {
+    let compact: String = challenge.chars().filter(|c| !c.is_ascii_whitespace()).collect();
+    compact.contains("error=\"insufficient_scope\"") || compact.contains("error=insufficient_scope")
+}
+
+/// What `WWW-Authenticate` says, as far as it is text.
+pub(crate) fn challenge(headers: &HeaderMap) -> Option<String> {
+    let values: Vec<_> =
+        headers.get_all(header::WWW_AUTHENTICATE).iter().filter_map(|value| value.to_str().ok()).collect();
+    (!values.is_empty()).then(|| values.join(", "))
+}

@@ -1,0 +1,174 @@
+//! The client over any pair of byte streams: a child's pipes, a socket, memory.
+
+pub(crate) mod session;
+mod table;
+mod tasks;
+
+use crate::transport::{
+    IncomingNotification, OutgoingRequest, ServerReply, SessionLink, Sessions, Transport, TransportError,
+    TransportErrorKind::Closed,
+};
+use antiphon_wire::framing::MAX_LINE;
+use futures_util::future::BoxFuture;
+use std::{
+    fmt,
+    sync::{Arc, Mutex, PoisonError},
+    time::Duration,
+};
+use table::Table;
+use tokio::{
+    io::{AsyncRead, AsyncWrite},
+    task::JoinHandle,
+};
+
+/// How long a message that is half written may still take when the connection is closed.
+const LAST_WRITE: Duration = Duration::from_secs(1);
+
+/// The client's way to a server at the other end of a pair of byte streams.
+///
+/// All requests share the channel, so notifications find their request by what they say:
+/// - progress by its token, which must be the id of the request;
+/// - what a subscription sends by the subscription's id;
+/// - log messages name no request: they are handed to the request under way if there is exactly one;
+/// - `notifications/cancelled` for a subscription is handed to it and ends it as `Closed`.
+///
+/// On a legacy session, what else comes belongs to the session. Without one, every other notification is dropped, and so is one that would leave more than 16 MiB of them waiting for a caller.
+/// A subscription is not left with a gap: it fails as
+/// [`TooLarge`](crate::transport::TransportErrorKind::TooLarge) instead, and the server is told.
+///
+/// Dropping the future of a request sends `notifications/cancelled`, unless the request was still waiting to be written:
+/// then it never leaves. A response that comes later is ignored, as is one to an unknown request. A line that is no
+/// message is logged and ignored; a hundred in a row end the connection. A line that is too long fails every request
+/// that was sent, as nobody knows whose response it was; the connection goes on.
+pub struct StreamTransport {
+    table: Arc<Table>,
+    target: String,
+    tasks: Mutex<Option<Tasks>>,
+}
+
+/// Two tasks per connection, however many requests are under way.
+struct Tasks {
+    reader: Task,
+    writer: Task,
+}
+
+/// A task that ends with its owner.
+#[derive(Debug)]
+pub(crate) struct Task(JoinHandle<()>);
+
+impl Task {
+    pub(crate) fn spawn(future: impl Future<Output = ()> + Send + 'static) -> Self {
+        Self(tokio::spawn(future))
+    }
+
+    /// Waits for the task's end, which comes after `limit` in any case.
+    pub(crate) async fn end_within(mut self, limit: Duration) {
+        if tokio::time::timeout(limit, &mut self.0).await.is_err() {
+            self.0.abort();
+            let _ = (&mut self.0).await;
+        }
+    }
+}
+
+impl Drop for Task {
+    fn drop(&mut self) {
+        self.0.abort();
+    }
+}
+
+impl StreamTransport {
+    /// A transport that reads from `reader` and writes to `writer`, with lines of at most 16 MiB. `target` says what is
+    /// at the other end.
+    ///
+    /// # Panics
+    /// Outside of a tokio runtime.
+    pub fn new(
+        reader: impl AsyncRead + Send + Unpin + 'static,
+        writer: impl AsyncWrite + Send + Unpin + 'static,
+        target: impl Into<String>,
+    ) -> Self {
+        Self::with_max_line(reader, writer, target, MAX_LINE)
+    }
+
+    /// The same, with lines of at most `max_line` bytes.
+    ///
+    /// # Panics
+    /// Outside of a tokio runtime.
+    pub fn with_max_line(
+        reader: impl AsyncRead + Send + Unpin + 'static,
+        writer: impl AsyncWrite + Send + Unpin + 'static,
+        target: impl Into<String>,
+        max_line: usize,
+    ) -> Self {
+        let table = Arc::<Table>::default();
+        let (to_read, to_write) = (Arc::clone(&table), Arc::clone(&table));
+        let tasks = Tasks {
+            reader: Task::spawn(async move { tasks::read(&to_read, reader, max_line).await }),
+            writer: Task::spawn(async move { tasks::write(&to_write, writer).await }),
+        };
+        Self { table, target: target.into(), tasks: Mutex::new(Some(tasks)) }
+    }
+
+    /// The way of a session over these streams.
+    pub(crate) fn link(&self) -> Result<session::StreamLink, TransportError> {
+        session::StreamLink::new(&self.table)
+    }
+
+    /// Whether no request is taken any more.
+    pub(crate) fn has_ended(&self) -> bool {
+        self.table.has_ended()
+    }
+
+    /// Fails what is under way and closes the writing side. What the server still says is read and ignored by the task
+    /// that is given back.
+    pub(crate) async fn close_writing(&self) -> Option<Task> {
+        self.table.end(TransportError::new(Closed, "this client closed the connection"));
+        let tasks = self.tasks.lock().unwrap_or_else(PoisonError::into_inner).take();
+        let Tasks { reader, writer } = tasks?;
+        writer.end_within(LAST_WRITE).await;
+        Some(reader)
+    }
+}
+
+impl Transport for StreamTransport {
+    fn exchange<'a>(
+        &'a self,
+        request: OutgoingRequest,
+        on_notification: &'a mut (dyn FnMut(IncomingNotification) + Send),
+    ) -> BoxFuture<'a, Result<ServerReply, TransportError>> {
+        Box::pin(async move { self.table.admit(request)?.response(on_notification).await })
+    }
+
+    fn close(&self) -> BoxFuture<'_, ()> {
+        Box::pin(async {
+            if let Some(reader) = self.close_writing().await {
+                reader.end_within(Duration::ZERO).await;
+            }
+        })
+    }
+
+    fn target(&self) -> &str {
+        &self.target
+    }
+
+    fn sessions(&self) -> Option<&dyn Sessions> {
+        Some(self)
+    }
+}
+
+impl Sessions for StreamTransport {
+    fn probes_first(&self) -> bool {
+        true
+    }
+
+    /// The streams are one session: a second one takes the place of the first.
+    fn open(&self) -> Result<Arc<dyn SessionLink>, TransportError> {
+        Ok(Arc::new(self.link()?))
+    }
+}
+
+impl fmt::Debug for StreamTransport {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("StreamTransport").field("target", &self.target).finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,199 @@
+//! The two tasks of a connection: one reads, one writes.
+
+use crate::transport::{
+    IncomingNotification, ServerMessage, TransportError,
+    TransportErrorKind::{Closed, Malformed, TooLarge},
+    session::messages,
+    stdio::table::{Addressee, Table},
+};
+use antiphon_wire::{
+    Incoming, Notification, RequestId, Response,
+    framing::{Line, LineBuffer},
+    method,
+};
+use serde::Deserialize;
+use serde_json::value::RawValue;
+use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWrite, AsyncWriteExt as _};
+
+/// After so many lines in a row that are no messages, the other end is taken for something else than a server.
+const MAX_STRAY_LINES: usize = 100;
+
+/// Writes what the table says, until there is no more; then closes the writing side.
+pub(crate) async fn write(table: &Table, mut writer: impl AsyncWrite + Unpin) {
+    while let Some((id, mut line)) = table.next_outgoing().await {
+        // > Messages are delimited by newlines, and **MUST NOT** contain embedded newlines.
+        // In JSON a bare line end is white space.
+        for byte in &mut line {
+            if matches!(*byte, b'\n' | b'\r') {
+                *byte = b' ';
+            }
+        }
+        line.push(b'\n');
+        let written = async {
+            writer.write_all(&line).await?;
+            writer.flush().await
+        };
+        if let Err(fault) = written.await {
+            let error = TransportError::new(Closed, "the server does not read any more").with_source(fault);
+            if let Some(id) = id {
+                table.settle(&id, Err(error.clone()));
+            }
+            table.end_writing(error);
+            break;
+        }
+    }
+    let _ = writer.shutdown().await;
+}
+
+/// Reads messages and hands them to the table, until the other end closes.
+pub(crate) async fn read(table: &Table, mut reader: impl AsyncRead + Unpin, max_line: usize) {
+    let mut lines = LineBuffer::new(max_line);
+    let mut chunk = vec![0; 32 * 1024];
+    let mut strays = 0;
+    let error = 'reading: loop {
+        match reader.read(&mut chunk).await {
+            Ok(0) if lines.is_mid_line() => {
+                break TransportError::new(
+                    Closed,
+                    "the server closed the connection in the middle of a message",
+                );
+            }
+            Ok(0) => break TransportError::new(Closed, "the server closed the connection"),
+            Ok(count) => lines.push(&chunk[..count]),
+            Err(fault) => {
+                break TransportError::new(Closed, "the connection to the server broke").with_source(fault);
+            }
+        }
+        while let Some(line) = lines.next_line() {
+            let is_message = match line {
+                Line::Whole(line) => take_line(table, &line),
+                // Nobody knows whose response it was: none of them can be waited for.
+                Line::TooLong => {
+                    let text = format!("the server sent a line longer than {max_line} bytes");
+                    table.fail_sent(&TransportError::new(TooLarge, text));
+                    true
+                }
+            };
+            strays = if is_message { 0 } else { strays + 1 };
+            if strays == MAX_STRAY_LINES {
+                let text = format!(
+                    "{strays} lines in a row were no messages: this is no MCP server, or it logs to its output"
+                );
+                break 'reading TransportError::new(Malformed, text);
+            }
+        }
+    };
+    table.end(error);
+}
+
+/// `false` if the line is no message.
+fn take_line(table: &Table, line: &[u8]) -> bool {
+    // Batches are of a legacy revision.
+    if line.first() != Some(&b'[') || !table.in_session() {
+        return take_message(table, line);
+    }
+    // Each of them is taken, whatever the others are.
+    let bad = messages(line).into_iter().filter(|message| !take_message(table, message));
+    bad.count() == 0
+}
+
+fn take_message(table: &Table, line: &[u8]) -> bool {
+    match Incoming::parse(line) {
+        Ok(Incoming::Response(response)) => take_response(table, response),
+        Ok(Incoming::Notification(notification)) => take_notification(table, notification),
+        // > The server **MUST NOT** write JSON-RPC _requests_ to `stdout`.
+        // That is of today; on a legacy session it may.
+        Ok(Incoming::Request(request)) => {
+            let method = beginning(request.method.as_bytes());
+            if !table.offer(request.into()) {
+                tracing::warn!(method, "the server sent a request: ignored");
+            }
+        }
+        Err(unreadable) => {
+            let text = format!("the server's answer is no response: {}", unreadable.error.message);
+            let settled =
+                unreadable.id.is_some_and(|id| table.settle(&id, Err(TransportError::new(Malformed, text))));
+            if !settled {
+                tracing::warn!(line = %beginning(line), "the server wrote a line that is no message: ignored");
+            }
+            return settled;
+        }
+    }
+    true
+}
+
+fn take_response(table: &Table, response: Response<'_>) {
+    match (response.id, response.outcome) {
+        // > The client **SHOULD** ignore any response to the cancelled request that arrives afterward
+        (Some(id), outcome) => {
+            if !table.settle(&id, Ok(outcome.map(ToOwned::to_owned))) {
+                tracing::debug!(%id, "a response that nobody waits for: ignored");
+            }
+        }
+        (None, Err(error)) => {
+            let (code, message) = (error.code, beginning(error.message.as_bytes()));
+            if !table.settle_only(error) {
+                tracing::warn!(%code, message, "the server sent an error that does not say what it answers");
+            }
+        }
+        (None, Ok(_)) => {}
+    }
+}
+
+fn take_notification(table: &Table, notification: Notification<'_>) {
+    let addressee = addressee(&notification.method, notification.params);
+    let method = notification.method.into_owned();
+    let notification = IncomingNotification { method, params: notification.params.map(ToOwned::to_owned) };
+    let left = match &addressee {
+        None => Err(notification),
+        Some(addressee) => table.notify(addressee, notification),
+    };
+    match (left, addressee) {
+        (Ok(()), Some(Addressee::Ending(id))) => {
+            table.settle(&id, Err(TransportError::new(Closed, "the server ended the subscription")));
+        }
+        (Ok(()), _) => {}
+        (Err(notification), _) => {
+            if !table.offer(ServerMessage::Notification(notification)) {
+                tracing::trace!("a notification that belongs to no request under way: ignored");
+            }
+        }
+    }
+}
+
+/// The members that say whom a notification is for.
+#[derive(Default, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+struct Reference {
+    progress_token: Option<RequestId>,
+    request_id: Option<RequestId>,
+    #[serde(rename = "_meta")]
+    meta: ReferenceMeta,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(default)]
+struct ReferenceMeta {
+    #[serde(rename = "io.modelcontextprotocol/subscriptionId")]
+    subscription: Option<RequestId>,
+}
+
+fn addressee(method: &str, params: Option<&RawValue>) -> Option<Addressee> {
+    let reference: Reference =
+        params.and_then(|params| serde_json::from_str(params.get()).ok()).unwrap_or_default();
+    match method {
+        method::PROGRESS => reference.progress_token.map(Addressee::Request),
+        // > A server **MUST** send `notifications/cancelled` referencing a `subscriptions/listen` request ID when it
+        // > tears down that subscription stream
+        method::CANCELLED => reference.request_id.map(Addressee::Ending),
+        // > Clients **MUST** correlate these using the `io.modelcontextprotocol/subscriptionId` field in `_meta`
+        _ if reference.meta.subscription.is_some() => reference.meta.subscription.map(Addressee::Request),
+        method::MESSAGE => Some(Addressee::OnlyOne),
+        _ => None,
+    }
+}
+
+/// Enough of a stranger's text to recognize it in a log.
+fn beginning(text: &[u8]) -> String {
+    String::from_utf8_lossy(&text[..text.len().min(200)]).escape_debug().to_string()
+}

@@ -1,0 +1,207 @@
+//! One connection to the server: TCP, through a proxy if the environment names one, in TLS if the URL says so.
+
+use http::{HeaderValue, Uri, uri::Scheme};
+use hyper_util::{
+    client::{
+        legacy::connect::{Connected, Connection, HttpConnector, proxy::Tunnel},
+        proxy::matcher::{Intercept, Matcher},
+    },
+    rt::TokioIo,
+};
+use rustls_platform_verifier::BuilderVerifierExt as _;
+use std::{
+    future::Future,
+    io,
+    net::IpAddr,
+    pin::Pin,
+    sync::Arc,
+    task::{Context, Poll},
+    time::Duration,
+};
+use tokio::{
+    io::{AsyncRead, AsyncWrite, ReadBuf},
+    net::TcpStream,
+};
+use tokio_rustls::{
+    TlsConnector,
+    client::TlsStream,
+    rustls::{ClientConfig, crypto::ring, pki_types::ServerName},
+};
+use tower_service::Service;
+
+/// After so long without a byte the other machine is asked whether it is still there.
+const KEEP_ALIVE: Duration = Duration::from_secs(30);
+
+/// Opens connections to the one server of a transport.
+#[derive(Clone)]
+pub struct Connector {
+    tcp: HttpConnector,
+    tls: Option<(TlsConnector, ServerName<'static>)>,
+    proxy: Option<Intercept>,
+    limit: Duration,
+}
+
+impl Connector {
+    /// A connector for `uri`, which has a scheme and a host. Only an `https` one loads roots and sets up TLS.
+    pub fn new(uri: &Uri, limit: Duration) -> Result<Self, String> {
+        let mut tcp = HttpConnector::new();
+        tcp.enforce_http(false);
+        tcp.set_nodelay(true);
+        // A stream may be silent for hours: without this, nobody would notice that the other end is gone.
+        tcp.set_keepalive(Some(KEEP_ALIVE));
+        tcp.set_keepalive_interval(Some(KEEP_ALIVE));
+        tcp.set_keepalive_retries(Some(4));
+        let secure = uri.scheme() == Some(&Scheme::HTTPS);
+        let host = uri.host().unwrap_or_default();
+        let tls = if secure { Some(tls_for(host)?) } else { None };
+        let proxy = if is_loopback(host) { None } else { Matcher::from_env().intercept(uri) };
+        match &proxy {
+            Some(proxy) if proxy.uri().scheme() != Some(&Scheme::HTTP) => {
+                let scheme = proxy.uri().scheme_str().unwrap_or("?");
+                Err(format!("a proxy of scheme `{scheme}` is set, but only `http` proxies are supported"))
+            }
+            _ => Ok(Self { tcp, tls, proxy, limit }),
+        }
+    }
+
+    /// What a proxy must be sent with every request; a tunnel is sent it once, by itself.
+    pub fn proxy_authorization(&self) -> Option<&HeaderValue> {
+        self.proxy.as_ref().filter(|_| self.tls.is_none())?.basic_auth()
+    }
+
+    async fn open(mut self, uri: Uri) -> io::Result<Channel> {
+        let (tcp, proxied) = match (self.proxy, &self.tls) {
+            (None, _) => (self.tcp.call(uri).await.map_err(io::Error::other)?, false),
+            (Some(proxy), None) => {
+                (self.tcp.call(proxy.uri().clone()).await.map_err(io::Error::other)?, true)
+            }
+            (Some(proxy), Some(_)) => {
+                let mut tunnel = Tunnel::new(proxy.uri().clone(), self.tcp);
+                if let Some(authorization) = proxy.basic_auth() {
+                    tunnel = tunnel.with_auth(authorization.clone());
+                }
+                (tunnel.call(uri).await.map_err(io::Error::other)?, false)
+            }
+        };
+        let stream = match self.tls {
+            None => Stream::Plain(tcp.into_inner()),
+            Some((tls, name)) => Stream::Tls(Box::new(tls.connect(name, tcp.into_inner()).await?)),
+        };
+        Ok(Channel { io: TokioIo::new(stream), proxied })
+    }
+}
+
+impl Service<Uri> for Connector {
+    type Response = Channel;
+    type Error = io::Error;
+    type Future = Pin<Box<dyn Future<Output = io::Result<Channel>> + Send>>;
+
+    fn poll_ready(&mut self, _: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Poll::Ready(Ok(()))
+    }
+
+    fn call(&mut self, uri: Uri) -> Self::Future {
+        let (connector, limit) = (self.clone(), self.limit);
+        Box::pin(async move {
+            tokio::time::timeout(limit, connector.open(uri)).await.unwrap_or_else(|_| {
+                Err(io::Error::new(io::ErrorKind::TimedOut, format!("not connected within {limit:?}")))
+            })
+        })
+    }
+}
+
+/// The provider is this client's alone: the one of the process is neither read nor set.
+fn tls_for(host: &str) -> Result<(TlsConnector, ServerName<'static>), String> {
+    let name = ServerName::try_from(host.trim_matches(['[', ']']).to_owned())
+        .map_err(|_| format!("`{host}` is not a host name that a certificate can hold"))?;
+    let config = ClientConfig::builder_with_provider(Arc::new(ring::default_provider()))
+        .with_safe_default_protocol_versions()
+        .and_then(|builder| builder.with_platform_verifier())
+        .map_err(|fault| format!("TLS cannot be set up: {fault}"))?
+        .with_no_client_auth();
+    Ok((TlsConnector::from(Arc::new(config)), name))
+}
+
+/// What no proxy is asked for, whatever the environment says.
+fn is_loopback(host: &str) -> bool {
+    host.eq_ignore_ascii_case("localhost")
+        || host.trim_matches(['[', ']']).parse::<IpAddr>().is_ok_and(|address| address.is_loopback())
+}
+
+/// A connection as the HTTP client takes it.
+pub struct Channel {
+    io: TokioIo<Stream>,
+    /// The other end is a proxy that reads the whole URL.
+    proxied: bool,
+}
+
+impl Connection for Channel {
+    fn connected(&self) -> Connected {
+        Connected::new().proxy(self.proxied)
+    }
+}
+
+impl hyper::rt::Read for Channel {
+    fn poll_read(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        buffer: hyper::rt::ReadBufCursor<'_>,
+    ) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.io).poll_read(cx, buffer)
+    }
+}
+
+impl hyper::rt::Write for Channel {
+    fn poll_write(mut self: Pin<&mut Self>, cx: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
+        Pin::new(&mut self.io).poll_write(cx, bytes)
+    }
+
+    fn poll_flush(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.io).poll_flush(cx)
+    }
+
+    fn poll_shutdown(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.io).poll_shutdown(cx)
+    }
+}
+
+enum Stream {
+    Plain(TcpStream),
+    Tls(Box<TlsStream<TcpStream>>),
+}
+
+impl AsyncRead for Stream {
+    fn poll_read(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        buffer: &mut ReadBuf<'_>,
+    ) -> Poll<io::Result<()>> {
+        match &mut *self {
+            Self::Plain(stream) => Pin::new(stream).poll_read(cx, buffer),
+            Self::Tls(stream) => Pin::new(stream).poll_read(cx, buffer),
+        }
+    }
+}
+
+impl AsyncWrite for Stream {
+    fn poll_write(mut self: Pin<&mut Self>, cx: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
+        match &mut *self {
+            Self::Plain(stream) => Pin::new(stream).poll_write(cx, bytes),
+            Self::Tls(stream) => Pin::new(stream).poll_write(cx, bytes),
+        }
+    }
+
+    fn poll_flush(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        match &mut *self {
+            Self::Plain(stream) => Pin::new(stream).poll_flush(cx),
+            Self::Tls(stream) => Pin::new(stream).poll_flush(cx),
+        }
+    }
+
+    fn poll_shutdown(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        match &mut *self {
+            Self::Plain(stream) => Pin::new(stream).poll_shutdown(cx),
+            Self::Tls(stream) => Pin::new(stream).poll_shutdown(cx),
+        }
+    }
+}

@@ -1,0 +1,80 @@
+//! Arguments, from the text that came to the type that a handler takes.
+
+use serde::de::{DeserializeOwned, DeserializeSeed};
+use serde_json::{Deserializer, Number, Value};
+use std::marker::PhantomData;
+
+/// Up to here a floating point number is exactly one whole number.
+const EXACT: f64 = 9_007_199_254_740_992.0;
+
+/// Decodes arguments that fit their schema.
+///
+/// To JSON Schema `42.0` and `4.2e1` are whole numbers, and there are clients that send them; a Rust integer takes
+/// neither. So what does not decode is tried once more with such numbers written as whole ones.
+pub(crate) fn decode<A: DeserializeOwned>(text: &str) -> serde_json::Result<A> {
+    decode_seed(PhantomData::<A>, text)
+}
+
+/// The same for a type that is read with the help of a value.
+pub(crate) fn decode_seed<T, S>(seed: S, text: &str) -> serde_json::Result<T>
+where
+    S: for<'de> DeserializeSeed<'de, Value = T> + Copy,
+{
+    let mut deserializer = Deserializer::from_str(text);
+    let read = seed.deserialize(&mut deserializer);
+    read.and_then(|value| deserializer.end().map(|()| value)).or_else(|fault| {
+        let mut value: Value = serde_json::from_str(text)?;
+        if !make_whole(&mut value) {
+            return Err(fault);
+        }
+        seed.deserialize(value).map_err(|_| fault)
+    })
+}
+
+/// Whether a number was written otherwise than it must be.
+fn make_whole(value: &mut Value) -> bool {
+    match value {
+        Value::Number(number) if number.is_f64() => match number.as_f64() {
+            Some(float) if float.fract() == 0.0 && float.abs() <= EXACT => {
+                // Exact, for it is whole and small enough.
+                #[allow(clippy::cast_possible_truncation, reason = "bounded above")]
+                let whole = float as i64;
+                *number = Number::from(whole);
+                true
+            }
+            _ => false,
+        },
+        Value::Array(items) => items.iter_mut().fold(false, |found, item| make_whole(item) | found),
+        Value::Object(members) => {
+            members.values_mut().fold(false, |found, member| make_whole(member) | found)
+        }
+        _ => false,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::fmt::Debug;
+
+    fn check<A: DeserializeOwned + PartialEq + Debug>(text: &str, expected: Option<A>) {
+        assert_eq!(decode::<A>(text).ok(), expected, "{text}");
+    }
+
+    #[test]
+    fn whole_numbers_decode_however_they_are_written() {
+        check("42.0", Some(42_u8));
+        check("4.2e1", Some(42_i64));
+        check("[-7.0, 8, 9e0]", Some(vec![-7_i32, 8, 9]));
+        check("-0.0", Some(0_i32));
+        check("9007199254740992.0", Some(1_u64 << 53));
+        check("1e30", None::<u64>);
+        check("1.5", None::<u64>);
+        check("300.0", None::<u8>);
+        check("42.0", Some(42.0_f64));
+        check("[1.5, \"a\"]", None::<Vec<u8>>);
+        // What decodes as it is stays as it is.
+        check("{\"a\":1.0}", Some(serde_json::json!({"a": 1.0})));
+        assert!(decode::<u8>("[1.0]").unwrap_err().to_string().contains("line 1"));
+    }
+}

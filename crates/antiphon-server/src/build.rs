@@ -1,0 +1,145 @@
+//! From what was given to a server that can run, or why not.
+
+use crate::{
+    Limits, OnExpired, Server, ServerBuilder,
+    builder::Keys,
+    define::Offered,
+    legacy::Sessions,
+    limits::CALL_WITHIN,
+    list::List,
+    registry::{Lists, Profile, RegisteredTool, Registry, raw},
+    reply::Stamp,
+    server::Inner,
+};
+use antiphon_seal::{EntropyError, KeyRing, Sealer};
+use antiphon_wire::{Implementation, Meta, meta_keys};
+use arc_swap::ArcSwap;
+use serde_json::Map;
+use std::{
+    error::Error as StdError,
+    fmt,
+    sync::{Arc, atomic::AtomicBool, atomic::AtomicUsize},
+};
+use tokio::sync::watch;
+
+/// Why a server cannot be built, or something not be added to it. Says what to change.
+#[derive(Debug)]
+pub struct BuildError(pub(crate) String);
+
+impl fmt::Display for BuildError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+impl StdError for BuildError {}
+
+impl From<EntropyError> for BuildError {
+    fn from(error: EntropyError) -> Self {
+        Self(error.to_string())
+    }
+}
+
+impl ServerBuilder {
+    /// The server.
+    ///
+    /// # Errors
+    /// Says which tool, prompt, resource or setting cannot be, and what to change.
+    pub fn build(self) -> Result<Server, BuildError> {
+        let audience = self.audience.clone().unwrap_or_else(|| self.info.name.clone());
+        let sealer = sealer(self.keys, &audience, self.instances, &self.limits)?;
+        let call_within = match self.on_expired {
+            OnExpired::Refuse => self.call_within,
+            // Without a deadline a late state would open for ever.
+            OnExpired::AskAgain => self.call_within.or(Some(CALL_WITHIN)),
+        };
+        if self.page_size == Some(0) {
+            return Err(BuildError(
+                "a page of no entries would never end: use a page_size from 1".to_owned(),
+            ));
+        }
+        let stamp = stamp_of(&self.info)?;
+        let written = raw(&stamp)?;
+        let profile = Arc::new(Profile {
+            name: self.info.name.clone(),
+            instructions: self.instructions,
+            stamp: written.clone(),
+            stamp_members: stamp.clone(),
+            list_changed: self.list_changed,
+            resource_updates: self.resource_updates,
+            logging: self.logging,
+            page_size: self.page_size,
+            cache: self.cache,
+        });
+        self.states.check()?;
+        let mut offered = Offered::default();
+        for offer in self.offers {
+            offer(&self.states, &mut offered)?;
+        }
+        let tools = offered.tools.into_iter().map(RegisteredTool::new).collect::<Result<_, _>>()?;
+        let lists = Lists {
+            tools: Arc::new(List::new(tools, &profile)?),
+            prompts: Arc::new(List::new(offered.prompts, &profile)?),
+            resources: Arc::new(List::new(offered.resources, &profile)?),
+            templates: Arc::new(List::new(offered.templates, &profile)?),
+        };
+        let registry = ArcSwap::from_pointee(Registry::new(lists, profile)?);
+        let sessions = Sessions::new()?;
+        Ok(Server(Arc::new_cyclic(|me| Inner {
+            me: me.clone(),
+            name: self.info.name.clone(),
+            info: self.info,
+            stamp: Stamp { written, members: stamp },
+            registry,
+            states: self.states,
+            sealer,
+            identity: self.identity,
+            limits: self.limits,
+            clock: self.clock,
+            answer_within: self.answer_within,
+            call_within,
+            on_expired: self.on_expired,
+            hub: Arc::default(),
+            shed_when: self.shed_when,
+            state_only: self.state_only,
+            replay: self.replay,
+            modern_only: self.modern_only,
+            sessions,
+            detached: watch::Sender::new(0),
+            running: AtomicUsize::new(0),
+            told_of_unknown_key: AtomicBool::new(false),
+        })))
+    }
+}
+
+/// What seals the state of this audience.
+fn sealer(keys: Keys, audience: &str, instances: usize, limits: &Limits) -> Result<Sealer, BuildError> {
+    let sealer = match keys {
+        Keys::Ephemeral if instances > 1 => {
+            return Err(BuildError(format!(
+                "{instances} instances cannot finish each other's calls under random keys: give each the same key ring \
+                 with `.keys(..)`; `antiphon keygen` makes a key"
+            )));
+        }
+        Keys::Ephemeral => Sealer::new(&KeyRing::random()?, audience),
+        // Anybody's state would open here.
+        _ if audience.is_empty() => {
+            return Err(BuildError(
+                "a key ring needs a named server, or an audience: use `.audience(..)`".to_owned(),
+            ));
+        }
+        Keys::Ring(ring) => Sealer::new(&ring, audience),
+        Keys::Codec(codec) => Sealer::with_codec(codec, audience),
+    };
+    // Claims and padding add an eighth and some; base64 adds a third.
+    let state = limits.state_behind_effect();
+    let claims = state.saturating_add(state / 8).saturating_add(1024);
+    Ok(sealer.with_max_token_len((claims / 3).saturating_mul(4).saturating_add(64)))
+}
+
+fn stamp_of(info: &Implementation) -> Result<Meta, BuildError> {
+    let mut members = Map::new();
+    let info = serde_json::to_value(info).map_err(|fault| BuildError(fault.to_string()))?;
+    members.insert(meta_keys::SERVER_INFO.into(), info);
+    Ok(Meta(members))
+}

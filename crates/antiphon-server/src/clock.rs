@@ -1,0 +1,68 @@
+//! The time of day, as a value: the server reads it here and nowhere else.
+
+use std::{
+    fmt,
+    sync::{Arc, Mutex, PoisonError},
+    time::{Duration, SystemTime},
+};
+
+/// Where a server learns what time it is.
+#[derive(Clone)]
+pub struct Clock(Arc<dyn Fn() -> SystemTime + Send + Sync>);
+
+impl Clock {
+    /// The system's clock.
+    pub fn system() -> Self {
+        Self(Arc::new(SystemTime::now))
+    }
+
+    /// A clock that stands still until it is moved, for tests.
+    pub fn manual(start: SystemTime) -> (Self, ManualClock) {
+        let hand = ManualClock(Arc::new(Mutex::new(start)));
+        let read = hand.clone();
+        (Self(Arc::new(move || read.now())), hand)
+    }
+
+    /// A clock that shows the time that `read` returns.
+    pub fn from_fn(read: impl Fn() -> SystemTime + Send + Sync + 'static) -> Self {
+        Self(Arc::new(read))
+    }
+
+    /// What time it is.
+    pub fn now(&self) -> SystemTime {
+        (self.0)()
+    }
+}
+
+impl Default for Clock {
+    fn default() -> Self {
+        Self::system()
+    }
+}
+
+impl fmt::Debug for Clock {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("Clock").field(&self.now()).finish()
+    }
+}
+
+/// The hand of a [manual](Clock::manual) clock.
+#[derive(Clone, Debug)]
+pub struct ManualClock(Arc<Mutex<SystemTime>>);
+
+impl ManualClock {
+    /// What time the clock shows.
+    pub fn now(&self) -> SystemTime {
+        *self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Moves the clock forward.
+    pub fn advance(&self, by: Duration) {
+        *self.0.lock().unwrap_or_else(PoisonError::into_inner) += by;
+    }
+
+    /// Moves the clock back, as clocks of other machines are.
+    pub fn turn_back(&self, by: Duration) {
+        *self.0.lock().unwrap_or_else(PoisonError::into_inner) -= by;
+    }
+}

@@ -1,0 +1,51 @@
+//! The future of a marked function: it knows whose it is.
+
+use crate::define::{prompt::DefinePrompt, resource::DefineResource, tool::DefineTool};
+use futures_util::future::Either;
+use std::{
+    convert::Infallible,
+    marker::PhantomData,
+    pin::Pin,
+    task::{Context, Poll},
+};
+
+/// A future `F` that belongs to the definition `D`. The other side of the `Either` does not exist: it costs nothing, and
+/// is there for its type.
+type Tagged<D, F> = Either<F, Never<D, <F as Future>::Output>>;
+
+/// A future that there is not, of this definition and this output.
+pub struct Never<D, O>(Infallible, PhantomData<fn() -> (D, O)>);
+
+impl<D, O> Future for Never<D, O> {
+    type Output = O;
+
+    fn poll(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<O> {
+        match self.0 {}
+    }
+}
+
+/// The future, tagged.
+pub fn tagged<D, F: Future>(future: F) -> Tagged<D, F> {
+    Either::Left(future)
+}
+
+macro_rules! tagged_futures {
+    ($($name:ident, $definition:ident: $bound:ident, $word:literal;)*) => { $(
+        #[doc = concat!("What a function marked `#[", $word, "]` returns.")]
+        #[must_use = "futures do nothing unless you `.await` or poll them"]
+        pub trait $name: Future {
+            /// Whose it is.
+            type $definition: $bound;
+        }
+
+        impl<D: $bound, F: Future> $name for Tagged<D, F> {
+            type $definition = D;
+        }
+    )* };
+}
+
+tagged_futures! {
+    ToolFuture, Tool: DefineTool, "tool";
+    PromptFuture, Prompt: DefinePrompt, "prompt";
+    ResourceFuture, Resource: DefineResource, "resource";
+}

@@ -1,0 +1,45 @@
+//! What `#[tool]`, `#[prompt]`, `#[resource]` and `#[server]` stand on: definitions made from functions.
+//!
+//! A marked function stays a function. What it returns, when called, is its future in a wrapper that knows the
+//! definition (`future`), so that `.tool(provision)` needs nothing but the function. The definition is made when the
+//! server is built, for only then is known what state there is (`state`).
+
+mod arguments;
+mod future;
+mod list;
+mod offer;
+mod outcome;
+mod prompt;
+mod resource;
+mod schema;
+mod service;
+mod shapes;
+mod state;
+mod tool;
+
+pub use prompt::IntoPrompt;
+pub use resource::IntoResource;
+pub use service::Service;
+pub use state::State;
+pub use tool::IntoTool;
+
+pub(crate) use offer::{Offer, Offered};
+pub(crate) use state::States;
+
+/// What expanded code calls.
+pub(crate) mod expanded {
+    pub use super::{
+        arguments::{Spec, argument, text, variable},
+        future::{PromptFuture, ResourceFuture, ToolFuture, tagged},
+        offer::Offered,
+        outcome::{Outcome, boxed, outcome, run, run_resolved},
+        prompt::{DefinePrompt, prompt},
+        resource::{AnyResource, DefineResource, resource, template},
+        service::Service,
+        state::States,
+        tool::{DefineTool, tool},
+    };
+    pub use crate::BuildError;
+    pub use antiphon_wire::{AskSupport, ToolAnnotations};
+    pub use serde_json::Value;
+}

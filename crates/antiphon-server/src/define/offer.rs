@@ -1,0 +1,32 @@
+//! What was given to a builder, in its order, and what comes of it once the state is there.
+
+use crate::{
+    BuildError, Prompt, Resource, ResourceTemplate, Tool,
+    define::{States, resource::AnyResource},
+};
+
+/// One of the things that a server will offer, or the several of a [`Service`](super::Service).
+pub(crate) type Offer = Box<dyn FnOnce(&States, &mut Offered) -> Result<(), BuildError> + Send + Sync>;
+
+/// Everything that a server offers when it begins.
+#[derive(Debug, Default)]
+pub struct Offered {
+    /// Tools.
+    pub tools: Vec<Tool>,
+    /// Prompts.
+    pub prompts: Vec<Prompt>,
+    /// Resources.
+    pub resources: Vec<Resource>,
+    /// Templates of resources.
+    pub templates: Vec<ResourceTemplate>,
+}
+
+impl Offered {
+    /// Adds a resource, or a template of some.
+    pub fn add(&mut self, resource: AnyResource) {
+        match resource {
+            AnyResource::One(resource) => self.resources.push(resource),
+            AnyResource::Many(template) => self.templates.push(template),
+        }
+    }
+}

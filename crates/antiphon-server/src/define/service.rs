@@ -1,0 +1,23 @@
+//! Types whose methods are tools, prompts and resources.
+
+use crate::{
+    BuildError,
+    define::{Offered, States},
+};
+use std::sync::Arc;
+
+/// A type with `#[server]` on an `impl` block, to be given to
+/// [`ServerBuilder::with`](crate::ServerBuilder::with). Nothing else implements it.
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` offers nothing",
+    label = "no `#[server]` on an impl of this type",
+    note = "put `#[antiphon::server]` above its `impl` block, and `#[tool]`, `#[prompt]` or `#[resource(..)]` above methods in it"
+)]
+pub trait Service: Send + Sync + Sized + 'static {
+    /// Adds what its methods are.
+    ///
+    /// # Errors
+    /// If a state is missing, or a default does not fit its type.
+    #[doc(hidden)]
+    fn offer(self: Arc<Self>, states: &States, offered: &mut Offered) -> Result<(), BuildError>;
+}

@@ -1,0 +1,28 @@
+//! Functions of up to sixteen parameters.
+
+/// Implements a trait of the shape of functions for all of them; `$body` is what its impl holds. The shape is the type
+/// of the function: without it, one impl could not be told from another.
+macro_rules! for_functions {
+    ($trait:ident, $future:ident, $body:tt) => {
+        $crate::define::shapes::for_functions! { @each $trait, $future, $body,
+            () (A) (A B) (A B C) (A B C D) (A B C D E) (A B C D E G) (A B C D E G H) (A B C D E G H I)
+            (A B C D E G H I J) (A B C D E G H I J K) (A B C D E G H I J K L) (A B C D E G H I J K L M)
+            (A B C D E G H I J K L M N) (A B C D E G H I J K L M N O) (A B C D E G H I J K L M N O P)
+            (A B C D E G H I J K L M N O P Q)
+        }
+    };
+    (@each $trait:ident, $future:ident, $body:tt, $($shape:tt)*) => {
+        $( $crate::define::shapes::for_functions! { @one $trait, $future, $body, $shape } )*
+    };
+    (@one $trait:ident, $future:ident, { $($body:tt)* }, ($($a:ident)*)) => {
+        #[diagnostic::do_not_recommend]
+        impl<F, R, $($a),*> $trait<fn($($a),*) -> R> for F
+        where
+            F: FnOnce($($a),*) -> R + Send + Sync + 'static,
+            R: $future,
+        {
+            $($body)*
+        }
+    };
+}
+pub(crate) use for_functions;

@@ -1,0 +1,112 @@
+//! What handlers share.
+
+use crate::BuildError;
+use std::{
+    any::{Any, TypeId, type_name},
+    collections::HashMap,
+    fmt,
+    ops::Deref,
+    sync::Arc,
+};
+
+/// Something of the server's own, lent to a handler: a parameter `db: State<Db>`, or `State(db): State<Db>` for the
+/// [`Arc`] inside. It is given once, with [`ServerBuilder::state`](crate::ServerBuilder::state), is no argument
+/// of the tool, and no caller can set it.
+///
+/// It derefs to `T`, and a clone shares the same value.
+/// ```
+/// use antiphon::{server::{Server, State}, tool};
+///
+/// struct Greeting {
+///     words: String,
+/// }
+///
+/// /// Greets somebody.
+/// #[tool]
+/// async fn greet(name: String, greeting: State<Greeting>) -> String {
+///     format!("{}, {name}!", greeting.words)
+/// }
+///
+/// let greeting = Greeting { words: "Hello".to_owned() };
+/// let server = Server::builder("greeter", "1.0").state(greeting).tool(greet).build();
+/// # assert!(server.is_ok());
+/// ```
+pub struct State<T>(
+    /// The value.
+    pub Arc<T>,
+);
+
+impl<T> State<T> {
+    /// State to call a handler with, in a test for example.
+    pub fn new(value: T) -> Self {
+        Self(Arc::new(value))
+    }
+}
+
+impl<T> From<Arc<T>> for State<T> {
+    fn from(value: Arc<T>) -> Self {
+        Self(value)
+    }
+}
+
+impl<T> Clone for State<T> {
+    fn clone(&self) -> Self {
+        Self(Arc::clone(&self.0))
+    }
+}
+
+impl<T> Deref for State<T> {
+    type Target = T;
+
+    fn deref(&self) -> &T {
+        &self.0
+    }
+}
+
+impl<T> fmt::Debug for State<T> {
+    /// Not the value: it may hold what does not belong into logs.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "State<{}>(..)", type_name::<T>())
+    }
+}
+
+/// All that was given, by its type.
+#[derive(Default)]
+pub struct States {
+    given: HashMap<TypeId, Arc<dyn Any + Send + Sync>>,
+    twice: Option<&'static str>,
+}
+
+impl States {
+    pub(crate) fn give<T: Send + Sync + 'static>(&mut self, value: T) {
+        if self.given.insert(TypeId::of::<T>(), Arc::new(value)).is_some() {
+            self.twice = Some(type_name::<T>());
+        }
+    }
+
+    /// # Errors
+    /// If a type was given twice: which of the two is meant cannot be told.
+    pub(crate) fn check(&self) -> Result<(), BuildError> {
+        self.twice.map_or(Ok(()), |name| {
+            Err(BuildError(format!("the state `{name}` is given twice: wrap one in a type of its own")))
+        })
+    }
+
+    /// The state of this type, for `user` ("the tool `provision`").
+    ///
+    /// # Errors
+    /// If there is none.
+    pub fn get<T: Send + Sync + 'static>(&self, user: &str) -> Result<State<T>, BuildError> {
+        let given = self.given.get(&TypeId::of::<T>()).cloned();
+        given.and_then(|given| given.downcast().ok()).map(State).ok_or_else(|| {
+            let name = type_name::<T>();
+            BuildError(format!("{user} takes the state `{name}`, which was not given: use `.state(..)`"))
+        })
+    }
+}
+
+impl fmt::Debug for States {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("States").field("given", &self.given.len()).finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,71 @@
+//! Tools from functions.
+
+use crate::{
+    BuildError, Ctx, Tool,
+    define::{
+        States,
+        future::ToolFuture,
+        list::{List, decode},
+        outcome::{Outcome, Running},
+        schema::Schemas,
+        shapes::for_functions,
+    },
+};
+use antiphon_wire::CallToolResult;
+
+/// What [`ServerBuilder::tool`](crate::ServerBuilder::tool) takes: a function marked `#[tool]`, or a [`Tool`].
+/// Nothing else implements it.
+#[diagnostic::on_unimplemented(
+    message = "this is not a tool",
+    label = "neither a function marked `#[tool]` nor a `Tool`",
+    note = "put `#[antiphon::tool]` above the `async fn`; methods go with `#[antiphon::server]` on their impl block and `.with(..)`",
+    note = "it is given by its name, without parentheses: `.tool(provision)`; a prompt goes with `.prompt(..)`, a resource with `.resource(..)`"
+)]
+pub trait IntoTool<Shape>: Send + Sync + Sized + 'static {
+    /// The tool.
+    ///
+    /// # Errors
+    /// If a state is missing, or a default does not fit its type.
+    #[doc(hidden)]
+    fn into_tool(self, states: &States) -> Result<Tool, BuildError>;
+}
+
+/// What `#[tool]` writes.
+pub trait DefineTool: 'static {
+    /// The definition.
+    ///
+    /// # Errors
+    /// If a state is missing, or a default does not fit its type.
+    fn define(states: &States) -> Result<Tool, BuildError>;
+}
+
+impl IntoTool<Tool> for Tool {
+    fn into_tool(self, _: &States) -> Result<Tool, BuildError> {
+        Ok(self)
+    }
+}
+
+for_functions!(IntoTool, ToolFuture, {
+    fn into_tool(self, states: &States) -> Result<Tool, BuildError> {
+        R::Tool::define(states)
+    }
+});
+
+/// A tool that takes these arguments.
+///
+/// # Errors
+/// If a default does not fit its type.
+pub fn tool<R, L: List>(
+    name: &str,
+    outcome: Outcome<CallToolResult, R>,
+    arguments: L,
+    handler: impl Fn(Ctx, L::Values) -> Running<CallToolResult> + Send + Sync + 'static,
+) -> Result<Tool, BuildError> {
+    let Schemas { checked, told } = Schemas::of(&arguments, &format!("the tool `{name}`"))?;
+    let run = move |ctx: Ctx, text: &str| Ok(handler(ctx, decode(&arguments, text)?).0);
+    let tool = Tool::made(name, checked, told, Box::new(run));
+    Ok(match (outcome.schema)() {
+        Some(schema) => tool.output_schema(&schema),
+        None => tool,
+    })
+}

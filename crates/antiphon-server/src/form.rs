@@ -1,0 +1,148 @@
+//! Types that are forms: what a person fills in, and what a handler reads.
+
+mod one_field;
+
+pub use one_field::OneField;
+pub(crate) use one_field::{VALUE, read_map, read_raw};
+
+use antiphon_wire::FormSchema;
+use std::borrow::Cow;
+
+/// A type whose values a person fills in: its form, and through serde its answer.
+///
+/// `#[derive(Form)]` writes it for flat structs; [`Ctx::elicit`](crate::Ctx::elicit) and, by hand,
+/// [`Ask::of`](crate::Ask::of) ask it. `String`, `bool` and numbers are forms of [one field](OneField). A form that is
+/// known only at run time needs no type: see [`Ctx::elicit_with`](crate::Ctx::elicit_with). An `impl` by hand gives
+/// the schema that fits what the type deserializes from:
+///
+/// ```
+/// use antiphon::Form;
+/// use antiphon::wire::{FormField, FormSchema};
+///
+/// #[derive(serde::Deserialize)]
+/// struct Place {
+///     region: String,
+/// }
+///
+/// impl Form for Place {
+///     fn schema() -> FormSchema {
+///         FormSchema::new(vec![FormField::text("region").title("Region")])
+///     }
+/// }
+/// assert_eq!(Place::schema().fields()[0].label(), "Region");
+/// ```
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` is no form",
+    label = "no form",
+    note = "derive it: `#[derive(serde::Deserialize, antiphon::Form)]` on a flat struct",
+    note = "if it is `!` or `_`, name the type of the answer: `let place: Place = ctx.elicit(..).await?`"
+)]
+pub trait Form {
+    /// The key of a question that has none of its own: the type's name in snake case.
+    fn key() -> Cow<'static, str> {
+        let path = std::any::type_name::<Self>();
+        // Of `form::Place<'_>` the name is `Place`.
+        let path = path.split('<').next().unwrap_or(path);
+        snake_case(path.rsplit("::").next().unwrap_or(path)).into()
+    }
+
+    /// The form. Always the same: an answer counts only for the form it was asked with.
+    ///
+    /// > form mode elicitation schemas are limited to flat objects with primitive properties only.
+    fn schema() -> FormSchema;
+}
+
+/// A type with a few values, one or several of which a person chooses: a field of a [`Form`].
+///
+/// `#[derive(Form)]` on an enum without data writes it.
+///
+/// ```
+/// use antiphon::FormChoice;
+///
+/// enum Size {
+///     Small,
+///     Large,
+/// }
+///
+/// impl FormChoice for Size {
+///     const CHOICES: &'static [(&'static str, Option<&'static str>)] = &[("small", Some("Small, 5 EUR")), ("large", None)];
+/// }
+/// ```
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` cannot be a field of a form",
+    label = "no field of a form",
+    note = "a field is a String, a number, a bool, an enum without data that derives `antiphon::Form`, a Vec of such an enum, or an Option of one of these",
+    note = "an answer that needs nesting is an argument of the tool, or several questions"
+)]
+pub trait FormChoice {
+    /// What can be chosen, in the order in which it is shown: the value as serde reads it, and the title that people
+    /// read instead of it.
+    const CHOICES: &'static [(&'static str, Option<&'static str>)];
+}
+
+/// `AlternativeDate` as `alternative_date`.
+fn snake_case(name: &str) -> String {
+    let mut snake = String::with_capacity(name.len() + 4);
+    for (at, letter) in name.chars().enumerate() {
+        if letter.is_uppercase() && at > 0 {
+            snake.push('_');
+        }
+        snake.extend(letter.to_lowercase());
+    }
+    snake
+}
+
+/// What derived code calls. No part of the API: it changes with the derive.
+pub(crate) mod expanded {
+    use super::FormChoice;
+    use antiphon_wire::{Choice, FieldKind, FormField};
+    use serde_json::Number;
+
+    /// A field of any kind.
+    pub fn field(
+        name: &str,
+        title: Option<String>,
+        description: Option<String>,
+        required: bool,
+        kind: FieldKind,
+    ) -> FormField {
+        // The kind of a text is at once overwritten: a field can only be made as one of its kinds.
+        let mut field = FormField::text(name);
+        (field.title, field.description, field.required, field.kind) = (title, description, required, kind);
+        field
+    }
+
+    /// The choices as a field holds them.
+    pub fn choices<T: FormChoice>() -> Vec<Choice> {
+        T::CHOICES
+            .iter()
+            .map(|(value, title)| Choice { value: (*value).to_owned(), title: title.map(str::to_owned) })
+            .collect()
+    }
+
+    /// A number that is not whole. The derive has seen that it is finite.
+    pub fn float(value: f64) -> Option<Number> {
+        Number::from_f64(value)
+    }
+
+    /// Whether a default is among the choices; asked by the compiler.
+    pub const fn offers<T: FormChoice>(value: &str) -> bool {
+        let mut n = 0;
+        while n < T::CHOICES.len() {
+            if same(T::CHOICES[n].0.as_bytes(), value.as_bytes()) {
+                return true;
+            }
+            n += 1;
+        }
+        false
+    }
+
+    // `==` of slices is not yet for constants.
+    const fn same(a: &[u8], b: &[u8]) -> bool {
+        let mut n = 0;
+        while n < a.len() && n < b.len() && a[n] == b[n] {
+            n += 1;
+        }
+        n == a.len() && n == b.len()
+    }
+}

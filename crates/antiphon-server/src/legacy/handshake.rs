@@ -1,0 +1,167 @@
+//! `initialize`: how a session begins.
+
+use crate::{
+    Caller, ReplyMessage, Server,
+    hub::Membership,
+    legacy::{
+        session::{Session, Shared, State},
+        shares::Share,
+    },
+    receive::read_object,
+    refusal::Refusal,
+};
+use antiphon_seal::Digest;
+use antiphon_wire::{AskSupport, ClientCapabilities, ErrorObject, ProtocolVersion, Request, write_result};
+use futures_util::task::AtomicWaker;
+use serde::Deserialize;
+use serde_json::value::RawValue;
+use std::sync::{Arc, Mutex};
+
+/// Who the client says it is, in bytes of JSON; what is longer is not kept, for it would stay as long as the session does.
+const CLIENT_INFO: usize = 16 * 1024;
+
+/// The members of `initialize` that matter here. A client that leaves out who it is, is served all the same.
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Initialize<'a> {
+    protocol_version: String,
+    #[serde(default)]
+    capabilities: ClientCapabilities,
+    #[serde(borrow, default)]
+    client_info: Option<&'a RawValue>,
+}
+
+impl Server {
+    /// Whether clients of earlier revisions are served.
+    pub(crate) fn has_sessions(&self) -> bool {
+        !self.0.modern_only
+    }
+
+    /// Opens a session: it, and the reply to `initialize`.
+    ///
+    /// # Errors
+    /// The reply that refuses it.
+    pub(crate) fn initialize(
+        &self,
+        request: &Request<'_>,
+        caller: &Caller<'_>,
+    ) -> Result<(Session, ReplyMessage), ReplyMessage> {
+        self.open_session(request, caller).map_err(|error| ReplyMessage::of_session(&request.id, &error))
+    }
+
+    fn open_session(
+        &self,
+        request: &Request<'_>,
+        caller: &Caller<'_>,
+    ) -> Result<(Session, ReplyMessage), ErrorObject> {
+        let text = request.params.ok_or_else(|| ErrorObject::invalid_params("params is missing"))?;
+        let said: Initialize<'_> = read_object(text, "params")?;
+        // > If the server supports the requested protocol version, it **MUST** respond with the same version. Otherwise,
+        // > the server **MUST** respond with another protocol version it supports. This **SHOULD** be the *latest* version
+        // > supported by the server.
+        let version = ProtocolVersion::legacy(&said.protocol_version).unwrap_or(ProtocolVersion::V2025_11_25);
+        let opened = self.admit_session(caller).map_err(|refusal| refusal.to_error())?;
+        let client_info = said.client_info.filter(|info| info.get().len() <= CLIENT_INFO);
+        let session = self.session(version, &said.capabilities, client_info, Some(opened));
+        let registry = self.0.registry.load();
+        let result = registry.initialized(session.version(), &self.0.info);
+        let body = write_result(&request.id, &result).map_err(|fault| {
+            tracing::error!(%fault, "the result of initialize cannot be written as JSON");
+            ErrorObject::internal()
+        })?;
+        Ok((session, ReplyMessage::result(body)))
+    }
+
+    /// Whether one more session may begin, and whose it is.
+    fn admit_session(&self, caller: &Caller<'_>) -> Result<Opened, Refusal> {
+        let inner = &self.0;
+        if inner.hub.is_draining() {
+            return Err(Refusal::Busy);
+        }
+        let principal = inner.identity.of(caller).map_err(|cause| {
+            tracing::error!(%cause, "no identity: a session was refused");
+            Refusal::Internal
+        })?;
+        let principal = principal.map(|known| inner.sessions.digest(&known));
+        let place = inner.sessions.place(principal.as_ref(), &inner.limits)?;
+        // > The server **MUST NOT** send notification types [...]: lists are told where the server declared it.
+        let lists = [inner.registry.load().profile.list_changed; 3];
+        let membership = inner.hub.join(lists, Vec::new(), &inner.limits)?;
+        Ok(Opened { principal, place, membership })
+    }
+
+    /// What stands for a session where there is none: nobody can be asked, and nothing is told.
+    #[cfg(feature = "http")]
+    pub(crate) fn without_session(&self, version: ProtocolVersion) -> Session {
+        self.session(version, &ClientCapabilities::default(), None, None)
+    }
+
+    fn session(
+        &self,
+        version: ProtocolVersion,
+        capabilities: &ClientCapabilities,
+        client_info: Option<&RawValue>,
+        opened: Option<Opened>,
+    ) -> Session {
+        let asks = asks_of(&version, capabilities);
+        let (principal, place, membership) = match opened {
+            Some(Opened { principal, place, membership }) => (principal, Some(place), Some(membership)),
+            None => (None, None, None),
+        };
+        Session(Arc::new(Shared {
+            server: self.clone(),
+            version,
+            asks,
+            client_info: client_info.map(ToOwned::to_owned),
+            principal,
+            membership,
+            state: Mutex::new(State::default()),
+            teller: AtomicWaker::new(),
+            _place: place,
+        }))
+    }
+}
+
+/// What a session holds of the server.
+struct Opened {
+    principal: Option<Digest>,
+    place: Share,
+    membership: Membership,
+}
+
+/// What a client of this version can be asked: what its version does not know was not declared.
+fn asks_of(version: &ProtocolVersion, capabilities: &ClientCapabilities) -> AskSupport {
+    let mut asks = capabilities.asks();
+    asks.form &= version.has_elicitation();
+    asks.url &= version.has_elicitation_modes();
+    asks.sampling_tools &= version.has_elicitation_modes();
+    // Before 2025-11-25 it belongs to sampling, and the client leaves it out as it likes.
+    asks.sampling_context |= asks.sampling && !version.has_elicitation_modes();
+    asks
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn what_each_version_can_be_asked() {
+        let plain = AskSupport::SAMPLING.and(AskSupport::ROOTS);
+        let (mut context, mut newest) = (plain, plain.and(AskSupport::ELICITATION));
+        (context.sampling_context, newest.sampling_tools) = (true, true);
+        let declared =
+            json!({ "elicitation": { "form": {}, "url": {} }, "sampling": { "tools": {} }, "roots": {} });
+        let declared: ClientCapabilities = serde_json::from_value(declared).unwrap();
+        for (version, asks) in [
+            (ProtocolVersion::V2025_11_25, newest),
+            // The context of servers is sampling's own there.
+            (ProtocolVersion::V2025_06_18, context.and(AskSupport::FORM)),
+            (ProtocolVersion::V2025_03_26, context),
+            (ProtocolVersion::V2024_11_05, context),
+        ] {
+            assert_eq!(asks_of(&version, &declared), asks, "{version}");
+            assert_eq!(asks_of(&version, &ClientCapabilities::default()), AskSupport::NONE, "{version}");
+        }
+    }
+}

@@ -1,0 +1,179 @@
+//! What a handler may return, and what becomes of it.
+
+use crate::{Error, InputRequired, Reply, StepError};
+use antiphon_wire::{
+    CallToolResult, ContentBlock, GetPromptResult, PromptMessage, ReadResourceResult, ResourceContents,
+};
+use schemars::JsonSchema as HasSchema;
+use serde::Serialize;
+use serde_json::Value;
+use std::{any::Any, fmt::Display};
+
+/// What a handler came to: `T` is the result on the wire.
+#[derive(Debug)]
+pub enum HandlerOutcome<T> {
+    /// The final result.
+    Complete(T),
+    /// Not yet.
+    InputRequired(InputRequired),
+    /// It failed, and says why.
+    Told(String),
+    /// It failed. The text is for the log.
+    Failed(String),
+    /// The resource does not exist.
+    NotFound,
+}
+
+/// What a handler may return, to become `T` on the wire.
+///
+/// For tools (`T = CallToolResult`): `String`, `&str`, `()`, [`Json`], content blocks, `CallToolResult`. For prompts
+/// (`GetPromptResult`): `String` (one message of the user), a list of messages, `GetPromptResult`. For resources
+/// (`ReadResourceResult`): `ResourceContents`, a list of them, `ReadResourceResult`. Around each: [`Reply`], which may
+/// also ask, and `Result` with any error that can be displayed.
+#[diagnostic::on_unimplemented(
+    message = "a handler cannot return `{Self}` here",
+    note = "a tool returns String, Json<T>, Vec<ContentBlock> or CallToolResult; a prompt String, Vec<PromptMessage> or GetPromptResult; a resource ResourceContents, Vec<ResourceContents> or ReadResourceResult",
+    note = "each may stand inside Reply<..> (to ask) and Result<.., E> (to fail)"
+)]
+pub trait IntoOutcome<T> {
+    /// The outcome.
+    fn into_outcome(self) -> HandlerOutcome<T>;
+
+    /// The JSON Schema of the structured result, where the type tells it: a tool from a function marked `#[tool]`
+    /// declares it as its output schema. Default: none.
+    fn output_schema() -> Option<Value> {
+        None
+    }
+}
+
+/// The schema of a `T` as it is serialized, an object.
+pub(crate) fn schema_of_result<T: HasSchema>() -> Value {
+    let settings = schemars::generate::SchemaSettings::draft2020_12().for_serialize();
+    let mut schema = settings.into_generator().into_root_schema_for::<T>();
+    // The name of a Rust type is no title.
+    schema.remove("title");
+    // Of a type that is anything, the schema is `true`; it must be an object.
+    schema.ensure_object();
+    schema.to_value()
+}
+
+/// A result as data: `structuredContent`, and the same as text for clients that do not read it.
+#[derive(Clone, Copy, Debug)]
+pub struct Json<T>(pub T);
+
+impl<T, R: IntoOutcome<T>> IntoOutcome<T> for Reply<R> {
+    fn into_outcome(self) -> HandlerOutcome<T> {
+        match self {
+            Self::Complete(result) => result.into_outcome(),
+            Self::InputRequired(required) => HandlerOutcome::InputRequired(required),
+        }
+    }
+
+    fn output_schema() -> Option<Value> {
+        R::output_schema()
+    }
+}
+
+impl<T> IntoOutcome<T> for InputRequired {
+    fn into_outcome(self) -> HandlerOutcome<T> {
+        HandlerOutcome::InputRequired(self)
+    }
+}
+
+/// An error that a handler may return: it can be displayed.
+#[diagnostic::on_unimplemented(
+    message = "a handler cannot fail with `{Self}`: it does not say why",
+    label = "its error has no `Display`",
+    note = "implement `std::fmt::Display` for `{Self}`, or return `antiphon::Result<..>`: `?` takes every `std::error::Error` into it"
+)]
+pub trait Failure: Display + 'static {}
+
+#[diagnostic::do_not_recommend]
+impl<E: Display + 'static> Failure for E {}
+
+impl<T, R: IntoOutcome<T>, E: Failure> IntoOutcome<T> for Result<R, E> {
+    fn into_outcome(self) -> HandlerOutcome<T> {
+        match self {
+            Ok(result) => result.into_outcome(),
+            Err(error) => match (&error as &dyn Any).downcast_ref::<Error>() {
+                Some(ours) if ours.is_resource_not_found() => HandlerOutcome::NotFound,
+                Some(ours) => match ours.told_text() {
+                    Some(words) => HandlerOutcome::Told(words.to_owned()),
+                    None => HandlerOutcome::Failed(ours.to_string()),
+                },
+                None => match (&error as &dyn Any).downcast_ref::<StepError>() {
+                    // It may hold what a library said.
+                    Some(step) if !step.told => HandlerOutcome::Failed(step.message.clone()),
+                    _ => HandlerOutcome::Told(error.to_string()),
+                },
+            },
+        }
+    }
+
+    fn output_schema() -> Option<Value> {
+        R::output_schema()
+    }
+}
+
+macro_rules! complete {
+    ($result:ty: $($from:ty, $value:ident => $made:expr;)*) => { $(
+        impl IntoOutcome<$result> for $from {
+            fn into_outcome(self) -> HandlerOutcome<$result> {
+                let $value = self;
+                HandlerOutcome::Complete($made)
+            }
+        }
+    )* };
+}
+
+complete! { CallToolResult:
+    CallToolResult, result => result;
+    String, text => CallToolResult::text(text);
+    &'static str, text => CallToolResult::text(text);
+    (), nothing => { let () = nothing; CallToolResult::new(Vec::new()) };
+    ContentBlock, block => CallToolResult::new(vec![block]);
+    Vec<ContentBlock>, blocks => CallToolResult::new(blocks);
+}
+
+complete! { GetPromptResult:
+    GetPromptResult, result => result;
+    String, text => GetPromptResult::new(vec![PromptMessage::user(text)]);
+    Vec<PromptMessage>, messages => GetPromptResult::new(messages);
+}
+
+complete! { ReadResourceResult:
+    ReadResourceResult, result => result;
+    ResourceContents, contents => ReadResourceResult::new(vec![contents]);
+    Vec<ResourceContents>, contents => ReadResourceResult::new(contents);
+}
+
+/// What can be a structured result.
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` cannot be a structured result",
+    label = "not written as JSON, or without a schema",
+    note = "derive `serde::Serialize` and `schemars::JsonSchema` for it"
+)]
+pub trait Structured: Serialize + HasSchema {}
+
+#[diagnostic::do_not_recommend]
+impl<T: Serialize + HasSchema> Structured for T {}
+
+impl<T: Structured> IntoOutcome<CallToolResult> for Json<T> {
+    fn into_outcome(self) -> HandlerOutcome<CallToolResult> {
+        match serde_json::to_value(&self.0) {
+            Ok(value) => {
+                let mut result = CallToolResult::text(value.to_string());
+                result.structured_content = Some(value);
+                HandlerOutcome::Complete(result)
+            }
+            Err(fault) => HandlerOutcome::Failed(format!("the result cannot be written as JSON: {fault}")),
+        }
+    }
+
+    fn output_schema() -> Option<Value> {
+        let schema = schema_of_result::<T>();
+        // Of what may be anything, there is nothing to tell.
+        let tells = |keyword: &String| keyword != "$schema";
+        schema.as_object().is_some_and(|members| members.keys().any(tells)).then_some(schema)
+    }
+}

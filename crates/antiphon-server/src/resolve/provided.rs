@@ -1,0 +1,40 @@
+//! What the server has, for those resolvers that take it.
+
+use crate::{
+    BuildError,
+    define::{State, States},
+};
+use std::any::Any;
+
+/// The states that the resolvers of one tool take. They are found when the server is built.
+#[derive(Debug, Default)]
+pub struct Provided(Vec<Box<dyn Any + Send + Sync>>);
+
+impl Provided {
+    /// Has this state at hand, for a resolver of this name.
+    ///
+    /// # Errors
+    /// If the server has none.
+    pub fn add<T: Send + Sync + 'static>(
+        &mut self,
+        states: &States,
+        resolver: &str,
+    ) -> Result<(), BuildError> {
+        if self.find::<T>().is_none() {
+            self.0.push(Box::new(states.get::<T>(&format!("the resolver `{resolver}`"))?));
+        }
+        Ok(())
+    }
+
+    /// The state of this type.
+    ///
+    /// # Panics
+    /// If it was not added, which is what `#[resolver]` writes first.
+    pub fn get<T: Send + Sync + 'static>(&self) -> State<T> {
+        self.find().cloned().expect("what a resolver takes was added when the server was built")
+    }
+
+    fn find<T: Send + Sync + 'static>(&self) -> Option<&State<T>> {
+        self.0.iter().find_map(|state| state.downcast_ref())
+    }
+}

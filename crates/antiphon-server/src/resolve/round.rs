@@ -1,0 +1,254 @@
+//! The resolvers of one leg: each runs once, and all that can run, run together.
+
+use crate::{
+    BuildError, Ctx, Error, Scope,
+    define::States,
+    resolve::{
+        argument::Arguments,
+        provided::Provided,
+        value::{FromValue, Source},
+    },
+};
+use futures_util::future::BoxFuture;
+use std::{
+    any::{Any, TypeId},
+    fmt,
+    future::poll_fn,
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    task::{Context, Poll},
+};
+
+/// A resolver's type, whatever tool it is of: so that what it gives is known before it is known whether it fits.
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` is no resolver",
+    label = "no resolver",
+    note = "put `#[antiphon::resolver]` above the `async fn` of this name"
+)]
+pub trait Resolves: Sized + 'static {
+    /// What it gives.
+    type Value: Send + Sync + 'static;
+    /// Its name, and its scope.
+    const NAME: &'static str;
+    /// Has the states at hand that it takes, and those before it.
+    ///
+    /// # Errors
+    /// If the server has not one of them.
+    fn provide(states: &States, provided: &mut Provided) -> Result<(), BuildError>;
+}
+
+/// A resolver that finds what it takes among these arguments.
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` cannot be resolved here",
+    label = "no resolver for these arguments"
+)]
+pub trait Resolver<A: Arguments>: Resolves {
+    /// Begins it: what it takes is begun at once, and it runs when that is there.
+    fn begin<'r>(round: &'r Round<'_, A>) -> Running<'r, Self::Value>;
+}
+
+/// A resolver that runs.
+pub type Running<'r, T> = BoxFuture<'r, Result<T, Error>>;
+
+/// A resolver's future, in its box.
+pub fn boxed_resolver<'r, T>(future: impl Future<Output = Result<T, Error>> + Send + 'r) -> Running<'r, T> {
+    Box::pin(future)
+}
+
+type Value = Arc<dyn Any + Send + Sync>;
+type Begin<'a, A> = for<'r> fn(&'r Round<'a, A>) -> Running<'r, Value>;
+
+/// The resolvers of one leg.
+pub struct Round<'a, A> {
+    ctx: &'a Ctx,
+    arguments: &'a A,
+    provided: &'a Provided,
+    table: Mutex<Vec<Entry<'a, A>>>,
+}
+
+/// One resolver.
+struct Entry<'a, A> {
+    resolver: TypeId,
+    begin: Begin<'a, A>,
+    value: Option<Value>,
+}
+
+impl<'a, A: Arguments> Round<'a, A> {
+    /// Of one leg of a call with these arguments.
+    pub fn new(ctx: &'a Ctx, arguments: &'a A, provided: &'a Provided) -> Self {
+        Self { ctx, arguments, provided, table: Mutex::default() }
+    }
+
+    /// What was called with.
+    pub fn arguments(&self) -> &'a A {
+        self.arguments
+    }
+
+    /// What the server has.
+    pub fn provided(&self) -> &'a Provided {
+        self.provided
+    }
+
+    /// The context of a resolver of this name.
+    pub fn scope(&self, name: &'static str) -> Scope<'a> {
+        self.ctx.scope(name)
+    }
+
+    /// A parameter `P` that takes what `R` gives, which is begun.
+    pub fn take<R: Resolver<A>, P: FromValue<R::Value>>(&self) -> Take<P> {
+        let resolver = TypeId::of::<R>();
+        let mut table = self.table();
+        let known = table.iter().position(|entry| entry.resolver == resolver);
+        let place = known.unwrap_or(table.len());
+        if known.is_none() {
+            table.push(Entry { resolver, begin: begin::<A, R>, value: None });
+        }
+        Take { place, name: R::NAME, read: read::<R::Value, P>, taken: None }
+    }
+
+    /// Runs all that was begun, until the handler has what it takes.
+    ///
+    /// All are polled with one waker, which is not kept: whether nothing but an answer can wake the handler stays known.
+    ///
+    /// # Errors
+    /// Of the first that fails, or whose refusal is not taken.
+    pub async fn run<T: Takes>(&self, mut takes: T) -> Result<T::Values, Error> {
+        let mut running = self.begin_all();
+        poll_fn(|cx| {
+            loop {
+                let moved = self.poll_each(&mut running, cx)?;
+                if takes.fill(self)? {
+                    return Poll::Ready(Ok::<_, Error>(()));
+                }
+                if !moved {
+                    return Poll::Pending;
+                }
+            }
+        })
+        .await?;
+        takes.values().ok_or_else(unfinished)
+    }
+
+    /// Waits, in a resolver, for those before it. Nothing wakes it: [`run`](Self::run) polls it again.
+    ///
+    /// # Errors
+    /// If a refusal is not taken.
+    pub async fn wait<T: Takes>(&self, mut takes: T) -> Result<T::Values, Error> {
+        poll_fn(|_| match takes.fill(self) {
+            Ok(false) => Poll::Pending,
+            Ok(true) => Poll::Ready(Ok(())),
+            Err(error) => Poll::Ready(Err(error)),
+        })
+        .await?;
+        takes.values().ok_or_else(unfinished)
+    }
+
+    /// All that the handler takes, and all that those take, in this order.
+    fn begin_all(&self) -> Vec<Option<Running<'_, Value>>> {
+        let mut running = Vec::new();
+        loop {
+            // One resolver adds those that it takes.
+            let next = self.table().get(running.len()).map(|entry| entry.begin);
+            match next {
+                Some(begin) => running.push(Some(begin(self))),
+                None => return running,
+            }
+        }
+    }
+
+    /// Whether one has ended.
+    fn poll_each(
+        &self,
+        running: &mut [Option<Running<'_, Value>>],
+        cx: &mut Context<'_>,
+    ) -> Result<bool, Error> {
+        let mut moved = false;
+        for (place, resolver) in running.iter_mut().enumerate() {
+            let Some(future) = resolver else { continue };
+            if let Poll::Ready(value) = future.as_mut().poll(cx) {
+                *resolver = None;
+                moved = true;
+                self.table()[place].value = Some(value?);
+            }
+        }
+        Ok(moved)
+    }
+
+    fn table(&self) -> MutexGuard<'_, Vec<Entry<'a, A>>> {
+        self.table.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl<A> fmt::Debug for Round<'_, A> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Round").finish_non_exhaustive()
+    }
+}
+
+fn begin<'r, A: Arguments, R: Resolver<A>>(round: &'r Round<'_, A>) -> Running<'r, Value> {
+    let running = R::begin(round);
+    Box::pin(async move { Ok(Arc::new(running.await?) as Value) })
+}
+
+/// A parameter that waits for its value.
+#[derive(Debug)]
+pub struct Take<P> {
+    place: usize,
+    name: &'static str,
+    read: fn(Value, Source<'_>) -> Option<Result<P, Error>>,
+    taken: Option<P>,
+}
+
+fn read<V: Send + Sync + 'static, P: FromValue<V>>(
+    value: Value,
+    from: Source<'_>,
+) -> Option<Result<P, Error>> {
+    Some(P::from_value(&value.downcast().ok()?, from))
+}
+
+/// Parameters that wait for their values: a list, `(A, (B, ()))`.
+pub trait Takes {
+    /// The values.
+    type Values;
+    /// Takes what is there by now; whether that is all.
+    ///
+    /// # Errors
+    /// If a refusal is not taken.
+    fn fill<A: Arguments>(&mut self, round: &Round<'_, A>) -> Result<bool, Error>;
+    /// The values, if all are there.
+    fn values(self) -> Option<Self::Values>;
+}
+
+impl Takes for () {
+    type Values = ();
+
+    fn fill<A: Arguments>(&mut self, _: &Round<'_, A>) -> Result<bool, Error> {
+        Ok(true)
+    }
+
+    fn values(self) -> Option<()> {
+        Some(())
+    }
+}
+
+impl<P, T: Takes> Takes for (Take<P>, T) {
+    type Values = (P, T::Values);
+
+    fn fill<A: Arguments>(&mut self, round: &Round<'_, A>) -> Result<bool, Error> {
+        let (take, rest) = self;
+        if take.taken.is_none() {
+            let value = round.table()[take.place].value.clone();
+            let from = Source { ctx: round.ctx, name: take.name };
+            take.taken = value.and_then(|value| (take.read)(value, from)).transpose()?;
+        }
+        Ok(rest.fill(round)? & take.taken.is_some())
+    }
+
+    fn values(self) -> Option<Self::Values> {
+        Some((self.0.taken?, self.1.values()?))
+    }
+}
+
+/// Not reached: what fills a parameter is of its resolver's type.
+fn unfinished() -> Error {
+    Error::told("a resolver gave nothing")
+}

@@ -1,0 +1,109 @@
+//! Several futures at once, and tasks that end with the leg.
+
+use crate::Ctx;
+use std::{
+    fmt,
+    future::Future,
+    pin::Pin,
+    task::{Context, Poll},
+};
+use tokio::task::{JoinError, JoinHandle};
+
+impl Ctx {
+    /// Waits for all of these, in their order. They may borrow, and questions among them leave in one round.
+    ///
+    /// Unlike `futures::future::join_all` it keeps no waker of its own, so a leg that asks here ends at once, however
+    /// many there are.
+    pub fn join_all<I>(&self, futures: I) -> JoinAll<I::Item>
+    where
+        I: IntoIterator<Item: Future>,
+    {
+        JoinAll(futures.into_iter().map(|future| Slot::Running(Box::pin(future))).collect())
+    }
+
+    /// Runs something beside the handler, on a task that ends with this leg at the latest. It cannot ask, and the next leg
+    /// begins it again.
+    pub fn spawn<T: Send + 'static>(&self, future: impl Future<Output = T> + Send + 'static) -> Spawned<T> {
+        let task = tokio::spawn(future);
+        self.flow().end_with_leg(task.abort_handle());
+        Spawned(task)
+    }
+}
+
+/// Several futures at once. See [`Ctx::join_all`].
+// A type of its own: a future that named the iterator would not be `Send` where that maps with a closure that borrows.
+#[must_use = "futures do nothing unless they are awaited"]
+pub struct JoinAll<F: Future>(Vec<Slot<F>>);
+
+impl<F: Future> Future for JoinAll<F> {
+    type Output = Vec<F::Output>;
+
+    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
+        let mut all_done = true;
+        for slot in &mut self.0 {
+            all_done &= slot.poll(cx);
+        }
+        if !all_done {
+            return Poll::Pending;
+        }
+        Poll::Ready(std::mem::take(&mut self.0).into_iter().filter_map(Slot::output).collect())
+    }
+}
+
+impl<F: Future> fmt::Debug for JoinAll<F> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("JoinAll").finish_non_exhaustive()
+    }
+}
+
+enum Slot<F: Future> {
+    Running(Pin<Box<F>>),
+    Done(F::Output),
+}
+
+// What runs is in a box of its own.
+impl<F: Future> Unpin for Slot<F> {}
+
+impl<F: Future> Slot<F> {
+    /// Whether it is done.
+    fn poll(&mut self, cx: &mut Context<'_>) -> bool {
+        if let Self::Running(future) = self {
+            match future.as_mut().poll(cx) {
+                Poll::Ready(output) => *self = Self::Done(output),
+                Poll::Pending => return false,
+            }
+        }
+        true
+    }
+
+    fn output(self) -> Option<F::Output> {
+        match self {
+            Self::Done(output) => Some(output),
+            Self::Running(_) => None,
+        }
+    }
+}
+
+/// A task that ends with its leg. Awaited, it gives what it came to, or that it was aborted or panicked.
+pub struct Spawned<T>(JoinHandle<T>);
+
+impl<T> Spawned<T> {
+    /// Ends it now.
+    pub fn abort(&self) {
+        self.0.abort();
+    }
+}
+
+impl<T> Future for Spawned<T> {
+    type Output = Result<T, JoinError>;
+
+    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
+        Pin::new(&mut self.0).poll(cx)
+    }
+}
+
+impl<T> fmt::Debug for Spawned<T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Spawned").finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,189 @@
+//! The rung of the ladder at which a request must say who sends it.
+
+use crate::{
+    Bearer, Caller, Server,
+    serve::http::{
+        HttpOptions, ReplyBody,
+        auth::{
+            BearerError, ResourceServer,
+            resource_server::{Metadata, SKEW, challenge},
+        },
+        guard::Refused,
+    },
+};
+use antiphon_seal::Principal;
+use futures_util::future::BoxFuture;
+use http::{
+    HeaderMap, HeaderName, HeaderValue, Method, Response, StatusCode, header as name, request::Parts,
+};
+use std::time::SystemTime;
+
+/// This request may be read, and answered: its token is good, or none is asked for. Only [`authorize`] makes one; reading
+/// a body and speaking for a caller demand it, whatever the method and the era.
+#[derive(Clone, Copy)]
+pub(crate) struct Authorized {
+    /// When the token is over.
+    until: Option<SystemTime>,
+}
+
+impl Authorized {
+    /// Who sends the request.
+    pub(crate) fn caller<'a>(&self, parts: &'a Parts) -> Caller<'a> {
+        Caller::http(&parts.headers, &parts.extensions)
+    }
+
+    /// Waits until the token is over: what stays open longer than that ends, and is opened again with another.
+    pub(crate) fn over(&self, server: &Server) -> BoxFuture<'static, ()> {
+        match self.until.and_then(|until| until.checked_add(SKEW)) {
+            Some(until) => {
+                Box::pin(tokio::time::sleep(until.duration_since(server.now()).unwrap_or_default()))
+            }
+            None => Box::pin(std::future::pending()),
+        }
+    }
+}
+
+/// Checks who sends a request of any method, and leaves it in the extensions of the request: [`Bearer`] and [`Principal`].
+/// Where no authentication is configured, what a layer in front has left stays.
+///
+/// > authorization **MUST** be included in every HTTP request from client to server
+pub(crate) async fn authorize(
+    parts: &mut Parts,
+    options: &HttpOptions,
+    server: &Server,
+) -> Result<Authorized, Refused> {
+    let Some(auth) = &options.auth else { return Ok(Authorized { until: None }) };
+    // Boxed: where nobody is asked, a request stays as small as it is.
+    let bearer = Box::pin(check(&parts.headers, auth, server)).await?;
+    parts.extensions.insert::<Principal>(bearer.principal().clone());
+    let until = bearer.expires_at();
+    parts.extensions.insert::<Bearer>(bearer);
+    Ok(Authorized { until })
+}
+
+async fn check(headers: &HeaderMap, auth: &ResourceServer, server: &Server) -> Result<Bearer, Refused> {
+    let unauthorized = |status, error, text: &str| Refused {
+        challenge: Some(auth.challenge(error, &[])),
+        ..Refused::new(status, text)
+    };
+    let invalid = || {
+        // > Invalid or expired tokens **MUST** receive a HTTP 401 response.
+        let text = "The access token is not good for this server";
+        unauthorized(StatusCode::UNAUTHORIZED, Some("invalid_token"), text)
+    };
+    let token = match token_of(headers) {
+        Ok(Some(token)) => token,
+        Ok(None) => {
+            let text = "This server needs an access token: Authorization: Bearer ..";
+            return Err(unauthorized(StatusCode::UNAUTHORIZED, None, text));
+        }
+        // > Malformed authorization request
+        Err(Malformed) => {
+            let text = "Authorization must be there once, as: Bearer, a space, a token";
+            return Err(unauthorized(StatusCode::BAD_REQUEST, Some("invalid_request"), text));
+        }
+    };
+    let bearer = match auth.verify(token, server.now()).await {
+        Ok(bearer) => bearer,
+        Err(BearerError::Invalid(cause)) => {
+            tracing::info!(%cause, "an access token was refused");
+            return Err(invalid());
+        }
+        // Not a 401: the token may well be good, and its owner should not fetch another.
+        Err(BearerError::Unavailable(cause)) => {
+            tracing::error!(%cause, "an access token cannot be checked: refused");
+            let text = "Access tokens cannot be checked now: try again later";
+            return Err(Refused { retry_after: true, ..Refused::new(StatusCode::SERVICE_UNAVAILABLE, text) });
+        }
+    };
+    let principal = bearer.principal();
+    let names_somebody =
+        principal.has_subject() || (server.client_is_enough() && principal.client_id().is_some());
+    if !names_somebody {
+        tracing::warn!(
+            client = principal.client_id(),
+            "an access token names no user, and all users of one client software would be one: refused \
+             (allow_client_principal() accepts that)"
+        );
+        return Err(invalid());
+    }
+    if !auth.required().iter().all(|scope| bearer.has_scope(scope)) {
+        tracing::info!(needed = ?auth.required(), ?bearer, "an access token has too few scopes: refused");
+        let text = "The access token may not use this server";
+        return Err(unauthorized(StatusCode::FORBIDDEN, Some("insufficient_scope"), text));
+    }
+    Ok(bearer)
+}
+
+/// `Authorization` that no token can be read from.
+struct Malformed;
+
+/// The bearer token; `None` if there is none, or something else in its place.
+fn token_of(headers: &HeaderMap) -> Result<Option<&str>, Malformed> {
+    let mut values = headers.get_all(name::AUTHORIZATION).iter();
+    let value = match (values.next(), values.next()) {
+        (None, _) => return Ok(None),
+        (Some(value), None) => value.to_str().map_err(|_| Malformed)?,
+        // Two parties could read two callers.
+        (Some(_), Some(_)) => return Err(Malformed),
+    };
+    let (scheme, token) = value.split_once(' ').unwrap_or((value, ""));
+    if !scheme.eq_ignore_ascii_case("bearer") {
+        return Ok(None);
+    }
+    let token = token.trim_matches(' ');
+    let is_token = !token.is_empty() && token.bytes().all(|byte| byte.is_ascii_graphic() && byte != b',');
+    if is_token { Ok(Some(token)) } else { Err(Malformed) }
+}
+
+/// What ends a stream whose token is over. Nobody reads it: the stream began long ago.
+pub(crate) fn token_is_over() -> Refused {
+    Refused::new(StatusCode::UNAUTHORIZED, "The access token is over")
+}
+
+/// What goes with a reply that says which scopes are missing.
+pub(crate) fn scope_challenge(options: &HttpOptions, scopes: &[String]) -> HeaderValue {
+    let error = Some("insufficient_scope");
+    match &options.auth {
+        Some(auth) => auth.challenge(error, scopes),
+        None => challenge(error, &scopes.iter().map(String::as_str).collect::<Vec<_>>(), None),
+    }
+}
+
+/// The answer to who asks where tokens come from; `None` if something else is asked. Public, to web pages too.
+pub(crate) fn metadata(parts: &Parts, options: &HttpOptions) -> Option<Response<ReplyBody>> {
+    let Metadata { path, body, .. } = options.auth.as_ref()?.metadata()?;
+    if parts.uri.path() != path {
+        return None;
+    }
+    let set = |response: &mut Response<ReplyBody>, header: HeaderName, value: &'static str| {
+        response.headers_mut().insert(header, HeaderValue::from_static(value));
+    };
+    let mut response = match parts.method {
+        Method::GET | Method::HEAD => {
+            let mut response = Response::new(ReplyBody::from(body.clone()));
+            set(&mut response, name::CONTENT_TYPE, "application/json");
+            response
+        }
+        // A page that sends a header of the protocol along asks first.
+        Method::OPTIONS => {
+            let mut response = status(StatusCode::NO_CONTENT);
+            set(&mut response, name::ACCESS_CONTROL_ALLOW_METHODS, "GET");
+            set(&mut response, name::ACCESS_CONTROL_ALLOW_HEADERS, "*");
+            response
+        }
+        _ => {
+            let mut response = status(StatusCode::METHOD_NOT_ALLOWED);
+            set(&mut response, name::ALLOW, "GET, HEAD, OPTIONS");
+            response
+        }
+    };
+    set(&mut response, name::ACCESS_CONTROL_ALLOW_ORIGIN, "*");
+    Some(response)
+}
+
+fn status(status: StatusCode) -> Response<ReplyBody> {
+    let mut response = Response::new(ReplyBody::from(hyper::body::Bytes::new()));
+    *response.status_mut() = status;
+    response
+}

@@ -1,0 +1,166 @@
+//! JWT access tokens: signed by a trusted issuer, for this resource, now.
+//!
+//! What signs is checked with *ring*, which TLS here uses already. A token picks a key of its issuer by `kid`; what it
+//! says of keys otherwise (`jwk`, `jku`, `x5u`, `x5c`) is not looked at.
+
+mod algorithm;
+mod claims;
+mod compact;
+mod fetch;
+mod key_set;
+mod keys;
+
+pub use algorithm::Algorithm;
+
+pub(crate) use claims::Audience;
+pub(crate) use compact::is_jwt;
+
+use crate::{
+    Bearer,
+    serve::http::auth::{
+        audience::{check_scheme, check_url},
+        verifier::BearerError,
+    },
+};
+use key_set::KeySet;
+use keys::{Keys, Source};
+use serde_json::Value;
+use std::{sync::Arc, time::SystemTime};
+use url::Url;
+
+/// An authorization server whose JWT access tokens are taken.
+///
+/// Its keys are fetched when the first token comes, and again every five to ten minutes while tokens come. A token of a
+/// key that is not among them has them fetched anew, at most once in 30 seconds whoever asks how often; so a new key is
+/// known at once, and one that was taken out of the set counts for ten minutes at most. While they cannot be fetched,
+/// those of the last hour stay good; then tokens cannot be checked (503). A fetch takes 5 seconds and 256 KiB at most,
+/// follows no redirects, and speaks plain `http` to this machine itself only.
+///
+/// Their clock may differ from ours by 60 seconds, either way.
+#[derive(Clone, Debug)]
+#[must_use]
+pub struct Issuer {
+    name: String,
+    keys: KeysFrom,
+    algorithms: Vec<Algorithm>,
+    client_id_claim: Option<String>,
+}
+
+#[derive(Clone, Debug)]
+enum KeysFrom {
+    Discovery,
+    Url(String),
+    Text(String),
+}
+
+impl Issuer {
+    /// The issuer of this name: the `iss` of its tokens, letter by letter. Where its keys are is learned from its metadata
+    /// (RFC 8414, or OpenID Connect Discovery), unless said otherwise.
+    pub fn new(name: impl Into<String>) -> Self {
+        let algorithms = Algorithm::ALL.to_vec();
+        Self { name: name.into(), keys: KeysFrom::Discovery, algorithms, client_id_claim: None }
+    }
+
+    /// Its keys are there.
+    pub fn jwks_url(mut self, url: impl Into<String>) -> Self {
+        self.keys = KeysFrom::Url(url.into());
+        self
+    }
+
+    /// These are its keys: a JSON Web Key Set, as text. Nothing is fetched then.
+    pub fn jwks(mut self, json: impl Into<String>) -> Self {
+        self.keys = KeysFrom::Text(json.into());
+        self
+    }
+
+    /// Only tokens signed so. Default: every [`Algorithm`].
+    pub fn algorithms(mut self, algorithms: impl IntoIterator<Item = Algorithm>) -> Self {
+        self.algorithms = algorithms.into_iter().collect();
+        self
+    }
+
+    /// The claim that names the client software, where it is neither `client_id` nor `azp`: such as `cid` or `appid`.
+    pub fn client_id_claim(mut self, claim: impl Into<String>) -> Self {
+        self.client_id_claim = Some(claim.into());
+        self
+    }
+
+    pub(crate) fn name(&self) -> &str {
+        &self.name
+    }
+
+    fn trust(self) -> Result<Trusted, String> {
+        let source = match self.keys {
+            KeysFrom::Text(text) => Source::Here(Arc::new(KeySet::parse(&text)?)),
+            KeysFrom::Discovery => Source::Issuer(self.name.clone()),
+            KeysFrom::Url(url) => {
+                let parsed = Url::parse(&url).map_err(|fault| format!("`{url}` is no URL: {fault}"))?;
+                check_scheme(&parsed).map_err(|fault| format!("`{url}`: {fault}"))?;
+                Source::Url(url)
+            }
+        };
+        check_url(&self.name)?;
+        let keys = Arc::new(Keys::new(source));
+        let (algorithms, client_id_claim) = (self.algorithms, self.client_id_claim);
+        Ok(Trusted { name: self.name, keys, algorithms, client_id_claim })
+    }
+}
+
+/// Who may sign tokens for this resource.
+pub(crate) struct TrustedIssuers {
+    issuers: Vec<Trusted>,
+    audience: Audience,
+}
+
+struct Trusted {
+    name: String,
+    keys: Arc<Keys>,
+    algorithms: Vec<Algorithm>,
+    client_id_claim: Option<String>,
+}
+
+impl TrustedIssuers {
+    pub(crate) fn new(issuers: Vec<Issuer>, audience: Audience) -> Result<Self, String> {
+        let issuers: Vec<Trusted> = issuers.into_iter().map(Issuer::trust).collect::<Result<_, _>>()?;
+        for (at, issuer) in issuers.iter().enumerate() {
+            if issuers[..at].iter().any(|other| other.name == issuer.name) {
+                return Err(format!("`{}` is here twice", issuer.name));
+            }
+        }
+        Ok(Self { issuers, audience })
+    }
+
+    pub(crate) fn is_empty(&self) -> bool {
+        self.issuers.is_empty()
+    }
+
+    /// The claims pick the issuer; they count for nothing else until one of its keys has verified them.
+    pub(crate) async fn verify(&self, token: &str, now: SystemTime) -> Result<Bearer, BearerError> {
+        let token = compact::parse(token).map_err(BearerError::invalid)?;
+        let issuer = token.claims.get("iss").and_then(Value::as_str);
+        let issuer = self
+            .issuers
+            .iter()
+            .find(|known| Some(&*known.name) == issuer)
+            .ok_or_else(|| BearerError::invalid("it is of no issuer that is trusted here (iss)"))?;
+        if !issuer.algorithms.contains(&token.algorithm) {
+            return Err(BearerError::invalid(
+                "this issuer's tokens are not accepted with its algorithm (alg)",
+            ));
+        }
+        let id = token.key_id.as_deref();
+        let keys = issuer.keys.get(token.algorithm, id, now).await.map_err(BearerError::unavailable)?;
+        let candidates = keys.candidates(token.algorithm, id);
+        if candidates.is_empty() {
+            return Err(BearerError::invalid("its issuer has no such key (kid)"));
+        }
+        let is_signed_by =
+            |key: &&key_set::Key| token.algorithm.verifies(&key.public, token.message, &token.signature);
+        if !candidates.iter().any(is_signed_by) {
+            return Err(BearerError::invalid("its signature is wrong"));
+        }
+        let client_id_claim = issuer.client_id_claim.as_deref();
+        claims::read(token.claims, &issuer.name, client_id_claim, &self.audience, now)
+            .map_err(BearerError::invalid)
+    }
+}

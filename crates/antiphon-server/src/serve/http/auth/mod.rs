@@ -1,0 +1,50 @@
+//! Who is calling over HTTP: this server as an OAuth resource server.
+//!
+//! ```
+//! # #[cfg(feature = "auth")]
+//! # fn main() -> Result<(), Box<dyn std::error::Error>> {
+//! use antiphon::serve::http::{HttpOptions, auth::{Issuer, ResourceServer}};
+//!
+//! let auth = ResourceServer::builder("https://api.example.com/mcp")
+//!     .issuer(Issuer::new("https://issuer.example.com"))
+//!     .scopes_supported(["mcp", "orders:write"])
+//!     .required_scopes(["mcp"])
+//!     .build()?;
+//! let options = HttpOptions::default().authorize(auth);
+//! # Ok(())
+//! # }
+//! # #[cfg(not(feature = "auth"))]
+//! # fn main() {}
+//! ```
+//!
+//! Each request is checked once its head is known to be for this server, and before its body is read: on every leg, with
+//! every HTTP method. What comes out is a [`Bearer`](crate::Bearer); its issuer, subject and client id are the
+//! principal that sealed state is bound to.
+//!
+//! | the request has | status | `WWW-Authenticate: Bearer` |
+//! |---|---|---|
+//! | no token | 401 | `scope`, `resource_metadata` |
+//! | two `Authorization` headers, or one that says `Bearer` and no token | 400 | `error="invalid_request"` .. |
+//! | a token that is forged, expired, of another issuer or for another resource, or that names no user | 401 | `error="invalid_token"` .. |
+//! | a token without the [required scopes](ResourceServerBuilder::required_scopes) | 403 | `error="insufficient_scope"` .. |
+//! | a token without the scopes of this tool, prompt or resource | 403, in JSON | `error="insufficient_scope"` .. |
+//! | a token that cannot be checked now: no keys can be had | 503 | none, but `Retry-After` |
+//!
+//! Why a token is refused stands in the log (the token does not), and is not told.
+//!
+//! JWTs need the feature `auth`: `Issuer`. Other tokens are checked by a [`BearerVerifier`] of
+//! yours.
+
+mod audience;
+mod authorize;
+#[cfg(feature = "auth")]
+mod jwt;
+mod resource_server;
+mod verifier;
+
+#[cfg(feature = "auth")]
+pub use jwt::{Algorithm, Issuer};
+pub use resource_server::{ResourceServer, ResourceServerBuilder, ResourceServerError};
+pub use verifier::{BearerError, BearerVerifier, StaticTokens};
+
+pub(crate) use authorize::{Authorized, authorize, metadata, scope_challenge, token_is_over};

@@ -1,0 +1,340 @@
+//! What a protected server is, and its metadata.
+
+#[cfg(feature = "auth")]
+use crate::serve::http::auth::{
+    audience::check_url,
+    jwt::{Audience, Issuer, TrustedIssuers, is_jwt},
+};
+use crate::{
+    Bearer, is_scope,
+    serve::http::auth::{
+        audience::Resource,
+        verifier::{AnyVerifier, BearerError, BearerVerifier},
+    },
+};
+use http::HeaderValue;
+use hyper::body::Bytes;
+use serde_json::json;
+use std::{
+    collections::BTreeSet,
+    error::Error as StdError,
+    fmt::{self, Write as _},
+    sync::Arc,
+    time::{Duration, SystemTime},
+};
+
+/// How far the clocks of two machines may differ.
+pub(crate) const SKEW: Duration = Duration::from_secs(60);
+
+/// A token of more bytes is refused unread.
+const MAX_TOKEN: usize = 16 * 1024;
+
+/// This server as an OAuth resource server: which tokens it takes, and where clients get them. Cheap to clone. Given to
+/// [`HttpOptions::authorize`](crate::serve::http::HttpOptions::authorize).
+#[derive(Clone)]
+pub struct ResourceServer(Arc<Inner>);
+
+struct Inner {
+    resource: Resource,
+    required: Vec<String>,
+    implied: Vec<(String, Vec<String>)>,
+    metadata: Option<Metadata>,
+    #[cfg(feature = "auth")]
+    issuers: TrustedIssuers,
+    other: Option<Box<dyn AnyVerifier>>,
+}
+
+/// > MCP servers **MUST** implement OAuth 2.0 Protected Resource Metadata (RFC 9728).
+pub(crate) struct Metadata {
+    pub(crate) path: String,
+    pub(crate) body: Bytes,
+    url: String,
+}
+
+/// A [`ResourceServer`] in the making.
+#[must_use]
+pub struct ResourceServerBuilder {
+    resource: String,
+    name: Option<String>,
+    #[cfg(feature = "auth")]
+    audiences: Vec<String>,
+    authorization_servers: Vec<String>,
+    supported: Vec<String>,
+    required: Vec<String>,
+    implied: Vec<(String, Vec<String>)>,
+    #[cfg(feature = "auth")]
+    issuers: Vec<Issuer>,
+    other: Option<Box<dyn AnyVerifier>>,
+}
+
+impl ResourceServer {
+    /// The resource server of this URI: the one that clients reach the MCP endpoint at, and name when they ask for a
+    /// token, such as `https://api.example.com/mcp`. It must be `https`, or `http` on this machine itself.
+    pub fn builder(resource: impl Into<String>) -> ResourceServerBuilder {
+        ResourceServerBuilder {
+            resource: resource.into(),
+            name: None,
+            #[cfg(feature = "auth")]
+            audiences: Vec::new(),
+            authorization_servers: Vec::new(),
+            supported: Vec::new(),
+            required: Vec::new(),
+            implied: Vec::new(),
+            #[cfg(feature = "auth")]
+            issuers: Vec::new(),
+            other: None,
+        }
+    }
+
+    /// The path of the metadata, if there is any: where a router must lead to the same
+    /// [`HttpService`](crate::serve::http::HttpService) as the endpoint. [`serve_http`](crate::serve::http::serve_http)
+    /// does by itself.
+    pub fn metadata_path(&self) -> Option<&str> {
+        self.0.metadata.as_ref().map(|metadata| &*metadata.path)
+    }
+
+    /// Host and port, as clients reach it.
+    pub(crate) fn authority(&self) -> &str {
+        self.0.resource.authority()
+    }
+
+    pub(crate) fn metadata(&self) -> Option<&Metadata> {
+        self.0.metadata.as_ref()
+    }
+
+    /// What every request needs.
+    pub(crate) fn required(&self) -> &[String] {
+        &self.0.required
+    }
+
+    /// Whom the token names and what it may do, all told.
+    pub(crate) async fn verify(&self, token: &str, now: SystemTime) -> Result<Bearer, BearerError> {
+        if token.len() > MAX_TOKEN {
+            return Err(BearerError::invalid(format!("{} bytes are too many", token.len())));
+        }
+        let bearer = self.verified(token, now).await?;
+        let is_over = |end: SystemTime| end.checked_add(SKEW).is_some_and(|end| now >= end);
+        if bearer.expires_at().is_some_and(is_over) {
+            return Err(BearerError::invalid("expired"));
+        }
+        Ok(self.with_implied(bearer))
+    }
+
+    async fn verified(&self, token: &str, now: SystemTime) -> Result<Bearer, BearerError> {
+        let Inner { resource, other, .. } = &*self.0;
+        #[cfg(feature = "auth")]
+        if !self.0.issuers.is_empty() && (other.is_none() || is_jwt(token)) {
+            return self.0.issuers.verify(token, now).await;
+        }
+        #[cfg(not(feature = "auth"))]
+        let _ = now;
+        match other {
+            Some(other) => other.verify_boxed(token, resource.uri()).await,
+            // Not built so.
+            None => Err(BearerError::invalid("nobody verifies tokens here")),
+        }
+    }
+
+    /// > Servers **MUST** account for scope hierarchies, where a broader scope implies narrower ones
+    fn with_implied(&self, bearer: Bearer) -> Bearer {
+        if self.0.implied.is_empty() {
+            return bearer;
+        }
+        let mut scopes: BTreeSet<String> = bearer.scopes().map(str::to_owned).collect();
+        loop {
+            let before = scopes.len();
+            for (broad, narrow) in &self.0.implied {
+                if scopes.contains(broad) {
+                    scopes.extend(narrow.iter().cloned());
+                }
+            }
+            if scopes.len() == before {
+                return bearer.with_scopes(scopes);
+            }
+        }
+    }
+
+    /// `WWW-Authenticate`, with these scopes and those that every request needs.
+    pub(crate) fn challenge(&self, error: Option<&'static str>, scopes: &[String]) -> HeaderValue {
+        let mut all: Vec<&str> = self.0.required.iter().map(String::as_str).collect();
+        for scope in scopes {
+            if !all.contains(&scope.as_str()) {
+                all.push(scope);
+            }
+        }
+        challenge(error, &all, self.0.metadata.as_ref().map(|metadata| &*metadata.url))
+    }
+}
+
+/// > Servers **MUST** [...] Include the resource metadata URL in the `WWW-Authenticate` HTTP header under
+/// > `resource_metadata`
+pub(crate) fn challenge(error: Option<&'static str>, scopes: &[&str], metadata: Option<&str>) -> HeaderValue {
+    let mut text = String::from("Bearer");
+    let mut separator = " ";
+    let scopes = Some(scopes.join(" ")).filter(|scopes| !scopes.is_empty());
+    for (name, value) in [("error", error), ("scope", scopes.as_deref()), ("resource_metadata", metadata)] {
+        if let Some(value) = value {
+            let _ = write!(text, "{separator}{name}=\"{value}\"");
+            separator = ", ";
+        }
+    }
+    // All of it was checked when it was configured.
+    HeaderValue::try_from(text).unwrap_or_else(|_| HeaderValue::from_static("Bearer"))
+}
+
+impl ResourceServerBuilder {
+    /// Takes JWT access tokens of this issuer; several may be given. Clients are told of each.
+    #[cfg(feature = "auth")]
+    pub fn issuer(mut self, issuer: Issuer) -> Self {
+        self.authorization_servers.push(issuer.name().to_owned());
+        self.issuers.push(issuer);
+        self
+    }
+
+    /// Asks this verifier about tokens. Where there are issuers too, it is asked about what has not the form of a JWT.
+    pub fn verifier(mut self, verifier: impl BearerVerifier) -> Self {
+        self.other = Some(Box::new(verifier));
+        self
+    }
+
+    /// Tells clients to get their tokens from this issuer: for a [`verifier`](Self::verifier). Without any, and without
+    /// issuers, there is no metadata.
+    ///
+    /// > The Protected Resource Metadata document returned by the MCP server **MUST** include the
+    /// > `authorization_servers` field containing at least one authorization server.
+    pub fn authorization_server(mut self, issuer: impl Into<String>) -> Self {
+        self.authorization_servers.push(issuer.into());
+        self
+    }
+
+    /// Also takes JWTs that are for this audience, letter by letter: for an issuer that does not know resource
+    /// indicators, and names its APIs otherwise. It must mean this server and no other.
+    #[cfg(feature = "auth")]
+    pub fn accept_audience(mut self, audience: impl Into<String>) -> Self {
+        self.audiences.push(audience.into());
+        self
+    }
+
+    /// What the server is called, for people who are asked for access to it.
+    pub fn name(mut self, name: impl Into<String>) -> Self {
+        self.name = Some(name.into());
+        self
+    }
+
+    /// The scopes that clients should know of: the few that one begins with. Tools may need others; a client learns of
+    /// those when it calls them.
+    pub fn scopes_supported<Text: Into<String>>(mut self, scopes: impl IntoIterator<Item = Text>) -> Self {
+        self.supported.extend(scopes.into_iter().map(Into::into));
+        self
+    }
+
+    /// What a token must hold for any request. Default: nothing.
+    pub fn required_scopes<Text: Into<String>>(mut self, scopes: impl IntoIterator<Item = Text>) -> Self {
+        self.required.extend(scopes.into_iter().map(Into::into));
+        self
+    }
+
+    /// Who holds `broad` holds these too.
+    pub fn scope_implies<Text: Into<String>>(
+        mut self,
+        broad: impl Into<String>,
+        narrow: impl IntoIterator<Item = Text>,
+    ) -> Self {
+        self.implied.push((broad.into(), narrow.into_iter().map(Into::into).collect()));
+        self
+    }
+
+    /// The resource server. Nothing is fetched yet.
+    ///
+    /// # Errors
+    /// Says which setting cannot be, and what to change.
+    pub fn build(self) -> Result<ResourceServer, ResourceServerError> {
+        let resource = Resource::parse(&self.resource).map_err(|fault| refuse("the resource", &fault))?;
+        let narrow = self.implied.iter().flat_map(|(broad, narrow)| [broad].into_iter().chain(narrow));
+        for scope in self.supported.iter().chain(&self.required).chain(narrow) {
+            if !is_scope(scope) {
+                let fault = format!(
+                    "`{}` is none: printable ASCII without spaces, quotes and backslashes",
+                    scope.escape_debug()
+                );
+                return Err(refuse("a scope", &fault));
+            }
+        }
+        #[cfg(feature = "auth")]
+        for issuer in &self.issuers {
+            check_url(issuer.name()).map_err(|fault| refuse("an issuer", &fault))?;
+        }
+        #[cfg(feature = "auth")]
+        if self.audiences.iter().any(String::is_empty) {
+            return Err(refuse(
+                "an audience",
+                "an empty one would be that of every token which names nobody",
+            ));
+        }
+        #[cfg(feature = "auth")]
+        let issuers = {
+            let audience = Audience { resource: resource.clone(), others: self.audiences };
+            TrustedIssuers::new(self.issuers, audience).map_err(|fault| refuse("an issuer", &fault))?
+        };
+        #[cfg(feature = "auth")]
+        let nobody = issuers.is_empty() && self.other.is_none();
+        #[cfg(not(feature = "auth"))]
+        let nobody = self.other.is_none();
+        if nobody {
+            return Err(refuse("tokens", "nobody verifies them: give an `issuer` or a `verifier`"));
+        }
+        let metadata = (!self.authorization_servers.is_empty()).then(|| {
+            let mut document = json!({
+                "resource": resource.uri(),
+                "authorization_servers": self.authorization_servers,
+                // > Access tokens **MUST NOT** be included in the URI query string
+                "bearer_methods_supported": ["header"],
+            });
+            if !self.supported.is_empty() {
+                document["scopes_supported"] = json!(self.supported);
+            }
+            if let Some(name) = &self.name {
+                document["resource_name"] = json!(name);
+            }
+            let body = document.to_string().into();
+            Metadata { path: resource.metadata_path(), url: resource.metadata_url(), body }
+        });
+        Ok(ResourceServer(Arc::new(Inner {
+            resource,
+            required: self.required,
+            implied: self.implied,
+            metadata,
+            #[cfg(feature = "auth")]
+            issuers,
+            other: self.other,
+        })))
+    }
+}
+
+fn refuse(what: &str, fault: &str) -> ResourceServerError {
+    ResourceServerError(format!("{what}: {fault}"))
+}
+
+/// Why a resource server cannot be. Says what to change.
+#[derive(Debug)]
+pub struct ResourceServerError(String);
+
+impl fmt::Display for ResourceServerError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+impl StdError for ResourceServerError {}
+
+impl fmt::Debug for ResourceServer {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("ResourceServer").field("resource", &self.0.resource.uri()).finish_non_exhaustive()
+    }
+}
+
+impl fmt::Debug for ResourceServerBuilder {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("ResourceServerBuilder").field("resource", &self.resource).finish_non_exhaustive()
+    }
+}

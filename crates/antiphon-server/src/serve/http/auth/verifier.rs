@@ -1,0 +1,130 @@
+//! Who knows whether a token is good.
+
+use crate::Bearer;
+use futures_util::future::BoxFuture;
+use std::{error::Error as StdError, fmt, future::Future};
+
+/// Verifies bearer tokens that are no JWTs of a known issuer: opaque ones, by introspection or by a table of your own.
+///
+/// ```
+/// use antiphon::{seal::Principal, server::Bearer};
+/// use antiphon::serve::http::auth::{BearerError, BearerVerifier};
+/// # struct Reply { active: bool, aud: String, sub: String, client_id: String, scope: String }
+/// # struct Introspection;
+/// # impl Introspection { async fn ask(&self, _: &str) -> Result<Reply, std::io::Error> { unimplemented!() } }
+///
+/// impl BearerVerifier for Introspection {
+///     async fn verify(&self, token: &str, resource: &str) -> Result<Bearer, BearerError> {
+///         let reply = self.ask(token).await.map_err(BearerError::unavailable)?;
+///         if !reply.active || reply.aud != resource {
+///             return Err(BearerError::invalid("not active, or not for us"));
+///         }
+///         let principal = Principal::user(reply.sub).with_client_id(reply.client_id);
+///         Ok(Bearer::new(principal).with_scopes(reply.scope.split(' ')))
+///     }
+/// }
+/// ```
+pub trait BearerVerifier: Send + Sync + 'static {
+    /// Whom this token names and what it may do, if it is good now *and was issued for this resource*; nothing else
+    /// compares the audience. It is called for every request: keep what may be kept.
+    ///
+    /// > MCP servers **MUST** validate that access tokens were issued specifically for them as the intended audience
+    fn verify(&self, token: &str, resource: &str)
+    -> impl Future<Output = Result<Bearer, BearerError>> + Send;
+}
+
+/// Why a token does not count. The cause is for the log; the caller is never told.
+#[derive(Debug)]
+#[non_exhaustive]
+pub enum BearerError {
+    /// It is not good: 401.
+    Invalid(Box<dyn StdError + Send + Sync>),
+    /// It cannot be told whether it is good: 503.
+    Unavailable(Box<dyn StdError + Send + Sync>),
+}
+
+impl BearerError {
+    /// The token is not good.
+    pub fn invalid(cause: impl Into<Box<dyn StdError + Send + Sync>>) -> Self {
+        Self::Invalid(cause.into())
+    }
+
+    /// Nobody can be asked about the token.
+    pub fn unavailable(cause: impl Into<Box<dyn StdError + Send + Sync>>) -> Self {
+        Self::Unavailable(cause.into())
+    }
+}
+
+impl fmt::Display for BearerError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Invalid(cause) => write!(f, "the token is not good: {cause}"),
+            Self::Unavailable(cause) => write!(f, "the token cannot be checked: {cause}"),
+        }
+    }
+}
+
+impl StdError for BearerError {}
+
+/// Tokens that are known beforehand, for tests and for a server of one's own machine.
+///
+/// ```
+/// use antiphon::{seal::Principal, serve::http::auth::StaticTokens, server::Bearer};
+///
+/// let tokens = StaticTokens::new()
+///     .token("alice's secret", Bearer::new(Principal::user("alice")).with_scopes(["orders:write"]))
+///     .token("bob's secret", Bearer::new(Principal::user("bob")));
+/// ```
+#[derive(Clone, Default)]
+pub struct StaticTokens(Vec<(String, Bearer)>);
+
+impl StaticTokens {
+    /// No token.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// This token too.
+    #[must_use]
+    pub fn token(mut self, token: impl Into<String>, bearer: Bearer) -> Self {
+        self.0.push((token.into(), bearer));
+        self
+    }
+}
+
+impl BearerVerifier for StaticTokens {
+    async fn verify(&self, token: &str, _: &str) -> Result<Bearer, BearerError> {
+        let found = self.0.iter().find(|(known, _)| is_same(known.as_bytes(), token.as_bytes()));
+        found.map(|(_, bearer)| bearer.clone()).ok_or_else(|| BearerError::invalid("an unknown token"))
+    }
+}
+
+impl fmt::Debug for StaticTokens {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("StaticTokens").field(&self.0.len()).finish()
+    }
+}
+
+/// Compares without telling by its time where two secrets differ.
+fn is_same(a: &[u8], b: &[u8]) -> bool {
+    a.len() == b.len() && a.iter().zip(b).fold(0, |differs, (a, b)| differs | (a ^ b)) == 0
+}
+
+/// A verifier of any type.
+pub(crate) trait AnyVerifier: Send + Sync {
+    fn verify_boxed<'a>(
+        &'a self,
+        token: &'a str,
+        resource: &'a str,
+    ) -> BoxFuture<'a, Result<Bearer, BearerError>>;
+}
+
+impl<V: BearerVerifier> AnyVerifier for V {
+    fn verify_boxed<'a>(
+        &'a self,
+        token: &'a str,
+        resource: &'a str,
+    ) -> BoxFuture<'a, Result<Bearer, BearerError>> {
+        Box::pin(self.verify(token, resource))
+    }
+}

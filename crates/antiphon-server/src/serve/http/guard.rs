@@ -1,0 +1,272 @@
+//! The ladder: every check of a request, in order, from its first header to its dispatch.
+//!
+//! Where a rung has two answers, the second is that of a server of both eras to what an earlier revision sends.
+//!
+//! | rung | refused with |
+//! |---|---|
+//! | path | 404 |
+//! | method: POST only; GET and DELETE if they name a session | 405, `Allow: POST` |
+//! | size, by `Content-Length` and by counting | 413 |
+//! | `Content-Type: application/json` | 415 |
+//! | `Host` is ours | 421 |
+//! | `Origin`, where there is one, is ours | 403 |
+//! | `Accept` lists JSON and event streams; event streams for a GET | 406 |
+//! | the access token is good, where one is asked for | 401, 403, 400 or 503, `WWW-Authenticate` |
+//! | the body comes in time | 408 |
+//! | `Mcp-Session-Id`, unless the version is modern: a session of this caller | ignored; 404 |
+//! | ... and the version is that of the session, if it is named | 400, -32600 |
+//! | `Last-Event-ID` of a GET: an event of the session, and what follows it is kept | 400, 410 |
+//! | one GET without it at a time | 409 |
+//! | the body is one JSON-RPC message | 400, -32700 or -32600 |
+//! | a notification | 202, no body |
+//! | `initialize` | 400, -32022; with complete `_meta` 404, -32601: both name the versions; a new session |
+//! | `_meta` is complete | 400, -32602; without it and without a modern version header, served without a session |
+//! | the headers say what the body says | 400, -32020 |
+//! | the version is spoken here | 400, -32022 |
+//! | the method exists | 404, -32601 |
+//!
+//! Before all of them, who asks for the metadata of the protected resource gets it. The rungs up to `Accept` are in
+//! [`check_head`], for every method; the token is checked in [`authorize`](super::auth). The headers are compared in
+//! [`check_agreement`]; those about sessions are looked at in [`legacy`](super::legacy). The rest is the server's own, the
+//! same on every transport.
+
+use crate::{
+    Request, Server,
+    serve::http::{HttpOptions, legacy::names_session},
+};
+use antiphon_wire::{
+    ErrorCode, ErrorObject, ProtocolVersion,
+    header::{self, params::ParamHeaders},
+};
+use http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode, header as name, request::Parts};
+use serde_json::{Value, value::RawValue};
+
+/// A request that is refused before its body is looked at.
+#[derive(Debug, PartialEq)]
+pub(crate) struct Refused {
+    pub(crate) status: StatusCode,
+    pub(crate) text: String,
+    /// Its body may still be on its way.
+    pub(crate) unread: bool,
+    /// `WWW-Authenticate`: which token would do.
+    pub(crate) challenge: Option<HeaderValue>,
+    /// The same request may do in a moment.
+    pub(crate) retry_after: bool,
+}
+
+impl Refused {
+    pub(crate) fn new(status: StatusCode, text: impl Into<String>) -> Self {
+        Self { status, text: text.into(), unread: true, challenge: None, retry_after: false }
+    }
+}
+
+fn refused(status: StatusCode, text: impl Into<String>) -> Refused {
+    Refused::new(status, text)
+}
+
+/// The rungs that need the head alone.
+pub(crate) fn check_head(parts: &Parts, options: &HttpOptions, has_sessions: bool) -> Result<(), Refused> {
+    if options.path.as_deref().is_some_and(|path| path != parts.uri.path()) {
+        return Err(refused(StatusCode::NOT_FOUND, "There is nothing here"));
+    }
+    // > HTTP GET or DELETE to the MCP endpoint: respond with `405 Method Not Allowed`.
+    let is_post = parts.method == Method::POST;
+    let is_known = is_post || matches!(parts.method, Method::GET | Method::DELETE) && has_sessions;
+    if !is_known || !is_post && !names_session(&parts.headers) {
+        let text = if has_sessions {
+            "The MCP endpoint takes POST, and GET and DELETE with the Mcp-Session-Id of a session"
+        } else {
+            "The MCP endpoint takes POST only"
+        };
+        return Err(refused(StatusCode::METHOD_NOT_ALLOWED, text));
+    }
+    let length = text(&parts.headers, name::CONTENT_LENGTH).and_then(|length| length.parse::<u64>().ok());
+    if length.is_some_and(|length| length > options.max_body as u64) {
+        return Err(too_large(options));
+    }
+    let content_type = text(&parts.headers, name::CONTENT_TYPE).unwrap_or_default();
+    if is_post && !media_type(content_type).eq_ignore_ascii_case("application/json") {
+        return Err(refused(StatusCode::UNSUPPORTED_MEDIA_TYPE, "Content-Type must be application/json"));
+    }
+    if !check_host(parts, options) {
+        let text = "This server does not answer under this host name; its operator can allow it with \
+                    HttpOptions::allow_host";
+        return Err(refused(StatusCode::MISDIRECTED_REQUEST, text));
+    }
+    // > If the `Origin` header is present and invalid, servers **MUST** respond with HTTP 403 Forbidden.
+    let origins = parts.headers.get_all(name::ORIGIN);
+    if !origins.iter().all(|origin| origin.to_str().is_ok_and(|origin| options.knows_origin(origin))) {
+        let text = "This server does not answer web pages of this origin; its operator can allow it with \
+                    HttpOptions::allow_origin";
+        return Err(refused(StatusCode::FORBIDDEN, text));
+    }
+    check_accept(&parts.method, &parts.headers)
+}
+
+/// Whether every host that the request names is ours, and it names one: in the header, or, as HTTP/2 does, in the URI.
+fn check_host(parts: &Parts, options: &HttpOptions) -> bool {
+    let in_uri = parts.uri.authority().map(|authority| Some(authority.as_str()));
+    let mut hosts = in_uri
+        .into_iter()
+        .chain(parts.headers.get_all(name::HOST).iter().map(|host| host.to_str().ok()))
+        .peekable();
+    hosts.peek().is_some() && hosts.all(|host| host.is_some_and(|host| options.knows_host(host)))
+}
+
+/// > The client **MUST** include an `Accept` header listing both `application/json` and `text/event-stream`
+///
+/// A GET is answered with nothing but events, a DELETE with nothing.
+fn check_accept(method: &Method, headers: &HeaderMap) -> Result<(), Refused> {
+    let accepts = |wanted: &str| {
+        let (kind, _) = wanted.split_once('/').unwrap_or((wanted, ""));
+        headers.get_all(name::ACCEPT).iter().filter_map(|value| value.to_str().ok()).any(|value| {
+            value.split(',').map(media_type).any(|range| {
+                range.eq_ignore_ascii_case(wanted)
+                    || range == "*/*"
+                    || range.strip_suffix("/*").is_some_and(|range| range.eq_ignore_ascii_case(kind))
+            })
+        })
+    };
+    let not_acceptable = |text: &str| Err(refused(StatusCode::NOT_ACCEPTABLE, text));
+    match (method == Method::POST, method == Method::GET) {
+        (true, _) if !(accepts("application/json") && accepts("text/event-stream")) => {
+            not_acceptable("Accept must list application/json and text/event-stream")
+        }
+        (_, true) if !accepts("text/event-stream") => not_acceptable("Accept must list text/event-stream"),
+        _ => Ok(()),
+    }
+}
+
+pub(crate) fn too_large(options: &HttpOptions) -> Refused {
+    refused(StatusCode::PAYLOAD_TOO_LARGE, format!("The body must have at most {} bytes", options.max_body))
+}
+
+pub(crate) fn too_slow() -> Refused {
+    refused(StatusCode::REQUEST_TIMEOUT, "The body took too long to arrive")
+}
+
+/// > Servers that process the request body **MUST** reject requests where the values specified in the headers do not
+/// > match the corresponding values in the request body.
+pub(crate) fn check_agreement(
+    server: &Server,
+    request: &Request<'_>,
+    headers: &HeaderMap,
+) -> Result<(), ErrorObject> {
+    let version = single(headers, header::MCP_PROTOCOL_VERSION)?;
+    if version != request.version {
+        return Err(differs(
+            "MCP-Protocol-Version",
+            "params._meta[\"io.modelcontextprotocol/protocolVersion\"]",
+        ));
+    }
+    let method = single(headers, header::MCP_METHOD)?;
+    if method != request.method {
+        return Err(differs("Mcp-Method", "method"));
+    }
+    let Some(target) = request.target() else { return Ok(()) };
+    let named = single(headers, header::MCP_NAME)?;
+    // > servers **MUST** decode an encoded `Mcp-Name` or `Mcp-Param-{Name}` value before comparing it
+    let named = header::decode(named).ok_or_else(|| mismatch("Mcp-Name is not valid base64 of UTF-8"))?;
+    if !is_text(target, &named) {
+        return Err(differs("Mcp-Name", "params.name or params.uri"));
+    }
+    match server.param_headers(request, &named) {
+        Some(params) if !params.is_empty() => check_params(params, request.params.arguments, headers),
+        _ => Ok(()),
+    }
+}
+
+/// > Any server that processes the message body **MUST** validate that encoded header values, after decoding if
+/// > Base64-encoded, match the corresponding values in the request body.
+fn check_params(
+    params: &ParamHeaders,
+    arguments: Option<&RawValue>,
+    headers: &HeaderMap,
+) -> Result<(), ErrorObject> {
+    // Raw JSON that was read once can be read again.
+    let arguments = arguments.and_then(|text| serde_json::from_str(text.get()).ok()).unwrap_or(Value::Null);
+    for param in params.iter() {
+        let header = param.header_name();
+        let mut values = headers.get_all(&header).iter();
+        let value = match (values.next(), values.next()) {
+            (None, _) => None,
+            (Some(value), None) => Some(value.to_str().map_err(|_| invalid_characters(&header))?),
+            (Some(_), Some(_)) => return Err(twice(&header)),
+        };
+        param
+            .check(&arguments, value)
+            .map_err(|fault| ErrorObject::new(ErrorCode::HEADER_MISMATCH, fault.to_string()))?;
+    }
+    Ok(())
+}
+
+/// The legacy version that the headers name, if they name one. On a session it is that of the session: one message that
+/// says two things is none that either can trust.
+///
+/// > If the server receives a request with an invalid or unsupported `MCP-Protocol-Version`, it **MUST** respond with
+/// > `400 Bad Request`.
+pub(crate) fn check_legacy_version(
+    headers: &HeaderMap,
+    of_session: Option<&ProtocolVersion>,
+) -> Result<Option<ProtocolVersion>, ErrorObject> {
+    let Some(named) = single_or_none(headers, header::MCP_PROTOCOL_VERSION)? else { return Ok(None) };
+    let Some(version) = ProtocolVersion::legacy(named) else {
+        let known = ProtocolVersion::MODERN.iter().chain(ProtocolVersion::LEGACY);
+        let known = known.map(ProtocolVersion::as_str).collect::<Vec<_>>().join(", ");
+        let text = format!("MCP-Protocol-Version is not one that is spoken here: {known}");
+        return Err(ErrorObject::invalid_request(text));
+    };
+    match of_session.filter(|session| **session != version) {
+        Some(session) => Err(ErrorObject::invalid_request(format!(
+            "MCP-Protocol-Version is {version}, and the session began with {session}"
+        ))),
+        None => Ok(Some(version)),
+    }
+}
+
+/// A header that is there once, or not at all.
+pub(crate) fn single_or_none<'a>(
+    headers: &'a HeaderMap,
+    header: &'static str,
+) -> Result<Option<&'a str>, ErrorObject> {
+    if headers.contains_key(header) { single(headers, header).map(Some) } else { Ok(None) }
+}
+
+/// A routing header that is there once: two values would let two parties read two things.
+fn single<'a>(headers: &'a HeaderMap, header: &'static str) -> Result<&'a str, ErrorObject> {
+    let mut values = headers.get_all(header).iter();
+    match (values.next(), values.next()) {
+        (Some(value), None) => value.to_str().map_err(|_| invalid_characters(header)),
+        (None, _) => Err(mismatch(format!("{header} is missing"))),
+        (Some(_), Some(_)) => Err(twice(header)),
+    }
+}
+
+fn invalid_characters(header: &str) -> ErrorObject {
+    mismatch(format!("{header} holds invalid characters"))
+}
+
+fn twice(header: &str) -> ErrorObject {
+    mismatch(format!("{header} is there twice"))
+}
+
+fn is_text(value: &RawValue, expected: &str) -> bool {
+    serde_json::from_str::<String>(value.get()).is_ok_and(|text| text == expected)
+}
+
+fn differs(header: &str, member: &str) -> ErrorObject {
+    mismatch(format!("{header} does not say what {member} says"))
+}
+
+fn mismatch(text: impl std::fmt::Display) -> ErrorObject {
+    ErrorObject::new(ErrorCode::HEADER_MISMATCH, format!("Header mismatch: {text}"))
+}
+
+fn text(headers: &HeaderMap, header: HeaderName) -> Option<&str> {
+    headers.get(header)?.to_str().ok()
+}
+
+/// The type without its parameters.
+fn media_type(value: &str) -> &str {
+    value.split(';').next().unwrap_or_default().trim()
+}

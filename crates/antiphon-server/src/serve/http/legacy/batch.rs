@@ -1,0 +1,94 @@
+//! Batches: several messages in one POST. Only 2025-03-26 has them.
+
+use crate::{Caller, Outbox, Server, Session, serve::batch::read};
+use antiphon_wire::{ErrorObject, Incoming, ProtocolVersion, write_error};
+use futures_util::{
+    FutureExt as _,
+    future::{BoxFuture, join_all},
+};
+use serde_json::value::RawValue;
+
+/// Takes notice of what needs no answer. Whether there is something to be answered.
+///
+/// # Errors
+/// What to answer in the place of all of them.
+pub(crate) fn hear(body: &[u8], mut heard: impl FnMut(Incoming<'_>)) -> Result<bool, ErrorObject> {
+    let mut is_answered = false;
+    for message in read(body)? {
+        match Incoming::parse(message.get().as_bytes()) {
+            Ok(Incoming::Request(_)) | Err(_) => is_answered = true,
+            Ok(told) => heard(told),
+        }
+    }
+    Ok(is_answered)
+}
+
+/// Who answers the requests of a batch.
+pub(crate) enum Answering<'a> {
+    Session(&'a Session),
+    /// A server, to requests of no session that are of this version.
+    Server(&'a Server, &'a ProtocolVersion),
+}
+
+impl Answering<'_> {
+    /// Answers one message, if it is a request; `None` if it is none, or was cancelled.
+    async fn answer(&self, message: &RawValue, caller: &Caller<'_>) -> Option<Vec<u8>> {
+        let request = match Incoming::parse(message.get().as_bytes()) {
+            Ok(Incoming::Request(request)) => request,
+            Ok(_) => return None,
+            Err(unreadable) => return Some(write_error(unreadable.id.as_ref(), &unreadable.error)),
+        };
+        // What one of them has left is found again when it is cancelled.
+        let outbox = caller.outbox.map(Outbox::for_another);
+        let caller = Caller { outbox: outbox.as_ref(), ..*caller };
+        match self {
+            Self::Session(session) => Some(session.answer(request, &caller).await?.body),
+            Self::Server(server, version) => {
+                let version = ProtocolVersion::clone(version);
+                Some(server.answer_without_session(request, version, &caller).await.body)
+            }
+        }
+    }
+
+    /// Answers the requests of a batch, side by side: an array of the responses, in the order of the requests. `None`
+    /// if there is none, because all were cancelled.
+    pub(crate) async fn answer_all(&self, body: &[u8], caller: &Caller<'_>) -> Option<Vec<u8>> {
+        let messages = read(body).unwrap_or_default();
+        let replies: Vec<BoxFuture<'_, Option<Vec<u8>>>> =
+            messages.into_iter().map(|message| self.answer(message, caller).boxed()).collect();
+        let replies: Vec<Vec<u8>> = join_all(replies).await.into_iter().flatten().collect();
+        if replies.is_empty() {
+            return None;
+        }
+        let mut array = b"[".to_vec();
+        array.extend(replies.join(&b','));
+        array.push(b']');
+        Some(array)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::serve::batch::{MAX_MESSAGES, is_batch};
+    use proptest::prelude::*;
+
+    proptest! {
+        /// Whatever comes, it is read or refused, and never more than a batch may hold.
+        #[test]
+        fn any_bytes_are_a_batch_or_not(bytes in prop_oneof![
+            prop::collection::vec(any::<u8>(), 0..200),
+            r#"[\[\]{},"a1: ]{0,200}"#.prop_map(String::into_bytes),
+            prop::collection::vec(r#"1|\{"jsonrpc":"2.0","method":"m"\}"#, 0..80)
+                .prop_map(|messages| format!("[{}]", messages.join(",")).into_bytes()),
+        ]) {
+            let mut heard = 0;
+            let answered = hear(&bytes, |_| heard += 1);
+            prop_assert!(heard <= MAX_MESSAGES);
+            prop_assert_eq!(answered.is_err(), read(&bytes).is_err());
+            if let Ok(messages) = read(&bytes) {
+                prop_assert!((1..=MAX_MESSAGES).contains(&messages.len()) && is_batch(&bytes));
+            }
+        }
+    }
+}

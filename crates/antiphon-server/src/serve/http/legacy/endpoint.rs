@@ -1,0 +1,257 @@
+//! The endpoint of clients of earlier revisions: which session a request is of, and what becomes of it.
+
+use crate::{
+    Caller, ReplyMessage, Server, Session,
+    serve::{
+        batch::is_batch,
+        http::{
+            HttpOptions,
+            auth::Authorized,
+            guard::{Refused, check_legacy_version, single_or_none},
+            legacy::{
+                LAST_EVENT_ID, SESSION_ID,
+                batch::{self, Answering},
+                event_id::EventId,
+                events::Events,
+                may_be_legacy,
+                request::{self, Times, no_session},
+                sessions::{Open, Sessions},
+                streams::{NotResumed, STANDALONE},
+            },
+            service::{Reply, json_response, stream_response},
+        },
+    },
+};
+use antiphon_wire::{ErrorObject, Incoming, ProtocolVersion, Request, method};
+use http::{HeaderMap, HeaderValue, Method, StatusCode, request::Parts};
+use hyper::body::Bytes;
+use std::sync::Arc;
+
+/// What one endpoint knows of its sessions.
+#[derive(Debug)]
+pub(crate) struct Endpoint {
+    server: Server,
+    options: Arc<HttpOptions>,
+    sessions: Sessions,
+}
+
+impl Endpoint {
+    pub(crate) fn new(server: Server, options: Arc<HttpOptions>) -> Self {
+        let sessions = Sessions::new(options.sessions.idle, options.sessions.bounds);
+        Self { server, options, sessions }
+    }
+
+    /// Ends all sessions, and what runs in them.
+    pub(crate) fn end_all(&self) {
+        self.sessions.end_all();
+    }
+
+    /// A GET or DELETE, which names its session.
+    pub(crate) fn get_or_delete(&self, parts: &Parts, authorized: Authorized) -> Reply {
+        let open = match self.session_of(parts, authorized) {
+            Ok((open, _)) if parts.method == Method::GET => open,
+            Ok((_, id)) => {
+                // > Clients that no longer need a particular session [...] **SHOULD** send an HTTP DELETE
+                self.sessions.end(id);
+                return Reply::Empty(StatusCode::NO_CONTENT);
+            }
+            Err(reply) => return reply,
+        };
+        self.listen(&open, parts, authorized).unwrap_or_else(Reply::Refused)
+    }
+
+    /// Opens the stream of a GET, or takes up the one it names.
+    fn listen(&self, open: &Arc<Open>, parts: &Parts, authorized: Authorized) -> Result<Reply, Refused> {
+        let last = match single_or_none(&parts.headers, LAST_EVENT_ID) {
+            Ok(None) => None,
+            Ok(Some(text)) => {
+                Some(EventId::parse(text.as_bytes()).ok_or_else(|| not_resumed(&NotResumed::Unknown))?)
+            }
+            Err(_) => return Err(not_resumed(&NotResumed::Unknown)),
+        };
+        if last.is_none_or(|last| last.stream == STANDALONE)
+            && let Err(short) = open.session.may_hear(&authorized.caller(parts))
+        {
+            return Ok(Reply::Json(short));
+        }
+        let reader = match last {
+            None => open.streams.standalone().ok_or_else(|| {
+                let text =
+                    "This session has a stream already: one GET at a time, but for those with Last-Event-ID";
+                Refused { unread: false, ..Refused::new(StatusCode::CONFLICT, text) }
+            })?,
+            Some(last) => match open.streams.resume(last) {
+                Ok(reader) => reader,
+                // A client that keeps coming back stops here.
+                Err(NotResumed::Complete) => return Ok(Reply::Empty(StatusCode::NO_CONTENT)),
+                Err(fault) => return Err(not_resumed(&fault)),
+            },
+        };
+        let (times, primes) = (self.times(), open.session.version().has_elicitation_modes());
+        let priming = (last.is_none() && primes).then(|| times.priming(&reader));
+        let is_standalone = reader.is_standalone();
+        let mut events =
+            Events::new(Some(reader), times.keep_alive).ending_with(authorized.over(&self.server));
+        if is_standalone {
+            events = events.with_news(&open.session, &open.told, open.streams.to_standalone());
+        }
+        let events = priming.into_iter().fold(events, Events::first);
+        Ok(Reply::Made(Box::new(stream_response(events))))
+    }
+
+    /// A POST that names its session.
+    pub(crate) async fn post(&self, parts: Parts, body: Bytes, authorized: Authorized) -> Reply {
+        let open = match self.session_of(&parts, authorized) {
+            Ok((open, _)) => open,
+            Err(reply) => return reply,
+        };
+        match hear(&open.session, &body, &authorized.caller(&parts)) {
+            Ok(true) => request::respond(&open, parts, body, authorized, self.times()).await,
+            // > If the server accepts the input, the server **MUST** return HTTP status code 202 Accepted with no body.
+            Ok(false) => Reply::Accepted,
+            Err(reply) => Reply::Json(reply),
+        }
+    }
+
+    /// A message that names no session, and is not of today.
+    pub(crate) async fn without_session(
+        &self,
+        message: Incoming<'_>,
+        caller: &Caller<'_>,
+        headers: &HeaderMap,
+    ) -> Reply {
+        let request = match message {
+            Incoming::Request(request) if request.method == method::INITIALIZE => {
+                return self.initialize(&request, caller);
+            }
+            // The headers say that it is of no earlier revision.
+            message if !may_be_legacy(headers) => {
+                return Reply::Json(ReplyMessage::without_session(message));
+            }
+            Incoming::Request(request) => request,
+            Incoming::Notification(_) => return Reply::Accepted,
+            Incoming::Response(_) => {
+                let error =
+                    ErrorObject::invalid_request("a response is of a session: Mcp-Session-Id is missing");
+                return Reply::Json(ReplyMessage::error(None, &error));
+            }
+        };
+        match check_legacy_version(headers, None) {
+            Ok(version) => {
+                let version = version.unwrap_or(ProtocolVersion::V2025_03_26);
+                Reply::Json(self.server.answer_without_session(request, version, caller).await)
+            }
+            Err(error) => Reply::Json(ReplyMessage::error(Some(&request.id), &error)),
+        }
+    }
+
+    /// A batch that names no session; `None` if it is none, or of a revision that has none.
+    pub(crate) async fn batch_without_session(
+        &self,
+        body: &[u8],
+        caller: Caller<'_>,
+        headers: &HeaderMap,
+    ) -> Option<Reply> {
+        let version = check_legacy_version(headers, None).ok()?;
+        let version = version.unwrap_or(ProtocolVersion::V2025_03_26);
+        if !is_batch(body) || !version.has_batches() {
+            return None;
+        }
+        match batch::hear(body, |_| ()) {
+            Ok(true) => {}
+            Ok(false) => return Some(Reply::Accepted),
+            Err(error) => return Some(Reply::Json(ReplyMessage::error(None, &error))),
+        }
+        let array = Answering::Server(&self.server, &version).answer_all(body, &caller).await;
+        Some(array.map_or(Reply::Accepted, |array| Reply::Made(Box::new(json_response(array.into())))))
+    }
+
+    fn initialize(&self, request: &Request<'_>, caller: &Caller<'_>) -> Reply {
+        // Their places are free again.
+        self.sessions.sweep();
+        let (session, reply) = match self.server.initialize(request, caller) {
+            Ok(opened) => opened,
+            Err(refused) => return Reply::Json(refused),
+        };
+        let id = self
+            .sessions
+            .add(session, &self.options.sessions.prefix)
+            .ok()
+            .and_then(|id| HeaderValue::from_str(&id).ok());
+        let Some(id) = id else {
+            tracing::error!("no id for a session: the operating system gave no random bytes");
+            return Reply::Json(ReplyMessage::error(Some(&request.id), &ErrorObject::internal()));
+        };
+        // > by including it in an `MCP-Session-Id` header on the HTTP response containing the `InitializeResult`
+        let mut response = json_response(reply.body.into());
+        response.headers_mut().insert(SESSION_ID, id);
+        Reply::Made(Box::new(response))
+    }
+
+    /// The session that the headers name, if it is this caller's.
+    fn session_of<'a>(
+        &self,
+        parts: &'a Parts,
+        authorized: Authorized,
+    ) -> Result<(Arc<Open>, &'a str), Reply> {
+        let bad = |error| Reply::Json(ReplyMessage::error(None, &error));
+        let id = single_or_none(&parts.headers, SESSION_ID).map_err(bad)?.unwrap_or_default();
+        let caller = authorized.caller(parts);
+        let open = self.sessions.find(id).filter(|open| open.session.is_of(&caller));
+        let open = open.ok_or_else(|| Reply::Refused(no_session()))?;
+        open.touch();
+        check_legacy_version(&parts.headers, Some(open.session.version())).map_err(bad)?;
+        Ok((open, id))
+    }
+
+    fn times(&self) -> Times {
+        Times { keep_alive: self.options.keep_alive, retry: self.options.sessions.retry }
+    }
+}
+
+/// Takes what needs no answer. Whether there is something else.
+///
+/// # Errors
+/// What to answer in the place of all of it: it cannot be read, or one of its answers needs scopes that are missing.
+fn hear(session: &Session, body: &[u8], caller: &Caller<'_>) -> Result<bool, ReplyMessage> {
+    let mut short = None;
+    let mut take = |message: Incoming<'_>| match message {
+        Incoming::Notification(notification) => {
+            session.hear(&notification);
+        }
+        Incoming::Response(response) => {
+            if let Err(reply) = session.take_response_of(response, caller) {
+                short = Some(reply);
+            }
+        }
+        Incoming::Request(_) => {}
+    };
+    let is_answered = if is_batch(body) && session.version().has_batches() {
+        batch::hear(body, take).map_err(|error| ReplyMessage::error(None, &error))?
+    } else {
+        match Incoming::parse(body) {
+            Ok(Incoming::Request(_)) => true,
+            Ok(message) => {
+                take(message);
+                false
+            }
+            Err(fault) => return Err(ReplyMessage::error(fault.id.as_ref(), &fault.error)),
+        }
+    };
+    short.map_or(Ok(is_answered), Err)
+}
+
+/// Why a stream does not go on.
+fn not_resumed(fault: &NotResumed) -> Refused {
+    let (status, text) = match fault {
+        NotResumed::Lost => (
+            StatusCode::GONE,
+            "What came after this Last-Event-ID is not kept any more: the stream cannot be taken up again",
+        ),
+        NotResumed::Over => return no_session(),
+        NotResumed::Unknown | NotResumed::Complete => {
+            (StatusCode::BAD_REQUEST, "Last-Event-ID names no event of this session")
+        }
+    };
+    Refused { unread: false, ..Refused::new(status, text) }
+}

@@ -1,0 +1,116 @@
+//! The body of a response on a session: the events of one stream, for as long as one connection reads it.
+
+use crate::{
+    Outbox, Session,
+    serve::http::legacy::streams::{Read, Reader, Writer},
+};
+use futures_util::future::BoxFuture;
+use hyper::body::Bytes;
+use std::{
+    collections::VecDeque,
+    future::Future as _,
+    pin::Pin,
+    task::{Context, Poll, ready},
+    time::Duration,
+};
+use tokio::time::{Instant, Sleep};
+
+/// Events, until the stream ends or this connection's part of it.
+pub(crate) struct Events {
+    first: VecDeque<Bytes>,
+    /// `None` once it has ended.
+    reader: Option<Reader>,
+    news: Option<News>,
+    quiet: Pin<Box<Sleep>>,
+    keep_alive: Duration,
+    /// What ends it in any case.
+    over: Option<BoxFuture<'static, ()>>,
+}
+
+/// What the session is told that belongs to no request. It is told while a connection listens, and waits otherwise.
+struct News {
+    telling: BoxFuture<'static, ()>,
+    told: Outbox,
+    writer: Writer,
+    /// The server drains, or the session has ended.
+    ended: bool,
+}
+
+impl Events {
+    pub(crate) fn new(reader: Option<Reader>, keep_alive: Duration) -> Self {
+        let quiet = Box::pin(tokio::time::sleep(keep_alive));
+        Self { first: VecDeque::new(), reader, news: None, quiet, keep_alive, over: None }
+    }
+
+    /// Ends when this does.
+    pub(crate) fn ending_with(self, over: BoxFuture<'static, ()>) -> Self {
+        Self { over: Some(over), ..self }
+    }
+
+    /// Sends this before anything else.
+    pub(crate) fn first(mut self, event: impl Into<Bytes>) -> Self {
+        self.first.push_back(event.into());
+        self
+    }
+
+    /// Also sends what the session is told.
+    pub(crate) fn with_news(mut self, session: &Session, told: &Outbox, writer: Writer) -> Self {
+        let (session, outbox) = (session.clone(), told.clone());
+        let telling = Box::pin(async move { session.tell(&outbox).await });
+        self.news = Some(News { telling, told: told.clone(), writer, ended: false });
+        self
+    }
+
+    pub(crate) fn poll_event(&mut self, cx: &mut Context<'_>) -> Poll<Option<Bytes>> {
+        // First: a stream that is never silent ends as well.
+        if self.over.as_mut().is_some_and(|over| over.as_mut().poll(cx).is_ready()) {
+            (self.over, self.reader) = (None, None);
+            self.first.clear();
+        }
+        if let Some(event) = self.first.pop_front() {
+            return Poll::Ready(Some(event));
+        }
+        loop {
+            let Some(reader) = &self.reader else { return Poll::Ready(None) };
+            match reader.poll_read(cx) {
+                Poll::Ready(Read::Event(event, last)) => {
+                    if last {
+                        self.reader = None;
+                    }
+                    self.quiet.as_mut().reset(Instant::now() + self.keep_alive);
+                    return Poll::Ready(Some(event.into_bytes()));
+                }
+                Poll::Ready(Read::Done | Read::Closed | Read::Over) => self.reader = None,
+                Poll::Pending => match self.news.as_mut().map_or(Poll::Pending, |news| news.poll_told(cx)) {
+                    Poll::Ready(true) => {}
+                    Poll::Ready(false) => self.reader = None,
+                    Poll::Pending => break,
+                },
+            }
+        }
+        ready!(self.quiet.as_mut().poll(cx));
+        self.quiet.as_mut().reset(Instant::now() + self.keep_alive);
+        Poll::Ready(Some(Bytes::from_static(b":\n\n")))
+    }
+
+    pub(crate) fn is_ended(&self) -> bool {
+        self.first.is_empty() && self.reader.is_none()
+    }
+}
+
+impl News {
+    /// Writes the next thing that is told; `false` when there will be nothing more.
+    fn poll_told(&mut self, cx: &mut Context<'_>) -> Poll<bool> {
+        if !self.ended {
+            self.ended = self.telling.as_mut().poll(cx).is_ready();
+        }
+        match self.told.pop() {
+            Some(message) => {
+                self.writer.write(&message, true);
+                Poll::Ready(true)
+            }
+            None if self.ended => Poll::Ready(false),
+            None => Poll::Pending,
+        }
+    }
+}

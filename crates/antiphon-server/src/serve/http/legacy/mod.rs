@@ -1,0 +1,61 @@
+//! The revisions up to 2025-11-25 on the same endpoint: sessions, the stream of a GET, and streams that can be taken up
+//! again.
+//!
+//! ```text
+//!  POST ─▶ endpoint ─▶ request: a task of its own ──▶ Writer ─▶ streams ─▶ Reader ─▶ events ─▶ connection
+//!                        Session::answer, outbox                 store                           │ breaks
+//!  GET, Last-Event-ID ─────────────────────────────────────────────────────▶ Reader ─▶ events ◀───┘
+//! ```
+//!
+//! A request goes on when its connection breaks: what it sends is kept, within bounds, for a client that comes back.
+
+mod batch;
+mod endpoint;
+mod event_id;
+mod events;
+mod options;
+mod request;
+mod sessions;
+mod store;
+mod streams;
+
+pub(crate) use endpoint::Endpoint;
+pub(crate) use events::Events;
+pub(crate) use options::SessionOptions;
+
+use antiphon_wire::{ProtocolVersion, header};
+use http::{HeaderMap, Method, request::Parts};
+
+/// Names the session that a message belongs to.
+const SESSION_ID: &str = "mcp-session-id";
+
+/// Where a client wants to go on.
+const LAST_EVENT_ID: &str = "last-event-id";
+
+/// Whether a session is named.
+pub(crate) fn names_session(headers: &HeaderMap) -> bool {
+    headers.contains_key(SESSION_ID)
+}
+
+/// Whether this POST belongs to a session.
+///
+/// > An `Mcp-Session-Id` header on a request: ignore it
+///
+/// So it is on a modern request.
+pub(crate) fn is_of_session(parts: &Parts) -> bool {
+    parts.method == Method::POST && names_session(&parts.headers) && !says_modern(&parts.headers)
+}
+
+/// Whether the headers name a modern version.
+fn says_modern(headers: &HeaderMap) -> bool {
+    version(headers).is_some_and(ProtocolVersion::is_modern_text)
+}
+
+/// Whether the headers name an earlier version, or none.
+fn may_be_legacy(headers: &HeaderMap) -> bool {
+    version(headers).is_none_or(|version| ProtocolVersion::legacy(version).is_some())
+}
+
+fn version(headers: &HeaderMap) -> Option<&str> {
+    headers.get(header::MCP_PROTOCOL_VERSION).map(|version| version.to_str().unwrap_or_default())
+}

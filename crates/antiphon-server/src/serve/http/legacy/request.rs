@@ -1,0 +1,155 @@
+//! One request of a session, from its task to the response that its connection gets.
+
+use crate::{
+    Caller, Kind, Outbox, ReplyMessage, Session,
+    serve::http::{
+        auth::Authorized,
+        guard::Refused,
+        legacy::{
+            batch::Answering,
+            events::Events,
+            sessions::Open,
+            streams::{Read, Reader, Writer},
+        },
+        service::{Reply, json_response, stream_response},
+    },
+};
+use antiphon_wire::Incoming;
+use http::{StatusCode, request::Parts};
+use hyper::body::Bytes;
+use std::{
+    future::{Future, poll_fn},
+    pin::pin,
+    sync::{Arc, OnceLock},
+    task::Poll,
+    time::Duration,
+};
+
+/// A request that has neither been answered nor sent anything for so long is given an event stream all the same: it
+/// has an id, by which the answer can be had when the connection breaks.
+const BEGIN_WITHIN: Duration = Duration::from_secs(1);
+
+/// Runs a request, or a batch that holds one, on a task of its own, and gives the response of its connection.
+///
+/// > Disconnection **SHOULD NOT** be interpreted as the client cancelling its request.
+pub(crate) async fn respond(
+    open: &Arc<Open>,
+    parts: Parts,
+    body: Bytes,
+    authorized: Authorized,
+    times: Times,
+) -> Reply {
+    let (writer, reader) = open.streams.open();
+    let session = open.session.clone();
+    let primes = session.version().has_elicitation_modes();
+    let short = Arc::new(OnceLock::new());
+    let tell_short = Arc::clone(&short);
+    tokio::spawn(async move {
+        let caller = authorized.caller(&parts);
+        run(&session, &caller, &body, writer, &tell_short).await;
+    });
+    let prime = |events: Events, reader: &str| if primes { events.first(reader.to_owned()) } else { events };
+    let beginning = times.priming(&reader);
+    let first = tokio::time::timeout(BEGIN_WITHIN, poll_fn(|cx| reader.poll_read(cx))).await;
+    let events = match first {
+        Ok(Read::Event(event, true)) => {
+            let message = event.message();
+            reader.forget();
+            if let Some(scopes) = short.get() {
+                return Reply::Json(ReplyMessage::short_of_scopes(message.into(), scopes.clone()));
+            }
+            return Reply::Made(Box::new(json_response(message)));
+        }
+        Ok(Read::Event(event, false)) => {
+            prime(Events::new(Some(reader), times.keep_alive), &beginning).first(event.into_bytes())
+        }
+        // It closes at once, and is to be taken up again.
+        Ok(Read::Closed) | Err(_) => prime(Events::new(Some(reader), times.keep_alive), &beginning),
+        // It was cancelled, and has no response.
+        Ok(Read::Done) => Events::new(None, times.keep_alive),
+        Ok(Read::Over) => return Reply::Refused(no_session()),
+    };
+    Reply::Made(Box::new(stream_response(events)))
+}
+
+/// How long the streams of an endpoint are silent, and clients stay away.
+#[derive(Clone, Copy)]
+pub(crate) struct Times {
+    pub(crate) keep_alive: Duration,
+    pub(crate) retry: Duration,
+}
+
+impl Times {
+    /// The event that primes a client to come back.
+    ///
+    /// > The server **SHOULD** immediately send an SSE event consisting of an event ID and an empty `data` field in order
+    /// > to prime the client to reconnect
+    pub(crate) fn priming(&self, reader: &Reader) -> String {
+        format!("id: {}\nretry: {}\ndata: \n\n", reader.behind(), self.retry.as_millis())
+    }
+}
+
+/// The session is none of ours, or of somebody else, or has ended: there is one answer for all of them.
+///
+/// > The server **MAY** terminate the session at any time, after which it **MUST** respond to requests containing that
+/// > session ID with HTTP 404 Not Found.
+pub(crate) fn no_session() -> Refused {
+    let text = "There is no such session here: it has ended, or it lives on another instance. Begin another with \
+                `initialize`, without Mcp-Session-Id";
+    Refused { unread: false, ..Refused::new(StatusCode::NOT_FOUND, text) }
+}
+
+/// `short` learns which scopes a request needs that is alone, and whose caller has not all of them.
+async fn run(
+    session: &Session,
+    caller: &Caller<'_>,
+    body: &Bytes,
+    writer: Writer,
+    short: &OnceLock<Vec<String>>,
+) {
+    let outbox = Outbox::default();
+    let caller = caller.with_outbox(&outbox);
+    let mut reply = pin!(answer(session, body, &caller, short));
+    let mut answered = None;
+    poll_fn(|cx| {
+        if answered.is_none()
+            && let Poll::Ready(reply) = reply.as_mut().poll(cx)
+        {
+            answered = Some(reply);
+        }
+        while writer.poll_room(cx).is_ready() {
+            match outbox.pop_with_kind() {
+                Some((kind, message)) => {
+                    writer.write(&message, !matches!(kind, Kind::Progress | Kind::Log));
+                }
+                None if outbox.take_closing() => writer.close_reader(),
+                None if answered.is_some() => return Poll::Ready(()),
+                None => return Poll::Pending,
+            }
+        }
+        Poll::Pending
+    })
+    .await;
+    writer.finish(answered.flatten().as_deref());
+}
+
+/// What is answered; `None` if all was cancelled.
+async fn answer(
+    session: &Session,
+    body: &[u8],
+    caller: &Caller<'_>,
+    short: &OnceLock<Vec<String>>,
+) -> Option<Vec<u8>> {
+    match Incoming::parse(body) {
+        Ok(Incoming::Request(request)) => {
+            let reply = session.answer(request, caller).await?;
+            if !reply.scopes.is_empty() {
+                // It is told once.
+                let _ = short.set(reply.scopes);
+            }
+            Some(reply.body)
+        }
+        // It was read before, as one of both.
+        _ => Answering::Session(session).answer_all(body, caller).await,
+    }
+}

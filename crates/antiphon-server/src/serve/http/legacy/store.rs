@@ -1,0 +1,223 @@
+//! What the streams of one session have sent, kept for a client that comes back: so many events and bytes, no more.
+
+use crate::serve::http::legacy::event_id::EventId;
+use hyper::body::Bytes;
+use std::{
+    collections::VecDeque,
+    sync::{
+        Arc,
+        atomic::{AtomicUsize, Ordering},
+    },
+};
+
+/// How much is kept.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Bounds {
+    /// Events of one session.
+    pub(crate) events: usize,
+    /// Bytes of one session.
+    pub(crate) bytes: usize,
+    /// Bytes of all sessions together: beyond them a session keeps only what its readers have not yet taken.
+    pub(crate) all_bytes: usize,
+}
+
+/// One event as it is written.
+#[derive(Clone, Debug)]
+pub(crate) struct Event {
+    bytes: Bytes,
+    /// Where its message begins; it ends before the empty line.
+    message: usize,
+}
+
+impl Event {
+    /// One event, one line of data, one write.
+    pub(crate) fn new(id: EventId, message: &[u8]) -> Self {
+        let head = format!("id: {id}\ndata: ");
+        let mut bytes = Vec::with_capacity(head.len() + message.len() + 2);
+        bytes.extend_from_slice(head.as_bytes());
+        bytes.extend_from_slice(message);
+        bytes.extend_from_slice(b"\n\n");
+        Self { bytes: bytes.into(), message: head.len() }
+    }
+
+    /// All of it, for an event stream.
+    pub(crate) fn into_bytes(self) -> Bytes {
+        self.bytes
+    }
+
+    /// The message alone.
+    pub(crate) fn message(&self) -> Bytes {
+        self.bytes.slice(self.message..self.bytes.len() - 2)
+    }
+}
+
+#[derive(Debug)]
+struct Kept {
+    id: EventId,
+    event: Event,
+    /// A client must not miss it: it is no progress and no log message.
+    matters: bool,
+    /// It was given to a connection.
+    taken: bool,
+}
+
+/// The events of one session, the oldest first.
+#[derive(Debug)]
+pub(crate) struct Store {
+    kept: VecDeque<Kept>,
+    bytes: usize,
+    bounds: Bounds,
+    /// The bytes of all sessions.
+    all: Arc<AtomicUsize>,
+}
+
+impl Store {
+    pub(crate) fn new(bounds: Bounds, all: Arc<AtomicUsize>) -> Self {
+        Self { kept: VecDeque::new(), bytes: 0, bounds, all }
+    }
+
+    pub(crate) fn push(&mut self, id: EventId, event: Event, matters: bool) {
+        let length = event.bytes.len();
+        self.bytes += length;
+        self.all.fetch_add(length, Ordering::Relaxed);
+        self.kept.push_back(Kept { id, event, matters, taken: false });
+    }
+
+    /// Gives the first event of this stream from this number on, with its number.
+    pub(crate) fn take(&mut self, stream: u64, from: u64) -> Option<(u64, Event)> {
+        let mut events = self.kept.iter_mut();
+        let kept = events.find(|kept| kept.id.stream == stream && kept.id.number >= from)?;
+        kept.taken = true;
+        Some((kept.id.number, kept.event.clone()))
+    }
+
+    /// How many events of this stream there are from this number on.
+    pub(crate) fn count(&self, stream: u64, from: u64) -> usize {
+        self.kept.iter().filter(|kept| kept.id.stream == stream && kept.id.number >= from).count()
+    }
+
+    /// Makes room, and tells of each event that is lost, and whether it matters. What is pinned stays, whatever it
+    /// costs. What can be missed goes first, then what was taken, then the rest; of each the oldest.
+    pub(crate) fn trim(&mut self, pinned: impl Fn(EventId) -> bool, mut lost: impl FnMut(EventId, bool)) {
+        while self.is_over() {
+            let free = || self.kept.iter().enumerate().filter(|(_, kept)| !pinned(kept.id));
+            let goes = free()
+                .find(|(_, kept)| !kept.matters)
+                .or_else(|| free().find(|(_, kept)| kept.taken))
+                .or_else(|| free().next());
+            let Some(kept) = goes.map(|(index, _)| index).and_then(|index| self.kept.remove(index)) else {
+                break;
+            };
+            self.forgotten(kept.event.bytes.len());
+            lost(kept.id, kept.matters);
+        }
+    }
+
+    /// Drops all that a stream has sent.
+    pub(crate) fn forget(&mut self, stream: u64) {
+        let mut length = 0;
+        self.kept.retain(|kept| {
+            let stays = kept.id.stream != stream;
+            length += if stays { 0 } else { kept.event.bytes.len() };
+            stays
+        });
+        self.forgotten(length);
+    }
+
+    fn is_over(&self) -> bool {
+        let Bounds { events, bytes, all_bytes } = self.bounds;
+        self.kept.len() > events || self.bytes > bytes || self.all.load(Ordering::Relaxed) > all_bytes
+    }
+
+    fn forgotten(&mut self, length: usize) {
+        self.bytes -= length;
+        self.all.fetch_sub(length, Ordering::Relaxed);
+    }
+}
+
+impl Drop for Store {
+    fn drop(&mut self) {
+        self.forgotten(self.bytes);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn id(stream: u64, number: u64) -> EventId {
+        EventId { stream, number }
+    }
+
+    /// How long an event of this message is.
+    fn length(message: &[u8]) -> usize {
+        Event::new(id(1, 1), message).bytes.len()
+    }
+
+    #[test]
+    fn an_event_holds_its_message() {
+        let event = Event::new(id(3, 14), br#"{"a":1}"#);
+        assert_eq!(event.message(), r#"{"a":1}"#);
+        assert_eq!(event.into_bytes(), "id: 3-14\ndata: {\"a\":1}\n\n");
+    }
+
+    /// Pushes events `(stream, number, matters, taken)` into a store of these bounds, and trims it with one pinned.
+    fn check(
+        events: usize,
+        pushed: &[(u64, u64, bool, bool)],
+        pinned: EventId,
+        expected: &[(EventId, bool)],
+    ) {
+        let all = Arc::<AtomicUsize>::default();
+        let mut store = Store::new(Bounds { events, bytes: 1000, all_bytes: 1000 }, Arc::clone(&all));
+        for (stream, number, matters, taken) in pushed {
+            store.push(id(*stream, *number), Event::new(id(*stream, *number), b"{}"), *matters);
+            if *taken {
+                assert_eq!(store.take(*stream, *number).unwrap().0, *number);
+            }
+        }
+        let mut lost = Vec::new();
+        store.trim(|event| event == pinned, |event, matters| lost.push((event, matters)));
+        assert_eq!(lost, expected, "{pushed:?}");
+        drop(store);
+        assert_eq!(all.load(Ordering::Relaxed), 0);
+    }
+
+    #[test]
+    fn what_can_be_missed_goes_first_then_what_was_taken_then_the_oldest() {
+        let none = id(9, 9);
+        let all = [(1, 1, true, false), (1, 2, true, true), (2, 1, false, false), (1, 3, false, true)];
+        check(4, &all, none, &[]);
+        check(3, &all, none, &[(id(2, 1), false)]);
+        check(2, &all, none, &[(id(2, 1), false), (id(1, 3), false)]);
+        check(1, &all, none, &[(id(2, 1), false), (id(1, 3), false), (id(1, 2), true)]);
+        check(0, &all, none, &[(id(2, 1), false), (id(1, 3), false), (id(1, 2), true), (id(1, 1), true)]);
+        check(0, &all, id(2, 1), &[(id(1, 3), false), (id(1, 2), true), (id(1, 1), true)]);
+    }
+
+    #[test]
+    fn bytes_are_bounded_for_one_session_and_for_all() {
+        let one = length(b"{}");
+        for (bytes, all_bytes, left) in [
+            (3 * one, 100 * one, 3),
+            (3 * one - 1, 100 * one, 2),
+            (100 * one, 3 * one, 2),
+            (100 * one, 0, 0),
+            (0, 100 * one, 0),
+        ] {
+            let (bounds, all) = (Bounds { events: 100, bytes, all_bytes }, Arc::<AtomicUsize>::default());
+            // Another session holds as much as one event.
+            let mut other = Store::new(bounds, Arc::clone(&all));
+            other.push(id(1, 1), Event::new(id(1, 1), b"{}"), true);
+            let mut store = Store::new(bounds, Arc::clone(&all));
+            for number in 1..=5 {
+                store.push(id(1, number), Event::new(id(1, number), b"{}"), true);
+                store.trim(|_| false, |_, _| ());
+            }
+            assert_eq!(store.count(1, 0), left, "{bytes} {all_bytes}");
+            assert_eq!(all.load(Ordering::Relaxed), (left + 1) * one);
+            store.forget(1);
+            assert_eq!(all.load(Ordering::Relaxed), one);
+        }
+    }
+}

@@ -1,0 +1,77 @@
+//! Writing on a stream.
+
+use crate::serve::http::legacy::streams::{AHEAD, Event, EventId, Inner, STANDALONE, Streams};
+use std::{
+    sync::Arc,
+    task::{Context, Poll},
+};
+use tokio::time::Instant;
+
+/// The end of a stream that is written on. Nothing more is written once it is dropped.
+#[derive(Debug)]
+pub(crate) struct Writer {
+    pub(crate) streams: Arc<Streams>,
+    pub(crate) stream: u64,
+}
+
+impl Writer {
+    /// Resolves when more can be written: a reader that is connected and slow is waited for, one that is gone is not.
+    pub(crate) fn poll_room(&self, cx: &Context<'_>) -> Poll<()> {
+        let mut inner = self.streams.inner();
+        let Inner { store, all, ended, .. } = &mut *inner;
+        let Some(stream) = all.get_mut(&self.stream).filter(|_| !*ended) else { return Poll::Ready(()) };
+        match &stream.reader {
+            Some(reader) if store.count(self.stream, reader.at) >= AHEAD => {
+                stream.writer = Some(cx.waker().clone());
+                Poll::Pending
+            }
+            _ => Poll::Ready(()),
+        }
+    }
+
+    /// Writes a message; `matters` says whether a client must not miss it.
+    pub(crate) fn write(&self, message: &[u8], matters: bool) {
+        self.put(Some((message, matters)), false);
+    }
+
+    /// Writes the last message, if there is one.
+    pub(crate) fn finish(self, message: Option<&[u8]>) {
+        self.put(message.map(|message| (message, true)), true);
+    }
+
+    /// Ends the connection of the present reader, behind what has been written.
+    pub(crate) fn close_reader(&self) {
+        let mut inner = self.streams.inner();
+        let Some(stream) = inner.all.get_mut(&self.stream) else { return };
+        let written = stream.written;
+        if let Some(reader) = &mut stream.reader {
+            reader.until.get_or_insert(written);
+        }
+        stream.wake_reader();
+    }
+
+    fn put(&self, message: Option<(&[u8], bool)>, last: bool) {
+        let mut inner = self.streams.inner();
+        let Inner { store, all, ended, .. } = &mut *inner;
+        let Some(stream) = all.get_mut(&self.stream).filter(|stream| !stream.done && !*ended) else { return };
+        stream.done = last;
+        if let Some((message, matters)) = message {
+            stream.written += 1;
+            let id = EventId { stream: self.stream, number: stream.written };
+            store.push(id, Event::new(id, message), matters);
+        }
+        stream.wake_reader();
+        if last {
+            inner.used = Instant::now();
+        }
+        inner.trim(self.stream);
+    }
+}
+
+impl Drop for Writer {
+    fn drop(&mut self) {
+        if self.stream != STANDALONE {
+            self.put(None, true);
+        }
+    }
+}

@@ -1,0 +1,226 @@
+//! What an HTTP server accepts.
+
+use crate::serve::http::{auth::ResourceServer, legacy::SessionOptions};
+use std::{net::IpAddr, time::Duration};
+
+/// Bounds and names of an HTTP endpoint. Every one has a default.
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub struct HttpOptions {
+    pub(crate) path: Option<String>,
+    pub(crate) max_body: usize,
+    pub(crate) body_time: Duration,
+    pub(crate) header_time: Duration,
+    pub(crate) connections: usize,
+    pub(crate) drain_time: Duration,
+    pub(crate) keep_alive: Duration,
+    pub(crate) write_time: Duration,
+    pub(crate) sessions: SessionOptions,
+    pub(crate) auth: Option<ResourceServer>,
+    hosts: Hosts,
+    origins: Vec<String>,
+}
+
+/// Which `Host` headers are ours.
+#[derive(Clone, Debug)]
+enum Hosts {
+    Any,
+    /// The loopback names, and these.
+    Loopback(Vec<String>),
+}
+
+impl Default for HttpOptions {
+    fn default() -> Self {
+        Self {
+            path: Some("/mcp".to_owned()),
+            max_body: 4 * 1024 * 1024,
+            body_time: Duration::from_secs(30),
+            header_time: Duration::from_secs(30),
+            connections: 10_000,
+            drain_time: Duration::from_secs(30),
+            keep_alive: Duration::from_secs(15),
+            write_time: Duration::from_secs(30),
+            sessions: SessionOptions::default(),
+            auth: None,
+            hosts: Hosts::Loopback(Vec::new()),
+            origins: Vec::new(),
+        }
+    }
+}
+
+impl HttpOptions {
+    /// The path of the endpoint; other paths are 404. Default: `/mcp`. `None` answers on every path: for a service that
+    /// a router has already picked.
+    #[must_use]
+    pub fn path(mut self, path: Option<&str>) -> Self {
+        self.path = path.map(str::to_owned);
+        self
+    }
+
+    /// Also answers under this host name, such as `mcp.example.com`. By default only the loopback names are answered:
+    /// otherwise any web page could reach a local server by DNS rebinding.
+    #[must_use]
+    pub fn allow_host(mut self, host: &str) -> Self {
+        if let Hosts::Loopback(hosts) = &mut self.hosts {
+            hosts.push(host.to_ascii_lowercase());
+        }
+        self
+    }
+
+    /// Answers under any host name: for a server behind a proxy that has checked it.
+    #[must_use]
+    pub fn any_host(mut self) -> Self {
+        self.hosts = Hosts::Any;
+        self
+    }
+
+    /// Also accepts requests from web pages of this origin, such as `https://app.example.com`. By default only pages
+    /// of an allowed host are accepted.
+    #[must_use]
+    pub fn allow_origin(mut self, origin: &str) -> Self {
+        self.origins.push(origin.trim_end_matches('/').to_ascii_lowercase());
+        self
+    }
+
+    /// Demands an access token of every request, and serves the metadata that tells clients where to get one. Default:
+    /// nobody is asked who they are. The host of the resource is [allowed](Self::allow_host) by this.
+    #[must_use]
+    pub fn authorize(mut self, auth: ResourceServer) -> Self {
+        self = self.allow_host(auth.authority());
+        self.auth = Some(auth);
+        self
+    }
+
+    /// The longest body, in bytes. Default: 4 MiB. Longer ones are 413.
+    #[must_use]
+    pub fn max_body(mut self, bytes: usize) -> Self {
+        self.max_body = bytes;
+        self
+    }
+
+    /// How long a client may take to send its body. Default: 30 seconds. Slower ones are 408.
+    #[must_use]
+    pub fn body_time(mut self, time: Duration) -> Self {
+        self.body_time = time;
+        self
+    }
+
+    /// How long [`serve_http`](super::serve_http) waits for the head of a request on an open connection, the first or
+    /// the next. Default: 30 seconds. Slower connections are closed.
+    #[must_use]
+    pub fn header_time(mut self, time: Duration) -> Self {
+        self.header_time = time;
+        self
+    }
+
+    /// How many connections [`serve_http`](super::serve_http) keeps open; further ones wait. Default: 10,000.
+    #[must_use]
+    pub fn connections(mut self, connections: usize) -> Self {
+        self.connections = connections.max(1);
+        self
+    }
+
+    /// How long requests under way may take after the shutdown began. Default: 30 seconds.
+    #[must_use]
+    pub fn drain_time(mut self, time: Duration) -> Self {
+        self.drain_time = time;
+        self
+    }
+
+    /// How long an event stream may be silent before a comment is sent on it, so that nothing on the way takes it for
+    /// dead. Default: 15 seconds.
+    ///
+    /// > servers are encouraged to periodically emit an SSE comment line [...] as a keep-alive
+    #[must_use]
+    pub fn keep_alive(mut self, time: Duration) -> Self {
+        self.keep_alive = time;
+        self
+    }
+
+    /// How long [`serve_http`](super::serve_http) waits for a client that does not read. Default: 30 seconds. Then the
+    /// connection is closed, and what ran for it is cancelled; a request of a legacy session goes on.
+    #[must_use]
+    pub fn write_time(mut self, time: Duration) -> Self {
+        self.write_time = time;
+        self
+    }
+
+    /// Whether a request to this `Host` is for us.
+    pub(crate) fn knows_host(&self, authority: &str) -> bool {
+        let Hosts::Loopback(named) = &self.hosts else { return true };
+        let host = without_port(authority).to_ascii_lowercase();
+        is_loopback(&host) || named.contains(&host) || named.contains(&authority.to_ascii_lowercase())
+    }
+
+    /// Whether a page of this `Origin` may call us.
+    pub(crate) fn knows_origin(&self, origin: &str) -> bool {
+        let origin = origin.to_ascii_lowercase();
+        if self.origins.contains(&origin) {
+            return true;
+        }
+        let authority = origin.strip_prefix("http://").or_else(|| origin.strip_prefix("https://"));
+        match (&self.hosts, authority) {
+            (_, None) => false,
+            // Behind a proxy nothing says which pages are ours: they have to be named.
+            (Hosts::Any, Some(authority)) => is_loopback(without_port(authority)),
+            (Hosts::Loopback(_), Some(authority)) => self.knows_host(authority),
+        }
+    }
+}
+
+fn is_loopback(host: &str) -> bool {
+    let address = host.trim_start_matches('[').trim_end_matches(']');
+    host == "localhost" || address.parse::<IpAddr>().is_ok_and(|address| address.is_loopback())
+}
+
+/// `example.com` of `example.com:80`, `[::1]` of `[::1]:80`.
+fn without_port(authority: &str) -> &str {
+    match authority.rsplit_once(':') {
+        Some((host, port)) if port.bytes().all(|byte| byte.is_ascii_digit()) && !host.ends_with(':') => host,
+        _ => authority,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn hosts_and_origins() {
+        let local = HttpOptions::default();
+        let named =
+            HttpOptions::default().allow_host("mcp.example.com").allow_origin("https://App.example.com/");
+        let any = HttpOptions::default().any_host();
+        for (options, host, known) in [
+            (&local, "localhost", true),
+            (&local, "LOCALHOST:8000", true),
+            (&local, "127.0.0.1:1", true),
+            (&local, "127.9.9.9", true),
+            (&local, "[::1]:80", true),
+            (&local, "[::1]", true),
+            (&local, "example.com", false),
+            (&local, "localhost.example.com", false),
+            (&local, "127.0.0.1.example.com", false),
+            (&local, "", false),
+            (&named, "mcp.example.com:443", true),
+            (&named, "MCP.example.com", true),
+            (&named, "x.mcp.example.com", false),
+            (&any, "whatever", true),
+        ] {
+            assert_eq!(options.knows_host(host), known, "{host}");
+        }
+        for (options, origin, known) in [
+            (&local, "http://localhost:3000", true),
+            (&local, "https://127.0.0.1", true),
+            (&local, "http://evil.example.com", false),
+            (&local, "null", false),
+            (&local, "file://localhost", false),
+            (&named, "https://mcp.example.com", true),
+            (&named, "https://app.example.com", true),
+            (&named, "http://app.example.com", false),
+            (&any, "https://evil.example.com", false),
+        ] {
+            assert_eq!(options.knows_origin(origin), known, "{origin}");
+        }
+    }
+}

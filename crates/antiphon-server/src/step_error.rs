@@ -1,0 +1,114 @@
+//! How a step failed, on the first run as on every later one.
+
+use crate::{Error, round::StepFailure};
+use serde_json::Value;
+use std::fmt;
+
+/// How a step failed: the same on the first run and whenever it is read from the record, whatever error its closure
+/// gave. To a handler's caller it is told only if the closure's error was, as with [`Error::told`].
+#[derive(Clone, Debug, PartialEq)]
+#[non_exhaustive]
+pub struct StepError {
+    /// What went wrong, in words.
+    pub message: String,
+    /// What it is known by to the program, such as `card_declined`.
+    pub code: Option<String>,
+    /// More of it, for the program.
+    pub data: Option<Value>,
+    pub(crate) told: bool,
+}
+
+/// An error after which a step may be run again. It is no outcome.
+pub(crate) struct Again(pub(crate) Error);
+
+impl StepError {
+    /// What comes back where the outcome of a step could not be recorded: its effect has happened, and is not repeated.
+    pub const UNRECORDABLE: &'static str = "unrecordable";
+
+    /// A failure in these words, which the caller may read.
+    pub fn new(message: impl Into<String>) -> Self {
+        Self { message: message.into(), code: None, data: None, told: true }
+    }
+
+    /// With what it is known by to the program.
+    #[must_use]
+    pub fn code(mut self, code: impl Into<String>) -> Self {
+        self.code = Some(code.into());
+        self
+    }
+
+    /// With more of it.
+    #[must_use]
+    pub fn data(mut self, data: impl Into<Value>) -> Self {
+        self.data = Some(data.into());
+        self
+    }
+
+    /// Not an outcome: the step is to run again, now as [`step_retry`](crate::Ctx::step_retry) says, or when the client
+    /// sends the request again. For what passes: a timeout, a 503.
+    pub fn retry(error: impl Into<Error>) -> Error {
+        Error::from(Again(error.into()))
+    }
+
+    pub(crate) fn unrecordable(cause: impl fmt::Display) -> Self {
+        let message = format!("the step has run, but what it came to cannot be recorded: {cause}");
+        Self { message, code: Some(Self::UNRECORDABLE.to_owned()), data: None, told: false }
+    }
+
+    /// As what a closure gave. `None` if it is no outcome.
+    pub(crate) fn of(error: Error) -> Result<Self, Again> {
+        let error = match error.downcast::<Again>() {
+            Ok(again) => return Err(again),
+            Err(error) => error,
+        };
+        match error.downcast::<Self>() {
+            Ok(own) => Ok(own),
+            Err(error) => Ok(Self {
+                told: error.told_text().is_some(),
+                message: error.told_text().map_or_else(|| error.to_string(), str::to_owned),
+                code: None,
+                data: None,
+            }),
+        }
+    }
+
+    pub(crate) fn recorded(&self) -> StepFailure {
+        StepFailure {
+            message: self.message.clone(),
+            code: self.code.clone(),
+            data: self.data.as_ref().map(Value::to_string),
+            user_facing: self.told,
+        }
+    }
+}
+
+impl From<StepFailure> for StepError {
+    fn from(failure: StepFailure) -> Self {
+        let StepFailure { message, code, data, user_facing: told } = failure;
+        // It was written from a value.
+        let data = data.and_then(|text: String| serde_json::from_str(&text).ok());
+        Self { message, code, data, told }
+    }
+}
+
+impl fmt::Display for StepError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.message)
+    }
+}
+
+impl std::error::Error for StepError {}
+
+impl fmt::Display for Again {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(&self.0, f)
+    }
+}
+
+impl fmt::Debug for Again {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(&self.0, f)
+    }
+}
+
+impl std::error::Error for Again {}

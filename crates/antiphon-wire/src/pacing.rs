@@ -1,0 +1,95 @@
+//! Times that both sides of a call agree on: the pauses between legs that hold state only, and the time that progress adds
+//! to a request. Nothing in here reads a clock.
+
+use std::time::Duration;
+
+/// The limits on a row of results that hold state only.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct StateOnlyLimits {
+    /// The maximum number of such results in a row. Default 60.
+    pub legs: u32,
+    /// The maximum time from the first result of the row. Default 120 s.
+    pub time: Duration,
+}
+
+impl Default for StateOnlyLimits {
+    fn default() -> Self {
+        Self { legs: 60, time: Duration::from_secs(120) }
+    }
+}
+
+/// The pauses within one row of results that hold state only.
+#[derive(Debug)]
+pub struct Pacing {
+    limits: StateOnlyLimits,
+    seen: u32,
+}
+
+impl Pacing {
+    /// A row that has not begun.
+    pub fn new(limits: StateOnlyLimits) -> Self {
+        Self { limits, seen: 0 }
+    }
+
+    /// Returns the pause before the next leg, `waited` after the first result of the row. `None` once the row has reached
+    /// a limit.
+    pub fn next(&mut self, waited: Duration) -> Option<Duration> {
+        if self.seen >= self.limits.legs || waited >= self.limits.time {
+            return None;
+        }
+        self.seen += 1;
+        Some(pause_before(self.seen).min(self.limits.time.saturating_sub(waited)))
+    }
+}
+
+/// 50, 100, 200, then 250 ms; from the tenth on doubling, up to 5 s.
+fn pause_before(leg: u32) -> Duration {
+    Duration::from_millis(match leg {
+        0 | 1 => 50,
+        2 => 100,
+        3 => 200,
+        4..=9 => 250,
+        10..=13 => 250 << (leg - 9),
+        _ => 5000,
+    })
+}
+
+/// Returns the end of a time, measured from its start, and the limit that sets this end. The last progress came `heard`
+/// after the start and begins the time anew, up to `most` in all; without `most`, progress changes nothing.
+///
+/// > Implementations **MAY** choose to reset the timeout clock when receiving a progress notification [...].
+/// > However, implementations **SHOULD** always enforce a maximum timeout, regardless of progress notifications
+pub fn stretched(limit: Duration, most: Option<Duration>, heard: Duration) -> (Duration, Duration) {
+    let Some(most) = most else { return (limit, limit) };
+    let (end, most) = (heard.saturating_add(limit), most.max(limit));
+    if end < most { (end, limit) } else { (most, most) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn check(limits: StateOnlyLimits, leg_takes_ms: u64, first: &[u64], legs: usize) {
+        let (mut pacing, mut waited, mut waits) = (Pacing::new(limits), Duration::ZERO, Vec::new());
+        while let Some(wait) = pacing.next(waited) {
+            waits.push(wait.as_millis() as u64);
+            waited += wait + Duration::from_millis(leg_takes_ms);
+        }
+        assert_eq!((&waits[..first.len()], waits.len()), (first, legs), "{limits:?} {leg_takes_ms}");
+    }
+
+    #[test]
+    fn waits_grow_and_end() {
+        let standard = StateOnlyLimits::default();
+        let patient = StateOnlyLimits { time: Duration::from_secs(3600), ..standard };
+        let schedule = [50, 100, 200, 250, 250, 250, 250, 250, 250, 500, 1000, 2000, 4000, 5000, 5000];
+        check(patient, 0, &schedule, 60);
+        // Two minutes of waiting come first; the last wait is cut to fit.
+        check(standard, 0, &schedule, 36);
+        // The time of the legs counts.
+        check(standard, 20_000, &[50, 100, 200, 250, 250], 6);
+        check(StateOnlyLimits { legs: 2, ..standard }, 0, &[50, 100], 2);
+        check(StateOnlyLimits { legs: 0, ..standard }, 0, &[], 0);
+        check(StateOnlyLimits { time: Duration::ZERO, ..standard }, 0, &[], 0);
+    }
+}
