@@ -153,3 +153,19 @@ fn a_step_that_was_never_delivered_may_be_dropped() {
     holds("it diverges", &whole(Sealed, program, vec![]));
     holds("the same without resolvers", &row(Sealed, seq([catch(tried()), second]), vec![]));
 }
+
+/// In a session the handler comes to another end than before, and a set of futures keeps a waker: it is stopped when its time is
+/// over, and told why.
+#[test]
+fn a_set_of_futures_that_waits_for_a_step_that_may_not_begin() {
+    let branch = Node::If(Box::new(step(A, Kind::Done)), Box::new(ask(A, Form::Pick)));
+    let first = seq([ask(B, Form::Pick).text(Text::World), branch]);
+    let set = [ask(A, Form::Pick), try_join(A, [step(A, Kind::Done), ask(A, Form::Pick)])];
+    let stages =
+        vec![stage(first, [ask(A, Form::Pick)]), stage(join(Joined::Unordered, set), [ask(A, Form::Pick)])];
+    let moves = vec![answers(0xff), answers(0xff), answers(0xff).world(1)];
+    let case = whole(Pushed, Program::ByHand(stages, ask(A, Form::Pick)), moves);
+    if let Err(fault) = one(&Case { seed: 41367195047866607, ..case }) {
+        panic!("it hangs: {fault}");
+    }
+}
