@@ -2,12 +2,12 @@
 
 use crate::{
     Error, OnExpired, OnVersion,
-    bearer::require_scopes,
+    clock::seconds,
     leg::Leg,
     limits::{JOURNAL_WARNING, LEG_WARNING},
     refusal::Refusal,
-    round::seconds,
-    server::Inner,
+    runtime::Runtime,
+    scopes::require_scopes,
 };
 use antiphon_engine::{AskRecord, Record};
 use antiphon_seal::{Call, CallId, OpenError, Principal, Reason, SealError};
@@ -32,7 +32,7 @@ pub(crate) struct Admitted<'a> {
 pub(crate) struct Permit(InputRequests);
 
 /// Admits a request, or refuses it.
-pub(crate) fn admit<'a>(server: &Inner, leg: Leg<'a>) -> Result<Admitted<'a>, Refusal> {
+pub(crate) fn admit<'a>(server: &Runtime, leg: Leg<'a>) -> Result<Admitted<'a>, Refusal> {
     if let Err(fault) = antiphon_seal::canonical::check(leg.request.text.get()) {
         return Err(Refusal::params(format!("params: {fault}")));
     }
@@ -64,7 +64,7 @@ pub(crate) fn admit<'a>(server: &Inner, leg: Leg<'a>) -> Result<Admitted<'a>, Re
 /// > servers **MUST** treat `requestState` as an attacker-controlled input [...] and **MUST** reject state that
 /// > fails verification.
 fn open(
-    server: &Inner,
+    server: &Runtime,
     leg: &Leg<'_>,
     principal: Option<&Principal>,
     state: &RawValue,
@@ -87,7 +87,7 @@ fn open(
     };
     let opened = opened.map_err(|error: OpenError| {
         if error.reason() == Reason::UnknownKey {
-            server.tell_of_unknown_key();
+            server.log_unknown_key();
         }
         if let Some(cause) = error.codec() {
             tracing::error!(%cause, "the codec did not open a state");
@@ -161,7 +161,7 @@ impl<'a> Admitted<'a> {
     }
 
     /// Whether the client can take a result that holds state only.
-    pub(crate) fn takes_state_only(&self, server: &Inner) -> bool {
+    pub(crate) fn takes_state_only(&self, server: &Runtime) -> bool {
         // In a session nothing of the kind is sent: the handler is entered again.
         self.leg.request.session.is_some() || server.state_only.permits(self.leg.request.meta.client_info)
     }
@@ -192,7 +192,7 @@ impl<'a> Admitted<'a> {
     /// where what came behind it would not fit.
     pub(crate) fn seal(
         mut self,
-        server: &Inner,
+        server: &Runtime,
         permit: Permit,
         record: &Record,
         behind_effect: bool,

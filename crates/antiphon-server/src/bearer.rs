@@ -1,6 +1,5 @@
 //! What a bearer token stands for, once it was verified.
 
-use crate::{Caller, refusal::Refusal};
 use antiphon_seal::Principal;
 use serde_json::{Map, Value};
 use std::{collections::BTreeSet, fmt, sync::Arc, time::SystemTime};
@@ -79,36 +78,4 @@ impl fmt::Debug for Bearer {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Bearer").field("scopes", &self.0.scopes).finish_non_exhaustive()
     }
-}
-
-/// Whether the caller may use something that needs these scopes.
-///
-/// They count over HTTP. Where there are no headers (stdio, memory) nobody is authenticated: who owns the process may
-/// use all of it.
-///
-/// > servers **SHOULD** include all scopes required for the current operation in a single challenge
-pub(crate) fn require_scopes(needed: &[String], caller: &Caller<'_>) -> Result<(), Refusal> {
-    if needed.is_empty() || caller.headers.is_none() {
-        return Ok(());
-    }
-    let Some(bearer) = caller.bearer() else {
-        tracing::error!(
-            ?needed,
-            "something needs scopes, but nothing here verifies tokens: refused (use HttpOptions::authorize, or leave a \
-             Bearer in the extensions of the request)"
-        );
-        return Err(Refusal::Scope { needed: needed.to_vec() });
-    };
-    if needed.iter().all(|scope| bearer.has_scope(scope)) {
-        return Ok(());
-    }
-    tracing::info!(?needed, ?bearer, "a token has too few scopes: refused");
-    Err(Refusal::Scope { needed: needed.to_vec() })
-}
-
-/// A scope as it may stand in a challenge: no spaces, quotes or backslashes.
-///
-/// `scope-token = 1*( %x21 / %x23-5B / %x5D-7E )` (RFC 6749, 3.3)
-pub(crate) fn is_scope(text: &str) -> bool {
-    !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_graphic() && !matches!(byte, b'"' | b'\\'))
 }

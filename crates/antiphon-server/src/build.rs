@@ -1,7 +1,7 @@
 //! From what was given to a server that can run, or why not.
 
 use crate::{
-    Limits, OnExpired, Server, ServerBuilder,
+    BuildError, Limits, OnExpired, Server, ServerBuilder,
     builder::Keys,
     define::Offered,
     legacy::Sessions,
@@ -9,36 +9,18 @@ use crate::{
     list::List,
     registry::{Lists, Profile, RegisteredTool, Registry, raw},
     reply::Stamp,
+    runtime::Runtime,
     server::Inner,
 };
-use antiphon_seal::{EntropyError, KeyRing, Sealer};
+use antiphon_seal::{KeyRing, Sealer};
 use antiphon_wire::{Implementation, Meta, meta_keys};
 use arc_swap::ArcSwap;
 use serde_json::Map;
 use std::{
-    error::Error as StdError,
-    fmt,
-    sync::{Arc, atomic::AtomicBool, atomic::AtomicUsize},
+    any::Any,
+    sync::{Arc, Weak, atomic::AtomicBool, atomic::AtomicUsize},
 };
 use tokio::sync::watch;
-
-/// Why a server cannot be built, or something not be added to it. Says what to change.
-#[derive(Debug)]
-pub struct BuildError(pub(crate) String);
-
-impl fmt::Display for BuildError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.0)
-    }
-}
-
-impl StdError for BuildError {}
-
-impl From<EntropyError> for BuildError {
-    fn from(error: EntropyError) -> Self {
-        Self(error.to_string())
-    }
-}
 
 impl ServerBuilder {
     /// The server.
@@ -85,13 +67,10 @@ impl ServerBuilder {
         };
         let registry = ArcSwap::from_pointee(Registry::new(lists, profile)?);
         let sessions = Sessions::new()?;
-        Ok(Server(Arc::new_cyclic(|me| Inner {
-            me: me.clone(),
+        let runtime = |owner: Weak<dyn Any + Send + Sync>| Runtime {
+            owner,
             name: self.info.name.clone(),
-            info: self.info,
             stamp: Stamp { written, members: stamp },
-            registry,
-            states: self.states,
             sealer,
             identity: self.identity,
             limits: self.limits,
@@ -103,11 +82,17 @@ impl ServerBuilder {
             shed_when: self.shed_when,
             state_only: self.state_only,
             replay: self.replay,
-            modern_only: self.modern_only,
-            sessions,
             detached: watch::Sender::new(0),
             running: AtomicUsize::new(0),
             told_of_unknown_key: AtomicBool::new(false),
+        };
+        Ok(Server(Arc::new_cyclic(|me: &Weak<Inner>| Inner {
+            runtime: Arc::new(runtime(me.clone())),
+            info: self.info.clone(),
+            registry,
+            states: self.states,
+            modern_only: self.modern_only,
+            sessions,
         })))
     }
 }

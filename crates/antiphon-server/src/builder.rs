@@ -5,8 +5,8 @@ use crate::{
     ReplayFault, Service,
     caller::Identity,
     define::{Offer, Offered, States},
-    replay_check::Replay,
-    server::{Load, ShedWhen},
+    replay::Replay,
+    runtime::{Load, ShedWhen},
     state_only::StateOnly,
 };
 use antiphon_seal::{Codec, KeyRing, Principal};

@@ -77,7 +77,7 @@ impl Server {
     /// Nobody is told unless the server was built with
     /// [`resource_updates`](super::ServerBuilder::resource_updates).
     pub fn resource_updated(&self, uri: &str) {
-        self.0.hub.resource_updated(uri);
+        self.0.runtime.hub.resource_updated(uri);
     }
 
     fn add<T: Listed>(&self, thing: T) -> Result<(), BuildError> {
@@ -117,7 +117,7 @@ impl Server {
             current = found;
         }
         // After the change is there to be seen: who hears of it and asks, finds it.
-        self.0.hub.list_changed(T::KIND);
+        self.0.runtime.hub.list_changed(T::KIND);
         Ok(true)
     }
 }

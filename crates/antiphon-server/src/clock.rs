@@ -3,7 +3,7 @@
 use std::{
     fmt,
     sync::{Arc, Mutex, PoisonError},
-    time::{Duration, SystemTime},
+    time::{Duration, SystemTime, UNIX_EPOCH},
 };
 
 /// Where a server learns what time it is.
@@ -65,4 +65,9 @@ impl ManualClock {
     pub fn turn_back(&self, by: Duration) {
         *self.0.lock().unwrap_or_else(PoisonError::into_inner) -= by;
     }
+}
+
+/// Whole seconds since 1970.
+pub(crate) fn seconds(time: SystemTime) -> u64 {
+    time.duration_since(UNIX_EPOCH).unwrap_or(Duration::ZERO).as_secs()
 }

@@ -1,10 +1,11 @@
 //! What a handler is lent: the answers that came with this leg, the state of the last one, and who is calling.
 
 use crate::{
-    Ask, Bearer, Error, Server,
+    Ask, Bearer, Error,
     emit::Emitter,
     form,
     round::{self, Flow, Response},
+    runtime::Runtime,
 };
 use antiphon_engine::Answered;
 use antiphon_seal::{CallId, Principal};
@@ -255,14 +256,13 @@ impl Ctx {
         serde_json::from_str(self.leg.client_info.as_ref()?.get()).ok()
     }
 
-    /// The server that this runs on: to change what it offers, or to tell that a resource was updated.
-    pub fn server(&self) -> Server {
-        self.leg.flow.server().clone()
+    pub(crate) fn runtime(&self) -> &Runtime {
+        self.leg.flow.server()
     }
 
     /// Whether this client can take a result that holds state only.
     pub(crate) fn takes_state_only(&self) -> bool {
-        self.leg.flow.server().0.state_only.permits(self.leg.client_info.as_deref())
+        self.runtime().state_only.permits(self.leg.client_info.as_deref())
     }
 
     fn answer_to(&self, ask: &Ask) -> Option<&Answered> {

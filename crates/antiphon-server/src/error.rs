@@ -133,3 +133,45 @@ impl fmt::Debug for Error {
         fmt::Display::fmt(self, f)
     }
 }
+
+/// An error after which a step may be run again. It is no outcome.
+pub(crate) struct Again(pub(crate) Error);
+
+impl StepError {
+    /// Not an outcome: the step is to run again, now as [`step_retry`](crate::Ctx::step_retry) says, or when the client
+    /// sends the request again. For what passes: a timeout, a 503.
+    pub fn retry(error: impl Into<Error>) -> Error {
+        Error::from(Again(error.into()))
+    }
+
+    /// As what a closure gave. `None` if it is no outcome.
+    pub(crate) fn of(error: Error) -> Result<Self, Again> {
+        let error = match error.downcast::<Again>() {
+            Ok(again) => return Err(again),
+            Err(error) => error,
+        };
+        match error.downcast::<Self>() {
+            Ok(own) => Ok(own),
+            Err(error) => Ok(Self {
+                told: error.told_text().is_some(),
+                message: error.told_text().map_or_else(|| error.to_string(), str::to_owned),
+                code: None,
+                data: None,
+            }),
+        }
+    }
+}
+
+impl fmt::Display for Again {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(&self.0, f)
+    }
+}
+
+impl fmt::Debug for Again {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(&self.0, f)
+    }
+}
+
+impl StdError for Again {}

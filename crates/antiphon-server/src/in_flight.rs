@@ -1,6 +1,6 @@
 //! A handler while its request waits for it, and what becomes of it when nobody does any more.
 
-use crate::{ctx, leg::Running, round::Ran, server::Slot};
+use crate::{ctx, leg::Running, permit::ConcurrencyPermit, round::Ran};
 use std::{
     future::Future,
     pin::Pin,
@@ -16,13 +16,18 @@ pub(crate) struct InFlight<T: Send + 'static> {
     /// `None` once it has come to something.
     handler: Option<Running<T>>,
     /// Free again once all that belongs to the request is done.
-    slot: Option<Slot>,
+    slot: Option<ConcurrencyPermit>,
     leg: Arc<ctx::Leg>,
     grace: Duration,
 }
 
 impl<T: Send + 'static> InFlight<T> {
-    pub(crate) fn new(handler: Running<T>, leg: Arc<ctx::Leg>, slot: Slot, grace: Duration) -> Self {
+    pub(crate) fn new(
+        handler: Running<T>,
+        leg: Arc<ctx::Leg>,
+        slot: ConcurrencyPermit,
+        grace: Duration,
+    ) -> Self {
         Self { handler: Some(handler), slot: Some(slot), leg, grace }
     }
 }
@@ -67,18 +72,18 @@ impl<T: Send + 'static> Drop for InFlight<T> {
 /// A step that runs though its request was cancelled; counted while it lives.
 struct Detached {
     leg: Arc<ctx::Leg>,
-    _slot: Option<Slot>,
+    _slot: Option<ConcurrencyPermit>,
 }
 
 impl Detached {
-    fn begin(leg: &Arc<ctx::Leg>, slot: Option<Slot>) -> Self {
-        leg.flow.server().0.detached.send_modify(|running| *running += 1);
+    fn begin(leg: &Arc<ctx::Leg>, slot: Option<ConcurrencyPermit>) -> Self {
+        leg.flow.server().detached.send_modify(|running| *running += 1);
         Self { leg: Arc::clone(leg), _slot: slot }
     }
 }
 
 impl Drop for Detached {
     fn drop(&mut self) {
-        self.leg.flow.server().0.detached.send_modify(|running| *running -= 1);
+        self.leg.flow.server().detached.send_modify(|running| *running -= 1);
     }
 }

@@ -8,13 +8,15 @@ pub(crate) use crate::admit::admit;
 use crate::{
     Caller, Ctx, Request,
     admit::Admitted,
+    clock::seconds,
     ctx,
     emit::Emitter,
     in_flight::InFlight,
+    permit::ConcurrencyPermit,
     refusal::Refusal,
     replay_check,
-    round::{Carrier, Flow, Ran, seconds},
-    server::Inner,
+    round::{Carrier, Flow, Ran},
+    runtime::Runtime,
     settings::Settings,
 };
 use antiphon_engine::{Leg as Engine, Purpose, Record, Setup};
@@ -32,6 +34,8 @@ pub(crate) struct Leg<'a> {
     pub(crate) arguments: Option<&'a RawValue>,
     pub(crate) settings: &'a Settings,
     pub(crate) caller: &'a Caller<'a>,
+    /// True if the server sends log messages to clients.
+    pub(crate) logs: bool,
 }
 
 impl<'a> Leg<'a> {
@@ -73,7 +77,7 @@ struct Entry {
 /// Runs the legs of one request: one, or in a session as many as the call has. `start` decodes the arguments and gives the
 /// handler's future.
 pub(crate) async fn run<T: Send + 'static>(
-    server: &Inner,
+    server: &Arc<Runtime>,
     mut admitted: Admitted<'_>,
     start: impl Fn(Ctx) -> Result<Running<T>, String>,
 ) -> Result<LegResult<T>, Refusal> {
@@ -119,7 +123,7 @@ enum Received {
     AskAgain(antiphon_wire::InputRequests, Record),
 }
 
-fn receive(server: &Inner, admitted: &mut Admitted<'_>) -> Result<Received, Refusal> {
+fn receive(server: &Arc<Runtime>, admitted: &mut Admitted<'_>) -> Result<Received, Refusal> {
     if admitted.leg().request.session.is_some() {
         return Ok(Received::Enter(Entry::default()));
     }
@@ -143,13 +147,13 @@ fn receive(server: &Inner, admitted: &mut Admitted<'_>) -> Result<Received, Refu
 
 /// Runs the handler once; the inner error is that of its arguments.
 async fn enter<T: Send + 'static>(
-    server: &Inner,
+    server: &Arc<Runtime>,
     admitted: &mut Admitted<'_>,
     entry: Entry,
     carrier: Carrier,
     start: &impl Fn(Ctx) -> Result<Running<T>, String>,
 ) -> Result<Result<Ran<T>, String>, Refusal> {
-    let Some(slot) = server.slot(admitted.leg().request, admitted.principal()) else {
+    let Some(slot) = ConcurrencyPermit::take(server, admitted.leg().request, admitted.principal()) else {
         return Err(Refusal::Busy);
     };
     let checks = server.replay.is_on() && matches!(carrier, Carrier::Sealed);
@@ -175,7 +179,12 @@ fn read_responses(text: Option<&RawValue>) -> Result<Option<InputResponses>, Ref
         .map_err(|_| Refusal::params("params.inputResponses must be an object"))
 }
 
-fn context(server: &Inner, admitted: &mut Admitted<'_>, entry: Entry, carrier: Carrier) -> Arc<ctx::Leg> {
+fn context(
+    server: &Arc<Runtime>,
+    admitted: &mut Admitted<'_>,
+    entry: Entry,
+    carrier: Carrier,
+) -> Arc<ctx::Leg> {
     let (call, number) = (admitted.call_id(), admitted.leg_number());
     let watches = server.replay.is_on() && matches!(carrier, Carrier::Sealed);
     let purpose = if watches { Purpose::Watch } else { Purpose::Serve };
@@ -190,13 +199,18 @@ fn context(server: &Inner, admitted: &mut Admitted<'_>, entry: Entry, carrier: C
     let leg = admitted.leg();
     Arc::new(ctx::Leg {
         unverified: unverified.filter(|responses| !responses.is_empty()),
-        emitter: Emitter::of(leg.request, leg.caller.outbox, leg.request.registry(server).profile.logging),
+        emitter: Emitter::of(leg.request, leg.caller.outbox, leg.logs),
         ..surroundings(server, admitted, call, number, engine, carrier)
     })
 }
 
 /// What the engine knows of a leg before it runs.
-pub(crate) fn setup(server: &Inner, admitted: &Admitted<'_>, carrier: &Carrier, purpose: Purpose) -> Setup {
+pub(crate) fn setup(
+    server: &Arc<Runtime>,
+    admitted: &Admitted<'_>,
+    carrier: &Carrier,
+    purpose: Purpose,
+) -> Setup {
     let settings = admitted.leg().settings;
     Setup {
         limits: server.limits.of_call(),
@@ -210,7 +224,7 @@ pub(crate) fn setup(server: &Inner, admitted: &Admitted<'_>, carrier: &Carrier, 
 
 /// The context of a handler on a leg on which nobody listens.
 pub(crate) fn surroundings(
-    server: &Inner,
+    server: &Arc<Runtime>,
     admitted: &Admitted<'_>,
     call: Option<CallId>,
     number: u16,
@@ -230,7 +244,7 @@ pub(crate) fn surroundings(
         client_info: leg.request.meta.client_info.map(ToOwned::to_owned),
         version: version_of(leg.request),
         emitter: None,
-        flow: Flow::new(engine, server.handle(), carrier),
+        flow: Flow::new(engine, Arc::clone(server), carrier),
     }
 }
 

@@ -21,11 +21,13 @@ mod ask;
 mod ask_error;
 mod bearer;
 mod build;
+mod build_error;
 mod builder;
 mod cache;
 mod caller;
 mod change;
 mod clock;
+mod complete;
 mod completer;
 mod completion;
 mod ctx;
@@ -44,16 +46,20 @@ mod list;
 mod listen;
 mod outbox;
 mod outcome;
+mod permit;
 mod prompt;
 mod receive;
 mod refusal;
 mod registry;
+mod replay;
 mod replay_check;
 mod reply;
 mod resolve;
 mod resource;
 mod round;
 mod route;
+mod runtime;
+mod scopes;
 pub mod serve;
 mod server;
 mod settings;
@@ -68,7 +74,7 @@ mod uri;
 pub use ask::{Ask, InputRequired, Reply};
 pub use ask_error::AskError;
 pub use bearer::Bearer;
-pub use build::BuildError;
+pub use build_error::BuildError;
 pub use builder::ServerBuilder;
 pub use cache::CacheHint;
 pub use caller::Caller;
@@ -82,26 +88,28 @@ pub use handler::Handler;
 pub use limits::{Limits, OnExpired};
 pub use outcome::{HandlerOutcome, IntoOutcome, Json};
 pub use prompt::Prompt;
-pub use replay_check::{FaultPlace, ReplayCheck, ReplayFault};
+pub use replay::{FaultPlace, ReplayCheck, ReplayFault};
+pub use reply::ReplyMessage;
 pub use resource::{Resource, ResourceTemplate};
 pub use round::{
     Attempt, Branches, Checkpoint, Elicit, ElicitOutcome, ElicitUrl, ElicitUrlOutcome, IntoDone, IntoNumber,
     JoinAll, Migration, Response, Retry, Roots, Sample, Scope, Spawned, Step, StepKey, UrlRef, UrlRefError,
     VerifiedUrlRef, Won,
 };
-pub use server::{Load, ReplyMessage, Server};
+pub use runtime::Load;
+pub use server::Server;
 pub use settings::OnVersion;
 pub use state_only::takes_state_only;
 pub use step_error::StepError;
 pub use tool::{NoArguments, Tool};
 
-#[cfg(feature = "http")]
-pub(crate) use bearer::is_scope;
 pub(crate) use legacy::Session;
 #[cfg(feature = "http")]
 pub(crate) use outbox::Kind;
 pub(crate) use outbox::Outbox;
 pub(crate) use receive::{Received, Request};
+#[cfg(feature = "http")]
+pub(crate) use scopes::is_scope;
 pub(crate) use server::Begun;
 
 /// The items that expanded code calls. They are no part of the API: they change with the macros.

@@ -2,10 +2,10 @@
 
 use crate::{
     BuildError,
-    bearer::is_scope,
     cursor::{Cursor, digest},
     hub::ListKind,
     registry::{Lists, Profile, raw},
+    scopes::is_scope,
     settings::Settings,
 };
 use serde::{Deserialize, Serialize, Serializer, ser::SerializeMap as _};

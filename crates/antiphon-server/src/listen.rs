@@ -1,13 +1,14 @@
 //! `subscriptions/listen`: one request that stays open, and hears of changes until either side ends it.
 
 use crate::{
-    Caller, Limits, ReplyMessage, Request, Server,
-    bearer::require_scopes,
+    Caller, Limits, ReplyMessage, Request,
     hub::{self, Heard, ListKind, Lists, Membership},
     outbox::{Kind, Outbox},
     refusal::Refusal,
-    registry::Profile,
-    server::Inner,
+    registry::{Profile, Registry},
+    reply::Stamp,
+    runtime::Runtime,
+    scopes::require_scopes,
 };
 use antiphon_wire::{
     AcknowledgedParams, ListChangedParams, ListenParams, ListenResult, RequestId, ResourceUpdatedParams,
@@ -41,7 +42,8 @@ pub(crate) struct Subscription {
 
 /// Opens a subscription and acknowledges it.
 pub(crate) fn open(
-    server: &Inner,
+    server: &Runtime,
+    offered: &Registry,
     request: &Request<'_>,
     caller: &Caller<'_>,
 ) -> Result<Subscription, Refusal> {
@@ -51,14 +53,11 @@ pub(crate) fn open(
         let text = format!("The id of a subscription may have {MAX_ID} bytes");
         return Err(Refusal::Limit { name: "subscription", text });
     }
-    server.identified(request, caller)?;
+    server.identified(&request.method, caller)?;
     let params: ListenParams = serde_json::from_str(request.text.get())
         .map_err(|fault| Refusal::params(format!("params: {fault}")))?;
-    // Not the request's own snapshot: it would be held for as long as the subscription is open.
-    let now = server.registry.load();
-    let agreed = agree(&now.profile, &server.limits, params.notifications)?;
-    require_scopes(&now.lists.scopes_of(&agreed.uris), caller)?;
-    drop(now);
+    let agreed = agree(&offered.profile, &server.limits, params.notifications)?;
+    require_scopes(&offered.lists.scopes_of(&agreed.uris), caller)?;
     let membership = server.hub.join(agreed.lists, agreed.uris, &server.limits)?;
     let post = Post { id: request.id.clone(), outbox: outbox.clone() };
     // > The server **MUST** send `notifications/subscriptions/acknowledged` as the first message
@@ -72,7 +71,7 @@ pub(crate) fn open(
 
 impl Subscription {
     /// The response, when the server ends it. Dropped when the client does.
-    pub(crate) async fn ended(self, server: &Server) -> ReplyMessage {
+    pub(crate) async fn ended(self, stamp: &Stamp) -> ReplyMessage {
         let Self { membership, post } = self;
         loop {
             match poll_fn(|cx| membership.poll_heard(cx)).await {
@@ -89,7 +88,7 @@ impl Subscription {
             }
         }
         let mut result = ListenResult::new(&post.id);
-        server.0.stamp.join(&mut result.meta);
+        stamp.join(&mut result.meta);
         ReplyMessage::written(
             &post.id,
             write_result(&post.id, &result).map_err(|fault| {

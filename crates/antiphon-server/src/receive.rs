@@ -1,13 +1,10 @@
 //! One message, read once: the envelope, the members of `params`, and the metadata every request must carry.
 
-use crate::{legacy::Session, registry::Registry, server::Inner};
+use crate::legacy::Session;
 use antiphon_wire::{ErrorObject, Incoming, ProtocolVersion, RequestId, RequestMeta, Unreadable, method};
 use serde::Deserialize;
 use serde_json::{json, value::RawValue};
-use std::{
-    borrow::Cow,
-    sync::{Arc, OnceLock},
-};
+use std::borrow::Cow;
 
 /// A message that a server acts on.
 #[derive(Debug)]
@@ -31,8 +28,6 @@ pub(crate) struct Request<'a> {
     pub(crate) text: &'a RawValue,
     /// The session it belongs to; `None` for one that speaks for itself.
     pub(crate) session: Option<Session>,
-    /// What the server offered when somebody first looked.
-    registry: OnceLock<Arc<Registry>>,
 }
 
 /// The members of `params` that any method has, as text. `null` is absent.
@@ -73,18 +68,8 @@ pub(crate) fn receive(bytes: &[u8], has_sessions: bool) -> Result<Received<'_>, 
         Ok((params, meta, text)) => {
             let version = meta.protocol_version.clone().unwrap_or_default();
             let (id, method) = (request.id, request.method);
-            let registry = OnceLock::new();
             let session = None;
-            Ok(Received::Request(Box::new(Request {
-                id,
-                method,
-                version,
-                meta,
-                params,
-                text,
-                session,
-                registry,
-            })))
+            Ok(Received::Request(Box::new(Request { id, method, version, meta, params, text, session })))
         }
         Err(_) if has_sessions && !speaks_for_itself(request.params) => {
             Ok(Received::Legacy(Incoming::Request(request)))
@@ -194,25 +179,11 @@ impl<'a> Request<'a> {
     ) -> Self {
         let (id, method) = (request.id, request.method);
         let version = Cow::Borrowed(session.version().as_str());
-        Self {
-            id,
-            method,
-            version,
-            meta,
-            params,
-            text,
-            session: Some(session.clone()),
-            registry: OnceLock::new(),
-        }
+        Self { id, method, version, meta, params, text, session: Some(session.clone()) }
     }
 }
 
 impl Request<'_> {
-    /// What the server offers, the same from the first check to the reply.
-    pub(crate) fn registry(&self, server: &Inner) -> &Registry {
-        self.registry.get_or_init(|| server.registry.load_full())
-    }
-
     /// The member that names what the request is about, for the methods that have one.
     pub(crate) fn target(&self) -> Option<&RawValue> {
         match &*self.method {

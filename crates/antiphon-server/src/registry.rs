@@ -118,17 +118,14 @@ impl Registry {
 }
 
 #[cfg(feature = "http")]
-impl crate::Server {
-    /// Which arguments of this request the tool of this name wants repeated in headers; `None` if it calls no such tool.
-    pub(crate) fn param_headers<'r>(
-        &self,
-        request: &'r crate::Request<'_>,
-        name: &str,
-    ) -> Option<&'r ParamHeaders> {
-        if request.method != method::TOOLS_CALL {
+impl Registry {
+    /// Returns the arguments of this tool that a request repeats in headers; `None` if the request calls no tool of this
+    /// name.
+    pub(crate) fn param_headers(&self, method_name: &str, name: &str) -> Option<&ParamHeaders> {
+        if method_name != method::TOOLS_CALL {
             return None;
         }
-        Some(&request.registry(&self.0).lists.tools.get(name)?.param_headers)
+        Some(&self.lists.tools.get(name)?.param_headers)
     }
 }
 

@@ -1,6 +1,9 @@
 //! The stamp: every result says who answers.
 
-use antiphon_wire::{CallToolResult, GetPromptResult, Meta, ReadResourceResult, meta_keys};
+use crate::refusal::Refusal;
+use antiphon_wire::{
+    CallToolResult, ErrorObject, GetPromptResult, Meta, ReadResourceResult, RequestId, meta_keys, write_error,
+};
 use serde::Serialize;
 use serde_json::value::RawValue;
 
@@ -44,6 +47,54 @@ impl Stamp {
         let own = members.0.get(meta_keys::SERVER_INFO).is_some_and(|info| !info.is_null());
         if !own {
             members.0.extend(self.members.0.clone());
+        }
+    }
+}
+
+/// The reply to one message, ready to be sent.
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub struct ReplyMessage {
+    /// One JSON-RPC response, without a newline.
+    pub body: Vec<u8>,
+    /// The HTTP status that goes with it.
+    pub status: u16,
+    /// It is an error.
+    pub(crate) failed: bool,
+    /// The scopes that the caller's token lacks some of.
+    #[cfg_attr(not(feature = "http"), allow(dead_code, reason = "only HTTP says so in a header"))]
+    pub(crate) scopes: Vec<String>,
+}
+
+impl ReplyMessage {
+    pub(crate) fn error(id: Option<&RequestId>, error: &ErrorObject) -> Self {
+        let status = error.code.http_status();
+        Self { body: write_error(id, error), status, failed: true, scopes: Vec::new() }
+    }
+
+    pub(crate) fn result(body: Vec<u8>) -> Self {
+        Self { body, status: 200, failed: false, scopes: Vec::new() }
+    }
+
+    /// The same reply, with what this refusal says in HTTP's words.
+    pub(crate) fn refused_by(self, refusal: Refusal) -> Self {
+        match refusal {
+            // > `HTTP 403 Forbidden` status code (per RFC 6750 Section 3.1)
+            Refusal::Scope { needed } => Self::short_of_scopes(self.body, needed),
+            _ => self,
+        }
+    }
+
+    /// A reply to a caller whose token would have to hold all of these.
+    pub(crate) fn short_of_scopes(body: Vec<u8>, scopes: Vec<String>) -> Self {
+        Self { body, status: 403, failed: true, scopes }
+    }
+
+    /// The response to a request that was read.
+    pub(crate) fn written(id: &RequestId, body: Result<Vec<u8>, Refusal>) -> Self {
+        match body {
+            Ok(body) => Self::result(body),
+            Err(refusal) => Self::error(Some(id), &refusal.to_error()).refused_by(refusal),
         }
     }
 }

@@ -2,15 +2,15 @@
 
 use crate::{
     CacheHint, Caller, Error, Request,
-    completer::complete,
+    complete::complete,
     leg::{self, Leg, LegResult},
     legacy::in_words_of,
     list::{List, Listed},
     listen::{self, Subscription},
     refusal::Refusal,
-    registry::{Lists, Profile},
+    registry::{Lists, Profile, Registry},
     reply::{HasMeta, Stamped},
-    server::Inner,
+    runtime::Runtime,
 };
 use antiphon_schema::CompiledSchema;
 use antiphon_wire::{
@@ -18,7 +18,7 @@ use antiphon_wire::{
 };
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, value::RawValue};
-use std::borrow::Cow;
+use std::{borrow::Cow, sync::Arc};
 
 /// What a request came to.
 pub(crate) enum Routed {
@@ -30,11 +30,11 @@ pub(crate) enum Routed {
 
 /// Has the request answered by its method.
 pub(crate) async fn route(
-    server: &Inner,
+    server: &Arc<Runtime>,
+    now: &Registry,
     request: &Request<'_>,
     caller: &Caller<'_>,
 ) -> Result<Routed, Refusal> {
-    let now = request.registry(server);
     let Lists { tools, prompts, resources, templates } = &now.lists;
     // > Method not found: `-32601` (Capability not supported)
     if !now.offers.has_method(&request.method) {
@@ -50,10 +50,10 @@ pub(crate) async fn route(
             let result = complete(server, now, request, caller).await?;
             write(request, &Stamped { result: &result, stamp: &server.stamp.written })
         }
-        method::TOOLS_CALL => finish(server, request, call_tool(server, request, caller).await?),
-        method::PROMPTS_GET => finish(server, request, get_prompt(server, request, caller).await?),
-        method::RESOURCES_READ => finish(server, request, read_resource(server, request, caller).await?),
-        method::SUBSCRIPTIONS_LISTEN => return listen::open(server, request, caller).map(Routed::Open),
+        method::TOOLS_CALL => finish(server, request, call_tool(server, now, request, caller).await?),
+        method::PROMPTS_GET => finish(server, request, get_prompt(server, now, request, caller).await?),
+        method::RESOURCES_READ => finish(server, request, read_resource(server, now, request, caller).await?),
+        method::SUBSCRIPTIONS_LISTEN => return listen::open(server, now, request, caller).map(Routed::Open),
         other => Err(Refusal::Method(other.to_owned())),
     };
     body.map(Routed::Body)
@@ -68,20 +68,24 @@ fn page<T: Listed>(request: &Request<'_>, list: &List<T>, profile: &Profile) -> 
 }
 
 async fn call_tool(
-    server: &Inner,
+    server: &Arc<Runtime>,
+    offered: &Registry,
     request: &Request<'_>,
     caller: &Caller<'_>,
 ) -> Result<LegResult<CallToolResult>, Refusal> {
     let name = target(request, "name")?;
-    let registered = request
-        .registry(server)
-        .lists
-        .tools
-        .get(&name)
-        .ok_or_else(|| Refusal::params(format!("Unknown tool: {name}")))?;
+    let registered =
+        offered.lists.tools.get(&name).ok_or_else(|| Refusal::params(format!("Unknown tool: {name}")))?;
     let tool = &registered.tool;
-    let leg =
-        Leg { request, target: &name, arguments: request.params.arguments, settings: &tool.settings, caller };
+    let logs = offered.profile.logging;
+    let leg = Leg {
+        request,
+        target: &name,
+        arguments: request.params.arguments,
+        settings: &tool.settings,
+        caller,
+        logs,
+    };
     let admitted = leg::admit(server, leg)?;
     let arguments = request.params.arguments.map_or("{}", RawValue::get);
     // > Malformed requests (requests that fail to satisfy CallToolRequest schema)
@@ -130,23 +134,21 @@ fn faults_of(schema: &CompiledSchema, arguments: &str) -> Option<String> {
 }
 
 async fn get_prompt(
-    server: &Inner,
+    server: &Arc<Runtime>,
+    offered: &Registry,
     request: &Request<'_>,
     caller: &Caller<'_>,
 ) -> Result<LegResult<GetPromptResult>, Refusal> {
     let name = target(request, "name")?;
-    let prompt = request
-        .registry(server)
-        .lists
-        .prompts
-        .get(&name)
-        .ok_or_else(|| Refusal::params(format!("Unknown prompt: {name}")))?;
+    let prompt =
+        offered.lists.prompts.get(&name).ok_or_else(|| Refusal::params(format!("Unknown prompt: {name}")))?;
     let leg = Leg {
         request,
         target: &name,
         arguments: request.params.arguments,
         settings: &prompt.settings,
         caller,
+        logs: offered.profile.logging,
     };
     let admitted = leg::admit(server, leg)?;
     let text = request.params.arguments.map_or("{}", RawValue::get);
@@ -167,13 +169,15 @@ async fn get_prompt(
 }
 
 async fn read_resource(
-    server: &Inner,
+    server: &Arc<Runtime>,
+    offered: &Registry,
     request: &Request<'_>,
     caller: &Caller<'_>,
 ) -> Result<LegResult<ReadResourceResult>, Refusal> {
     let uri = target(request, "uri")?;
-    let lists = &request.registry(server).lists;
-    let leg = |settings| Leg { request, target: &uri, arguments: None, settings, caller };
+    let lists = &offered.lists;
+    let logs = offered.profile.logging;
+    let leg = |settings| Leg { request, target: &uri, arguments: None, settings, caller, logs };
     if let Some(resource) = lists.resources.get(&uri) {
         let admitted = leg::admit(server, leg(&resource.settings))?;
         let result = leg::run(server, admitted, |ctx| Ok((resource.run)(ctx))).await?;
@@ -238,7 +242,7 @@ fn target<'a>(request: &'a Request<'a>, member: &'static str) -> Result<Cow<'a, 
 }
 
 fn finish<T: HasMeta + Serialize>(
-    server: &Inner,
+    server: &Arc<Runtime>,
     request: &Request<'_>,
     result: LegResult<T>,
 ) -> Result<Vec<u8>, Refusal> {

@@ -1,88 +1,43 @@
 //! The server itself: one message in, one reply out.
 
 use crate::{
-    Caller, Clock, Limits, OnExpired, Received, Request, ServerBuilder,
-    caller::Identity,
+    Caller, Ctx, Received, ReplyMessage, Request, ServerBuilder,
     define::States,
-    hub::Hub,
-    legacy::{Sessions, Share},
+    legacy::Sessions,
     listen::Subscription,
     receive::{receive, unsupported_version, without_session},
     refusal::Refusal,
     registry::Registry,
-    replay_check::Replay,
-    reply::Stamp,
     route::{Routed, route},
-    state_only::StateOnly,
+    runtime::Runtime,
 };
-use antiphon_seal::{Principal, Sealer};
-use antiphon_wire::{
-    ErrorObject, Implementation, Incoming, ProtocolVersion, RequestId, Unreadable, write_error,
-};
+use antiphon_wire::{Implementation, Incoming, ProtocolVersion, Unreadable};
 use arc_swap::ArcSwap;
 use futures_util::FutureExt as _;
 use serde_json::value::RawValue;
 use std::{
     fmt,
     panic::AssertUnwindSafe,
-    sync::{
-        Arc, Weak,
-        atomic::{AtomicBool, AtomicUsize, Ordering},
-    },
-    time::Duration,
+    sync::{Arc, atomic::Ordering},
 };
-use tokio::sync::watch;
 
 /// A server: what it offers, and how it keeps state. Cheap to clone; every clone is the same server.
 #[derive(Clone)]
 pub struct Server(pub(crate) Arc<Inner>);
 
 pub(crate) struct Inner {
-    pub(crate) name: String,
-    /// Who answers, for handshakes.
+    /// The part that calls need.
+    pub(crate) runtime: Arc<Runtime>,
+    /// The name and version for handshakes.
     pub(crate) info: Implementation,
-    /// Nobody opens a session.
+    /// True if no session can be opened.
     pub(crate) modern_only: bool,
-    /// The sessions that are open, and the handlers that run in them.
+    /// The open sessions, and the handlers that run in them.
     pub(crate) sessions: Arc<Sessions>,
-    /// The stamp of every result: who answers.
-    pub(crate) stamp: Stamp,
-    /// What is offered now: a request takes one snapshot, by [`Request::registry`].
+    /// The present offers: a request takes one snapshot of them, by [`Server::offered`].
     pub(crate) registry: ArcSwap<Registry>,
-    /// For what is added while it runs.
+    /// The states for definitions that are added while the server runs.
     pub(crate) states: States,
-    pub(crate) sealer: Sealer,
-    pub(crate) identity: Identity,
-    pub(crate) limits: Limits,
-    pub(crate) clock: Clock,
-    pub(crate) answer_within: Duration,
-    pub(crate) call_within: Option<Duration>,
-    pub(crate) on_expired: OnExpired,
-    pub(crate) hub: Arc<Hub>,
-    /// Whether a leg should end at its next checkpoint.
-    pub(crate) shed_when: Option<Box<ShedWhen>>,
-    /// Which clients can take a result that holds state only.
-    pub(crate) state_only: StateOnly,
-    pub(crate) replay: Replay,
-    /// How many steps of cancelled requests still run.
-    pub(crate) detached: watch::Sender<usize>,
-    /// Itself, for handlers.
-    pub(crate) me: Weak<Inner>,
-    pub(crate) running: AtomicUsize,
-    pub(crate) told_of_unknown_key: AtomicBool,
-}
-
-/// Whether work should go elsewhere.
-pub(crate) type ShedWhen = dyn Fn(&Load) -> bool + Send + Sync;
-
-/// How busy a server is.
-#[derive(Clone, Copy, Debug)]
-#[non_exhaustive]
-pub struct Load {
-    /// Handlers that run now.
-    pub handlers: usize,
-    /// How many may: [`Limits::handlers`].
-    pub limit: usize,
 }
 
 /// What a request came to.
@@ -90,63 +45,6 @@ pub(crate) enum Begun {
     Answered(ReplyMessage),
     /// It is answered when it ends. Its request can go.
     Open(Subscription),
-}
-
-/// The reply to one message, ready to be sent.
-#[derive(Clone, Debug)]
-#[non_exhaustive]
-pub struct ReplyMessage {
-    /// One JSON-RPC response, without a newline.
-    pub body: Vec<u8>,
-    /// The HTTP status that goes with it.
-    pub status: u16,
-    /// It is an error.
-    pub(crate) failed: bool,
-    /// The scopes that the caller's token lacks some of.
-    #[cfg_attr(not(feature = "http"), allow(dead_code, reason = "only HTTP says so in a header"))]
-    pub(crate) scopes: Vec<String>,
-}
-
-impl ReplyMessage {
-    pub(crate) fn error(id: Option<&RequestId>, error: &ErrorObject) -> Self {
-        let status = error.code.http_status();
-        Self { body: write_error(id, error), status, failed: true, scopes: Vec::new() }
-    }
-
-    pub(crate) fn result(body: Vec<u8>) -> Self {
-        Self { body, status: 200, failed: false, scopes: Vec::new() }
-    }
-
-    /// The same reply, with what this refusal says in HTTP's words.
-    pub(crate) fn refused_by(self, refusal: Refusal) -> Self {
-        match refusal {
-            // > `HTTP 403 Forbidden` status code (per RFC 6750 Section 3.1)
-            Refusal::Scope { needed } => Self::short_of_scopes(self.body, needed),
-            _ => self,
-        }
-    }
-
-    /// A reply to a caller whose token would have to hold all of these.
-    pub(crate) fn short_of_scopes(body: Vec<u8>, scopes: Vec<String>) -> Self {
-        Self { body, status: 403, failed: true, scopes }
-    }
-
-    fn unreadable(Unreadable { id, error }: Unreadable) -> Self {
-        Self::error(id.as_ref(), &error)
-    }
-
-    /// The reply to a message of a session, where there is none.
-    pub(crate) fn without_session(message: Incoming<'_>) -> Self {
-        Self::unreadable(without_session(message))
-    }
-
-    /// The response to a request that was read.
-    pub(crate) fn written(id: &RequestId, body: Result<Vec<u8>, Refusal>) -> Self {
-        match body {
-            Ok(body) => Self::result(body),
-            Err(refusal) => Self::error(Some(id), &refusal.to_error()).refused_by(refusal),
-        }
-    }
 }
 
 impl Server {
@@ -158,12 +56,12 @@ impl Server {
 
     /// The server's name.
     pub fn name(&self) -> &str {
-        &self.0.name
+        &self.0.runtime.name
     }
 
     /// Whether state is sealed with a key that only this process has, and that ends with it.
     pub fn key_is_ephemeral(&self) -> bool {
-        self.0.sealer.is_ephemeral()
+        self.0.runtime.sealer.is_ephemeral()
     }
 
     /// Ends every subscription with its response, and those still to come, so that the server can stop.
@@ -172,14 +70,7 @@ impl Server {
     /// > When the server ends a subscription on its own initiative (for example, during shutdown), it **SHOULD**
     /// > respond to the original `subscriptions/listen` request with a completion result before closing the stream.
     pub fn drain(&self) {
-        self.0.hub.drain();
-    }
-
-    /// Whether legs end at their next checkpoint.
-    pub(crate) fn sheds(&self) -> bool {
-        let Inner { hub, shed_when, running, limits, .. } = &*self.0;
-        let load = || Load { handlers: running.load(Ordering::Relaxed), limit: limits.handlers };
-        hub.is_draining() || shed_when.as_ref().is_some_and(|sheds| sheds(&load()))
+        self.0.runtime.hub.drain();
     }
 
     /// Resolves once no step of a cancelled request runs any more: after [`Limits::step_grace`] at the latest. A process
@@ -187,25 +78,25 @@ impl Server {
     /// [`serve_streams`](crate::serve::stdio::serve_streams) wait for it before they return.
     pub async fn steps_ended(&self) {
         // The sender is in the server itself, so there is no error.
-        let _ = self.0.detached.subscribe().wait_for(|running| *running == 0).await;
+        let _ = self.0.runtime.detached.subscribe().wait_for(|running| *running == 0).await;
     }
 
     /// Whether the server is about to stop: what is asked of it next is better asked elsewhere.
     #[cfg(feature = "http")]
     pub(crate) fn is_draining(&self) -> bool {
-        self.0.hub.is_draining()
+        self.0.runtime.hub.is_draining()
     }
 
     /// What time it is here.
     #[cfg(feature = "http")]
     pub(crate) fn now(&self) -> std::time::SystemTime {
-        self.0.clock.now()
+        self.0.runtime.clock.now()
     }
 
     /// Whether a principal without a subject will do.
     #[cfg(feature = "http")]
     pub(crate) fn client_is_enough(&self) -> bool {
-        self.0.identity.client_is_enough
+        self.0.runtime.identity.client_is_enough
     }
 
     /// Answers one message; `None` for a notification. Dropping the future cancels the request: the handler is
@@ -214,10 +105,10 @@ impl Server {
         match self.read(message) {
             Ok(Received::Request(request)) => Some(match self.begin(&request, caller).await {
                 Begun::Answered(reply) => reply,
-                Begun::Open(subscription) => subscription.ended(self).await,
+                Begun::Open(subscription) => self.ended(subscription).await,
             }),
             Ok(Received::Notification(_)) => None,
-            Ok(Received::Legacy(message)) => Some(ReplyMessage::without_session(message)),
+            Ok(Received::Legacy(message)) => Some(Self::refuse_outside_of_session(message)),
             Err(refused) => Some(refused),
         }
     }
@@ -227,18 +118,43 @@ impl Server {
     /// # Errors
     /// The reply, if the message cannot be read or its metadata is incomplete.
     pub(crate) fn read<'a>(&self, message: &'a [u8]) -> Result<Received<'a>, ReplyMessage> {
-        receive(message, self.has_sessions()).map_err(ReplyMessage::unreadable)
+        receive(message, self.has_sessions()).map_err(unreadable)
+    }
+
+    /// Returns the reply to a message of a session, where there is no session.
+    pub(crate) fn refuse_outside_of_session(message: Incoming<'_>) -> ReplyMessage {
+        unreadable(without_session(message))
+    }
+
+    /// Returns a snapshot of the present offers: a request uses the same one from its first check to its reply.
+    pub(crate) fn offered(&self) -> Arc<Registry> {
+        self.0.registry.load_full()
+    }
+
+    /// Waits for the end of a subscription, and returns its response.
+    pub(crate) async fn ended(&self, subscription: Subscription) -> ReplyMessage {
+        subscription.ended(&self.0.runtime.stamp).await
     }
 
     /// Answers one request, or opens the subscription it asks for.
     pub(crate) async fn begin(&self, request: &Request<'_>, caller: &Caller<'_>) -> Begun {
+        self.begin_with(&self.offered(), request, caller).await
+    }
+
+    /// Answers one request from this snapshot of the offers.
+    pub(crate) async fn begin_with(
+        &self,
+        offered: &Registry,
+        request: &Request<'_>,
+        caller: &Caller<'_>,
+    ) -> Begun {
         // > If the server does not implement the requested version [...] it **MUST** respond with an
         // > `UnsupportedProtocolVersionError` listing the versions it does support
         if !ProtocolVersion::is_modern_text(&request.version) {
             let error = unsupported_version(&request.version);
             return Begun::Answered(ReplyMessage::error(Some(&request.id), &error));
         }
-        match self.route(request, caller).await {
+        match self.route(offered, request, caller).await {
             Ok(Routed::Open(subscription)) => Begun::Open(subscription),
             Ok(Routed::Body(body)) => Begun::Answered(ReplyMessage::written(&request.id, Ok(body))),
             Err(refusal) => Begun::Answered(ReplyMessage::written(&request.id, Err(refusal))),
@@ -246,76 +162,36 @@ impl Server {
     }
 
     /// Has a request answered by its method.
-    pub(crate) async fn route(&self, request: &Request<'_>, caller: &Caller<'_>) -> Result<Routed, Refusal> {
+    pub(crate) async fn route(
+        &self,
+        offered: &Registry,
+        request: &Request<'_>,
+        caller: &Caller<'_>,
+    ) -> Result<Routed, Refusal> {
         // All that an author plugs in may panic: handlers, binders, codecs, types that decode. The future is dropped
         // then: nothing half-changed in it is seen again.
-        let routed = AssertUnwindSafe(route(&self.0, request, caller)).catch_unwind().await;
+        let routed = AssertUnwindSafe(route(&self.0.runtime, offered, request, caller)).catch_unwind().await;
         routed.unwrap_or_else(|panic| {
             let target = request.target().map(RawValue::get);
             let text = panic.downcast_ref::<String>().map(String::as_str);
             let cause = text.or_else(|| panic.downcast_ref::<&str>().copied());
             tracing::error!(method = %request.method, target, cause, "a request panicked");
-            self.0.replay.tell(|| format!("it panicked: {}", cause.unwrap_or_default()));
+            self.0.runtime.replay.tell(|| format!("it panicked: {}", cause.unwrap_or_default()));
             Err(Refusal::Internal)
         })
     }
 }
 
-impl Inner {
-    /// A place among the handlers that run; `None` if all are taken. Those of sessions wait for people, and have places
-    /// of their own, of which one caller gets some.
-    pub(crate) fn slot(&self, request: &Request<'_>, principal: Option<&Principal>) -> Option<Slot> {
-        if request.session.is_some() {
-            let share = self.sessions.handler(principal, &self.limits)?;
-            return Some(Slot { running: None, _in_session: Some(share) });
-        }
-        let slot = Slot { running: Some(self.handle()), _in_session: None };
-        // Counted first, so that two cannot take the last place.
-        (self.running.fetch_add(1, Ordering::Relaxed) < self.limits.handlers).then_some(slot)
-    }
-
-    /// The server, to be kept.
-    pub(crate) fn handle(&self) -> Server {
-        // Who calls this was reached through it.
-        Server(self.me.upgrade().expect("a server lives while it answers"))
-    }
-
-    /// Who is calling, for a method that binds no state; refused if that cannot be told.
-    pub(crate) fn identified(
-        &self,
-        request: &Request<'_>,
-        caller: &Caller<'_>,
-    ) -> Result<Option<Principal>, Refusal> {
-        self.identity.of(caller).map_err(|cause| {
-            tracing::error!(%cause, method = %request.method, "no identity: refused");
-            Refusal::Internal
-        })
-    }
-
-    /// Says loudly, once, what is probably wrong.
-    pub(crate) fn tell_of_unknown_key(&self) {
-        if !self.told_of_unknown_key.swap(true, Ordering::Relaxed) {
-            tracing::error!(
-                server = %self.name,
-                "a requestState was sealed under a key this process does not have: a shared key ring is probably \
-                 missing (ANTIPHON_KEYS or a key file, the same on every instance), or the server was restarted"
-            );
-        }
-    }
+fn unreadable(Unreadable { id, error }: Unreadable) -> ReplyMessage {
+    ReplyMessage::error(id.as_ref(), &error)
 }
 
-/// A handler's place; free again when dropped.
-pub(crate) struct Slot {
-    /// Where it is counted, if it is in no session.
-    running: Option<Server>,
-    _in_session: Option<Share>,
-}
-
-impl Drop for Slot {
-    fn drop(&mut self) {
-        if let Some(server) = &self.running {
-            server.0.running.fetch_sub(1, Ordering::Relaxed);
-        }
+impl Ctx {
+    /// Returns the server that runs this handler: to change its lists, or to tell that a resource was updated.
+    pub fn server(&self) -> Server {
+        let owner = self.runtime().owner.upgrade().and_then(|owner| owner.downcast::<Inner>().ok());
+        // The handler was reached through it.
+        Server(owner.expect("a server lives while it answers"))
     }
 }
 
@@ -323,12 +199,12 @@ impl fmt::Debug for Server {
     /// Its name, and what is under way on it now.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Server")
-            .field("name", &self.0.name)
-            .field("handlers", &self.0.running.load(Ordering::Relaxed))
+            .field("name", &self.0.runtime.name)
+            .field("handlers", &self.0.runtime.running.load(Ordering::Relaxed))
             .field("sessions", &self.0.sessions.len())
             .field("running_in_sessions", &self.0.sessions.handlers())
-            .field("subscriptions", &self.0.hub.len())
-            .field("detached_steps", &*self.0.detached.borrow())
+            .field("subscriptions", &self.0.runtime.hub.len())
+            .field("detached_steps", &*self.0.runtime.detached.borrow())
             .finish_non_exhaustive()
     }
 }

@@ -1,6 +1,6 @@
 //! How a step failed, on the first run as on every later one.
 
-use crate::{Error, round::StepFailure};
+use antiphon_engine::StepFailure;
 use serde_json::Value;
 use std::fmt;
 
@@ -17,9 +17,6 @@ pub struct StepError {
     pub data: Option<Value>,
     pub(crate) told: bool,
 }
-
-/// An error after which a step may be run again. It is no outcome.
-pub(crate) struct Again(pub(crate) Error);
 
 impl StepError {
     /// What comes back where the outcome of a step could not be recorded: its effect has happened, and is not repeated.
@@ -44,32 +41,9 @@ impl StepError {
         self
     }
 
-    /// Not an outcome: the step is to run again, now as [`step_retry`](crate::Ctx::step_retry) says, or when the client
-    /// sends the request again. For what passes: a timeout, a 503.
-    pub fn retry(error: impl Into<Error>) -> Error {
-        Error::from(Again(error.into()))
-    }
-
     pub(crate) fn unrecordable(cause: impl fmt::Display) -> Self {
         let message = format!("the step has run, but what it came to cannot be recorded: {cause}");
         Self { message, code: Some(Self::UNRECORDABLE.to_owned()), data: None, told: false }
-    }
-
-    /// As what a closure gave. `None` if it is no outcome.
-    pub(crate) fn of(error: Error) -> Result<Self, Again> {
-        let error = match error.downcast::<Again>() {
-            Ok(again) => return Err(again),
-            Err(error) => error,
-        };
-        match error.downcast::<Self>() {
-            Ok(own) => Ok(own),
-            Err(error) => Ok(Self {
-                told: error.told_text().is_some(),
-                message: error.told_text().map_or_else(|| error.to_string(), str::to_owned),
-                code: None,
-                data: None,
-            }),
-        }
     }
 
     pub(crate) fn recorded(&self) -> StepFailure {
@@ -98,17 +72,3 @@ impl fmt::Display for StepError {
 }
 
 impl std::error::Error for StepError {}
-
-impl fmt::Display for Again {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        fmt::Display::fmt(&self.0, f)
-    }
-}
-
-impl fmt::Debug for Again {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        fmt::Display::fmt(&self.0, f)
-    }
-}
-
-impl std::error::Error for Again {}

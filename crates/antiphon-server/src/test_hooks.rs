@@ -28,9 +28,9 @@ pub fn lifetime(server: &Server, name: &str) -> Lifetime {
             templates.find(|found| found.variables(name).is_some()).map(|found| &found.settings)
         });
     Lifetime {
-        round: settings.and_then(|found| found.answer_within).unwrap_or(inner.answer_within),
-        call: inner.call_within,
-        on_expired: inner.on_expired,
+        round: settings.and_then(|found| found.answer_within).unwrap_or(inner.runtime.answer_within),
+        call: inner.runtime.call_within,
+        on_expired: inner.runtime.on_expired,
     }
 }
 

@@ -9,7 +9,7 @@ use crate::{
     leg::LegResult,
     refusal::Refusal,
     round::{Ran, Round},
-    server::Inner,
+    runtime::Runtime,
 };
 use antiphon_engine::{Left, Stop};
 use antiphon_seal::CallId;
@@ -25,7 +25,7 @@ pub(crate) enum Ended<T> {
 
 /// From what a handler came to, to what is next.
 pub(crate) fn settle<T>(
-    server: &Inner,
+    server: &Runtime,
     admitted: &mut Admitted<'_>,
     ran: Ran<T>,
 ) -> Result<Ended<T>, Refusal> {
@@ -62,7 +62,7 @@ pub(crate) fn settle<T>(
 
 /// The leg failed: its record leaves first, if it has anything new and the client can take it; or the fault is told.
 fn failed<T>(
-    server: &Inner,
+    server: &Runtime,
     admitted: &mut Admitted<'_>,
     stop: Stop,
     mut left: Box<Left>,
@@ -83,7 +83,7 @@ fn failed<T>(
 
 /// Seals what leaves. A record that cannot leave is told with what was done.
 pub(crate) fn seal(
-    server: &Inner,
+    server: &Runtime,
     mut admitted: Admitted<'_>,
     permit: Permit,
     left: Left,
@@ -95,7 +95,7 @@ pub(crate) fn seal(
 }
 
 /// Tells whoever wants to know besides the log why a request fails.
-pub(crate) fn tell<T>(server: &Inner, ran: &Ran<T>) {
+pub(crate) fn tell<T>(server: &Runtime, ran: &Ran<T>) {
     match ran {
         Ran::Stopped(stop, _) => server.replay.tell(|| stop.in_words()),
         Ran::Returned(HandlerOutcome::Failed(cause), _) => server.replay.tell(|| cause.clone()),

@@ -10,7 +10,7 @@ use crate::{
     outbox::Outbox,
     refusal::Refusal,
     round::{Carrier, Pushed, Round},
-    server::Inner,
+    runtime::Runtime,
 };
 use antiphon_engine::{Left, Record};
 use antiphon_seal::Call;
@@ -35,7 +35,7 @@ impl Progress {
     /// Has the round answered. The next leg begins with this.
     pub(crate) async fn next(
         &mut self,
-        server: &Inner,
+        server: &Runtime,
         admitted: &mut Admitted<'_>,
         pushed: &Pushed,
         round: Round,
@@ -93,7 +93,7 @@ impl Unanswered {
 
 /// Asks until every question has an answer that counts.
 async fn ask(
-    server: &Inner,
+    server: &Runtime,
     admitted: &Admitted<'_>,
     pushed: &Pushed,
     record: &mut Record,
@@ -112,14 +112,14 @@ async fn ask(
 }
 
 /// The carrier of this leg: pushed, if it is in a session that can be asked.
-pub(crate) fn carrier(server: &Inner, admitted: &Admitted<'_>) -> Carrier {
+pub(crate) fn carrier(server: &Runtime, admitted: &Admitted<'_>) -> Carrier {
     match pushed(server, admitted) {
         Some(pushed) => Carrier::Pushed(Box::new(pushed)),
         None => Carrier::Sealed,
     }
 }
 
-fn pushed(server: &Inner, admitted: &Admitted<'_>) -> Option<Pushed> {
+fn pushed(server: &Runtime, admitted: &Admitted<'_>) -> Option<Pushed> {
     let leg = admitted.leg();
     let session: &Session = leg.request.session.as_ref()?;
     let outbox: &Outbox = leg.caller.outbox?;

@@ -1,13 +1,13 @@
 //! One request of a session.
 
 use crate::{
-    Caller, ReplyMessage,
-    bearer::require_scopes,
+    Caller, ReplyMessage, Server,
     hub::Membership,
     legacy::session::Session,
     receive::{Params, Request, read_object},
     refusal::Refusal,
     route::Routed,
+    scopes::require_scopes,
 };
 use antiphon_wire::{
     AskSupport, ErrorObject, RequestId, RequestMeta, SetLevelParams, SubscribeParams, method, write_result,
@@ -17,7 +17,7 @@ use serde::Deserialize;
 use serde_json::json;
 
 #[cfg(feature = "http")]
-impl crate::Server {
+impl Server {
     /// Answers a legacy request that belongs to no session: what needs nobody to be asked, and nothing to be told later.
     pub(crate) async fn answer_without_session(
         &self,
@@ -25,7 +25,7 @@ impl crate::Server {
         version: antiphon_wire::ProtocolVersion,
         caller: &Caller<'_>,
     ) -> ReplyMessage {
-        self.without_session(version).reply(request, caller).await
+        self.without_session(version).reply(self, request, caller).await
     }
 }
 
@@ -72,20 +72,26 @@ impl Session {
     /// caller's outbox while this is polled. Dropping this cancels the request.
     pub(crate) async fn answer(
         &self,
+        server: &Server,
         request: antiphon_wire::Request<'_>,
         caller: &Caller<'_>,
     ) -> Option<ReplyMessage> {
         let (handle, registration) = AbortHandle::new_pair();
-        let running = match self.begin(&request.id, handle) {
+        let running = match self.begin(server, &request.id, handle) {
             Ok(running) => running,
             Err(error) => return Some(ReplyMessage::of_session(&request.id, &error)),
         };
-        let answered = Abortable::new(self.reply(request, caller), registration).await.ok();
+        let answered = Abortable::new(self.reply(server, request, caller), registration).await.ok();
         drop(running);
         answered
     }
 
-    fn begin(&self, id: &RequestId, handle: AbortHandle) -> Result<Running<'_>, ErrorObject> {
+    fn begin(
+        &self,
+        server: &Server,
+        id: &RequestId,
+        handle: AbortHandle,
+    ) -> Result<Running<'_>, ErrorObject> {
         let mut state = self.state();
         if state.ended {
             return Err(ErrorObject::invalid_request("the session has ended"));
@@ -93,7 +99,7 @@ impl Session {
         if state.running.contains_key(id) {
             return Err(ErrorObject::invalid_request("a request with this id is under way"));
         }
-        if state.running.len() >= self.0.server.0.limits.session_requests {
+        if state.running.len() >= server.0.runtime.limits.session_requests {
             return Err(Refusal::Busy.to_error());
         }
         state.running.insert(id.clone(), handle);
@@ -101,11 +107,16 @@ impl Session {
         Ok(Running { session: self, id: id.clone() })
     }
 
-    async fn reply(&self, request: antiphon_wire::Request<'_>, caller: &Caller<'_>) -> ReplyMessage {
+    async fn reply(
+        &self,
+        server: &Server,
+        request: antiphon_wire::Request<'_>,
+        caller: &Caller<'_>,
+    ) -> ReplyMessage {
         let id = request.id.clone();
-        let answered = match self.own(&request, caller) {
+        let answered = match self.own(server, &request, caller) {
             Some(answered) => answered,
-            None => self.routed(request, caller).await,
+            None => self.routed(server, request, caller).await,
         };
         match answered {
             Ok(body) => ReplyMessage::result(body),
@@ -120,6 +131,7 @@ impl Session {
     /// What only a session knows.
     fn own(
         &self,
+        server: &Server,
         request: &antiphon_wire::Request<'_>,
         caller: &Caller<'_>,
     ) -> Option<Result<Vec<u8>, Fault>> {
@@ -131,9 +143,9 @@ impl Session {
                 Err(ErrorObject::invalid_request("`initialize` is sent alone: it opens a session").into())
             }
             method::INITIALIZE => Err(ErrorObject::invalid_request("the session is open already").into()),
-            method::LOGGING_SET_LEVEL => self.set_level(request).map_err(Fault::Error),
-            method::RESOURCES_SUBSCRIBE => self.subscribe(request, caller),
-            method::RESOURCES_UNSUBSCRIBE => self.unsubscribe(request).map_err(Fault::Error),
+            method::LOGGING_SET_LEVEL => self.set_level(server, request).map_err(Fault::Error),
+            method::RESOURCES_SUBSCRIBE => self.subscribe(server, request, caller),
+            method::RESOURCES_UNSUBSCRIBE => self.unsubscribe(server, request).map_err(Fault::Error),
             method::DISCOVER | method::SUBSCRIPTIONS_LISTEN => {
                 Err(ErrorObject::method_not_found(&request.method).into())
             }
@@ -144,8 +156,8 @@ impl Session {
         }))
     }
 
-    fn set_level(&self, request: &antiphon_wire::Request<'_>) -> Result<(), ErrorObject> {
-        if !self.0.server.0.registry.load().profile.logging {
+    fn set_level(&self, server: &Server, request: &antiphon_wire::Request<'_>) -> Result<(), ErrorObject> {
+        if !server.0.registry.load().profile.logging {
             return Err(ErrorObject::method_not_found(&request.method));
         }
         // > Invalid log level: `-32602` (Invalid params)
@@ -155,24 +167,33 @@ impl Session {
     }
 
     /// What is told of a resource needs what reading it needs.
-    fn subscribe(&self, request: &antiphon_wire::Request<'_>, caller: &Caller<'_>) -> Result<(), Fault> {
-        let membership = self.membership(request)?;
+    fn subscribe(
+        &self,
+        server: &Server,
+        request: &antiphon_wire::Request<'_>,
+        caller: &Caller<'_>,
+    ) -> Result<(), Fault> {
+        let membership = self.membership(server, request)?;
         let params: SubscribeParams = params_of(request)?;
-        let inner = &self.0.server.0;
+        let inner = &server.0;
         let scopes = inner.registry.load().lists.scopes_of(std::slice::from_ref(&params.uri));
         require_scopes(&scopes, caller)?;
-        membership.name(params.uri, &inner.limits).map_err(|refusal| refusal.to_error().into())
+        membership.name(params.uri, &inner.runtime.limits).map_err(|refusal| refusal.to_error().into())
     }
 
-    fn unsubscribe(&self, request: &antiphon_wire::Request<'_>) -> Result<(), ErrorObject> {
-        let membership = self.membership(request)?;
+    fn unsubscribe(&self, server: &Server, request: &antiphon_wire::Request<'_>) -> Result<(), ErrorObject> {
+        let membership = self.membership(server, request)?;
         let params: SubscribeParams = params_of(request)?;
         membership.forget(&params.uri);
         Ok(())
     }
 
-    fn membership(&self, request: &antiphon_wire::Request<'_>) -> Result<&Membership, ErrorObject> {
-        let tells = self.0.server.0.registry.load().profile.resource_updates;
+    fn membership(
+        &self,
+        server: &Server,
+        request: &antiphon_wire::Request<'_>,
+    ) -> Result<&Membership, ErrorObject> {
+        let tells = server.0.registry.load().profile.resource_updates;
         let membership = self.0.membership.as_ref().filter(|_| tells);
         membership.ok_or_else(|| ErrorObject::method_not_found(&request.method))
     }
@@ -180,11 +201,12 @@ impl Session {
     /// The same as any other request, with what the handshake said in the place of its metadata.
     async fn routed(
         &self,
+        server: &Server,
         request: antiphon_wire::Request<'_>,
         caller: &Caller<'_>,
     ) -> Result<Vec<u8>, Fault> {
         let request = self.translate(request, caller)?;
-        match self.0.server.route(&request, caller).await {
+        match server.route(&server.offered(), &request, caller).await {
             Ok(Routed::Body(body)) => Ok(body),
             // Its method was refused above.
             Ok(Routed::Open(_)) => Err(ErrorObject::internal().into()),

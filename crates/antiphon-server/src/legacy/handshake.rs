@@ -75,18 +75,18 @@ impl Server {
     /// Whether one more session may begin, and whose it is.
     fn admit_session(&self, caller: &Caller<'_>) -> Result<Opened, Refusal> {
         let inner = &self.0;
-        if inner.hub.is_draining() {
+        if inner.runtime.hub.is_draining() {
             return Err(Refusal::Busy);
         }
-        let principal = inner.identity.of(caller).map_err(|cause| {
+        let principal = inner.runtime.identity.of(caller).map_err(|cause| {
             tracing::error!(%cause, "no identity: a session was refused");
             Refusal::Internal
         })?;
         let principal = principal.map(|known| inner.sessions.digest(&known));
-        let place = inner.sessions.place(principal.as_ref(), &inner.limits)?;
+        let place = inner.sessions.place(principal.as_ref(), &inner.runtime.limits)?;
         // > The server **MUST NOT** send notification types [...]: lists are told where the server declared it.
         let lists = [inner.registry.load().profile.list_changed; 3];
-        let membership = inner.hub.join(lists, Vec::new(), &inner.limits)?;
+        let membership = inner.runtime.hub.join(lists, Vec::new(), &inner.runtime.limits)?;
         Ok(Opened { principal, place, membership })
     }
 
@@ -109,7 +109,7 @@ impl Server {
             None => (None, None, None),
         };
         Session(Arc::new(Shared {
-            server: self.clone(),
+            sessions: Arc::clone(&self.0.sessions),
             version,
             asks,
             client_info: client_info.map(ToOwned::to_owned),

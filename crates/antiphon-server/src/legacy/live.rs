@@ -3,7 +3,6 @@
 use crate::{
     legacy::session::Session,
     outbox::{Kind, Outbox},
-    round::Pushed,
 };
 use antiphon_wire::{
     CancelledParams, ErrorObject, InputRequest, LegacyAsk, RequestId, method, pacing::stretched,
@@ -65,12 +64,13 @@ impl Live {
     /// # Errors
     /// If it cannot be written.
     pub(crate) fn send(
-        push: &Pushed,
+        session: &Session,
+        outbox: &Outbox,
+        scopes: &[String],
         request: &InputRequest,
         elicitation_id: Option<&str>,
         wait: Wait,
     ) -> Result<Self, String> {
-        let Pushed { session, outbox, scopes, .. } = push;
         let mut live = session.begin_live(outbox, scopes, wait);
         let ask = LegacyAsk { request, version: session.version(), elicitation_id };
         let bytes = ask.write(&RequestId::from(live.id)).map_err(|fault| fault.to_string())?;

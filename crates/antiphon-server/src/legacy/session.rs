@@ -1,15 +1,16 @@
 //! One session: what its handshake said, and what is under way in it.
 
 use crate::{
-    Outbox, Server,
+    Limits, Outbox,
     hub::Membership,
     legacy::{
         live::{Arrived, Live, Wait, tell_cancelled},
+        sessions::{AskedToOpen, Sessions},
         shares::Share,
     },
     receive::read_object,
 };
-use antiphon_seal::Digest;
+use antiphon_seal::{Digest, Principal};
 use antiphon_wire::{
     AskSupport, CancelledParams, ElicitRequest, FieldKind, FormField, InputRequest, LogLevel, Notification,
     ProgressParams, ProtocolVersion, RequestId, Response, method,
@@ -32,7 +33,8 @@ const URLS: usize = 64;
 pub(crate) struct Session(pub(crate) Arc<Shared>);
 
 pub(crate) struct Shared {
-    pub(crate) server: Server,
+    /// All sessions of the server.
+    pub(crate) sessions: Arc<Sessions>,
     pub(crate) version: ProtocolVersion,
     /// What its client can be asked.
     pub(crate) asks: AskSupport,
@@ -75,7 +77,7 @@ pub(crate) struct Waiting {
     outbox: Outbox,
     /// What who answers must hold: what the call needs.
     #[cfg_attr(not(feature = "http"), allow(dead_code, reason = "scopes count over HTTP"))]
-    scopes: Vec<String>,
+    pub(crate) scopes: Vec<String>,
     /// How far the client said last that it is, and when.
     progress: Option<(f64, Instant)>,
 }
@@ -119,15 +121,9 @@ impl Session {
         self.state().level.unwrap_or(LogLevel::Info)
     }
 
-    /// Whether this caller is the one who opened it. Who cannot be told is not.
-    #[cfg(feature = "http")]
-    pub(crate) fn is_of(&self, caller: &crate::Caller<'_>) -> bool {
-        let inner = &self.0.server.0;
-        match (inner.identity.of(caller), &self.0.principal) {
-            (Ok(None), None) => true,
-            (Ok(Some(principal)), Some(opener)) => inner.sessions.digest(&principal).matches(opener),
-            _ => false,
-        }
+    /// Takes a place among the handlers that run in sessions; `None` if all are taken.
+    pub(crate) fn handler(&self, principal: Option<&Principal>, limits: &Limits) -> Option<Share> {
+        self.0.sessions.handler(principal, limits)
     }
 
     /// Takes notice of something that the client tells. Whether it cancels something that runs.
@@ -180,23 +176,6 @@ impl Session {
         self.state().waiting.get(&id)?.progress.map(|(_, heard)| heard)
     }
 
-    /// Takes this caller's response to a request of ours. It goes on with the call that asked, and needs what that needs.
-    ///
-    /// # Errors
-    /// What the caller is answered if its token has not all of it; the request waits on.
-    #[cfg(feature = "http")]
-    pub(crate) fn take_response_of(
-        &self,
-        response: Response<'_>,
-        caller: &crate::Caller<'_>,
-    ) -> Result<(), crate::ReplyMessage> {
-        let id = response.id.as_ref().and_then(RequestId::as_u64);
-        let scopes = id.and_then(|id| self.state().waiting.get(&id).map(|waiting| waiting.scopes.clone()));
-        Self::permits(&scopes.unwrap_or_default(), caller)?;
-        self.take_response(response);
-        Ok(())
-    }
-
     /// Takes the client's response to a request of ours. One that nobody waits for is dropped.
     pub(crate) fn take_response(&self, response: Response<'_>) {
         let Some(id) = response.id.as_ref().and_then(RequestId::as_u64) else { return };
@@ -244,26 +223,12 @@ impl Session {
         let oldest = if state.urls.len() >= URLS { state.urls.pop_front() } else { None };
         state.urls.push_back(id.to_owned());
         drop(state);
-        let sessions = &self.0.server.0.sessions;
+        let sessions = &self.0.sessions;
         if let Some(oldest) = oldest {
-            sessions.forget_asked(&oldest, Arc::as_ptr(&self.0));
+            sessions.forget_asked(&oldest, self.0.address());
         }
-        sessions.note_asked(id, self);
-    }
-
-    /// What the client was to do behind a URL is finished; it is told once.
-    pub(crate) fn url_finished(&self, id: &str) {
-        let mut state = self.state();
-        if let Some(at) = state.urls.iter().position(|known| known == id) {
-            state.urls.remove(at);
-            if state.finished.len() >= URLS {
-                state.finished.pop_front();
-            }
-            state.finished.push_back(id.to_owned());
-        }
-        drop(state);
-        self.0.server.0.sessions.forget_asked(id, Arc::as_ptr(&self.0));
-        self.0.teller.wake();
+        let this: Arc<dyn AskedToOpen> = self.0.clone();
+        sessions.note_asked(id, Arc::downgrade(&this));
     }
 
     /// Ends it: what runs in it is cancelled.
@@ -292,9 +257,30 @@ impl Session {
 }
 
 impl Shared {
+    /// Identifies the session among those of this process.
+    fn address(&self) -> usize {
+        std::ptr::from_ref(self).addr()
+    }
+
     fn state(&self) -> MutexGuard<'_, State> {
         // Each change of it leaves it whole.
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl AskedToOpen for Shared {
+    fn url_finished(&self, id: &str) {
+        let mut state = self.state();
+        if let Some(at) = state.urls.iter().position(|known| known == id) {
+            state.urls.remove(at);
+            if state.finished.len() >= URLS {
+                state.finished.pop_front();
+            }
+            state.finished.push_back(id.to_owned());
+        }
+        drop(state);
+        self.sessions.forget_asked(id, self.address());
+        self.teller.wake();
     }
 }
 
@@ -302,7 +288,7 @@ impl Drop for Shared {
     fn drop(&mut self) {
         let urls = std::mem::take(&mut self.state().urls);
         for id in urls {
-            self.server.0.sessions.forget_asked(&id, std::ptr::from_ref(self));
+            self.sessions.forget_asked(&id, self.address());
         }
     }
 }

@@ -3,10 +3,7 @@
 
 use crate::{
     Limits,
-    legacy::{
-        session::{Session, Shared},
-        shares::{Share, Shares},
-    },
+    legacy::shares::{Share, Shares},
     refusal::Refusal,
 };
 use antiphon_seal::{CallSecret, Digest, EntropyError, Principal};
@@ -16,6 +13,12 @@ use std::{
     sync::{Arc, Mutex, MutexGuard, PoisonError, Weak},
 };
 
+/// A session whose client may have been asked to open a URL.
+pub(crate) trait AskedToOpen: Send + Sync {
+    /// Notes that the person has finished at the URL of this id, and wakes the task that sends notifications.
+    fn url_finished(&self, id: &str);
+}
+
 /// The sessions that are open.
 pub(crate) struct Sessions {
     /// Principals are told apart by digests under it.
@@ -24,7 +27,7 @@ pub(crate) struct Sessions {
     /// Handlers that run in them.
     handlers: Arc<Shares>,
     /// Who was asked to open a URL, by the id of that question.
-    asked: Mutex<HashMap<String, Vec<Weak<Shared>>>>,
+    asked: Mutex<HashMap<String, Vec<Weak<dyn AskedToOpen>>>>,
 }
 
 impl Sessions {
@@ -59,19 +62,19 @@ impl Sessions {
     }
 
     /// Remembers who was asked to open a URL.
-    pub(crate) fn note_asked(&self, id: &str, session: &Session) {
+    pub(crate) fn note_asked(&self, id: &str, session: Weak<dyn AskedToOpen>) {
         let mut all = self.asked_all();
         let asked = all.entry(id.to_owned()).or_default();
-        if !asked.iter().any(|known| known.as_ptr() == Arc::as_ptr(&session.0)) {
-            asked.push(Arc::downgrade(&session.0));
+        if !asked.iter().any(|known| known.as_ptr().addr() == session.as_ptr().addr()) {
+            asked.push(session);
         }
     }
 
     /// Forgets that this session was asked.
-    pub(crate) fn forget_asked(&self, id: &str, session: *const Shared) {
+    pub(crate) fn forget_asked(&self, id: &str, session: usize) {
         let mut all = self.asked_all();
         if let Some(asked) = all.get_mut(id) {
-            asked.retain(|known| known.as_ptr() != session);
+            asked.retain(|known| known.as_ptr().addr() != session);
             if asked.is_empty() {
                 all.remove(id);
             }
@@ -79,8 +82,8 @@ impl Sessions {
     }
 
     /// The sessions that were asked to open the URL of this id.
-    pub(crate) fn asked(&self, id: &str) -> Vec<Session> {
-        self.asked_all().get(id).into_iter().flatten().filter_map(Weak::upgrade).map(Session).collect()
+    pub(crate) fn asked(&self, id: &str) -> Vec<Arc<dyn AskedToOpen>> {
+        self.asked_all().get(id).into_iter().flatten().filter_map(Weak::upgrade).collect()
     }
 
     /// How many are open.
@@ -93,7 +96,7 @@ impl Sessions {
         self.handlers.len()
     }
 
-    fn asked_all(&self) -> MutexGuard<'_, HashMap<String, Vec<Weak<Shared>>>> {
+    fn asked_all(&self) -> MutexGuard<'_, HashMap<String, Vec<Weak<dyn AskedToOpen>>>> {
         // Each change of it leaves it whole.
         self.asked.lock().unwrap_or_else(PoisonError::into_inner)
     }

@@ -1,7 +1,7 @@
 //! What a session is told that belongs to no request of it.
 
 #[cfg(feature = "http")]
-use crate::{Caller, ReplyMessage, bearer::require_scopes};
+use crate::{Caller, ReplyMessage, scopes::require_scopes};
 use crate::{
     Server,
     hub::{Heard, Membership},
@@ -10,6 +10,8 @@ use crate::{
     outbox::{Kind, Outbox},
 };
 use antiphon_wire::{ElicitationCompleteParams, SubscribeParams, method, write_notification};
+#[cfg(feature = "http")]
+use antiphon_wire::{RequestId, Response};
 use serde::Serialize;
 use serde_json::json;
 use std::{future::poll_fn, task::Poll};
@@ -42,6 +44,18 @@ impl Server {
     }
 }
 
+#[cfg(feature = "http")]
+impl Server {
+    /// Returns whether this caller opened the session. A caller who cannot be identified did not.
+    pub(crate) fn is_opener(&self, session: &Session, caller: &Caller<'_>) -> bool {
+        match (self.0.runtime.identity.of(caller), &session.0.principal) {
+            (Ok(None), None) => true,
+            (Ok(Some(principal)), Some(opener)) => self.0.sessions.digest(&principal).matches(opener),
+            _ => false,
+        }
+    }
+}
+
 impl Session {
     /// Whether this caller, who opened the session, may hear of the resources it has named: its token may be another than
     /// when it named them.
@@ -49,9 +63,9 @@ impl Session {
     /// # Errors
     /// What it is answered if not.
     #[cfg(feature = "http")]
-    pub(crate) fn may_hear(&self, caller: &Caller<'_>) -> Result<(), ReplyMessage> {
+    pub(crate) fn may_hear(&self, server: &Server, caller: &Caller<'_>) -> Result<(), ReplyMessage> {
         let Some(membership) = &self.0.membership else { return Ok(()) };
-        let scopes = self.0.server.0.registry.load().lists.scopes_of(&membership.named());
+        let scopes = server.0.registry.load().lists.scopes_of(&membership.named());
         Self::permits(&scopes, caller)
     }
 
@@ -64,6 +78,23 @@ impl Session {
         require_scopes(scopes, caller).map_err(|refusal| {
             ReplyMessage::error(None, &crate::legacy::refused_in_words_of(&refusal)).refused_by(refusal)
         })
+    }
+
+    /// Takes this caller's response to a request of ours. It goes on with the call that asked, and needs what that needs.
+    ///
+    /// # Errors
+    /// What the caller is answered if its token has not all of it; the request waits on.
+    #[cfg(feature = "http")]
+    pub(crate) fn take_response_of(
+        &self,
+        response: Response<'_>,
+        caller: &Caller<'_>,
+    ) -> Result<(), ReplyMessage> {
+        let id = response.id.as_ref().and_then(RequestId::as_u64);
+        let scopes = id.and_then(|id| self.state().waiting.get(&id).map(|waiting| waiting.scopes.clone()));
+        Self::permits(&scopes.unwrap_or_default(), caller)?;
+        self.take_response(response);
+        Ok(())
     }
 
     /// Leaves what is to be told in this outbox, while it is polled. Ends when the server drains or the session does.

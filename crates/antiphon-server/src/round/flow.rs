@@ -1,12 +1,12 @@
 //! What a running handler, the futures it awaits, and its driver share.
 
-use crate::{AskError, Server, limits::Limits, round::carrier::Carrier};
+use crate::{AskError, clock::seconds, limits::Limits, round::carrier::Carrier, runtime::Runtime};
 use antiphon_engine::{Aftermath, CallSite, Event, Leg, Scope, SlotId, Stop};
 use antiphon_seal::{Call, CallSecret, Digest};
 use std::{
     cell::Cell,
     panic::Location,
-    sync::{Mutex, PoisonError},
+    sync::{Arc, Mutex, PoisonError},
     task::Waker,
     time::{Duration, SystemTime, UNIX_EPOCH},
 };
@@ -19,7 +19,7 @@ pub(crate) struct Flow {
     tasks: Mutex<Vec<AbortHandle>>,
     /// The refusals that the handler has learned of.
     refusals: Mutex<Vec<AskError>>,
-    server: Server,
+    server: Arc<Runtime>,
     carrier: Carrier,
 }
 
@@ -48,7 +48,7 @@ impl Drop for ScopeGuard<'_> {
 }
 
 impl Flow {
-    pub(crate) fn new(leg: Leg, server: Server, carrier: Carrier) -> Self {
+    pub(crate) fn new(leg: Leg, server: Arc<Runtime>, carrier: Carrier) -> Self {
         Self { leg: Mutex::new(leg), tasks: Mutex::default(), refusals: Mutex::default(), server, carrier }
     }
 
@@ -70,16 +70,16 @@ impl Flow {
     }
 
     pub(crate) fn limits(&self) -> &Limits {
-        &self.server.0.limits
+        &self.server.limits
     }
 
-    pub(crate) fn server(&self) -> &Server {
+    pub(crate) fn server(&self) -> &Arc<Runtime> {
         &self.server
     }
 
     /// The time, in Unix seconds.
     pub(crate) fn now(&self) -> u64 {
-        seconds(self.server.0.clock.now())
+        seconds(self.server.clock.now())
     }
 
     fn id(&self) -> usize {
@@ -121,7 +121,7 @@ impl Flow {
     }
 
     fn begin(&self) -> Result<Call, String> {
-        let inner = &self.server.0;
+        let inner = &self.server;
         let now = inner.clock.now();
         // A deadline beyond all time is none.
         let deadline = inner.call_within.and_then(|time| now.checked_add(time));
@@ -260,9 +260,4 @@ impl Drop for Held<'_> {
 #[track_caller]
 pub(crate) fn here() -> CallSite {
     Location::caller()
-}
-
-/// Whole seconds since 1970.
-pub(crate) fn seconds(time: SystemTime) -> u64 {
-    time.duration_since(UNIX_EPOCH).unwrap_or(Duration::ZERO).as_secs()
 }

@@ -32,15 +32,15 @@ mod surroundings;
 mod until;
 mod url_ref;
 
+pub(crate) use antiphon_engine::read_answer;
 pub use antiphon_engine::{IntoNumber, Migration, Response, StepKey};
-pub(crate) use antiphon_engine::{StepFailure, read_answer};
 pub(crate) use asking::check_elicit;
 pub(crate) use carrier::Carrier;
 pub use checkpoint::Checkpoint;
 pub(crate) use drive::{Ran, Round, drive};
 pub use elicit::{Elicit, ElicitOutcome};
 pub use elicit_url::{ElicitUrl, ElicitUrlOutcome};
-pub(crate) use flow::{Flow, seconds};
+pub(crate) use flow::Flow;
 pub use group::{JoinAll, Spawned};
 pub(crate) use pushed::Pushed;
 pub use sample::{Roots, Sample};

@@ -138,7 +138,9 @@ impl<'f> Pusher<'f> {
             }
             None => self.pushed.wait,
         };
-        let live = Live::send(self.pushed, &request, id.as_deref(), wait).map_err(Stop::Author)?;
+        let Pushed { session, outbox, scopes, .. } = self.pushed;
+        let live =
+            Live::send(session, outbox, scopes, &request, id.as_deref(), wait).map_err(Stop::Author)?;
         Ok(Sent { slot, path, live, expires: deadline.is_some() })
     }
 

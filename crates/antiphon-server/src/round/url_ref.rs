@@ -89,11 +89,11 @@ impl UrlRef {
         principal: Option<&Principal>,
     ) -> Result<VerifiedUrlRef, UrlRefError> {
         let person = principal.map(person);
-        let inner = &server.0;
+        let inner = &server.0.runtime;
         let opened =
             inner.sealer.open(text, &binding(person.as_ref()), inner.clock.now()).map_err(|error| {
                 if error.reason() == Reason::UnknownKey {
-                    inner.tell_of_unknown_key();
+                    inner.log_unknown_key();
                 }
                 if let Some(cause) = error.codec() {
                     tracing::error!(%cause, "the codec did not open a reference");
@@ -111,7 +111,7 @@ impl UrlRef {
     /// Why none could be made.
     pub(crate) fn of(ctx: &Ctx, path: &str) -> Result<Self, String> {
         let flow = ctx.flow();
-        let inner = &flow.server().0;
+        let inner = flow.server();
         let (time, now) = (inner.clock.now(), flow.now());
         let (noted, has_answer) = flow.with(|leg| (leg.url_reference(path).cloned(), leg.has_answer(path)));
         let first = match noted {

@@ -31,7 +31,8 @@ impl<'a> Round<'a> {
     }
 
     fn put(&mut self, key: &str, request: &InputRequest) -> Result<(), Stop> {
-        let live = Live::send(self.pushed, request, self.ids.get(key), self.pushed.wait);
+        let Pushed { session, outbox, scopes, wait } = self.pushed;
+        let live = Live::send(session, outbox, scopes, request, self.ids.get(key), *wait);
         self.waiting.push((key.to_owned(), live.map_err(Stop::Author)?));
         Ok(())
     }

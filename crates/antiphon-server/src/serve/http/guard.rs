@@ -31,7 +31,8 @@
 //! same on every transport.
 
 use crate::{
-    Request, Server,
+    Request,
+    registry::Registry,
     serve::http::{HttpOptions, legacy::names_session},
 };
 use antiphon_wire::{
@@ -148,7 +149,7 @@ pub(crate) fn too_slow() -> Refused {
 /// > Servers that process the request body **MUST** reject requests where the values specified in the headers do not
 /// > match the corresponding values in the request body.
 pub(crate) fn check_agreement(
-    server: &Server,
+    offered: &Registry,
     request: &Request<'_>,
     headers: &HeaderMap,
 ) -> Result<(), ErrorObject> {
@@ -170,7 +171,7 @@ pub(crate) fn check_agreement(
     if !is_text(target, &named) {
         return Err(differs("Mcp-Name", "params.name or params.uri"));
     }
-    match server.param_headers(request, &named) {
+    match offered.param_headers(&request.method, &named) {
         Some(params) if !params.is_empty() => check_params(params, request.params.arguments, headers),
         _ => Ok(()),
     }

@@ -116,7 +116,7 @@ impl HttpService {
             Ok(Received::Notification(_)) => return Reply::Accepted,
             Ok(Received::Legacy(message)) => {
                 let Some(legacy) = &self.legacy else {
-                    return Reply::Json(ReplyMessage::without_session(message));
+                    return Reply::Json(Server::refuse_outside_of_session(message));
                 };
                 return Box::pin(legacy.without_session(
                     message,
@@ -135,18 +135,20 @@ impl HttpService {
                 return batch.await.unwrap_or(Reply::Json(reply));
             }
         };
-        if let Err(error) = check_agreement(&self.server, &request, &parts.headers) {
+        // The same snapshot for the check of the headers and for the call.
+        let offered = self.server.offered();
+        if let Err(error) = check_agreement(&offered, &request, &parts.headers) {
             return Reply::Json(ReplyMessage::error(Some(&request.id), &error));
         }
         let caller = authorized.caller(&parts).with_outbox(&outbox);
-        match self.server.begin(&request, &caller).await {
+        match self.server.begin_with(&offered, &request, &caller).await {
             Begun::Answered(reply) => Reply::Json(reply),
             Begun::Open(subscription) => {
                 // It may stay for days: what opened it does not.
-                drop(request);
+                drop((request, offered));
                 drop((body, parts));
                 tokio::select! {
-                    reply = subscription.ended(&self.server) => Reply::Json(reply),
+                    reply = self.server.ended(subscription) => Reply::Json(reply),
                     // It breaks off, and its client opens it again with the token it has then.
                     () = authorized.over(&self.server) => Reply::Refused(token_is_over()),
                 }

@@ -28,8 +28,8 @@ async fn answer(
         Ok(Received::Request(request)) => request,
         Ok(Received::Legacy(Incoming::Request(request))) => {
             return match session {
-                Some(session) => session.answer(request, &caller).await,
-                None => Some(ReplyMessage::without_session(Incoming::Request(request))),
+                Some(session) => session.answer(&server, request, &caller).await,
+                None => Some(Server::refuse_outside_of_session(Incoming::Request(request))),
             };
         }
         // It was a request when its id was read.
@@ -42,7 +42,7 @@ async fn answer(
             // It may stay for days: what opened it does not.
             drop(request);
             drop(line);
-            subscription.ended(&server).await
+            server.ended(subscription).await
         }
     })
 }
@@ -157,7 +157,7 @@ impl InFlight {
                 (Incoming::Request(request), None) if request.method == method::PING => {
                     return Some(Session::pong(&request.id));
                 }
-                (message, _) => return Some(ReplyMessage::without_session(message)),
+                (message, _) => return Some(Server::refuse_outside_of_session(message)),
             },
             Err(reply) => return Some(reply),
         };

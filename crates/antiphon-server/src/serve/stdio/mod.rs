@@ -28,6 +28,7 @@ const MESSAGES_IN_A_ROW: u32 = 16;
 ///
 /// # Errors
 /// If the streams fail.
+#[cfg(feature = "stdio")]
 pub async fn serve_stdio(server: Server) -> io::Result<()> {
     serve_streams(server, tokio::io::stdin(), tokio::io::stdout()).await
 }

@@ -25,7 +25,7 @@ pub(crate) fn hear(body: &[u8], mut heard: impl FnMut(Incoming<'_>)) -> Result<b
 
 /// Who answers the requests of a batch.
 pub(crate) enum Answering<'a> {
-    Session(&'a Session),
+    Session(&'a Server, &'a Session),
     /// A server, to requests of no session that are of this version.
     Server(&'a Server, &'a ProtocolVersion),
 }
@@ -42,7 +42,7 @@ impl Answering<'_> {
         let outbox = caller.outbox.map(Outbox::for_another);
         let caller = Caller { outbox: outbox.as_ref(), ..*caller };
         match self {
-            Self::Session(session) => Some(session.answer(request, &caller).await?.body),
+            Self::Session(server, session) => Some(session.answer(server, request, &caller).await?.body),
             Self::Server(server, version) => {
                 let version = ProtocolVersion::clone(version);
                 Some(server.answer_without_session(request, version, &caller).await.body)

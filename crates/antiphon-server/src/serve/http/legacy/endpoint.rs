@@ -70,7 +70,7 @@ impl Endpoint {
             Err(_) => return Err(not_resumed(&NotResumed::Unknown)),
         };
         if last.is_none_or(|last| last.stream == STANDALONE)
-            && let Err(short) = open.session.may_hear(&authorized.caller(parts))
+            && let Err(short) = open.session.may_hear(&self.server, &authorized.caller(parts))
         {
             return Ok(Reply::Json(short));
         }
@@ -106,7 +106,7 @@ impl Endpoint {
             Err(reply) => return reply,
         };
         match hear(&open.session, &body, &authorized.caller(&parts)) {
-            Ok(true) => request::respond(&open, parts, body, authorized, self.times()).await,
+            Ok(true) => request::respond(&self.server, &open, parts, body, authorized, self.times()).await,
             // > If the server accepts the input, the server **MUST** return HTTP status code 202 Accepted with no body.
             Ok(false) => Reply::Accepted,
             Err(reply) => Reply::Json(reply),
@@ -126,7 +126,7 @@ impl Endpoint {
             }
             // The headers say that it is of no earlier revision.
             message if !may_be_legacy(headers) => {
-                return Reply::Json(ReplyMessage::without_session(message));
+                return Reply::Json(Server::refuse_outside_of_session(message));
             }
             Incoming::Request(request) => request,
             Incoming::Notification(_) => return Reply::Accepted,
@@ -197,7 +197,7 @@ impl Endpoint {
         let bad = |error| Reply::Json(ReplyMessage::error(None, &error));
         let id = single_or_none(&parts.headers, SESSION_ID).map_err(bad)?.unwrap_or_default();
         let caller = authorized.caller(parts);
-        let open = self.sessions.find(id).filter(|open| open.session.is_of(&caller));
+        let open = self.sessions.find(id).filter(|open| self.server.is_opener(&open.session, &caller));
         let open = open.ok_or_else(|| Reply::Refused(no_session()))?;
         open.touch();
         check_legacy_version(&parts.headers, Some(open.session.version())).map_err(bad)?;

@@ -1,7 +1,7 @@
 //! One request of a session, from its task to the response that its connection gets.
 
 use crate::{
-    Caller, Kind, Outbox, ReplyMessage, Session,
+    Caller, Kind, Outbox, ReplyMessage, Server, Session,
     serve::http::{
         auth::Authorized,
         guard::Refused,
@@ -33,6 +33,7 @@ const BEGIN_WITHIN: Duration = Duration::from_secs(1);
 ///
 /// > Disconnection **SHOULD NOT** be interpreted as the client cancelling its request.
 pub(crate) async fn respond(
+    server: &Server,
     open: &Arc<Open>,
     parts: Parts,
     body: Bytes,
@@ -40,13 +41,13 @@ pub(crate) async fn respond(
     times: Times,
 ) -> Reply {
     let (writer, reader) = open.streams.open();
-    let session = open.session.clone();
+    let (server, session) = (server.clone(), open.session.clone());
     let primes = session.version().has_elicitation_modes();
     let short = Arc::new(OnceLock::new());
     let tell_short = Arc::clone(&short);
     tokio::spawn(async move {
         let caller = authorized.caller(&parts);
-        run(&session, &caller, &body, writer, &tell_short).await;
+        run((&server, &session), &caller, &body, writer, &tell_short).await;
     });
     let prime = |events: Events, reader: &str| if primes { events.first(reader.to_owned()) } else { events };
     let beginning = times.priming(&reader);
@@ -101,7 +102,7 @@ pub(crate) fn no_session() -> Refused {
 
 /// `short` learns which scopes a request needs that is alone, and whose caller has not all of them.
 async fn run(
-    session: &Session,
+    (server, session): (&Server, &Session),
     caller: &Caller<'_>,
     body: &Bytes,
     writer: Writer,
@@ -109,7 +110,7 @@ async fn run(
 ) {
     let outbox = Outbox::default();
     let caller = caller.with_outbox(&outbox);
-    let mut reply = pin!(answer(session, body, &caller, short));
+    let mut reply = pin!(answer((server, session), body, &caller, short));
     let mut answered = None;
     poll_fn(|cx| {
         if answered.is_none()
@@ -135,14 +136,14 @@ async fn run(
 
 /// What is answered; `None` if all was cancelled.
 async fn answer(
-    session: &Session,
+    (server, session): (&Server, &Session),
     body: &[u8],
     caller: &Caller<'_>,
     short: &OnceLock<Vec<String>>,
 ) -> Option<Vec<u8>> {
     match Incoming::parse(body) {
         Ok(Incoming::Request(request)) => {
-            let reply = session.answer(request, caller).await?;
+            let reply = session.answer(server, request, caller).await?;
             if !reply.scopes.is_empty() {
                 // It is told once.
                 let _ = short.set(reply.scopes);
@@ -150,6 +151,6 @@ async fn answer(
             Some(reply.body)
         }
         // It was read before, as one of both.
-        _ => Answering::Session(session).answer_all(body, caller).await,
+        _ => Answering::Session(server, session).answer_all(body, caller).await,
     }
 }
