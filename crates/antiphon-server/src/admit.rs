@@ -1,19 +1,43 @@
 //! The one way to a handler.
 
 use crate::{
-    Error, OnExpired, OnVersion,
+    Caller, Error, OnExpired, OnVersion, Request,
     clock::seconds,
-    leg::Leg,
     limits::{JOURNAL_WARNING, LEG_WARNING},
     refusal::Refusal,
     runtime::Runtime,
     scopes::require_scopes,
+    settings::Settings,
 };
 use antiphon_engine::{AskRecord, Record};
-use antiphon_seal::{Call, CallId, OpenError, Principal, Reason, SealError};
+use antiphon_seal::{Binding, Call, CallId, OpenError, Principal, Reason, SealError};
 use antiphon_wire::{AskSupport, InputRequests, InputRequiredResult};
 use serde_json::value::RawValue;
 use std::time::{Duration, SystemTime};
+
+/// One request for a tool, prompt or resource.
+pub(crate) struct Leg<'a> {
+    pub(crate) request: &'a Request<'a>,
+    pub(crate) target: &'a str,
+    pub(crate) arguments: Option<&'a RawValue>,
+    pub(crate) settings: &'a Settings,
+    pub(crate) caller: &'a Caller<'a>,
+    /// True if the server sends log messages to clients.
+    pub(crate) logs: bool,
+}
+
+impl<'a> Leg<'a> {
+    /// What this leg's state must belong to.
+    pub(crate) fn binding<'b>(&'b self, principal: Option<&'b Principal>) -> Binding<'b> {
+        Binding {
+            method: &self.request.method,
+            target: self.target,
+            arguments: self.arguments.map(RawValue::get),
+            principal,
+            tool_version: self.settings.version,
+        }
+    }
+}
 
 /// A request whose state was opened, belongs to it, and is in time; or one that came without state.
 ///

@@ -6,7 +6,7 @@ mod in_session;
 pub(crate) use crate::admit::admit;
 
 use crate::{
-    Caller, Ctx, Request,
+    Ctx, Request,
     admit::Admitted,
     clock::seconds,
     ctx,
@@ -17,39 +17,14 @@ use crate::{
     replay_check,
     round::{Carrier, Flow, Ran},
     runtime::Runtime,
-    settings::Settings,
 };
 use antiphon_engine::{Leg as Engine, Purpose, Record, Setup};
-use antiphon_seal::{Binding, CallId, Principal};
+use antiphon_seal::CallId;
 use antiphon_wire::{InputRequiredResult, InputResponses, ProtocolVersion};
 use end::Ended;
 use futures_util::future::BoxFuture;
 use serde_json::value::RawValue;
 use std::sync::Arc;
-
-/// One request for a tool, prompt or resource.
-pub(crate) struct Leg<'a> {
-    pub(crate) request: &'a Request<'a>,
-    pub(crate) target: &'a str,
-    pub(crate) arguments: Option<&'a RawValue>,
-    pub(crate) settings: &'a Settings,
-    pub(crate) caller: &'a Caller<'a>,
-    /// True if the server sends log messages to clients.
-    pub(crate) logs: bool,
-}
-
-impl<'a> Leg<'a> {
-    /// What this leg's state must belong to.
-    pub(crate) fn binding<'b>(&'b self, principal: Option<&'b Principal>) -> Binding<'b> {
-        Binding {
-            method: &self.request.method,
-            target: self.target,
-            arguments: self.arguments.map(RawValue::get),
-            principal,
-            tool_version: self.settings.version,
-        }
-    }
-}
 
 /// What a leg came to.
 pub(crate) enum LegResult<T> {

@@ -48,6 +48,7 @@ mod outbox;
 mod outcome;
 mod permit;
 mod prompt;
+mod read;
 mod receive;
 mod refusal;
 mod registry;

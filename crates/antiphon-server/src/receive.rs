@@ -1,6 +1,6 @@
 //! One message, read once: the envelope, the members of `params`, and the metadata every request must carry.
 
-use crate::legacy::Session;
+use crate::{legacy::Session, read::read_object};
 use antiphon_wire::{ErrorObject, Incoming, ProtocolVersion, RequestId, RequestMeta, Unreadable, method};
 use serde::Deserialize;
 use serde_json::{json, value::RawValue};
@@ -134,14 +134,6 @@ fn complete(params: Option<&RawValue>) -> Result<(Params<'_>, RequestMeta<'_>, &
         return Err(ErrorObject::invalid_params(REQUIRED));
     }
     Ok((params, meta, text))
-}
-
-/// serde would read an array into a struct, by position.
-pub(crate) fn read_object<'a, T: Deserialize<'a>>(text: &'a RawValue, what: &str) -> Result<T, ErrorObject> {
-    if !text.get().starts_with('{') {
-        return Err(ErrorObject::invalid_params(format!("{what} must be an object")));
-    }
-    serde_json::from_str(text.get()).map_err(|fault| ErrorObject::invalid_params(format!("{what}: {fault}")))
 }
 
 /// > A server that supports only modern versions **SHOULD** name the protocol versions it supports in any error it

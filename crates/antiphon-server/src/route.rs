@@ -2,8 +2,9 @@
 
 use crate::{
     CacheHint, Caller, Error, Request,
+    admit::Leg,
     complete::complete,
-    leg::{self, Leg, LegResult},
+    leg::{self, LegResult},
     legacy::in_words_of,
     list::{List, Listed},
     listen::{self, Subscription},

@@ -1,7 +1,7 @@
 //! The server itself: one message in, one reply out.
 
 use crate::{
-    Caller, Ctx, Received, ReplyMessage, Request, ServerBuilder,
+    Caller, Ctx, Received, ReplyMessage, Request, ServerBuilder, UrlRef, UrlRefError, VerifiedUrlRef,
     define::States,
     legacy::Sessions,
     listen::Subscription,
@@ -11,6 +11,7 @@ use crate::{
     route::{Routed, route},
     runtime::Runtime,
 };
+use antiphon_seal::Principal;
 use antiphon_wire::{Implementation, Incoming, ProtocolVersion, Unreadable};
 use arc_swap::ArcSwap;
 use futures_util::FutureExt as _;
@@ -184,6 +185,57 @@ impl Server {
 
 fn unreadable(Unreadable { id, error }: Unreadable) -> ReplyMessage {
     ReplyMessage::error(id.as_ref(), &error)
+}
+
+impl UrlRef {
+    /// For the page behind the URL: whether this reference was made by this server (or another instance with the same
+    /// keys and audience), is in time, and was made for `principal`, who has opened the page now.
+    ///
+    /// Anyone can send a URL to anyone: without this a person can be led to finish what somebody else began, and their
+    /// account ends up in that somebody's hands. So call this before the page shows or takes anything, and again where it
+    /// takes it: when a form is posted, when an authorization server redirects back.
+    ///
+    /// > The MCP Server **MUST** verify the identity of the user who opens the URL before accepting information.
+    ///
+    /// `principal` comes from the page's own login, such as its session cookie: never from the URL, and never from what
+    /// the visitor says. Issuer and subject are compared. The client is not: the person opens the page with a browser,
+    /// and called with something else. Only a principal without a subject is compared whole.
+    ///
+    /// Where calls are not authenticated there is nobody to compare: references are made for nobody then, and only `None`
+    /// verifies. Such a reference is all that tells who opens the page. That may do on one's own machine.
+    ///
+    /// ```
+    /// use antiphon::{seal::Principal, server::{Server, UrlRef, UrlRefError}};
+    ///
+    /// # struct Form(String);
+    /// # struct Accounts;
+    /// # impl Accounts { fn connect(&self, _call: String, _key: &str, _form: Form) {} }
+    /// /// Behind `https://example.com/connect/{reference}`; `user` is who is logged in there.
+    /// fn connect(
+    ///     server: &Server,
+    ///     accounts: &Accounts,
+    ///     reference: &str,
+    ///     user: &str,
+    ///     form: Form,
+    /// ) -> Result<(), UrlRefError> {
+    ///     let user = Principal::user(user).with_issuer("https://login.example.com");
+    ///     let asked = UrlRef::verify(server, reference, Some(&user))?;
+    ///     accounts.connect(asked.call_id().to_string(), asked.key(), form);
+    ///     Ok(())
+    /// }
+    /// ```
+    ///
+    /// A reference verifies as often as it is opened while it is in time. What is to happen once is for the page to keep.
+    ///
+    /// # Errors
+    /// [`UrlRefError`]: show the visitor its text, or a page not found, and take nothing from them.
+    pub fn verify(
+        server: &Server,
+        text: &str,
+        principal: Option<&Principal>,
+    ) -> Result<VerifiedUrlRef, UrlRefError> {
+        Self::open(&server.0.runtime, text, principal)
+    }
 }
 
 impl Ctx {

@@ -1,6 +1,6 @@
 //! What tools, prompts and resources have in common when they ask.
 
-use crate::Migration;
+use antiphon_engine::Migration;
 use antiphon_wire::AskSupport;
 use std::{
     sync::{Arc, atomic::AtomicBool},
@@ -78,7 +78,7 @@ macro_rules! setters {
 
             /// What this version does with steps that another one has recorded.
             #[must_use]
-            pub fn migrate(mut self, migration: crate::Migration) -> Self {
+            pub fn migrate(mut self, migration: antiphon_engine::Migration) -> Self {
                 self.settings.migration = migration;
                 self
             }

@@ -7,7 +7,7 @@ use crate::{
         session::{Session, Shared, State},
         shares::Share,
     },
-    receive::read_object,
+    read::read_object,
     refusal::Refusal,
 };
 use antiphon_seal::Digest;

@@ -1,14 +1,12 @@
 //! A request of ours that waits for the client's response.
 
 use crate::{
-    legacy::session::Session,
+    legacy::session::{Arrived, Session, Waiting},
     outbox::{Kind, Outbox},
 };
 use antiphon_wire::{
-    CancelledParams, ErrorObject, InputRequest, LegacyAsk, RequestId, method, pacing::stretched,
-    write_notification,
+    CancelledParams, InputRequest, LegacyAsk, RequestId, method, pacing::stretched, write_notification,
 };
-use serde_json::value::RawValue;
 use std::{
     future::Future as _,
     pin::Pin,
@@ -19,9 +17,6 @@ use tokio::{
     sync::oneshot,
     time::{Instant, Sleep, sleep},
 };
-
-/// What the client answered: a result, as text, or an error.
-pub(crate) type Arrived = Result<Box<RawValue>, ErrorObject>;
 
 /// How long an ask waits for its answer.
 #[derive(Clone, Copy, Debug)]
@@ -105,6 +100,30 @@ impl Live {
     /// It is not waited for, and nobody is told: the call itself is over for the client.
     pub(crate) fn forget(mut self) {
         self.outbox = None;
+    }
+}
+
+impl Session {
+    /// A request of ours that waits for the client.
+    pub(crate) fn begin_live(&self, outbox: &Outbox, scopes: &[String], wait: Wait) -> Live {
+        let (answer, arrival) = oneshot::channel();
+        let mut state = self.state();
+        state.last_id += 1;
+        let id = state.last_id;
+        let (outbox, scopes) = (outbox.clone(), scopes.to_vec());
+        state.waiting.insert(id, Waiting { answer, outbox, scopes, progress: None });
+        drop(state);
+        Live::new(self.clone(), id, arrival, wait)
+    }
+
+    /// Takes back what this call asks.
+    pub(crate) fn take_back(&self, outbox: &Outbox) {
+        let mut state = self.state();
+        let taken: Vec<_> = state.waiting.extract_if(|_, waiting| waiting.outbox.is_same(outbox)).collect();
+        drop(state);
+        for (id, _) in taken {
+            tell_cancelled(outbox, id);
+        }
     }
 }
 

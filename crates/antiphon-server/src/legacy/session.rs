@@ -4,16 +4,15 @@ use crate::{
     Limits, Outbox,
     hub::Membership,
     legacy::{
-        live::{Arrived, Live, Wait, tell_cancelled},
         sessions::{AskedToOpen, Sessions},
         shares::Share,
     },
-    receive::read_object,
+    read::read_object,
 };
 use antiphon_seal::{Digest, Principal};
 use antiphon_wire::{
-    AskSupport, CancelledParams, ElicitRequest, FieldKind, FormField, InputRequest, LogLevel, Notification,
-    ProgressParams, ProtocolVersion, RequestId, Response, method,
+    AskSupport, CancelledParams, ElicitRequest, ErrorObject, FieldKind, FormField, InputRequest, LogLevel,
+    Notification, ProgressParams, ProtocolVersion, RequestId, Response, method,
 };
 use futures_util::{future::AbortHandle, task::AtomicWaker};
 use serde_json::value::RawValue;
@@ -70,16 +69,19 @@ pub(crate) struct State {
     pub(crate) ended: bool,
 }
 
+/// What the client answered: a result, as text, or an error.
+pub(crate) type Arrived = Result<Box<RawValue>, ErrorObject>;
+
 /// Who waits for the client's response.
 pub(crate) struct Waiting {
-    answer: oneshot::Sender<Arrived>,
+    pub(crate) answer: oneshot::Sender<Arrived>,
     /// That of the call which asks.
-    outbox: Outbox,
+    pub(crate) outbox: Outbox,
     /// What who answers must hold: what the call needs.
     #[cfg_attr(not(feature = "http"), allow(dead_code, reason = "scopes count over HTTP"))]
     pub(crate) scopes: Vec<String>,
     /// How far the client said last that it is, and when.
-    progress: Option<(f64, Instant)>,
+    pub(crate) progress: Option<(f64, Instant)>,
 }
 
 impl Session {
@@ -187,31 +189,9 @@ impl Session {
         let _ = waiting.answer.send(response.outcome.map(ToOwned::to_owned));
     }
 
-    /// A request of ours that waits for the client.
-    pub(crate) fn begin_live(&self, outbox: &Outbox, scopes: &[String], wait: Wait) -> Live {
-        let (answer, arrival) = oneshot::channel();
-        let mut state = self.state();
-        state.last_id += 1;
-        let id = state.last_id;
-        let (outbox, scopes) = (outbox.clone(), scopes.to_vec());
-        state.waiting.insert(id, Waiting { answer, outbox, scopes, progress: None });
-        drop(state);
-        Live::new(self.clone(), id, arrival, wait)
-    }
-
     /// Nobody waits for the client's response to this request of ours any more. Whether it was still missing.
     pub(crate) fn give_up(&self, id: u64) -> bool {
         self.state().waiting.remove(&id).is_some()
-    }
-
-    /// Takes back what this call asks.
-    pub(crate) fn take_back(&self, outbox: &Outbox) {
-        let mut state = self.state();
-        let taken: Vec<_> = state.waiting.extract_if(|_, waiting| waiting.outbox.is_same(outbox)).collect();
-        drop(state);
-        for (id, _) in taken {
-            tell_cancelled(outbox, id);
-        }
     }
 
     /// The client is asked to open a URL under this id.

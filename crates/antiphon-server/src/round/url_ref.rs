@@ -1,6 +1,6 @@
 //! The reference in a URL: which question of which call it belongs to, and for whom it was made.
 
-use crate::{Ctx, Server, limits::URL_REF_WITHIN};
+use crate::{Ctx, limits::URL_REF_WITHIN, runtime::Runtime};
 use antiphon_engine::UrlReference;
 use antiphon_seal::{Binding, CallId, Principal, Reason};
 use std::fmt;
@@ -42,58 +42,17 @@ impl UrlRef {
         &self.text
     }
 
-    /// For the page behind the URL: whether this reference was made by this server (or another instance with the same
-    /// keys and audience), is in time, and was made for `principal`, who has opened the page now.
-    ///
-    /// Anyone can send a URL to anyone: without this a person can be led to finish what somebody else began, and their
-    /// account ends up in that somebody's hands. So call this before the page shows or takes anything, and again where it
-    /// takes it: when a form is posted, when an authorization server redirects back.
-    ///
-    /// > The MCP Server **MUST** verify the identity of the user who opens the URL before accepting information.
-    ///
-    /// `principal` comes from the page's own login, such as its session cookie: never from the URL, and never from what
-    /// the visitor says. Issuer and subject are compared. The client is not: the person opens the page with a browser,
-    /// and called with something else. Only a principal without a subject is compared whole.
-    ///
-    /// Where calls are not authenticated there is nobody to compare: references are made for nobody then, and only `None`
-    /// verifies. Such a reference is all that tells who opens the page. That may do on one's own machine.
-    ///
-    /// ```
-    /// use antiphon::{seal::Principal, server::{Server, UrlRef, UrlRefError}};
-    ///
-    /// # struct Form(String);
-    /// # struct Accounts;
-    /// # impl Accounts { fn connect(&self, _call: String, _key: &str, _form: Form) {} }
-    /// /// Behind `https://example.com/connect/{reference}`; `user` is who is logged in there.
-    /// fn connect(
-    ///     server: &Server,
-    ///     accounts: &Accounts,
-    ///     reference: &str,
-    ///     user: &str,
-    ///     form: Form,
-    /// ) -> Result<(), UrlRefError> {
-    ///     let user = Principal::user(user).with_issuer("https://login.example.com");
-    ///     let asked = UrlRef::verify(server, reference, Some(&user))?;
-    ///     accounts.connect(asked.call_id().to_string(), asked.key(), form);
-    ///     Ok(())
-    /// }
-    /// ```
-    ///
-    /// A reference verifies as often as it is opened while it is in time. What is to happen once is for the page to keep.
-    ///
-    /// # Errors
-    /// [`UrlRefError`]: show the visitor its text, or a page not found, and take nothing from them.
-    pub fn verify(
-        server: &Server,
+    /// Opens a reference that was made for this person.
+    pub(crate) fn open(
+        runtime: &Runtime,
         text: &str,
         principal: Option<&Principal>,
     ) -> Result<VerifiedUrlRef, UrlRefError> {
         let person = principal.map(person);
-        let inner = &server.0.runtime;
         let opened =
-            inner.sealer.open(text, &binding(person.as_ref()), inner.clock.now()).map_err(|error| {
+            runtime.sealer.open(text, &binding(person.as_ref()), runtime.clock.now()).map_err(|error| {
                 if error.reason() == Reason::UnknownKey {
-                    inner.log_unknown_key();
+                    runtime.log_unknown_key();
                 }
                 if let Some(cause) = error.codec() {
                     tracing::error!(%cause, "the codec did not open a reference");
