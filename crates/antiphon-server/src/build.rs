@@ -4,13 +4,15 @@ use crate::{
     BuildError, Limits, OnExpired, Server, ServerBuilder,
     builder::Keys,
     define::Offered,
-    legacy::Sessions,
     limits::CALL_WITHIN,
-    list::List,
-    registry::{Lists, Profile, RegisteredTool, Registry, raw},
+    offer::{
+        list::List,
+        registry::{Lists, Profile, RegisteredTool, Registry, raw},
+    },
     reply::Stamp,
     runtime::Runtime,
     server::Inner,
+    session::Sessions,
 };
 use antiphon_seal::{KeyRing, Sealer};
 use antiphon_wire::{Implementation, Meta, meta_keys};

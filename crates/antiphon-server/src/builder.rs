@@ -3,11 +3,9 @@
 use crate::{
     BuildError, CacheHint, Caller, Clock, IntoPrompt, IntoResource, IntoTool, Limits, OnExpired, ReplayCheck,
     ReplayFault, Service,
-    caller::Identity,
     define::{Offer, Offered, States},
-    replay::Replay,
-    runtime::{Load, ShedWhen},
-    state_only::StateOnly,
+    identity::caller::Identity,
+    runtime::{Load, ShedWhen, replay::Replay, state_only::StateOnly},
 };
 use antiphon_seal::{Codec, KeyRing, Principal};
 use antiphon_wire::{Icon, Implementation};

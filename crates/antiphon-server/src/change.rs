@@ -3,8 +3,10 @@
 use crate::{
     BuildError, IntoPrompt, IntoResource, IntoTool, Prompt, Resource, ResourceTemplate, Server,
     define::expanded::AnyResource,
-    list::{Entry, List, Listed},
-    registry::{Profile, RegisteredTool, Registry},
+    offer::{
+        list::{Entry, List, Listed},
+        registry::{Profile, RegisteredTool, Registry},
+    },
 };
 use arc_swap::Guard;
 use std::sync::Arc;

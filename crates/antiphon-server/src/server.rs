@@ -3,13 +3,15 @@
 use crate::{
     Caller, Ctx, Received, ReplyMessage, Request, ServerBuilder, UrlRef, UrlRefError, VerifiedUrlRef,
     define::States,
-    legacy::Sessions,
-    listen::Subscription,
-    receive::{receive, unsupported_version, without_session},
+    dispatch::{
+        listen::Subscription,
+        route::{Routed, route},
+    },
+    offer::registry::Registry,
     refusal::Refusal,
-    registry::Registry,
-    route::{Routed, route},
+    request::receive::{receive, unsupported_version, without_session},
     runtime::Runtime,
+    session::Sessions,
 };
 use antiphon_seal::Principal;
 use antiphon_wire::{Implementation, Incoming, ProtocolVersion, Unreadable};

@@ -1,6 +1,6 @@
 //! One argument as a signature has it: what is told of it, and how it is read.
 
-use crate::arguments::decode;
+use crate::offer::arguments::decode;
 use schemars::{JsonSchema as HasSchema, Schema, SchemaGenerator};
 use serde::{
     de::{DeserializeOwned, Deserializer, Error as _, Visitor, value::Error as PlainError},

@@ -2,7 +2,7 @@
 
 use crate::{
     Ctx, Error, HandlerOutcome, IntoOutcome,
-    round::{Ran, drive},
+    call::{Ran, drive},
 };
 use futures_util::{FutureExt as _, future::BoxFuture};
 use serde_json::Value;

@@ -3,7 +3,7 @@
 use crate::{
     BuildError,
     define::{arguments::Spec, list::List},
-    tool::without_null,
+    offer::tool::without_null,
 };
 use antiphon_wire::JsonSchema;
 use schemars::SchemaGenerator;

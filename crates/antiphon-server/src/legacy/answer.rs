@@ -2,13 +2,13 @@
 
 use crate::{
     Caller, ReplyMessage, Server,
-    hub::Membership,
-    legacy::session::Session,
+    dispatch::route::Routed,
+    identity::scopes::require_scopes,
     read::read_object,
-    receive::{Params, Request},
     refusal::Refusal,
-    route::Routed,
-    scopes::require_scopes,
+    request::receive::{Params, Request},
+    session::session::Session,
+    subscribe::hub::Membership,
 };
 use antiphon_wire::{
     AskSupport, ErrorObject, RequestId, RequestMeta, SetLevelParams, SubscribeParams, method, write_result,
@@ -123,7 +123,7 @@ impl Session {
             Ok(body) => ReplyMessage::result(body),
             Err(Fault::Error(error)) => ReplyMessage::of_session(&id, &error),
             Err(Fault::Refused(refusal)) => {
-                let error = crate::legacy::refused_in_words_of(&refusal);
+                let error = crate::session::refused_in_words_of(&refusal);
                 ReplyMessage::of_session(&id, &error).refused_by(refusal)
             }
         }

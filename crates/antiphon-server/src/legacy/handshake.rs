@@ -2,13 +2,13 @@
 
 use crate::{
     Caller, ReplyMessage, Server,
-    hub::Membership,
-    legacy::{
+    read::read_object,
+    refusal::Refusal,
+    session::{
         session::{Session, Shared, State},
         shares::Share,
     },
-    read::read_object,
-    refusal::Refusal,
+    subscribe::hub::Membership,
 };
 use antiphon_seal::Digest;
 use antiphon_wire::{AskSupport, ClientCapabilities, ErrorObject, ProtocolVersion, Request, write_result};

@@ -17,15 +17,4 @@
 
 mod answer;
 mod handshake;
-mod live;
-mod session;
-mod sessions;
-mod shares;
 mod told;
-mod words;
-
-pub(crate) use live::{AskEnd, Live, Wait};
-pub(crate) use session::Session;
-pub(crate) use sessions::Sessions;
-pub(crate) use shares::Share;
-pub(crate) use words::{in_words_of, not_answered, refused_in_words_of, too_late};

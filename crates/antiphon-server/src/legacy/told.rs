@@ -1,13 +1,13 @@
 //! What a session is told that belongs to no request of it.
 
 #[cfg(feature = "http")]
-use crate::{Caller, ReplyMessage, scopes::require_scopes};
+use crate::{Caller, ReplyMessage, identity::scopes::require_scopes};
 use crate::{
     Server,
-    hub::{Heard, Membership},
-    legacy::session::Session,
-    listen::notification_of,
+    dispatch::listen::notification_of,
     outbox::{Kind, Outbox},
+    session::session::Session,
+    subscribe::hub::{Heard, Membership},
 };
 use antiphon_wire::{ElicitationCompleteParams, SubscribeParams, method, write_notification};
 #[cfg(feature = "http")]
@@ -76,7 +76,7 @@ impl Session {
     #[cfg(feature = "http")]
     pub(crate) fn permits(scopes: &[String], caller: &Caller<'_>) -> Result<(), ReplyMessage> {
         require_scopes(scopes, caller).map_err(|refusal| {
-            ReplyMessage::error(None, &crate::legacy::refused_in_words_of(&refusal)).refused_by(refusal)
+            ReplyMessage::error(None, &crate::session::refused_in_words_of(&refusal)).refused_by(refusal)
         })
     }
 

@@ -32,7 +32,7 @@
 
 use crate::{
     Request,
-    registry::Registry,
+    offer::registry::Registry,
     serve::http::{HttpOptions, legacy::names_session},
 };
 use antiphon_wire::{

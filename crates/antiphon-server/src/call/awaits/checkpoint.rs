@@ -1,0 +1,95 @@
+//! Places at which a leg may end with its state only, so that another instance goes on.
+
+use crate::{Ctx, call::flow::Held};
+use antiphon_engine::{CallSite, IntoNumber, key::path};
+use std::{
+    borrow::Cow,
+    future::Future,
+    pin::Pin,
+    task::{Context, Poll},
+};
+
+impl Ctx {
+    /// A place at which this leg may end without a question: while the server drains, or when it sheds load, the client
+    /// is told to call again, with what was done so far, and another instance goes on from here. Otherwise it does
+    /// nothing.
+    ///
+    /// > Servers **MAY** return an `InputRequiredResult` that contains only `requestState`
+    ///
+    /// At most twice in a call, for some clients give up at the third; then it is passed.
+    #[track_caller]
+    pub fn checkpoint(&self) -> Checkpoint<'_> {
+        Checkpoint {
+            ctx: self,
+            key: Cow::Borrowed("checkpoint"),
+            number: None,
+            always: false,
+            site: crate::call::flow::here(),
+            held: Held::new(self.flow()),
+        }
+    }
+}
+
+/// A place at which a leg may end. See [`Ctx::checkpoint`].
+#[must_use = "a checkpoint is one when it is awaited"]
+pub struct Checkpoint<'a> {
+    ctx: &'a Ctx,
+    key: Cow<'a, str>,
+    number: Option<i128>,
+    always: bool,
+    site: CallSite,
+    held: Held<'a>,
+}
+
+impl<'a> Checkpoint<'a> {
+    /// Under this key: the second checkpoint of a call needs one of its own.
+    pub fn key(mut self, key: impl Into<Cow<'a, str>>) -> Self {
+        self.key = key.into();
+        self
+    }
+
+    /// One of several with the same key, with a number from the program.
+    pub fn nth(mut self, number: impl IntoNumber) -> Self {
+        self.number = Some(number.into_number());
+        self
+    }
+
+    /// Ends the leg here in any case.
+    pub fn now(mut self) -> Self {
+        self.always = true;
+        self
+    }
+}
+
+impl Future for Checkpoint<'_> {
+    type Output = ();
+
+    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<()> {
+        let flow = self.ctx.flow();
+        flow.check_thread();
+        if self.held.is_new() {
+            let path = match path(self.ctx.scope_prefix(), &self.key, self.number) {
+                Ok(path) => path,
+                Err(fault) => {
+                    flow.author_fault(self.site, fault);
+                    self.held.end();
+                    return Poll::Pending;
+                }
+            };
+            let wants_to_end = (self.always || flow.server().sheds()) && self.ctx.takes_state_only();
+            match flow.begun(|leg| leg.checkpoint(path, wants_to_end, self.site)) {
+                Ok(()) => {
+                    self.held.end();
+                    return Poll::Ready(());
+                }
+                Err(slot) => drop(self.held.slot(|| slot)),
+            }
+        }
+        let Some(slot) = self.held.slot(|| None) else { return Poll::Pending };
+        if !flow.with(|leg| leg.poll_checkpoint(slot, cx.waker())) {
+            return Poll::Pending;
+        }
+        self.held.end();
+        Poll::Ready(())
+    }
+}

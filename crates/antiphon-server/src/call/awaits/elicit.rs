@@ -1,0 +1,307 @@
+//! A form, asked with `await`.
+
+use crate::{
+    Answer, AskError, Ctx, Form, OneField,
+    call::awaits::{
+        asking::{Fallback, RawAsk, Rendered},
+        setters::setters,
+    },
+    form::{self, VALUE},
+};
+use antiphon_wire::{Action, AskSupport, ElicitRequest, FormSchema, InputRequest};
+use serde::{Deserialize, de::DeserializeOwned};
+use serde_json::value::RawValue;
+use std::{
+    borrow::Cow,
+    future::Future,
+    pin::Pin,
+    task::{Context, Poll},
+};
+
+impl Ctx {
+    /// Asks the person to fill in a form, and waits for it:
+    ///
+    /// ```
+    /// use antiphon::{Form, Result, server::Ctx};
+    ///
+    /// #[derive(serde::Deserialize, Form)]
+    /// struct Place {
+    ///     region: String,
+    /// }
+    ///
+    /// async fn order(ctx: &Ctx, name: &str) -> Result<String> {
+    ///     let place: Place = ctx.elicit("Which region should the database live in?").await?;
+    ///     Ok(format!("{name} lives in {}.", place.region))
+    /// }
+    /// ```
+    ///
+    /// Where the answer is not known yet, this does not resolve: the request ends with the question, and the handler runs
+    /// again, from its top, once the client comes back with the answer, on whichever instance that is. Everything before
+    /// it therefore runs once more; what must not is a [`step`](Self::step).
+    ///
+    /// Someone who declines or goes away is an [`AskError`]; [`outcome`](Elicit::outcome) gives it as a value instead. An
+    /// answer that does not fit the form never gets here: the question is asked again, with the reason.
+    ///
+    /// The key is the type's name in snake case; a second question of that type needs a [`key`](Elicit::key) of its own.
+    ///
+    /// A `String`, a `bool` or a number needs no struct. It is a form of [one field](crate::OneField), and its key is `text`,
+    /// `yes_no` or `number`:
+    ///
+    /// ```
+    /// # use antiphon::{Result, server::Ctx};
+    /// async fn name(ctx: &Ctx) -> Result<String> {
+    ///     let name: String = ctx.elicit("What is the database called?").title("Name").await?;
+    ///     let copies: u8 = ctx.elicit("How many copies?").key("copies").await?;
+    ///     Ok(format!("{copies} of {name}"))
+    /// }
+    /// ```
+    #[track_caller]
+    pub fn elicit<'a, T: Form + DeserializeOwned>(
+        &'a self,
+        message: impl Into<Cow<'a, str>>,
+    ) -> Elicit<'a, T> {
+        Elicit::new(self, T::key(), message.into(), Schema::Of(T::schema))
+    }
+
+    /// Asks the person to fill in a form that the program makes at run time, for example with choices from a database:
+    ///
+    /// ```
+    /// use antiphon::{Result, server::Ctx, wire::{FormField, FormSchema}};
+    ///
+    /// #[derive(serde::Deserialize)]
+    /// struct Picked {
+    ///     file: String,
+    /// }
+    ///
+    /// async fn pick(ctx: &Ctx, names: Vec<String>) -> Result<String> {
+    ///     let form = FormSchema::new(vec![FormField::one("file", names).title("File")]);
+    ///     let picked: Picked = ctx.elicit_with("Which file?", form).await?;
+    ///     Ok(picked.file)
+    /// }
+    /// ```
+    ///
+    /// The answer is any type that deserializes from the fields. `serde_json::Map<String, Value>` takes all of them: each fits
+    /// the form, defaults are filled in, and fields that the form does not have are dropped. A `String`, a `bool` or a number
+    /// is the value of the field named `value`.
+    ///
+    /// The form is part of the question. If it differs when the handler runs again, for example because a row was deleted, the
+    /// person is asked again with the new one. So make it in a fixed order.
+    ///
+    /// A form that cannot be asked ends the call before anything is sent, with an error that names the field: one outside the
+    /// protocol's subset, or without choices, or with the same choice twice. See
+    /// [`FormSchema::unaskable`](antiphon_wire::FormSchema::unaskable).
+    ///
+    /// The key is `form`. In everything else this is [`elicit`](Self::elicit). Do not ask for passwords, tokens or card
+    /// numbers: those go through [`elicit_url`](Self::elicit_url).
+    ///
+    /// > Servers **MUST NOT** use form mode elicitation to request sensitive information
+    #[track_caller]
+    pub fn elicit_with<'a, T: DeserializeOwned>(
+        &'a self,
+        message: impl Into<Cow<'a, str>>,
+        schema: FormSchema,
+    ) -> Elicit<'a, T> {
+        Elicit::new(self, "form", message.into(), Schema::Given(schema))
+    }
+
+    /// Asks the person for a yes or no:
+    ///
+    /// ```
+    /// # use antiphon::{Result, server::Ctx};
+    /// async fn delete(ctx: &Ctx, files: usize) -> Result<String> {
+    ///     if !ctx.confirm(format!("Delete {files} files?")).await? {
+    ///         return Ok("Kept.".to_owned());
+    ///     }
+    ///     Ok("Deleted.".to_owned())
+    /// }
+    /// ```
+    ///
+    /// Someone who says no gives `false`. Someone who declines or goes away is an [`AskError`], as everywhere: with `?`, no
+    /// line below runs. [`outcome`](Elicit::outcome) gives an `Answer<bool>`.
+    ///
+    /// This is [`elicit`](Self::elicit) of a `bool`, with the key `confirm` and the title `Confirm`.
+    #[track_caller]
+    pub fn confirm<'a>(&'a self, message: impl Into<Cow<'a, str>>) -> Elicit<'a, bool> {
+        self.elicit(message).key("confirm").title("Confirm")
+    }
+}
+
+/// The question as it is before it is put.
+struct AskedForm<'a> {
+    message: Cow<'a, str>,
+    schema: Schema,
+    /// The title of the field `value`.
+    title: Option<Cow<'a, str>>,
+}
+
+enum Schema {
+    /// The schema of a type.
+    Of(fn() -> FormSchema),
+    /// The schema that the program made.
+    Given(FormSchema),
+}
+
+impl AskedForm<'_> {
+    fn render(&self) -> Result<ElicitRequest, String> {
+        let schema = match &self.schema {
+            Schema::Of(schema) => schema(),
+            Schema::Given(schema) => schema.clone(),
+        };
+        let requested_schema = match &self.title {
+            // A schema outside the subset is refused as it is: its fields do not hold all of it.
+            Some(title) if schema.beyond_subset().is_none() => titled(&schema, title)?,
+            _ => schema,
+        };
+        Ok(ElicitRequest::Form { message: self.message.to_string(), requested_schema })
+    }
+}
+
+/// The form, whose field `value` has this title.
+fn titled(schema: &FormSchema, title: &str) -> Result<FormSchema, String> {
+    let mut fields = schema.fields().to_vec();
+    let field = fields.iter_mut().find(|field| field.name == VALUE);
+    let field = field
+        .ok_or_else(|| format!("the form has no field `{VALUE}`, which has the title of the question"))?;
+    field.title = Some(title.to_owned());
+    Ok(FormSchema::new(fields))
+}
+
+/// A form that is asked when it is awaited. See [`Ctx::elicit`], [`Ctx::elicit_with`] and [`Ctx::confirm`].
+#[must_use = "a question is asked when it is awaited"]
+pub struct Elicit<'a, T> {
+    raw: RawAsk<'a>,
+    form: AskedForm<'a>,
+    default: Option<T>,
+}
+
+/// The same, with decline and cancel as values. See [`Elicit::outcome`].
+#[must_use = "a question is asked when it is awaited"]
+pub struct ElicitOutcome<'a, T>(Elicit<'a, T>);
+
+// Nothing in them is pinned.
+impl<T> Unpin for Elicit<'_, T> {}
+impl<T> Unpin for ElicitOutcome<'_, T> {}
+
+setters! {
+    Elicit<'a, T>,
+    cannot: "show forms",
+    within: "How long the person may take, in whole seconds, from the first time it is asked. No longer than the round it is asked \
+             in: that is `answer_within` of the tool, or else of the server, ten minutes."
+}
+
+impl<'a, T> Elicit<'a, T> {
+    #[track_caller]
+    fn new(ctx: &'a Ctx, key: impl Into<Cow<'a, str>>, message: Cow<'a, str>, schema: Schema) -> Self {
+        let form = AskedForm { message, schema, title: None };
+        Self { raw: RawAsk::new(ctx, key), form, default: None }
+    }
+
+    /// Sets the title of the field, which people read instead of its name `value`. Only for an answer that is a `String`, a
+    /// `bool` or a number: the fields of a form have titles of their own.
+    pub fn title(mut self, title: impl Into<Cow<'a, str>>) -> Self
+    where
+        T: OneField,
+    {
+        self.form.title = Some(title.into());
+        self
+    }
+
+    /// What counts where the client cannot show forms. Never for a decline, a cancel or a bad answer.
+    ///
+    /// The caller chooses what it declares: this is your word that the value is harmless.
+    pub fn or_default(mut self, value: T) -> Self {
+        self.raw.fallback = Fallback::Value;
+        self.default = Some(value);
+        self
+    }
+
+    /// With decline and cancel as values.
+    pub fn outcome(self) -> ElicitOutcome<'a, T> {
+        ElicitOutcome(self)
+    }
+}
+
+impl<T: DeserializeOwned> Elicit<'_, T> {
+    fn poll_outcome(&mut self, cx: &Context<'_>) -> Poll<Result<Answer<T>, AskError>> {
+        let form = &self.form;
+        let given = self.raw.poll(cx, AskSupport::FORM, |_| {
+            let rendered = Rendered::of(InputRequest::Elicit(form.render()?))?;
+            Ok(Rendered { decodes: Some(|answer| read::<T>(answer).map(drop)), ..rendered })
+        });
+        let answer = match std::task::ready!(given) {
+            Ok(answer) => answer,
+            Err(error) => {
+                let stands_for_it = matches!(error, AskError::Unsupported { words: None, .. });
+                let default = self.default.take().filter(|_| stands_for_it);
+                return Poll::Ready(default.map(Answer::Accept).ok_or(error));
+            }
+        };
+        match read(&answer) {
+            Ok(answer) => {
+                if let Some(refusal) = self.refusal(&answer) {
+                    self.raw.ctx().flow().note_refusal(refusal);
+                }
+                Poll::Ready(Ok(answer))
+            }
+            // It was recorded by another version.
+            Err(fault) => {
+                let fault =
+                    format!("the answer to `{}` fits its form but not its type: {fault}", self.raw.key);
+                self.raw.ctx().flow().author_fault(self.raw.site(), fault);
+                Poll::Pending
+            }
+        }
+    }
+
+    /// Who refused what, if they did.
+    fn refusal<A>(&self, answer: &Answer<A>) -> Option<AskError> {
+        let refused = match answer {
+            Answer::Accept(_) => return None,
+            Answer::Decline => AskError::declined,
+            Answer::Cancel => AskError::cancelled,
+        };
+        self.raw.path().map(|path| refused(&path, &self.form.message))
+    }
+}
+
+impl<T: DeserializeOwned> Future for ElicitOutcome<'_, T> {
+    type Output = Result<Answer<T>, AskError>;
+
+    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
+        self.0.poll_outcome(cx)
+    }
+}
+
+impl<T: DeserializeOwned> Future for Elicit<'_, T> {
+    type Output = Result<T, AskError>;
+
+    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
+        let answer = std::task::ready!(self.poll_outcome(cx))?;
+        match (self.refusal(&answer), answer) {
+            (None, Answer::Accept(value)) => Poll::Ready(Ok(value)),
+            (Some(refusal), _) => Poll::Ready(Err(refusal)),
+            // The key is none: the leg ends.
+            (None, _) => Poll::Pending,
+        }
+    }
+}
+
+/// A recorded answer, read straight into its type. The error says nothing of the value.
+fn read<T: DeserializeOwned>(answer: &str) -> Result<Answer<T>, String> {
+    #[derive(Deserialize)]
+    struct Given<'a> {
+        action: Action,
+        #[serde(borrow, default)]
+        content: Option<&'a RawValue>,
+    }
+    let given: Given<'_> = serde_json::from_str(answer).map_err(|fault| fault.to_string())?;
+    Ok(match given.action {
+        Action::Accept => {
+            let content = given.content.map_or_else(|| serde_json::from_str("{}"), Ok);
+            let content = content.and_then(form::read_raw);
+            Answer::Accept(content.map_err(|fault| crate::call::ctx::without_value(&fault))?)
+        }
+        Action::Decline => Answer::Decline,
+        Action::Cancel => Answer::Cancel,
+    })
+}

@@ -1,0 +1,131 @@
+//! The client's model, and its root directories.
+
+use crate::{
+    AskError, Ctx,
+    call::awaits::{
+        asking::{RawAsk, Rendered},
+        setters::setters,
+    },
+};
+use antiphon_wire::{
+    AskSupport, CreateMessageParams, CreateMessageResult, InputRequest, ListRootsResult, ModelPreferences,
+    Root, SamplingMessage, Tool, ToolChoice,
+};
+use serde::de::DeserializeOwned;
+use serde_json::Number;
+use std::{
+    future::Future,
+    pin::Pin,
+    task::{Context, Poll, ready},
+};
+
+impl Ctx {
+    /// Asks the client's model, and waits for its message. The key is `sample`.
+    ///
+    /// Deprecated in 2026-07-28: call a model provider instead.
+    #[track_caller]
+    pub fn sample(&self, messages: impl IntoIterator<Item = SamplingMessage>, max_tokens: u32) -> Sample<'_> {
+        let params = CreateMessageParams::new(messages.into_iter().collect(), max_tokens);
+        Sample { raw: RawAsk::new(self, "sample"), params }
+    }
+
+    /// Asks for the client's root directories, and waits for them. The key is `roots`.
+    ///
+    /// Deprecated in 2026-07-28: take directories as arguments instead.
+    #[track_caller]
+    pub fn roots(&self) -> Roots<'_> {
+        Roots { raw: RawAsk::new(self, "roots") }
+    }
+}
+
+/// A message of the client's model, asked for when it is awaited. See [`Ctx::sample`].
+#[must_use = "a model is asked when this is awaited"]
+pub struct Sample<'a> {
+    raw: RawAsk<'a>,
+    params: CreateMessageParams,
+}
+
+/// The client's roots, asked for when it is awaited. See [`Ctx::roots`].
+#[must_use = "a client is asked when this is awaited"]
+pub struct Roots<'a> {
+    raw: RawAsk<'a>,
+}
+
+setters!(Sample<'a>, cannot: "call a model");
+setters!(Roots<'a>, cannot: "tell its directories");
+
+impl Sample<'_> {
+    /// The system prompt that the model should have. The client may change it.
+    pub fn system_prompt(mut self, prompt: impl Into<String>) -> Self {
+        self.params.system_prompt = Some(prompt.into());
+        self
+    }
+
+    /// The temperature. A number that is not finite is none.
+    pub fn temperature(mut self, temperature: f64) -> Self {
+        self.params.temperature = Number::from_f64(temperature);
+        self
+    }
+
+    /// Where the model should stop.
+    pub fn stop_sequences<S: Into<String>>(mut self, sequences: impl IntoIterator<Item = S>) -> Self {
+        self.params.stop_sequences = Some(sequences.into_iter().map(Into::into).collect());
+        self
+    }
+
+    /// Which model would be best.
+    pub fn model_preferences(mut self, preferences: ModelPreferences) -> Self {
+        self.params.model_preferences = Some(preferences);
+        self
+    }
+
+    /// Tools that the model may use. Needs `sampling.tools`.
+    pub fn tools(mut self, tools: impl IntoIterator<Item = Tool>) -> Self {
+        self.params.tools = Some(tools.into_iter().collect());
+        self
+    }
+
+    /// Whether it must use one. Needs `sampling.tools`.
+    pub fn tool_choice(mut self, choice: ToolChoice) -> Self {
+        self.params.tool_choice = Some(choice);
+        self
+    }
+}
+
+impl Future for Sample<'_> {
+    type Output = Result<CreateMessageResult, AskError>;
+
+    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
+        let Self { raw, params } = &mut *self;
+        let request = || InputRequest::CreateMessage(Box::new(params.clone()));
+        let given = raw.poll(cx, request().needs(), |_| Rendered::of(request()));
+        match ready!(given) {
+            Ok(text) => read(raw, &text).map(Ok),
+            Err(error) => Poll::Ready(Err(error)),
+        }
+    }
+}
+
+impl Future for Roots<'_> {
+    type Output = Result<Vec<Root>, AskError>;
+
+    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
+        let raw = &mut self.raw;
+        let given = raw.poll(cx, AskSupport::ROOTS, |_| Rendered::of(InputRequest::ListRoots { meta: None }));
+        match ready!(given) {
+            Ok(text) => read(raw, &text).map(|result: ListRootsResult| Ok(result.roots)),
+            Err(error) => Poll::Ready(Err(error)),
+        }
+    }
+}
+
+/// A recorded answer: it was written by us.
+fn read<T: DeserializeOwned>(raw: &RawAsk<'_>, text: &str) -> Poll<T> {
+    match serde_json::from_str(text) {
+        Ok(answer) => Poll::Ready(answer),
+        Err(fault) => {
+            raw.ctx().flow().author_fault(raw.site(), format!("a recorded answer cannot be read: {fault}"));
+            Poll::Pending
+        }
+    }
+}

@@ -1,0 +1,263 @@
+//! What a running handler, the futures it awaits, and its driver share.
+
+use crate::{AskError, call::carrier::Carrier, clock::seconds, limits::Limits, runtime::Runtime};
+use antiphon_engine::{Aftermath, CallSite, Event, Leg, Scope, SlotId, Stop};
+use antiphon_seal::{Call, CallSecret, Digest};
+use std::{
+    cell::Cell,
+    panic::Location,
+    sync::{Arc, Mutex, PoisonError},
+    task::Waker,
+    time::{Duration, SystemTime, UNIX_EPOCH},
+};
+use tokio::task::AbortHandle;
+
+/// One leg while its handler runs.
+pub(crate) struct Flow {
+    leg: Mutex<Leg>,
+    /// Tasks that end with the leg.
+    tasks: Mutex<Vec<AbortHandle>>,
+    /// The refusals that the handler has learned of.
+    refusals: Mutex<Vec<AskError>>,
+    server: Arc<Runtime>,
+    carrier: Carrier,
+}
+
+thread_local! {
+    /// The leg that this thread polls.
+    static POLLED: Cell<usize> = const { Cell::new(0) };
+}
+
+/// While it lives, this thread polls a leg.
+pub(crate) struct PollGuard(usize);
+
+impl Drop for PollGuard {
+    fn drop(&mut self) {
+        POLLED.set(self.0);
+    }
+}
+
+/// While it lives, what is polled stands in another place of the leg. Dropped, the place before is put back, also where
+/// that poll panicked.
+pub(crate) struct ScopeGuard<'f>(&'f Flow, Scope);
+
+impl Drop for ScopeGuard<'_> {
+    fn drop(&mut self) {
+        self.0.with(|leg| leg.enter(self.1));
+    }
+}
+
+impl Flow {
+    pub(crate) fn new(leg: Leg, server: Arc<Runtime>, carrier: Carrier) -> Self {
+        Self { leg: Mutex::new(leg), tasks: Mutex::default(), refusals: Mutex::default(), server, carrier }
+    }
+
+    pub(crate) fn carrier(&self) -> &Carrier {
+        &self.carrier
+    }
+
+    /// All access to the leg. Wakers are woken and dropped without its lock, for either may run foreign code.
+    pub(crate) fn with<R>(&self, act: impl FnOnce(&mut Leg) -> R) -> R {
+        let mut leg = self.leg.lock().unwrap_or_else(PoisonError::into_inner);
+        let result = act(&mut leg);
+        let Aftermath { wakes, spent, events } = leg.take_aftermath();
+        let call = (!events.is_empty()).then(|| leg.begun_call().map(|call| call.id().to_string()));
+        drop(leg);
+        wakes.into_iter().for_each(Waker::wake);
+        drop(spent);
+        events.iter().for_each(|event| log(event, call.as_ref().and_then(Option::as_deref)));
+        result
+    }
+
+    pub(crate) fn limits(&self) -> &Limits {
+        &self.server.limits
+    }
+
+    pub(crate) fn server(&self) -> &Arc<Runtime> {
+        &self.server
+    }
+
+    /// The time, in Unix seconds.
+    pub(crate) fn now(&self) -> u64 {
+        seconds(self.server.clock.now())
+    }
+
+    fn id(&self) -> usize {
+        std::ptr::from_ref(self) as usize
+    }
+
+    pub(crate) fn poll_here(&self) -> PollGuard {
+        PollGuard(POLLED.replace(self.id()))
+    }
+
+    /// Takes a place for a part of a poll.
+    pub(crate) fn scope(&self, place: impl FnOnce(&Leg) -> Scope) -> ScopeGuard<'_> {
+        let before = self.with(|leg| {
+            let scope = place(leg);
+            leg.enter(scope)
+        });
+        ScopeGuard(self, before)
+    }
+
+    /// # Panics
+    /// If another thread polls what belongs to this leg: there its answer would never be seen.
+    pub(crate) fn check_thread(&self) {
+        if POLLED.get() == self.id() {
+            return;
+        }
+        let advice = "what belongs to a call was polled outside of it: await questions and steps in the handler itself, \
+                      not on another thread";
+        // The panic may be caught by that thread, or come back without its text.
+        tracing::error!("{advice}");
+        panic!("{advice}");
+    }
+
+    /// The leg, with the call begun.
+    pub(crate) fn begun<R>(&self, act: impl FnOnce(&mut Leg) -> R) -> R {
+        self.with(|leg| {
+            let _ = leg.call(|| self.begin());
+            act(leg)
+        })
+    }
+
+    fn begin(&self) -> Result<Call, String> {
+        let inner = &self.server;
+        let now = inner.clock.now();
+        // A deadline beyond all time is none.
+        let deadline = inner.call_within.and_then(|time| now.checked_add(time));
+        Call::begin(now, deadline).map_err(|fault| fault.to_string())
+    }
+
+    /// Whether nothing is sent: it was before, or nobody listens any more.
+    pub(crate) fn is_silent(&self) -> bool {
+        self.with(|leg| leg.is_silent())
+    }
+
+    /// Something made of the call, which begins with it; `None` if it cannot.
+    pub(crate) fn with_call<T>(&self, make: impl FnOnce(&Call) -> T) -> Option<T> {
+        self.with(|leg| leg.call(|| self.begin()).map(make))
+    }
+
+    /// Something keyed by the call's secret.
+    pub(crate) fn keyed<T>(&self, derive: impl FnOnce(&CallSecret) -> T) -> Option<T> {
+        self.with_call(|call| derive(call.secret()))
+    }
+
+    pub(crate) fn digest(&self, text: &[u8]) -> Option<Digest> {
+        self.keyed(|secret| secret.pin(text))
+    }
+
+    /// Keeps a refusal, for those who learn of it from the answer alone.
+    pub(crate) fn note_refusal(&self, refusal: AskError) {
+        // What stands beside it goes with it, also where the author makes the error of it.
+        self.with(Leg::note_refusal);
+        self.refusals.lock().unwrap_or_else(PoisonError::into_inner).push(refusal);
+    }
+
+    /// The last refusal of a question below this scope.
+    pub(crate) fn refused_below(&self, scope: &str) -> Option<AskError> {
+        let refusals = self.refusals.lock().unwrap_or_else(PoisonError::into_inner);
+        refusals.iter().rev().find(|refusal| refusal.key().starts_with(scope)).cloned()
+    }
+
+    /// When the call began.
+    pub(crate) fn born(&self) -> SystemTime {
+        let born = self.with_call(Call::born).unwrap_or_default();
+        UNIX_EPOCH + Duration::from_secs(born)
+    }
+
+    /// A mistake of the author's: the leg ends, and nothing resolves.
+    pub(crate) fn author_fault(&self, site: CallSite, fault: impl std::fmt::Display) {
+        self.with(|leg| leg.stop(Stop::Author(format!("{fault}, at {site}"))));
+    }
+
+    pub(crate) fn end_with_leg(&self, task: AbortHandle) {
+        let mut tasks = self.tasks.lock().unwrap_or_else(PoisonError::into_inner);
+        tasks.retain(|task| !task.is_finished());
+        tasks.push(task);
+    }
+
+    /// The leg is over: its tasks end.
+    pub(crate) fn end(&self) {
+        let tasks = std::mem::take(&mut *self.tasks.lock().unwrap_or_else(PoisonError::into_inner));
+        for task in tasks {
+            task.abort();
+        }
+    }
+}
+
+impl Drop for Flow {
+    fn drop(&mut self) {
+        self.end();
+    }
+}
+
+fn log(event: &Event, call: Option<&str>) {
+    match event {
+        Event::Misfit { path, cause } => {
+            tracing::error!(call, %path, %cause, "an answer fits its form but not its type: it is asked again");
+        }
+        Event::StepCut { path } => tracing::warn!(
+            call,
+            path,
+            "a step was dropped while it ran: it may have acted, and never runs again in this call"
+        ),
+        Event::UnmetSteps { paths } => tracing::warn!(call, steps = ?paths, "recorded steps were not met"),
+    }
+}
+
+/// The place of one awaited future in its leg. Dropped, the future waits no more.
+pub(crate) struct Held<'a> {
+    flow: &'a Flow,
+    slot: Place,
+}
+
+#[derive(Clone, Copy)]
+enum Place {
+    /// Not polled yet.
+    New,
+    Waits(SlotId),
+    /// It has resolved, or never will.
+    Over,
+}
+
+impl<'a> Held<'a> {
+    pub(crate) fn new(flow: &'a Flow) -> Self {
+        Self { flow, slot: Place::New }
+    }
+
+    pub(crate) fn is_new(&self) -> bool {
+        matches!(self.slot, Place::New)
+    }
+
+    /// The place; `begin` takes one at the first poll. `None` if the future does not resolve any more.
+    pub(crate) fn slot(&mut self, begin: impl FnOnce() -> Option<SlotId>) -> Option<SlotId> {
+        if self.is_new() {
+            self.slot = begin().map_or(Place::Over, Place::Waits);
+        }
+        match self.slot {
+            Place::Waits(slot) => Some(slot),
+            Place::New | Place::Over => None,
+        }
+    }
+
+    /// The future has resolved.
+    pub(crate) fn end(&mut self) {
+        self.slot = Place::Over;
+    }
+}
+
+impl Drop for Held<'_> {
+    fn drop(&mut self) {
+        if let Place::Waits(slot) = self.slot {
+            let unwinding = std::thread::panicking();
+            self.flow.with(|leg| leg.leave(slot, unwinding));
+        }
+    }
+}
+
+/// Where the author called.
+#[track_caller]
+pub(crate) fn here() -> CallSite {
+    Location::caller()
+}

@@ -1,0 +1,38 @@
+//! Places among the handlers that run.
+
+use crate::{Request, runtime::Runtime, session::Share};
+use antiphon_seal::Principal;
+use std::sync::{Arc, atomic::Ordering};
+
+/// A handler's place; it is free again when this is dropped.
+pub(crate) struct ConcurrencyPermit {
+    /// The server that counts the handler, if the handler is in no session.
+    running: Option<Arc<Runtime>>,
+    _in_session: Option<Share>,
+}
+
+impl ConcurrencyPermit {
+    /// Takes a place; `None` if all are taken. Handlers in sessions wait for people: they have places of their own, and one
+    /// caller gets only some of them.
+    pub(crate) fn take(
+        runtime: &Arc<Runtime>,
+        request: &Request<'_>,
+        principal: Option<&Principal>,
+    ) -> Option<Self> {
+        if let Some(session) = &request.session {
+            let share = session.handler(principal, &runtime.limits)?;
+            return Some(Self { running: None, _in_session: Some(share) });
+        }
+        let permit = Self { running: Some(Arc::clone(runtime)), _in_session: None };
+        // Counted first, so that two cannot take the last place.
+        (runtime.running.fetch_add(1, Ordering::Relaxed) < runtime.limits.handlers).then_some(permit)
+    }
+}
+
+impl Drop for ConcurrencyPermit {
+    fn drop(&mut self) {
+        if let Some(runtime) = &self.running {
+            runtime.running.fetch_sub(1, Ordering::Relaxed);
+        }
+    }
+}

@@ -1,0 +1,197 @@
+//! Whether a handler comes to the same again: looked for before a round leaves, told to the author, never to the caller.
+
+use crate::{
+    Ctx, HandlerOutcome,
+    call::{
+        Carrier, Ran,
+        result::Running,
+        setup::{setup, surroundings},
+    },
+    request::admit::Admitted,
+    runtime::{
+        Runtime,
+        replay::{FaultPlace, ReplayFault},
+    },
+};
+use antiphon_engine::{Kind, Left, Leg, Purpose, Stop};
+use antiphon_seal::CallId;
+use antiphon_wire::{AskSupport, InputRequests};
+use futures_util::FutureExt as _;
+use std::{panic::AssertUnwindSafe, sync::Arc, sync::atomic::Ordering, time::Duration};
+
+/// How long a handler may take for its second run, within [`Limits::handler_time`](super::Limits::handler_time). One that
+/// is not back at its questions by then is not reported.
+const PATIENCE: Duration = Duration::from_secs(5);
+
+/// Looks at what a leg came to. Only the record's call is taken out of it, and put back.
+pub(crate) async fn check<T: Send + 'static>(
+    server: &Arc<Runtime>,
+    admitted: &Admitted<'_>,
+    start: &impl Fn(Ctx) -> Result<Running<T>, String>,
+    ran: &mut Ran<T>,
+) {
+    match ran {
+        // Questions that are returned are not checked.
+        Ran::Round(round, left) if round.by_hand.is_none() => {
+            let Some(look) = Look::at(server, admitted, left) else { return };
+            look.at_dropped(left);
+            look.at_order(&round.requests, left);
+            // Behind a checkpoint there is more to come, and a round of nothing to compare with.
+            if !left.observations.at_checkpoint {
+                look.again(start, left).await;
+            }
+        }
+        // An error may give up what it likes: it is the end. But what ran has happened.
+        Ran::Returned(outcome, left) => {
+            let Some(look) = Look::at(server, admitted, left) else { return };
+            if matches!(outcome, HandlerOutcome::Complete(_)) {
+                look.at_dropped(left);
+            } else {
+                look.at_cut(left);
+            }
+        }
+        Ran::Round(..) | Ran::Stopped(..) | Ran::Cancelled => {}
+    }
+}
+
+/// One leg that is looked at.
+struct Look<'a> {
+    server: &'a Arc<Runtime>,
+    admitted: &'a Admitted<'a>,
+    call: Option<CallId>,
+}
+
+impl<'a> Look<'a> {
+    fn at(server: &'a Arc<Runtime>, admitted: &'a Admitted<'a>, left: &Left) -> Option<Self> {
+        let call = left.call.as_ref().map(antiphon_seal::Call::id);
+        server.replay.check.covers(call).then_some(Self { server, admitted, call })
+    }
+
+    fn place(&self, key: &str) -> FaultPlace {
+        let target = self.admitted.leg().target.to_owned();
+        FaultPlace { target, key: key.to_owned(), call: self.call }
+    }
+
+    fn report(&self, fault: fn(FaultPlace) -> ReplayFault, key: &str) {
+        (self.server.replay.report)(&fault(self.place(key)));
+    }
+
+    fn at_cut(&self, left: &Left) {
+        for path in &left.observations.cut {
+            self.report(ReplayFault::StepDropped, path);
+        }
+    }
+
+    fn at_dropped(&self, left: &Left) {
+        self.at_cut(left);
+        for (kind, path) in &left.observations.dropped {
+            let fault = if *kind == Kind::Ask { ReplayFault::AskDropped } else { ReplayFault::StepDropped };
+            self.report(fault, path);
+        }
+    }
+
+    /// > A server **MUST NOT** rely on capabilities the client has not declared.
+    ///
+    /// Which is told before the first line only of what a tool says it needs, and before a step of what was asked until then.
+    fn at_order(&self, requests: &InputRequests, left: &Left) {
+        let Some(step) = &left.first_step else { return };
+        // Whoever has looked decides by it.
+        if left.record.knows_what_can_be_asked() {
+            return;
+        }
+        let settings = self.admitted.leg().settings;
+        let is_unsaid = |request: &antiphon_wire::InputRequest| {
+            settings.needs.and(left.observations.shown).missing(request.needs()) != AskSupport::NONE
+        };
+        let Some((ask, _)) = requests.iter().find(|(_, request)| is_unsaid(request)) else { return };
+        if !settings.order_told.swap(true, Ordering::Relaxed) {
+            let fault = ReplayFault::StepBeforeAsk { step: self.place(step), ask: ask.to_owned() };
+            (self.server.replay.report)(&fault);
+        }
+    }
+
+    /// Runs the handler once more, and compares.
+    async fn again<T: Send + 'static>(
+        &self,
+        start: &impl Fn(Ctx) -> Result<Running<T>, String>,
+        left: &mut Left,
+    ) {
+        let Some(call) = left.call.take() else { return };
+        let limits = &self.server.limits;
+        let carrier = Carrier::Sealed;
+        let setup = setup(self.server, self.admitted, &carrier, Purpose::Rehearse);
+        let engine = Leg::rehearse(call, left.record.clone(), setup);
+        let leg = self.admitted.leg_number().saturating_add(1);
+        let shared = Arc::new(surroundings(self.server, self.admitted, self.call, leg, engine, carrier));
+        let ran = match start(Ctx::new(Arc::clone(&shared))) {
+            Ok(handler) => {
+                // Nothing half-changed in it is seen again.
+                let handler = AssertUnwindSafe(handler).catch_unwind();
+                tokio::time::timeout(limits.handler_time.min(PATIENCE), handler).await
+            }
+            // It was read from the same text before.
+            Err(_) => Ok(Ok(Ran::Cancelled)),
+        };
+        left.call = match ran {
+            Ok(Ok(Ran::Round(_, mut again) | Ran::Returned(_, mut again))) => {
+                self.compare(left, &again);
+                again.call.take()
+            }
+            Ok(Ok(Ran::Stopped(stop, mut again))) => {
+                match (stop, &again.observations.would_run) {
+                    // What it does not come to in its grace, it comes to another time.
+                    (_, Some(_)) if left.observations.cut_short => {}
+                    (_, Some(step)) => self.report(ReplayFault::StepAdded, step),
+                    (Stop::Panicked(_), None) => self.report(ReplayFault::Panicked, ""),
+                    (Stop::Diverged { path, .. }, None) => self.report(ReplayFault::Diverged, &path),
+                    (stop, None) => {
+                        tracing::debug!(?stop, "a handler that runs again is stopped");
+                        self.report(ReplayFault::Diverged, "");
+                    }
+                }
+                again.call.take()
+            }
+            Ok(Ok(Ran::Cancelled)) => None,
+            Ok(Err(_panic)) => {
+                self.report(ReplayFault::Panicked, "");
+                None
+            }
+            Err(_elapsed) => {
+                tracing::debug!(
+                    target = self.admitted.leg().target,
+                    "a handler takes too long to be checked"
+                );
+                None
+            }
+        };
+        if left.call.is_none() {
+            left.call = shared.flow.with(|leg| leg.finish().call);
+        }
+    }
+
+    fn compare(&self, before: &Left, again: &Left) {
+        // Where something beside the questions has a time of its own, the other run may have come further.
+        let (was_cut, is_cut) = (before.observations.cut_short, again.observations.cut_short);
+        let (before, again) = (&before.record, &again.record);
+        let mut is_changed = false;
+        for path in again.changed_asks(before) {
+            is_changed = true;
+            self.report(ReplayFault::AskChanged, path);
+        }
+        if is_changed {
+            // The rest follows from that.
+            return;
+        }
+        let asks = |record: &antiphon_engine::Record, path: &str| {
+            record.asked().iter().any(|asked| asked.path() == path)
+        };
+        // The other run had a grace of its own, and came further: a timer was first in a `select`.
+        let is_ahead = was_cut && again.decides_more_than(before);
+        for was in before.asked().iter().filter(|was| !is_cut && !is_ahead && !asks(again, was.path())) {
+            self.report(ReplayFault::AskMissing, was.path());
+        }
+        for now in again.asked().iter().filter(|now| !was_cut && !asks(before, now.path())) {
+            self.report(ReplayFault::AskAdded, now.path());
+        }
+    }
+}

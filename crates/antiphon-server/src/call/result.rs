@@ -1,0 +1,29 @@
+//! The input and the result of one leg.
+
+use crate::call::Ran;
+use antiphon_engine::Record;
+use antiphon_wire::{InputRequiredResult, InputResponses};
+use futures_util::future::BoxFuture;
+
+/// The result of a leg.
+pub(crate) enum LegResult<T> {
+    Complete(T),
+    InputRequired(InputRequiredResult),
+    /// The arguments do not decode.
+    BadArguments(String),
+    /// The handler failed; the text is for the caller.
+    Failed(Option<String>),
+    /// The handler's resource does not exist.
+    NotFound,
+}
+
+/// A handler that is about to run.
+pub(crate) type Running<T> = BoxFuture<'static, Ran<T>>;
+
+/// The input of a leg besides its request.
+#[derive(Default)]
+pub(crate) struct Entry {
+    /// `None` on a first leg.
+    pub(crate) record: Option<Record>,
+    pub(crate) responses: Option<InputResponses>,
+}

@@ -1,0 +1,59 @@
+//! The settings and the context of one leg.
+
+use crate::{
+    Request,
+    call::{Carrier, Flow, ctx},
+    clock::seconds,
+    request::admit::Admitted,
+    runtime::Runtime,
+};
+use antiphon_engine::{Leg as Engine, Purpose, Setup};
+use antiphon_seal::CallId;
+use antiphon_wire::ProtocolVersion;
+use std::sync::Arc;
+
+/// The settings of a leg for the engine.
+pub(crate) fn setup(server: &Runtime, admitted: &Admitted<'_>, carrier: &Carrier, purpose: Purpose) -> Setup {
+    let settings = admitted.leg().settings;
+    Setup {
+        limits: server.limits.of_call(),
+        delivery: carrier.delivery(),
+        purpose,
+        migration: settings.migration.clone(),
+        lenient: settings.lenient_replay,
+        now: seconds(server.clock.now()),
+    }
+}
+
+/// The context of a handler whose output goes nowhere.
+pub(crate) fn surroundings(
+    server: &Arc<Runtime>,
+    admitted: &Admitted<'_>,
+    call: Option<CallId>,
+    number: u16,
+    mut engine: Engine,
+    carrier: Carrier,
+) -> ctx::Leg {
+    let leg = admitted.leg();
+    ctx::Leg {
+        call,
+        leg: number,
+        answered: engine.answered_by_hand(),
+        state: engine.state().map(ToOwned::to_owned),
+        unverified: None,
+        asks: admitted.asks(),
+        principal: admitted.principal().cloned(),
+        bearer: leg.caller.bearer().cloned(),
+        client_info: leg.request.meta.client_info.map(ToOwned::to_owned),
+        version: version_of(leg.request),
+        emitter: None,
+        flow: Flow::new(engine, Arc::clone(server), carrier),
+    }
+}
+
+fn version_of(request: &Request<'_>) -> ProtocolVersion {
+    match &request.session {
+        None => ProtocolVersion::modern(&request.version),
+        Some(session) => session.version().clone(),
+    }
+}

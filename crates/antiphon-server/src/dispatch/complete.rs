@@ -1,0 +1,97 @@
+//! `completion/complete`: runs the completer of an argument.
+
+use crate::{
+    Caller, Completing, Completions, Request,
+    call::permit::ConcurrencyPermit,
+    identity::scopes::require_scopes,
+    offer::{completer::RunCompleter, registry::Registry},
+    refusal::Refusal,
+    runtime::Runtime,
+};
+use antiphon_wire::{CompleteParams, CompleteResult, CompletionReference};
+use std::sync::Arc;
+
+/// Answers `completion/complete`.
+pub(crate) async fn complete(
+    server: &Arc<Runtime>,
+    registry: &Registry,
+    request: &Request<'_>,
+    caller: &Caller<'_>,
+) -> Result<CompleteResult, Refusal> {
+    let text = request.text.get();
+    // > Validate all completion inputs
+    antiphon_seal::canonical::check(text).map_err(|fault| Refusal::params(format!("params: {fault}")))?;
+    let params: CompleteParams =
+        serde_json::from_str(text).map_err(|fault| Refusal::params(format!("params: {fault}")))?;
+    // A completer would take them for an anonymous caller.
+    let principal = server.identified(&request.method, caller)?;
+    let Some(completer) = find(registry, &params, caller)? else {
+        return Ok(CompleteResult::new(Completions::default().into_wire()));
+    };
+    let Some(_slot) = ConcurrencyPermit::take(server, request, principal.as_ref()) else {
+        return Err(Refusal::Busy);
+    };
+    let completing = Completing {
+        argument: params.argument.name,
+        value: params.argument.value,
+        known: params.context.and_then(|context| context.arguments).unwrap_or_default(),
+        principal,
+    };
+    let suggestions = tokio::time::timeout(server.limits.handler_time, completer(completing)).await;
+    let suggestions = suggestions.map_err(|_elapsed| {
+        tracing::error!(limit = ?server.limits.handler_time, "a completer took too long and was dropped");
+        Refusal::Internal
+    })?;
+    match suggestions {
+        Ok(suggestions) => Ok(CompleteResult::new(suggestions.into_wire())),
+        Err(error) => Err(match error.told_text() {
+            Some(text) => Refusal::Told(text.to_owned()),
+            None => {
+                tracing::error!(cause = %error, "a completer failed");
+                Refusal::Internal
+            }
+        }),
+    }
+}
+
+/// The completer of the argument; `None` if it has none.
+/// Suggestions tell what is there: they need what their prompt or template needs.
+fn find<'a>(
+    registry: &'a Registry,
+    params: &CompleteParams,
+    caller: &Caller<'_>,
+) -> Result<Option<&'a RunCompleter>, Refusal> {
+    let argument = params.argument.name.as_str();
+    let unknown = || Refusal::params(format!("Unknown argument: {argument}"));
+    let lists = &registry.lists;
+    match &params.reference {
+        CompletionReference::Prompt { name, .. } => {
+            // > Invalid prompt name: `-32602` (Invalid params)
+            let prompt =
+                lists.prompts.get(name).ok_or_else(|| Refusal::params(format!("Unknown prompt: {name}")))?;
+            require_scopes(&prompt.settings.scopes, caller)?;
+            let is_known = prompt.definition.arguments.iter().any(|known| known.name == argument);
+            if is_known { Ok(prompt.completers.get(argument)) } else { Err(unknown()) }
+        }
+        // > For `ResourceTemplateReference`, `uri` is a URI or URI template.
+        CompletionReference::Resource { uri } => {
+            let template = lists.templates.get(uri).or_else(|| {
+                if lists.resources.get(uri).is_some() {
+                    return None;
+                }
+                lists.templates.iter().find(|template| template.variables(uri).is_some())
+            });
+            if let Some(template) = template {
+                require_scopes(&template.settings.scopes, caller)?;
+            }
+            match template {
+                Some(template) if template.has_variable(argument) => Ok(template.completers.get(argument)),
+                Some(_) => Err(unknown()),
+                // A URI that stands for itself has nothing to fill in.
+                None if lists.resources.get(uri).is_some() => Ok(None),
+                None => Err(Refusal::NotFound { uri: uri.clone() }),
+            }
+        }
+        _ => Err(Refusal::params("params.ref is of an unknown type")),
+    }
+}

@@ -1,0 +1,278 @@
+//! One line a method.
+
+use crate::{
+    CacheHint, Caller, Error, Request,
+    call::{leg, result::LegResult},
+    dispatch::{
+        complete::complete,
+        listen::{self, Subscription},
+    },
+    offer::{
+        list::{List, Listed},
+        registry::{Lists, Profile, Registry},
+    },
+    refusal::Refusal,
+    reply::{HasMeta, Stamped},
+    request::admit::Leg,
+    runtime::Runtime,
+    session::in_words_of,
+};
+use antiphon_schema::CompiledSchema;
+use antiphon_wire::{
+    CacheScope, CallToolResult, GetPromptResult, ReadResourceResult, Ttl, method, write_result,
+};
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value, value::RawValue};
+use std::{borrow::Cow, sync::Arc};
+
+/// What a request came to.
+pub(crate) enum Routed {
+    /// The body of the response.
+    Body(Vec<u8>),
+    /// It is answered when it ends.
+    Open(Subscription),
+}
+
+/// Has the request answered by its method.
+pub(crate) async fn route(
+    server: &Arc<Runtime>,
+    now: &Registry,
+    request: &Request<'_>,
+    caller: &Caller<'_>,
+) -> Result<Routed, Refusal> {
+    let Lists { tools, prompts, resources, templates } = &now.lists;
+    // > Method not found: `-32601` (Capability not supported)
+    if !now.offers.has_method(&request.method) {
+        return Err(Refusal::Method(request.method.to_string()));
+    }
+    let body = match &*request.method {
+        method::DISCOVER => write(request, &now.discover),
+        method::TOOLS_LIST => page(request, tools, &now.profile),
+        method::PROMPTS_LIST => page(request, prompts, &now.profile),
+        method::RESOURCES_LIST => page(request, resources, &now.profile),
+        method::RESOURCE_TEMPLATES_LIST => page(request, templates, &now.profile),
+        method::COMPLETION_COMPLETE => {
+            let result = complete(server, now, request, caller).await?;
+            write(request, &Stamped { result: &result, stamp: &server.stamp.written })
+        }
+        method::TOOLS_CALL => finish(server, request, call_tool(server, now, request, caller).await?),
+        method::PROMPTS_GET => finish(server, request, get_prompt(server, now, request, caller).await?),
+        method::RESOURCES_READ => finish(server, request, read_resource(server, now, request, caller).await?),
+        method::SUBSCRIPTIONS_LISTEN => return listen::open(server, now, request, caller).map(Routed::Open),
+        other => Err(Refusal::Method(other.to_owned())),
+    };
+    body.map(Routed::Body)
+}
+
+/// > Invalid cursors **SHOULD** result in an error with code -32602 (Invalid params).
+fn page<T: Listed>(request: &Request<'_>, list: &List<T>, profile: &Profile) -> Result<Vec<u8>, Refusal> {
+    match list.page(request.params.cursor, profile) {
+        Some(page) => write(request, &page),
+        None => Err(Refusal::params("Invalid cursor")),
+    }
+}
+
+async fn call_tool(
+    server: &Arc<Runtime>,
+    offered: &Registry,
+    request: &Request<'_>,
+    caller: &Caller<'_>,
+) -> Result<LegResult<CallToolResult>, Refusal> {
+    let name = target(request, "name")?;
+    let registered =
+        offered.lists.tools.get(&name).ok_or_else(|| Refusal::params(format!("Unknown tool: {name}")))?;
+    let tool = &registered.tool;
+    let logs = offered.profile.logging;
+    let leg = Leg {
+        request,
+        target: &name,
+        arguments: request.params.arguments,
+        settings: &tool.settings,
+        caller,
+        logs,
+    };
+    let admitted = leg::admit(server, leg)?;
+    let arguments = request.params.arguments.map_or("{}", RawValue::get);
+    // > Malformed requests (requests that fail to satisfy CallToolRequest schema)
+    if !arguments.starts_with('{') {
+        return Err(Refusal::params("params.arguments must be an object"));
+    }
+    // > Tool Execution Errors [...] Input validation errors
+    if let Some(faults) = faults_of(&registered.input, arguments) {
+        return Ok(LegResult::Complete(CallToolResult::error(format!(
+            "Invalid arguments for tool {name}: {faults}"
+        ))));
+    }
+    let result =
+        leg::run(server, admitted, |ctx| (tool.run)(ctx, arguments).map_err(|fault| fault.to_string()))
+            .await?;
+    Ok(match result {
+        LegResult::BadArguments(text) => {
+            LegResult::Complete(CallToolResult::error(format!("Invalid arguments for tool {name}: {text}")))
+        }
+        LegResult::Failed(Some(text)) => LegResult::Complete(CallToolResult::error(text)),
+        LegResult::Failed(None) => LegResult::Complete(failed(&name)),
+        LegResult::NotFound => {
+            LegResult::Complete(CallToolResult::error(Error::resource_not_found().to_string()))
+        }
+        LegResult::Complete(result) => match registered.misfit(&result) {
+            None => LegResult::Complete(result),
+            Some(faults) => {
+                tracing::error!(tool = &*name, faults, "a result does not fit the output schema of its tool");
+                LegResult::Complete(failed(&name))
+            }
+        },
+        asked @ LegResult::InputRequired(_) => asked,
+    })
+}
+
+fn failed(tool: &str) -> CallToolResult {
+    CallToolResult::error(format!("The tool {tool} failed; the server's log says why"))
+}
+
+/// What the schema says against the arguments.
+fn faults_of(schema: &CompiledSchema, arguments: &str) -> Option<String> {
+    match serde_json::from_str(arguments) {
+        Ok(value) => schema.faults(&value),
+        Err(fault) => Some(fault.to_string()),
+    }
+}
+
+async fn get_prompt(
+    server: &Arc<Runtime>,
+    offered: &Registry,
+    request: &Request<'_>,
+    caller: &Caller<'_>,
+) -> Result<LegResult<GetPromptResult>, Refusal> {
+    let name = target(request, "name")?;
+    let prompt =
+        offered.lists.prompts.get(&name).ok_or_else(|| Refusal::params(format!("Unknown prompt: {name}")))?;
+    let leg = Leg {
+        request,
+        target: &name,
+        arguments: request.params.arguments,
+        settings: &prompt.settings,
+        caller,
+        logs: offered.profile.logging,
+    };
+    let admitted = leg::admit(server, leg)?;
+    let text = request.params.arguments.map_or("{}", RawValue::get);
+    let arguments: Map<String, Value> =
+        serde_json::from_str(text).map_err(|_| Refusal::params("arguments must be an object of strings"))?;
+    if let Some(name) = arguments.iter().find(|(_, value)| !value.is_string()).map(|(name, _)| name) {
+        return Err(Refusal::params(format!("The argument `{name}` must be a string")));
+    }
+    let missing = |argument: &&antiphon_wire::PromptArgument| {
+        argument.required == Some(true) && !arguments.contains_key(&argument.name)
+    };
+    if let Some(argument) = prompt.definition.arguments.iter().find(missing) {
+        return Err(Refusal::params(format!("The argument `{}` is missing", argument.name)));
+    }
+    failing(
+        leg::run(server, admitted, |ctx| (prompt.run)(ctx, text).map_err(|fault| fault.to_string())).await?,
+    )
+}
+
+async fn read_resource(
+    server: &Arc<Runtime>,
+    offered: &Registry,
+    request: &Request<'_>,
+    caller: &Caller<'_>,
+) -> Result<LegResult<ReadResourceResult>, Refusal> {
+    let uri = target(request, "uri")?;
+    let lists = &offered.lists;
+    let logs = offered.profile.logging;
+    let leg = |settings| Leg { request, target: &uri, arguments: None, settings, caller, logs };
+    if let Some(resource) = lists.resources.get(&uri) {
+        let admitted = leg::admit(server, leg(&resource.settings))?;
+        let result = leg::run(server, admitted, |ctx| Ok((resource.run)(ctx))).await?;
+        return failing(found(hinted(request, result, resource.cache), uri)?);
+    }
+    for template in lists.templates.iter() {
+        let Some(variables) = template.variables(&uri) else { continue };
+        let admitted = leg::admit(server, leg(&template.settings))?;
+        let run = |ctx| (template.run)(ctx, variables.clone()).map_err(|fault| fault.to_string());
+        let result = leg::run(server, admitted, run).await?;
+        return failing(found(hinted(request, result, template.cache), uri)?);
+    }
+    Err(Refusal::NotFound { uri: uri.into_owned() })
+}
+
+/// > If the requested resource does not exist, servers **MUST** return a JSON-RPC error with code `-32602`
+fn found(
+    result: LegResult<ReadResourceResult>,
+    uri: Cow<'_, str>,
+) -> Result<LegResult<ReadResourceResult>, Refusal> {
+    match result {
+        LegResult::NotFound => Err(Refusal::NotFound { uri: uri.into_owned() }),
+        other => Ok(other),
+    }
+}
+
+/// The result with the resource's caching hint, where its handler gave none.
+fn hinted(
+    request: &Request<'_>,
+    mut result: LegResult<ReadResourceResult>,
+    hint: CacheHint,
+) -> LegResult<ReadResourceResult> {
+    // > requests carrying `inputResponses` or `requestState` [...] **MUST NOT** be cached
+    let retried = request.params.input_responses.is_some() || request.params.request_state.is_some();
+    if let LegResult::Complete(read) = &mut result
+        && !retried
+        && (read.ttl_ms, read.cache_scope) == (Ttl::default(), CacheScope::default())
+    {
+        (read.ttl_ms, read.cache_scope) = (hint.ttl, hint.scope);
+    }
+    result
+}
+
+/// Prompts and resources have no result that says "failed": theirs is an error.
+fn failing<T>(result: LegResult<T>) -> Result<LegResult<T>, Refusal> {
+    match result {
+        LegResult::BadArguments(text) => Err(Refusal::params(format!("Invalid arguments: {text}"))),
+        LegResult::Failed(Some(text)) => Err(Refusal::Told(text)),
+        LegResult::Failed(None) => Err(Refusal::Internal),
+        LegResult::NotFound => Err(Refusal::Told(Error::resource_not_found().to_string())),
+        other => Ok(other),
+    }
+}
+
+fn target<'a>(request: &'a Request<'a>, member: &'static str) -> Result<Cow<'a, str>, Refusal> {
+    #[derive(Deserialize)]
+    struct Text<'a>(#[serde(borrow)] Cow<'a, str>);
+    let value = request.target().ok_or_else(|| Refusal::params(format!("params.{member} is missing")))?;
+    let text: Text<'a> = serde_json::from_str(value.get())
+        .map_err(|_| Refusal::params(format!("params.{member} must be a string")))?;
+    Ok(text.0)
+}
+
+fn finish<T: HasMeta + Serialize>(
+    server: &Arc<Runtime>,
+    request: &Request<'_>,
+    result: LegResult<T>,
+) -> Result<Vec<u8>, Refusal> {
+    let stamp = &*server.stamp.written;
+    match result {
+        LegResult::Complete(mut result) => match result.meta_mut() {
+            None => write(request, &Stamped { result: &result, stamp }),
+            Some(members) => {
+                server.stamp.join(members);
+                write(request, &result)
+            }
+        },
+        LegResult::InputRequired(result) => write(request, &Stamped { result: &result, stamp }),
+        // Each method has told these apart already.
+        LegResult::BadArguments(_) | LegResult::Failed(_) | LegResult::NotFound => Err(Refusal::Internal),
+    }
+}
+
+fn write(request: &Request<'_>, result: &(impl Serialize + ?Sized)) -> Result<Vec<u8>, Refusal> {
+    let written = match &request.session {
+        None => write_result(&request.id, result),
+        Some(session) => in_words_of(session, result).and_then(|result| write_result(&request.id, &result)),
+    };
+    written.map_err(|fault| {
+        tracing::error!(method = %request.method, %fault, "a result cannot be written as JSON");
+        Refusal::Internal
+    })
+}

@@ -1,0 +1,209 @@
+//! One list of what a server offers: in the order things were given, each written once.
+
+use crate::{
+    BuildError,
+    identity::scopes::is_scope,
+    offer::{
+        cursor::{Cursor, digest},
+        registry::{Lists, Profile, raw},
+    },
+    settings::Settings,
+    subscribe::hub::ListKind,
+};
+use serde::{Deserialize, Serialize, Serializer, ser::SerializeMap as _};
+use serde_json::value::RawValue;
+use std::{borrow::Cow, collections::HashMap, fmt, sync::Arc};
+
+/// Something that is listed.
+pub(crate) trait Listed: Sized + Send + Sync + 'static {
+    /// How it stands in its list.
+    type Definition: Serialize;
+    /// The member of the result that holds the list.
+    const MEMBER: &'static str;
+    /// Which list that is, for those who hear of changes.
+    const KIND: ListKind;
+    /// What is said of two that share a key: "there are two {}", with the key in backquotes.
+    const TWO: &'static str;
+    /// What to do about it.
+    const ADVICE: &'static str;
+
+    fn definition(&self) -> &Self::Definition;
+    /// What it is asked for by.
+    fn key(&self) -> &str;
+    fn settings(&self) -> &Settings;
+    /// Whether it can be offered.
+    ///
+    /// # Errors
+    /// Says what to change.
+    fn check(&self) -> Result<(), BuildError>;
+
+    fn of(lists: &Lists) -> &Arc<List<Self>>;
+    fn of_mut(lists: &mut Lists) -> &mut Arc<List<Self>>;
+}
+
+/// One thing of a list, with its definition written.
+pub(crate) struct Entry<T> {
+    key: Arc<str>,
+    digest: u64,
+    thing: Arc<T>,
+    written: Arc<RawValue>,
+}
+
+impl<T: Listed> Entry<T> {
+    pub(crate) fn new(thing: T) -> Result<Self, BuildError> {
+        thing.check()?;
+        // They are told in a header.
+        if let Some(scope) = thing.settings().scopes.iter().find(|scope| !is_scope(scope)) {
+            let (key, scope) = (thing.key(), scope.escape_debug());
+            return Err(BuildError(format!(
+                "`{key}` needs the scope `{scope}`, which is none: a scope is printable ASCII without spaces, quotes and \
+                 backslashes"
+            )));
+        }
+        let key: Arc<str> = thing.key().into();
+        let written = raw(thing.definition())?.into();
+        Ok(Self { digest: digest(key.as_bytes()), key, thing: Arc::new(thing), written })
+    }
+}
+
+impl<T> Clone for Entry<T> {
+    fn clone(&self) -> Self {
+        Self {
+            key: Arc::clone(&self.key),
+            digest: self.digest,
+            thing: Arc::clone(&self.thing),
+            written: Arc::clone(&self.written),
+        }
+    }
+}
+
+/// A list, its first page written.
+pub(crate) struct List<T> {
+    entries: Vec<Entry<T>>,
+    places: HashMap<Arc<str>, usize>,
+    first: Box<RawValue>,
+}
+
+impl<T: Listed> List<T> {
+    pub(crate) fn new(things: Vec<T>, profile: &Profile) -> Result<Self, BuildError> {
+        Self::written(things.into_iter().map(Entry::new).collect::<Result<_, _>>()?, profile)
+    }
+
+    fn written(entries: Vec<Entry<T>>, profile: &Profile) -> Result<Self, BuildError> {
+        let mut places = HashMap::with_capacity(entries.len());
+        for (place, entry) in entries.iter().enumerate() {
+            if places.insert(Arc::clone(&entry.key), place).is_some() {
+                return Err(BuildError(format!("there are two {} `{}`{}", T::TWO, entry.key, T::ADVICE)));
+            }
+        }
+        let first = raw(&Page::from(&entries, 0, profile))?;
+        Ok(Self { entries, places, first })
+    }
+
+    /// The same list with one thing more, at its end.
+    ///
+    /// # Errors
+    /// If there is one of this key already.
+    pub(crate) fn with(&self, entry: Entry<T>, profile: &Profile) -> Result<Self, BuildError> {
+        Self::written(self.entries.iter().cloned().chain([entry]).collect(), profile)
+    }
+
+    /// The same list without one thing; `None` if it is not there.
+    pub(crate) fn without(&self, key: &str, profile: &Profile) -> Result<Option<Self>, BuildError> {
+        let Some(place) = self.places.get(key) else { return Ok(None) };
+        let mut entries = self.entries.clone();
+        entries.remove(*place);
+        Self::written(entries, profile).map(Some)
+    }
+
+    pub(crate) fn get(&self, key: &str) -> Option<&T> {
+        Some(&*self.entries.get(*self.places.get(key)?)?.thing)
+    }
+
+    /// In the order they were given.
+    pub(crate) fn iter(&self) -> impl Iterator<Item = &T> {
+        self.entries.iter().map(|entry| &*entry.thing)
+    }
+
+    pub(crate) fn is_empty(&self) -> bool {
+        self.entries.is_empty()
+    }
+
+    /// The page at this cursor, as a client sent it; `None` if it is not a cursor of this list.
+    pub(crate) fn page<'a>(&'a self, cursor: Option<&RawValue>, profile: &'a Profile) -> Option<Page<'a, T>> {
+        #[derive(Deserialize)]
+        struct Text<'a>(#[serde(borrow)] Cow<'a, str>);
+        let Some(cursor) = cursor else { return Some(Page::Written(&self.first)) };
+        let Text(text) = serde_json::from_str(cursor.get()).ok()?;
+        let cursor = Cursor::read(&text, &profile.cursors_of::<T>())?;
+        Some(Page::from(&self.entries, self.after(cursor), profile))
+    }
+
+    /// Where the list goes on, even if it changed since.
+    fn after(&self, cursor: Cursor) -> usize {
+        let seen = usize::try_from(cursor.seen).unwrap_or(usize::MAX);
+        let is_last = |entry: &Entry<T>| entry.digest == cursor.last;
+        if seen.checked_sub(1).and_then(|last| self.entries.get(last)).is_some_and(is_last) {
+            return seen;
+        }
+        match self.entries.iter().position(is_last) {
+            // Something before it came or went.
+            Some(place) => place + 1,
+            // It went itself: what followed it stands in its place now.
+            None => seen.saturating_sub(1).min(self.entries.len()),
+        }
+    }
+}
+
+/// The result of one list request.
+pub(crate) enum Page<'a, T> {
+    Written(&'a RawValue),
+    Part { entries: &'a [Entry<T>], next: Option<String>, profile: &'a Profile },
+}
+
+impl<'a, T: Listed> Page<'a, T> {
+    fn from(entries: &'a [Entry<T>], start: usize, profile: &'a Profile) -> Self {
+        let end =
+            profile.page_size.map_or(entries.len(), |size| entries.len().min(start.saturating_add(size)));
+        let next = match entries.get(end.saturating_sub(1)) {
+            Some(last) if end < entries.len() => {
+                let seen = u32::try_from(end).unwrap_or(u32::MAX);
+                Some(Cursor { seen, last: last.digest }.write(&profile.cursors_of::<T>()))
+            }
+            _ => None,
+        };
+        Self::Part { entries: entries.get(start..end).unwrap_or_default(), next, profile }
+    }
+}
+
+impl<T: Listed> Serialize for Page<'_, T> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        struct Written<'a, T>(&'a [Entry<T>]);
+        impl<T> Serialize for Written<'_, T> {
+            fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+                serializer.collect_seq(self.0.iter().map(|entry| &*entry.written))
+            }
+        }
+        let (entries, next, profile) = match self {
+            Self::Written(page) => return page.serialize(serializer),
+            Self::Part { entries, next, profile } => (entries, next, profile),
+        };
+        let mut result = serializer.serialize_map(None)?;
+        result.serialize_entry("resultType", "complete")?;
+        result.serialize_entry(T::MEMBER, &Written(entries))?;
+        if let Some(next) = next {
+            result.serialize_entry("nextCursor", next)?;
+        }
+        // > Servers **MUST** apply the same `cacheScope` to all response pages for a given list request.
+        result.serialize_entry("ttlMs", &profile.cache.ttl)?;
+        result.serialize_entry("cacheScope", &profile.cache.scope)?;
+        result.serialize_entry("_meta", &profile.stamp)?;
+        result.end()
+    }
+}
+
+impl<T> fmt::Debug for List<T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_set().entries(self.entries.iter().map(|entry| &entry.key)).finish()
+    }
+}

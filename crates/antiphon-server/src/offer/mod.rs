@@ -1,0 +1,14 @@
+//! The offers of a server: tools, prompts, resources and templates, their lists, and the completion of their arguments.
+
+pub(crate) mod arguments;
+pub(crate) mod cache;
+pub(crate) mod completer;
+pub(crate) mod completion;
+pub(crate) mod cursor;
+pub(crate) mod list;
+pub(crate) mod prompt;
+pub(crate) mod registry;
+pub(crate) mod resource;
+pub(crate) mod template;
+pub(crate) mod tool;
+pub(crate) mod uri;

@@ -1,0 +1,173 @@
+//! Prompts: a name, arguments that are strings, and a plain async function.
+
+use crate::{
+    BuildError, Completing, Ctx, Handler, IntoCompletions, IntoOutcome,
+    call::{Ran, drive},
+    offer::{
+        completer::Completers,
+        list::{List, Listed},
+        registry::{Lists, twice},
+    },
+    settings::{self, Settings},
+    subscribe::hub::ListKind,
+};
+use antiphon_wire::{GetPromptResult, PromptArgument};
+use futures_util::future::BoxFuture;
+use schemars::JsonSchema as HasSchema;
+use serde::de::DeserializeOwned;
+use serde_json::Value;
+use std::{fmt, future::Future, sync::Arc};
+
+pub(crate) type RunPrompt =
+    dyn Fn(Ctx, &str) -> Result<BoxFuture<'static, Ran<GetPromptResult>>, serde_json::Error> + Send + Sync;
+
+/// A prompt, to be given to [`ServerBuilder::prompt`](super::ServerBuilder::prompt).
+pub struct Prompt {
+    pub(crate) definition: antiphon_wire::Prompt,
+    pub(crate) settings: Settings,
+    pub(crate) completers: Completers,
+    pub(crate) run: Box<RunPrompt>,
+}
+
+impl Prompt {
+    /// A prompt that runs `handler`. Its arguments are the fields of `A`, all of them strings, optional ones
+    /// in `Option`; their documentation describes them, and `#[schemars(title = "..")]` is their title.
+    pub fn new<A, F, R>(name: impl Into<String>, handler: F) -> Self
+    where
+        A: DeserializeOwned + HasSchema + Send + 'static,
+        F: for<'a> Handler<'a, (A,), Output = R>,
+        R: IntoOutcome<GetPromptResult>,
+    {
+        let handler = Arc::new(handler);
+        let run = move |ctx: Ctx, arguments: &str| {
+            let arguments: A = serde_json::from_str(arguments)?;
+            let handler = Arc::clone(&handler);
+            let future: BoxFuture<'static, _> =
+                Box::pin(async move { drive(&ctx, handler.call(&ctx, (arguments,))).await });
+            Ok(future)
+        };
+        let schema = schemars::SchemaGenerator::default().into_root_schema_for::<A>();
+        Self::made(name, arguments_of(&schema.to_value()), Box::new(run))
+    }
+
+    /// A prompt of what was made of its handler.
+    pub(crate) fn made(name: impl Into<String>, arguments: Vec<PromptArgument>, run: Box<RunPrompt>) -> Self {
+        let mut definition = antiphon_wire::Prompt::new(name);
+        definition.arguments = arguments;
+        Self { definition, settings: Settings::default(), completers: Completers::default(), run }
+    }
+
+    /// What the prompt is for.
+    #[must_use]
+    pub fn description(mut self, description: impl Into<String>) -> Self {
+        self.definition.description = Some(description.into());
+        self
+    }
+
+    /// Describes an argument by hand: in place of the one of that name, or, for a handler that takes a map, beside the
+    /// others.
+    #[must_use]
+    pub fn argument(mut self, argument: PromptArgument) -> Self {
+        let arguments = &mut self.definition.arguments;
+        match arguments.iter_mut().find(|known| known.name == argument.name) {
+            Some(known) => *known = argument,
+            None => arguments.push(argument),
+        }
+        self
+    }
+
+    /// Suggests values for an argument while it is typed. `complete` is an async closure or function; it may not ask,
+    /// and has as long as a handler has.
+    ///
+    /// ```
+    /// use antiphon::server::{Completing, Ctx, Prompt};
+    ///
+    /// #[derive(serde::Deserialize, schemars::JsonSchema)]
+    /// struct Review {
+    ///     language: String,
+    /// }
+    ///
+    /// async fn review(_ctx: &Ctx, args: Review) -> String {
+    ///     format!("Review this {} code.", args.language)
+    /// }
+    ///
+    /// let prompt = Prompt::new("review", review).complete("language", async |typed: Completing| {
+    ///     let known = ["perl", "php", "python"].into_iter();
+    ///     known.filter(|name| name.starts_with(typed.value())).collect::<Vec<_>>()
+    /// });
+    /// ```
+    #[must_use]
+    pub fn complete<F, Fut>(mut self, argument: impl Into<String>, complete: F) -> Self
+    where
+        F: Fn(Completing) -> Fut + Send + Sync + 'static,
+        Fut: Future<Output: IntoCompletions> + Send + 'static,
+    {
+        self.completers.add(argument.into(), complete);
+        self
+    }
+}
+
+fn arguments_of(schema: &Value) -> Vec<PromptArgument> {
+    let required = |name: &str| {
+        schema
+            .get("required")
+            .and_then(Value::as_array)
+            .is_some_and(|names| names.iter().any(|known| known == name))
+    };
+    let Some(properties) = schema.get("properties").and_then(Value::as_object) else { return Vec::new() };
+    let argument = |(name, property): (&String, &Value)| {
+        let mut argument =
+            if required(name) { PromptArgument::required(name) } else { PromptArgument::optional(name) };
+        let text = |member: &str| property.get(member).and_then(Value::as_str).map(str::to_owned);
+        argument.title = text("title");
+        argument.description = text("description");
+        argument
+    };
+    properties.iter().map(argument).collect()
+}
+
+settings::setters!(Prompt);
+settings::definition_setters!(Prompt);
+
+impl Listed for Prompt {
+    type Definition = antiphon_wire::Prompt;
+    const MEMBER: &'static str = "prompts";
+    const KIND: ListKind = ListKind::Prompts;
+    const TWO: &'static str = "prompts named";
+    const ADVICE: &'static str = "";
+
+    fn definition(&self) -> &antiphon_wire::Prompt {
+        &self.definition
+    }
+
+    fn settings(&self) -> &Settings {
+        &self.settings
+    }
+
+    fn key(&self) -> &str {
+        &self.definition.name
+    }
+
+    fn check(&self) -> Result<(), BuildError> {
+        let names: Vec<&str> = self.definition.arguments.iter().map(|one| one.name.as_str()).collect();
+        if let Some(name) = twice(&names) {
+            let prompt = self.key();
+            return Err(BuildError(format!("the prompt `{prompt}` has two arguments named `{name}`")));
+        }
+        self.completers.check(&format!("prompt `{}`", self.key()), "argument", &names)
+    }
+
+    fn of(lists: &Lists) -> &Arc<List<Self>> {
+        &lists.prompts
+    }
+
+    fn of_mut(lists: &mut Lists) -> &mut Arc<List<Self>> {
+        &mut lists.prompts
+    }
+}
+
+impl fmt::Debug for Prompt {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Prompt").field("name", &self.definition.name).finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,169 @@
+//! Tools: a name, a schema and a plain async function.
+
+use crate::{
+    Ctx, Handler, IntoOutcome,
+    call::{Ran, drive, outcome::schema_of_result},
+    offer::arguments::decode,
+    settings::{self, Settings},
+};
+use antiphon_wire::{CallToolResult, JsonSchema, ToolAnnotations};
+use futures_util::future::BoxFuture;
+use schemars::JsonSchema as HasSchema;
+use serde::{Deserialize, de::DeserializeOwned};
+use serde_json::Value;
+use std::{fmt, sync::Arc};
+
+/// Runs the handler on the text of the arguments.
+pub(crate) type RunTool =
+    dyn Fn(Ctx, &str) -> Result<BoxFuture<'static, Ran<CallToolResult>>, serde_json::Error> + Send + Sync;
+
+/// A tool, to be given to [`ServerBuilder::tool`](super::ServerBuilder::tool).
+pub struct Tool {
+    pub(crate) definition: antiphon_wire::Tool,
+    pub(crate) schema: Value,
+    pub(crate) output: Option<Value>,
+    pub(crate) settings: Settings,
+    pub(crate) run: Box<RunTool>,
+}
+
+/// Arguments of a tool that takes none.
+#[derive(Clone, Copy, Debug, Default, Deserialize, HasSchema)]
+#[serde(deny_unknown_fields)]
+pub struct NoArguments {}
+
+impl Tool {
+    /// A tool that runs `handler`. Its input schema is that of `A`, an object; arguments are checked against it and
+    /// decoded before the handler sees them.
+    ///
+    /// ```
+    /// use antiphon::server::{Ctx, Tool};
+    ///
+    /// #[derive(serde::Deserialize, schemars::JsonSchema)]
+    /// struct Echo {
+    ///     /// What to say back.
+    ///     text: String,
+    /// }
+    ///
+    /// async fn echo(_ctx: &Ctx, args: Echo) -> String {
+    ///     args.text
+    /// }
+    ///
+    /// let tool = Tool::new("echo", echo).description("Says the text back.");
+    /// ```
+    ///
+    /// An argument that a proxy on the way should see without reading the body is marked with
+    /// `#[schemars(extend("x-mcp-header" = "Region"))]`: over HTTP, clients repeat it in the header `Mcp-Param-Region`, and
+    /// a call in which the two differ is refused. It must be text, a whole number or a yes or no, or an `Option` of these.
+    ///
+    /// > Server developers **SHOULD NOT** mark sensitive parameters (passwords, API keys, tokens, PII) with
+    /// > `x-mcp-header`, as header values are visible to network intermediaries.
+    pub fn new<A, F, R>(name: impl Into<String>, handler: F) -> Self
+    where
+        A: DeserializeOwned + HasSchema + Send + 'static,
+        F: for<'a> Handler<'a, (A,), Output = R>,
+        R: IntoOutcome<CallToolResult>,
+    {
+        let mut schema = schemars::SchemaGenerator::default().into_root_schema_for::<A>();
+        // The name of a Rust type is no title.
+        schema.remove("title");
+        let mut tool = Self::with_schema(name, schema.to_value(), handler);
+        let mut told = tool.schema.clone();
+        if without_null(&mut told) {
+            tool.definition.input_schema = JsonSchema::from_value(&told);
+        }
+        tool
+    }
+
+    /// A tool whose input schema is written by hand: JSON Schema of the dialect that `$schema` names (2020-12, 2019-09,
+    /// draft-07, draft-06 or draft-04), 2020-12 without it. The handler takes what the schema lets through, such as a
+    /// [`serde_json::Map`]. A `$ref` leads nowhere outside of the schema.
+    pub fn with_schema<A, F, R>(name: impl Into<String>, schema: Value, handler: F) -> Self
+    where
+        A: DeserializeOwned + Send + 'static,
+        F: for<'a> Handler<'a, (A,), Output = R>,
+        R: IntoOutcome<CallToolResult>,
+    {
+        let handler = Arc::new(handler);
+        let run = move |ctx: Ctx, arguments: &str| {
+            let arguments: A = decode(arguments)?;
+            let handler = Arc::clone(&handler);
+            let future: BoxFuture<'static, _> =
+                Box::pin(async move { drive(&ctx, handler.call(&ctx, (arguments,))).await });
+            Ok(future)
+        };
+        let told = JsonSchema::from_value(&schema);
+        Self::made(name, schema, told, Box::new(run))
+    }
+
+    /// A tool of what was made of its handler: the schema that is checked, and the one that is told.
+    pub(crate) fn made(name: impl Into<String>, schema: Value, told: JsonSchema, run: Box<RunTool>) -> Self {
+        let definition = antiphon_wire::Tool::new(name, told);
+        Self { definition, schema, output: None, settings: Settings::default(), run }
+    }
+
+    /// What the tool does, for the model.
+    #[must_use]
+    pub fn description(mut self, description: impl Into<String>) -> Self {
+        self.definition.description = Some(description.into());
+        self
+    }
+
+    /// Hints about how it behaves.
+    #[must_use]
+    pub fn annotations(mut self, annotations: ToolAnnotations) -> Self {
+        self.definition.annotations = Some(annotations);
+        self
+    }
+
+    /// The schema of its structured result: a JSON Schema object of the dialect that `$schema` names, 2020-12 without
+    /// it. The result may be any JSON value.
+    ///
+    /// > Servers **MUST** provide structured results that conform to this schema.
+    ///
+    /// A result that does not, or has no `structuredContent`, is logged, and the call answered as failed. Results with
+    /// `isError` are not checked.
+    #[must_use]
+    pub fn output_schema(mut self, schema: &Value) -> Self {
+        self.definition.output_schema = Some(JsonSchema::from_value(schema));
+        self.output = Some(schema.clone());
+        self
+    }
+
+    /// The schema of its structured result is that of `T`, as it is serialized: for a handler that returns
+    /// [`Json<T>`](super::Json). See [`output_schema`](Self::output_schema).
+    #[must_use]
+    pub fn returns<T: HasSchema>(self) -> Self {
+        self.output_schema(&schema_of_result::<T>())
+    }
+}
+
+/// What is told of arguments in an `Option` that are repeated in headers: not that they may be `null`, which is taken
+/// all the same. Whether there is one.
+///
+/// > **MUST** only be applied to parameters with primitive types (integer, string, boolean).
+pub(crate) fn without_null(schema: &mut Value) -> bool {
+    let properties = schema.get_mut("properties").and_then(Value::as_object_mut);
+    let mut found = false;
+    for property in properties.into_iter().flat_map(|properties| properties.values_mut()) {
+        if property.get("x-mcp-header").is_some()
+            && let Some(Value::Array(types)) = property.get_mut("type")
+        {
+            types.retain(|kind| kind != "null");
+            if let [Value::String(only)] = types.as_slice() {
+                property["type"] = only.clone().into();
+                found = true;
+            }
+        }
+        found |= without_null(property);
+    }
+    found
+}
+
+settings::setters!(Tool);
+settings::definition_setters!(Tool);
+
+impl fmt::Debug for Tool {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Tool").field("name", &self.definition.name).finish_non_exhaustive()
+    }
+}

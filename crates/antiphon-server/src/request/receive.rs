@@ -1,0 +1,187 @@
+//! One message, read once: the envelope, the members of `params`, and the metadata every request must carry.
+
+use crate::{read::read_object, session::Session};
+use antiphon_wire::{ErrorObject, Incoming, ProtocolVersion, RequestId, RequestMeta, Unreadable, method};
+use serde::Deserialize;
+use serde_json::{json, value::RawValue};
+use std::borrow::Cow;
+
+/// A message that a server acts on.
+#[derive(Debug)]
+pub(crate) enum Received<'a> {
+    Request(Box<Request<'a>>),
+    /// Nobody answers it.
+    Notification(antiphon_wire::Notification<'a>),
+    /// A request without the metadata of today, or a response to one of ours: it belongs to a session.
+    Legacy(Incoming<'a>),
+}
+
+/// A request whose metadata is complete; in a session, by what was said in its handshake.
+#[derive(Debug)]
+pub(crate) struct Request<'a> {
+    pub(crate) id: RequestId,
+    pub(crate) method: Cow<'a, str>,
+    pub(crate) version: Cow<'a, str>,
+    pub(crate) meta: RequestMeta<'a>,
+    pub(crate) params: Params<'a>,
+    /// All of `params`, as text.
+    pub(crate) text: &'a RawValue,
+    /// The session it belongs to; `None` for one that speaks for itself.
+    pub(crate) session: Option<Session>,
+}
+
+/// The members of `params` that any method has, as text. `null` is absent.
+#[derive(Debug, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct Params<'a> {
+    #[serde(rename = "_meta", borrow, default)]
+    pub(crate) meta: Option<&'a RawValue>,
+    #[serde(borrow, default)]
+    pub(crate) name: Option<&'a RawValue>,
+    #[serde(borrow, default)]
+    pub(crate) uri: Option<&'a RawValue>,
+    #[serde(borrow, default)]
+    pub(crate) arguments: Option<&'a RawValue>,
+    #[serde(borrow, default)]
+    pub(crate) input_responses: Option<&'a RawValue>,
+    #[serde(borrow, default)]
+    pub(crate) request_state: Option<&'a RawValue>,
+    #[serde(borrow, default)]
+    pub(crate) cursor: Option<&'a RawValue>,
+}
+
+/// Reads a message; of a session too, if this server has sessions.
+///
+/// # Errors
+/// The error to answer with, under the request's id if that could be read.
+pub(crate) fn receive(bytes: &[u8], has_sessions: bool) -> Result<Received<'_>, Unreadable> {
+    let request = match Incoming::parse(bytes)? {
+        Incoming::Request(request) => request,
+        Incoming::Notification(notification) => return Ok(Received::Notification(notification)),
+        response @ Incoming::Response(_) if has_sessions => return Ok(Received::Legacy(response)),
+        response @ Incoming::Response(_) => return Err(without_session(response)),
+    };
+    match complete(request.params) {
+        Ok(_) if request.method == method::INITIALIZE => {
+            Err(refused(Some(request.id), initialize_refused(request.params, true)))
+        }
+        Ok((params, meta, text)) => {
+            let version = meta.protocol_version.clone().unwrap_or_default();
+            let (id, method) = (request.id, request.method);
+            let session = None;
+            Ok(Received::Request(Box::new(Request { id, method, version, meta, params, text, session })))
+        }
+        Err(_) if has_sessions && !speaks_for_itself(request.params) => {
+            Ok(Received::Legacy(Incoming::Request(request)))
+        }
+        Err(_) if request.method == method::INITIALIZE => {
+            Err(refused(Some(request.id), initialize_refused(request.params, false)))
+        }
+        Err(error) => Err(refused(Some(request.id), error)),
+    }
+}
+
+/// What is wrong with a message of a session where there is none.
+pub(crate) fn without_session(message: Incoming<'_>) -> Unreadable {
+    let Incoming::Request(request) = message else {
+        // > The client **MUST NOT** send JSON-RPC _responses_.
+        //
+        // Its id names a request of ours: an answer under it would be taken for that to one of the client's.
+        return refused(None, ErrorObject::invalid_request("a client sends no responses"));
+    };
+    let completed = complete(request.params);
+    let error = match completed {
+        _ if request.method == method::INITIALIZE => initialize_refused(request.params, completed.is_ok()),
+        Ok(_) => ErrorObject::internal(),
+        Err(error) => error,
+    };
+    refused(Some(request.id), error)
+}
+
+/// Whether the request says which version it is of, as every modern one does.
+fn speaks_for_itself(params: Option<&RawValue>) -> bool {
+    #[derive(Deserialize)]
+    struct Said<'a> {
+        #[serde(rename = "_meta", borrow, default)]
+        meta: Option<&'a RawValue>,
+    }
+    #[derive(Deserialize)]
+    struct Version<'a> {
+        #[serde(rename = "io.modelcontextprotocol/protocolVersion", borrow, default)]
+        version: Option<&'a RawValue>,
+    }
+    let meta = params.and_then(|text| serde_json::from_str::<Said<'_>>(text.get()).ok()?.meta);
+    let version = meta.and_then(|meta| serde_json::from_str::<Version<'_>>(meta.get()).ok()?.version);
+    version.is_some()
+}
+
+fn refused(id: Option<RequestId>, error: ErrorObject) -> Unreadable {
+    Unreadable { id, error }
+}
+
+/// > A request missing any required field is malformed; the server **MUST** reject it with JSON-RPC error code
+/// > `-32602` (Invalid params).
+fn complete(params: Option<&RawValue>) -> Result<(Params<'_>, RequestMeta<'_>, &RawValue), ErrorObject> {
+    const REQUIRED: &str = "params._meta must hold `io.modelcontextprotocol/protocolVersion` (a string) and \
+                            `io.modelcontextprotocol/clientCapabilities` (an object)";
+    let text = params.ok_or_else(|| ErrorObject::invalid_params(format!("params is missing: {REQUIRED}")))?;
+    let params: Params<'_> = read_object(text, "params")?;
+    let meta = params
+        .meta
+        .ok_or_else(|| ErrorObject::invalid_params(format!("params._meta is missing: {REQUIRED}")))?;
+    let meta: RequestMeta<'_> = read_object(meta, "params._meta")?;
+    if meta.protocol_version.is_none() || meta.asks.is_none() {
+        return Err(ErrorObject::invalid_params(REQUIRED));
+    }
+    Ok((params, meta, text))
+}
+
+/// > A server that supports only modern versions **SHOULD** name the protocol versions it supports in any error it
+/// > returns to an `initialize` request, on any transport
+///
+/// Without the metadata of today it is a handshake of an older revision; with it, one more method that does not exist.
+fn initialize_refused(params: Option<&RawValue>, is_modern: bool) -> ErrorObject {
+    if is_modern {
+        let supported: Vec<&str> = ProtocolVersion::MODERN.iter().map(ProtocolVersion::as_str).collect();
+        return ErrorObject::method_not_found(method::INITIALIZE)
+            .with_data(json!({ "method": method::INITIALIZE, "supported": supported }));
+    }
+    #[derive(Deserialize)]
+    #[serde(rename_all = "camelCase")]
+    struct Initialize {
+        protocol_version: String,
+    }
+    let requested = params.and_then(|text| serde_json::from_str::<Initialize>(text.get()).ok());
+    unsupported_version(requested.as_ref().map_or("none", |params| &params.protocol_version))
+}
+
+/// `-32022`, naming the versions this server speaks.
+pub(crate) fn unsupported_version(requested: &str) -> ErrorObject {
+    ErrorObject::unsupported_version(ProtocolVersion::MODERN.iter().map(ProtocolVersion::as_str), requested)
+}
+
+impl<'a> Request<'a> {
+    /// A request of a session.
+    pub(crate) fn of_session(
+        session: &'a Session,
+        request: antiphon_wire::Request<'a>,
+        params: Params<'a>,
+        meta: RequestMeta<'a>,
+        text: &'a RawValue,
+    ) -> Self {
+        let (id, method) = (request.id, request.method);
+        let version = Cow::Borrowed(session.version().as_str());
+        Self { id, method, version, meta, params, text, session: Some(session.clone()) }
+    }
+}
+
+impl Request<'_> {
+    /// The member that names what the request is about, for the methods that have one.
+    pub(crate) fn target(&self) -> Option<&RawValue> {
+        match &*self.method {
+            method::TOOLS_CALL | method::PROMPTS_GET => self.params.name,
+            method::RESOURCES_READ => self.params.uri,
+            _ => None,
+        }
+    }
+}

@@ -1,0 +1,95 @@
+//! The parts of a server that a call needs: keys, identities, limits, the clock, and the counts of handlers.
+//!
+//! A call knows nothing of the lists that its tool is in: they change while it runs.
+
+pub(crate) mod replay;
+pub(crate) mod state_only;
+
+use crate::{
+    Clock, Limits, OnExpired,
+    identity::caller::{Caller, Identity},
+    refusal::Refusal,
+    reply::Stamp,
+    runtime::{replay::Replay, state_only::StateOnly},
+    subscribe::hub::Hub,
+};
+use antiphon_seal::{Principal, Sealer};
+use std::{
+    any::Any,
+    sync::{
+        Arc, Weak,
+        atomic::{AtomicBool, AtomicUsize, Ordering},
+    },
+    time::Duration,
+};
+use tokio::sync::watch;
+
+pub(crate) struct Runtime {
+    /// The server that this is a part of.
+    pub(crate) owner: Weak<dyn Any + Send + Sync>,
+    pub(crate) name: String,
+    /// The name and version that stand in every result.
+    pub(crate) stamp: Stamp,
+    pub(crate) sealer: Sealer,
+    pub(crate) identity: Identity,
+    pub(crate) limits: Limits,
+    pub(crate) clock: Clock,
+    pub(crate) answer_within: Duration,
+    pub(crate) call_within: Option<Duration>,
+    pub(crate) on_expired: OnExpired,
+    /// The open subscriptions.
+    pub(crate) hub: Arc<Hub>,
+    /// Decides whether a leg ends at its next checkpoint.
+    pub(crate) shed_when: Option<Box<ShedWhen>>,
+    /// Decides which clients can take a result that holds state only.
+    pub(crate) state_only: StateOnly,
+    pub(crate) replay: Replay,
+    /// The number of steps of cancelled requests that still run.
+    pub(crate) detached: watch::Sender<usize>,
+    /// The number of handlers that run outside of sessions.
+    pub(crate) running: AtomicUsize,
+    pub(crate) told_of_unknown_key: AtomicBool,
+}
+
+/// Decides whether work should go to another instance.
+pub(crate) type ShedWhen = dyn Fn(&Load) -> bool + Send + Sync;
+
+/// The load of a server.
+#[derive(Clone, Copy, Debug)]
+#[non_exhaustive]
+pub struct Load {
+    /// The number of handlers that run now.
+    pub handlers: usize,
+    /// The maximum number of handlers: [`Limits::handlers`].
+    pub limit: usize,
+}
+
+impl Runtime {
+    /// Returns whether legs end at their next checkpoint.
+    pub(crate) fn sheds(&self) -> bool {
+        let load = || Load { handlers: self.running.load(Ordering::Relaxed), limit: self.limits.handlers };
+        self.hub.is_draining() || self.shed_when.as_ref().is_some_and(|sheds| sheds(&load()))
+    }
+
+    /// Returns the principal of a request whose method binds no state.
+    ///
+    /// # Errors
+    /// If the binder fails; the cause is in the log.
+    pub(crate) fn identified(&self, method: &str, caller: &Caller<'_>) -> Result<Option<Principal>, Refusal> {
+        self.identity.of(caller).map_err(|cause| {
+            tracing::error!(%cause, method, "no identity: refused");
+            Refusal::Internal
+        })
+    }
+
+    /// Logs, once, the probable cause of a state under an unknown key.
+    pub(crate) fn log_unknown_key(&self) {
+        if !self.told_of_unknown_key.swap(true, Ordering::Relaxed) {
+            tracing::error!(
+                server = %self.name,
+                "a requestState was sealed under a key this process does not have: a shared key ring is probably \
+                 missing (ANTIPHON_KEYS or a key file, the same on every instance), or the server was restarted"
+            );
+        }
+    }
+}

@@ -1,0 +1,109 @@
+//! All sessions of a server: how many there may be, how many handlers run in them, and which of them was asked to open
+//! which URL.
+
+use crate::{
+    Limits,
+    refusal::Refusal,
+    session::shares::{Share, Shares},
+};
+use antiphon_seal::{CallSecret, Digest, EntropyError, Principal};
+use std::{
+    collections::HashMap,
+    fmt,
+    sync::{Arc, Mutex, MutexGuard, PoisonError, Weak},
+};
+
+/// A session whose client may have been asked to open a URL.
+pub(crate) trait AskedToOpen: Send + Sync {
+    /// Notes that the person has finished at the URL of this id, and wakes the task that sends notifications.
+    fn url_finished(&self, id: &str);
+}
+
+/// The sessions that are open.
+pub(crate) struct Sessions {
+    /// Principals are told apart by digests under it.
+    secret: CallSecret,
+    open: Arc<Shares>,
+    /// Handlers that run in them.
+    handlers: Arc<Shares>,
+    /// Who was asked to open a URL, by the id of that question.
+    asked: Mutex<HashMap<String, Vec<Weak<dyn AskedToOpen>>>>,
+}
+
+impl Sessions {
+    pub(crate) fn new() -> Result<Arc<Self>, EntropyError> {
+        let secret = CallSecret::random()?;
+        Ok(Arc::new(Self { secret, open: Arc::default(), handlers: Arc::default(), asked: Mutex::default() }))
+    }
+
+    /// Who a caller is, to be compared in constant time.
+    pub(crate) fn digest(&self, principal: &Principal) -> Digest {
+        self.secret.principal_digest(principal)
+    }
+
+    /// A place for one more session.
+    pub(crate) fn place(&self, principal: Option<&Digest>, limits: &Limits) -> Result<Share, Refusal> {
+        self.open.take(principal, limits.sessions, limits.sessions_per_principal).map_err(|full| {
+            tracing::warn!(open = full.all, theirs = full.theirs, "too many sessions: one was refused");
+            Refusal::Busy
+        })
+    }
+
+    /// A place for one more handler; `None` if all are taken, or all that this caller may have.
+    pub(crate) fn handler(&self, principal: Option<&Principal>, limits: &Limits) -> Option<Share> {
+        let principal = principal.map(|known| self.digest(known));
+        self.handlers
+            .take(principal.as_ref(), limits.session_handlers, limits.session_handlers_per_principal)
+            .inspect_err(|full| {
+                let (all, theirs) = (full.all, full.theirs);
+                tracing::debug!(all, theirs, "too many handlers of sessions: a request was refused");
+            })
+            .ok()
+    }
+
+    /// Remembers who was asked to open a URL.
+    pub(crate) fn note_asked(&self, id: &str, session: Weak<dyn AskedToOpen>) {
+        let mut all = self.asked_all();
+        let asked = all.entry(id.to_owned()).or_default();
+        if !asked.iter().any(|known| known.as_ptr().addr() == session.as_ptr().addr()) {
+            asked.push(session);
+        }
+    }
+
+    /// Forgets that this session was asked.
+    pub(crate) fn forget_asked(&self, id: &str, session: usize) {
+        let mut all = self.asked_all();
+        if let Some(asked) = all.get_mut(id) {
+            asked.retain(|known| known.as_ptr().addr() != session);
+            if asked.is_empty() {
+                all.remove(id);
+            }
+        }
+    }
+
+    /// The sessions that were asked to open the URL of this id.
+    pub(crate) fn asked(&self, id: &str) -> Vec<Arc<dyn AskedToOpen>> {
+        self.asked_all().get(id).into_iter().flatten().filter_map(Weak::upgrade).collect()
+    }
+
+    /// How many are open.
+    pub(crate) fn len(&self) -> usize {
+        self.open.len()
+    }
+
+    /// How many handlers run in them.
+    pub(crate) fn handlers(&self) -> usize {
+        self.handlers.len()
+    }
+
+    fn asked_all(&self) -> MutexGuard<'_, HashMap<String, Vec<Weak<dyn AskedToOpen>>>> {
+        // Each change of it leaves it whole.
+        self.asked.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl fmt::Debug for Sessions {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Sessions").field("open", &self.len()).finish_non_exhaustive()
+    }
+}

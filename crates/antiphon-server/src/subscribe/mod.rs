@@ -1,0 +1,3 @@
+//! Subscriptions: who wants to be notified of which changes.
+
+pub(crate) mod hub;
