@@ -10,6 +10,7 @@ use crate::{
         schema::Schemas,
         shapes::for_functions,
     },
+    offer::check::SchemaOrigin,
 };
 use antiphon_wire::CallToolResult;
 
@@ -63,9 +64,9 @@ pub fn tool<R, L: List>(
 ) -> Result<Tool, BuildError> {
     let Schemas { checked, told } = Schemas::of(&arguments, &format!("the tool `{name}`"))?;
     let run = move |ctx: Ctx, text: &str| Ok(handler(ctx, decode(&arguments, text)?).0);
-    let tool = Tool::made(name, checked, told, Box::new(run));
+    let tool = Tool::made(name, checked, SchemaOrigin::Type, told, Box::new(run));
     Ok(match (outcome.schema)() {
-        Some(schema) => tool.output_schema(&schema),
+        Some(schema) => tool.with_output(&schema, SchemaOrigin::Type),
         None => tool,
     })
 }

@@ -17,7 +17,6 @@ use crate::{
     runtime::Runtime,
     session::in_words_of,
 };
-use antiphon_schema::CompiledSchema;
 use antiphon_wire::{
     CacheScope, CallToolResult, GetPromptResult, ReadResourceResult, Ttl, method, write_result,
 };
@@ -98,7 +97,7 @@ async fn call_tool(
         return Err(Refusal::params("params.arguments must be an object"));
     }
     // > Tool Execution Errors [...] Input validation errors
-    if let Some(faults) = faults_of(&registered.input, arguments) {
+    if let Some(faults) = registered.input.faults(arguments) {
         return Ok(LegResult::Complete(CallToolResult::error(format!(
             "Invalid arguments for tool {name}: {faults}"
         ))));
@@ -115,7 +114,11 @@ async fn call_tool(
         LegResult::NotFound => {
             LegResult::Complete(CallToolResult::error(Error::resource_not_found().to_string()))
         }
-        LegResult::Complete(result) => match registered.misfit(&result) {
+        LegResult::Complete(result) => match registered
+            .output
+            .as_ref()
+            .and_then(|output| output.faults(&result))
+        {
             None => LegResult::Complete(result),
             Some(faults) => {
                 tracing::error!(tool = &*name, faults, "a result does not fit the output schema of its tool");
@@ -128,14 +131,6 @@ async fn call_tool(
 
 fn failed(tool: &str) -> CallToolResult {
     CallToolResult::error(format!("The tool {tool} failed; the server's log says why"))
-}
-
-/// What the schema says against the arguments.
-fn faults_of(schema: &CompiledSchema, arguments: &str) -> Option<String> {
-    match serde_json::from_str(arguments) {
-        Ok(value) => schema.faults(&value),
-        Err(fault) => Some(fault.to_string()),
-    }
 }
 
 async fn get_prompt(

@@ -2,6 +2,7 @@
 
 pub(crate) mod arguments;
 pub(crate) mod cache;
+pub(crate) mod check;
 pub(crate) mod completer;
 pub(crate) mod completion;
 pub(crate) mod cursor;
@@ -9,6 +10,7 @@ pub(crate) mod list;
 pub(crate) mod prompt;
 pub(crate) mod registry;
 pub(crate) mod resource;
+pub(crate) mod rules;
 pub(crate) mod template;
 pub(crate) mod tool;
 pub(crate) mod uri;

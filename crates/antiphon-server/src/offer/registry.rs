@@ -2,14 +2,16 @@
 
 use crate::{
     BuildError, CacheHint, Prompt, Resource, ResourceTemplate, Tool,
-    offer::list::{List, Listed},
+    offer::{
+        check::{InputCheck, OutputCheck, SchemaOrigin},
+        list::{List, Listed},
+    },
     settings::Settings,
     subscribe::hub::ListKind,
 };
-use antiphon_schema::CompiledSchema;
 use antiphon_wire::{
-    CallToolResult, DiscoverResult, Implementation, InitializeResult, Meta, ProtocolVersion,
-    ServerCapabilities, header::params::ParamHeaders, method,
+    DiscoverResult, Implementation, InitializeResult, Meta, ProtocolVersion, ServerCapabilities,
+    header::params::ParamHeaders, method,
 };
 use serde::Serialize;
 use serde_json::{Value, value::RawValue};
@@ -61,8 +63,8 @@ pub(crate) struct Offers {
 /// A tool with its schemas compiled and its headers known.
 pub(crate) struct RegisteredTool {
     pub(crate) tool: Tool,
-    pub(crate) input: CompiledSchema,
-    pub(crate) output: Option<CompiledSchema>,
+    pub(crate) input: InputCheck,
+    pub(crate) output: Option<OutputCheck>,
     #[cfg_attr(not(feature = "http"), allow(dead_code, reason = "only HTTP has headers"))]
     pub(crate) param_headers: ParamHeaders,
 }
@@ -187,36 +189,14 @@ impl RegisteredTool {
                 "the input schema of the tool `{name}` must have the type `object`: take a struct"
             )));
         }
-        let input = CompiledSchema::compile(&tool.schema).map_err(|fault| {
-            BuildError(format!("the input schema of the tool `{name}` is not valid: {fault}"))
-        })?;
+        let input = InputCheck::new(name, &tool.schema, tool.schema_origin)?;
         // What clients read, which says less of `null` than what is checked.
         let param_headers = ParamHeaders::of(&tool.definition.input_schema.to_value())
             .map_err(|fault| BuildError(format!("the input schema of the tool `{name}`: {fault}")))?;
-        let output = tool.output.as_ref().map(|schema| compile_output(name, schema)).transpose()?;
+        let check = |(schema, origin): &(Value, SchemaOrigin)| OutputCheck::new(name, schema, *origin);
+        let output = tool.output.as_ref().map(check).transpose()?;
         Ok(Self { tool, input, output, param_headers })
     }
-
-    /// What is wrong with a result.
-    ///
-    /// > Servers **MUST** provide structured results that conform to this schema.
-    ///
-    /// A tool that failed has no such result.
-    pub(crate) fn misfit(&self, result: &CallToolResult) -> Option<String> {
-        let schema = self.output.as_ref().filter(|_| !result.failed())?;
-        match &result.structured_content {
-            Some(content) => schema.faults(content),
-            None => Some("it has no structuredContent".to_owned()),
-        }
-    }
-}
-
-fn compile_output(name: &str, schema: &Value) -> Result<CompiledSchema, BuildError> {
-    if !schema.is_object() {
-        return Err(BuildError(format!("the output schema of the tool `{name}` must be an object")));
-    }
-    CompiledSchema::compile(schema)
-        .map_err(|fault| BuildError(format!("the output schema of the tool `{name}` is not valid: {fault}")))
 }
 
 impl Listed for RegisteredTool {

@@ -3,7 +3,7 @@
 use crate::{
     Ctx, Handler, IntoOutcome,
     call::{Ran, drive, outcome::schema_of_result},
-    offer::arguments::decode,
+    offer::{arguments::decode, check::SchemaOrigin},
     settings::{self, Settings},
 };
 use antiphon_wire::{CallToolResult, JsonSchema, ToolAnnotations};
@@ -21,7 +21,8 @@ pub(crate) type RunTool =
 pub struct Tool {
     pub(crate) definition: antiphon_wire::Tool,
     pub(crate) schema: Value,
-    pub(crate) output: Option<Value>,
+    pub(crate) schema_origin: SchemaOrigin,
+    pub(crate) output: Option<(Value, SchemaOrigin)>,
     pub(crate) settings: Settings,
     pub(crate) run: Box<RunTool>,
 }
@@ -67,6 +68,7 @@ impl Tool {
         // The name of a Rust type is no title.
         schema.remove("title");
         let mut tool = Self::with_schema(name, schema.to_value(), handler);
+        tool.schema_origin = SchemaOrigin::Type;
         let mut told = tool.schema.clone();
         if without_null(&mut told) {
             tool.definition.input_schema = JsonSchema::from_value(&told);
@@ -77,6 +79,8 @@ impl Tool {
     /// A tool whose input schema is written by hand: JSON Schema of the dialect that `$schema` names (2020-12, 2019-09,
     /// draft-07, draft-06 or draft-04), 2020-12 without it. The handler takes what the schema lets through, such as a
     /// [`serde_json::Map`]. A `$ref` leads nowhere outside of the schema.
+    ///
+    /// It needs the feature `schema`: without it, the server does not build.
     pub fn with_schema<A, F, R>(name: impl Into<String>, schema: Value, handler: F) -> Self
     where
         A: DeserializeOwned + Send + 'static,
@@ -92,13 +96,19 @@ impl Tool {
             Ok(future)
         };
         let told = JsonSchema::from_value(&schema);
-        Self::made(name, schema, told, Box::new(run))
+        Self::made(name, schema, SchemaOrigin::Author, told, Box::new(run))
     }
 
     /// A tool of what was made of its handler: the schema that is checked, and the one that is told.
-    pub(crate) fn made(name: impl Into<String>, schema: Value, told: JsonSchema, run: Box<RunTool>) -> Self {
+    pub(crate) fn made(
+        name: impl Into<String>,
+        schema: Value,
+        schema_origin: SchemaOrigin,
+        told: JsonSchema,
+        run: Box<RunTool>,
+    ) -> Self {
         let definition = antiphon_wire::Tool::new(name, told);
-        Self { definition, schema, output: None, settings: Settings::default(), run }
+        Self { definition, schema, schema_origin, output: None, settings: Settings::default(), run }
     }
 
     /// What the tool does, for the model.
@@ -123,9 +133,13 @@ impl Tool {
     /// A result that does not, or has no `structuredContent`, is logged, and the call answered as failed. Results with
     /// `isError` are not checked.
     #[must_use]
-    pub fn output_schema(mut self, schema: &Value) -> Self {
+    pub fn output_schema(self, schema: &Value) -> Self {
+        self.with_output(schema, SchemaOrigin::Author)
+    }
+
+    pub(crate) fn with_output(mut self, schema: &Value, origin: SchemaOrigin) -> Self {
         self.definition.output_schema = Some(JsonSchema::from_value(schema));
-        self.output = Some(schema.clone());
+        self.output = Some((schema.clone(), origin));
         self
     }
 
@@ -133,7 +147,7 @@ impl Tool {
     /// [`Json<T>`](super::Json). See [`output_schema`](Self::output_schema).
     #[must_use]
     pub fn returns<T: HasSchema>(self) -> Self {
-        self.output_schema(&schema_of_result::<T>())
+        self.with_output(&schema_of_result::<T>(), SchemaOrigin::Type)
     }
 }
 

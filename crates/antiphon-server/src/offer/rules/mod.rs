@@ -1,0 +1,62 @@
+//! The rules that arguments must keep besides those that decoding enforces.
+//!
+//! The schema and the decoder of a typed tool come from the same type. Decoding refuses most of what the schema forbids: a
+//! number in the place of a text, a member that is missing, a variant that does not exist. The rest is checked here, on the
+//! text of the arguments, without a [`Value`] in between:
+//!
+//! - bounds of numbers, lengths of texts and arrays, fixed values;
+//! - arrays in the place of objects, and objects in the place of names, both of which serde takes;
+//! - members that are not allowed.
+//!
+//! A [`Rule`] is compiled once from the schema. A part of the schema that decoding enforces alone is no rule at all, so that a
+//! tool that takes plain texts and numbers is checked by decoding only. A schema with a keyword that is not known here is
+//! [`Uncovered`]: its tool needs the validator.
+
+mod check;
+mod compile;
+mod rule;
+#[cfg(test)]
+mod tests;
+
+use check::Check;
+use compile::Compiler;
+use rule::Rule;
+use serde_json::Value;
+use std::collections::HashMap;
+
+/// The part of a schema that is checked neither by decoding nor here.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) struct Uncovered {
+    /// The keyword.
+    pub(crate) keyword: String,
+    /// The place in the schema, such as `properties/name`.
+    pub(crate) place: String,
+}
+
+/// The rules of one tool's arguments.
+#[derive(Debug)]
+pub(crate) struct Rules {
+    /// `None`: decoding alone decides.
+    root: Option<Rule>,
+    definitions: Definitions,
+}
+
+/// The definitions that rules refer to, by their names in `$defs`.
+type Definitions = HashMap<String, Option<Rule>>;
+
+impl Rules {
+    /// Compiles the schema of a type that decodes the arguments.
+    ///
+    /// # Errors
+    /// If the schema holds a keyword that is not covered.
+    pub(crate) fn of(schema: &Value) -> Result<Self, Uncovered> {
+        let (root, definitions) = Compiler::compile(schema)?;
+        Ok(Self { root, definitions })
+    }
+
+    /// Returns the first rule that the arguments break, in words; `None` if they keep all of them.
+    pub(crate) fn fault(&self, text: &str) -> Option<String> {
+        let root = self.root.as_ref()?;
+        Check::fault(self, text, root)
+    }
+}
