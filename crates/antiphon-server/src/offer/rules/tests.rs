@@ -216,7 +216,7 @@ static VARIANTS: LazyLock<Both<Variants>> = LazyLock::new(Both::new);
 static BOUNDED: LazyLock<Both<Bounded>> = LazyLock::new(Both::new);
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(2000))]
+    #![proptest_config(ProptestConfig::with_cases(400))]
 
     /// The advertised schema and the decoder agree on every value.
     #[test]
