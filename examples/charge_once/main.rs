@@ -8,7 +8,7 @@
 #![allow(clippy::print_stdout, reason = "it shows what happens")]
 
 use antiphon::{
-    client::{Call, Client, PendingCall, Step, transport::HttpTransport},
+    client::{Call, CallProgress, Client, PendingCall, transport::HttpTransport},
     wire::AskSupport,
 };
 use antiphon_examples::{Fleet, Plan, Proxy, Result, serve_if_replica};
@@ -28,8 +28,8 @@ async fn main() -> Result<()> {
     let mut step = client.begin(Call::tool("charge_once", json!({"amount": 20}))?).await?;
     let finished = loop {
         let mut pending = match step {
-            Step::Done(finished) => break finished,
-            Step::Pending(pending) => pending,
+            CallProgress::Done(finished) => break finished,
+            CallProgress::Pending(pending) => pending,
         };
         answer(&mut pending)?;
         // Nobody takes the first response.

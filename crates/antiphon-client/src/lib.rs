@@ -26,10 +26,10 @@
 //! same time cannot see each other's.
 //!
 //! ```
-//! use antiphon::client::{CallError, Client, transport::Transport};
+//! use antiphon::client::{ClientError, Client, transport::Transport};
 //! use std::sync::Arc;
 //!
-//! async fn provision(transport: Arc<dyn Transport>) -> Result<(), CallError> {
+//! async fn provision(transport: Arc<dyn Transport>) -> Result<(), ClientError> {
 //!     let client = Client::builder("my-host", "1.0")
 //!         .on_elicit_form(async |ask| {
 //!             // Show `ask.context.server`, `ask.message` and `ask.schema.fields()` to the person.
@@ -70,266 +70,39 @@
 //! What it does not do: it does not start a call over, invent an answer, open a URL, or send what breaks the form's
 //! rules.
 
-mod answer;
-mod ask;
-mod ask_progress;
+mod asks;
 mod builder;
 mod cache;
 mod call;
-mod call_error;
-mod callback;
 mod cancel;
-mod client_error;
-pub mod consent;
-mod dispatch;
-mod elicit_complete;
-mod era;
-mod event;
-mod fault;
-mod finished;
-mod hearing;
+mod client;
 mod identity;
-mod leg;
-mod legacy;
 mod lists;
-mod patience;
-mod pending;
-mod rounds;
-mod subscription;
-mod tools;
+mod request;
+mod session;
+mod subscribe;
 pub mod transport;
 
-pub use answer::{AnswerError, AnswerFault};
-pub use ask::{AskContext, ElicitAsk, FormAsk, RootsAsk, Round, RoundDecision, SampleAsk, UrlAsk};
+pub use asks::{
+    answers::{AnswerError, AnswerFault},
+    callbacks::{CallbackError, ElicitComplete},
+    consent,
+    errors::AskFault,
+    questions::{AskContext, ElicitAsk, FormAsk, RootsAsk, Round, RoundDecision, SampleAsk, UrlAsk},
+};
 pub use builder::ClientBuilder;
-pub use call::{ArgumentsError, Call, CallKind, CallOptions};
-pub use call_error::{CallError, CallErrorKind};
-pub use callback::CallbackError;
+pub use call::{
+    definition::{ArgumentsError, Call, CallKind, CallOptions},
+    errors::{ClientError, ClientErrorKind},
+    outcome::{CallProgress, Finished},
+    pending::PendingCall,
+};
 pub use cancel::CancelToken;
-pub use client_error::{ClientError, ClientErrorKind};
-pub use elicit_complete::ElicitComplete;
-pub use era::{Era, Mode};
-pub use event::{EventContext, LogEvent, OnProgress, ProgressEvent};
-pub use fault::RequestFault;
-pub use finished::{Finished, Step};
+pub use client::Client;
 pub use identity::ServerIdentity;
-pub use pending::PendingCall;
-pub use subscription::{ReconnectPolicy, Subscription, SubscriptionEvent};
-
-use crate::transport::Transport;
-use antiphon_wire::{
-    CallToolResult, ClientCapabilities, GetPromptResult, Implementation, ProtocolVersion, ReadResourceResult,
-    ServerCapabilities,
+pub use request::{
+    events::{EventContext, LogEvent, OnProgress, ProgressEvent},
+    fault::RequestFault,
 };
-use builder::Bounds;
-use cache::Cache;
-use dispatch::Desk;
-use era::Footing;
-use hearing::Hearers;
-use rounds::Run;
-use serde::Serialize;
-use std::{
-    fmt,
-    sync::{Arc, Mutex, MutexGuard, PoisonError, Weak, atomic::AtomicU64},
-    time::Duration,
-};
-
-/// A client of one server. Clones are the same client.
-#[derive(Clone)]
-pub struct Client {
-    inner: Arc<Inner>,
-}
-
-struct Inner {
-    transport: Arc<dyn Transport>,
-    info: Implementation,
-    capabilities: ClientCapabilities,
-    desk: Arc<Desk>,
-    bounds: Bounds,
-    mode: Mode,
-    probe_timeout: Duration,
-    elicit_wait: Duration,
-    /// Held by whoever finds out the era, or opens a session.
-    negotiating: tokio::sync::Mutex<()>,
-    /// For what runs beside the requests of a session.
-    me: Weak<Inner>,
-    next_id: AtomicU64,
-    known: Mutex<Known>,
-    hearers: Hearers,
-    cache: Cache,
-    /// Whether results are compared with output schemas.
-    checks_output: bool,
-}
-
-/// What is known of the server.
-struct Known {
-    version: ProtocolVersion,
-    info: Option<Implementation>,
-    capabilities: Option<ServerCapabilities>,
-    footing: Footing,
-}
-
-impl Inner {
-    fn known(&self) -> MutexGuard<'_, Known> {
-        // Plain values, each written at once: a panic elsewhere leaves them whole.
-        self.known.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    fn identity(&self) -> ServerIdentity {
-        ServerIdentity::new(self.transport.target(), self.known().info.as_ref())
-    }
-}
-
-impl Client {
-    /// A client that tells servers this name and version of itself.
-    pub fn builder(name: impl Into<String>, version: impl Into<String>) -> ClientBuilder {
-        ClientBuilder::new(Implementation::new(name, version))
-    }
-
-    fn new(builder: ClientBuilder, transport: Arc<dyn Transport>) -> Self {
-        let declared = builder.callbacks.declared().and(builder.by_hand);
-        let footing = builder.mode.footing(transport.sessions().is_some());
-        let version = match &builder.mode {
-            Mode::Pinned(version) => version.clone(),
-            _ => builder.version,
-        };
-        let inner = |me: &Weak<Inner>| Inner {
-            transport,
-            info: builder.info,
-            // Exactly what is attached; what a person cannot be asked here is not declared.
-            capabilities: ClientCapabilities::for_asks(declared),
-            desk: Arc::new(Desk {
-                callbacks: builder.callbacks,
-                declared,
-                one_at_a_time: builder.one_at_a_time,
-            }),
-            bounds: builder.bounds,
-            mode: builder.mode,
-            probe_timeout: builder.probe_timeout,
-            elicit_wait: builder.elicit_wait,
-            negotiating: tokio::sync::Mutex::default(),
-            me: me.clone(),
-            next_id: AtomicU64::new(1),
-            known: Mutex::new(Known { version, info: None, capabilities: None, footing }),
-            hearers: builder.hearers,
-            cache: Cache::new(builder.caches),
-            checks_output: builder.checks_output,
-        };
-        Self { inner: Arc::new_cyclic(inner) }
-    }
-
-    /// Calls a tool, answering what it asks through the callbacks. The arguments are an object; `()` means none.
-    ///
-    /// # Errors
-    /// [`CallError`] says whose fault it was, and holds the pending call if something was asked. A tool that failed is
-    /// not an error: see [`CallToolResult::failed`].
-    pub async fn call_tool(
-        &self,
-        name: impl Into<String>,
-        arguments: impl Serialize,
-    ) -> Result<CallToolResult, CallError> {
-        let call = self.checked(Call::tool(name, arguments))?;
-        Run::first(self, call).finish().await
-    }
-
-    /// Gets a prompt, answering what it asks through the callbacks. The arguments are an object of strings; `()` means
-    /// none.
-    ///
-    /// # Errors
-    /// As [`call_tool`](Self::call_tool).
-    pub async fn get_prompt(
-        &self,
-        name: impl Into<String>,
-        arguments: impl Serialize,
-    ) -> Result<GetPromptResult, CallError> {
-        let call = self.checked(Call::prompt(name, arguments))?;
-        Run::first(self, call).finish().await
-    }
-
-    /// Reads a resource, answering what it asks through the callbacks.
-    ///
-    /// # Errors
-    /// As [`call_tool`](Self::call_tool).
-    pub async fn read_resource(&self, uri: impl Into<String>) -> Result<ReadResourceResult, CallError> {
-        Run::first(self, Call::resource(uri)).finish().await
-    }
-
-    /// Makes a call with a timeout, deadline or cancellation of its own, answering through the callbacks.
-    ///
-    /// # Errors
-    /// As [`call_tool`](Self::call_tool).
-    pub async fn call(&self, call: Call) -> Result<Finished, CallError> {
-        Run::first(self, call).finish().await
-    }
-
-    /// Makes a call up to its first question, if it has one. No callback runs.
-    ///
-    /// On a session of a legacy server, questions are asked while the call runs: the callbacks answer them, and the call goes
-    /// on to its end. Only URLs that must be opened first (`-32042`) make it a pending call there.
-    ///
-    /// # Errors
-    /// As [`call_tool`](Self::call_tool).
-    pub async fn begin(&self, call: Call) -> Result<Step, CallError> {
-        Run::first(self, call).step().await
-    }
-
-    /// Sends the answers of a pending call, up to its next question. No callback runs, and rounds are not counted. An
-    /// error gives the pending call back; keep a clone if this future may be dropped.
-    ///
-    /// # Errors
-    /// As [`call_tool`](Self::call_tool); [`CallErrorKind::MissingAnswers`] lists the keys that have no answer, and
-    /// nothing is sent then.
-    pub async fn resume(&self, pending: PendingCall) -> Result<Step, CallError> {
-        Run::resumed(self, pending).step().await
-    }
-
-    /// Goes on with a pending call to its end: the callbacks answer what has no answer yet. Rounds are counted anew.
-    ///
-    /// # Errors
-    /// As [`call_tool`](Self::call_tool).
-    pub async fn drive(&self, pending: PendingCall) -> Result<Finished, CallError> {
-        Run::resumed(self, pending).finish().await
-    }
-
-    /// The server, by its target and, once it told it, by its name.
-    pub fn server(&self) -> ServerIdentity {
-        self.inner.identity()
-    }
-
-    /// The server's identity: from `discover`, `initialize`, or any other result that told it.
-    pub fn server_info(&self) -> Option<Implementation> {
-        self.inner.known().info.clone()
-    }
-
-    /// What the server offers: from `discover` or `initialize`.
-    pub fn capabilities(&self) -> Option<ServerCapabilities> {
-        self.inner.known().capabilities.clone()
-    }
-
-    /// The version that requests are sent with; of a session, the one that was agreed upon.
-    pub fn protocol_version(&self) -> ProtocolVersion {
-        self.inner.known().version.clone()
-    }
-
-    /// Ends the connection, and the session if there is one. Requests that are under way fail.
-    ///
-    /// A client that is dropped instead, with all its clones, ends its session over HTTP in the background: where a tokio
-    /// runtime runs, for two seconds at most, and nobody waits for it. A program that ends at once may leave the session to
-    /// the server, which keeps it until it was idle for long enough: close the client before.
-    pub async fn close(&self) {
-        if let Some(session) = self.inner.session_now() {
-            session.end().await;
-        }
-        self.inner.transport.close().await;
-    }
-
-    fn checked(&self, call: Result<Call, ArgumentsError>) -> Result<Call, CallError> {
-        call.map_err(|error| CallError::new(self.server(), None, CallErrorKind::Arguments(error), None))
-    }
-}
-
-impl fmt::Debug for Client {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Client").field("server", &self.server()).finish_non_exhaustive()
-    }
-}
+pub use session::mode::{Era, Mode};
+pub use subscribe::{event::SubscriptionEvent, reconnect::ReconnectPolicy, subscription::Subscription};

@@ -5,8 +5,8 @@ use antiphon::{
     client::{
         Client, ClientErrorKind, Era, Mode, RequestFault,
         transport::{
-            IncomingNotification, OutgoingRequest, ServerReply, SessionLink, Sessions, StreamTransport,
-            Transport, TransportError, TransportErrorKind, memory,
+            IncomingNotification, OutgoingRequest, ServerReply, SessionLink, SessionTransport,
+            StreamTransport, Transport, TransportError, TransportErrorKind, memory,
         },
     },
     wire::ProtocolVersion,
@@ -112,7 +112,7 @@ impl Reborn {
 
 /// Starts what the entries say.
 fn start(entries: &Arc<Entries>) -> StreamTransport {
-    let (transport, reader, writer) = memory::pair();
+    let (transport, reader, writer) = memory::duplex();
     let (mut peer, entries) = (Peer::new(reader, writer), Arc::clone(entries));
     tokio::spawn(async move {
         while let Some(message) = peer.hears().await {
@@ -160,12 +160,12 @@ impl Transport for Reborn {
         "reborn"
     }
 
-    fn sessions(&self) -> Option<&dyn Sessions> {
+    fn sessions(&self) -> Option<&dyn SessionTransport> {
         Some(self)
     }
 }
 
-impl Sessions for Reborn {
+impl SessionTransport for Reborn {
     fn probes_first(&self) -> bool {
         true
     }

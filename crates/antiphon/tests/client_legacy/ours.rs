@@ -62,7 +62,7 @@ async fn over(http: bool, server: &Server, builder: ClientBuilder) -> (Client, J
         });
         return (builder.connect(Arc::new(HttpTransport::new(url).unwrap())), serving);
     }
-    let (transport, input, output) = memory::pair();
+    let (transport, input, output) = memory::duplex();
     let serving = tokio::spawn(async move {
         let _ = serve_streams(server, input, output).await;
     });

@@ -65,7 +65,7 @@ pub(crate) struct Peer {
 impl Peer {
     /// A client and the server at the other end.
     pub(crate) fn of(builder: ClientBuilder) -> (Client, Self) {
-        let (transport, reader, writer) = memory::pair();
+        let (transport, reader, writer) = memory::duplex();
         (builder.connect(Arc::new(transport)), Self { lines: BufReader::new(reader).lines(), writer })
     }
 

@@ -3,6 +3,7 @@
 use crate::transport::{
     IncomingNotification, ServerReply, TransportError,
     TransportErrorKind::{Closed, HttpStatus, Malformed, TooLarge},
+    http::token,
 };
 use antiphon_wire::sse::SseDecoder;
 use antiphon_wire::{Incoming, RequestId};
@@ -25,7 +26,7 @@ pub(crate) async fn read_answer(
     }
     let media_type = media_type(&head.headers);
     if !head.status.is_success() {
-        let challenge = crate::transport::http::token::challenge(&head.headers);
+        let challenge = token::challenge(&head.headers);
         return read_refusal(head.status, &media_type, challenge, body, id, limit).await;
     }
     // > If the body is a JSON-RPC _request_, the server **MUST** return either `Content-Type: application/json` (a

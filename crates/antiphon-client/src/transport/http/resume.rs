@@ -57,7 +57,7 @@ pub(crate) async fn read_connection(
     id: Option<&RequestId>,
     cursor: &mut Cursor,
     limit: usize,
-    hear: &mut (dyn FnMut(ServerMessage) + Send),
+    on_message: &mut (dyn FnMut(ServerMessage) + Send),
 ) -> Result<Ended, TransportError> {
     let mut decoder = SseDecoder::new(limit);
     while let Some(frame) = body.frame().await {
@@ -79,7 +79,7 @@ pub(crate) async fn read_connection(
             if event.kind != "message" || event.data.trim_ascii().is_empty() {
                 continue;
             }
-            let reply = sort(&event.data, id, hear).map_err(|unreadable| {
+            let reply = sort(&event.data, id, on_message).map_err(|unreadable| {
                 let text =
                     format!("the server sent an event that is no message: {}", unreadable.error.message);
                 TransportError::new(Malformed, text)

@@ -4,8 +4,9 @@ use crate::transport::{
     OutgoingRequest, ServerMessage, ServerReply, SessionLink, TransportError,
     TransportErrorKind::{Closed, HttpStatus, Malformed},
     http::{
-        Core, answer,
-        cookies::Jar,
+        answer,
+        cookies::CookieJar,
+        core::Core,
         resume::{Cursor, Ended, read_connection},
         token,
     },
@@ -42,7 +43,7 @@ pub(crate) struct HttpLink {
 
 struct Shared {
     core: Arc<Core>,
-    cookies: Jar,
+    cookies: CookieJar,
     /// What the server told with the result of `initialize`.
     id: Mutex<Option<HeaderValue>>,
     version: Mutex<Option<HeaderValue>>,
@@ -58,7 +59,7 @@ impl HttpLink {
     pub(crate) fn new(core: &Arc<Core>) -> Self {
         let shared = Shared {
             core: Arc::clone(core),
-            cookies: Jar::default(),
+            cookies: CookieJar::default(),
             id: Mutex::default(),
             version: Mutex::default(),
             streamed: AtomicBool::new(false),
@@ -112,7 +113,7 @@ impl Shared {
     async fn ask(
         &self,
         request: OutgoingRequest,
-        hear: &mut (dyn FnMut(ServerMessage) + Send),
+        on_message: &mut (dyn FnMut(ServerMessage) + Send),
     ) -> Result<ServerReply, TransportError> {
         let id = request.id.clone();
         let opens = request.method == method::INITIALIZE;
@@ -134,11 +135,11 @@ impl Shared {
             "application/json" => {
                 let whole = answer::read_whole(body, limit).await?;
                 let text = |why: &str| format!("the server's answer is no response: {why}");
-                let reply = sort(&whole, Some(&id), hear)
+                let reply = sort(&whole, Some(&id), on_message)
                     .map_err(|unreadable| TransportError::new(Malformed, text(&unreadable.error.message)))?;
                 reply.ok_or_else(|| TransportError::new(Malformed, text("it answers something else")))
             }
-            "text/event-stream" => self.follow(body, &id, hear).await,
+            "text/event-stream" => self.follow(body, &id, on_message).await,
             other => Err(answer::neither_json_nor_events(other)),
         }
     }
@@ -166,11 +167,12 @@ impl Shared {
         &self,
         mut body: Body,
         id: &RequestId,
-        hear: &mut (dyn FnMut(ServerMessage) + Send),
+        on_message: &mut (dyn FnMut(ServerMessage) + Send),
     ) -> Result<ServerReply, TransportError> {
         let mut cursor = Cursor::default();
         loop {
-            let ended = read_connection(body, Some(id), &mut cursor, self.core.max_response, hear).await?;
+            let ended =
+                read_connection(body, Some(id), &mut cursor, self.core.max_response, on_message).await?;
             match ended {
                 Ended::Answered(reply) => return Ok(reply),
                 Ended::Cut(error) if cursor.last_id.is_none() => return Err(error),
@@ -184,14 +186,14 @@ impl Shared {
         for failures in 0..ATTEMPTS {
             sleep(cursor.wait(failures)).await;
             match self.get(cursor.last_id.as_deref()).await {
-                Ok(Got::Stream(body)) => return Ok(body),
-                Ok(Got::Refused(status)) => {
+                Ok(StreamReply::Stream(body)) => return Ok(body),
+                Ok(StreamReply::Refused(status)) => {
                     let text = format!(
                         "the connection ended before the answer did, and the stream is not resumed ({status})"
                     );
                     return Err(TransportError::new(Closed, text));
                 }
-                Ok(Got::Later(status)) => error = answer::refused(status, None),
+                Ok(StreamReply::Later(status)) => error = answer::refused(status, None),
                 Err(fault) if fault.is_final() => return Err(fault),
                 Err(fault) => error = fault,
             }
@@ -201,7 +203,7 @@ impl Shared {
     }
 
     /// > The client **MUST** include an `Accept` header, listing `text/event-stream` as a supported content type.
-    async fn get(&self, last_id: Option<&str>) -> Result<Got, TransportError> {
+    async fn get(&self, last_id: Option<&str>) -> Result<StreamReply, TransportError> {
         let mut request = self.request(Method::GET, Vec::new());
         let headers = request.headers_mut();
         headers.remove(header::CONTENT_TYPE);
@@ -214,17 +216,17 @@ impl Shared {
         Ok(match status.as_u16() {
             200..=299 if media_type == "text/event-stream" => {
                 self.streamed.store(true, Ordering::Relaxed);
-                Got::Stream(response.into_body())
+                StreamReply::Stream(response.into_body())
             }
             // Some say this in the place of 405: then it is no news of the session.
             404 if (last_id.is_some() || self.streamed.load(Ordering::Relaxed)) && self.id().is_some() => {
                 self.lost.store(true, Ordering::Relaxed);
-                Got::Refused(status)
+                StreamReply::Refused(status)
             }
             // The one before may still be open in its eyes.
-            409 if self.streamed.load(Ordering::Relaxed) => Got::Later(status),
-            408 | 429 | 500 | 502..=504 => Got::Later(status),
-            _ => Got::Refused(status),
+            409 if self.streamed.load(Ordering::Relaxed) => StreamReply::Later(status),
+            408 | 429 | 500 | 502..=504 => StreamReply::Later(status),
+            _ => StreamReply::Refused(status),
         })
     }
 
@@ -247,7 +249,7 @@ impl Shared {
         Some(request)
     }
 
-    async fn tell(&self, message: Vec<u8>) -> Result<(), TransportError> {
+    async fn send_message(&self, message: Vec<u8>) -> Result<(), TransportError> {
         let response = self.send(self.request(Method::POST, message)).await?;
         // > If the server accepts the input, the server **MUST** return HTTP status code 202 Accepted with no body.
         // Some say 200, or 204, or more; what they say is not read.
@@ -282,7 +284,7 @@ async fn end(core: &Core, request: Request<Full<Bytes>>) {
 }
 
 /// What became of a GET.
-enum Got {
+enum StreamReply {
     Stream(Body),
     /// No stream here.
     Refused(StatusCode),
@@ -307,7 +309,7 @@ impl Drop for Cancelling {
         let Ok(message) = write_notification(method::CANCELLED, &params) else { return };
         let shared = Arc::clone(&self.shared);
         runtime.spawn(async move {
-            let told = shared.core.unless_closed(shared.tell(message));
+            let told = shared.core.unless_closed(shared.send_message(message));
             if !matches!(timeout(LAST_WORDS, told).await, Ok(Ok(()))) {
                 tracing::debug!("the server could not be told that a request is cancelled");
             }
@@ -319,21 +321,21 @@ impl SessionLink for HttpLink {
     fn exchange<'a>(
         &'a self,
         request: OutgoingRequest,
-        hear: &'a mut (dyn FnMut(ServerMessage) + Send),
+        on_message: &'a mut (dyn FnMut(ServerMessage) + Send),
     ) -> BoxFuture<'a, Result<ServerReply, TransportError>> {
         Box::pin(async move {
             let shared = &self.shared;
             // > The `initialize` request **MUST NOT** be cancelled by clients
             let id = (request.method != method::INITIALIZE).then(|| request.id.clone());
             let mut cancelling = Cancelling { shared: Arc::clone(shared), id };
-            let reply = shared.core.unless_closed(shared.ask(request, hear)).await;
+            let reply = shared.core.unless_closed(shared.ask(request, on_message)).await;
             cancelling.id = None;
             reply
         })
     }
 
-    fn tell(&self, message: Vec<u8>) -> BoxFuture<'_, Result<(), TransportError>> {
-        Box::pin(self.shared.core.unless_closed(self.shared.tell(message)))
+    fn send(&self, message: Vec<u8>) -> BoxFuture<'_, Result<(), TransportError>> {
+        Box::pin(self.shared.core.unless_closed(self.shared.send_message(message)))
     }
 
     fn established(&self, version: &ProtocolVersion) {
@@ -346,7 +348,7 @@ impl SessionLink for HttpLink {
     fn listen<'a>(
         &'a self,
         ready: &'a mut (dyn FnMut() + Send),
-        hear: &'a mut (dyn FnMut(ServerMessage) + Send),
+        on_message: &'a mut (dyn FnMut(ServerMessage) + Send),
     ) -> BoxFuture<'a, Result<(), TransportError>> {
         let shared = &self.shared;
         let reading = async move {
@@ -355,21 +357,22 @@ impl SessionLink for HttpLink {
                 let got = shared.get(cursor.last_id.as_deref()).await;
                 ready();
                 match got {
-                    Ok(Got::Stream(body)) => {
+                    Ok(StreamReply::Stream(body)) => {
                         let before = cursor.last_id.clone();
                         let limit = shared.core.max_response;
-                        if let Err(fault) = read_connection(body, None, &mut cursor, limit, hear).await {
+                        if let Err(fault) = read_connection(body, None, &mut cursor, limit, on_message).await
+                        {
                             tracing::warn!(%fault, "the stream of the session broke: it is opened again");
                         }
                         failures = if cursor.last_id == before { failures + 1 } else { 0 };
                     }
                     // > or else return HTTP 405 Method Not Allowed, indicating that the server does not offer an SSE
                     // > stream at this endpoint.
-                    Ok(Got::Refused(status)) => {
+                    Ok(StreamReply::Refused(status)) => {
                         tracing::debug!(%status, "the server offers no stream of its own");
                         return Ok(());
                     }
-                    Ok(Got::Later(_)) => failures += 1,
+                    Ok(StreamReply::Later(_)) => failures += 1,
                     Err(fault) if fault.is_final() => return Err(fault),
                     Err(_) => failures += 1,
                 }
