@@ -24,7 +24,7 @@ async fn main() -> Result<()> {
     let proxy = Proxy::start(Arc::clone(&fleet), |leg| println!("{leg}")).await?;
     let client = Client::builder("charge-once", "1.0")
         .declare(AskSupport::ELICITATION)
-        .connect(Arc::new(HttpTransport::new(proxy.url())?));
+        .connect(HttpTransport::new(proxy.url())?);
     let mut step = client.begin(Call::tool("charge_once", json!({"amount": 20}))?).await?;
     let finished = loop {
         let mut pending = match step {

@@ -28,7 +28,7 @@ pub(super) async fn run(bench: &Bench, call: &Call) -> Done {
     let answering = Arc::new(Answering { bench: bench.clone(), asked: Mutex::default(), hand: world.hand() });
     let (transport, input, output) = memory::duplex();
     let serving = serve_streams(world.replica(), input, output);
-    let client = client_of(&answering).connect(Arc::new(transport));
+    let client = client_of(&answering).connect(transport);
     let called = async {
         let result = client.call(call.clone()).await;
         client.close().await;

@@ -353,7 +353,7 @@ async fn progress_keeps_a_question_of_our_own_server_alive() {
                 }
                 Ok(ask.accept(json!({"region": "eu"}))?)
             });
-        let client: Client = person.connect(Arc::new(transport));
+        let client: Client = person.connect(transport);
         let began = Instant::now();
         let came = client.call_tool("t", ()).await;
         let came =

@@ -369,7 +369,7 @@ async fn answered(contents: Vec<Value>) -> (String, usize) {
                 }
             }
         })
-        .connect(Arc::new(transport));
+        .connect(transport);
     let result = client.call_tool("provision", json!({})).await.unwrap();
     let text = result.first_text().unwrap().to_owned();
     drop(client);
