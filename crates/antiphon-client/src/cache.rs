@@ -2,8 +2,8 @@
 //!
 //! > A cached response is identified by the request method together with the request parameters that affect the result
 //!
-//! What else a request carries, `_meta` with version and capabilities, is the same for all requests of one client; when
-//! the version changes, everything is forgotten.
+//! The rest of a request, `_meta` with version and capabilities, is the same for all requests of one client; when the version
+//! changes, everything is forgotten.
 
 use antiphon_wire::{Ttl, method};
 use serde::Deserialize;

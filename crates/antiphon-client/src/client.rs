@@ -11,7 +11,7 @@ use crate::{
     },
     identity::ServerIdentity,
     lists::{
-        pages::{Fetched, Source, read},
+        pages::{FetchedResult, Source, read},
         tools::ServerTools,
     },
     request::{
@@ -190,7 +190,7 @@ impl Client {
     pub async fn discover(&self) -> Result<DiscoverResult, ClientError> {
         let error = |fault: RequestFault| self.error(method::DISCOVER, fault);
         let fetched = self.tools.lists.fetch(Key::Discover, Source::Either, method::DISCOVER, &discover);
-        let Fetched { result, fetched: is_new, .. }: Fetched<DiscoverResult> =
+        let FetchedResult { result, fetched: is_new, .. }: FetchedResult<DiscoverResult> =
             fetched.await.map_err(error)?;
         if is_new {
             let is_modern = self.connection().current_session().is_none();

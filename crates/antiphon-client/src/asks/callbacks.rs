@@ -9,7 +9,7 @@ use futures_util::future::BoxFuture;
 use std::{error::Error as StdError, fmt, sync::Arc};
 
 /// The result of a callback.
-pub(crate) type Given<T> = Result<T, CallbackError>;
+pub(crate) type CallbackResult<T> = Result<T, CallbackError>;
 /// A callback for one kind of ask.
 pub(crate) type Callback<Ask, T> = Arc<dyn Fn(Ask) -> BoxFuture<'static, T> + Send + Sync>;
 
@@ -40,12 +40,12 @@ pub(crate) type OnElicitComplete = Arc<dyn Fn(ElicitComplete) + Send + Sync>;
 /// The attached callbacks. Exactly their asks are declared to servers.
 #[derive(Clone, Default)]
 pub(crate) struct Callbacks {
-    pub(crate) form: Option<Callback<FormAsk, Given<ElicitResult>>>,
-    pub(crate) url: Option<Callback<UrlAsk, Given<ElicitResult>>>,
-    pub(crate) sample: Option<Callback<SampleAsk, Given<CreateMessageResult>>>,
+    pub(crate) form: Option<Callback<FormAsk, CallbackResult<ElicitResult>>>,
+    pub(crate) url: Option<Callback<UrlAsk, CallbackResult<ElicitResult>>>,
+    pub(crate) sample: Option<Callback<SampleAsk, CallbackResult<CreateMessageResult>>>,
     pub(crate) sampling_tools: bool,
     pub(crate) sampling_context: bool,
-    pub(crate) roots: Option<Callback<RootsAsk, Given<ListRootsResult>>>,
+    pub(crate) roots: Option<Callback<RootsAsk, CallbackResult<ListRootsResult>>>,
     pub(crate) round: Option<Callback<Round, RoundDecision>>,
     pub(crate) elicit_complete: Option<OnElicitComplete>,
 }

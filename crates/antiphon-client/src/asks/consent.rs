@@ -1,11 +1,11 @@
-//! What to show before a person opens a URL. Nothing here fetches anything.
+//! The parts of a URL to show before a person opens it. Nothing here fetches anything.
 //!
 //! > MUST NOT automatically pre-fetch the URL or any of its metadata.
 
 use std::{error::Error as StdError, fmt};
 use url::{Host, Url};
 
-/// What a person must see before they agree to open a URL.
+/// The parts of a URL that a person must see before they agree to open it.
 ///
 /// > **MUST** show the full URL to the user for examination before consent.
 /// >
@@ -18,7 +18,7 @@ pub struct UrlConsent {
     pub full: String,
     /// Its host, to highlight: in ASCII, so that look-alike letters show.
     pub host: String,
-    /// What is suspicious about it.
+    /// Its suspicious features.
     pub warnings: Vec<UrlWarning>,
 }
 
@@ -69,7 +69,7 @@ impl fmt::Display for NotAUrl {
 
 impl StdError for NotAUrl {}
 
-/// What to show for this URL, read as browsers read it. Open [`UrlConsent::full`], not the server's text.
+/// Parses a URL as browsers do, and returns the parts to show. Open [`UrlConsent::full`], not the server's text.
 ///
 /// # Errors
 /// [`NotAUrl`].

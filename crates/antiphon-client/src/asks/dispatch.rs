@@ -29,7 +29,7 @@ pub(crate) async fn answer_round(
         must_be_among(handlers.callbacks.declared(), handlers, key, ask)?;
     }
     let wait = decide(&handlers.callbacks, origin, round).await?;
-    let calls: Vec<BoxFuture<'static, (String, Answered)>> = round
+    let calls: Vec<BoxFuture<'static, (String, AnswerText)>> = round
         .missing()
         .into_iter()
         .filter_map(|key| {
@@ -50,7 +50,7 @@ pub(crate) async fn answer_round(
 }
 
 /// The answer of a callback, as JSON text.
-type Answered = Result<Box<RawValue>, CallbackError>;
+type AnswerText = Result<Box<RawValue>, CallbackError>;
 
 /// > Servers **MUST NOT** send an `inputRequests` that the client has not declared support for in its capabilities.
 pub(crate) fn must_be_declared(
@@ -103,7 +103,7 @@ fn context(origin: &Origin, round: u32, key: &str, progress: &AskProgress) -> As
 }
 
 /// Runs the callback for one ask. Nothing runs before the future is polled.
-async fn start(callbacks: Callbacks, context: AskContext, ask: InputRequest) -> Answered {
+async fn start(callbacks: Callbacks, context: AskContext, ask: InputRequest) -> AnswerText {
     match (ask, callbacks) {
         (
             InputRequest::Elicit(ElicitRequest::Form { message, requested_schema: schema }),
@@ -123,7 +123,7 @@ async fn start(callbacks: Callbacks, context: AskContext, ask: InputRequest) -> 
     }
 }
 
-fn written(answer: &impl Serialize) -> Answered {
+fn written(answer: &impl Serialize) -> AnswerText {
     Ok(serde_json::value::to_raw_value(answer)?)
 }
 

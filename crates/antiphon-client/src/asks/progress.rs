@@ -11,9 +11,9 @@ use tokio::sync::Notify;
 /// The progress of one ask: callbacks report it, the session sends it. Clones are the same ask; the default is one whose
 /// server did not ask for progress.
 #[derive(Clone, Default)]
-pub(crate) struct AskProgress(Option<Arc<Reported>>);
+pub(crate) struct AskProgress(Option<Arc<ReportState>>);
 
-struct Reported {
+struct ReportState {
     token: ProgressToken,
     state: Mutex<State>,
     changed: Notify,
@@ -26,7 +26,7 @@ struct State {
     waiting: Option<ProgressParams>,
 }
 
-impl Reported {
+impl ReportState {
     fn state(&self) -> MutexGuard<'_, State> {
         // Each change of it leaves it whole.
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
@@ -39,7 +39,11 @@ impl AskProgress {
     /// > Progress notifications **MUST** only reference tokens that: Were provided in an active request
     pub(crate) fn of(params: Option<&RawValue>) -> Self {
         let token = params.and_then(progress_token_of);
-        Self(token.map(|token| Arc::new(Reported { token, state: Mutex::default(), changed: Notify::new() })))
+        Self(
+            token.map(|token| {
+                Arc::new(ReportState { token, state: Mutex::default(), changed: Notify::new() })
+            }),
+        )
     }
 
     /// Stores a report to be sent.

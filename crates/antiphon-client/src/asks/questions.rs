@@ -9,12 +9,12 @@ use crate::{
     identity::ServerIdentity,
 };
 use antiphon_wire::{AskKind, CreateMessageParams, ElicitResult, FormSchema, InputRequest, InputRequests};
-use serde::Serialize;
+use serde::{Serialize, Serializer};
 use serde_json::value::RawValue;
 use std::{sync::Arc, time::Duration};
 
-/// The origin of an ask: server, call, round and key.
-#[derive(Clone, Debug)]
+/// The origin of an ask: server, call, round and key. Serializes for a web page, without the callback's progress.
+#[derive(Clone, Debug, Serialize)]
 #[non_exhaustive]
 pub struct AskContext {
     /// The server that asks.
@@ -24,12 +24,19 @@ pub struct AskContext {
     /// The tool's or prompt's name, or the resource's URI.
     pub target: String,
     /// The arguments of the call, as they were sent.
+    #[serde(serialize_with = "shared_text")]
     pub arguments: Option<Arc<RawValue>>,
     /// The number of the round in its call. The first is 1.
     pub round: u32,
     /// The key of the ask; unique in its round.
     pub key: String,
+    #[serde(skip)]
     pub(crate) progress: AskProgress,
+}
+
+/// Serializes arguments as the JSON that they are.
+fn shared_text<S: Serializer>(text: &Option<Arc<RawValue>>, serializer: S) -> Result<S::Ok, S::Error> {
+    text.as_deref().serialize(serializer)
 }
 
 impl AskContext {
@@ -56,8 +63,9 @@ pub(crate) struct Origin {
     pub(crate) arguments: Option<Arc<RawValue>>,
 }
 
-/// An ask of the person: a form or a URL.
-#[derive(Clone, Debug)]
+/// An ask of the person: a form or a URL. Its `mode` says which, when it is serialized.
+#[derive(Clone, Debug, Serialize)]
+#[serde(tag = "mode", rename_all = "lowercase")]
 pub enum ElicitAsk {
     /// A form to fill in.
     Form(FormAsk),
@@ -121,7 +129,7 @@ reports_progress!(FormAsk, UrlAsk, SampleAsk, RootsAsk);
 /// A form for the person to fill in.
 ///
 /// > For form mode, allow users to review and modify their responses before sending
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Serialize)]
 #[non_exhaustive]
 pub struct FormAsk {
     /// The origin of the ask.
@@ -153,7 +161,7 @@ impl FormAsk {
 }
 
 /// A URL for the person to open.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Serialize)]
 #[non_exhaustive]
 pub struct UrlAsk {
     /// The origin of the ask.
@@ -190,7 +198,7 @@ impl UrlAsk {
 }
 
 /// An ask of the client's model. Sampling is deprecated in 2026-07-28.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Serialize)]
 #[non_exhaustive]
 pub struct SampleAsk {
     /// The origin of the ask.
@@ -200,7 +208,7 @@ pub struct SampleAsk {
 }
 
 /// An ask for the client's root directories. Roots are deprecated in 2026-07-28.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Serialize)]
 #[non_exhaustive]
 pub struct RootsAsk {
     /// The origin of the ask.

@@ -353,3 +353,98 @@ impl StdError for ClientError {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::transport::{
+        TransportError,
+        TransportErrorKind::{Closed, HttpStatus, Malformed, TooLarge, Unreachable},
+    };
+    use antiphon_wire::method;
+    use serde_json::json;
+
+    fn of(kind: impl Into<ClientErrorKind>) -> ClientError {
+        ClientError::of_request(ServerIdentity::new("test", None), method::TOOLS_CALL, kind)
+    }
+
+    fn transport(kind: TransportErrorKind) -> RequestFault {
+        RequestFault::Transport(TransportError::new(kind, "the cause"))
+    }
+
+    fn refused(code: ErrorCode, reason: &str) -> RequestFault {
+        RequestFault::Server(ErrorObject::new(code, "no").with_data(json!({ "reason": reason })))
+    }
+
+    /// The names of the predicates that are true.
+    fn check(error: &ClientError, expected: &[&str]) {
+        let all: [(&str, bool); 8] = [
+            ("unauthorized", error.is_unauthorized()),
+            ("forbidden", error.is_forbidden()),
+            ("not_found", error.is_not_found()),
+            ("busy", error.is_busy()),
+            ("unknown_outcome", error.is_unknown_outcome()),
+            ("timeout", error.is_timeout()),
+            ("cancelled", error.is_cancelled()),
+            ("transport", error.is_transport()),
+        ];
+        let found: Vec<&str> = all.iter().filter(|(_, is)| *is).map(|(name, _)| *name).collect();
+        assert_eq!(found, expected, "{error}");
+    }
+
+    #[test]
+    fn predicates_are_true_of_these_errors() {
+        for (kind, expected) in [
+            (HttpStatus(401), &["unauthorized", "transport"][..]),
+            (HttpStatus(403), &["forbidden", "transport"]),
+            (HttpStatus(404), &["not_found", "transport"]),
+            (HttpStatus(405), &["transport"]),
+            (HttpStatus(429), &["busy", "transport"]),
+            (HttpStatus(503), &["busy", "transport"]),
+            (HttpStatus(307), &["transport"]),
+            (HttpStatus(500), &["unknown_outcome", "transport"]),
+            (HttpStatus(502), &["unknown_outcome", "transport"]),
+            (HttpStatus(504), &["unknown_outcome", "transport"]),
+            (Unreachable, &["transport"]),
+            (Closed, &["unknown_outcome", "transport"]),
+            (Malformed, &["unknown_outcome", "transport"]),
+            (TooLarge, &["unknown_outcome", "transport"]),
+        ] {
+            check(&of(transport(kind)), expected);
+        }
+        let lost = TransportError::new(HttpStatus(404), "the session is unknown").session_lost();
+        check(&of(RequestFault::Transport(lost)), &["transport"]);
+        check(&of(RequestFault::Timeout(Duration::from_secs(1))), &["unknown_outcome", "timeout"]);
+        check(&of(refused(ErrorCode::METHOD_NOT_FOUND, "")), &["not_found"]);
+        check(&of(refused(ErrorCode::INTERNAL_ERROR, "busy")), &["busy"]);
+        check(&of(refused(ErrorCode::INTERNAL_ERROR, "broken")), &[]);
+        check(&of(ClientErrorKind::CursorRepeated), &[]);
+    }
+
+    #[test]
+    fn a_call_that_was_interrupted_has_an_unknown_outcome() {
+        let limit = Duration::from_secs(1);
+        let check_call = |kind, interrupted, expected: &[&str]| {
+            let server = ServerIdentity::new("test", None);
+            check(&ClientError::of_call(server, Call::resource("a:b"), kind, None, interrupted), expected);
+        };
+        check_call(ClientErrorKind::Cancelled, true, &["unknown_outcome", "cancelled"]);
+        check_call(ClientErrorKind::Cancelled, false, &["cancelled"]);
+        check_call(ClientErrorKind::Deadline(limit), true, &["unknown_outcome", "timeout"]);
+        check_call(ClientErrorKind::Deadline(limit), false, &["timeout"]);
+        let gone = ErrorObject::new(ErrorCode::RESOURCE_NOT_FOUND, "gone");
+        check_call(ClientErrorKind::Request(RequestFault::Server(gone)), false, &["not_found"]);
+    }
+
+    #[test]
+    fn the_text_names_the_cause_once() {
+        for (kind, text) in [
+            (HttpStatus(401), "tools/call at test: the cause"),
+            (Unreachable, "tools/call at test: no response came back: the cause"),
+        ] {
+            let error = of(transport(kind));
+            assert_eq!(error.to_string(), text);
+            assert!(error.source().is_none());
+        }
+    }
+}

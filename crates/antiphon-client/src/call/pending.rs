@@ -165,7 +165,7 @@ pub(crate) enum NotReady {
 
 /// The serialized form. The version comes first, so that a newer format is refused before its fields are read.
 #[derive(Serialize)]
-struct Written<'a> {
+struct PendingCallOut<'a> {
     version: u32,
     server: &'a ServerIdentity,
     call: &'a Call,
@@ -177,7 +177,7 @@ struct Written<'a> {
 }
 
 #[derive(Deserialize)]
-struct Read {
+struct PendingCallIn {
     #[serde(default, rename = "version")]
     _version: KnownFormat,
     server: ServerIdentity,
@@ -212,13 +212,15 @@ impl Serialize for PendingCall {
         let Self { server, call, round, state } = self;
         let AskRound { number, asks, answers } = round;
         let state = state.as_deref();
-        Written { version: FORMAT, server, call, round: *number, asks, answers, state }.serialize(serializer)
+        PendingCallOut { version: FORMAT, server, call, round: *number, asks, answers, state }
+            .serialize(serializer)
     }
 }
 
 impl<'de> Deserialize<'de> for PendingCall {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        let Read { server, call, round: number, asks, answers, state, .. } = Read::deserialize(deserializer)?;
+        let PendingCallIn { server, call, round: number, asks, answers, state, .. } =
+            PendingCallIn::deserialize(deserializer)?;
         Ok(Self { server, call, round: AskRound { number, asks, answers }, state })
     }
 }
@@ -235,5 +237,50 @@ impl fmt::Debug for PendingCall {
             .field("answered", &self.round.answers)
             .field("has_state", &self.has_state())
             .finish_non_exhaustive()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    fn written() -> Value {
+        json!({
+            "server": {"target": "test"},
+            "call": {"method": "tools/call", "name": "t", "arguments": {"a": 1.50}},
+            "round": 2,
+            "asks": {},
+            "answers": {},
+            "state": "s"
+        })
+    }
+
+    fn check(version: Option<u32>, expected: Result<(), &str>) {
+        let mut text = serde_json::to_string(&written()).unwrap();
+        if let Some(version) = version {
+            text.insert_str(1, &format!(r#""version":{version},"#));
+        }
+        let read = serde_json::from_str::<PendingCall>(&text).map_err(|error| error.to_string());
+        match (read, expected) {
+            (Ok(pending), Ok(())) => {
+                let mut again = serde_json::to_value(&pending).unwrap();
+                assert_eq!(again["version"], FORMAT);
+                again.as_object_mut().unwrap().remove("version");
+                assert_eq!(again, written());
+            }
+            (Err(error), Err(text)) => assert!(error.contains(text), "{error}"),
+            (read, expected) => panic!("{version:?}: {read:?} instead of {expected:?}"),
+        }
+    }
+
+    #[test]
+    fn older_formats_are_read_and_newer_ones_refused() {
+        check(None, Ok(()));
+        check(Some(FORMAT), Ok(()));
+        check(Some(FORMAT + 1), Err("was written by a newer version of antiphon (format 2)"));
+        // Whatever else a newer format changes, the version is refused first.
+        let newer = serde_json::from_str::<PendingCall>(r#"{"version":9,"server":[]}"#);
+        assert!(newer.unwrap_err().to_string().contains("format 9"));
     }
 }

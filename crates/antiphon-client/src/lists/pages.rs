@@ -48,12 +48,12 @@ impl ServerLists {
         open: fn(P) -> (Vec<T>, Option<String>),
     ) -> Result<(Vec<T>, bool), ListFault> {
         match self.pages_once(method, from, open).await {
-            Err(Broken::Cursor(fault)) => {
+            Err(PageFault::Cursor(fault)) => {
                 tracing::debug!(method, %fault, "a cursor is not valid any more: the list is read again");
                 self.cache().drop_pages(method);
-                self.pages_once(method, from, open).await.map_err(Broken::into_kind)
+                self.pages_once(method, from, open).await.map_err(PageFault::into_kind)
             }
-            other => other.map_err(Broken::into_kind),
+            other => other.map_err(PageFault::into_kind),
         }
     }
 
@@ -62,37 +62,37 @@ impl ServerLists {
         method: &'static str,
         from: Source,
         open: fn(P) -> (Vec<T>, Option<String>),
-    ) -> Result<(Vec<T>, bool), Broken> {
+    ) -> Result<(Vec<T>, bool), PageFault> {
         let (mut items, mut seen, mut cursor, mut any_fetched) = (Vec::new(), HashSet::new(), None, false);
         let mut read = 0;
         for _ in 0..MAX_PAGES {
             let key = Key::Page(method, cursor.clone());
             let write =
                 |id: &RequestId, meta| write_request(id, method, &PageParams::new(meta, cursor.clone()));
-            let page: Fetched<P> =
+            let page: FetchedResult<P> =
                 self.fetch(key, from, method, &write).await.map_err(|fault| match &fault {
                     // > Invalid cursors **SHOULD** result in an error with code -32602 (Invalid params).
                     RequestFault::Server(error)
                         if cursor.is_some() && error.code == ErrorCode::INVALID_PARAMS =>
                     {
-                        Broken::Cursor(fault)
+                        PageFault::Cursor(fault)
                     }
-                    _ => Broken::Otherwise(ListFault::Request(fault)),
+                    _ => PageFault::Otherwise(ListFault::Request(fault)),
                 })?;
             any_fetched |= page.fetched;
             read += page.bytes;
             if read > MAX_LIST {
-                return Err(Broken::Otherwise(ListFault::ListTooLong { limit: MAX_LIST }));
+                return Err(PageFault::Otherwise(ListFault::ListTooLong { limit: MAX_LIST }));
             }
             let (more, next) = open(page.result);
             items.extend(more);
             let Some(next) = next else { return Ok((items, any_fetched)) };
             if !seen.insert(next.clone()) {
-                return Err(Broken::Otherwise(ListFault::CursorRepeated));
+                return Err(PageFault::Otherwise(ListFault::CursorRepeated));
             }
             cursor = Some(next);
         }
-        Err(Broken::Otherwise(ListFault::TooManyPages { limit: MAX_PAGES }))
+        Err(PageFault::Otherwise(ListFault::TooManyPages { limit: MAX_PAGES }))
     }
 
     /// A result that may be kept, from the cache or from the server.
@@ -102,23 +102,23 @@ impl ServerLists {
         from: Source,
         method: &'static str,
         write: &BodyWriter<'_>,
-    ) -> Result<Fetched<T>, RequestFault> {
+    ) -> Result<FetchedResult<T>, RequestFault> {
         if from == Source::Either
             && let Some(kept) = self.cache().get(&key)
         {
-            return Ok(Fetched { result: read(&kept)?, fetched: false, bytes: kept.get().len() });
+            return Ok(FetchedResult { result: read(&kept)?, fetched: false, bytes: kept.get().len() });
         }
         let asked = self.cache().generation(&key);
         let spec = RequestSpec::single(method, self.connection.core.bounds.leg_timeout);
         let text = self.connection.request(&spec, write).await?;
         let result = read(&text)?;
         self.cache().put(key, asked, &text);
-        Ok(Fetched { result, fetched: true, bytes: text.get().len() })
+        Ok(FetchedResult { result, fetched: true, bytes: text.get().len() })
     }
 }
 
 /// A result that may be kept.
-pub(crate) struct Fetched<T> {
+pub(crate) struct FetchedResult<T> {
     pub(crate) result: T,
     /// `true` if it came from the server, not from the cache.
     pub(crate) fetched: bool,
@@ -139,13 +139,13 @@ pub(crate) enum ListFault {
 }
 
 /// The reason why a list ended early.
-enum Broken {
+enum PageFault {
     /// The server does not know the cursor of a page.
     Cursor(RequestFault),
     Otherwise(ListFault),
 }
 
-impl Broken {
+impl PageFault {
     fn into_kind(self) -> ListFault {
         match self {
             Self::Cursor(fault) => ListFault::Request(fault),

@@ -23,9 +23,9 @@ const MAX_SCHEMAS: usize = 16 * 1024 * 1024;
 
 /// The tools of the latest list, as far as calls need them.
 #[derive(Default)]
-pub(crate) struct KnownTools(Mutex<Option<Listed>>);
+pub(crate) struct KnownTools(Mutex<Option<ToolList>>);
 
-struct Listed {
+struct ToolList {
     /// The generation of the list. Knowledge of another one is not used.
     generation: Generation,
     tools: HashMap<String, Arc<KnownTool>>,
@@ -67,7 +67,7 @@ impl Output {
 }
 
 impl KnownTools {
-    fn listed(&self) -> MutexGuard<'_, Option<Listed>> {
+    fn listed(&self) -> MutexGuard<'_, Option<ToolList>> {
         // Replaced as a whole: a panic elsewhere leaves it whole.
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -99,7 +99,7 @@ impl KnownTools {
             let known = KnownTool { headers: headers.clone(), output };
             tools.insert(tool.name.clone(), Arc::new(known));
         }
-        *self.listed() = Some(Listed { generation, tools });
+        *self.listed() = Some(ToolList { generation, tools });
     }
 }
 

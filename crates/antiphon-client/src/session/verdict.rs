@@ -95,14 +95,14 @@ pub(crate) fn is_other_version(fault: &RequestFault) -> bool {
 
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
-struct Typed<'a> {
+struct WithResultType<'a> {
     #[serde(borrow, default)]
     result_type: Option<&'a RawValue>,
 }
 
 /// Returns `true` if the result has a `resultType`. Legacy results have none.
 pub(crate) fn has_result_type(result: &RawValue) -> bool {
-    serde_json::from_str::<Typed<'_>>(result.get()).is_ok_and(|typed| typed.result_type.is_some())
+    serde_json::from_str::<WithResultType<'_>>(result.get()).is_ok_and(|typed| typed.result_type.is_some())
 }
 
 /// Writes the message of a `server/discover`.

@@ -168,31 +168,31 @@ impl Inbox {
         let filter = &self.requested.filter;
         let list = |asked: Option<bool>, change: Change| {
             let params: ListChangedParams = read(notification)?;
-            if asked == Some(true) { Ok((params.meta, change, None)) } else { Err("nobody asked for it") }
+            if asked == Some(true) { Ok((params.meta, change, None)) } else { Err("it was not asked for") }
         };
-        // What is told, and what waits in its place.
-        let (meta, told, instead) = match notification.method.as_str() {
+        // The change, and another one that waits in its place.
+        let (meta, change, instead) = match notification.method.as_str() {
             method::TOOLS_LIST_CHANGED => list(filter.tools_list_changed, Change::Tools),
             method::PROMPTS_LIST_CHANGED => list(filter.prompts_list_changed, Change::Prompts),
             method::RESOURCES_LIST_CHANGED => list(filter.resources_list_changed, Change::Resources),
             method::RESOURCES_UPDATED => {
                 let params: ResourceUpdatedParams = read(notification)?;
                 let asked =
-                    self.requested.resource_of(&params.uri).ok_or("nobody asked for this resource")?;
+                    self.requested.resource_of(&params.uri).ok_or("the resource was not asked for")?;
                 let is_part = **asked != *params.uri;
                 let too_much = is_part && (self.parts >= MAX_PARTS || params.uri.len() > MAX_PART_URI);
                 let instead = too_much.then(|| Change::Resource(Arc::clone(asked)));
                 Ok((params.meta, Change::Resource(Arc::from(params.uri)), instead))
             }
-            _ => Err("nothing is known of its method"),
+            _ => Err("its method is unknown"),
         }?;
         self.is_ours(&meta)?;
         // > [it] **MUST NOT** send any notification on the subscription before it.
         if self.phase != Phase::Acknowledged {
             return Err("the subscription is not acknowledged");
         }
-        self.wait(instead.unwrap_or_else(|| told.clone()));
-        Ok(told)
+        self.wait(instead.unwrap_or_else(|| change.clone()));
+        Ok(change)
     }
 
     fn wait(&mut self, change: Change) {
@@ -206,7 +206,7 @@ impl Inbox {
         self.order.push_back(change);
     }
 
-    /// Where the stream is the subscription's own, a server may have left out the id.
+    /// Checks that a notification belongs to this subscription. On a stream of its own, a server may have left out the id.
     fn is_ours(&self, meta: &Meta) -> Result<(), &'static str> {
         match meta.subscription_id() {
             Some(other) if other != self.id => Err("it belongs to another subscription"),
@@ -288,13 +288,13 @@ mod tests {
     }
 
     /// Everything asked for, unless a row says otherwise; each notification is its method, subscription and params.
-    fn check(name: &str, told: &[(&str, Value, Value)], expected: &[&str]) {
+    fn check(name: &str, notifications: &[(&str, Value, Value)], expected: &[&str]) {
         let all = json!({
             "toolsListChanged": true, "promptsListChanged": true, "resourcesListChanged": false,
             "resourceSubscriptions": ["file:///a", "file:///a/b", "db://tables/"]
         });
         let mut inbox = inbox(all);
-        for (method, id, params) in told {
+        for (method, id, params) in notifications {
             inbox.take(&notification(method, id, params.clone()));
         }
         assert_eq!(events(&mut inbox), expected, "{name}");

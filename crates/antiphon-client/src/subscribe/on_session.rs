@@ -29,12 +29,12 @@ impl Listener for SubscriptionListener {
 }
 
 /// Unsubscribes from its resources when it is dropped.
-struct Subscribed {
+struct ResourceSubscriptions {
     session: Arc<Session>,
     uris: Vec<String>,
 }
 
-impl Drop for Subscribed {
+impl Drop for ResourceSubscriptions {
     fn drop(&mut self) {
         let uris: Vec<String> =
             std::mem::take(&mut self.uris).into_iter().filter(|uri| self.session.release(uri)).collect();
@@ -60,8 +60,8 @@ pub(crate) async fn listen(
     let wanted = inbox.lock().filter().clone();
     let listener = Arc::new(SubscriptionListener { inbox: inbox.clone(), received: Notify::new() });
     session.listen(Arc::downgrade(&listener) as Weak<dyn Listener>);
-    let mut subscribed = Subscribed { session, uris: Vec::new() };
-    let session = Arc::clone(&subscribed.session);
+    let mut resources = ResourceSubscriptions { session, uris: Vec::new() };
+    let session = Arc::clone(&resources.session);
     // A server that had no stream from the start has not broken.
     let has_stream = session.has_stream();
     let mut ended = Box::pin(async move {
@@ -70,7 +70,7 @@ pub(crate) async fn listen(
             () = session.stream_closed(), if has_stream => {}
         }
     });
-    let granted = subscribe(&mut subscribed, &wanted, has_stream).await?;
+    let granted = subscribe(&mut resources, &wanted, has_stream).await?;
     let acknowledged = IncomingNotification {
         method: method::SUBSCRIPTIONS_ACKNOWLEDGED.to_owned(),
         params: to_raw_value(&AcknowledgedParams::new(&id, granted)).ok(),
@@ -91,11 +91,11 @@ pub(crate) async fn listen(
 
 /// Subscribes to the resources. Returns the changes that the server will report.
 async fn subscribe(
-    subscribed: &mut Subscribed,
+    resources: &mut ResourceSubscriptions,
     wanted: &SubscriptionFilter,
     has_stream: bool,
 ) -> Result<SubscriptionFilter, RequestFault> {
-    let session = Arc::clone(&subscribed.session);
+    let session = Arc::clone(&resources.session);
     let can = session.capabilities();
     let mut granted = SubscriptionFilter::new();
     let list = |asked: Option<bool>, name| {
@@ -108,14 +108,14 @@ async fn subscribe(
     for uri in uris.filter(|_| has_stream && offers(can, "resources", "subscribe")) {
         let is_first = session.hold(uri);
         // From here on it is let go of again, whatever becomes of this.
-        subscribed.uris.push(uri.clone());
+        resources.uris.push(uri.clone());
         if is_first {
             let params = SubscribeParams::new(uri);
             match session.request(method::RESOURCES_SUBSCRIBE, &params).await {
                 Ok(_) => {}
                 Err(RequestFault::Server(error)) => {
                     tracing::debug!(%error, "the server does not tell of a resource");
-                    subscribed.uris.pop();
+                    resources.uris.pop();
                     session.release(uri);
                     continue;
                 }

@@ -1,11 +1,11 @@
-//! When a subscription that broke is opened again. It reads no clock.
+//! The waits before a broken subscription is opened again. Nothing here reads a clock.
 
 use std::{
     hash::{BuildHasher as _, RandomState},
     time::Duration,
 };
 
-/// How often, and after which waits, a subscription is opened again after it broke.
+/// The number of attempts, and the waits between them, to open a subscription again after it broke.
 ///
 /// The waits double from the first to the longest. Of each wait a random part of up to one half is left out, so that the
 /// clients of a server that comes back do not all come back at once.
@@ -30,7 +30,7 @@ impl ReconnectPolicy {
         Self::default().attempts(0)
     }
 
-    /// How many attempts in a row may fail before the subscription ends with the last one's error: 10 unless set. An
+    /// The number of attempts in a row that may fail before the subscription ends with the last one's error: 10 unless set. An
     /// acknowledgement ends the row.
     pub fn attempts(mut self, attempts: u32) -> Self {
         self.attempts = attempts;
@@ -50,24 +50,24 @@ impl ReconnectPolicy {
     }
 }
 
-/// Where a subscription stands in its policy.
+/// The attempts that a subscription has made.
 #[derive(Debug, Default)]
 pub(crate) struct Attempts {
-    /// So many failed since the last acknowledgement.
+    /// The number of attempts that failed since the last acknowledgement.
     in_a_row: u32,
-    /// How often the wait was doubled. An acknowledgement alone does not take it back: a server that acknowledges and
+    /// The number of times that the wait was doubled. An acknowledgement alone does not take it back: a server that acknowledges and
     /// breaks is not to be asked twice a second for ever.
     doubled: u32,
 }
 
 impl Attempts {
-    /// The server acknowledged.
+    /// Called when the server acknowledged.
     pub(crate) fn acknowledged(&mut self) {
         self.in_a_row = 0;
     }
 
-    /// The subscription broke, having been acknowledged for `lasted`: how long to wait before the next attempt. `None`
-    /// if there is none.
+    /// The wait before the next attempt, after a subscription broke that had been acknowledged for `lasted`. `None` if there is
+    /// no further attempt.
     pub(crate) fn next(
         &mut self,
         policy: &ReconnectPolicy,
@@ -98,7 +98,7 @@ pub(crate) fn random() -> u64 {
 mod tests {
     use super::*;
 
-    /// What happens: `None` an acknowledgement, `Some` a break after so many seconds of having been acknowledged.
+    /// Checks the waits after these events: `None` an acknowledgement, `Some` a break after so many seconds of having been acknowledged.
     fn check(policy: ReconnectPolicy, happens: &[Option<u64>], waits_ms: &[Option<u64>]) {
         for random in [0, 1023, u64::MAX] {
             let mut attempts = Attempts::default();

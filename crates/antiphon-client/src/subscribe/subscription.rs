@@ -73,13 +73,13 @@ pub struct Subscription {
 
 enum State {
     Idle,
-    Open(Open),
+    Open(OpenRequest),
     Pausing(Pin<Box<Sleep>>),
     Ended,
 }
 
 /// One request that is under way.
-struct Open {
+struct OpenRequest {
     exchange: BoxFuture<'static, Result<ServerReply, RequestFault>>,
     /// The time limit of the acknowledgement.
     limit: Duration,
@@ -198,7 +198,7 @@ impl Subscription {
                 _ => modern::listen(connection, id, &inbox).await,
             }
         });
-        State::Open(Open {
+        State::Open(OpenRequest {
             exchange,
             limit: self.acknowledge_within,
             acknowledge_by: Box::pin(sleep(self.acknowledge_within)),
@@ -256,7 +256,7 @@ impl Subscription {
     }
 }
 
-impl Open {
+impl OpenRequest {
     /// Reads what has come, then returns the next event, or the end once there is none.
     fn turn(&mut self, cx: &mut Context<'_>, inbox: &SharedInbox) -> Poll<Turn> {
         if self.end.is_none() {

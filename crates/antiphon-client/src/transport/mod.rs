@@ -25,7 +25,7 @@ use std::{borrow::Cow, error::Error as StdError, fmt, sync::Arc};
 
 /// The transport of a client to one server.
 ///
-/// Dropping the future of [`exchange`](Self::exchange) cancels the request: the transport tells the server in its own
+/// Dropping the future of [`exchange`](Self::exchange) cancels the request: the transport notifies the server in its own
 /// way, and ignores a response that comes later.
 pub trait Transport: Send + Sync + 'static {
     /// Sends one request and waits for its response. Notifications that belong to the request are passed to

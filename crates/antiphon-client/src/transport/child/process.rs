@@ -43,7 +43,8 @@ type Forward = Arc<Mutex<Callback>>;
 pub(crate) struct Process {
     pub(crate) stream: StreamTransport,
     pub(crate) supervisor: ChildSupervisor,
-    /// What forwards its standard error, and that of the run before, as long as it has something to forward.
+    /// The task that forwards its standard error. The one below is that of the run before, as long as it has lines to
+    /// forward.
     stderr: Mutex<Option<Task>>,
     _last_words: Option<Task>,
 }
@@ -109,7 +110,7 @@ impl Process {
         self.stream.has_ended() || self.supervisor.id().is_none()
     }
 
-    /// What forwards its standard error. It belongs to the caller from now on.
+    /// The task that forwards its standard error. It belongs to the caller from now on.
     pub(crate) fn stderr(&self) -> Option<Task> {
         self.stderr.lock().unwrap_or_else(PoisonError::into_inner).take()
     }

@@ -76,7 +76,7 @@ pub(crate) async fn read_refusal(
     Err(refused(status, challenge))
 }
 
-/// What a status says that comes without a JSON-RPC response.
+/// The error for a status that comes without a JSON-RPC response.
 pub(crate) fn refused(status: StatusCode, challenge: Option<String>) -> TransportError {
     let advice = match status {
         StatusCode::UNAUTHORIZED => ": check the bearer token",
@@ -209,7 +209,7 @@ fn shortened(text: &str) -> String {
     text.chars().take(100).collect()
 }
 
-/// What ended the exchange after the connection was there.
+/// The error of an exchange that ended after the connection was there.
 pub(crate) fn broken(fault: &(dyn StdError + 'static)) -> TransportError {
     let (kind, text) = if causes(fault).any(breaks_http) {
         (Malformed, "the server's answer breaks the rules of HTTP")

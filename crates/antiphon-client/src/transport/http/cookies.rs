@@ -3,7 +3,7 @@
 use http::{HeaderMap, HeaderValue, header};
 use std::sync::{Mutex, PoisonError};
 
-/// How many cookies are kept, and how long one may be, its name included.
+/// The maximum number of cookies that are kept, and the maximum length of one in bytes, its name included.
 const MAX_COOKIES: usize = 32;
 const MAX_COOKIE: usize = 4096;
 

@@ -5,7 +5,7 @@ use crate::transport::{
     TransportErrorKind::{Closed, HttpStatus, Unreachable},
     http::{
         answer,
-        token::{self, Challenged, Provider, Token, TokenRequest},
+        token::{self, Challenges, Provider, Token, TokenRequest},
     },
 };
 use antiphon_connect::Connector;
@@ -77,11 +77,11 @@ impl Core {
             TransportError::new(Unreachable, "no token could be had for the request").caused_by(fault)
         })?;
         authorize(&mut post, token)?;
-        let mut challenged = Challenged::default();
+        let mut challenges = Challenges::default();
         loop {
             let response = self.send(post.clone()).await?;
             let (status, challenge) = (response.status(), token::challenge(response.headers()));
-            if !challenged.first(status, challenge.as_deref()) {
+            if !challenges.first(status, challenge.as_deref()) {
                 return Ok(response);
             }
             // The body of a refusal may never end.

@@ -7,7 +7,7 @@ use crate::transport::{
         answer,
         cookies::CookieJar,
         core::Core,
-        resume::{Cursor, Ended, read_connection},
+        resume::{ConnectionEnd, Cursor, read_connection},
         token,
     },
     session::sort,
@@ -32,9 +32,9 @@ const SESSION_ID: HeaderName = HeaderName::from_static("mcp-session-id");
 const LAST_EVENT_ID: HeaderName = HeaderName::from_static("last-event-id");
 /// A longer session id is not one.
 const MAX_SESSION_ID: usize = 4096;
-/// How often in a row a stream that broke is asked for in vain.
+/// The number of failed attempts in a row to open a broken stream again.
 const ATTEMPTS: u32 = 5;
-/// How long the last words of a session may take: that a request is cancelled, that it is over.
+/// The time limit of the last messages of a session: the cancellation of a request, the end of the session.
 const LAST_WORDS: Duration = Duration::from_secs(2);
 
 pub(crate) struct HttpLink {
@@ -44,14 +44,14 @@ pub(crate) struct HttpLink {
 struct Shared {
     core: Arc<Core>,
     cookies: CookieJar,
-    /// What the server told with the result of `initialize`.
+    /// The session id from the result of `initialize`.
     id: Mutex<Option<HeaderValue>>,
     version: Mutex<Option<HeaderValue>>,
-    /// The server gave a stream for a GET: that it has none here is not why it says 404.
+    /// `true` once the server answered a GET with a stream: a 404 does not mean then that it offers none.
     streamed: AtomicBool,
-    /// The server does not know the session any more.
+    /// `true` once the server does not know the session any more.
     lost: AtomicBool,
-    /// The server was told that it is no longer needed.
+    /// `true` once the end of the session was sent to the server.
     ended: AtomicBool,
 }
 
@@ -151,11 +151,11 @@ impl Shared {
             (1..=MAX_SESSION_ID).contains(&bytes.len())
                 && bytes.iter().all(|byte| (0x21..=0x7e).contains(byte))
         };
-        let mut told = headers.get(SESSION_ID).filter(visible).cloned();
-        if let Some(id) = &mut told {
+        let mut id = headers.get(SESSION_ID).filter(visible).cloned();
+        if let Some(id) = &mut id {
             id.set_sensitive(true);
         }
-        *self.id.lock().unwrap_or_else(PoisonError::into_inner) = told;
+        *self.id.lock().unwrap_or_else(PoisonError::into_inner) = id;
     }
 
     /// Reads the stream of a request to its response, over as many connections as it takes.
@@ -174,9 +174,9 @@ impl Shared {
             let ended =
                 read_connection(body, Some(id), &mut cursor, self.core.max_response, on_message).await?;
             match ended {
-                Ended::Answered(reply) => return Ok(reply),
-                Ended::Cut(error) if cursor.last_id.is_none() => return Err(error),
-                Ended::Cut(error) => body = self.resume(&cursor, error).await?,
+                ConnectionEnd::Answered(reply) => return Ok(reply),
+                ConnectionEnd::Cut(error) if cursor.last_id.is_none() => return Err(error),
+                ConnectionEnd::Cut(error) => body = self.resume(&cursor, error).await?,
             }
         }
     }
@@ -258,8 +258,8 @@ impl Shared {
     }
 }
 
-/// The last clone is gone, and nobody has ended the session: then that happens in the background, where it can. Whoever
-/// still tells that a request is cancelled has a clone.
+/// Ends the session in the background if nobody did before the last clone is dropped, where a runtime runs. A task that still
+/// sends a cancellation has a clone.
 impl Drop for Shared {
     fn drop(&mut self) {
         let Ok(runtime) = tokio::runtime::Handle::try_current() else { return };
@@ -279,11 +279,11 @@ async fn end(core: &Core, request: Request<Full<Bytes>>) {
             core.keeps_sessions.store(true, Ordering::Relaxed);
         }
         Ok(Ok(_)) => {}
-        Ok(Err(_)) | Err(_) => tracing::debug!("the server could not be told that a session is over"),
+        Ok(Err(_)) | Err(_) => tracing::debug!("the end of a session could not be sent"),
     }
 }
 
-/// What became of a GET.
+/// The answer to a GET.
 enum StreamReply {
     Stream(Body),
     /// No stream here.
@@ -292,16 +292,16 @@ enum StreamReply {
     Later(StatusCode),
 }
 
-/// Tells the server that nobody waits any more.
+/// Cancels a request when it is dropped before its response.
 ///
-/// > Disconnection **SHOULD NOT** be interpreted as the client cancelling its request. To cancel, the client **SHOULD**
+/// > Disconnection **SHOULD NOT** be interpreted as the client cancel_on_drop its request. To cancel, the client **SHOULD**
 /// > explicitly send an MCP `CancelledNotification`.
-struct Cancelling {
+struct CancelOnDrop {
     shared: Arc<Shared>,
     id: Option<RequestId>,
 }
 
-impl Drop for Cancelling {
+impl Drop for CancelOnDrop {
     fn drop(&mut self) {
         let (Some(id), Ok(runtime)) = (self.id.take(), tokio::runtime::Handle::try_current()) else { return };
         let mut params = CancelledParams::new(id);
@@ -309,9 +309,9 @@ impl Drop for Cancelling {
         let Ok(message) = write_notification(method::CANCELLED, &params) else { return };
         let shared = Arc::clone(&self.shared);
         runtime.spawn(async move {
-            let told = shared.core.unless_closed(shared.send_message(message));
-            if !matches!(timeout(LAST_WORDS, told).await, Ok(Ok(()))) {
-                tracing::debug!("the server could not be told that a request is cancelled");
+            let sent = shared.core.unless_closed(shared.send_message(message));
+            if !matches!(timeout(LAST_WORDS, sent).await, Ok(Ok(()))) {
+                tracing::debug!("the cancellation of a request could not be sent");
             }
         });
     }
@@ -327,9 +327,9 @@ impl SessionLink for HttpLink {
             let shared = &self.shared;
             // > The `initialize` request **MUST NOT** be cancelled by clients
             let id = (request.method != method::INITIALIZE).then(|| request.id.clone());
-            let mut cancelling = Cancelling { shared: Arc::clone(shared), id };
+            let mut cancel_on_drop = CancelOnDrop { shared: Arc::clone(shared), id };
             let reply = shared.core.unless_closed(shared.ask(request, on_message)).await;
-            cancelling.id = None;
+            cancel_on_drop.id = None;
             reply
         })
     }

@@ -30,9 +30,9 @@ use tokio::{
     time::timeout,
 };
 
-/// How much waits between the stream and the session.
+/// The size of the buffer between the stream and the session, in bytes.
 const BUFFER: usize = 64 * 1024;
-/// How long the endpoint may take. It is the first event.
+/// The time limit of the first event, which names the endpoint.
 const ENDPOINT_WITHIN: Duration = Duration::from_secs(10);
 
 pub(crate) struct EventsLink {
@@ -166,7 +166,7 @@ async fn write(
                 post.headers_mut().insert(MCP_PROTOCOL_VERSION, version.clone());
             }
             cookies.add(post.headers_mut());
-            // Whoever waits for an answer that cannot come is told so by the end of the stream.
+            // The end of the stream fails the requests whose answer cannot come.
             match core.send_with_token(post).await {
                 Ok(response) if response.status().is_success() => cookies.keep(response.headers()),
                 Ok(response) => return tracing::warn!(status = %response.status(), "a message was refused"),

@@ -45,7 +45,7 @@ pub(crate) struct InFlightRequests {
 
 #[derive(Default)]
 struct State {
-    in_flight: HashMap<RequestId, Entry>,
+    in_flight: HashMap<RequestId, RequestEntry>,
     outbox: VecDeque<Outgoing>,
     /// The reason why no request is taken any more.
     ended: Option<TransportError>,
@@ -62,7 +62,7 @@ enum Outgoing {
     Message(Vec<u8>),
 }
 
-struct Entry {
+struct RequestEntry {
     /// Tells two requests of the same id apart: one settled, its future not dropped yet, and the next.
     serial: u64,
     /// `None` once the writer has taken it.
@@ -77,7 +77,7 @@ struct Entry {
 }
 
 /// The waiting side of one request. Dropping it abandons the request.
-pub(crate) struct Waiting {
+pub(crate) struct PendingResponse {
     requests: Arc<InFlightRequests>,
     id: RequestId,
     serial: u64,
@@ -86,7 +86,7 @@ pub(crate) struct Waiting {
     reply: oneshot::Receiver<Result<ServerReply, TransportError>>,
 }
 
-impl Waiting {
+impl PendingResponse {
     /// Hands over notifications in their order, and gives back the response after all of them.
     pub(crate) async fn response(
         mut self,
@@ -118,7 +118,7 @@ fn weight(notification: &IncomingNotification) -> usize {
     size_of::<IncomingNotification>() + notification.method.len() + params
 }
 
-impl Drop for Waiting {
+impl Drop for PendingResponse {
     fn drop(&mut self) {
         self.requests.abandon(&self.id, self.serial);
     }
@@ -136,7 +136,10 @@ pub(crate) enum Addressee {
 
 impl InFlightRequests {
     /// Takes a request in.
-    pub(crate) fn admit(self: &Arc<Self>, request: OutgoingRequest) -> Result<Waiting, TransportError> {
+    pub(crate) fn admit(
+        self: &Arc<Self>,
+        request: OutgoingRequest,
+    ) -> Result<PendingResponse, TransportError> {
         let mut state = self.state();
         if let Some(ended) = &state.ended {
             return Err(ended.clone());
@@ -151,7 +154,7 @@ impl InFlightRequests {
         state.serial += 1;
         let (id, serial) = (request.id, state.serial);
         state.outbox.push_back(Outgoing::Request(id.clone()));
-        let entry = Entry {
+        let entry = RequestEntry {
             serial,
             body: Some(request.body),
             listens: request.method == method::SUBSCRIPTIONS_LISTEN,
@@ -164,7 +167,7 @@ impl InFlightRequests {
         state.in_flight.insert(id.clone(), entry);
         drop(state);
         self.written.notify_one();
-        Ok(Waiting { requests: Arc::clone(self), id, serial, notifications, waiting, reply })
+        Ok(PendingResponse { requests: Arc::clone(self), id, serial, notifications, waiting, reply })
     }
 
     /// The next message to write, with its id if it is a request; `None` once there will be no more.
@@ -315,7 +318,7 @@ impl InFlightRequests {
         Ok(())
     }
 
-    /// Fails a subscription whose caller does not take what it was told, and tells the server.
+    /// Fails a subscription whose caller does not take its notifications, and cancels it at the server.
     fn fail_listening(&self, id: &RequestId) {
         let text = "more changes were told than may wait to be taken: the subscription was cancelled";
         let mut state = self.state();
@@ -326,7 +329,7 @@ impl InFlightRequests {
         self.written.notify_one();
     }
 
-    /// Fails every request that was sent, and tells the server.
+    /// Fails every request that was sent, and cancels it at the server.
     pub(crate) fn fail_sent(&self, error: &TransportError) {
         let mut state = self.state();
         for (id, entry) in state.in_flight.extract_if(|_, entry| entry.body.is_none()).collect::<Vec<_>>() {

@@ -26,15 +26,16 @@ const LAST_WRITE: Duration = Duration::from_secs(1);
 
 /// A transport to the server at the other end of a pair of byte streams.
 ///
-/// All requests share the channel, so notifications find their request by what they say:
+/// All requests share the channel, so notifications find their request by their content:
 /// - progress by its token, which must be the id of the request;
 /// - what a subscription sends by the subscription's id;
 /// - log messages name no request: they are handed to the request under way if there is exactly one;
 /// - `notifications/cancelled` for a subscription is handed to it and ends it as `Closed`.
 ///
-/// On a legacy session, what else comes belongs to the session. Without one, every other notification is dropped, and so is one that would leave more than 16 MiB of them waiting for a caller.
+/// On a legacy session, all other messages belong to the session. Without one, every other notification is dropped, and so is
+/// one that would leave more than 16 MiB of them waiting for a caller.
 /// A subscription is not left with a gap: it fails as
-/// [`TooLarge`](crate::transport::TransportErrorKind::TooLarge) instead, and the server is told.
+/// [`TooLarge`](crate::transport::TransportErrorKind::TooLarge) instead, and is cancelled at the server.
 ///
 /// Dropping the future of a request sends `notifications/cancelled`, unless the request was still waiting to be written:
 /// then it never leaves. A response that comes later is ignored, as is one to an unknown request. A line that is no
