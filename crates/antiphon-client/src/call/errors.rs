@@ -9,7 +9,7 @@ use crate::{
     identity::ServerIdentity,
     lists::pages::ListFault,
     request::fault::RequestFault,
-    transport::TransportErrorKind,
+    transport::{TransportError, TransportErrorKind},
 };
 use antiphon_wire::{ErrorCode, ErrorObject};
 use std::{error::Error as StdError, fmt, time::Duration};
@@ -168,13 +168,19 @@ impl ClientError {
         }
     }
 
+    /// The transport's error, if no JSON-RPC response came. Its [`challenge`](TransportError::challenge) names the token that an
+    /// HTTP server wants.
+    pub fn transport_error(&self) -> Option<&TransportError> {
+        match &self.0.kind {
+            ClientErrorKind::Request(RequestFault::Transport(error)) => Some(error),
+            _ => None,
+        }
+    }
+
     /// The HTTP status of an answer without a JSON-RPC response, if that was the answer.
     pub fn http_status(&self) -> Option<u16> {
-        match &self.0.kind {
-            ClientErrorKind::Request(RequestFault::Transport(error)) => match error.kind() {
-                TransportErrorKind::HttpStatus(status) => Some(status),
-                _ => None,
-            },
+        match self.transport_error()?.kind() {
+            TransportErrorKind::HttpStatus(status) => Some(status),
             _ => None,
         }
     }
@@ -278,11 +284,11 @@ impl ClientError {
     /// Returns `true` if no JSON-RPC response came: the transport failed, or an HTTP status came instead.
     /// [`is_unknown_outcome`](Self::is_unknown_outcome) says whether the server may have acted.
     pub fn is_transport(&self) -> bool {
-        matches!(self.0.kind, ClientErrorKind::Request(RequestFault::Transport(_)))
+        self.transport_error().is_some()
     }
 
     fn is_session_lost(&self) -> bool {
-        matches!(&self.0.kind, ClientErrorKind::Request(RequestFault::Transport(error)) if error.is_session_lost())
+        self.transport_error().is_some_and(TransportError::is_session_lost)
     }
 }
 
@@ -357,10 +363,7 @@ impl StdError for ClientError {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::transport::{
-        TransportError,
-        TransportErrorKind::{Closed, HttpStatus, Malformed, TooLarge, Unreachable},
-    };
+    use crate::transport::TransportErrorKind::{Closed, HttpStatus, Malformed, TooLarge, Unreachable};
     use antiphon_wire::method;
     use serde_json::json;
 
