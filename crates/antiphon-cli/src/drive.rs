@@ -32,6 +32,12 @@ async fn walk(client: &Client, start: Start, answers: &mut Answers, once: bool) 
         let mut pending = match step {
             CallProgress::Done(finished) => return Ok(Outcome::Done(finished)),
             CallProgress::Pending(pending) => pending,
+            _ => {
+                return Err(Failure::protocol(
+                    "call",
+                    "the call goes on in a way that is not supported here",
+                ));
+            }
         };
         if once && legs == 1 {
             return Ok(Outcome::Pending { pending: Box::new(pending), missing: None });
