@@ -2,7 +2,7 @@
 
 use crate::{AnyError, calls};
 use antiphon::{
-    client::{Call, Client, ClientBuilder, ElicitAsk, Step},
+    client::{Call, CallProgress, Client, ClientBuilder, ElicitAsk},
     wire::{CreateMessageResult, ListRootsResult, Root},
 };
 use serde_json::json;
@@ -41,7 +41,7 @@ pub(crate) async fn defaults(client: &Client) -> Result<(), AnyError> {
 pub(crate) async fn rounds(client: &Client) -> Result<(), AnyError> {
     client.list_tools().await?;
     for tool in ["test_mrtr_echo_state", "test_mrtr_no_state"] {
-        let Step::Pending(pending) = client.begin(Call::tool(tool, json!({}))?).await? else {
+        let CallProgress::Pending(pending) = client.begin(Call::tool(tool, json!({}))?).await? else {
             return Err(format!("{tool} asked nothing").into());
         };
         client.call_tool("test_mrtr_unrelated", json!({})).await?;

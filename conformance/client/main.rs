@@ -13,7 +13,7 @@ mod headers;
 mod schemas;
 
 use antiphon::client::{Client, ClientBuilder, transport::HttpTransport};
-use std::{env, error::Error, sync::Arc, time::Duration};
+use std::{env, error::Error, time::Duration};
 
 /// Anything that ends a scenario early.
 type AnyError = Box<dyn Error + Send + Sync>;
@@ -55,5 +55,5 @@ fn plain() -> ClientBuilder {
 }
 
 fn connect(client: ClientBuilder, url: &str) -> Result<Client, AnyError> {
-    Ok(client.connect(Arc::new(HttpTransport::new(url)?)))
+    Ok(client.connect(HttpTransport::new(url)?))
 }

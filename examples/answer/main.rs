@@ -7,7 +7,7 @@
 use antiphon::client::transport::{ChildCommand, ChildTransport};
 use antiphon::client::{CallbackError, Client, FormAsk};
 use antiphon::wire::ElicitResult;
-use std::{env, error::Error, io, sync::Arc};
+use std::{env, error::Error, io};
 
 /// Says who asks, and lets the person answer or decline. `{:?}`, so that nothing of the server's steers the terminal.
 async fn ask_person(ask: FormAsk) -> Result<ElicitResult, CallbackError> {
@@ -34,7 +34,7 @@ async fn main() -> Result<(), Box<dyn Error>> {
         return Err("answer TOOL COMMAND..".into());
     };
     let server = ChildTransport::spawn(ChildCommand::new(program).args(words))?;
-    let client = Client::builder("answer", "1.0").on_elicit_form(ask_person).connect(Arc::new(server));
+    let client = Client::builder("answer", "1.0").on_elicit_form(ask_person).connect(server);
     let result = client.call_tool(tool, ()).await?;
     println!("{}", result.first_text().unwrap_or("(no text)"));
     client.close().await;

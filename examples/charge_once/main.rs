@@ -8,7 +8,7 @@
 #![allow(clippy::print_stdout, reason = "it shows what happens")]
 
 use antiphon::{
-    client::{Call, Client, PendingCall, Step, transport::HttpTransport},
+    client::{Call, CallProgress, Client, PendingCall, transport::HttpTransport},
     wire::AskSupport,
 };
 use antiphon_examples::{Fleet, Plan, Proxy, Result, serve_if_replica};
@@ -24,12 +24,13 @@ async fn main() -> Result<()> {
     let proxy = Proxy::start(Arc::clone(&fleet), |leg| println!("{leg}")).await?;
     let client = Client::builder("charge-once", "1.0")
         .declare(AskSupport::ELICITATION)
-        .connect(Arc::new(HttpTransport::new(proxy.url())?));
+        .connect(HttpTransport::new(proxy.url())?);
     let mut step = client.begin(Call::tool("charge_once", json!({"amount": 20}))?).await?;
     let finished = loop {
         let mut pending = match step {
-            Step::Done(finished) => break finished,
-            Step::Pending(pending) => pending,
+            CallProgress::Done(finished) => break finished,
+            CallProgress::Pending(pending) => pending,
+            _ => return Err("the call goes on in a way that this example does not know".into()),
         };
         answer(&mut pending)?;
         // Nobody takes the first response.

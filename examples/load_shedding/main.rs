@@ -18,7 +18,7 @@ async fn main() -> Result<()> {
     }
     let fleet = Fleet::start(Plan { drain_at: Some(2), ..Plan::default() }).await?;
     let proxy = Proxy::start(Arc::clone(&fleet), |leg| println!("{leg}")).await?;
-    let client = Client::builder("load-shedding", "1.0").connect(Arc::new(HttpTransport::new(proxy.url())?));
+    let client = Client::builder("load-shedding", "1.0").connect(HttpTransport::new(proxy.url())?);
     let result = client.call_tool("load_shedding", json!({"portions": 5})).await?;
     println!("{}", result.first_text().unwrap_or_default());
 

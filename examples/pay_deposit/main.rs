@@ -25,7 +25,7 @@ async fn main() -> Result<()> {
             opened.lock().unwrap_or_else(PoisonError::into_inner).clone_from(&ask.url);
             async move { Ok(ask.consent()) }
         })
-        .connect(Arc::new(HttpTransport::builder(proxy.url()).bearer("demo-ada").build()?));
+        .connect(HttpTransport::builder(proxy.url()).bearer("demo-ada").build()?);
     let booking = json!({"booking_id": 7});
     for tool in ["pay_deposit", "deposit_status"] {
         proxy.new_call();

@@ -35,7 +35,7 @@ async fn main() -> Result<()> {
                 Ok(ask.accept(json!({"name": "octocat"}))?)
             }
         })
-        .connect(Arc::new(HttpTransport::new(proxy.url())?));
+        .connect(HttpTransport::new(proxy.url())?);
     let result = client.call_tool("rolling_upgrade", ()).await?;
     println!("{}", result.first_text().unwrap_or_default());
     fleet.stop().await

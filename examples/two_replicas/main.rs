@@ -57,7 +57,7 @@ fn client(proxy: &Proxy) -> Result<Client> {
     let transport = HttpTransport::new(proxy.url())?;
     Ok(Client::builder("two-replicas", "1.0")
         .on_elicit_form(|ask| async move { answer(&ask) })
-        .connect(Arc::new(transport)))
+        .connect(transport))
 }
 
 /// Before it answers, it kills the process that asked.
@@ -73,5 +73,5 @@ fn client_that_kills(proxy: &Proxy, fleet: &Arc<Fleet>) -> Result<Client> {
             answer(&ask)
         }
     };
-    Ok(Client::builder("two-replicas", "1.0").on_elicit_form(callback).connect(Arc::new(transport)))
+    Ok(Client::builder("two-replicas", "1.0").on_elicit_form(callback).connect(transport))
 }

@@ -32,11 +32,11 @@ fn server() -> Result<Server> {
 
 #[tokio::main(flavor = "current_thread")]
 async fn main() -> Result<()> {
-    let (transport, input, output) = memory::pair();
+    let (transport, input, output) = memory::duplex();
     tokio::spawn(serve_streams(server()?, input, output));
     let client = Client::builder("watch", "1.0")
         .on_progress(|told| println!("progress: {} of {}", told.progress, told.total.unwrap_or_default()))
-        .connect(Arc::new(transport));
+        .connect(transport);
 
     let mut changes = client.listen(SubscriptionFilter::new().resource(VISITS));
     while let Some(change) = changes.next().await {

@@ -17,7 +17,7 @@ use antiphon::{
     wire::AskSupport,
 };
 use serde_json::json;
-use std::{error::Error as _, net::SocketAddr, sync::Arc};
+use std::{error::Error as _, net::SocketAddr};
 use tokio::net::TcpListener;
 
 #[derive(serde::Deserialize, Form)]
@@ -45,7 +45,7 @@ fn auth() -> Result<ResourceServer> {
 /// A client with this token, which its issuer made for the resource above.
 fn client(address: SocketAddr, token: &str) -> Result<Client> {
     let transport = HttpTransport::builder(format!("http://{address}/mcp")).bearer(token).build()?;
-    Ok(Client::builder("basket-app", "1.0").declare(AskSupport::ALL).connect(Arc::new(transport)))
+    Ok(Client::builder("basket-app", "1.0").declare(AskSupport::ALL).connect(transport))
 }
 
 #[tokio::main]

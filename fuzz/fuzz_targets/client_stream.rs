@@ -7,7 +7,7 @@ use antiphon::{client::{Client, Mode, transport::StreamTransport}, wire::{Incomi
 use antiphon_fuzz::{block_on, messages};
 use libfuzzer_sys::fuzz_target;
 use serde_json::{Map, json};
-use std::{collections::HashMap, sync::Arc, time::Duration};
+use std::{collections::HashMap, time::Duration};
 use tokio::io::{AsyncBufReadExt as _, AsyncWriteExt as _, BufReader, DuplexStream, duplex};
 
 /// What the server says, line by line.
@@ -39,7 +39,7 @@ fuzz_target!(|input: (u8, &[u8])| {
             .on_roots(async |_| Ok(ListRootsResult::new(Vec::new())))
             .on_progress(|_| ())
             .on_log(|_| ())
-            .connect(Arc::new(transport));
+            .connect(transport);
         let lines = lines.split((|byte| *byte == b'\n') as fn(&u8) -> bool);
         let script = Script { lines, id: "1".to_owned(), seen: Vec::new(), asked: HashMap::new() };
         let calls = async {

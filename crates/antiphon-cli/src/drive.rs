@@ -6,7 +6,7 @@ use crate::{
     failure::Failure,
     report::Outcome,
 };
-use antiphon::client::{Call, Client, PendingCall, Step};
+use antiphon::client::{Call, CallProgress, Client, PendingCall};
 
 /// How often a call is sent again with answers. Common clients stop at ten.
 const MAX_ROUNDS: u32 = 10;
@@ -25,13 +25,19 @@ pub(crate) async fn drive(client: &Client, start: Start, answers: &mut Answers, 
 async fn walk(client: &Client, start: Start, answers: &mut Answers, once: bool) -> Result<Outcome, Failure> {
     let (mut step, mut legs) = match start {
         Start::New(call) => (client.begin(call).await?, 1),
-        Start::Resume(pending) => (Step::Pending(pending), 0),
+        Start::Resume(pending) => (CallProgress::Pending(pending), 0),
     };
     let mut answered = 0;
     loop {
         let mut pending = match step {
-            Step::Done(finished) => return Ok(Outcome::Done(finished)),
-            Step::Pending(pending) => pending,
+            CallProgress::Done(finished) => return Ok(Outcome::Done(finished)),
+            CallProgress::Pending(pending) => pending,
+            _ => {
+                return Err(Failure::protocol(
+                    "call",
+                    "the call goes on in a way that is not supported here",
+                ));
+            }
         };
         if once && legs == 1 {
             return Ok(Outcome::Pending { pending: Box::new(pending), missing: None });

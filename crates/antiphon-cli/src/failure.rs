@@ -1,7 +1,7 @@
 //! What goes wrong, and the exit code for it.
 
 use antiphon::{
-    client::{CallError, CallErrorKind, ClientError, ClientErrorKind, PendingCall, RequestFault},
+    client::{AskFault, ClientError, ClientErrorKind, PendingCall, RequestFault},
     wire::InputRequest,
 };
 use serde::Serialize;
@@ -73,21 +73,25 @@ impl Failure {
     }
 }
 
-impl From<CallError> for Failure {
-    fn from(error: CallError) -> Self {
-        use CallErrorKind as Kind;
-        if let (Kind::NoCallback { key, .. }, Some(pending)) = (error.kind(), error.pending()) {
+impl From<ClientError> for Failure {
+    fn from(error: ClientError) -> Self {
+        use ClientErrorKind as Kind;
+        if let (Kind::Ask(AskFault::NoCallback { key, .. }), Some(pending)) = (error.kind(), error.pending())
+        {
             let what = pending.asks().get(key).map_or("something", InputRequest::method);
             return Self::not_supported(&format!("{} at {}: `{what}`", pending.call(), error.server()), key);
         }
         let (exit, kind) = match error.kind() {
             Kind::Arguments(_) => (Exit::Usage, "arguments"),
-            Kind::Answer(_) => (Exit::Usage, "answer"),
+            Kind::Ask(AskFault::Answer(_)) => (Exit::Usage, "answer"),
             Kind::OtherServer { .. } => (Exit::Usage, "other_server"),
             Kind::Request(fault) => (Exit::Protocol, request_kind(fault)),
             Kind::StateRefused(_) => (Exit::Protocol, "state_refused"),
-            Kind::TooManyAsks { .. } => (Exit::Protocol, "too_many_asks"),
+            Kind::Ask(AskFault::TooManyAsks { .. }) => (Exit::Protocol, "too_many_asks"),
             Kind::StateOnlyLimit => (Exit::Protocol, "state_only_limit"),
+            Kind::CursorRepeated | Kind::TooManyPages { .. } | Kind::ListTooLong { .. } => {
+                (Exit::Protocol, "invalid_result")
+            }
             _ => (Exit::Protocol, "call"),
         };
         let code = error.server_error().map(|error| error.code.0);
@@ -95,17 +99,6 @@ impl From<CallError> for Failure {
         let goes_on = exit == Exit::Protocol && !error.is_state_refused();
         let pending = error.into_pending().filter(|_| goes_on).map(Box::new);
         Self { exit, kind, message, code, pending }
-    }
-}
-
-impl From<ClientError> for Failure {
-    fn from(error: ClientError) -> Self {
-        let kind = match error.kind() {
-            ClientErrorKind::Request(fault) => request_kind(fault),
-            _ => "invalid_result",
-        };
-        let code = error.server_error().map(|error| error.code.0);
-        Self { exit: Exit::Protocol, kind, message: with_source(&error), code, pending: None }
     }
 }
 

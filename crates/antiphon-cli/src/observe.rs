@@ -3,7 +3,7 @@
 use crate::show;
 use antiphon::{
     client::transport::{
-        IncomingNotification, OutgoingRequest, ServerReply, Sessions, Transport, TransportError,
+        IncomingNotification, OutgoingRequest, ServerReply, SessionTransport, Transport, TransportError,
     },
     wire::{InputRequest, InputRequests, InputResponses, Meta},
 };
@@ -187,7 +187,7 @@ impl Transport for Observed {
         self.inner.mirrors_parameters()
     }
 
-    fn sessions(&self) -> Option<&dyn Sessions> {
+    fn sessions(&self) -> Option<&dyn SessionTransport> {
         self.inner.sessions()
     }
 }

@@ -124,6 +124,7 @@ fn print_finished(finished: &Finished) {
         Finished::Resource(result) => {
             result.contents.iter().for_each(|contents| console::out_theirs(&contents_text(contents)));
         }
+        _ => console::note("the result is of a kind that cannot be shown here"),
     }
 }
 

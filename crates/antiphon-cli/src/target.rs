@@ -8,7 +8,7 @@ use antiphon::{
     },
     wire::AskSupport,
 };
-use std::{ffi::OsString, sync::Arc, time::Duration};
+use std::{ffi::OsString, time::Duration};
 
 /// Where requests go.
 pub(crate) enum Target {
@@ -86,7 +86,7 @@ impl Target {
             .leg_timeout(Duration::from_secs(timeout))
             // URLs that must be opened before a call goes on.
             .elicit_wait(Duration::from_secs(timeout));
-        Ok(attach(builder).connect(Arc::new(transport)))
+        Ok(attach(builder).connect(transport))
     }
 }
 

@@ -1,13 +1,17 @@
 //! Attaches callbacks and sets bounds.
 
 use crate::{
-    Client,
-    ask::{ElicitAsk, FormAsk, RootsAsk, Round, RoundDecision, SampleAsk, UrlAsk},
-    callback::{Callback, CallbackError, Callbacks},
-    elicit_complete::ElicitComplete,
-    era::Mode,
-    event::{LogEvent, OnProgress, ProgressEvent},
-    hearing::Hearers,
+    asks::{
+        callbacks::{AskHandlers, Callback, CallbackError, Callbacks, ElicitComplete},
+        questions::{ElicitAsk, FormAsk, RootsAsk, Round, RoundDecision, SampleAsk, UrlAsk},
+    },
+    client::Client,
+    lists::{pages::ServerLists, tools::ServerTools},
+    request::{
+        core::{Bounds, Core, CoreSettings},
+        events::{LogEvent, Observers, OnProgress, ProgressEvent},
+    },
+    session::{connection::Connection, mode::Mode},
     transport::Transport,
 };
 use antiphon_wire::pacing::StateOnlyLimits;
@@ -40,41 +44,32 @@ use std::{sync::Arc, time::Duration};
 #[derive(Clone)]
 #[must_use]
 pub struct ClientBuilder {
-    pub(crate) info: Implementation,
-    pub(crate) version: ProtocolVersion,
-    pub(crate) mode: Mode,
-    pub(crate) probe_timeout: Duration,
-    pub(crate) elicit_wait: Duration,
-    pub(crate) callbacks: Callbacks,
-    /// What is answered by hand.
-    pub(crate) by_hand: AskSupport,
-    pub(crate) bounds: Bounds,
-    pub(crate) one_at_a_time: bool,
-    pub(crate) hearers: Hearers,
-    pub(crate) caches: bool,
-    pub(crate) checks_output: bool,
+    info: Implementation,
+    version: ProtocolVersion,
+    mode: Mode,
+    callbacks: Callbacks,
+    /// The asks that are answered by hand.
+    by_hand: AskSupport,
+    bounds: Bounds,
+    one_at_a_time: bool,
+    observers: Observers,
+    caches: bool,
+    checks_output: bool,
 }
 
-/// The bounds of a client's calls.
-#[derive(Clone, Copy)]
-pub(crate) struct Bounds {
-    pub(crate) max_rounds: u32,
-    pub(crate) max_asks: usize,
-    pub(crate) leg_timeout: Duration,
-    /// How long progress may stretch the time of a request, if it may.
-    pub(crate) progress_stretches: Option<Duration>,
-    pub(crate) call_deadline: Option<Duration>,
-    pub(crate) state_only: StateOnlyLimits,
+impl Client {
+    /// Settings of a client that sends servers this name and version of itself.
+    pub fn builder(name: impl Into<String>, version: impl Into<String>) -> ClientBuilder {
+        ClientBuilder::new(Implementation::new(name, version))
+    }
 }
 
 impl ClientBuilder {
-    pub(crate) fn new(info: Implementation) -> Self {
+    fn new(info: Implementation) -> Self {
         Self {
             info,
             version: ProtocolVersion::V2026_07_28,
             mode: Mode::Auto,
-            probe_timeout: Duration::from_secs(5),
-            elicit_wait: Duration::from_secs(60),
             callbacks: Callbacks::default(),
             by_hand: AskSupport::NONE,
             bounds: Bounds {
@@ -84,15 +79,17 @@ impl ClientBuilder {
                 progress_stretches: None,
                 call_deadline: None,
                 state_only: StateOnlyLimits::default(),
+                probe_timeout: Duration::from_secs(5),
+                elicit_wait: Duration::from_secs(60),
             },
             one_at_a_time: false,
-            hearers: Hearers::default(),
+            observers: Observers::default(),
             caches: true,
             checks_output: true,
         }
     }
 
-    /// Tells servers this of the client, instead of the name and version only.
+    /// Sends servers this description of the client, instead of the name and version only.
     pub fn implementation(mut self, info: Implementation) -> Self {
         self.info = info;
         self
@@ -165,8 +162,8 @@ impl ClientBuilder {
         self
     }
 
-    /// Sees every round that asks something before its callbacks run: may refuse it, decline parts of it, or delay the
-    /// retry.
+    /// Calls back with every round before its callbacks run. The decision may refuse the round, decline parts of it, or delay
+    /// the retry.
     pub fn on_round<F, Fut>(mut self, callback: F) -> Self
     where
         F: Fn(Round) -> Fut + Send + Sync + 'static,
@@ -176,17 +173,17 @@ impl ClientBuilder {
         self
     }
 
-    /// Hears of the progress of every request, unless its call has a callback of its own
-    /// ([`Call::on_progress`](super::Call::on_progress)). Progress is asked for only where somebody listens.
+    /// Calls back for the progress of every request, unless its call has a callback of its own
+    /// ([`Call::on_progress`](crate::Call::on_progress)). Servers are asked for progress only if there is a callback.
     ///
     /// The callback runs between two reads from the connection: it must neither block nor panic. To do more than show
     /// or count, send the event through a channel.
     pub fn on_progress(mut self, callback: impl Fn(ProgressEvent) + Send + Sync + 'static) -> Self {
-        self.hearers.progress = Some(OnProgress::new(callback));
+        self.observers.progress = Some(OnProgress::new(callback));
         self
     }
 
-    /// Hears what the server logs about a request. Asks for messages from [`LogLevel::Info`] on, unless
+    /// Calls back for the server's log messages about a request. Asks for messages from [`LogLevel::Info`] on, unless
     /// [`log_level`](Self::log_level) says otherwise; what is below is dropped. As with
     /// [`on_progress`](Self::on_progress), the callback must neither block nor panic.
     ///
@@ -194,16 +191,16 @@ impl ClientBuilder {
     /// stdio log to their standard error ([`ChildStderr`](crate::transport::ChildStderr) says where that goes),
     /// and all others through OpenTelemetry.
     pub fn on_log(mut self, callback: impl Fn(LogEvent) + Send + Sync + 'static) -> Self {
-        self.hearers.log = Some(Arc::new(callback));
+        self.observers.log = Some(Arc::new(callback));
         self
     }
 
-    /// Asks, with every request, for log messages from this level on; [`Call::log_level`](super::Call::log_level) asks
-    /// with one call. Without [`on_log`](Self::on_log), nobody hears them.
+    /// Asks, with every request, for log messages from this level on; [`Call::log_level`](crate::Call::log_level) asks
+    /// with one call. Without [`on_log`](Self::on_log), they are dropped.
     ///
     /// Deprecated in 2026-07-28, as [`on_log`](Self::on_log) is, which says what to do instead.
     pub fn log_level(mut self, level: LogLevel) -> Self {
-        self.hearers.level = Some(level);
+        self.observers.level = Some(level);
         self
     }
 
@@ -223,7 +220,7 @@ impl ClientBuilder {
         self
     }
 
-    /// Gives results of tools as they come, without comparing them with the tools' output schemas.
+    /// Returns results of tools as they come, without comparing them with the tools' output schemas.
     ///
     /// Without this, a tool of the latest list that declares an output schema has its results compared with it, and a
     /// tool whose schema cannot be used is not called.
@@ -241,19 +238,19 @@ impl ClientBuilder {
         self
     }
 
-    /// How often a call may be sent again with answers: 10 unless set. 0 refuses every round.
+    /// The maximum number of rounds of a call: 10 unless set. 0 refuses every round.
     pub fn max_rounds(mut self, rounds: u32) -> Self {
         self.bounds.max_rounds = rounds;
         self
     }
 
-    /// How many asks one round may hold: 64 unless set.
+    /// The maximum number of asks in one round: 64 unless set.
     pub fn max_asks(mut self, asks: usize) -> Self {
         self.bounds.max_asks = asks;
         self
     }
 
-    /// How long one request may take: 60 seconds unless set. Callbacks do not count.
+    /// The time limit of one request: 60 seconds unless set. The time of callbacks does not count.
     ///
     /// > Implementations **SHOULD** establish timeouts for all sent requests, to prevent hung connections and resource
     /// > exhaustion.
@@ -272,14 +269,14 @@ impl ClientBuilder {
         self
     }
 
-    /// How long a whole call may take, people included: no bound unless set.
+    /// The time limit of a whole call, people included: none unless set.
     pub fn call_deadline(mut self, limit: Duration) -> Self {
         self.bounds.call_deadline = Some(limit);
         self
     }
 
-    /// How long a server may answer with state only, asking nothing: 60 times in a row, for two minutes, unless set.
-    /// Such legs do not count as rounds, and are paced.
+    /// The limits of legs that answer with state only, asking nothing: 60 in a row, within two minutes, unless set. Such legs
+    /// do not count as rounds, and are paced.
     pub fn state_only_limits(mut self, legs: u32, time: Duration) -> Self {
         self.bounds.state_only = StateOnlyLimits { legs, time };
         self
@@ -299,39 +296,54 @@ impl ClientBuilder {
         self
     }
 
-    /// Which revisions to speak: [`Mode::Auto`] unless set.
+    /// The revisions of the protocol to speak: [`Mode::Auto`] unless set.
     pub fn mode(mut self, mode: Mode) -> Self {
         self.mode = mode;
         self
     }
 
-    /// How long a server on stdio has to answer `server/discover`, the first request of [`Mode::Auto`]: 5 seconds unless set.
-    /// Then it is taken for a legacy one, unless its answer comes before that to `initialize`.
+    /// The time that a server on stdio has to answer `server/discover`, the first request of [`Mode::Auto`]: 5 seconds unless
+    /// set. Then the server is taken for a legacy one, unless that answer comes before the one to `initialize`.
     pub fn probe_timeout(mut self, limit: Duration) -> Self {
-        self.probe_timeout = limit;
+        self.bounds.probe_timeout = limit;
         self
     }
 
-    /// Hears that what a person did behind a URL is finished, on a session of a server that says so. The callback must neither
-    /// block nor panic.
+    /// Calls back when the server reports that a person finished at a URL. Only servers with a session do. The callback must
+    /// neither block nor panic.
     pub fn on_elicit_complete(mut self, callback: impl Fn(ElicitComplete) + Send + Sync + 'static) -> Self {
         self.callbacks.elicit_complete = Some(Arc::new(callback));
         self
     }
 
-    /// How long to wait, once a person agreed to open URLs that must be finished before a request is sent again (`-32042`),
-    /// for the server to say that they are: a minute unless set. Then it is sent again anyway, for not every server says so;
+    /// The time to wait for the server to report that URLs are finished, after a person agreed to open those that a request
+    /// requires (`-32042`): a minute unless set. Then the request is sent again anyway, for not every server reports that;
     /// each time counts as a round.
     pub fn elicit_wait(mut self, limit: Duration) -> Self {
-        self.elicit_wait = limit;
+        self.bounds.elicit_wait = limit;
         self
     }
 
-    /// A client of the server at the other end of this transport. Sends nothing. One client per transport: request
-    /// ids are counted by the client.
+    /// A client of the server at the other end of this transport: an [`HttpTransport`](crate::transport), a child process, an
+    /// `Arc<dyn Transport>`. Sends nothing. One client per transport: request ids are counted by the client.
     #[must_use]
-    pub fn connect(self, transport: Arc<dyn Transport>) -> Client {
-        Client::new(self, transport)
+    pub fn connect(self, transport: impl Transport) -> Client {
+        let declared = self.callbacks.declared().and(self.by_hand);
+        let version = match &self.mode {
+            Mode::Pinned(version) => version.clone(),
+            _ => self.version,
+        };
+        let core = Core::new(CoreSettings {
+            target: transport.target().to_owned(),
+            info: self.info,
+            handlers: AskHandlers { callbacks: self.callbacks, declared, one_at_a_time: self.one_at_a_time },
+            bounds: self.bounds,
+            observers: self.observers,
+            version,
+            caches: self.caches,
+        });
+        let connection = Connection::new(Arc::new(core), Arc::new(transport), self.mode);
+        Client::new(ServerTools::new(ServerLists { connection }, self.checks_output))
     }
 }
 

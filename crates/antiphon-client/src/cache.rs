@@ -2,10 +2,9 @@
 //!
 //! > A cached response is identified by the request method together with the request parameters that affect the result
 //!
-//! What else a request carries, `_meta` with version and capabilities, is the same for all requests of one client; when
-//! the version changes, everything is forgotten.
+//! The rest of a request, `_meta` with version and capabilities, is the same for all requests of one client; when the version
+//! changes, everything is forgotten.
 
-use crate::tools::KnownTools;
 use antiphon_wire::{Ttl, method};
 use serde::Deserialize;
 use serde_json::value::RawValue;
@@ -16,15 +15,15 @@ use std::{
 };
 use tokio::time::Instant;
 
-/// How many results are kept.
+/// The maximum number of results that are kept.
 const MAX_ENTRIES: usize = 512;
-/// How many bytes of results are kept, as text.
+/// The maximum size of all results that are kept, in bytes of text.
 const MAX_BYTES: usize = 16 * 1024 * 1024;
-/// For how long a result is kept at most, whatever the server says: longer than any process lives, and far from the
-/// end of the clock.
+/// The longest time that a result is kept, whatever the server says: longer than any process lives, and far from the end of
+/// the clock.
 const MAX_TTL: Duration = Duration::from_secs(10 * 365 * 24 * 3600);
 
-/// Which list changed.
+/// A list that changed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum ListKind {
     Tools,
@@ -33,7 +32,7 @@ pub(crate) enum ListKind {
     Resources,
 }
 
-/// What a kept result answers.
+/// The request that a kept result answers.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(crate) enum Key {
     Discover,
@@ -62,7 +61,7 @@ impl Key {
     }
 }
 
-/// What is forgotten together.
+/// The results that are forgotten together.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Part {
     Discover,
@@ -77,11 +76,10 @@ enum Part {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Generation(u64);
 
-/// The kept results of one client, and what is known of the server's tools.
+/// The kept results of one client.
 pub(crate) struct Cache {
     enabled: bool,
     state: Mutex<State>,
-    pub(crate) tools: KnownTools,
 }
 
 #[derive(Default)]
@@ -108,7 +106,7 @@ struct Hints {
 
 impl Cache {
     pub(crate) fn new(enabled: bool) -> Self {
-        Self { enabled, state: Mutex::default(), tools: KnownTools::default() }
+        Self { enabled, state: Mutex::default() }
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
@@ -170,7 +168,7 @@ impl Cache {
         state.entries.insert(key, Entry { text: Arc::from(result.to_owned()), until, used });
     }
 
-    /// A list changed.
+    /// Forgets a list that changed.
     ///
     /// > the notification **invalidates** the cached response and it should be considered immediately stale.
     pub(crate) fn forget_list(&self, kind: ListKind) {
@@ -181,17 +179,17 @@ impl Cache {
         });
     }
 
-    /// The pages of one list lead nowhere any more. What is asked for now is as good as before.
+    /// Drops the pages of one list, whose cursors are not valid any more. Results that are on their way are still kept.
     pub(crate) fn drop_pages(&self, method: &'static str) {
         self.state().retain(|key| !matches!(key, Key::Page(of, _) if *of == method));
     }
 
-    /// What is kept is not to be used any more. What is asked for now is as good as before.
+    /// Drops every kept result. Results that are on their way are still kept.
     pub(crate) fn drop_entries(&self) {
         self.state().retain(|_| false);
     }
 
-    /// A resource changed, and with it those that contain it.
+    /// Forgets a resource that changed, and those that contain it.
     ///
     /// > This might be a sub-resource of the one that the client actually subscribed to.
     pub(crate) fn forget_resource(&self, uri: &str) {
@@ -200,12 +198,12 @@ impl Cache {
         state.retain(|key| !matches!(key, Key::Resource(kept) if uri.starts_with(kept.as_str())));
     }
 
-    /// Any resource may have changed.
+    /// Forgets the contents of all resources: any of them may have changed.
     pub(crate) fn forget_contents(&self) {
         self.forget(Part::Contents);
     }
 
-    /// Everything, and what is known of the tools.
+    /// Forgets everything. The generation of the tools changes as well, so that their schemas are not used again.
     pub(crate) fn clear(&self) {
         let mut state = self.state();
         state.generations.iter_mut().for_each(|generation| *generation += 1);
@@ -289,7 +287,7 @@ mod tests {
         assert_eq!(state.bytes, bytes.sum::<usize>());
     }
 
-    /// What is gone after `forget`, by its place in `all`: of results that are kept, and of those that are on their
+    /// Checks what is gone after `forget`, by its place in `all`: of results that are kept, and of those that are on their
     /// way.
     fn check(forget: impl Fn(&Cache), gone: &[usize], on_their_way: &[usize]) {
         let keys = all();

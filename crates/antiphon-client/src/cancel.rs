@@ -19,7 +19,7 @@ impl CancelToken {
         self.0.send_replace(true);
     }
 
-    /// Whether [`cancel`](Self::cancel) was called.
+    /// Returns `true` once [`cancel`](Self::cancel) was called.
     pub fn is_cancelled(&self) -> bool {
         *self.0.borrow()
     }

@@ -1,10 +1,10 @@
-//! Who the server is, as far as a client knows.
+//! The identity of the server, as far as a client knows it.
 
 use antiphon_wire::Implementation;
 use serde::{Deserialize, Serialize};
 use std::fmt;
 
-/// Who the server is: where requests go, and the name it gave itself.
+/// The identity of a server: the target of requests, and the name that the server gave itself.
 ///
 /// The name is self-reported. Whoever asks a person something should show both, as `Display` does.
 ///
@@ -12,9 +12,9 @@ use std::fmt;
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct ServerIdentity {
-    /// Where requests go: a URL, a command.
+    /// The target of requests: a URL, a command.
     pub target: String,
-    /// The title or name the server gave itself, without control characters; absent until a result told it.
+    /// The title or name the server gave itself, without control characters; absent until a result holds it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub name: Option<String>,
 }

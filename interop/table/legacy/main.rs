@@ -16,7 +16,7 @@ mod table;
 #[path = "../src/target.rs"]
 mod target;
 
-use antiphon::client::{Call, CallError, Client, Era, Finished, Mode};
+use antiphon::client::{Call, Client, ClientError, Era, Finished, Mode};
 use finished::{failed, said};
 use held::Person;
 use std::{env, error::Error, fs, process::ExitCode, sync::Arc, time::Duration};
@@ -81,7 +81,7 @@ async fn play(case: &Case, client: &Client, person: &Person) -> Result<(), AnyEr
     Ok(person.told().await?)
 }
 
-fn compare(case: &Case, outcome: Result<Finished, CallError>) -> Result<(), AnyError> {
+fn compare(case: &Case, outcome: Result<Finished, ClientError>) -> Result<(), AnyError> {
     match (&case.outcome, outcome) {
         (Outcome::Text(wanted), Ok(finished)) if !failed(&finished) && said(&finished) == Some(wanted) => {
             Ok(())

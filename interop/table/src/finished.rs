@@ -13,5 +13,6 @@ pub(crate) fn said(finished: &Finished) -> Option<&str> {
         Finished::Tool(result) => result.first_text(),
         Finished::Prompt(result) => result.messages.first().and_then(|message| message.content.as_text()),
         Finished::Resource(result) => result.contents.first().and_then(ResourceContents::as_text),
+        _ => None,
     }
 }

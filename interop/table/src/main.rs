@@ -11,7 +11,7 @@ mod table;
 mod target;
 
 use antiphon::{
-    client::{Call, CallError, CallErrorKind, Client, Finished, transport::Transport},
+    client::{AskFault, Call, Client, ClientError, ClientErrorKind, Finished, transport::Transport},
     wire::ProtocolVersion,
 };
 use finished::{failed, said};
@@ -58,7 +58,7 @@ async fn play(case: &Case, transport: Arc<dyn Transport>) -> Result<(), AnyError
     Ok(())
 }
 
-fn compare(case: &Case, outcome: Result<Finished, CallError>) -> Result<(), AnyError> {
+fn compare(case: &Case, outcome: Result<Finished, ClientError>) -> Result<(), AnyError> {
     match (&case.outcome, outcome) {
         (Outcome::Text(text), Ok(finished)) => same(text, &finished, false),
         (Outcome::ToolError(text), Ok(finished)) => same(text, &finished, true),
@@ -69,7 +69,10 @@ fn compare(case: &Case, outcome: Result<Finished, CallError>) -> Result<(), AnyE
         }
         // Our client checks an answer before it leaves; theirs lets the server find out.
         (Outcome::ToolError(_), Err(error))
-            if matches!(error.kind(), CallErrorKind::Answer(_) | CallErrorKind::Callback { .. }) =>
+            if matches!(
+                error.kind(),
+                ClientErrorKind::Ask(AskFault::Answer(_)) | ClientErrorKind::Ask(AskFault::Callback { .. })
+            ) =>
         {
             Ok(())
         }

@@ -6,7 +6,7 @@ use crate::{
     same,
 };
 use antiphon::{
-    client::{Call, CallErrorKind, Client, RequestFault},
+    client::{Call, Client, ClientErrorKind, RequestFault},
     wire::{CompletionContext, CompletionReference, LogLevel},
 };
 use serde_json::{Value, json};
@@ -154,7 +154,7 @@ async fn wrong(peer: &Peer) -> Result<(), AnyError> {
     client.list_tools().await?;
     match client.call_tool("wrong", json!({})).await {
         Err(error) => match error.kind() {
-            CallErrorKind::Request(RequestFault::OutputSchema { tool, faults, .. }) => {
+            ClientErrorKind::Request(RequestFault::OutputSchema { tool, faults, .. }) => {
                 same(tool.as_str(), "wrong")?;
                 if faults.contains("total") { Ok(()) } else { Err(format!("the fault is {faults:?}").into()) }
             }

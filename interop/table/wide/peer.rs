@@ -50,7 +50,7 @@ impl Peer {
             url.strip_prefix("http://").and_then(|rest| rest.split_once('/')).ok_or("no URL")?;
         let relay = Relay::start(address.parse()?).await?;
         let transport = HttpTransport::new(format!("http://{}/{path}", relay.address))?;
-        Ok(Some((builder().connect(Arc::new(transport)), relay)))
+        Ok(Some((builder().connect(transport), relay)))
     }
 
     pub(crate) async fn close(&self) {

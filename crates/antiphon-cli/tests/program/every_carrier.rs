@@ -2,7 +2,7 @@
 //! pipes and of HTTP. The same questions, the same results, and the same done to the world.
 use antiphon::{
     client::{
-        CallError, Client, Era, Mode,
+        Client, ClientError, Era, Mode,
         transport::{ChildCommand, ChildTransport, HttpTransport, Transport, memory},
     },
     serve::{
@@ -83,7 +83,7 @@ async fn way(carrier: Carrier, address: SocketAddr) -> Arc<dyn Transport> {
     let server = || -> Server { demo::builder(World::at(address), Build::New).build().unwrap() };
     match carrier {
         Carrier::SealedMemory => {
-            let (transport, input, output) = memory::pair();
+            let (transport, input, output) = memory::duplex();
             tokio::spawn(serve_streams(server(), input, output));
             Arc::new(transport)
         }
@@ -155,7 +155,7 @@ fn text_of(result: CallToolResult) -> Value {
     json!([result.is_error.unwrap_or_default(), result.content, result.structured_content])
 }
 
-async fn call(client: &Client, what: What, arguments: &Value) -> Result<Value, CallError> {
+async fn call(client: &Client, what: What, arguments: &Value) -> Result<Value, ClientError> {
     Ok(match what {
         What::Tool(name) => text_of(client.call_tool(name, arguments).await?),
         What::Prompt(name) => json!(client.get_prompt(name, arguments).await?.messages),

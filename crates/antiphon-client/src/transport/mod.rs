@@ -1,7 +1,7 @@
-//! The ways to a server: HTTP, a child process, a pair of streams. Only the modules in here name sockets, pipes and HTTP.
+//! The transports: HTTP, a child process, a pair of streams. Only the modules in here name sockets, pipes and HTTP.
 //!
-//! Every transport does one thing for a client: it takes a request there and its response back. What the request
-//! says, and whether another round follows, is not its business.
+//! Every transport does one thing for a client: it sends a request and returns its response. It knows neither the meaning of
+//! the request nor the rounds of a call.
 
 #[cfg(feature = "stdio")]
 mod child;
@@ -15,7 +15,7 @@ mod stdio;
 pub use child::{ChildCommand, ChildStderr, ChildTransport};
 #[cfg(feature = "http")]
 pub use http::{HttpTransport, HttpTransportBuilder, Token, TokenRequest};
-pub use session::{IncomingRequest, Opened, ServerMessage, SessionLink, Sessions};
+pub use session::{IncomingRequest, OpeningLink, ServerMessage, SessionLink, SessionTransport};
 pub use stdio::StreamTransport;
 
 use antiphon_wire::{ErrorObject, ProtocolVersion, RequestId};
@@ -23,15 +23,16 @@ use futures_util::future::BoxFuture;
 use serde_json::value::RawValue;
 use std::{borrow::Cow, error::Error as StdError, fmt, sync::Arc};
 
-/// The client's way to one server.
+/// The transport of a client to one server.
 ///
-/// Dropping the future of [`exchange`](Self::exchange) cancels the request: the transport tells the server in its own
+/// Dropping the future of [`exchange`](Self::exchange) cancels the request: the transport notifies the server in its own
 /// way, and ignores a response that comes later.
 pub trait Transport: Send + Sync + 'static {
-    /// Sends one request and waits for its response. Notifications that belong to the request are handed to
+    /// Sends one request and waits for its response. Notifications that belong to the request are passed to
     /// `on_notification` as they come.
     ///
-    /// The outer error is the transport's: nobody knows whether the server acted. The inner one is the server's.
+    /// The outer error is the transport's, and its kind says whether the server may have acted. The inner one is the
+    /// server's.
     fn exchange<'a>(
         &'a self,
         request: OutgoingRequest,
@@ -41,31 +42,58 @@ pub trait Transport: Send + Sync + 'static {
     /// Ends the connection: closes streams, stops a child process. Requests that are under way fail.
     fn close(&self) -> BoxFuture<'_, ()>;
 
-    /// What to call the server before it has told its name: a URL, a command.
+    /// The name of the server until a result holds one: a URL, a command.
     fn target(&self) -> &str;
 
-    /// Whether it sends [`OutgoingRequest::headers`], so that arguments must be repeated there. A transport that passes
-    /// requests on to another answers what that one answers.
+    /// Returns `true` if it sends [`OutgoingRequest::headers`], so that arguments must be repeated there. A transport that
+    /// passes requests on to another returns what that one returns.
     ///
     /// > Clients using other transports (e.g., stdio) **MAY** ignore `x-mcp-header` annotations entirely.
     fn mirrors_parameters(&self) -> bool {
         false
     }
 
-    /// How sessions of the revisions before 2026-07-28 travel here; none if they do not. A transport that passes requests
-    /// on to another answers what that one answers.
-    fn sessions(&self) -> Option<&dyn Sessions> {
+    /// The part that carries sessions of the revisions before 2026-07-28; none if they are not supported. A transport that
+    /// passes requests on to another returns what that one returns.
+    fn sessions(&self) -> Option<&dyn SessionTransport> {
         None
     }
 }
 
-/// What the server answered: a `result`, as text, or its error.
+impl<T: Transport + ?Sized> Transport for Arc<T> {
+    fn exchange<'a>(
+        &'a self,
+        request: OutgoingRequest,
+        on_notification: &'a mut (dyn FnMut(IncomingNotification) + Send),
+    ) -> BoxFuture<'a, Result<ServerReply, TransportError>> {
+        (**self).exchange(request, on_notification)
+    }
+
+    fn close(&self) -> BoxFuture<'_, ()> {
+        (**self).close()
+    }
+
+    fn target(&self) -> &str {
+        (**self).target()
+    }
+
+    fn mirrors_parameters(&self) -> bool {
+        (**self).mirrors_parameters()
+    }
+
+    fn sessions(&self) -> Option<&dyn SessionTransport> {
+        (**self).sessions()
+    }
+}
+
+/// The response of the server: a `result`, as JSON text, or its error.
 pub type ServerReply = Result<Box<RawValue>, ErrorObject>;
 
-/// One request, written once.
+/// One request, written as it is sent.
 #[derive(Clone)]
+#[non_exhaustive]
 pub struct OutgoingRequest {
-    /// Unique among the requests under way.
+    /// The id, unique among the requests under way.
     pub id: RequestId,
     /// The method; HTTP repeats it in a header.
     pub method: Cow<'static, str>,
@@ -77,6 +105,18 @@ pub struct OutgoingRequest {
     pub headers: Vec<(String, String)>,
     /// The whole message, without a newline at its end.
     pub body: Vec<u8>,
+}
+
+impl OutgoingRequest {
+    /// A request without a name and without headers. `body` is the whole message.
+    pub fn new(
+        id: RequestId,
+        method: impl Into<Cow<'static, str>>,
+        version: ProtocolVersion,
+        body: Vec<u8>,
+    ) -> Self {
+        Self { id, method: method.into(), name: None, version, headers: Vec::new(), body }
+    }
 }
 
 impl fmt::Debug for OutgoingRequest {
@@ -91,16 +131,24 @@ impl fmt::Debug for OutgoingRequest {
     }
 }
 
-/// One notification that came with a request.
+/// One notification of the server.
 #[derive(Clone, Debug)]
+#[non_exhaustive]
 pub struct IncomingNotification {
-    /// What happened.
+    /// The method.
     pub method: String,
-    /// With what.
+    /// The notification's `params`, as raw JSON text.
     pub params: Option<Box<RawValue>>,
 }
 
-/// Why no response came back. Cheap to clone: one broken connection fails many requests.
+impl IncomingNotification {
+    /// A notification of the server, for transports outside of this crate.
+    pub fn new(method: impl Into<String>, params: Option<Box<RawValue>>) -> Self {
+        Self { method: method.into(), params }
+    }
+}
+
+/// The reason why no response came back. Cheap to clone: one broken connection fails many requests.
 #[derive(Clone, Debug)]
 pub struct TransportError {
     kind: TransportErrorKind,
@@ -111,11 +159,11 @@ pub struct TransportError {
     challenge: Option<Arc<str>>,
 }
 
-/// Whose fault it was, as far as the transport can tell.
+/// The kinds of [`TransportError`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum TransportErrorKind {
-    /// The server could not be reached: the request did not leave.
+    /// The server could not be reached: the request was not sent.
     Unreachable,
     /// The connection ended before the response came: the request may have been acted upon.
     Closed,
@@ -153,7 +201,7 @@ impl TransportError {
         self
     }
 
-    /// Whether no later request on the same transport can succeed: it was closed, or its only connection is gone.
+    /// Returns `true` if no later request on the same transport can succeed: it was closed, or its only connection is gone.
     pub fn is_final(&self) -> bool {
         self.is_final
     }
@@ -165,13 +213,13 @@ impl TransportError {
         self
     }
 
-    /// Whether the server said that it does not know the session of the request, so that it did not act on it.
+    /// Returns `true` if the server said that it does not know the session of the request, so that it did not act on it.
     pub fn is_session_lost(&self) -> bool {
         self.session_lost
     }
 
-    /// The `WWW-Authenticate` of the refusal (several joined by `, `), where an HTTP server sent one: what kind of token
-    /// it wants, and where to get it.
+    /// The `WWW-Authenticate` of the refusal (several joined by `, `), where an HTTP server sent one. It names the
+    /// kind of token that the server wants, and where to get it.
     pub fn challenge(&self) -> Option<&str> {
         self.challenge.as_deref()
     }
@@ -188,7 +236,7 @@ impl TransportError {
         self
     }
 
-    /// What kind of error this is.
+    /// The kind of the error.
     pub fn kind(&self) -> TransportErrorKind {
         self.kind
     }

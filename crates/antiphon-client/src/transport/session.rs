@@ -1,4 +1,4 @@
-//! What a session of a legacy revision needs of a transport: a way in both directions.
+//! The part of a transport that sessions of legacy revisions need: messages in both directions.
 
 use crate::transport::{IncomingNotification, OutgoingRequest, ServerReply, TransportError};
 #[cfg(feature = "http")]
@@ -8,76 +8,86 @@ use futures_util::future::BoxFuture;
 use serde_json::value::RawValue;
 use std::sync::Arc;
 
-/// How sessions travel over a transport.
-pub trait Sessions: Send + Sync {
-    /// Whether the era of the server is found out by a request of its own (stdio), or by what comes first (HTTP).
+/// A transport that carries sessions of legacy revisions.
+pub trait SessionTransport: Send + Sync {
+    /// Returns `true` if the era of the server is found out by a request of its own (stdio), `false` if the first request of
+    /// the client finds it out (HTTP).
     fn probes_first(&self) -> bool;
 
-    /// The way of a new session. Nothing is sent yet.
+    /// Opens the link of a new session. Nothing is sent yet.
     ///
     /// # Errors
-    /// If no session can be opened any more.
+    /// [`TransportError`] if no session can be opened any more.
     fn open(&self) -> Result<Arc<dyn SessionLink>, TransportError>;
 
-    /// The way of a session by the transport that came before this one, where there is one. Tried if the server refuses
-    /// `initialize` as something that it does not know.
-    fn open_older(&self) -> Option<Opened<'_>> {
+    /// Opens the link of a session by the older transport that this one replaced, if there is one. It is tried if the server
+    /// refuses `initialize` as something that it does not know.
+    fn open_older(&self) -> Option<OpeningLink<'_>> {
         None
     }
 }
 
-/// The way of a session, once there is one.
-pub type Opened<'a> = BoxFuture<'a, Result<Arc<dyn SessionLink>, TransportError>>;
+/// The link of a session that is being opened.
+pub type OpeningLink<'a> = BoxFuture<'a, Result<Arc<dyn SessionLink>, TransportError>>;
 
-/// The way of one session. Dropping it ends what it has open.
+/// The link of one session. Dropping it ends its open requests.
 pub trait SessionLink: Send + Sync {
-    /// Sends a request and waits for its response. What comes with it is handed to `hear`. Dropping the future cancels the
-    /// request, unless it is `initialize`.
+    /// Sends a request and waits for its response. Messages that come with the response are passed to `on_message`. Dropping
+    /// the future cancels the request, unless it is `initialize`.
     fn exchange<'a>(
         &'a self,
         request: OutgoingRequest,
-        hear: &'a mut (dyn FnMut(ServerMessage) + Send),
+        on_message: &'a mut (dyn FnMut(ServerMessage) + Send),
     ) -> BoxFuture<'a, Result<ServerReply, TransportError>>;
 
     /// Sends a notification, or a response to a request of the server.
-    fn tell(&self, message: Vec<u8>) -> BoxFuture<'_, Result<(), TransportError>>;
+    fn send(&self, message: Vec<u8>) -> BoxFuture<'_, Result<(), TransportError>>;
 
-    /// Client and server agreed on this version.
+    /// Called once client and server agreed on this version.
     fn established(&self, version: &ProtocolVersion);
 
-    /// Reads what belongs to no request. `ready` is called once it is being read, or is known not to come at all. Ends with
-    /// an error if the session is over, and without one if nothing will come.
+    /// Receives the messages that belong to no request. `ready` is called once they are being read, or are known not to come
+    /// at all. Ends with an error if the session is over, and without one if no message will come.
     fn listen<'a>(
         &'a self,
         ready: &'a mut (dyn FnMut() + Send),
-        hear: &'a mut (dyn FnMut(ServerMessage) + Send),
+        on_message: &'a mut (dyn FnMut(ServerMessage) + Send),
     ) -> BoxFuture<'a, Result<(), TransportError>>;
 
-    /// Whether no request can be answered any more.
+    /// Returns `true` if no request can be answered any more.
     fn is_over(&self) -> bool;
 
-    /// Says that the session is no longer needed.
+    /// Ends the session.
     fn end(&self) -> BoxFuture<'_, ()>;
 }
 
-/// What a server says on a session, responses aside.
+/// A message of the server on a session, other than a response.
 #[derive(Debug)]
+#[non_exhaustive]
 pub enum ServerMessage {
-    /// Something happened.
+    /// A notification.
     Notification(IncomingNotification),
-    /// It asks something, and waits for the response.
+    /// A request, which waits for a response.
     Request(IncomingRequest),
 }
 
 /// A request of the server.
 #[derive(Clone, Debug)]
+#[non_exhaustive]
 pub struct IncomingRequest {
-    /// Chosen by the server.
+    /// The id, chosen by the server.
     pub id: RequestId,
-    /// What is wanted.
+    /// The method.
     pub method: String,
-    /// With what.
+    /// The request's `params`, as raw JSON text.
     pub params: Option<Box<RawValue>>,
+}
+
+impl IncomingRequest {
+    /// A request of the server, for transports outside of this crate.
+    pub fn new(id: RequestId, method: impl Into<String>, params: Option<Box<RawValue>>) -> Self {
+        Self { id, method: method.into(), params }
+    }
 }
 
 impl From<antiphon_wire::Notification<'_>> for ServerMessage {
@@ -99,7 +109,7 @@ impl From<antiphon_wire::Request<'_>> for ServerMessage {
     }
 }
 
-/// How many messages one batch may hold.
+/// The maximum number of messages in one batch.
 const MAX_BATCH: usize = 1000;
 
 /// The messages in a text: one, or those of a batch.
@@ -114,23 +124,23 @@ pub(crate) fn messages(text: &[u8]) -> Vec<&[u8]> {
         Ok(batch) if (1..=MAX_BATCH).contains(&batch.len()) => {
             batch.into_iter().map(|one| one.get().as_bytes()).collect()
         }
-        // Whoever reads it says what is wrong.
+        // The parser of messages says what is wrong.
         _ => vec![text],
     }
 }
 
-/// Sorts what came on the stream of the request `id`, or of none: gives back its response, and hands on the rest.
+/// Sorts what came on the stream of the request `id`, or of none: returns its response, and passes on the rest.
 #[cfg(feature = "http")]
 pub(crate) fn sort(
     text: &[u8],
     id: Option<&RequestId>,
-    hear: &mut (dyn FnMut(ServerMessage) + Send),
+    on_message: &mut (dyn FnMut(ServerMessage) + Send),
 ) -> Result<Option<ServerReply>, antiphon_wire::Unreadable> {
     let mut reply = None;
     for message in messages(text) {
         match Incoming::parse(message)? {
-            Incoming::Notification(notification) => hear(notification.into()),
-            Incoming::Request(request) => hear(request.into()),
+            Incoming::Notification(notification) => on_message(notification.into()),
+            Incoming::Request(request) => on_message(request.into()),
             Incoming::Response(response)
                 if id.is_some() && response.id.as_ref().is_none_or(|of| Some(of) == id) =>
             {

@@ -131,7 +131,7 @@ impl Bench {
     }
 
     /// Makes a call through a real [`Client`](crate::client::Client) over the [memory
-    /// pair](crate::transport::memory::pair). A client checks answers before it sends them, so a person who is wrong
+    /// pair](crate::transport::memory::duplex). A client checks answers before it sends them, so a person who is wrong
     /// first ends the call there; a question left open ends it too. Legs and polls are not seen.
     ///
     /// # Panics

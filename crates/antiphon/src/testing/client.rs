@@ -6,7 +6,7 @@ use super::{
     world::World,
 };
 use crate::{
-    client::{Call, CallError, CallbackError, Client, ClientBuilder, ElicitAsk, Mode, transport::memory},
+    client::{Call, CallbackError, Client, ClientBuilder, ClientError, ElicitAsk, Mode, transport::memory},
     serve::stdio::serve_streams,
 };
 use antiphon_wire::{AskKind, ElicitRequest, ElicitResult, InputRequest, ProtocolVersion};
@@ -26,9 +26,9 @@ struct Answering {
 pub(super) async fn run(bench: &Bench, call: &Call) -> Done {
     let world = World::new(bench, call, false);
     let answering = Arc::new(Answering { bench: bench.clone(), asked: Mutex::default(), hand: world.hand() });
-    let (transport, input, output) = memory::pair();
+    let (transport, input, output) = memory::duplex();
     let serving = serve_streams(world.replica(), input, output);
-    let client = client_of(&answering).connect(Arc::new(transport));
+    let client = client_of(&answering).connect(transport);
     let called = async {
         let result = client.call(call.clone()).await;
         client.close().await;
@@ -55,7 +55,7 @@ fn done(outcome: Outcome, asked: Vec<(String, AskKind)>, world: &World<'_>) -> D
     Done { outcome, legs, effects, causes, struck: true, begun: BTreeMap::new(), findings: Vec::new() }
 }
 
-fn ended(error: &CallError) -> Outcome {
+fn ended(error: &ClientError) -> Outcome {
     match error.server_error().map(serde_json::to_value) {
         Some(Ok(told)) => Outcome::Error(told),
         _ => Outcome::Stopped(in_full(error)),

@@ -242,7 +242,7 @@ async fn a_client_steps_up_in_the_middle() {
     };
     let url = format!("http://{}/mcp", running.address);
     let transport = HttpTransport::builder(url).bearer_provider(provider).build().unwrap();
-    let client = Client::builder("test", "1").connect(Arc::new(transport));
+    let client = Client::builder("test", "1").connect(transport);
     client.call(Call::tool("who", json!({})).unwrap()).await.unwrap();
     assert_eq!(*seen.lock().unwrap(), [format!("{ISSUER} alice app \"acme\" [\"mcp\", \"write\"]")]);
     let expected = expected_challenge("error=\"insufficient_scope\", scope=\"mcp write\"");

@@ -9,7 +9,7 @@ mod streams;
 
 use antiphon::{
     client::{
-        Call, CallErrorKind, Client, Mode, RequestFault,
+        Call, Client, ClientErrorKind, Mode, RequestFault,
         transport::{Transport, TransportErrorKind as Kind},
     },
     wire::ProtocolVersion,
@@ -48,10 +48,10 @@ async fn call(transport: Arc<dyn Transport>, limit: Duration) -> Came {
     match client.call(call).await {
         Ok(_) => Came::Good,
         Err(error) => match error.kind() {
-            CallErrorKind::Request(RequestFault::Transport(error)) => Came::Failed(error.kind()),
-            CallErrorKind::Request(RequestFault::Server(error)) => Came::Refused(error.code.0),
-            CallErrorKind::Request(RequestFault::Timeout(_)) => Came::Timeout,
-            CallErrorKind::Request(RequestFault::Result { .. }) => Came::BadResult,
+            ClientErrorKind::Request(RequestFault::Transport(error)) => Came::Failed(error.kind()),
+            ClientErrorKind::Request(RequestFault::Server(error)) => Came::Refused(error.code.0),
+            ClientErrorKind::Request(RequestFault::Timeout(_)) => Came::Timeout,
+            ClientErrorKind::Request(RequestFault::Result { .. }) => Came::BadResult,
             other => panic!("{other:?}"),
         },
     }

@@ -10,7 +10,7 @@ use tokio::{
 
 async fn check(name: &str, before_request: &str, said: Vec<u8>, closes: bool, expected: Came) {
     let before = alive();
-    let (transport, reader, mut writer) = memory::pair();
+    let (transport, reader, mut writer) = memory::duplex();
     writer.write_all(before_request.as_bytes()).await.unwrap();
     let (to_test, mut heard) = mpsc::unbounded_channel();
     let server = tokio::spawn(async move {

@@ -1,7 +1,7 @@
 //! What ends a call from this side: bounds, time, cancellation.
 
 use crate::client_support::{failing::*, *};
-use antiphon::client::{Call, CallError, CallErrorKind, CancelToken, ClientBuilder};
+use antiphon::client::{AskFault, Call, CancelToken, ClientBuilder, ClientError, ClientErrorKind};
 use serde_json::json;
 use std::{
     sync::{
@@ -24,11 +24,13 @@ async fn rounds_are_counted_and_state_only_legs_are_not() {
                 texts: &["(`max_rounds`)"],
                 sent,
                 pending: Some((rounds, &[])),
-                is: Some(CallError::is_limit),
+                is: Some(ClientError::is_limit),
             },
         )
         .await;
-        assert!(matches!(error.kind(), CallErrorKind::RoundLimit { rounds } if *rounds as usize == sent - 1));
+        assert!(
+            matches!(error.kind(), ClientErrorKind::Ask(AskFault::RoundLimit { rounds }) if *rounds as usize == sent - 1)
+        );
     }
     // Ten rounds and twenty state-only legs in between.
     let mut replies: Vec<Reply> = (0..10).flat_map(|_| [one_form(), not_yet("a"), not_yet("b")]).collect();
@@ -47,7 +49,7 @@ async fn state_only_legs_are_paced_and_end() {
         (builder().state_only_limits(3, Duration::from_secs(120)), 4, 350),
     ] {
         let began = Instant::now();
-        let is: fn(&CallError) -> bool = |error| error.is_limit() && error.pending().unwrap().has_state();
+        let is: fn(&ClientError) -> bool = |error| error.is_limit() && error.pending().unwrap().has_state();
         let replies = (0..sent).map(|_| not_yet(SECRET)).collect();
         let texts = &["(`state_only_limits`)"][..];
         check(client, replies, Expected { texts, sent, pending: Some((0, &[])), is: Some(is) }).await;

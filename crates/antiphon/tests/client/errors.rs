@@ -2,7 +2,7 @@
 
 use crate::client_support::{failing::*, *};
 use antiphon::{
-    client::{CallError, CallErrorKind, CallbackError},
+    client::{AskFault, CallbackError, ClientError, ClientErrorKind},
     wire::{CreateMessageResult, ProtocolVersion},
 };
 use serde_json::{Value, json};
@@ -69,7 +69,7 @@ async fn a_failing_callback_ends_the_call_and_keeps_the_answers() {
     };
     let error =
         check(client(unchecked), replies(), Expected { texts: misfit, sent: 1, pending, is: None }).await;
-    let CallErrorKind::Answer(error) = error.kind() else { panic!("{error:?}") };
+    let ClientErrorKind::Ask(AskFault::Answer(error)) = error.kind() else { panic!("{error:?}") };
     assert_eq!((error.key(), error.fields().len()), ("3-bad", 2));
     assert_eq!(dropped.load(Ordering::SeqCst), 4);
 }
@@ -160,9 +160,9 @@ async fn what_the_server_may_not_ask_ends_the_call_before_any_callback() {
 async fn errors_of_the_server_and_the_connection() {
     let refused = || Reply::Error(-32602, json!({"reason": "invalid_request_state"}));
     let missing = |required: Value| Reply::Error(-32021, json!({"requiredCapabilities": required}));
-    let state_refused: fn(&CallError) -> bool = CallError::is_state_refused;
-    let missing_callback: fn(&CallError) -> bool = CallError::is_missing_callback;
-    let plain: fn(&CallError) -> bool = |error| !error.is_state_refused() && error.server_error().is_some();
+    let state_refused: fn(&ClientError) -> bool = ClientError::is_state_refused;
+    let missing_callback: fn(&ClientError) -> bool = ClientError::is_missing_callback;
+    let plain: fn(&ClientError) -> bool = |error| !error.is_state_refused() && error.server_error().is_some();
     let causes = &[
         "expired",
         "without the shared key",
@@ -215,7 +215,7 @@ async fn errors_of_the_server_and_the_connection() {
             vec![one_form(), Reply::Broken],
             &["no response came back: the pipe broke"],
             true,
-            CallError::is_transport,
+            ClientError::is_transport,
         ),
     ] {
         let sent = replies.len();

@@ -2,7 +2,7 @@
 
 use crate::client_support::*;
 use antiphon::{
-    client::{Call, CallErrorKind, Client, ClientBuilder, RequestFault},
+    client::{Call, Client, ClientBuilder, ClientErrorKind, RequestFault},
     wire::LogLevel,
 };
 use serde_json::{Value, json};
@@ -185,7 +185,7 @@ async fn ends(client: ClientBuilder, pauses: &[u64], token: &str, limit: u64, af
     let began = tokio::time::Instant::now();
     let error = client.call_tool("t", ()).await.unwrap_err();
     match error.kind() {
-        CallErrorKind::Request(RequestFault::Timeout(by)) => {
+        ClientErrorKind::Request(RequestFault::Timeout(by)) => {
             assert_eq!((by.as_secs(), began.elapsed().as_secs()), (limit, after), "{pauses:?}");
         }
         other => panic!("{other:?}"),

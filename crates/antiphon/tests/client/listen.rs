@@ -127,7 +127,7 @@ impl Transport for Fake {
                     }
                 };
                 let params = Some(to_raw_value(&params).unwrap());
-                on_notification(IncomingNotification { method: method.into(), params });
+                on_notification(IncomingNotification::new(method, params));
             }
             match end {
                 End::Response(result) => Ok(Ok(to_raw_value(&result).unwrap())),

@@ -100,10 +100,7 @@ async fn a_subscription_ends_with_its_streams() {
     assert_eq!(event, Some(ack()));
     drop(peer);
     let error = soon(subscription.next()).await.unwrap().unwrap_err();
-    assert!(
-        std::error::Error::source(&error).unwrap().to_string().contains("closed the connection"),
-        "{error:?}"
-    );
+    assert!(error.to_string().contains("closed the connection"), "{error:?}");
     assert!(soon(subscription.next()).await.is_none());
 }
 
@@ -198,10 +195,8 @@ mod http {
                 connection.write_all(answer.as_bytes()).await.unwrap();
             });
             let error = event.unwrap().unwrap_err();
-            let source = std::error::Error::source(&error);
-            let found = source
-                .and_then(|source| source.downcast_ref::<antiphon::client::transport::TransportError>());
-            assert_eq!(found.map(|error| error.kind()), kind, "{error:?}");
+            let found = error.transport_error().map(|error| error.kind());
+            assert_eq!(found, kind, "{error:?}");
             assert!(subscription.next().await.is_none());
         }
     }

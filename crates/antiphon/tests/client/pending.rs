@@ -2,7 +2,7 @@
 
 use crate::client_support::*;
 use antiphon::{
-    client::{Call, CallErrorKind, Client, ClientBuilder, Finished, PendingCall, Step},
+    client::{AskFault, Call, CallProgress, Client, ClientBuilder, ClientErrorKind, Finished, PendingCall},
     wire::AskSupport,
 };
 use serde_json::{Value, json};
@@ -141,7 +141,7 @@ async fn by_hand_from_one_process_to_another() {
     let mut pending = second.resume(pending).await.unwrap().pending().unwrap();
     assert_eq!((pending.round(), pending.has_state(), pending.answers().len()), (2, false, 0));
     pending.cancel("g").unwrap();
-    let Step::Done(Finished::Tool(result)) = second.resume(pending).await.unwrap() else {
+    let CallProgress::Done(Finished::Tool(result)) = second.resume(pending).await.unwrap() else {
         panic!("not done")
     };
     assert_eq!(result.first_text(), Some("ok"));
@@ -194,7 +194,7 @@ async fn what_was_kept_is_checked_again_and_only_for_its_server() {
 
     let tampered: PendingCall = serde_json::from_str(&written.replace("\"eu\"", "7")).unwrap();
     let error = client.resume(tampered).await.unwrap_err();
-    assert!(matches!(error.kind(), CallErrorKind::Answer(_)), "{error}");
+    assert!(matches!(error.kind(), ClientErrorKind::Ask(AskFault::Answer(_))), "{error}");
 
     let elsewhere = written.replace("fake:server", "fake:other");
     let mut elsewhere: PendingCall = serde_json::from_str(&elsewhere).unwrap();
@@ -230,7 +230,7 @@ async fn calls_can_be_spawned() {
     let client = fake.client(by_hand());
     let step = tokio::spawn(async move {
         let call = Call::tool("t", ()).unwrap();
-        let Step::Pending(pending) = client.begin(call).await.unwrap() else { panic!("not pending") };
+        let CallProgress::Pending(pending) = client.begin(call).await.unwrap() else { panic!("not pending") };
         (client.drive(pending).await.is_err(), client.list_tools().await.is_err())
     });
     assert_eq!(step.await.unwrap(), (true, true));
@@ -241,7 +241,10 @@ async fn what_was_not_declared_is_refused_by_hand_too() {
     let call = || Call::tool("provision", json!({"name": "orders"})).unwrap();
     let fake = Fake::script([round()]);
     let error = fake.client(builder().declare(AskSupport::ELICITATION)).begin(call()).await.unwrap_err();
-    assert!(matches!(error.kind(), CallErrorKind::NoCallback { key, .. } if key == "m"), "{error}");
+    assert!(
+        matches!(error.kind(), ClientErrorKind::Ask(AskFault::NoCallback { key, .. }) if key == "m"),
+        "{error}"
+    );
     // What came is not lost.
     assert_eq!(error.pending().map(|pending| pending.missing().len()), Some(4));
     assert!(error.to_string().contains("although it was not declared; attach `on_sample`"), "{error}");
@@ -249,7 +252,7 @@ async fn what_was_not_declared_is_refused_by_hand_too() {
     let fake = Fake::script([round()]);
     let error = fake.client(by_hand()).call(call()).await.unwrap_err();
     assert!(
-        matches!(error.kind(), CallErrorKind::NoCallback { key, by_hand: true, .. } if key == "f"),
+        matches!(error.kind(), ClientErrorKind::Ask(AskFault::NoCallback { key, by_hand: true, .. }) if key == "f"),
         "{error}"
     );
     assert!(

@@ -2,7 +2,7 @@
 
 use crate::client_support::*;
 use antiphon::{
-    client::{Call, CallErrorKind, CancelToken, Client, PendingCall, Step},
+    client::{AskFault, Call, CallProgress, CancelToken, Client, ClientErrorKind, PendingCall},
     wire::AskSupport,
 };
 use serde_json::{Value, json, value::RawValue};
@@ -45,10 +45,10 @@ async fn only_answers_to_what_is_asked_leave() {
 async fn an_ask_that_was_added_is_missing_and_one_that_was_changed_is_checked() {
     let (fake, pending) = kept([], |written| written["asks"]["b"] = form()).await;
     let error = by_hand(&fake).resume(pending).await.unwrap_err();
-    assert!(matches!(error.kind(), CallErrorKind::MissingAnswers { keys } if keys == &["b"]), "{error}");
+    assert!(matches!(error.kind(), ClientErrorKind::MissingAnswers { keys } if keys == &["b"]), "{error}");
     let (fake, pending) = kept([], |written| written["asks"]["a"] = roots()).await;
     let error = by_hand(&fake).resume(pending).await.unwrap_err();
-    assert!(matches!(error.kind(), CallErrorKind::Answer(_)), "{error}");
+    assert!(matches!(error.kind(), ClientErrorKind::Ask(AskFault::Answer(_))), "{error}");
     assert_eq!(fake.requests().len(), 1);
 }
 
@@ -65,7 +65,7 @@ async fn what_the_latest_result_does_not_have_is_not_sent() {
     let client = by_hand(&fake);
     let mut step = client.begin(Call::tool("t", ()).unwrap()).await.unwrap();
     let mut rounds = Vec::new();
-    while let Step::Pending(mut pending) = step {
+    while let CallProgress::Pending(mut pending) = step {
         rounds.push(pending.round());
         let key = pending.missing()[0].to_owned();
         pending.decline(&key).unwrap();
@@ -105,7 +105,7 @@ async fn arguments_survive_being_kept_byte_for_byte() {
 async fn cancelling_a_leg_keeps_its_answers_and_cancels_its_request() {
     let (fake, mut pending) = kept([Reply::Hang], |_| {}).await;
     let token = CancelToken::new();
-    pending.call_mut().options_mut().cancel = Some(token.clone());
+    pending.options_mut().cancel = Some(token.clone());
     let client = by_hand(&fake);
     let resumed = tokio::spawn(async move { client.resume(pending).await });
     while fake.requests().len() < 2 {

@@ -2,7 +2,7 @@
 
 use crate::client_support::*;
 use antiphon::{
-    client::{Call, CallError, ClientBuilder, RoundDecision},
+    client::{Call, ClientBuilder, ClientError, RoundDecision},
     wire::{AskKind, CreateMessageResult, ListRootsResult, Root},
 };
 use serde_json::{Value, json};
@@ -209,7 +209,7 @@ async fn arguments_stay_the_text_that_was_written() {
 async fn wrong_arguments_are_not_sent() {
     let fake = Fake::script([]);
     let client = fake.client(all());
-    let refused = |result: Result<(), CallError>, text: &str| assert_eq!(chain(&result.unwrap_err()), text);
+    let refused = |result: Result<(), ClientError>, text: &str| assert_eq!(chain(&result.unwrap_err()), text);
     refused(client.call_tool("t", json!([1])).await.map(drop), "the arguments for `t` must be a JSON object");
     refused(
         client.get_prompt("p", json!({"n": 1})).await.map(drop),

@@ -2,7 +2,7 @@
 
 use crate::client_support::*;
 use antiphon::{
-    client::{Call, CallErrorKind, ClientBuilder, RequestFault},
+    client::{Call, ClientBuilder, ClientErrorKind, RequestFault},
     wire::CallToolResult,
 };
 use serde_json::{Value, json};
@@ -212,7 +212,7 @@ async fn output(
     replies: Vec<Reply>,
     expected: Result<(), &str>,
     requests: usize,
-) -> Option<CallErrorKind> {
+) -> Option<ClientErrorKind> {
     let fake = Fake::script([list(&[typed(schema.clone())])].into_iter().chain(replies));
     let client = fake.client(client);
     client.list_tools().await.unwrap();
@@ -244,7 +244,7 @@ async fn results_are_compared_with_the_output_schema() {
     let kind =
         output(builder(), number_in_n(), vec![structured(Some(json!({"n": "x"}))), again()], Err(wrong), 2)
             .await;
-    let Some(CallErrorKind::Request(RequestFault::OutputSchema { tool, result, faults })) = kind else {
+    let Some(ClientErrorKind::Request(RequestFault::OutputSchema { tool, result, faults })) = kind else {
         panic!("{kind:?}")
     };
     assert_eq!((&*tool, result.first_text()), ("t", Some("said")));
@@ -285,7 +285,7 @@ async fn a_tool_whose_output_schema_cannot_be_used_is_not_called() {
         let kind = kind.await;
         assert!(format!("{kind:?}").contains(why), "{kind:?}");
         assert!(
-            matches!(&kind, Some(CallErrorKind::Request(RequestFault::UnusableOutputSchema { tool, .. })) if tool == "t"),
+            matches!(&kind, Some(ClientErrorKind::Request(RequestFault::UnusableOutputSchema { tool, .. })) if tool == "t"),
             "{kind:?}"
         );
         output(builder().unchecked_results(), schema, vec![done("ok")], Ok(()), 1).await;

@@ -3,7 +3,9 @@
 
 use crate::play::{Peer, asks, builder, hello, result, soon, tells};
 use antiphon::{
-    client::{Call, CallErrorKind, CallbackError, Client, ClientBuilder, Mode, RequestFault, RoundDecision},
+    client::{
+        Call, CallbackError, Client, ClientBuilder, ClientErrorKind, Mode, RequestFault, RoundDecision,
+    },
     wire::{CreateMessageResult, ElicitResult, ListRootsResult, LogLevel, ProtocolVersion, Root},
 };
 use serde_json::{Value, json};
@@ -426,7 +428,7 @@ async fn pending_calls_do_not_go_on_in_a_session() {
     let (resumed, _) = tokio::join!(legacy.resume(pending), peer.shakes_hands("2025-11-25"));
     let error = resumed.unwrap_err();
     assert!(
-        matches!(error.kind(), CallErrorKind::Request(RequestFault::PendingOnSession))
+        matches!(error.kind(), ClientErrorKind::Request(RequestFault::PendingOnSession))
             && error.pending().is_some(),
         "{error}"
     );

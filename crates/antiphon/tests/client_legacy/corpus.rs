@@ -5,8 +5,8 @@ use antiphon::{
     client::{
         Client, ClientErrorKind, Era, Mode, RequestFault,
         transport::{
-            IncomingNotification, OutgoingRequest, ServerReply, SessionLink, Sessions, StreamTransport,
-            Transport, TransportError, TransportErrorKind, memory,
+            IncomingNotification, OutgoingRequest, ServerReply, SessionLink, SessionTransport,
+            StreamTransport, Transport, TransportError, TransportErrorKind, memory,
         },
     },
     wire::ProtocolVersion,
@@ -112,7 +112,7 @@ impl Reborn {
 
 /// Starts what the entries say.
 fn start(entries: &Arc<Entries>) -> StreamTransport {
-    let (transport, reader, writer) = memory::pair();
+    let (transport, reader, writer) = memory::duplex();
     let (mut peer, entries) = (Peer::new(reader, writer), Arc::clone(entries));
     tokio::spawn(async move {
         while let Some(message) = peer.hears().await {
@@ -160,12 +160,12 @@ impl Transport for Reborn {
         "reborn"
     }
 
-    fn sessions(&self) -> Option<&dyn Sessions> {
+    fn sessions(&self) -> Option<&dyn SessionTransport> {
         Some(self)
     }
 }
 
-impl Sessions for Reborn {
+impl SessionTransport for Reborn {
     fn probes_first(&self) -> bool {
         true
     }
@@ -204,7 +204,7 @@ async fn check(
     let name = format!("{file}, {transport}, {mode:?}");
     let builder = builder().mode(mode);
     let came = if transport.starts_with("stdio") {
-        listed(&builder.connect(Arc::new(Reborn::new(entries.clone())))).await
+        listed(&builder.connect(Reborn::new(entries.clone()))).await
     } else {
         let entries = entries.clone();
         let played = Played::new(move |heard| over_http(&entries, heard)).await;
@@ -288,7 +288,7 @@ async fn judged(entry: &Value) -> (Option<Era>, Result<(), String>) {
         initialize["answer"] = json!({"line": result(&json!(1), hello("2025-11-25")).to_string()});
         with_handshake[0]["probe"] = "server/discover".into();
         with_handshake.push(initialize);
-        (builder.connect(Arc::new(Reborn::new(with_handshake))), None)
+        (builder.connect(Reborn::new(with_handshake)), None)
     };
     let discovered = client.discover().await.map(|_| ()).map_err(|error| match error.kind() {
         ClientErrorKind::Request(RequestFault::Version { .. }) => "version".to_owned(),

@@ -2,7 +2,7 @@
 
 use crate::play::{Heard, Played, Said, asks, builder, error, event, hello, result, soon, tells};
 use antiphon::{
-    client::{Call, CallErrorKind, ClientBuilder, Era, Mode, RequestFault},
+    client::{AskFault, Call, ClientBuilder, ClientErrorKind, Era, Mode, RequestFault},
     wire::ProtocolVersion,
 };
 use serde_json::{Value, json};
@@ -380,7 +380,10 @@ async fn a_call_that_is_dropped_or_whose_callback_fails_is_cancelled() {
         let call = played.hears(|heard| heard.method() == "tools/call").await;
         if fails {
             let error = soon(called).await.unwrap().unwrap_err();
-            assert!(matches!(error.kind(), CallErrorKind::Callback { key, .. } if key == "q"), "{error:?}");
+            assert!(
+                matches!(error.kind(), ClientErrorKind::Ask(AskFault::Callback { key, .. }) if key == "q"),
+                "{error:?}"
+            );
             let told = played.hears(|heard| heard.body.get("error").is_some()).await;
             // What failed here is nobody's business there.
             let error = json!({"code": -32603, "message": "The question could not be answered"});
@@ -449,7 +452,7 @@ async fn http_and_sse_comes_last() {
             }
             Err(status) => {
                 let error = called.unwrap_err();
-                let CallErrorKind::Request(RequestFault::Transport(told)) = error.kind() else {
+                let ClientErrorKind::Request(RequestFault::Transport(told)) = error.kind() else {
                     panic!("{error:?}")
                 };
                 assert!(told.to_string().contains(status), "{told}");
@@ -467,7 +470,9 @@ async fn what_is_told_and_no_fallback() {
     {
         let played = Played::new(move |_| Said::typed(said, "text/html", "<p>")).await;
         let error = played.client(builder()).call_tool("t", ()).await.unwrap_err();
-        let CallErrorKind::Request(RequestFault::Transport(told)) = error.kind() else { panic!("{error:?}") };
+        let ClientErrorKind::Request(RequestFault::Transport(told)) = error.kind() else {
+            panic!("{error:?}")
+        };
         assert!(told.to_string().contains(expected), "{told}");
         assert_eq!(played.short(), ["POST tools/call"]);
     }
@@ -528,7 +533,7 @@ async fn a_callback_that_fails_ends_the_call_whatever_the_server_makes_of_it() {
     let client = played
         .client(builder().on_elicit_form(async |_| Err(std::io::Error::other("nobody is there").into())));
     let fault = soon(client.call_tool("t", ())).await.unwrap_err();
-    assert!(matches!(fault.kind(), CallErrorKind::Callback { .. }), "{fault:?}");
+    assert!(matches!(fault.kind(), ClientErrorKind::Ask(AskFault::Callback { .. })), "{fault:?}");
 }
 
 /// The stream of `initialize` may bring a ping before its answer, which waits for ours.

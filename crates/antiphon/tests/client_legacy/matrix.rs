@@ -220,7 +220,7 @@ async fn a_transport_without_sessions() {
     for (mode, expected) in
         [(Mode::Auto, Ok((Era::Modern, MODERN.to_owned()))), (Mode::Legacy, Err("Unreachable".to_owned()))]
     {
-        assert_eq!(came(&builder().mode(mode).connect(Arc::new(Plain))).await, expected);
+        assert_eq!(came(&builder().mode(mode).connect(Plain)).await, expected);
     }
 }
 

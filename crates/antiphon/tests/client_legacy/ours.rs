@@ -60,13 +60,13 @@ async fn over(http: bool, server: &Server, builder: ClientBuilder) -> (Client, J
         let serving = tokio::spawn(async move {
             let _ = serve_http(listener, server, HttpOptions::default(), std::future::pending()).await;
         });
-        return (builder.connect(Arc::new(HttpTransport::new(url).unwrap())), serving);
+        return (builder.connect(HttpTransport::new(url).unwrap()), serving);
     }
-    let (transport, input, output) = memory::pair();
+    let (transport, input, output) = memory::duplex();
     let serving = tokio::spawn(async move {
         let _ = serve_streams(server, input, output).await;
     });
-    (builder.connect(Arc::new(transport)), serving)
+    (builder.connect(transport), serving)
 }
 
 #[tokio::test]

@@ -65,8 +65,8 @@ pub(crate) struct Peer {
 impl Peer {
     /// A client and the server at the other end.
     pub(crate) fn of(builder: ClientBuilder) -> (Client, Self) {
-        let (transport, reader, writer) = memory::pair();
-        (builder.connect(Arc::new(transport)), Self { lines: BufReader::new(reader).lines(), writer })
+        let (transport, reader, writer) = memory::duplex();
+        (builder.connect(transport), Self { lines: BufReader::new(reader).lines(), writer })
     }
 
     pub(crate) fn new(reader: DuplexStream, writer: DuplexStream) -> Self {
@@ -212,7 +212,7 @@ impl Played {
     }
 
     pub(crate) fn client(&self, builder: ClientBuilder) -> Client {
-        builder.connect(Arc::new(HttpTransport::new(&self.url).unwrap()))
+        builder.connect(HttpTransport::new(&self.url).unwrap())
     }
 
     pub(crate) fn heard(&self) -> Vec<Heard> {

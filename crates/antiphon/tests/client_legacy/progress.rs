@@ -332,7 +332,7 @@ async fn progress_keeps_a_question_of_our_own_server_alive() {
         ("now and then", Some(11), 50, Err("`place` was not answered within 600 seconds"), 10),
         ("at work for too long", Some(9), 61, Err("`place` was not answered within 3600 seconds"), 60),
     ] {
-        let (transport, input, output) = memory::pair();
+        let (transport, input, output) = memory::duplex();
         let serving = tokio::spawn(serve_streams(server.clone(), input, output));
         let person =
             builder().mode(Mode::Legacy).leg_timeout(minutes(1)).on_elicit_form(move |ask| async move {
@@ -353,7 +353,7 @@ async fn progress_keeps_a_question_of_our_own_server_alive() {
                 }
                 Ok(ask.accept(json!({"region": "eu"}))?)
             });
-        let client: Client = person.connect(Arc::new(transport));
+        let client: Client = person.connect(transport);
         let began = Instant::now();
         let came = client.call_tool("t", ()).await;
         let came =

@@ -1,7 +1,7 @@
 //! Servers of sessions that are stuck, slow, lying or gone: each call ends in time, with an error that says so, or goes well.
 
 use crate::play::{Heard, Peer, Played, Said, builder, event, hello, result};
-use antiphon::client::{CallErrorKind, Client, Mode, RequestFault, transport::TransportErrorKind as Kind};
+use antiphon::client::{Client, ClientErrorKind, Mode, RequestFault, transport::TransportErrorKind as Kind};
 use serde_json::{Value, json};
 use std::time::Duration;
 
@@ -19,11 +19,11 @@ async fn call(client: &Client) -> Came {
     match client.call_tool("t", ()).await {
         Ok(_) => Came::Good,
         Err(error) => match error.kind() {
-            CallErrorKind::Request(RequestFault::Transport(error)) => Came::Failed(error.kind()),
-            CallErrorKind::Request(RequestFault::Timeout(_)) => Came::Timeout,
-            CallErrorKind::Request(RequestFault::Server(error)) => Came::Refused(error.code.0),
-            CallErrorKind::Request(RequestFault::Result { .. }) => Came::BadResult,
-            CallErrorKind::Request(RequestFault::Version { .. }) => Came::NoVersion,
+            ClientErrorKind::Request(RequestFault::Transport(error)) => Came::Failed(error.kind()),
+            ClientErrorKind::Request(RequestFault::Timeout(_)) => Came::Timeout,
+            ClientErrorKind::Request(RequestFault::Server(error)) => Came::Refused(error.code.0),
+            ClientErrorKind::Request(RequestFault::Result { .. }) => Came::BadResult,
+            ClientErrorKind::Request(RequestFault::Version { .. }) => Came::NoVersion,
             other => panic!("{other:?}"),
         },
     }

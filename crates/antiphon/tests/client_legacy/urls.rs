@@ -1,7 +1,9 @@
 //! Error -32042: URLs that must be finished before a request is sent again.
 
 use crate::play::{Peer, builder, error, result, tells};
-use antiphon::client::{Call, CallErrorKind, ClientBuilder, Mode, RequestFault, RoundDecision, Step};
+use antiphon::client::{
+    AskFault, Call, CallProgress, ClientBuilder, ClientErrorKind, Mode, RequestFault, RoundDecision,
+};
 use serde_json::{Value, json};
 use std::{
     sync::{Arc, Mutex},
@@ -79,7 +81,7 @@ async fn a_server_that_never_says_so_is_asked_again_and_the_person_is_not() {
             peer.says(required(&call, "e1")).await;
         }
     });
-    assert!(matches!(called.unwrap_err().kind(), CallErrorKind::RoundLimit { rounds: 3 }));
+    assert!(matches!(called.unwrap_err().kind(), ClientErrorKind::Ask(AskFault::RoundLimit { rounds: 3 })));
     assert_eq!(began.elapsed().as_secs(), 90);
     assert_eq!(seen(&noted), ["tools/call 1", "e1 https://a.example/x", "tools/call 2", "tools/call 3"]);
 }
@@ -94,7 +96,7 @@ async fn without_consent_nothing_is_sent_again() {
             peer.says(required(&call, "e1")).await;
         });
         let error = called.unwrap_err();
-        let CallErrorKind::Request(RequestFault::Server(told)) = error.kind() else { panic!("{error:?}") };
+        let ClientErrorKind::Request(RequestFault::Server(told)) = error.kind() else { panic!("{error:?}") };
         assert_eq!(told.code.0, -32042);
         assert_eq!(error.pending().is_some(), shown);
     }
@@ -117,5 +119,5 @@ async fn by_hand() {
         assert_eq!(again["params"], json!({"uri": "a:b"}));
         peer.says(result(&again["id"], json!({"contents": []}))).await;
     });
-    assert!(matches!(step.unwrap(), Step::Done(_)));
+    assert!(matches!(step.unwrap(), CallProgress::Done(_)));
 }

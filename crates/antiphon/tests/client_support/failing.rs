@@ -1,7 +1,7 @@
 //! Calls that fail: one table row each.
 
 use super::{Fake, Reply, asking, builder, chain, form};
-use antiphon::client::{CallError, ClientBuilder};
+use antiphon::client::{ClientBuilder, ClientError};
 use serde_json::json;
 use std::sync::{
     Arc,
@@ -28,10 +28,10 @@ pub(crate) struct Expected<'a> {
     /// The pending call: its round, and the keys that are answered.
     pub(crate) pending: Option<(u32, &'a [&'a str])>,
     /// Whether this holds.
-    pub(crate) is: Option<fn(&CallError) -> bool>,
+    pub(crate) is: Option<fn(&ClientError) -> bool>,
 }
 
-pub(crate) async fn check(client: ClientBuilder, replies: Vec<Reply>, expected: Expected<'_>) -> CallError {
+pub(crate) async fn check(client: ClientBuilder, replies: Vec<Reply>, expected: Expected<'_>) -> ClientError {
     let fake = Fake::script(replies);
     let error = fake.client(client).call_tool("provision", json!({"name": "orders"})).await.unwrap_err();
     let text = chain(&error);

@@ -6,7 +6,7 @@ pub(crate) mod failing;
 
 use antiphon::{
     client::{
-        CallError, Client, ClientBuilder,
+        Client, ClientBuilder, ClientError,
         transport::{
             IncomingNotification, OutgoingRequest, ServerReply, Transport, TransportError, TransportErrorKind,
         },
@@ -162,7 +162,7 @@ impl Transport for Fake {
                         params["progressToken"] = body["id"].clone();
                     }
                     let params = (!params.is_null()).then(|| to_raw_value(&params).unwrap());
-                    tell(IncomingNotification { method: method.to_owned(), params });
+                    tell(IncomingNotification::new(method, params));
                 }
                 reply = *then;
             }
@@ -257,7 +257,7 @@ pub(crate) fn roots() -> Value {
 }
 
 /// The texts of an error and of its causes.
-pub(crate) fn chain(error: &CallError) -> String {
+pub(crate) fn chain(error: &ClientError) -> String {
     let mut text = error.to_string();
     let mut cause = std::error::Error::source(error);
     while let Some(error) = cause {

@@ -354,7 +354,7 @@ async fn provision(ctx: &Ctx, _: NoArguments) -> antiphon::Result<Reply<String>>
 /// Calls `provision` with a person who answers with `contents`, one after another; what was told, and how often asked.
 async fn answered(contents: Vec<Value>) -> (String, usize) {
     let server = Server::builder("forms", "1.0").tool(Tool::new("provision", provision)).build().unwrap();
-    let (transport, reader, writer) = memory::pair();
+    let (transport, reader, writer) = memory::duplex();
     let serving = tokio::spawn(serve_streams(server, reader, writer));
     let left = Arc::new(Mutex::new(contents.into_iter()));
     let asked = Arc::clone(&left);
@@ -369,7 +369,7 @@ async fn answered(contents: Vec<Value>) -> (String, usize) {
                 }
             }
         })
-        .connect(Arc::new(transport));
+        .connect(transport);
     let result = client.call_tool("provision", json!({})).await.unwrap();
     let text = result.first_text().unwrap().to_owned();
     drop(client);

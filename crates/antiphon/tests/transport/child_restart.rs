@@ -12,7 +12,7 @@ use antiphon::{
     },
     wire::{ProtocolVersion, SubscriptionFilter},
 };
-use std::{sync::Arc, time::Duration};
+use std::time::Duration;
 use tokio::sync::mpsc;
 
 /// Reads a request, tells the log its process, and sets `$id`.
@@ -103,7 +103,7 @@ async fn subscriptions_are_opened_again() {
         + r#"; echo "{\"jsonrpc\":\"2.0\",\"method\":\"notifications/subscriptions/acknowledged\",\"params\":{\"notifications\":{\"toolsListChanged\":true},\"_meta\":{\"io.modelcontextprotocol/subscriptionId\":$id}}}""#;
     let (child, _lines) = child(&script, 2);
     let modern = Mode::Pinned(ProtocolVersion::V2026_07_28);
-    let client = Client::builder("my-host", "1.0").mode(modern).connect(Arc::new(child));
+    let client = Client::builder("my-host", "1.0").mode(modern).connect(child);
     let policy = ReconnectPolicy::default().attempts(2).longest_wait(Duration::from_millis(1));
     let mut subscription = client.listen(SubscriptionFilter::new().tools()).reconnect(policy);
     for _ in 0..3 {

@@ -44,14 +44,7 @@ pub(crate) fn failed(kind: TransportErrorKind, text: &str) -> Outcome {
 pub(crate) fn request(id: i64, method: &'static str) -> OutgoingRequest {
     let id = RequestId::from(id);
     let body = write_request(&id, method, &json!({})).unwrap();
-    OutgoingRequest {
-        id,
-        method: method.into(),
-        name: None,
-        version: ProtocolVersion::V2026_07_28,
-        headers: Vec::new(),
-        body,
-    }
+    OutgoingRequest::new(id, method, ProtocolVersion::V2026_07_28, body)
 }
 
 /// The whole text of an error: its own, and that of its cause.

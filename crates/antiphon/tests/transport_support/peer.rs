@@ -13,7 +13,7 @@ pub(crate) struct Peer {
 }
 
 pub(crate) fn pair() -> (Arc<StreamTransport>, Peer) {
-    let (client, reader, writer) = memory::pair();
+    let (client, reader, writer) = memory::duplex();
     (Arc::new(client), Peer { lines: BufReader::new(reader).lines(), writer })
 }
 

@@ -1,10 +1,10 @@
-//! One run of a child, how it is started, and how often.
+//! One run of a child, and its restarts.
 
 use crate::transport::{
     Transport as _, TransportError,
     TransportErrorKind::Unreachable,
-    child::{ChildStderr, Task, warden::Warden},
-    stdio::StreamTransport,
+    child::{command::ChildStderr, supervisor::ChildSupervisor},
+    stdio::{StreamTransport, Task},
 };
 use antiphon_wire::framing::{Line, LineBuffer};
 use std::{
@@ -22,7 +22,7 @@ use tokio::{
 
 /// The longest line of a child's standard error that is forwarded.
 const MAX_ERROR_LINE: usize = 8 * 1024;
-/// How long after a child's end its last lines are still waited for.
+/// The time after a child's end in which its last lines are still read.
 const LAST_LINES: Duration = Duration::from_millis(200);
 /// The time in which restarts are counted.
 const WINDOW: Duration = Duration::from_secs(60);
@@ -42,8 +42,9 @@ type Forward = Arc<Mutex<Callback>>;
 #[derive(Debug)]
 pub(crate) struct Process {
     pub(crate) stream: StreamTransport,
-    pub(crate) warden: Warden,
-    /// What forwards its standard error, and that of the run before, as long as it has something to forward.
+    pub(crate) supervisor: ChildSupervisor,
+    /// The task that forwards its standard error. The one below is that of the run before, as long as it has lines to
+    /// forward.
     stderr: Mutex<Option<Task>>,
     _last_words: Option<Task>,
 }
@@ -87,7 +88,7 @@ impl Launcher {
         let stderr = child.stderr.take().zip(self.forward().clone());
         Ok(Process {
             stream: StreamTransport::new(stdout, stdin, name),
-            warden: Warden::new(child),
+            supervisor: ChildSupervisor::new(child),
             stderr: Mutex::new(stderr.map(|(pipe, forward)| Task::spawn(forward_lines(pipe, forward)))),
             _last_words: last_words,
         })
@@ -104,12 +105,12 @@ impl Launcher {
 }
 
 impl Process {
-    /// Whether no request can be answered any more.
+    /// Returns `true` if no request can be answered any more.
     pub(crate) fn has_ended(&self) -> bool {
-        self.stream.has_ended() || self.warden.id().is_none()
+        self.stream.has_ended() || self.supervisor.id().is_none()
     }
 
-    /// What forwards its standard error. It belongs to the caller from now on.
+    /// The task that forwards its standard error. It belongs to the caller from now on.
     pub(crate) fn stderr(&self) -> Option<Task> {
         self.stderr.lock().unwrap_or_else(PoisonError::into_inner).take()
     }
@@ -118,7 +119,7 @@ impl Process {
     pub(crate) async fn stop(&self, grace: Duration) {
         // Until its end the child can write: its last words must not be what it dies of.
         let reader = self.stream.close_writing().await;
-        self.warden.stop(grace).await;
+        self.supervisor.stop(grace).await;
         // A grandchild may hold the pipes open.
         if let Some(stderr) = self.stderr() {
             stderr.end_within(LAST_LINES).await;

@@ -3,7 +3,10 @@
 use crate::transport::{
     OutgoingRequest, ServerMessage, ServerReply, SessionLink, TransportError,
     TransportErrorKind::Closed,
-    child::{Current, explain, process::Process},
+    child::{
+        current::{Current, explain},
+        process::Process,
+    },
     stdio::session::StreamLink,
 };
 use antiphon_wire::ProtocolVersion;
@@ -33,13 +36,13 @@ impl SessionLink for ChildLink {
     fn exchange<'a>(
         &'a self,
         request: OutgoingRequest,
-        hear: &'a mut (dyn FnMut(ServerMessage) + Send),
+        on_message: &'a mut (dyn FnMut(ServerMessage) + Send),
     ) -> BoxFuture<'a, Result<ServerReply, TransportError>> {
-        Box::pin(async move { self.explained(self.link.exchange(request, hear).await).await })
+        Box::pin(async move { self.explained(self.link.exchange(request, on_message).await).await })
     }
 
-    fn tell(&self, message: Vec<u8>) -> BoxFuture<'_, Result<(), TransportError>> {
-        Box::pin(async move { self.explained(self.link.tell(message).await).await })
+    fn send(&self, message: Vec<u8>) -> BoxFuture<'_, Result<(), TransportError>> {
+        Box::pin(async move { self.explained(self.link.send(message).await).await })
     }
 
     fn established(&self, version: &ProtocolVersion) {
@@ -49,9 +52,9 @@ impl SessionLink for ChildLink {
     fn listen<'a>(
         &'a self,
         ready: &'a mut (dyn FnMut() + Send),
-        hear: &'a mut (dyn FnMut(ServerMessage) + Send),
+        on_message: &'a mut (dyn FnMut(ServerMessage) + Send),
     ) -> BoxFuture<'a, Result<(), TransportError>> {
-        Box::pin(async move { self.explained(self.link.listen(ready, hear).await).await })
+        Box::pin(async move { self.explained(self.link.listen(ready, on_message).await).await })
     }
 
     fn is_over(&self) -> bool {

@@ -3,6 +3,7 @@
 use crate::transport::{
     IncomingNotification, ServerReply, TransportError,
     TransportErrorKind::{Closed, HttpStatus, Malformed, TooLarge},
+    http::token,
 };
 use antiphon_wire::sse::SseDecoder;
 use antiphon_wire::{Incoming, RequestId};
@@ -25,7 +26,7 @@ pub(crate) async fn read_answer(
     }
     let media_type = media_type(&head.headers);
     if !head.status.is_success() {
-        let challenge = crate::transport::http::token::challenge(&head.headers);
+        let challenge = token::challenge(&head.headers);
         return read_refusal(head.status, &media_type, challenge, body, id, limit).await;
     }
     // > If the body is a JSON-RPC _request_, the server **MUST** return either `Content-Type: application/json` (a
@@ -75,7 +76,7 @@ pub(crate) async fn read_refusal(
     Err(refused(status, challenge))
 }
 
-/// What a status says that comes without a JSON-RPC response.
+/// The error for a status that comes without a JSON-RPC response.
 pub(crate) fn refused(status: StatusCode, challenge: Option<String>) -> TransportError {
     let advice = match status {
         StatusCode::UNAUTHORIZED => ": check the bearer token",
@@ -208,7 +209,7 @@ fn shortened(text: &str) -> String {
     text.chars().take(100).collect()
 }
 
-/// What ended the exchange after the connection was there.
+/// The error of an exchange that ended after the connection was there.
 pub(crate) fn broken(fault: &(dyn StdError + 'static)) -> TransportError {
     let (kind, text) = if causes(fault).any(breaks_http) {
         (Malformed, "the server's answer breaks the rules of HTTP")

@@ -3,15 +3,15 @@
 use http::{HeaderMap, HeaderValue, header};
 use std::sync::{Mutex, PoisonError};
 
-/// How many cookies are kept, and how long one may be, its name included.
+/// The maximum number of cookies that are kept, and the maximum length of one in bytes, its name included.
 const MAX_COOKIES: usize = 32;
 const MAX_COOKIE: usize = 4096;
 
 /// All go to the one URL of the transport, so that neither domain nor path is looked at.
 #[derive(Default)]
-pub(crate) struct Jar(Mutex<Vec<(String, String)>>);
+pub(crate) struct CookieJar(Mutex<Vec<(String, String)>>);
 
-impl Jar {
+impl CookieJar {
     /// Keeps what a response sets.
     pub(crate) fn keep(&self, headers: &HeaderMap) {
         for cookie in headers.get_all(header::SET_COOKIE).iter().filter_map(|value| value.to_str().ok()) {
@@ -56,7 +56,7 @@ mod tests {
     #[test]
     fn what_is_kept_goes_back() {
         let check = |own: Option<&str>, set: &[&str], sent: Option<&str>| {
-            let jar = Jar::default();
+            let jar = CookieJar::default();
             for cookie in set {
                 let mut headers = HeaderMap::new();
                 headers.append(header::SET_COOKIE, HeaderValue::from_str(cookie).unwrap());

@@ -2,24 +2,22 @@
 
 mod answer;
 mod cookies;
-mod events;
+mod core;
 mod resume;
 mod session;
+mod sse_2024;
 mod token;
 
 use crate::transport::{
-    IncomingNotification, Opened, OutgoingRequest, ServerReply, SessionLink, Sessions, Transport,
-    TransportError,
-    TransportErrorKind::{Closed, HttpStatus, Unreachable},
+    IncomingNotification, OpeningLink, OutgoingRequest, ServerReply, SessionLink, SessionTransport,
+    Transport, TransportError, TransportErrorKind::Unreachable,
 };
 use antiphon_connect::Connector;
-use antiphon_wire::header::{MCP_METHOD, MCP_NAME, MCP_PROTOCOL_VERSION, encode};
+use core::{Core, host_of};
 use futures_util::future::BoxFuture;
-use http::{HeaderMap, HeaderName, HeaderValue, Method, Request, Response, Uri, header, uri::Scheme};
-use http_body_util::Full;
-use hyper::body::{Bytes, Incoming as Body};
+use http::{HeaderMap, HeaderName, HeaderValue, Uri, header, uri::Scheme};
 use hyper_util::{
-    client::legacy::{Client, Error as SendError},
+    client::legacy::Client,
     rt::{TokioExecutor, TokioTimer},
 };
 use std::{
@@ -28,12 +26,12 @@ use std::{
     sync::{Arc, Mutex, PoisonError, atomic::AtomicBool},
     time::Duration,
 };
-use token::{Challenged, NoToken, Provider};
+use token::{NoToken, Provider};
 use tokio::sync::watch;
 
 pub use token::{Token, TokenRequest};
 
-/// The client's way to a server at a URL.
+/// A transport to a server at a URL.
 ///
 /// Connections are kept and used again; each holds one request at a time. Redirects are not followed. A proxy is taken
 /// from `HTTPS_PROXY`, `HTTP_PROXY`, `ALL_PROXY` and `NO_PROXY`, never for this machine itself.
@@ -47,21 +45,7 @@ pub struct HttpTransport {
     core: Arc<Core>,
 }
 
-/// What requests and sessions share.
-struct Core {
-    /// `None` once closed, which also closes the connections that are idle.
-    client: Mutex<Option<Client<Connector, Full<Bytes>>>>,
-    uri: Uri,
-    target: String,
-    headers: HeaderMap,
-    provider: Option<Provider>,
-    max_response: usize,
-    closed: watch::Sender<bool>,
-    /// The server lets no client end a session.
-    keeps_sessions: AtomicBool,
-}
-
-/// Settings of a transport that is about to be made.
+/// The settings of an HTTP transport.
 #[must_use]
 #[derive(Clone)]
 pub struct HttpTransportBuilder {
@@ -76,7 +60,7 @@ impl HttpTransport {
     /// A transport to `url` with the usual settings. Nothing is connected yet.
     ///
     /// # Errors
-    /// If the URL cannot be used; see [`HttpTransportBuilder::build`].
+    /// [`TransportError`] if the URL cannot be used; see [`HttpTransportBuilder::build`].
     pub fn new(url: impl Into<String>) -> Result<Self, TransportError> {
         Self::builder(url).build()
     }
@@ -90,111 +74,6 @@ impl HttpTransport {
             max_response: antiphon_wire::sse::MAX_EVENT,
             connect_timeout: Duration::from_secs(10),
         }
-    }
-}
-
-impl Core {
-    async fn post(
-        &self,
-        request: OutgoingRequest,
-        on_notification: &mut (dyn FnMut(IncomingNotification) + Send),
-    ) -> Result<ServerReply, TransportError> {
-        let id = request.id.clone();
-        let response = self.send_with_token(self.write_post(request)?).await?;
-        answer::read_answer(response, &self.uri, &id, self.max_response, on_notification).await
-    }
-
-    /// Sends a request, with a token if there is a provider.
-    async fn send_with_token(&self, request: Request<Full<Bytes>>) -> Result<Response<Body>, TransportError> {
-        match &self.provider {
-            None => self.send(request).await,
-            Some(provider) => self.send_authorized(provider, request).await,
-        }
-    }
-
-    /// Does the work, unless the transport is closed before.
-    async fn unless_closed<T>(
-        &self,
-        work: impl Future<Output = Result<T, TransportError>>,
-    ) -> Result<T, TransportError> {
-        let mut watched = self.closed.subscribe();
-        tokio::select! {
-            biased;
-            _ = watched.wait_for(|closed| *closed) => Err(closed()),
-            outcome = work => outcome,
-        }
-    }
-
-    /// Sends the request with a token of the provider's, and again with another one if that may help.
-    async fn send_authorized(
-        &self,
-        provider: &Provider,
-        mut post: Request<Full<Bytes>>,
-    ) -> Result<Response<Body>, TransportError> {
-        let token = provider(TokenRequest::new(None));
-        let token = token.await.map_err(|fault| {
-            TransportError::new(Unreachable, "no token could be had for the request").caused_by(fault)
-        })?;
-        authorize(&mut post, token)?;
-        let mut challenged = Challenged::default();
-        loop {
-            let response = self.send(post.clone()).await?;
-            let (status, challenge) = (response.status(), token::challenge(response.headers()));
-            if !challenged.first(status, challenge.as_deref()) {
-                return Ok(response);
-            }
-            // The body of a refusal may never end.
-            drop(response);
-            let refused = |advice: &str| {
-                let text = format!("the server answered {status}{advice}");
-                TransportError::new(HttpStatus(status.as_u16()), text).with_challenge(challenge.clone())
-            };
-            match provider(TokenRequest::new(Some(challenge.clone().unwrap_or_default()))).await {
-                Ok(Some(token)) => authorize(&mut post, Some(token))?,
-                Ok(None) => return Err(refused(", and there is no other token")),
-                Err(fault) => return Err(refused(", and no other token could be had").caused_by(fault)),
-            }
-        }
-    }
-
-    async fn send(&self, post: Request<Full<Bytes>>) -> Result<Response<Body>, TransportError> {
-        let client = self.client.lock().unwrap_or_else(PoisonError::into_inner).clone().ok_or_else(closed)?;
-        client.request(post).await.map_err(|fault| self.not_sent(&fault))
-    }
-
-    fn write_post(&self, request: OutgoingRequest) -> Result<Request<Full<Bytes>>, TransportError> {
-        let value = |text: &str, what: &str| {
-            HeaderValue::from_str(text)
-                .map_err(|_| TransportError::new(Unreachable, format!("{what} does not fit into a header")))
-        };
-        // > Every JSON-RPC message sent from the client **MUST** be a new HTTP POST request to the MCP endpoint.
-        let mut post = Request::new(Full::new(Bytes::from(request.body)));
-        *post.method_mut() = Method::POST;
-        *post.uri_mut() = self.uri.clone();
-        *post.headers_mut() = self.headers.clone();
-        // > The client **MUST** include the request metadata headers on each POST request.
-        let headers = post.headers_mut();
-        headers.insert(MCP_PROTOCOL_VERSION, value(request.version.as_str(), "the protocol version")?);
-        headers.insert(MCP_METHOD, value(&request.method, "the method")?);
-        if let Some(name) = &request.name {
-            // > clients **MUST** encode it using the Base64 sentinel format
-            headers.insert(MCP_NAME, value(&encode(name), "the name")?);
-        }
-        // > Append a `Mcp-Param-{Name}: {Value}` header to the request.
-        for (name, text) in &request.headers {
-            let name = HeaderName::try_from(name)
-                .map_err(|_| TransportError::new(Unreachable, "the name of a header cannot be sent"))?;
-            headers.insert(name, value(text, "an argument")?);
-        }
-        Ok(post)
-    }
-
-    fn not_sent(&self, fault: &SendError) -> TransportError {
-        if !fault.is_connect() {
-            return answer::broken(fault);
-        }
-        TransportError::new(Unreachable, format!("{} cannot be reached", self.target))
-            .with_source(answer::last_cause(fault))
     }
 }
 
@@ -223,12 +102,12 @@ impl Transport for HttpTransport {
         true
     }
 
-    fn sessions(&self) -> Option<&dyn Sessions> {
+    fn sessions(&self) -> Option<&dyn SessionTransport> {
         Some(self)
     }
 }
 
-impl Sessions for HttpTransport {
+impl SessionTransport for HttpTransport {
     fn probes_first(&self) -> bool {
         false
     }
@@ -237,9 +116,9 @@ impl Sessions for HttpTransport {
         Ok(Arc::new(session::HttpLink::new(&self.core)))
     }
 
-    fn open_older(&self) -> Option<Opened<'_>> {
+    fn open_older(&self) -> Option<OpeningLink<'_>> {
         Some(Box::pin(async {
-            let link = self.core.unless_closed(events::EventsLink::open(&self.core)).await?;
+            let link = self.core.unless_closed(sse_2024::EventsLink::open(&self.core)).await?;
             Ok(Arc::new(link) as Arc<dyn SessionLink>)
         }))
     }
@@ -300,7 +179,7 @@ impl HttpTransportBuilder {
         self
     }
 
-    /// How long a connection may take, with TLS: 10 seconds unless set.
+    /// The time limit to open a connection, with TLS: 10 seconds unless set.
     pub fn connect_timeout(mut self, limit: Duration) -> Self {
         self.connect_timeout = limit;
         self
@@ -363,21 +242,6 @@ fn parse_url(url: &str) -> Result<Uri, String> {
         return Err("the URL holds a user name: send it as a header".into());
     }
     Ok(uri)
-}
-
-fn authorize(post: &mut Request<Full<Bytes>>, token: Option<Token>) -> Result<(), TransportError> {
-    let Some(token) = token else { return Ok(()) };
-    let unfit = || TransportError::new(Unreachable, "the token does not fit into a header");
-    post.headers_mut().insert(header::AUTHORIZATION, token.header().ok_or_else(unfit)?);
-    Ok(())
-}
-
-fn host_of(uri: &Uri) -> &str {
-    uri.authority().map(|authority| authority.as_str()).unwrap_or_default()
-}
-
-fn closed() -> TransportError {
-    TransportError::new(Closed, "this client closed the connection").for_good()
 }
 
 impl fmt::Debug for HttpTransport {

@@ -18,7 +18,7 @@ const LONGEST_WAIT: Duration = Duration::from_secs(30);
 /// A server that says 0 is not asked as fast as the network goes.
 const SHORTEST_WAIT: Duration = Duration::from_millis(10);
 
-/// Where a stream stands.
+/// The position in a stream.
 #[derive(Default)]
 pub(crate) struct Cursor {
     /// > it **SHOULD** issue an HTTP GET to the MCP endpoint, and include the `Last-Event-ID` header to indicate the last
@@ -28,7 +28,7 @@ pub(crate) struct Cursor {
 }
 
 impl Cursor {
-    /// How long to wait before the stream is opened again, after so many failures in a row.
+    /// The wait before the stream is opened again, after `failures` in a row.
     ///
     /// > The client **MUST** respect the `retry` field, waiting the given number of milliseconds before attempting to
     /// > reconnect.
@@ -43,8 +43,8 @@ impl Cursor {
     }
 }
 
-/// How a connection ended.
-pub(crate) enum Ended {
+/// The end of a connection.
+pub(crate) enum ConnectionEnd {
     /// With the response.
     Answered(ServerReply),
     /// Without it. Whether the stream goes on elsewhere, the cursor says.
@@ -57,15 +57,15 @@ pub(crate) async fn read_connection(
     id: Option<&RequestId>,
     cursor: &mut Cursor,
     limit: usize,
-    hear: &mut (dyn FnMut(ServerMessage) + Send),
-) -> Result<Ended, TransportError> {
+    on_message: &mut (dyn FnMut(ServerMessage) + Send),
+) -> Result<ConnectionEnd, TransportError> {
     let mut decoder = SseDecoder::new(limit);
     while let Some(frame) = body.frame().await {
         let data = match frame {
             Ok(frame) => frame.into_data().unwrap_or_default(),
             Err(fault) => {
                 let error = broken(&fault);
-                return if error.kind() == Closed { Ok(Ended::Cut(error)) } else { Err(error) };
+                return if error.kind() == Closed { Ok(ConnectionEnd::Cut(error)) } else { Err(error) };
             }
         };
         decoder.push(&data);
@@ -79,17 +79,20 @@ pub(crate) async fn read_connection(
             if event.kind != "message" || event.data.trim_ascii().is_empty() {
                 continue;
             }
-            let reply = sort(&event.data, id, hear).map_err(|unreadable| {
+            let reply = sort(&event.data, id, on_message).map_err(|unreadable| {
                 let text =
                     format!("the server sent an event that is no message: {}", unreadable.error.message);
                 TransportError::new(Malformed, text)
             })?;
             if let Some(reply) = reply {
-                return Ok(Ended::Answered(reply));
+                return Ok(ConnectionEnd::Answered(reply));
             }
         }
     }
-    Ok(Ended::Cut(TransportError::new(Closed, "the server ended the event stream before the response")))
+    Ok(ConnectionEnd::Cut(TransportError::new(
+        Closed,
+        "the server ended the event stream before the response",
+    )))
 }
 
 #[cfg(test)]

@@ -4,9 +4,10 @@ use crate::transport::{
     OutgoingRequest, ServerMessage, ServerReply, SessionLink, TransportError,
     TransportErrorKind::{Closed, HttpStatus, Malformed},
     http::{
-        Core, answer,
-        cookies::Jar,
-        resume::{Cursor, Ended, read_connection},
+        answer,
+        cookies::CookieJar,
+        core::Core,
+        resume::{ConnectionEnd, Cursor, read_connection},
         token,
     },
     session::sort,
@@ -31,9 +32,9 @@ const SESSION_ID: HeaderName = HeaderName::from_static("mcp-session-id");
 const LAST_EVENT_ID: HeaderName = HeaderName::from_static("last-event-id");
 /// A longer session id is not one.
 const MAX_SESSION_ID: usize = 4096;
-/// How often in a row a stream that broke is asked for in vain.
+/// The number of failed attempts in a row to open a broken stream again.
 const ATTEMPTS: u32 = 5;
-/// How long the last words of a session may take: that a request is cancelled, that it is over.
+/// The time limit of the last messages of a session: the cancellation of a request, the end of the session.
 const LAST_WORDS: Duration = Duration::from_secs(2);
 
 pub(crate) struct HttpLink {
@@ -42,15 +43,15 @@ pub(crate) struct HttpLink {
 
 struct Shared {
     core: Arc<Core>,
-    cookies: Jar,
-    /// What the server told with the result of `initialize`.
+    cookies: CookieJar,
+    /// The session id from the result of `initialize`.
     id: Mutex<Option<HeaderValue>>,
     version: Mutex<Option<HeaderValue>>,
-    /// The server gave a stream for a GET: that it has none here is not why it says 404.
+    /// `true` once the server answered a GET with a stream: a 404 does not mean then that it offers none.
     streamed: AtomicBool,
-    /// The server does not know the session any more.
+    /// `true` once the server does not know the session any more.
     lost: AtomicBool,
-    /// The server was told that it is no longer needed.
+    /// `true` once the end of the session was sent to the server.
     ended: AtomicBool,
 }
 
@@ -58,7 +59,7 @@ impl HttpLink {
     pub(crate) fn new(core: &Arc<Core>) -> Self {
         let shared = Shared {
             core: Arc::clone(core),
-            cookies: Jar::default(),
+            cookies: CookieJar::default(),
             id: Mutex::default(),
             version: Mutex::default(),
             streamed: AtomicBool::new(false),
@@ -112,7 +113,7 @@ impl Shared {
     async fn ask(
         &self,
         request: OutgoingRequest,
-        hear: &mut (dyn FnMut(ServerMessage) + Send),
+        on_message: &mut (dyn FnMut(ServerMessage) + Send),
     ) -> Result<ServerReply, TransportError> {
         let id = request.id.clone();
         let opens = request.method == method::INITIALIZE;
@@ -134,11 +135,11 @@ impl Shared {
             "application/json" => {
                 let whole = answer::read_whole(body, limit).await?;
                 let text = |why: &str| format!("the server's answer is no response: {why}");
-                let reply = sort(&whole, Some(&id), hear)
+                let reply = sort(&whole, Some(&id), on_message)
                     .map_err(|unreadable| TransportError::new(Malformed, text(&unreadable.error.message)))?;
                 reply.ok_or_else(|| TransportError::new(Malformed, text("it answers something else")))
             }
-            "text/event-stream" => self.follow(body, &id, hear).await,
+            "text/event-stream" => self.follow(body, &id, on_message).await,
             other => Err(answer::neither_json_nor_events(other)),
         }
     }
@@ -150,11 +151,11 @@ impl Shared {
             (1..=MAX_SESSION_ID).contains(&bytes.len())
                 && bytes.iter().all(|byte| (0x21..=0x7e).contains(byte))
         };
-        let mut told = headers.get(SESSION_ID).filter(visible).cloned();
-        if let Some(id) = &mut told {
+        let mut id = headers.get(SESSION_ID).filter(visible).cloned();
+        if let Some(id) = &mut id {
             id.set_sensitive(true);
         }
-        *self.id.lock().unwrap_or_else(PoisonError::into_inner) = told;
+        *self.id.lock().unwrap_or_else(PoisonError::into_inner) = id;
     }
 
     /// Reads the stream of a request to its response, over as many connections as it takes.
@@ -166,15 +167,16 @@ impl Shared {
         &self,
         mut body: Body,
         id: &RequestId,
-        hear: &mut (dyn FnMut(ServerMessage) + Send),
+        on_message: &mut (dyn FnMut(ServerMessage) + Send),
     ) -> Result<ServerReply, TransportError> {
         let mut cursor = Cursor::default();
         loop {
-            let ended = read_connection(body, Some(id), &mut cursor, self.core.max_response, hear).await?;
+            let ended =
+                read_connection(body, Some(id), &mut cursor, self.core.max_response, on_message).await?;
             match ended {
-                Ended::Answered(reply) => return Ok(reply),
-                Ended::Cut(error) if cursor.last_id.is_none() => return Err(error),
-                Ended::Cut(error) => body = self.resume(&cursor, error).await?,
+                ConnectionEnd::Answered(reply) => return Ok(reply),
+                ConnectionEnd::Cut(error) if cursor.last_id.is_none() => return Err(error),
+                ConnectionEnd::Cut(error) => body = self.resume(&cursor, error).await?,
             }
         }
     }
@@ -184,14 +186,14 @@ impl Shared {
         for failures in 0..ATTEMPTS {
             sleep(cursor.wait(failures)).await;
             match self.get(cursor.last_id.as_deref()).await {
-                Ok(Got::Stream(body)) => return Ok(body),
-                Ok(Got::Refused(status)) => {
+                Ok(StreamReply::Stream(body)) => return Ok(body),
+                Ok(StreamReply::Refused(status)) => {
                     let text = format!(
                         "the connection ended before the answer did, and the stream is not resumed ({status})"
                     );
                     return Err(TransportError::new(Closed, text));
                 }
-                Ok(Got::Later(status)) => error = answer::refused(status, None),
+                Ok(StreamReply::Later(status)) => error = answer::refused(status, None),
                 Err(fault) if fault.is_final() => return Err(fault),
                 Err(fault) => error = fault,
             }
@@ -201,7 +203,7 @@ impl Shared {
     }
 
     /// > The client **MUST** include an `Accept` header, listing `text/event-stream` as a supported content type.
-    async fn get(&self, last_id: Option<&str>) -> Result<Got, TransportError> {
+    async fn get(&self, last_id: Option<&str>) -> Result<StreamReply, TransportError> {
         let mut request = self.request(Method::GET, Vec::new());
         let headers = request.headers_mut();
         headers.remove(header::CONTENT_TYPE);
@@ -214,17 +216,17 @@ impl Shared {
         Ok(match status.as_u16() {
             200..=299 if media_type == "text/event-stream" => {
                 self.streamed.store(true, Ordering::Relaxed);
-                Got::Stream(response.into_body())
+                StreamReply::Stream(response.into_body())
             }
             // Some say this in the place of 405: then it is no news of the session.
             404 if (last_id.is_some() || self.streamed.load(Ordering::Relaxed)) && self.id().is_some() => {
                 self.lost.store(true, Ordering::Relaxed);
-                Got::Refused(status)
+                StreamReply::Refused(status)
             }
             // The one before may still be open in its eyes.
-            409 if self.streamed.load(Ordering::Relaxed) => Got::Later(status),
-            408 | 429 | 500 | 502..=504 => Got::Later(status),
-            _ => Got::Refused(status),
+            409 if self.streamed.load(Ordering::Relaxed) => StreamReply::Later(status),
+            408 | 429 | 500 | 502..=504 => StreamReply::Later(status),
+            _ => StreamReply::Refused(status),
         })
     }
 
@@ -247,7 +249,7 @@ impl Shared {
         Some(request)
     }
 
-    async fn tell(&self, message: Vec<u8>) -> Result<(), TransportError> {
+    async fn send_message(&self, message: Vec<u8>) -> Result<(), TransportError> {
         let response = self.send(self.request(Method::POST, message)).await?;
         // > If the server accepts the input, the server **MUST** return HTTP status code 202 Accepted with no body.
         // Some say 200, or 204, or more; what they say is not read.
@@ -256,8 +258,8 @@ impl Shared {
     }
 }
 
-/// The last clone is gone, and nobody has ended the session: then that happens in the background, where it can. Whoever
-/// still tells that a request is cancelled has a clone.
+/// Ends the session in the background if nobody did before the last clone is dropped, where a runtime runs. A task that still
+/// sends a cancellation has a clone.
 impl Drop for Shared {
     fn drop(&mut self) {
         let Ok(runtime) = tokio::runtime::Handle::try_current() else { return };
@@ -277,12 +279,12 @@ async fn end(core: &Core, request: Request<Full<Bytes>>) {
             core.keeps_sessions.store(true, Ordering::Relaxed);
         }
         Ok(Ok(_)) => {}
-        Ok(Err(_)) | Err(_) => tracing::debug!("the server could not be told that a session is over"),
+        Ok(Err(_)) | Err(_) => tracing::debug!("the end of a session could not be sent"),
     }
 }
 
-/// What became of a GET.
-enum Got {
+/// The answer to a GET.
+enum StreamReply {
     Stream(Body),
     /// No stream here.
     Refused(StatusCode),
@@ -290,16 +292,16 @@ enum Got {
     Later(StatusCode),
 }
 
-/// Tells the server that nobody waits any more.
+/// Cancels a request when it is dropped before its response.
 ///
-/// > Disconnection **SHOULD NOT** be interpreted as the client cancelling its request. To cancel, the client **SHOULD**
+/// > Disconnection **SHOULD NOT** be interpreted as the client cancel_on_drop its request. To cancel, the client **SHOULD**
 /// > explicitly send an MCP `CancelledNotification`.
-struct Cancelling {
+struct CancelOnDrop {
     shared: Arc<Shared>,
     id: Option<RequestId>,
 }
 
-impl Drop for Cancelling {
+impl Drop for CancelOnDrop {
     fn drop(&mut self) {
         let (Some(id), Ok(runtime)) = (self.id.take(), tokio::runtime::Handle::try_current()) else { return };
         let mut params = CancelledParams::new(id);
@@ -307,9 +309,9 @@ impl Drop for Cancelling {
         let Ok(message) = write_notification(method::CANCELLED, &params) else { return };
         let shared = Arc::clone(&self.shared);
         runtime.spawn(async move {
-            let told = shared.core.unless_closed(shared.tell(message));
-            if !matches!(timeout(LAST_WORDS, told).await, Ok(Ok(()))) {
-                tracing::debug!("the server could not be told that a request is cancelled");
+            let sent = shared.core.unless_closed(shared.send_message(message));
+            if !matches!(timeout(LAST_WORDS, sent).await, Ok(Ok(()))) {
+                tracing::debug!("the cancellation of a request could not be sent");
             }
         });
     }
@@ -319,21 +321,21 @@ impl SessionLink for HttpLink {
     fn exchange<'a>(
         &'a self,
         request: OutgoingRequest,
-        hear: &'a mut (dyn FnMut(ServerMessage) + Send),
+        on_message: &'a mut (dyn FnMut(ServerMessage) + Send),
     ) -> BoxFuture<'a, Result<ServerReply, TransportError>> {
         Box::pin(async move {
             let shared = &self.shared;
             // > The `initialize` request **MUST NOT** be cancelled by clients
             let id = (request.method != method::INITIALIZE).then(|| request.id.clone());
-            let mut cancelling = Cancelling { shared: Arc::clone(shared), id };
-            let reply = shared.core.unless_closed(shared.ask(request, hear)).await;
-            cancelling.id = None;
+            let mut cancel_on_drop = CancelOnDrop { shared: Arc::clone(shared), id };
+            let reply = shared.core.unless_closed(shared.ask(request, on_message)).await;
+            cancel_on_drop.id = None;
             reply
         })
     }
 
-    fn tell(&self, message: Vec<u8>) -> BoxFuture<'_, Result<(), TransportError>> {
-        Box::pin(self.shared.core.unless_closed(self.shared.tell(message)))
+    fn send(&self, message: Vec<u8>) -> BoxFuture<'_, Result<(), TransportError>> {
+        Box::pin(self.shared.core.unless_closed(self.shared.send_message(message)))
     }
 
     fn established(&self, version: &ProtocolVersion) {
@@ -346,7 +348,7 @@ impl SessionLink for HttpLink {
     fn listen<'a>(
         &'a self,
         ready: &'a mut (dyn FnMut() + Send),
-        hear: &'a mut (dyn FnMut(ServerMessage) + Send),
+        on_message: &'a mut (dyn FnMut(ServerMessage) + Send),
     ) -> BoxFuture<'a, Result<(), TransportError>> {
         let shared = &self.shared;
         let reading = async move {
@@ -355,21 +357,22 @@ impl SessionLink for HttpLink {
                 let got = shared.get(cursor.last_id.as_deref()).await;
                 ready();
                 match got {
-                    Ok(Got::Stream(body)) => {
+                    Ok(StreamReply::Stream(body)) => {
                         let before = cursor.last_id.clone();
                         let limit = shared.core.max_response;
-                        if let Err(fault) = read_connection(body, None, &mut cursor, limit, hear).await {
+                        if let Err(fault) = read_connection(body, None, &mut cursor, limit, on_message).await
+                        {
                             tracing::warn!(%fault, "the stream of the session broke: it is opened again");
                         }
                         failures = if cursor.last_id == before { failures + 1 } else { 0 };
                     }
                     // > or else return HTTP 405 Method Not Allowed, indicating that the server does not offer an SSE
                     // > stream at this endpoint.
-                    Ok(Got::Refused(status)) => {
+                    Ok(StreamReply::Refused(status)) => {
                         tracing::debug!(%status, "the server offers no stream of its own");
                         return Ok(());
                     }
-                    Ok(Got::Later(_)) => failures += 1,
+                    Ok(StreamReply::Later(_)) => failures += 1,
                     Err(fault) if fault.is_final() => return Err(fault),
                     Err(_) => failures += 1,
                 }

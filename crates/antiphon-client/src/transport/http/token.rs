@@ -57,21 +57,21 @@ impl TokenRequest {
     }
 }
 
-/// Why there is no token, in the words of whoever was asked.
+/// The provider's reason why there is no token.
 pub(crate) type NoToken = Arc<dyn StdError + Send + Sync>;
 
 pub(crate) type Provider =
     Arc<dyn Fn(TokenRequest) -> BoxFuture<'static, Result<Option<Token>, NoToken>> + Send + Sync>;
 
-/// Which challenges a request has met. Each kind is met once.
+/// The challenges that a request has met. Each kind is answered once.
 #[derive(Default)]
-pub(crate) struct Challenged {
+pub(crate) struct Challenges {
     token: bool,
     scope: bool,
 }
 
-impl Challenged {
-    /// Whether another token may help, and has not been tried yet.
+impl Challenges {
+    /// Returns `true` if another token may help, and has not been tried yet.
     ///
     /// > **Retry the original request** with the new authorization no more than a few times and treat this as a
     /// > permanent authorization failure
@@ -92,7 +92,7 @@ fn wants_more_scope(challenge: &str) -> bool {
     compact.contains("error=\"insufficient_scope\"") || compact.contains("error=insufficient_scope")
 }
 
-/// What `WWW-Authenticate` says, as far as it is text.
+/// The values of `WWW-Authenticate`, as far as they are text.
 pub(crate) fn challenge(headers: &HeaderMap) -> Option<String> {
     let values: Vec<_> =
         headers.get_all(header::WWW_AUTHENTICATE).iter().filter_map(|value| value.to_str().ok()).collect();

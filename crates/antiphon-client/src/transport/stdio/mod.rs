@@ -1,47 +1,48 @@
 //! The client over any pair of byte streams: a child's pipes, a socket, memory.
 
+mod in_flight_requests;
 pub(crate) mod session;
-mod table;
 mod tasks;
 
 use crate::transport::{
-    IncomingNotification, OutgoingRequest, ServerReply, SessionLink, Sessions, Transport, TransportError,
-    TransportErrorKind::Closed,
+    IncomingNotification, OutgoingRequest, ServerReply, SessionLink, SessionTransport, Transport,
+    TransportError, TransportErrorKind::Closed,
 };
 use antiphon_wire::framing::MAX_LINE;
 use futures_util::future::BoxFuture;
+use in_flight_requests::InFlightRequests;
 use std::{
     fmt,
     sync::{Arc, Mutex, PoisonError},
     time::Duration,
 };
-use table::Table;
 use tokio::{
     io::{AsyncRead, AsyncWrite},
     task::JoinHandle,
 };
 
-/// How long a message that is half written may still take when the connection is closed.
+/// The time that a message that is half written may still take when the connection is closed.
 const LAST_WRITE: Duration = Duration::from_secs(1);
 
-/// The client's way to a server at the other end of a pair of byte streams.
+/// A transport to the server at the other end of a pair of byte streams.
 ///
-/// All requests share the channel, so notifications find their request by what they say:
+/// All requests share the channel, so notifications find their request by their content:
 /// - progress by its token, which must be the id of the request;
 /// - what a subscription sends by the subscription's id;
 /// - log messages name no request: they are handed to the request under way if there is exactly one;
 /// - `notifications/cancelled` for a subscription is handed to it and ends it as `Closed`.
 ///
-/// On a legacy session, what else comes belongs to the session. Without one, every other notification is dropped, and so is one that would leave more than 16 MiB of them waiting for a caller.
+/// On a legacy session, all other messages belong to the session. Without one, every other notification is dropped, and so is
+/// one that would leave more than 16 MiB of them waiting for a caller.
 /// A subscription is not left with a gap: it fails as
-/// [`TooLarge`](crate::transport::TransportErrorKind::TooLarge) instead, and the server is told.
+/// [`TooLarge`](crate::transport::TransportErrorKind::TooLarge) instead, and is cancelled at the server.
 ///
 /// Dropping the future of a request sends `notifications/cancelled`, unless the request was still waiting to be written:
 /// then it never leaves. A response that comes later is ignored, as is one to an unknown request. A line that is no
 /// message is logged and ignored; a hundred in a row end the connection. A line that is too long fails every request
 /// that was sent, as nobody knows whose response it was; the connection goes on.
 pub struct StreamTransport {
-    table: Arc<Table>,
+    requests: Arc<InFlightRequests>,
     target: String,
     tasks: Mutex<Option<Tasks>>,
 }
@@ -100,29 +101,29 @@ impl StreamTransport {
         target: impl Into<String>,
         max_line: usize,
     ) -> Self {
-        let table = Arc::<Table>::default();
-        let (to_read, to_write) = (Arc::clone(&table), Arc::clone(&table));
+        let requests = Arc::<InFlightRequests>::default();
+        let (to_read, to_write) = (Arc::clone(&requests), Arc::clone(&requests));
         let tasks = Tasks {
             reader: Task::spawn(async move { tasks::read(&to_read, reader, max_line).await }),
             writer: Task::spawn(async move { tasks::write(&to_write, writer).await }),
         };
-        Self { table, target: target.into(), tasks: Mutex::new(Some(tasks)) }
+        Self { requests, target: target.into(), tasks: Mutex::new(Some(tasks)) }
     }
 
-    /// The way of a session over these streams.
+    /// The link of a session over these streams.
     pub(crate) fn link(&self) -> Result<session::StreamLink, TransportError> {
-        session::StreamLink::new(&self.table)
+        session::StreamLink::new(&self.requests)
     }
 
-    /// Whether no request is taken any more.
+    /// Returns `true` if no request is taken any more.
     pub(crate) fn has_ended(&self) -> bool {
-        self.table.has_ended()
+        self.requests.has_ended()
     }
 
     /// Fails what is under way and closes the writing side. What the server still says is read and ignored by the task
     /// that is given back.
     pub(crate) async fn close_writing(&self) -> Option<Task> {
-        self.table.end(TransportError::new(Closed, "this client closed the connection"));
+        self.requests.end(TransportError::new(Closed, "this client closed the connection"));
         let tasks = self.tasks.lock().unwrap_or_else(PoisonError::into_inner).take();
         let Tasks { reader, writer } = tasks?;
         writer.end_within(LAST_WRITE).await;
@@ -136,7 +137,7 @@ impl Transport for StreamTransport {
         request: OutgoingRequest,
         on_notification: &'a mut (dyn FnMut(IncomingNotification) + Send),
     ) -> BoxFuture<'a, Result<ServerReply, TransportError>> {
-        Box::pin(async move { self.table.admit(request)?.response(on_notification).await })
+        Box::pin(async move { self.requests.admit(request)?.response(on_notification).await })
     }
 
     fn close(&self) -> BoxFuture<'_, ()> {
@@ -151,12 +152,12 @@ impl Transport for StreamTransport {
         &self.target
     }
 
-    fn sessions(&self) -> Option<&dyn Sessions> {
+    fn sessions(&self) -> Option<&dyn SessionTransport> {
         Some(self)
     }
 }
 
-impl Sessions for StreamTransport {
+impl SessionTransport for StreamTransport {
     fn probes_first(&self) -> bool {
         true
     }

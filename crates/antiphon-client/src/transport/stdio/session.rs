@@ -2,7 +2,7 @@
 
 use crate::transport::{
     IncomingNotification, OutgoingRequest, ServerMessage, ServerReply, SessionLink, TransportError,
-    TransportErrorKind::Closed, stdio::table::Table,
+    TransportErrorKind::Closed, stdio::in_flight_requests::InFlightRequests,
 };
 use antiphon_wire::ProtocolVersion;
 use futures_util::future::BoxFuture;
@@ -10,13 +10,13 @@ use std::sync::Arc;
 use tokio::sync::{Mutex, mpsc};
 
 pub(crate) struct StreamLink {
-    table: Arc<Table>,
-    heard: Mutex<mpsc::Receiver<ServerMessage>>,
+    requests: Arc<InFlightRequests>,
+    received: Mutex<mpsc::Receiver<ServerMessage>>,
 }
 
 impl StreamLink {
-    pub(crate) fn new(table: &Arc<Table>) -> Result<Self, TransportError> {
-        Ok(Self { heard: Mutex::new(table.begin_session()?), table: Arc::clone(table) })
+    pub(crate) fn new(requests: &Arc<InFlightRequests>) -> Result<Self, TransportError> {
+        Ok(Self { received: Mutex::new(requests.begin_session()?), requests: Arc::clone(requests) })
     }
 }
 
@@ -24,17 +24,17 @@ impl SessionLink for StreamLink {
     fn exchange<'a>(
         &'a self,
         request: OutgoingRequest,
-        hear: &'a mut (dyn FnMut(ServerMessage) + Send),
+        on_message: &'a mut (dyn FnMut(ServerMessage) + Send),
     ) -> BoxFuture<'a, Result<ServerReply, TransportError>> {
         Box::pin(async move {
             let mut take =
-                |notification: IncomingNotification| hear(ServerMessage::Notification(notification));
-            self.table.admit(request)?.response(&mut take).await
+                |notification: IncomingNotification| on_message(ServerMessage::Notification(notification));
+            self.requests.admit(request)?.response(&mut take).await
         })
     }
 
-    fn tell(&self, message: Vec<u8>) -> BoxFuture<'_, Result<(), TransportError>> {
-        Box::pin(std::future::ready(self.table.say(message)))
+    fn send(&self, message: Vec<u8>) -> BoxFuture<'_, Result<(), TransportError>> {
+        Box::pin(std::future::ready(self.requests.send(message)))
     }
 
     fn established(&self, _: &ProtocolVersion) {}
@@ -42,21 +42,21 @@ impl SessionLink for StreamLink {
     fn listen<'a>(
         &'a self,
         ready: &'a mut (dyn FnMut() + Send),
-        hear: &'a mut (dyn FnMut(ServerMessage) + Send),
+        on_message: &'a mut (dyn FnMut(ServerMessage) + Send),
     ) -> BoxFuture<'a, Result<(), TransportError>> {
         Box::pin(async move {
             ready();
-            let mut heard = self.heard.lock().await;
-            while let Some(message) = heard.recv().await {
-                hear(message);
+            let mut received = self.received.lock().await;
+            while let Some(message) = received.recv().await {
+                on_message(message);
             }
             let gone = || TransportError::new(Closed, "another session took the place of this one");
-            Err(self.table.ended().unwrap_or_else(gone))
+            Err(self.requests.ended().unwrap_or_else(gone))
         })
     }
 
     fn is_over(&self) -> bool {
-        self.table.has_ended()
+        self.requests.has_ended()
     }
 
     // > For the stdio transport, the client **SHOULD** initiate shutdown by: First, closing the input stream

@@ -4,7 +4,7 @@ use crate::transport::{
     IncomingNotification, ServerMessage, TransportError,
     TransportErrorKind::{Closed, Malformed, TooLarge},
     session::messages,
-    stdio::table::{Addressee, Table},
+    stdio::in_flight_requests::{Addressee, InFlightRequests},
 };
 use antiphon_wire::{
     Incoming, Notification, RequestId, Response,
@@ -18,9 +18,9 @@ use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWrite, AsyncWriteExt as _};
 /// After so many lines in a row that are no messages, the other end is taken for something else than a server.
 const MAX_STRAY_LINES: usize = 100;
 
-/// Writes what the table says, until there is no more; then closes the writing side.
-pub(crate) async fn write(table: &Table, mut writer: impl AsyncWrite + Unpin) {
-    while let Some((id, mut line)) = table.next_outgoing().await {
+/// Writes what the requests says, until there is no more; then closes the writing side.
+pub(crate) async fn write(requests: &InFlightRequests, mut writer: impl AsyncWrite + Unpin) {
+    while let Some((id, mut line)) = requests.next_outgoing().await {
         // > Messages are delimited by newlines, and **MUST NOT** contain embedded newlines.
         // In JSON a bare line end is white space.
         for byte in &mut line {
@@ -36,17 +36,17 @@ pub(crate) async fn write(table: &Table, mut writer: impl AsyncWrite + Unpin) {
         if let Err(fault) = written.await {
             let error = TransportError::new(Closed, "the server does not read any more").with_source(fault);
             if let Some(id) = id {
-                table.settle(&id, Err(error.clone()));
+                requests.settle(&id, Err(error.clone()));
             }
-            table.end_writing(error);
+            requests.end_writing(error);
             break;
         }
     }
     let _ = writer.shutdown().await;
 }
 
-/// Reads messages and hands them to the table, until the other end closes.
-pub(crate) async fn read(table: &Table, mut reader: impl AsyncRead + Unpin, max_line: usize) {
+/// Reads messages and hands them to the requests, until the other end closes.
+pub(crate) async fn read(requests: &InFlightRequests, mut reader: impl AsyncRead + Unpin, max_line: usize) {
     let mut lines = LineBuffer::new(max_line);
     let mut chunk = vec![0; 32 * 1024];
     let mut strays = 0;
@@ -66,11 +66,11 @@ pub(crate) async fn read(table: &Table, mut reader: impl AsyncRead + Unpin, max_
         }
         while let Some(line) = lines.next_line() {
             let is_message = match line {
-                Line::Whole(line) => take_line(table, &line),
+                Line::Whole(line) => take_line(requests, &line),
                 // Nobody knows whose response it was: none of them can be waited for.
                 Line::TooLong => {
                     let text = format!("the server sent a line longer than {max_line} bytes");
-                    table.fail_sent(&TransportError::new(TooLarge, text));
+                    requests.fail_sent(&TransportError::new(TooLarge, text));
                     true
                 }
             };
@@ -83,36 +83,37 @@ pub(crate) async fn read(table: &Table, mut reader: impl AsyncRead + Unpin, max_
             }
         }
     };
-    table.end(error);
+    requests.end(error);
 }
 
 /// `false` if the line is no message.
-fn take_line(table: &Table, line: &[u8]) -> bool {
+fn take_line(requests: &InFlightRequests, line: &[u8]) -> bool {
     // Batches are of a legacy revision.
-    if line.first() != Some(&b'[') || !table.in_session() {
-        return take_message(table, line);
+    if line.first() != Some(&b'[') || !requests.in_session() {
+        return take_message(requests, line);
     }
     // Each of them is taken, whatever the others are.
-    let bad = messages(line).into_iter().filter(|message| !take_message(table, message));
+    let bad = messages(line).into_iter().filter(|message| !take_message(requests, message));
     bad.count() == 0
 }
 
-fn take_message(table: &Table, line: &[u8]) -> bool {
+fn take_message(requests: &InFlightRequests, line: &[u8]) -> bool {
     match Incoming::parse(line) {
-        Ok(Incoming::Response(response)) => take_response(table, response),
-        Ok(Incoming::Notification(notification)) => take_notification(table, notification),
+        Ok(Incoming::Response(response)) => take_response(requests, response),
+        Ok(Incoming::Notification(notification)) => take_notification(requests, notification),
         // > The server **MUST NOT** write JSON-RPC _requests_ to `stdout`.
         // That is of today; on a legacy session it may.
         Ok(Incoming::Request(request)) => {
             let method = beginning(request.method.as_bytes());
-            if !table.offer(request.into()) {
+            if !requests.offer(request.into()) {
                 tracing::warn!(method, "the server sent a request: ignored");
             }
         }
         Err(unreadable) => {
             let text = format!("the server's answer is no response: {}", unreadable.error.message);
-            let settled =
-                unreadable.id.is_some_and(|id| table.settle(&id, Err(TransportError::new(Malformed, text))));
+            let settled = unreadable
+                .id
+                .is_some_and(|id| requests.settle(&id, Err(TransportError::new(Malformed, text))));
             if !settled {
                 tracing::warn!(line = %beginning(line), "the server wrote a line that is no message: ignored");
             }
@@ -122,17 +123,17 @@ fn take_message(table: &Table, line: &[u8]) -> bool {
     true
 }
 
-fn take_response(table: &Table, response: Response<'_>) {
+fn take_response(requests: &InFlightRequests, response: Response<'_>) {
     match (response.id, response.outcome) {
         // > The client **SHOULD** ignore any response to the cancelled request that arrives afterward
         (Some(id), outcome) => {
-            if !table.settle(&id, Ok(outcome.map(ToOwned::to_owned))) {
+            if !requests.settle(&id, Ok(outcome.map(ToOwned::to_owned))) {
                 tracing::debug!(%id, "a response that nobody waits for: ignored");
             }
         }
         (None, Err(error)) => {
             let (code, message) = (error.code, beginning(error.message.as_bytes()));
-            if !table.settle_only(error) {
+            if !requests.settle_only(error) {
                 tracing::warn!(%code, message, "the server sent an error that does not say what it answers");
             }
         }
@@ -140,21 +141,21 @@ fn take_response(table: &Table, response: Response<'_>) {
     }
 }
 
-fn take_notification(table: &Table, notification: Notification<'_>) {
+fn take_notification(requests: &InFlightRequests, notification: Notification<'_>) {
     let addressee = addressee(&notification.method, notification.params);
     let method = notification.method.into_owned();
     let notification = IncomingNotification { method, params: notification.params.map(ToOwned::to_owned) };
     let left = match &addressee {
         None => Err(notification),
-        Some(addressee) => table.notify(addressee, notification),
+        Some(addressee) => requests.notify(addressee, notification),
     };
     match (left, addressee) {
         (Ok(()), Some(Addressee::Ending(id))) => {
-            table.settle(&id, Err(TransportError::new(Closed, "the server ended the subscription")));
+            requests.settle(&id, Err(TransportError::new(Closed, "the server ended the subscription")));
         }
         (Ok(()), _) => {}
         (Err(notification), _) => {
-            if !table.offer(ServerMessage::Notification(notification)) {
+            if !requests.offer(ServerMessage::Notification(notification)) {
                 tracing::trace!("a notification that belongs to no request under way: ignored");
             }
         }

@@ -1,0 +1,183 @@
+//! Checks answers before they are sent. An answer is parsed as the kind of ask that it answers.
+
+use antiphon_wire::{
+    Action, AskKind, CreateMessageResult, ElicitRequest, ElicitResult, FieldFault, FormSchema, InputRequest,
+    ListRootsResult,
+};
+use serde::Serialize;
+use serde_json::{Map, Value, value::RawValue};
+use std::{error::Error as StdError, fmt};
+
+/// An answer does not fit its ask: the mistake of whoever answered. Never holds what was answered.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct AnswerError {
+    key: String,
+    fault: AnswerFault,
+}
+
+/// The fault of an answer.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum AnswerFault {
+    /// No ask has this key.
+    UnknownKey {
+        /// The keys that are asked.
+        asked: Vec<String>,
+    },
+    /// The answer has not the shape that this kind of ask needs.
+    WrongKind(AskKind),
+    /// These fields break a rule of the form.
+    Fields(Vec<FieldFault>),
+    /// Only forms and URLs can be declined or cancelled.
+    CannotDecline(AskKind),
+    /// A root is not a `file://` URI.
+    NotAFileRoot,
+}
+
+impl AnswerError {
+    pub(crate) fn new(key: &str, fault: AnswerFault) -> Self {
+        Self { key: key.to_owned(), fault }
+    }
+
+    /// The key of the ask.
+    pub fn key(&self) -> &str {
+        &self.key
+    }
+
+    /// The fault.
+    pub fn fault(&self) -> &AnswerFault {
+        &self.fault
+    }
+
+    /// The fields that break a rule of the form.
+    pub fn fields(&self) -> &[FieldFault] {
+        match &self.fault {
+            AnswerFault::Fields(fields) => fields,
+            _ => &[],
+        }
+    }
+}
+
+impl fmt::Display for AnswerError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let key = &self.key;
+        match &self.fault {
+            AnswerFault::UnknownKey { asked } if asked.is_empty() => {
+                write!(f, "`{key}` is not asked: nothing is")
+            }
+            AnswerFault::UnknownKey { asked } => {
+                write!(f, "`{key}` is not asked; asked are `{}`", asked.join("`, `"))
+            }
+            AnswerFault::WrongKind(kind) => write!(f, "the answer to `{key}` must be {}", shape(*kind)),
+            AnswerFault::Fields(fields) => {
+                write!(f, "the answer to `{key}` does not fit its form:")?;
+                for (n, fault) in fields.iter().enumerate() {
+                    let comma = if n == 0 { "" } else { "," };
+                    write!(f, "{comma} `{}` {}", fault.field, fault.rule)?;
+                }
+                Ok(())
+            }
+            AnswerFault::CannotDecline(kind) => {
+                write!(
+                    f,
+                    "`{key}` cannot be declined: {} have no such answer; give up the call",
+                    plural(*kind)
+                )
+            }
+            AnswerFault::NotAFileRoot => {
+                write!(f, "the answer to `{key}` has a root that is not a `file://` URI")
+            }
+        }
+    }
+}
+
+impl StdError for AnswerError {}
+
+fn shape(kind: AskKind) -> &'static str {
+    match kind {
+        AskKind::Form => {
+            r#"{"action": "accept", "content": {..}}, {"action": "decline"} or {"action": "cancel"}"#
+        }
+        AskKind::Url => r#"{"action": "accept"}, {"action": "decline"} or {"action": "cancel"}"#,
+        AskKind::Sampling => "a message with `role`, `content` and `model`",
+        AskKind::Roots => r#"{"roots": [..]}"#,
+        _ => "of another kind",
+    }
+}
+
+/// The kind, in words.
+pub(crate) fn plural(kind: AskKind) -> &'static str {
+    match kind {
+        AskKind::Form => "forms",
+        AskKind::Url => "URLs",
+        AskKind::Sampling => "model messages",
+        AskKind::Roots => "root directories",
+        _ => "asks of this kind",
+    }
+}
+
+/// The answer to an ask, checked, as it will be sent.
+pub(crate) fn checked(
+    key: &str,
+    ask: &InputRequest,
+    answer: &RawValue,
+) -> Result<Box<RawValue>, AnswerError> {
+    let wrong = || AnswerError::new(key, AnswerFault::WrongKind(ask.kind()));
+    match ask {
+        InputRequest::Elicit(elicit) => {
+            let given: ElicitResult = read(answer).ok_or_else(wrong)?;
+            raw(&checked_elicit(key, elicit, given)?).ok_or_else(wrong)
+        }
+        InputRequest::CreateMessage(_) => {
+            read::<CreateMessageResult>(answer).ok_or_else(wrong)?;
+            Ok(answer.to_owned())
+        }
+        InputRequest::ListRoots { .. } => {
+            let given: ListRootsResult = read(answer).ok_or_else(wrong)?;
+            // > The URI identifying the root. This *must* start with `file://` for now.
+            if given.roots.iter().any(|root| !root.uri.starts_with("file://")) {
+                return Err(AnswerError::new(key, AnswerFault::NotAFileRoot));
+            }
+            Ok(answer.to_owned())
+        }
+        _ => Err(wrong()),
+    }
+}
+
+fn checked_elicit(
+    key: &str,
+    ask: &ElicitRequest,
+    mut given: ElicitResult,
+) -> Result<ElicitResult, AnswerError> {
+    given.content = match (ask, given.action) {
+        // > Clients **SHOULD** validate all responses against the provided schema
+        (ElicitRequest::Form { requested_schema, .. }, Action::Accept) => {
+            Some(checked_form(key, requested_schema, &given.content.unwrap_or_default())?)
+        }
+        // > For URL mode: The `content` field is omitted
+        // > The `content` field is typically omitted
+        _ => None,
+    };
+    Ok(given)
+}
+
+/// The content of a form, checked, defaults filled.
+pub(crate) fn checked_form(
+    key: &str,
+    schema: &FormSchema,
+    content: &impl Serialize,
+) -> Result<Map<String, Value>, AnswerError> {
+    let Ok(Value::Object(content)) = serde_json::to_value(content) else {
+        return Err(AnswerError::new(key, AnswerFault::WrongKind(AskKind::Form)));
+    };
+    schema.check(&content).map_err(|faults| AnswerError::new(key, AnswerFault::Fields(faults)))
+}
+
+/// The reason why it cannot be read is dropped: it may quote the answer.
+fn read<T: serde::de::DeserializeOwned>(answer: &RawValue) -> Option<T> {
+    serde_json::from_str(answer.get()).ok()
+}
+
+fn raw(answer: &impl Serialize) -> Option<Box<RawValue>> {
+    serde_json::value::to_raw_value(answer).ok()
+}

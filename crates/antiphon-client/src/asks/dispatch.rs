@@ -1,0 +1,136 @@
+//! Sends the asks of one round to the callbacks and collects the answers.
+
+use crate::asks::{
+    answers::AnswerError,
+    callbacks::{AskHandlers, CallbackError, Callbacks},
+    errors::AskFault,
+    progress::AskProgress,
+    questions::{AskContext, FormAsk, Origin, RootsAsk, Round, SampleAsk, UrlAsk},
+    round::AskRound,
+};
+use antiphon_wire::{AskSupport, ElicitRequest, ElicitResult, InputRequest};
+use futures_util::{
+    future::BoxFuture,
+    stream::{self, StreamExt as _},
+};
+use serde::Serialize;
+use serde_json::value::RawValue;
+use std::{sync::Arc, time::Duration};
+
+/// Has the callbacks give the answers that are missing. Returns the time to wait before the answers are sent. The
+/// callbacks report their progress to `progress`.
+pub(crate) async fn answer_round(
+    handlers: &AskHandlers,
+    origin: &Origin,
+    round: &mut AskRound,
+    progress: &AskProgress,
+) -> Result<Duration, AskFault> {
+    for (key, ask) in round.asks.iter().filter(|(key, _)| round.answers.get(key).is_none()) {
+        must_be_among(handlers.callbacks.declared(), handlers, key, ask)?;
+    }
+    let wait = decide(&handlers.callbacks, origin, round).await?;
+    let calls: Vec<BoxFuture<'static, (String, AnswerText)>> = round
+        .missing()
+        .into_iter()
+        .filter_map(|key| {
+            let ask = round.asks.get(key)?.clone();
+            let call = start(handlers.callbacks.clone(), context(origin, round.number, key, progress), ask);
+            let key = key.to_owned();
+            Some(Box::pin(async move { (key, call.await) }) as BoxFuture<'static, _>)
+        })
+        .collect();
+    let at_once = if handlers.one_at_a_time { 1 } else { calls.len().max(1) };
+    // Started in the server's order; when one fails, the others are dropped with the stream.
+    let mut answers = stream::iter(calls).buffer_unordered(at_once);
+    while let Some((key, answer)) = answers.next().await {
+        let answer = answer.map_err(|source| failed(key.clone(), source))?;
+        round.answer(&key, &answer).map_err(AskFault::Answer)?;
+    }
+    Ok(wait)
+}
+
+/// The answer of a callback, as JSON text.
+type AnswerText = Result<Box<RawValue>, CallbackError>;
+
+/// > Servers **MUST NOT** send an `inputRequests` that the client has not declared support for in its capabilities.
+pub(crate) fn must_be_declared(
+    handlers: &AskHandlers,
+    key: &str,
+    ask: &InputRequest,
+) -> Result<(), AskFault> {
+    must_be_among(handlers.declared, handlers, key, ask)
+}
+
+/// Checks that `asks` include this ask. They are either all that are declared, or only those with a callback.
+fn must_be_among(
+    asks: AskSupport,
+    handlers: &AskHandlers,
+    key: &str,
+    ask: &InputRequest,
+) -> Result<(), AskFault> {
+    let mut needs = ask.needs();
+    // > If not declared, servers SHOULD only use `includeContext: "none"` (or omit it).
+    // The callback sees what is wanted, and may leave the context out.
+    needs.sampling_context = false;
+    let missing = asks.missing(needs);
+    if missing == AskSupport::NONE {
+        return Ok(());
+    }
+    let part = (asks.sampling && missing.sampling_tools).then_some("tools");
+    let by_hand = handlers.declared.missing(needs) == AskSupport::NONE;
+    Err(AskFault::NoCallback { key: key.to_owned(), kind: ask.kind(), part, by_hand })
+}
+
+/// Calls `on_round` and applies its decision.
+async fn decide(callbacks: &Callbacks, origin: &Origin, round: &mut AskRound) -> Result<Duration, AskFault> {
+    let Some(on_round) = &callbacks.round else { return Ok(Duration::ZERO) };
+    let asks = Arc::new(round.asks.clone());
+    let Origin { server, method, target, arguments } = origin.clone();
+    let shown = Round { server, method, target, arguments, number: round.number, asks: Arc::clone(&asks) };
+    let decision = on_round(shown).await;
+    if let Some(refusal) = decision.refusal(&asks) {
+        return Err(AskFault::Refused { key: refusal.key, reason: refusal.reason });
+    }
+    for key in decision.declined() {
+        round.refuse(key, &ElicitResult::decline()).map_err(AskFault::Answer)?;
+    }
+    Ok(decision.wait_time())
+}
+
+fn context(origin: &Origin, round: u32, key: &str, progress: &AskProgress) -> AskContext {
+    let Origin { server, method, target, arguments } = origin.clone();
+    AskContext { server, method, target, arguments, round, key: key.to_owned(), progress: progress.clone() }
+}
+
+/// Runs the callback for one ask. Nothing runs before the future is polled.
+async fn start(callbacks: Callbacks, context: AskContext, ask: InputRequest) -> AnswerText {
+    match (ask, callbacks) {
+        (
+            InputRequest::Elicit(ElicitRequest::Form { message, requested_schema: schema }),
+            Callbacks { form: Some(form), .. },
+        ) => written(&form(FormAsk { context, message, schema }).await?),
+        (InputRequest::Elicit(ElicitRequest::Url { message, url }), Callbacks { url: Some(for_url), .. }) => {
+            written(&for_url(UrlAsk { context, message, url }).await?)
+        }
+        (InputRequest::CreateMessage(params), Callbacks { sample: Some(sample), .. }) => {
+            written(&sample(SampleAsk { context, params: *params }).await?)
+        }
+        (InputRequest::ListRoots { .. }, Callbacks { roots: Some(roots), .. }) => {
+            written(&roots(RootsAsk { context }).await?)
+        }
+        // Every ask was declared, hence has a callback.
+        _ => Err(CallbackError::new("no callback is attached")),
+    }
+}
+
+fn written(answer: &impl Serialize) -> AnswerText {
+    Ok(serde_json::value::to_raw_value(answer)?)
+}
+
+/// A form that was refused by [`FormAsk::accept`] and passed on is a bad answer, not a failure.
+fn failed(key: String, source: CallbackError) -> AskFault {
+    match source.into_inner().downcast::<AnswerError>() {
+        Ok(error) => AskFault::Answer(*error),
+        Err(source) => AskFault::Callback { key, source: CallbackError::from_box(source) },
+    }
+}

@@ -1,0 +1,106 @@
+//! Reasons why an ask has no answer.
+
+use crate::asks::{answers::AnswerError, callbacks::CallbackError};
+use antiphon_wire::AskKind;
+use std::{error::Error as StdError, fmt};
+
+/// The reason why an ask of the server was not answered. It ends the call.
+#[derive(Debug)]
+#[non_exhaustive]
+pub enum AskFault {
+    /// The server asked for something that no callback is attached for: the server's fault, unless it was declared to
+    /// be answered by hand.
+    NoCallback {
+        /// The key of the ask.
+        key: String,
+        /// The kind of the ask.
+        kind: AskKind,
+        /// The part that was not declared, such as tools for the model; none if nothing of the kind was.
+        part: Option<&'static str>,
+        /// `true` if it was declared with [`declare`](crate::ClientBuilder::declare): the mistake of whoever then left
+        /// the call to callbacks.
+        by_hand: bool,
+    },
+    /// A round holds more asks than [`max_asks`](crate::ClientBuilder::max_asks) allows.
+    TooManyAsks {
+        /// The number of asks that came.
+        asks: usize,
+        /// The number of asks that are allowed.
+        limit: usize,
+    },
+    /// [`on_round`](crate::ClientBuilder::on_round) refused the round.
+    Refused {
+        /// The ask that the round was refused for; none if the round was refused as a whole.
+        key: Option<String>,
+        /// The reason that `on_round` gave.
+        reason: String,
+    },
+    /// A callback failed. The other callbacks of its round were dropped.
+    Callback {
+        /// The key of its ask.
+        key: String,
+        /// The error that the callback returned.
+        source: CallbackError,
+    },
+    /// An answer does not fit its ask. It was not sent.
+    Answer(AnswerError),
+    /// The server asked in more rounds than [`max_rounds`](crate::ClientBuilder::max_rounds) allows.
+    RoundLimit {
+        /// The number of rounds that were answered.
+        rounds: u32,
+    },
+}
+
+impl fmt::Display for AskFault {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::NoCallback { key, kind, part, by_hand } => {
+                let (what, cure) = not_supported(*kind);
+                let (with, cure) = match part {
+                    Some(part) => (format!(" with {part}"), format!("`sampling_{part}`")),
+                    None => (String::new(), cure.to_owned()),
+                };
+                let why = match by_hand {
+                    true => ", and it was declared only to be answered by hand (`begin`, `resume`)",
+                    false => " although it was not declared",
+                };
+                write!(
+                    f,
+                    "{what}{with} not supported: the server asked it as `{key}`{why}; attach {cure} to answer it"
+                )
+            }
+            Self::TooManyAsks { asks, limit } => {
+                write!(f, "the server asked {asks} things at once; {limit} are allowed here (`max_asks`)")
+            }
+            Self::Refused { key: Some(key), reason } => {
+                write!(f, "the ask `{key}` was refused here: {reason}")
+            }
+            Self::Refused { key: None, reason } => write!(f, "the round was refused here: {reason}"),
+            Self::Callback { key, .. } => write!(f, "the callback for `{key}` failed"),
+            Self::Answer(error) => error.fmt(f),
+            Self::RoundLimit { rounds } => {
+                write!(f, "the server still asks after {rounds} answered rounds (`max_rounds`)")
+            }
+        }
+    }
+}
+
+/// The words that peers know, and the callback to attach.
+fn not_supported(kind: AskKind) -> (&'static str, &'static str) {
+    match kind {
+        AskKind::Form => ("Elicitation", "`on_elicit` or `on_elicit_form`"),
+        AskKind::Url => ("Elicitation", "`on_elicit` or `on_elicit_url`"),
+        AskKind::Sampling => ("Sampling", "`on_sample`"),
+        AskKind::Roots => ("List roots", "`on_roots`"),
+        _ => ("This kind of ask", "a callback"),
+    }
+}
+
+impl StdError for AskFault {
+    fn source(&self) -> Option<&(dyn StdError + 'static)> {
+        match self {
+            Self::Callback { source, .. } => Some(source.get_ref()),
+            _ => None,
+        }
+    }
+}

@@ -1,0 +1,342 @@
+//! The arguments of callbacks: one type for each kind of ask, with its origin.
+
+use crate::{
+    asks::{
+        answers::{AnswerError, checked_form, plural},
+        consent,
+        progress::AskProgress,
+    },
+    identity::ServerIdentity,
+};
+use antiphon_wire::{AskKind, CreateMessageParams, ElicitResult, FormSchema, InputRequest, InputRequests};
+use serde::{Serialize, Serializer};
+use serde_json::value::RawValue;
+use std::{sync::Arc, time::Duration};
+
+/// The origin of an ask: server, call, round and key. Serializes for a web page, without the callback's progress.
+#[derive(Clone, Debug, Serialize)]
+#[non_exhaustive]
+pub struct AskContext {
+    /// The server that asks.
+    pub server: ServerIdentity,
+    /// The method of the call: `tools/call`, `prompts/get` or `resources/read`.
+    pub method: &'static str,
+    /// The tool's or prompt's name, or the resource's URI.
+    pub target: String,
+    /// The arguments of the call, as they were sent.
+    #[serde(serialize_with = "shared_text")]
+    pub arguments: Option<Arc<RawValue>>,
+    /// The number of the round in its call. The first is 1.
+    pub round: u32,
+    /// The key of the ask; unique in its round.
+    pub key: String,
+    #[serde(skip)]
+    pub(crate) progress: AskProgress,
+}
+
+/// Serializes arguments as the JSON that they are.
+fn shared_text<S: Serializer>(text: &Option<Arc<RawValue>>, serializer: S) -> Result<S::Ok, S::Error> {
+    text.as_deref().serialize(serializer)
+}
+
+impl AskContext {
+    /// Reports the progress of this ask to the server: `progress` of `total`, in any unit, and a text. For callbacks that
+    /// take long: a server may wait longer for an answer that makes progress.
+    ///
+    /// The report is sent in a session of 2025-11-25 and before, if the server asked for progress. On 2026-07-28 nothing
+    /// can be sent while an ask is open, and this method does nothing. It never waits. Progress must increase: a report
+    /// that does not is dropped. At most ten reports are sent in a second; a later one replaces an earlier one that still
+    /// waits, and none is sent after the answer.
+    ///
+    /// > The receiver **MAY** then send progress notifications
+    pub fn report_progress(&self, progress: f64, total: Option<f64>, message: Option<&str>) {
+        self.progress.report(progress, total, message);
+    }
+}
+
+/// The call, or the session, that asks belong to.
+#[derive(Clone)]
+pub(crate) struct Origin {
+    pub(crate) server: ServerIdentity,
+    pub(crate) method: &'static str,
+    pub(crate) target: String,
+    pub(crate) arguments: Option<Arc<RawValue>>,
+}
+
+/// An ask of the person: a form or a URL. Its `mode` says which, when it is serialized.
+#[derive(Clone, Debug, Serialize)]
+#[serde(tag = "mode", rename_all = "lowercase")]
+pub enum ElicitAsk {
+    /// A form to fill in.
+    Form(FormAsk),
+    /// A URL to open.
+    Url(UrlAsk),
+}
+
+impl ElicitAsk {
+    /// The origin of the ask.
+    pub fn context(&self) -> &AskContext {
+        match self {
+            Self::Form(ask) => &ask.context,
+            Self::Url(ask) => &ask.context,
+        }
+    }
+
+    /// The text for the person.
+    pub fn message(&self) -> &str {
+        match self {
+            Self::Form(ask) => &ask.message,
+            Self::Url(ask) => &ask.message,
+        }
+    }
+
+    /// Reports the progress of this ask to the server. See [`AskContext::report_progress`].
+    pub fn report_progress(&self, progress: f64, total: Option<f64>, message: Option<&str>) {
+        self.context().report_progress(progress, total, message);
+    }
+
+    /// The form, if it is one.
+    pub fn form(&self) -> Option<&FormAsk> {
+        match self {
+            Self::Form(ask) => Some(ask),
+            Self::Url(_) => None,
+        }
+    }
+
+    /// The URL, if it is one.
+    pub fn url(&self) -> Option<&UrlAsk> {
+        match self {
+            Self::Form(_) => None,
+            Self::Url(ask) => Some(ask),
+        }
+    }
+}
+
+/// The same method for each of them.
+macro_rules! reports_progress {
+    ($($ask:ty),*) => {$(
+        impl $ask {
+            /// Reports the progress of this ask to the server. See [`AskContext::report_progress`].
+            pub fn report_progress(&self, progress: f64, total: Option<f64>, message: Option<&str>) {
+                self.context.report_progress(progress, total, message);
+            }
+        }
+    )*};
+}
+
+reports_progress!(FormAsk, UrlAsk, SampleAsk, RootsAsk);
+
+/// A form for the person to fill in.
+///
+/// > For form mode, allow users to review and modify their responses before sending
+#[derive(Clone, Debug, Serialize)]
+#[non_exhaustive]
+pub struct FormAsk {
+    /// The origin of the ask.
+    pub context: AskContext,
+    /// The reason for the ask, for the person.
+    pub message: String,
+    /// The fields.
+    pub schema: FormSchema,
+}
+
+impl FormAsk {
+    /// Answers with the filled-in form: an object. It is checked here, and defaults are filled in.
+    ///
+    /// # Errors
+    /// [`AnswerError`] names the fields and the rules they break: ask the person again, or pass it on with `?`.
+    pub fn accept(&self, content: impl Serialize) -> Result<ElicitResult, AnswerError> {
+        checked_form(&self.context.key, &self.schema, &content).map(ElicitResult::accept)
+    }
+
+    /// Answers that the person said no.
+    pub fn decline(&self) -> ElicitResult {
+        ElicitResult::decline()
+    }
+
+    /// Answers that the person went away without choosing.
+    pub fn cancel(&self) -> ElicitResult {
+        ElicitResult::cancel()
+    }
+}
+
+/// A URL for the person to open.
+#[derive(Clone, Debug, Serialize)]
+#[non_exhaustive]
+pub struct UrlAsk {
+    /// The origin of the ask.
+    pub context: AskContext,
+    /// The reason for the ask, for the person.
+    pub message: String,
+    /// The URL, exactly as the server wrote it.
+    pub url: String,
+}
+
+impl UrlAsk {
+    /// The parts of the URL to show before the person agrees.
+    ///
+    /// # Errors
+    /// [`consent::NotAUrl`] if it is no URL that could be opened.
+    pub fn show(&self) -> Result<consent::UrlConsent, consent::NotAUrl> {
+        consent::show_url(&self.url)
+    }
+
+    /// Answers that the person agreed to open the URL. It does not say that they are done there.
+    pub fn consent(&self) -> ElicitResult {
+        ElicitResult::consent()
+    }
+
+    /// Answers that the person said no.
+    pub fn decline(&self) -> ElicitResult {
+        ElicitResult::decline()
+    }
+
+    /// Answers that the person went away without choosing.
+    pub fn cancel(&self) -> ElicitResult {
+        ElicitResult::cancel()
+    }
+}
+
+/// An ask of the client's model. Sampling is deprecated in 2026-07-28.
+#[derive(Clone, Debug, Serialize)]
+#[non_exhaustive]
+pub struct SampleAsk {
+    /// The origin of the ask.
+    pub context: AskContext,
+    /// The conversation, and how to go on with it.
+    pub params: CreateMessageParams,
+}
+
+/// An ask for the client's root directories. Roots are deprecated in 2026-07-28.
+#[derive(Clone, Debug, Serialize)]
+#[non_exhaustive]
+pub struct RootsAsk {
+    /// The origin of the ask.
+    pub context: AskContext,
+}
+
+/// One round, before its callbacks run.
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub struct Round {
+    /// The server that asks.
+    pub server: ServerIdentity,
+    /// The method of the call.
+    pub method: &'static str,
+    /// The tool's or prompt's name, or the resource's URI.
+    pub target: String,
+    /// The arguments of the call, as they were sent.
+    pub arguments: Option<Arc<RawValue>>,
+    /// The number of the round in its call. The first is 1.
+    pub number: u32,
+    /// The asks, in the server's order.
+    pub asks: Arc<InputRequests>,
+}
+
+impl Round {
+    /// Returns `true` if the round holds an ask of this kind.
+    pub fn has(&self, kind: AskKind) -> bool {
+        self.asks.iter().any(|(_, ask)| ask.kind() == kind)
+    }
+
+    /// The hosts of the round's URLs. URLs that cannot be parsed are left out.
+    pub fn hosts(&self) -> Vec<String> {
+        self.asks.iter().filter_map(|(_, ask)| host_of(ask).flatten()).collect()
+    }
+}
+
+/// The host of an ask for a URL: none if it is another ask, `Some(None)` if the URL cannot be read.
+fn host_of(ask: &InputRequest) -> Option<Option<String>> {
+    match ask {
+        InputRequest::Elicit(antiphon_wire::ElicitRequest::Url { url, .. }) => {
+            Some(consent::show_url(url).ok().map(|shown| shown.host))
+        }
+        _ => None,
+    }
+}
+
+/// The decision of [`on_round`](crate::ClientBuilder::on_round): go on, refuse, decline, wait.
+#[derive(Clone, Debug, Default)]
+#[must_use]
+pub struct RoundDecision {
+    refused: Option<String>,
+    kinds: Vec<AskKind>,
+    hosts: Vec<String>,
+    declined: Vec<String>,
+    wait: Duration,
+}
+
+/// The reason why a round was refused here, and the ask it was refused for.
+pub(crate) struct Refusal {
+    pub(crate) key: Option<String>,
+    pub(crate) reason: String,
+}
+
+impl RoundDecision {
+    /// Runs the callbacks and goes on.
+    pub fn go() -> Self {
+        Self::default()
+    }
+
+    /// Ends the call. The reason is part of the call's error and is never sent.
+    pub fn refuse(reason: impl Into<String>) -> Self {
+        Self { refused: Some(reason.into()), ..Self::default() }
+    }
+
+    /// Ends the call if the round holds an ask of this kind.
+    pub fn refuse_kind(mut self, kind: AskKind) -> Self {
+        self.kinds.push(kind);
+        self
+    }
+
+    /// Ends the call if the round asks for a URL at this host or a subdomain of it, or for one whose host cannot be parsed.
+    pub fn refuse_host(mut self, host: impl Into<String>) -> Self {
+        self.hosts.push(host.into().to_ascii_lowercase());
+        self
+    }
+
+    /// Answers this form or URL with "decline" instead of running its callback.
+    pub fn decline(mut self, key: impl Into<String>) -> Self {
+        self.declined.push(key.into());
+        self
+    }
+
+    /// Waits this long before the answers are sent. Zero unless set.
+    pub fn wait(mut self, time: Duration) -> Self {
+        self.wait = time;
+        self
+    }
+
+    pub(crate) fn wait_time(&self) -> Duration {
+        self.wait
+    }
+
+    pub(crate) fn declined(&self) -> &[String] {
+        &self.declined
+    }
+
+    /// The reason to refuse these asks, if this decision has one.
+    pub(crate) fn refusal(&self, asks: &InputRequests) -> Option<Refusal> {
+        if let Some(reason) = &self.refused {
+            return Some(Refusal { key: None, reason: reason.clone() });
+        }
+        asks.iter().find_map(|(key, ask)| {
+            let refused = |reason: String| Some(Refusal { key: Some(key.to_owned()), reason });
+            if self.kinds.contains(&ask.kind()) {
+                return refused(format!("{} are refused here", plural(ask.kind())));
+            }
+            match host_of(ask)? {
+                None if !self.hosts.is_empty() => refused("the URL cannot be read".into()),
+                Some(host) if self.hosts.iter().any(|name| is_at_or_below(&host, name)) => {
+                    refused(format!("the host {host} is refused here"))
+                }
+                _ => None,
+            }
+        })
+    }
+}
+
+fn is_at_or_below(host: &str, name: &str) -> bool {
+    let host = host.trim_end_matches('.');
+    host.strip_suffix(name).is_some_and(|rest| rest.is_empty() || rest.ends_with('.'))
+}

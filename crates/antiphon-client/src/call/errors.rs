@@ -1,0 +1,453 @@
+//! The error of a client: what ended a call or a request, whose fault it is, and what can be done.
+
+use crate::{
+    asks::errors::AskFault,
+    call::{
+        definition::{ArgumentsError, Call, CallKind},
+        pending::PendingCall,
+    },
+    identity::ServerIdentity,
+    lists::pages::ListFault,
+    request::fault::RequestFault,
+    transport::{TransportError, TransportErrorKind},
+};
+use antiphon_wire::{ErrorCode, ErrorObject};
+use std::{error::Error as StdError, fmt, time::Duration};
+
+/// The reason why a call, or a request such as a list, has no result. Its texts hold neither state nor answers.
+///
+/// Its predicates sort it by what a caller can do. The texts of [`Display`](fmt::Display) name the cause; more about it may
+/// be in [`source`](StdError::source).
+pub struct ClientError(Box<Inner>);
+
+struct Inner {
+    server: ServerIdentity,
+    method: &'static str,
+    call: Option<Call>,
+    kind: ClientErrorKind,
+    pending: Option<PendingCall>,
+    /// A request was under way when a deadline or a cancellation ended the call.
+    interrupted: bool,
+}
+
+/// The kinds of [`ClientError`].
+#[derive(Debug)]
+#[non_exhaustive]
+pub enum ClientErrorKind {
+    /// The arguments cannot be sent: the caller's mistake. Nothing was sent.
+    Arguments(ArgumentsError),
+    /// A request has no result.
+    Request(RequestFault),
+    /// The server did not take back its own state. The client never starts over by itself: the effects of the call so far
+    /// would happen again. [`ClientError::restart`] makes a fresh call.
+    StateRefused(ErrorObject),
+    /// An ask of the server was not answered.
+    Ask(AskFault),
+    /// Some asks have no answer; nothing was sent.
+    MissingAnswers {
+        /// The keys of the asks that have no answer.
+        keys: Vec<String>,
+    },
+    /// The pending call belongs to another server; nothing was sent. [`PendingCall::retarget`] says that it does not.
+    OtherServer {
+        /// The target of the server that the pending call belongs to.
+        belongs_to: String,
+    },
+    /// The server answered with state only, longer or more often than
+    /// [`state_only_limits`](crate::ClientBuilder::state_only_limits) allow.
+    StateOnlyLimit,
+    /// The whole call took longer than its deadline.
+    Deadline(Duration),
+    /// The call was cancelled.
+    Cancelled,
+    /// A list led back to a page that it had shown already: the server's fault.
+    CursorRepeated,
+    /// A list has more pages than are followed.
+    TooManyPages {
+        /// The number of pages that are followed.
+        limit: usize,
+    },
+    /// A list is longer than what is read of one.
+    ListTooLong {
+        /// The number of bytes that are read.
+        limit: usize,
+    },
+}
+
+impl From<RequestFault> for ClientErrorKind {
+    /// The fault of an ask on the way of a request is the fault of an ask.
+    fn from(fault: RequestFault) -> Self {
+        match fault {
+            RequestFault::Ask(fault) => Self::Ask(*fault),
+            fault => Self::Request(fault),
+        }
+    }
+}
+
+impl From<ListFault> for ClientErrorKind {
+    fn from(fault: ListFault) -> Self {
+        match fault {
+            ListFault::Request(fault) => fault.into(),
+            ListFault::CursorRepeated => Self::CursorRepeated,
+            ListFault::TooManyPages { limit } => Self::TooManyPages { limit },
+            ListFault::ListTooLong { limit } => Self::ListTooLong { limit },
+        }
+    }
+}
+
+impl ClientError {
+    /// An error of a request that belongs to no call.
+    pub(crate) fn of_request(
+        server: ServerIdentity,
+        method: &'static str,
+        kind: impl Into<ClientErrorKind>,
+    ) -> Self {
+        let kind = kind.into();
+        Self(Box::new(Inner { server, method, call: None, kind, pending: None, interrupted: false }))
+    }
+
+    /// An error of a call. `interrupted` says that a request was under way when the call ended.
+    pub(crate) fn of_call(
+        server: ServerIdentity,
+        call: Call,
+        kind: ClientErrorKind,
+        pending: Option<PendingCall>,
+        interrupted: bool,
+    ) -> Self {
+        let method = call.method();
+        Self(Box::new(Inner { server, method, call: Some(call), kind, pending, interrupted }))
+    }
+
+    /// The kind of the error.
+    pub fn kind(&self) -> &ClientErrorKind {
+        &self.0.kind
+    }
+
+    /// The kind of the error, to keep.
+    pub fn into_kind(self) -> ClientErrorKind {
+        self.0.kind
+    }
+
+    /// The server that was called.
+    pub fn server(&self) -> &ServerIdentity {
+        &self.0.server
+    }
+
+    /// The method of the request, such as `tools/call`.
+    pub fn method(&self) -> &'static str {
+        self.0.method
+    }
+
+    /// The call; none if its arguments were wrong, or the request belongs to no call.
+    pub fn call(&self) -> Option<&Call> {
+        self.0.call.as_ref()
+    }
+
+    /// The call as it stood, with the answers so far, if the server had asked something: complete it by hand and
+    /// [`resume`](crate::Client::resume) it, or [`drive`](crate::Client::drive) it on.
+    pub fn pending(&self) -> Option<&PendingCall> {
+        self.0.pending.as_ref()
+    }
+
+    /// The call as it stood, to keep. See [`pending`](Self::pending).
+    pub fn into_pending(self) -> Option<PendingCall> {
+        self.0.pending
+    }
+
+    /// The same call from its beginning. Its effects so far may happen again: ask the person first.
+    pub fn restart(&self) -> Option<Call> {
+        self.0.call.clone()
+    }
+
+    /// The error that the server answered with, if it did.
+    pub fn server_error(&self) -> Option<&ErrorObject> {
+        match &self.0.kind {
+            ClientErrorKind::StateRefused(error) => Some(error),
+            ClientErrorKind::Request(fault) => fault.server_error(),
+            _ => None,
+        }
+    }
+
+    /// The transport's error, if no JSON-RPC response came. Its [`challenge`](TransportError::challenge) names the token that an
+    /// HTTP server wants.
+    pub fn transport_error(&self) -> Option<&TransportError> {
+        match &self.0.kind {
+            ClientErrorKind::Request(RequestFault::Transport(error)) => Some(error),
+            _ => None,
+        }
+    }
+
+    /// The HTTP status of an answer without a JSON-RPC response, if that was the answer.
+    pub fn http_status(&self) -> Option<u16> {
+        match self.transport_error()?.kind() {
+            TransportErrorKind::HttpStatus(status) => Some(status),
+            _ => None,
+        }
+    }
+
+    /// Returns `true` if the call was cancelled through its token.
+    pub fn is_cancelled(&self) -> bool {
+        matches!(self.0.kind, ClientErrorKind::Cancelled)
+    }
+
+    /// Returns `true` if a request or the whole call took too long.
+    pub fn is_timeout(&self) -> bool {
+        matches!(
+            self.0.kind,
+            ClientErrorKind::Deadline(_) | ClientErrorKind::Request(RequestFault::Timeout(_))
+        )
+    }
+
+    /// Returns `true` if the server did not take back its own state.
+    pub fn is_state_refused(&self) -> bool {
+        matches!(self.0.kind, ClientErrorKind::StateRefused(_))
+    }
+
+    /// Returns `true` if the server wants another access token, or one at all (HTTP 401). The server did not act.
+    pub fn is_unauthorized(&self) -> bool {
+        self.http_status() == Some(401)
+    }
+
+    /// Returns `true` if the server refused the caller (HTTP 403), for example for a missing scope. The server did not act.
+    pub fn is_forbidden(&self) -> bool {
+        self.http_status() == Some(403)
+    }
+
+    /// Returns `true` if the server does not know what was requested: there is no MCP endpoint at the URL (HTTP 404), the
+    /// server does not know the method (`-32601`), or the resource [does not exist](Self::is_resource_not_found).
+    pub fn is_not_found(&self) -> bool {
+        let is_method = || self.server_error().is_some_and(|error| error.code == ErrorCode::METHOD_NOT_FOUND);
+        let is_endpoint = self.http_status() == Some(404) && !self.is_session_lost();
+        is_endpoint || is_method() || self.is_resource_not_found()
+    }
+
+    /// Returns `true` if the server said that the resource does not exist.
+    ///
+    /// > clients **SHOULD** also accept `-32002` as a resource not found error, as earlier protocol versions used this
+    /// > code.
+    pub fn is_resource_not_found(&self) -> bool {
+        let (Some(call), Some(error)) = (self.call(), self.server_error()) else { return false };
+        let named = || error.data.as_ref()?.get("uri")?.as_str();
+        call.kind() == CallKind::Resource
+            && (error.code == ErrorCode::RESOURCE_NOT_FOUND
+                || error.code == ErrorCode::INVALID_PARAMS && named() == Some(call.name()))
+    }
+
+    /// Returns `true` if the server has no room for the request now (HTTP 429 or 503, or an error whose `data.reason` is
+    /// `busy`). The server did not act: the same request may succeed later.
+    pub fn is_busy(&self) -> bool {
+        let is_reason = || self.server_error().is_some_and(|error| error.reason() == Some("busy"));
+        matches!(self.http_status(), Some(429 | 503)) || is_reason()
+    }
+
+    /// Returns `true` if nobody knows whether the server acted on the latest request: it may have been sent, and no answer
+    /// came that says so. Then ask the person before the call is repeated, unless the tool is idempotent.
+    ///
+    /// `false` means that nothing was sent, that the server refused the request, or that it answered.
+    pub fn is_unknown_outcome(&self) -> bool {
+        match &self.0.kind {
+            ClientErrorKind::Request(RequestFault::Transport(error)) => match error.kind() {
+                _ if error.is_session_lost() => false,
+                TransportErrorKind::Unreachable => false,
+                // A gateway that gives up, or a server that broke, may have acted. One that is busy did not.
+                TransportErrorKind::HttpStatus(status) => status >= 500 && !matches!(status, 501 | 503 | 505),
+                TransportErrorKind::Closed | TransportErrorKind::Malformed | TransportErrorKind::TooLarge => {
+                    true
+                }
+            },
+            ClientErrorKind::Request(RequestFault::Timeout(_)) => true,
+            _ => self.0.interrupted,
+        }
+    }
+
+    /// Returns `true` if a bound of this client ended the call.
+    pub fn is_limit(&self) -> bool {
+        matches!(
+            self.0.kind,
+            ClientErrorKind::Ask(AskFault::RoundLimit { .. } | AskFault::TooManyAsks { .. })
+                | ClientErrorKind::StateOnlyLimit
+                | ClientErrorKind::Deadline(_)
+                | ClientErrorKind::TooManyPages { .. }
+                | ClientErrorKind::ListTooLong { .. }
+        )
+    }
+
+    /// Returns `true` if attaching a callback would help.
+    pub fn is_missing_callback(&self) -> bool {
+        matches!(
+            self.0.kind,
+            ClientErrorKind::Ask(AskFault::NoCallback { .. })
+                | ClientErrorKind::Request(RequestFault::MissingCapability { .. })
+        )
+    }
+
+    /// Returns `true` if no JSON-RPC response came: the transport failed, or an HTTP status came instead.
+    /// [`is_unknown_outcome`](Self::is_unknown_outcome) says whether the server may have acted.
+    pub fn is_transport(&self) -> bool {
+        self.transport_error().is_some()
+    }
+
+    fn is_session_lost(&self) -> bool {
+        self.transport_error().is_some_and(TransportError::is_session_lost)
+    }
+}
+
+impl fmt::Display for ClientErrorKind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Arguments(error) => error.fmt(f),
+            Self::Request(fault) => fault.fmt(f),
+            Self::StateRefused(error) => write!(
+                f,
+                "the server did not take back the state of the call ({error}): it may have expired, or come to an \
+                 instance without the shared key or to a restarted server, or the arguments or the user changed. \
+                 Nothing was started over; calling again may repeat what the call did so far"
+            ),
+            Self::Ask(fault) => fault.fmt(f),
+            Self::MissingAnswers { keys } => {
+                write!(f, "nothing was sent: no answer yet to `{}`", keys.join("`, `"))
+            }
+            Self::OtherServer { belongs_to } => {
+                write!(f, "nothing was sent: the pending call belongs to another server, {belongs_to}")
+            }
+            Self::StateOnlyLimit => f.write_str(
+                "the server keeps answering `not yet` without asking anything (`state_only_limits`)",
+            ),
+            Self::Deadline(limit) => write!(f, "the call did not end within {limit:?} and was cancelled"),
+            Self::Cancelled => f.write_str("the call was cancelled"),
+            Self::CursorRepeated => {
+                f.write_str("the server's list leads back to a page it had shown already")
+            }
+            Self::TooManyPages { limit } => {
+                write!(f, "the server's list does not end after {limit} pages")
+            }
+            Self::ListTooLong { limit } => write!(f, "the server's list has more than {limit} bytes"),
+        }
+    }
+}
+
+impl fmt::Display for ClientError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Inner { server, method, call, kind, .. } = &*self.0;
+        match (call, kind) {
+            (Some(call), _) => write!(f, "{call} at {server}: {kind}"),
+            (None, ClientErrorKind::Arguments(error)) => error.fmt(f),
+            (None, _) => write!(f, "{method} at {server}: {kind}"),
+        }
+    }
+}
+
+impl fmt::Debug for ClientError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("ClientError")
+            .field("server", &self.0.server)
+            .field("method", &self.0.method)
+            .field("call", &self.0.call)
+            .field("kind", &self.0.kind)
+            .field("pending", &self.0.pending)
+            .finish_non_exhaustive()
+    }
+}
+
+impl StdError for ClientError {
+    fn source(&self) -> Option<&(dyn StdError + 'static)> {
+        match &self.0.kind {
+            ClientErrorKind::Arguments(error) => error.source(),
+            ClientErrorKind::Request(fault) => fault.source(),
+            ClientErrorKind::Ask(fault) => fault.source(),
+            _ => None,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::transport::TransportErrorKind::{Closed, HttpStatus, Malformed, TooLarge, Unreachable};
+    use antiphon_wire::method;
+    use serde_json::json;
+
+    fn of(kind: impl Into<ClientErrorKind>) -> ClientError {
+        ClientError::of_request(ServerIdentity::new("test", None), method::TOOLS_CALL, kind)
+    }
+
+    fn transport(kind: TransportErrorKind) -> RequestFault {
+        RequestFault::Transport(TransportError::new(kind, "the cause"))
+    }
+
+    fn refused(code: ErrorCode, reason: &str) -> RequestFault {
+        RequestFault::Server(ErrorObject::new(code, "no").with_data(json!({ "reason": reason })))
+    }
+
+    /// The names of the predicates that are true.
+    fn check(error: &ClientError, expected: &[&str]) {
+        let all: [(&str, bool); 8] = [
+            ("unauthorized", error.is_unauthorized()),
+            ("forbidden", error.is_forbidden()),
+            ("not_found", error.is_not_found()),
+            ("busy", error.is_busy()),
+            ("unknown_outcome", error.is_unknown_outcome()),
+            ("timeout", error.is_timeout()),
+            ("cancelled", error.is_cancelled()),
+            ("transport", error.is_transport()),
+        ];
+        let found: Vec<&str> = all.iter().filter(|(_, is)| *is).map(|(name, _)| *name).collect();
+        assert_eq!(found, expected, "{error}");
+    }
+
+    #[test]
+    fn predicates_are_true_of_these_errors() {
+        for (kind, expected) in [
+            (HttpStatus(401), &["unauthorized", "transport"][..]),
+            (HttpStatus(403), &["forbidden", "transport"]),
+            (HttpStatus(404), &["not_found", "transport"]),
+            (HttpStatus(405), &["transport"]),
+            (HttpStatus(429), &["busy", "transport"]),
+            (HttpStatus(503), &["busy", "transport"]),
+            (HttpStatus(307), &["transport"]),
+            (HttpStatus(500), &["unknown_outcome", "transport"]),
+            (HttpStatus(502), &["unknown_outcome", "transport"]),
+            (HttpStatus(504), &["unknown_outcome", "transport"]),
+            (Unreachable, &["transport"]),
+            (Closed, &["unknown_outcome", "transport"]),
+            (Malformed, &["unknown_outcome", "transport"]),
+            (TooLarge, &["unknown_outcome", "transport"]),
+        ] {
+            check(&of(transport(kind)), expected);
+        }
+        let lost = TransportError::new(HttpStatus(404), "the session is unknown").session_lost();
+        check(&of(RequestFault::Transport(lost)), &["transport"]);
+        check(&of(RequestFault::Timeout(Duration::from_secs(1))), &["unknown_outcome", "timeout"]);
+        check(&of(refused(ErrorCode::METHOD_NOT_FOUND, "")), &["not_found"]);
+        check(&of(refused(ErrorCode::INTERNAL_ERROR, "busy")), &["busy"]);
+        check(&of(refused(ErrorCode::INTERNAL_ERROR, "broken")), &[]);
+        check(&of(ClientErrorKind::CursorRepeated), &[]);
+    }
+
+    #[test]
+    fn a_call_that_was_interrupted_has_an_unknown_outcome() {
+        let limit = Duration::from_secs(1);
+        let check_call = |kind, interrupted, expected: &[&str]| {
+            let server = ServerIdentity::new("test", None);
+            check(&ClientError::of_call(server, Call::resource("a:b"), kind, None, interrupted), expected);
+        };
+        check_call(ClientErrorKind::Cancelled, true, &["unknown_outcome", "cancelled"]);
+        check_call(ClientErrorKind::Cancelled, false, &["cancelled"]);
+        check_call(ClientErrorKind::Deadline(limit), true, &["unknown_outcome", "timeout"]);
+        check_call(ClientErrorKind::Deadline(limit), false, &["timeout"]);
+        let gone = ErrorObject::new(ErrorCode::RESOURCE_NOT_FOUND, "gone");
+        check_call(ClientErrorKind::Request(RequestFault::Server(gone)), false, &["not_found"]);
+    }
+
+    #[test]
+    fn the_text_names_the_cause_once() {
+        for (kind, text) in [
+            (HttpStatus(401), "tools/call at test: the cause"),
+            (Unreachable, "tools/call at test: no response came back: the cause"),
+        ] {
+            let error = of(transport(kind));
+            assert_eq!(error.to_string(), text);
+            assert!(error.source().is_none());
+        }
+    }
+}

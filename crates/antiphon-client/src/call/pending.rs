@@ -1,0 +1,286 @@
+//! A call that waits for answers, as plain data.
+
+use crate::{
+    asks::{
+        answers::{AnswerError, AnswerFault, checked},
+        round::AskRound,
+    },
+    call::definition::{Call, CallOptions},
+    identity::ServerIdentity,
+};
+use antiphon_wire::{ElicitResult, InputRequests, InputResponses};
+use serde::{Deserialize, Deserializer, Serialize, Serializer, de::Error as _};
+use serde_json::{Value, value::RawValue};
+use std::fmt;
+
+/// The format in which pending calls are written. Those without a version were written before there was one, as the first.
+const FORMAT: u32 = 1;
+
+/// A call that waits for answers: everything that is needed to go on, in this process or another.
+///
+/// Plain data: write it as JSON text, keep it, read it back days later, and
+/// [`resume`](crate::Client::resume) it with a client of the same server.
+///
+/// # It holds a secret
+/// The state of the call is inside. Where the server does not know who is calling, whoever has it can go on with the
+/// call; and the answers are what a person typed. Keep a written pending call as you keep a password: readable for its
+/// owner only, and removed once the call is over. `Debug` shows neither.
+///
+/// # Its format has a version
+/// A pending call that an older version of this crate wrote is read. One that a newer version wrote is refused with an error
+/// that says so.
+#[derive(Clone)]
+pub struct PendingCall {
+    server: ServerIdentity,
+    call: Call,
+    round: AskRound,
+    state: Option<String>,
+}
+
+impl PendingCall {
+    pub(crate) fn new(server: ServerIdentity, call: Call, round: AskRound, state: Option<String>) -> Self {
+        Self { server, call, round, state }
+    }
+
+    /// The server that asks.
+    pub fn server(&self) -> &ServerIdentity {
+        &self.server
+    }
+
+    /// The call that waits.
+    pub fn call(&self) -> &Call {
+        &self.call
+    }
+
+    /// The timeouts and the cancellation of the call, to change them. They are not written with it.
+    pub fn options_mut(&mut self) -> &mut CallOptions {
+        self.call.options_mut()
+    }
+
+    /// The number of the round in its call. The first is 1; 0 if nothing was asked yet.
+    pub fn round(&self) -> u32 {
+        self.round.number
+    }
+
+    /// The asks, in the server's order. None if the server only wants its state back.
+    pub fn asks(&self) -> &InputRequests {
+        &self.round.asks
+    }
+
+    /// The answers so far.
+    pub fn answers(&self) -> &InputResponses {
+        &self.round.answers
+    }
+
+    /// The keys that have no answer yet.
+    pub fn missing(&self) -> Vec<&str> {
+        self.round.missing()
+    }
+
+    /// Returns `true` if the server sent a state, which the next leg sends back.
+    pub fn has_state(&self) -> bool {
+        self.state.is_some()
+    }
+
+    /// Sets an answer: an [`ElicitResult`], [`CreateMessageResult`](antiphon_wire::CreateMessageResult) or
+    /// [`ListRootsResult`](antiphon_wire::ListRootsResult), or JSON of the same shape. It is checked against the ask,
+    /// and a form's defaults are filled in.
+    ///
+    /// # Errors
+    /// [`AnswerError`] if no ask has this key, or the answer does not fit. Nothing is changed then.
+    pub fn answer(&mut self, key: &str, answer: &impl Serialize) -> Result<(), AnswerError> {
+        self.round.answer(key, answer)
+    }
+
+    /// Fills in a form, or agrees to a URL: [`answer`](Self::answer) with the content only.
+    ///
+    /// # Errors
+    /// As [`answer`](Self::answer).
+    pub fn accept(&mut self, key: &str, content: &impl Serialize) -> Result<(), AnswerError> {
+        let content = match serde_json::to_value(content) {
+            Ok(Value::Object(content)) => content,
+            Ok(Value::Null) => return self.answer(key, &ElicitResult::consent()),
+            _ => {
+                let kind = self.round.ask(key)?.kind();
+                return Err(AnswerError::new(key, AnswerFault::WrongKind(kind)));
+            }
+        };
+        self.answer(key, &ElicitResult::accept(content))
+    }
+
+    /// Sets the answer that the person said no. It is sent to the server.
+    ///
+    /// # Errors
+    /// [`AnswerError`] if no ask has this key, or it is neither a form nor a URL.
+    pub fn decline(&mut self, key: &str) -> Result<(), AnswerError> {
+        self.round.refuse(key, &ElicitResult::decline())
+    }
+
+    /// Sets the answer that the person went away without choosing. It is sent to the server.
+    ///
+    /// # Errors
+    /// [`AnswerError`] if no ask has this key, or it is neither a form nor a URL.
+    pub fn cancel(&mut self, key: &str) -> Result<(), AnswerError> {
+        self.round.refuse(key, &ElicitResult::cancel())
+    }
+
+    /// Changes the target: the same server is now reached elsewhere. Its state and the answers will be sent there.
+    pub fn retarget(&mut self, target: impl Into<String>) {
+        self.server.target = target.into();
+    }
+
+    /// The round, for the callbacks to answer.
+    pub(crate) fn round_mut(&mut self) -> &mut AskRound {
+        &mut self.round
+    }
+
+    /// The answers and the state of the next leg, in the server's order. Answers are checked once more: a pending call may
+    /// have been written and read in between.
+    pub(crate) fn outgoing(&self) -> Result<Outgoing<'_>, NotReady> {
+        let mut answers = InputResponses::new();
+        for (key, ask) in self.round.asks.iter() {
+            let Some(answer) = self.round.answers.get(key) else {
+                return Err(NotReady::Missing(self.missing().into_iter().map(str::to_owned).collect()));
+            };
+            let answer: Box<RawValue> = checked(key, ask, answer).map_err(NotReady::Bad)?;
+            // A raw value is JSON already.
+            let _ = answers.insert(key, &answer);
+        }
+        Ok(Outgoing { answers: (!answers.is_empty()).then_some(answers), state: self.state.as_deref() })
+    }
+}
+
+/// The answers and the state that a leg carries beside the call.
+#[derive(Default)]
+pub(crate) struct Outgoing<'a> {
+    pub(crate) answers: Option<InputResponses>,
+    pub(crate) state: Option<&'a str>,
+}
+
+/// The reason why a leg cannot be sent yet.
+pub(crate) enum NotReady {
+    Missing(Vec<String>),
+    Bad(AnswerError),
+}
+
+/// The serialized form. The version comes first, so that a newer format is refused before its fields are read.
+#[derive(Serialize)]
+struct PendingCallOut<'a> {
+    version: u32,
+    server: &'a ServerIdentity,
+    call: &'a Call,
+    round: u32,
+    asks: &'a InputRequests,
+    answers: &'a InputResponses,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    state: Option<&'a str>,
+}
+
+#[derive(Deserialize)]
+struct PendingCallIn {
+    #[serde(default, rename = "version")]
+    _version: KnownFormat,
+    server: ServerIdentity,
+    call: Call,
+    round: u32,
+    #[serde(default)]
+    asks: InputRequests,
+    #[serde(default)]
+    answers: InputResponses,
+    #[serde(default)]
+    state: Option<String>,
+}
+
+/// A version of the format that can be read here.
+#[derive(Default)]
+struct KnownFormat;
+
+impl<'de> Deserialize<'de> for KnownFormat {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        match u32::deserialize(deserializer)? {
+            0..=FORMAT => Ok(Self),
+            newer => Err(D::Error::custom(format_args!(
+                "the pending call was written by a newer version of antiphon (format {newer}); formats up to {FORMAT} can \
+                 be read here"
+            ))),
+        }
+    }
+}
+
+impl Serialize for PendingCall {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let Self { server, call, round, state } = self;
+        let AskRound { number, asks, answers } = round;
+        let state = state.as_deref();
+        PendingCallOut { version: FORMAT, server, call, round: *number, asks, answers, state }
+            .serialize(serializer)
+    }
+}
+
+impl<'de> Deserialize<'de> for PendingCall {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let PendingCallIn { server, call, round: number, asks, answers, state, .. } =
+            PendingCallIn::deserialize(deserializer)?;
+        Ok(Self { server, call, round: AskRound { number, asks, answers }, state })
+    }
+}
+
+impl fmt::Debug for PendingCall {
+    /// Without state and answers.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let asks: Vec<(&str, &str)> = self.round.asks.iter().map(|(key, ask)| (key, ask.method())).collect();
+        f.debug_struct("PendingCall")
+            .field("server", &self.server)
+            .field("call", &self.call)
+            .field("round", &self.round.number)
+            .field("asks", &asks)
+            .field("answered", &self.round.answers)
+            .field("has_state", &self.has_state())
+            .finish_non_exhaustive()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    fn written() -> Value {
+        json!({
+            "server": {"target": "test"},
+            "call": {"method": "tools/call", "name": "t", "arguments": {"a": 1.50}},
+            "round": 2,
+            "asks": {},
+            "answers": {},
+            "state": "s"
+        })
+    }
+
+    fn check(version: Option<u32>, expected: Result<(), &str>) {
+        let mut text = serde_json::to_string(&written()).unwrap();
+        if let Some(version) = version {
+            text.insert_str(1, &format!(r#""version":{version},"#));
+        }
+        let read = serde_json::from_str::<PendingCall>(&text).map_err(|error| error.to_string());
+        match (read, expected) {
+            (Ok(pending), Ok(())) => {
+                let mut again = serde_json::to_value(&pending).unwrap();
+                assert_eq!(again["version"], FORMAT);
+                again.as_object_mut().unwrap().remove("version");
+                assert_eq!(again, written());
+            }
+            (Err(error), Err(text)) => assert!(error.contains(text), "{error}"),
+            (read, expected) => panic!("{version:?}: {read:?} instead of {expected:?}"),
+        }
+    }
+
+    #[test]
+    fn older_formats_are_read_and_newer_ones_refused() {
+        check(None, Ok(()));
+        check(Some(FORMAT), Ok(()));
+        check(Some(FORMAT + 1), Err("was written by a newer version of antiphon (format 2)"));
+        // Whatever else a newer format changes, the version is refused first.
+        let newer = serde_json::from_str::<PendingCall>(r#"{"version":9,"server":[]}"#);
+        assert!(newer.unwrap_err().to_string().contains("format 9"));
+    }
+}

@@ -1,0 +1,239 @@
+//! The loop of a call: legs and rounds, until the final result.
+
+use crate::{
+    asks::{
+        dispatch::{answer_round, must_be_declared},
+        errors::AskFault,
+        progress::AskProgress,
+        questions::Origin,
+        round::AskRound,
+    },
+    call::{
+        definition::Call,
+        errors::{ClientError, ClientErrorKind},
+        legs::{Legs, Position},
+        outcome::{CallProgress, Final, Finished, Leg},
+        pending::{NotReady, Outgoing, PendingCall},
+        url_required::{is_url_round, keep_consents, urls_finished},
+    },
+    lists::tools::ServerTools,
+    request::{core::Core, fault::RequestFault},
+    session::connection::Connection,
+};
+use antiphon_wire::{ErrorCode, InputRequests, pacing::Pacing};
+use std::time::Duration;
+use tokio::time::{Instant, sleep};
+
+/// The outcome of legs: a result or a question.
+enum Sent<T> {
+    Done(T),
+    Asked(Box<PendingCall>),
+}
+
+/// One call under way. The answers so far stay here, whatever ends it.
+pub(crate) struct Run<'a> {
+    tools: &'a ServerTools,
+    call: Call,
+    pending: Option<PendingCall>,
+    /// The number of legs that were sent.
+    legs: u32,
+    /// `true` while a leg is under way.
+    in_flight: bool,
+}
+
+impl<'a> Run<'a> {
+    /// A call from its beginning.
+    pub(crate) fn first(tools: &'a ServerTools, call: Call) -> Self {
+        Self { tools, call, pending: None, legs: 0, in_flight: false }
+    }
+
+    /// A call from where it stood.
+    pub(crate) fn resumed(tools: &'a ServerTools, pending: PendingCall) -> Self {
+        Self { tools, call: pending.call().clone(), pending: Some(pending), legs: 0, in_flight: false }
+    }
+
+    fn connection(&self) -> &'a Connection {
+        &self.tools.lists.connection
+    }
+
+    fn core(&self) -> &'a Core {
+        &self.connection().core
+    }
+
+    /// Goes to the final result. The callbacks answer.
+    pub(crate) async fn finish<T: Final>(mut self) -> Result<T, ClientError> {
+        let (core, call) = (self.core(), self.call.clone());
+        let outcome = within(core, &call, self.answer_and_send()).await;
+        outcome.map_err(|kind| self.failed(kind))
+    }
+
+    /// Goes to the next question, or the final result.
+    pub(crate) async fn step(mut self) -> Result<CallProgress, ClientError> {
+        let (core, call) = (self.core(), self.call.clone());
+        match within(core, &call, self.send::<Finished>()).await {
+            Ok(Sent::Done(finished)) => Ok(CallProgress::Done(finished)),
+            Ok(Sent::Asked(pending)) => Ok(CallProgress::Pending(*pending)),
+            Err(kind) => Err(self.failed(kind)),
+        }
+    }
+
+    async fn answer_and_send<T: Final>(&mut self) -> Result<T, ClientErrorKind> {
+        let core = self.core();
+        let limit = core.bounds.max_rounds;
+        let mut answered = 0;
+        loop {
+            // A call that is resumed may start with asks.
+            if let Some(pending) = self.pending.as_mut().filter(|pending| !pending.asks().is_empty()) {
+                if answered == limit {
+                    return Err(ClientErrorKind::Ask(AskFault::RoundLimit { rounds: answered }));
+                }
+                answered += 1;
+                belongs_here(core, pending)?;
+                let origin = Origin {
+                    server: pending.server().clone(),
+                    method: self.call.method(),
+                    target: self.call.name().to_owned(),
+                    arguments: self.call.shared_arguments().cloned(),
+                };
+                let (handlers, round) = (&core.handlers, pending.round_mut());
+                let wait = answer_round(handlers, &origin, round, &AskProgress::default()).await;
+                let wait = wait.map_err(ClientErrorKind::Ask)?;
+                // A timer has a resolution of a millisecond, even for nothing.
+                if !wait.is_zero() {
+                    sleep(wait).await;
+                }
+            }
+            match self.send().await? {
+                Sent::Done(result) => return Ok(result),
+                Sent::Asked(pending) => self.pending = Some(*pending),
+            }
+        }
+    }
+
+    /// Sends legs until there is a final result, or something is asked.
+    async fn send<T: Final>(&mut self) -> Result<Sent<T>, ClientErrorKind> {
+        let bounds = self.core().bounds;
+        let (mut pacing, mut since) = (Pacing::new(bounds.state_only), None);
+        loop {
+            let result = match self.leg().await? {
+                Leg::Complete(result) => return Ok(Sent::Done(result)),
+                Leg::InputRequired(result) => result,
+            };
+            let asks = result.input_requests().len();
+            if asks > bounds.max_asks {
+                return Err(ClientErrorKind::Ask(AskFault::TooManyAsks { asks, limit: bounds.max_asks }));
+            }
+            let pending = self.next_pending(result.into_parts());
+            if asks > 0 {
+                let handlers = &self.core().handlers;
+                let undeclared = |(key, ask)| must_be_declared(handlers, key, ask).err();
+                let fault = pending.asks().iter().find_map(undeclared);
+                if let Some(fault) = fault {
+                    self.pending = Some(pending);
+                    return Err(ClientErrorKind::Ask(fault));
+                }
+                return Ok(Sent::Asked(Box::new(pending)));
+            }
+            self.pending = Some(pending);
+            // > If the `InputRequiredResult` does _not_ contain the `inputRequests` field, the client **MAY** retry the
+            // > original request immediately.
+            let waited = since.get_or_insert_with(Instant::now).elapsed();
+            let Some(wait) = pacing.next(waited) else { return Err(ClientErrorKind::StateOnlyLimit) };
+            sleep(wait).await;
+        }
+    }
+
+    async fn leg<T: Final>(&mut self) -> Result<Leg<T>, ClientErrorKind> {
+        let core = self.core();
+        let mut with = Outgoing::default();
+        if let Some(pending) = &self.pending {
+            belongs_here(core, pending)?;
+            with = pending.outgoing().map_err(kind_of)?;
+            if is_url_round(pending)
+                && let Some(session) = self.connection().current_session()
+            {
+                Box::pin(urls_finished(&session, pending, core.bounds.elicit_wait)).await?;
+                // The request is sent again as it was.
+                with = Outgoing::default();
+            }
+        }
+        self.legs += 1;
+        let round = self.pending.as_ref().map_or(0, PendingCall::round);
+        let at = Position { round, leg: self.legs };
+        let is_first = self.pending.is_none();
+        self.in_flight = true;
+        let leg = Legs { tools: self.tools }.leg(&self.call, &with, at).await;
+        // The fault of an ask on its way cancelled the request.
+        self.in_flight = matches!(leg, Err(RequestFault::Ask(_)));
+        leg.map_err(|fault| match fault {
+            RequestFault::Server(error)
+                if !is_first
+                    && error.code == ErrorCode::INVALID_PARAMS
+                    && error.reason() == Some("invalid_request_state") =>
+            {
+                ClientErrorKind::StateRefused(error)
+            }
+            fault => fault.into(),
+        })
+    }
+
+    /// The latest result replaces what was pending: neither its state nor its answers are used again.
+    fn next_pending(&self, (asks, state): (InputRequests, Option<String>)) -> PendingCall {
+        let before = self.pending.as_ref().map_or(0, PendingCall::round);
+        let number = before.saturating_add(u32::from(!asks.is_empty()));
+        let round = AskRound::new(number, asks);
+        let mut pending = PendingCall::new(self.core().identity(), self.call.clone(), round, state);
+        if let Some(before) = &self.pending
+            && is_url_round(&pending)
+            && self.connection().current_session().is_some()
+        {
+            keep_consents(before, pending.round_mut());
+        }
+        pending
+    }
+
+    fn failed(self, kind: ClientErrorKind) -> ClientError {
+        let interrupted = self.in_flight;
+        ClientError::of_call(self.core().identity(), self.call, kind, self.pending, interrupted)
+    }
+}
+
+fn kind_of(not_ready: NotReady) -> ClientErrorKind {
+    match not_ready {
+        NotReady::Missing(keys) => ClientErrorKind::MissingAnswers { keys },
+        NotReady::Bad(error) => ClientErrorKind::Ask(AskFault::Answer(error)),
+    }
+}
+
+/// > Both the `inputRequests` and `requestState` fields affect only the client's retry of the original request. They
+/// > **MUST NOT** be used for any other request that the client may be sending in parallel.
+fn belongs_here(core: &Core, pending: &PendingCall) -> Result<(), ClientErrorKind> {
+    let target = &pending.server().target;
+    if target == core.target() {
+        return Ok(());
+    }
+    Err(ClientErrorKind::OtherServer { belongs_to: target.clone() })
+}
+
+/// Ends the work when the call is cancelled or takes too long. The work is dropped then, with its open callbacks.
+async fn within<T>(
+    core: &Core,
+    call: &Call,
+    work: impl Future<Output = Result<T, ClientErrorKind>>,
+) -> Result<T, ClientErrorKind> {
+    let limit = call.options().deadline.or(core.bounds.call_deadline);
+    let cancelled = async {
+        match &call.options().cancel {
+            Some(token) => token.cancelled().await,
+            None => std::future::pending().await,
+        }
+    };
+    tokio::select! {
+        biased;
+        () = cancelled => Err(ClientErrorKind::Cancelled),
+        outcome = work => outcome,
+        () = sleep(limit.unwrap_or_default()), if limit.is_some() => {
+            Err(ClientErrorKind::Deadline(limit.unwrap_or(Duration::MAX)))
+        }
+    }
+}

@@ -1,0 +1,237 @@
+//! The knowledge of the server's tools, from their list: the arguments that headers repeat, and the shape of results.
+
+use crate::{
+    cache::{Generation, Key},
+    lists::pages::{ListFault, ServerLists, Source},
+    request::fault::RequestFault,
+};
+use antiphon_schema::CompiledSchema;
+use antiphon_wire::{
+    CallToolResult, JsonSchema, ListToolsResult, Tool, header::params::ParamHeaders, method,
+};
+use serde_json::{Value, value::RawValue};
+use std::{
+    collections::HashMap,
+    sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError},
+};
+use tokio::time::timeout;
+
+/// The maximum number of tools that are remembered. A longer list is returned whole all the same.
+const MAX_TOOLS: usize = 8192;
+/// The maximum size of the output schemas that are remembered, in bytes.
+const MAX_SCHEMAS: usize = 16 * 1024 * 1024;
+
+/// The tools of the latest list, as far as calls need them.
+#[derive(Default)]
+pub(crate) struct KnownTools(Mutex<Option<ToolList>>);
+
+struct ToolList {
+    /// The generation of the list. Knowledge of another one is not used.
+    generation: Generation,
+    tools: HashMap<String, Arc<KnownTool>>,
+}
+
+/// The knowledge that calls of one tool need.
+#[derive(Debug, Default)]
+pub(crate) struct KnownTool {
+    headers: Option<ParamHeaders>,
+    output: Option<Arc<Output>>,
+}
+
+/// An output schema, compiled when it is first needed.
+#[derive(Debug)]
+struct Output {
+    schema: JsonSchema,
+    compiled: OnceLock<Result<CompiledSchema, String>>,
+}
+
+impl Output {
+    fn compiled(&self) -> Result<&CompiledSchema, String> {
+        let compile = || CompiledSchema::compile(&self.schema.to_value()).map_err(|fault| fault.to_string());
+        self.compiled.get_or_init(compile).as_ref().map_err(Clone::clone)
+    }
+
+    /// The faults of a result, if it has any.
+    ///
+    /// > Servers **MUST** provide structured results that conform to this schema.
+    fn faults(&self, result: &CallToolResult) -> Option<String> {
+        let compiled = match self.compiled() {
+            Ok(compiled) => compiled,
+            Err(reason) => return Some(format!("its schema cannot be used: {reason}")),
+        };
+        match &result.structured_content {
+            None => Some("it has no structuredContent".into()),
+            Some(content) => compiled.faults(content),
+        }
+    }
+}
+
+impl KnownTools {
+    fn listed(&self) -> MutexGuard<'_, Option<ToolList>> {
+        // Replaced as a whole: a panic elsewhere leaves it whole.
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn get(&self, name: &str, generation: Generation) -> Option<Arc<KnownTool>> {
+        let listed = self.listed();
+        let listed = listed.as_ref().filter(|listed| listed.generation == generation)?;
+        listed.tools.get(name).cloned()
+    }
+
+    /// Remembers a whole list. Schemas that were compiled for the list before are kept where the text is the same.
+    fn learn(&self, generation: Generation, list: &[(Tool, Option<ParamHeaders>)]) {
+        let before = |name: &str| self.listed().as_ref()?.tools.get(name)?.output.clone();
+        let (mut tools, mut bytes) = (HashMap::new(), 0);
+        for (tool, headers) in list {
+            if headers.is_none() && tool.output_schema.is_none() {
+                continue;
+            }
+            bytes += tool.output_schema.as_ref().map_or(0, |schema| schema.text().len());
+            if tools.len() >= MAX_TOOLS || bytes > MAX_SCHEMAS {
+                tracing::warn!("the server lists too many tools: the rest is called unchecked");
+                break;
+            }
+            let output = tool.output_schema.as_ref().map(|schema| {
+                let known = before(&tool.name).filter(|output| output.schema.text() == schema.text());
+                known
+                    .unwrap_or_else(|| Arc::new(Output { schema: schema.clone(), compiled: OnceLock::new() }))
+            });
+            let known = KnownTool { headers: headers.clone(), output };
+            tools.insert(tool.name.clone(), Arc::new(known));
+        }
+        *self.listed() = Some(ToolList { generation, tools });
+    }
+}
+
+/// The lists of a server, and the knowledge of its tools that comes from them.
+pub(crate) struct ServerTools {
+    pub(crate) lists: ServerLists,
+    known: KnownTools,
+    /// `true` if results are compared with output schemas.
+    checks_output: bool,
+}
+
+impl ServerTools {
+    pub(crate) fn new(lists: ServerLists, checks_output: bool) -> Self {
+        Self { lists, known: KnownTools::default(), checks_output }
+    }
+
+    fn generation(&self) -> Generation {
+        self.lists.cache().generation(&Key::Page(method::TOOLS_LIST, None))
+    }
+
+    /// Every tool that can be called, page after page.
+    pub(crate) async fn list(&self, from: Source) -> Result<Vec<Tool>, ListFault> {
+        let generation = self.generation();
+        let list = self
+            .lists
+            .pages(method::TOOLS_LIST, from, |page: ListToolsResult| (page.tools, page.next_cursor));
+        let (tools, fetched) = list.await?;
+        let list: Vec<(Tool, Option<ParamHeaders>)> = if self.mirrors_parameters() {
+            tools.into_iter().filter_map(|tool| with_headers(tool, fetched)).collect()
+        } else {
+            tools.into_iter().map(|tool| (tool, None)).collect()
+        };
+        self.known.learn(generation, &list);
+        Ok(list.into_iter().map(|(tool, _)| tool).collect())
+    }
+
+    /// Returns `true` if the transport repeats arguments in headers.
+    pub(crate) fn mirrors_parameters(&self) -> bool {
+        self.lists.connection.transport.mirrors_parameters()
+    }
+
+    /// The knowledge of a tool from the latest list. Sends nothing.
+    pub(crate) fn known_tool(&self, name: &str) -> Option<Arc<KnownTool>> {
+        self.known.get(name, self.generation())
+    }
+
+    /// Lists the tools again, in the time of one request, and returns the knowledge of this one. None if the tool is not in
+    /// the list any more, or the list cannot be read.
+    pub(crate) async fn relisted_tool(&self, name: &str) -> Option<Arc<KnownTool>> {
+        // Page after page, a server could hold up a call for very long.
+        let listing = timeout(self.lists.connection.core.bounds.leg_timeout, self.list(Source::Server));
+        let Ok(Ok(tools)) = listing.await else {
+            tracing::debug!("the tools cannot be listed again");
+            return None;
+        };
+        let listed = tools.iter().any(|tool| tool.name == name);
+        listed.then(|| self.known_tool(name).unwrap_or_default())
+    }
+
+    /// The headers that repeat arguments of this call.
+    ///
+    /// > conforming clients **MUST** mirror the designated parameter values into HTTP headers.
+    ///
+    /// A tool whose output schema cannot be used is not called at all: its result could not be trusted.
+    ///
+    /// > Schemas that fail to validate due to an unresolved external `$ref` **SHOULD** be rejected rather than silently
+    /// > treated as permissive.
+    pub(crate) fn prepare(
+        &self,
+        name: &str,
+        arguments: Option<&RawValue>,
+        tool: Option<&KnownTool>,
+    ) -> Result<Vec<(String, String)>, RequestFault> {
+        let Some(tool) = tool else { return Ok(Vec::new()) };
+        if let Some(output) = tool.output.as_ref().filter(|_| self.checks_output)
+            && let Err(reason) = output.compiled()
+        {
+            return Err(RequestFault::UnusableOutputSchema { tool: name.to_owned(), reason });
+        }
+        let (Some(headers), Some(arguments)) = (&tool.headers, arguments) else {
+            return Ok(Vec::new());
+        };
+        let arguments: Value = serde_json::from_str(arguments.get()).map_err(RequestFault::Unwritable)?;
+        Ok(headers.mirror(&arguments))
+    }
+
+    /// Compares a final result with the tool's output schema.
+    ///
+    /// > Clients **SHOULD** validate structured results against this schema.
+    ///
+    /// If it does not fit, the schema may have changed meanwhile: the tools are listed again before the server is
+    /// blamed.
+    pub(crate) async fn check_output(
+        &self,
+        name: &str,
+        tool: Option<&KnownTool>,
+        result: &CallToolResult,
+    ) -> Result<(), RequestFault> {
+        let Some(output) = tool.and_then(|tool| tool.output.as_ref()) else { return Ok(()) };
+        if result.failed() || !self.checks_output {
+            return Ok(());
+        }
+        let Some(mut faults) = output.faults(result) else { return Ok(()) };
+        if let Some(now) = self.relisted_tool(name).await {
+            match &now.output {
+                Some(now) if now.schema.text() == output.schema.text() => {}
+                now => match now.as_ref().and_then(|now| now.faults(result)) {
+                    Some(still) => faults = still,
+                    None => return Ok(()),
+                },
+            }
+        }
+        let (tool, result) = (name.to_owned(), Box::new(result.clone()));
+        Err(RequestFault::OutputSchema { tool, faults, result })
+    }
+}
+
+/// The tool with its headers; none if it must not be offered.
+///
+/// > Clients using the Streamable HTTP transport **MUST** reject tool definitions where any `x-mcp-header` value
+/// > violates these constraints. Rejection means the client **MUST** exclude the invalid tool from the result of
+/// > `tools/list`. Clients **SHOULD** log a warning when rejecting a tool definition, including the tool name and the
+/// > reason for rejection.
+fn with_headers(tool: Tool, warn: bool) -> Option<(Tool, Option<ParamHeaders>)> {
+    match ParamHeaders::of(&tool.input_schema.to_value()) {
+        Ok(headers) => Some((tool, Some(headers).filter(|headers| !headers.is_empty()))),
+        Err(fault) => {
+            if warn {
+                let name: String = tool.name.chars().take(128).collect();
+                tracing::warn!(tool = %name, reason = %fault, "a tool of the server is left out");
+            }
+            None
+        }
+    }
+}

@@ -1,0 +1,108 @@
+//! The state that all requests of a client share.
+
+use crate::{
+    asks::callbacks::AskHandlers, cache::Cache, identity::ServerIdentity, request::events::Observers,
+};
+use antiphon_wire::pacing::StateOnlyLimits;
+use antiphon_wire::{ClientCapabilities, Implementation, ProtocolVersion, RequestId, ServerCapabilities};
+use std::{
+    sync::{
+        Mutex, MutexGuard, PoisonError,
+        atomic::{AtomicU64, Ordering},
+    },
+    time::Duration,
+};
+
+/// The settings of a client, and what is known of its server. Requests of both eras and the tasks of sessions share it.
+/// The transport is not in it, so that the task of a session does not keep the transport open.
+pub(crate) struct Core {
+    pub(crate) info: Implementation,
+    pub(crate) capabilities: ClientCapabilities,
+    pub(crate) handlers: AskHandlers,
+    pub(crate) bounds: Bounds,
+    pub(crate) observers: Observers,
+    pub(crate) cache: Cache,
+    target: String,
+    next_id: AtomicU64,
+    known: Mutex<KnownServer>,
+}
+
+/// The bounds of a client's calls.
+#[derive(Clone, Copy)]
+pub(crate) struct Bounds {
+    pub(crate) max_rounds: u32,
+    pub(crate) max_asks: usize,
+    pub(crate) leg_timeout: Duration,
+    /// The longest time to which progress may stretch a request; none if progress changes nothing.
+    pub(crate) progress_stretches: Option<Duration>,
+    pub(crate) call_deadline: Option<Duration>,
+    pub(crate) state_only: StateOnlyLimits,
+    pub(crate) probe_timeout: Duration,
+    pub(crate) elicit_wait: Duration,
+}
+
+/// The server, as far as its results described it.
+pub(crate) struct KnownServer {
+    pub(crate) version: ProtocolVersion,
+    pub(crate) info: Option<Implementation>,
+    pub(crate) capabilities: Option<ServerCapabilities>,
+}
+
+/// The settings from which a [`Core`] is made.
+pub(crate) struct CoreSettings {
+    pub(crate) target: String,
+    pub(crate) info: Implementation,
+    pub(crate) handlers: AskHandlers,
+    pub(crate) bounds: Bounds,
+    pub(crate) observers: Observers,
+    pub(crate) version: ProtocolVersion,
+    pub(crate) caches: bool,
+}
+
+impl Core {
+    pub(crate) fn new(settings: CoreSettings) -> Self {
+        let CoreSettings { target, info, handlers, bounds, observers, version, caches } = settings;
+        Self {
+            info,
+            // Exactly what is attached; what a person cannot be asked here is not declared.
+            capabilities: ClientCapabilities::for_asks(handlers.declared),
+            handlers,
+            bounds,
+            observers,
+            cache: Cache::new(caches),
+            target,
+            next_id: AtomicU64::new(1),
+            known: Mutex::new(KnownServer { version, info: None, capabilities: None }),
+        }
+    }
+
+    /// A new id. No two requests of a client have the same.
+    ///
+    /// > The JSON-RPC `id` **MUST** be different between the initial request and the retry, as they are independent
+    /// > requests.
+    pub(crate) fn next_id(&self) -> RequestId {
+        RequestId::from(self.next_id.fetch_add(1, Ordering::Relaxed))
+    }
+
+    pub(crate) fn known(&self) -> MutexGuard<'_, KnownServer> {
+        // Plain values, each written at once: a panic elsewhere leaves them whole.
+        self.known.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub(crate) fn identity(&self) -> ServerIdentity {
+        ServerIdentity::new(&self.target, self.known().info.as_ref())
+    }
+
+    pub(crate) fn target(&self) -> &str {
+        &self.target
+    }
+
+    /// Goes on with another version. Results that came under the old one are not used again.
+    pub(crate) fn change_version(&self, version: ProtocolVersion) {
+        let mut known = self.known();
+        if known.version != version {
+            known.version = version;
+            self.cache.drop_entries();
+        }
+    }
+}

@@ -1,0 +1,93 @@
+//! The events of a request that is under way: progress and log messages.
+
+use crate::identity::ServerIdentity;
+use antiphon_wire::LogLevel;
+use serde_json::Value;
+use std::{fmt, sync::Arc};
+
+/// The request that a notification belongs to.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct EventContext {
+    /// The server that sent it.
+    pub server: ServerIdentity,
+    /// The request's method, such as `tools/call`.
+    pub method: &'static str,
+    /// The tool's or prompt's name, or the resource's URI; none for a list.
+    pub name: Option<String>,
+    /// The number of rounds of questions before this request. 0 if nothing was asked yet.
+    pub round: u32,
+    /// The number of this request in its call, from 1, counted from where the call was started or resumed. A request that
+    /// was refused before it was acted upon, and sent again, keeps its number.
+    pub leg: u32,
+}
+
+/// The progress of a request.
+///
+/// Each leg of a call is a request of its own, so each begins anew; within one, `progress` only ever rises. What a
+/// server sends against that rule is dropped.
+#[derive(Clone, Debug, PartialEq)]
+#[non_exhaustive]
+pub struct ProgressEvent {
+    /// The request.
+    pub context: Arc<EventContext>,
+    /// The progress so far, in units of the server's choosing.
+    pub progress: f64,
+    /// The progress at the end, in the same units, if the server knows.
+    pub total: Option<f64>,
+    /// A text for people. It comes from the server: sanitize it before you show it.
+    pub message: Option<String>,
+}
+
+/// A log message of the server about a request.
+#[derive(Clone, Debug, PartialEq)]
+#[non_exhaustive]
+pub struct LogEvent {
+    /// The request.
+    pub context: Arc<EventContext>,
+    /// The severity; at least the level that was asked for.
+    pub level: LogLevel,
+    /// The part of the server that logged it.
+    pub logger: Option<String>,
+    /// The message: a text, or any JSON. It comes from the server: sanitize it before you show it.
+    pub data: Value,
+}
+
+/// A callback for progress: must not block.
+#[derive(Clone)]
+pub struct OnProgress(Arc<dyn Fn(ProgressEvent) + Send + Sync>);
+
+impl OnProgress {
+    /// Wraps a closure.
+    pub fn new(callback: impl Fn(ProgressEvent) + Send + Sync + 'static) -> Self {
+        Self(Arc::new(callback))
+    }
+
+    pub(crate) fn call(&self, event: ProgressEvent) {
+        (self.0)(event);
+    }
+}
+
+impl fmt::Debug for OnProgress {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("OnProgress")
+    }
+}
+
+/// A callback for log messages.
+pub(crate) type OnLog = Arc<dyn Fn(LogEvent) + Send + Sync>;
+
+/// The observers of a client, and the level of log messages that it asks for.
+#[derive(Clone, Default)]
+pub(crate) struct Observers {
+    pub(crate) progress: Option<OnProgress>,
+    pub(crate) log: Option<OnLog>,
+    pub(crate) level: Option<LogLevel>,
+}
+
+impl Observers {
+    /// The level to ask for. An observer without a level gets `info`.
+    pub(crate) fn log_level(&self) -> Option<LogLevel> {
+        self.level.or(self.log.is_some().then_some(LogLevel::Info))
+    }
+}

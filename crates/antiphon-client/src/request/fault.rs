@@ -1,0 +1,211 @@
+//! The reasons why one request has no result.
+
+use crate::{
+    asks::errors::AskFault,
+    transport::{TransportError, TransportErrorKind as Kind},
+};
+use antiphon_wire::{AskSupport, CallToolResult, ErrorCode, ErrorObject, OutcomeFault, ProtocolVersion};
+use serde::Deserialize as _;
+use serde_json::Value;
+use std::{error::Error as StdError, fmt, time::Duration};
+
+/// The reason why one request has no result.
+#[derive(Debug)]
+#[non_exhaustive]
+pub enum RequestFault {
+    /// No response came, or none that can be used: the connection's fault. The server may have acted.
+    Transport(TransportError),
+    /// The server refused or failed.
+    Server(ErrorObject),
+    /// The server needs something that this client did not declare.
+    MissingCapability {
+        /// The part of it that could be declared by attaching callbacks.
+        undeclared: AskSupport,
+        /// The error that the server sent.
+        error: ErrorObject,
+    },
+    /// Client and server speak no common version.
+    Version {
+        /// The versions that the server named.
+        theirs: Vec<String>,
+    },
+    /// The server's result is no result of this request: the server's fault.
+    Result {
+        /// The fault of the result.
+        fault: OutcomeFault,
+        /// Key and method of the first ask, where there are asks that do not belong there.
+        ask: Option<(String, String)>,
+    },
+    /// The tool's result does not fit the output schema that the server declares for it: the server's fault. The tool
+    /// has run.
+    OutputSchema {
+        /// The tool.
+        tool: String,
+        /// The parts that do not fit.
+        faults: String,
+        /// The result as it came. Nothing in it can be relied on.
+        result: Box<CallToolResult>,
+    },
+    /// The server declares an output schema for the tool that cannot be used here, for example because it refers to
+    /// another document: the server's fault. The tool was not called, as its result could not be checked;
+    /// [`unchecked_results`](crate::ClientBuilder::unchecked_results) calls such tools all the same.
+    UnusableOutputSchema {
+        /// The tool.
+        tool: String,
+        /// The fault of the schema.
+        reason: String,
+    },
+    /// No response came in time; the request was cancelled. The limit that was exceeded: of one request, or where
+    /// progress stretches that, the most it may be stretched to.
+    Timeout(Duration),
+    /// An ask that the server sent on a legacy session, while the request was under way, could not be answered. The
+    /// server received an error for the ask, and the request was cancelled.
+    Ask(Box<AskFault>),
+    /// The call waits for answers to a modern server, and the server speaks a legacy version, on whose sessions no call
+    /// waits: nothing was sent.
+    PendingOnSession,
+    /// The request cannot be written as JSON.
+    Unwritable(serde_json::Error),
+}
+
+impl RequestFault {
+    /// Sorts an error response.
+    pub(crate) fn server(error: ErrorObject, declared: AskSupport) -> Self {
+        match error.code {
+            ErrorCode::MISSING_REQUIRED_CLIENT_CAPABILITY => {
+                let required = required_capabilities(&error)
+                    .and_then(|required| AskSupport::deserialize(required).ok())
+                    .unwrap_or_default();
+                Self::MissingCapability { undeclared: declared.missing(required), error }
+            }
+            ErrorCode::UNSUPPORTED_PROTOCOL_VERSION => Self::Version { theirs: supported(&error) },
+            _ => Self::Server(error),
+        }
+    }
+
+    /// The error that the server answered with, if it did.
+    pub fn server_error(&self) -> Option<&ErrorObject> {
+        match self {
+            Self::Server(error) | Self::MissingCapability { error, .. } => Some(error),
+            _ => None,
+        }
+    }
+}
+
+fn required_capabilities(error: &ErrorObject) -> Option<&Value> {
+    error.data.as_ref()?.get("requiredCapabilities")
+}
+
+/// The versions in `data.supported`.
+pub(crate) fn supported(error: &ErrorObject) -> Vec<String> {
+    let list = error.data.as_ref().and_then(|data| data.get("supported")?.as_array());
+    list.into_iter().flatten().filter_map(|version| version.as_str().map(str::to_owned)).collect()
+}
+
+/// The best version both sides speak.
+pub(crate) fn common_version<'a>(theirs: impl IntoIterator<Item = &'a str>) -> Option<ProtocolVersion> {
+    let theirs: Vec<&str> = theirs.into_iter().collect();
+    ProtocolVersion::MODERN.iter().find(|ours| theirs.contains(&ours.as_str())).cloned()
+}
+
+/// The version to go on with, of those that a server lists.
+pub(crate) fn pick_version(theirs: &[ProtocolVersion]) -> Result<ProtocolVersion, RequestFault> {
+    common_version(theirs.iter().map(ProtocolVersion::as_str)).ok_or_else(|| RequestFault::Version {
+        theirs: theirs.iter().map(|version| version.as_str().to_owned()).collect(),
+    })
+}
+
+/// The callbacks to attach so that these asks are declared.
+fn cures(undeclared: AskSupport) -> Vec<&'static str> {
+    let elicit = match (undeclared.form, undeclared.url) {
+        (true, true) => Some("`on_elicit`"),
+        (true, false) => Some("`on_elicit_form`"),
+        (false, true) => Some("`on_elicit_url`"),
+        (false, false) => None,
+    };
+    [
+        elicit,
+        undeclared.sampling.then_some("`on_sample`"),
+        undeclared.sampling_tools.then_some("`sampling_tools`"),
+        undeclared.sampling_context.then_some("`sampling_context`"),
+        undeclared.roots.then_some("`on_roots`"),
+    ]
+    .into_iter()
+    .flatten()
+    .collect()
+}
+
+impl fmt::Display for RequestFault {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Transport(error) => match error.kind() {
+                // Its text says what came instead.
+                Kind::HttpStatus(_) | Kind::Malformed | Kind::TooLarge => error.fmt(f),
+                _ => write!(f, "no response came back: {error}"),
+            },
+            Self::Server(error) => write!(f, "the server answered with an error: {error}"),
+            Self::MissingCapability { undeclared, error } => {
+                write!(f, "the server needs a capability that this client did not declare")?;
+                match cures(*undeclared) {
+                    cures if !cures.is_empty() => write!(f, "; attach {}", cures.join(" and "))?,
+                    _ => {
+                        let names = required_capabilities(error).and_then(Value::as_object);
+                        let names: Vec<&str> = names.into_iter().flatten().map(|(name, _)| &**name).collect();
+                        if !names.is_empty() {
+                            write!(f, ": {}", names.join(", "))?;
+                        }
+                    }
+                }
+                write!(f, " (it said: {error})")
+            }
+            Self::Version { theirs } => {
+                let ours: Vec<&str> = ProtocolVersion::MODERN.iter().map(ProtocolVersion::as_str).collect();
+                let theirs = if theirs.is_empty() { "none that it names".into() } else { theirs.join(", ") };
+                write!(
+                    f,
+                    "no common protocol version: this client speaks {}, the server {theirs}",
+                    ours.join(", ")
+                )
+            }
+            Self::Result { fault, ask } => {
+                write!(f, "the server's answer is invalid: {fault}")?;
+                match ask {
+                    Some((key, method)) => write!(f, " (it asks `{key}`: {method})"),
+                    None => Ok(()),
+                }
+            }
+            Self::OutputSchema { tool, faults, .. } => {
+                write!(f, "the result of `{tool}` does not fit the tool's output schema: {faults}")
+            }
+            Self::UnusableOutputSchema { tool, reason } => write!(
+                f,
+                "nothing was sent: the output schema of `{tool}` cannot be used ({reason}); `unchecked_results` calls \
+                 the tool without it"
+            ),
+            Self::Timeout(limit) => {
+                write!(
+                    f,
+                    "no response within {limit:?}; the request was cancelled (a longer timeout may help)"
+                )
+            }
+            Self::PendingOnSession => f.write_str(
+                "nothing was sent: the server speaks a legacy version now, on whose sessions no call waits for answers; call \
+                 it again",
+            ),
+            Self::Ask(fault) => fault.fmt(f),
+            Self::Unwritable(_) => f.write_str("the request cannot be written as JSON"),
+        }
+    }
+}
+
+impl StdError for RequestFault {
+    fn source(&self) -> Option<&(dyn StdError + 'static)> {
+        match self {
+            // The text of the error is part of this one.
+            Self::Transport(error) => error.source(),
+            Self::Unwritable(source) => Some(source),
+            Self::Ask(fault) => fault.source(),
+            _ => None,
+        }
+    }
+}

@@ -1,0 +1,218 @@
+//! A session with a server of the revisions up to 2025-11-25.
+//!
+//! ```text
+//!  initialize, initialized (handshake) -> its task (task) ---- requests (exchange) ----> over: the next request opens another
+//!                                           |  ^
+//!                         asks (server_asks)v  |  responses
+//!                                        callbacks          notifications -> cache, listeners, logs
+//! ```
+
+use crate::{
+    request::{
+        core::Core,
+        fault::RequestFault,
+        spec::{BodyWriter, RequestSpec},
+    },
+    session::{
+        handshake::initialize,
+        listeners::Listener,
+        shared::{SEND_WITHIN, Shared},
+        task::session_task,
+    },
+    transport::{ServerReply, SessionLink},
+};
+use antiphon_wire::{
+    DiscoverResult, Implementation, LogLevel, Meta, ProtocolVersion, RequestId, ServerCapabilities,
+    SetLevelParams, meta_keys, method, write_notification, write_request,
+};
+use serde_json::{json, value::RawValue};
+use std::{
+    collections::HashMap,
+    sync::{Arc, Mutex, PoisonError, Weak},
+    time::Duration,
+};
+use tokio::{sync::oneshot, task::JoinHandle, time::timeout};
+
+/// The maximum wait for the stream of the session, before it goes on without.
+const READY_WITHIN: Duration = Duration::from_secs(5);
+
+/// One session. It ends with its last clone.
+pub(crate) struct Session {
+    shared: Arc<Shared>,
+    task: JoinHandle<()>,
+    level: Mutex<Option<LogLevel>>,
+    /// The resources that subscriptions hold, with the number of subscriptions of each.
+    held: Mutex<HashMap<String, usize>>,
+}
+
+impl Session {
+    /// Opens a session: offers `version`, and accepts the server's choice if it is supported here. With `exactly`, only
+    /// `version` itself is accepted.
+    pub(crate) async fn open(
+        core: &Arc<Core>,
+        link: Arc<dyn SessionLink>,
+        version: &ProtocolVersion,
+        exactly: bool,
+    ) -> Result<Arc<Self>, RequestFault> {
+        let hello = initialize(core, &*link, version).await?;
+        let agreed = ProtocolVersion::legacy(hello.protocol_version.as_str())
+            .filter(|agreed| !exactly || agreed == version);
+        // > If the client cannot support this version, it MUST disconnect.
+        let Some(agreed) = agreed else {
+            link.end().await;
+            return Err(RequestFault::Version { theirs: vec![hello.protocol_version.as_str().to_owned()] });
+        };
+        link.established(&agreed);
+        let initialized =
+            write_notification(method::INITIALIZED, &json!({})).map_err(RequestFault::Unwritable)?;
+        let sending = timeout(SEND_WITHIN, link.send(initialized)).await;
+        sending.map_err(|_| RequestFault::Timeout(SEND_WITHIN))?.map_err(RequestFault::Transport)?;
+        let shared = Arc::new(Shared::new(Arc::clone(core), link, agreed, hello));
+        let (ready, is_ready) = oneshot::channel();
+        let task = tokio::spawn(session_task(Arc::clone(&shared), ready));
+        let session = Arc::new(Self { shared, task, level: Mutex::default(), held: Mutex::default() });
+        // An ask on the stream of the session is lost if that is not read when the server asks.
+        let _ = timeout(READY_WITHIN, is_ready).await;
+        session.want_level(core.observers.log_level()).await;
+        Ok(session)
+    }
+
+    /// Sends a request and waits for its response.
+    pub(crate) async fn exchange(
+        &self,
+        spec: &RequestSpec<'_>,
+        write: &BodyWriter<'_>,
+    ) -> Result<ServerReply, RequestFault> {
+        self.shared.exchange(spec, write).await
+    }
+
+    /// Registers a URL that the server may report as finished.
+    pub(crate) fn expect_url(&self, id: &str) {
+        self.shared.listeners.expect_url(id.to_owned());
+    }
+
+    /// Waits until the server reports this URL as finished.
+    pub(crate) async fn url_finished(&self, id: &str) {
+        self.shared.listeners.url_finished(id).await;
+    }
+
+    pub(crate) fn version(&self) -> &ProtocolVersion {
+        &self.shared.version
+    }
+
+    pub(crate) fn server_info(&self) -> &Implementation {
+        &self.shared.hello.server_info
+    }
+
+    pub(crate) fn capabilities(&self) -> &ServerCapabilities {
+        &self.shared.hello.capabilities
+    }
+
+    /// Returns `true` if another session has to take its place.
+    pub(crate) fn is_over(&self) -> bool {
+        *self.shared.over.borrow() || self.shared.link.is_over()
+    }
+
+    /// Marks the session as over: another one takes its place.
+    pub(crate) fn give_up(&self) {
+        self.shared.over.send_replace(true);
+    }
+
+    /// Waits until another session has to take its place.
+    pub(crate) async fn over(&self) {
+        // It only fails when the sender is gone, which is here.
+        let _ = self.shared.over.subscribe().wait_for(|over| *over).await;
+    }
+
+    /// Returns `true` if the server can send messages that belong to no request. Over HTTP not every server does.
+    pub(crate) fn has_stream(&self) -> bool {
+        !*self.shared.stream_closed.borrow()
+    }
+
+    /// Waits until the server can no longer send messages that belong to no request.
+    pub(crate) async fn stream_closed(&self) {
+        // It only fails when the sender is gone, which is here.
+        let _ = self.shared.stream_closed.subscribe().wait_for(|closed| *closed).await;
+    }
+
+    /// Ends the session.
+    pub(crate) async fn end(&self) {
+        self.shared.link.end().await;
+        self.give_up();
+    }
+
+    /// Adds a listener, which gets changes for as long as it exists.
+    pub(crate) fn listen(&self, listener: Weak<dyn Listener>) {
+        self.shared.listeners.add(listener);
+    }
+
+    /// Adds one holder of this resource. Returns `true` if it is the first.
+    pub(crate) fn hold(&self, uri: &str) -> bool {
+        let mut held = self.held.lock().unwrap_or_else(PoisonError::into_inner);
+        let count = held.entry(uri.to_owned()).or_default();
+        *count += 1;
+        *count == 1
+    }
+
+    /// Removes one holder of this resource. Returns `true` if it was the last.
+    pub(crate) fn release(&self, uri: &str) -> bool {
+        let mut held = self.held.lock().unwrap_or_else(PoisonError::into_inner);
+        let Some(count) = held.get_mut(uri) else { return false };
+        *count -= 1;
+        let is_last = *count == 0;
+        if is_last {
+            held.remove(uri);
+        }
+        is_last
+    }
+
+    /// Sends a notification.
+    pub(crate) async fn send(&self, message: Vec<u8>) -> Result<(), RequestFault> {
+        self.shared.send(message).await.map_err(RequestFault::Transport)
+    }
+
+    /// The result that `server/discover` would have had.
+    pub(crate) fn discovered(&self) -> Result<Box<RawValue>, RequestFault> {
+        let hello = &self.shared.hello;
+        let mut result = DiscoverResult::new(vec![self.version().clone()], hello.capabilities.clone());
+        result.instructions = hello.instructions.clone();
+        let mut meta = hello.meta.clone().unwrap_or_else(|| Meta(serde_json::Map::new()));
+        let info = serde_json::to_value(&hello.server_info).map_err(RequestFault::Unwritable)?;
+        meta.0.insert(meta_keys::SERVER_INFO.into(), info);
+        result.meta = Some(meta);
+        serde_json::value::to_raw_value(&result).map_err(RequestFault::Unwritable)
+    }
+
+    /// Asks for log messages from this level on, unless they were asked for already. The level holds for the whole session.
+    pub(crate) async fn want_level(&self, level: Option<LogLevel>) {
+        let Some(level) = level.filter(|_| self.capabilities().has("logging")) else { return };
+        {
+            let mut wanted = self.level.lock().unwrap_or_else(PoisonError::into_inner);
+            if wanted.is_some_and(|wanted| wanted <= level) {
+                return;
+            }
+            *wanted = Some(level);
+        }
+        if let Err(fault) = self.request(method::LOGGING_SET_LEVEL, &SetLevelParams::new(level)).await {
+            tracing::debug!(%fault, "the server was asked for log messages in vain");
+        }
+    }
+
+    /// Sends a request of the client's own.
+    pub(crate) async fn request(
+        &self,
+        method: &'static str,
+        params: &(impl serde::Serialize + Sync),
+    ) -> Result<Box<RawValue>, RequestFault> {
+        let spec = RequestSpec::single(method, self.shared.core.bounds.leg_timeout);
+        let write = |id: &RequestId, _| write_request(id, method, params);
+        let reply = self.exchange(&spec, &write).await?;
+        reply.map_err(|error| RequestFault::server(error, self.shared.core.handlers.declared))
+    }
+}
+
+impl Drop for Session {
+    fn drop(&mut self) {
+        self.task.abort();
+    }
+}

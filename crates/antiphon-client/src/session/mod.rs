@@ -1,0 +1,20 @@
+//! The connection to a server of either era, and the sessions of legacy servers.
+//!
+//! A [`Connection`](connection::Connection) sends requests (requests). Its first request finds out the era (detect), by what
+//! the answers say (verdict). A modern server gets every request with version and capabilities (connection); a legacy one
+//! gets a session (legacy), which has a handshake, a task, and open asks of the server.
+
+pub(crate) mod connection;
+pub(crate) mod detect;
+pub(crate) mod exchange;
+pub(crate) mod handshake;
+pub(crate) mod legacy;
+pub(crate) mod listeners;
+pub(crate) mod mode;
+pub(crate) mod notifications;
+pub(crate) mod open_asks;
+pub(crate) mod requests;
+pub(crate) mod server_asks;
+pub(crate) mod shared;
+pub(crate) mod task;
+pub(crate) mod verdict;

@@ -1,0 +1,258 @@
+//! Requests of the server: answered by the same callbacks, through the same checks, as asks of modern servers.
+//!
+//! Each is a round of one ask: no session says which of them belong together.
+
+use crate::{
+    asks::{
+        dispatch::answer_round, errors::AskFault, progress::AskProgress, questions::Origin, round::AskRound,
+    },
+    session::{open_asks::ReceivedRequest, shared::Shared},
+    transport::IncomingRequest,
+};
+use antiphon_wire::{
+    AskKind, AskSupport, ElicitRequest, ErrorCode, ErrorObject, InputRequest, RequestId, elicitation_id_of,
+    method, write_error, write_result,
+};
+use futures_util::{
+    future::BoxFuture,
+    stream::{FuturesUnordered, StreamExt as _},
+};
+use serde_json::json;
+use std::{
+    collections::VecDeque,
+    convert::Infallible,
+    sync::{Arc, Mutex, PoisonError},
+    time::Duration,
+};
+use tokio::time::sleep;
+
+/// > User rejected sampling request: `-1`
+const REJECTED: ErrorCode = ErrorCode(-1);
+
+/// The pause between two progress notifications of one ask.
+///
+/// > Both parties **SHOULD** implement rate limiting to prevent flooding
+const PROGRESS_EVERY: Duration = Duration::from_millis(100);
+
+/// The faults of asks that could not be answered. A fault is stored before the server gets its error, since the server may
+/// then end the call with an error of its own.
+#[derive(Default)]
+struct Faults(Mutex<VecDeque<AskFault>>);
+
+impl Faults {
+    fn add(&self, fault: AskFault) {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).push_back(fault);
+    }
+
+    fn first(&self) -> Option<AskFault> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).pop_front()
+    }
+}
+
+/// The requests of the server that came with one request of the client, or with none.
+pub(crate) struct ServerAsks {
+    shared: Arc<Shared>,
+    origin: Arc<Origin>,
+    faults: Arc<Faults>,
+    /// The output of each is `true` if it was an ask.
+    open: FuturesUnordered<BoxFuture<'static, bool>>,
+    asking: usize,
+    waiting: VecDeque<ReceivedRequest>,
+    /// The number of asks so far.
+    rounds: u32,
+}
+
+impl ServerAsks {
+    pub(crate) fn new(shared: &Arc<Shared>, origin: Origin) -> Self {
+        Self {
+            shared: Arc::clone(shared),
+            origin: Arc::new(origin),
+            faults: Arc::default(),
+            open: FuturesUnordered::new(),
+            asking: 0,
+            waiting: VecDeque::new(),
+            rounds: 0,
+        }
+    }
+
+    pub(crate) fn is_empty(&self) -> bool {
+        self.open.is_empty()
+    }
+
+    /// Begins to answer a request.
+    pub(crate) fn take(&mut self, received: ReceivedRequest) -> Result<(), AskFault> {
+        let limit = self.shared.core.bounds.max_asks;
+        if self.open.len() + self.waiting.len() >= limit.max(1) {
+            return Err(AskFault::TooManyAsks { asks: limit.saturating_add(1), limit });
+        }
+        if is_ask(&received.request.method) && self.shared.core.handlers.one_at_a_time && self.asking > 0 {
+            self.waiting.push_back(received);
+        } else {
+            self.start(received);
+        }
+        Ok(())
+    }
+
+    fn start(&mut self, received: ReceivedRequest) {
+        if is_ask(&received.request.method) {
+            self.asking += 1;
+            self.rounds = self.rounds.saturating_add(1);
+        }
+        let (shared, origin, round) = (Arc::clone(&self.shared), Arc::clone(&self.origin), self.rounds);
+        let faults = Arc::clone(&self.faults);
+        self.open.push(Box::pin(async move { shared.serve(&origin, round, &received, &faults).await }));
+    }
+
+    /// The number of asks so far.
+    pub(crate) fn rounds(&self) -> u32 {
+        self.rounds
+    }
+
+    /// The fault that ended one of them, whether or not the server has its error already.
+    pub(crate) fn fault(&self) -> Option<AskFault> {
+        self.faults.first()
+    }
+
+    /// Waits until one of them has ended, and returns its fault. None if none is open.
+    pub(crate) async fn next(&mut self) -> Option<Option<AskFault>> {
+        let was_ask = self.open.next().await?;
+        if was_ask {
+            self.asking -= 1;
+            if let Some(received) = self.waiting.pop_front() {
+                self.start(received);
+            }
+        }
+        Some(self.fault())
+    }
+}
+
+fn is_ask(name: &str) -> bool {
+    matches!(name, method::ELICITATION_CREATE | method::SAMPLING_CREATE_MESSAGE | method::ROOTS_LIST)
+}
+
+impl Shared {
+    /// Answers one request of the server. Returns `true` if it was an ask.
+    async fn serve(&self, origin: &Origin, round: u32, received: &ReceivedRequest, faults: &Faults) -> bool {
+        let request = &received.request;
+        let was_ask = is_ask(&request.method);
+        let message = match &*request.method {
+            // > The receiver **MUST** respond promptly with an empty response
+            method::PING => write_result(&request.id, &json!({})).ok(),
+            _ if was_ask => {
+                let _open = self.open_asks.begin();
+                let progress = AskProgress::of(request.params.as_deref());
+                tokio::select! {
+                    biased;
+                    // > Receivers of cancellation notifications **SHOULD**: Not send a response for the cancelled request
+                    () = received.cancelled.notified() => None,
+                    (message, fault) = self.answer(origin, round, request, &progress) => {
+                        fault.into_iter().for_each(|fault| faults.add(fault));
+                        message
+                    }
+                    // > Progress notifications **MUST** stop after completion
+                    never = self.send_progress(&progress) => match never {},
+                }
+            }
+            other => Some(write_error(Some(&request.id), &ErrorObject::method_not_found(other))),
+        };
+        if let Some(message) = message
+            && let Err(fault) = self.send(message).await
+        {
+            tracing::warn!(server = %self.server, %fault, "an answer could not be sent");
+        }
+        was_ask
+    }
+
+    /// Sends the reports of an ask, one after the other.
+    async fn send_progress(&self, progress: &AskProgress) -> Infallible {
+        loop {
+            let message = progress.next().await;
+            if let Err(fault) = self.send(message).await {
+                tracing::debug!(server = %self.server, %fault, "the progress of an ask could not be sent");
+            }
+            sleep(PROGRESS_EVERY).await;
+        }
+    }
+
+    /// The response to an ask, and the fault that ends the call if there was no answer.
+    async fn answer(
+        &self,
+        origin: &Origin,
+        round: u32,
+        request: &IncomingRequest,
+        progress: &AskProgress,
+    ) -> (Option<Vec<u8>>, Option<AskFault>) {
+        let refuse = |error: ErrorObject| (Some(write_error(Some(&request.id), &error)), None);
+        let ask = match InputRequest::read(&request.method, request.params.as_deref()) {
+            Ok(ask) => ask,
+            Err(fault) => {
+                return refuse(ErrorObject::invalid_params(format!("the ask cannot be read: {fault}")));
+            }
+        };
+        if let Some(error) = not_supported(&ask, self.core.handlers.callbacks.declared()) {
+            return refuse(error);
+        }
+        let elicitation = request.params.as_deref().and_then(elicitation_id_of);
+        let key = elicitation.clone().unwrap_or_else(|| plain(&request.id));
+        if let (InputRequest::Elicit(ElicitRequest::Url { .. }), Some(id)) = (&ask, elicitation) {
+            self.listeners.expect_url(id);
+        }
+        let kind = ask.kind();
+        let mut asked = AskRound::of_one(round, &key, ask);
+        match answer_round(&self.core.handlers, origin, &mut asked, progress).await {
+            Ok(wait) => {
+                if !wait.is_zero() {
+                    sleep(wait).await;
+                }
+                (asked.answers.get(&key).and_then(|answer| write_result(&request.id, answer).ok()), None)
+            }
+            Err(fault) => {
+                // The reason is for the caller, not for the server.
+                let internal = |text: &'static str| ErrorObject::new(ErrorCode::INTERNAL_ERROR, text);
+                let error = match kind {
+                    AskKind::Sampling => ErrorObject::new(REJECTED, "User rejected sampling request"),
+                    AskKind::Roots => internal("The roots could not be listed"),
+                    _ => internal("The question could not be answered"),
+                };
+                (Some(write_error(Some(&request.id), &error)), Some(fault))
+            }
+        }
+    }
+}
+
+/// The id as a key: a text as it is.
+fn plain(id: &RequestId) -> String {
+    match serde_json::to_value(id) {
+        Ok(serde_json::Value::String(text)) => text,
+        _ => id.to_string(),
+    }
+}
+
+/// The error for what is not declared.
+///
+/// > Client does not support roots: `-32601` (Method not found)
+/// >
+/// > Server sends an `elicitation/create` request with a mode not declared in client capabilities: `-32602` (Invalid
+/// > params)
+fn not_supported(ask: &InputRequest, declared: AskSupport) -> Option<ErrorObject> {
+    let mut needs = ask.needs();
+    // What the callback sees of it, it may leave out.
+    needs.sampling_context = false;
+    if declared.covers(needs) {
+        return None;
+    }
+    let (what, is_there) = match ask.kind() {
+        AskKind::Form | AskKind::Url => ("Elicitation", declared.form || declared.url),
+        AskKind::Sampling => ("Sampling", declared.sampling),
+        AskKind::Roots => ("List roots", false),
+        _ => ("This ask", false),
+    };
+    let part = match ask.kind() {
+        AskKind::Form if is_there => " of forms",
+        AskKind::Url if is_there => " of URLs",
+        AskKind::Sampling if is_there => " with tools",
+        _ => "",
+    };
+    let code = if is_there { ErrorCode::INVALID_PARAMS } else { ErrorCode::METHOD_NOT_FOUND };
+    Some(ErrorObject::new(code, format!("{what}{part} not supported")))
+}

@@ -1,0 +1,132 @@
+//! A subscription on a legacy session. The server notifies the session of changed lists, and of the resources that were
+//! subscribed to.
+
+use crate::{
+    request::fault::RequestFault,
+    session::{legacy::Session, listeners::Listener},
+    subscribe::inbox::SharedInbox,
+    transport::{IncomingNotification, ServerReply, TransportError, TransportErrorKind::Closed},
+};
+use antiphon_wire::{
+    AcknowledgedParams, RequestId, ServerCapabilities, SubscribeParams, SubscriptionFilter, method,
+};
+use serde_json::value::to_raw_value;
+use std::sync::{Arc, Weak};
+use tokio::sync::Notify;
+
+/// Puts the changes of a session into the inbox.
+struct SubscriptionListener {
+    inbox: SharedInbox,
+    received: Notify,
+}
+
+impl Listener for SubscriptionListener {
+    fn on_change(&self, notification: &IncomingNotification) {
+        // The session has removed it from the cache.
+        self.inbox.lock().take(notification);
+        self.received.notify_one();
+    }
+}
+
+/// Unsubscribes from its resources when it is dropped.
+struct ResourceSubscriptions {
+    session: Arc<Session>,
+    uris: Vec<String>,
+}
+
+impl Drop for ResourceSubscriptions {
+    fn drop(&mut self) {
+        let uris: Vec<String> =
+            std::mem::take(&mut self.uris).into_iter().filter(|uri| self.session.release(uri)).collect();
+        let Ok(runtime) = tokio::runtime::Handle::try_current() else { return };
+        if uris.is_empty() || self.session.is_over() {
+            return;
+        }
+        let session = Arc::clone(&self.session);
+        runtime.spawn(async move {
+            for uri in uris {
+                let _ = session.request(method::RESOURCES_UNSUBSCRIBE, &SubscribeParams::new(uri)).await;
+            }
+        });
+    }
+}
+
+/// Subscribes, and waits as long as the session lasts. Always ends with an error.
+pub(crate) async fn listen(
+    session: Arc<Session>,
+    id: RequestId,
+    inbox: SharedInbox,
+) -> Result<ServerReply, RequestFault> {
+    let wanted = inbox.lock().filter().clone();
+    let listener = Arc::new(SubscriptionListener { inbox: inbox.clone(), received: Notify::new() });
+    session.listen(Arc::downgrade(&listener) as Weak<dyn Listener>);
+    let mut resources = ResourceSubscriptions { session, uris: Vec::new() };
+    let session = Arc::clone(&resources.session);
+    // A server that had no stream from the start has not broken.
+    let has_stream = session.has_stream();
+    let mut ended = Box::pin(async move {
+        tokio::select! {
+            () = session.over() => {}
+            () = session.stream_closed(), if has_stream => {}
+        }
+    });
+    let granted = subscribe(&mut resources, &wanted, has_stream).await?;
+    let acknowledged = IncomingNotification {
+        method: method::SUBSCRIPTIONS_ACKNOWLEDGED.to_owned(),
+        params: to_raw_value(&AcknowledgedParams::new(&id, granted)).ok(),
+    };
+    listener.on_change(&acknowledged);
+    loop {
+        tokio::select! {
+            biased;
+            () = &mut ended => {
+                let text = "the session on which the server told of changes is over, or tells nothing more";
+                return Err(RequestFault::Transport(TransportError::new(Closed, text)));
+            }
+            // The subscription, which polls this, takes what is in the inbox.
+            () = listener.received.notified() => {}
+        }
+    }
+}
+
+/// Subscribes to the resources. Returns the changes that the server will report.
+async fn subscribe(
+    resources: &mut ResourceSubscriptions,
+    wanted: &SubscriptionFilter,
+    has_stream: bool,
+) -> Result<SubscriptionFilter, RequestFault> {
+    let session = Arc::clone(&resources.session);
+    let can = session.capabilities();
+    let mut granted = SubscriptionFilter::new();
+    let list = |asked: Option<bool>, name| {
+        asked.filter(|asked| *asked && has_stream && offers(can, name, "listChanged"))
+    };
+    granted.tools_list_changed = list(wanted.tools_list_changed, "tools");
+    granted.prompts_list_changed = list(wanted.prompts_list_changed, "prompts");
+    granted.resources_list_changed = list(wanted.resources_list_changed, "resources");
+    let uris = wanted.resource_subscriptions.iter().flatten();
+    for uri in uris.filter(|_| has_stream && offers(can, "resources", "subscribe")) {
+        let is_first = session.hold(uri);
+        // From here on it is let go of again, whatever becomes of this.
+        resources.uris.push(uri.clone());
+        if is_first {
+            let params = SubscribeParams::new(uri);
+            match session.request(method::RESOURCES_SUBSCRIBE, &params).await {
+                Ok(_) => {}
+                Err(RequestFault::Server(error)) => {
+                    tracing::debug!(%error, "the server does not tell of a resource");
+                    resources.uris.pop();
+                    session.release(uri);
+                    continue;
+                }
+                Err(fault) => return Err(fault),
+            }
+        }
+        granted = granted.resource(uri);
+    }
+    Ok(granted)
+}
+
+fn offers(can: &ServerCapabilities, name: &str, what: &str) -> bool {
+    can.0.get(name).and_then(|settings| settings.get(what)).and_then(serde_json::Value::as_bool) == Some(true)
+}

@@ -1,0 +1,155 @@
+//! The connections of one transport, and the requests that go over them.
+
+use crate::transport::{
+    IncomingNotification, OutgoingRequest, ServerReply, TransportError,
+    TransportErrorKind::{Closed, HttpStatus, Unreachable},
+    http::{
+        answer,
+        token::{self, Challenges, Provider, Token, TokenRequest},
+    },
+};
+use antiphon_connect::Connector;
+use antiphon_wire::header::{MCP_METHOD, MCP_NAME, MCP_PROTOCOL_VERSION, encode};
+use http::{HeaderMap, HeaderName, HeaderValue, Method, Request, Response, Uri, header};
+use http_body_util::Full;
+use hyper::body::{Bytes, Incoming as Body};
+use hyper_util::client::legacy::{Client, Error as SendError};
+use std::sync::{Mutex, PoisonError, atomic::AtomicBool};
+use tokio::sync::watch;
+
+/// The state that requests and sessions share.
+pub(crate) struct Core {
+    /// `None` once closed, which also closes the connections that are idle.
+    pub(crate) client: Mutex<Option<Client<Connector, Full<Bytes>>>>,
+    pub(crate) uri: Uri,
+    pub(crate) target: String,
+    pub(crate) headers: HeaderMap,
+    pub(crate) provider: Option<Provider>,
+    pub(crate) max_response: usize,
+    pub(crate) closed: watch::Sender<bool>,
+    /// `true` if the server lets no client end a session.
+    pub(crate) keeps_sessions: AtomicBool,
+}
+
+impl Core {
+    pub(crate) async fn post(
+        &self,
+        request: OutgoingRequest,
+        on_notification: &mut (dyn FnMut(IncomingNotification) + Send),
+    ) -> Result<ServerReply, TransportError> {
+        let id = request.id.clone();
+        let response = self.send_with_token(self.write_post(request)?).await?;
+        answer::read_answer(response, &self.uri, &id, self.max_response, on_notification).await
+    }
+
+    /// Sends a request, with a token if there is a provider.
+    pub(crate) async fn send_with_token(
+        &self,
+        request: Request<Full<Bytes>>,
+    ) -> Result<Response<Body>, TransportError> {
+        match &self.provider {
+            None => self.send(request).await,
+            Some(provider) => self.send_authorized(provider, request).await,
+        }
+    }
+
+    /// Does the work, unless the transport is closed before.
+    pub(crate) async fn unless_closed<T>(
+        &self,
+        work: impl Future<Output = Result<T, TransportError>>,
+    ) -> Result<T, TransportError> {
+        let mut watched = self.closed.subscribe();
+        tokio::select! {
+            biased;
+            _ = watched.wait_for(|closed| *closed) => Err(closed()),
+            outcome = work => outcome,
+        }
+    }
+
+    /// Sends the request with a token of the provider's, and again with another one if that may help.
+    async fn send_authorized(
+        &self,
+        provider: &Provider,
+        mut post: Request<Full<Bytes>>,
+    ) -> Result<Response<Body>, TransportError> {
+        let token = provider(TokenRequest::new(None));
+        let token = token.await.map_err(|fault| {
+            TransportError::new(Unreachable, "no token could be had for the request").caused_by(fault)
+        })?;
+        authorize(&mut post, token)?;
+        let mut challenges = Challenges::default();
+        loop {
+            let response = self.send(post.clone()).await?;
+            let (status, challenge) = (response.status(), token::challenge(response.headers()));
+            if !challenges.first(status, challenge.as_deref()) {
+                return Ok(response);
+            }
+            // The body of a refusal may never end.
+            drop(response);
+            let refused = |advice: &str| {
+                let text = format!("the server answered {status}{advice}");
+                TransportError::new(HttpStatus(status.as_u16()), text).with_challenge(challenge.clone())
+            };
+            match provider(TokenRequest::new(Some(challenge.clone().unwrap_or_default()))).await {
+                Ok(Some(token)) => authorize(&mut post, Some(token))?,
+                Ok(None) => return Err(refused(", and there is no other token")),
+                Err(fault) => return Err(refused(", and no other token could be had").caused_by(fault)),
+            }
+        }
+    }
+
+    async fn send(&self, post: Request<Full<Bytes>>) -> Result<Response<Body>, TransportError> {
+        let client = self.client.lock().unwrap_or_else(PoisonError::into_inner).clone().ok_or_else(closed)?;
+        client.request(post).await.map_err(|fault| self.not_sent(&fault))
+    }
+
+    fn write_post(&self, request: OutgoingRequest) -> Result<Request<Full<Bytes>>, TransportError> {
+        let value = |text: &str, what: &str| {
+            HeaderValue::from_str(text)
+                .map_err(|_| TransportError::new(Unreachable, format!("{what} does not fit into a header")))
+        };
+        // > Every JSON-RPC message sent from the client **MUST** be a new HTTP POST request to the MCP endpoint.
+        let mut post = Request::new(Full::new(Bytes::from(request.body)));
+        *post.method_mut() = Method::POST;
+        *post.uri_mut() = self.uri.clone();
+        *post.headers_mut() = self.headers.clone();
+        // > The client **MUST** include the request metadata headers on each POST request.
+        let headers = post.headers_mut();
+        headers.insert(MCP_PROTOCOL_VERSION, value(request.version.as_str(), "the protocol version")?);
+        headers.insert(MCP_METHOD, value(&request.method, "the method")?);
+        if let Some(name) = &request.name {
+            // > clients **MUST** encode it using the Base64 sentinel format
+            headers.insert(MCP_NAME, value(&encode(name), "the name")?);
+        }
+        // > Append a `Mcp-Param-{Name}: {Value}` header to the request.
+        for (name, text) in &request.headers {
+            let name = HeaderName::try_from(name)
+                .map_err(|_| TransportError::new(Unreachable, "the name of a header cannot be sent"))?;
+            headers.insert(name, value(text, "an argument")?);
+        }
+        Ok(post)
+    }
+
+    fn not_sent(&self, fault: &SendError) -> TransportError {
+        if !fault.is_connect() {
+            return answer::broken(fault);
+        }
+        TransportError::new(Unreachable, format!("{} cannot be reached", self.target))
+            .with_source(answer::last_cause(fault))
+    }
+}
+
+fn authorize(post: &mut Request<Full<Bytes>>, token: Option<Token>) -> Result<(), TransportError> {
+    let Some(token) = token else { return Ok(()) };
+    let unfit = || TransportError::new(Unreachable, "the token does not fit into a header");
+    post.headers_mut().insert(header::AUTHORIZATION, token.header().ok_or_else(unfit)?);
+    Ok(())
+}
+
+pub(crate) fn host_of(uri: &Uri) -> &str {
+    uri.authority().map(|authority| authority.as_str()).unwrap_or_default()
+}
+
+fn closed() -> TransportError {
+    TransportError::new(Closed, "this client closed the connection").for_good()
+}
