@@ -48,7 +48,8 @@
 //! in headers, and the schema that results must fit. A client that never lists calls
 //! tools all the same: where the server then misses a header, the client lists and tries once more.
 //!
-//! Output schemas are of JSON Schema 2020-12 unless `$schema` names 2019-09 or draft 7, 6 or 4, and of bounded cost. No `$ref`
+//! With the feature `schema`, structured results are compared with the output schemas of their tools; without it they are
+//! not. Output schemas are of JSON Schema 2020-12 unless `$schema` names 2019-09 or draft 7, 6 or 4, and of bounded cost. No `$ref`
 //! is ever fetched: a tool whose output schema needs it is not called ([`RequestFault::UnusableOutputSchema`]).
 //!
 //! # Errors
