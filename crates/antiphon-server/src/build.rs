@@ -7,7 +7,8 @@ use crate::{
     limits::CALL_WITHIN,
     offer::{
         list::List,
-        registry::{Lists, Profile, RegisteredTool, Registry, raw},
+        profile::{Profile, raw},
+        registry::{Lists, RegisteredTool, Registry},
     },
     reply::Stamp,
     runtime::Runtime,

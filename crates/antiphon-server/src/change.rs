@@ -4,8 +4,9 @@ use crate::{
     BuildError, IntoPrompt, IntoResource, IntoTool, Prompt, Resource, ResourceTemplate, Server,
     define::expanded::AnyResource,
     offer::{
-        list::{Entry, List, Listed},
-        registry::{Profile, RegisteredTool, Registry},
+        list::{Entry, List},
+        profile::Profile,
+        registry::{InLists, RegisteredTool, Registry},
     },
 };
 use arc_swap::Guard;
@@ -82,12 +83,12 @@ impl Server {
         self.0.runtime.hub.resource_updated(uri);
     }
 
-    fn add<T: Listed>(&self, thing: T) -> Result<(), BuildError> {
+    fn add<T: InLists>(&self, thing: T) -> Result<(), BuildError> {
         let entry = Entry::new(thing)?;
         self.change(|list, profile| list.with(entry.clone(), profile).map(Some)).map(|_changed| ())
     }
 
-    fn remove<T: Listed>(&self, key: &str) -> bool {
+    fn remove<T: InLists>(&self, key: &str) -> bool {
         self.change::<T>(|list, profile| list.without(key, profile)).unwrap_or_else(|error| {
             tracing::error!(%error, key, "nothing was removed");
             false
@@ -96,7 +97,7 @@ impl Server {
 
     /// Puts another registry in the place of this one. `make` gives the changed list, or `None` where there is nothing
     /// to change; it is called again if another change came first, so that none is lost.
-    fn change<T: Listed>(
+    fn change<T: InLists>(
         &self,
         make: impl Fn(&List<T>, &Profile) -> Result<Option<List<T>>, BuildError>,
     ) -> Result<bool, BuildError> {

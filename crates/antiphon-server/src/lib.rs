@@ -50,11 +50,11 @@ pub use ask_error::AskError;
 pub use build_error::BuildError;
 pub use builder::ServerBuilder;
 pub use call::{
-    Attempt, Branches, Checkpoint, Elicit, ElicitOutcome, ElicitUrl, ElicitUrlOutcome, IntoDone, IntoNumber,
-    JoinAll, Migration, Response, Retry, Roots, Sample, Scope, Spawned, Step, StepKey, UrlRef, UrlRefError,
-    VerifiedUrlRef, Won,
+    Attempt, Branches, Carrier, Checkpoint, Elicit, ElicitOutcome, ElicitUrl, ElicitUrlOutcome, IntoDone,
+    IntoNumber, JoinAll, Migration, Response, Retry, Roots, Sample, Scope, Spawned, Step, StepKey, UrlRef,
+    UrlRefError, VerifiedUrlRef, Won,
     ask::{Ask, InputRequired, Reply},
-    ctx::{Answer, Carrier, Ctx, Unverified},
+    ctx::{Answer, Ctx, Unverified},
     handler::Handler,
     outcome::{HandlerOutcome, IntoOutcome, Json},
 };

@@ -11,32 +11,39 @@
 
 use crate::{
     Limits,
-    call::{
-        ctx,
-        drive::Ended,
-        flow::Flow,
-        pushed::{Pushed, Pusher},
-    },
+    outbox::Outbox,
+    session::{Session, Wait},
 };
 use antiphon_engine::Delivery;
 use antiphon_wire::{AskSupport, InputRequest};
-use std::{task::Context, time::Duration};
+use std::time::Duration;
+
+/// How questions reach the client, and where the record of the call is kept.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Carrier {
+    /// A question ends the request; the record travels in the sealed `requestState`.
+    Sealed,
+    /// In a session of a client before 2026-07-28: a question is sent at once, the handler waits, and the record is the
+    /// running handler itself.
+    Pushed,
+}
 
 /// The carrier of one leg.
 #[derive(Debug)]
-pub(crate) enum Carrier {
+pub(crate) enum LegCarrier {
     /// A request of 2026-07-28: the record travels sealed in `requestState`.
     Sealed,
     /// A session of an earlier revision: the record lives in the running call.
     Pushed(Box<Pushed>),
 }
 
-impl Carrier {
+impl LegCarrier {
     /// As handlers know it.
-    pub(crate) fn kind(&self) -> ctx::Carrier {
+    pub(crate) fn kind(&self) -> Carrier {
         match self {
-            Self::Sealed => ctx::Carrier::Sealed,
-            Self::Pushed(_) => ctx::Carrier::Pushed,
+            Self::Sealed => Carrier::Sealed,
+            Self::Pushed(_) => Carrier::Pushed,
         }
     }
 
@@ -80,52 +87,25 @@ impl Carrier {
             Self::Pushed(pushed) => pushed.session.take_back(&pushed.outbox),
         }
     }
-
-    /// The part of the driver that is this carrier's.
-    pub(crate) fn exchange<'f>(&'f self, flow: &'f Flow) -> Exchange<'f> {
-        match self {
-            Self::Sealed => Exchange::Sealed,
-            Self::Pushed(pushed) => Exchange::Pushed(Pusher::new(flow, pushed)),
-        }
-    }
 }
 
-/// What goes to the client and comes from it while a handler runs.
-pub(crate) enum Exchange<'f> {
-    Sealed,
-    Pushed(Pusher<'f>),
+/// How a leg reaches a client in a session.
+#[derive(Debug)]
+pub(crate) struct Pushed {
+    pub(crate) session: Session,
+    /// The stream of the call.
+    pub(crate) outbox: Outbox,
+    /// How long an ask waits for its answer.
+    pub(crate) wait: Wait,
+    /// The scopes that an answer's sender must hold, as who began the call.
+    pub(crate) scopes: Vec<String>,
 }
 
-impl Exchange<'_> {
-    /// Takes the answers that have come. Whether there were any.
-    pub(crate) fn receive(&mut self, cx: &mut Context<'_>) -> bool {
-        match self {
-            Self::Sealed => false,
-            Self::Pushed(pusher) => pusher.receive(cx),
+impl Pushed {
+    /// Ends the event stream of the call, where the client knows how to come back for the rest.
+    pub(crate) fn close_stream(&self) {
+        if self.session.version().has_elicitation_modes() {
+            self.outbox.close_stream();
         }
-    }
-
-    /// Sends what is asked now, and takes back what is asked no more. Whether the handler is to be polled again.
-    pub(crate) fn send(&mut self, cx: &mut Context<'_>) -> bool {
-        match self {
-            Self::Sealed => false,
-            Self::Pushed(pusher) => pusher.send(cx),
-        }
-    }
-
-    /// Whether people have time of their own now, which is none of the handler's.
-    pub(crate) fn waits_for_people(&self, flow: &Flow) -> bool {
-        match self {
-            Self::Sealed => false,
-            Self::Pushed(_) => flow.with(|leg| leg.waits_for_client()),
-        }
-    }
-
-    /// The call is over for the client: nothing more is sent.
-    pub(crate) fn ended<R>(&mut self, ended: Ended<R>) -> Ended<R> {
-        if let (Self::Pushed(pusher), Ended::Cancelled) = (self, &ended) {
-            pusher.forget();
-        }
-        ended
     }
 }

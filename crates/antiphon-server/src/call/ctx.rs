@@ -2,7 +2,7 @@
 
 use crate::{
     Ask, Bearer, Error,
-    call::{self, Flow, Response, emit::Emitter},
+    call::{self, Carrier, Flow, Response, emit::Emitter},
     form,
     runtime::Runtime,
 };
@@ -42,17 +42,6 @@ pub struct Ctx {
     leg: Arc<Leg>,
     /// What stands before every key; empty for most.
     scope: Box<str>,
-}
-
-/// How questions reach the client, and where the record of the call is kept.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[non_exhaustive]
-pub enum Carrier {
-    /// A question ends the request; the record travels in the sealed `requestState`.
-    Sealed,
-    /// In a session of a client before 2026-07-28: a question is sent at once, the handler waits, and the record is the
-    /// running handler itself.
-    Pushed,
 }
 
 /// What one leg's context knows.

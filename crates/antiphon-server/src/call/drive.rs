@@ -15,7 +15,11 @@
 
 use crate::{
     Ask, Ctx, HandlerOutcome, InputRequired, IntoOutcome,
-    call::{carrier::Exchange, check_elicit, flow::Flow},
+    call::{
+        check_elicit,
+        exchange::{DriveEnd, Exchange},
+        flow::Flow,
+    },
 };
 use antiphon_engine::{Left, Next, Patience, Stop, Tracker};
 use antiphon_wire::{InputRequest, InputRequests};
@@ -74,10 +78,10 @@ pub(crate) async fn drive<T, R: IntoOutcome<T>>(ctx: &Ctx, handler: impl Future<
     drop(driver);
     // Before the handler is dropped, which gives up what it waits for.
     let ran = match ended {
-        Ended::Cancelled => Ran::Cancelled,
-        Ended::Stopped => stopped(flow),
-        Ended::Suspended => suspended(flow.with(antiphon_engine::Leg::suspend), None),
-        Ended::Returned(result) => match flow.with(|leg| leg.stopped().cloned()) {
+        DriveEnd::Cancelled => Ran::Cancelled,
+        DriveEnd::Stopped => stopped(flow),
+        DriveEnd::Suspended => suspended(flow.with(antiphon_engine::Leg::suspend), None),
+        DriveEnd::Returned(result) => match flow.with(|leg| leg.stopped().cloned()) {
             Some(_) => stopped(flow),
             None => returned(flow, result.into_outcome()),
         },
@@ -120,14 +124,6 @@ fn stopped<T>(flow: &Flow) -> Ran<T> {
     })
 }
 
-/// How running a handler ended.
-pub(crate) enum Ended<R> {
-    Returned(R),
-    Suspended,
-    Stopped,
-    Cancelled,
-}
-
 struct Driver<'f> {
     flow: &'f Flow,
     exchange: Exchange<'f>,
@@ -143,7 +139,7 @@ struct Driver<'f> {
 
 impl<'f> Driver<'f> {
     fn new(flow: &'f Flow) -> Self {
-        let exchange = flow.carrier().exchange(flow);
+        let exchange = Exchange::of(flow);
         Self { flow, exchange, tracks: false, wait: None, time: None, step_grace: None }
     }
 
@@ -151,7 +147,7 @@ impl<'f> Driver<'f> {
         &mut self,
         cx: &mut Context<'_>,
         mut handler: Pin<&mut impl Future<Output = R>>,
-    ) -> Poll<Ended<R>> {
+    ) -> Poll<DriveEnd<R>> {
         for _ in 0..POLLS_IN_A_ROW {
             self.exchange.receive(cx);
             let mut tracker = self.tracks.then(|| Tracker::new(cx.waker()));
@@ -169,13 +165,13 @@ impl<'f> Driver<'f> {
                 Next::Again => continue,
                 Next::Track => self.tracks = true,
                 Next::Soon => break,
-                Next::Suspend => return Poll::Ready(Ended::Suspended),
-                Next::Stop => return Poll::Ready(Ended::Stopped),
+                Next::Suspend => return Poll::Ready(DriveEnd::Suspended),
+                Next::Stop => return Poll::Ready(DriveEnd::Stopped),
                 Next::StopSoon => {
                     let (grace, limit) = (&mut self.step_grace, self.flow.limits().step_grace);
-                    return after(grace, limit, cx).map(|()| Ended::Stopped);
+                    return after(grace, limit, cx).map(|()| DriveEnd::Stopped);
                 }
-                Next::Cancelled => return Poll::Ready(Ended::Cancelled),
+                Next::Cancelled => return Poll::Ready(DriveEnd::Cancelled),
                 Next::Wait | Next::Grace(_) => {
                     if !matches!(next, Next::Grace(_)) {
                         // The grace counts while no step runs.
@@ -199,7 +195,7 @@ impl<'f> Driver<'f> {
         cx: &mut Context<'_>,
         tracker: Option<&Tracker>,
         handler: Pin<&mut impl Future<Output = R>>,
-    ) -> Poll<Ended<R>> {
+    ) -> Poll<DriveEnd<R>> {
         let tracking = tracker.map(Tracker::waker);
         let waker = tracking.as_ref().unwrap_or(cx.waker());
         self.flow.with(|leg| leg.begin_poll(waker, cx.waker()));
@@ -213,10 +209,10 @@ impl<'f> Driver<'f> {
         self.flow.with(antiphon_engine::Leg::end_poll);
         match polled {
             Ok(Poll::Pending) => Poll::Pending,
-            Ok(Poll::Ready(result)) => Poll::Ready(Ended::Returned(result)),
+            Ok(Poll::Ready(result)) => Poll::Ready(DriveEnd::Returned(result)),
             Err(panic) => {
                 self.flow.with(|leg| leg.panicked(text_of(&*panic)));
-                Poll::Ready(Ended::Stopped)
+                Poll::Ready(DriveEnd::Stopped)
             }
         }
     }

@@ -1,6 +1,6 @@
 //! What a running handler, the futures it awaits, and its driver share.
 
-use crate::{AskError, call::carrier::Carrier, clock::seconds, limits::Limits, runtime::Runtime};
+use crate::{AskError, call::carrier::LegCarrier, clock::seconds, limits::Limits, runtime::Runtime};
 use antiphon_engine::{Aftermath, CallSite, Event, Leg, Scope, SlotId, Stop};
 use antiphon_seal::{Call, CallSecret, Digest};
 use std::{
@@ -20,7 +20,7 @@ pub(crate) struct Flow {
     /// The refusals that the handler has learned of.
     refusals: Mutex<Vec<AskError>>,
     server: Arc<Runtime>,
-    carrier: Carrier,
+    carrier: LegCarrier,
 }
 
 thread_local! {
@@ -48,11 +48,11 @@ impl Drop for ScopeGuard<'_> {
 }
 
 impl Flow {
-    pub(crate) fn new(leg: Leg, server: Arc<Runtime>, carrier: Carrier) -> Self {
+    pub(crate) fn new(leg: Leg, server: Arc<Runtime>, carrier: LegCarrier) -> Self {
         Self { leg: Mutex::new(leg), tasks: Mutex::default(), refusals: Mutex::default(), server, carrier }
     }
 
-    pub(crate) fn carrier(&self) -> &Carrier {
+    pub(crate) fn carrier(&self) -> &LegCarrier {
         &self.carrier
     }
 

@@ -5,7 +5,7 @@ mod ids;
 mod round;
 
 use crate::{
-    call::{Carrier, Pushed, Round, leg_end, result::Entry},
+    call::{LegCarrier, Pushed, Round, leg_end, result::Entry},
     outbox::Outbox,
     refusal::Refusal,
     request::admit::Admitted,
@@ -113,10 +113,10 @@ async fn ask(
 }
 
 /// The carrier of this leg: pushed, if it is in a session that can be asked.
-pub(crate) fn carrier(server: &Runtime, admitted: &Admitted<'_>) -> Carrier {
+pub(crate) fn carrier(server: &Runtime, admitted: &Admitted<'_>) -> LegCarrier {
     match pushed(server, admitted) {
-        Some(pushed) => Carrier::Pushed(Box::new(pushed)),
-        None => Carrier::Sealed,
+        Some(pushed) => LegCarrier::Pushed(Box::new(pushed)),
+        None => LegCarrier::Sealed,
     }
 }
 

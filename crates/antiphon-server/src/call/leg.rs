@@ -5,7 +5,7 @@ pub(crate) use crate::request::admit::admit;
 use crate::{
     Ctx,
     call::{
-        Carrier, Ran, ctx,
+        LegCarrier, Ran, ctx,
         emit::Emitter,
         in_flight::InFlight,
         in_session,
@@ -51,12 +51,12 @@ pub(crate) async fn run<T: Send + 'static>(
             Ended::Leaves(round, left) => (round, left),
         };
         match in_session::carrier(server, &admitted) {
-            Carrier::Sealed => {
+            LegCarrier::Sealed => {
                 let permit = admitted.permit(round.requests)?;
                 return leg_end::seal(server, admitted, permit, *left).map(LegResult::InputRequired);
             }
             // The call goes on here: the handler is entered again.
-            Carrier::Pushed(pushed) => {
+            LegCarrier::Pushed(pushed) => {
                 // In a box: it would make the future of every call large.
                 let next = session.next(server, &mut admitted, &pushed, round, *left);
                 entry = Box::pin(next).await?;
@@ -100,13 +100,13 @@ async fn enter<T: Send + 'static>(
     server: &Arc<Runtime>,
     admitted: &mut Admitted<'_>,
     entry: Entry,
-    carrier: Carrier,
+    carrier: LegCarrier,
     start: &impl Fn(Ctx) -> Result<Running<T>, String>,
 ) -> Result<Result<Ran<T>, String>, Refusal> {
     let Some(slot) = ConcurrencyPermit::take(server, admitted.leg().request, admitted.principal()) else {
         return Err(Refusal::Busy);
     };
-    let checks = server.replay.is_on() && matches!(carrier, Carrier::Sealed);
+    let checks = server.replay.is_on() && matches!(carrier, LegCarrier::Sealed);
     let shared = context(server, admitted, entry, carrier);
     let handler = match start(Ctx::new(Arc::clone(&shared))) {
         Ok(handler) => handler,
@@ -133,10 +133,10 @@ fn context(
     server: &Arc<Runtime>,
     admitted: &mut Admitted<'_>,
     entry: Entry,
-    carrier: Carrier,
+    carrier: LegCarrier,
 ) -> Arc<ctx::Leg> {
     let (call, number) = (admitted.call_id(), admitted.leg_number());
-    let watches = server.replay.is_on() && matches!(carrier, Carrier::Sealed);
+    let watches = server.replay.is_on() && matches!(carrier, LegCarrier::Sealed);
     let purpose = if watches { Purpose::Watch } else { Purpose::Serve };
     let setup = setup(server, admitted, &carrier, purpose);
     let Entry { record, responses } = entry;

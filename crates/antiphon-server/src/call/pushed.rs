@@ -7,9 +7,8 @@
 //! ```
 
 use crate::{
-    call::flow::Flow,
-    outbox::Outbox,
-    session::{AskEnd, Live, Session, Wait, not_answered, too_late},
+    call::{carrier::Pushed, flow::Flow},
+    session::{AskEnd, Live, Wait, not_answered, too_late},
 };
 use antiphon_engine::{PendingAsk, SlotId, Stop};
 use antiphon_wire::{AskSupport, InputRequest};
@@ -17,27 +16,6 @@ use std::{
     task::{Context, Poll},
     time::Duration,
 };
-
-/// How a leg reaches a client in a session.
-#[derive(Debug)]
-pub(crate) struct Pushed {
-    pub(crate) session: Session,
-    /// The stream of the call.
-    pub(crate) outbox: Outbox,
-    /// How long an ask waits for its answer.
-    pub(crate) wait: Wait,
-    /// The scopes that an answer's sender must hold, as who began the call.
-    pub(crate) scopes: Vec<String>,
-}
-
-impl Pushed {
-    /// Ends the event stream of the call, where the client knows how to come back for the rest.
-    pub(crate) fn close_stream(&self) {
-        if self.session.version().has_elicitation_modes() {
-            self.outbox.close_stream();
-        }
-    }
-}
 
 /// The asks of one leg that are on their way.
 pub(crate) struct Pusher<'f> {

@@ -3,7 +3,7 @@
 use crate::{
     Ctx, HandlerOutcome,
     call::{
-        Carrier, Ran,
+        LegCarrier, Ran,
         result::Running,
         setup::{setup, surroundings},
     },
@@ -118,7 +118,7 @@ impl<'a> Look<'a> {
     ) {
         let Some(call) = left.call.take() else { return };
         let limits = &self.server.limits;
-        let carrier = Carrier::Sealed;
+        let carrier = LegCarrier::Sealed;
         let setup = setup(self.server, self.admitted, &carrier, Purpose::Rehearse);
         let engine = Leg::rehearse(call, left.record.clone(), setup);
         let leg = self.admitted.leg_number().saturating_add(1);

@@ -2,7 +2,7 @@
 
 use crate::{
     Request,
-    call::{Carrier, Flow, ctx},
+    call::{Flow, LegCarrier, ctx},
     clock::seconds,
     request::admit::Admitted,
     runtime::Runtime,
@@ -13,7 +13,12 @@ use antiphon_wire::ProtocolVersion;
 use std::sync::Arc;
 
 /// The settings of a leg for the engine.
-pub(crate) fn setup(server: &Runtime, admitted: &Admitted<'_>, carrier: &Carrier, purpose: Purpose) -> Setup {
+pub(crate) fn setup(
+    server: &Runtime,
+    admitted: &Admitted<'_>,
+    carrier: &LegCarrier,
+    purpose: Purpose,
+) -> Setup {
     let settings = admitted.leg().settings;
     Setup {
         limits: server.limits.of_call(),
@@ -32,7 +37,7 @@ pub(crate) fn surroundings(
     call: Option<CallId>,
     number: u16,
     mut engine: Engine,
-    carrier: Carrier,
+    carrier: LegCarrier,
 ) -> ctx::Leg {
     let leg = admitted.leg();
     ctx::Leg {

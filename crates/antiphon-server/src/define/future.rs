@@ -1,6 +1,6 @@
 //! The future of a marked function: it knows whose it is.
 
-use crate::define::{prompt::DefinePrompt, resource::DefineResource, tool::DefineTool};
+use crate::define::definition::{DefinePrompt, DefineResource, DefineTool};
 use futures_util::future::Either;
 use std::{
     convert::Infallible,

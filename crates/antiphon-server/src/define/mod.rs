@@ -5,6 +5,7 @@
 //! server is built, for only then is known what state there is (`state`).
 
 mod arguments;
+mod definition;
 mod future;
 mod list;
 mod offer;
@@ -30,14 +31,15 @@ pub(crate) use state::States;
 pub(crate) mod expanded {
     pub use super::{
         arguments::{Spec, argument, text, variable},
+        definition::{AnyResource, DefinePrompt, DefineResource, DefineTool},
         future::{PromptFuture, ResourceFuture, ToolFuture, tagged},
         offer::Offered,
         outcome::{Outcome, boxed, outcome, run, run_resolved},
-        prompt::{DefinePrompt, prompt},
-        resource::{AnyResource, DefineResource, resource, template},
+        prompt::prompt,
+        resource::{resource, template},
         service::Service,
         state::States,
-        tool::{DefineTool, tool},
+        tool::tool,
     };
     pub use crate::BuildError;
     pub use antiphon_wire::{AskSupport, ToolAnnotations};

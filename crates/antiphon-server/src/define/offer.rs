@@ -2,7 +2,7 @@
 
 use crate::{
     BuildError, Prompt, Resource, ResourceTemplate, Tool,
-    define::{States, resource::AnyResource},
+    define::{States, definition::AnyResource},
 };
 
 /// One of the things that a server will offer, or the several of a [`Service`](super::Service).

@@ -4,6 +4,7 @@ use crate::{
     BuildError, Ctx, Prompt,
     define::{
         States,
+        definition::DefinePrompt,
         future::PromptFuture,
         list::{List, decode},
         outcome::{Outcome, Running},
@@ -27,15 +28,6 @@ pub trait IntoPrompt<Shape>: Send + Sync + Sized + 'static {
     /// If a state is missing, or a default does not fit its type.
     #[doc(hidden)]
     fn into_prompt(self, states: &States) -> Result<Prompt, BuildError>;
-}
-
-/// What `#[prompt]` writes.
-pub trait DefinePrompt: 'static {
-    /// The definition.
-    ///
-    /// # Errors
-    /// If a state is missing, or a default does not fit its type.
-    fn define(states: &States) -> Result<Prompt, BuildError>;
 }
 
 impl IntoPrompt<Prompt> for Prompt {

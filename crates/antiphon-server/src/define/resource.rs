@@ -4,6 +4,7 @@ use crate::{
     BuildError, Ctx, Resource, ResourceTemplate,
     define::{
         States,
+        definition::{AnyResource, DefineResource},
         future::ResourceFuture,
         list::{List, decode},
         outcome::{Outcome, Running},
@@ -29,36 +30,6 @@ pub trait IntoResource<Shape>: Send + Sync + Sized + 'static {
     /// If a state is missing.
     #[doc(hidden)]
     fn into_resource(self, states: &States) -> Result<AnyResource, BuildError>;
-}
-
-/// A resource, or a template of some.
-#[derive(Debug)]
-pub enum AnyResource {
-    /// At one URI.
-    One(Resource),
-    /// At all that fit.
-    Many(ResourceTemplate),
-}
-
-/// What `#[resource]` writes.
-pub trait DefineResource: 'static {
-    /// The definition.
-    ///
-    /// # Errors
-    /// If a state is missing.
-    fn define(states: &States) -> Result<AnyResource, BuildError>;
-}
-
-impl From<Resource> for AnyResource {
-    fn from(resource: Resource) -> Self {
-        Self::One(resource)
-    }
-}
-
-impl From<ResourceTemplate> for AnyResource {
-    fn from(template: ResourceTemplate) -> Self {
-        Self::Many(template)
-    }
 }
 
 impl IntoResource<Resource> for Resource {

@@ -4,6 +4,7 @@ use crate::{
     BuildError, Ctx, Tool,
     define::{
         States,
+        definition::DefineTool,
         future::ToolFuture,
         list::{List, decode},
         outcome::{Outcome, Running},
@@ -28,15 +29,6 @@ pub trait IntoTool<Shape>: Send + Sync + Sized + 'static {
     /// If a state is missing, or a default does not fit its type.
     #[doc(hidden)]
     fn into_tool(self, states: &States) -> Result<Tool, BuildError>;
-}
-
-/// What `#[tool]` writes.
-pub trait DefineTool: 'static {
-    /// The definition.
-    ///
-    /// # Errors
-    /// If a state is missing, or a default does not fit its type.
-    fn define(states: &States) -> Result<Tool, BuildError>;
 }
 
 impl IntoTool<Tool> for Tool {

@@ -3,7 +3,7 @@
 use crate::{
     Caller, Limits, ReplyMessage, Request,
     identity::scopes::require_scopes,
-    offer::registry::{Profile, Registry},
+    offer::{profile::Profile, registry::Registry},
     outbox::{Kind, Outbox},
     refusal::Refusal,
     reply::Stamp,

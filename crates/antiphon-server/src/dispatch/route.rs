@@ -9,7 +9,8 @@ use crate::{
     },
     offer::{
         list::{List, Listed},
-        registry::{Lists, Profile, Registry},
+        profile::Profile,
+        registry::{Lists, Registry},
     },
     refusal::Refusal,
     reply::{HasMeta, Stamped},

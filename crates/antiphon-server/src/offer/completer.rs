@@ -1,6 +1,6 @@
 //! `completion/complete`: suggestions for the arguments of prompts and the variables of templates, while they are typed.
 
-use crate::{BuildError, Completing, Completions, Error, IntoCompletions, offer::registry::twice};
+use crate::{BuildError, Completing, Completions, Error, IntoCompletions};
 use futures_util::future::BoxFuture;
 use std::future::Future;
 
@@ -31,7 +31,7 @@ impl Completers {
     /// Whether each completes an argument of its own that there is.
     pub(crate) fn check(&self, of: &str, what: &str, known: &[&str]) -> Result<(), BuildError> {
         let names: Vec<&str> = self.0.iter().map(|(name, _)| name.as_str()).collect();
-        if let Some(name) = twice(&names) {
+        if let Some(name) = first_duplicate(&names) {
             return Err(BuildError(format!("the {what} `{name}` of the {of} has two completers")));
         }
         match names.iter().find(|name| !known.contains(name)) {
@@ -46,4 +46,9 @@ impl Completers {
     pub(crate) fn get(&self, argument: &str) -> Option<&RunCompleter> {
         self.0.iter().find(|(name, _)| name == argument).map(|(_, run)| &**run)
     }
+}
+
+/// The first name that stands in the list twice.
+pub(crate) fn first_duplicate<'a>(names: &[&'a str]) -> Option<&'a str> {
+    names.iter().enumerate().find(|(at, name)| names[..*at].contains(name)).map(|(_, name)| *name)
 }

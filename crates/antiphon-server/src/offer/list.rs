@@ -5,7 +5,7 @@ use crate::{
     identity::scopes::is_scope,
     offer::{
         cursor::{Cursor, digest},
-        registry::{Lists, Profile, raw},
+        profile::{Profile, raw},
     },
     settings::Settings,
     subscribe::hub::ListKind,
@@ -36,9 +36,6 @@ pub(crate) trait Listed: Sized + Send + Sync + 'static {
     /// # Errors
     /// Says what to change.
     fn check(&self) -> Result<(), BuildError>;
-
-    fn of(lists: &Lists) -> &Arc<List<Self>>;
-    fn of_mut(lists: &mut Lists) -> &mut Arc<List<Self>>;
 }
 
 /// One thing of a list, with its definition written.
@@ -135,7 +132,7 @@ impl<T: Listed> List<T> {
         struct Text<'a>(#[serde(borrow)] Cow<'a, str>);
         let Some(cursor) = cursor else { return Some(Page::Written(&self.first)) };
         let Text(text) = serde_json::from_str(cursor.get()).ok()?;
-        let cursor = Cursor::read(&text, &profile.cursors_of::<T>())?;
+        let cursor = Cursor::read(&text, &profile.cursors_of(T::MEMBER))?;
         Some(Page::from(&self.entries, self.after(cursor), profile))
     }
 
@@ -168,7 +165,7 @@ impl<'a, T: Listed> Page<'a, T> {
         let next = match entries.get(end.saturating_sub(1)) {
             Some(last) if end < entries.len() => {
                 let seen = u32::try_from(end).unwrap_or(u32::MAX);
-                Some(Cursor { seen, last: last.digest }.write(&profile.cursors_of::<T>()))
+                Some(Cursor { seen, last: last.digest }.write(&profile.cursors_of(T::MEMBER)))
             }
             _ => None,
         };

@@ -6,6 +6,7 @@ pub(crate) mod completer;
 pub(crate) mod completion;
 pub(crate) mod cursor;
 pub(crate) mod list;
+pub(crate) mod profile;
 pub(crate) mod prompt;
 pub(crate) mod registry;
 pub(crate) mod resource;

@@ -4,9 +4,8 @@ use crate::{
     BuildError, Completing, Ctx, Handler, IntoCompletions, IntoOutcome,
     call::{Ran, drive},
     offer::{
-        completer::Completers,
-        list::{List, Listed},
-        registry::{Lists, twice},
+        completer::{Completers, first_duplicate},
+        list::Listed,
     },
     settings::{self, Settings},
     subscribe::hub::ListKind,
@@ -150,19 +149,11 @@ impl Listed for Prompt {
 
     fn check(&self) -> Result<(), BuildError> {
         let names: Vec<&str> = self.definition.arguments.iter().map(|one| one.name.as_str()).collect();
-        if let Some(name) = twice(&names) {
+        if let Some(name) = first_duplicate(&names) {
             let prompt = self.key();
             return Err(BuildError(format!("the prompt `{prompt}` has two arguments named `{name}`")));
         }
         self.completers.check(&format!("prompt `{}`", self.key()), "argument", &names)
-    }
-
-    fn of(lists: &Lists) -> &Arc<List<Self>> {
-        &lists.prompts
-    }
-
-    fn of_mut(lists: &mut Lists) -> &mut Arc<List<Self>> {
-        &mut lists.prompts
     }
 }
 

@@ -1,17 +1,19 @@
 //! What a server offers at one moment. A request takes one snapshot and keeps it to its end; a change makes another.
 
 use crate::{
-    BuildError, CacheHint, Prompt, Resource, ResourceTemplate, Tool,
-    offer::list::{List, Listed},
+    BuildError, Prompt, Resource, ResourceTemplate, Tool,
+    offer::{
+        list::{List, Listed},
+        profile::{Profile, raw},
+    },
     settings::Settings,
     subscribe::hub::ListKind,
 };
 use antiphon_schema::CompiledSchema;
 use antiphon_wire::{
-    CallToolResult, DiscoverResult, Implementation, InitializeResult, Meta, ProtocolVersion,
-    ServerCapabilities, header::params::ParamHeaders, method,
+    CallToolResult, DiscoverResult, Implementation, InitializeResult, ProtocolVersion, ServerCapabilities,
+    header::params::ParamHeaders, method,
 };
-use serde::Serialize;
 use serde_json::{Value, value::RawValue};
 use std::sync::Arc;
 
@@ -30,23 +32,6 @@ pub(crate) struct Lists {
     pub(crate) prompts: Arc<List<Prompt>>,
     pub(crate) resources: Arc<List<Resource>>,
     pub(crate) templates: Arc<List<ResourceTemplate>>,
-}
-
-/// What a server says of itself that does not change.
-#[derive(Debug)]
-pub(crate) struct Profile {
-    pub(crate) name: String,
-    pub(crate) instructions: Option<String>,
-    /// The `_meta` of every result, written.
-    pub(crate) stamp: Box<RawValue>,
-    /// The same, as members.
-    pub(crate) stamp_members: Meta,
-    pub(crate) list_changed: bool,
-    pub(crate) resource_updates: bool,
-    pub(crate) logging: bool,
-    /// At least 1; all on one page without.
-    pub(crate) page_size: Option<usize>,
-    pub(crate) cache: CacheHint,
 }
 
 /// Which capabilities are declared. Methods of the others do not exist.
@@ -85,6 +70,33 @@ impl Lists {
         }
         all
     }
+}
+
+/// A list of [`Lists`], by the type of its entries.
+pub(crate) trait InLists: Listed {
+    fn of(lists: &Lists) -> &Arc<List<Self>>;
+    fn of_mut(lists: &mut Lists) -> &mut Arc<List<Self>>;
+}
+
+macro_rules! in_lists {
+    ($($entry:ty: $list:ident;)*) => { $(
+        impl InLists for $entry {
+            fn of(lists: &Lists) -> &Arc<List<Self>> {
+                &lists.$list
+            }
+
+            fn of_mut(lists: &mut Lists) -> &mut Arc<List<Self>> {
+                &mut lists.$list
+            }
+        }
+    )* };
+}
+
+in_lists! {
+    RegisteredTool: tools;
+    Prompt: prompts;
+    Resource: resources;
+    ResourceTemplate: templates;
 }
 
 impl Registry {
@@ -163,13 +175,6 @@ impl Offers {
     }
 }
 
-impl Profile {
-    /// What a cursor of this list is a cursor of.
-    pub(crate) fn cursors_of<T: Listed>(&self) -> String {
-        format!("{} {}", self.name, T::MEMBER)
-    }
-}
-
 impl RegisteredTool {
     /// Checks a tool and compiles its schemas.
     pub(crate) fn new(tool: Tool) -> Result<Self, BuildError> {
@@ -242,21 +247,4 @@ impl Listed for RegisteredTool {
     fn check(&self) -> Result<(), BuildError> {
         Ok(())
     }
-
-    fn of(lists: &Lists) -> &Arc<List<Self>> {
-        &lists.tools
-    }
-
-    fn of_mut(lists: &mut Lists) -> &mut Arc<List<Self>> {
-        &mut lists.tools
-    }
-}
-
-/// The first of the names that is there again.
-pub(crate) fn twice<'a>(names: &[&'a str]) -> Option<&'a str> {
-    names.iter().enumerate().find(|(at, name)| names[..*at].contains(name)).map(|(_, name)| *name)
-}
-
-pub(crate) fn raw(result: &impl Serialize) -> Result<Box<RawValue>, BuildError> {
-    serde_json::value::to_raw_value(result).map_err(|fault| BuildError(fault.to_string()))
 }

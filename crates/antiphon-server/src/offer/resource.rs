@@ -3,13 +3,7 @@
 use crate::{
     BuildError, CacheHint, Completing, Ctx, Handler, IntoCompletions, IntoOutcome,
     call::{Ran, drive},
-    offer::{
-        completer::Completers,
-        list::{List, Listed},
-        registry::Lists,
-        template::UriTemplate,
-        uri::is_uri,
-    },
+    offer::{completer::Completers, list::Listed, template::UriTemplate, uri::is_uri},
     settings::{self, Settings},
     subscribe::hub::ListKind,
 };
@@ -208,14 +202,6 @@ impl Listed for Resource {
         let uri = self.key();
         if is_uri(uri) { Ok(()) } else { Err(BuildError(format!("{uri:?} is not a URI: see RFC 3986"))) }
     }
-
-    fn of(lists: &Lists) -> &Arc<List<Self>> {
-        &lists.resources
-    }
-
-    fn of_mut(lists: &mut Lists) -> &mut Arc<List<Self>> {
-        &mut lists.resources
-    }
 }
 
 impl fmt::Debug for Resource {
@@ -260,14 +246,6 @@ impl Listed for ResourceTemplate {
         }
         let names: Vec<&str> = matcher.names().collect();
         self.completers.check(&format!("template `{template}`"), "variable", &names)
-    }
-
-    fn of(lists: &Lists) -> &Arc<List<Self>> {
-        &lists.templates
-    }
-
-    fn of_mut(lists: &mut Lists) -> &mut Arc<List<Self>> {
-        &mut lists.templates
     }
 }
 
