@@ -10,7 +10,7 @@ use crate::{
         profile::{Profile, raw},
         registry::{Lists, RegisteredTool, Registry},
     },
-    reply::Stamp,
+    reply::ServerInfo,
     runtime::Runtime,
     server::Inner,
     session::Sessions,
@@ -43,13 +43,13 @@ impl ServerBuilder {
                 "a page of no entries would never end: use a page_size from 1".to_owned(),
             ));
         }
-        let stamp = stamp_of(&self.info)?;
-        let written = raw(&stamp)?;
+        let server_info = server_info_meta(&self.info)?;
+        let written = raw(&server_info)?;
         let profile = Arc::new(Profile {
             name: self.info.name.clone(),
             instructions: self.instructions,
-            stamp: written.clone(),
-            stamp_members: stamp.clone(),
+            server_info: written.clone(),
+            server_info_members: server_info.clone(),
             list_changed: self.list_changed,
             resource_updates: self.resource_updates,
             logging: self.logging,
@@ -73,7 +73,7 @@ impl ServerBuilder {
         let runtime = |owner: Weak<dyn Any + Send + Sync>| Runtime {
             owner,
             name: self.info.name.clone(),
-            stamp: Stamp { written, members: stamp },
+            server_info: ServerInfo { raw: written, members: server_info },
             sealer,
             identity: self.identity,
             limits: self.limits,
@@ -81,13 +81,13 @@ impl ServerBuilder {
             answer_within: self.answer_within,
             call_within,
             on_expired: self.on_expired,
-            hub: Arc::default(),
+            subscriptions: Arc::default(),
             shed_when: self.shed_when,
             state_only: self.state_only,
             replay: self.replay,
             detached: watch::Sender::new(0),
             running: AtomicUsize::new(0),
-            told_of_unknown_key: AtomicBool::new(false),
+            unknown_key_logged: AtomicBool::new(false),
         };
         Ok(Server(Arc::new_cyclic(|me: &Weak<Inner>| Inner {
             runtime: Arc::new(runtime(me.clone())),
@@ -120,12 +120,12 @@ fn sealer(keys: Keys, audience: &str, instances: usize, limits: &Limits) -> Resu
         Keys::Codec(codec) => Sealer::with_codec(codec, audience),
     };
     // Claims and padding add an eighth and some; base64 adds a third.
-    let state = limits.state_behind_effect();
+    let state = limits.state_after_effect();
     let claims = state.saturating_add(state / 8).saturating_add(1024);
     Ok(sealer.with_max_token_len((claims / 3).saturating_mul(4).saturating_add(64)))
 }
 
-fn stamp_of(info: &Implementation) -> Result<Meta, BuildError> {
+fn server_info_meta(info: &Implementation) -> Result<Meta, BuildError> {
     let mut members = Map::new();
     let info = serde_json::to_value(info).map_err(|fault| BuildError(fault.to_string()))?;
     members.insert(meta_keys::SERVER_INFO.into(), info);

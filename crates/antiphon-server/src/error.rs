@@ -10,7 +10,7 @@ pub type Result<T, E = Error> = std::result::Result<T, E>;
 ///
 /// It takes any error by `?`. A library's error may hold what a caller must not learn (paths, hosts, queries), so its
 /// text goes to the server's log, and the caller reads only that the tool failed. What the caller should read, say
-/// with [`Error::told`], or with an error type of your own: a handler may return `Result<_, E>` for any `E` that can
+/// with [`Error::user_facing`], or with an error type of your own: a handler may return `Result<_, E>` for any `E` that can
 /// be displayed, and that text is shown.
 ///
 /// ```
@@ -19,12 +19,12 @@ pub type Result<T, E = Error> = std::result::Result<T, E>;
 /// fn half(text: &str) -> antiphon::Result<u32> {
 ///     let number: u32 = text.parse()?; // logged
 ///     if number % 2 == 1 {
-///         return Err(Error::told(format!("{number} is odd"))); // shown
+///         return Err(Error::user_facing(format!("{number} is odd"))); // shown
 ///     }
 ///     Ok(number / 2)
 /// }
-/// assert_eq!(half("7").unwrap_err().told_text(), Some("7 is odd"));
-/// assert_eq!(half("x").unwrap_err().told_text(), None);
+/// assert_eq!(half("7").unwrap_err().user_facing_text(), Some("7 is odd"));
+/// assert_eq!(half("x").unwrap_err().user_facing_text(), None);
 /// ```
 ///
 /// A `Box<dyn Error>`, and an error of `anyhow`, are no `std::error::Error` themselves. Put into one they are logged:
@@ -44,7 +44,7 @@ pub struct Error(Box<Kind>);
 const NOT_FOUND: &str = "Resource not found";
 
 enum Kind {
-    Told(String),
+    UserFacing(String),
     NotFound,
     /// A library's, for the log; or one made for the caller, with its words.
     Foreign(Box<dyn StdError + Send + Sync>, Option<String>),
@@ -52,8 +52,8 @@ enum Kind {
 
 impl Error {
     /// An error in words for the caller.
-    pub fn told(text: impl Into<String>) -> Self {
-        Self(Box::new(Kind::Told(text.into())))
+    pub fn user_facing(text: impl Into<String>) -> Self {
+        Self(Box::new(Kind::UserFacing(text.into())))
     }
 
     /// The resource that is read does not exist: for a handler of a template, whose URIs fit more than there is.
@@ -70,9 +70,9 @@ impl Error {
     }
 
     /// The words for the caller, if there are any.
-    pub fn told_text(&self) -> Option<&str> {
+    pub fn user_facing_text(&self) -> Option<&str> {
         match &*self.0 {
-            Kind::Told(text) => Some(text),
+            Kind::UserFacing(text) => Some(text),
             Kind::NotFound => Some(NOT_FOUND),
             Kind::Foreign(_, words) => words.as_deref(),
         }
@@ -82,7 +82,7 @@ impl Error {
     pub fn downcast_ref<E: StdError + 'static>(&self) -> Option<&E> {
         match &*self.0 {
             Kind::Foreign(error, _) => error.downcast_ref(),
-            Kind::Told(_) | Kind::NotFound => None,
+            Kind::UserFacing(_) | Kind::NotFound => None,
         }
     }
 
@@ -102,7 +102,7 @@ impl<E: StdError + Send + Sync + 'static> From<E> for Error {
         let any = &error as &dyn Any;
         // Those of ours say themselves what the caller reads.
         let words = match any.downcast_ref::<StepError>() {
-            Some(step) => step.told.then(|| step.message.clone()),
+            Some(step) => step.user_facing.then(|| step.message.clone()),
             None => any.downcast_ref::<AskError>().map(ToString::to_string),
         };
         Self(Box::new(Kind::Foreign(Box::new(error), words)))
@@ -113,7 +113,7 @@ impl fmt::Display for Error {
     /// The whole text, causes included: for the log.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match &*self.0 {
-            Kind::Told(text) => f.write_str(text),
+            Kind::UserFacing(text) => f.write_str(text),
             Kind::NotFound => f.write_str(NOT_FOUND),
             Kind::Foreign(error, _) => {
                 write!(f, "{error}")?;
@@ -135,26 +135,26 @@ impl fmt::Debug for Error {
 }
 
 /// An error after which a step may be run again. It is no outcome.
-pub(crate) struct Again(pub(crate) Error);
+pub(crate) struct RetryRequested(pub(crate) Error);
 
 impl StepError {
     /// Not an outcome: the step is to run again, now as [`step_retry`](crate::Ctx::step_retry) says, or when the client
     /// sends the request again. For what passes: a timeout, a 503.
     pub fn retry(error: impl Into<Error>) -> Error {
-        Error::from(Again(error.into()))
+        Error::from(RetryRequested(error.into()))
     }
 
     /// As what a closure gave. `None` if it is no outcome.
-    pub(crate) fn of(error: Error) -> Result<Self, Again> {
-        let error = match error.downcast::<Again>() {
+    pub(crate) fn of(error: Error) -> Result<Self, RetryRequested> {
+        let error = match error.downcast::<RetryRequested>() {
             Ok(again) => return Err(again),
             Err(error) => error,
         };
         match error.downcast::<Self>() {
             Ok(own) => Ok(own),
             Err(error) => Ok(Self {
-                told: error.told_text().is_some(),
-                message: error.told_text().map_or_else(|| error.to_string(), str::to_owned),
+                user_facing: error.user_facing_text().is_some(),
+                message: error.user_facing_text().map_or_else(|| error.to_string(), str::to_owned),
                 code: None,
                 data: None,
             }),
@@ -162,16 +162,16 @@ impl StepError {
     }
 }
 
-impl fmt::Display for Again {
+impl fmt::Display for RetryRequested {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         fmt::Display::fmt(&self.0, f)
     }
 }
 
-impl fmt::Debug for Again {
+impl fmt::Debug for RetryRequested {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         fmt::Display::fmt(&self.0, f)
     }
 }
 
-impl StdError for Again {}
+impl StdError for RetryRequested {}

@@ -107,7 +107,7 @@ impl Default for Limits {
 
 impl Limits {
     /// The bounds that the engine enforces.
-    pub(crate) fn of_call(&self) -> antiphon_engine::Limits {
+    pub(crate) fn engine_limits(&self) -> antiphon_engine::Limits {
         let Self {
             legs,
             asks,
@@ -132,7 +132,7 @@ impl Limits {
     }
 
     /// What a token carries at most that has the record of an effect.
-    pub(crate) fn state_behind_effect(&self) -> usize {
+    pub(crate) fn state_after_effect(&self) -> usize {
         self.state.saturating_mul(2)
     }
 }

@@ -22,7 +22,7 @@ use std::borrow::Cow;
 /// | `UrlsFirst` | -32042 | in a session | none; `elicitations` |
 /// | `Told` | -32603 | 200 | none: the handler's own words |
 /// | `Internal` | -32603 | 200 | none: the cause is in the log |
-/// | `Behind` | as the refusal | as the refusal | as the refusal; `done`, the steps that were done |
+/// | `AfterSteps` | as the refusal | as the refusal | as the refusal; `done`, the steps that were done |
 #[derive(Debug)]
 pub(crate) enum Refusal {
     /// The params do not fit the method.
@@ -50,11 +50,11 @@ pub(crate) enum Refusal {
     /// URLs must be opened before the request is sent again, in a session that knows the error.
     UrlsFirst(Box<ErrorObject>),
     /// A prompt or resource failed, and says so itself.
-    Told(String),
+    UserFacing(String),
     /// The server failed.
     Internal,
     /// Any of these, behind steps whose record is lost: to begin again is to do them again.
-    Behind { refusal: Box<Self>, done: Vec<String> },
+    AfterSteps { refusal: Box<Self>, done: Vec<String> },
 }
 
 impl Refusal {
@@ -63,11 +63,11 @@ impl Refusal {
     }
 
     /// The same, where these steps were done and nothing remembers them.
-    pub(crate) fn behind(self, done: Vec<String>) -> Self {
+    pub(crate) fn after_steps(self, done: Vec<String>) -> Self {
         match self {
             Self::UrlsFirst(_) => self,
             _ if done.is_empty() => self,
-            refusal => Self::Behind { refusal: Box::new(refusal), done },
+            refusal => Self::AfterSteps { refusal: Box::new(refusal), done },
         }
     }
 
@@ -84,7 +84,7 @@ impl Refusal {
             Self::Limit { name, text } => ErrorObject::invalid_params(text.clone())
                 .with_data(json!({ "reason": "limit", "limit": name })),
             Self::Capability { missing } => ErrorObject::missing_capability(
-                format!("The client did not declare what this needs: {}", in_words(*missing)),
+                format!("The client did not declare what this needs: {}", names_of(*missing)),
                 missing.to_value(),
             ),
             Self::Scope { needed } => {
@@ -111,9 +111,9 @@ impl Refusal {
                     .with_data(json!({ "reason": "step_failed", "step": path }))
             }
             Self::UrlsFirst(error) => (**error).clone(),
-            Self::Told(text) => ErrorObject::new(ErrorCode::INTERNAL_ERROR, text.clone()),
+            Self::UserFacing(text) => ErrorObject::new(ErrorCode::INTERNAL_ERROR, text.clone()),
             Self::Internal => ErrorObject::internal(),
-            Self::Behind { refusal, done } => {
+            Self::AfterSteps { refusal, done } => {
                 let text = match &**refusal {
                     Self::StepFailed { path } => format!("The step `{path}` failed for now"),
                     other => other.to_error().message.trim_end_matches('.').to_owned(),
@@ -139,7 +139,7 @@ fn reason(name: &str) -> Value {
 }
 
 /// The names that a client's documentation has for these capabilities.
-fn in_words(missing: AskSupport) -> String {
+fn names_of(missing: AskSupport) -> String {
     let names = [
         (missing.form, "elicitation.form"),
         (missing.url, "elicitation.url"),

@@ -25,21 +25,21 @@ macro_rules! has_meta {
 has_meta! { CallToolResult GetPromptResult ReadResourceResult }
 
 /// Who answers: as members for results that have a `_meta` of their own, and written once for those that have none.
-pub(crate) struct Stamp {
+pub(crate) struct ServerInfo {
     pub(crate) members: Meta,
-    pub(crate) written: Box<RawValue>,
+    pub(crate) raw: Box<RawValue>,
 }
 
 /// A result without a `_meta` of its own, with the stamp for one.
 #[derive(Serialize)]
-pub(crate) struct Stamped<'a, T> {
+pub(crate) struct WithServerInfo<'a, T> {
     #[serde(flatten)]
     pub(crate) result: &'a T,
     #[serde(rename = "_meta")]
-    pub(crate) stamp: &'a RawValue,
+    pub(crate) server_info: &'a RawValue,
 }
 
-impl Stamp {
+impl ServerInfo {
     /// > Servers **SHOULD** include the following `io.modelcontextprotocol/*` field in every result's `_meta`
     ///
     /// What the handler wrote there itself stays.

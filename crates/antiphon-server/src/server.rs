@@ -5,7 +5,7 @@ use crate::{
     define::States,
     dispatch::{
         listen::Subscription,
-        route::{Routed, route},
+        route::{RouteOutcome, route},
     },
     offer::registry::Registry,
     refusal::Refusal,
@@ -73,7 +73,7 @@ impl Server {
     /// > When the server ends a subscription on its own initiative (for example, during shutdown), it **SHOULD**
     /// > respond to the original `subscriptions/listen` request with a completion result before closing the stream.
     pub fn drain(&self) {
-        self.0.runtime.hub.drain();
+        self.0.runtime.subscriptions.drain();
     }
 
     /// Resolves once no step of a cancelled request runs any more: after [`Limits::step_grace`] at the latest. A process
@@ -87,7 +87,7 @@ impl Server {
     /// Whether the server is about to stop: what is asked of it next is better asked elsewhere.
     #[cfg(feature = "http")]
     pub(crate) fn is_draining(&self) -> bool {
-        self.0.runtime.hub.is_draining()
+        self.0.runtime.subscriptions.is_draining()
     }
 
     /// What time it is here.
@@ -136,7 +136,7 @@ impl Server {
 
     /// Waits for the end of a subscription, and returns its response.
     pub(crate) async fn ended(&self, subscription: Subscription) -> ReplyMessage {
-        subscription.ended(&self.0.runtime.stamp).await
+        subscription.ended(&self.0.runtime.server_info).await
     }
 
     /// Answers one request, or opens the subscription it asks for.
@@ -158,8 +158,8 @@ impl Server {
             return Begun::Answered(ReplyMessage::error(Some(&request.id), &error));
         }
         match self.route(offered, request, caller).await {
-            Ok(Routed::Open(subscription)) => Begun::Open(subscription),
-            Ok(Routed::Body(body)) => Begun::Answered(ReplyMessage::written(&request.id, Ok(body))),
+            Ok(RouteOutcome::Open(subscription)) => Begun::Open(subscription),
+            Ok(RouteOutcome::Body(body)) => Begun::Answered(ReplyMessage::written(&request.id, Ok(body))),
             Err(refusal) => Begun::Answered(ReplyMessage::written(&request.id, Err(refusal))),
         }
     }
@@ -170,7 +170,7 @@ impl Server {
         offered: &Registry,
         request: &Request<'_>,
         caller: &Caller<'_>,
-    ) -> Result<Routed, Refusal> {
+    ) -> Result<RouteOutcome, Refusal> {
         // All that an author plugs in may panic: handlers, binders, codecs, types that decode. The future is dropped
         // then: nothing half-changed in it is seen again.
         let routed = AssertUnwindSafe(route(&self.0.runtime, offered, request, caller)).catch_unwind().await;
@@ -179,7 +179,7 @@ impl Server {
             let text = panic.downcast_ref::<String>().map(String::as_str);
             let cause = text.or_else(|| panic.downcast_ref::<&str>().copied());
             tracing::error!(method = %request.method, target, cause, "a request panicked");
-            self.0.runtime.replay.tell(|| format!("it panicked: {}", cause.unwrap_or_default()));
+            self.0.runtime.replay.report_cause(|| format!("it panicked: {}", cause.unwrap_or_default()));
             Err(Refusal::Internal)
         })
     }
@@ -212,7 +212,7 @@ impl UrlRef {
     /// # struct Form(String);
     /// # struct Accounts;
     /// # impl Accounts { fn connect(&self, _call: String, _key: &str, _form: Form) {} }
-    /// /// Behind `https://example.com/connect/{reference}`; `user` is who is logged in there.
+    /// /// AfterSteps `https://example.com/connect/{reference}`; `user` is who is logged in there.
     /// fn connect(
     ///     server: &Server,
     ///     accounts: &Accounts,
@@ -243,7 +243,7 @@ impl UrlRef {
 impl Ctx {
     /// Returns the server that runs this handler: to change its lists, or to tell that a resource was updated.
     pub fn server(&self) -> Server {
-        let owner = self.runtime().owner.upgrade().and_then(|owner| owner.downcast::<Inner>().ok());
+        let owner = self.server_runtime().owner.upgrade().and_then(|owner| owner.downcast::<Inner>().ok());
         // The handler was reached through it.
         Server(owner.expect("a server lives while it answers"))
     }
@@ -257,7 +257,7 @@ impl fmt::Debug for Server {
             .field("handlers", &self.0.runtime.running.load(Ordering::Relaxed))
             .field("sessions", &self.0.sessions.len())
             .field("running_in_sessions", &self.0.sessions.handlers())
-            .field("subscriptions", &self.0.runtime.hub.len())
+            .field("subscriptions", &self.0.runtime.subscriptions.len())
             .field("detached_steps", &*self.0.runtime.detached.borrow())
             .finish_non_exhaustive()
     }

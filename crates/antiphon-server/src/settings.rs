@@ -18,7 +18,7 @@ pub(crate) struct Settings {
     pub(crate) lenient_replay: bool,
     pub(crate) scopes: Vec<String>,
     /// It was said that a step runs before a question that is not among the needs.
-    pub(crate) order_told: Arc<AtomicBool>,
+    pub(crate) order_reported: Arc<AtomicBool>,
 }
 
 /// What becomes of a call that was begun under another version.

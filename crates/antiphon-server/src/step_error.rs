@@ -5,7 +5,7 @@ use serde_json::Value;
 use std::fmt;
 
 /// How a step failed: the same on the first run and whenever it is read from the record, whatever error its closure
-/// gave. To a handler's caller it is told only if the closure's error was, as with [`Error::told`].
+/// gave. To a handler's caller it is told only if the closure's error was, as with [`Error::user_facing`].
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub struct StepError {
@@ -15,7 +15,7 @@ pub struct StepError {
     pub code: Option<String>,
     /// More of it, for the program.
     pub data: Option<Value>,
-    pub(crate) told: bool,
+    pub(crate) user_facing: bool,
 }
 
 impl StepError {
@@ -24,7 +24,7 @@ impl StepError {
 
     /// A failure in these words, which the caller may read.
     pub fn new(message: impl Into<String>) -> Self {
-        Self { message: message.into(), code: None, data: None, told: true }
+        Self { message: message.into(), code: None, data: None, user_facing: true }
     }
 
     /// With what it is known by to the program.
@@ -43,7 +43,7 @@ impl StepError {
 
     pub(crate) fn unrecordable(cause: impl fmt::Display) -> Self {
         let message = format!("the step has run, but what it came to cannot be recorded: {cause}");
-        Self { message, code: Some(Self::UNRECORDABLE.to_owned()), data: None, told: false }
+        Self { message, code: Some(Self::UNRECORDABLE.to_owned()), data: None, user_facing: false }
     }
 
     pub(crate) fn recorded(&self) -> StepFailure {
@@ -51,17 +51,17 @@ impl StepError {
             message: self.message.clone(),
             code: self.code.clone(),
             data: self.data.as_ref().map(Value::to_string),
-            user_facing: self.told,
+            user_facing: self.user_facing,
         }
     }
 }
 
 impl From<StepFailure> for StepError {
     fn from(failure: StepFailure) -> Self {
-        let StepFailure { message, code, data, user_facing: told } = failure;
+        let StepFailure { message, code, data, user_facing } = failure;
         // It was written from a value.
         let data = data.and_then(|text: String| serde_json::from_str(&text).ok());
-        Self { message, code, data, told }
+        Self { message, code, data, user_facing }
     }
 }
 

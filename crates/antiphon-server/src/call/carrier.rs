@@ -84,7 +84,7 @@ impl LegCarrier {
     pub(crate) fn detach(&self) {
         match self {
             Self::Sealed => {}
-            Self::Pushed(pushed) => pushed.session.take_back(&pushed.outbox),
+            Self::Pushed(pushed) => pushed.session.withdraw(&pushed.outbox),
         }
     }
 }

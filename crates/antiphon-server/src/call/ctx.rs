@@ -2,7 +2,7 @@
 
 use crate::{
     Ask, Bearer, Error,
-    call::{self, Carrier, Flow, Response, emit::Emitter},
+    call::{self, Carrier, LegRuntime, Response, emit::Emitter},
     form,
     runtime::Runtime,
 };
@@ -39,13 +39,13 @@ use std::{fmt, sync::Arc};
 /// }
 /// ```
 pub struct Ctx {
-    leg: Arc<Leg>,
+    leg: Arc<LegContext>,
     /// What stands before every key; empty for most.
     scope: Box<str>,
 }
 
 /// What one leg's context knows.
-pub(crate) struct Leg {
+pub(crate) struct LegContext {
     pub(crate) call: Option<CallId>,
     pub(crate) leg: u16,
     pub(crate) answered: Vec<Answered>,
@@ -58,7 +58,7 @@ pub(crate) struct Leg {
     pub(crate) version: ProtocolVersion,
     /// `None` if nobody listens.
     pub(crate) emitter: Option<Emitter>,
-    pub(crate) flow: Flow,
+    pub(crate) runtime: LegRuntime,
 }
 
 /// What the person did with a question.
@@ -99,7 +99,7 @@ impl<T> fmt::Debug for Unverified<T> {
 }
 
 impl Ctx {
-    pub(crate) fn new(leg: Arc<Leg>) -> Self {
+    pub(crate) fn new(leg: Arc<LegContext>) -> Self {
         Self { leg, scope: Box::default() }
     }
 
@@ -112,14 +112,14 @@ impl Ctx {
         &self.scope
     }
 
-    pub(crate) fn flow(&self) -> &Flow {
-        &self.leg.flow
+    pub(crate) fn leg_runtime(&self) -> &LegRuntime {
+        &self.leg.runtime
     }
 
     /// Where what is sent before the reply goes; nowhere while what happens has happened before.
     pub(crate) fn emitter(&self) -> Option<&Emitter> {
         let emitter = self.leg.emitter.as_ref()?;
-        (!self.leg.flow.is_silent()).then_some(emitter)
+        (!self.leg.runtime.is_silent()).then_some(emitter)
     }
 
     /// What this request's client declared it can be asked.
@@ -129,7 +129,7 @@ impl Ctx {
 
     /// How questions reach the client.
     pub fn carrier(&self) -> Carrier {
-        self.leg.flow.carrier().kind()
+        self.leg.runtime.carrier().kind()
     }
 
     /// The version of the protocol that the client speaks.
@@ -175,7 +175,7 @@ impl Ctx {
 
     /// Every answer of this leg by its key: each was asked by the opened state, fits its question, and is decoded.
     pub fn input_responses(&self) -> impl ExactSizeIterator<Item = (&str, &Response)> {
-        let counts = |answered: &&Answered| self.flow().with(|leg| leg.read_by_hand(&answered.key));
+        let counts = |answered: &&Answered| self.leg_runtime().with(|leg| leg.read_by_hand(&answered.key));
         let answered: Vec<&Answered> = self.leg.answered.iter().filter(counts).collect();
         answered.into_iter().map(|answered| (&*answered.key, &answered.response))
     }
@@ -244,20 +244,20 @@ impl Ctx {
         serde_json::from_str(self.leg.client_info.as_ref()?.get()).ok()
     }
 
-    pub(crate) fn runtime(&self) -> &Runtime {
-        self.leg.flow.server()
+    pub(crate) fn server_runtime(&self) -> &Runtime {
+        self.leg.runtime.server()
     }
 
     /// Whether this client can take a result that holds state only.
     pub(crate) fn takes_state_only(&self) -> bool {
-        self.runtime().state_only.permits(self.leg.client_info.as_deref())
+        self.server_runtime().state_only.permits(self.leg.client_info.as_deref())
     }
 
     fn answer_to(&self, ask: &Ask) -> Option<&Answered> {
         let answered = self.leg.answered.iter().find(|answered| &*answered.key == ask.key())?;
         // A question that is worded differently now was not asked.
         let is_it = serde_json::to_string(ask.request()).is_ok_and(|text| text == *answered.question);
-        (is_it && self.flow().with(|leg| leg.read_by_hand(ask.key()))).then_some(answered)
+        (is_it && self.leg_runtime().with(|leg| leg.read_by_hand(ask.key()))).then_some(answered)
     }
 
     fn elicited(&self, ask: &Ask) -> Option<&ElicitResult> {

@@ -17,8 +17,8 @@ use crate::{
     Ask, Ctx, HandlerOutcome, InputRequired, IntoOutcome,
     call::{
         check_elicit,
-        exchange::{DriveEnd, Exchange},
-        flow::Flow,
+        exchange::{Exchange, HandlerEnd},
+        leg_runtime::LegRuntime,
     },
 };
 use antiphon_engine::{Left, Next, Patience, Stop, Tracker};
@@ -40,7 +40,7 @@ const REPLAY_PATIENCE: Duration = Duration::from_secs(1);
 
 /// The result of running a handler for one leg.
 #[derive(Debug)]
-pub(crate) enum Ran<T> {
+pub(crate) enum DriveResult<T> {
     /// It returned a result.
     Returned(HandlerOutcome<T>, Box<Left>),
     /// It waits for answers, or wants to go on elsewhere.
@@ -69,30 +69,33 @@ pub(crate) struct ByHand {
 }
 
 /// Runs a handler of this context.
-pub(crate) async fn drive<T, R: IntoOutcome<T>>(ctx: &Ctx, handler: impl Future<Output = R>) -> Ran<T> {
-    let flow = ctx.flow();
+pub(crate) async fn drive<T, R: IntoOutcome<T>>(
+    ctx: &Ctx,
+    handler: impl Future<Output = R>,
+) -> DriveResult<T> {
+    let runtime = ctx.leg_runtime();
     let mut handler = pin!(handler);
-    let mut driver = Driver::new(flow);
+    let mut driver = Driver::new(runtime);
     let ended = poll_fn(|cx| driver.poll(cx, handler.as_mut())).await;
     let ended = driver.exchange.ended(ended);
     drop(driver);
     // Before the handler is dropped, which gives up what it waits for.
     let ran = match ended {
-        DriveEnd::Cancelled => Ran::Cancelled,
-        DriveEnd::Stopped => stopped(flow),
-        DriveEnd::Suspended => suspended(flow.with(antiphon_engine::Leg::suspend), None),
-        DriveEnd::Returned(result) => match flow.with(|leg| leg.stopped().cloned()) {
-            Some(_) => stopped(flow),
-            None => returned(flow, result.into_outcome()),
+        HandlerEnd::Cancelled => DriveResult::Cancelled,
+        HandlerEnd::Stopped => stopped(runtime),
+        HandlerEnd::Suspended => suspended(runtime.with(antiphon_engine::Leg::suspend), None),
+        HandlerEnd::Returned(result) => match runtime.with(|leg| leg.stopped().cloned()) {
+            Some(_) => stopped(runtime),
+            None => returned(runtime, result.into_outcome()),
         },
     };
-    flow.end();
+    runtime.end();
     ran
 }
 
-fn returned<T>(flow: &Flow, outcome: HandlerOutcome<T>) -> Ran<T> {
+fn returned<T>(runtime: &LegRuntime, outcome: HandlerOutcome<T>) -> DriveResult<T> {
     let HandlerOutcome::InputRequired(required) = outcome else {
-        return Ran::Returned(outcome, Box::new(flow.with(antiphon_engine::Leg::finish)));
+        return DriveResult::Returned(outcome, Box::new(runtime.with(antiphon_engine::Leg::finish)));
     };
     let InputRequired { asks, state, urls_first } = required;
     let faulty = asks.iter().find_map(|ask| {
@@ -100,32 +103,35 @@ fn returned<T>(flow: &Flow, outcome: HandlerOutcome<T>) -> Ran<T> {
         check_elicit(elicit).err().map(|cause| format!("`{}`: {cause}", ask.key()))
     });
     if let Some(cause) = faulty {
-        flow.with(|leg| leg.stop(Stop::Author(cause)));
-        return stopped(flow);
+        runtime.with(|leg| leg.stop(Stop::Author(cause)));
+        return stopped(runtime);
     }
     let id = |ask: &Ask| Some((ask.key().to_owned(), ask.elicitation_id.clone()?));
     let ids = asks.iter().filter_map(id).collect();
     let asks = asks.into_iter().map(Ask::into_parts).collect();
-    let left = flow.begun(|leg| leg.ask_by_hand(asks, state));
+    let left = runtime.begun(|leg| leg.ask_by_hand(asks, state));
     suspended(left, Some(ByHand { ids, urls_first }))
 }
 
-fn suspended<T>((round, left): (Result<InputRequests, Stop>, Left), by_hand: Option<ByHand>) -> Ran<T> {
+fn suspended<T>(
+    (round, left): (Result<InputRequests, Stop>, Left),
+    by_hand: Option<ByHand>,
+) -> DriveResult<T> {
     match round {
-        Ok(requests) => Ran::Round(Round { requests, by_hand }, Box::new(left)),
-        Err(stop) => Ran::Stopped(stop, Box::new(left)),
+        Ok(requests) => DriveResult::Round(Round { requests, by_hand }, Box::new(left)),
+        Err(stop) => DriveResult::Stopped(stop, Box::new(left)),
     }
 }
 
-fn stopped<T>(flow: &Flow) -> Ran<T> {
-    flow.with(|leg| match leg.stopped().cloned() {
-        Some(stop) => Ran::Stopped(stop, Box::new(leg.finish())),
-        None => Ran::Cancelled,
+fn stopped<T>(runtime: &LegRuntime) -> DriveResult<T> {
+    runtime.with(|leg| match leg.stopped().cloned() {
+        Some(stop) => DriveResult::Stopped(stop, Box::new(leg.finish())),
+        None => DriveResult::Cancelled,
     })
 }
 
 struct Driver<'f> {
-    flow: &'f Flow,
+    runtime: &'f LegRuntime,
     exchange: Exchange<'f>,
     /// It matters who keeps the waker: from now on each poll has a tracker.
     tracks: bool,
@@ -138,40 +144,40 @@ struct Driver<'f> {
 }
 
 impl<'f> Driver<'f> {
-    fn new(flow: &'f Flow) -> Self {
-        let exchange = Exchange::of(flow);
-        Self { flow, exchange, tracks: false, wait: None, time: None, step_grace: None }
+    fn new(runtime: &'f LegRuntime) -> Self {
+        let exchange = Exchange::of(runtime);
+        Self { runtime, exchange, tracks: false, wait: None, time: None, step_grace: None }
     }
 
     fn poll<R>(
         &mut self,
         cx: &mut Context<'_>,
         mut handler: Pin<&mut impl Future<Output = R>>,
-    ) -> Poll<DriveEnd<R>> {
+    ) -> Poll<HandlerEnd<R>> {
         for _ in 0..POLLS_IN_A_ROW {
             self.exchange.receive(cx);
             let mut tracker = self.tracks.then(|| Tracker::new(cx.waker()));
             if let Poll::Ready(ended) = self.poll_handler(cx, tracker.as_ref(), handler.as_mut()) {
                 return Poll::Ready(ended);
             }
-            let mut next = self.flow.with(|leg| leg.after_poll(tracker.as_mut(), None));
+            let mut next = self.runtime.with(|leg| leg.after_poll(tracker.as_mut(), None));
             if let Next::Grace(patience) = next
                 && self.has_waited(patience, cx)
             {
                 // A wake may have come in between.
-                next = self.flow.with(|leg| leg.after_poll(tracker.as_mut(), Some(patience)));
+                next = self.runtime.with(|leg| leg.after_poll(tracker.as_mut(), Some(patience)));
             }
             match next {
                 Next::Again => continue,
                 Next::Track => self.tracks = true,
                 Next::Soon => break,
-                Next::Suspend => return Poll::Ready(DriveEnd::Suspended),
-                Next::Stop => return Poll::Ready(DriveEnd::Stopped),
+                Next::Suspend => return Poll::Ready(HandlerEnd::Suspended),
+                Next::Stop => return Poll::Ready(HandlerEnd::Stopped),
                 Next::StopSoon => {
-                    let (grace, limit) = (&mut self.step_grace, self.flow.limits().step_grace);
-                    return after(grace, limit, cx).map(|()| DriveEnd::Stopped);
+                    let (grace, limit) = (&mut self.step_grace, self.runtime.limits().step_grace);
+                    return after(grace, limit, cx).map(|()| HandlerEnd::Stopped);
                 }
-                Next::Cancelled => return Poll::Ready(DriveEnd::Cancelled),
+                Next::Cancelled => return Poll::Ready(HandlerEnd::Cancelled),
                 Next::Wait | Next::Grace(_) => {
                     if !matches!(next, Next::Grace(_)) {
                         // The grace counts while no step runs.
@@ -195,24 +201,24 @@ impl<'f> Driver<'f> {
         cx: &mut Context<'_>,
         tracker: Option<&Tracker>,
         handler: Pin<&mut impl Future<Output = R>>,
-    ) -> Poll<DriveEnd<R>> {
+    ) -> Poll<HandlerEnd<R>> {
         let tracking = tracker.map(Tracker::waker);
         let waker = tracking.as_ref().unwrap_or(cx.waker());
-        self.flow.with(|leg| leg.begin_poll(waker, cx.waker()));
+        self.runtime.with(|leg| leg.begin_poll(waker, cx.waker()));
         let polled = {
-            let _here = self.flow.poll_here();
+            let _guard = self.runtime.enter_poll();
             let mut cx = Context::from_waker(waker);
             // It is not polled again, and nothing half-changed in it is seen again.
             catch_unwind(AssertUnwindSafe(|| handler.poll(&mut cx)))
         };
         // The identity of the waker is good only while it lives.
-        self.flow.with(antiphon_engine::Leg::end_poll);
+        self.runtime.with(antiphon_engine::Leg::end_poll);
         match polled {
             Ok(Poll::Pending) => Poll::Pending,
-            Ok(Poll::Ready(result)) => Poll::Ready(DriveEnd::Returned(result)),
+            Ok(Poll::Ready(result)) => Poll::Ready(HandlerEnd::Returned(result)),
             Err(panic) => {
-                self.flow.with(|leg| leg.panicked(text_of(&*panic)));
-                Poll::Ready(DriveEnd::Stopped)
+                self.runtime.with(|leg| leg.panicked(text_of(&*panic)));
+                Poll::Ready(HandlerEnd::Stopped)
             }
         }
     }
@@ -222,11 +228,11 @@ impl<'f> Driver<'f> {
         // That for the record begins anew with each entry that is met.
         let delivered = match patience {
             Patience::Ask => 0,
-            Patience::Replay => self.flow.with(|leg| leg.delivered()),
+            Patience::Replay => self.runtime.with(|leg| leg.delivered()),
         };
         if self.wait.as_ref().is_none_or(|(of, at, _)| (*of, *at) != (patience, delivered)) {
             let time = match patience {
-                Patience::Ask => self.flow.limits().grace,
+                Patience::Ask => self.runtime.limits().grace,
                 Patience::Replay => REPLAY_PATIENCE,
             };
             self.wait = Some((patience, delivered, Box::pin(tokio::time::sleep(time))));
@@ -240,15 +246,15 @@ impl<'f> Driver<'f> {
 
     /// Whether the handler's time is over: then the leg is stopped.
     fn is_out_of_time(&mut self, cx: &mut Context<'_>) -> bool {
-        let limit = self.flow.limits().handler_time;
-        if self.exchange.waits_for_people(self.flow)
+        let limit = self.runtime.limits().handler_time;
+        if self.exchange.waits_for_people(self.runtime)
             && let Some(time) = &mut self.time
         {
             time.as_mut().reset(Instant::now() + limit);
         }
         let is_over = after(&mut self.time, limit, cx).is_ready();
         if is_over {
-            self.flow.with(antiphon_engine::Leg::out_of_time);
+            self.runtime.with(antiphon_engine::Leg::out_of_time);
         }
         is_over
     }

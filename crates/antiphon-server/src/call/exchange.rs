@@ -1,10 +1,10 @@
 //! The driver's exchange with the client while a handler runs, by carrier.
 
-use crate::call::{carrier::LegCarrier, flow::Flow, pushed::Pusher};
+use crate::call::{carrier::LegCarrier, leg_runtime::LegRuntime, pushed::Pusher};
 use std::task::Context;
 
 /// How running a handler ended.
-pub(crate) enum DriveEnd<R> {
+pub(crate) enum HandlerEnd<R> {
     Returned(R),
     Suspended,
     Stopped,
@@ -19,10 +19,10 @@ pub(crate) enum Exchange<'f> {
 
 impl<'f> Exchange<'f> {
     /// The part of the driver that belongs to the carrier of this leg.
-    pub(crate) fn of(flow: &'f Flow) -> Self {
-        match flow.carrier() {
+    pub(crate) fn of(runtime: &'f LegRuntime) -> Self {
+        match runtime.carrier() {
             LegCarrier::Sealed => Self::Sealed,
-            LegCarrier::Pushed(pushed) => Self::Pushed(Pusher::new(flow, pushed)),
+            LegCarrier::Pushed(pushed) => Self::Pushed(Pusher::new(runtime, pushed)),
         }
     }
 
@@ -43,16 +43,16 @@ impl<'f> Exchange<'f> {
     }
 
     /// Whether people have time of their own now, which is none of the handler's.
-    pub(crate) fn waits_for_people(&self, flow: &Flow) -> bool {
+    pub(crate) fn waits_for_people(&self, runtime: &LegRuntime) -> bool {
         match self {
             Self::Sealed => false,
-            Self::Pushed(_) => flow.with(|leg| leg.waits_for_client()),
+            Self::Pushed(_) => runtime.with(|leg| leg.waits_for_client()),
         }
     }
 
     /// The call is over for the client: nothing more is sent.
-    pub(crate) fn ended<R>(&mut self, ended: DriveEnd<R>) -> DriveEnd<R> {
-        if let (Self::Pushed(pusher), DriveEnd::Cancelled) = (self, &ended) {
+    pub(crate) fn ended<R>(&mut self, ended: HandlerEnd<R>) -> HandlerEnd<R> {
+        if let (Self::Pushed(pusher), HandlerEnd::Cancelled) = (self, &ended) {
             pusher.forget();
         }
         ended

@@ -1,6 +1,6 @@
 //! A handler while its request waits for it, and what becomes of it when nobody does any more.
 
-use crate::call::{Ran, ctx, permit::ConcurrencyPermit, result::Running};
+use crate::call::{DriveResult, ctx, permit::ConcurrencyPermit, result::HandlerFuture};
 use std::{
     future::Future,
     pin::Pin,
@@ -14,17 +14,17 @@ use tokio::runtime::Handle;
 /// its end or for `grace`; no line behind it runs.
 pub(crate) struct InFlight<T: Send + 'static> {
     /// `None` once it has come to something.
-    handler: Option<Running<T>>,
+    handler: Option<HandlerFuture<T>>,
     /// Free again once all that belongs to the request is done.
     slot: Option<ConcurrencyPermit>,
-    leg: Arc<ctx::Leg>,
+    leg: Arc<ctx::LegContext>,
     grace: Duration,
 }
 
 impl<T: Send + 'static> InFlight<T> {
     pub(crate) fn new(
-        handler: Running<T>,
-        leg: Arc<ctx::Leg>,
+        handler: HandlerFuture<T>,
+        leg: Arc<ctx::LegContext>,
         slot: ConcurrencyPermit,
         grace: Duration,
     ) -> Self {
@@ -33,9 +33,9 @@ impl<T: Send + 'static> InFlight<T> {
 }
 
 impl<T: Send + 'static> Future for InFlight<T> {
-    type Output = Ran<T>;
+    type Output = DriveResult<T>;
 
-    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Ran<T>> {
+    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<DriveResult<T>> {
         // Taken out: one that panics is dropped where it stands, and is not polled again.
         let Some(mut handler) = self.handler.take() else { return Poll::Pending };
         let polled = handler.as_mut().poll(cx);
@@ -49,17 +49,17 @@ impl<T: Send + 'static> Future for InFlight<T> {
 impl<T: Send + 'static> Drop for InFlight<T> {
     fn drop(&mut self) {
         let Some(handler) = self.handler.take() else { return };
-        let runs = self.leg.flow.with(|leg| {
+        let runs = self.leg.runtime.with(|leg| {
             leg.cancel();
             leg.runs_a_step()
         });
         if !runs {
             return;
         }
-        self.leg.flow.carrier().detach();
+        self.leg.runtime.carrier().detach();
         let Ok(runtime) = Handle::try_current() else { return };
         let (grace, leg) = (self.grace, Arc::clone(&self.leg));
-        let detached = Detached::begin(&leg, self.slot.take());
+        let detached = DetachedStep::begin(&leg, self.slot.take());
         runtime.spawn(async move {
             let _detached = detached;
             if tokio::time::timeout(grace, handler).await.is_err() {
@@ -70,20 +70,20 @@ impl<T: Send + 'static> Drop for InFlight<T> {
 }
 
 /// A step that runs though its request was cancelled; counted while it lives.
-struct Detached {
-    leg: Arc<ctx::Leg>,
+struct DetachedStep {
+    leg: Arc<ctx::LegContext>,
     _slot: Option<ConcurrencyPermit>,
 }
 
-impl Detached {
-    fn begin(leg: &Arc<ctx::Leg>, slot: Option<ConcurrencyPermit>) -> Self {
-        leg.flow.server().detached.send_modify(|running| *running += 1);
+impl DetachedStep {
+    fn begin(leg: &Arc<ctx::LegContext>, slot: Option<ConcurrencyPermit>) -> Self {
+        leg.runtime.server().detached.send_modify(|running| *running += 1);
         Self { leg: Arc::clone(leg), _slot: slot }
     }
 }
 
-impl Drop for Detached {
+impl Drop for DetachedStep {
     fn drop(&mut self) {
-        self.leg.flow.server().detached.send_modify(|running| *running -= 1);
+        self.leg.runtime.server().detached.send_modify(|running| *running -= 1);
     }
 }

@@ -2,10 +2,10 @@
 //! record, as by the next request of a call. What a handler awaits is asked while it runs.
 
 mod ids;
-mod round;
+mod pending_round;
 
 use crate::{
-    call::{LegCarrier, Pushed, Round, leg_end, result::Entry},
+    call::{LegCarrier, Pushed, Round, leg_end, result::LegInput},
     outbox::Outbox,
     refusal::Refusal,
     request::admit::Admitted,
@@ -18,7 +18,7 @@ use antiphon_wire::{
     AskSupport, InputRequest, InputRequests, UrlElicitations,
     pacing::{Pacing, StateOnlyLimits},
 };
-use ids::Ids;
+use ids::ElicitationIds;
 use std::time::Duration;
 use tokio::time::{Instant, sleep};
 
@@ -27,12 +27,12 @@ const AFTER_A_FAULT: Duration = Duration::from_millis(50);
 
 /// How far a call has come over its legs.
 #[derive(Default)]
-pub(crate) struct Progress {
+pub(crate) struct SessionPacing {
     /// Of a row of legs that ended with state only.
     pacing: Option<(Pacing, Instant)>,
 }
 
-impl Progress {
+impl SessionPacing {
     /// Has the round answered. The next leg begins with this.
     pub(crate) async fn next(
         &mut self,
@@ -41,17 +41,17 @@ impl Progress {
         pushed: &Pushed,
         round: Round,
         left: Left,
-    ) -> Result<Entry, Refusal> {
+    ) -> Result<LegInput, Refusal> {
         let Left { call, mut record, steps_done, .. } = left;
         let given = round.by_hand.as_ref().map_or(&[] as &[_], |by_hand| &by_hand.ids);
-        let ids = Ids::of(call.as_ref(), &round.requests, given);
+        let ids = ElicitationIds::of(call.as_ref(), &round.requests, given);
         let id = call.as_ref().map(Call::id);
         admitted.put_call(call.and_then(Call::next_leg));
         let Some(by_hand) = round.by_hand else {
             // The last leg failed: how often that may be is counted in the record.
             self.pacing = None;
             sleep(AFTER_A_FAULT).await;
-            return Ok(Entry { record: Some(record), responses: None });
+            return Ok(LegInput { record: Some(record), responses: None });
         };
         if by_hand.urls_first
             && let Some(refusal) = urls_required(admitted, pushed, &round.requests, &ids)?
@@ -64,26 +64,26 @@ impl Progress {
             let Some(wait) = pacing.next(since.elapsed()) else {
                 tracing::warn!(target = admitted.leg().target, name = "state_only", "a bound was reached");
                 let text = "This call only goes on, and comes to nothing".to_owned();
-                return Err(Refusal::Limit { name: "state_only", text }.behind(steps_done));
+                return Err(Refusal::Limit { name: "state_only", text }.after_steps(steps_done));
             };
             sleep(wait).await;
         } else {
             self.pacing = None;
             let target = admitted.leg().target;
             let asked = ask(server, admitted, pushed, &mut record, &round.requests, &ids).await;
-            asked.map_err(|fault| fault.refuse(target, id).behind(steps_done))?;
+            asked.map_err(|fault| fault.refuse(target, id).after_steps(steps_done))?;
         }
-        Ok(Entry { record: Some(record), responses: None })
+        Ok(LegInput { record: Some(record), responses: None })
     }
 }
 
 /// Why a round in a session has no answers.
-enum Unanswered {
+enum AskFailure {
     Refused(Refusal),
     Stopped(antiphon_engine::Stop),
 }
 
-impl Unanswered {
+impl AskFailure {
     fn refuse(self, target: &str, call: Option<antiphon_seal::CallId>) -> Refusal {
         match self {
             Self::Refused(refusal) => refusal,
@@ -99,17 +99,17 @@ async fn ask(
     pushed: &Pushed,
     record: &mut Record,
     requests: &InputRequests,
-    ids: &Ids,
-) -> Result<(), Unanswered> {
+    ids: &ElicitationIds,
+) -> Result<(), AskFailure> {
     let declared = admitted.missing(requests);
     let lacks = |missing: AskSupport, (_, request)| missing.and(pushed.session.missing(request));
     let missing = requests.iter().fold(declared, lacks);
     if missing != AskSupport::NONE {
-        return Err(Unanswered::Refused(Refusal::Capability { missing }));
+        return Err(AskFailure::Refused(Refusal::Capability { missing }));
     }
-    let limits = server.limits.of_call();
-    let round = round::Round::send(pushed, ids, requests).map_err(Unanswered::Stopped)?;
-    round.answered(record, limits).await.map_err(Unanswered::Stopped)
+    let limits = server.limits.engine_limits();
+    let round = pending_round::PendingRound::send(pushed, ids, requests).map_err(AskFailure::Stopped)?;
+    round.answered(record, limits).await.map_err(AskFailure::Stopped)
 }
 
 /// The carrier of this leg: pushed, if it is in a session that can be asked.
@@ -135,7 +135,7 @@ fn urls_required(
     admitted: &Admitted<'_>,
     pushed: &Pushed,
     requests: &InputRequests,
-    ids: &Ids,
+    ids: &ElicitationIds,
 ) -> Result<Option<Refusal>, Refusal> {
     let session = &pushed.session;
     if !session.version().has_elicitation_modes() {

@@ -5,7 +5,7 @@
 
 use crate::{
     HandlerOutcome,
-    call::{Ran, Round, result::LegResult},
+    call::{DriveResult, Round, result::LegResult},
     refusal::Refusal,
     request::admit::{Admitted, Permit},
     runtime::Runtime,
@@ -15,7 +15,7 @@ use antiphon_seal::CallId;
 use antiphon_wire::{AskSupport, InputRequests, InputRequiredResult};
 
 /// How a leg ended, for its call.
-pub(crate) enum Ended<T> {
+pub(crate) enum LegEnd<T> {
     /// With the end of the call.
     Over(LegResult<T>),
     /// With a round, or with state only.
@@ -26,29 +26,29 @@ pub(crate) enum Ended<T> {
 pub(crate) fn settle<T>(
     server: &Runtime,
     admitted: &mut Admitted<'_>,
-    ran: Ran<T>,
-) -> Result<Ended<T>, Refusal> {
+    result: DriveResult<T>,
+) -> Result<LegEnd<T>, Refusal> {
     let target = admitted.leg().target;
-    let (outcome, left) = match ran {
-        Ran::Returned(outcome, left) => (outcome, left),
-        Ran::Round(round, left) => {
+    let (outcome, left) = match result {
+        DriveResult::Returned(outcome, left) => (outcome, left),
+        DriveResult::Round(round, left) => {
             let missing = admitted.missing(&round.requests);
             if missing == AskSupport::NONE {
-                return Ok(Ended::Leaves(round, left));
+                return Ok(LegEnd::Leaves(round, left));
             }
             let path = round.requests.iter().next().map_or("", |(key, _)| key).to_owned();
             return failed(server, admitted, Stop::Capability { path, missing }, left);
         }
-        Ran::Stopped(stop, left) => return failed(server, admitted, stop, left),
+        DriveResult::Stopped(stop, left) => return failed(server, admitted, stop, left),
         // Nobody waits for this.
-        Ran::Cancelled => return Err(Refusal::Internal),
+        DriveResult::Cancelled => return Err(Refusal::Internal),
     };
     if !left.unmet.is_empty() {
         tracing::warn!(target, steps = ?left.unmet, "the call is over, and did not come to steps it had recorded");
     }
-    Ok(Ended::Over(match outcome {
+    Ok(LegEnd::Over(match outcome {
         HandlerOutcome::Complete(result) => LegResult::Complete(result),
-        HandlerOutcome::Told(text) => LegResult::Failed(Some(text)),
+        HandlerOutcome::UserFacing(text) => LegResult::Failed(Some(text)),
         HandlerOutcome::NotFound => LegResult::NotFound,
         HandlerOutcome::Failed(cause) => {
             tracing::error!(target, %cause, "a handler failed");
@@ -65,19 +65,19 @@ fn failed<T>(
     admitted: &mut Admitted<'_>,
     stop: Stop,
     mut left: Box<Left>,
-) -> Result<Ended<T>, Refusal> {
+) -> Result<LegEnd<T>, Refusal> {
     let target = admitted.leg().target;
     let call = left.call.as_ref().map(antiphon_seal::Call::id);
-    if admitted.takes_state_only(server) && left.leaves_before_its_fault(&server.limits.of_call()) {
+    if admitted.takes_state_only(server) && left.leaves_before_its_fault(&server.limits.engine_limits()) {
         let (call, fault) = (call.map(|call| call.to_string()), stop.in_words());
         tracing::warn!(target, call, %fault, "a leg failed: what it recorded leaves first");
         let requests = InputRequests::new();
-        return Ok(Ended::Leaves(Round { requests, by_hand: None }, left));
+        return Ok(LegEnd::Leaves(Round { requests, by_hand: None }, left));
     }
     let refusal = refuse(target, stop, call);
     // In a session nothing has left: to begin again is to do all again.
     let is_lost = left.has_new_step() || admitted.leg().request.session.is_some();
-    Err(refusal.behind(if is_lost { left.steps_done } else { Vec::new() }))
+    Err(refusal.after_steps(if is_lost { left.steps_done } else { Vec::new() }))
 }
 
 /// Seals what leaves. A record that cannot leave is told with what was done.
@@ -87,18 +87,20 @@ pub(crate) fn seal(
     permit: Permit,
     left: Left,
 ) -> Result<InputRequiredResult, Refusal> {
-    let behind_effect = left.has_new_step();
-    let done = if behind_effect { left.steps_done } else { Vec::new() };
+    let after_effect = left.has_new_step();
+    let done = if after_effect { left.steps_done } else { Vec::new() };
     admitted.put_call(left.call);
-    admitted.seal(server, permit, &left.record, behind_effect).map_err(|refusal| refusal.behind(done))
+    admitted.seal(server, permit, &left.record, after_effect).map_err(|refusal| refusal.after_steps(done))
 }
 
 /// Tells whoever wants to know besides the log why a request fails.
-pub(crate) fn tell<T>(server: &Runtime, ran: &Ran<T>) {
-    match ran {
-        Ran::Stopped(stop, _) => server.replay.tell(|| stop.in_words()),
-        Ran::Returned(HandlerOutcome::Failed(cause), _) => server.replay.tell(|| cause.clone()),
-        Ran::Returned(..) | Ran::Round(..) | Ran::Cancelled => {}
+pub(crate) fn report_cause<T>(server: &Runtime, result: &DriveResult<T>) {
+    match result {
+        DriveResult::Stopped(stop, _) => server.replay.report_cause(|| stop.in_words()),
+        DriveResult::Returned(HandlerOutcome::Failed(cause), _) => {
+            server.replay.report_cause(|| cause.clone())
+        }
+        DriveResult::Returned(..) | DriveResult::Round(..) | DriveResult::Cancelled => {}
     }
 }
 
@@ -125,7 +127,7 @@ pub(crate) fn refuse(target: &str, stop: Stop, call: Option<CallId>) -> Refusal 
         Stop::Client(text) => {
             // Its words, in quotes.
             tracing::warn!(target, call, ?text, "a session's client did not answer");
-            Refusal::Told(text)
+            Refusal::UserFacing(text)
         }
         Stop::Limit { name, text } => {
             tracing::error!(target, call, name, %text, "a bound was reached");

@@ -22,7 +22,7 @@ impl Ctx {
     ///
     /// > The server **MAY** close the connection (without terminating the SSE stream) at any time
     pub fn close_stream(&self) {
-        self.flow().carrier().close_stream();
+        self.leg_runtime().carrier().close_stream();
     }
 
     /// Sends the caller a log message, if it asked for messages of this level and the server declares

@@ -17,7 +17,7 @@ pub enum HandlerOutcome<T> {
     /// Not yet.
     InputRequired(InputRequired),
     /// It failed, and says why.
-    Told(String),
+    UserFacing(String),
     /// It failed. The text is for the log.
     Failed(String),
     /// The resource does not exist.
@@ -97,14 +97,14 @@ impl<T, R: IntoOutcome<T>, E: Failure> IntoOutcome<T> for Result<R, E> {
             Ok(result) => result.into_outcome(),
             Err(error) => match (&error as &dyn Any).downcast_ref::<Error>() {
                 Some(ours) if ours.is_resource_not_found() => HandlerOutcome::NotFound,
-                Some(ours) => match ours.told_text() {
-                    Some(words) => HandlerOutcome::Told(words.to_owned()),
+                Some(ours) => match ours.user_facing_text() {
+                    Some(words) => HandlerOutcome::UserFacing(words.to_owned()),
                     None => HandlerOutcome::Failed(ours.to_string()),
                 },
                 None => match (&error as &dyn Any).downcast_ref::<StepError>() {
                     // It may hold what a library said.
-                    Some(step) if !step.told => HandlerOutcome::Failed(step.message.clone()),
-                    _ => HandlerOutcome::Told(error.to_string()),
+                    Some(step) if !step.user_facing => HandlerOutcome::Failed(step.message.clone()),
+                    _ => HandlerOutcome::UserFacing(error.to_string()),
                 },
             },
         }

@@ -1,6 +1,6 @@
 //! Places among the handlers that run.
 
-use crate::{Request, runtime::Runtime, session::Share};
+use crate::{Request, runtime::Runtime, session::QuotaPermit};
 use antiphon_seal::Principal;
 use std::sync::{Arc, atomic::Ordering};
 
@@ -8,7 +8,7 @@ use std::sync::{Arc, atomic::Ordering};
 pub(crate) struct ConcurrencyPermit {
     /// The server that counts the handler, if the handler is in no session.
     running: Option<Arc<Runtime>>,
-    _in_session: Option<Share>,
+    _in_session: Option<QuotaPermit>,
 }
 
 impl ConcurrencyPermit {
@@ -20,7 +20,7 @@ impl ConcurrencyPermit {
         principal: Option<&Principal>,
     ) -> Option<Self> {
         if let Some(session) = &request.session {
-            let share = session.handler(principal, &runtime.limits)?;
+            let share = session.handler_permit(principal, &runtime.limits)?;
             return Some(Self { running: None, _in_session: Some(share) });
         }
         let permit = Self { running: Some(Arc::clone(runtime)), _in_session: None };

@@ -7,8 +7,8 @@
 //! ```
 
 use crate::{
-    call::{carrier::Pushed, flow::Flow},
-    session::{AskEnd, Live, Wait, not_answered, too_late},
+    call::{carrier::Pushed, leg_runtime::LegRuntime},
+    session::{AskEnd, OutboundRequest, Wait, not_answered, too_late},
 };
 use antiphon_engine::{PendingAsk, SlotId, Stop};
 use antiphon_wire::{AskSupport, InputRequest};
@@ -19,25 +19,25 @@ use std::{
 
 /// The asks of one leg that are on their way.
 pub(crate) struct Pusher<'f> {
-    flow: &'f Flow,
+    runtime: &'f LegRuntime,
     pushed: &'f Pushed,
-    sent: Vec<Sent>,
+    sent: Vec<SentAsk>,
     /// The leg's asks that were looked at last.
     version: Option<u64>,
 }
 
 /// An ask that is on its way.
-struct Sent {
+struct SentAsk {
     slot: SlotId,
     path: String,
-    live: Live,
+    outbound: OutboundRequest,
     /// Its time is the author's: then there is an answer, that it is over.
     expires: bool,
 }
 
 impl<'f> Pusher<'f> {
-    pub(crate) fn new(flow: &'f Flow, pushed: &'f Pushed) -> Self {
-        Self { flow, pushed, sent: Vec::new(), version: None }
+    pub(crate) fn new(runtime: &'f LegRuntime, pushed: &'f Pushed) -> Self {
+        Self { runtime, pushed, sent: Vec::new(), version: None }
     }
 
     /// Delivers the answers that have come, and what is over. Whether there was any.
@@ -45,12 +45,12 @@ impl<'f> Pusher<'f> {
         let mut received = false;
         let mut at = 0;
         while at < self.sent.len() {
-            let Poll::Ready(end) = self.sent[at].live.poll(cx) else {
+            let Poll::Ready(end) = self.sent[at].outbound.poll(cx) else {
                 at += 1;
                 continue;
             };
-            let Sent { slot, path, expires, .. } = self.sent.remove(at);
-            self.flow.with(|leg| match end {
+            let SentAsk { slot, path, expires, .. } = self.sent.remove(at);
+            self.runtime.with(|leg| match end {
                 AskEnd::Answer(Ok(text)) => leg.arrive(slot, Some(text.get().to_owned())),
                 AskEnd::Answer(Err(error)) => leg.stop(Stop::Client(not_answered(&path, &error))),
                 AskEnd::SessionOver => {
@@ -68,8 +68,8 @@ impl<'f> Pusher<'f> {
 
     /// Sends what is asked now, and takes back what is asked no more. Whether the handler is to be polled again.
     pub(crate) fn send(&mut self, cx: &mut Context<'_>) -> bool {
-        let now = self.flow.now();
-        let (version, asking) = self.flow.with(|leg| {
+        let now = self.runtime.now();
+        let (version, asking) = self.runtime.with(|leg| {
             leg.set_now(now);
             let version = leg.asks_version();
             let is_new = self.version != Some(version) && !leg.is_cancelled();
@@ -80,14 +80,14 @@ impl<'f> Pusher<'f> {
             self.sent.retain(|sent| asking.contains(&sent.slot));
             let unsent = asking.iter().filter(|slot| self.sent.iter().all(|sent| sent.slot != **slot));
             // The others when some of these are answered.
-            let room = self.flow.limits().asks.saturating_sub(self.sent.len());
+            let room = self.runtime.limits().asks.saturating_sub(self.sent.len());
             let unsent: Vec<SlotId> = unsent.copied().take(room).collect();
             for slot in unsent {
-                let Some(ask) = self.flow.with(|leg| leg.pending_ask(slot)) else { continue };
+                let Some(ask) = self.runtime.with(|leg| leg.pending_ask(slot)) else { continue };
                 match self.send_one(ask, now) {
                     Ok(sent) => self.sent.push(sent),
                     Err(stop) => {
-                        self.flow.with(|leg| leg.stop(stop));
+                        self.runtime.with(|leg| leg.stop(stop));
                         return true;
                     }
                 }
@@ -97,7 +97,7 @@ impl<'f> Pusher<'f> {
         self.receive(cx)
     }
 
-    fn send_one(&self, ask: PendingAsk, now: u64) -> Result<Sent, Stop> {
+    fn send_one(&self, ask: PendingAsk, now: u64) -> Result<SentAsk, Stop> {
         let PendingAsk { slot, path, request, deadline, elicitation_id } = ask;
         // > A server **MUST NOT** send requests for capabilities that were not negotiated.
         let missing = self.pushed.session.missing(&request);
@@ -106,7 +106,7 @@ impl<'f> Pusher<'f> {
         }
         let id = elicitation_id.or_else(|| match &request {
             InputRequest::Elicit(elicit) if elicit.is_url() => {
-                self.flow.with(|leg| leg.elicitation_id(&path))
+                self.runtime.with(|leg| leg.elicitation_id(&path))
             }
             _ => None,
         });
@@ -117,13 +117,13 @@ impl<'f> Pusher<'f> {
             None => self.pushed.wait,
         };
         let Pushed { session, outbox, scopes, .. } = self.pushed;
-        let live =
-            Live::send(session, outbox, scopes, &request, id.as_deref(), wait).map_err(Stop::Author)?;
-        Ok(Sent { slot, path, live, expires: deadline.is_some() })
+        let outbound = OutboundRequest::send(session, outbox, scopes, &request, id.as_deref(), wait)
+            .map_err(Stop::Author)?;
+        Ok(SentAsk { slot, path, outbound, expires: deadline.is_some() })
     }
 
     /// The call is over for the client: nothing more is sent.
     pub(crate) fn forget(&mut self) {
-        self.sent.drain(..).for_each(|sent| sent.live.forget());
+        self.sent.drain(..).for_each(|sent| sent.outbound.forget());
     }
 }

@@ -3,9 +3,9 @@
 use crate::{
     Ctx, HandlerOutcome,
     call::{
-        LegCarrier, Ran,
-        result::Running,
-        setup::{setup, surroundings},
+        DriveResult, LegCarrier,
+        result::HandlerFuture,
+        setup::{leg_context, setup},
     },
     request::admit::Admitted,
     runtime::{
@@ -21,47 +21,47 @@ use std::{panic::AssertUnwindSafe, sync::Arc, sync::atomic::Ordering, time::Dura
 
 /// How long a handler may take for its second run, within [`Limits::handler_time`](super::Limits::handler_time). One that
 /// is not back at its questions by then is not reported.
-const PATIENCE: Duration = Duration::from_secs(5);
+const SECOND_RUN_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// Looks at what a leg came to. Only the record's call is taken out of it, and put back.
 pub(crate) async fn check<T: Send + 'static>(
     server: &Arc<Runtime>,
     admitted: &Admitted<'_>,
-    start: &impl Fn(Ctx) -> Result<Running<T>, String>,
-    ran: &mut Ran<T>,
+    start: &impl Fn(Ctx) -> Result<HandlerFuture<T>, String>,
+    result: &mut DriveResult<T>,
 ) {
-    match ran {
+    match result {
         // Questions that are returned are not checked.
-        Ran::Round(round, left) if round.by_hand.is_none() => {
-            let Some(look) = Look::at(server, admitted, left) else { return };
-            look.at_dropped(left);
-            look.at_order(&round.requests, left);
-            // Behind a checkpoint there is more to come, and a round of nothing to compare with.
+        DriveResult::Round(round, left) if round.by_hand.is_none() => {
+            let Some(run) = ReplayRun::at(server, admitted, left) else { return };
+            run.at_dropped(left);
+            run.at_order(&round.requests, left);
+            // AfterSteps a checkpoint there is more to come, and a round of nothing to compare with.
             if !left.observations.at_checkpoint {
-                look.again(start, left).await;
+                run.again(start, left).await;
             }
         }
         // An error may give up what it likes: it is the end. But what ran has happened.
-        Ran::Returned(outcome, left) => {
-            let Some(look) = Look::at(server, admitted, left) else { return };
+        DriveResult::Returned(outcome, left) => {
+            let Some(run) = ReplayRun::at(server, admitted, left) else { return };
             if matches!(outcome, HandlerOutcome::Complete(_)) {
-                look.at_dropped(left);
+                run.at_dropped(left);
             } else {
-                look.at_cut(left);
+                run.at_cut(left);
             }
         }
-        Ran::Round(..) | Ran::Stopped(..) | Ran::Cancelled => {}
+        DriveResult::Round(..) | DriveResult::Stopped(..) | DriveResult::Cancelled => {}
     }
 }
 
 /// One leg that is looked at.
-struct Look<'a> {
+struct ReplayRun<'a> {
     server: &'a Arc<Runtime>,
     admitted: &'a Admitted<'a>,
     call: Option<CallId>,
 }
 
-impl<'a> Look<'a> {
+impl<'a> ReplayRun<'a> {
     fn at(server: &'a Arc<Runtime>, admitted: &'a Admitted<'a>, left: &Left) -> Option<Self> {
         let call = left.call.as_ref().map(antiphon_seal::Call::id);
         server.replay.check.covers(call).then_some(Self { server, admitted, call })
@@ -104,7 +104,7 @@ impl<'a> Look<'a> {
             settings.needs.and(left.observations.shown).missing(request.needs()) != AskSupport::NONE
         };
         let Some((ask, _)) = requests.iter().find(|(_, request)| is_unsaid(request)) else { return };
-        if !settings.order_told.swap(true, Ordering::Relaxed) {
+        if !settings.order_reported.swap(true, Ordering::Relaxed) {
             let fault = ReplayFault::StepBeforeAsk { step: self.place(step), ask: ask.to_owned() };
             (self.server.replay.report)(&fault);
         }
@@ -113,7 +113,7 @@ impl<'a> Look<'a> {
     /// Runs the handler once more, and compares.
     async fn again<T: Send + 'static>(
         &self,
-        start: &impl Fn(Ctx) -> Result<Running<T>, String>,
+        start: &impl Fn(Ctx) -> Result<HandlerFuture<T>, String>,
         left: &mut Left,
     ) {
         let Some(call) = left.call.take() else { return };
@@ -122,22 +122,22 @@ impl<'a> Look<'a> {
         let setup = setup(self.server, self.admitted, &carrier, Purpose::Rehearse);
         let engine = Leg::rehearse(call, left.record.clone(), setup);
         let leg = self.admitted.leg_number().saturating_add(1);
-        let shared = Arc::new(surroundings(self.server, self.admitted, self.call, leg, engine, carrier));
-        let ran = match start(Ctx::new(Arc::clone(&shared))) {
+        let shared = Arc::new(leg_context(self.server, self.admitted, self.call, leg, engine, carrier));
+        let result = match start(Ctx::new(Arc::clone(&shared))) {
             Ok(handler) => {
                 // Nothing half-changed in it is seen again.
                 let handler = AssertUnwindSafe(handler).catch_unwind();
-                tokio::time::timeout(limits.handler_time.min(PATIENCE), handler).await
+                tokio::time::timeout(limits.handler_time.min(SECOND_RUN_TIMEOUT), handler).await
             }
             // It was read from the same text before.
-            Err(_) => Ok(Ok(Ran::Cancelled)),
+            Err(_) => Ok(Ok(DriveResult::Cancelled)),
         };
-        left.call = match ran {
-            Ok(Ok(Ran::Round(_, mut again) | Ran::Returned(_, mut again))) => {
+        left.call = match result {
+            Ok(Ok(DriveResult::Round(_, mut again) | DriveResult::Returned(_, mut again))) => {
                 self.compare(left, &again);
                 again.call.take()
             }
-            Ok(Ok(Ran::Stopped(stop, mut again))) => {
+            Ok(Ok(DriveResult::Stopped(stop, mut again))) => {
                 match (stop, &again.observations.would_run) {
                     // What it does not come to in its grace, it comes to another time.
                     (_, Some(_)) if left.observations.cut_short => {}
@@ -151,7 +151,7 @@ impl<'a> Look<'a> {
                 }
                 again.call.take()
             }
-            Ok(Ok(Ran::Cancelled)) => None,
+            Ok(Ok(DriveResult::Cancelled)) => None,
             Ok(Err(_panic)) => {
                 self.report(ReplayFault::Panicked, "");
                 None
@@ -165,7 +165,7 @@ impl<'a> Look<'a> {
             }
         };
         if left.call.is_none() {
-            left.call = shared.flow.with(|leg| leg.finish().call);
+            left.call = shared.runtime.with(|leg| leg.finish().call);
         }
     }
 

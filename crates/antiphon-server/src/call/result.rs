@@ -1,6 +1,6 @@
 //! The input and the result of one leg.
 
-use crate::call::Ran;
+use crate::call::DriveResult;
 use antiphon_engine::Record;
 use antiphon_wire::{InputRequiredResult, InputResponses};
 use futures_util::future::BoxFuture;
@@ -18,11 +18,11 @@ pub(crate) enum LegResult<T> {
 }
 
 /// A handler that is about to run.
-pub(crate) type Running<T> = BoxFuture<'static, Ran<T>>;
+pub(crate) type HandlerFuture<T> = BoxFuture<'static, DriveResult<T>>;
 
 /// The input of a leg besides its request.
 #[derive(Default)]
-pub(crate) struct Entry {
+pub(crate) struct LegInput {
     /// `None` on a first leg.
     pub(crate) record: Option<Record>,
     pub(crate) responses: Option<InputResponses>,

@@ -2,7 +2,7 @@
 
 use crate::{
     Request,
-    call::{Flow, LegCarrier, ctx},
+    call::{LegCarrier, LegRuntime, ctx},
     clock::seconds,
     request::admit::Admitted,
     runtime::Runtime,
@@ -21,7 +21,7 @@ pub(crate) fn setup(
 ) -> Setup {
     let settings = admitted.leg().settings;
     Setup {
-        limits: server.limits.of_call(),
+        limits: server.limits.engine_limits(),
         delivery: carrier.delivery(),
         purpose,
         migration: settings.migration.clone(),
@@ -31,16 +31,16 @@ pub(crate) fn setup(
 }
 
 /// The context of a handler whose output goes nowhere.
-pub(crate) fn surroundings(
+pub(crate) fn leg_context(
     server: &Arc<Runtime>,
     admitted: &Admitted<'_>,
     call: Option<CallId>,
     number: u16,
     mut engine: Engine,
     carrier: LegCarrier,
-) -> ctx::Leg {
+) -> ctx::LegContext {
     let leg = admitted.leg();
-    ctx::Leg {
+    ctx::LegContext {
         call,
         leg: number,
         answered: engine.answered_by_hand(),
@@ -52,7 +52,7 @@ pub(crate) fn surroundings(
         client_info: leg.request.meta.client_info.map(ToOwned::to_owned),
         version: version_of(leg.request),
         emitter: None,
-        flow: Flow::new(engine, Arc::clone(server), carrier),
+        runtime: LegRuntime::new(engine, Arc::clone(server), carrier),
     }
 }
 

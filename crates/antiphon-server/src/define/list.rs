@@ -28,7 +28,7 @@ pub trait List: Send + Sync + 'static {
     ///
     /// # Errors
     /// If a default is not of its type.
-    fn each(&self, user: &str, tell: &mut dyn FnMut(Described<'_>)) -> Result<(), BuildError>;
+    fn each(&self, user: &str, describe: &mut dyn FnMut(Described<'_>)) -> Result<(), BuildError>;
     /// Where the text of the argument of this name goes.
     fn place<'f, 't>(
         &self,
@@ -63,13 +63,13 @@ impl<T: 'static, L: List> List for (Slot<T>, L) {
     type Values = (T, L::Values);
     type Found<'t> = (Option<&'t RawValue>, L::Found<'t>);
 
-    fn each(&self, user: &str, tell: &mut dyn FnMut(Described<'_>)) -> Result<(), BuildError> {
+    fn each(&self, user: &str, describe: &mut dyn FnMut(Described<'_>)) -> Result<(), BuildError> {
         let (Slot { spec, schema, .. }, rest) = self;
         let absent = self.0.absent().map_err(|fault| {
             BuildError(format!("the default of the argument `{}` of {user} is none: {fault}", spec.name))
         })?;
-        tell(Described { spec, required: absent.is_none(), schema: *schema });
-        rest.each(user, tell)
+        describe(Described { spec, required: absent.is_none(), schema: *schema });
+        rest.each(user, describe)
     }
 
     fn place<'f, 't>(

@@ -2,7 +2,7 @@
 
 use crate::{
     Ctx, Error, HandlerOutcome, IntoOutcome,
-    call::{Ran, drive},
+    call::{DriveResult, drive},
 };
 use futures_util::{FutureExt as _, future::BoxFuture};
 use serde_json::Value;
@@ -33,8 +33,8 @@ pub fn run<T, R>(
     ctx: &Ctx,
     outcome: Outcome<T, R>,
     handler: impl Future<Output = R>,
-) -> impl Future<Output = Ended<T>> {
-    drive(ctx, handler.map(move |value| Returned { value, make: outcome.make })).map(Ended)
+) -> impl Future<Output = HandlerRun<T>> {
+    drive(ctx, handler.map(move |value| HandlerOutput { value, make: outcome.make })).map(HandlerRun)
 }
 
 /// Runs a handler that takes what resolvers give: one of them may end the call before it.
@@ -42,29 +42,30 @@ pub fn run_resolved<T, R>(
     ctx: &Ctx,
     outcome: Outcome<T, R>,
     handler: impl Future<Output = Result<R, Error>>,
-) -> impl Future<Output = Ended<T>> {
-    drive(ctx, handler.map(move |value| value.map(|value| Returned { value, make: outcome.make }))).map(Ended)
+) -> impl Future<Output = HandlerRun<T>> {
+    drive(ctx, handler.map(move |value| value.map(|value| HandlerOutput { value, make: outcome.make })))
+        .map(HandlerRun)
 }
 
 /// What running it came to.
-pub struct Ended<T>(Ran<T>);
+pub struct HandlerRun<T>(DriveResult<T>);
 
 /// What a handler returned, with what makes an outcome of it.
-struct Returned<T, R> {
+struct HandlerOutput<T, R> {
     value: R,
     make: fn(R) -> HandlerOutcome<T>,
 }
 
-impl<T, R> IntoOutcome<T> for Returned<T, R> {
+impl<T, R> IntoOutcome<T> for HandlerOutput<T, R> {
     fn into_outcome(self) -> HandlerOutcome<T> {
         (self.make)(self.value)
     }
 }
 
 /// A handler that was called.
-pub struct Running<T>(pub(crate) BoxFuture<'static, Ran<T>>);
+pub struct BoxedHandler<T>(pub(crate) BoxFuture<'static, DriveResult<T>>);
 
 /// The one allocation of a call.
-pub fn boxed<T>(handler: impl Future<Output = Ended<T>> + Send + 'static) -> Running<T> {
-    Running(Box::pin(handler.map(|Ended(ran)| ran)))
+pub fn boxed<T>(handler: impl Future<Output = HandlerRun<T>> + Send + 'static) -> BoxedHandler<T> {
+    BoxedHandler(Box::pin(handler.map(|HandlerRun(ran)| ran)))
 }

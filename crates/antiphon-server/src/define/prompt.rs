@@ -7,7 +7,7 @@ use crate::{
         definition::DefinePrompt,
         future::PromptFuture,
         list::{List, decode},
-        outcome::{Outcome, Running},
+        outcome::{BoxedHandler, Outcome},
         shapes::for_functions,
     },
 };
@@ -50,9 +50,9 @@ pub fn prompt<R, L: List>(
     name: &str,
     _: Outcome<GetPromptResult, R>,
     arguments: L,
-    handler: impl Fn(Ctx, L::Values) -> Running<GetPromptResult> + Send + Sync + 'static,
+    handler: impl Fn(Ctx, L::Values) -> BoxedHandler<GetPromptResult> + Send + Sync + 'static,
 ) -> Result<Prompt, BuildError> {
-    let mut told = Vec::new();
+    let mut advertised = Vec::new();
     arguments.each(&format!("the prompt `{name}`"), &mut |described| {
         let spec = described.spec;
         let mut argument = match described.required {
@@ -61,8 +61,8 @@ pub fn prompt<R, L: List>(
         };
         argument.title = spec.title.map(str::to_owned);
         argument.description = spec.description.map(str::to_owned);
-        told.push(argument);
+        advertised.push(argument);
     })?;
     let run = move |ctx: Ctx, text: &str| Ok(handler(ctx, decode(&arguments, text)?).0);
-    Ok(Prompt::made(name, told, Box::new(run)))
+    Ok(Prompt::from_parts(name, advertised, Box::new(run)))
 }

@@ -7,7 +7,7 @@ use crate::{
         definition::{AnyResource, DefineResource},
         future::ResourceFuture,
         list::{List, decode},
-        outcome::{Outcome, Running},
+        outcome::{BoxedHandler, Outcome},
         shapes::for_functions,
     },
 };
@@ -59,9 +59,9 @@ pub fn resource<R>(
     name: &str,
     _: Outcome<ReadResourceResult, R>,
     (): (),
-    handler: impl Fn(Ctx, ()) -> Running<ReadResourceResult> + Send + Sync + 'static,
+    handler: impl Fn(Ctx, ()) -> BoxedHandler<ReadResourceResult> + Send + Sync + 'static,
 ) -> Result<Resource, BuildError> {
-    Ok(Resource::made(uri, name, Box::new(move |ctx| handler(ctx, ()).0)))
+    Ok(Resource::from_parts(uri, name, Box::new(move |ctx| handler(ctx, ()).0)))
 }
 
 /// A template with these variables.
@@ -73,9 +73,9 @@ pub fn template<R, L: List>(
     name: &str,
     _: Outcome<ReadResourceResult, R>,
     variables: L,
-    handler: impl Fn(Ctx, L::Values) -> Running<ReadResourceResult> + Send + Sync + 'static,
+    handler: impl Fn(Ctx, L::Values) -> BoxedHandler<ReadResourceResult> + Send + Sync + 'static,
 ) -> Result<ResourceTemplate, BuildError> {
     let run =
         move |ctx: Ctx, given| Ok(handler(ctx, decode(&variables, &Value::Object(given).to_string())?).0);
-    Ok(ResourceTemplate::made(uri_template, name, Box::new(run)))
+    Ok(ResourceTemplate::from_parts(uri_template, name, Box::new(run)))
 }

@@ -15,7 +15,7 @@ pub(crate) struct Schemas {
     /// What arguments are checked against.
     pub(crate) checked: Value,
     /// What clients read: the arguments in the order of the signature.
-    pub(crate) told: JsonSchema,
+    pub(crate) advertised: JsonSchema,
 }
 
 impl Schemas {
@@ -27,8 +27,8 @@ impl Schemas {
         arguments.each(user, &mut |described| {
             let Spec { name, title, description, default, keywords } = described.spec;
             let mut property = (described.schema)(&mut generator);
-            let told = [("title", title), ("description", description)];
-            for (keyword, text) in told {
+            let advertised = [("title", title), ("description", description)];
+            for (keyword, text) in advertised {
                 if let Some(text) = text {
                     property.insert(keyword.to_owned(), Value::from(*text));
                 }
@@ -60,11 +60,11 @@ impl Schemas {
         if !definitions.is_empty() {
             checked["$defs"] = Value::Object(definitions);
         }
-        let mut told = checked.clone();
-        without_null(&mut told);
-        let told = JsonSchema::new(&InOrder { schema: &told, names: &names })
+        let mut advertised = checked.clone();
+        without_null(&mut advertised);
+        let advertised = JsonSchema::new(&InOrder { schema: &advertised, names: &names })
             .map_err(|fault| BuildError(fault.to_string()))?;
-        Ok(Self { checked, told })
+        Ok(Self { checked, advertised })
     }
 }
 

@@ -74,20 +74,20 @@ impl<T> fmt::Debug for State<T> {
 #[derive(Default)]
 pub struct States {
     given: HashMap<TypeId, Arc<dyn Any + Send + Sync>>,
-    twice: Option<&'static str>,
+    duplicate: Option<&'static str>,
 }
 
 impl States {
     pub(crate) fn give<T: Send + Sync + 'static>(&mut self, value: T) {
         if self.given.insert(TypeId::of::<T>(), Arc::new(value)).is_some() {
-            self.twice = Some(type_name::<T>());
+            self.duplicate = Some(type_name::<T>());
         }
     }
 
     /// # Errors
     /// If a type was given twice: which of the two is meant cannot be told.
     pub(crate) fn check(&self) -> Result<(), BuildError> {
-        self.twice.map_or(Ok(()), |name| {
+        self.duplicate.map_or(Ok(()), |name| {
             Err(BuildError(format!("the state `{name}` is given twice: wrap one in a type of its own")))
         })
     }

@@ -7,7 +7,7 @@ use crate::{
         definition::DefineTool,
         future::ToolFuture,
         list::{List, decode},
-        outcome::{Outcome, Running},
+        outcome::{BoxedHandler, Outcome},
         schema::Schemas,
         shapes::for_functions,
     },
@@ -51,11 +51,11 @@ pub fn tool<R, L: List>(
     name: &str,
     outcome: Outcome<CallToolResult, R>,
     arguments: L,
-    handler: impl Fn(Ctx, L::Values) -> Running<CallToolResult> + Send + Sync + 'static,
+    handler: impl Fn(Ctx, L::Values) -> BoxedHandler<CallToolResult> + Send + Sync + 'static,
 ) -> Result<Tool, BuildError> {
-    let Schemas { checked, told } = Schemas::of(&arguments, &format!("the tool `{name}`"))?;
+    let Schemas { checked, advertised } = Schemas::of(&arguments, &format!("the tool `{name}`"))?;
     let run = move |ctx: Ctx, text: &str| Ok(handler(ctx, decode(&arguments, text)?).0);
-    let tool = Tool::made(name, checked, told, Box::new(run));
+    let tool = Tool::from_parts(name, checked, advertised, Box::new(run));
     Ok(match (outcome.schema)() {
         Some(schema) => tool.output_schema(&schema),
         None => tool,

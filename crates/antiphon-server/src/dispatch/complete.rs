@@ -4,7 +4,7 @@ use crate::{
     Caller, Completing, Completions, Request,
     call::permit::ConcurrencyPermit,
     identity::scopes::require_scopes,
-    offer::{completer::RunCompleter, registry::Registry},
+    offer::{completion::RunCompleter, registry::Registry},
     refusal::Refusal,
     runtime::Runtime,
 };
@@ -44,8 +44,8 @@ pub(crate) async fn complete(
     })?;
     match suggestions {
         Ok(suggestions) => Ok(CompleteResult::new(suggestions.into_wire())),
-        Err(error) => Err(match error.told_text() {
-            Some(text) => Refusal::Told(text.to_owned()),
+        Err(error) => Err(match error.user_facing_text() {
+            Some(text) => Refusal::UserFacing(text.to_owned()),
             None => {
                 tracing::error!(cause = %error, "a completer failed");
                 Refusal::Internal

@@ -6,9 +6,9 @@ use crate::{
     offer::{profile::Profile, registry::Registry},
     outbox::{Kind, Outbox},
     refusal::Refusal,
-    reply::Stamp,
+    reply::ServerInfo,
     runtime::Runtime,
-    subscribe::hub::{self, Heard, ListKind, Lists, Membership},
+    subscribe::registry::{Change, ListFlags, ListKind, SubscriptionHandle, limit_exceeded, total_length},
 };
 use antiphon_wire::{
     AcknowledgedParams, ListChangedParams, ListenParams, ListenResult, RequestId, ResourceUpdatedParams,
@@ -26,9 +26,9 @@ const FIRST_RESOURCE: u32 = 16;
 const MAX_ID: usize = 1024;
 
 /// What a subscription asked for and is given.
-struct Agreed {
+struct AcceptedFilter {
     filter: SubscriptionFilter,
-    lists: Lists,
+    lists: ListFlags,
     /// In order, each once.
     uris: Vec<String>,
 }
@@ -36,8 +36,8 @@ struct Agreed {
 /// An open subscription. It may stay for days, and holds nothing of the request that opened it: neither its text nor
 /// what the server offered then.
 pub(crate) struct Subscription {
-    membership: Membership,
-    post: Post,
+    handle: SubscriptionHandle,
+    sender: NotificationSender,
 }
 
 /// Opens a subscription and acknowledges it.
@@ -56,42 +56,42 @@ pub(crate) fn open(
     server.identified(&request.method, caller)?;
     let params: ListenParams = serde_json::from_str(request.text.get())
         .map_err(|fault| Refusal::params(format!("params: {fault}")))?;
-    let agreed = agree(&offered.profile, &server.limits, params.notifications)?;
-    require_scopes(&offered.lists.scopes_of(&agreed.uris), caller)?;
-    let membership = server.hub.join(agreed.lists, agreed.uris, &server.limits)?;
-    let post = Post { id: request.id.clone(), outbox: outbox.clone() };
+    let accepted = accept(&offered.profile, &server.limits, params.notifications)?;
+    require_scopes(&offered.lists.scopes_of(&accepted.uris), caller)?;
+    let handle = server.subscriptions.join(accepted.lists, accepted.uris, &server.limits)?;
+    let sender = NotificationSender { id: request.id.clone(), outbox: outbox.clone() };
     // > The server **MUST** send `notifications/subscriptions/acknowledged` as the first message
-    post.send(
+    sender.send(
         ACKNOWLEDGEMENT,
         method::SUBSCRIPTIONS_ACKNOWLEDGED,
-        &AcknowledgedParams::new(&post.id, agreed.filter),
+        &AcknowledgedParams::new(&sender.id, accepted.filter),
     );
-    Ok(Subscription { membership, post })
+    Ok(Subscription { handle, sender })
 }
 
 impl Subscription {
     /// The response, when the server ends it. Dropped when the client does.
-    pub(crate) async fn ended(self, stamp: &Stamp) -> ReplyMessage {
-        let Self { membership, post } = self;
+    pub(crate) async fn ended(self, server_info: &ServerInfo) -> ReplyMessage {
+        let Self { handle, sender } = self;
         loop {
-            match poll_fn(|cx| membership.poll_heard(cx)).await {
-                Heard::ListChanged(kind) => {
+            match poll_fn(|cx| handle.poll_change(cx)).await {
+                Change::ListChanged(kind) => {
                     let key = FIRST_LIST + kind as u32;
-                    post.send(key, notification_of(kind), &ListChangedParams::new(&post.id));
+                    sender.send(key, notification_of(kind), &ListChangedParams::new(&sender.id));
                 }
-                Heard::ResourceUpdated(index) => {
-                    let Some(uri) = membership.uri(index) else { continue };
-                    let params = ResourceUpdatedParams::new(&post.id, uri);
-                    post.send(FIRST_RESOURCE + index, method::RESOURCES_UPDATED, &params);
+                Change::ResourceUpdated(index) => {
+                    let Some(uri) = handle.uri(index) else { continue };
+                    let params = ResourceUpdatedParams::new(&sender.id, uri);
+                    sender.send(FIRST_RESOURCE + index, method::RESOURCES_UPDATED, &params);
                 }
-                Heard::End => break,
+                Change::End => break,
             }
         }
-        let mut result = ListenResult::new(&post.id);
-        stamp.join(&mut result.meta);
+        let mut result = ListenResult::new(&sender.id);
+        server_info.join(&mut result.meta);
         ReplyMessage::written(
-            &post.id,
-            write_result(&post.id, &result).map_err(|fault| {
+            &sender.id,
+            write_result(&sender.id, &result).map_err(|fault| {
                 tracing::error!(%fault, "the end of a subscription cannot be written as JSON");
                 Refusal::Internal
             }),
@@ -102,7 +102,7 @@ impl Subscription {
 /// The subset that the server honours.
 ///
 /// > The server **MUST NOT** send notification types the client has not explicitly requested.
-fn agree(profile: &Profile, limits: &Limits, wanted: SubscriptionFilter) -> Result<Agreed, Refusal> {
+fn accept(profile: &Profile, limits: &Limits, wanted: SubscriptionFilter) -> Result<AcceptedFilter, Refusal> {
     let list = |wanted: Option<bool>| wanted.filter(|wanted| *wanted && profile.list_changed);
     let tools = list(wanted.tools_list_changed);
     let prompts = list(wanted.prompts_list_changed);
@@ -116,19 +116,19 @@ fn agree(profile: &Profile, limits: &Limits, wanted: SubscriptionFilter) -> Resu
     fits(limits, &uris)?;
     uris.sort_unstable();
     uris.dedup();
-    let mut lists = Lists::default();
+    let mut lists = ListFlags::default();
     for (kind, wanted) in
         [(ListKind::Tools, tools), (ListKind::Prompts, prompts), (ListKind::Resources, resources)]
     {
         lists[kind as usize] = wanted.is_some();
     }
-    Ok(Agreed { filter, lists, uris })
+    Ok(AcceptedFilter { filter, lists, uris })
 }
 
 fn fits(limits: &Limits, uris: &[String]) -> Result<(), Refusal> {
     let (count, bytes) = (limits.subscription_uris, limits.subscription_uri_bytes);
-    if uris.len() > count || hub::length(uris) > bytes {
-        return Err(hub::too_many(limits));
+    if uris.len() > count || total_length(uris) > bytes {
+        return Err(limit_exceeded(limits));
     }
     Ok(())
 }
@@ -142,12 +142,12 @@ pub(crate) fn notification_of(kind: ListKind) -> &'static str {
 }
 
 /// Where this subscription's notifications go.
-struct Post {
+struct NotificationSender {
     id: RequestId,
     outbox: Outbox,
 }
 
-impl Post {
+impl NotificationSender {
     fn send(&self, key: u32, method: &str, params: &impl Serialize) {
         match write_notification(method, params) {
             Ok(bytes) => self.outbox.push(Kind::Change(key), bytes),

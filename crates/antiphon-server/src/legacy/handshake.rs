@@ -5,10 +5,10 @@ use crate::{
     read::read_object,
     refusal::Refusal,
     session::{
+        quota::QuotaPermit,
         session::{Session, Shared, State},
-        shares::Share,
     },
-    subscribe::hub::Membership,
+    subscribe::registry::SubscriptionHandle,
 };
 use antiphon_seal::Digest;
 use antiphon_wire::{AskSupport, ClientCapabilities, ErrorObject, ProtocolVersion, Request, write_result};
@@ -55,14 +55,15 @@ impl Server {
         caller: &Caller<'_>,
     ) -> Result<(Session, ReplyMessage), ErrorObject> {
         let text = request.params.ok_or_else(|| ErrorObject::invalid_params("params is missing"))?;
-        let said: Initialize<'_> = read_object(text, "params")?;
+        let initialize: Initialize<'_> = read_object(text, "params")?;
         // > If the server supports the requested protocol version, it **MUST** respond with the same version. Otherwise,
         // > the server **MUST** respond with another protocol version it supports. This **SHOULD** be the *latest* version
         // > supported by the server.
-        let version = ProtocolVersion::legacy(&said.protocol_version).unwrap_or(ProtocolVersion::V2025_11_25);
+        let version =
+            ProtocolVersion::legacy(&initialize.protocol_version).unwrap_or(ProtocolVersion::V2025_11_25);
         let opened = self.admit_session(caller).map_err(|refusal| refusal.to_error())?;
-        let client_info = said.client_info.filter(|info| info.get().len() <= CLIENT_INFO);
-        let session = self.session(version, &said.capabilities, client_info, Some(opened));
+        let client_info = initialize.client_info.filter(|info| info.get().len() <= CLIENT_INFO);
+        let session = self.session(version, &initialize.capabilities, client_info, Some(opened));
         let registry = self.0.registry.load();
         let result = registry.initialized(session.version(), &self.0.info);
         let body = write_result(&request.id, &result).map_err(|fault| {
@@ -73,9 +74,9 @@ impl Server {
     }
 
     /// Whether one more session may begin, and whose it is.
-    fn admit_session(&self, caller: &Caller<'_>) -> Result<Opened, Refusal> {
+    fn admit_session(&self, caller: &Caller<'_>) -> Result<SessionGrants, Refusal> {
         let inner = &self.0;
-        if inner.runtime.hub.is_draining() {
+        if inner.runtime.subscriptions.is_draining() {
             return Err(Refusal::Busy);
         }
         let principal = inner.runtime.identity.of(caller).map_err(|cause| {
@@ -83,11 +84,11 @@ impl Server {
             Refusal::Internal
         })?;
         let principal = principal.map(|known| inner.sessions.digest(&known));
-        let place = inner.sessions.place(principal.as_ref(), &inner.runtime.limits)?;
+        let permit = inner.sessions.session_permit(principal.as_ref(), &inner.runtime.limits)?;
         // > The server **MUST NOT** send notification types [...]: lists are told where the server declared it.
         let lists = [inner.registry.load().profile.list_changed; 3];
-        let membership = inner.runtime.hub.join(lists, Vec::new(), &inner.runtime.limits)?;
-        Ok(Opened { principal, place, membership })
+        let subscription = inner.runtime.subscriptions.join(lists, Vec::new(), &inner.runtime.limits)?;
+        Ok(SessionGrants { principal, permit, subscription })
     }
 
     /// What stands for a session where there is none: nobody can be asked, and nothing is told.
@@ -101,11 +102,13 @@ impl Server {
         version: ProtocolVersion,
         capabilities: &ClientCapabilities,
         client_info: Option<&RawValue>,
-        opened: Option<Opened>,
+        opened: Option<SessionGrants>,
     ) -> Session {
         let asks = asks_of(&version, capabilities);
-        let (principal, place, membership) = match opened {
-            Some(Opened { principal, place, membership }) => (principal, Some(place), Some(membership)),
+        let (principal, permit, subscription) = match opened {
+            Some(SessionGrants { principal, permit, subscription }) => {
+                (principal, Some(permit), Some(subscription))
+            }
             None => (None, None, None),
         };
         Session(Arc::new(Shared {
@@ -114,19 +117,19 @@ impl Server {
             asks,
             client_info: client_info.map(ToOwned::to_owned),
             principal,
-            membership,
+            subscription,
             state: Mutex::new(State::default()),
-            teller: AtomicWaker::new(),
-            _place: place,
+            notifier: AtomicWaker::new(),
+            _permit: permit,
         }))
     }
 }
 
 /// What a session holds of the server.
-struct Opened {
+struct SessionGrants {
     principal: Option<Digest>,
-    place: Share,
-    membership: Membership,
+    permit: QuotaPermit,
+    subscription: SubscriptionHandle,
 }
 
 /// What a client of this version can be asked: what its version does not know was not declared.

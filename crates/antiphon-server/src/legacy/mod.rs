@@ -17,4 +17,4 @@
 
 mod answer;
 mod handshake;
-mod told;
+mod notifications;

@@ -8,14 +8,14 @@ use crate::{
         profile::{Profile, raw},
     },
     settings::Settings,
-    subscribe::hub::ListKind,
+    subscribe::registry::ListKind,
 };
 use serde::{Deserialize, Serialize, Serializer, ser::SerializeMap as _};
 use serde_json::value::RawValue;
 use std::{borrow::Cow, collections::HashMap, fmt, sync::Arc};
 
 /// Something that is listed.
-pub(crate) trait Listed: Sized + Send + Sync + 'static {
+pub(crate) trait ListItem: Sized + Send + Sync + 'static {
     /// How it stands in its list.
     type Definition: Serialize;
     /// The member of the result that holds the list.
@@ -42,24 +42,24 @@ pub(crate) trait Listed: Sized + Send + Sync + 'static {
 pub(crate) struct Entry<T> {
     key: Arc<str>,
     digest: u64,
-    thing: Arc<T>,
+    item: Arc<T>,
     written: Arc<RawValue>,
 }
 
-impl<T: Listed> Entry<T> {
-    pub(crate) fn new(thing: T) -> Result<Self, BuildError> {
-        thing.check()?;
+impl<T: ListItem> Entry<T> {
+    pub(crate) fn new(item: T) -> Result<Self, BuildError> {
+        item.check()?;
         // They are told in a header.
-        if let Some(scope) = thing.settings().scopes.iter().find(|scope| !is_scope(scope)) {
-            let (key, scope) = (thing.key(), scope.escape_debug());
+        if let Some(scope) = item.settings().scopes.iter().find(|scope| !is_scope(scope)) {
+            let (key, scope) = (item.key(), scope.escape_debug());
             return Err(BuildError(format!(
                 "`{key}` needs the scope `{scope}`, which is none: a scope is printable ASCII without spaces, quotes and \
                  backslashes"
             )));
         }
-        let key: Arc<str> = thing.key().into();
-        let written = raw(thing.definition())?.into();
-        Ok(Self { digest: digest(key.as_bytes()), key, thing: Arc::new(thing), written })
+        let key: Arc<str> = item.key().into();
+        let written = raw(item.definition())?.into();
+        Ok(Self { digest: digest(key.as_bytes()), key, item: Arc::new(item), written })
     }
 }
 
@@ -68,7 +68,7 @@ impl<T> Clone for Entry<T> {
         Self {
             key: Arc::clone(&self.key),
             digest: self.digest,
-            thing: Arc::clone(&self.thing),
+            item: Arc::clone(&self.item),
             written: Arc::clone(&self.written),
         }
     }
@@ -81,9 +81,9 @@ pub(crate) struct List<T> {
     first: Box<RawValue>,
 }
 
-impl<T: Listed> List<T> {
-    pub(crate) fn new(things: Vec<T>, profile: &Profile) -> Result<Self, BuildError> {
-        Self::written(things.into_iter().map(Entry::new).collect::<Result<_, _>>()?, profile)
+impl<T: ListItem> List<T> {
+    pub(crate) fn new(items: Vec<T>, profile: &Profile) -> Result<Self, BuildError> {
+        Self::written(items.into_iter().map(Entry::new).collect::<Result<_, _>>()?, profile)
     }
 
     fn written(entries: Vec<Entry<T>>, profile: &Profile) -> Result<Self, BuildError> {
@@ -114,12 +114,12 @@ impl<T: Listed> List<T> {
     }
 
     pub(crate) fn get(&self, key: &str) -> Option<&T> {
-        Some(&*self.entries.get(*self.places.get(key)?)?.thing)
+        Some(&*self.entries.get(*self.places.get(key)?)?.item)
     }
 
     /// In the order they were given.
     pub(crate) fn iter(&self) -> impl Iterator<Item = &T> {
-        self.entries.iter().map(|entry| &*entry.thing)
+        self.entries.iter().map(|entry| &*entry.item)
     }
 
     pub(crate) fn is_empty(&self) -> bool {
@@ -158,7 +158,7 @@ pub(crate) enum Page<'a, T> {
     Part { entries: &'a [Entry<T>], next: Option<String>, profile: &'a Profile },
 }
 
-impl<'a, T: Listed> Page<'a, T> {
+impl<'a, T: ListItem> Page<'a, T> {
     fn from(entries: &'a [Entry<T>], start: usize, profile: &'a Profile) -> Self {
         let end =
             profile.page_size.map_or(entries.len(), |size| entries.len().min(start.saturating_add(size)));
@@ -173,7 +173,7 @@ impl<'a, T: Listed> Page<'a, T> {
     }
 }
 
-impl<T: Listed> Serialize for Page<'_, T> {
+impl<T: ListItem> Serialize for Page<'_, T> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         struct Written<'a, T>(&'a [Entry<T>]);
         impl<T> Serialize for Written<'_, T> {
@@ -194,7 +194,7 @@ impl<T: Listed> Serialize for Page<'_, T> {
         // > Servers **MUST** apply the same `cacheScope` to all response pages for a given list request.
         result.serialize_entry("ttlMs", &profile.cache.ttl)?;
         result.serialize_entry("cacheScope", &profile.cache.scope)?;
-        result.serialize_entry("_meta", &profile.stamp)?;
+        result.serialize_entry("_meta", &profile.server_info)?;
         result.end()
     }
 }

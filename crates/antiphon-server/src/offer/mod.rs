@@ -2,7 +2,6 @@
 
 pub(crate) mod arguments;
 pub(crate) mod cache;
-pub(crate) mod completer;
 pub(crate) mod completion;
 pub(crate) mod cursor;
 pub(crate) mod list;

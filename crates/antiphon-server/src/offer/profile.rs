@@ -11,9 +11,9 @@ pub(crate) struct Profile {
     pub(crate) name: String,
     pub(crate) instructions: Option<String>,
     /// The `_meta` of every result, written.
-    pub(crate) stamp: Box<RawValue>,
+    pub(crate) server_info: Box<RawValue>,
     /// The same, as members.
-    pub(crate) stamp_members: Meta,
+    pub(crate) server_info_members: Meta,
     pub(crate) list_changed: bool,
     pub(crate) resource_updates: bool,
     pub(crate) logging: bool,

@@ -2,13 +2,13 @@
 
 use crate::{
     BuildError, Completing, Ctx, Handler, IntoCompletions, IntoOutcome,
-    call::{Ran, drive},
+    call::{DriveResult, drive},
     offer::{
-        completer::{Completers, first_duplicate},
-        list::Listed,
+        completion::{Completers, first_duplicate},
+        list::ListItem,
     },
     settings::{self, Settings},
-    subscribe::hub::ListKind,
+    subscribe::registry::ListKind,
 };
 use antiphon_wire::{GetPromptResult, PromptArgument};
 use futures_util::future::BoxFuture;
@@ -17,8 +17,9 @@ use serde::de::DeserializeOwned;
 use serde_json::Value;
 use std::{fmt, future::Future, sync::Arc};
 
-pub(crate) type RunPrompt =
-    dyn Fn(Ctx, &str) -> Result<BoxFuture<'static, Ran<GetPromptResult>>, serde_json::Error> + Send + Sync;
+pub(crate) type RunPrompt = dyn Fn(Ctx, &str) -> Result<BoxFuture<'static, DriveResult<GetPromptResult>>, serde_json::Error>
+    + Send
+    + Sync;
 
 /// A prompt, to be given to [`ServerBuilder::prompt`](super::ServerBuilder::prompt).
 pub struct Prompt {
@@ -46,11 +47,15 @@ impl Prompt {
             Ok(future)
         };
         let schema = schemars::SchemaGenerator::default().into_root_schema_for::<A>();
-        Self::made(name, arguments_of(&schema.to_value()), Box::new(run))
+        Self::from_parts(name, arguments_of(&schema.to_value()), Box::new(run))
     }
 
     /// A prompt of what was made of its handler.
-    pub(crate) fn made(name: impl Into<String>, arguments: Vec<PromptArgument>, run: Box<RunPrompt>) -> Self {
+    pub(crate) fn from_parts(
+        name: impl Into<String>,
+        arguments: Vec<PromptArgument>,
+        run: Box<RunPrompt>,
+    ) -> Self {
         let mut definition = antiphon_wire::Prompt::new(name);
         definition.arguments = arguments;
         Self { definition, settings: Settings::default(), completers: Completers::default(), run }
@@ -128,7 +133,7 @@ fn arguments_of(schema: &Value) -> Vec<PromptArgument> {
 settings::setters!(Prompt);
 settings::definition_setters!(Prompt);
 
-impl Listed for Prompt {
+impl ListItem for Prompt {
     type Definition = antiphon_wire::Prompt;
     const MEMBER: &'static str = "prompts";
     const KIND: ListKind = ListKind::Prompts;

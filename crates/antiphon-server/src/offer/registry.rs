@@ -3,11 +3,11 @@
 use crate::{
     BuildError, Prompt, Resource, ResourceTemplate, Tool,
     offer::{
-        list::{List, Listed},
+        list::{List, ListItem},
         profile::{Profile, raw},
     },
     settings::Settings,
-    subscribe::hub::ListKind,
+    subscribe::registry::ListKind,
 };
 use antiphon_schema::CompiledSchema;
 use antiphon_wire::{
@@ -21,7 +21,7 @@ use std::sync::Arc;
 #[derive(Debug)]
 pub(crate) struct Registry {
     pub(crate) lists: Lists,
-    pub(crate) offers: Offers,
+    pub(crate) capabilities: DeclaredCapabilities,
     pub(crate) discover: Box<RawValue>,
     pub(crate) profile: Arc<Profile>,
 }
@@ -36,7 +36,7 @@ pub(crate) struct Lists {
 
 /// Which capabilities are declared. Methods of the others do not exist.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Offers {
+pub(crate) struct DeclaredCapabilities {
     pub(crate) tools: bool,
     pub(crate) prompts: bool,
     pub(crate) resources: bool,
@@ -73,14 +73,14 @@ impl Lists {
 }
 
 /// A list of [`Lists`], by the type of its entries.
-pub(crate) trait InLists: Listed {
+pub(crate) trait ListAccess: ListItem {
     fn of(lists: &Lists) -> &Arc<List<Self>>;
     fn of_mut(lists: &mut Lists) -> &mut Arc<List<Self>>;
 }
 
 macro_rules! in_lists {
     ($($entry:ty: $list:ident;)*) => { $(
-        impl InLists for $entry {
+        impl ListAccess for $entry {
             fn of(lists: &Lists) -> &Arc<List<Self>> {
                 &lists.$list
             }
@@ -104,25 +104,26 @@ impl Registry {
         let completes = lists.prompts.iter().any(|prompt| !prompt.completers.is_empty())
             || lists.templates.iter().any(|template| !template.completers.is_empty());
         let has_resources = !lists.resources.is_empty() || !lists.templates.is_empty();
-        let offers = Offers {
+        let capabilities = DeclaredCapabilities {
             tools: profile.list_changed || !lists.tools.is_empty(),
             prompts: profile.list_changed || !lists.prompts.is_empty(),
             resources: profile.list_changed || profile.resource_updates || has_resources,
             completions: completes,
         };
-        let mut discover = DiscoverResult::new(ProtocolVersion::MODERN.to_vec(), offers.declared(&profile));
+        let mut discover =
+            DiscoverResult::new(ProtocolVersion::MODERN.to_vec(), capabilities.declared(&profile));
         discover.instructions.clone_from(&profile.instructions);
         discover.ttl_ms = profile.cache.ttl;
         discover.cache_scope = profile.cache.scope;
-        discover.meta = Some(profile.stamp_members.clone());
-        Ok(Self { discover: raw(&discover)?, lists, offers, profile })
+        discover.meta = Some(profile.server_info_members.clone());
+        Ok(Self { discover: raw(&discover)?, lists, capabilities, profile })
     }
 }
 
 impl Registry {
     /// What is said in a handshake.
     pub(crate) fn initialized(&self, version: &ProtocolVersion, info: &Implementation) -> InitializeResult {
-        let capabilities = self.offers.declared(&self.profile);
+        let capabilities = self.capabilities.declared(&self.profile);
         let mut result = InitializeResult::new(version.clone(), capabilities, info.clone());
         result.instructions.clone_from(&self.profile.instructions);
         result
@@ -141,7 +142,7 @@ impl Registry {
     }
 }
 
-impl Offers {
+impl DeclaredCapabilities {
     /// Whether the method belongs to a declared capability. Methods of none are not its matter.
     pub(crate) fn has_method(self, name: &str) -> bool {
         match name {
@@ -224,7 +225,7 @@ fn compile_output(name: &str, schema: &Value) -> Result<CompiledSchema, BuildErr
         .map_err(|fault| BuildError(format!("the output schema of the tool `{name}` is not valid: {fault}")))
 }
 
-impl Listed for RegisteredTool {
+impl ListItem for RegisteredTool {
     type Definition = antiphon_wire::Tool;
     const MEMBER: &'static str = "tools";
     const KIND: ListKind = ListKind::Tools;

@@ -2,10 +2,10 @@
 
 use crate::{
     BuildError, CacheHint, Completing, Ctx, Handler, IntoCompletions, IntoOutcome,
-    call::{Ran, drive},
-    offer::{completer::Completers, list::Listed, template::UriTemplate, uri::is_uri},
+    call::{DriveResult, drive},
+    offer::{completion::Completers, list::ListItem, template::UriTemplate, uri::is_uri},
     settings::{self, Settings},
-    subscribe::hub::ListKind,
+    subscribe::registry::ListKind,
 };
 use antiphon_wire::{Annotations, ReadResourceResult};
 use futures_util::future::BoxFuture;
@@ -13,9 +13,9 @@ use serde::de::DeserializeOwned;
 use std::{fmt, future::Future, sync::Arc};
 
 /// What a resource's function comes to.
-pub(crate) type Reading = BoxFuture<'static, Ran<ReadResourceResult>>;
-pub(crate) type RunResource = dyn Fn(Ctx) -> Reading + Send + Sync;
-pub(crate) type RunTemplate = dyn Fn(Ctx, serde_json::Map<String, serde_json::Value>) -> Result<Reading, serde_json::Error>
+pub(crate) type ReadFuture = BoxFuture<'static, DriveResult<ReadResourceResult>>;
+pub(crate) type RunResource = dyn Fn(Ctx) -> ReadFuture + Send + Sync;
+pub(crate) type RunTemplate = dyn Fn(Ctx, serde_json::Map<String, serde_json::Value>) -> Result<ReadFuture, serde_json::Error>
     + Send
     + Sync;
 
@@ -35,15 +35,15 @@ impl Resource {
         R: IntoOutcome<ReadResourceResult>,
     {
         let handler = Arc::new(handler);
-        let run = move |ctx: Ctx| -> Reading {
+        let run = move |ctx: Ctx| -> ReadFuture {
             let handler = Arc::clone(&handler);
             Box::pin(async move { drive(&ctx, handler.call(&ctx, ())).await })
         };
-        Self::made(uri, name, Box::new(run))
+        Self::from_parts(uri, name, Box::new(run))
     }
 
     /// A resource of what was made of its handler.
-    pub(crate) fn made(uri: impl Into<String>, name: impl Into<String>, run: Box<RunResource>) -> Self {
+    pub(crate) fn from_parts(uri: impl Into<String>, name: impl Into<String>, run: Box<RunResource>) -> Self {
         let definition = antiphon_wire::Resource::new(uri, name);
         Self { definition, settings: Settings::default(), cache: CacheHint::default(), run }
     }
@@ -91,16 +91,16 @@ impl ResourceTemplate {
         R: IntoOutcome<ReadResourceResult>,
     {
         let handler = Arc::new(handler);
-        let run = move |ctx: Ctx, variables| -> Result<Reading, serde_json::Error> {
+        let run = move |ctx: Ctx, variables| -> Result<ReadFuture, serde_json::Error> {
             let variables: A = serde_json::from_value(serde_json::Value::Object(variables))?;
             let handler = Arc::clone(&handler);
             Ok(Box::pin(async move { drive(&ctx, handler.call(&ctx, (variables,))).await }))
         };
-        Self::made(uri_template, name, Box::new(run))
+        Self::from_parts(uri_template, name, Box::new(run))
     }
 
     /// A template of what was made of its handler.
-    pub(crate) fn made(
+    pub(crate) fn from_parts(
         uri_template: impl Into<String>,
         name: impl Into<String>,
         run: Box<RunTemplate>,
@@ -179,7 +179,7 @@ settings::setters!(Resource);
 settings::definition_setters!(Resource);
 resource_setters!(Resource);
 
-impl Listed for Resource {
+impl ListItem for Resource {
     type Definition = antiphon_wire::Resource;
     const MEMBER: &'static str = "resources";
     const KIND: ListKind = ListKind::Resources;
@@ -214,7 +214,7 @@ settings::setters!(ResourceTemplate);
 settings::definition_setters!(ResourceTemplate);
 resource_setters!(ResourceTemplate);
 
-impl Listed for ResourceTemplate {
+impl ListItem for ResourceTemplate {
     type Definition = antiphon_wire::ResourceTemplate;
     const MEMBER: &'static str = "resourceTemplates";
     /// Templates are resources too: there is no notification of their own.

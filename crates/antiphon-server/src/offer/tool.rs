@@ -2,7 +2,7 @@
 
 use crate::{
     Ctx, Handler, IntoOutcome,
-    call::{Ran, drive, outcome::schema_of_result},
+    call::{DriveResult, drive, outcome::schema_of_result},
     offer::arguments::decode,
     settings::{self, Settings},
 };
@@ -14,8 +14,9 @@ use serde_json::Value;
 use std::{fmt, sync::Arc};
 
 /// Runs the handler on the text of the arguments.
-pub(crate) type RunTool =
-    dyn Fn(Ctx, &str) -> Result<BoxFuture<'static, Ran<CallToolResult>>, serde_json::Error> + Send + Sync;
+pub(crate) type RunTool = dyn Fn(Ctx, &str) -> Result<BoxFuture<'static, DriveResult<CallToolResult>>, serde_json::Error>
+    + Send
+    + Sync;
 
 /// A tool, to be given to [`ServerBuilder::tool`](super::ServerBuilder::tool).
 pub struct Tool {
@@ -67,9 +68,9 @@ impl Tool {
         // The name of a Rust type is no title.
         schema.remove("title");
         let mut tool = Self::with_schema(name, schema.to_value(), handler);
-        let mut told = tool.schema.clone();
-        if without_null(&mut told) {
-            tool.definition.input_schema = JsonSchema::from_value(&told);
+        let mut advertised = tool.schema.clone();
+        if without_null(&mut advertised) {
+            tool.definition.input_schema = JsonSchema::from_value(&advertised);
         }
         tool
     }
@@ -91,13 +92,18 @@ impl Tool {
                 Box::pin(async move { drive(&ctx, handler.call(&ctx, (arguments,))).await });
             Ok(future)
         };
-        let told = JsonSchema::from_value(&schema);
-        Self::made(name, schema, told, Box::new(run))
+        let advertised = JsonSchema::from_value(&schema);
+        Self::from_parts(name, schema, advertised, Box::new(run))
     }
 
     /// A tool of what was made of its handler: the schema that is checked, and the one that is told.
-    pub(crate) fn made(name: impl Into<String>, schema: Value, told: JsonSchema, run: Box<RunTool>) -> Self {
-        let definition = antiphon_wire::Tool::new(name, told);
+    pub(crate) fn from_parts(
+        name: impl Into<String>,
+        schema: Value,
+        advertised: JsonSchema,
+        run: Box<RunTool>,
+    ) -> Self {
+        let definition = antiphon_wire::Tool::new(name, advertised);
         Self { definition, schema, output: None, settings: Settings::default(), run }
     }
 

@@ -16,7 +16,7 @@ use serde_json::value::RawValue;
 use std::time::{Duration, SystemTime};
 
 /// One request for a tool, prompt or resource.
-pub(crate) struct Leg<'a> {
+pub(crate) struct LegRequest<'a> {
     pub(crate) request: &'a Request<'a>,
     pub(crate) target: &'a str,
     pub(crate) arguments: Option<&'a RawValue>,
@@ -26,7 +26,7 @@ pub(crate) struct Leg<'a> {
     pub(crate) logs: bool,
 }
 
-impl<'a> Leg<'a> {
+impl<'a> LegRequest<'a> {
     /// What this leg's state must belong to.
     pub(crate) fn binding<'b>(&'b self, principal: Option<&'b Principal>) -> Binding<'b> {
         Binding {
@@ -43,7 +43,7 @@ impl<'a> Leg<'a> {
 ///
 /// Only [`admit`] makes one. Running a handler, permitting its asks and sealing them demand it.
 pub(crate) struct Admitted<'a> {
-    leg: Leg<'a>,
+    leg: LegRequest<'a>,
     principal: Option<Principal>,
     /// In its present leg; `None` on the first.
     call: Option<Call>,
@@ -56,7 +56,7 @@ pub(crate) struct Admitted<'a> {
 pub(crate) struct Permit(InputRequests);
 
 /// Admits a request, or refuses it.
-pub(crate) fn admit<'a>(server: &Runtime, leg: Leg<'a>) -> Result<Admitted<'a>, Refusal> {
+pub(crate) fn admit<'a>(server: &Runtime, leg: LegRequest<'a>) -> Result<Admitted<'a>, Refusal> {
     if let Err(fault) = antiphon_seal::canonical::check(leg.request.text.get()) {
         return Err(Refusal::params(format!("params: {fault}")));
     }
@@ -89,7 +89,7 @@ pub(crate) fn admit<'a>(server: &Runtime, leg: Leg<'a>) -> Result<Admitted<'a>, 
 /// > fails verification.
 fn open(
     server: &Runtime,
-    leg: &Leg<'_>,
+    leg: &LegRequest<'_>,
     principal: Option<&Principal>,
     state: &RawValue,
 ) -> Result<(Call, Record, bool), Refusal> {
@@ -138,7 +138,7 @@ fn open(
 }
 
 impl<'a> Admitted<'a> {
-    pub(crate) fn leg(&self) -> &Leg<'a> {
+    pub(crate) fn leg(&self) -> &LegRequest<'a> {
         &self.leg
     }
 
@@ -212,21 +212,21 @@ impl<'a> Admitted<'a> {
         }
     }
 
-    /// Seals a round: the only way an ask leaves. `behind_effect`: a step has run in this leg, and its record leaves even
+    /// Seals a round: the only way an ask leaves. `after_effect`: a step has run in this leg, and its record leaves even
     /// where what came behind it would not fit.
     pub(crate) fn seal(
         mut self,
         server: &Runtime,
         permit: Permit,
         record: &Record,
-        behind_effect: bool,
+        after_effect: bool,
     ) -> Result<InputRequiredResult, Refusal> {
         let internal = |cause: &dyn std::fmt::Display| {
             tracing::error!(%cause, "a round could not be sealed");
             Refusal::Internal
         };
         let bytes = record.encode().map_err(|fault| internal(&fault))?;
-        let most = if behind_effect { server.limits.state_behind_effect() } else { server.limits.state };
+        let most = if after_effect { server.limits.state_after_effect() } else { server.limits.state };
         if bytes.len() > most {
             return Err(too_large(self.leg.target, record, bytes.len(), most));
         }

@@ -250,5 +250,5 @@ impl<P, T: Takes> Takes for (Take<P>, T) {
 
 /// Not reached: what fills a parameter is of its resolver's type.
 fn unfinished() -> Error {
-    Error::told("a resolver gave nothing")
+    Error::user_facing("a resolver gave nothing")
 }

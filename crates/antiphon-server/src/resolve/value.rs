@@ -42,7 +42,7 @@ fn as_ours<E: Display + 'static>(error: E) -> Error {
         Ok(ours) => *ours,
         Err(other) => match other.downcast::<StepError>() {
             Ok(step) => (*step).into(),
-            Err(_) => Error::told(words),
+            Err(_) => Error::user_facing(words),
         },
     }
 }
@@ -60,7 +60,7 @@ impl Source<'_> {
     /// What the person refused when this resolver asked: the question, if it was one.
     fn refused(self, otherwise: fn(&str, &str) -> AskError) -> Error {
         let scope = self.ctx.scope(self.name);
-        let asked = self.ctx.flow().refused_below(scope.scope_prefix());
+        let asked = self.ctx.leg_runtime().refused_below(scope.scope_prefix());
         asked.unwrap_or_else(|| otherwise(self.name, "")).into()
     }
 }

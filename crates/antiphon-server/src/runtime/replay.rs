@@ -172,7 +172,7 @@ impl Replay {
     }
 
     /// Why a request fails, for whoever wants to know besides the log.
-    pub(crate) fn tell(&self, cause: impl FnOnce() -> String) {
+    pub(crate) fn report_cause(&self, cause: impl FnOnce() -> String) {
         if let Some(hear) = &self.causes {
             hear(cause());
         }

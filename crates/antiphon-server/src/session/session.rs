@@ -4,10 +4,10 @@ use crate::{
     Limits, Outbox,
     read::read_object,
     session::{
-        sessions::{AskedToOpen, Sessions},
-        shares::Share,
+        quota::QuotaPermit,
+        sessions::{Sessions, UrlSession},
     },
-    subscribe::hub::Membership,
+    subscribe::registry::SubscriptionHandle,
 };
 use antiphon_seal::{Digest, Principal};
 use antiphon_wire::{
@@ -45,11 +45,11 @@ pub(crate) struct Shared {
     )]
     pub(crate) principal: Option<Digest>,
     /// What it hears of; nothing, where it has no stream of its own.
-    pub(crate) membership: Option<Membership>,
+    pub(crate) subscription: Option<SubscriptionHandle>,
     pub(crate) state: Mutex<State>,
     /// Wakes who tells the client what belongs to no request.
-    pub(crate) teller: AtomicWaker,
-    pub(crate) _place: Option<Share>,
+    pub(crate) notifier: AtomicWaker,
+    pub(crate) _permit: Option<QuotaPermit>,
 }
 
 /// What changes while it is open.
@@ -60,7 +60,7 @@ pub(crate) struct State {
     /// The client's requests, each with what cancels it.
     pub(crate) running: HashMap<RequestId, AbortHandle>,
     /// Our requests that wait for the client.
-    pub(crate) waiting: HashMap<u64, Waiting>,
+    pub(crate) pending: HashMap<u64, PendingRequest>,
     pub(crate) last_id: u64,
     /// URL questions the client was asked, the oldest first.
     pub(crate) urls: VecDeque<String>,
@@ -70,11 +70,11 @@ pub(crate) struct State {
 }
 
 /// What the client answered: a result, as text, or an error.
-pub(crate) type Arrived = Result<Box<RawValue>, ErrorObject>;
+pub(crate) type ClientResponse = Result<Box<RawValue>, ErrorObject>;
 
 /// Who waits for the client's response.
-pub(crate) struct Waiting {
-    pub(crate) answer: oneshot::Sender<Arrived>,
+pub(crate) struct PendingRequest {
+    pub(crate) answer: oneshot::Sender<ClientResponse>,
     /// That of the call which asks.
     pub(crate) outbox: Outbox,
     /// What who answers must hold: what the call needs.
@@ -124,12 +124,16 @@ impl Session {
     }
 
     /// Takes a place among the handlers that run in sessions; `None` if all are taken.
-    pub(crate) fn handler(&self, principal: Option<&Principal>, limits: &Limits) -> Option<Share> {
-        self.0.sessions.handler(principal, limits)
+    pub(crate) fn handler_permit(
+        &self,
+        principal: Option<&Principal>,
+        limits: &Limits,
+    ) -> Option<QuotaPermit> {
+        self.0.sessions.handler_permit(principal, limits)
     }
 
     /// Takes notice of something that the client tells. Whether it cancels something that runs.
-    pub(crate) fn hear(&self, notification: &Notification<'_>) -> bool {
+    pub(crate) fn on_notification(&self, notification: &Notification<'_>) -> bool {
         // > Invalid cancellation notifications **SHOULD** be ignored
         if notification.method == method::CANCELLED
             && let Some(params) = notification.params
@@ -143,7 +147,7 @@ impl Session {
             return true;
         }
         if notification.method == method::PROGRESS
-            && let Some(dropped) = self.hear_progress(notification.params)
+            && let Some(dropped) = self.on_progress(notification.params)
         {
             tracing::debug!(dropped, "progress of nothing that is asked");
         }
@@ -151,47 +155,47 @@ impl Session {
     }
 
     /// Somebody is at work on an ask. Returns why it was dropped, if it was.
-    fn hear_progress(&self, params: Option<&RawValue>) -> Option<&'static str> {
-        let Some(Ok(told)) = params.map(|params| read_object::<ProgressParams>(params, "params")) else {
+    fn on_progress(&self, params: Option<&RawValue>) -> Option<&'static str> {
+        let Some(Ok(params)) = params.map(|params| read_object::<ProgressParams>(params, "params")) else {
             return Some("its params cannot be read");
         };
         // > Progress notifications **MUST** only reference tokens that: Were provided in an active request
         // That is the request's id.
-        let Some(id) = told.progress_token.as_u64() else { return Some("its token is none of ours") };
-        let Some(progress) = told.progress.as_f64().filter(|progress| progress.is_finite()) else {
+        let Some(id) = params.progress_token.as_u64() else { return Some("its token is none of ours") };
+        let Some(progress) = params.progress.as_f64().filter(|progress| progress.is_finite()) else {
             return Some("its progress is no number");
         };
         let mut state = self.state();
-        let Some(waiting) = state.waiting.get_mut(&id) else { return Some("nobody waits for its request") };
+        let Some(pending) = state.pending.get_mut(&id) else { return Some("nobody waits for its request") };
         // > The `progress` value **MUST** increase with each notification, even if the total is unknown.
-        if waiting.progress.is_some_and(|(last, _)| progress <= last) {
+        if pending.progress.is_some_and(|(last, _)| progress <= last) {
             return Some("it does not increase");
         }
-        waiting.progress = Some((progress, Instant::now()));
+        pending.progress = Some((progress, Instant::now()));
         drop(state);
         tracing::debug!(id, progress, "progress of an ask");
         None
     }
 
     /// When the client told progress of this request of ours, if it did.
-    pub(crate) fn heard(&self, id: u64) -> Option<Instant> {
-        self.state().waiting.get(&id)?.progress.map(|(_, heard)| heard)
+    pub(crate) fn last_progress(&self, id: u64) -> Option<Instant> {
+        self.state().pending.get(&id)?.progress.map(|(_, last_progress)| last_progress)
     }
 
     /// Takes the client's response to a request of ours. One that nobody waits for is dropped.
     pub(crate) fn take_response(&self, response: Response<'_>) {
         let Some(id) = response.id.as_ref().and_then(RequestId::as_u64) else { return };
-        let Some(waiting) = self.state().waiting.remove(&id) else {
+        let Some(pending) = self.state().pending.remove(&id) else {
             tracing::debug!(id, "a response that nobody waits for");
             return;
         };
         // Who waited may just have gone.
-        let _ = waiting.answer.send(response.outcome.map(ToOwned::to_owned));
+        let _ = pending.answer.send(response.outcome.map(ToOwned::to_owned));
     }
 
     /// Nobody waits for the client's response to this request of ours any more. Whether it was still missing.
-    pub(crate) fn give_up(&self, id: u64) -> bool {
-        self.state().waiting.remove(&id).is_some()
+    pub(crate) fn stop_waiting(&self, id: u64) -> bool {
+        self.state().pending.remove(&id).is_some()
     }
 
     /// The client is asked to open a URL under this id.
@@ -205,10 +209,10 @@ impl Session {
         drop(state);
         let sessions = &self.0.sessions;
         if let Some(oldest) = oldest {
-            sessions.forget_asked(&oldest, self.0.address());
+            sessions.remove_url_session(&oldest, self.0.address());
         }
-        let this: Arc<dyn AskedToOpen> = self.0.clone();
-        sessions.note_asked(id, Arc::downgrade(&this));
+        let this: Arc<dyn UrlSession> = self.0.clone();
+        sessions.add_url_session(id, Arc::downgrade(&this));
     }
 
     /// Ends it: what runs in it is cancelled.
@@ -217,12 +221,12 @@ impl Session {
         let mut state = self.state();
         state.ended = true;
         let running = std::mem::take(&mut state.running);
-        state.waiting.clear();
+        state.pending.clear();
         drop(state);
         for handle in running.into_values() {
             handle.abort();
         }
-        self.0.teller.wake();
+        self.0.notifier.wake();
     }
 
     /// Whether it has ended.
@@ -248,7 +252,7 @@ impl Shared {
     }
 }
 
-impl AskedToOpen for Shared {
+impl UrlSession for Shared {
     fn url_finished(&self, id: &str) {
         let mut state = self.state();
         if let Some(at) = state.urls.iter().position(|known| known == id) {
@@ -259,8 +263,8 @@ impl AskedToOpen for Shared {
             state.finished.push_back(id.to_owned());
         }
         drop(state);
-        self.sessions.forget_asked(id, self.address());
-        self.teller.wake();
+        self.sessions.remove_url_session(id, self.address());
+        self.notifier.wake();
     }
 }
 
@@ -268,7 +272,7 @@ impl Drop for Shared {
     fn drop(&mut self) {
         let urls = std::mem::take(&mut self.state().urls);
         for id in urls {
-            self.sessions.forget_asked(&id, self.address());
+            self.sessions.remove_url_session(&id, self.address());
         }
     }
 }

@@ -4,7 +4,7 @@
 use crate::{
     Limits,
     refusal::Refusal,
-    session::shares::{Share, Shares},
+    session::quota::{Quota, QuotaPermit},
 };
 use antiphon_seal::{CallSecret, Digest, EntropyError, Principal};
 use std::{
@@ -14,7 +14,7 @@ use std::{
 };
 
 /// A session whose client may have been asked to open a URL.
-pub(crate) trait AskedToOpen: Send + Sync {
+pub(crate) trait UrlSession: Send + Sync {
     /// Notes that the person has finished at the URL of this id, and wakes the task that sends notifications.
     fn url_finished(&self, id: &str);
 }
@@ -23,17 +23,22 @@ pub(crate) trait AskedToOpen: Send + Sync {
 pub(crate) struct Sessions {
     /// Principals are told apart by digests under it.
     secret: CallSecret,
-    open: Arc<Shares>,
+    open: Arc<Quota>,
     /// Handlers that run in them.
-    handlers: Arc<Shares>,
+    handlers: Arc<Quota>,
     /// Who was asked to open a URL, by the id of that question.
-    asked: Mutex<HashMap<String, Vec<Weak<dyn AskedToOpen>>>>,
+    url_sessions: Mutex<HashMap<String, Vec<Weak<dyn UrlSession>>>>,
 }
 
 impl Sessions {
     pub(crate) fn new() -> Result<Arc<Self>, EntropyError> {
         let secret = CallSecret::random()?;
-        Ok(Arc::new(Self { secret, open: Arc::default(), handlers: Arc::default(), asked: Mutex::default() }))
+        Ok(Arc::new(Self {
+            secret,
+            open: Arc::default(),
+            handlers: Arc::default(),
+            url_sessions: Mutex::default(),
+        }))
     }
 
     /// Who a caller is, to be compared in constant time.
@@ -42,7 +47,11 @@ impl Sessions {
     }
 
     /// A place for one more session.
-    pub(crate) fn place(&self, principal: Option<&Digest>, limits: &Limits) -> Result<Share, Refusal> {
+    pub(crate) fn session_permit(
+        &self,
+        principal: Option<&Digest>,
+        limits: &Limits,
+    ) -> Result<QuotaPermit, Refusal> {
         self.open.take(principal, limits.sessions, limits.sessions_per_principal).map_err(|full| {
             tracing::warn!(open = full.all, theirs = full.theirs, "too many sessions: one was refused");
             Refusal::Busy
@@ -50,7 +59,11 @@ impl Sessions {
     }
 
     /// A place for one more handler; `None` if all are taken, or all that this caller may have.
-    pub(crate) fn handler(&self, principal: Option<&Principal>, limits: &Limits) -> Option<Share> {
+    pub(crate) fn handler_permit(
+        &self,
+        principal: Option<&Principal>,
+        limits: &Limits,
+    ) -> Option<QuotaPermit> {
         let principal = principal.map(|known| self.digest(known));
         self.handlers
             .take(principal.as_ref(), limits.session_handlers, limits.session_handlers_per_principal)
@@ -62,8 +75,8 @@ impl Sessions {
     }
 
     /// Remembers who was asked to open a URL.
-    pub(crate) fn note_asked(&self, id: &str, session: Weak<dyn AskedToOpen>) {
-        let mut all = self.asked_all();
+    pub(crate) fn add_url_session(&self, id: &str, session: Weak<dyn UrlSession>) {
+        let mut all = self.all_url_sessions();
         let asked = all.entry(id.to_owned()).or_default();
         if !asked.iter().any(|known| known.as_ptr().addr() == session.as_ptr().addr()) {
             asked.push(session);
@@ -71,8 +84,8 @@ impl Sessions {
     }
 
     /// Forgets that this session was asked.
-    pub(crate) fn forget_asked(&self, id: &str, session: usize) {
-        let mut all = self.asked_all();
+    pub(crate) fn remove_url_session(&self, id: &str, session: usize) {
+        let mut all = self.all_url_sessions();
         if let Some(asked) = all.get_mut(id) {
             asked.retain(|known| known.as_ptr().addr() != session);
             if asked.is_empty() {
@@ -82,8 +95,8 @@ impl Sessions {
     }
 
     /// The sessions that were asked to open the URL of this id.
-    pub(crate) fn asked(&self, id: &str) -> Vec<Arc<dyn AskedToOpen>> {
-        self.asked_all().get(id).into_iter().flatten().filter_map(Weak::upgrade).collect()
+    pub(crate) fn url_sessions(&self, id: &str) -> Vec<Arc<dyn UrlSession>> {
+        self.all_url_sessions().get(id).into_iter().flatten().filter_map(Weak::upgrade).collect()
     }
 
     /// How many are open.
@@ -96,9 +109,9 @@ impl Sessions {
         self.handlers.len()
     }
 
-    fn asked_all(&self) -> MutexGuard<'_, HashMap<String, Vec<Weak<dyn AskedToOpen>>>> {
+    fn all_url_sessions(&self) -> MutexGuard<'_, HashMap<String, Vec<Weak<dyn UrlSession>>>> {
         // Each change of it leaves it whole.
-        self.asked.lock().unwrap_or_else(PoisonError::into_inner)
+        self.url_sessions.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

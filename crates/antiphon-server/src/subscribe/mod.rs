@@ -1,3 +1,3 @@
 //! Subscriptions: who wants to be notified of which changes.
 
-pub(crate) mod hub;
+pub(crate) mod registry;

@@ -219,7 +219,7 @@ async fn what_a_handler_fails_with_is_shown_or_hidden() {
             .tool(Tool::new("text", async |_: &Ctx, _: NoArguments| Err::<(), _>("no tea left".to_owned())))
             .tool(Tool::new("own", async |_: &Ctx, _: NoArguments| Err::<(), _>(std::fmt::Error)))
             .tool(Tool::new("told", async |_: &Ctx, _: NoArguments| {
-                Err::<(), _>(Error::told("no milk left"))
+                Err::<(), _>(Error::user_facing("no milk left"))
             }))
             .tool(Tool::new("foreign", async |_: &Ctx, _: NoArguments| leak()))
             .tool(Tool::new("panic", async |_: &Ctx, _: NoArguments| -> String { panic!("{SECRET}") }))

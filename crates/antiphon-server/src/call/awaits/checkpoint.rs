@@ -1,6 +1,6 @@
 //! Places at which a leg may end with its state only, so that another instance goes on.
 
-use crate::{Ctx, call::flow::Held};
+use crate::{Ctx, call::leg_runtime::SlotHandle};
 use antiphon_engine::{CallSite, IntoNumber, key::path};
 use std::{
     borrow::Cow,
@@ -24,8 +24,8 @@ impl Ctx {
             key: Cow::Borrowed("checkpoint"),
             number: None,
             always: false,
-            site: crate::call::flow::here(),
-            held: Held::new(self.flow()),
+            site: crate::call::leg_runtime::call_site(),
+            handle: SlotHandle::new(self.leg_runtime()),
         }
     }
 }
@@ -38,7 +38,7 @@ pub struct Checkpoint<'a> {
     number: Option<i128>,
     always: bool,
     site: CallSite,
-    held: Held<'a>,
+    handle: SlotHandle<'a>,
 }
 
 impl<'a> Checkpoint<'a> {
@@ -65,31 +65,31 @@ impl Future for Checkpoint<'_> {
     type Output = ();
 
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<()> {
-        let flow = self.ctx.flow();
-        flow.check_thread();
-        if self.held.is_new() {
+        let runtime = self.ctx.leg_runtime();
+        runtime.check_thread();
+        if self.handle.is_new() {
             let path = match path(self.ctx.scope_prefix(), &self.key, self.number) {
                 Ok(path) => path,
                 Err(fault) => {
-                    flow.author_fault(self.site, fault);
-                    self.held.end();
+                    runtime.author_fault(self.site, fault);
+                    self.handle.end();
                     return Poll::Pending;
                 }
             };
-            let wants_to_end = (self.always || flow.server().sheds()) && self.ctx.takes_state_only();
-            match flow.begun(|leg| leg.checkpoint(path, wants_to_end, self.site)) {
+            let wants_to_end = (self.always || runtime.server().sheds()) && self.ctx.takes_state_only();
+            match runtime.begun(|leg| leg.checkpoint(path, wants_to_end, self.site)) {
                 Ok(()) => {
-                    self.held.end();
+                    self.handle.end();
                     return Poll::Ready(());
                 }
-                Err(slot) => drop(self.held.slot(|| slot)),
+                Err(slot) => drop(self.handle.slot(|| slot)),
             }
         }
-        let Some(slot) = self.held.slot(|| None) else { return Poll::Pending };
-        if !flow.with(|leg| leg.poll_checkpoint(slot, cx.waker())) {
+        let Some(slot) = self.handle.slot(|| None) else { return Poll::Pending };
+        if !runtime.with(|leg| leg.poll_checkpoint(slot, cx.waker())) {
             return Poll::Pending;
         }
-        self.held.end();
+        self.handle.end();
         Poll::Ready(())
     }
 }

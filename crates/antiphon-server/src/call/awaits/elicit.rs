@@ -3,7 +3,7 @@
 use crate::{
     Answer, AskError, Ctx, Form, OneField,
     call::awaits::{
-        asking::{Fallback, RawAsk, Rendered},
+        raw_ask::{Fallback, PreparedAsk, RawAsk},
         setters::setters,
     },
     form::{self, VALUE},
@@ -127,7 +127,7 @@ impl Ctx {
 }
 
 /// The question as it is before it is put.
-struct AskedForm<'a> {
+struct FormAsk<'a> {
     message: Cow<'a, str>,
     schema: Schema,
     /// The title of the field `value`.
@@ -141,7 +141,7 @@ enum Schema {
     Given(FormSchema),
 }
 
-impl AskedForm<'_> {
+impl FormAsk<'_> {
     fn render(&self) -> Result<ElicitRequest, String> {
         let schema = match &self.schema {
             Schema::Of(schema) => schema(),
@@ -170,7 +170,7 @@ fn titled(schema: &FormSchema, title: &str) -> Result<FormSchema, String> {
 #[must_use = "a question is asked when it is awaited"]
 pub struct Elicit<'a, T> {
     raw: RawAsk<'a>,
-    form: AskedForm<'a>,
+    form: FormAsk<'a>,
     default: Option<T>,
 }
 
@@ -192,7 +192,7 @@ setters! {
 impl<'a, T> Elicit<'a, T> {
     #[track_caller]
     fn new(ctx: &'a Ctx, key: impl Into<Cow<'a, str>>, message: Cow<'a, str>, schema: Schema) -> Self {
-        let form = AskedForm { message, schema, title: None };
+        let form = FormAsk { message, schema, title: None };
         Self { raw: RawAsk::new(ctx, key), form, default: None }
     }
 
@@ -225,8 +225,8 @@ impl<T: DeserializeOwned> Elicit<'_, T> {
     fn poll_outcome(&mut self, cx: &Context<'_>) -> Poll<Result<Answer<T>, AskError>> {
         let form = &self.form;
         let given = self.raw.poll(cx, AskSupport::FORM, |_| {
-            let rendered = Rendered::of(InputRequest::Elicit(form.render()?))?;
-            Ok(Rendered { decodes: Some(|answer| read::<T>(answer).map(drop)), ..rendered })
+            let rendered = PreparedAsk::of(InputRequest::Elicit(form.render()?))?;
+            Ok(PreparedAsk { decodes: Some(|answer| read::<T>(answer).map(drop)), ..rendered })
         });
         let answer = match std::task::ready!(given) {
             Ok(answer) => answer,
@@ -239,7 +239,7 @@ impl<T: DeserializeOwned> Elicit<'_, T> {
         match read(&answer) {
             Ok(answer) => {
                 if let Some(refusal) = self.refusal(&answer) {
-                    self.raw.ctx().flow().note_refusal(refusal);
+                    self.raw.ctx().leg_runtime().note_refusal(refusal);
                 }
                 Poll::Ready(Ok(answer))
             }
@@ -247,7 +247,7 @@ impl<T: DeserializeOwned> Elicit<'_, T> {
             Err(fault) => {
                 let fault =
                     format!("the answer to `{}` fits its form but not its type: {fault}", self.raw.key);
-                self.raw.ctx().flow().author_fault(self.raw.site(), fault);
+                self.raw.ctx().leg_runtime().author_fault(self.raw.site(), fault);
                 Poll::Pending
             }
         }

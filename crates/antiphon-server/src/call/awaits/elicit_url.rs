@@ -3,7 +3,7 @@
 use crate::{
     Answer, AskError, Ctx,
     call::awaits::{
-        asking::{Asked, RawAsk, Rendered},
+        raw_ask::{AskOutcome, PreparedAsk, RawAsk},
         setters::setters,
         until::{IntoDone, Until},
         url_ref::UrlRef,
@@ -79,7 +79,7 @@ impl Ctx {
     {
         ElicitUrl {
             raw: RawAsk::new(self, "url"),
-            asked: AskedUrl { message: message.into(), url },
+            asked: UrlAsk { message: message.into(), url },
             until: None,
             checking: None,
             first: 0,
@@ -91,7 +91,7 @@ impl Ctx {
 #[must_use = "a question is asked when it is awaited"]
 pub struct ElicitUrl<'a, F> {
     raw: RawAsk<'a>,
-    asked: AskedUrl<'a, F>,
+    asked: UrlAsk<'a, F>,
     until: Option<Until<'a>>,
     /// While what happens behind the URL is checked: whether once only.
     checking: Option<bool>,
@@ -103,7 +103,7 @@ pub struct ElicitUrl<'a, F> {
 #[must_use = "a question is asked when it is awaited"]
 pub struct ElicitUrlOutcome<'a, F>(ElicitUrl<'a, F>);
 
-struct AskedUrl<'a, F> {
+struct UrlAsk<'a, F> {
     message: Cow<'a, str>,
     url: F,
 }
@@ -156,15 +156,15 @@ impl<'a, F> ElicitUrl<'a, F> {
     }
 }
 
-impl<F: Fn(&UrlRef) -> String> AskedUrl<'_, F> {
+impl<F: Fn(&UrlRef) -> String> UrlAsk<'_, F> {
     /// The question, and when it was first asked. `waits`: accepted, it waits for what happens behind the URL.
-    fn show(&self, ctx: &Ctx, path: &str, waits: bool) -> Result<(Rendered, u64), String> {
+    fn show(&self, ctx: &Ctx, path: &str, waits: bool) -> Result<(PreparedAsk, u64), String> {
         let reference = UrlRef::of(ctx, path)?;
         let url = (self.url)(&reference);
         let about = waits.then(|| format!("{}\n{}", url.replace(reference.as_str(), ""), self.message));
-        let until = about.and_then(|about| ctx.flow().digest(about.as_bytes()));
+        let until = about.and_then(|about| ctx.leg_runtime().digest(about.as_bytes()));
         let request = ElicitRequest::Url { message: self.message.to_string(), url };
-        Ok((Rendered { until, ..Rendered::of(InputRequest::Elicit(request))? }, reference.first()))
+        Ok((PreparedAsk { until, ..PreparedAsk::of(InputRequest::Elicit(request))? }, reference.first()))
     }
 }
 
@@ -176,8 +176,8 @@ impl<F: Fn(&UrlRef) -> String> ElicitUrl<'_, F> {
                 Some(once) => ready!(self.check(cx, once)),
             };
             match asked {
-                Ok(Some(Asked::Agreed { before })) => self.checking = Some(before),
-                Ok(Some(Asked::Answer(text))) => return self.answered(&text),
+                Ok(Some(AskOutcome::Agreed { before })) => self.checking = Some(before),
+                Ok(Some(AskOutcome::Answer(text))) => return self.answered(&text),
                 // It is asked again.
                 Ok(None) => {}
                 Err(error) => return Poll::Ready(Err(error)),
@@ -185,7 +185,7 @@ impl<F: Fn(&UrlRef) -> String> ElicitUrl<'_, F> {
         }
     }
 
-    fn ask(&mut self, cx: &Context<'_>) -> Poll<Result<Option<Asked>, AskError>> {
+    fn ask(&mut self, cx: &Context<'_>) -> Poll<Result<Option<AskOutcome>, AskError>> {
         let Self { raw, asked, until, first, .. } = self;
         let (ctx, waits) = (raw.ctx(), until.is_some());
         let polled = raw.poll_agreed(cx, AskSupport::URL, |path| {
@@ -203,12 +203,12 @@ impl<F: Fn(&UrlRef) -> String> ElicitUrl<'_, F> {
             Ok(ElicitResult { action: Action::Cancel, .. }) => Answer::Cancel,
             Err(fault) => {
                 let fault = format!("a recorded answer cannot be read: {fault}");
-                self.raw.ctx().flow().author_fault(self.raw.site(), fault);
+                self.raw.ctx().leg_runtime().author_fault(self.raw.site(), fault);
                 return Poll::Pending;
             }
         };
         if let Some(refusal) = self.refusal(&answer) {
-            self.raw.ctx().flow().note_refusal(refusal);
+            self.raw.ctx().leg_runtime().note_refusal(refusal);
         }
         Poll::Ready(Ok(answer))
     }
@@ -224,10 +224,10 @@ impl<F: Fn(&UrlRef) -> String> ElicitUrl<'_, F> {
     }
 
     /// Checks what happens behind the URL. `None`: it is not finished, and the URL is asked again.
-    fn check(&mut self, cx: &mut Context<'_>, once: bool) -> Poll<Result<Option<Asked>, AskError>> {
-        let flow = self.raw.ctx().flow();
+    fn check(&mut self, cx: &mut Context<'_>, once: bool) -> Poll<Result<Option<AskOutcome>, AskError>> {
+        let runtime = self.raw.ctx().leg_runtime();
         let (Some(until), Some(slot)) = (&mut self.until, self.raw.slot()) else { return Poll::Pending };
-        let (is_over, rehearses) = flow.with(|leg| (leg.is_over(), leg.rehearses()));
+        let (is_over, rehearses) = runtime.with(|leg| (leg.is_over(), leg.rehearses()));
         if is_over {
             return Poll::Pending;
         }
@@ -236,8 +236,8 @@ impl<F: Fn(&UrlRef) -> String> ElicitUrl<'_, F> {
             true if once => false,
             true => return Poll::Pending,
             false => {
-                let _scope = flow.scope(|leg| leg.in_check(slot));
-                ready!(until.poll(cx, flow.carrier().until(flow.limits()), once))
+                let _scope = runtime.scope(|leg| leg.in_check(slot));
+                ready!(until.poll(cx, runtime.carrier().until(runtime.limits()), once))
             }
         };
         self.checking = None;
@@ -245,7 +245,7 @@ impl<F: Fn(&UrlRef) -> String> ElicitUrl<'_, F> {
             return self.raw.resolve_agreed(true).map_ok(Some);
         }
         let deadline = self.raw.within.map(|within| self.first.saturating_add(within.as_secs()));
-        if !once && deadline.is_some_and(|deadline| flow.now() > deadline) {
+        if !once && deadline.is_some_and(|deadline| runtime.now() > deadline) {
             return self.raw.resolve_agreed(false).map_ok(Some);
         }
         self.raw.ask_again(NOT_FINISHED, deadline);

@@ -3,7 +3,7 @@
 use crate::{
     AskError, Ctx,
     call::awaits::{
-        asking::{RawAsk, Rendered},
+        raw_ask::{PreparedAsk, RawAsk},
         setters::setters,
     },
 };
@@ -98,7 +98,7 @@ impl Future for Sample<'_> {
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
         let Self { raw, params } = &mut *self;
         let request = || InputRequest::CreateMessage(Box::new(params.clone()));
-        let given = raw.poll(cx, request().needs(), |_| Rendered::of(request()));
+        let given = raw.poll(cx, request().needs(), |_| PreparedAsk::of(request()));
         match ready!(given) {
             Ok(text) => read(raw, &text).map(Ok),
             Err(error) => Poll::Ready(Err(error)),
@@ -111,7 +111,8 @@ impl Future for Roots<'_> {
 
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
         let raw = &mut self.raw;
-        let given = raw.poll(cx, AskSupport::ROOTS, |_| Rendered::of(InputRequest::ListRoots { meta: None }));
+        let given =
+            raw.poll(cx, AskSupport::ROOTS, |_| PreparedAsk::of(InputRequest::ListRoots { meta: None }));
         match ready!(given) {
             Ok(text) => read(raw, &text).map(|result: ListRootsResult| Ok(result.roots)),
             Err(error) => Poll::Ready(Err(error)),
@@ -124,7 +125,9 @@ fn read<T: DeserializeOwned>(raw: &RawAsk<'_>, text: &str) -> Poll<T> {
     match serde_json::from_str(text) {
         Ok(answer) => Poll::Ready(answer),
         Err(fault) => {
-            raw.ctx().flow().author_fault(raw.site(), format!("a recorded answer cannot be read: {fault}"));
+            raw.ctx()
+                .leg_runtime()
+                .author_fault(raw.site(), format!("a recorded answer cannot be read: {fault}"));
             Poll::Pending
         }
     }

@@ -14,7 +14,7 @@ impl Ctx {
         let prefix = match below(self.scope_prefix(), name.as_ref()) {
             Ok(prefix) => prefix,
             Err(fault) => {
-                self.flow().author_fault(crate::call::flow::here(), fault);
+                self.leg_runtime().author_fault(crate::call::leg_runtime::call_site(), fault);
                 String::new()
             }
         };

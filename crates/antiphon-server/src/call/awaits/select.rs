@@ -1,6 +1,6 @@
 //! Races whose winner is remembered.
 
-use crate::{Ctx, call::flow::Held};
+use crate::{Ctx, call::leg_runtime::SlotHandle};
 use antiphon_engine::{BranchId, CallSite, SlotId, StepKey, key::path};
 use std::{
     convert::Infallible,
@@ -60,16 +60,16 @@ impl Ctx {
         key: K,
         branches: B,
     ) -> impl Future<Output = B::Won> + Send + use<'a, K, B> {
-        let (key, site) = (key.into(), crate::call::flow::here());
+        let (key, site) = (key.into(), crate::call::leg_runtime::call_site());
         async move {
-            let race = match path(self.scope_prefix(), key.key, key.number) {
-                Ok(path) => Race { ctx: self, path, site, held: Held::new(self.flow()) },
+            let select = match path(self.scope_prefix(), key.key, key.number) {
+                Ok(path) => SelectRun { ctx: self, path, site, handle: SlotHandle::new(self.leg_runtime()) },
                 Err(fault) => {
-                    self.flow().author_fault(site, fault);
+                    self.leg_runtime().author_fault(site, fault);
                     return std::future::pending().await;
                 }
             };
-            branches.run(race).await
+            branches.run(select).await
         }
     }
 }
@@ -79,7 +79,7 @@ pub trait Branches: sealed::Sealed + Send {
     /// Which came first.
     type Won;
     #[doc(hidden)]
-    fn run(self, race: Race<'_>) -> impl Future<Output = Self::Won> + Send
+    fn run(self, select: SelectRun<'_>) -> impl Future<Output = Self::Won> + Send
     where
         Self: Sized;
 }
@@ -90,41 +90,41 @@ mod sealed {
 
 /// One select, while it is run.
 #[doc(hidden)]
-pub struct Race<'a> {
+pub struct SelectRun<'a> {
     ctx: &'a Ctx,
     path: Arc<str>,
     site: CallSite,
-    held: Held<'a>,
+    handle: SlotHandle<'a>,
 }
 
 /// What is done with a branch.
 #[derive(Clone, Copy)]
-enum Deed {
+enum BranchAction {
     Poll,
     /// Drops it, which withdraws what it asks.
     Drop,
 }
 
-impl Race<'_> {
+impl SelectRun<'_> {
     /// Polls the branches, each in its place, until one is first. Gives its number. `act` says whether a branch has come to
     /// its end.
     async fn run<const N: usize>(
         mut self,
-        mut act: impl FnMut(usize, Deed, &mut Context<'_>) -> bool + Send,
+        mut act: impl FnMut(usize, BranchAction, &mut Context<'_>) -> bool + Send,
     ) -> usize {
         let mut first: Option<BranchId> = None;
         let mut done = [false; N];
         poll_fn(|cx| {
-            let flow = self.ctx.flow();
-            flow.check_thread();
-            let begun = self.held.slot(|| {
-                let (slot, branch) = flow.begun(|leg| leg.select(Arc::clone(&self.path), N, self.site))?;
+            let runtime = self.ctx.leg_runtime();
+            runtime.check_thread();
+            let begun = self.handle.slot(|| {
+                let (slot, branch) = runtime.begun(|leg| leg.select(Arc::clone(&self.path), N, self.site))?;
                 first = Some(branch);
                 Some(slot)
             });
             let (Some(slot), Some(first)) = (begun, first) else { return Poll::Pending };
-            let runs = |branch: &usize| flow.with(|leg| leg.runs_in(first.plus(*branch)));
-            if flow.with(|leg| leg.is_over()) {
+            let runs = |branch: &usize| runtime.with(|leg| leg.runs_in(first.plus(*branch)));
+            if runtime.with(|leg| leg.is_over()) {
                 // The steps in it come to their end; nobody wins any more.
                 for branch in (0..N).filter(runs) {
                     done[branch] = self.poll((first.plus(branch), false), branch, &mut act, cx);
@@ -143,14 +143,14 @@ impl Race<'_> {
                 if runs(&branch) {
                     goes_on = true;
                 } else {
-                    act(branch, Deed::Drop, cx);
+                    act(branch, BranchAction::Drop, cx);
                 }
             }
-            if goes_on || flow.with(|leg| leg.is_over()) {
+            if goes_on || runtime.with(|leg| leg.is_over()) {
                 return Poll::Pending;
             }
-            flow.with(|leg| leg.end_select(slot));
-            self.held.end();
+            runtime.with(|leg| leg.end_select(slot));
+            self.handle.end();
             Poll::Ready(winner)
         })
         .await
@@ -162,11 +162,11 @@ impl Race<'_> {
         &self,
         (place, holds_steps): (BranchId, bool),
         branch: usize,
-        act: &mut impl FnMut(usize, Deed, &mut Context<'_>) -> bool,
+        act: &mut impl FnMut(usize, BranchAction, &mut Context<'_>) -> bool,
         cx: &mut Context<'_>,
     ) -> bool {
-        let _scope = self.ctx.flow().scope(|leg| leg.in_branch(place, holds_steps));
-        act(branch, Deed::Poll, cx)
+        let _scope = self.ctx.leg_runtime().scope(|leg| leg.in_branch(place, holds_steps));
+        act(branch, BranchAction::Poll, cx)
     }
 
     /// Polls the branches that may win, in source order, until one has. The winner, if it is decided.
@@ -175,19 +175,19 @@ impl Race<'_> {
         slot: SlotId,
         first: BranchId,
         done: &mut [bool; N],
-        act: &mut impl FnMut(usize, Deed, &mut Context<'_>) -> bool,
+        act: &mut impl FnMut(usize, BranchAction, &mut Context<'_>) -> bool,
         cx: &mut Context<'_>,
     ) -> Option<usize> {
-        let flow = self.ctx.flow();
-        let decide = |done: &[bool; N]| flow.with(|leg| leg.decide(slot, first, N, |branch| done[branch]));
-        if let Some(winner) = flow.with(|leg| leg.decided(slot)) {
+        let runtime = self.ctx.leg_runtime();
+        let decide = |done: &[bool; N]| runtime.with(|leg| leg.decide(slot, first, N, |branch| done[branch]));
+        if let Some(winner) = runtime.with(|leg| leg.decided(slot)) {
             return Some(winner);
         }
         // Where it is recorded and due, the others are not polled any more.
-        let alone = flow.with(|leg| leg.recorded_winner(slot));
+        let alone = runtime.with(|leg| leg.recorded_winner(slot));
         // What needs no new step comes first; only then do steps begin.
         for holds_steps in [true, false] {
-            if !holds_steps && !flow.with(|leg| leg.lets_steps_begin()) {
+            if !holds_steps && !runtime.with(|leg| leg.lets_steps_begin()) {
                 break;
             }
             for branch in (0..N).filter(|branch| alone.is_none_or(|alone| alone == *branch)) {
@@ -201,7 +201,7 @@ impl Race<'_> {
                 }
             }
         }
-        flow.with(|leg| leg.wait_select(slot, cx.waker(), done.contains(&true)));
+        runtime.with(|leg| leg.wait_select(slot, cx.waker(), done.contains(&true)));
         None
     }
 }
@@ -213,13 +213,13 @@ macro_rules! branches {
         impl<$($name: Future + Send),*> Branches for ($($name,)*) where $($name::Output: Send),* {
             type Won = Won<$($name::Output),*>;
 
-            async fn run(self, race: Race<'_>) -> Self::Won {
+            async fn run(self, select: SelectRun<'_>) -> Self::Won {
                 $( #[allow(non_snake_case, reason = "named after its type")]
                 let mut $name = pin!(Some(self.$place)); )*
                 let mut done: ($(Option<$name::Output>,)*) = ($(none::<$name>(),)*);
-                let winner = race
-                    .run::<$count>(|branch, deed, cx| match branch {
-                        $( $place => act($name.as_mut(), &mut done.$place, deed, cx), )*
+                let winner = select
+                    .run::<$count>(|branch, action, cx| match branch {
+                        $( $place => act($name.as_mut(), &mut done.$place, action, cx), )*
                         _ => false,
                     })
                     .await;
@@ -241,10 +241,10 @@ fn none<F: Future>() -> Option<F::Output> {
 fn act<F: Future>(
     mut branch: Pin<&mut Option<F>>,
     done: &mut Option<F::Output>,
-    deed: Deed,
+    action: BranchAction,
     cx: &mut Context<'_>,
 ) -> bool {
-    if let Deed::Drop = deed {
+    if let BranchAction::Drop = action {
         branch.set(None);
         return false;
     }

@@ -31,7 +31,7 @@ macro_rules! setters {
             /// [`AskError::Unsupported`](crate::AskError::Unsupported) in these words. Without it such a call
             /// ends as one that needs a capability.
             pub fn or_refuse(mut self, words: impl Into<::std::borrow::Cow<'a, str>>) -> Self {
-                self.raw.fallback = $crate::call::awaits::asking::Fallback::Refuse(words.into());
+                self.raw.fallback = $crate::call::awaits::raw_ask::Fallback::Refuse(words.into());
                 self
             }
         }

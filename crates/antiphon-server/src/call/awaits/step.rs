@@ -2,7 +2,7 @@
 
 use crate::{
     Ctx, Error, StepError,
-    call::flow::{Flow, Held},
+    call::leg_runtime::{LegRuntime, SlotHandle},
 };
 use antiphon_engine::{CallSite, SlotId, StepKey, StepOutcome, StepPoll, StepWake, key::path};
 use antiphon_seal::{Digest, canonical::canonical};
@@ -201,7 +201,7 @@ pin_project! {
         // Before its place, so that the body goes first.
         #[pin]
         body: Option<Fut>,
-        held: Held<'a>,
+        handle: SlotHandle<'a>,
     }
 }
 
@@ -232,11 +232,11 @@ impl<'a, T, F, Fut: Future> Step<'a, T, F, Fut> {
             again: None,
             retry: Retry::times(1),
             settle,
-            site: crate::call::flow::here(),
+            site: crate::call::leg_runtime::call_site(),
             running: None,
             pause: None,
             body: None,
-            held: Held::new(ctx.flow()),
+            handle: SlotHandle::new(ctx.leg_runtime()),
         }
     }
 }
@@ -249,18 +249,18 @@ where
     type Output = Result<T, StepError>;
 
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
-        let flow = self.ctx.flow();
-        flow.check_thread();
-        if self.held.is_new() {
+        let runtime = self.ctx.leg_runtime();
+        runtime.check_thread();
+        if self.handle.is_new() {
             self.as_mut().take_place();
         }
         let this = self.as_mut().project();
-        let Some(slot) = this.held.slot(|| None) else { return Poll::Pending };
+        let Some(slot) = this.handle.slot(|| None) else { return Poll::Pending };
         if this.running.is_none() {
-            match flow.with(|leg| leg.poll_step(slot, cx.waker())) {
+            match runtime.with(|leg| leg.poll_step(slot, cx.waker())) {
                 StepPoll::Pending => return Poll::Pending,
                 StepPoll::Recorded(outcome) => {
-                    this.held.end();
+                    this.handle.end();
                     return self.resolve(outcome);
                 }
                 StepPoll::Run(wake, key) => {
@@ -283,27 +283,27 @@ where
     /// Takes the place of the step in its leg; none where its key or its input is faulty.
     fn take_place(self: Pin<&mut Self>) {
         let this = self.project();
-        let (flow, site) = (this.ctx.flow(), *this.site);
+        let (runtime, site) = (this.ctx.leg_runtime(), *this.site);
         let placed = path(this.ctx.scope_prefix(), this.key.key, this.key.number)
-            .and_then(|path| Ok((path, this.input.digest(flow)?)));
+            .and_then(|path| Ok((path, this.input.digest(runtime)?)));
         match placed {
             Ok((path, input)) => {
-                this.held.slot(|| flow.begun(|leg| leg.step(path, input, site)));
+                this.handle.slot(|| runtime.begun(|leg| leg.step(path, input, site)));
             }
             Err(fault) => {
-                flow.author_fault(site, fault);
-                this.held.end();
+                runtime.author_fault(site, fault);
+                this.handle.end();
             }
         }
     }
 
     /// Runs the body to its outcome. `None`: the handler does not learn of it.
     fn run(mut self: Pin<&mut Self>, slot: SlotId, cx: &mut Context<'_>) -> Poll<Option<StepOutcome>> {
-        let flow = self.ctx.flow();
+        let runtime = self.ctx.leg_runtime();
         loop {
             let ended = match self.as_mut().attempt(slot, cx) {
                 Poll::Pending => return Poll::Pending,
-                Poll::Ready(Err(cause)) if self.as_mut().try_again(flow) => {
+                Poll::Ready(Err(cause)) if self.as_mut().try_again(runtime) => {
                     tracing::debug!(%cause, "a step is tried again");
                     continue;
                 }
@@ -311,11 +311,11 @@ where
             };
             let this = self.as_mut().project();
             (*this.running, *this.pause) = (None, None);
-            this.held.end();
+            this.handle.end();
             let resolves = match ended {
-                Ok(outcome) => flow.with(|leg| leg.end_step(slot, outcome.clone())).then_some(outcome),
+                Ok(outcome) => runtime.with(|leg| leg.end_step(slot, outcome.clone())).then_some(outcome),
                 Err(cause) => {
-                    flow.with(|leg| leg.fail_step(slot, cause));
+                    runtime.with(|leg| leg.fail_step(slot, cause));
                     None
                 }
             };
@@ -330,9 +330,9 @@ where
         cx: &mut Context<'_>,
     ) -> Poll<Result<StepOutcome, String>> {
         let mut this = self.project();
-        let flow = this.ctx.flow();
+        let runtime = this.ctx.leg_runtime();
         let Some(Run { wake, attempt }) = this.running else { return Poll::Pending };
-        let may_try = flow.with(|leg| {
+        let may_try = runtime.with(|leg| {
             leg.touch_step(slot, cx.waker());
             leg.may_try()
         });
@@ -349,7 +349,7 @@ where
             *this.pause = None;
         }
         let polled = {
-            let _scope = flow.scope(|leg| leg.in_step(slot));
+            let _scope = runtime.scope(|leg| leg.in_step(slot));
             std::panic::catch_unwind(AssertUnwindSafe(|| {
                 if this.body.is_none() {
                     let body = match this.again {
@@ -372,20 +372,20 @@ where
         };
         this.body.set(None);
         Poll::Ready(result.and_then(|result| match result {
-            Ok(value) => Ok(recorded(&value, flow.limits().step_result)),
+            Ok(value) => Ok(recorded(&value, runtime.limits().step_result)),
             Err(error) => match StepError::of(error) {
-                Ok(error) => Ok(failed(error, flow.limits().step_result)),
+                Ok(error) => Ok(failed(error, runtime.limits().step_result)),
                 Err(again) => Err(again.to_string()),
             },
         }))
     }
 
     /// Whether there is one more attempt. None begins once the request is gone.
-    fn try_again(self: Pin<&mut Self>, flow: &Flow) -> bool {
+    fn try_again(self: Pin<&mut Self>, runtime: &LegRuntime) -> bool {
         let this = self.project();
         let Some(Run { attempt, wake }) = this.running else { return false };
         let may_try = this.again.is_some() && attempt.number < this.retry.times;
-        if !may_try || !flow.with(|leg| leg.may_try()) {
+        if !may_try || !runtime.with(|leg| leg.may_try()) {
             return false;
         }
         let pause = this.retry.pause(attempt.number);
@@ -412,7 +412,7 @@ where
                         %fault,
                         "the recorded result of a step is not of the type that it is read as"
                     );
-                    self.ctx.flow().with(|leg| leg.misread_step(path));
+                    self.ctx.leg_runtime().with(|leg| leg.misread_step(path));
                     Poll::Pending
                 }
             },
@@ -424,11 +424,11 @@ where
 
 impl Input {
     /// The digest, if the input is pinned.
-    fn digest(&self, flow: &Flow) -> Result<Option<Digest>, String> {
+    fn digest(&self, runtime: &LegRuntime) -> Result<Option<Digest>, String> {
         match self {
             Self::None => Ok(None),
             Self::Pinned(text) => {
-                flow.digest(text).map(Some).ok_or_else(|| "the call could not begin".to_owned())
+                runtime.digest(text).map(Some).ok_or_else(|| "the call could not begin".to_owned())
             }
             Self::Unwritable(fault) => Err(format!("the input of a step cannot be written as JSON: {fault}")),
         }

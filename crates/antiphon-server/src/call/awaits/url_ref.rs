@@ -69,10 +69,11 @@ impl UrlRef {
     /// # Errors
     /// Why none could be made.
     pub(crate) fn of(ctx: &Ctx, path: &str) -> Result<Self, String> {
-        let flow = ctx.flow();
-        let inner = flow.server();
-        let (time, now) = (inner.clock.now(), flow.now());
-        let (noted, has_answer) = flow.with(|leg| (leg.url_reference(path).cloned(), leg.has_answer(path)));
+        let runtime = ctx.leg_runtime();
+        let inner = runtime.server();
+        let (time, now) = (inner.clock.now(), runtime.now());
+        let (noted, has_answer) =
+            runtime.with(|leg| (leg.url_reference(path).cloned(), leg.has_answer(path)));
         let first = match noted {
             // An answer belongs to the URL it was given to.
             Some(noted) if has_answer || now.saturating_sub(noted.made) <= URL_REF_WITHIN.as_secs() => {
@@ -82,7 +83,7 @@ impl UrlRef {
             None => now,
         };
         let person = ctx.principal().map(person);
-        let sealed = flow.with_call(|call| {
+        let sealed = runtime.with_call(|call| {
             inner.sealer.seal(call, &binding(person.as_ref()), path.as_bytes(), URL_REF_WITHIN, time)
         });
         let text =
@@ -94,7 +95,7 @@ impl UrlRef {
             return Err(fault.to_owned());
         }
         let reference = UrlReference { first, made: now, text: text.as_str().into() };
-        flow.with(|leg| leg.note_url_reference(path, reference));
+        runtime.with(|leg| leg.note_url_reference(path, reference));
         Ok(Self { text, first })
     }
 

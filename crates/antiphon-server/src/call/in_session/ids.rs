@@ -4,9 +4,9 @@ use antiphon_seal::Call;
 use antiphon_wire::{InputRequest, InputRequests};
 
 /// The ids of the URL questions of one round, by their keys.
-pub(crate) struct Ids(Vec<(String, String)>);
+pub(crate) struct ElicitationIds(Vec<(String, String)>);
 
-impl Ids {
+impl ElicitationIds {
     /// Those that were given, and made up ones.
     pub(crate) fn of(call: Option<&Call>, requests: &InputRequests, given: &[(String, String)]) -> Self {
         let is_url =

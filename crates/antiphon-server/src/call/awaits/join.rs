@@ -25,7 +25,7 @@ impl Ctx {
     /// begins it again.
     pub fn spawn<T: Send + 'static>(&self, future: impl Future<Output = T> + Send + 'static) -> Spawned<T> {
         let task = tokio::spawn(future);
-        self.flow().end_with_leg(task.abort_handle());
+        self.leg_runtime().end_with_leg(task.abort_handle());
         Spawned(task)
     }
 }

@@ -13,7 +13,7 @@ use std::{
 use tokio::task::AbortHandle;
 
 /// One leg while its handler runs.
-pub(crate) struct Flow {
+pub(crate) struct LegRuntime {
     leg: Mutex<Leg>,
     /// Tasks that end with the leg.
     tasks: Mutex<Vec<AbortHandle>>,
@@ -39,7 +39,7 @@ impl Drop for PollGuard {
 
 /// While it lives, what is polled stands in another place of the leg. Dropped, the place before is put back, also where
 /// that poll panicked.
-pub(crate) struct ScopeGuard<'f>(&'f Flow, Scope);
+pub(crate) struct ScopeGuard<'f>(&'f LegRuntime, Scope);
 
 impl Drop for ScopeGuard<'_> {
     fn drop(&mut self) {
@@ -47,7 +47,7 @@ impl Drop for ScopeGuard<'_> {
     }
 }
 
-impl Flow {
+impl LegRuntime {
     pub(crate) fn new(leg: Leg, server: Arc<Runtime>, carrier: LegCarrier) -> Self {
         Self { leg: Mutex::new(leg), tasks: Mutex::default(), refusals: Mutex::default(), server, carrier }
     }
@@ -86,7 +86,7 @@ impl Flow {
         std::ptr::from_ref(self) as usize
     }
 
-    pub(crate) fn poll_here(&self) -> PollGuard {
+    pub(crate) fn enter_poll(&self) -> PollGuard {
         PollGuard(POLLED.replace(self.id()))
     }
 
@@ -186,7 +186,7 @@ impl Flow {
     }
 }
 
-impl Drop for Flow {
+impl Drop for LegRuntime {
     fn drop(&mut self) {
         self.end();
     }
@@ -207,13 +207,13 @@ fn log(event: &Event, call: Option<&str>) {
 }
 
 /// The place of one awaited future in its leg. Dropped, the future waits no more.
-pub(crate) struct Held<'a> {
-    flow: &'a Flow,
-    slot: Place,
+pub(crate) struct SlotHandle<'a> {
+    runtime: &'a LegRuntime,
+    slot: SlotState,
 }
 
 #[derive(Clone, Copy)]
-enum Place {
+enum SlotState {
     /// Not polled yet.
     New,
     Waits(SlotId),
@@ -221,43 +221,43 @@ enum Place {
     Over,
 }
 
-impl<'a> Held<'a> {
-    pub(crate) fn new(flow: &'a Flow) -> Self {
-        Self { flow, slot: Place::New }
+impl<'a> SlotHandle<'a> {
+    pub(crate) fn new(runtime: &'a LegRuntime) -> Self {
+        Self { runtime, slot: SlotState::New }
     }
 
     pub(crate) fn is_new(&self) -> bool {
-        matches!(self.slot, Place::New)
+        matches!(self.slot, SlotState::New)
     }
 
     /// The place; `begin` takes one at the first poll. `None` if the future does not resolve any more.
     pub(crate) fn slot(&mut self, begin: impl FnOnce() -> Option<SlotId>) -> Option<SlotId> {
         if self.is_new() {
-            self.slot = begin().map_or(Place::Over, Place::Waits);
+            self.slot = begin().map_or(SlotState::Over, SlotState::Waits);
         }
         match self.slot {
-            Place::Waits(slot) => Some(slot),
-            Place::New | Place::Over => None,
+            SlotState::Waits(slot) => Some(slot),
+            SlotState::New | SlotState::Over => None,
         }
     }
 
     /// The future has resolved.
     pub(crate) fn end(&mut self) {
-        self.slot = Place::Over;
+        self.slot = SlotState::Over;
     }
 }
 
-impl Drop for Held<'_> {
+impl Drop for SlotHandle<'_> {
     fn drop(&mut self) {
-        if let Place::Waits(slot) = self.slot {
+        if let SlotState::Waits(slot) = self.slot {
             let unwinding = std::thread::panicking();
-            self.flow.with(|leg| leg.leave(slot, unwinding));
+            self.runtime.with(|leg| leg.leave(slot, unwinding));
         }
     }
 }
 
 /// Where the author called.
 #[track_caller]
-pub(crate) fn here() -> CallSite {
+pub(crate) fn call_site() -> CallSite {
     Location::caller()
 }

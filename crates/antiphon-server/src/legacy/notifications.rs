@@ -7,7 +7,7 @@ use crate::{
     dispatch::listen::notification_of,
     outbox::{Kind, Outbox},
     session::session::Session,
-    subscribe::hub::{Heard, Membership},
+    subscribe::registry::{Change, SubscriptionHandle},
 };
 use antiphon_wire::{ElicitationCompleteParams, SubscribeParams, method, write_notification};
 #[cfg(feature = "http")]
@@ -20,8 +20,8 @@ use std::{future::poll_fn, task::Poll};
 const FIRST_RESOURCE: u32 = 16;
 
 /// The next thing to tell.
-enum News {
-    Heard(Heard),
+enum SessionEvent {
+    Change(Change),
     UrlFinished(String),
 }
 
@@ -36,7 +36,7 @@ impl Server {
     /// > by URL mode elicitation is completed.
     pub fn elicitation_complete(&self, id: &str) -> bool {
         // > **MUST** only send the notification to the client that initiated the elicitation request.
-        let asked = self.0.sessions.asked(id);
+        let asked = self.0.sessions.url_sessions(id);
         for session in &asked {
             session.url_finished(id);
         }
@@ -63,10 +63,14 @@ impl Session {
     /// # Errors
     /// What it is answered if not.
     #[cfg(feature = "http")]
-    pub(crate) fn may_hear(&self, server: &Server, caller: &Caller<'_>) -> Result<(), ReplyMessage> {
-        let Some(membership) = &self.0.membership else { return Ok(()) };
-        let scopes = server.0.registry.load().lists.scopes_of(&membership.named());
-        Self::permits(&scopes, caller)
+    pub(crate) fn check_notification_scopes(
+        &self,
+        server: &Server,
+        caller: &Caller<'_>,
+    ) -> Result<(), ReplyMessage> {
+        let Some(subscription) = &self.0.subscription else { return Ok(()) };
+        let scopes = server.0.registry.load().lists.scopes_of(&subscription.named_uris());
+        Self::check_scopes(&scopes, caller)
     }
 
     /// Whether this caller's token holds all of these.
@@ -74,9 +78,9 @@ impl Session {
     /// # Errors
     /// What it is answered if not.
     #[cfg(feature = "http")]
-    pub(crate) fn permits(scopes: &[String], caller: &Caller<'_>) -> Result<(), ReplyMessage> {
+    pub(crate) fn check_scopes(scopes: &[String], caller: &Caller<'_>) -> Result<(), ReplyMessage> {
         require_scopes(scopes, caller).map_err(|refusal| {
-            ReplyMessage::error(None, &crate::session::refused_in_words_of(&refusal)).refused_by(refusal)
+            ReplyMessage::error(None, &crate::session::downgrade_refusal(&refusal)).refused_by(refusal)
         })
     }
 
@@ -91,53 +95,53 @@ impl Session {
         caller: &Caller<'_>,
     ) -> Result<(), ReplyMessage> {
         let id = response.id.as_ref().and_then(RequestId::as_u64);
-        let scopes = id.and_then(|id| self.state().waiting.get(&id).map(|waiting| waiting.scopes.clone()));
-        Self::permits(&scopes.unwrap_or_default(), caller)?;
+        let scopes = id.and_then(|id| self.state().pending.get(&id).map(|pending| pending.scopes.clone()));
+        Self::check_scopes(&scopes.unwrap_or_default(), caller)?;
         self.take_response(response);
         Ok(())
     }
 
     /// Leaves what is to be told in this outbox, while it is polled. Ends when the server drains or the session does.
-    pub(crate) async fn tell(&self, outbox: &Outbox) {
-        let Some(membership) = &self.0.membership else { return };
+    pub(crate) async fn send_notifications(&self, outbox: &Outbox) {
+        let Some(subscription) = &self.0.subscription else { return };
         loop {
-            let news = poll_fn(|cx| {
-                self.0.teller.register(cx.waker());
+            let event = poll_fn(|cx| {
+                self.0.notifier.register(cx.waker());
                 let mut state = self.state();
                 if state.ended {
-                    return Poll::Ready(News::Heard(Heard::End));
+                    return Poll::Ready(SessionEvent::Change(Change::End));
                 }
                 if let Some(id) = state.finished.pop_front() {
-                    return Poll::Ready(News::UrlFinished(id));
+                    return Poll::Ready(SessionEvent::UrlFinished(id));
                 }
                 drop(state);
-                membership.poll_heard(cx).map(News::Heard)
+                subscription.poll_change(cx).map(SessionEvent::Change)
             });
-            match news.await {
-                News::Heard(Heard::ListChanged(kind)) => {
-                    leave(outbox, Kind::Change(kind as u32), notification_of(kind), &json!({}));
+            match event.await {
+                SessionEvent::Change(Change::ListChanged(kind)) => {
+                    push_notification(outbox, Kind::Change(kind as u32), notification_of(kind), &json!({}));
                 }
-                News::Heard(Heard::ResourceUpdated(index)) => {
-                    self.tell_of_resource(membership, index, outbox)
+                SessionEvent::Change(Change::ResourceUpdated(index)) => {
+                    self.send_resource_updated(subscription, index, outbox)
                 }
-                News::UrlFinished(id) => {
+                SessionEvent::UrlFinished(id) => {
                     let params = ElicitationCompleteParams::new(id);
-                    leave(outbox, Kind::Ask, method::ELICITATION_COMPLETE, &params);
+                    push_notification(outbox, Kind::Ask, method::ELICITATION_COMPLETE, &params);
                 }
-                News::Heard(Heard::End) => return,
+                SessionEvent::Change(Change::End) => return,
             }
         }
     }
 
-    fn tell_of_resource(&self, membership: &Membership, index: u32, outbox: &Outbox) {
+    fn send_resource_updated(&self, subscription: &SubscriptionHandle, index: u32, outbox: &Outbox) {
         // It may have been forgotten meanwhile.
-        let Some(uri) = membership.uri(index) else { return };
+        let Some(uri) = subscription.uri(index) else { return };
         let params = SubscribeParams::new(uri);
-        leave(outbox, Kind::Change(FIRST_RESOURCE + index), method::RESOURCES_UPDATED, &params);
+        push_notification(outbox, Kind::Change(FIRST_RESOURCE + index), method::RESOURCES_UPDATED, &params);
     }
 }
 
-fn leave(outbox: &Outbox, kind: Kind, method: &str, params: &impl Serialize) {
+fn push_notification(outbox: &Outbox, kind: Kind, method: &str, params: &impl Serialize) {
     match write_notification(method, params) {
         Ok(bytes) => outbox.push(kind, bytes),
         Err(fault) => tracing::error!(method, %fault, "a notification cannot be written as JSON"),

@@ -28,20 +28,20 @@ impl ListKind {
 }
 
 /// A flag for each list.
-pub(crate) type Lists = [bool; ListKind::ALL.len()];
+pub(crate) type ListFlags = [bool; ListKind::ALL.len()];
 
 /// Tells every open subscription what changed.
 #[derive(Default)]
-pub(crate) struct Hub {
-    members: Mutex<Members>,
+pub(crate) struct SubscriptionRegistry {
+    subscribers: Mutex<Subscribers>,
     /// Subscriptions end, and new ones end at once.
     draining: AtomicBool,
 }
 
 #[derive(Default)]
-struct Members {
+struct Subscribers {
     next: u64,
-    all: HashMap<u64, Arc<Member>>,
+    all: HashMap<u64, Arc<Subscriber>>,
     /// How long all that they named is.
     bytes: usize,
     /// Who asked for a resource, and as which of theirs.
@@ -49,30 +49,30 @@ struct Members {
 }
 
 /// What one subscription asked for, and has still to tell.
-struct Member {
-    lists: Lists,
-    marks: Mutex<Marks>,
+struct Subscriber {
+    lists: ListFlags,
+    pending: Mutex<PendingChanges>,
     waker: AtomicWaker,
 }
 
 #[derive(Default)]
-struct Marks {
-    lists: Lists,
+struct PendingChanges {
+    lists: ListFlags,
     resources: BTreeSet<u32>,
 }
 
 /// One subscription's place in the hub, free again when dropped.
-pub(crate) struct Membership {
-    hub: Arc<Hub>,
+pub(crate) struct SubscriptionHandle {
+    registry: Arc<SubscriptionRegistry>,
     number: u64,
-    member: Arc<Member>,
+    subscriber: Arc<Subscriber>,
     /// By their numbers; those that were forgotten are empty.
     uris: Mutex<Vec<String>>,
 }
 
 /// What a subscription hears.
 #[derive(Debug, PartialEq, Eq)]
-pub(crate) enum Heard {
+pub(crate) enum Change {
     ListChanged(ListKind),
     /// By its place among the URIs asked for.
     ResourceUpdated(u32),
@@ -80,7 +80,7 @@ pub(crate) enum Heard {
     End,
 }
 
-impl Hub {
+impl SubscriptionRegistry {
     pub(crate) fn is_draining(&self) -> bool {
         self.draining.load(Ordering::Acquire)
     }
@@ -88,39 +88,40 @@ impl Hub {
     /// Joins one subscription; each URI once.
     pub(crate) fn join(
         self: &Arc<Self>,
-        lists: Lists,
+        lists: ListFlags,
         uris: Vec<String>,
         limits: &Limits,
-    ) -> Result<Membership, Refusal> {
-        let member = Arc::new(Member { lists, marks: Mutex::default(), waker: AtomicWaker::new() });
-        let mut members = self.members();
-        let bytes = members.bytes + length(&uris);
-        if members.all.len() >= limits.subscriptions || bytes > limits.all_subscription_uri_bytes {
+    ) -> Result<SubscriptionHandle, Refusal> {
+        let subscriber = Arc::new(Subscriber { lists, pending: Mutex::default(), waker: AtomicWaker::new() });
+        let mut subscribers = self.subscribers();
+        let bytes = subscribers.bytes + total_length(&uris);
+        if subscribers.all.len() >= limits.subscriptions || bytes > limits.all_subscription_uri_bytes {
             return Err(Refusal::Busy);
         }
-        members.bytes = bytes;
-        let number = members.next;
-        members.next += 1;
-        members.all.insert(number, Arc::clone(&member));
+        subscribers.bytes = bytes;
+        let number = subscribers.next;
+        subscribers.next += 1;
+        subscribers.all.insert(number, Arc::clone(&subscriber));
         for (uri, index) in uris.iter().zip(0..) {
-            members.by_uri.entry(uri.clone()).or_default().insert(number, index);
+            subscribers.by_uri.entry(uri.clone()).or_default().insert(number, index);
         }
-        drop(members);
-        Ok(Membership { hub: Arc::clone(self), number, member, uris: Mutex::new(uris) })
+        drop(subscribers);
+        Ok(SubscriptionHandle { registry: Arc::clone(self), number, subscriber, uris: Mutex::new(uris) })
     }
 
     pub(crate) fn list_changed(&self, kind: ListKind) {
-        for member in self.members().all.values().filter(|member| member.lists[kind as usize]) {
-            member.mark(|marks| marks.lists[kind as usize] = true);
+        for subscriber in self.subscribers().all.values().filter(|subscriber| subscriber.lists[kind as usize])
+        {
+            subscriber.change(|pending| pending.lists[kind as usize] = true);
         }
     }
 
     pub(crate) fn resource_updated(&self, uri: &str) {
-        let members = self.members();
-        for (number, index) in members.by_uri.get(uri).into_iter().flatten() {
-            if let Some(member) = members.all.get(number) {
-                member.mark(|marks| {
-                    marks.resources.insert(*index);
+        let subscribers = self.subscribers();
+        for (number, index) in subscribers.by_uri.get(uri).into_iter().flatten() {
+            if let Some(subscriber) = subscribers.all.get(number) {
+                subscriber.change(|pending| {
+                    pending.resources.insert(*index);
                 });
             }
         }
@@ -129,45 +130,45 @@ impl Hub {
     /// Ends every subscription, and those to come.
     pub(crate) fn drain(&self) {
         self.draining.store(true, Ordering::Release);
-        for member in self.members().all.values() {
-            member.waker.wake();
+        for subscriber in self.subscribers().all.values() {
+            subscriber.waker.wake();
         }
     }
 
     /// How many subscriptions are open.
     pub(crate) fn len(&self) -> usize {
-        self.members().all.len()
+        self.subscribers().all.len()
     }
 
-    fn members(&self) -> MutexGuard<'_, Members> {
+    fn subscribers(&self) -> MutexGuard<'_, Subscribers> {
         // Each change of it leaves it whole.
-        self.members.lock().unwrap_or_else(PoisonError::into_inner)
+        self.subscribers.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 /// More resources than one subscription may name.
-pub(crate) fn too_many(limits: &Limits) -> Refusal {
+pub(crate) fn limit_exceeded(limits: &Limits) -> Refusal {
     let (count, bytes) = (limits.subscription_uris, limits.subscription_uri_bytes);
     let text = format!("A subscription may name {count} resources, with {bytes} bytes of URIs in all");
     Refusal::Limit { name: "subscription", text }
 }
 
-pub(crate) fn length(uris: &[String]) -> usize {
+pub(crate) fn total_length(uris: &[String]) -> usize {
     uris.iter().map(String::len).sum()
 }
 
-impl Member {
-    fn marks(&self) -> MutexGuard<'_, Marks> {
-        self.marks.lock().unwrap_or_else(PoisonError::into_inner)
+impl Subscriber {
+    fn pending(&self) -> MutexGuard<'_, PendingChanges> {
+        self.pending.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn mark(&self, mark: impl FnOnce(&mut Marks)) {
-        mark(&mut self.marks());
+    fn change(&self, change: impl FnOnce(&mut PendingChanges)) {
+        change(&mut self.pending());
         self.waker.wake();
     }
 }
 
-impl Membership {
+impl SubscriptionHandle {
     /// The URI of this number, unless it was forgotten.
     pub(crate) fn uri(&self, index: u32) -> Option<String> {
         self.uris().get(index as usize).filter(|uri| !uri.is_empty()).cloned()
@@ -175,28 +176,30 @@ impl Membership {
 
     /// All URIs that it names.
     #[cfg(feature = "http")]
-    pub(crate) fn named(&self) -> Vec<String> {
+    pub(crate) fn named_uris(&self) -> Vec<String> {
         self.uris().iter().filter(|uri| !uri.is_empty()).cloned().collect()
     }
 
     /// Names one more resource, within the bounds of one subscription.
-    pub(crate) fn name(&self, uri: String, limits: &Limits) -> Result<(), Refusal> {
-        let (mut uris, mut members) = (self.uris(), self.hub.members());
+    pub(crate) fn add_uri(&self, uri: String, limits: &Limits) -> Result<(), Refusal> {
+        let (mut uris, mut subscribers) = (self.uris(), self.registry.subscribers());
         if uris.contains(&uri) || uri.is_empty() {
             return Ok(());
         }
-        let named = uris.iter().filter(|uri| !uri.is_empty()).count();
-        if named >= limits.subscription_uris || length(&uris) + uri.len() > limits.subscription_uri_bytes {
-            return Err(too_many(limits));
+        let named_uris = uris.iter().filter(|uri| !uri.is_empty()).count();
+        if named_uris >= limits.subscription_uris
+            || total_length(&uris) + uri.len() > limits.subscription_uri_bytes
+        {
+            return Err(limit_exceeded(limits));
         }
-        if members.bytes + uri.len() > limits.all_subscription_uri_bytes {
+        if subscribers.bytes + uri.len() > limits.all_subscription_uri_bytes {
             return Err(Refusal::Busy);
         }
-        members.bytes += uri.len();
+        subscribers.bytes += uri.len();
         let free = uris.iter().position(String::is_empty);
         let index = free.unwrap_or(uris.len());
         // There are at most as many as the limit.
-        members
+        subscribers
             .by_uri
             .entry(uri.clone())
             .or_default()
@@ -209,14 +212,14 @@ impl Membership {
     }
 
     /// Names a resource no more.
-    pub(crate) fn forget(&self, uri: &str) {
-        let (mut uris, mut members) = (self.uris(), self.hub.members());
+    pub(crate) fn remove_uri(&self, uri: &str) {
+        let (mut uris, mut subscribers) = (self.uris(), self.registry.subscribers());
         let Some(at) = uris.iter().position(|known| known == uri && !uri.is_empty()) else { return };
         uris[at].clear();
         // Its number may be that of another soon.
-        self.member.marks().resources.retain(|index| *index as usize != at);
-        members.bytes -= uri.len();
-        members.leave(uri, self.number);
+        self.subscriber.pending().resources.retain(|index| *index as usize != at);
+        subscribers.bytes -= uri.len();
+        subscribers.leave(uri, self.number);
     }
 
     fn uris(&self) -> MutexGuard<'_, Vec<String>> {
@@ -224,38 +227,38 @@ impl Membership {
     }
 
     /// The next change, each told once however often it happened meanwhile.
-    pub(crate) fn poll_heard(&self, cx: &mut Context<'_>) -> Poll<Heard> {
+    pub(crate) fn poll_change(&self, cx: &mut Context<'_>) -> Poll<Change> {
         // Registered first: a change between the look and the registration would be missed.
-        self.member.waker.register(cx.waker());
-        let mut marks = self.member.marks();
+        self.subscriber.waker.register(cx.waker());
+        let mut pending = self.subscriber.pending();
         if let Some(kind) =
-            ListKind::ALL.into_iter().find(|kind| std::mem::take(&mut marks.lists[*kind as usize]))
+            ListKind::ALL.into_iter().find(|kind| std::mem::take(&mut pending.lists[*kind as usize]))
         {
-            return Poll::Ready(Heard::ListChanged(kind));
+            return Poll::Ready(Change::ListChanged(kind));
         }
-        if let Some(index) = marks.resources.pop_first() {
-            return Poll::Ready(Heard::ResourceUpdated(index));
+        if let Some(index) = pending.resources.pop_first() {
+            return Poll::Ready(Change::ResourceUpdated(index));
         }
-        if self.hub.draining.load(Ordering::Acquire) {
-            return Poll::Ready(Heard::End);
+        if self.registry.draining.load(Ordering::Acquire) {
+            return Poll::Ready(Change::End);
         }
         Poll::Pending
     }
 }
 
-impl Drop for Membership {
+impl Drop for SubscriptionHandle {
     fn drop(&mut self) {
         let uris = std::mem::take(&mut *self.uris());
-        let mut members = self.hub.members();
-        members.all.remove(&self.number);
-        members.bytes -= length(&uris);
+        let mut subscribers = self.registry.subscribers();
+        subscribers.all.remove(&self.number);
+        subscribers.bytes -= total_length(&uris);
         for uri in &uris {
-            members.leave(uri, self.number);
+            subscribers.leave(uri, self.number);
         }
     }
 }
 
-impl Members {
+impl Subscribers {
     fn leave(&mut self, uri: &str, number: u64) {
         if let Some(numbers) = self.by_uri.get_mut(uri) {
             numbers.remove(&number);
@@ -266,8 +269,8 @@ impl Members {
     }
 }
 
-impl fmt::Debug for Hub {
+impl fmt::Debug for SubscriptionRegistry {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Hub").field("subscriptions", &self.len()).finish_non_exhaustive()
+        f.debug_struct("SubscriptionRegistry").field("subscriptions", &self.len()).finish_non_exhaustive()
     }
 }

@@ -6,7 +6,7 @@ use crate::{
     offer::{
         list::{Entry, List},
         profile::Profile,
-        registry::{InLists, RegisteredTool, Registry},
+        registry::{ListAccess, RegisteredTool, Registry},
     },
 };
 use arc_swap::Guard;
@@ -80,15 +80,15 @@ impl Server {
     /// Nobody is told unless the server was built with
     /// [`resource_updates`](super::ServerBuilder::resource_updates).
     pub fn resource_updated(&self, uri: &str) {
-        self.0.runtime.hub.resource_updated(uri);
+        self.0.runtime.subscriptions.resource_updated(uri);
     }
 
-    fn add<T: InLists>(&self, thing: T) -> Result<(), BuildError> {
+    fn add<T: ListAccess>(&self, thing: T) -> Result<(), BuildError> {
         let entry = Entry::new(thing)?;
         self.change(|list, profile| list.with(entry.clone(), profile).map(Some)).map(|_changed| ())
     }
 
-    fn remove<T: InLists>(&self, key: &str) -> bool {
+    fn remove<T: ListAccess>(&self, key: &str) -> bool {
         self.change::<T>(|list, profile| list.without(key, profile)).unwrap_or_else(|error| {
             tracing::error!(%error, key, "nothing was removed");
             false
@@ -97,7 +97,7 @@ impl Server {
 
     /// Puts another registry in the place of this one. `make` gives the changed list, or `None` where there is nothing
     /// to change; it is called again if another change came first, so that none is lost.
-    fn change<T: InLists>(
+    fn change<T: ListAccess>(
         &self,
         make: impl Fn(&List<T>, &Profile) -> Result<Option<List<T>>, BuildError>,
     ) -> Result<bool, BuildError> {
@@ -120,7 +120,7 @@ impl Server {
             current = found;
         }
         // After the change is there to be seen: who hears of it and asks, finds it.
-        self.0.runtime.hub.list_changed(T::KIND);
+        self.0.runtime.subscriptions.list_changed(T::KIND);
         Ok(true)
     }
 }

@@ -18,7 +18,7 @@ type Members = BTreeMap<String, Box<RawValue>>;
 ///
 /// # Errors
 /// Only if it cannot be written as JSON.
-pub(crate) fn in_words_of(
+pub(crate) fn downgrade_result(
     session: &Session,
     result: &(impl Serialize + ?Sized),
 ) -> Result<Box<RawValue>, serde_json::Error> {
@@ -28,7 +28,7 @@ pub(crate) fn in_words_of(
         members.remove(unknown);
     }
     if let Some(meta) = members.get("_meta") {
-        match without_stamp(meta)? {
+        match without_server_info(meta)? {
             Some(rest) => members.insert("_meta".to_owned(), rest),
             None => members.remove("_meta"),
         };
@@ -39,9 +39,9 @@ pub(crate) fn in_words_of(
     if members.get("structuredContent").is_some_and(|content| is_unknown(content)) {
         structured_as_text(&mut members)?;
     }
-    content_in_words(&mut members, version)?;
+    downgrade_content(&mut members, version)?;
     if let Some(tools) = members.get("tools") {
-        let tools = tools_in_words(tools, structured)?;
+        let tools = downgrade_tools(tools, structured)?;
         members.insert("tools".to_owned(), tools);
     }
     to_raw_value(&members)
@@ -62,26 +62,26 @@ fn structured_as_text(members: &mut Members) -> Result<(), serde_json::Error> {
 
 /// The content of a tool's result, and of the messages of a prompt: blocks of a type that this version does not know are
 /// told in one that it knows, for a client may refuse the whole result because of one of them.
-fn content_in_words(members: &mut Members, version: &ProtocolVersion) -> Result<(), serde_json::Error> {
+fn downgrade_content(members: &mut Members, version: &ProtocolVersion) -> Result<(), serde_json::Error> {
     if version.has_resource_links() && version.has_audio() {
         return Ok(());
     }
     if let Some(content) = members.get("content") {
         let mut blocks: Vec<Value> = serde_json::from_str(content.get())?;
-        blocks.iter_mut().for_each(|block| block_in_words(block, version));
+        blocks.iter_mut().for_each(|block| downgrade_block(block, version));
         members.insert("content".to_owned(), to_raw_value(&blocks)?);
     }
     if let Some(messages) = members.get("messages") {
         let mut messages: Vec<Value> = serde_json::from_str(messages.get())?;
         for block in messages.iter_mut().filter_map(|message| message.get_mut("content")) {
-            block_in_words(block, version);
+            downgrade_block(block, version);
         }
         members.insert("messages".to_owned(), to_raw_value(&messages)?);
     }
     Ok(())
 }
 
-fn block_in_words(block: &mut Value, version: &ProtocolVersion) {
+fn downgrade_block(block: &mut Value, version: &ProtocolVersion) {
     let text = |name: &str| block[name].as_str().unwrap_or_default();
     let known = match text("type") {
         "resource_link" if !version.has_resource_links() => {
@@ -98,14 +98,14 @@ fn block_in_words(block: &mut Value, version: &ProtocolVersion) {
 }
 
 /// The name and version of a server are told once, in the handshake.
-fn without_stamp(meta: &RawValue) -> Result<Option<Box<RawValue>>, serde_json::Error> {
+fn without_server_info(meta: &RawValue) -> Result<Option<Box<RawValue>>, serde_json::Error> {
     let mut members: Members = serde_json::from_str(meta.get())?;
     members.remove(meta_keys::SERVER_INFO);
     if members.is_empty() { Ok(None) } else { to_raw_value(&members).map(Some) }
 }
 
 /// There, results are described where they are objects, or not at all.
-fn tools_in_words(tools: &RawValue, structured: bool) -> Result<Box<RawValue>, serde_json::Error> {
+fn downgrade_tools(tools: &RawValue, structured: bool) -> Result<Box<RawValue>, serde_json::Error> {
     let mut tools: Vec<Members> = serde_json::from_str(tools.get())?;
     for tool in &mut tools {
         let describes_object = |schema: &RawValue| {
@@ -123,7 +123,7 @@ fn is_object(value: &RawValue) -> bool {
 }
 
 /// A refusal as a client of a session is told of it.
-pub(crate) fn refused_in_words_of(refusal: &Refusal) -> ErrorObject {
+pub(crate) fn downgrade_refusal(refusal: &Refusal) -> ErrorObject {
     match refusal {
         // There is no code for what a client cannot be asked.
         Refusal::Capability { missing } => ErrorObject::invalid_request(not_supported(*missing)),

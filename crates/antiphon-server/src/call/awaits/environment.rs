@@ -11,7 +11,7 @@ impl Ctx {
     /// The caller chooses what it declares: decide nothing by it that must not be left out.
     pub fn can_ask(&self) -> AskSupport {
         let now = self.declared();
-        self.flow().with(|leg| {
+        self.leg_runtime().with(|leg| {
             leg.noted_asks().unwrap_or_else(|| {
                 leg.note_asks(now);
                 now
@@ -41,11 +41,11 @@ impl Ctx {
 
     /// When the call began, in whole seconds: the same on every leg.
     pub fn now(&self) -> SystemTime {
-        self.flow().born()
+        self.leg_runtime().born()
     }
 
     /// A number that looks random, and is the same on every leg of the call, for the same key and scope.
     pub fn random_u64(&self, key: &str) -> u64 {
-        self.flow().keyed(|secret| secret.random_u64(self.scope_prefix(), key)).unwrap_or_default()
+        self.leg_runtime().keyed(|secret| secret.random_u64(self.scope_prefix(), key)).unwrap_or_default()
     }
 }

@@ -2,7 +2,7 @@
 
 use crate::{
     AskError, Ctx,
-    call::flow::{Flow, Held},
+    call::leg_runtime::{LegRuntime, SlotHandle},
 };
 use antiphon_engine::{AskPoll, CallSite, Decodes, Leg, Question, SlotId, key::path};
 use antiphon_seal::Digest;
@@ -24,7 +24,7 @@ pub(crate) struct RawAsk<'a> {
     /// The id of a URL question in a session, where its author gave one.
     pub(crate) elicitation_id: Option<Cow<'a, str>>,
     site: CallSite,
-    held: Held<'a>,
+    handle: SlotHandle<'a>,
     /// It was answered.
     is_given: bool,
 }
@@ -40,7 +40,7 @@ pub(crate) enum Fallback<'a> {
 }
 
 /// A question with its path, about to be put.
-pub(crate) struct Rendered {
+pub(crate) struct PreparedAsk {
     pub(crate) request: InputRequest,
     /// The text of its digest.
     pub(crate) text: Vec<u8>,
@@ -50,7 +50,7 @@ pub(crate) struct Rendered {
     pub(crate) until: Option<Digest>,
 }
 
-impl Rendered {
+impl PreparedAsk {
     pub(crate) fn of(request: InputRequest) -> Result<Self, String> {
         if let InputRequest::Elicit(elicit) = &request {
             check_elicit(elicit)?;
@@ -61,7 +61,7 @@ impl Rendered {
 }
 
 /// What a question has come to.
-pub(crate) enum Asked {
+pub(crate) enum AskOutcome {
     /// Its checked answer, as JSON.
     Answer(String),
     /// The person agreed to open a URL, and what happens there is to be checked now.
@@ -81,8 +81,8 @@ impl<'a> RawAsk<'a> {
             within: None,
             fallback: Fallback::None,
             elicitation_id: None,
-            site: crate::call::flow::here(),
-            held: Held::new(ctx.flow()),
+            site: crate::call::leg_runtime::call_site(),
+            handle: SlotHandle::new(ctx.leg_runtime()),
             is_given: false,
         }
     }
@@ -95,14 +95,14 @@ impl<'a> RawAsk<'a> {
         self.site
     }
 
-    fn flow(&self) -> &'a Flow {
-        self.ctx.flow()
+    fn leg_runtime(&self) -> &'a LegRuntime {
+        self.ctx.leg_runtime()
     }
 
     /// Scopes and key; the leg ends if they are none.
     pub(crate) fn path(&self) -> Option<Arc<str>> {
         path(self.ctx.scope_prefix(), &self.key, self.number)
-            .map_err(|fault| self.flow().author_fault(self.site, fault))
+            .map_err(|fault| self.leg_runtime().author_fault(self.site, fault))
             .ok()
     }
 
@@ -111,12 +111,12 @@ impl<'a> RawAsk<'a> {
         &mut self,
         cx: &Context<'_>,
         needs: AskSupport,
-        render: impl FnOnce(&str) -> Result<Rendered, String>,
+        render: impl FnOnce(&str) -> Result<PreparedAsk, String>,
     ) -> Poll<Result<String, AskError>> {
         self.poll_agreed(cx, needs, render).map_ok(|asked| match asked {
-            Asked::Answer(text) => text,
+            AskOutcome::Answer(text) => text,
             // Only a question with a check is agreed to.
-            Asked::Agreed { .. } => String::new(),
+            AskOutcome::Agreed { .. } => String::new(),
         })
     }
 
@@ -125,34 +125,34 @@ impl<'a> RawAsk<'a> {
         &mut self,
         cx: &Context<'_>,
         needs: AskSupport,
-        render: impl FnOnce(&str) -> Result<Rendered, String>,
-    ) -> Poll<Result<Asked, AskError>> {
-        self.flow().check_thread();
+        render: impl FnOnce(&str) -> Result<PreparedAsk, String>,
+    ) -> Poll<Result<AskOutcome, AskError>> {
+        self.leg_runtime().check_thread();
         if self.is_given {
             let fault = format!("`{}` is awaited once more: a question is awaited once", self.key);
-            self.flow().author_fault(self.site, fault);
+            self.leg_runtime().author_fault(self.site, fault);
             return Poll::Pending;
         }
-        if self.held.is_new()
+        if self.handle.is_new()
             && let Err(unsupported) = self.begin(needs, render)
         {
             self.is_given = true;
             return Poll::Ready(Err(unsupported));
         }
-        let Some(slot) = self.held.slot(|| None) else { return Poll::Pending };
-        let polled = self.flow().with(|leg| leg.poll_ask(slot, cx.waker()));
+        let Some(slot) = self.handle.slot(|| None) else { return Poll::Pending };
+        let polled = self.leg_runtime().with(|leg| leg.poll_ask(slot, cx.waker()));
         self.settle(polled)
     }
 
-    fn settle(&mut self, polled: AskPoll) -> Poll<Result<Asked, AskError>> {
+    fn settle(&mut self, polled: AskPoll) -> Poll<Result<AskOutcome, AskError>> {
         match polled {
             AskPoll::Pending => Poll::Pending,
-            AskPoll::Agreed { before } => Poll::Ready(Ok(Asked::Agreed { before })),
+            AskPoll::Agreed { before } => Poll::Ready(Ok(AskOutcome::Agreed { before })),
             AskPoll::Resolved(answer) => {
-                self.held.end();
+                self.handle.end();
                 self.is_given = true;
-                Poll::Ready(answer.map(Asked::Answer).ok_or_else(|| {
-                    self.flow().with(Leg::note_refusal);
+                Poll::Ready(answer.map(AskOutcome::Answer).ok_or_else(|| {
+                    self.leg_runtime().with(Leg::note_refusal);
                     AskError::expired(self.path().as_deref().unwrap_or_default())
                 }))
             }
@@ -163,30 +163,30 @@ impl<'a> RawAsk<'a> {
     fn begin(
         &mut self,
         needs: AskSupport,
-        render: impl FnOnce(&str) -> Result<Rendered, String>,
+        render: impl FnOnce(&str) -> Result<PreparedAsk, String>,
     ) -> Result<(), AskError> {
         let question = self.question(needs, render)?;
-        let flow = self.flow();
-        self.held.slot(|| flow.with(|leg| leg.ask(question?)));
+        let runtime = self.leg_runtime();
+        self.handle.slot(|| runtime.with(|leg| leg.ask(question?)));
         Ok(())
     }
 
     fn question(
         &self,
         needs: AskSupport,
-        render: impl FnOnce(&str) -> Result<Rendered, String>,
+        render: impl FnOnce(&str) -> Result<PreparedAsk, String>,
     ) -> Result<Option<Question>, AskError> {
         let Some(path) = self.path() else { return Ok(None) };
         let has_fallback = !matches!(self.fallback, Fallback::None);
         if has_fallback && self.ctx.can_ask().missing(needs) != AskSupport::NONE {
             return Err(self.unsupported(&path));
         }
-        let fault = |fault| self.flow().author_fault(self.site, format!("`{path}`: {fault}"));
+        let fault = |fault| self.leg_runtime().author_fault(self.site, format!("`{path}`: {fault}"));
         let Ok(rendered) = render(&path).map_err(fault) else { return Ok(None) };
-        if has_fallback && self.flow().carrier().lacks(&rendered.request) != AskSupport::NONE {
+        if has_fallback && self.leg_runtime().carrier().lacks(&rendered.request) != AskSupport::NONE {
             return Err(self.unsupported(&path));
         }
-        let Some(digest) = self.flow().digest(&rendered.text) else { return Ok(None) };
+        let Some(digest) = self.leg_runtime().digest(&rendered.text) else { return Ok(None) };
         Ok(Some(Question {
             path,
             request: rendered.request,
@@ -205,26 +205,26 @@ impl<'a> RawAsk<'a> {
             Fallback::Refuse(words) => Some(words.to_string()),
             _ => None,
         };
-        self.flow().with(Leg::note_refusal);
+        self.leg_runtime().with(Leg::note_refusal);
         AskError::unsupported(path, words)
     }
 
     /// The place of a question that is put.
     pub(crate) fn slot(&mut self) -> Option<SlotId> {
-        self.held.slot(|| None)
+        self.handle.slot(|| None)
     }
 
     /// The person agreed, and what happens behind the URL is finished, or its time is over.
-    pub(crate) fn resolve_agreed(&mut self, is_finished: bool) -> Poll<Result<Asked, AskError>> {
+    pub(crate) fn resolve_agreed(&mut self, is_finished: bool) -> Poll<Result<AskOutcome, AskError>> {
         let Some(slot) = self.slot() else { return Poll::Pending };
-        let polled = self.flow().with(|leg| leg.resolve_agreed(slot, is_finished));
+        let polled = self.leg_runtime().with(|leg| leg.resolve_agreed(slot, is_finished));
         self.settle(polled)
     }
 
     /// The person agreed, and what happens behind the URL is not finished: the same question is asked again, with this line.
     pub(crate) fn ask_again(&mut self, line: &'static str, deadline: Option<u64>) {
         let Some(slot) = self.slot() else { return };
-        self.flow().with(|leg| leg.ask_again(slot, line, deadline));
+        self.leg_runtime().with(|leg| leg.ask_again(slot, line, deadline));
     }
 }
 

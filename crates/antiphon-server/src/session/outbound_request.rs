@@ -2,7 +2,7 @@
 
 use crate::{
     outbox::{Kind, Outbox},
-    session::session::{Arrived, Session, Waiting},
+    session::session::{ClientResponse, PendingRequest, Session},
 };
 use antiphon_wire::{
     CancelledParams, InputRequest, LegacyAsk, RequestId, method, pacing::stretched, write_notification,
@@ -28,7 +28,7 @@ pub(crate) struct Wait {
 
 /// What became of an ask.
 pub(crate) enum AskEnd {
-    Answer(Arrived),
+    Answer(ClientResponse),
     /// The session ended.
     SessionOver,
     /// Nothing came, for so long.
@@ -36,11 +36,11 @@ pub(crate) enum AskEnd {
 }
 
 /// An ask that is on its way. Dropped before its answer, it is taken back: the client is told that it is cancelled.
-pub(crate) struct Live {
+pub(crate) struct OutboundRequest {
     session: Session,
     id: u64,
     /// `None` once it has come.
-    arrival: Option<oneshot::Receiver<Arrived>>,
+    arrival: Option<oneshot::Receiver<ClientResponse>>,
     /// Where it went, and where its cancellation goes.
     outbox: Option<Outbox>,
     wait: Wait,
@@ -48,8 +48,13 @@ pub(crate) struct Live {
     over: Pin<Box<Sleep>>,
 }
 
-impl Live {
-    pub(crate) fn new(session: Session, id: u64, arrival: oneshot::Receiver<Arrived>, wait: Wait) -> Self {
+impl OutboundRequest {
+    pub(crate) fn new(
+        session: Session,
+        id: u64,
+        arrival: oneshot::Receiver<ClientResponse>,
+        wait: Wait,
+    ) -> Self {
         let (sent, over) = (Instant::now(), Box::pin(sleep(wait.limit)));
         Self { session, id, arrival: Some(arrival), outbox: None, wait, sent, over }
     }
@@ -66,15 +71,15 @@ impl Live {
         elicitation_id: Option<&str>,
         wait: Wait,
     ) -> Result<Self, String> {
-        let mut live = session.begin_live(outbox, scopes, wait);
+        let mut outbound = session.begin_request(outbox, scopes, wait);
         let ask = LegacyAsk { request, version: session.version(), elicitation_id };
-        let bytes = ask.write(&RequestId::from(live.id)).map_err(|fault| fault.to_string())?;
+        let bytes = ask.write(&RequestId::from(outbound.id)).map_err(|fault| fault.to_string())?;
         if let Some(id) = elicitation_id {
             session.note_url(id);
         }
         outbox.push(Kind::Ask, bytes);
-        live.outbox = Some(outbox.clone());
-        Ok(live)
+        outbound.outbox = Some(outbox.clone());
+        Ok(outbound)
     }
 
     /// The client's answer, or why there will be none.
@@ -87,9 +92,11 @@ impl Live {
         loop {
             ready!(self.over.as_mut().poll(cx));
             // Progress wakes nobody: what it changes is looked up when the time would be over.
-            let heard =
-                self.session.heard(self.id).map_or(Duration::ZERO, |heard| heard.duration_since(self.sent));
-            let (end, limit) = stretched(self.wait.limit, self.wait.at_most, heard);
+            let last_progress = self
+                .session
+                .last_progress(self.id)
+                .map_or(Duration::ZERO, |last_progress| last_progress.duration_since(self.sent));
+            let (end, limit) = stretched(self.wait.limit, self.wait.at_most, last_progress);
             match end.checked_sub(self.sent.elapsed()) {
                 Some(rest) if !rest.is_zero() => self.over.set(sleep(rest)),
                 _ => return Poll::Ready(AskEnd::TooLate(limit)),
@@ -105,40 +112,40 @@ impl Live {
 
 impl Session {
     /// A request of ours that waits for the client.
-    pub(crate) fn begin_live(&self, outbox: &Outbox, scopes: &[String], wait: Wait) -> Live {
+    pub(crate) fn begin_request(&self, outbox: &Outbox, scopes: &[String], wait: Wait) -> OutboundRequest {
         let (answer, arrival) = oneshot::channel();
         let mut state = self.state();
         state.last_id += 1;
         let id = state.last_id;
         let (outbox, scopes) = (outbox.clone(), scopes.to_vec());
-        state.waiting.insert(id, Waiting { answer, outbox, scopes, progress: None });
+        state.pending.insert(id, PendingRequest { answer, outbox, scopes, progress: None });
         drop(state);
-        Live::new(self.clone(), id, arrival, wait)
+        OutboundRequest::new(self.clone(), id, arrival, wait)
     }
 
     /// Takes back what this call asks.
-    pub(crate) fn take_back(&self, outbox: &Outbox) {
+    pub(crate) fn withdraw(&self, outbox: &Outbox) {
         let mut state = self.state();
-        let taken: Vec<_> = state.waiting.extract_if(|_, waiting| waiting.outbox.is_same(outbox)).collect();
+        let taken: Vec<_> = state.pending.extract_if(|_, pending| pending.outbox.is_same(outbox)).collect();
         drop(state);
         for (id, _) in taken {
-            tell_cancelled(outbox, id);
+            send_cancelled(outbox, id);
         }
     }
 }
 
-impl Drop for Live {
+impl Drop for OutboundRequest {
     fn drop(&mut self) {
-        if self.arrival.is_none() || !self.session.give_up(self.id) {
+        if self.arrival.is_none() || !self.session.stop_waiting(self.id) {
             return;
         }
         let Some(outbox) = &self.outbox else { return };
-        tell_cancelled(outbox, self.id);
+        send_cancelled(outbox, self.id);
     }
 }
 
 /// Tells the client that this request of ours is cancelled.
-pub(crate) fn tell_cancelled(outbox: &Outbox, id: u64) {
+pub(crate) fn send_cancelled(outbox: &Outbox, id: u64) {
     // > When a party wants to cancel an in-progress request, it sends a `notifications/cancelled` notification
     match write_notification(method::CANCELLED, &CancelledParams::new(RequestId::from(id))) {
         Ok(bytes) => outbox.push(Kind::Ask, bytes),
