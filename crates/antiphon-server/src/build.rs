@@ -1,4 +1,4 @@
-//! From what was given to a server that can run, or why not.
+//! Builds a server from its builder.
 
 use crate::{
     BuildError, Limits, OnExpired, Server, ServerBuilder,
@@ -26,16 +26,16 @@ use std::{
 use tokio::sync::watch;
 
 impl ServerBuilder {
-    /// The server.
+    /// Builds the server.
     ///
     /// # Errors
-    /// Says which tool, prompt, resource or setting cannot be, and what to change.
+    /// Names the tool, prompt, resource or setting that is wrong, and says what to change.
     pub fn build(self) -> Result<Server, BuildError> {
         let audience = self.audience.clone().unwrap_or_else(|| self.info.name.clone());
         let sealer = sealer(self.keys, &audience, self.instances, &self.limits)?;
         let call_within = match self.on_expired {
             OnExpired::Refuse => self.call_within,
-            // Without a deadline a late state would open for ever.
+            // Without a deadline, an expired state would open for ever.
             OnExpired::AskAgain => self.call_within.or(Some(CALL_WITHIN)),
         };
         if self.page_size == Some(0) {
@@ -100,7 +100,7 @@ impl ServerBuilder {
     }
 }
 
-/// What seals the state of this audience.
+/// Returns the sealer for the state of this audience.
 fn sealer(keys: Keys, audience: &str, instances: usize, limits: &Limits) -> Result<Sealer, BuildError> {
     let sealer = match keys {
         Keys::Ephemeral if instances > 1 => {
@@ -110,7 +110,7 @@ fn sealer(keys: Keys, audience: &str, instances: usize, limits: &Limits) -> Resu
             )));
         }
         Keys::Ephemeral => Sealer::new(&KeyRing::random()?, audience),
-        // Anybody's state would open here.
+        // With an empty audience, state of any other server would open here.
         _ if audience.is_empty() => {
             return Err(BuildError(
                 "a key ring needs a named server, or an audience: use `.audience(..)`".to_owned(),

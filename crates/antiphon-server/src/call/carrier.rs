@@ -1,4 +1,4 @@
-//! Carriers: where the record of a call lives between its legs, and how a question reaches the client.
+//! Carriers: they transport questions to the client, and store the record of a call between its legs.
 //!
 //! | | sealed | pushed |
 //! |---|---|---|
@@ -7,7 +7,8 @@
 //! | a checkpoint | may end the leg | is passed |
 //! | the time for what happens behind a URL | [`Limits::until`] | as long as for an answer |
 //!
-//! The difference stands here and in the modules named by it. Handlers, and the futures that they await, do not know it.
+//! Only this module and the modules that it uses distinguish the carriers. Handlers, and the futures that they await,
+//! do not.
 
 use crate::{
     Limits,
@@ -18,28 +19,28 @@ use antiphon_engine::Delivery;
 use antiphon_wire::{AskSupport, InputRequest};
 use std::time::Duration;
 
-/// How questions reach the client, and where the record of the call is kept.
+/// The transport of questions to the client, and the place of the call's record.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Carrier {
     /// A question ends the request; the record travels in the sealed `requestState`.
     Sealed,
-    /// In a session of a client before 2026-07-28: a question is sent at once, the handler waits, and the record is the
-    /// running handler itself.
+    /// In a session of a client before 2026-07-28, a question is sent at once and the handler waits. The running
+    /// handler itself is the record.
     Pushed,
 }
 
 /// The carrier of one leg.
 #[derive(Debug)]
 pub(crate) enum LegCarrier {
-    /// A request of 2026-07-28: the record travels sealed in `requestState`.
+    /// A request of 2026-07-28: the record is sealed in `requestState`.
     Sealed,
-    /// A session of an earlier revision: the record lives in the running call.
+    /// A session of an earlier revision: the record is in the running call.
     Pushed(Box<Pushed>),
 }
 
 impl LegCarrier {
-    /// As handlers know it.
+    /// Returns the public form of this carrier.
     pub(crate) fn kind(&self) -> Carrier {
         match self {
             Self::Sealed => Carrier::Sealed,
@@ -47,7 +48,7 @@ impl LegCarrier {
         }
     }
 
-    /// How answers come.
+    /// Returns the leg in which answers arrive.
     pub(crate) fn delivery(&self) -> Delivery {
         match self {
             Self::Sealed => Delivery::NextLeg,
@@ -55,7 +56,7 @@ impl LegCarrier {
         }
     }
 
-    /// What this question needs that this carrier has no way for, whatever the client declared.
+    /// Returns what this question requires and this carrier does not support, regardless of the client's capabilities.
     pub(crate) fn lacks(&self, request: &InputRequest) -> AskSupport {
         match self {
             Self::Sealed => AskSupport::NONE,
@@ -63,8 +64,8 @@ impl LegCarrier {
         }
     }
 
-    /// How long a check of what happens behind a URL is called before the URL is asked again: where nobody waits for a
-    /// response to a request, as long as for an answer.
+    /// Returns the time for which a check behind a URL is called before the URL is asked again. In a session no HTTP
+    /// request waits, so the time is that of an answer.
     pub(crate) fn until(&self, limits: &Limits) -> Duration {
         match self {
             Self::Sealed => limits.until,
@@ -72,7 +73,7 @@ impl LegCarrier {
         }
     }
 
-    /// Ends the event stream of the call, where the call can go on without it.
+    /// Ends the event stream of the call, if the call can continue without it.
     pub(crate) fn close_stream(&self) {
         match self {
             Self::Sealed => {}
@@ -80,7 +81,7 @@ impl LegCarrier {
         }
     }
 
-    /// The request is gone, and a step goes on: nobody is asked any more.
+    /// Withdraws all questions: the request is gone, and only a step still runs.
     pub(crate) fn detach(&self) {
         match self {
             Self::Sealed => {}
@@ -89,20 +90,20 @@ impl LegCarrier {
     }
 }
 
-/// How a leg reaches a client in a session.
+/// The connection of a leg to a client in a session.
 #[derive(Debug)]
 pub(crate) struct Pushed {
     pub(crate) session: Session,
     /// The stream of the call.
     pub(crate) outbox: Outbox,
-    /// How long an ask waits for its answer.
+    /// The time limit of an answer.
     pub(crate) wait: Wait,
-    /// The scopes that an answer's sender must hold, as who began the call.
+    /// The scopes that the sender of an answer must have, the same as for the call.
     pub(crate) scopes: Vec<String>,
 }
 
 impl Pushed {
-    /// Ends the event stream of the call, where the client knows how to come back for the rest.
+    /// Ends the event stream of the call, if the client knows how to resume it.
     pub(crate) fn close_stream(&self) {
         if self.session.version().has_elicitation_modes() {
             self.outbox.close_stream();

@@ -1,4 +1,4 @@
-//! Runs a handler until it returns, or until nothing but an answer can let it go on.
+//! Runs a handler until it returns, or until only an answer can wake it.
 //!
 //! ```text
 //!  poll ──▶ ready ──▶ Returned
@@ -33,21 +33,21 @@ use std::{
 };
 use tokio::time::{Instant, Sleep};
 
-/// Polls per turn before others on the thread run.
+/// The number of polls per turn before other tasks on the thread run.
 const POLLS_IN_A_ROW: u32 = 64;
-/// How long recorded entries wait for those before them while something else may wake the handler.
+/// The time for which recorded entries wait for earlier ones while something else may wake the handler.
 const REPLAY_PATIENCE: Duration = Duration::from_secs(1);
 
 /// The result of running a handler for one leg.
 #[derive(Debug)]
 pub(crate) enum DriveResult<T> {
-    /// It returned a result.
+    /// The handler returned a result.
     Returned(HandlerOutcome<T>, Box<Left>),
-    /// It waits for answers, or wants to go on elsewhere.
+    /// The handler waits for answers, or the leg ends at a checkpoint.
     Round(Round, Box<Left>),
     /// The leg ended without a result.
     Stopped(Stop, Box<Left>),
-    /// Nobody waits for it any more.
+    /// The request was cancelled.
     Cancelled,
 }
 
@@ -55,20 +55,20 @@ pub(crate) enum DriveResult<T> {
 #[derive(Debug)]
 pub(crate) struct Round {
     pub(crate) requests: InputRequests,
-    /// The rest of what the handler returned, if it returned the questions.
+    /// The other settings of returned questions; `None` if the questions were awaited.
     pub(crate) by_hand: Option<ByHand>,
 }
 
-/// What else a handler says of the questions that it returns.
+/// The settings of questions that a handler returned.
 #[derive(Debug)]
 pub(crate) struct ByHand {
-    /// The `elicitationId`s that its author gave to URL questions, by their keys.
+    /// The `elicitationId`s that the author set for URL questions, by key.
     pub(crate) ids: Vec<(String, String)>,
-    /// In a session of 2025-11-25: an error that names the URLs.
+    /// True if a client of 2025-11-25 receives the error that names the URLs.
     pub(crate) urls_first: bool,
 }
 
-/// Runs a handler of this context.
+/// Runs a handler with this context.
 pub(crate) async fn drive<T, R: IntoOutcome<T>>(
     ctx: &Ctx,
     handler: impl Future<Output = R>,
@@ -79,7 +79,7 @@ pub(crate) async fn drive<T, R: IntoOutcome<T>>(
     let ended = poll_fn(|cx| driver.poll(cx, handler.as_mut())).await;
     let ended = driver.exchange.ended(ended);
     drop(driver);
-    // Before the handler is dropped, which gives up what it waits for.
+    // Done before the handler is dropped, because dropping abandons what it awaits.
     let ran = match ended {
         HandlerEnd::Cancelled => DriveResult::Cancelled,
         HandlerEnd::Stopped => stopped(runtime),
@@ -133,13 +133,13 @@ fn stopped<T>(runtime: &LegRuntime) -> DriveResult<T> {
 struct Driver<'f> {
     runtime: &'f LegRuntime,
     exchange: Exchange<'f>,
-    /// It matters who keeps the waker: from now on each poll has a tracker.
+    /// True if the engine must know who keeps the waker: each poll then has a tracker.
     tracks: bool,
-    /// A bounded wait, and how much was delivered when it began.
+    /// A bounded wait, with the number of delivered answers when it began.
     wait: Option<(Patience, u32, Pin<Box<Sleep>>)>,
-    /// The handler's time.
+    /// The time limit of the handler.
     time: Option<Pin<Box<Sleep>>>,
-    /// The time of the steps that run where the leg is over.
+    /// The time limit of steps that still run after the leg is over.
     step_grace: Option<Pin<Box<Sleep>>>,
 }
 
@@ -164,7 +164,7 @@ impl<'f> Driver<'f> {
             if let Next::Grace(patience) = next
                 && self.has_waited(patience, cx)
             {
-                // A wake may have come in between.
+                // A wake may have arrived in between.
                 next = self.runtime.with(|leg| leg.after_poll(tracker.as_mut(), Some(patience)));
             }
             match next {
@@ -180,7 +180,7 @@ impl<'f> Driver<'f> {
                 Next::Cancelled => return Poll::Ready(HandlerEnd::Cancelled),
                 Next::Wait | Next::Grace(_) => {
                     if !matches!(next, Next::Grace(_)) {
-                        // The grace counts while no step runs.
+                        // The grace period counts only while no step runs.
                         self.wait = None;
                     }
                     if !self.exchange.send(cx) && !self.is_out_of_time(cx) {
@@ -189,13 +189,13 @@ impl<'f> Driver<'f> {
                 }
             }
         }
-        // Its time is over also where it never rests.
+        // The time limit also applies to a handler that never rests.
         self.is_out_of_time(cx);
         cx.waker().wake_by_ref();
         Poll::Pending
     }
 
-    /// Polls the handler once. A panic of it stops the leg.
+    /// Polls the handler once. A panic of the handler stops the leg.
     fn poll_handler<R>(
         &self,
         cx: &mut Context<'_>,
@@ -208,10 +208,10 @@ impl<'f> Driver<'f> {
         let polled = {
             let _guard = self.runtime.enter_poll();
             let mut cx = Context::from_waker(waker);
-            // It is not polled again, and nothing half-changed in it is seen again.
+            // The handler is not polled again after a panic, so no broken invariant is observed.
             catch_unwind(AssertUnwindSafe(|| handler.poll(&mut cx)))
         };
-        // The identity of the waker is good only while it lives.
+        // The identity of the waker is valid only during the poll.
         self.runtime.with(antiphon_engine::Leg::end_poll);
         match polled {
             Ok(Poll::Pending) => Poll::Pending,
@@ -223,9 +223,9 @@ impl<'f> Driver<'f> {
         }
     }
 
-    /// Whether a bounded wait is over, which begins with the first call for it.
+    /// Returns true if a bounded wait is over. The wait begins with the first call for it.
     fn has_waited(&mut self, patience: Patience, cx: &mut Context<'_>) -> bool {
-        // That for the record begins anew with each entry that is met.
+        // The wait for the record begins again with each replayed entry.
         let delivered = match patience {
             Patience::Ask => 0,
             Patience::Replay => self.runtime.with(|leg| leg.delivered()),
@@ -244,7 +244,7 @@ impl<'f> Driver<'f> {
         is_over
     }
 
-    /// Whether the handler's time is over: then the leg is stopped.
+    /// Returns true if the handler's time is over, and stops the leg in that case.
     fn is_out_of_time(&mut self, cx: &mut Context<'_>) -> bool {
         let limit = self.runtime.limits().handler_time;
         if self.exchange.waits_for_people(self.runtime)
@@ -260,12 +260,12 @@ impl<'f> Driver<'f> {
     }
 }
 
-/// Ready once this time is over, from the first call on.
+/// Becomes ready when this time is over. The time begins with the first call.
 fn after(timer: &mut Option<Pin<Box<Sleep>>>, time: Duration, cx: &mut Context<'_>) -> Poll<()> {
     timer.get_or_insert_with(|| Box::pin(tokio::time::sleep(time))).as_mut().poll(cx)
 }
 
-/// The text of a panic, if it has one.
+/// Returns the text of a panic, if it has one.
 fn text_of(panic: &(dyn Any + Send)) -> Option<String> {
     let text = panic.downcast_ref::<String>().map(String::as_str);
     text.or_else(|| panic.downcast_ref::<&str>().copied()).map(ToOwned::to_owned)

@@ -9,7 +9,7 @@ use serde::Serialize;
 use serde_json::{Number, Value};
 use std::sync::{Mutex, PoisonError};
 
-/// What one request wants to hear of, and where it goes.
+/// The notifications that one request accepts, and the outbox for them.
 pub(crate) struct Emitter {
     outbox: Outbox,
     progress: Option<Progress>,
@@ -18,12 +18,12 @@ pub(crate) struct Emitter {
 
 struct Progress {
     token: ProgressToken,
-    /// What was told last.
+    /// The last value that was sent.
     reached: Mutex<Option<f64>>,
 }
 
 impl Emitter {
-    /// `None` if the request wants to hear of nothing, or its transport carries nothing but replies.
+    /// Returns `None` if the request accepts no notifications, or its transport carries replies only.
     ///
     /// > The server **MUST NOT** emit `notifications/message` for a request that does not include this field.
     pub(crate) fn of(request: &Request<'_>, outbox: Option<&Outbox>, logs: bool) -> Option<Self> {

@@ -3,7 +3,7 @@
 use crate::call::{carrier::LegCarrier, leg_runtime::LegRuntime, pushed::Pusher};
 use std::task::Context;
 
-/// How running a handler ended.
+/// The end of a run of a handler.
 pub(crate) enum HandlerEnd<R> {
     Returned(R),
     Suspended,
@@ -11,14 +11,14 @@ pub(crate) enum HandlerEnd<R> {
     Cancelled,
 }
 
-/// What goes to the client and comes from it while a handler runs.
+/// The messages to and from the client while a handler runs.
 pub(crate) enum Exchange<'f> {
     Sealed,
     Pushed(Pusher<'f>),
 }
 
 impl<'f> Exchange<'f> {
-    /// The part of the driver that belongs to the carrier of this leg.
+    /// Returns the exchange for the carrier of this leg.
     pub(crate) fn of(runtime: &'f LegRuntime) -> Self {
         match runtime.carrier() {
             LegCarrier::Sealed => Self::Sealed,
@@ -26,7 +26,7 @@ impl<'f> Exchange<'f> {
         }
     }
 
-    /// Takes the answers that have come. Whether there were any.
+    /// Delivers answers that have arrived. Returns true if there were any.
     pub(crate) fn receive(&mut self, cx: &mut Context<'_>) -> bool {
         match self {
             Self::Sealed => false,
@@ -34,7 +34,8 @@ impl<'f> Exchange<'f> {
         }
     }
 
-    /// Sends what is asked now, and takes back what is asked no more. Whether the handler is to be polled again.
+    /// Sends new questions, and withdraws those that are not asked any more. Returns true if the handler must be polled
+    /// again.
     pub(crate) fn send(&mut self, cx: &mut Context<'_>) -> bool {
         match self {
             Self::Sealed => false,
@@ -42,7 +43,7 @@ impl<'f> Exchange<'f> {
         }
     }
 
-    /// Whether people have time of their own now, which is none of the handler's.
+    /// Returns true while people have time to answer, which does not count as the handler's time.
     pub(crate) fn waits_for_people(&self, runtime: &LegRuntime) -> bool {
         match self {
             Self::Sealed => false,
@@ -50,7 +51,7 @@ impl<'f> Exchange<'f> {
         }
     }
 
-    /// The call is over for the client: nothing more is sent.
+    /// Discards unsent messages if the call was cancelled.
     pub(crate) fn ended<R>(&mut self, ended: HandlerEnd<R>) -> HandlerEnd<R> {
         if let (Self::Pushed(pusher), HandlerEnd::Cancelled) = (self, &ended) {
             pusher.forget();

@@ -1,4 +1,4 @@
-//! A handler while its request waits for it, and what becomes of it when nobody does any more.
+//! A handler that runs for its request, and its cancellation.
 
 use crate::call::{DriveResult, ctx, permit::ConcurrencyPermit, result::HandlerFuture};
 use std::{
@@ -10,12 +10,12 @@ use std::{
 };
 use tokio::runtime::Handle;
 
-/// A handler that runs. Dropped, it is cancelled: at once, unless a step runs. That step goes on, on a task of its own, to
-/// its end or for `grace`; no line behind it runs.
+/// A running handler. Dropping it cancels the handler: at once, or, if a step runs, after that step has ended. The step
+/// continues on a task of its own, to its end or for `grace`; no line after it runs.
 pub(crate) struct InFlight<T: Send + 'static> {
-    /// `None` once it has come to something.
+    /// `None` after the handler has finished.
     handler: Option<HandlerFuture<T>>,
-    /// Free again once all that belongs to the request is done.
+    /// Released when all work for the request is done.
     slot: Option<ConcurrencyPermit>,
     leg: Arc<ctx::LegContext>,
     grace: Duration,
@@ -36,7 +36,7 @@ impl<T: Send + 'static> Future for InFlight<T> {
     type Output = DriveResult<T>;
 
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<DriveResult<T>> {
-        // Taken out: one that panics is dropped where it stands, and is not polled again.
+        // Taken out first: a handler that panics is dropped here and not polled again.
         let Some(mut handler) = self.handler.take() else { return Poll::Pending };
         let polled = handler.as_mut().poll(cx);
         if polled.is_pending() {
@@ -69,7 +69,7 @@ impl<T: Send + 'static> Drop for InFlight<T> {
     }
 }
 
-/// A step that runs though its request was cancelled; counted while it lives.
+/// A step that still runs after its request was cancelled. It is counted while it exists.
 struct DetachedStep {
     leg: Arc<ctx::LegContext>,
     _slot: Option<ConcurrencyPermit>,

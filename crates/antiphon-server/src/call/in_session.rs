@@ -1,5 +1,5 @@
-//! The end of a leg in a session: the questions that a handler returned are asked here, and it is entered again with the
-//! record, as by the next request of a call. What a handler awaits is asked while it runs.
+//! The end of a leg in a session: returned questions are sent here, and the handler is entered again with the record,
+//! as by the next request of a call. Awaited questions are sent while the handler runs.
 
 mod ids;
 mod pending_round;
@@ -22,18 +22,18 @@ use ids::ElicitationIds;
 use std::time::Duration;
 use tokio::time::{Instant, sleep};
 
-/// The pause before a handler is entered again whose last leg failed behind something that it recorded.
+/// The pause before a handler is entered again after its last leg failed with something recorded.
 const AFTER_A_FAULT: Duration = Duration::from_millis(50);
 
-/// How far a call has come over its legs.
+/// The pacing of a call over its legs.
 #[derive(Default)]
 pub(crate) struct SessionPacing {
-    /// Of a row of legs that ended with state only.
+    /// The pacing of consecutive legs that ended with state only.
     pacing: Option<(Pacing, Instant)>,
 }
 
 impl SessionPacing {
-    /// Has the round answered. The next leg begins with this.
+    /// Waits for the answers to the round, and returns the input of the next leg.
     pub(crate) async fn next(
         &mut self,
         server: &Runtime,
@@ -48,7 +48,7 @@ impl SessionPacing {
         let id = call.as_ref().map(Call::id);
         admitted.put_call(call.and_then(Call::next_leg));
         let Some(by_hand) = round.by_hand else {
-            // The last leg failed: how often that may be is counted in the record.
+            // The last leg failed: the record counts how often.
             self.pacing = None;
             sleep(AFTER_A_FAULT).await;
             return Ok(LegInput { record: Some(record), responses: None });
@@ -77,7 +77,7 @@ impl SessionPacing {
     }
 }
 
-/// Why a round in a session has no answers.
+/// The reason for which a round in a session has no answers.
 enum AskFailure {
     Refused(Refusal),
     Stopped(antiphon_engine::Stop),
@@ -92,7 +92,7 @@ impl AskFailure {
     }
 }
 
-/// Asks until every question has an answer that counts.
+/// Asks until every question has a valid answer.
 async fn ask(
     server: &Runtime,
     admitted: &Admitted<'_>,
@@ -112,7 +112,7 @@ async fn ask(
     round.answered(record, limits).await.map_err(AskFailure::Stopped)
 }
 
-/// The carrier of this leg: pushed, if it is in a session that can be asked.
+/// Returns the carrier of this leg: pushed, in a session with a stream for questions.
 pub(crate) fn carrier(server: &Runtime, admitted: &Admitted<'_>) -> LegCarrier {
     match pushed(server, admitted) {
         Some(pushed) => LegCarrier::Pushed(Box::new(pushed)),
@@ -130,7 +130,7 @@ fn pushed(server: &Runtime, admitted: &Admitted<'_>) -> Option<Pushed> {
     Some(Pushed { session: session.clone(), outbox: outbox.clone(), wait, scopes })
 }
 
-/// The error that names the URLs, where the client knows it.
+/// Returns the error that names the URLs, if the client supports it.
 fn urls_required(
     admitted: &Admitted<'_>,
     pushed: &Pushed,

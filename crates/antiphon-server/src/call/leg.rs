@@ -1,4 +1,4 @@
-//! The legs of a call that may ask: the answers are received, the handler runs, and what it asks leaves.
+//! The legs of a call that may ask: answers are received, the handler runs, and its questions leave.
 
 pub(crate) use crate::request::admit::admit;
 
@@ -24,8 +24,8 @@ use antiphon_wire::InputResponses;
 use serde_json::value::RawValue;
 use std::sync::Arc;
 
-/// Runs the legs of one request: one, or in a session as many as the call has. `start` decodes the arguments and gives the
-/// handler's future.
+/// Runs the legs of one request: one leg, or in a session all legs of the call. `start` decodes the arguments and
+/// returns the handler's future.
 pub(crate) async fn run<T: Send + 'static>(
     server: &Arc<Runtime>,
     mut admitted: Admitted<'_>,
@@ -55,9 +55,9 @@ pub(crate) async fn run<T: Send + 'static>(
                 let permit = admitted.permit(round.requests)?;
                 return leg_end::seal(server, admitted, permit, *left).map(LegResult::InputRequired);
             }
-            // The call goes on here: the handler is entered again.
+            // The call continues here: the handler is entered again.
             LegCarrier::Pushed(pushed) => {
-                // In a box: it would make the future of every call large.
+                // Boxed, because it would enlarge the future of every call.
                 let next = session.next(server, &mut admitted, &pushed, round, *left);
                 input = Box::pin(next).await?;
             }
@@ -65,11 +65,11 @@ pub(crate) async fn run<T: Send + 'static>(
     }
 }
 
-/// What the answers of a request come to.
+/// The next action after the answers of a request were received.
 enum LegStart {
     /// The handler runs.
     Enter(LegInput),
-    /// Questions that the handler returned have no answer that counts: they alone are asked again.
+    /// Returned questions without a valid answer: only these are asked again.
     AskAgain(antiphon_wire::InputRequests, Record),
 }
 
@@ -79,7 +79,7 @@ fn receive(server: &Arc<Runtime>, admitted: &mut Admitted<'_>) -> Result<LegStar
     }
     let mut responses = read_responses(admitted.leg().request.params.input_responses)?;
     if admitted.late() {
-        // What was kept stays; what came too late does not count, and is asked for again.
+        // The recorded answers stay; the late answers are dropped, and their questions are asked again.
         responses = None;
     }
     let Some(mut record) = admitted.take_record() else {
@@ -95,7 +95,7 @@ fn receive(server: &Arc<Runtime>, admitted: &mut Admitted<'_>) -> Result<LegStar
     })
 }
 
-/// Runs the handler once; the inner error is that of its arguments.
+/// Runs the handler once. The inner error is a decoding error of the arguments.
 async fn enter<T: Send + 'static>(
     server: &Arc<Runtime>,
     admitted: &mut Admitted<'_>,
@@ -115,7 +115,7 @@ async fn enter<T: Send + 'static>(
     let mut in_flight = InFlight::new(handler, Arc::clone(&shared), slot, server.limits.step_grace);
     let mut result = (&mut in_flight).await;
     if checks {
-        // Still in its place among the handlers that run.
+        // The second run uses the handler's own concurrency permit.
         Box::pin(replay_check::check(server, admitted, start, &mut result)).await;
     }
     leg_end::report_cause(server, &result);

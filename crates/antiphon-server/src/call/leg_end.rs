@@ -1,7 +1,7 @@
 //! The end of a leg: a result, a round that leaves, or a fault.
 //!
-//! There is one way out for faults: what the leg has recorded leaves before the fault is told, with state only, so that
-//! nobody is told to repeat what was done. The next leg tells the fault, if it still holds.
+//! All failures end the same way: the record of the leg leaves first, with state only, so that the client does not
+//! repeat what was done. If the failure persists, the next leg reports it.
 
 use crate::{
     HandlerOutcome,
@@ -14,15 +14,15 @@ use antiphon_engine::{Left, Stop};
 use antiphon_seal::CallId;
 use antiphon_wire::{AskSupport, InputRequests, InputRequiredResult};
 
-/// How a leg ended, for its call.
+/// The end of a leg within its call.
 pub(crate) enum LegEnd<T> {
-    /// With the end of the call.
+    /// The call is over.
     Over(LegResult<T>),
-    /// With a round, or with state only.
+    /// A round leaves, or state only.
     Leaves(Round, Box<Left>),
 }
 
-/// From what a handler came to, to what is next.
+/// Returns the next action after a handler has run.
 pub(crate) fn settle<T>(
     server: &Runtime,
     admitted: &mut Admitted<'_>,
@@ -40,7 +40,7 @@ pub(crate) fn settle<T>(
             return failed(server, admitted, Stop::Capability { path, missing }, left);
         }
         DriveResult::Stopped(stop, left) => return failed(server, admitted, stop, left),
-        // Nobody waits for this.
+        // The request was cancelled, so this error is not sent.
         DriveResult::Cancelled => return Err(Refusal::Internal),
     };
     if !left.unmet.is_empty() {
@@ -54,12 +54,13 @@ pub(crate) fn settle<T>(
             tracing::error!(target, %cause, "a handler failed");
             LegResult::Failed(None)
         }
-        // The driver made a round of it.
+        // The driver converted this variant to a round.
         HandlerOutcome::InputRequired(_) => return Err(Refusal::Internal),
     }))
 }
 
-/// The leg failed: its record leaves first, if it has anything new and the client can take it; or the fault is told.
+/// Ends a failed leg: the record leaves first, if it has new entries and the client accepts state only; otherwise the
+/// failure is reported.
 fn failed<T>(
     server: &Runtime,
     admitted: &mut Admitted<'_>,
@@ -75,12 +76,12 @@ fn failed<T>(
         return Ok(LegEnd::Leaves(Round { requests, by_hand: None }, left));
     }
     let refusal = refuse(target, stop, call);
-    // In a session nothing has left: to begin again is to do all again.
+    // In a session no state has left the server: a new call repeats all steps.
     let is_lost = left.has_new_step() || admitted.leg().request.session.is_some();
     Err(refusal.after_steps(if is_lost { left.steps_done } else { Vec::new() }))
 }
 
-/// Seals what leaves. A record that cannot leave is told with what was done.
+/// Seals the record. If it cannot be sealed, the error lists the completed steps.
 pub(crate) fn seal(
     server: &Runtime,
     mut admitted: Admitted<'_>,
@@ -93,7 +94,7 @@ pub(crate) fn seal(
     admitted.seal(server, permit, &left.record, after_effect).map_err(|refusal| refusal.after_steps(done))
 }
 
-/// Tells whoever wants to know besides the log why a request fails.
+/// Reports the cause of a failed request to the replay settings' observer.
 pub(crate) fn report_cause<T>(server: &Runtime, result: &DriveResult<T>) {
     match result {
         DriveResult::Stopped(stop, _) => server.replay.report_cause(|| stop.in_words()),
@@ -104,7 +105,7 @@ pub(crate) fn report_cause<T>(server: &Runtime, result: &DriveResult<T>) {
     }
 }
 
-/// Tells the log why a leg was stopped, and gives the words for the caller.
+/// Logs the reason for which a leg was stopped, and returns the refusal for the caller.
 pub(crate) fn refuse(target: &str, stop: Stop, call: Option<CallId>) -> Refusal {
     let call = call.map(|call| call.to_string());
     match stop {
@@ -125,7 +126,7 @@ pub(crate) fn refuse(target: &str, stop: Stop, call: Option<CallId>) -> Refusal 
             Refusal::Capability { missing }
         }
         Stop::Client(text) => {
-            // Its words, in quotes.
+            // The client's text is logged in quotes.
             tracing::warn!(target, call, ?text, "a session's client did not answer");
             Refusal::UserFacing(text)
         }

@@ -1,4 +1,4 @@
-//! What a running handler, the futures it awaits, and its driver share.
+//! The state that a running handler, its futures and its driver share.
 
 use crate::{AskError, call::carrier::LegCarrier, clock::seconds, limits::Limits, runtime::Runtime};
 use antiphon_engine::{Aftermath, CallSite, Event, Leg, Scope, SlotId, Stop};
@@ -17,18 +17,18 @@ pub(crate) struct LegRuntime {
     leg: Mutex<Leg>,
     /// Tasks that end with the leg.
     tasks: Mutex<Vec<AbortHandle>>,
-    /// The refusals that the handler has learned of.
+    /// The refusals that the handler has received.
     refusals: Mutex<Vec<AskError>>,
     server: Arc<Runtime>,
     carrier: LegCarrier,
 }
 
 thread_local! {
-    /// The leg that this thread polls.
+    /// The leg that this thread polls, by address.
     static POLLED: Cell<usize> = const { Cell::new(0) };
 }
 
-/// While it lives, this thread polls a leg.
+/// A guard: while it exists, this thread polls a leg.
 pub(crate) struct PollGuard(usize);
 
 impl Drop for PollGuard {
@@ -37,8 +37,8 @@ impl Drop for PollGuard {
     }
 }
 
-/// While it lives, what is polled stands in another place of the leg. Dropped, the place before is put back, also where
-/// that poll panicked.
+/// A guard: while it exists, the poll is in another scope of the leg. Dropping it restores the previous scope, even
+/// after a panic.
 pub(crate) struct ScopeGuard<'f>(&'f LegRuntime, Scope);
 
 impl Drop for ScopeGuard<'_> {
@@ -56,7 +56,7 @@ impl LegRuntime {
         &self.carrier
     }
 
-    /// All access to the leg. Wakers are woken and dropped without its lock, for either may run foreign code.
+    /// Gives access to the leg. Wakers are woken and dropped outside of its lock, because either may run foreign code.
     pub(crate) fn with<R>(&self, act: impl FnOnce(&mut Leg) -> R) -> R {
         let mut leg = self.leg.lock().unwrap_or_else(PoisonError::into_inner);
         let result = act(&mut leg);
@@ -77,7 +77,7 @@ impl LegRuntime {
         &self.server
     }
 
-    /// The time, in Unix seconds.
+    /// Returns the time, in Unix seconds.
     pub(crate) fn now(&self) -> u64 {
         seconds(self.server.clock.now())
     }
@@ -90,7 +90,7 @@ impl LegRuntime {
         PollGuard(POLLED.replace(self.id()))
     }
 
-    /// Takes a place for a part of a poll.
+    /// Enters a scope for a part of a poll.
     pub(crate) fn scope(&self, place: impl FnOnce(&Leg) -> Scope) -> ScopeGuard<'_> {
         let before = self.with(|leg| {
             let scope = place(leg);
@@ -100,19 +100,19 @@ impl LegRuntime {
     }
 
     /// # Panics
-    /// If another thread polls what belongs to this leg: there its answer would never be seen.
+    /// If another thread polls a future of this leg: that thread would never see the answer.
     pub(crate) fn check_thread(&self) {
         if POLLED.get() == self.id() {
             return;
         }
         let advice = "what belongs to a call was polled outside of it: await questions and steps in the handler itself, \
                       not on another thread";
-        // The panic may be caught by that thread, or come back without its text.
+        // That thread may catch the panic, or report it without its text.
         tracing::error!("{advice}");
         panic!("{advice}");
     }
 
-    /// The leg, with the call begun.
+    /// Gives access to the leg after beginning the call.
     pub(crate) fn begun<R>(&self, act: impl FnOnce(&mut Leg) -> R) -> R {
         self.with(|leg| {
             let _ = leg.call(|| self.begin());
@@ -123,22 +123,22 @@ impl LegRuntime {
     fn begin(&self) -> Result<Call, String> {
         let inner = &self.server;
         let now = inner.clock.now();
-        // A deadline beyond all time is none.
+        // A deadline that overflows is none.
         let deadline = inner.call_within.and_then(|time| now.checked_add(time));
         Call::begin(now, deadline).map_err(|fault| fault.to_string())
     }
 
-    /// Whether nothing is sent: it was before, or nobody listens any more.
+    /// Returns true if output is suppressed: an earlier leg already sent it, or the request was cancelled.
     pub(crate) fn is_silent(&self) -> bool {
         self.with(|leg| leg.is_silent())
     }
 
-    /// Something made of the call, which begins with it; `None` if it cannot.
+    /// Derives a value from the call, and begins the call if necessary; `None` if it cannot begin.
     pub(crate) fn with_call<T>(&self, make: impl FnOnce(&Call) -> T) -> Option<T> {
         self.with(|leg| leg.call(|| self.begin()).map(make))
     }
 
-    /// Something keyed by the call's secret.
+    /// Derives a value from the call's secret.
     pub(crate) fn keyed<T>(&self, derive: impl FnOnce(&CallSecret) -> T) -> Option<T> {
         self.with_call(|call| derive(call.secret()))
     }
@@ -147,26 +147,26 @@ impl LegRuntime {
         self.keyed(|secret| secret.pin(text))
     }
 
-    /// Keeps a refusal, for those who learn of it from the answer alone.
+    /// Stores a refusal, for resolvers whose value is an answer.
     pub(crate) fn note_refusal(&self, refusal: AskError) {
-        // What stands beside it goes with it, also where the author makes the error of it.
+        // Concurrent futures also see the refusal, even if the author makes an error of it.
         self.with(Leg::note_refusal);
         self.refusals.lock().unwrap_or_else(PoisonError::into_inner).push(refusal);
     }
 
-    /// The last refusal of a question below this scope.
+    /// Returns the last refusal of a question with this prefix.
     pub(crate) fn refused_below(&self, scope: &str) -> Option<AskError> {
         let refusals = self.refusals.lock().unwrap_or_else(PoisonError::into_inner);
         refusals.iter().rev().find(|refusal| refusal.key().starts_with(scope)).cloned()
     }
 
-    /// When the call began.
+    /// Returns the time at which the call began.
     pub(crate) fn born(&self) -> SystemTime {
         let born = self.with_call(Call::born).unwrap_or_default();
         UNIX_EPOCH + Duration::from_secs(born)
     }
 
-    /// A mistake of the author's: the leg ends, and nothing resolves.
+    /// Reports a mistake of the author: the leg ends, and no future resolves.
     pub(crate) fn author_fault(&self, site: CallSite, fault: impl std::fmt::Display) {
         self.with(|leg| leg.stop(Stop::Author(format!("{fault}, at {site}"))));
     }
@@ -177,7 +177,7 @@ impl LegRuntime {
         tasks.push(task);
     }
 
-    /// The leg is over: its tasks end.
+    /// Aborts the leg's tasks.
     pub(crate) fn end(&self) {
         let tasks = std::mem::take(&mut *self.tasks.lock().unwrap_or_else(PoisonError::into_inner));
         for task in tasks {
@@ -206,7 +206,7 @@ fn log(event: &Event, call: Option<&str>) {
     }
 }
 
-/// The place of one awaited future in its leg. Dropped, the future waits no more.
+/// The slot of one awaited future in its leg. Dropping the handle ends the wait.
 pub(crate) struct SlotHandle<'a> {
     runtime: &'a LegRuntime,
     slot: SlotState,
@@ -217,7 +217,7 @@ enum SlotState {
     /// Not polled yet.
     New,
     Waits(SlotId),
-    /// It has resolved, or never will.
+    /// The future has resolved, or never will.
     Over,
 }
 
@@ -230,7 +230,7 @@ impl<'a> SlotHandle<'a> {
         matches!(self.slot, SlotState::New)
     }
 
-    /// The place; `begin` takes one at the first poll. `None` if the future does not resolve any more.
+    /// Returns the slot; `begin` takes one at the first poll. `None` if the future will not resolve.
     pub(crate) fn slot(&mut self, begin: impl FnOnce() -> Option<SlotId>) -> Option<SlotId> {
         if self.is_new() {
             self.slot = begin().map_or(SlotState::Over, SlotState::Waits);
@@ -241,7 +241,7 @@ impl<'a> SlotHandle<'a> {
         }
     }
 
-    /// The future has resolved.
+    /// Marks the future as resolved.
     pub(crate) fn end(&mut self) {
         self.slot = SlotState::Over;
     }
@@ -256,7 +256,7 @@ impl Drop for SlotHandle<'_> {
     }
 }
 
-/// Where the author called.
+/// Returns the author's line of code.
 #[track_caller]
 pub(crate) fn call_site() -> CallSite {
     Location::caller()

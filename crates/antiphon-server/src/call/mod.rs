@@ -1,4 +1,4 @@
-//! The call as its handler sees it: what it awaits, and what runs it.
+//! The call from the handler's side: the futures that it awaits, and the code that runs it.
 //!
 //! ```text
 //!  ctx.elicit, ctx.step ──▶ Leg (antiphon-engine): recorded? ──▶ given at once
@@ -9,8 +9,9 @@
 //!        └── the handler goes on, or runs again from its top on the record ◀┘
 //! ```
 //!
-//! The record and all decisions are those of `antiphon-engine`. Here are the futures that handlers await ([`elicit`],
-//! [`step`], [`select`], [`checkpoint`]), the [`carrier`] of their questions, and [`drive`], which polls the handler.
+//! The record and all decisions are in `antiphon-engine`. This module holds the futures that handlers await
+//! ([`elicit`], [`step`], [`select`], [`checkpoint`]), the [`carrier`] of their questions, and [`drive`], which polls
+//! the handler.
 
 pub(crate) mod ask;
 mod awaits;

@@ -1,4 +1,4 @@
-//! Places at which a leg may end with its state only, so that another instance goes on.
+//! Places at which a leg may end with its state only, so that another instance continues the call.
 
 use crate::{Ctx, call::leg_runtime::SlotHandle};
 use antiphon_engine::{CallSite, IntoNumber, key::path};
@@ -10,13 +10,13 @@ use std::{
 };
 
 impl Ctx {
-    /// A place at which this leg may end without a question: while the server drains, or when it sheds load, the client
-    /// is told to call again, with what was done so far, and another instance goes on from here. Otherwise it does
-    /// nothing.
+    /// Lets this leg end here without a question. While the server drains or sheds load, the client is told to call
+    /// again with the state so far, and another instance continues from here. Otherwise a checkpoint does nothing.
     ///
     /// > Servers **MAY** return an `InputRequiredResult` that contains only `requestState`
     ///
-    /// At most twice in a call, for some clients give up at the third; then it is passed.
+    /// A leg ends at a checkpoint at most [`Limits::state_only`](crate::Limits::state_only) times in a call, by default
+    /// twice, because some clients give up at the third. Later checkpoints are passed.
     #[track_caller]
     pub fn checkpoint(&self) -> Checkpoint<'_> {
         Checkpoint {
@@ -30,7 +30,7 @@ impl Ctx {
     }
 }
 
-/// A place at which a leg may end. See [`Ctx::checkpoint`].
+/// A place at which a leg may end, returned by [`Ctx::checkpoint`].
 #[must_use = "a checkpoint is one when it is awaited"]
 pub struct Checkpoint<'a> {
     ctx: &'a Ctx,
@@ -42,19 +42,19 @@ pub struct Checkpoint<'a> {
 }
 
 impl<'a> Checkpoint<'a> {
-    /// Under this key: the second checkpoint of a call needs one of its own.
+    /// Sets the key. The second checkpoint of a call needs a key of its own. Default: `checkpoint`.
     pub fn key(mut self, key: impl Into<Cow<'a, str>>) -> Self {
         self.key = key.into();
         self
     }
 
-    /// One of several with the same key, with a number from the program.
+    /// Numbers one of several checkpoints with the same key. The number comes from the program.
     pub fn nth(mut self, number: impl IntoNumber) -> Self {
         self.number = Some(number.into_number());
         self
     }
 
-    /// Ends the leg here in any case.
+    /// Ends the leg here even if the server neither drains nor sheds load.
     pub fn now(mut self) -> Self {
         self.always = true;
         self

@@ -1,14 +1,14 @@
-//! What a handler is told of the world, the same on every leg.
+//! Values from the environment that are the same on every leg: capabilities, time, random numbers.
 
 use crate::Ctx;
 use antiphon_wire::AskSupport;
 use std::time::SystemTime;
 
 impl Ctx {
-    /// What the client said it can be asked, when the handler first looked. A later request of the call that says
-    /// something else is not sent another way: where it lacks what is asked then, it is refused.
+    /// Returns the capabilities that the client had declared when the handler first called this. If a later request of
+    /// the call declares less, and the handler asks something that it lacks, that request is refused.
     ///
-    /// The caller chooses what it declares: decide nothing by it that must not be left out.
+    /// The caller chooses which capabilities it declares: do not skip a mandatory question because of them.
     pub fn can_ask(&self) -> AskSupport {
         let now = self.declared();
         self.leg_runtime().with(|leg| {
@@ -19,32 +19,32 @@ impl Ctx {
         })
     }
 
-    /// Whether the client can show forms. See [`can_ask`](Self::can_ask).
+    /// Returns whether the client can show forms. See [`can_ask`](Self::can_ask).
     pub fn can_elicit(&self) -> bool {
         self.can_ask().form
     }
 
-    /// Whether the client can open URLs. See [`can_ask`](Self::can_ask).
+    /// Returns whether the client can open URLs. See [`can_ask`](Self::can_ask).
     pub fn can_elicit_url(&self) -> bool {
         self.can_ask().url
     }
 
-    /// Whether the client has a model. See [`can_ask`](Self::can_ask).
+    /// Returns whether the client has a model. See [`can_ask`](Self::can_ask).
     pub fn can_sample(&self) -> bool {
         self.can_ask().sampling
     }
 
-    /// Whether the client can list its roots. See [`can_ask`](Self::can_ask).
+    /// Returns whether the client can list its roots. See [`can_ask`](Self::can_ask).
     pub fn can_list_roots(&self) -> bool {
         self.can_ask().roots
     }
 
-    /// When the call began, in whole seconds: the same on every leg.
+    /// Returns the time at which the call began, in whole seconds: the same on every leg.
     pub fn now(&self) -> SystemTime {
         self.leg_runtime().born()
     }
 
-    /// A number that looks random, and is the same on every leg of the call, for the same key and scope.
+    /// Returns a pseudo-random number, the same on every leg of the call for the same key and scope.
     pub fn random_u64(&self, key: &str) -> u64 {
         self.leg_runtime().keyed(|secret| secret.random_u64(self.scope_prefix(), key)).unwrap_or_default()
     }

@@ -1,4 +1,4 @@
-//! One question, whatever its kind: asked once, and answered from the record.
+//! The untyped part of a question: it is asked once, and answered from the record.
 
 use crate::{
     AskError, Ctx,
@@ -14,39 +14,39 @@ use std::{
     time::Duration,
 };
 
-/// A question before and while it is asked. The part of every asking future that is not generic.
+/// A question before and while it is asked: the part of every asking future that is not generic.
 pub(crate) struct RawAsk<'a> {
     ctx: &'a Ctx,
     pub(crate) key: Cow<'a, str>,
     pub(crate) number: Option<i128>,
     pub(crate) within: Option<Duration>,
     pub(crate) fallback: Fallback<'a>,
-    /// The id of a URL question in a session, where its author gave one.
+    /// The id of a URL question in a session, if the author set one.
     pub(crate) elicitation_id: Option<Cow<'a, str>>,
     site: CallSite,
     handle: SlotHandle<'a>,
-    /// It was answered.
+    /// True after the question was answered.
     is_given: bool,
 }
 
-/// The stand-in for an answer where the client cannot be asked.
+/// The substitute for an answer if the client does not support the question.
 pub(crate) enum Fallback<'a> {
-    /// Nothing: the call is refused before the round leaves.
+    /// No substitute: the call is refused before the round leaves.
     None,
-    /// A value, which the typed future holds.
+    /// A value, held by the typed future.
     Value,
-    /// An error in these words.
+    /// An error with this text.
     Refuse(Cow<'a, str>),
 }
 
-/// A question with its path, about to be put.
+/// A question with its path, ready to be sent.
 pub(crate) struct PreparedAsk {
     pub(crate) request: InputRequest,
-    /// The text of its digest.
+    /// The text from which the digest is computed.
     pub(crate) text: Vec<u8>,
-    /// Whether an answer can be read as what the handler expects.
+    /// A function that checks if an answer decodes into the handler's type.
     pub(crate) decodes: Option<Decodes>,
-    /// Accepted, it waits until what happens behind its URL is finished: what that is about.
+    /// The digest of the work behind the URL. If it is set, an accepted question waits until that work is finished.
     pub(crate) until: Option<Digest>,
 }
 
@@ -60,13 +60,13 @@ impl PreparedAsk {
     }
 }
 
-/// What a question has come to.
+/// The state of a question after a poll.
 pub(crate) enum AskOutcome {
     /// Its checked answer, as JSON.
     Answer(String),
-    /// The person agreed to open a URL, and what happens there is to be checked now.
+    /// The person agreed to open a URL, and the check behind it must be called now.
     Agreed {
-        /// They agreed in an earlier leg, and came back without an answer.
+        /// True if they agreed in an earlier leg, and the client came back without an answer.
         before: bool,
     },
 }
@@ -99,14 +99,14 @@ impl<'a> RawAsk<'a> {
         self.ctx.leg_runtime()
     }
 
-    /// Scopes and key; the leg ends if they are none.
+    /// Returns the path: scopes and key. An invalid key ends the leg.
     pub(crate) fn path(&self) -> Option<Arc<str>> {
         path(self.ctx.scope_prefix(), &self.key, self.number)
             .map_err(|fault| self.leg_runtime().author_fault(self.site, fault))
             .ok()
     }
 
-    /// The answer as JSON. `render` is called at the first poll, with the question's path.
+    /// Polls for the answer as JSON. `render` is called at the first poll, with the question's path.
     pub(crate) fn poll(
         &mut self,
         cx: &Context<'_>,
@@ -115,12 +115,12 @@ impl<'a> RawAsk<'a> {
     ) -> Poll<Result<String, AskError>> {
         self.poll_agreed(cx, needs, render).map_ok(|asked| match asked {
             AskOutcome::Answer(text) => text,
-            // Only a question with a check is agreed to.
+            // Only a question with a check can be in this state.
             AskOutcome::Agreed { .. } => String::new(),
         })
     }
 
-    /// The same for a question that waits for more than an answer.
+    /// Polls for the answer of a question that also waits for a check.
     pub(crate) fn poll_agreed(
         &mut self,
         cx: &Context<'_>,
@@ -159,7 +159,7 @@ impl<'a> RawAsk<'a> {
         }
     }
 
-    /// Puts the question; nothing is put where it has no key, or cannot be asked at all.
+    /// Asks the question. Nothing is asked if the key is invalid or the client does not support the question.
     fn begin(
         &mut self,
         needs: AskSupport,
@@ -199,7 +199,7 @@ impl<'a> RawAsk<'a> {
         }))
     }
 
-    /// The fallback's error.
+    /// Returns the error of the fallback.
     fn unsupported(&self, path: &str) -> AskError {
         let words = match &self.fallback {
             Fallback::Refuse(words) => Some(words.to_string()),
@@ -209,19 +209,19 @@ impl<'a> RawAsk<'a> {
         AskError::unsupported(path, words)
     }
 
-    /// The place of a question that is put.
+    /// Returns the slot of a question that was asked.
     pub(crate) fn slot(&mut self) -> Option<SlotId> {
         self.handle.slot(|| None)
     }
 
-    /// The person agreed, and what happens behind the URL is finished, or its time is over.
+    /// Resolves an agreed question: the work behind the URL is finished, or its time is over.
     pub(crate) fn resolve_agreed(&mut self, is_finished: bool) -> Poll<Result<AskOutcome, AskError>> {
         let Some(slot) = self.slot() else { return Poll::Pending };
         let polled = self.leg_runtime().with(|leg| leg.resolve_agreed(slot, is_finished));
         self.settle(polled)
     }
 
-    /// The person agreed, and what happens behind the URL is not finished: the same question is asked again, with this line.
+    /// Asks the same question again with this line: the person agreed, but the work behind the URL is not finished.
     pub(crate) fn ask_again(&mut self, line: &'static str, deadline: Option<u64>) {
         let Some(slot) = self.slot() else { return };
         self.leg_runtime().with(|leg| leg.ask_again(slot, line, deadline));
@@ -229,12 +229,12 @@ impl<'a> RawAsk<'a> {
 }
 
 /// # Errors
-/// Why this cannot be asked.
+/// Returns the reason for which the question cannot be asked.
 pub(crate) fn check_elicit(request: &ElicitRequest) -> Result<(), String> {
     match request {
         ElicitRequest::Form { requested_schema, .. } => requested_schema.unaskable().map_or(Ok(()), Err),
         ElicitRequest::Url { url, .. } => check_url(url),
-        // No other can be made here.
+        // This crate creates no other kind.
         _ => Ok(()),
     }
 }

@@ -1,4 +1,4 @@
-//! The client's model, and its root directories.
+//! Questions to the client: a message of its model, and its root directories.
 
 use crate::{
     AskError, Ctx,
@@ -29,7 +29,7 @@ impl Ctx {
         Sample { raw: RawAsk::new(self, "sample"), params }
     }
 
-    /// Asks for the client's root directories, and waits for them. The key is `roots`.
+    /// Asks for the client's root directories, and waits for the list. The key is `roots`.
     ///
     /// Deprecated in 2026-07-28: take directories as arguments instead.
     #[track_caller]
@@ -38,14 +38,14 @@ impl Ctx {
     }
 }
 
-/// A message of the client's model, asked for when it is awaited. See [`Ctx::sample`].
+/// The future of a message of the client's model, requested when the future is awaited. See [`Ctx::sample`].
 #[must_use = "a model is asked when this is awaited"]
 pub struct Sample<'a> {
     raw: RawAsk<'a>,
     params: CreateMessageParams,
 }
 
-/// The client's roots, asked for when it is awaited. See [`Ctx::roots`].
+/// The future of the client's roots, requested when the future is awaited. See [`Ctx::roots`].
 #[must_use = "a client is asked when this is awaited"]
 pub struct Roots<'a> {
     raw: RawAsk<'a>,
@@ -55,37 +55,37 @@ setters!(Sample<'a>, cannot: "call a model");
 setters!(Roots<'a>, cannot: "tell its directories");
 
 impl Sample<'_> {
-    /// The system prompt that the model should have. The client may change it.
+    /// Sets the system prompt. The client may change it.
     pub fn system_prompt(mut self, prompt: impl Into<String>) -> Self {
         self.params.system_prompt = Some(prompt.into());
         self
     }
 
-    /// The temperature. A number that is not finite is none.
+    /// Sets the temperature. A number that is not finite removes it.
     pub fn temperature(mut self, temperature: f64) -> Self {
         self.params.temperature = Number::from_f64(temperature);
         self
     }
 
-    /// Where the model should stop.
+    /// Sets the sequences at which the model stops.
     pub fn stop_sequences<S: Into<String>>(mut self, sequences: impl IntoIterator<Item = S>) -> Self {
         self.params.stop_sequences = Some(sequences.into_iter().map(Into::into).collect());
         self
     }
 
-    /// Which model would be best.
+    /// Sets the preferences for a model.
     pub fn model_preferences(mut self, preferences: ModelPreferences) -> Self {
         self.params.model_preferences = Some(preferences);
         self
     }
 
-    /// Tools that the model may use. Needs `sampling.tools`.
+    /// Sets the tools that the model may use. Requires the capability `sampling.tools`.
     pub fn tools(mut self, tools: impl IntoIterator<Item = Tool>) -> Self {
         self.params.tools = Some(tools.into_iter().collect());
         self
     }
 
-    /// Whether it must use one. Needs `sampling.tools`.
+    /// Sets whether the model must use a tool. Requires the capability `sampling.tools`.
     pub fn tool_choice(mut self, choice: ToolChoice) -> Self {
         self.params.tool_choice = Some(choice);
         self
@@ -120,7 +120,7 @@ impl Future for Roots<'_> {
     }
 }
 
-/// A recorded answer: it was written by us.
+/// Reads a recorded answer, which this crate wrote.
 fn read<T: DeserializeOwned>(raw: &RawAsk<'_>, text: &str) -> Poll<T> {
     match serde_json::from_str(text) {
         Ok(answer) => Poll::Ready(answer),

@@ -1,4 +1,4 @@
-//! Races whose winner is remembered.
+//! Selects among branches; the first branch is recorded.
 
 use crate::{Ctx, call::leg_runtime::SlotHandle};
 use antiphon_engine::{BranchId, CallSite, SlotId, StepKey, key::path};
@@ -10,7 +10,7 @@ use std::{
     task::{Context, Poll},
 };
 
-/// Which branch of a [`select`](Ctx::select) came first, with what it came to.
+/// The first branch of a [`select`](Ctx::select), with its output.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Won<A, B, C = Infallible, D = Infallible> {
     /// The first in source order.
@@ -24,19 +24,19 @@ pub enum Won<A, B, C = Infallible, D = Infallible> {
 }
 
 impl Ctx {
-    /// Waits for the first of two to four branches: questions, steps, or async blocks of these. Which one came first is
-    /// recorded, so that it stays first whenever the handler runs again.
+    /// Waits for the first of two to four branches: questions, steps, or async blocks of these. The first branch is
+    /// recorded, so that the same branch is first when the handler runs again.
     ///
-    /// A timer is no time for the person: where a question ends the leg, a timer beside it that is longer than
-    /// [`Limits::grace`](crate::Limits::grace) never fires, for each leg begins it anew. That time is
-    /// [`within`](crate::Elicit::within).
+    /// A timer is not a limit for the person's answer: if a question ends the leg, a timer beside it that is longer
+    /// than [`Limits::grace`](crate::Limits::grace) never fires, because each leg starts it again. To limit the
+    /// answer's time, use [`within`](crate::Elicit::within).
     ///
-    /// Of several that are ready the first in source order wins, and recorded answers come before new steps. A step that
-    /// runs in a losing branch is not dropped: it runs to its end, is recorded, and its branch goes no further. Questions
-    /// of losing branches are not asked. So beside a question that nobody has answered yet, a step begins at once, and
-    /// mostly wins.
+    /// If several branches are ready, the first in source order wins; recorded answers come before new steps. A step
+    /// that runs in a losing branch is not dropped: it runs to its end and is recorded, and its branch does not
+    /// continue. Questions of losing branches are not asked. So a step beside an unanswered question starts at once and
+    /// usually wins.
     ///
-    /// The key is that of a step: one for each use.
+    /// The key follows the rules for the key of a step: one for each use.
     ///
     /// ```
     /// use antiphon::{Result, server::{Ctx, Won}};
@@ -76,7 +76,7 @@ impl Ctx {
 
 /// Two to four futures, as a tuple. Nothing else implements it.
 pub trait Branches: sealed::Sealed + Send {
-    /// Which came first.
+    /// The output: the first branch, with its own output.
     type Won;
     #[doc(hidden)]
     fn run(self, select: SelectRun<'_>) -> impl Future<Output = Self::Won> + Send
@@ -88,7 +88,7 @@ mod sealed {
     pub trait Sealed {}
 }
 
-/// One select, while it is run.
+/// One select while it runs.
 #[doc(hidden)]
 pub struct SelectRun<'a> {
     ctx: &'a Ctx,
@@ -97,17 +97,17 @@ pub struct SelectRun<'a> {
     handle: SlotHandle<'a>,
 }
 
-/// What is done with a branch.
+/// An action on a branch.
 #[derive(Clone, Copy)]
 enum BranchAction {
     Poll,
-    /// Drops it, which withdraws what it asks.
+    /// Drops the branch, which withdraws its questions.
     Drop,
 }
 
 impl SelectRun<'_> {
-    /// Polls the branches, each in its place, until one is first. Gives its number. `act` says whether a branch has come to
-    /// its end.
+    /// Polls the branches, each in its scope, until one wins, and returns its index. `act` returns true if the branch
+    /// has finished.
     async fn run<const N: usize>(
         mut self,
         mut act: impl FnMut(usize, BranchAction, &mut Context<'_>) -> bool + Send,
@@ -125,7 +125,7 @@ impl SelectRun<'_> {
             let (Some(slot), Some(first)) = (begun, first) else { return Poll::Pending };
             let runs = |branch: &usize| runtime.with(|leg| leg.runs_in(first.plus(*branch)));
             if runtime.with(|leg| leg.is_over()) {
-                // The steps in it come to their end; nobody wins any more.
+                // The running steps are polled to their end; no branch can win any more.
                 for branch in (0..N).filter(runs) {
                     done[branch] = self.poll((first.plus(branch), false), branch, &mut act, cx);
                 }
@@ -134,7 +134,7 @@ impl SelectRun<'_> {
             let Some(winner) = self.decide(slot, first, &mut done, &mut act, cx) else {
                 return Poll::Pending;
             };
-            // A step of another branch may have been woken just now: it is polled before this waits for it.
+            // A step of another branch may have been woken just now: it is polled before the select waits for it.
             let mut goes_on = false;
             for branch in (0..N).filter(|branch| *branch != winner) {
                 if runs(&branch) {
@@ -156,8 +156,8 @@ impl SelectRun<'_> {
         .await
     }
 
-    /// Polls a branch in its place, with the waker of the select: nobody else is woken for it, or forgotten. Whether it has
-    /// come to its end.
+    /// Polls a branch in its scope, with the waker of the select, so that no other waker is needed. Returns true if the
+    /// branch has finished.
     fn poll(
         &self,
         (place, holds_steps): (BranchId, bool),
@@ -169,7 +169,7 @@ impl SelectRun<'_> {
         act(branch, BranchAction::Poll, cx)
     }
 
-    /// Polls the branches that may win, in source order, until one has. The winner, if it is decided.
+    /// Polls the branches that may win, in source order, until one wins. Returns the winner.
     fn decide<const N: usize>(
         &self,
         slot: SlotId,
@@ -183,9 +183,9 @@ impl SelectRun<'_> {
         if let Some(winner) = runtime.with(|leg| leg.decided(slot)) {
             return Some(winner);
         }
-        // Where it is recorded and due, the others are not polled any more.
+        // If the winner is recorded and due, the other branches are not polled any more.
         let alone = runtime.with(|leg| leg.recorded_winner(slot));
-        // What needs no new step comes first; only then do steps begin.
+        // Branches that need no new step are polled first; only then may new steps begin.
         for holds_steps in [true, false] {
             if !holds_steps && !runtime.with(|leg| leg.lets_steps_begin()) {
                 break;
@@ -237,7 +237,7 @@ fn none<F: Future>() -> Option<F::Output> {
     None
 }
 
-/// Polls a branch that has not come to its end, and keeps its output; or drops it.
+/// Polls an unfinished branch and stores its output, or drops the branch.
 fn act<F: Future>(
     mut branch: Pin<&mut Option<F>>,
     done: &mut Option<F::Output>,

@@ -7,13 +7,13 @@ use antiphon_wire::{InputRequest, InputRequests};
 pub(crate) struct ElicitationIds(Vec<(String, String)>);
 
 impl ElicitationIds {
-    /// Those that were given, and made up ones.
+    /// Collects the given ids, and generates the others.
     pub(crate) fn of(call: Option<&Call>, requests: &InputRequests, given: &[(String, String)]) -> Self {
         let is_url =
             |request: &InputRequest| matches!(request, InputRequest::Elicit(elicit) if elicit.is_url());
         let made_up = |key: &str| {
             let call = call?;
-            // Another one each time that it is asked.
+            // A repeated question has a new id.
             Some(call.secret().idempotency_key("#elicitation", &format!("{key} {}", call.leg())))
         };
         let urls = requests.iter().filter(|(_, request)| is_url(request)).filter_map(|(key, _)| {

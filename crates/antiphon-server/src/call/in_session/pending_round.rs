@@ -1,4 +1,4 @@
-//! The questions that a handler returned, on their way to a client in a session.
+//! Returned questions that wait for a client in a session.
 
 use crate::{
     call::{Pushed, in_session::ids::ElicitationIds},
@@ -11,8 +11,8 @@ use std::{
     task::{Context, Poll},
 };
 
-/// One round. Each answer is checked when it comes: one that does not fit is dropped, and its question goes out again at
-/// once, whatever the others wait for.
+/// One round. Each answer is checked when it arrives. A bad answer is dropped, and its question is sent again at once,
+/// while the others still wait.
 pub(crate) struct PendingRound<'a> {
     pushed: &'a Pushed,
     ids: &'a ElicitationIds,
@@ -20,7 +20,7 @@ pub(crate) struct PendingRound<'a> {
 }
 
 impl<'a> PendingRound<'a> {
-    /// Sends them all.
+    /// Sends all questions.
     pub(crate) fn send(
         pushed: &'a Pushed,
         ids: &'a ElicitationIds,
@@ -40,7 +40,7 @@ impl<'a> PendingRound<'a> {
         Ok(())
     }
 
-    /// Waits until the record has an answer to each.
+    /// Waits until the record has an answer to each question.
     pub(crate) async fn answered(mut self, record: &mut Record, limits: Limits) -> Result<(), Stop> {
         poll_fn(|cx| self.poll(cx, record, &limits)).await
     }
