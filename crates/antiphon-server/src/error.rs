@@ -1,4 +1,4 @@
-//! The error a handler may end with.
+//! The error of a handler.
 
 use crate::{AskError, StepError};
 use std::{any::Any, error::Error as StdError, fmt};
@@ -6,12 +6,12 @@ use std::{any::Any, error::Error as StdError, fmt};
 /// The result of a handler.
 pub type Result<T, E = Error> = std::result::Result<T, E>;
 
-/// Why a handler could not do what was asked: either words for the caller, or an error of some library.
+/// The error of a handler: either a text for the caller, or the error of a library.
 ///
-/// It takes any error by `?`. A library's error may hold what a caller must not learn (paths, hosts, queries), so its
-/// text goes to the server's log, and the caller reads only that the tool failed. What the caller should read, say
-/// with [`Error::user_facing`], or with an error type of your own: a handler may return `Result<_, E>` for any `E` that can
-/// be displayed, and that text is shown.
+/// It converts from any error with `?`. The error of a library may contain data that a caller must not see (paths,
+/// hosts, queries), so its text is logged, and the caller receives only the information that the tool failed. A text
+/// for the caller is made with [`Error::user_facing`], or with an error type of your own: a handler may return
+/// `Result<_, E>` for any `E` with `Display`, and the caller receives that text.
 ///
 /// ```
 /// use antiphon::Error;
@@ -27,7 +27,8 @@ pub type Result<T, E = Error> = std::result::Result<T, E>;
 /// assert_eq!(half("x").unwrap_err().user_facing_text(), None);
 /// ```
 ///
-/// A `Box<dyn Error>`, and an error of `anyhow`, are no `std::error::Error` themselves. Put into one they are logged:
+/// `Box<dyn Error>` and the error of `anyhow` do not implement `std::error::Error`. Wrapped in an error that does, they
+/// are logged:
 ///
 /// ```
 /// fn load() -> Result<u32, Box<dyn std::error::Error + Send + Sync>> {
@@ -46,30 +47,30 @@ const NOT_FOUND: &str = "Resource not found";
 enum Kind {
     UserFacing(String),
     NotFound,
-    /// A library's, for the log; or one made for the caller, with its words.
+    /// The error of a library, for the log; with a text, if it has one for the caller.
     Foreign(Box<dyn StdError + Send + Sync>, Option<String>),
 }
 
 impl Error {
-    /// An error in words for the caller.
+    /// Returns an error with a text for the caller.
     pub fn user_facing(text: impl Into<String>) -> Self {
         Self(Box::new(Kind::UserFacing(text.into())))
     }
 
-    /// The resource that is read does not exist: for a handler of a template, whose URIs fit more than there is.
-    /// Elsewhere it is an error in these words.
+    /// Returns the error of a resource that does not exist: for a handler of a template, whose pattern matches more
+    /// URIs than there are resources. Elsewhere it is an error with this text.
     ///
     /// > If the requested resource does not exist, servers **MUST** return a JSON-RPC error with code `-32602`
     pub fn resource_not_found() -> Self {
         Self(Box::new(Kind::NotFound))
     }
 
-    /// Whether this is [`resource_not_found`](Self::resource_not_found).
+    /// Returns whether this is [`resource_not_found`](Self::resource_not_found).
     pub fn is_resource_not_found(&self) -> bool {
         matches!(&*self.0, Kind::NotFound)
     }
 
-    /// The words for the caller, if there are any.
+    /// Returns the text for the caller, if there is one.
     pub fn user_facing_text(&self) -> Option<&str> {
         match &*self.0 {
             Kind::UserFacing(text) => Some(text),
@@ -78,7 +79,7 @@ impl Error {
         }
     }
 
-    /// The error inside, if it is of this type.
+    /// Returns the inner error, if it has this type.
     pub fn downcast_ref<E: StdError + 'static>(&self) -> Option<&E> {
         match &*self.0 {
             Kind::Foreign(error, _) => error.downcast_ref(),
@@ -100,7 +101,7 @@ impl Error {
 impl<E: StdError + Send + Sync + 'static> From<E> for Error {
     fn from(error: E) -> Self {
         let any = &error as &dyn Any;
-        // Those of ours say themselves what the caller reads.
+        // The errors of this crate have a text for the caller.
         let words = match any.downcast_ref::<StepError>() {
             Some(step) => step.user_facing.then(|| step.message.clone()),
             None => any.downcast_ref::<AskError>().map(ToString::to_string),
@@ -110,7 +111,7 @@ impl<E: StdError + Send + Sync + 'static> From<E> for Error {
 }
 
 impl fmt::Display for Error {
-    /// The whole text, causes included: for the log.
+    /// Writes the whole text, causes included, for the log.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match &*self.0 {
             Kind::UserFacing(text) => f.write_str(text),
@@ -134,17 +135,18 @@ impl fmt::Debug for Error {
     }
 }
 
-/// An error after which a step may be run again. It is no outcome.
+/// An error that requests another attempt of a step. It is not an outcome.
 pub(crate) struct RetryRequested(pub(crate) Error);
 
 impl StepError {
-    /// Not an outcome: the step is to run again, now as [`step_retry`](crate::Ctx::step_retry) says, or when the client
-    /// sends the request again. For what passes: a timeout, a 503.
+    /// Requests another attempt instead of an outcome: the step runs again, at once if
+    /// [`step_retry`](crate::Ctx::step_retry) allows it, or when the client sends the request again. Use it for
+    /// temporary failures: a timeout, a 503.
     pub fn retry(error: impl Into<Error>) -> Error {
         Error::from(RetryRequested(error.into()))
     }
 
-    /// As what a closure gave. `None` if it is no outcome.
+    /// Converts the error of a step's function.
     pub(crate) fn of(error: Error) -> Result<Self, RetryRequested> {
         let error = match error.downcast::<RetryRequested>() {
             Ok(again) => return Err(again),

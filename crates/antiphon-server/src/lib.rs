@@ -1,6 +1,6 @@
-//! Servers: tools, prompts and resources as plain async functions, any of which may ask.
+//! Servers: tools, prompts and resources as plain async functions that may ask questions.
 //!
-//! One request, from its bytes to its reply:
+//! The path of one request, from its bytes to its reply:
 //!
 //! ```text
 //!  bytes ─▶ receive ─▶ route ──────────────▶ lists, discover ──────────▶ reply
@@ -12,8 +12,8 @@
 //!                       state     answers   yours              capability
 //! ```
 //!
-//! A handler is reached only through `admit`, which opens the state that came along, and yields the value
-//! that running, gating and sealing demand. Whatever is refused on the way becomes an error in one place, `refusal`.
+//! A handler is reached only through `admit`, which opens the state of the request and returns the value that running,
+//! permitting and sealing require. A refusal becomes an error in one place, `refusal`.
 
 mod ask_error;
 mod build;
@@ -90,7 +90,7 @@ pub(crate) use request::receive::{Received, Request};
 pub(crate) use server::Begun;
 pub(crate) use session::Session;
 
-/// The items that expanded code calls. They are no part of the API: they change with the macros.
+/// The items that expanded code calls. They are not part of the API: they change with the macros.
 #[doc(hidden)]
 pub mod __expanded {
     pub use crate::{define::expanded::*, form::expanded::*, resolve::expanded::*};

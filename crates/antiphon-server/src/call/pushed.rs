@@ -1,4 +1,4 @@
-//! The pushed carrier: in a session, what a handler asks is sent at once as a request of the server's, and the handler waits.
+//! The pushed carrier: in a session, each question is sent at once as a request of the server, and the handler waits.
 //!
 //! ```text
 //!  the handler is pending ──▶ asked, and not sent? ──▶ sent      sent, and asked no more? ──▶ cancelled
@@ -17,21 +17,21 @@ use std::{
     time::Duration,
 };
 
-/// The asks of one leg that are on their way.
+/// The questions of one leg that were sent and have no answer yet.
 pub(crate) struct Pusher<'f> {
     runtime: &'f LegRuntime,
     pushed: &'f Pushed,
     sent: Vec<SentAsk>,
-    /// The leg's asks that were looked at last.
+    /// The version of the leg's questions at the last look.
     version: Option<u64>,
 }
 
-/// An ask that is on its way.
+/// A question that was sent.
 struct SentAsk {
     slot: SlotId,
     path: String,
     outbound: OutboundRequest,
-    /// Its time is the author's: then there is an answer, that it is over.
+    /// True if the author set the time limit: the question then resolves as expired.
     expires: bool,
 }
 
@@ -40,7 +40,7 @@ impl<'f> Pusher<'f> {
         Self { runtime, pushed, sent: Vec::new(), version: None }
     }
 
-    /// Delivers the answers that have come, and what is over. Whether there was any.
+    /// Delivers answers and expirations. Returns true if there were any.
     pub(crate) fn receive(&mut self, cx: &mut Context<'_>) -> bool {
         let mut received = false;
         let mut at = 0;
@@ -66,7 +66,8 @@ impl<'f> Pusher<'f> {
         received
     }
 
-    /// Sends what is asked now, and takes back what is asked no more. Whether the handler is to be polled again.
+    /// Sends new questions, and withdraws those that are not asked any more. Returns true if the handler must be polled
+    /// again.
     pub(crate) fn send(&mut self, cx: &mut Context<'_>) -> bool {
         let now = self.runtime.now();
         let (version, asking) = self.runtime.with(|leg| {
@@ -79,7 +80,7 @@ impl<'f> Pusher<'f> {
             self.version = Some(version);
             self.sent.retain(|sent| asking.contains(&sent.slot));
             let unsent = asking.iter().filter(|slot| self.sent.iter().all(|sent| sent.slot != **slot));
-            // The others when some of these are answered.
+            // The other questions are sent when some of these are answered.
             let room = self.runtime.limits().asks.saturating_sub(self.sent.len());
             let unsent: Vec<SlotId> = unsent.copied().take(room).collect();
             for slot in unsent {
@@ -93,7 +94,7 @@ impl<'f> Pusher<'f> {
                 }
             }
         }
-        // What was just sent is polled once, so that its answer wakes this.
+        // A question that was just sent is polled once, so that its answer wakes this task.
         self.receive(cx)
     }
 
@@ -122,7 +123,7 @@ impl<'f> Pusher<'f> {
         Ok(SentAsk { slot, path, outbound, expires: deadline.is_some() })
     }
 
-    /// The call is over for the client: nothing more is sent.
+    /// Discards the sent questions without a cancellation: the call is over for the client.
     pub(crate) fn forget(&mut self) {
         self.sent.drain(..).for_each(|sent| sent.outbound.forget());
     }

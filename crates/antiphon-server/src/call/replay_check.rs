@@ -1,4 +1,5 @@
-//! Whether a handler comes to the same again: looked for before a round leaves, told to the author, never to the caller.
+//! The replay check: runs a handler a second time before a round leaves, and reports differences to the author, never
+//! to the caller.
 
 use crate::{
     Ctx, HandlerOutcome,
@@ -19,11 +20,11 @@ use antiphon_wire::{AskSupport, InputRequests};
 use futures_util::FutureExt as _;
 use std::{panic::AssertUnwindSafe, sync::Arc, sync::atomic::Ordering, time::Duration};
 
-/// How long a handler may take for its second run, within [`Limits::handler_time`](super::Limits::handler_time). One that
-/// is not back at its questions by then is not reported.
+/// The time limit of the second run, within [`Limits::handler_time`](super::Limits::handler_time). A handler that takes
+/// longer is not reported.
 const SECOND_RUN_TIMEOUT: Duration = Duration::from_secs(5);
 
-/// Looks at what a leg came to. Only the record's call is taken out of it, and put back.
+/// Checks the result of a leg. The check takes the call out of the record, and puts it back.
 pub(crate) async fn check<T: Send + 'static>(
     server: &Arc<Runtime>,
     admitted: &Admitted<'_>,
@@ -31,17 +32,17 @@ pub(crate) async fn check<T: Send + 'static>(
     result: &mut DriveResult<T>,
 ) {
     match result {
-        // Questions that are returned are not checked.
+        // Returned questions are not checked.
         DriveResult::Round(round, left) if round.by_hand.is_none() => {
             let Some(run) = ReplayRun::at(server, admitted, left) else { return };
             run.at_dropped(left);
             run.at_order(&round.requests, left);
-            // AfterSteps a checkpoint there is more to come, and a round of nothing to compare with.
+            // After a checkpoint the handler would continue, and there is no round to compare with.
             if !left.observations.at_checkpoint {
                 run.again(start, left).await;
             }
         }
-        // An error may give up what it likes: it is the end. But what ran has happened.
+        // A failed handler may drop questions. But a step that was dropped while it ran may have acted.
         DriveResult::Returned(outcome, left) => {
             let Some(run) = ReplayRun::at(server, admitted, left) else { return };
             if matches!(outcome, HandlerOutcome::Complete(_)) {
@@ -54,7 +55,7 @@ pub(crate) async fn check<T: Send + 'static>(
     }
 }
 
-/// One leg that is looked at.
+/// The check of one leg.
 struct ReplayRun<'a> {
     server: &'a Arc<Runtime>,
     admitted: &'a Admitted<'a>,
@@ -92,10 +93,11 @@ impl<'a> ReplayRun<'a> {
 
     /// > A server **MUST NOT** rely on capabilities the client has not declared.
     ///
-    /// Which is told before the first line only of what a tool says it needs, and before a step of what was asked until then.
+    /// A client's capabilities are checked before the handler runs only for the declared needs of a tool, and before a
+    /// step only for earlier questions.
     fn at_order(&self, requests: &InputRequests, left: &Left) {
         let Some(step) = &left.first_step else { return };
-        // Whoever has looked decides by it.
+        // A handler that has read the capabilities decides by them.
         if left.record.knows_what_can_be_asked() {
             return;
         }
@@ -125,11 +127,11 @@ impl<'a> ReplayRun<'a> {
         let shared = Arc::new(leg_context(self.server, self.admitted, self.call, leg, engine, carrier));
         let result = match start(Ctx::new(Arc::clone(&shared))) {
             Ok(handler) => {
-                // Nothing half-changed in it is seen again.
+                // The handler is dropped after a panic, so no broken invariant is observed.
                 let handler = AssertUnwindSafe(handler).catch_unwind();
                 tokio::time::timeout(limits.handler_time.min(SECOND_RUN_TIMEOUT), handler).await
             }
-            // It was read from the same text before.
+            // The same text has decoded before.
             Err(_) => Ok(Ok(DriveResult::Cancelled)),
         };
         left.call = match result {
@@ -139,7 +141,7 @@ impl<'a> ReplayRun<'a> {
             }
             Ok(Ok(DriveResult::Stopped(stop, mut again))) => {
                 match (stop, &again.observations.would_run) {
-                    // What it does not come to in its grace, it comes to another time.
+                    // A leg that was cut short may reach this step later.
                     (_, Some(_)) if left.observations.cut_short => {}
                     (_, Some(step)) => self.report(ReplayFault::StepAdded, step),
                     (Stop::Panicked(_), None) => self.report(ReplayFault::Panicked, ""),
@@ -170,7 +172,7 @@ impl<'a> ReplayRun<'a> {
     }
 
     fn compare(&self, before: &Left, again: &Left) {
-        // Where something beside the questions has a time of its own, the other run may have come further.
+        // If something beside the questions has a time limit of its own, the other run may have come further.
         let (was_cut, is_cut) = (before.observations.cut_short, again.observations.cut_short);
         let (before, again) = (&before.record, &again.record);
         let mut is_changed = false;
@@ -179,13 +181,13 @@ impl<'a> ReplayRun<'a> {
             self.report(ReplayFault::AskChanged, path);
         }
         if is_changed {
-            // The rest follows from that.
+            // The other differences follow from that one.
             return;
         }
         let asks = |record: &antiphon_engine::Record, path: &str| {
             record.asked().iter().any(|asked| asked.path() == path)
         };
-        // The other run had a grace of its own, and came further: a timer was first in a `select`.
+        // The second run had its own grace period and came further: a timer was first in a `select`.
         let is_ahead = was_cut && again.decides_more_than(before);
         for was in before.asked().iter().filter(|was| !is_cut && !is_ahead && !asks(again, was.path())) {
             self.report(ReplayFault::AskMissing, was.path());

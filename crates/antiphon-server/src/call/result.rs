@@ -11,13 +11,13 @@ pub(crate) enum LegResult<T> {
     InputRequired(InputRequiredResult),
     /// The arguments do not decode.
     BadArguments(String),
-    /// The handler failed; the text is for the caller.
+    /// The handler failed; the text, if there is one, is for the caller.
     Failed(Option<String>),
-    /// The handler's resource does not exist.
+    /// The resource does not exist.
     NotFound,
 }
 
-/// A handler that is about to run.
+/// The future of a handler that is ready to run.
 pub(crate) type HandlerFuture<T> = BoxFuture<'static, DriveResult<T>>;
 
 /// The input of a leg besides its request.

@@ -30,7 +30,7 @@ pub(crate) fn setup(
     }
 }
 
-/// The context of a handler whose output goes nowhere.
+/// Returns the context of a handler whose output is discarded.
 pub(crate) fn leg_context(
     server: &Arc<Runtime>,
     admitted: &Admitted<'_>,

@@ -5,9 +5,9 @@ use crate::{BuildError, Prompt, Resource, ResourceTemplate, Tool, define::States
 /// A resource, or a template of some.
 #[derive(Debug)]
 pub enum AnyResource {
-    /// At one URI.
+    /// A resource at one URI.
     One(Resource),
-    /// At all that fit.
+    /// The resources at all URIs that match a template.
     Many(ResourceTemplate),
 }
 
@@ -23,27 +23,27 @@ impl From<ResourceTemplate> for AnyResource {
     }
 }
 
-/// What `#[tool]` writes.
+/// The definition of a tool, written by `#[tool]`.
 pub trait DefineTool: 'static {
-    /// The definition.
+    /// Returns the definition.
     ///
     /// # Errors
     /// If a state is missing, or a default does not fit its type.
     fn define(states: &States) -> Result<Tool, BuildError>;
 }
 
-/// What `#[prompt]` writes.
+/// The definition of a prompt, written by `#[prompt]`.
 pub trait DefinePrompt: 'static {
-    /// The definition.
+    /// Returns the definition.
     ///
     /// # Errors
     /// If a state is missing, or a default does not fit its type.
     fn define(states: &States) -> Result<Prompt, BuildError>;
 }
 
-/// What `#[resource]` writes.
+/// The definition of a resource or template, written by `#[resource]`.
 pub trait DefineResource: 'static {
-    /// The definition.
+    /// Returns the definition.
     ///
     /// # Errors
     /// If a state is missing.

@@ -1,8 +1,8 @@
-//! What `#[tool]`, `#[prompt]`, `#[resource]` and `#[server]` stand on: definitions made from functions.
+//! The code behind `#[tool]`, `#[prompt]`, `#[resource]` and `#[server]`: definitions made from functions.
 //!
-//! A marked function stays a function. What it returns, when called, is its future in a wrapper that knows the
-//! definition (`future`), so that `.tool(provision)` needs nothing but the function. The definition is made when the
-//! server is built, for only then is known what state there is (`state`).
+//! A marked function stays a function. Its future has the definition in its type (`future`), so that `.tool(provision)`
+//! needs only the function. The definition is made when the server is built, because the shared state is complete only
+//! then (`state`).
 
 mod arguments;
 mod definition;
@@ -27,7 +27,7 @@ pub use tool::IntoTool;
 pub(crate) use offer::{Offer, Offered};
 pub(crate) use state::States;
 
-/// What expanded code calls.
+/// The items that expanded code calls.
 pub(crate) mod expanded {
     pub use super::{
         arguments::{Spec, argument, text, variable},

@@ -13,8 +13,8 @@ use crate::{
 };
 use antiphon_wire::{GetPromptResult, PromptArgument};
 
-/// What [`ServerBuilder::prompt`](crate::ServerBuilder::prompt) takes: a function marked `#[prompt]`, or a
-/// [`Prompt`]. Nothing else implements it.
+/// The parameter of [`ServerBuilder::prompt`](crate::ServerBuilder::prompt): a function marked `#[prompt]`, or a
+/// [`Prompt`]. No other type implements it.
 #[diagnostic::on_unimplemented(
     message = "this is not a prompt",
     label = "neither a function marked `#[prompt]` nor a `Prompt`",
@@ -22,7 +22,7 @@ use antiphon_wire::{GetPromptResult, PromptArgument};
     note = "it is given by its name, without parentheses: `.prompt(review)`; a tool goes with `.tool(..)`, a resource with `.resource(..)`"
 )]
 pub trait IntoPrompt<Shape>: Send + Sync + Sized + 'static {
-    /// The prompt.
+    /// Returns the prompt.
     ///
     /// # Errors
     /// If a state is missing, or a default does not fit its type.
@@ -42,7 +42,7 @@ for_functions!(IntoPrompt, PromptFuture, {
     }
 });
 
-/// A prompt that takes these arguments.
+/// Returns a prompt with these arguments.
 ///
 /// # Errors
 /// If a default does not fit its type.

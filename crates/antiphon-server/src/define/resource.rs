@@ -14,9 +14,9 @@ use crate::{
 use antiphon_wire::ReadResourceResult;
 use serde_json::Value;
 
-/// What [`ServerBuilder::resource`](crate::ServerBuilder::resource) and
-/// [`template`](crate::ServerBuilder::template) take: a function marked `#[resource(..)]`, a [`Resource`] or a
-/// [`ResourceTemplate`]. Nothing else implements it.
+/// The parameter of [`ServerBuilder::resource`](crate::ServerBuilder::resource) and
+/// [`template`](crate::ServerBuilder::template): a function marked `#[resource(..)]`, a [`Resource`] or a
+/// [`ResourceTemplate`]. No other type implements it.
 #[diagnostic::on_unimplemented(
     message = "this is not a resource",
     label = "neither a function marked `#[resource(..)]` nor a `Resource` or `ResourceTemplate`",
@@ -24,7 +24,7 @@ use serde_json::Value;
     note = "it is given by its name, without parentheses: `.resource(report)`; a tool goes with `.tool(..)`, a prompt with `.prompt(..)`"
 )]
 pub trait IntoResource<Shape>: Send + Sync + Sized + 'static {
-    /// The resource, or the template.
+    /// Returns the resource or the template.
     ///
     /// # Errors
     /// If a state is missing.
@@ -50,10 +50,10 @@ for_functions!(IntoResource, ResourceFuture, {
     }
 });
 
-/// A resource at this URI.
+/// Returns the resource at this URI.
 ///
 /// # Errors
-/// None: it is like its neighbour.
+/// None: the result has the same type as the other functions here.
 pub fn resource<R>(
     uri: &str,
     name: &str,
@@ -64,7 +64,7 @@ pub fn resource<R>(
     Ok(Resource::from_parts(uri, name, Box::new(move |ctx| handler(ctx, ()).0)))
 }
 
-/// A template with these variables.
+/// Returns a template with these variables.
 ///
 /// # Errors
 /// None: variables have no defaults.

@@ -10,17 +10,17 @@ use schemars::SchemaGenerator;
 use serde::{Serialize, Serializer};
 use serde_json::{Map, Value};
 
-/// The input schema of a tool, twice.
+/// The input schema of a tool, in two forms.
 pub(crate) struct Schemas {
-    /// What arguments are checked against.
+    /// The schema against which arguments are checked.
     pub(crate) checked: Value,
-    /// What clients read: the arguments in the order of the signature.
+    /// The schema in `tools/list`: the arguments are in the order of the signature.
     pub(crate) advertised: JsonSchema,
 }
 
 impl Schemas {
     /// # Errors
-    /// If a default is not of its type.
+    /// If a default does not fit its type.
     pub(crate) fn of(arguments: &impl List, user: &str) -> Result<Self, BuildError> {
         let mut generator = SchemaGenerator::default();
         let (mut names, mut properties, mut required) = (Vec::new(), Map::new(), Vec::new());

@@ -14,8 +14,8 @@ use crate::{
 };
 use antiphon_wire::CallToolResult;
 
-/// What [`ServerBuilder::tool`](crate::ServerBuilder::tool) takes: a function marked `#[tool]`, or a [`Tool`].
-/// Nothing else implements it.
+/// The parameter of [`ServerBuilder::tool`](crate::ServerBuilder::tool): a function marked `#[tool]`, or a [`Tool`]. No
+/// other type implements it.
 #[diagnostic::on_unimplemented(
     message = "this is not a tool",
     label = "neither a function marked `#[tool]` nor a `Tool`",
@@ -23,7 +23,7 @@ use antiphon_wire::CallToolResult;
     note = "it is given by its name, without parentheses: `.tool(provision)`; a prompt goes with `.prompt(..)`, a resource with `.resource(..)`"
 )]
 pub trait IntoTool<Shape>: Send + Sync + Sized + 'static {
-    /// The tool.
+    /// Returns the tool.
     ///
     /// # Errors
     /// If a state is missing, or a default does not fit its type.
@@ -43,7 +43,7 @@ for_functions!(IntoTool, ToolFuture, {
     }
 });
 
-/// A tool that takes these arguments.
+/// Returns a tool with these arguments.
 ///
 /// # Errors
 /// If a default does not fit its type.

@@ -1,4 +1,4 @@
-//! `subscriptions/listen`: one request that stays open, and hears of changes until either side ends it.
+//! `subscriptions/listen`: one request that stays open and sends notifications of changes until either side ends it.
 
 use crate::{
     Caller, Limits, ReplyMessage, Request,
@@ -17,24 +17,24 @@ use antiphon_wire::{
 use serde::Serialize;
 use std::future::poll_fn;
 
-/// The key of the acknowledgement among what waits to be sent; those of lists and resources follow.
+/// The number of the acknowledgement among the messages to send; those of lists and resources follow.
 const ACKNOWLEDGEMENT: u32 = 0;
 const FIRST_LIST: u32 = 1;
 const FIRST_RESOURCE: u32 = 16;
 
-/// How long the id of a subscription may be, in bytes as JSON: every notification repeats it.
+/// The maximum length of a subscription's id, in bytes of JSON: every notification repeats it.
 const MAX_ID: usize = 1024;
 
-/// What a subscription asked for and is given.
+/// The part of a subscription's request that the server honours.
 struct AcceptedFilter {
     filter: SubscriptionFilter,
     lists: ListFlags,
-    /// In order, each once.
+    /// Sorted, without duplicates.
     uris: Vec<String>,
 }
 
-/// An open subscription. It may stay for days, and holds nothing of the request that opened it: neither its text nor
-/// what the server offered then.
+/// An open subscription. It may stay open for days, so it holds neither the text of its request nor the offers of that
+/// time.
 pub(crate) struct Subscription {
     handle: SubscriptionHandle,
     sender: NotificationSender,
@@ -47,7 +47,7 @@ pub(crate) fn open(
     request: &Request<'_>,
     caller: &Caller<'_>,
 ) -> Result<Subscription, Refusal> {
-    // On a transport that carries nothing but replies it would be silent for ever.
+    // On a transport that carries replies only, the subscription would never send anything.
     let outbox = caller.outbox.ok_or_else(|| Refusal::Method(request.method.to_string()))?;
     if request.id.to_string().len() > MAX_ID {
         let text = format!("The id of a subscription may have {MAX_ID} bytes");
@@ -70,7 +70,8 @@ pub(crate) fn open(
 }
 
 impl Subscription {
-    /// The response, when the server ends it. Dropped when the client does.
+    /// Waits until the server ends the subscription, and returns the response. The client ends a subscription by
+    /// dropping this future.
     pub(crate) async fn ended(self, server_info: &ServerInfo) -> ReplyMessage {
         let Self { handle, sender } = self;
         loop {
@@ -99,7 +100,7 @@ impl Subscription {
     }
 }
 
-/// The subset that the server honours.
+/// Returns the part of the request that the server honours.
 ///
 /// > The server **MUST NOT** send notification types the client has not explicitly requested.
 fn accept(profile: &Profile, limits: &Limits, wanted: SubscriptionFilter) -> Result<AcceptedFilter, Refusal> {
@@ -141,7 +142,7 @@ pub(crate) fn notification_of(kind: ListKind) -> &'static str {
     }
 }
 
-/// Where this subscription's notifications go.
+/// The sender of this subscription's notifications.
 struct NotificationSender {
     id: RequestId,
     outbox: Outbox,

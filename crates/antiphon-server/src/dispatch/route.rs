@@ -1,4 +1,4 @@
-//! One line a method.
+//! The dispatch table: one line per method.
 
 use crate::{
     CacheHint, Caller, Error, Request,
@@ -26,15 +26,15 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, value::RawValue};
 use std::{borrow::Cow, sync::Arc};
 
-/// What a request came to.
+/// The outcome of a routed request.
 pub(crate) enum RouteOutcome {
     /// The body of the response.
     Body(Vec<u8>),
-    /// It is answered when it ends.
+    /// An open subscription, which is answered when it ends.
     Open(Subscription),
 }
 
-/// Has the request answered by its method.
+/// Answers a request by its method.
 pub(crate) async fn route(
     server: &Arc<Runtime>,
     now: &Registry,
@@ -133,7 +133,7 @@ fn failed(tool: &str) -> CallToolResult {
     CallToolResult::error(format!("The tool {tool} failed; the server's log says why"))
 }
 
-/// What the schema says against the arguments.
+/// Returns the faults of the arguments against the schema.
 fn faults_of(schema: &CompiledSchema, arguments: &str) -> Option<String> {
     match serde_json::from_str(arguments) {
         Ok(value) => schema.faults(&value),
@@ -212,7 +212,7 @@ fn found(
     }
 }
 
-/// The result with the resource's caching hint, where its handler gave none.
+/// Adds the resource's cache hint to a result whose handler set none.
 fn with_cache_hint(
     request: &Request<'_>,
     mut result: LegResult<ReadResourceResult>,
@@ -229,7 +229,7 @@ fn with_cache_hint(
     result
 }
 
-/// Prompts and resources have no result that says "failed": theirs is an error.
+/// Converts a failure to an error: results of prompts and resources have no `isError`.
 fn failing<T>(result: LegResult<T>) -> Result<LegResult<T>, Refusal> {
     match result {
         LegResult::BadArguments(text) => Err(Refusal::params(format!("Invalid arguments: {text}"))),
@@ -264,7 +264,7 @@ fn finish<T: HasMeta + Serialize>(
             }
         },
         LegResult::InputRequired(result) => write(request, &WithServerInfo { result: &result, server_info }),
-        // Each method has told these apart already.
+        // The caller has converted these variants already.
         LegResult::BadArguments(_) | LegResult::Failed(_) | LegResult::NotFound => Err(Refusal::Internal),
     }
 }

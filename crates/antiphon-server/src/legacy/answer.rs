@@ -19,7 +19,7 @@ use serde_json::json;
 
 #[cfg(feature = "http")]
 impl Server {
-    /// Answers a legacy request that belongs to no session: what needs nobody to be asked, and nothing to be told later.
+    /// Answers a legacy request without a session: only methods that need neither questions nor later notifications.
     pub(crate) async fn answer_without_session(
         &self,
         request: antiphon_wire::Request<'_>,
@@ -30,7 +30,7 @@ impl Server {
     }
 }
 
-/// Why there is no result.
+/// The reason for which there is no result.
 enum Fault {
     Error(ErrorObject),
     Refused(Refusal),
@@ -48,7 +48,7 @@ impl From<Refusal> for Fault {
     }
 }
 
-/// A request under way, until it is dropped.
+/// A request under way; dropping it ends the entry.
 struct ActiveRequest<'a> {
     session: &'a Session,
     id: RequestId,
@@ -61,7 +61,7 @@ impl Drop for ActiveRequest<'_> {
 }
 
 impl Session {
-    /// The reply to a ping, which needs no session.
+    /// Returns the reply to a ping, which needs no session.
     pub(crate) fn pong(id: &RequestId) -> ReplyMessage {
         match write_result(id, &json!({})) {
             Ok(body) => ReplyMessage::result(body),
@@ -69,8 +69,8 @@ impl Session {
         }
     }
 
-    /// Answers one request; `None` if it was cancelled. What it sends before its reply, asks among it, is left in the
-    /// caller's outbox while this is polled. Dropping this cancels the request.
+    /// Answers one request; `None` if it was cancelled. Messages before its reply, questions included, are put into the
+    /// caller's outbox while the future is polled. Dropping the future cancels the request.
     pub(crate) async fn answer(
         &self,
         server: &Server,
@@ -129,7 +129,7 @@ impl Session {
         }
     }
 
-    /// What only a session knows.
+    /// Answers the methods that exist in sessions only.
     fn answer_in_session(
         &self,
         server: &Server,
@@ -167,7 +167,7 @@ impl Session {
         Ok(())
     }
 
-    /// What is told of a resource needs what reading it needs.
+    /// A subscription to a resource requires the same scopes as reading it.
     fn subscribe(
         &self,
         server: &Server,
@@ -199,7 +199,7 @@ impl Session {
         subscription.ok_or_else(|| ErrorObject::method_not_found(&request.method))
     }
 
-    /// The same as any other request, with what the handshake said in the place of its metadata.
+    /// Answers the other methods like any request, with metadata from the handshake.
     async fn routed(
         &self,
         server: &Server,
@@ -209,7 +209,7 @@ impl Session {
         let request = self.translate(request, caller)?;
         match server.route(&server.offered(), &request, caller).await {
             Ok(RouteOutcome::Body(body)) => Ok(body),
-            // Its method was refused above.
+            // Such a method was refused above.
             Ok(RouteOutcome::Open(_)) => Err(ErrorObject::internal().into()),
             Err(refusal) => Err(Fault::Refused(refusal)),
         }
@@ -220,16 +220,16 @@ impl Session {
         request: antiphon_wire::Request<'a>,
         caller: &Caller<'_>,
     ) -> Result<Request<'a>, ErrorObject> {
-        // A constant: it can be read.
+        // A constant that always parses.
         let text = request.params.unwrap_or_else(|| serde_json::from_str("{}").expect("an object"));
         let mut params: Params<'_> = read_object(text, "params")?;
-        // They mean nothing here.
+        // These members have no meaning in a session.
         (params.input_responses, params.request_state) = (None, None);
         let mut meta: RequestMeta<'_> = match params.meta {
             Some(meta) => read_object(meta, "params._meta")?,
             None => RequestMeta::default(),
         };
-        // Where there is no stream for it, nothing can be asked.
+        // Without a stream for questions, nothing can be asked.
         meta.asks = Some(if caller.outbox.is_some() { self.asks() } else { AskSupport::NONE });
         meta.client_info = self.client_info();
         meta.log_level = Some(self.level());
@@ -243,7 +243,7 @@ fn params_of<'a, T: Deserialize<'a>>(request: &antiphon_wire::Request<'a>) -> Re
 }
 
 impl ReplyMessage {
-    /// An error in a session: HTTP has no status for it.
+    /// Returns an error in a session, always with the HTTP status 200.
     pub(crate) fn of_session(id: &RequestId, error: &ErrorObject) -> Self {
         Self { status: 200, ..Self::error(Some(id), error) }
     }

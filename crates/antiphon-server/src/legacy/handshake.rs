@@ -1,4 +1,4 @@
-//! `initialize`: how a session begins.
+//! `initialize`: the handshake that opens a session.
 
 use crate::{
     Caller, ReplyMessage, Server,
@@ -17,10 +17,11 @@ use serde::Deserialize;
 use serde_json::value::RawValue;
 use std::sync::{Arc, Mutex};
 
-/// Who the client says it is, in bytes of JSON; what is longer is not kept, for it would stay as long as the session does.
+/// The maximum length of a stored `clientInfo`, in bytes of JSON. A longer one is not stored, because it would stay in
+/// memory as long as the session.
 const CLIENT_INFO: usize = 16 * 1024;
 
-/// The members of `initialize` that matter here. A client that leaves out who it is, is served all the same.
+/// The members of `initialize` that are used here. A client that omits its name is served too.
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
 struct Initialize<'a> {
@@ -32,15 +33,15 @@ struct Initialize<'a> {
 }
 
 impl Server {
-    /// Whether clients of earlier revisions are served.
+    /// Returns whether clients of earlier revisions are served.
     pub(crate) fn has_sessions(&self) -> bool {
         !self.0.modern_only
     }
 
-    /// Opens a session: it, and the reply to `initialize`.
+    /// Opens a session, and returns it with the reply to `initialize`.
     ///
     /// # Errors
-    /// The reply that refuses it.
+    /// The reply that refuses the session.
     pub(crate) fn initialize(
         &self,
         request: &Request<'_>,
@@ -73,7 +74,7 @@ impl Server {
         Ok((session, ReplyMessage::result(body)))
     }
 
-    /// Whether one more session may begin, and whose it is.
+    /// Admits one more session, and identifies its owner.
     fn admit_session(&self, caller: &Caller<'_>) -> Result<SessionGrants, Refusal> {
         let inner = &self.0;
         if inner.runtime.subscriptions.is_draining() {
@@ -91,7 +92,7 @@ impl Server {
         Ok(SessionGrants { principal, permit, subscription })
     }
 
-    /// What stands for a session where there is none: nobody can be asked, and nothing is told.
+    /// Returns a placeholder for a missing session: it can neither ask nor notify.
     #[cfg(feature = "http")]
     pub(crate) fn without_session(&self, version: ProtocolVersion) -> Session {
         self.session(version, &ClientCapabilities::default(), None, None)
@@ -125,20 +126,20 @@ impl Server {
     }
 }
 
-/// What a session holds of the server.
+/// The server's resources that a session holds.
 struct SessionGrants {
     principal: Option<Digest>,
     permit: QuotaPermit,
     subscription: SubscriptionHandle,
 }
 
-/// What a client of this version can be asked: what its version does not know was not declared.
+/// Returns what a client of this version can be asked. Capabilities that its version does not have are ignored.
 fn asks_of(version: &ProtocolVersion, capabilities: &ClientCapabilities) -> AskSupport {
     let mut asks = capabilities.asks();
     asks.form &= version.has_elicitation();
     asks.url &= version.has_elicitation_modes();
     asks.sampling_tools &= version.has_elicitation_modes();
-    // Before 2025-11-25 it belongs to sampling, and the client leaves it out as it likes.
+    // Before 2025-11-25 the context belongs to sampling, and clients may omit it.
     asks.sampling_context |= asks.sampling && !version.has_elicitation_modes();
     asks
 }
@@ -158,7 +159,7 @@ mod tests {
         let declared: ClientCapabilities = serde_json::from_value(declared).unwrap();
         for (version, asks) in [
             (ProtocolVersion::V2025_11_25, newest),
-            // The context of servers is sampling's own there.
+            // In these versions the context belongs to sampling.
             (ProtocolVersion::V2025_06_18, context.and(AskSupport::FORM)),
             (ProtocolVersion::V2025_03_26, context),
             (ProtocolVersion::V2024_11_05, context),

@@ -1,4 +1,4 @@
-//! Sessions: clients of the revisions up to 2025-11-25, which say once who they are and what they can do.
+//! Sessions: clients of the revisions up to 2025-11-25, which declare their capabilities once, in a handshake.
 //!
 //! ```text
 //!  initialize ─▶ handshake ─▶ Session ◀── notifications, answers ─── client
@@ -11,9 +11,9 @@
 //!                     └─▶ words: results and errors as the session's version knows them
 //! ```
 //!
-//! What is offered, admitted and run is the same as ever: a request of a session becomes a [`Request`](super::Request)
-//! with what the handshake said in the place of its metadata. Nothing of a session is sealed: it lives and dies with this
-//! process.
+//! Offers, admission and handlers are the same as for other requests: a request of a session becomes a
+//! [`Request`](super::Request) with the handshake's data as its metadata. Nothing of a session is sealed: it ends with
+//! this process.
 
 mod answer;
 mod handshake;

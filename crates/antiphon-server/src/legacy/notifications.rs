@@ -1,4 +1,4 @@
-//! What a session is told that belongs to no request of it.
+//! Notifications of a session that belong to no request.
 
 #[cfg(feature = "http")]
 use crate::{Caller, ReplyMessage, identity::scopes::require_scopes};
@@ -16,21 +16,21 @@ use serde::Serialize;
 use serde_json::json;
 use std::{future::poll_fn, task::Poll};
 
-/// The keys of what waits to be told once: lists, then resources.
+/// The numbers of notifications that are sent once: lists, then resources.
 const FIRST_RESOURCE: u32 = 16;
 
-/// The next thing to tell.
+/// The next event to send.
 enum SessionEvent {
     Change(Change),
     UrlFinished(String),
 }
 
 impl Server {
-    /// Tells the legacy sessions that were asked to open the URL of this id that what the person was to do there is
-    /// finished: from a webhook, or from another tool. The id is that of [`ElicitUrl::id`](super::super::ElicitUrl::id).
-    /// Whether any was told.
+    /// Notifies the legacy sessions that were asked to open the URL with this id that the work behind it is finished.
+    /// Call it from a webhook, or from another tool. The id is that of [`ElicitUrl::id`](super::super::ElicitUrl::id).
+    /// Returns true if there was such a session.
     ///
-    /// On 2026-07-28 there is nobody to tell: the client sends its request again by itself.
+    /// On 2026-07-28 there is no such notification: the client sends its request again by itself.
     ///
     /// > Servers **MAY** send a `notifications/elicitation/complete` notification when an out-of-band interaction started
     /// > by URL mode elicitation is completed.
@@ -46,7 +46,7 @@ impl Server {
 
 #[cfg(feature = "http")]
 impl Server {
-    /// Returns whether this caller opened the session. A caller who cannot be identified did not.
+    /// Returns whether this caller opened the session. A caller who cannot be identified did not open it.
     pub(crate) fn is_opener(&self, session: &Session, caller: &Caller<'_>) -> bool {
         match (self.0.runtime.identity.of(caller), &session.0.principal) {
             (Ok(None), None) => true,
@@ -57,11 +57,11 @@ impl Server {
 }
 
 impl Session {
-    /// Whether this caller, who opened the session, may hear of the resources it has named: its token may be another than
-    /// when it named them.
+    /// Checks that this caller, who opened the session, may be notified of the subscribed resources: its token may have
+    /// changed since the subscription.
     ///
     /// # Errors
-    /// What it is answered if not.
+    /// The reply to a caller who may not.
     #[cfg(feature = "http")]
     pub(crate) fn check_notification_scopes(
         &self,
@@ -73,10 +73,10 @@ impl Session {
         Self::check_scopes(&scopes, caller)
     }
 
-    /// Whether this caller's token holds all of these.
+    /// Checks that this caller's token has all of these scopes.
     ///
     /// # Errors
-    /// What it is answered if not.
+    /// The reply to a caller whose token lacks one.
     #[cfg(feature = "http")]
     pub(crate) fn check_scopes(scopes: &[String], caller: &Caller<'_>) -> Result<(), ReplyMessage> {
         require_scopes(scopes, caller).map_err(|refusal| {
@@ -84,10 +84,11 @@ impl Session {
         })
     }
 
-    /// Takes this caller's response to a request of ours. It goes on with the call that asked, and needs what that needs.
+    /// Takes this caller's response to a request of the server. The response continues a call, so it requires the
+    /// call's scopes.
     ///
     /// # Errors
-    /// What the caller is answered if its token has not all of it; the request waits on.
+    /// The reply to a caller whose token lacks one of the scopes; the request still waits.
     #[cfg(feature = "http")]
     pub(crate) fn take_response_of(
         &self,
@@ -101,7 +102,8 @@ impl Session {
         Ok(())
     }
 
-    /// Leaves what is to be told in this outbox, while it is polled. Ends when the server drains or the session does.
+    /// Puts the session's notifications into this outbox while the future is polled. It ends when the server drains or
+    /// the session ends.
     pub(crate) async fn send_notifications(&self, outbox: &Outbox) {
         let Some(subscription) = &self.0.subscription else { return };
         loop {
@@ -134,7 +136,7 @@ impl Session {
     }
 
     fn send_resource_updated(&self, subscription: &SubscriptionHandle, index: u32, outbox: &Outbox) {
-        // It may have been forgotten meanwhile.
+        // The URI may have been removed in the meantime.
         let Some(uri) = subscription.uri(index) else { return };
         let params = SubscribeParams::new(uri);
         push_notification(outbox, Kind::Change(FIRST_RESOURCE + index), method::RESOURCES_UPDATED, &params);

@@ -1,4 +1,4 @@
-//! One list of what a server offers: in the order things were given, each written once.
+//! A list of offers: items in the order of registration, each with its definition written once.
 
 use crate::{
     BuildError,
@@ -14,31 +14,31 @@ use serde::{Deserialize, Serialize, Serializer, ser::SerializeMap as _};
 use serde_json::value::RawValue;
 use std::{borrow::Cow, collections::HashMap, fmt, sync::Arc};
 
-/// Something that is listed.
+/// An item of a list.
 pub(crate) trait ListItem: Sized + Send + Sync + 'static {
-    /// How it stands in its list.
+    /// The item's definition in the list.
     type Definition: Serialize;
     /// The member of the result that holds the list.
     const MEMBER: &'static str;
-    /// Which list that is, for those who hear of changes.
+    /// The list that change notifications name.
     const KIND: ListKind;
-    /// What is said of two that share a key: "there are two {}", with the key in backquotes.
+    /// The words for two items with the same key, after "there are two", followed by the key in backquotes.
     const TWO: &'static str;
-    /// What to do about it.
+    /// The advice after that message.
     const ADVICE: &'static str;
 
     fn definition(&self) -> &Self::Definition;
-    /// What it is asked for by.
+    /// Returns the name or URI of the item.
     fn key(&self) -> &str;
     fn settings(&self) -> &Settings;
-    /// Whether it can be offered.
+    /// Checks that the item can be offered.
     ///
     /// # Errors
     /// Says what to change.
     fn check(&self) -> Result<(), BuildError>;
 }
 
-/// One thing of a list, with its definition written.
+/// An item of a list, with its written definition.
 pub(crate) struct Entry<T> {
     key: Arc<str>,
     digest: u64,
@@ -49,7 +49,7 @@ pub(crate) struct Entry<T> {
 impl<T: ListItem> Entry<T> {
     pub(crate) fn new(item: T) -> Result<Self, BuildError> {
         item.check()?;
-        // They are told in a header.
+        // Scopes are sent in a header.
         if let Some(scope) = item.settings().scopes.iter().find(|scope| !is_scope(scope)) {
             let (key, scope) = (item.key(), scope.escape_debug());
             return Err(BuildError(format!(
@@ -74,7 +74,7 @@ impl<T> Clone for Entry<T> {
     }
 }
 
-/// A list, its first page written.
+/// A list with its first page written.
 pub(crate) struct List<T> {
     entries: Vec<Entry<T>>,
     places: HashMap<Arc<str>, usize>,
@@ -97,15 +97,15 @@ impl<T: ListItem> List<T> {
         Ok(Self { entries, places, first })
     }
 
-    /// The same list with one thing more, at its end.
+    /// Returns the list with one more item at its end.
     ///
     /// # Errors
-    /// If there is one of this key already.
+    /// If the list has an item with this key.
     pub(crate) fn with(&self, entry: Entry<T>, profile: &Profile) -> Result<Self, BuildError> {
         Self::written(self.entries.iter().cloned().chain([entry]).collect(), profile)
     }
 
-    /// The same list without one thing; `None` if it is not there.
+    /// Returns the list without this item; `None` if the list does not contain it.
     pub(crate) fn without(&self, key: &str, profile: &Profile) -> Result<Option<Self>, BuildError> {
         let Some(place) = self.places.get(key) else { return Ok(None) };
         let mut entries = self.entries.clone();
@@ -117,7 +117,7 @@ impl<T: ListItem> List<T> {
         Some(&*self.entries.get(*self.places.get(key)?)?.item)
     }
 
-    /// In the order they were given.
+    /// Returns the items in the order of registration.
     pub(crate) fn iter(&self) -> impl Iterator<Item = &T> {
         self.entries.iter().map(|entry| &*entry.item)
     }
@@ -126,7 +126,7 @@ impl<T: ListItem> List<T> {
         self.entries.is_empty()
     }
 
-    /// The page at this cursor, as a client sent it; `None` if it is not a cursor of this list.
+    /// Returns the page at a client's cursor; `None` if it is not a cursor of this list.
     pub(crate) fn page<'a>(&'a self, cursor: Option<&RawValue>, profile: &'a Profile) -> Option<Page<'a, T>> {
         #[derive(Deserialize)]
         struct Text<'a>(#[serde(borrow)] Cow<'a, str>);
@@ -136,7 +136,7 @@ impl<T: ListItem> List<T> {
         Some(Page::from(&self.entries, self.after(cursor), profile))
     }
 
-    /// Where the list goes on, even if it changed since.
+    /// Returns the position at which the list continues, even if the list has changed.
     fn after(&self, cursor: Cursor) -> usize {
         let seen = usize::try_from(cursor.seen).unwrap_or(usize::MAX);
         let is_last = |entry: &Entry<T>| entry.digest == cursor.last;
@@ -144,9 +144,9 @@ impl<T: ListItem> List<T> {
             return seen;
         }
         match self.entries.iter().position(is_last) {
-            // Something before it came or went.
+            // An item before it was added or removed.
             Some(place) => place + 1,
-            // It went itself: what followed it stands in its place now.
+            // The item itself was removed: its successor is now at its position.
             None => seen.saturating_sub(1).min(self.entries.len()),
         }
     }

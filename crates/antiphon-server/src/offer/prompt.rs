@@ -21,7 +21,7 @@ pub(crate) type RunPrompt = dyn Fn(Ctx, &str) -> Result<BoxFuture<'static, Drive
     + Send
     + Sync;
 
-/// A prompt, to be given to [`ServerBuilder::prompt`](super::ServerBuilder::prompt).
+/// A prompt, registered with [`ServerBuilder::prompt`](super::ServerBuilder::prompt).
 pub struct Prompt {
     pub(crate) definition: antiphon_wire::Prompt,
     pub(crate) settings: Settings,
@@ -30,8 +30,8 @@ pub struct Prompt {
 }
 
 impl Prompt {
-    /// A prompt that runs `handler`. Its arguments are the fields of `A`, all of them strings, optional ones
-    /// in `Option`; their documentation describes them, and `#[schemars(title = "..")]` is their title.
+    /// Returns a prompt that runs `handler`. Its arguments are the fields of `A`, all of them strings, with `Option`
+    /// for optional ones. The fields' documentation is the description, and `#[schemars(title = "..")]` is the title.
     pub fn new<A, F, R>(name: impl Into<String>, handler: F) -> Self
     where
         A: DeserializeOwned + HasSchema + Send + 'static,
@@ -50,7 +50,7 @@ impl Prompt {
         Self::from_parts(name, arguments_of(&schema.to_value()), Box::new(run))
     }
 
-    /// A prompt of what was made of its handler.
+    /// Returns a prompt with the parts that were made from its handler.
     pub(crate) fn from_parts(
         name: impl Into<String>,
         arguments: Vec<PromptArgument>,
@@ -61,15 +61,15 @@ impl Prompt {
         Self { definition, settings: Settings::default(), completers: Completers::default(), run }
     }
 
-    /// What the prompt is for.
+    /// Sets the description of the prompt.
     #[must_use]
     pub fn description(mut self, description: impl Into<String>) -> Self {
         self.definition.description = Some(description.into());
         self
     }
 
-    /// Describes an argument by hand: in place of the one of that name, or, for a handler that takes a map, beside the
-    /// others.
+    /// Describes an argument by hand. It replaces the argument with that name, or adds one, for a handler that takes a
+    /// map.
     #[must_use]
     pub fn argument(mut self, argument: PromptArgument) -> Self {
         let arguments = &mut self.definition.arguments;
@@ -80,8 +80,8 @@ impl Prompt {
         self
     }
 
-    /// Suggests values for an argument while it is typed. `complete` is an async closure or function; it may not ask,
-    /// and has as long as a handler has.
+    /// Suggests values for an argument while it is typed. `complete` is an async closure or function. It may not ask,
+    /// and has the time limit of a handler.
     ///
     /// ```
     /// use antiphon::server::{Completing, Ctx, Prompt};

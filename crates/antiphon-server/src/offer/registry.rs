@@ -1,4 +1,5 @@
-//! What a server offers at one moment. A request takes one snapshot and keeps it to its end; a change makes another.
+//! The registry: all offers of a server at one moment. A request uses one snapshot to its end; a change creates
+//! another.
 
 use crate::{
     BuildError, Prompt, Resource, ResourceTemplate, Tool,
@@ -17,7 +18,7 @@ use antiphon_wire::{
 use serde_json::{Value, value::RawValue};
 use std::sync::Arc;
 
-/// Everything that may change while the server runs, and the discovery that follows from it.
+/// The offers that may change while the server runs, and the discovery result that follows from them.
 #[derive(Debug)]
 pub(crate) struct Registry {
     pub(crate) lists: Lists,
@@ -34,7 +35,7 @@ pub(crate) struct Lists {
     pub(crate) templates: Arc<List<ResourceTemplate>>,
 }
 
-/// Which capabilities are declared. Methods of the others do not exist.
+/// The declared capabilities. Methods of other capabilities do not exist.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct DeclaredCapabilities {
     pub(crate) tools: bool,
@@ -43,7 +44,7 @@ pub(crate) struct DeclaredCapabilities {
     pub(crate) completions: bool,
 }
 
-/// A tool with its schemas compiled and its headers known.
+/// A tool with its compiled schemas and its headers.
 pub(crate) struct RegisteredTool {
     pub(crate) tool: Tool,
     pub(crate) input: CompiledSchema,
@@ -53,7 +54,7 @@ pub(crate) struct RegisteredTool {
 }
 
 impl Lists {
-    /// What a caller's token must hold to read all of these.
+    /// Returns the scopes that a caller's token needs to read all of these resources.
     pub(crate) fn scopes_of(&self, uris: &[String]) -> Vec<String> {
         let scopes = |uri: &String| match self.resources.get(uri) {
             Some(resource) => Some(&resource.settings.scopes),
@@ -72,7 +73,7 @@ impl Lists {
     }
 }
 
-/// A list of [`Lists`], by the type of its entries.
+/// Access to a list of [`Lists`], by the type of its items.
 pub(crate) trait ListAccess: ListItem {
     fn of(lists: &Lists) -> &Arc<List<Self>>;
     fn of_mut(lists: &mut Lists) -> &mut Arc<List<Self>>;
@@ -121,7 +122,7 @@ impl Registry {
 }
 
 impl Registry {
-    /// What is said in a handshake.
+    /// Returns the result of the handshake.
     pub(crate) fn initialized(&self, version: &ProtocolVersion, info: &Implementation) -> InitializeResult {
         let capabilities = self.capabilities.declared(&self.profile);
         let mut result = InitializeResult::new(version.clone(), capabilities, info.clone());
@@ -143,7 +144,7 @@ impl Registry {
 }
 
 impl DeclaredCapabilities {
-    /// Whether the method belongs to a declared capability. Methods of none are not its matter.
+    /// Returns whether the method belongs to a declared capability, or to none.
     pub(crate) fn has_method(self, name: &str) -> bool {
         match name {
             method::TOOLS_LIST | method::TOOLS_CALL => self.tools,
@@ -160,7 +161,7 @@ impl DeclaredCapabilities {
         let mut declared = ServerCapabilities::default();
         let mut declare = |name: &str, is_offered: bool, settings: &[(&str, bool)]| {
             if is_offered {
-                // What is not so is left out.
+                // Settings that are false are omitted.
                 let settings = settings.iter().filter(|(_, is_so)| *is_so);
                 let settings = settings.map(|(name, _)| ((*name).to_owned(), Value::Bool(true))).collect();
                 declared.0.insert(name.to_owned(), Value::Object(settings));
@@ -196,18 +197,18 @@ impl RegisteredTool {
         let input = CompiledSchema::compile(&tool.schema).map_err(|fault| {
             BuildError(format!("the input schema of the tool `{name}` is not valid: {fault}"))
         })?;
-        // What clients read, which says less of `null` than what is checked.
+        // Taken from the advertised schema, which omits some `null`s of the checked schema.
         let param_headers = ParamHeaders::of(&tool.definition.input_schema.to_value())
             .map_err(|fault| BuildError(format!("the input schema of the tool `{name}`: {fault}")))?;
         let output = tool.output.as_ref().map(|schema| compile_output(name, schema)).transpose()?;
         Ok(Self { tool, input, output, param_headers })
     }
 
-    /// What is wrong with a result.
+    /// Returns the faults of a result against the output schema.
     ///
     /// > Servers **MUST** provide structured results that conform to this schema.
     ///
-    /// A tool that failed has no such result.
+    /// The result of a failed tool is not checked.
     pub(crate) fn misfit(&self, result: &CallToolResult) -> Option<String> {
         let schema = self.output.as_ref().filter(|_| !result.failed())?;
         match &result.structured_content {
@@ -244,7 +245,7 @@ impl ListItem for RegisteredTool {
         &self.tool.definition.name
     }
 
-    /// What is registered was checked.
+    /// A registered tool was checked before.
     fn check(&self) -> Result<(), BuildError> {
         Ok(())
     }
