@@ -1,10 +1,11 @@
-//! Why a request is refused, and the one map from there to the wire.
+//! Refusals of requests, and their only mapping to the wire.
 
 use antiphon_wire::{AskSupport, ErrorCode, ErrorObject};
 use serde_json::{Value, json};
 use std::borrow::Cow;
 
-/// Why a request is refused. Whose fault it is decides the code; what the caller may learn decides the text.
+/// The reason for which a request is refused. The code depends on whose fault it is; the text contains only what the
+/// caller may learn.
 ///
 /// | refusal | code | HTTP | `data.reason` |
 /// |---|---|---|---|
@@ -27,33 +28,33 @@ use std::borrow::Cow;
 pub(crate) enum Refusal {
     /// The params do not fit the method.
     Params(Cow<'static, str>),
-    /// There is no such resource.
+    /// The resource does not exist.
     NotFound { uri: String },
-    /// The state is not one of ours, not for this request, or too old. Always the same answer.
+    /// The state was not sealed here, or not for this request, or has expired. The answer is always the same.
     State,
-    /// A bound was reached by a rightful caller.
+    /// A legitimate caller reached a limit.
     Limit { name: &'static str, text: String },
-    /// The client did not declare what it would be asked.
+    /// The client did not declare a capability that the call requires.
     Capability { missing: AskSupport },
-    /// The caller's token may not do this; it would have to hold all of these.
+    /// The caller's token lacks some of these scopes.
     Scope { needed: Vec<String> },
-    /// There is no such method.
+    /// The method does not exist.
     Method(String),
     /// Too many handlers run.
     Busy,
-    /// The state is of another version, and the author wants none of it.
+    /// The state is of another version, and the author rejects other versions.
     Version,
-    /// The handler does not come to what it came to before: nothing was run, the state stays good.
+    /// The handler takes a path that differs from its record. No step was run, and the state stays valid.
     Diverged,
-    /// A step came to no outcome; the state stays good.
+    /// A step has no outcome. The state stays valid.
     StepFailed { path: String },
-    /// URLs must be opened before the request is sent again, in a session that knows the error.
+    /// URLs must be opened before the request is sent again, in a session whose version has this error.
     UrlsFirst(Box<ErrorObject>),
-    /// A prompt or resource failed, and says so itself.
+    /// A prompt or resource failed, with a text for the caller.
     UserFacing(String),
     /// The server failed.
     Internal,
-    /// Any of these, behind steps whose record is lost: to begin again is to do them again.
+    /// Any other refusal after steps whose record is lost: a new call repeats these steps.
     AfterSteps { refusal: Box<Self>, done: Vec<String> },
 }
 
@@ -62,7 +63,7 @@ impl Refusal {
         Self::Params(text.into())
     }
 
-    /// The same, where these steps were done and nothing remembers them.
+    /// Adds the completed steps whose record is lost.
     pub(crate) fn after_steps(self, done: Vec<String>) -> Self {
         match self {
             Self::UrlsFirst(_) => self,
@@ -71,14 +72,14 @@ impl Refusal {
         }
     }
 
-    /// The error on the wire.
+    /// Returns the error on the wire.
     pub(crate) fn to_error(&self) -> ErrorObject {
         match self {
             Self::Params(text) => ErrorObject::invalid_params(text.clone()),
             Self::NotFound { uri } => {
                 ErrorObject::invalid_params("Resource not found").with_data(json!({ "uri": uri }))
             }
-            // Byte for byte the same, whatever failed: anything else would tell a forger how far it got.
+            // Byte for byte the same for every cause: a difference would help a forger.
             Self::State => ErrorObject::invalid_params("Invalid or expired requestState")
                 .with_data(reason("invalid_request_state")),
             Self::Limit { name, text } => ErrorObject::invalid_params(text.clone())
@@ -138,7 +139,7 @@ fn reason(name: &str) -> Value {
     json!({ "reason": name })
 }
 
-/// The names that a client's documentation has for these capabilities.
+/// Returns the names of these capabilities, as clients document them.
 fn names_of(missing: AskSupport) -> String {
     let names = [
         (missing.form, "elicitation.form"),

@@ -1,6 +1,6 @@
 //! The parts of a server that a call needs: keys, identities, limits, the clock, and the counts of handlers.
 //!
-//! A call knows nothing of the lists that its tool is in: they change while it runs.
+//! A call has no access to the lists that contain its tool: they change while it runs.
 
 pub(crate) mod replay;
 pub(crate) mod state_only;

@@ -1,5 +1,5 @@
-//! Sessions of the revisions up to 2025-11-25: their state, their places, the requests that the server sends on them, and the
-//! form in which they know results and errors.
+//! Sessions of the revisions up to 2025-11-25: their state, their quotas, the requests that the server sends on them,
+//! and the conversion of results and errors to their versions.
 
 pub(crate) mod downgrade;
 pub(crate) mod outbound_request;

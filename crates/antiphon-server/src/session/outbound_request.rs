@@ -1,4 +1,4 @@
-//! A request of ours that waits for the client's response.
+//! A request of the server that waits for the client's response.
 
 use crate::{
     outbox::{Kind, Outbox},
@@ -18,30 +18,30 @@ use tokio::{
     time::{Instant, Sleep, sleep},
 };
 
-/// How long an ask waits for its answer.
+/// The time limit of an answer.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Wait {
     pub(crate) limit: Duration,
-    /// Progress begins it anew, up to so much in all; `None` where it does not.
+    /// The maximum in all, if progress restarts the limit; `None` if it does not.
     pub(crate) at_most: Option<Duration>,
 }
 
-/// What became of an ask.
+/// The end of a question.
 pub(crate) enum AskEnd {
     Answer(ClientResponse),
     /// The session ended.
     SessionOver,
-    /// Nothing came, for so long.
+    /// No answer arrived within this time.
     TooLate(Duration),
 }
 
-/// An ask that is on its way. Dropped before its answer, it is taken back: the client is told that it is cancelled.
+/// A question that was sent. Dropping it before its answer cancels it: the client receives a cancellation.
 pub(crate) struct OutboundRequest {
     session: Session,
     id: u64,
-    /// `None` once it has come.
+    /// `None` after the response has arrived.
     arrival: Option<oneshot::Receiver<ClientResponse>>,
-    /// Where it went, and where its cancellation goes.
+    /// The outbox of the question, for its cancellation.
     outbox: Option<Outbox>,
     wait: Wait,
     sent: Instant,
@@ -59,10 +59,10 @@ impl OutboundRequest {
         Self { session, id, arrival: Some(arrival), outbox: None, wait, sent, over }
     }
 
-    /// Sends an ask as a request, on the stream that this outbox is for.
+    /// Sends a question as a request, on the stream of this outbox.
     ///
     /// # Errors
-    /// If it cannot be written.
+    /// If the question cannot be written as JSON.
     pub(crate) fn send(
         session: &Session,
         outbox: &Outbox,
@@ -82,7 +82,7 @@ impl OutboundRequest {
         Ok(outbound)
     }
 
-    /// The client's answer, or why there will be none.
+    /// Polls for the client's answer, or for the reason for which there will be none.
     pub(crate) fn poll(&mut self, cx: &mut Context<'_>) -> Poll<AskEnd> {
         let Some(arrival) = &mut self.arrival else { return Poll::Pending };
         if let Poll::Ready(arrived) = Pin::new(arrival).poll(cx) {
@@ -91,7 +91,7 @@ impl OutboundRequest {
         }
         loop {
             ready!(self.over.as_mut().poll(cx));
-            // Progress wakes nobody: what it changes is looked up when the time would be over.
+            // Progress wakes no task: it is looked up when the time limit is reached.
             let last_progress = self
                 .session
                 .last_progress(self.id)
@@ -104,14 +104,14 @@ impl OutboundRequest {
         }
     }
 
-    /// It is not waited for, and nobody is told: the call itself is over for the client.
+    /// Discards the question without a cancellation: the call itself is over for the client.
     pub(crate) fn forget(mut self) {
         self.outbox = None;
     }
 }
 
 impl Session {
-    /// A request of ours that waits for the client.
+    /// Registers a request of the server, which waits for the client.
     pub(crate) fn begin_request(&self, outbox: &Outbox, scopes: &[String], wait: Wait) -> OutboundRequest {
         let (answer, arrival) = oneshot::channel();
         let mut state = self.state();
@@ -123,7 +123,7 @@ impl Session {
         OutboundRequest::new(self.clone(), id, arrival, wait)
     }
 
-    /// Takes back what this call asks.
+    /// Cancels the questions of this call.
     pub(crate) fn withdraw(&self, outbox: &Outbox) {
         let mut state = self.state();
         let taken: Vec<_> = state.pending.extract_if(|_, pending| pending.outbox.is_same(outbox)).collect();
@@ -144,7 +144,7 @@ impl Drop for OutboundRequest {
     }
 }
 
-/// Tells the client that this request of ours is cancelled.
+/// Sends the client a cancellation of this request.
 pub(crate) fn send_cancelled(outbox: &Outbox, id: u64) {
     // > When a party wants to cancel an in-progress request, it sends a `notifications/cancelled` notification
     match write_notification(method::CANCELLED, &CancelledParams::new(RequestId::from(id))) {

@@ -1,4 +1,4 @@
-//! Places that all share: so many in all, and so many for one principal.
+//! A quota: a limit in all, and a limit for each principal.
 
 use antiphon_seal::Digest;
 use std::{
@@ -6,7 +6,7 @@ use std::{
     sync::{Arc, Mutex, MutexGuard, PoisonError},
 };
 
-/// The places that are taken.
+/// The permits in use.
 #[derive(Default)]
 pub(crate) struct Quota(Mutex<Usage>);
 
@@ -16,20 +16,21 @@ struct Usage {
     by_principal: HashMap<[u8; 16], usize>,
 }
 
-/// One place; free again when dropped.
+/// One permit, released when it is dropped.
 pub(crate) struct QuotaPermit {
     of: Arc<Quota>,
     principal: Option<[u8; 16]>,
 }
 
-/// Why there is none: so many are taken, and so many of them by who wants one more.
+/// The error of a full quota: the number of permits in use, in all and by this principal.
 pub(crate) struct QuotaExceeded {
     pub(crate) all: usize,
     pub(crate) theirs: usize,
 }
 
 impl Quota {
-    /// One more place of at most `all`, and of at most `each` of one principal. Who has no name is bounded by `all` alone.
+    /// Takes a permit, of at most `all` in all, and at most `each` of one principal. Anonymous callers are limited by
+    /// `all` only.
     pub(crate) fn take(
         self: &Arc<Self>,
         principal: Option<&Digest>,
@@ -50,13 +51,13 @@ impl Quota {
         Ok(QuotaPermit { of: Arc::clone(self), principal })
     }
 
-    /// How many are taken.
+    /// Returns the number of permits in use.
     pub(crate) fn len(&self) -> usize {
         self.taken().all
     }
 
     fn taken(&self) -> MutexGuard<'_, Usage> {
-        // Each change of it leaves it whole.
+        // Each change is complete before the lock is released.
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

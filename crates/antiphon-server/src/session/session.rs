@@ -1,4 +1,4 @@
-//! One session: what its handshake said, and what is under way in it.
+//! One session: the data of its handshake, and its requests under way.
 
 use crate::{
     Limits, Outbox,
@@ -23,11 +23,10 @@ use std::{
 };
 use tokio::{sync::oneshot, time::Instant};
 
-/// So many ids of URL questions are remembered in one session, the latest ones.
+/// The maximum number of remembered ids of URL questions in one session; the oldest are dropped.
 const URLS: usize = 64;
 
-/// A legacy session. Clones are the same session; it ends with the last of them, or before that by
-/// [`end`](Self::end).
+/// A legacy session. Clones are the same session. It ends with the last clone, or earlier by [`end`](Self::end).
 #[derive(Clone)]
 pub(crate) struct Session(pub(crate) Arc<Shared>);
 
@@ -35,71 +34,71 @@ pub(crate) struct Shared {
     /// All sessions of the server.
     pub(crate) sessions: Arc<Sessions>,
     pub(crate) version: ProtocolVersion,
-    /// What its client can be asked.
+    /// The capabilities of its client.
     pub(crate) asks: AskSupport,
     pub(crate) client_info: Option<Box<RawValue>>,
-    /// Whose it is.
+    /// The digest of the principal who opened the session.
     #[cfg_attr(
         not(feature = "http"),
         allow(dead_code, reason = "other transports have one session, of one client")
     )]
     pub(crate) principal: Option<Digest>,
-    /// What it hears of; nothing, where it has no stream of its own.
+    /// The subscription of the session; `None` without a stream for notifications.
     pub(crate) subscription: Option<SubscriptionHandle>,
     pub(crate) state: Mutex<State>,
-    /// Wakes who tells the client what belongs to no request.
+    /// Wakes the task that sends notifications that belong to no request.
     pub(crate) notifier: AtomicWaker,
     pub(crate) _permit: Option<QuotaPermit>,
 }
 
-/// What changes while it is open.
+/// The part of a session that changes while it is open.
 #[derive(Default)]
 pub(crate) struct State {
-    /// The lowest level of log messages that the client wants; without it, what is worth telling.
+    /// The minimum level of log messages that the client requested.
     pub(crate) level: Option<LogLevel>,
-    /// The client's requests, each with what cancels it.
+    /// The client's requests, each with the handle that cancels it.
     pub(crate) running: HashMap<RequestId, AbortHandle>,
-    /// Our requests that wait for the client.
+    /// The server's requests that wait for the client.
     pub(crate) pending: HashMap<u64, PendingRequest>,
     pub(crate) last_id: u64,
-    /// URL questions the client was asked, the oldest first.
+    /// The ids of URL questions that the client was asked, oldest first.
     pub(crate) urls: VecDeque<String>,
-    /// Those among them that are finished, and not yet told: as many at most, the latest ones.
+    /// The finished ones among them that were not yet sent; the oldest are dropped.
     pub(crate) finished: VecDeque<String>,
     pub(crate) ended: bool,
 }
 
-/// What the client answered: a result, as text, or an error.
+/// The client's response: a result, as text, or an error.
 pub(crate) type ClientResponse = Result<Box<RawValue>, ErrorObject>;
 
-/// Who waits for the client's response.
+/// A request that waits for the client's response.
 pub(crate) struct PendingRequest {
     pub(crate) answer: oneshot::Sender<ClientResponse>,
-    /// That of the call which asks.
+    /// The outbox of the call that asks.
     pub(crate) outbox: Outbox,
-    /// What who answers must hold: what the call needs.
+    /// The scopes that the sender of the answer must have, the same as for the call.
     #[cfg_attr(not(feature = "http"), allow(dead_code, reason = "scopes count over HTTP"))]
     pub(crate) scopes: Vec<String>,
-    /// How far the client said last that it is, and when.
+    /// The last progress that the client reported, with its time.
     pub(crate) progress: Option<(f64, Instant)>,
 }
 
 impl Session {
-    /// The version that was agreed on.
+    /// Returns the negotiated version.
     pub(crate) fn version(&self) -> &ProtocolVersion {
         &self.0.version
     }
 
-    /// What its client declared it can be asked.
+    /// Returns the capabilities that the client declared.
     pub(crate) fn asks(&self) -> AskSupport {
         self.0.asks
     }
 
-    /// What of this request its client cannot be asked.
+    /// Returns what this request requires and the client does not support.
     ///
     /// > [2025-06-18] form schemas are limited to flat objects with primitive properties only
     ///
-    /// Neither such a form nor its answer holds a list.
+    /// Such a form and its answer cannot contain a list.
     pub(crate) fn missing(&self, request: &InputRequest) -> AskSupport {
         let mut asks = self.asks();
         if let InputRequest::Elicit(ElicitRequest::Form { requested_schema, .. }) = request {
@@ -110,12 +109,12 @@ impl Session {
         asks.missing(request.needs())
     }
 
-    /// The client's name and version, as sent.
+    /// Returns the client's name and version, as sent.
     pub(crate) fn client_info(&self) -> Option<&RawValue> {
         self.0.client_info.as_deref()
     }
 
-    /// The lowest level of log messages that go out.
+    /// Returns the minimum level of log messages.
     ///
     /// > If no `logging/setLevel` request has been sent from the client, the server **MAY** decide which messages to send
     /// > automatically.
@@ -123,7 +122,7 @@ impl Session {
         self.state().level.unwrap_or(LogLevel::Info)
     }
 
-    /// Takes a place among the handlers that run in sessions; `None` if all are taken.
+    /// Takes a permit for a handler in a session; `None` if all are taken.
     pub(crate) fn handler_permit(
         &self,
         principal: Option<&Principal>,
@@ -132,14 +131,14 @@ impl Session {
         self.0.sessions.handler_permit(principal, limits)
     }
 
-    /// Takes notice of something that the client tells. Whether it cancels something that runs.
+    /// Processes a notification of the client. Returns true if it cancelled a request.
     pub(crate) fn on_notification(&self, notification: &Notification<'_>) -> bool {
         // > Invalid cancellation notifications **SHOULD** be ignored
         if notification.method == method::CANCELLED
             && let Some(params) = notification.params
             && let Ok(cancelled) = serde_json::from_str::<CancelledParams>(params.get())
         {
-            // Its id is its own until it is over.
+            // The id is unique while its request is under way.
             let running = self.state().running.get(&cancelled.request_id).cloned();
             let Some(handle) = running else { return false };
             tracing::debug!(id = %cancelled.request_id, reason = cancelled.reason, "request cancelled");
@@ -154,13 +153,13 @@ impl Session {
         false
     }
 
-    /// Somebody is at work on an ask. Returns why it was dropped, if it was.
+    /// Records the progress of a question. Returns the reason if the notification was dropped.
     fn on_progress(&self, params: Option<&RawValue>) -> Option<&'static str> {
         let Some(Ok(params)) = params.map(|params| read_object::<ProgressParams>(params, "params")) else {
             return Some("its params cannot be read");
         };
         // > Progress notifications **MUST** only reference tokens that: Were provided in an active request
-        // That is the request's id.
+        // The token is the id of the request.
         let Some(id) = params.progress_token.as_u64() else { return Some("its token is none of ours") };
         let Some(progress) = params.progress.as_f64().filter(|progress| progress.is_finite()) else {
             return Some("its progress is no number");
@@ -177,28 +176,28 @@ impl Session {
         None
     }
 
-    /// When the client told progress of this request of ours, if it did.
+    /// Returns the time of the last progress of this request, if there was one.
     pub(crate) fn last_progress(&self, id: u64) -> Option<Instant> {
         self.state().pending.get(&id)?.progress.map(|(_, last_progress)| last_progress)
     }
 
-    /// Takes the client's response to a request of ours. One that nobody waits for is dropped.
+    /// Delivers the client's response to a request of the server. A response that nobody waits for is dropped.
     pub(crate) fn take_response(&self, response: Response<'_>) {
         let Some(id) = response.id.as_ref().and_then(RequestId::as_u64) else { return };
         let Some(pending) = self.state().pending.remove(&id) else {
             tracing::debug!(id, "a response that nobody waits for");
             return;
         };
-        // Who waited may just have gone.
+        // The receiver may just have been dropped.
         let _ = pending.answer.send(response.outcome.map(ToOwned::to_owned));
     }
 
-    /// Nobody waits for the client's response to this request of ours any more. Whether it was still missing.
+    /// Removes a request of the server. Returns true if its response was still missing.
     pub(crate) fn stop_waiting(&self, id: u64) -> bool {
         self.state().pending.remove(&id).is_some()
     }
 
-    /// The client is asked to open a URL under this id.
+    /// Records that the client is asked to open a URL with this id.
     pub(crate) fn note_url(&self, id: &str) {
         let mut state = self.state();
         if state.urls.iter().any(|known| known == id) {
@@ -215,7 +214,7 @@ impl Session {
         sessions.add_url_session(id, Arc::downgrade(&this));
     }
 
-    /// Ends it: what runs in it is cancelled.
+    /// Ends the session and cancels its requests.
     #[cfg(feature = "http")]
     pub(crate) fn end(&self) {
         let mut state = self.state();
@@ -229,7 +228,7 @@ impl Session {
         self.0.notifier.wake();
     }
 
-    /// Whether it has ended.
+    /// Returns whether the session has ended.
     #[cfg(feature = "http")]
     pub(crate) fn is_ended(&self) -> bool {
         self.state().ended
@@ -241,13 +240,13 @@ impl Session {
 }
 
 impl Shared {
-    /// Identifies the session among those of this process.
+    /// Returns an address that identifies the session in this process.
     fn address(&self) -> usize {
         std::ptr::from_ref(self).addr()
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
-        // Each change of it leaves it whole.
+        // Each change is complete before the lock is released.
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -278,7 +277,7 @@ impl Drop for Shared {
 }
 
 impl fmt::Debug for Session {
-    /// Nothing of what is under way.
+    /// Omits the requests under way.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Session").field("version", &self.0.version).finish_non_exhaustive()
     }

@@ -1,5 +1,4 @@
-//! All sessions of a server: how many there may be, how many handlers run in them, and which of them was asked to open
-//! which URL.
+//! All sessions of a server: their quota, the quota of their handlers, and the sessions that were asked to open a URL.
 
 use crate::{
     Limits,
@@ -15,18 +14,18 @@ use std::{
 
 /// A session whose client may have been asked to open a URL.
 pub(crate) trait UrlSession: Send + Sync {
-    /// Notes that the person has finished at the URL of this id, and wakes the task that sends notifications.
+    /// Records that the person has finished at the URL of this id, and wakes the task that sends notifications.
     fn url_finished(&self, id: &str);
 }
 
 /// The sessions that are open.
 pub(crate) struct Sessions {
-    /// Principals are told apart by digests under it.
+    /// The key of the digests that identify principals.
     secret: CallSecret,
     open: Arc<Quota>,
-    /// Handlers that run in them.
+    /// The permits of handlers in sessions.
     handlers: Arc<Quota>,
-    /// Who was asked to open a URL, by the id of that question.
+    /// The sessions that were asked to open a URL, by the id of the question.
     url_sessions: Mutex<HashMap<String, Vec<Weak<dyn UrlSession>>>>,
 }
 
@@ -41,12 +40,12 @@ impl Sessions {
         }))
     }
 
-    /// Who a caller is, to be compared in constant time.
+    /// Returns the digest of a principal, for comparison in constant time.
     pub(crate) fn digest(&self, principal: &Principal) -> Digest {
         self.secret.principal_digest(principal)
     }
 
-    /// A place for one more session.
+    /// Takes a permit for one more session.
     pub(crate) fn session_permit(
         &self,
         principal: Option<&Digest>,
@@ -58,7 +57,7 @@ impl Sessions {
         })
     }
 
-    /// A place for one more handler; `None` if all are taken, or all that this caller may have.
+    /// Takes a permit for one more handler; `None` if all are taken, or all of this caller.
     pub(crate) fn handler_permit(
         &self,
         principal: Option<&Principal>,
@@ -74,7 +73,7 @@ impl Sessions {
             .ok()
     }
 
-    /// Remembers who was asked to open a URL.
+    /// Adds a session that was asked to open a URL.
     pub(crate) fn add_url_session(&self, id: &str, session: Weak<dyn UrlSession>) {
         let mut all = self.all_url_sessions();
         let asked = all.entry(id.to_owned()).or_default();
@@ -83,7 +82,7 @@ impl Sessions {
         }
     }
 
-    /// Forgets that this session was asked.
+    /// Removes a session that was asked to open a URL.
     pub(crate) fn remove_url_session(&self, id: &str, session: usize) {
         let mut all = self.all_url_sessions();
         if let Some(asked) = all.get_mut(id) {
@@ -94,23 +93,23 @@ impl Sessions {
         }
     }
 
-    /// The sessions that were asked to open the URL of this id.
+    /// Returns the sessions that were asked to open the URL of this id.
     pub(crate) fn url_sessions(&self, id: &str) -> Vec<Arc<dyn UrlSession>> {
         self.all_url_sessions().get(id).into_iter().flatten().filter_map(Weak::upgrade).collect()
     }
 
-    /// How many are open.
+    /// Returns the number of open sessions.
     pub(crate) fn len(&self) -> usize {
         self.open.len()
     }
 
-    /// How many handlers run in them.
+    /// Returns the number of handlers that run in sessions.
     pub(crate) fn handlers(&self) -> usize {
         self.handlers.len()
     }
 
     fn all_url_sessions(&self) -> MutexGuard<'_, HashMap<String, Vec<Weak<dyn UrlSession>>>> {
-        // Each change of it leaves it whole.
+        // Each change is complete before the lock is released.
         self.url_sessions.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

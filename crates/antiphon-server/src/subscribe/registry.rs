@@ -1,7 +1,7 @@
-//! Who wants to hear of changes, across all connections of the process.
+//! The subscriptions of all connections of the process.
 //!
-//! Nothing is queued: a change marks what a subscription has still to tell, and a mark is there or not. So what waits for
-//! a slow client is bounded by what it asked for.
+//! Changes are not queued: a subscription has one flag for each list or resource, which a change sets. So the memory
+//! for a slow client is bounded by its subscriptions.
 
 use crate::{Limits, refusal::Refusal};
 use futures_util::task::AtomicWaker;
@@ -15,7 +15,7 @@ use std::{
     task::{Context, Poll},
 };
 
-/// Which list changed.
+/// A list of offers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) enum ListKind {
     Tools,
@@ -30,11 +30,11 @@ impl ListKind {
 /// A flag for each list.
 pub(crate) type ListFlags = [bool; ListKind::ALL.len()];
 
-/// Tells every open subscription what changed.
+/// The open subscriptions, which are notified of changes.
 #[derive(Default)]
 pub(crate) struct SubscriptionRegistry {
     subscribers: Mutex<Subscribers>,
-    /// Subscriptions end, and new ones end at once.
+    /// True if subscriptions end, and new ones end at once.
     draining: AtomicBool,
 }
 
@@ -42,13 +42,13 @@ pub(crate) struct SubscriptionRegistry {
 struct Subscribers {
     next: u64,
     all: HashMap<u64, Arc<Subscriber>>,
-    /// How long all that they named is.
+    /// The length of all subscribed URIs, in bytes.
     bytes: usize,
-    /// Who asked for a resource, and as which of theirs.
+    /// The subscribers of a URI, each with the index of the URI in its subscription.
     by_uri: HashMap<String, BTreeMap<u64, u32>>,
 }
 
-/// What one subscription asked for, and has still to tell.
+/// One subscription: its lists, and its pending changes.
 struct Subscriber {
     lists: ListFlags,
     pending: Mutex<PendingChanges>,
@@ -61,22 +61,22 @@ struct PendingChanges {
     resources: BTreeSet<u32>,
 }
 
-/// One subscription's place in the hub, free again when dropped.
+/// One subscription in the registry. Dropping the handle ends the subscription.
 pub(crate) struct SubscriptionHandle {
     registry: Arc<SubscriptionRegistry>,
     number: u64,
     subscriber: Arc<Subscriber>,
-    /// By their numbers; those that were forgotten are empty.
+    /// The URIs by index; removed ones are empty.
     uris: Mutex<Vec<String>>,
 }
 
-/// What a subscription hears.
+/// A change for one subscription.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Change {
     ListChanged(ListKind),
-    /// By its place among the URIs asked for.
+    /// The index of the URI in the subscription.
     ResourceUpdated(u32),
-    /// The server ends it.
+    /// The server ends the subscription.
     End,
 }
 
@@ -85,7 +85,7 @@ impl SubscriptionRegistry {
         self.draining.load(Ordering::Acquire)
     }
 
-    /// Joins one subscription; each URI once.
+    /// Adds a subscription. Each URI must occur once.
     pub(crate) fn join(
         self: &Arc<Self>,
         lists: ListFlags,
@@ -127,7 +127,7 @@ impl SubscriptionRegistry {
         }
     }
 
-    /// Ends every subscription, and those to come.
+    /// Ends every subscription, including later ones.
     pub(crate) fn drain(&self) {
         self.draining.store(true, Ordering::Release);
         for subscriber in self.subscribers().all.values() {
@@ -135,18 +135,18 @@ impl SubscriptionRegistry {
         }
     }
 
-    /// How many subscriptions are open.
+    /// Returns the number of open subscriptions.
     pub(crate) fn len(&self) -> usize {
         self.subscribers().all.len()
     }
 
     fn subscribers(&self) -> MutexGuard<'_, Subscribers> {
-        // Each change of it leaves it whole.
+        // Each change is complete before the lock is released.
         self.subscribers.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-/// More resources than one subscription may name.
+/// Returns the refusal of a subscription with too many resources.
 pub(crate) fn limit_exceeded(limits: &Limits) -> Refusal {
     let (count, bytes) = (limits.subscription_uris, limits.subscription_uri_bytes);
     let text = format!("A subscription may name {count} resources, with {bytes} bytes of URIs in all");
@@ -169,18 +169,18 @@ impl Subscriber {
 }
 
 impl SubscriptionHandle {
-    /// The URI of this number, unless it was forgotten.
+    /// Returns the URI with this index, unless it was removed.
     pub(crate) fn uri(&self, index: u32) -> Option<String> {
         self.uris().get(index as usize).filter(|uri| !uri.is_empty()).cloned()
     }
 
-    /// All URIs that it names.
+    /// Returns all subscribed URIs.
     #[cfg(feature = "http")]
     pub(crate) fn named_uris(&self) -> Vec<String> {
         self.uris().iter().filter(|uri| !uri.is_empty()).cloned().collect()
     }
 
-    /// Names one more resource, within the bounds of one subscription.
+    /// Adds a resource, within the limits of one subscription.
     pub(crate) fn add_uri(&self, uri: String, limits: &Limits) -> Result<(), Refusal> {
         let (mut uris, mut subscribers) = (self.uris(), self.registry.subscribers());
         if uris.contains(&uri) || uri.is_empty() {
@@ -198,7 +198,7 @@ impl SubscriptionHandle {
         subscribers.bytes += uri.len();
         let free = uris.iter().position(String::is_empty);
         let index = free.unwrap_or(uris.len());
-        // There are at most as many as the limit.
+        // There are at most as many as the limit allows.
         subscribers
             .by_uri
             .entry(uri.clone())
@@ -211,12 +211,12 @@ impl SubscriptionHandle {
         Ok(())
     }
 
-    /// Names a resource no more.
+    /// Removes a resource.
     pub(crate) fn remove_uri(&self, uri: &str) {
         let (mut uris, mut subscribers) = (self.uris(), self.registry.subscribers());
         let Some(at) = uris.iter().position(|known| known == uri && !uri.is_empty()) else { return };
         uris[at].clear();
-        // Its number may be that of another soon.
+        // Another URI may have this index soon.
         self.subscriber.pending().resources.retain(|index| *index as usize != at);
         subscribers.bytes -= uri.len();
         subscribers.leave(uri, self.number);
@@ -226,9 +226,9 @@ impl SubscriptionHandle {
         self.uris.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The next change, each told once however often it happened meanwhile.
+    /// Polls for the next change. A change that happened several times is returned once.
     pub(crate) fn poll_change(&self, cx: &mut Context<'_>) -> Poll<Change> {
-        // Registered first: a change between the look and the registration would be missed.
+        // Registered first: otherwise a change between the check and the registration would be missed.
         self.subscriber.waker.register(cx.waker());
         let mut pending = self.subscriber.pending();
         if let Some(kind) =
