@@ -39,9 +39,7 @@ impl ServerBuilder {
             OnExpired::AskAgain => self.call_within.or(Some(CALL_WITHIN)),
         };
         if self.page_size == Some(0) {
-            return Err(BuildError(
-                "a page of no entries would never end: use a page_size from 1".to_owned(),
-            ));
+            return Err(BuildError("a page must have at least one entry: use a page_size from 1".to_owned()));
         }
         let server_info = server_info_meta(&self.info)?;
         let written = raw(&server_info)?;

@@ -14,7 +14,7 @@ use std::{error::Error as StdError, fmt, sync::Arc, time::Duration};
 /// The default time for a person to answer one round.
 const ANSWER_WITHIN: Duration = Duration::from_secs(600);
 
-/// The builder of a [`Server`](super::Server).
+/// The builder of a [`Server`](crate::Server).
 pub struct ServerBuilder {
     pub(crate) info: Implementation,
     pub(crate) instructions: Option<String>,
@@ -118,7 +118,7 @@ impl ServerBuilder {
         self
     }
 
-    /// Offers a tool: a function marked `#[tool]`, or a [`Tool`](super::Tool).
+    /// Offers a tool: a function marked `#[tool]`, or a [`Tool`](crate::Tool).
     #[must_use]
     pub fn tool<Shape>(self, tool: impl IntoTool<Shape>) -> Self {
         self.offer(|states, offered| {
@@ -127,7 +127,7 @@ impl ServerBuilder {
         })
     }
 
-    /// Offers a prompt: a function marked `#[prompt]`, or a [`Prompt`](super::Prompt).
+    /// Offers a prompt: a function marked `#[prompt]`, or a [`Prompt`](crate::Prompt).
     #[must_use]
     pub fn prompt<Shape>(self, prompt: impl IntoPrompt<Shape>) -> Self {
         self.offer(|states, offered| {
@@ -136,7 +136,7 @@ impl ServerBuilder {
         })
     }
 
-    /// Offers a resource: a function marked `#[resource(..)]`, or a [`Resource`](super::Resource).
+    /// Offers a resource: a function marked `#[resource(..)]`, or a [`Resource`](crate::Resource).
     ///
     /// A function whose URI has variables is a template; it may be given here too.
     #[must_use]
@@ -148,7 +148,7 @@ impl ServerBuilder {
     }
 
     /// Offers the resources of a template: a function marked `#[resource(..)]`, or a
-    /// [`ResourceTemplate`](super::ResourceTemplate). Resources come before templates, templates in the order they were
+    /// [`ResourceTemplate`](crate::ResourceTemplate). Resources come before templates, templates in the order they were
     /// given.
     #[must_use]
     pub fn template<Shape>(self, template: impl IntoResource<Shape>) -> Self {
@@ -163,7 +163,7 @@ impl ServerBuilder {
         self.offer(|states, offered| service.offer(states, offered))
     }
 
-    /// Adds a value that handlers share: each handler with a parameter [`State<T>`](super::State) receives it. There is
+    /// Adds a value that handlers share: each handler with a parameter [`State<T>`](crate::State) receives it. There is
     /// one value per type. The order of `state` and of what uses it does not matter.
     #[must_use]
     pub fn state<T: Send + Sync + 'static>(mut self, state: T) -> Self {
@@ -180,7 +180,7 @@ impl ServerBuilder {
     }
 
     /// Declares `listChanged` for tools, prompts and resources, even while there are none: the lists may change while
-    /// the server runs, by [`Server::add_tool`](super::Server::add_tool) and its siblings, and subscribers are
+    /// the server runs, by [`Server::add_tool`](crate::Server::add_tool) and its siblings, and subscribers are
     /// notified.
     #[must_use]
     pub fn list_changed(mut self) -> Self {
@@ -189,14 +189,14 @@ impl ServerBuilder {
     }
 
     /// Declares `resources.subscribe`: subscribers of a resource are notified of
-    /// [`Server::resource_updated`](super::Server::resource_updated).
+    /// [`Server::resource_updated`](crate::Server::resource_updated).
     #[must_use]
     pub fn resource_updates(mut self) -> Self {
         self.resource_updates = true;
         self
     }
 
-    /// Declares `logging`: handlers may send log messages, with [`Ctx::log`](super::Ctx::log), to callers that request
+    /// Declares `logging`: handlers may send log messages, with [`Ctx::log`](crate::Ctx::log), to callers that request
     /// them. Deprecated in 2026-07-28.
     #[must_use]
     pub fn logging(mut self) -> Self {
@@ -273,9 +273,9 @@ impl ServerBuilder {
     }
 
     /// Sets the function that decides, by a client's self-reported name and version, if the client accepts a result
-    /// that holds state only. The server sends such a result at a [checkpoint](super::Ctx::checkpoint), and before it
+    /// that holds state only. The server sends such a result at a [checkpoint](crate::Ctx::checkpoint), and before it
     /// reports a failure that follows something recorded. For a client that does not accept one, checkpoints are passed
-    /// and failures are reported at once. Default: [`takes_state_only`](super::takes_state_only), a built-in table.
+    /// and failures are reported at once. Default: [`takes_state_only`](crate::takes_state_only), a built-in table.
     ///
     /// ```
     /// use antiphon::server::{Server, takes_state_only};
@@ -322,8 +322,8 @@ impl ServerBuilder {
         self
     }
 
-    /// Sets the function that decides if legs end at their next [`checkpoint`](super::Ctx::checkpoint), so that another
-    /// instance continues them. While the server [drains](super::Server::drain), they end there in any case. Default:
+    /// Sets the function that decides if legs end at their next [`checkpoint`](crate::Ctx::checkpoint), so that another
+    /// instance continues them. While the server [drains](crate::Server::drain), they end there in any case. Default:
     /// never.
     #[must_use]
     pub fn shed_when(mut self, sheds: impl Fn(&Load) -> bool + Send + Sync + 'static) -> Self {

@@ -32,7 +32,7 @@ use std::borrow::Cow;
 /// assert_eq!(Place::schema().fields()[0].label(), "Region");
 /// ```
 #[diagnostic::on_unimplemented(
-    message = "`{Self}` is no form",
+    message = "`{Self}` is not a form",
     label = "no form",
     note = "derive it: `#[derive(serde::Deserialize, antiphon::Form)]` on a flat struct",
     note = "if it is `!` or `_`, name the type of the answer: `let place: Place = ctx.elicit(..).await?`"
@@ -72,7 +72,7 @@ pub trait Form {
     message = "`{Self}` cannot be a field of a form",
     label = "no field of a form",
     note = "a field is a String, a number, a bool, an enum without data that derives `antiphon::Form`, a Vec of such an enum, or an Option of one of these",
-    note = "an answer that needs nesting is an argument of the tool, or several questions"
+    note = "for a nested answer, use an argument of the tool, or several questions"
 )]
 pub trait FormChoice {
     /// The choices, in display order: the value as serde reads it, and an optional title for people.

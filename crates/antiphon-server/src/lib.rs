@@ -8,7 +8,7 @@
 //!           _meta       a method                                           │
 //!                         │ tools/call, prompts/get, resources/read        │
 //!                         ▼                                                │
-//!                       admit ─▶ judge ─▶ handler ─▶ asks? ─▶ permit ─▶ seal
+//!                       admit ─▶ check ─▶ handler ─▶ asks? ─▶ permit ─▶ seal
 //!                       state     answers   yours              capability
 //! ```
 //!

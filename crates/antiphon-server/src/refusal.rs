@@ -21,7 +21,7 @@ use std::borrow::Cow;
 /// | `Diverged` | -32603 | 200 | `flow_diverged` |
 /// | `StepFailed` | -32603 | 200 | `step_failed`, with the step's key |
 /// | `UrlsFirst` | -32042 | in a session | none; `elicitations` |
-/// | `Told` | -32603 | 200 | none: the handler's own words |
+/// | `UserFacing` | -32603 | 200 | none: the handler's own words |
 /// | `Internal` | -32603 | 200 | none: the cause is in the log |
 /// | `AfterSteps` | as the refusal | as the refusal | as the refusal; `done`, the steps that were done |
 #[derive(Debug)]
@@ -85,11 +85,11 @@ impl Refusal {
             Self::Limit { name, text } => ErrorObject::invalid_params(text.clone())
                 .with_data(json!({ "reason": "limit", "limit": name })),
             Self::Capability { missing } => ErrorObject::missing_capability(
-                format!("The client did not declare what this needs: {}", names_of(*missing)),
+                format!("The client did not declare a required capability: {}", names_of(*missing)),
                 missing.to_value(),
             ),
             Self::Scope { needed } => {
-                ErrorObject::new(ErrorCode::INVALID_REQUEST, "The access token may not do this")
+                ErrorObject::new(ErrorCode::INVALID_REQUEST, "The access token lacks a required scope")
                     .with_data(json!({ "reason": "insufficient_scope", "scopes": needed }))
             }
             Self::Method(method) => ErrorObject::method_not_found(method),
@@ -98,12 +98,12 @@ impl Refusal {
                     .with_data(json!({ "reason": "busy", "retryAfterMs": 1000 }))
             }
             Self::Version => ErrorObject::invalid_params(
-                "This call was begun under another version of the tool: begin it again",
+                "This call began under another version of the tool: start it again",
             )
             .with_data(reason("version")),
             Self::Diverged => ErrorObject::new(
                 ErrorCode::INTERNAL_ERROR,
-                "This call cannot go on: the tool takes another path now",
+                "This call cannot continue: the tool now takes a different path",
             )
             .with_data(reason("flow_diverged")),
             Self::StepFailed { path } => {
@@ -122,7 +122,7 @@ impl Refusal {
                 let steps: Vec<String> = done.iter().map(|path| format!("`{path}`")).collect();
                 let mut error = refusal.to_error();
                 error.message = format!(
-                    "{text}. Done before that: {}. To send the first request again does it again.",
+                    "{text}. Completed before that: {}. Sending the first request again repeats these steps.",
                     steps.join(", ")
                 );
                 let mut data = error.data.take().unwrap_or_else(|| json!({}));

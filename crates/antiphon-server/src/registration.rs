@@ -12,7 +12,7 @@ use crate::{
 use arc_swap::Guard;
 use std::sync::Arc;
 
-/// The offers may change, if [`list_changed`](super::ServerBuilder::list_changed) was declared: an addition goes to the
+/// The offers may change, if [`list_changed`](crate::ServerBuilder::list_changed) was declared: an addition goes to the
 /// end of its list, and any item may be removed. Requests that already run keep the offers with which they began. Later
 /// requests, and all other clones of the server, see the change. Subscribed clients are notified.
 ///
@@ -21,7 +21,7 @@ impl Server {
     /// Adds a tool.
     ///
     /// # Errors
-    /// The errors of [`build`](super::ServerBuilder::build) for this item; also if the server did not declare list
+    /// The errors of [`build`](crate::ServerBuilder::build) for this item; also if the server did not declare list
     /// changes.
     pub fn add_tool<Shape>(&self, tool: impl IntoTool<Shape>) -> Result<(), BuildError> {
         self.add(RegisteredTool::new(tool.into_tool(&self.0.states)?)?)
@@ -36,7 +36,7 @@ impl Server {
     /// Adds a prompt.
     ///
     /// # Errors
-    /// The errors of [`build`](super::ServerBuilder::build) for this item; also if the server did not declare list
+    /// The errors of [`build`](crate::ServerBuilder::build) for this item; also if the server did not declare list
     /// changes.
     pub fn add_prompt<Shape>(&self, prompt: impl IntoPrompt<Shape>) -> Result<(), BuildError> {
         self.add(prompt.into_prompt(&self.0.states)?)
@@ -51,7 +51,7 @@ impl Server {
     /// Adds a resource.
     ///
     /// # Errors
-    /// The errors of [`build`](super::ServerBuilder::build) for this item; also if the server did not declare list
+    /// The errors of [`build`](crate::ServerBuilder::build) for this item; also if the server did not declare list
     /// changes.
     pub fn add_resource<Shape>(&self, resource: impl IntoResource<Shape>) -> Result<(), BuildError> {
         match resource.into_resource(&self.0.states)? {
@@ -69,7 +69,7 @@ impl Server {
     /// Adds a template of resources.
     ///
     /// # Errors
-    /// The errors of [`build`](super::ServerBuilder::build) for this item; also if the server did not declare list
+    /// The errors of [`build`](crate::ServerBuilder::build) for this item; also if the server did not declare list
     /// changes.
     pub fn add_template<Shape>(&self, template: impl IntoResource<Shape>) -> Result<(), BuildError> {
         self.add_resource(template)
@@ -84,7 +84,7 @@ impl Server {
     /// Notifies every subscription to this resource, on any connection of this process, that the resource changed.
     /// Other instances are not notified: call this on each of them.
     ///
-    /// It has no effect unless the server was built with [`resource_updates`](super::ServerBuilder::resource_updates).
+    /// It has no effect unless the server was built with [`resource_updates`](crate::ServerBuilder::resource_updates).
     pub fn resource_updated(&self, uri: &str) {
         self.0.runtime.subscriptions.resource_updated(uri);
     }
@@ -110,7 +110,7 @@ impl Server {
         let mut current = self.0.registry.load_full();
         if !current.profile.list_changed {
             return Err(BuildError(
-                "lists change only on a server that declared it: use `.list_changed()` on its builder"
+                "the lists can change only on a server that declared it: use `.list_changed()` on its builder"
                     .to_owned(),
             ));
         }

@@ -76,7 +76,7 @@ impl Server {
         self.0.runtime.subscriptions.drain();
     }
 
-    /// Waits until no step of a cancelled request runs any more, for [`Limits::step_grace`] at most. If the process
+    /// Waits until no step of a cancelled request runs any more, for [`Limits::step_grace`](crate::Limits::step_grace) at most. If the process
     /// ends earlier, such steps are interrupted. [`serve_http`](crate::serve::http::serve_http) and
     /// [`serve_streams`](crate::serve::stdio::serve_streams) wait for it before they return.
     pub async fn steps_ended(&self) {
@@ -246,7 +246,7 @@ impl Ctx {
     pub fn server(&self) -> Server {
         let owner = self.server_runtime().owner.upgrade().and_then(|owner| owner.downcast::<Inner>().ok());
         // The handler was called through the server.
-        Server(owner.expect("a server lives while it answers"))
+        Server(owner.expect("the server exists while it answers"))
     }
 }
 

@@ -6,7 +6,7 @@ use std::fmt;
 
 /// The error of a step: the same on the first run and when it is read from the record, for any error of the step's
 /// function. A handler's caller receives the text only if the function's error had a text for the caller, as with
-/// [`Error::user_facing`].
+/// [`Error::user_facing`](crate::Error::user_facing).
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub struct StepError {
@@ -43,7 +43,7 @@ impl StepError {
     }
 
     pub(crate) fn unrecordable(cause: impl fmt::Display) -> Self {
-        let message = format!("the step has run, but what it came to cannot be recorded: {cause}");
+        let message = format!("the step has run, but its result cannot be recorded: {cause}");
         Self { message, code: Some(Self::UNRECORDABLE.to_owned()), data: None, user_facing: false }
     }
 

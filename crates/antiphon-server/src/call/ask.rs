@@ -35,7 +35,7 @@ impl Ask {
         Self::new(key, InputRequest::Elicit(request))
     }
 
-    /// Asks the person to fill in the form of a type. The answer is read with [`Ctx::form`](super::Ctx::form), as that
+    /// Asks the person to fill in the form of a type. The answer is read with [`Ctx::form`](crate::Ctx::form), as that
     /// type. A `String`, a `bool` or a number is a form of [one field](crate::OneField).
     ///
     /// ```
@@ -56,7 +56,7 @@ impl Ask {
     /// Asks the person to open a URL. An accepted answer means consent; it does not mean that the person has finished
     /// there.
     ///
-    /// [`Ctx::elicit_url`](super::Ctx::elicit_url) asks the same with `await`. It also provides the reference with
+    /// [`Ctx::elicit_url`](crate::Ctx::elicit_url) asks the same with `await`. It also provides the reference with
     /// which the page verifies its visitor, as every such page must, and it can wait until the person has finished. An
     /// `Ask` has neither: the handler must provide both.
     ///
@@ -83,7 +83,7 @@ impl Ask {
     }
 
     /// Sets the `elicitationId` of a URL question for clients of 2025-11-25.
-    /// [`elicitation_complete`](super::Server::elicitation_complete) takes the same id. Default: a generated id.
+    /// [`elicitation_complete`](crate::Server::elicitation_complete) takes the same id. Default: a generated id.
     #[must_use]
     pub fn id(mut self, id: impl Into<String>) -> Self {
         self.elicitation_id = Some(id.into());
@@ -148,14 +148,14 @@ impl InputRequired {
         self
     }
 
-    /// Sets the state, which the next leg reads with [`Ctx::state`](super::Ctx::state).
+    /// Sets the state, which the next leg reads with [`Ctx::state`](crate::Ctx::state).
     #[must_use]
     pub fn with_state(mut self, state: impl Into<String>) -> Self {
         self.state = Some(state.into());
         self
     }
 
-    /// Sets the state as JSON, which the next leg reads with [`Ctx::state_as`](super::Ctx::state_as).
+    /// Sets the state as JSON, which the next leg reads with [`Ctx::state_as`](crate::Ctx::state_as).
     ///
     /// # Errors
     /// If the state cannot be written as JSON.

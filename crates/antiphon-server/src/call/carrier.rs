@@ -2,10 +2,10 @@
 //!
 //! | | sealed | pushed |
 //! |---|---|---|
-//! | a question | ends the leg, with all that are asked now | is sent at once; the handler waits |
+//! | a question | ends the leg, together with all pending questions | is sent at once; the handler waits |
 //! | the end of a leg | the record leaves in the token | the handler is entered again, with the record |
 //! | a checkpoint | may end the leg | is passed |
-//! | the time for what happens behind a URL | [`Limits::until`] | as long as for an answer |
+//! | the time for the work behind a URL | [`Limits::until`] | as long as for an answer |
 //!
 //! Only this module and the modules that it uses distinguish the carriers. Handlers, and the futures that they await,
 //! do not.

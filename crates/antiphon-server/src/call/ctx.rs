@@ -26,10 +26,10 @@ use std::{fmt, sync::Arc};
 /// | several at once | [`join_all`](Self::join_all), [`select`](Self::select), [`scope`](Self::scope), [`spawn`](Self::spawn) |
 /// | the same on every leg | [`now`](Self::now), [`random_u64`](Self::random_u64), [`can_ask`](Self::can_ask) |
 /// | end a leg early | [`checkpoint`](Self::checkpoint) |
-/// | tell the client | [`report_progress`](Self::report_progress), [`log`](Self::log) |
+/// | notify the client | [`report_progress`](Self::report_progress), [`log`](Self::log) |
 ///
 /// A future that waits for an answer ends the leg, and the handler runs again from its top when the answer has arrived:
-/// see [`guide::replay`](crate::guide::replay).
+/// see the chapter `guide::replay` of the crate `antiphon`.
 ///
 /// The context is borrowed by the handler, never owned: asking from a spawned task does not compile.
 ///
@@ -219,7 +219,8 @@ impl Ctx {
     /// # Errors
     /// If the state is not the JSON of a `T`.
     pub fn state_as<T: DeserializeOwned>(&self) -> Result<Option<T>, Error> {
-        let mismatch = |fault| Mismatch("the state is not of the type it is read as".to_owned(), fault);
+        let mismatch =
+            |fault| Mismatch("the state does not decode into the requested type".to_owned(), fault);
         Ok(self.leg.state.as_deref().map(serde_json::from_str).transpose().map_err(mismatch)?)
     }
 
@@ -308,7 +309,7 @@ pub(crate) fn without_value(fault: &serde_json::Error) -> String {
     match text.rsplit_once(", expected ") {
         Some((_, expected)) => format!("expected {expected}"),
         None if !fault.is_data() || text.starts_with("missing field `") => text,
-        None => "the type refuses a value".to_owned(),
+        None => "the type rejects the value".to_owned(),
     }
 }
 

@@ -6,7 +6,7 @@
 //!   │ └─ pending: Leg::after_poll decides
 //!   │      ├─ Again, Soon ───────────────────────────────────────────────▶ poll again
 //!   │      ├─ Track ──▶ from here on each poll has a tracker ────────────▶ poll again
-//!   │      ├─ Wait ──▶ what is asked is sent, where it can be; a wake ───▶ poll again
+//!   │      ├─ Wait ──▶ new questions are sent, if pushed; a wake ────────▶ poll again
 //!   │      ├─ Grace ─▶ the same, for a bounded time ─────────────────────▶ decide again
 //!   │      ├─ Suspend ──▶ the round leaves, the handler is dropped
 //!   │      └─ Stop, Cancelled, and the handler's time

@@ -40,7 +40,7 @@ impl Emitter {
         // > The `progress` value **MUST** increase with each notification, even if the total is unknown.
         let mut reached = progress.reached.lock().unwrap_or_else(PoisonError::into_inner);
         if reached.is_some_and(|reached| value <= reached) {
-            tracing::debug!(value, ?reached, "progress did not increase: not told");
+            tracing::debug!(value, ?reached, "progress did not increase: not sent");
             return;
         }
         *reached = Some(value);

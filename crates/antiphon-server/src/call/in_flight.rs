@@ -63,7 +63,7 @@ impl<T: Send + 'static> Drop for InFlight<T> {
         runtime.spawn(async move {
             let _detached = detached;
             if tokio::time::timeout(grace, handler).await.is_err() {
-                tracing::warn!(call = ?leg.call, ?grace, "a step of a cancelled request ran longer than it may, and was dropped");
+                tracing::warn!(call = ?leg.call, ?grace, "a step of a cancelled request exceeded its time and was dropped");
             }
         });
     }

@@ -62,8 +62,8 @@ impl SessionPacing {
             let new = || (Pacing::new(StateOnlyLimits::default()), Instant::now());
             let (pacing, since) = self.pacing.get_or_insert_with(new);
             let Some(wait) = pacing.next(since.elapsed()) else {
-                tracing::warn!(target = admitted.leg().target, name = "state_only", "a bound was reached");
-                let text = "This call only goes on, and comes to nothing".to_owned();
+                tracing::warn!(target = admitted.leg().target, name = "state_only", "a limit was reached");
+                let text = "This call returns state again and again, without a result".to_owned();
                 return Err(Refusal::Limit { name: "state_only", text }.after_steps(steps_done));
             };
             sleep(wait).await;
@@ -151,7 +151,7 @@ fn urls_required(
                 tracing::error!(
                     target,
                     key,
-                    "only URLs can be asked for first: something else was asked with them"
+                    "`urls_first` allows URL questions only: another question was returned with them"
                 );
                 return Err(Refusal::Internal);
             }

@@ -44,7 +44,7 @@ pub(crate) fn settle<T>(
         DriveResult::Cancelled => return Err(Refusal::Internal),
     };
     if !left.unmet.is_empty() {
-        tracing::warn!(target, steps = ?left.unmet, "the call is over, and did not come to steps it had recorded");
+        tracing::warn!(target, steps = ?left.unmet, "the call ended without reaching all recorded steps");
     }
     Ok(LegEnd::Over(match outcome {
         HandlerOutcome::Complete(result) => LegResult::Complete(result),
@@ -71,7 +71,7 @@ fn failed<T>(
     let call = left.call.as_ref().map(antiphon_seal::Call::id);
     if admitted.takes_state_only(server) && left.leaves_before_its_fault(&server.limits.engine_limits()) {
         let (call, fault) = (call.map(|call| call.to_string()), stop.in_words());
-        tracing::warn!(target, call, %fault, "a leg failed: what it recorded leaves first");
+        tracing::warn!(target, call, %fault, "a leg failed: its record leaves first");
         let requests = InputRequests::new();
         return Ok(LegEnd::Leaves(Round { requests, by_hand: None }, left));
     }
@@ -110,19 +110,26 @@ pub(crate) fn refuse(target: &str, stop: Stop, call: Option<CallId>) -> Refusal 
     let call = call.map(|call| call.to_string());
     match stop {
         Stop::Author(cause) => {
-            tracing::error!(target, call, %cause, "a handler asks in a way that cannot be");
+            tracing::error!(target, call, %cause, "a handler asked an invalid question");
             Refusal::Internal
         }
         Stop::Diverged { path, why, record } => {
-            tracing::error!(target, call, path, why, record, "a handler takes another path than before");
+            tracing::error!(
+                target,
+                call,
+                path,
+                why,
+                record,
+                "a handler takes a different path than its record"
+            );
             Refusal::Diverged
         }
         Stop::StepFailed { path, cause } => {
-            tracing::error!(target, call, path, %cause, "a step came to no outcome");
+            tracing::error!(target, call, path, %cause, "a step has no outcome");
             Refusal::StepFailed { path }
         }
         Stop::Capability { path, missing } => {
-            tracing::warn!(target, call, path, ?missing, "the client cannot be asked this");
+            tracing::warn!(target, call, path, ?missing, "the client does not support this question");
             Refusal::Capability { missing }
         }
         Stop::Client(text) => {
@@ -131,7 +138,7 @@ pub(crate) fn refuse(target: &str, stop: Stop, call: Option<CallId>) -> Refusal 
             Refusal::UserFacing(text)
         }
         Stop::Limit { name, text } => {
-            tracing::error!(target, call, name, %text, "a bound was reached");
+            tracing::error!(target, call, name, %text, "a limit was reached");
             Refusal::Limit { name, text }
         }
         Stop::Panicked(cause) => {

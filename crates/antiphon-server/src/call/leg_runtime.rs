@@ -105,7 +105,7 @@ impl LegRuntime {
         if POLLED.get() == self.id() {
             return;
         }
-        let advice = "what belongs to a call was polled outside of it: await questions and steps in the handler itself, \
+        let advice = "a future of a call was polled outside of the call: await questions and steps in the handler itself, \
                       not on another thread";
         // That thread may catch the panic, or report it without its text.
         tracing::error!("{advice}");
@@ -149,7 +149,7 @@ impl LegRuntime {
 
     /// Stores a refusal, for resolvers whose value is an answer.
     pub(crate) fn note_refusal(&self, refusal: AskError) {
-        // Concurrent futures also see the refusal, even if the author makes an error of it.
+        // Concurrent futures may be dropped because of the refusal, even if the author makes the error of it.
         self.with(Leg::note_refusal);
         self.refusals.lock().unwrap_or_else(PoisonError::into_inner).push(refusal);
     }
@@ -202,7 +202,9 @@ fn log(event: &Event, call: Option<&str>) {
             path,
             "a step was dropped while it ran: it may have acted, and never runs again in this call"
         ),
-        Event::UnmetSteps { paths } => tracing::warn!(call, steps = ?paths, "recorded steps were not met"),
+        Event::UnmetSteps { paths } => {
+            tracing::warn!(call, steps = ?paths, "recorded steps were not reached")
+        }
     }
 }
 

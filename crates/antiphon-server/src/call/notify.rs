@@ -26,7 +26,7 @@ impl Ctx {
     }
 
     /// Sends the caller a log message, if the caller requested this level and the server declares
-    /// [`logging`](super::ServerBuilder::logging). Never log secrets: the message is sent to the client.
+    /// [`logging`](crate::ServerBuilder::logging). Never log secrets: the message is sent to the client.
     ///
     /// Deprecated in 2026-07-28: log with `tracing`, to standard error or to OpenTelemetry.
     pub fn log(&self, level: LogLevel, data: impl Into<Value>) {

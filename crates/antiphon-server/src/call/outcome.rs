@@ -82,7 +82,7 @@ impl<T> IntoOutcome<T> for InputRequired {
 
 /// An error that a handler may return: any type with `Display`.
 #[diagnostic::on_unimplemented(
-    message = "a handler cannot fail with `{Self}`: it does not say why",
+    message = "a handler cannot fail with `{Self}`: it has no text",
     label = "its error has no `Display`",
     note = "implement `std::fmt::Display` for `{Self}`, or return `antiphon::Result<..>`: `?` takes every `std::error::Error` into it"
 )]

@@ -20,7 +20,7 @@ use antiphon_wire::{AskSupport, InputRequests};
 use futures_util::FutureExt as _;
 use std::{panic::AssertUnwindSafe, sync::Arc, sync::atomic::Ordering, time::Duration};
 
-/// The time limit of the second run, within [`Limits::handler_time`](super::Limits::handler_time). A handler that takes
+/// The time limit of the second run, within [`Limits::handler_time`](crate::Limits::handler_time). A handler that takes
 /// longer is not reported.
 const SECOND_RUN_TIMEOUT: Duration = Duration::from_secs(5);
 

@@ -13,7 +13,7 @@ use serde_json::Value;
     message = "`{Self}` cannot be an argument",
     label = "not read from JSON, or without a schema",
     note = "derive `serde::Deserialize` and `schemars::JsonSchema` for it",
-    note = "what the server has and no caller gives is a `State<{Self}>`"
+    note = "a value of the server, which no caller sends, is a `State<{Self}>`"
 )]
 pub trait Argument: DeserializeOwned + HasSchema + Send + 'static {}
 

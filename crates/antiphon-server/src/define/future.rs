@@ -31,7 +31,7 @@ pub fn tagged<D, F: Future>(future: F) -> Tagged<D, F> {
 
 macro_rules! tagged_futures {
     ($($name:ident, $definition:ident: $bound:ident, $word:literal;)*) => { $(
-        #[doc = concat!("What a function marked `#[", $word, "]` returns.")]
+        #[doc = concat!("The future of a function marked `#[", $word, "]`.")]
         #[must_use = "futures do nothing unless you `.await` or poll them"]
         pub trait $name: Future {
             /// The definition.

@@ -67,7 +67,10 @@ impl<T: 'static, L: List> List for (Slot<T>, L) {
     fn each(&self, user: &str, describe: &mut dyn FnMut(Described<'_>)) -> Result<(), BuildError> {
         let (Slot { spec, schema, .. }, rest) = self;
         let absent = self.0.absent().map_err(|fault| {
-            BuildError(format!("the default of the argument `{}` of {user} is none: {fault}", spec.name))
+            BuildError(format!(
+                "the default of the argument `{}` of {user} does not fit its type: {fault}",
+                spec.name
+            ))
         })?;
         describe(Described { spec, required: absent.is_none(), schema: *schema });
         rest.each(user, describe)

@@ -5,7 +5,7 @@ use crate::{
     define::{States, definition::AnyResource},
 };
 
-/// A closure that adds one definition, or the several of a [`Service`](super::Service).
+/// A closure that adds one definition, or the several of a [`Service`](crate::Service).
 pub(crate) type Offer = Box<dyn FnOnce(&States, &mut Offered) -> Result<(), BuildError> + Send + Sync>;
 
 /// All definitions with which a server starts.

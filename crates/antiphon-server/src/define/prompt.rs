@@ -19,7 +19,7 @@ use antiphon_wire::{GetPromptResult, PromptArgument};
     message = "this is not a prompt",
     label = "neither a function marked `#[prompt]` nor a `Prompt`",
     note = "put `#[antiphon::prompt]` above the `async fn`; methods go with `#[antiphon::server]` on their impl block and `.with(..)`",
-    note = "it is given by its name, without parentheses: `.prompt(review)`; a tool goes with `.tool(..)`, a resource with `.resource(..)`"
+    note = "pass the function by its name, without parentheses: `.prompt(review)`; a tool goes with `.tool(..)`, a resource with `.resource(..)`"
 )]
 pub trait IntoPrompt<Shape>: Send + Sync + Sized + 'static {
     /// Returns the prompt.

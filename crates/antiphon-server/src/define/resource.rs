@@ -21,7 +21,7 @@ use serde_json::Value;
     message = "this is not a resource",
     label = "neither a function marked `#[resource(..)]` nor a `Resource` or `ResourceTemplate`",
     note = "put `#[antiphon::resource(\"scheme://{{variable}}\")]` above the `async fn`; methods go with `#[antiphon::server]` on their impl block and `.with(..)`",
-    note = "it is given by its name, without parentheses: `.resource(report)`; a tool goes with `.tool(..)`, a prompt with `.prompt(..)`"
+    note = "pass the function by its name, without parentheses: `.resource(report)`; a tool goes with `.tool(..)`, a prompt with `.prompt(..)`"
 )]
 pub trait IntoResource<Shape>: Send + Sync + Sized + 'static {
     /// Returns the resource or the template.

@@ -9,7 +9,7 @@ use std::sync::Arc;
 /// A type with `#[server]` on an `impl` block, the parameter of [`ServerBuilder::with`](crate::ServerBuilder::with). No
 /// other type implements it.
 #[diagnostic::on_unimplemented(
-    message = "`{Self}` offers nothing",
+    message = "`{Self}` has no tools, prompts or resources",
     label = "no `#[server]` on an impl of this type",
     note = "put `#[antiphon::server]` above its `impl` block, and `#[tool]`, `#[prompt]` or `#[resource(..)]` above methods in it"
 )]

@@ -20,7 +20,7 @@ use antiphon_wire::CallToolResult;
     message = "this is not a tool",
     label = "neither a function marked `#[tool]` nor a `Tool`",
     note = "put `#[antiphon::tool]` above the `async fn`; methods go with `#[antiphon::server]` on their impl block and `.with(..)`",
-    note = "it is given by its name, without parentheses: `.tool(provision)`; a prompt goes with `.prompt(..)`, a resource with `.resource(..)`"
+    note = "pass the function by its name, without parentheses: `.tool(provision)`; a prompt goes with `.prompt(..)`, a resource with `.resource(..)`"
 )]
 pub trait IntoTool<Shape>: Send + Sync + Sized + 'static {
     /// Returns the tool.

@@ -50,7 +50,7 @@ pub(crate) fn open(
     // On a transport that carries replies only, the subscription would never send anything.
     let outbox = caller.outbox.ok_or_else(|| Refusal::Method(request.method.to_string()))?;
     if request.id.to_string().len() > MAX_ID {
-        let text = format!("The id of a subscription may have {MAX_ID} bytes");
+        let text = format!("The id of a subscription may have at most {MAX_ID} bytes");
         return Err(Refusal::Limit { name: "subscription", text });
     }
     server.identified(&request.method, caller)?;

@@ -130,7 +130,7 @@ async fn call_tool(
 }
 
 fn failed(tool: &str) -> CallToolResult {
-    CallToolResult::error(format!("The tool {tool} failed; the server's log says why"))
+    CallToolResult::error(format!("The tool {tool} failed; the reason is in the server's log"))
 }
 
 /// Returns the faults of the arguments against the schema.

@@ -30,7 +30,7 @@ pub(crate) const VALUE: &str = "value";
 ///
 /// [`Elicit::title`](crate::Elicit::title) sets the title of the field.
 #[diagnostic::on_unimplemented(
-    message = "`{Self}` is no answer of one field: the question has no title",
+    message = "`{Self}` is not an answer of one field: the question has no title",
     label = "not a String, a bool or a number",
     note = "each field of a form has a title of its own: `#[form(title = \"..\")]`, or `FormField::title`"
 )]

@@ -15,7 +15,7 @@ pub(crate) fn require_scopes(needed: &[String], caller: &Caller<'_>) -> Result<(
     let Some(bearer) = caller.bearer() else {
         tracing::error!(
             ?needed,
-            "something needs scopes, but nothing here verifies tokens: refused (use HttpOptions::authorize, or leave a \
+            "an item requires scopes, but no token is verified here: refused (use HttpOptions::authorize, or leave a \
              Bearer in the extensions of the request)"
         );
         return Err(Refusal::Scope { needed: needed.to_vec() });

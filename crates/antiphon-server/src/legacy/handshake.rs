@@ -86,7 +86,7 @@ impl Server {
         })?;
         let principal = principal.map(|known| inner.sessions.digest(&known));
         let permit = inner.sessions.session_permit(principal.as_ref(), &inner.runtime.limits)?;
-        // > The server **MUST NOT** send notification types [...]: lists are told where the server declared it.
+        // > The server **MUST NOT** send notification types [...]: list changes are sent if the server declared them.
         let lists = [inner.registry.load().profile.list_changed; 3];
         let subscription = inner.runtime.subscriptions.join(lists, Vec::new(), &inner.runtime.limits)?;
         Ok(SessionGrants { principal, permit, subscription })

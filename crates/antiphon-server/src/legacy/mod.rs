@@ -4,15 +4,15 @@
 //!  initialize ─▶ handshake ─▶ Session ◀── notifications, answers ─── client
 //!                               │                                      ▲
 //!        request ─▶ answer ─────┤                                      │
-//!                     │         └─ told: lists, resources, URLs ───────┤
+//!                     │         └─ notifications: lists, resources ────┤
 //!                     ▼                                                │
-//!        route, as every request ─▶ handler ─▶ asks ─▶ live: sent as requests of ours, on the stream of the call
+//!        route, as every request ─▶ handler ─▶ asks ─▶ outbound_request, on the stream of the call
 //!                     │
-//!                     └─▶ words: results and errors as the session's version knows them
+//!                     └─▶ downgrade: results and errors in the form of the session's version
 //! ```
 //!
 //! Offers, admission and handlers are the same as for other requests: a request of a session becomes a
-//! [`Request`](super::Request) with the handshake's data as its metadata. Nothing of a session is sealed: it ends with
+//! [`Request`](crate::Request) with the handshake's data as its metadata. Nothing of a session is sealed: it ends with
 //! this process.
 
 mod answer;

@@ -27,7 +27,7 @@ enum SessionEvent {
 
 impl Server {
     /// Notifies the legacy sessions that were asked to open the URL with this id that the work behind it is finished.
-    /// Call it from a webhook, or from another tool. The id is that of [`ElicitUrl::id`](super::super::ElicitUrl::id).
+    /// Call it from a webhook, or from another tool. The id is that of [`ElicitUrl::id`](crate::ElicitUrl::id).
     /// Returns true if there was such a session.
     ///
     /// On 2026-07-28 there is no such notification: the client sends its request again by itself.

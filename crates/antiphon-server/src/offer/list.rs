@@ -53,7 +53,7 @@ impl<T: ListItem> Entry<T> {
         if let Some(scope) = item.settings().scopes.iter().find(|scope| !is_scope(scope)) {
             let (key, scope) = (item.key(), scope.escape_debug());
             return Err(BuildError(format!(
-                "`{key}` needs the scope `{scope}`, which is none: a scope is printable ASCII without spaces, quotes and \
+                "`{key}` needs the scope `{scope}`, which is not valid: a scope is printable ASCII without spaces, quotes and \
                  backslashes"
             )));
         }

@@ -21,7 +21,7 @@ pub(crate) type RunPrompt = dyn Fn(Ctx, &str) -> Result<BoxFuture<'static, Drive
     + Send
     + Sync;
 
-/// A prompt, registered with [`ServerBuilder::prompt`](super::ServerBuilder::prompt).
+/// A prompt, registered with [`ServerBuilder::prompt`](crate::ServerBuilder::prompt).
 pub struct Prompt {
     pub(crate) definition: antiphon_wire::Prompt,
     pub(crate) settings: Settings,

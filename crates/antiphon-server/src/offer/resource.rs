@@ -19,7 +19,7 @@ pub(crate) type RunTemplate = dyn Fn(Ctx, serde_json::Map<String, serde_json::Va
     + Send
     + Sync;
 
-/// A resource, registered with [`ServerBuilder::resource`](super::ServerBuilder::resource). Its handler may ask, like
+/// A resource, registered with [`ServerBuilder::resource`](crate::ServerBuilder::resource). Its handler may ask, like
 /// that of a tool.
 pub struct Resource {
     pub(crate) definition: antiphon_wire::Resource,
@@ -71,7 +71,7 @@ impl Resource {
     }
 }
 
-/// A template of resources, registered with [`ServerBuilder::template`](super::ServerBuilder::template).
+/// A template of resources, registered with [`ServerBuilder::template`](crate::ServerBuilder::template).
 pub struct ResourceTemplate {
     pub(crate) definition: antiphon_wire::ResourceTemplate,
     pub(crate) settings: Settings,
@@ -132,7 +132,7 @@ impl ResourceTemplate {
         self
     }
 
-    /// Suggests values for a variable while it is typed. See [`Prompt::complete`](super::Prompt::complete).
+    /// Suggests values for a variable while it is typed. See [`Prompt::complete`](crate::Prompt::complete).
     #[must_use]
     pub fn complete<F, Fut>(mut self, variable: impl Into<String>, complete: F) -> Self
     where
@@ -243,7 +243,9 @@ impl ListItem for ResourceTemplate {
             .map_err(|fault| BuildError(format!("the template `{template}` cannot be matched: {fault}")))?;
         // If one percent-encoded value results in a URI, every value does.
         if !is_uri(&matcher.with_each("x")) {
-            return Err(BuildError(format!("the template {template:?} makes no URI: see RFC 3986")));
+            return Err(BuildError(format!(
+                "the template {template:?} does not result in a URI: see RFC 3986"
+            )));
         }
         let names: Vec<&str> = matcher.names().collect();
         self.completers.check(&format!("template `{template}`"), "variable", &names)

@@ -18,7 +18,7 @@ pub(crate) type RunTool = dyn Fn(Ctx, &str) -> Result<BoxFuture<'static, DriveRe
     + Send
     + Sync;
 
-/// A tool, registered with [`ServerBuilder::tool`](super::ServerBuilder::tool).
+/// A tool, registered with [`ServerBuilder::tool`](crate::ServerBuilder::tool).
 pub struct Tool {
     pub(crate) definition: antiphon_wire::Tool,
     pub(crate) schema: Value,
@@ -136,7 +136,7 @@ impl Tool {
     }
 
     /// Sets the schema of the structured result to that of a serialized `T`: for a handler that returns
-    /// [`Json<T>`](super::Json). See [`output_schema`](Self::output_schema).
+    /// [`Json<T>`](crate::Json). See [`output_schema`](Self::output_schema).
     #[must_use]
     pub fn returns<T: HasSchema>(self) -> Self {
         self.output_schema(&schema_of_result::<T>())

@@ -128,7 +128,7 @@ fn open(
             OnVersion::Keep => {
                 for collision in record.migrate(&leg.settings.migration) {
                     let path = collision.path;
-                    tracing::error!(%path, "a migration renames a step to one that was recorded too");
+                    tracing::error!(%path, "a migration renames a step to the path of another recorded step");
                 }
             }
             OnVersion::Reject => return Err(Refusal::Version),

@@ -11,7 +11,7 @@ pub trait Arguments: Sync + 'static {}
 
 /// Arguments that include one of this name.
 #[diagnostic::on_unimplemented(
-    message = "a resolver takes an argument that there is not",
+    message = "a resolver takes an argument that does not exist",
     label = "takes `{N}`",
     note = "a parameter of a resolver is `&Ctx`, `State<..>`, marked `#[resolve(..)]`, or called as an argument of the tool"
 )]

@@ -17,7 +17,7 @@ pub struct Description {
 
 /// A resolver that is described down to a depth: without a limit, a cycle could not be reported.
 #[diagnostic::on_unimplemented(
-    message = "`{Self}` is no resolver",
+    message = "`{Self}` is not a resolver",
     label = "no resolver",
     note = "put `#[antiphon::resolver]` above the `async fn` of this name"
 )]
@@ -61,7 +61,7 @@ const fn follow(of: &Description, home: &str, path: Sentence) {
             refuse(&path);
         }
         if next.id.is_empty() {
-            refuse(&path.and(" ..: they stand too deep; call some as the functions that they are"));
+            refuse(&path.and(" ..: they are nested too deeply; call some of them as plain functions"));
         }
         follow(next, home, path);
         at += 1;
@@ -214,7 +214,7 @@ const fn refuse(words: &Sentence) -> ! {
     match std::str::from_utf8(words) {
         Ok(words) => panic!("{}", words),
         // The text was cut within a character.
-        Err(_) => panic!("resolvers that do not fit together, with names too long to tell them"),
+        Err(_) => panic!("resolvers do not fit together, and their names are too long to report"),
     }
 }
 
@@ -287,7 +287,7 @@ mod tests {
         assert_eq!(
             refused(|| check_cycles(&DEEP)).as_deref(),
             Some(
-                "resolvers wait for each other: `deep` -> `end` ..: they stand too deep; call some as the functions that they are"
+                "resolvers wait for each other: `deep` -> `end` ..: they are nested too deeply; call some of them as plain functions"
             )
         );
         assert_eq!(

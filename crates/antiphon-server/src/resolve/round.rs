@@ -20,7 +20,7 @@ use std::{
 
 /// The type of a resolver, independent of the tool: its value is known before the tool's arguments are checked.
 #[diagnostic::on_unimplemented(
-    message = "`{Self}` is no resolver",
+    message = "`{Self}` is not a resolver",
     label = "no resolver",
     note = "put `#[antiphon::resolver]` above the `async fn` of this name"
 )]
@@ -251,5 +251,5 @@ impl<P, T: Takes> Takes for (Take<P>, T) {
 
 /// Returns the error of a parameter without a value. It is not reached: the types match.
 fn unfinished() -> Error {
-    Error::user_facing("a resolver gave nothing")
+    Error::user_facing("a resolver returned no value")
 }

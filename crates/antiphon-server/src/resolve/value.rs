@@ -71,7 +71,7 @@ impl Source<'_> {
 #[diagnostic::on_unimplemented(
     message = "the resolver gives `{V}`, which is not taken as `{Self}`",
     label = "another type, or a copy of what cannot be copied",
-    note = "take `{V}` if it is `Clone`, `&{V}`, or `Arc<{V}>`; of an `Answer<T>` also `T`, and whoever declines then ends the call"
+    note = "take `{V}` if it is `Clone`, `&{V}`, or `Arc<{V}>`; of an `Answer<T>` also `T`, and a decline then ends the call"
 )]
 pub trait FromValue<V>: Sized {
     /// Converts the value.

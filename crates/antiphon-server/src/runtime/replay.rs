@@ -10,12 +10,12 @@ const ONE_IN: u8 = 16;
 ///
 /// A handler that asks runs again from its top with each request of its call. Its code before a question must lead to
 /// the same question every time. Code that must not run twice, or has varying results, belongs in a
-/// [`step`](super::Ctx::step). Before a round leaves, the check runs the handler once more, as the next request will,
+/// [`step`](crate::Ctx::step). Before a round leaves, the check runs the handler once more, as the next request will,
 /// and reports if it does not reach the same questions. The second run executes no step and sends nothing, but it
 /// repeats all code outside of steps, including input and output. The check does not change the reply.
 ///
 /// A finding is a [`ReplayFault`]. Questions that a handler returns are not checked, nor is the progress of other work
-/// beside a question that left at the end of its [`Limits::grace`](super::Limits::grace).
+/// beside a question that left at the end of its [`Limits::grace`](crate::Limits::grace).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum ReplayCheck {
@@ -57,7 +57,7 @@ pub enum ReplayFault {
     /// The second run would run this step, which the first did not run.
     StepAdded(FaultPlace),
     /// The handler dropped this question before it was answered, perhaps with `select!` or `timeout`: only
-    /// [`Ctx::select`](super::Ctx::select) records which of several futures came first.
+    /// [`Ctx::select`](crate::Ctx::select) records which of several futures came first.
     AskDropped(FaultPlace),
     /// The handler dropped this step before its outcome, perhaps with `select!` or `timeout`, or with `try_join!` after
     /// another step failed.
@@ -116,34 +116,34 @@ impl fmt::Display for ReplayFault {
         match self {
             Self::AskMissing(_) => write!(
                 f,
-                " does not ask `{key}` when it runs again: what decides must be the same each time, or a step"
+                " does not ask `{key}` when it runs again: the condition must be the same each time, or come from a step"
             ),
             Self::AskChanged(_) => write!(
                 f,
-                " asks `{key}` differently when it runs again: what the question is made of must be the same each time, or come from a step"
+                " asks `{key}` differently when it runs again: its content must be the same each time, or come from a step"
             ),
             Self::AskAdded(_) => write!(
                 f,
-                " asks `{key}` only when it runs again: what decides must be the same each time, or a step"
+                " asks `{key}` only when it runs again: the condition must be the same each time, or come from a step"
             ),
             Self::StepAdded(_) => write!(
                 f,
-                " comes to the step `{key}` only when it runs again: what decides must be the same each time, or a step"
+                " reaches the step `{key}` only when it runs again: the condition must be the same each time, or come from a step"
             ),
             Self::AskDropped(_) => write!(
                 f,
-                " gave up the question `{key}`: use `.within(..)` instead of `timeout` or a timer, and `ctx.select` for what is raced"
+                " dropped the question `{key}`: use `.within(..)` instead of `timeout` or a timer, and `ctx.select` to select among futures"
             ),
             Self::StepDropped(_) => write!(
                 f,
-                " gave up the step `{key}`: use `join!` and then `?` instead of `try_join!`, `timeout` inside of the step, and `ctx.select` instead of `select!`"
+                " dropped the step `{key}`: use `join!` and then `?` instead of `try_join!`, `timeout` inside of the step, and `ctx.select` instead of `select!`"
             ),
             Self::StepBeforeAsk { ask, .. } => write!(
                 f,
-                " runs the step `{key}` before the question `{ask}`, which not every client can show: say that it needs it"
+                " runs the step `{key}` before the question `{ask}`, which not every client supports: declare it with `needs`"
             ),
             Self::Diverged(_) => {
-                write!(f, " takes another path than recorded when it runs again, at `{key}`")
+                write!(f, " takes a different path than its record when it runs again, at `{key}`")
             }
             Self::Panicked(_) => write!(f, " panics when it runs again"),
         }
@@ -160,7 +160,7 @@ pub(crate) struct Replay {
 
 impl Default for Replay {
     fn default() -> Self {
-        let report = |fault: &ReplayFault| tracing::error!(%fault, "a handler does not repeat itself");
+        let report = |fault: &ReplayFault| tracing::error!(%fault, "a handler does not ask the same when it runs again");
         Self { check: ReplayCheck::default(), report: Box::new(report), causes: None }
     }
 }

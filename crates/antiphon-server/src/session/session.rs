@@ -148,7 +148,7 @@ impl Session {
         if notification.method == method::PROGRESS
             && let Some(dropped) = self.on_progress(notification.params)
         {
-            tracing::debug!(dropped, "progress of nothing that is asked");
+            tracing::debug!(dropped, "a progress notification was dropped");
         }
         false
     }
@@ -160,12 +160,12 @@ impl Session {
         };
         // > Progress notifications **MUST** only reference tokens that: Were provided in an active request
         // The token is the id of the request.
-        let Some(id) = params.progress_token.as_u64() else { return Some("its token is none of ours") };
+        let Some(id) = params.progress_token.as_u64() else { return Some("its token is unknown") };
         let Some(progress) = params.progress.as_f64().filter(|progress| progress.is_finite()) else {
-            return Some("its progress is no number");
+            return Some("its progress is not a number");
         };
         let mut state = self.state();
-        let Some(pending) = state.pending.get_mut(&id) else { return Some("nobody waits for its request") };
+        let Some(pending) = state.pending.get_mut(&id) else { return Some("its request is not pending") };
         // > The `progress` value **MUST** increase with each notification, even if the total is unknown.
         if pending.progress.is_some_and(|(last, _)| progress <= last) {
             return Some("it does not increase");
@@ -185,7 +185,7 @@ impl Session {
     pub(crate) fn take_response(&self, response: Response<'_>) {
         let Some(id) = response.id.as_ref().and_then(RequestId::as_u64) else { return };
         let Some(pending) = self.state().pending.remove(&id) else {
-            tracing::debug!(id, "a response that nobody waits for");
+            tracing::debug!(id, "a response to no pending request was dropped");
             return;
         };
         // The receiver may just have been dropped.

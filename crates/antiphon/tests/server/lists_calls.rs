@@ -237,7 +237,7 @@ async fn what_a_handler_fails_with_is_shown_or_hidden() {
             }))
     })
     .server;
-    let hidden = "The tool foreign failed; the server's log says why";
+    let hidden = "The tool foreign failed; the reason is in the server's log";
     for (method, target, expected) in [
         ("tools/call", json!({"name": "text"}), Ok("no tea left")),
         ("tools/call", json!({"name": "own"}), Ok("an error occurred when formatting an argument")),

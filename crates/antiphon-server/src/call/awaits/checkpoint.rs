@@ -10,8 +10,8 @@ use std::{
 };
 
 impl Ctx {
-    /// Lets this leg end here without a question. While the server drains or sheds load, the client is told to call
-    /// again with the state so far, and another instance continues from here. Otherwise a checkpoint does nothing.
+    /// Lets this leg end here without a question. While the server drains or sheds load, the client receives the state so
+    /// far and calls again, and another instance continues from here. Otherwise a checkpoint does nothing.
     ///
     /// > Servers **MAY** return an `InputRequiredResult` that contains only `requestState`
     ///
@@ -31,7 +31,7 @@ impl Ctx {
 }
 
 /// A place at which a leg may end, returned by [`Ctx::checkpoint`].
-#[must_use = "a checkpoint is one when it is awaited"]
+#[must_use = "a checkpoint does nothing unless it is awaited"]
 pub struct Checkpoint<'a> {
     ctx: &'a Ctx,
     key: Cow<'a, str>,

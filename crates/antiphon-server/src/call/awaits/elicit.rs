@@ -187,8 +187,8 @@ impl<T> Unpin for ElicitOutcome<'_, T> {}
 setters! {
     Elicit<'a, T>,
     cannot: "show forms",
-    within: "How long the person may take, in whole seconds, from the first time it is asked. No longer than the round it is asked \
-             in: that is `answer_within` of the tool, or else of the server, ten minutes."
+    within: "Sets the time for the person to answer, in whole seconds, from the first time that the question is asked. Each round \
+             also has a limit: `answer_within` of the tool, or else of the server, by default ten minutes."
 }
 
 impl<'a, T> Elicit<'a, T> {

@@ -117,8 +117,9 @@ impl<F> Unpin for ElicitUrlOutcome<'_, F> {}
 setters! {
     ElicitUrl<'a, F>,
     cannot: "open URLs",
-    within: "How long the person may take, in whole seconds, from the first time it is asked; with [`until`](Self::until), to \
-             finish. Each round may take no longer than `answer_within` of the tool, or else of the server, ten minutes."
+    within: "Sets the time for the person to answer, in whole seconds, from the first time that the question is asked; with \
+             [`until`](Self::until), the time to finish. Each round also has a limit: `answer_within` of the tool, or else \
+             of the server, by default ten minutes."
 }
 
 impl<'a, F> ElicitUrl<'a, F> {

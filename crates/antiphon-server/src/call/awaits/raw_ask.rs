@@ -129,7 +129,7 @@ impl<'a> RawAsk<'a> {
     ) -> Poll<Result<AskOutcome, AskError>> {
         self.leg_runtime().check_thread();
         if self.is_given {
-            let fault = format!("`{}` is awaited once more: a question is awaited once", self.key);
+            let fault = format!("`{}` is awaited again: a question can be awaited only once", self.key);
             self.leg_runtime().author_fault(self.site, fault);
             return Poll::Pending;
         }

@@ -52,7 +52,7 @@ pub struct Roots<'a> {
 }
 
 setters!(Sample<'a>, cannot: "call a model");
-setters!(Roots<'a>, cannot: "tell its directories");
+setters!(Roots<'a>, cannot: "list its directories");
 
 impl Sample<'_> {
     /// Sets the system prompt. The client may change it.

@@ -27,7 +27,7 @@ macro_rules! setters {
                 }
             )?
 
-            #[doc = concat!("Where the client cannot ", $cannot, ",")]
+            #[doc = concat!("Sets the error for a client that cannot ", $cannot, ":")]
             /// the result is [`AskError::Unsupported`](crate::AskError::Unsupported) with this text. Default: the call
             /// ends with the error for a missing capability.
             pub fn or_refuse(mut self, words: impl Into<::std::borrow::Cow<'a, str>>) -> Self {

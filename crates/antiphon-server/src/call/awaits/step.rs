@@ -338,7 +338,7 @@ where
             leg.may_try()
         });
         if this.pause.is_some() && !may_try {
-            return Poll::Ready(Err("it was to be tried again, and its request is gone".to_owned()));
+            return Poll::Ready(Err("another attempt was requested, but the request is gone".to_owned()));
         }
         if !wake.begin_poll(cx.waker()) {
             return Poll::Pending;
@@ -368,7 +368,7 @@ where
         let result = match polled {
             Ok(Poll::Pending) => return Poll::Pending,
             Ok(Poll::Ready(Some(output))) => Ok((this.settle)(output)),
-            Ok(Poll::Ready(None)) => Err("its closure can be called once only".to_owned()),
+            Ok(Poll::Ready(None)) => Err("its function can be called only once".to_owned()),
             Err(_panic) => Err("it panicked".to_owned()),
         };
         this.body.set(None);
@@ -412,7 +412,7 @@ where
                         call,
                         path,
                         %fault,
-                        "the recorded result of a step is not of the type that it is read as"
+                        "the recorded result of a step does not decode into its type"
                     );
                     self.ctx.leg_runtime().with(|leg| leg.misread_step(path));
                     Poll::Pending

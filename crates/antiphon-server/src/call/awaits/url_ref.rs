@@ -94,7 +94,7 @@ impl UrlRef {
         // A custom codec may return any text.
         if !text.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"-._~".contains(&byte)) {
             let fault =
-                "the codec gives text that cannot stand in a URL: let it be letters, digits and `-._~`";
+                "the codec returned text that is not valid in a URL: use letters, digits and `-._~` only";
             return Err(fault.to_owned());
         }
         let reference = UrlReference { first, made: now, text: text.as_str().into() };
@@ -157,7 +157,7 @@ impl fmt::Debug for UrlRef {
 
 impl fmt::Display for UrlRefError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("This link is not valid, or no longer.")
+        f.write_str("This link is not valid or has expired.")
     }
 }
 

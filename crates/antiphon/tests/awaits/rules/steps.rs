@@ -161,7 +161,7 @@ async fn of_a_step_whose_request_was_cancelled_nothing_is_said() {
     let message = request(1, "tools/call", json!({"name": "t"})).to_string();
     let caller = Caller::default();
     assert!(futures_util::poll!(Box::pin(server.respond(message.as_bytes(), &caller))).is_pending());
-    while !take_log().contains("ran longer than it may, and was dropped") {
+    while !take_log().contains("exceeded its time and was dropped") {
         tokio::task::yield_now().await;
     }
     tokio::task::yield_now().await;
