@@ -21,7 +21,7 @@ use std::borrow::Cow;
 /// | `Diverged` | -32603 | 200 | `flow_diverged` |
 /// | `StepFailed` | -32603 | 200 | `step_failed`, with the step's key |
 /// | `UrlsFirst` | -32042 | in a session | none; `elicitations` |
-/// | `UserFacing` | -32603 | 200 | none: the handler's own words |
+/// | `UserFacing` | -32603 | 200 | none: the handler's own text |
 /// | `Internal` | -32603 | 200 | none: the cause is in the log |
 /// | `AfterSteps` | as the refusal | as the refusal | as the refusal; `done`, the steps that were done |
 #[derive(Debug)]

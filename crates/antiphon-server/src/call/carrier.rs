@@ -13,7 +13,7 @@
 use crate::{
     Limits,
     outbox::Outbox,
-    session::{Session, Wait},
+    session::{AnswerTimeout, Session},
 };
 use antiphon_engine::Delivery;
 use antiphon_wire::{AskSupport, InputRequest};
@@ -97,7 +97,7 @@ pub(crate) struct Pushed {
     /// The stream of the call.
     pub(crate) outbox: Outbox,
     /// The time limit of an answer.
-    pub(crate) wait: Wait,
+    pub(crate) wait: AnswerTimeout,
     /// The scopes that the sender of an answer must have, the same as for the call.
     pub(crate) scopes: Vec<String>,
 }

@@ -1,6 +1,6 @@
 //! The driver's exchange with the client while a handler runs, by carrier.
 
-use crate::call::{carrier::LegCarrier, leg_runtime::LegRuntime, pushed::Pusher};
+use crate::call::{carrier::LegCarrier, leg_runtime::LegRuntime, pushed::PushedAsks};
 use std::task::Context;
 
 /// The end of a run of a handler.
@@ -14,7 +14,7 @@ pub(crate) enum HandlerEnd<R> {
 /// The messages to and from the client while a handler runs.
 pub(crate) enum Exchange<'f> {
     Sealed,
-    Pushed(Pusher<'f>),
+    Pushed(PushedAsks<'f>),
 }
 
 impl<'f> Exchange<'f> {
@@ -22,7 +22,7 @@ impl<'f> Exchange<'f> {
     pub(crate) fn of(runtime: &'f LegRuntime) -> Self {
         match runtime.carrier() {
             LegCarrier::Sealed => Self::Sealed,
-            LegCarrier::Pushed(pushed) => Self::Pushed(Pusher::new(runtime, pushed)),
+            LegCarrier::Pushed(pushed) => Self::Pushed(PushedAsks::new(runtime, pushed)),
         }
     }
 
@@ -30,7 +30,7 @@ impl<'f> Exchange<'f> {
     pub(crate) fn receive(&mut self, cx: &mut Context<'_>) -> bool {
         match self {
             Self::Sealed => false,
-            Self::Pushed(pusher) => pusher.receive(cx),
+            Self::Pushed(asks) => asks.receive(cx),
         }
     }
 
@@ -39,7 +39,7 @@ impl<'f> Exchange<'f> {
     pub(crate) fn send(&mut self, cx: &mut Context<'_>) -> bool {
         match self {
             Self::Sealed => false,
-            Self::Pushed(pusher) => pusher.send(cx),
+            Self::Pushed(asks) => asks.send(cx),
         }
     }
 
@@ -53,8 +53,8 @@ impl<'f> Exchange<'f> {
 
     /// Discards unsent messages if the call was cancelled.
     pub(crate) fn ended<R>(&mut self, ended: HandlerEnd<R>) -> HandlerEnd<R> {
-        if let (Self::Pushed(pusher), HandlerEnd::Cancelled) = (self, &ended) {
-            pusher.forget();
+        if let (Self::Pushed(asks), HandlerEnd::Cancelled) = (self, &ended) {
+            asks.forget();
         }
         ended
     }

@@ -10,7 +10,7 @@ use crate::{
     refusal::Refusal,
     request::admit::Admitted,
     runtime::Runtime,
-    session::{Session, Wait},
+    session::{AnswerTimeout, Session},
 };
 use antiphon_engine::{Left, Record};
 use antiphon_seal::Call;
@@ -125,7 +125,7 @@ fn pushed(server: &Runtime, admitted: &Admitted<'_>) -> Option<Pushed> {
     let session: &Session = leg.request.session.as_ref()?;
     let outbox: &Outbox = leg.caller.outbox?;
     let limit = leg.settings.answer_within.unwrap_or(server.answer_within);
-    let wait = Wait { limit, at_most: Some(server.limits.answer_at_most) };
+    let wait = AnswerTimeout { limit, at_most: Some(server.limits.answer_at_most) };
     let scopes = leg.settings.scopes.clone();
     Some(Pushed { session: session.clone(), outbox: outbox.clone(), wait, scopes })
 }

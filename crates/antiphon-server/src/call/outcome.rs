@@ -98,7 +98,7 @@ impl<T, R: IntoOutcome<T>, E: Failure> IntoOutcome<T> for Result<R, E> {
             Err(error) => match (&error as &dyn Any).downcast_ref::<Error>() {
                 Some(ours) if ours.is_resource_not_found() => HandlerOutcome::NotFound,
                 Some(ours) => match ours.user_facing_text() {
-                    Some(words) => HandlerOutcome::UserFacing(words.to_owned()),
+                    Some(text) => HandlerOutcome::UserFacing(text.to_owned()),
                     None => HandlerOutcome::Failed(ours.to_string()),
                 },
                 None => match (&error as &dyn Any).downcast_ref::<StepError>() {

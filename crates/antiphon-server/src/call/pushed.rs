@@ -8,7 +8,7 @@
 
 use crate::{
     call::{carrier::Pushed, leg_runtime::LegRuntime},
-    session::{AskEnd, OutboundRequest, Wait, not_answered, too_late},
+    session::{AnswerTimeout, AskEnd, OutboundRequest, not_answered, too_late},
 };
 use antiphon_engine::{PendingAsk, SlotId, Stop};
 use antiphon_wire::{AskSupport, InputRequest};
@@ -18,7 +18,7 @@ use std::{
 };
 
 /// The questions of one leg that were sent and have no answer yet.
-pub(crate) struct Pusher<'f> {
+pub(crate) struct PushedAsks<'f> {
     runtime: &'f LegRuntime,
     pushed: &'f Pushed,
     sent: Vec<SentAsk>,
@@ -35,7 +35,7 @@ struct SentAsk {
     expires: bool,
 }
 
-impl<'f> Pusher<'f> {
+impl<'f> PushedAsks<'f> {
     pub(crate) fn new(runtime: &'f LegRuntime, pushed: &'f Pushed) -> Self {
         Self { runtime, pushed, sent: Vec::new(), version: None }
     }
@@ -113,7 +113,7 @@ impl<'f> Pusher<'f> {
         });
         let wait = match deadline {
             Some(deadline) => {
-                Wait { limit: Duration::from_secs(deadline.saturating_sub(now)), at_most: None }
+                AnswerTimeout { limit: Duration::from_secs(deadline.saturating_sub(now)), at_most: None }
             }
             None => self.pushed.wait,
         };

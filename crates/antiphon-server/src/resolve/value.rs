@@ -38,12 +38,12 @@ pub fn settle<R: Returned>(returned: R) -> Result<R::Value, Error> {
 /// Converts an error as a handler's own is converted: the text of an author's error is for the caller, that of a
 /// library's error is not.
 fn as_ours<E: Display + 'static>(error: E) -> Error {
-    let words = error.to_string();
+    let text = error.to_string();
     match (Box::new(error) as Box<dyn Any>).downcast::<Error>() {
         Ok(ours) => *ours,
         Err(other) => match other.downcast::<StepError>() {
             Ok(step) => (*step).into(),
-            Err(_) => Error::user_facing(words),
+            Err(_) => Error::user_facing(text),
         },
     }
 }

@@ -172,8 +172,8 @@ impl Replay {
 
     /// Passes the cause of a failed request to the observer, if there is one.
     pub(crate) fn report_cause(&self, cause: impl FnOnce() -> String) {
-        if let Some(hear) = &self.causes {
-            hear(cause());
+        if let Some(observer) = &self.causes {
+            observer(cause());
         }
     }
 }

@@ -9,7 +9,7 @@ pub(crate) mod session;
 pub(crate) mod sessions;
 
 pub(crate) use downgrade::{downgrade_refusal, downgrade_result, not_answered, too_late};
-pub(crate) use outbound_request::{AskEnd, OutboundRequest, Wait};
+pub(crate) use outbound_request::{AnswerTimeout, AskEnd, OutboundRequest};
 pub(crate) use quota::QuotaPermit;
 pub(crate) use session::Session;
 pub(crate) use sessions::Sessions;

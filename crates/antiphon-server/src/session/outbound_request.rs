@@ -20,7 +20,7 @@ use tokio::{
 
 /// The time limit of an answer.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Wait {
+pub(crate) struct AnswerTimeout {
     pub(crate) limit: Duration,
     /// The maximum in all, if progress restarts the limit; `None` if it does not.
     pub(crate) at_most: Option<Duration>,
@@ -43,7 +43,7 @@ pub(crate) struct OutboundRequest {
     arrival: Option<oneshot::Receiver<ClientResponse>>,
     /// The outbox of the question, for its cancellation.
     outbox: Option<Outbox>,
-    wait: Wait,
+    wait: AnswerTimeout,
     sent: Instant,
     over: Pin<Box<Sleep>>,
 }
@@ -53,7 +53,7 @@ impl OutboundRequest {
         session: Session,
         id: u64,
         arrival: oneshot::Receiver<ClientResponse>,
-        wait: Wait,
+        wait: AnswerTimeout,
     ) -> Self {
         let (sent, over) = (Instant::now(), Box::pin(sleep(wait.limit)));
         Self { session, id, arrival: Some(arrival), outbox: None, wait, sent, over }
@@ -69,7 +69,7 @@ impl OutboundRequest {
         scopes: &[String],
         request: &InputRequest,
         elicitation_id: Option<&str>,
-        wait: Wait,
+        wait: AnswerTimeout,
     ) -> Result<Self, String> {
         let mut outbound = session.begin_request(outbox, scopes, wait);
         let ask = LegacyAsk { request, version: session.version(), elicitation_id };
@@ -112,7 +112,12 @@ impl OutboundRequest {
 
 impl Session {
     /// Registers a request of the server, which waits for the client.
-    pub(crate) fn begin_request(&self, outbox: &Outbox, scopes: &[String], wait: Wait) -> OutboundRequest {
+    pub(crate) fn begin_request(
+        &self,
+        outbox: &Outbox,
+        scopes: &[String],
+        wait: AnswerTimeout,
+    ) -> OutboundRequest {
         let (answer, arrival) = oneshot::channel();
         let mut state = self.state();
         state.last_id += 1;
