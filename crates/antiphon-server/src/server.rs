@@ -76,9 +76,9 @@ impl Server {
         self.0.runtime.subscriptions.drain();
     }
 
-    /// Waits until no step of a cancelled request runs any more, for [`Limits::step_grace`](crate::Limits::step_grace) at most. If the process
-    /// ends earlier, such steps are interrupted. [`serve_http`](crate::serve::http::serve_http) and
-    /// [`serve_streams`](crate::serve::stdio::serve_streams) wait for it before they return.
+    /// Waits until no step of a cancelled request runs any more, for [`Limits::step_grace`](crate::Limits::step_grace)
+    /// at most. If the process ends earlier, such steps are interrupted. [`serve_http`](crate::serve::http::serve_http)
+    /// and [`serve_streams`](crate::serve::stdio::serve_streams) wait for it before they return.
     pub async fn steps_ended(&self) {
         // The server itself holds the sender, so there is no error.
         let _ = self.0.runtime.detached.subscribe().wait_for(|running| *running == 0).await;
