@@ -1,16 +1,16 @@
-//! Why a question has no answer to go on with.
+//! The error of a question that has no answer.
 
 use std::fmt;
 
-/// How much of a question an error repeats.
+/// The maximum length of a question's excerpt in an error, in characters.
 const EXCERPT: usize = 120;
 
-/// Why an awaited question gave no answer: who refused what. It is made for the caller: a handler that ends with it, by
-/// `?`, tells it.
+/// The reason for which an awaited question gave no answer. The text is for the caller: a handler that returns this
+/// error with `?` shows it to the caller.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum AskError {
-    /// The person said no.
+    /// The person declined.
     #[non_exhaustive]
     Declined {
         /// The question's key, scopes included.
@@ -18,7 +18,7 @@ pub enum AskError {
         /// The question.
         message: String,
     },
-    /// The person went away without choosing.
+    /// The person dismissed the question without choosing.
     #[non_exhaustive]
     Cancelled {
         /// The question's key, scopes included.
@@ -32,12 +32,12 @@ pub enum AskError {
         /// The question's key, scopes included.
         key: String,
     },
-    /// The client cannot be asked this, and the question said what to do then.
+    /// The client does not support this kind of question, and the question has an `or_refuse`.
     #[non_exhaustive]
     Unsupported {
         /// The question's key, scopes included.
         key: String,
-        /// The words of `or_refuse`.
+        /// The text given to `or_refuse`.
         words: Option<String>,
     },
 }

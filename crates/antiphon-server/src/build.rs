@@ -1,4 +1,4 @@
-//! From what was given to a server that can run, or why not.
+//! Builds a server from its builder.
 
 use crate::{
     BuildError, Limits, OnExpired, Server, ServerBuilder,
@@ -7,9 +7,10 @@ use crate::{
     limits::CALL_WITHIN,
     offer::{
         list::List,
-        registry::{Lists, Profile, RegisteredTool, Registry, raw},
+        profile::{Profile, raw},
+        registry::{Lists, RegisteredTool, Registry},
     },
-    reply::Stamp,
+    reply::ServerInfo,
     runtime::Runtime,
     server::Inner,
     session::Sessions,
@@ -25,30 +26,28 @@ use std::{
 use tokio::sync::watch;
 
 impl ServerBuilder {
-    /// The server.
+    /// Builds the server.
     ///
     /// # Errors
-    /// Says which tool, prompt, resource or setting cannot be, and what to change.
+    /// Names the tool, prompt, resource or setting that is wrong, and says what to change.
     pub fn build(self) -> Result<Server, BuildError> {
         let audience = self.audience.clone().unwrap_or_else(|| self.info.name.clone());
         let sealer = sealer(self.keys, &audience, self.instances, &self.limits)?;
         let call_within = match self.on_expired {
             OnExpired::Refuse => self.call_within,
-            // Without a deadline a late state would open for ever.
+            // Without a deadline, an expired state would open for ever.
             OnExpired::AskAgain => self.call_within.or(Some(CALL_WITHIN)),
         };
         if self.page_size == Some(0) {
-            return Err(BuildError(
-                "a page of no entries would never end: use a page_size from 1".to_owned(),
-            ));
+            return Err(BuildError("a page must have at least one entry: use a page_size from 1".to_owned()));
         }
-        let stamp = stamp_of(&self.info)?;
-        let written = raw(&stamp)?;
+        let server_info = server_info_meta(&self.info)?;
+        let written = raw(&server_info)?;
         let profile = Arc::new(Profile {
             name: self.info.name.clone(),
             instructions: self.instructions,
-            stamp: written.clone(),
-            stamp_members: stamp.clone(),
+            server_info: written.clone(),
+            server_info_members: server_info.clone(),
             list_changed: self.list_changed,
             resource_updates: self.resource_updates,
             logging: self.logging,
@@ -72,7 +71,7 @@ impl ServerBuilder {
         let runtime = |owner: Weak<dyn Any + Send + Sync>| Runtime {
             owner,
             name: self.info.name.clone(),
-            stamp: Stamp { written, members: stamp },
+            server_info: ServerInfo { raw: written, members: server_info },
             sealer,
             identity: self.identity,
             limits: self.limits,
@@ -80,13 +79,13 @@ impl ServerBuilder {
             answer_within: self.answer_within,
             call_within,
             on_expired: self.on_expired,
-            hub: Arc::default(),
+            subscriptions: Arc::default(),
             shed_when: self.shed_when,
             state_only: self.state_only,
             replay: self.replay,
             detached: watch::Sender::new(0),
             running: AtomicUsize::new(0),
-            told_of_unknown_key: AtomicBool::new(false),
+            unknown_key_logged: AtomicBool::new(false),
         };
         Ok(Server(Arc::new_cyclic(|me: &Weak<Inner>| Inner {
             runtime: Arc::new(runtime(me.clone())),
@@ -99,7 +98,7 @@ impl ServerBuilder {
     }
 }
 
-/// What seals the state of this audience.
+/// Returns the sealer for the state of this audience.
 fn sealer(keys: Keys, audience: &str, instances: usize, limits: &Limits) -> Result<Sealer, BuildError> {
     let sealer = match keys {
         Keys::Ephemeral if instances > 1 => {
@@ -109,7 +108,7 @@ fn sealer(keys: Keys, audience: &str, instances: usize, limits: &Limits) -> Resu
             )));
         }
         Keys::Ephemeral => Sealer::new(&KeyRing::random()?, audience),
-        // Anybody's state would open here.
+        // With an empty audience, state of any other server would open here.
         _ if audience.is_empty() => {
             return Err(BuildError(
                 "a key ring needs a named server, or an audience: use `.audience(..)`".to_owned(),
@@ -119,12 +118,12 @@ fn sealer(keys: Keys, audience: &str, instances: usize, limits: &Limits) -> Resu
         Keys::Codec(codec) => Sealer::with_codec(codec, audience),
     };
     // Claims and padding add an eighth and some; base64 adds a third.
-    let state = limits.state_behind_effect();
+    let state = limits.state_after_effect();
     let claims = state.saturating_add(state / 8).saturating_add(1024);
     Ok(sealer.with_max_token_len((claims / 3).saturating_mul(4).saturating_add(64)))
 }
 
-fn stamp_of(info: &Implementation) -> Result<Meta, BuildError> {
+fn server_info_meta(info: &Implementation) -> Result<Meta, BuildError> {
     let mut members = Map::new();
     let info = serde_json::to_value(info).map_err(|fault| BuildError(fault.to_string()))?;
     members.insert(meta_keys::SERVER_INFO.into(), info);

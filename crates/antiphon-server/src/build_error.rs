@@ -3,7 +3,7 @@
 use antiphon_seal::EntropyError;
 use std::{error::Error as StdError, fmt};
 
-/// Why a server cannot be built, or something not be added to it. Says what to change.
+/// An error of building a server, or of adding something to one. The text says what to change.
 #[derive(Debug)]
 pub struct BuildError(pub(crate) String);
 

@@ -1,4 +1,4 @@
-//! Putting a server together.
+//! The builder of a server.
 
 use crate::{
     BuildError, CacheHint, Caller, Clock, IntoPrompt, IntoResource, IntoTool, Limits, OnExpired, ReplayCheck,
@@ -11,10 +11,10 @@ use antiphon_seal::{Codec, KeyRing, Principal};
 use antiphon_wire::{Icon, Implementation};
 use std::{error::Error as StdError, fmt, sync::Arc, time::Duration};
 
-/// How long a person may take for one round, unless set otherwise.
+/// The default time for a person to answer one round.
 const ANSWER_WITHIN: Duration = Duration::from_secs(600);
 
-/// A server in the making.
+/// The builder of a [`Server`](crate::Server).
 pub struct ServerBuilder {
     pub(crate) info: Implementation,
     pub(crate) instructions: Option<String>,
@@ -40,7 +40,7 @@ pub struct ServerBuilder {
     pub(crate) modern_only: bool,
 }
 
-/// What seals state.
+/// The source of the keys that seal state.
 pub(crate) enum Keys {
     Ephemeral,
     Ring(KeyRing),
@@ -75,50 +75,50 @@ impl ServerBuilder {
         }
     }
 
-    /// What the server is called, for people.
+    /// Sets the server's display name.
     #[must_use]
     pub fn title(mut self, title: impl Into<String>) -> Self {
         self.info.title = Some(title.into());
         self
     }
 
-    /// What the server is for.
+    /// Sets the server's description.
     #[must_use]
     pub fn description(mut self, description: impl Into<String>) -> Self {
         self.info.description = Some(description.into());
         self
     }
 
-    /// Where to learn more about the server.
+    /// Sets the URL of the server's web site.
     #[must_use]
     pub fn website_url(mut self, url: impl Into<String>) -> Self {
         self.info.website_url = Some(url.into());
         self
     }
 
-    /// A picture for the server; several for several sizes or backgrounds.
+    /// Adds an icon of the server. Several icons serve several sizes or backgrounds.
     #[must_use]
     pub fn icon(mut self, icon: Icon) -> Self {
         self.info.icons.push(icon);
         self
     }
 
-    /// How to use the server, for a model.
+    /// Sets the instructions for a model that uses the server.
     #[must_use]
     pub fn instructions(mut self, instructions: impl Into<String>) -> Self {
         self.instructions = Some(instructions.into());
         self
     }
 
-    /// Serves no client of a revision before 2026-07-28: nobody opens a session. Such a client is told which versions are
-    /// spoken here.
+    /// Refuses clients of the revisions before 2026-07-28. Such a client receives an error that lists the supported
+    /// versions. Default: they are served in sessions.
     #[must_use]
     pub fn modern_only(mut self) -> Self {
         self.modern_only = true;
         self
     }
 
-    /// Offers a tool: a function marked `#[tool]`, or a [`Tool`](super::Tool).
+    /// Offers a tool: a function marked `#[tool]`, or a [`Tool`](crate::Tool).
     #[must_use]
     pub fn tool<Shape>(self, tool: impl IntoTool<Shape>) -> Self {
         self.offer(|states, offered| {
@@ -127,7 +127,7 @@ impl ServerBuilder {
         })
     }
 
-    /// Offers a prompt: a function marked `#[prompt]`, or a [`Prompt`](super::Prompt).
+    /// Offers a prompt: a function marked `#[prompt]`, or a [`Prompt`](crate::Prompt).
     #[must_use]
     pub fn prompt<Shape>(self, prompt: impl IntoPrompt<Shape>) -> Self {
         self.offer(|states, offered| {
@@ -136,7 +136,7 @@ impl ServerBuilder {
         })
     }
 
-    /// Offers a resource: a function marked `#[resource(..)]`, or a [`Resource`](super::Resource).
+    /// Offers a resource: a function marked `#[resource(..)]`, or a [`Resource`](crate::Resource).
     ///
     /// A function whose URI has variables is a template; it may be given here too.
     #[must_use]
@@ -148,7 +148,7 @@ impl ServerBuilder {
     }
 
     /// Offers the resources of a template: a function marked `#[resource(..)]`, or a
-    /// [`ResourceTemplate`](super::ResourceTemplate). Resources come before templates, templates in the order they were
+    /// [`ResourceTemplate`](crate::ResourceTemplate). Resources come before templates, templates in the order they were
     /// given.
     #[must_use]
     pub fn template<Shape>(self, template: impl IntoResource<Shape>) -> Self {
@@ -163,8 +163,8 @@ impl ServerBuilder {
         self.offer(|states, offered| service.offer(states, offered))
     }
 
-    /// Gives handlers something to share: each that has a parameter [`State<T>`](super::State) is lent it. One for each
-    /// type; before or after what takes it.
+    /// Adds a value that handlers share: each handler with a parameter [`State<T>`](crate::State) receives it. There is
+    /// one value per type. The order of `state` and of what uses it does not matter.
     #[must_use]
     pub fn state<T: Send + Sync + 'static>(mut self, state: T) -> Self {
         self.states.give(state);
@@ -179,81 +179,82 @@ impl ServerBuilder {
         self
     }
 
-    /// Lists may change while the server runs, by [`Server::add_tool`](super::Server::add_tool) and its like, and who
-    /// listens hears of it. Declares `listChanged` for tools, prompts and resources, even while there are none.
+    /// Declares `listChanged` for tools, prompts and resources, even while there are none: the lists may change while
+    /// the server runs, by [`Server::add_tool`](crate::Server::add_tool) and its siblings, and subscribers are
+    /// notified.
     #[must_use]
     pub fn list_changed(mut self) -> Self {
         self.list_changed = true;
         self
     }
 
-    /// Who subscribes to a resource hears of [`Server::resource_updated`](super::Server::resource_updated). Declares
-    /// `resources.subscribe`.
+    /// Declares `resources.subscribe`: subscribers of a resource are notified of
+    /// [`Server::resource_updated`](crate::Server::resource_updated).
     #[must_use]
     pub fn resource_updates(mut self) -> Self {
         self.resource_updates = true;
         self
     }
 
-    /// Handlers may send log messages to callers that ask for them, with [`Ctx::log`](super::Ctx::log). Declares
-    /// `logging`, which is deprecated in 2026-07-28.
+    /// Declares `logging`: handlers may send log messages, with [`Ctx::log`](crate::Ctx::log), to callers that request
+    /// them. Deprecated in 2026-07-28.
     #[must_use]
     pub fn logging(mut self) -> Self {
         self.logging = true;
         self
     }
 
-    /// How many entries a page of a list has at most, from 1. Default: all of them. Instances that share calls need
-    /// not agree.
+    /// Sets the maximum number of entries on a page of a list, at least 1. Default: all entries on one page. Instances
+    /// that share calls may have different values.
     #[must_use]
     pub fn page_size(mut self, entries: usize) -> Self {
         self.page_size = Some(entries);
         self
     }
 
-    /// For how long clients may keep lists and discovery, and for whom. Default: not at all.
+    /// Sets how long clients may cache lists and discovery, and for whom. Default: not at all.
     #[must_use]
     pub fn cache(mut self, hint: CacheHint) -> Self {
         self.cache = hint;
         self
     }
 
-    /// Seals state with this key ring, so that every instance with the same ring and the same
-    /// [`audience`](Self::audience) can finish a call. Without one, the key is random and ends with the process: right
-    /// for one process.
+    /// Seals state with this key ring: every instance with the same ring and the same [`audience`](Self::audience) can
+    /// finish a call. Default: a random key that is lost when the process ends, which suits a server of one process.
     #[must_use]
     pub fn keys(mut self, ring: KeyRing) -> Self {
         self.keys = Keys::Ring(ring);
         self
     }
 
-    /// Seals state with a codec of your own, such as a key management service. What is bound and when it expires
-    /// stays the server's business.
+    /// Seals state with a custom codec, such as a key management service. The server still decides what the state is
+    /// bound to and when it expires.
     #[must_use]
     pub fn codec(mut self, codec: Box<dyn Codec>) -> Self {
         self.keys = Keys::Codec(codec);
         self
     }
 
-    /// What the state is for. Default: the server's name. State of another audience does not open here, even under
-    /// the same keys.
+    /// Sets the audience of the state. Default: the server's name. State of another audience does not open here, even
+    /// under the same keys.
     #[must_use]
     pub fn audience(mut self, audience: impl Into<String>) -> Self {
         self.audience = Some(audience.into());
         self
     }
 
-    /// How many instances share the calls. More than one need a key ring.
+    /// Sets the number of instances that share the calls. More than one instance requires a key ring. Default: 1.
     #[must_use]
     pub fn instances(mut self, instances: usize) -> Self {
         self.instances = instances;
         self
     }
 
-    /// Who is calling. State is bound to the answer, and refused for any other. Default: the [`Principal`] that a layer
-    /// in front left in the extensions of the HTTP request.
+    /// Sets the function that identifies the caller. State is bound to the returned principal, and refused for any
+    /// other. Default: the [`Principal`] that a layer in front left in the extensions of the HTTP request.
     ///
-    /// An `Err` is logged, and the request is refused before the handler: it would take the caller for an anonymous one.
+    /// If the function returns an `Err`, the error is logged and the request is refused before the handler runs: the
+    /// handler would otherwise see an anonymous caller.
     #[must_use]
     pub fn bind_principal<E: Into<Box<dyn StdError + Send + Sync>>>(
         mut self,
@@ -263,18 +264,18 @@ impl ServerBuilder {
         self
     }
 
-    /// Accepts a principal without a subject: then all users of one client software are one. Without this, such a
-    /// caller is refused before the handler.
+    /// Accepts a principal without a subject: all users of one client program are then the same principal. Default: the
+    /// request of such a caller is refused before the handler runs.
     #[must_use]
     pub fn allow_client_principal(mut self) -> Self {
         self.identity.client_is_enough = true;
         self
     }
 
-    /// Decides, by its self-reported name and version, which client can take a result that holds state only: at a
-    /// [checkpoint](super::Ctx::checkpoint), and where a request fails behind something it has recorded, so that the record
-    /// leaves before the failure is told. For a client that cannot, checkpoints are passed and failures are told at once.
-    /// Default: [`takes_state_only`](super::takes_state_only), a built-in table.
+    /// Sets the function that decides, by a client's self-reported name and version, if the client accepts a result
+    /// that holds state only. The server sends such a result at a [checkpoint](crate::Ctx::checkpoint), and before it
+    /// reports a failure that follows something recorded. For a client that does not accept one, checkpoints are passed
+    /// and failures are reported at once. Default: [`takes_state_only`](crate::takes_state_only), a built-in table.
     ///
     /// ```
     /// use antiphon::server::{Server, takes_state_only};
@@ -291,61 +292,64 @@ impl ServerBuilder {
         self
     }
 
-    /// Other bounds than the default ones.
+    /// Sets the limits. Default: [`Limits::default`].
     #[must_use]
     pub fn limits(mut self, limits: Limits) -> Self {
         self.limits = limits;
         self
     }
 
-    /// How long a person may take for one round. Default: ten minutes. Tools may set their own. In a legacy session, a client
-    /// that tells progress of a question has longer for it: [`Limits::answer_at_most`].
+    /// Sets the time for a person to answer one round. Default: ten minutes. Tools may set their own. In a legacy
+    /// session, a client that reports progress of a question has more time: [`Limits::answer_at_most`].
     #[must_use]
     pub fn answer_within(mut self, time: Duration) -> Self {
         self.answer_within = time;
         self
     }
 
-    /// How long a whole call may take, from its first request. Default: no bound but that of each round.
+    /// Sets the time for a whole call, from its first request. Default: unlimited; only each round has a limit.
     #[must_use]
     pub fn call_within(mut self, time: Duration) -> Self {
         self.call_within = Some(time);
         self
     }
 
-    /// What becomes of a state that comes back after its time. With [`OnExpired::AskAgain`] a whole call may take 24
-    /// hours, unless [`call_within`](Self::call_within) says otherwise.
+    /// Sets the treatment of expired state. With [`OnExpired::AskAgain`] a whole call may take 24 hours, unless
+    /// [`call_within`](Self::call_within) is set. Default: [`OnExpired::Refuse`].
     #[must_use]
     pub fn on_expired(mut self, on_expired: OnExpired) -> Self {
         self.on_expired = on_expired;
         self
     }
 
-    /// When legs should end at their next [`checkpoint`](super::Ctx::checkpoint), so that another instance goes on with
-    /// them. While the server [drains](super::Server::drain) they do in any case.
+    /// Sets the function that decides if legs end at their next [`checkpoint`](crate::Ctx::checkpoint), so that another
+    /// instance continues them. While the server [drains](crate::Server::drain), they end there in any case. Default:
+    /// never.
     #[must_use]
     pub fn shed_when(mut self, sheds: impl Fn(&Load) -> bool + Send + Sync + 'static) -> Self {
         self.shed_when = Some(Box::new(sheds));
         self
     }
 
-    /// Whether handlers are run twice, to see that they ask the same again: their own input and output outside of steps is
-    /// done once more then. Default: in every call in debug builds, never in release builds.
+    /// Sets in which calls a handler is run twice, to check that it asks the same questions again. The second run
+    /// repeats the handler's own input and output outside of steps. Default: every call in debug builds, no call in
+    /// release builds.
     #[must_use]
     pub fn replay_check(mut self, check: ReplayCheck) -> Self {
         self.replay.check = check;
         self
     }
 
-    /// What is done with what the [`replay_check`](Self::replay_check) finds. Default: an error in the log. A panic in it
-    /// ends the request, which is of use in tests; otherwise the reply does not depend on it.
+    /// Sets the function that receives the faults found by the [`replay_check`](Self::replay_check). Default: the fault
+    /// is logged as an error. A panic of the function ends the request, which is useful in tests; otherwise the reply
+    /// does not depend on the function.
     #[must_use]
     pub fn on_replay_fault(mut self, report: impl Fn(&ReplayFault) + Send + Sync + 'static) -> Self {
         self.replay.report = Box::new(report);
         self
     }
 
-    /// Another clock, for tests.
+    /// Sets the clock, for tests. Default: the system's clock.
     #[must_use]
     pub fn clock(mut self, clock: Clock) -> Self {
         self.clock = clock;

@@ -1,4 +1,4 @@
-//! The time of day, as a value: the server reads it here and nowhere else.
+//! The time of day as a value: the server reads the time only through this type.
 
 use std::{
     fmt,
@@ -6,29 +6,29 @@ use std::{
     time::{Duration, SystemTime, UNIX_EPOCH},
 };
 
-/// Where a server learns what time it is.
+/// The source of a server's time.
 #[derive(Clone)]
 pub struct Clock(Arc<dyn Fn() -> SystemTime + Send + Sync>);
 
 impl Clock {
-    /// The system's clock.
+    /// Returns the system's clock.
     pub fn system() -> Self {
         Self(Arc::new(SystemTime::now))
     }
 
-    /// A clock that stands still until it is moved, for tests.
+    /// Returns a clock that stands still until it is moved, for tests.
     pub fn manual(start: SystemTime) -> (Self, ManualClock) {
         let hand = ManualClock(Arc::new(Mutex::new(start)));
         let read = hand.clone();
         (Self(Arc::new(move || read.now())), hand)
     }
 
-    /// A clock that shows the time that `read` returns.
+    /// Returns a clock that shows the time that `read` returns.
     pub fn from_fn(read: impl Fn() -> SystemTime + Send + Sync + 'static) -> Self {
         Self(Arc::new(read))
     }
 
-    /// What time it is.
+    /// Returns the time.
     pub fn now(&self) -> SystemTime {
         (self.0)()
     }
@@ -51,7 +51,7 @@ impl fmt::Debug for Clock {
 pub struct ManualClock(Arc<Mutex<SystemTime>>);
 
 impl ManualClock {
-    /// What time the clock shows.
+    /// Returns the time of the clock.
     pub fn now(&self) -> SystemTime {
         *self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -61,13 +61,13 @@ impl ManualClock {
         *self.0.lock().unwrap_or_else(PoisonError::into_inner) += by;
     }
 
-    /// Moves the clock back, as clocks of other machines are.
+    /// Moves the clock back, to test differing clocks of other machines.
     pub fn turn_back(&self, by: Duration) {
         *self.0.lock().unwrap_or_else(PoisonError::into_inner) -= by;
     }
 }
 
-/// Whole seconds since 1970.
+/// Returns the whole seconds since 1970.
 pub(crate) fn seconds(time: SystemTime) -> u64 {
     time.duration_since(UNIX_EPOCH).unwrap_or(Duration::ZERO).as_secs()
 }

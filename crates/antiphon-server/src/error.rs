@@ -1,4 +1,4 @@
-//! The error a handler may end with.
+//! The error of a handler.
 
 use crate::{AskError, StepError};
 use std::{any::Any, error::Error as StdError, fmt};
@@ -6,12 +6,12 @@ use std::{any::Any, error::Error as StdError, fmt};
 /// The result of a handler.
 pub type Result<T, E = Error> = std::result::Result<T, E>;
 
-/// Why a handler could not do what was asked: either words for the caller, or an error of some library.
+/// The error of a handler: either a text for the caller, or the error of a library.
 ///
-/// It takes any error by `?`. A library's error may hold what a caller must not learn (paths, hosts, queries), so its
-/// text goes to the server's log, and the caller reads only that the tool failed. What the caller should read, say
-/// with [`Error::told`], or with an error type of your own: a handler may return `Result<_, E>` for any `E` that can
-/// be displayed, and that text is shown.
+/// It converts from any error with `?`. The error of a library may contain data that a caller must not see (paths,
+/// hosts, queries), so its text is logged, and the caller receives only the information that the tool failed. A text
+/// for the caller is made with [`Error::user_facing`], or with an error type of your own: a handler may return
+/// `Result<_, E>` for any `E` with `Display`, and the caller receives that text.
 ///
 /// ```
 /// use antiphon::Error;
@@ -19,15 +19,16 @@ pub type Result<T, E = Error> = std::result::Result<T, E>;
 /// fn half(text: &str) -> antiphon::Result<u32> {
 ///     let number: u32 = text.parse()?; // logged
 ///     if number % 2 == 1 {
-///         return Err(Error::told(format!("{number} is odd"))); // shown
+///         return Err(Error::user_facing(format!("{number} is odd"))); // shown
 ///     }
 ///     Ok(number / 2)
 /// }
-/// assert_eq!(half("7").unwrap_err().told_text(), Some("7 is odd"));
-/// assert_eq!(half("x").unwrap_err().told_text(), None);
+/// assert_eq!(half("7").unwrap_err().user_facing_text(), Some("7 is odd"));
+/// assert_eq!(half("x").unwrap_err().user_facing_text(), None);
 /// ```
 ///
-/// A `Box<dyn Error>`, and an error of `anyhow`, are no `std::error::Error` themselves. Put into one they are logged:
+/// `Box<dyn Error>` and the error of `anyhow` do not implement `std::error::Error`. Wrapped in an error that does, they
+/// are logged:
 ///
 /// ```
 /// fn load() -> Result<u32, Box<dyn std::error::Error + Send + Sync>> {
@@ -44,45 +45,45 @@ pub struct Error(Box<Kind>);
 const NOT_FOUND: &str = "Resource not found";
 
 enum Kind {
-    Told(String),
+    UserFacing(String),
     NotFound,
-    /// A library's, for the log; or one made for the caller, with its words.
+    /// The error of a library, for the log; with a text, if it has one for the caller.
     Foreign(Box<dyn StdError + Send + Sync>, Option<String>),
 }
 
 impl Error {
-    /// An error in words for the caller.
-    pub fn told(text: impl Into<String>) -> Self {
-        Self(Box::new(Kind::Told(text.into())))
+    /// Returns an error with a text for the caller.
+    pub fn user_facing(text: impl Into<String>) -> Self {
+        Self(Box::new(Kind::UserFacing(text.into())))
     }
 
-    /// The resource that is read does not exist: for a handler of a template, whose URIs fit more than there is.
-    /// Elsewhere it is an error in these words.
+    /// Returns the error of a resource that does not exist: for a handler of a template, whose pattern matches more
+    /// URIs than there are resources. Elsewhere it is an error with this text.
     ///
     /// > If the requested resource does not exist, servers **MUST** return a JSON-RPC error with code `-32602`
     pub fn resource_not_found() -> Self {
         Self(Box::new(Kind::NotFound))
     }
 
-    /// Whether this is [`resource_not_found`](Self::resource_not_found).
+    /// Returns whether this is [`resource_not_found`](Self::resource_not_found).
     pub fn is_resource_not_found(&self) -> bool {
         matches!(&*self.0, Kind::NotFound)
     }
 
-    /// The words for the caller, if there are any.
-    pub fn told_text(&self) -> Option<&str> {
+    /// Returns the text for the caller, if there is one.
+    pub fn user_facing_text(&self) -> Option<&str> {
         match &*self.0 {
-            Kind::Told(text) => Some(text),
+            Kind::UserFacing(text) => Some(text),
             Kind::NotFound => Some(NOT_FOUND),
             Kind::Foreign(_, words) => words.as_deref(),
         }
     }
 
-    /// The error inside, if it is of this type.
+    /// Returns the inner error, if it has this type.
     pub fn downcast_ref<E: StdError + 'static>(&self) -> Option<&E> {
         match &*self.0 {
             Kind::Foreign(error, _) => error.downcast_ref(),
-            Kind::Told(_) | Kind::NotFound => None,
+            Kind::UserFacing(_) | Kind::NotFound => None,
         }
     }
 
@@ -100,9 +101,9 @@ impl Error {
 impl<E: StdError + Send + Sync + 'static> From<E> for Error {
     fn from(error: E) -> Self {
         let any = &error as &dyn Any;
-        // Those of ours say themselves what the caller reads.
+        // The errors of this crate have a text for the caller.
         let words = match any.downcast_ref::<StepError>() {
-            Some(step) => step.told.then(|| step.message.clone()),
+            Some(step) => step.user_facing.then(|| step.message.clone()),
             None => any.downcast_ref::<AskError>().map(ToString::to_string),
         };
         Self(Box::new(Kind::Foreign(Box::new(error), words)))
@@ -110,10 +111,10 @@ impl<E: StdError + Send + Sync + 'static> From<E> for Error {
 }
 
 impl fmt::Display for Error {
-    /// The whole text, causes included: for the log.
+    /// Writes the whole text, causes included, for the log.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match &*self.0 {
-            Kind::Told(text) => f.write_str(text),
+            Kind::UserFacing(text) => f.write_str(text),
             Kind::NotFound => f.write_str(NOT_FOUND),
             Kind::Foreign(error, _) => {
                 write!(f, "{error}")?;
@@ -134,27 +135,28 @@ impl fmt::Debug for Error {
     }
 }
 
-/// An error after which a step may be run again. It is no outcome.
-pub(crate) struct Again(pub(crate) Error);
+/// An error that requests another attempt of a step. It is not an outcome.
+pub(crate) struct RetryRequested(pub(crate) Error);
 
 impl StepError {
-    /// Not an outcome: the step is to run again, now as [`step_retry`](crate::Ctx::step_retry) says, or when the client
-    /// sends the request again. For what passes: a timeout, a 503.
+    /// Requests another attempt instead of an outcome: the step runs again, at once if
+    /// [`step_retry`](crate::Ctx::step_retry) allows it, or when the client sends the request again. Use it for
+    /// temporary failures: a timeout, a 503.
     pub fn retry(error: impl Into<Error>) -> Error {
-        Error::from(Again(error.into()))
+        Error::from(RetryRequested(error.into()))
     }
 
-    /// As what a closure gave. `None` if it is no outcome.
-    pub(crate) fn of(error: Error) -> Result<Self, Again> {
-        let error = match error.downcast::<Again>() {
+    /// Converts the error of a step's function.
+    pub(crate) fn of(error: Error) -> Result<Self, RetryRequested> {
+        let error = match error.downcast::<RetryRequested>() {
             Ok(again) => return Err(again),
             Err(error) => error,
         };
         match error.downcast::<Self>() {
             Ok(own) => Ok(own),
             Err(error) => Ok(Self {
-                told: error.told_text().is_some(),
-                message: error.told_text().map_or_else(|| error.to_string(), str::to_owned),
+                user_facing: error.user_facing_text().is_some(),
+                message: error.user_facing_text().map_or_else(|| error.to_string(), str::to_owned),
                 code: None,
                 data: None,
             }),
@@ -162,16 +164,16 @@ impl StepError {
     }
 }
 
-impl fmt::Display for Again {
+impl fmt::Display for RetryRequested {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         fmt::Display::fmt(&self.0, f)
     }
 }
 
-impl fmt::Debug for Again {
+impl fmt::Debug for RetryRequested {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         fmt::Display::fmt(&self.0, f)
     }
 }
 
-impl StdError for Again {}
+impl StdError for RetryRequested {}

@@ -1,4 +1,4 @@
-//! Types that are forms: what a person fills in, and what a handler reads.
+//! Types that are forms: a person fills them in, and a handler reads them.
 
 mod one_field;
 
@@ -8,12 +8,12 @@ pub(crate) use one_field::{VALUE, read_map, read_raw};
 use antiphon_wire::FormSchema;
 use std::borrow::Cow;
 
-/// A type whose values a person fills in: its form, and through serde its answer.
+/// A type whose values a person fills in: it has a form, and decodes from the answer with serde.
 ///
-/// `#[derive(Form)]` writes it for flat structs; [`Ctx::elicit`](crate::Ctx::elicit) and, by hand,
-/// [`Ask::of`](crate::Ask::of) ask it. `String`, `bool` and numbers are forms of [one field](OneField). A form that is
-/// known only at run time needs no type: see [`Ctx::elicit_with`](crate::Ctx::elicit_with). An `impl` by hand gives
-/// the schema that fits what the type deserializes from:
+/// `#[derive(Form)]` implements it for flat structs. [`Ctx::elicit`](crate::Ctx::elicit) and
+/// [`Ask::of`](crate::Ask::of) ask such a form. `String`, `bool` and numbers are forms of [one field](OneField). A form
+/// that is known only at run time needs no type: see [`Ctx::elicit_with`](crate::Ctx::elicit_with). An `impl` by hand
+/// returns the schema from whose answers the type decodes:
 ///
 /// ```
 /// use antiphon::Form;
@@ -32,29 +32,29 @@ use std::borrow::Cow;
 /// assert_eq!(Place::schema().fields()[0].label(), "Region");
 /// ```
 #[diagnostic::on_unimplemented(
-    message = "`{Self}` is no form",
+    message = "`{Self}` is not a form",
     label = "no form",
     note = "derive it: `#[derive(serde::Deserialize, antiphon::Form)]` on a flat struct",
     note = "if it is `!` or `_`, name the type of the answer: `let place: Place = ctx.elicit(..).await?`"
 )]
 pub trait Form {
-    /// The key of a question that has none of its own: the type's name in snake case.
+    /// Returns the default key of the question: the type's name in snake case.
     fn key() -> Cow<'static, str> {
         let path = std::any::type_name::<Self>();
-        // Of `form::Place<'_>` the name is `Place`.
+        // The name of `form::Place<'_>` is `Place`.
         let path = path.split('<').next().unwrap_or(path);
         snake_case(path.rsplit("::").next().unwrap_or(path)).into()
     }
 
-    /// The form. Always the same: an answer counts only for the form it was asked with.
+    /// Returns the form. It must always be the same: an answer is valid only for the form with which it was asked.
     ///
     /// > form mode elicitation schemas are limited to flat objects with primitive properties only.
     fn schema() -> FormSchema;
 }
 
-/// A type with a few values, one or several of which a person chooses: a field of a [`Form`].
+/// A type with a few values, of which a person chooses one or several: the type of a field of a [`Form`].
 ///
-/// `#[derive(Form)]` on an enum without data writes it.
+/// `#[derive(Form)]` implements it for an enum without data.
 ///
 /// ```
 /// use antiphon::FormChoice;
@@ -72,15 +72,14 @@ pub trait Form {
     message = "`{Self}` cannot be a field of a form",
     label = "no field of a form",
     note = "a field is a String, a number, a bool, an enum without data that derives `antiphon::Form`, a Vec of such an enum, or an Option of one of these",
-    note = "an answer that needs nesting is an argument of the tool, or several questions"
+    note = "for a nested answer, use an argument of the tool, or several questions"
 )]
 pub trait FormChoice {
-    /// What can be chosen, in the order in which it is shown: the value as serde reads it, and the title that people
-    /// read instead of it.
+    /// The choices, in display order: the value as serde reads it, and an optional title for people.
     const CHOICES: &'static [(&'static str, Option<&'static str>)];
 }
 
-/// `AlternativeDate` as `alternative_date`.
+/// Converts `AlternativeDate` to `alternative_date`.
 fn snake_case(name: &str) -> String {
     let mut snake = String::with_capacity(name.len() + 4);
     for (at, letter) in name.chars().enumerate() {
@@ -92,13 +91,13 @@ fn snake_case(name: &str) -> String {
     snake
 }
 
-/// What derived code calls. No part of the API: it changes with the derive.
+/// The items that derived code calls. They are not part of the API: they change with the derive.
 pub(crate) mod expanded {
     use super::FormChoice;
     use antiphon_wire::{Choice, FieldKind, FormField};
     use serde_json::Number;
 
-    /// A field of any kind.
+    /// Returns a field of any kind.
     pub fn field(
         name: &str,
         title: Option<String>,
@@ -106,13 +105,13 @@ pub(crate) mod expanded {
         required: bool,
         kind: FieldKind,
     ) -> FormField {
-        // The kind of a text is at once overwritten: a field can only be made as one of its kinds.
+        // The kind is overwritten at once: a field has no constructor for an arbitrary kind.
         let mut field = FormField::text(name);
         (field.title, field.description, field.required, field.kind) = (title, description, required, kind);
         field
     }
 
-    /// The choices as a field holds them.
+    /// Returns the choices in the form of a field.
     pub fn choices<T: FormChoice>() -> Vec<Choice> {
         T::CHOICES
             .iter()
@@ -120,12 +119,12 @@ pub(crate) mod expanded {
             .collect()
     }
 
-    /// A number that is not whole. The derive has seen that it is finite.
+    /// Returns a floating-point number. The derive has checked that it is finite.
     pub fn float(value: f64) -> Option<Number> {
         Number::from_f64(value)
     }
 
-    /// Whether a default is among the choices; asked by the compiler.
+    /// Returns whether a default is among the choices; evaluated by the compiler.
     pub const fn offers<T: FormChoice>(value: &str) -> bool {
         let mut n = 0;
         while n < T::CHOICES.len() {
@@ -137,7 +136,7 @@ pub(crate) mod expanded {
         false
     }
 
-    // `==` of slices is not yet for constants.
+    // `==` of slices is not yet available in constants.
     const fn same(a: &[u8], b: &[u8]) -> bool {
         let mut n = 0;
         while n < a.len() && n < b.len() && a[n] == b[n] {

@@ -1,6 +1,6 @@
-//! Servers: tools, prompts and resources as plain async functions, any of which may ask.
+//! Servers: tools, prompts and resources as plain async functions that may ask questions.
 //!
-//! One request, from its bytes to its reply:
+//! The path of one request, from its bytes to its reply:
 //!
 //! ```text
 //!  bytes ─▶ receive ─▶ route ──────────────▶ lists, discover ──────────▶ reply
@@ -8,19 +8,18 @@
 //!           _meta       a method                                           │
 //!                         │ tools/call, prompts/get, resources/read        │
 //!                         ▼                                                │
-//!                       admit ─▶ judge ─▶ handler ─▶ asks? ─▶ permit ─▶ seal
+//!                       admit ─▶ check ─▶ handler ─▶ asks? ─▶ permit ─▶ seal
 //!                       state     answers   yours              capability
 //! ```
 //!
-//! A handler is reached only through `admit`, which opens the state that came along, and yields the value
-//! that running, gating and sealing demand. Whatever is refused on the way becomes an error in one place, `refusal`.
+//! A handler is reached only through `admit`, which opens the state of the request and returns the value that running,
+//! permitting and sealing require. A refusal becomes an error in one place, `refusal`.
 
 mod ask_error;
 mod build;
 mod build_error;
 mod builder;
 mod call;
-mod change;
 mod clock;
 mod define;
 mod dispatch;
@@ -33,6 +32,7 @@ mod offer;
 mod outbox;
 mod read;
 mod refusal;
+mod registration;
 mod reply;
 mod request;
 mod resolve;
@@ -50,11 +50,11 @@ pub use ask_error::AskError;
 pub use build_error::BuildError;
 pub use builder::ServerBuilder;
 pub use call::{
-    Attempt, Branches, Checkpoint, Elicit, ElicitOutcome, ElicitUrl, ElicitUrlOutcome, IntoDone, IntoNumber,
-    JoinAll, Migration, Response, Retry, Roots, Sample, Scope, Spawned, Step, StepKey, UrlRef, UrlRefError,
-    VerifiedUrlRef, Won,
+    Attempt, Branches, Carrier, Checkpoint, Elicit, ElicitOutcome, ElicitUrl, ElicitUrlOutcome, IntoDone,
+    IntoNumber, JoinAll, Migration, Response, Retry, Roots, Sample, Scope, Spawned, Step, StepKey, UrlRef,
+    UrlRefError, VerifiedUrlRef, Won,
     ask::{Ask, InputRequired, Reply},
-    ctx::{Answer, Carrier, Ctx, Unverified},
+    ctx::{Answer, Ctx, Unverified},
     handler::Handler,
     outcome::{HandlerOutcome, IntoOutcome, Json},
 };
@@ -90,7 +90,7 @@ pub(crate) use request::receive::{Received, Request};
 pub(crate) use server::Begun;
 pub(crate) use session::Session;
 
-/// The items that expanded code calls. They are no part of the API: they change with the macros.
+/// The items that expanded code calls. They are not part of the API: they change with the macros.
 #[doc(hidden)]
 pub mod __expanded {
     pub use crate::{define::expanded::*, form::expanded::*, resolve::expanded::*};

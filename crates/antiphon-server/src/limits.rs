@@ -1,77 +1,82 @@
-//! The bounds of a server.
+//! The limits of a server.
 
 use std::time::Duration;
 
-/// What a server puts up with. Every bound has a default; set others on the builder.
+/// The limits of a server. Every limit has a default; set others with
+/// [`ServerBuilder::limits`](crate::ServerBuilder::limits).
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct Limits {
     /// The maximum number of requests of one call. Default 16; a warning is logged at 8, since common clients stop at 10
     /// rounds.
     ///
-    /// The last one runs the handler to its end, but may not ask: where it does, the call ends with an error that names this
-    /// limit, the question's key, and the steps that ran in that request, for no round can take their record along. In a
-    /// legacy session one less is how often a handler may return questions, or a URL may be asked again; questions that are
-    /// awaited do not count there, nor do legs that ended with state only.
+    /// The last request runs the handler to its end, but may not ask. If the handler asks there, the call ends with an
+    /// error that names this limit, the question's key, and the steps that ran in that request, because no round can
+    /// carry their record. In a legacy session, a handler may return questions, or repeat a URL, one time less than
+    /// this limit; awaited questions do not count there, nor do legs that ended with state only.
     pub legs: u16,
-    /// Asks in one round; in a legacy session, those of one call that wait at once. Default 64.
+    /// The maximum number of questions in one round; in a legacy session, of questions of one call that wait at the
+    /// same time. Default 64.
     pub asks: usize,
-    /// How often one question is asked before the call ends with an error, if its answers do not fit; an answer that
-    /// is missing does not count. Default 3.
+    /// The number of times that one question is asked before the call ends with an error, if its answers do not fit. A
+    /// missing answer does not count. Default 3.
     pub times_asked: u8,
-    /// One form's answer, in bytes of JSON. Default 64 KiB.
+    /// The maximum size of one form's answer, in bytes of JSON. Default 64 KiB.
     pub form_answer: usize,
-    /// One sampling or roots answer, in bytes of JSON. Default 1 MiB.
+    /// The maximum size of one sampling or roots answer, in bytes of JSON. Default 1 MiB.
     pub sampling_answer: usize,
-    /// All that a token carries, in bytes. Default 128 KiB. What is recorded behind a step, in the same leg, may take as
-    /// much again: it would cost the step's record otherwise. In a legacy session, what a call has recorded when it asks once
-    /// more.
+    /// The maximum size of a token's content, in bytes. Default 128 KiB. Entries recorded after a step in the same leg
+    /// may take as much again, so that the step's record is not lost. In a legacy session, the maximum size of a call's
+    /// record when it asks again.
     pub state: usize,
-    /// What one step may come to, in bytes of JSON. Default 16 KiB. So much is kept free before a step runs: what it comes
-    /// to always finds room. Of an empty record, seven can run at once by default; a further one waits until one ends.
+    /// The maximum size of one step's result, in bytes of JSON. Default 16 KiB. This space is reserved before a step
+    /// runs, so that its result always fits. With the defaults, an empty record has space for seven steps at the same
+    /// time; a further step waits until one ends.
     pub step_result: usize,
-    /// The maximum number of legs of one call that end with state only: at checkpoints, and where a leg fails behind something
-    /// that it has recorded, so that the record leaves before the failure is told. A failure takes the last one only if its
-    /// leg has recorded a step. Where none is left, checkpoints are passed and failures are told at once. In a legacy session,
-    /// how often a handler that failed is entered again with its record. A handler that returns state without a question is
-    /// not stopped by it, but counts. Default 2; some clients give up at the third.
+    /// The maximum number of legs of one call that end with state only: at checkpoints, and if a leg fails after it
+    /// recorded something, so that the record leaves before the failure is reported. A failure uses the last such leg
+    /// only if its leg has recorded a step. After the last one, checkpoints are passed and failures are reported at
+    /// once. In a legacy session, the number of times that a failed handler is entered again with its record. A handler
+    /// that returns state without a question is counted but not stopped. Default 2; some clients give up at the third.
     pub state_only: u8,
-    /// How long a leg goes on behind its first question while something other than an answer may still wake the handler.
-    /// Default 50 ms. It costs only what the handler did and did not record.
+    /// The time for which a leg continues after its first question while something other than an answer may still wake
+    /// the handler. Default 50 ms. When it is over, only unrecorded work of the handler is lost.
     pub grace: Duration,
-    /// How long a step that runs may go on after its request was cancelled, its handler's time was over, or its leg has failed
-    /// otherwise. Default 5 seconds.
+    /// The time for which a running step may continue after its request was cancelled, its handler's time was over, or
+    /// its leg failed otherwise. Default 5 seconds.
     pub step_grace: Duration,
-    /// How long one leg waits for what a person does behind a URL, before the URL is asked again. Default 20 seconds.
+    /// The time for which one leg waits for a person behind a URL before the URL is asked again. Default 20 seconds.
     pub until: Duration,
-    /// How long one question of a legacy session may wait in all while its client tells progress of it, which begins its
-    /// time anew. Default 1 hour. A question's own `within` is never stretched; nor is an `answer_within` beyond this.
+    /// The maximum time of one question of a legacy session while its client reports progress, which restarts the
+    /// question's time limit. Default 1 hour. It does not extend a question's own `within`, nor an `answer_within` that
+    /// is longer.
     pub answer_at_most: Duration,
-    /// How long one leg's handler may run. Default 5 minutes. Then a step that runs has [`step_grace`](Self::step_grace) to
-    /// end, and what the leg has recorded leaves before the failure is told.
+    /// The maximum time of one leg's handler. Default 5 minutes. After that, a running step has
+    /// [`step_grace`](Self::step_grace) to end, and the record of the leg leaves before the failure is reported.
     pub handler_time: Duration,
-    /// Handlers that run at once; further requests are refused. Default 1,024.
+    /// The maximum number of handlers that run at the same time; further requests are refused. Default 1,024.
     pub handlers: usize,
-    /// Legacy sessions that are open at once; further ones are refused. Default 1,000.
+    /// The maximum number of open legacy sessions; further ones are refused. Default 1,000.
     pub sessions: usize,
-    /// Legacy sessions of one principal; further ones are refused. Default 100. Callers without a name share
-    /// [`sessions`](Self::sessions).
+    /// The maximum number of open legacy sessions of one principal; further ones are refused. Default 100. Anonymous
+    /// callers are limited by [`sessions`](Self::sessions) only.
     pub sessions_per_principal: usize,
-    /// Requests under way in one legacy session; further ones are refused. Default 64.
+    /// The maximum number of requests under way in one legacy session; further ones are refused. Default 64.
     pub session_requests: usize,
-    /// Handlers that run in legacy sessions at once, those that wait for a person included; further requests are
-    /// refused. Default 1,024, beside [`handlers`](Self::handlers).
+    /// The maximum number of handlers that run in legacy sessions at the same time, including those that wait for a
+    /// person; further requests are refused. Default 1,024, in addition to [`handlers`](Self::handlers).
     pub session_handlers: usize,
-    /// Handlers that run at once in all legacy sessions of one principal, likewise; its further requests are refused, and
-    /// nobody else's. Default 256. Callers without a name share [`session_handlers`](Self::session_handlers).
+    /// The maximum number of handlers that run at the same time in all legacy sessions of one principal; further
+    /// requests of that principal are refused. Default 256. Anonymous callers are limited by
+    /// [`session_handlers`](Self::session_handlers) only.
     pub session_handlers_per_principal: usize,
-    /// Subscriptions that are open at once; further ones are refused. Default 10,000.
+    /// The maximum number of open subscriptions; further ones are refused. Default 10,000.
     pub subscriptions: usize,
-    /// Resources that one subscription may name. Default 1,000.
+    /// The maximum number of resources in one subscription. Default 1,000.
     pub subscription_uris: usize,
-    /// All URIs that one subscription names, in bytes. Default 64 KiB.
+    /// The maximum length of all URIs of one subscription, in bytes. Default 64 KiB.
     pub subscription_uri_bytes: usize,
-    /// All URIs that all subscriptions name, in bytes; further ones are refused. Default 64 MiB.
+    /// The maximum length of all URIs of all subscriptions, in bytes; further ones are refused. Default 64 MiB.
     pub all_subscription_uri_bytes: usize,
 }
 
@@ -106,8 +111,8 @@ impl Default for Limits {
 }
 
 impl Limits {
-    /// The bounds that the engine enforces.
-    pub(crate) fn of_call(&self) -> antiphon_engine::Limits {
+    /// Returns the limits that the engine enforces.
+    pub(crate) fn engine_limits(&self) -> antiphon_engine::Limits {
         let Self {
             legs,
             asks,
@@ -131,31 +136,31 @@ impl Limits {
         }
     }
 
-    /// What a token carries at most that has the record of an effect.
-    pub(crate) fn state_behind_effect(&self) -> usize {
+    /// Returns the maximum size of a token's content with the record of an effect.
+    pub(crate) fn state_after_effect(&self) -> usize {
         self.state.saturating_mul(2)
     }
 }
 
-/// What becomes of a state that comes back after its time.
+/// The treatment of state that comes back after its expiry.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum OnExpired {
-    /// It is refused like a forged one: the client begins again. The default.
+    /// Expired state is refused like forged state: the client begins again. The default.
     #[default]
     Refuse,
-    /// It is opened, until the whole call's deadline: what it holds is kept, what came with it is dropped, and that
-    /// round is asked again.
+    /// Expired state is opened until the whole call's deadline: its record is kept, the answers that came with it are
+    /// dropped, and their round is asked again.
     AskAgain,
 }
 
-/// How long a call may take as a whole if late states are asked again, and nothing else was set.
+/// The maximum time of a whole call if expired state is asked again and no other limit is set.
 pub(crate) const CALL_WITHIN: Duration = Duration::from_secs(24 * 60 * 60);
 
-/// How long the reference in a URL is good, unless the call ends sooner.
+/// The lifetime of a reference in a URL, unless the call ends sooner.
 pub(crate) const URL_REF_WITHIN: Duration = Duration::from_secs(24 * 60 * 60);
 
-/// From this size on, a warning is logged that names the largest entries of a journal.
+/// The size of a journal from which a warning is logged that names its largest entries.
 pub(crate) const JOURNAL_WARNING: usize = 16 * 1024;
 
-/// From this leg on, a warning is logged: many clients stop at ten rounds.
+/// The leg from which a warning is logged: many clients stop at ten rounds.
 pub(crate) const LEG_WARNING: u16 = 8;

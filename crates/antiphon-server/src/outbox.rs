@@ -1,19 +1,20 @@
-//! What a request sends before its reply: progress, log messages, and what a subscription hears.
+//! The outbox of a request: the messages before its reply, such as progress, log messages and change notifications.
 
 use std::{
     collections::{HashSet, VecDeque},
     sync::{Arc, Mutex, MutexGuard, PoisonError},
 };
 
-/// So many messages may wait for a peer that reads slowly ...
+/// The maximum number of messages that wait for a slow peer.
 const MAX_MESSAGES: usize = 1024;
-/// ... or so many bytes.
+/// The maximum number of bytes that wait for a slow peer.
 const MAX_BYTES: usize = 1024 * 1024;
 
-/// Where a request leaves what it sends before its reply, and where its transport takes it from. Clones are the same
-/// outbox; on a channel that requests share, each has a tag of its own.
+/// The queue of messages that a request sends before its reply, and that its transport takes. Clones are the same
+/// outbox. On a channel that requests share, each request has a tag of its own.
 ///
-/// Nobody is woken by a message: it is left while the request is polled, by the very task that then takes it.
+/// Pushing a message wakes no task: messages are pushed while the request is polled, by the same task that then takes
+/// them.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Outbox {
     queue: Arc<Mutex<Queue>>,
@@ -23,11 +24,11 @@ pub(crate) struct Outbox {
 #[derive(Debug, Default)]
 struct Queue {
     waiting: VecDeque<Message>,
-    /// The changes among them, by tag and number: there may be many.
+    /// The waiting changes, by tag and number, because there may be many.
     changes: HashSet<(u64, u32)>,
     bytes: usize,
     tags: u64,
-    /// Its stream is to be closed, though more is to come.
+    /// True if the stream is to be closed, although more messages may follow.
     closing: bool,
 }
 
@@ -38,33 +39,34 @@ struct Message {
     bytes: Vec<u8>,
 }
 
-/// What becomes of a message whose peer is slow.
+/// The kind of a message: it decides what happens to the message if the peer is slow.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Kind {
-    /// The newest one counts.
+    /// Only the newest one is kept.
     Progress,
-    /// It is lost.
+    /// It is dropped.
     Log,
-    /// A request of ours, or what becomes of one. Never lost: bounded by what may be asked at once.
+    /// A request of the server, or its cancellation. It is never dropped; the limit of concurrent questions bounds the
+    /// number.
     Ask,
-    /// One of each number waits at most: a change that is told twice is told once. Never lost.
+    /// A change. At most one of each number waits, so that a repeated change is sent once. It is never dropped.
     Change(u32),
 }
 
 impl Outbox {
-    /// An outbox for one more request of the same channel.
+    /// Returns an outbox for another request on the same channel.
     pub(crate) fn for_another(&self) -> Self {
         let mut queue = self.queue();
         queue.tags += 1;
         Self { queue: Arc::clone(&self.queue), tag: queue.tags }
     }
 
-    /// Whether this is an outbox of the same request.
+    /// Returns whether this is an outbox of the same request.
     pub(crate) fn is_same(&self, other: &Self) -> bool {
         Arc::ptr_eq(&self.queue, &other.queue) && self.tag == other.tag
     }
 
-    /// Leaves a notification, as it is written.
+    /// Adds a written message.
     pub(crate) fn push(&self, kind: Kind, bytes: Vec<u8>) {
         let mut queue = self.queue();
         let tag = self.tag;
@@ -80,12 +82,12 @@ impl Outbox {
         }
     }
 
-    /// The next message to send.
+    /// Removes the next message.
     pub(crate) fn pop(&self) -> Option<Vec<u8>> {
         self.pop_with_kind().map(|(_, bytes)| bytes)
     }
 
-    /// The next message to send, and what it is.
+    /// Removes the next message, and returns it with its kind.
     pub(crate) fn pop_with_kind(&self) -> Option<(Kind, Vec<u8>)> {
         let mut queue = self.queue();
         let message = queue.waiting.pop_front()?;
@@ -96,16 +98,16 @@ impl Outbox {
         Some((message.kind, message.bytes))
     }
 
-    /// Wants the stream closed behind what waits: the client is to come back for the rest.
+    /// Requests that the stream be closed after the waiting messages: the client reconnects for the rest.
     ///
-    /// A channel that requests share is not one request's to close.
+    /// A request cannot close a channel that it shares.
     pub(crate) fn close_stream(&self) {
         if self.tag == 0 {
             self.queue().closing = true;
         }
     }
 
-    /// Whether the stream is to be closed now.
+    /// Returns whether the stream is to be closed now, and resets the request.
     #[cfg(feature = "http")]
     pub(crate) fn take_closing(&self) -> bool {
         std::mem::take(&mut self.queue().closing)
@@ -116,7 +118,7 @@ impl Outbox {
         self.queue().waiting.is_empty()
     }
 
-    /// Throws away what this request has left here.
+    /// Removes the messages of this request.
     ///
     /// > Servers [...] **MUST NOT** send any further messages for it.
     pub(crate) fn forget(&self) {
@@ -128,13 +130,13 @@ impl Outbox {
     }
 
     fn queue(&self) -> MutexGuard<'_, Queue> {
-        // Each change of it is made at once: a panic elsewhere leaves it whole.
+        // Each change is complete before the lock is released, so a panic elsewhere leaves the queue valid.
         self.queue.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 impl Queue {
-    /// Puts this progress in the place of the last that waits, if there is one and it fits there.
+    /// Replaces the last waiting progress message, if there is one and the new one fits.
     fn replace(&mut self, tag: u64, bytes: Vec<u8>) {
         let mut newest = self.waiting.iter_mut().rev().take(MAX_MESSAGES);
         let older = newest.find(|message| message.tag == tag && message.kind == Kind::Progress);
@@ -185,13 +187,13 @@ mod tests {
         assert_eq!(waiting.len(), MAX_MESSAGES);
         let last = format!("progress {}", 5 * MAX_MESSAGES - 1);
         assert_eq!(waiting.iter().rfind(|text| text.starts_with("progress")), Some(&last));
-        // What takes the place of another is counted as well.
+        // A message that replaces another one is counted too.
         for (kind, bytes) in [(Kind::Progress, 2), (Kind::Log, 2), (Kind::Progress, 1), (Kind::Progress, 4)] {
             outbox.push(kind, vec![b'x'; MAX_BYTES / bytes]);
         }
         let waiting: Vec<usize> = all(&outbox).iter().map(String::len).collect();
         assert_eq!(waiting, [MAX_BYTES / 4, MAX_BYTES / 2]);
-        // Counted back to nothing: as many fit again.
+        // Counted back to zero: the same number fits again.
         outbox.push(Kind::Log, vec![b'x'; MAX_BYTES]);
         assert_eq!(all(&outbox).len(), 1);
     }

@@ -1,4 +1,4 @@
-//! Reading members of a message.
+//! Decoding of members of a message.
 
 use antiphon_wire::ErrorObject;
 use serde::Deserialize;

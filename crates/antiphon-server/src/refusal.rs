@@ -1,10 +1,11 @@
-//! Why a request is refused, and the one map from there to the wire.
+//! Refusals of requests, and their only mapping to the wire.
 
 use antiphon_wire::{AskSupport, ErrorCode, ErrorObject};
 use serde_json::{Value, json};
 use std::borrow::Cow;
 
-/// Why a request is refused. Whose fault it is decides the code; what the caller may learn decides the text.
+/// The reason for which a request is refused. The code depends on whose fault it is; the text contains only what the
+/// caller may learn.
 ///
 /// | refusal | code | HTTP | `data.reason` |
 /// |---|---|---|---|
@@ -20,41 +21,41 @@ use std::borrow::Cow;
 /// | `Diverged` | -32603 | 200 | `flow_diverged` |
 /// | `StepFailed` | -32603 | 200 | `step_failed`, with the step's key |
 /// | `UrlsFirst` | -32042 | in a session | none; `elicitations` |
-/// | `Told` | -32603 | 200 | none: the handler's own words |
+/// | `UserFacing` | -32603 | 200 | none: the handler's own text |
 /// | `Internal` | -32603 | 200 | none: the cause is in the log |
-/// | `Behind` | as the refusal | as the refusal | as the refusal; `done`, the steps that were done |
+/// | `AfterSteps` | as the refusal | as the refusal | as the refusal; `done`, the steps that were done |
 #[derive(Debug)]
 pub(crate) enum Refusal {
     /// The params do not fit the method.
     Params(Cow<'static, str>),
-    /// There is no such resource.
+    /// The resource does not exist.
     NotFound { uri: String },
-    /// The state is not one of ours, not for this request, or too old. Always the same answer.
+    /// The state was not sealed here, or not for this request, or has expired. The answer is always the same.
     State,
-    /// A bound was reached by a rightful caller.
+    /// A legitimate caller reached a limit.
     Limit { name: &'static str, text: String },
-    /// The client did not declare what it would be asked.
+    /// The client did not declare a capability that the call requires.
     Capability { missing: AskSupport },
-    /// The caller's token may not do this; it would have to hold all of these.
+    /// The caller's token lacks some of these scopes.
     Scope { needed: Vec<String> },
-    /// There is no such method.
+    /// The method does not exist.
     Method(String),
     /// Too many handlers run.
     Busy,
-    /// The state is of another version, and the author wants none of it.
+    /// The state is of another version, and the author rejects other versions.
     Version,
-    /// The handler does not come to what it came to before: nothing was run, the state stays good.
+    /// The handler takes a path that differs from its record. No step was run, and the state stays valid.
     Diverged,
-    /// A step came to no outcome; the state stays good.
+    /// A step has no outcome. The state stays valid.
     StepFailed { path: String },
-    /// URLs must be opened before the request is sent again, in a session that knows the error.
+    /// URLs must be opened before the request is sent again, in a session whose version has this error.
     UrlsFirst(Box<ErrorObject>),
-    /// A prompt or resource failed, and says so itself.
-    Told(String),
+    /// A prompt or resource failed, with a text for the caller.
+    UserFacing(String),
     /// The server failed.
     Internal,
-    /// Any of these, behind steps whose record is lost: to begin again is to do them again.
-    Behind { refusal: Box<Self>, done: Vec<String> },
+    /// Any other refusal after steps whose record is lost: a new call repeats these steps.
+    AfterSteps { refusal: Box<Self>, done: Vec<String> },
 }
 
 impl Refusal {
@@ -62,33 +63,33 @@ impl Refusal {
         Self::Params(text.into())
     }
 
-    /// The same, where these steps were done and nothing remembers them.
-    pub(crate) fn behind(self, done: Vec<String>) -> Self {
+    /// Adds the completed steps whose record is lost.
+    pub(crate) fn after_steps(self, done: Vec<String>) -> Self {
         match self {
             Self::UrlsFirst(_) => self,
             _ if done.is_empty() => self,
-            refusal => Self::Behind { refusal: Box::new(refusal), done },
+            refusal => Self::AfterSteps { refusal: Box::new(refusal), done },
         }
     }
 
-    /// The error on the wire.
+    /// Returns the error on the wire.
     pub(crate) fn to_error(&self) -> ErrorObject {
         match self {
             Self::Params(text) => ErrorObject::invalid_params(text.clone()),
             Self::NotFound { uri } => {
                 ErrorObject::invalid_params("Resource not found").with_data(json!({ "uri": uri }))
             }
-            // Byte for byte the same, whatever failed: anything else would tell a forger how far it got.
+            // Byte for byte the same for every cause: a difference would help a forger.
             Self::State => ErrorObject::invalid_params("Invalid or expired requestState")
                 .with_data(reason("invalid_request_state")),
             Self::Limit { name, text } => ErrorObject::invalid_params(text.clone())
                 .with_data(json!({ "reason": "limit", "limit": name })),
             Self::Capability { missing } => ErrorObject::missing_capability(
-                format!("The client did not declare what this needs: {}", in_words(*missing)),
+                format!("The client did not declare a required capability: {}", names_of(*missing)),
                 missing.to_value(),
             ),
             Self::Scope { needed } => {
-                ErrorObject::new(ErrorCode::INVALID_REQUEST, "The access token may not do this")
+                ErrorObject::new(ErrorCode::INVALID_REQUEST, "The access token lacks a required scope")
                     .with_data(json!({ "reason": "insufficient_scope", "scopes": needed }))
             }
             Self::Method(method) => ErrorObject::method_not_found(method),
@@ -97,12 +98,12 @@ impl Refusal {
                     .with_data(json!({ "reason": "busy", "retryAfterMs": 1000 }))
             }
             Self::Version => ErrorObject::invalid_params(
-                "This call was begun under another version of the tool: begin it again",
+                "This call began under another version of the tool: start it again",
             )
             .with_data(reason("version")),
             Self::Diverged => ErrorObject::new(
                 ErrorCode::INTERNAL_ERROR,
-                "This call cannot go on: the tool takes another path now",
+                "This call cannot continue: the tool now takes a different path",
             )
             .with_data(reason("flow_diverged")),
             Self::StepFailed { path } => {
@@ -111,9 +112,9 @@ impl Refusal {
                     .with_data(json!({ "reason": "step_failed", "step": path }))
             }
             Self::UrlsFirst(error) => (**error).clone(),
-            Self::Told(text) => ErrorObject::new(ErrorCode::INTERNAL_ERROR, text.clone()),
+            Self::UserFacing(text) => ErrorObject::new(ErrorCode::INTERNAL_ERROR, text.clone()),
             Self::Internal => ErrorObject::internal(),
-            Self::Behind { refusal, done } => {
+            Self::AfterSteps { refusal, done } => {
                 let text = match &**refusal {
                     Self::StepFailed { path } => format!("The step `{path}` failed for now"),
                     other => other.to_error().message.trim_end_matches('.').to_owned(),
@@ -121,7 +122,7 @@ impl Refusal {
                 let steps: Vec<String> = done.iter().map(|path| format!("`{path}`")).collect();
                 let mut error = refusal.to_error();
                 error.message = format!(
-                    "{text}. Done before that: {}. To send the first request again does it again.",
+                    "{text}. Completed before that: {}. Sending the first request again repeats these steps.",
                     steps.join(", ")
                 );
                 let mut data = error.data.take().unwrap_or_else(|| json!({}));
@@ -138,8 +139,8 @@ fn reason(name: &str) -> Value {
     json!({ "reason": name })
 }
 
-/// The names that a client's documentation has for these capabilities.
-fn in_words(missing: AskSupport) -> String {
+/// Returns the names of these capabilities, as clients document them.
+fn names_of(missing: AskSupport) -> String {
     let names = [
         (missing.form, "elicitation.form"),
         (missing.url, "elicitation.url"),

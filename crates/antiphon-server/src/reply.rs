@@ -1,4 +1,4 @@
-//! The stamp: every result says who answers.
+//! Replies, and the server's name and version in every result.
 
 use crate::refusal::Refusal;
 use antiphon_wire::{
@@ -7,7 +7,7 @@ use antiphon_wire::{
 use serde::Serialize;
 use serde_json::value::RawValue;
 
-/// A result with room for `_meta`.
+/// A result with a member `_meta`.
 pub(crate) trait HasMeta {
     fn meta_mut(&mut self) -> &mut Option<Meta>;
 }
@@ -24,25 +24,25 @@ macro_rules! has_meta {
 
 has_meta! { CallToolResult GetPromptResult ReadResourceResult }
 
-/// Who answers: as members for results that have a `_meta` of their own, and written once for those that have none.
-pub(crate) struct Stamp {
+/// The server's name and version: as members for results with a `_meta` of their own, and as JSON text for the others.
+pub(crate) struct ServerInfo {
     pub(crate) members: Meta,
-    pub(crate) written: Box<RawValue>,
+    pub(crate) raw: Box<RawValue>,
 }
 
-/// A result without a `_meta` of its own, with the stamp for one.
+/// A result without a `_meta` of its own, with the server's.
 #[derive(Serialize)]
-pub(crate) struct Stamped<'a, T> {
+pub(crate) struct WithServerInfo<'a, T> {
     #[serde(flatten)]
     pub(crate) result: &'a T,
     #[serde(rename = "_meta")]
-    pub(crate) stamp: &'a RawValue,
+    pub(crate) server_info: &'a RawValue,
 }
 
-impl Stamp {
+impl ServerInfo {
     /// > Servers **SHOULD** include the following `io.modelcontextprotocol/*` field in every result's `_meta`
     ///
-    /// What the handler wrote there itself stays.
+    /// A value that the handler wrote itself is kept.
     pub(crate) fn join(&self, members: &mut Meta) {
         let own = members.0.get(meta_keys::SERVER_INFO).is_some_and(|info| !info.is_null());
         if !own {
@@ -51,17 +51,17 @@ impl Stamp {
     }
 }
 
-/// The reply to one message, ready to be sent.
+/// The written reply to one message.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct ReplyMessage {
     /// One JSON-RPC response, without a newline.
     pub body: Vec<u8>,
-    /// The HTTP status that goes with it.
+    /// The HTTP status of the reply.
     pub status: u16,
-    /// It is an error.
+    /// True if the reply is an error.
     pub(crate) failed: bool,
-    /// The scopes that the caller's token lacks some of.
+    /// The required scopes, some of which the caller's token lacks.
     #[cfg_attr(not(feature = "http"), allow(dead_code, reason = "only HTTP says so in a header"))]
     pub(crate) scopes: Vec<String>,
 }
@@ -76,7 +76,7 @@ impl ReplyMessage {
         Self { body, status: 200, failed: false, scopes: Vec::new() }
     }
 
-    /// The same reply, with what this refusal says in HTTP's words.
+    /// Adds the refusal's HTTP status and scopes.
     pub(crate) fn refused_by(self, refusal: Refusal) -> Self {
         match refusal {
             // > `HTTP 403 Forbidden` status code (per RFC 6750 Section 3.1)
@@ -85,12 +85,12 @@ impl ReplyMessage {
         }
     }
 
-    /// A reply to a caller whose token would have to hold all of these.
+    /// Returns the reply to a caller whose token lacks some of these scopes.
     pub(crate) fn short_of_scopes(body: Vec<u8>, scopes: Vec<String>) -> Self {
         Self { body, status: 403, failed: true, scopes }
     }
 
-    /// The response to a request that was read.
+    /// Returns the response to a request.
     pub(crate) fn written(id: &RequestId, body: Result<Vec<u8>, Refusal>) -> Self {
         match body {
             Ok(body) => Self::result(body),

@@ -5,7 +5,7 @@ use crate::{
     define::States,
     dispatch::{
         listen::Subscription,
-        route::{Routed, route},
+        route::{RouteOutcome, route},
     },
     offer::registry::Registry,
     refusal::Refusal,
@@ -24,7 +24,7 @@ use std::{
     sync::{Arc, atomic::Ordering},
 };
 
-/// A server: what it offers, and how it keeps state. Cheap to clone; every clone is the same server.
+/// A server: its offers and its state. Cheap to clone; every clone is the same server.
 #[derive(Clone)]
 pub struct Server(pub(crate) Arc<Inner>);
 
@@ -43,67 +43,67 @@ pub(crate) struct Inner {
     pub(crate) states: States,
 }
 
-/// What a request came to.
+/// The outcome of a request.
 pub(crate) enum Begun {
     Answered(ReplyMessage),
-    /// It is answered when it ends. Its request can go.
+    /// An open subscription, which is answered when it ends. The request may be dropped.
     Open(Subscription),
 }
 
 impl Server {
-    /// Begins a server with a name and a version. The name is also the audience of its state, unless
-    /// [`audience`](ServerBuilder::audience) says otherwise.
+    /// Returns a builder with a name and a version. The name is also the audience of the state, unless
+    /// [`audience`](ServerBuilder::audience) is set.
     pub fn builder(name: impl Into<String>, version: impl Into<String>) -> ServerBuilder {
         ServerBuilder::new(name.into(), version.into())
     }
 
-    /// The server's name.
+    /// Returns the server's name.
     pub fn name(&self) -> &str {
         &self.0.runtime.name
     }
 
-    /// Whether state is sealed with a key that only this process has, and that ends with it.
+    /// Returns whether state is sealed with a random key that is lost when this process ends.
     pub fn key_is_ephemeral(&self) -> bool {
         self.0.runtime.sealer.is_ephemeral()
     }
 
-    /// Ends every subscription with its response, and those still to come, so that the server can stop.
-    /// [`serve_http`](crate::serve::http::serve_http) does so when its shutdown begins.
+    /// Ends every subscription with its response, including later ones, so that the server can stop.
+    /// [`serve_http`](crate::serve::http::serve_http) calls it when its shutdown begins.
     ///
     /// > When the server ends a subscription on its own initiative (for example, during shutdown), it **SHOULD**
     /// > respond to the original `subscriptions/listen` request with a completion result before closing the stream.
     pub fn drain(&self) {
-        self.0.runtime.hub.drain();
+        self.0.runtime.subscriptions.drain();
     }
 
-    /// Resolves once no step of a cancelled request runs any more: after [`Limits::step_grace`] at the latest. A process
-    /// that ends before ends them in the middle. [`serve_http`](crate::serve::http::serve_http) and
-    /// [`serve_streams`](crate::serve::stdio::serve_streams) wait for it before they return.
+    /// Waits until no step of a cancelled request runs any more, for [`Limits::step_grace`](crate::Limits::step_grace)
+    /// at most. If the process ends earlier, such steps are interrupted. [`serve_http`](crate::serve::http::serve_http)
+    /// and [`serve_streams`](crate::serve::stdio::serve_streams) wait for it before they return.
     pub async fn steps_ended(&self) {
-        // The sender is in the server itself, so there is no error.
+        // The server itself holds the sender, so there is no error.
         let _ = self.0.runtime.detached.subscribe().wait_for(|running| *running == 0).await;
     }
 
-    /// Whether the server is about to stop: what is asked of it next is better asked elsewhere.
+    /// Returns whether the server is about to stop: new requests should go to another instance.
     #[cfg(feature = "http")]
     pub(crate) fn is_draining(&self) -> bool {
-        self.0.runtime.hub.is_draining()
+        self.0.runtime.subscriptions.is_draining()
     }
 
-    /// What time it is here.
+    /// Returns the server's time.
     #[cfg(feature = "http")]
     pub(crate) fn now(&self) -> std::time::SystemTime {
         self.0.runtime.clock.now()
     }
 
-    /// Whether a principal without a subject will do.
+    /// Returns whether a principal without a subject is accepted.
     #[cfg(feature = "http")]
     pub(crate) fn client_is_enough(&self) -> bool {
         self.0.runtime.identity.client_is_enough
     }
 
-    /// Answers one message; `None` for a notification. Dropping the future cancels the request: the handler is
-    /// dropped with it. What a request sends before its reply goes nowhere, so that `subscriptions/listen` is refused.
+    /// Answers one message; `None` for a notification. Dropping the future cancels the request and drops its handler.
+    /// Messages before the reply are discarded, so `subscriptions/listen` is refused.
     pub async fn respond(&self, message: &[u8], caller: &Caller<'_>) -> Option<ReplyMessage> {
         match self.read(message) {
             Ok(Received::Request(request)) => Some(match self.begin(&request, caller).await {
@@ -124,7 +124,7 @@ impl Server {
         receive(message, self.has_sessions()).map_err(unreadable)
     }
 
-    /// Returns the reply to a message of a session, where there is no session.
+    /// Returns the reply to a message that belongs to a session, if there is no session.
     pub(crate) fn refuse_outside_of_session(message: Incoming<'_>) -> ReplyMessage {
         unreadable(without_session(message))
     }
@@ -136,7 +136,7 @@ impl Server {
 
     /// Waits for the end of a subscription, and returns its response.
     pub(crate) async fn ended(&self, subscription: Subscription) -> ReplyMessage {
-        subscription.ended(&self.0.runtime.stamp).await
+        subscription.ended(&self.0.runtime.server_info).await
     }
 
     /// Answers one request, or opens the subscription it asks for.
@@ -158,28 +158,28 @@ impl Server {
             return Begun::Answered(ReplyMessage::error(Some(&request.id), &error));
         }
         match self.route(offered, request, caller).await {
-            Ok(Routed::Open(subscription)) => Begun::Open(subscription),
-            Ok(Routed::Body(body)) => Begun::Answered(ReplyMessage::written(&request.id, Ok(body))),
+            Ok(RouteOutcome::Open(subscription)) => Begun::Open(subscription),
+            Ok(RouteOutcome::Body(body)) => Begun::Answered(ReplyMessage::written(&request.id, Ok(body))),
             Err(refusal) => Begun::Answered(ReplyMessage::written(&request.id, Err(refusal))),
         }
     }
 
-    /// Has a request answered by its method.
+    /// Answers a request by its method.
     pub(crate) async fn route(
         &self,
         offered: &Registry,
         request: &Request<'_>,
         caller: &Caller<'_>,
-    ) -> Result<Routed, Refusal> {
-        // All that an author plugs in may panic: handlers, binders, codecs, types that decode. The future is dropped
-        // then: nothing half-changed in it is seen again.
+    ) -> Result<RouteOutcome, Refusal> {
+        // All code of the author may panic: handlers, binders, codecs, decoded types. The future is then dropped, so no
+        // broken invariant is observed.
         let routed = AssertUnwindSafe(route(&self.0.runtime, offered, request, caller)).catch_unwind().await;
         routed.unwrap_or_else(|panic| {
             let target = request.target().map(RawValue::get);
             let text = panic.downcast_ref::<String>().map(String::as_str);
             let cause = text.or_else(|| panic.downcast_ref::<&str>().copied());
             tracing::error!(method = %request.method, target, cause, "a request panicked");
-            self.0.runtime.replay.tell(|| format!("it panicked: {}", cause.unwrap_or_default()));
+            self.0.runtime.replay.report_cause(|| format!("it panicked: {}", cause.unwrap_or_default()));
             Err(Refusal::Internal)
         })
     }
@@ -190,21 +190,21 @@ fn unreadable(Unreadable { id, error }: Unreadable) -> ReplyMessage {
 }
 
 impl UrlRef {
-    /// For the page behind the URL: whether this reference was made by this server (or another instance with the same
-    /// keys and audience), is in time, and was made for `principal`, who has opened the page now.
+    /// Verifies a reference, for the page behind the URL: it was made by this server (or another instance with the same
+    /// keys and audience), has not expired, and was made for `principal`, who has opened the page now.
     ///
-    /// Anyone can send a URL to anyone: without this a person can be led to finish what somebody else began, and their
-    /// account ends up in that somebody's hands. So call this before the page shows or takes anything, and again where it
-    /// takes it: when a form is posted, when an authorization server redirects back.
+    /// Anyone can send a URL to anyone. Without this check, a person can be led to finish what an attacker began, and
+    /// the attacker gets access to their account. So call this before the page shows or accepts anything, and again
+    /// when it accepts it: when a form is posted, when an authorization server redirects back.
     ///
     /// > The MCP Server **MUST** verify the identity of the user who opens the URL before accepting information.
     ///
-    /// `principal` comes from the page's own login, such as its session cookie: never from the URL, and never from what
-    /// the visitor says. Issuer and subject are compared. The client is not: the person opens the page with a browser,
-    /// and called with something else. Only a principal without a subject is compared whole.
+    /// `principal` must come from the page's own login, such as its session cookie: never from the URL, and never from
+    /// the visitor's input. Issuer and subject are compared. The client is not compared, because the person opens the
+    /// page with a browser and called with another program. A principal without a subject is compared as a whole.
     ///
-    /// Where calls are not authenticated there is nobody to compare: references are made for nobody then, and only `None`
-    /// verifies. Such a reference is all that tells who opens the page. That may do on one's own machine.
+    /// Without authentication there is no principal to compare: references are made without one, and only `None`
+    /// verifies. Such a reference is the only proof of who opens the page, which may be enough on one's own machine.
     ///
     /// ```
     /// use antiphon::{seal::Principal, server::{Server, UrlRef, UrlRefError}};
@@ -212,7 +212,7 @@ impl UrlRef {
     /// # struct Form(String);
     /// # struct Accounts;
     /// # impl Accounts { fn connect(&self, _call: String, _key: &str, _form: Form) {} }
-    /// /// Behind `https://example.com/connect/{reference}`; `user` is who is logged in there.
+    /// /// AfterSteps `https://example.com/connect/{reference}`; `user` is who is logged in there.
     /// fn connect(
     ///     server: &Server,
     ///     accounts: &Accounts,
@@ -227,10 +227,11 @@ impl UrlRef {
     /// }
     /// ```
     ///
-    /// A reference verifies as often as it is opened while it is in time. What is to happen once is for the page to keep.
+    /// A reference can be verified any number of times until it expires. The page must itself ensure that an action
+    /// happens once.
     ///
     /// # Errors
-    /// [`UrlRefError`]: show the visitor its text, or a page not found, and take nothing from them.
+    /// [`UrlRefError`]: show the visitor its text, or a page not found, and accept nothing from them.
     pub fn verify(
         server: &Server,
         text: &str,
@@ -241,23 +242,23 @@ impl UrlRef {
 }
 
 impl Ctx {
-    /// Returns the server that runs this handler: to change its lists, or to tell that a resource was updated.
+    /// Returns the server that runs this handler, to change its lists or to announce an updated resource.
     pub fn server(&self) -> Server {
-        let owner = self.runtime().owner.upgrade().and_then(|owner| owner.downcast::<Inner>().ok());
-        // The handler was reached through it.
-        Server(owner.expect("a server lives while it answers"))
+        let owner = self.server_runtime().owner.upgrade().and_then(|owner| owner.downcast::<Inner>().ok());
+        // The handler was called through the server.
+        Server(owner.expect("the server exists while it answers"))
     }
 }
 
 impl fmt::Debug for Server {
-    /// Its name, and what is under way on it now.
+    /// Writes the name, and the numbers of running handlers, sessions and subscriptions.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Server")
             .field("name", &self.0.runtime.name)
             .field("handlers", &self.0.runtime.running.load(Ordering::Relaxed))
             .field("sessions", &self.0.sessions.len())
             .field("running_in_sessions", &self.0.sessions.handlers())
-            .field("subscriptions", &self.0.runtime.hub.len())
+            .field("subscriptions", &self.0.runtime.subscriptions.len())
             .field("detached_steps", &*self.0.runtime.detached.borrow())
             .finish_non_exhaustive()
     }

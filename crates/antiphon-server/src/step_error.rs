@@ -1,40 +1,41 @@
-//! How a step failed, on the first run as on every later one.
+//! The error of a step.
 
 use antiphon_engine::StepFailure;
 use serde_json::Value;
 use std::fmt;
 
-/// How a step failed: the same on the first run and whenever it is read from the record, whatever error its closure
-/// gave. To a handler's caller it is told only if the closure's error was, as with [`Error::told`].
+/// The error of a step: the same on the first run and when it is read from the record, for any error of the step's
+/// function. A handler's caller receives the text only if the function's error had a text for the caller, as with
+/// [`Error::user_facing`](crate::Error::user_facing).
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub struct StepError {
-    /// What went wrong, in words.
+    /// The text of the error.
     pub message: String,
-    /// What it is known by to the program, such as `card_declined`.
+    /// The code for the program, such as `card_declined`.
     pub code: Option<String>,
-    /// More of it, for the program.
+    /// Further data for the program.
     pub data: Option<Value>,
-    pub(crate) told: bool,
+    pub(crate) user_facing: bool,
 }
 
 impl StepError {
-    /// What comes back where the outcome of a step could not be recorded: its effect has happened, and is not repeated.
+    /// The code of a step whose outcome could not be recorded: its effect has happened, and is not repeated.
     pub const UNRECORDABLE: &'static str = "unrecordable";
 
-    /// A failure in these words, which the caller may read.
+    /// Returns an error with this text, which the caller may read.
     pub fn new(message: impl Into<String>) -> Self {
-        Self { message: message.into(), code: None, data: None, told: true }
+        Self { message: message.into(), code: None, data: None, user_facing: true }
     }
 
-    /// With what it is known by to the program.
+    /// Sets the code for the program.
     #[must_use]
     pub fn code(mut self, code: impl Into<String>) -> Self {
         self.code = Some(code.into());
         self
     }
 
-    /// With more of it.
+    /// Sets further data for the program.
     #[must_use]
     pub fn data(mut self, data: impl Into<Value>) -> Self {
         self.data = Some(data.into());
@@ -42,8 +43,8 @@ impl StepError {
     }
 
     pub(crate) fn unrecordable(cause: impl fmt::Display) -> Self {
-        let message = format!("the step has run, but what it came to cannot be recorded: {cause}");
-        Self { message, code: Some(Self::UNRECORDABLE.to_owned()), data: None, told: false }
+        let message = format!("the step has run, but its result cannot be recorded: {cause}");
+        Self { message, code: Some(Self::UNRECORDABLE.to_owned()), data: None, user_facing: false }
     }
 
     pub(crate) fn recorded(&self) -> StepFailure {
@@ -51,17 +52,17 @@ impl StepError {
             message: self.message.clone(),
             code: self.code.clone(),
             data: self.data.as_ref().map(Value::to_string),
-            user_facing: self.told,
+            user_facing: self.user_facing,
         }
     }
 }
 
 impl From<StepFailure> for StepError {
     fn from(failure: StepFailure) -> Self {
-        let StepFailure { message, code, data, user_facing: told } = failure;
-        // It was written from a value.
+        let StepFailure { message, code, data, user_facing } = failure;
+        // The text was written from a value, so it parses.
         let data = data.and_then(|text: String| serde_json::from_str(&text).ok());
-        Self { message, code, data, told }
+        Self { message, code, data, user_facing }
     }
 }
 

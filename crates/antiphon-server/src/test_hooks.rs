@@ -1,4 +1,4 @@
-//! Access for the test bench: settings that only it makes, and values that only it reads.
+//! Access for the test bench: settings that only tests make, and values that only tests read.
 
 use crate::{Clock, OnExpired, ReplayCheck, ReplayFault, Server, ServerBuilder, builder::Keys};
 use antiphon_seal::KeyRing;
@@ -7,9 +7,9 @@ use std::time::Duration;
 /// The lifetime of the state of one definition, and the treatment of state that has expired.
 #[derive(Clone, Copy, Debug)]
 pub struct Lifetime {
-    /// Of one round.
+    /// The lifetime of one round.
     pub round: Duration,
-    /// Of the whole call, if it is bounded.
+    /// The lifetime of the whole call, if it is limited.
     pub call: Option<Duration>,
     /// The treatment of state that has expired.
     pub on_expired: OnExpired,

@@ -32,7 +32,7 @@ pub(super) async fn charge_once(
 ) -> Result<String> {
     let confirm: Confirm = ctx.elicit(format!("Charge {amount} EUR to the card on file?")).await?;
     if !confirm.ok {
-        return Err(Error::told("Nothing was charged."));
+        return Err(Error::user_facing("Nothing was charged."));
     }
     // The handler runs again for the answer to the next question: from its top, but the step's result is on record. Should
     // a client send the same request twice, the step runs twice under one key, and the provider charges once.

@@ -42,7 +42,7 @@ pub(super) async fn delete_folder(
 #[resolver]
 async fn confirm_delete(ctx: &Ctx, path: &str, State(world): State<World>) -> Result<Answer<Confirm>> {
     let files: Option<Vec<String>> = world.send(Deed::List { path: path.to_owned() }).await?;
-    let files = files.ok_or_else(|| Error::told(format!("There is no folder {path}.")))?;
+    let files = files.ok_or_else(|| Error::user_facing(format!("There is no folder {path}.")))?;
     if files.is_empty() {
         return Ok(Answer::Accept(Confirm { ok: true }));
     }

@@ -24,7 +24,7 @@ pub(super) async fn pick_file(
     State(world): State<World>,
 ) -> Result<String> {
     let names: Option<Vec<String>> = world.send(Deed::List { path: path.clone() }).await?;
-    let names = names.ok_or_else(|| Error::told(format!("There is no folder {path}.")))?;
+    let names = names.ok_or_else(|| Error::user_facing(format!("There is no folder {path}.")))?;
     if names.is_empty() {
         return Ok(format!("{path} is empty."));
     }

@@ -119,7 +119,7 @@ fn nested(ty: &Type) -> Error {
     Error::new(
         ty.span(),
         "a form is flat: Strings, numbers, bools, enums without data that derive `antiphon::Form`, a Vec of such an enum, \
-         and an Option of one of these; an answer that needs nesting is an argument of the tool, or several questions",
+         and an Option of one of these; for a nested answer, use an argument of the tool, or several questions",
     )
 }
 

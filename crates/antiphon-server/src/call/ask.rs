@@ -1,11 +1,11 @@
-//! Asking by hand: what a handler returns instead of a result.
+//! Questions that a handler returns instead of a result.
 
 use crate::Form;
 use antiphon_wire::{CreateMessageParams, ElicitRequest, FormSchema, InputRequest};
 use serde::Serialize;
 use std::fmt;
 
-/// One question, with the key its answer comes back under.
+/// One question, with the key of its answer.
 ///
 /// ```
 /// use antiphon::server::Ask;
@@ -26,7 +26,8 @@ pub struct Ask {
 }
 
 impl Ask {
-    /// A form for the person. Not for passwords, tokens or card numbers: those go through [`Ask::url`].
+    /// Asks the person to fill in a form. Do not use it for passwords, tokens or card numbers: those go through
+    /// [`Ask::url`].
     ///
     /// > Servers **MUST NOT** use form mode elicitation to request sensitive information
     pub fn form(key: impl Into<String>, message: impl Into<String>, schema: FormSchema) -> Self {
@@ -34,8 +35,8 @@ impl Ask {
         Self::new(key, InputRequest::Elicit(request))
     }
 
-    /// The form of a type, for the person. Its answer is read with [`Ctx::form`](super::Ctx::form), as that type. A
-    /// `String`, a `bool` or a number is a form of [one field](crate::OneField).
+    /// Asks the person to fill in the form of a type. The answer is read with [`Ctx::form`](crate::Ctx::form), as that
+    /// type. A `String`, a `bool` or a number is a form of [one field](crate::OneField).
     ///
     /// ```
     /// use antiphon::server::Ask;
@@ -52,10 +53,12 @@ impl Ask {
         Self::form(key, message, F::schema())
     }
 
-    /// A URL for the person to open. An accepted answer means consent, not that they are done there.
+    /// Asks the person to open a URL. An accepted answer means consent; it does not mean that the person has finished
+    /// there.
     ///
-    /// [`Ctx::elicit_url`](super::Ctx::elicit_url) asks the same with `await`. It brings what a page needs to find out who
-    /// opens it, which every such page must, and it can wait until they are done. By hand both are yours to make.
+    /// [`Ctx::elicit_url`](crate::Ctx::elicit_url) asks the same with `await`. It also provides the reference with
+    /// which the page verifies its visitor, as every such page must, and it can wait until the person has finished. An
+    /// `Ask` has neither: the handler must provide both.
     ///
     /// > The MCP Server **MUST** verify the identity of the user who opens the URL before accepting information.
     ///
@@ -65,12 +68,12 @@ impl Ask {
         Self::new(key, InputRequest::Elicit(request))
     }
 
-    /// A message of the client's model. Deprecated in 2026-07-28: call a model provider instead.
+    /// Asks the client's model for a message. Deprecated in 2026-07-28: call a model provider instead.
     pub fn sample(key: impl Into<String>, params: CreateMessageParams) -> Self {
         Self::new(key, InputRequest::CreateMessage(Box::new(params)))
     }
 
-    /// The client's root directories. Deprecated in 2026-07-28: take them as arguments instead.
+    /// Asks for the client's root directories. Deprecated in 2026-07-28: take them as arguments instead.
     pub fn roots(key: impl Into<String>) -> Self {
         Self::new(key, InputRequest::ListRoots { meta: None })
     }
@@ -79,8 +82,8 @@ impl Ask {
         Self { key: key.into(), request, elicitation_id: None }
     }
 
-    /// The `elicitationId` under which a client of 2025-11-25 is asked to open a URL, and told by
-    /// [`elicitation_complete`](super::Server::elicitation_complete) that it is finished. Default: one that is made up.
+    /// Sets the `elicitationId` of a URL question for clients of 2025-11-25.
+    /// [`elicitation_complete`](crate::Server::elicitation_complete) takes the same id. Default: a generated id.
     #[must_use]
     pub fn id(mut self, id: impl Into<String>) -> Self {
         self.elicitation_id = Some(id.into());
@@ -92,49 +95,50 @@ impl Ask {
         (self.key, self.request)
     }
 
-    /// The key its answer comes back under.
+    /// Returns the key of the answer.
     pub fn key(&self) -> &str {
         &self.key
     }
 
-    /// The question as it goes out.
+    /// Returns the question as it is sent.
     pub fn request(&self) -> &InputRequest {
         &self.request
     }
 }
 
-/// "Not yet": questions, state, or both. It cannot be made without either.
+/// Questions, state, or both: the result of a handler that is not finished. It holds at least one of them.
 ///
-/// The state is yours: plain text for you, a sealed token on the wire, bound to this call and this caller. Answers do
-/// not come back a second time: what you will need later goes into the state, under a name of your own.
+/// The state is the handler's own: plain text for the handler, a sealed token on the wire, bound to this call and this
+/// caller. Each answer is delivered once: put an answer that a later leg needs into the state.
 pub struct InputRequired {
     pub(crate) asks: Vec<Ask>,
     pub(crate) state: Option<String>,
-    /// In a session of 2025-11-25: an error that names the URLs.
+    /// True if a client of 2025-11-25 receives the error that names the URLs.
     pub(crate) urls_first: bool,
 }
 
 impl InputRequired {
-    /// A round with this question.
+    /// Returns a round with this question.
     pub fn ask(ask: Ask) -> Self {
         Self { asks: vec![ask], state: None, urls_first: false }
     }
 
-    /// No question: the client is to call again at once, perhaps at another instance, with this state.
+    /// Returns a round without a question: the client calls again at once with this state, perhaps at another instance.
     pub fn state_only(state: impl Into<String>) -> Self {
         Self { asks: Vec::new(), state: Some(state.into()), urls_first: false }
     }
 
-    /// One more question in the same round. Keys are unique: a second use ends the call with an internal error.
+    /// Adds a question to the round. Keys are unique: a second use ends the call with an internal error.
     #[must_use]
     pub fn and(mut self, ask: Ask) -> Self {
         self.asks.push(ask);
         self
     }
 
-    /// In a session of 2025-11-25, ends the call with the error -32042 instead of holding it: the client opens these URLs,
-    /// and calls again from the beginning, without answers and without state. For handlers that know elsewhere, from their
-    /// own records, that what happens behind the URL is finished. All asks must be URLs. Elsewhere it changes nothing.
+    /// Ends the call with the error -32042 in a session of 2025-11-25, instead of keeping the call open: the client
+    /// opens these URLs and calls again from the beginning, without answers and without state. It suits a handler that
+    /// learns from its own records that the work behind the URL is finished. All asks must be URLs. On other versions
+    /// this setting has no effect.
     ///
     /// > Servers **MAY** return a `URLElicitationRequiredError` (code `-32042`) when a request cannot be processed until one
     /// > or more URL mode elicitations are completed.
@@ -144,14 +148,14 @@ impl InputRequired {
         self
     }
 
-    /// With this state, which the next leg reads with [`Ctx::state`](super::Ctx::state).
+    /// Sets the state, which the next leg reads with [`Ctx::state`](crate::Ctx::state).
     #[must_use]
     pub fn with_state(mut self, state: impl Into<String>) -> Self {
         self.state = Some(state.into());
         self
     }
 
-    /// With this state as JSON, which the next leg reads with [`Ctx::state_as`](super::Ctx::state_as).
+    /// Sets the state as JSON, which the next leg reads with [`Ctx::state_as`](crate::Ctx::state_as).
     ///
     /// # Errors
     /// If the state cannot be written as JSON.
@@ -161,18 +165,18 @@ impl InputRequired {
 }
 
 impl fmt::Debug for InputRequired {
-    /// Not the state: it does not belong into logs.
+    /// Omits the state: it does not belong in logs.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("InputRequired").field("asks", &self.asks).finish_non_exhaustive()
     }
 }
 
-/// What a handler that may ask returns: the result, or "not yet".
+/// The return type of a handler that may ask: the result, or questions.
 #[derive(Debug)]
 pub enum Reply<T> {
     /// The result.
     Complete(T),
-    /// Not yet.
+    /// Questions or state: the handler is not finished.
     InputRequired(InputRequired),
 }
 

@@ -1,46 +1,54 @@
-//! Carriers: where the record of a call lives between its legs, and how a question reaches the client.
+//! Carriers: they transport questions to the client, and store the record of a call between its legs.
 //!
 //! | | sealed | pushed |
 //! |---|---|---|
-//! | a question | ends the leg, with all that are asked now | is sent at once; the handler waits |
+//! | a question | ends the leg, together with all pending questions | is sent at once; the handler waits |
 //! | the end of a leg | the record leaves in the token | the handler is entered again, with the record |
 //! | a checkpoint | may end the leg | is passed |
-//! | the time for what happens behind a URL | [`Limits::until`] | as long as for an answer |
+//! | the time for the work behind a URL | [`Limits::until`] | as long as for an answer |
 //!
-//! The difference stands here and in the modules named by it. Handlers, and the futures that they await, do not know it.
+//! Only this module and the modules that it uses distinguish the carriers. Handlers, and the futures that they await,
+//! do not.
 
 use crate::{
     Limits,
-    call::{
-        ctx,
-        drive::Ended,
-        flow::Flow,
-        pushed::{Pushed, Pusher},
-    },
+    outbox::Outbox,
+    session::{AnswerTimeout, Session},
 };
 use antiphon_engine::Delivery;
 use antiphon_wire::{AskSupport, InputRequest};
-use std::{task::Context, time::Duration};
+use std::time::Duration;
+
+/// The transport of questions to the client, and the place of the call's record.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Carrier {
+    /// A question ends the request; the record travels in the sealed `requestState`.
+    Sealed,
+    /// In a session of a client before 2026-07-28, a question is sent at once and the handler waits. The running
+    /// handler itself is the record.
+    Pushed,
+}
 
 /// The carrier of one leg.
 #[derive(Debug)]
-pub(crate) enum Carrier {
-    /// A request of 2026-07-28: the record travels sealed in `requestState`.
+pub(crate) enum LegCarrier {
+    /// A request of 2026-07-28: the record is sealed in `requestState`.
     Sealed,
-    /// A session of an earlier revision: the record lives in the running call.
+    /// A session of an earlier revision: the record is in the running call.
     Pushed(Box<Pushed>),
 }
 
-impl Carrier {
-    /// As handlers know it.
-    pub(crate) fn kind(&self) -> ctx::Carrier {
+impl LegCarrier {
+    /// Returns the public form of this carrier.
+    pub(crate) fn kind(&self) -> Carrier {
         match self {
-            Self::Sealed => ctx::Carrier::Sealed,
-            Self::Pushed(_) => ctx::Carrier::Pushed,
+            Self::Sealed => Carrier::Sealed,
+            Self::Pushed(_) => Carrier::Pushed,
         }
     }
 
-    /// How answers come.
+    /// Returns the leg in which answers arrive.
     pub(crate) fn delivery(&self) -> Delivery {
         match self {
             Self::Sealed => Delivery::NextLeg,
@@ -48,7 +56,7 @@ impl Carrier {
         }
     }
 
-    /// What this question needs that this carrier has no way for, whatever the client declared.
+    /// Returns what this question requires and this carrier does not support, regardless of the client's capabilities.
     pub(crate) fn lacks(&self, request: &InputRequest) -> AskSupport {
         match self {
             Self::Sealed => AskSupport::NONE,
@@ -56,8 +64,8 @@ impl Carrier {
         }
     }
 
-    /// How long a check of what happens behind a URL is called before the URL is asked again: where nobody waits for a
-    /// response to a request, as long as for an answer.
+    /// Returns the time for which a check behind a URL is called before the URL is asked again. In a session no HTTP
+    /// request waits, so the time is that of an answer.
     pub(crate) fn until(&self, limits: &Limits) -> Duration {
         match self {
             Self::Sealed => limits.until,
@@ -65,7 +73,7 @@ impl Carrier {
         }
     }
 
-    /// Ends the event stream of the call, where the call can go on without it.
+    /// Ends the event stream of the call, if the call can continue without it.
     pub(crate) fn close_stream(&self) {
         match self {
             Self::Sealed => {}
@@ -73,59 +81,32 @@ impl Carrier {
         }
     }
 
-    /// The request is gone, and a step goes on: nobody is asked any more.
+    /// Withdraws all questions: the request is gone, and only a step still runs.
     pub(crate) fn detach(&self) {
         match self {
             Self::Sealed => {}
-            Self::Pushed(pushed) => pushed.session.take_back(&pushed.outbox),
-        }
-    }
-
-    /// The part of the driver that is this carrier's.
-    pub(crate) fn exchange<'f>(&'f self, flow: &'f Flow) -> Exchange<'f> {
-        match self {
-            Self::Sealed => Exchange::Sealed,
-            Self::Pushed(pushed) => Exchange::Pushed(Pusher::new(flow, pushed)),
+            Self::Pushed(pushed) => pushed.session.withdraw(&pushed.outbox),
         }
     }
 }
 
-/// What goes to the client and comes from it while a handler runs.
-pub(crate) enum Exchange<'f> {
-    Sealed,
-    Pushed(Pusher<'f>),
+/// The connection of a leg to a client in a session.
+#[derive(Debug)]
+pub(crate) struct Pushed {
+    pub(crate) session: Session,
+    /// The stream of the call.
+    pub(crate) outbox: Outbox,
+    /// The time limit of an answer.
+    pub(crate) wait: AnswerTimeout,
+    /// The scopes that the sender of an answer must have, the same as for the call.
+    pub(crate) scopes: Vec<String>,
 }
 
-impl Exchange<'_> {
-    /// Takes the answers that have come. Whether there were any.
-    pub(crate) fn receive(&mut self, cx: &mut Context<'_>) -> bool {
-        match self {
-            Self::Sealed => false,
-            Self::Pushed(pusher) => pusher.receive(cx),
+impl Pushed {
+    /// Ends the event stream of the call, if the client knows how to resume it.
+    pub(crate) fn close_stream(&self) {
+        if self.session.version().has_elicitation_modes() {
+            self.outbox.close_stream();
         }
-    }
-
-    /// Sends what is asked now, and takes back what is asked no more. Whether the handler is to be polled again.
-    pub(crate) fn send(&mut self, cx: &mut Context<'_>) -> bool {
-        match self {
-            Self::Sealed => false,
-            Self::Pushed(pusher) => pusher.send(cx),
-        }
-    }
-
-    /// Whether people have time of their own now, which is none of the handler's.
-    pub(crate) fn waits_for_people(&self, flow: &Flow) -> bool {
-        match self {
-            Self::Sealed => false,
-            Self::Pushed(_) => flow.with(|leg| leg.waits_for_client()),
-        }
-    }
-
-    /// The call is over for the client: nothing more is sent.
-    pub(crate) fn ended<R>(&mut self, ended: Ended<R>) -> Ended<R> {
-        if let (Self::Pushed(pusher), Ended::Cancelled) = (self, &ended) {
-            pusher.forget();
-        }
-        ended
     }
 }

@@ -1,8 +1,8 @@
-//! What a handler is lent: the answers that came with this leg, the state of the last one, and who is calling.
+//! The context of a handler: the answers of this leg, the state of the last leg, and the caller.
 
 use crate::{
     Ask, Bearer, Error,
-    call::{self, Flow, Response, emit::Emitter},
+    call::{self, Carrier, LegRuntime, Response, emit::Emitter},
     form,
     runtime::Runtime,
 };
@@ -16,7 +16,7 @@ use serde::de::DeserializeOwned;
 use serde_json::{Map, value::RawValue};
 use std::{fmt, sync::Arc};
 
-/// The context of one leg: how a handler asks, acts and tells.
+/// The context of one leg. It lets a handler ask, run steps and notify.
 ///
 /// | | |
 /// |---|---|
@@ -26,12 +26,12 @@ use std::{fmt, sync::Arc};
 /// | several at once | [`join_all`](Self::join_all), [`select`](Self::select), [`scope`](Self::scope), [`spawn`](Self::spawn) |
 /// | the same on every leg | [`now`](Self::now), [`random_u64`](Self::random_u64), [`can_ask`](Self::can_ask) |
 /// | end a leg early | [`checkpoint`](Self::checkpoint) |
-/// | tell the client | [`report_progress`](Self::report_progress), [`log`](Self::log) |
+/// | notify the client | [`report_progress`](Self::report_progress), [`log`](Self::log) |
 ///
-/// Whatever awaits an answer ends the leg, and the handler runs again from its top once that has come: see
-/// [`guide::replay`](crate::guide::replay).
+/// A future that waits for an answer ends the leg, and the handler runs again from its top when the answer has arrived:
+/// see the chapter `guide::replay` of the crate `antiphon`.
 ///
-/// It is lent to the handler, never owned by it: asking from a spawned task does not compile.
+/// The context is borrowed by the handler, never owned: asking from a spawned task does not compile.
 ///
 /// ```compile_fail
 /// async fn handler(ctx: &antiphon::server::Ctx) {
@@ -39,24 +39,13 @@ use std::{fmt, sync::Arc};
 /// }
 /// ```
 pub struct Ctx {
-    leg: Arc<Leg>,
-    /// What stands before every key; empty for most.
+    leg: Arc<LegContext>,
+    /// The prefix of every key; empty by default.
     scope: Box<str>,
 }
 
-/// How questions reach the client, and where the record of the call is kept.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[non_exhaustive]
-pub enum Carrier {
-    /// A question ends the request; the record travels in the sealed `requestState`.
-    Sealed,
-    /// In a session of a client before 2026-07-28: a question is sent at once, the handler waits, and the record is the
-    /// running handler itself.
-    Pushed,
-}
-
-/// What one leg's context knows.
-pub(crate) struct Leg {
+/// The data of one leg's context.
+pub(crate) struct LegContext {
     pub(crate) call: Option<CallId>,
     pub(crate) leg: u16,
     pub(crate) answered: Vec<Answered>,
@@ -67,24 +56,24 @@ pub(crate) struct Leg {
     pub(crate) bearer: Option<Bearer>,
     pub(crate) client_info: Option<Box<RawValue>>,
     pub(crate) version: ProtocolVersion,
-    /// `None` if nobody listens.
+    /// `None` if the caller requested no notifications.
     pub(crate) emitter: Option<Emitter>,
-    pub(crate) flow: Flow,
+    pub(crate) runtime: LegRuntime,
 }
 
-/// What the person did with a question.
+/// A person's answer to a question.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Answer<T> {
-    /// They filled in the form, or agreed to open the URL.
+    /// The person filled in the form, or agreed to open the URL.
     Accept(T),
-    /// They said no.
+    /// The person declined.
     Decline,
-    /// They went away without choosing.
+    /// The person dismissed the question without choosing.
     Cancel,
 }
 
 impl<T> Answer<T> {
-    /// What was filled in, if it was.
+    /// Returns the accepted value, if there is one.
     pub fn accepted(self) -> Option<T> {
         match self {
             Self::Accept(value) => Some(value),
@@ -93,11 +82,12 @@ impl<T> Answer<T> {
     }
 }
 
-/// Answers that no opened state asked for. Anyone can send them: to use them is a decision, made by name.
+/// Answers that no opened state asked for. Anyone can send them, so a handler must call a method to use them.
 pub struct Unverified<T>(T);
 
 impl<T> Unverified<T> {
-    /// Takes the answers for what they say. Nothing was checked: neither that they were asked for, nor what they hold.
+    /// Returns the answers without verification: it is not checked that they were asked for, or that their content
+    /// fits.
     pub fn trust_without_verification(self) -> T {
         self.0
     }
@@ -110,11 +100,11 @@ impl<T> fmt::Debug for Unverified<T> {
 }
 
 impl Ctx {
-    pub(crate) fn new(leg: Arc<Leg>) -> Self {
+    pub(crate) fn new(leg: Arc<LegContext>) -> Self {
         Self { leg, scope: Box::default() }
     }
 
-    /// The same, with this before every key.
+    /// Returns a context with this prefix for every key.
     pub(crate) fn below(&self, prefix: String) -> Self {
         Self { leg: Arc::clone(&self.leg), scope: prefix.into() }
     }
@@ -123,43 +113,45 @@ impl Ctx {
         &self.scope
     }
 
-    pub(crate) fn flow(&self) -> &Flow {
-        &self.leg.flow
+    pub(crate) fn leg_runtime(&self) -> &LegRuntime {
+        &self.leg.runtime
     }
 
-    /// Where what is sent before the reply goes; nowhere while what happens has happened before.
+    /// Returns the sender of notifications; `None` while the handler repeats output that was already sent in an earlier
+    /// leg.
     pub(crate) fn emitter(&self) -> Option<&Emitter> {
         let emitter = self.leg.emitter.as_ref()?;
-        (!self.leg.flow.is_silent()).then_some(emitter)
+        (!self.leg.runtime.is_silent()).then_some(emitter)
     }
 
-    /// What this request's client declared it can be asked.
+    /// Returns the capabilities that the client of this request declared.
     pub(crate) fn declared(&self) -> AskSupport {
         self.leg.asks
     }
 
-    /// How questions reach the client.
+    /// Returns the carrier of this call.
     pub fn carrier(&self) -> Carrier {
-        self.leg.flow.carrier().kind()
+        self.leg.runtime.carrier().kind()
     }
 
-    /// The version of the protocol that the client speaks.
+    /// Returns the protocol version that the client uses.
     pub fn protocol_version(&self) -> &ProtocolVersion {
         &self.leg.version
     }
 
-    /// The person's answer to exactly this form, decoded; `None` if it was not asked in the last leg.
+    /// Returns the person's answer to exactly this form, decoded; `None` if the form was not asked in the last leg.
     ///
-    /// A question that is worded differently now than when it was asked has no answer: ask it again.
+    /// If the wording of a question has changed since it was asked, it has no answer: ask it again.
     ///
     /// # Errors
-    /// If the content, which fits the form's schema, does not decode into `T`: form and type do not agree.
+    /// If the content fits the form's schema but does not decode into `T`.
     pub fn form<T: DeserializeOwned>(&self, ask: &Ask) -> Result<Option<Answer<T>>, Error> {
         self.elicited(ask).map(|result| decoded(ask, result)).transpose()
     }
 
-    /// The person's answer to exactly this URL; `None` if it was not asked in the last leg. Accepted means that they
-    /// agreed to open it. [`elicit_url`](Self::elicit_url) can wait until they are done, and tells the page who they are.
+    /// Returns the person's answer to exactly this URL; `None` if the URL was not asked in the last leg. Accepted means
+    /// that the person agreed to open it. [`elicit_url`](Self::elicit_url) can wait until they have finished, and lets
+    /// the page verify who they are.
     pub fn url(&self, ask: &Ask) -> Option<Answer<()>> {
         Some(match self.elicited(ask)?.action {
             Action::Accept => Answer::Accept(()),
@@ -168,7 +160,7 @@ impl Ctx {
         })
     }
 
-    /// The model's message for exactly this ask; `None` if it was not asked in the last leg.
+    /// Returns the model's message for exactly this ask; `None` if it was not asked in the last leg.
     pub fn sampled(&self, ask: &Ask) -> Option<&CreateMessageResult> {
         match self.answer_to(ask)? {
             Answered { response: Response::Sampling(result), .. } => Some(result),
@@ -176,7 +168,7 @@ impl Ctx {
         }
     }
 
-    /// The client's roots; `None` if they were not asked for in the last leg.
+    /// Returns the client's roots; `None` if they were not requested in the last leg.
     pub fn listed_roots(&self, ask: &Ask) -> Option<&ListRootsResult> {
         match self.answer_to(ask)? {
             Answered { response: Response::Roots(result), .. } => Some(result),
@@ -184,26 +176,28 @@ impl Ctx {
         }
     }
 
-    /// Every answer of this leg by its key: each was asked by the opened state, fits its question, and is decoded.
+    /// Returns every answer of this leg with its key. Each answer was requested by the opened state, fits its question,
+    /// and is decoded.
     pub fn input_responses(&self) -> impl ExactSizeIterator<Item = (&str, &Response)> {
-        let counts = |answered: &&Answered| self.flow().with(|leg| leg.read_by_hand(&answered.key));
+        let counts = |answered: &&Answered| self.leg_runtime().with(|leg| leg.read_by_hand(&answered.key));
         let answered: Vec<&Answered> = self.leg.answered.iter().filter(counts).collect();
         answered.into_iter().map(|answered| (&*answered.key, &answered.response))
     }
 
-    /// Answers that came without a state that asked for them, on a first leg for example; `None` where there are none.
+    /// Returns answers that came without a state that asked for them, for example on a first leg; `None` if there are
+    /// none.
     pub fn unverified_responses(&self) -> Option<Unverified<&InputResponses>> {
         self.leg.unverified.as_ref().map(Unverified)
     }
 
-    /// An answer to this form that came without a state that asked for it, decoded; `None` if none came, or if it does
-    /// not fit the form.
+    /// Returns an answer to this form that came without a state that asked for it, decoded; `None` if there is none, or
+    /// if it does not fit the form.
     ///
-    /// A tool with one harmless question may complete from it alone. Whoever asks to be sure asks, and reads
-    /// [`form`](Self::form).
+    /// A tool with one harmless question may complete from such an answer alone. A tool that needs a verified answer
+    /// asks, and reads [`form`](Self::form).
     ///
     /// # Errors
-    /// As [`form`](Self::form).
+    /// The same as those of [`form`](Self::form).
     pub fn unverified_form<T: DeserializeOwned>(
         &self,
         ask: &Ask,
@@ -215,60 +209,63 @@ impl Ctx {
         }
     }
 
-    /// The state that the last leg left, as it was written; `None` on the first leg.
+    /// Returns the state that the last leg wrote; `None` on the first leg.
     pub fn state(&self) -> Option<&str> {
         self.leg.state.as_deref()
     }
 
-    /// The state that the last leg left, from JSON; `None` on the first leg.
+    /// Returns the state that the last leg wrote, decoded from JSON; `None` on the first leg.
     ///
     /// # Errors
     /// If the state is not the JSON of a `T`.
     pub fn state_as<T: DeserializeOwned>(&self) -> Result<Option<T>, Error> {
-        let mismatch = |fault| Mismatch("the state is not of the type it is read as".to_owned(), fault);
+        let mismatch =
+            |fault| Mismatch("the state does not decode into the requested type".to_owned(), fault);
         Ok(self.leg.state.as_deref().map(serde_json::from_str).transpose().map_err(mismatch)?)
     }
 
-    /// Which request of the call this is, from 1.
+    /// Returns the number of this request within the call, from 1.
     pub fn leg(&self) -> u16 {
         self.leg.leg
     }
 
-    /// The call's id in the log; `None` on the first leg, where no state exists yet.
+    /// Returns the call's id, as logged; `None` on the first leg, before any state exists.
     pub fn call_id(&self) -> Option<CallId> {
         self.leg.call
     }
 
-    /// Who is calling, as authenticated; `None` without authentication.
+    /// Returns the authenticated caller; `None` without authentication.
     pub fn principal(&self) -> Option<&Principal> {
         self.leg.principal.as_ref()
     }
 
-    /// The access token of this leg, verified: its scopes and claims; `None` without authentication, as on stdio. The next
-    /// leg may bring another token of the same principal: what must stay as it is belongs into a [`step`](Self::step).
+    /// Returns the verified access token of this leg, with its scopes and claims; `None` without authentication, as on
+    /// stdio. The next leg may have another token of the same principal: record a value that must not change in a
+    /// [`step`](Self::step).
     pub fn bearer(&self) -> Option<&Bearer> {
         self.leg.bearer.as_ref()
     }
 
-    /// The client's name and version. Self-reported: for display and logs, never for decisions.
+    /// Returns the client's name and version. Both are self-reported: use them for display and logs, never for
+    /// decisions.
     pub fn client_info(&self) -> Option<Implementation> {
         serde_json::from_str(self.leg.client_info.as_ref()?.get()).ok()
     }
 
-    pub(crate) fn runtime(&self) -> &Runtime {
-        self.leg.flow.server()
+    pub(crate) fn server_runtime(&self) -> &Runtime {
+        self.leg.runtime.server()
     }
 
-    /// Whether this client can take a result that holds state only.
+    /// Returns whether the client accepts a result that holds state only.
     pub(crate) fn takes_state_only(&self) -> bool {
-        self.runtime().state_only.permits(self.leg.client_info.as_deref())
+        self.server_runtime().state_only.permits(self.leg.client_info.as_deref())
     }
 
     fn answer_to(&self, ask: &Ask) -> Option<&Answered> {
         let answered = self.leg.answered.iter().find(|answered| &*answered.key == ask.key())?;
-        // A question that is worded differently now was not asked.
+        // A question whose wording has changed was not asked.
         let is_it = serde_json::to_string(ask.request()).is_ok_and(|text| text == *answered.question);
-        (is_it && self.flow().with(|leg| leg.read_by_hand(ask.key()))).then_some(answered)
+        (is_it && self.leg_runtime().with(|leg| leg.read_by_hand(ask.key()))).then_some(answered)
     }
 
     fn elicited(&self, ask: &Ask) -> Option<&ElicitResult> {
@@ -279,7 +276,7 @@ impl Ctx {
     }
 }
 
-/// What the person did with a form.
+/// Decodes a person's answer to a form.
 fn decoded<T: DeserializeOwned>(ask: &Ask, result: &ElicitResult) -> Result<Answer<T>, Error> {
     Ok(match result.action {
         Action::Accept => {
@@ -296,7 +293,7 @@ fn decoded<T: DeserializeOwned>(ask: &Ask, result: &ElicitResult) -> Result<Answ
 }
 
 impl fmt::Debug for Ctx {
-    /// Neither state nor answers: they do not belong into logs.
+    /// Omits state and answers: they do not belong in logs.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Ctx")
             .field("call", &self.leg.call)
@@ -305,18 +302,19 @@ impl fmt::Debug for Ctx {
     }
 }
 
-/// Why something does not decode, without the value, which serde would quote.
+/// Returns the reason of a decoding error without the value, which serde would quote.
 pub(crate) fn without_value(fault: &serde_json::Error) -> String {
     let text = fault.to_string();
-    // Type and field names are the author's; what stands before them is the value.
+    // Type and field names come from the author; the text before them is the value.
     match text.rsplit_once(", expected ") {
         Some((_, expected)) => format!("expected {expected}"),
         None if !fault.is_data() || text.starts_with("missing field `") => text,
-        None => "the type refuses a value".to_owned(),
+        None => "the type rejects the value".to_owned(),
     }
 }
 
-/// An answer or a state does not decode. It is told without the value, which serde would quote: the text is for the log.
+/// The error of an answer or a state that does not decode. Its text is for the log, and omits the value, which serde
+/// would quote.
 struct Mismatch(String, serde_json::Error);
 
 impl fmt::Display for Mismatch {

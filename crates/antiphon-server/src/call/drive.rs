@@ -1,4 +1,4 @@
-//! Runs a handler until it returns, or until nothing but an answer can let it go on.
+//! Runs a handler until it returns, or until only an answer can wake it.
 //!
 //! ```text
 //!  poll ──▶ ready ──▶ Returned
@@ -6,7 +6,7 @@
 //!   │ └─ pending: Leg::after_poll decides
 //!   │      ├─ Again, Soon ───────────────────────────────────────────────▶ poll again
 //!   │      ├─ Track ──▶ from here on each poll has a tracker ────────────▶ poll again
-//!   │      ├─ Wait ──▶ what is asked is sent, where it can be; a wake ───▶ poll again
+//!   │      ├─ Wait ──▶ new questions are sent, if pushed; a wake ────────▶ poll again
 //!   │      ├─ Grace ─▶ the same, for a bounded time ─────────────────────▶ decide again
 //!   │      ├─ Suspend ──▶ the round leaves, the handler is dropped
 //!   │      └─ Stop, Cancelled, and the handler's time
@@ -15,7 +15,11 @@
 
 use crate::{
     Ask, Ctx, HandlerOutcome, InputRequired, IntoOutcome,
-    call::{carrier::Exchange, check_elicit, flow::Flow},
+    call::{
+        check_elicit,
+        exchange::{Exchange, HandlerEnd},
+        leg_runtime::LegRuntime,
+    },
 };
 use antiphon_engine::{Left, Next, Patience, Stop, Tracker};
 use antiphon_wire::{InputRequest, InputRequests};
@@ -29,21 +33,21 @@ use std::{
 };
 use tokio::time::{Instant, Sleep};
 
-/// Polls per turn before others on the thread run.
+/// The number of polls per turn before other tasks on the thread run.
 const POLLS_IN_A_ROW: u32 = 64;
-/// How long recorded entries wait for those before them while something else may wake the handler.
+/// The time for which recorded entries wait for earlier ones while something else may wake the handler.
 const REPLAY_PATIENCE: Duration = Duration::from_secs(1);
 
 /// The result of running a handler for one leg.
 #[derive(Debug)]
-pub(crate) enum Ran<T> {
-    /// It returned a result.
+pub(crate) enum DriveResult<T> {
+    /// The handler returned a result.
     Returned(HandlerOutcome<T>, Box<Left>),
-    /// It waits for answers, or wants to go on elsewhere.
+    /// The handler waits for answers, or the leg ends at a checkpoint.
     Round(Round, Box<Left>),
     /// The leg ended without a result.
     Stopped(Stop, Box<Left>),
-    /// Nobody waits for it any more.
+    /// The request was cancelled.
     Cancelled,
 }
 
@@ -51,44 +55,47 @@ pub(crate) enum Ran<T> {
 #[derive(Debug)]
 pub(crate) struct Round {
     pub(crate) requests: InputRequests,
-    /// The rest of what the handler returned, if it returned the questions.
+    /// The other settings of returned questions; `None` if the questions were awaited.
     pub(crate) by_hand: Option<ByHand>,
 }
 
-/// What else a handler says of the questions that it returns.
+/// The settings of questions that a handler returned.
 #[derive(Debug)]
 pub(crate) struct ByHand {
-    /// The `elicitationId`s that its author gave to URL questions, by their keys.
+    /// The `elicitationId`s that the author set for URL questions, by key.
     pub(crate) ids: Vec<(String, String)>,
-    /// In a session of 2025-11-25: an error that names the URLs.
+    /// True if a client of 2025-11-25 receives the error that names the URLs.
     pub(crate) urls_first: bool,
 }
 
-/// Runs a handler of this context.
-pub(crate) async fn drive<T, R: IntoOutcome<T>>(ctx: &Ctx, handler: impl Future<Output = R>) -> Ran<T> {
-    let flow = ctx.flow();
+/// Runs a handler with this context.
+pub(crate) async fn drive<T, R: IntoOutcome<T>>(
+    ctx: &Ctx,
+    handler: impl Future<Output = R>,
+) -> DriveResult<T> {
+    let runtime = ctx.leg_runtime();
     let mut handler = pin!(handler);
-    let mut driver = Driver::new(flow);
+    let mut driver = Driver::new(runtime);
     let ended = poll_fn(|cx| driver.poll(cx, handler.as_mut())).await;
     let ended = driver.exchange.ended(ended);
     drop(driver);
-    // Before the handler is dropped, which gives up what it waits for.
+    // Done before the handler is dropped, because dropping abandons what it awaits.
     let ran = match ended {
-        Ended::Cancelled => Ran::Cancelled,
-        Ended::Stopped => stopped(flow),
-        Ended::Suspended => suspended(flow.with(antiphon_engine::Leg::suspend), None),
-        Ended::Returned(result) => match flow.with(|leg| leg.stopped().cloned()) {
-            Some(_) => stopped(flow),
-            None => returned(flow, result.into_outcome()),
+        HandlerEnd::Cancelled => DriveResult::Cancelled,
+        HandlerEnd::Stopped => stopped(runtime),
+        HandlerEnd::Suspended => suspended(runtime.with(antiphon_engine::Leg::suspend), None),
+        HandlerEnd::Returned(result) => match runtime.with(|leg| leg.stopped().cloned()) {
+            Some(_) => stopped(runtime),
+            None => returned(runtime, result.into_outcome()),
         },
     };
-    flow.end();
+    runtime.end();
     ran
 }
 
-fn returned<T>(flow: &Flow, outcome: HandlerOutcome<T>) -> Ran<T> {
+fn returned<T>(runtime: &LegRuntime, outcome: HandlerOutcome<T>) -> DriveResult<T> {
     let HandlerOutcome::InputRequired(required) = outcome else {
-        return Ran::Returned(outcome, Box::new(flow.with(antiphon_engine::Leg::finish)));
+        return DriveResult::Returned(outcome, Box::new(runtime.with(antiphon_engine::Leg::finish)));
     };
     let InputRequired { asks, state, urls_first } = required;
     let faulty = asks.iter().find_map(|ask| {
@@ -96,89 +103,84 @@ fn returned<T>(flow: &Flow, outcome: HandlerOutcome<T>) -> Ran<T> {
         check_elicit(elicit).err().map(|cause| format!("`{}`: {cause}", ask.key()))
     });
     if let Some(cause) = faulty {
-        flow.with(|leg| leg.stop(Stop::Author(cause)));
-        return stopped(flow);
+        runtime.with(|leg| leg.stop(Stop::Author(cause)));
+        return stopped(runtime);
     }
     let id = |ask: &Ask| Some((ask.key().to_owned(), ask.elicitation_id.clone()?));
     let ids = asks.iter().filter_map(id).collect();
     let asks = asks.into_iter().map(Ask::into_parts).collect();
-    let left = flow.begun(|leg| leg.ask_by_hand(asks, state));
+    let left = runtime.begun(|leg| leg.ask_by_hand(asks, state));
     suspended(left, Some(ByHand { ids, urls_first }))
 }
 
-fn suspended<T>((round, left): (Result<InputRequests, Stop>, Left), by_hand: Option<ByHand>) -> Ran<T> {
+fn suspended<T>(
+    (round, left): (Result<InputRequests, Stop>, Left),
+    by_hand: Option<ByHand>,
+) -> DriveResult<T> {
     match round {
-        Ok(requests) => Ran::Round(Round { requests, by_hand }, Box::new(left)),
-        Err(stop) => Ran::Stopped(stop, Box::new(left)),
+        Ok(requests) => DriveResult::Round(Round { requests, by_hand }, Box::new(left)),
+        Err(stop) => DriveResult::Stopped(stop, Box::new(left)),
     }
 }
 
-fn stopped<T>(flow: &Flow) -> Ran<T> {
-    flow.with(|leg| match leg.stopped().cloned() {
-        Some(stop) => Ran::Stopped(stop, Box::new(leg.finish())),
-        None => Ran::Cancelled,
+fn stopped<T>(runtime: &LegRuntime) -> DriveResult<T> {
+    runtime.with(|leg| match leg.stopped().cloned() {
+        Some(stop) => DriveResult::Stopped(stop, Box::new(leg.finish())),
+        None => DriveResult::Cancelled,
     })
 }
 
-/// How running a handler ended.
-pub(crate) enum Ended<R> {
-    Returned(R),
-    Suspended,
-    Stopped,
-    Cancelled,
-}
-
 struct Driver<'f> {
-    flow: &'f Flow,
+    runtime: &'f LegRuntime,
     exchange: Exchange<'f>,
-    /// It matters who keeps the waker: from now on each poll has a tracker.
+    /// True if the engine must know who keeps the waker: each poll then has a tracker.
     tracks: bool,
-    /// A bounded wait, and how much was delivered when it began.
+    /// A bounded wait, with the number of delivered answers when it began.
     wait: Option<(Patience, u32, Pin<Box<Sleep>>)>,
-    /// The handler's time.
+    /// The time limit of the handler.
     time: Option<Pin<Box<Sleep>>>,
-    /// The time of the steps that run where the leg is over.
+    /// The time limit of steps that still run after the leg is over.
     step_grace: Option<Pin<Box<Sleep>>>,
 }
 
 impl<'f> Driver<'f> {
-    fn new(flow: &'f Flow) -> Self {
-        let exchange = flow.carrier().exchange(flow);
-        Self { flow, exchange, tracks: false, wait: None, time: None, step_grace: None }
+    fn new(runtime: &'f LegRuntime) -> Self {
+        let exchange = Exchange::of(runtime);
+        Self { runtime, exchange, tracks: false, wait: None, time: None, step_grace: None }
     }
 
     fn poll<R>(
         &mut self,
         cx: &mut Context<'_>,
         mut handler: Pin<&mut impl Future<Output = R>>,
-    ) -> Poll<Ended<R>> {
+    ) -> Poll<HandlerEnd<R>> {
         for _ in 0..POLLS_IN_A_ROW {
             self.exchange.receive(cx);
             let mut tracker = self.tracks.then(|| Tracker::new(cx.waker()));
             if let Poll::Ready(ended) = self.poll_handler(cx, tracker.as_ref(), handler.as_mut()) {
                 return Poll::Ready(ended);
             }
-            let mut next = self.flow.with(|leg| leg.after_poll(tracker.as_mut(), None));
+            let mut next = self.runtime.with(|leg| leg.after_poll(tracker.as_mut(), None));
             if let Next::Grace(patience) = next
                 && self.has_waited(patience, cx)
             {
-                // A wake may have come in between.
-                next = self.flow.with(|leg| leg.after_poll(tracker.as_mut(), Some(patience)));
+                // A wake may have arrived in between.
+                next = self.runtime.with(|leg| leg.after_poll(tracker.as_mut(), Some(patience)));
             }
             match next {
                 Next::Again => continue,
                 Next::Track => self.tracks = true,
                 Next::Soon => break,
-                Next::Suspend => return Poll::Ready(Ended::Suspended),
-                Next::Stop => return Poll::Ready(Ended::Stopped),
+                Next::Suspend => return Poll::Ready(HandlerEnd::Suspended),
+                Next::Stop => return Poll::Ready(HandlerEnd::Stopped),
                 Next::StopSoon => {
-                    let (grace, limit) = (&mut self.step_grace, self.flow.limits().step_grace);
-                    return after(grace, limit, cx).map(|()| Ended::Stopped);
+                    let (grace, limit) = (&mut self.step_grace, self.runtime.limits().step_grace);
+                    return after(grace, limit, cx).map(|()| HandlerEnd::Stopped);
                 }
-                Next::Cancelled => return Poll::Ready(Ended::Cancelled),
+                Next::Cancelled => return Poll::Ready(HandlerEnd::Cancelled),
                 Next::Wait | Next::Grace(_) => {
                     if !matches!(next, Next::Grace(_)) {
-                        // The grace counts while no step runs.
+                        // The grace period counts only while no step runs.
                         self.wait = None;
                     }
                     if !self.exchange.send(cx) && !self.is_out_of_time(cx) {
@@ -187,50 +189,50 @@ impl<'f> Driver<'f> {
                 }
             }
         }
-        // Its time is over also where it never rests.
+        // The time limit also applies to a handler that never rests.
         self.is_out_of_time(cx);
         cx.waker().wake_by_ref();
         Poll::Pending
     }
 
-    /// Polls the handler once. A panic of it stops the leg.
+    /// Polls the handler once. A panic of the handler stops the leg.
     fn poll_handler<R>(
         &self,
         cx: &mut Context<'_>,
         tracker: Option<&Tracker>,
         handler: Pin<&mut impl Future<Output = R>>,
-    ) -> Poll<Ended<R>> {
+    ) -> Poll<HandlerEnd<R>> {
         let tracking = tracker.map(Tracker::waker);
         let waker = tracking.as_ref().unwrap_or(cx.waker());
-        self.flow.with(|leg| leg.begin_poll(waker, cx.waker()));
+        self.runtime.with(|leg| leg.begin_poll(waker, cx.waker()));
         let polled = {
-            let _here = self.flow.poll_here();
+            let _guard = self.runtime.enter_poll();
             let mut cx = Context::from_waker(waker);
-            // It is not polled again, and nothing half-changed in it is seen again.
+            // The handler is not polled again after a panic, so no broken invariant is observed.
             catch_unwind(AssertUnwindSafe(|| handler.poll(&mut cx)))
         };
-        // The identity of the waker is good only while it lives.
-        self.flow.with(antiphon_engine::Leg::end_poll);
+        // The identity of the waker is valid only during the poll.
+        self.runtime.with(antiphon_engine::Leg::end_poll);
         match polled {
             Ok(Poll::Pending) => Poll::Pending,
-            Ok(Poll::Ready(result)) => Poll::Ready(Ended::Returned(result)),
+            Ok(Poll::Ready(result)) => Poll::Ready(HandlerEnd::Returned(result)),
             Err(panic) => {
-                self.flow.with(|leg| leg.panicked(text_of(&*panic)));
-                Poll::Ready(Ended::Stopped)
+                self.runtime.with(|leg| leg.panicked(text_of(&*panic)));
+                Poll::Ready(HandlerEnd::Stopped)
             }
         }
     }
 
-    /// Whether a bounded wait is over, which begins with the first call for it.
+    /// Returns true if a bounded wait is over. The wait begins with the first call for it.
     fn has_waited(&mut self, patience: Patience, cx: &mut Context<'_>) -> bool {
-        // That for the record begins anew with each entry that is met.
+        // The wait for the record begins again with each replayed entry.
         let delivered = match patience {
             Patience::Ask => 0,
-            Patience::Replay => self.flow.with(|leg| leg.delivered()),
+            Patience::Replay => self.runtime.with(|leg| leg.delivered()),
         };
         if self.wait.as_ref().is_none_or(|(of, at, _)| (*of, *at) != (patience, delivered)) {
             let time = match patience {
-                Patience::Ask => self.flow.limits().grace,
+                Patience::Ask => self.runtime.limits().grace,
                 Patience::Replay => REPLAY_PATIENCE,
             };
             self.wait = Some((patience, delivered, Box::pin(tokio::time::sleep(time))));
@@ -242,28 +244,28 @@ impl<'f> Driver<'f> {
         is_over
     }
 
-    /// Whether the handler's time is over: then the leg is stopped.
+    /// Returns true if the handler's time is over, and stops the leg in that case.
     fn is_out_of_time(&mut self, cx: &mut Context<'_>) -> bool {
-        let limit = self.flow.limits().handler_time;
-        if self.exchange.waits_for_people(self.flow)
+        let limit = self.runtime.limits().handler_time;
+        if self.exchange.waits_for_people(self.runtime)
             && let Some(time) = &mut self.time
         {
             time.as_mut().reset(Instant::now() + limit);
         }
         let is_over = after(&mut self.time, limit, cx).is_ready();
         if is_over {
-            self.flow.with(antiphon_engine::Leg::out_of_time);
+            self.runtime.with(antiphon_engine::Leg::out_of_time);
         }
         is_over
     }
 }
 
-/// Ready once this time is over, from the first call on.
+/// Becomes ready when this time is over. The time begins with the first call.
 fn after(timer: &mut Option<Pin<Box<Sleep>>>, time: Duration, cx: &mut Context<'_>) -> Poll<()> {
     timer.get_or_insert_with(|| Box::pin(tokio::time::sleep(time))).as_mut().poll(cx)
 }
 
-/// The text of a panic, if it has one.
+/// Returns the text of a panic, if it has one.
 fn text_of(panic: &(dyn Any + Send)) -> Option<String> {
     let text = panic.downcast_ref::<String>().map(String::as_str);
     text.or_else(|| panic.downcast_ref::<&str>().copied()).map(ToOwned::to_owned)

@@ -1,20 +1,20 @@
-//! Plain async functions as handlers.
+//! Async functions as handlers.
 
 use crate::Ctx;
 use std::future::Future;
 
-/// An async function of the context and, for most, of its arguments: `async fn provision(ctx: &Ctx, args: Args) -> R`.
+/// An async function with the context and, usually, arguments: `async fn provision(ctx: &Ctx, args: Args) -> R`.
 ///
-/// Implemented for functions and async closures; nothing else needs to implement it.
+/// Implemented for functions and async closures. No other type needs to implement it.
 #[diagnostic::on_unimplemented(
     message = "`{Self}` is not a handler here",
     note = "a handler is an `async fn(ctx: &Ctx, args: A) -> R` (tools, prompts, templates) or `async fn(ctx: &Ctx) -> R` (resources)",
     note = "its future must be Send: hold no Rc, RefCell or lock guard across an `.await`"
 )]
 pub trait Handler<'a, A>: Send + Sync + 'static {
-    /// What the function returns.
+    /// The function's output.
     type Output;
-    /// Its future.
+    /// The function's future.
     type Future: Future<Output = Self::Output> + Send + 'a;
     /// Calls the function.
     fn call(&self, ctx: &'a Ctx, arguments: A) -> Self::Future;

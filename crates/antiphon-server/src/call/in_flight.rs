@@ -1,6 +1,6 @@
-//! A handler while its request waits for it, and what becomes of it when nobody does any more.
+//! A handler that runs for its request, and its cancellation.
 
-use crate::call::{Ran, ctx, permit::ConcurrencyPermit, result::Running};
+use crate::call::{DriveResult, ctx, permit::ConcurrencyPermit, result::HandlerFuture};
 use std::{
     future::Future,
     pin::Pin,
@@ -10,21 +10,21 @@ use std::{
 };
 use tokio::runtime::Handle;
 
-/// A handler that runs. Dropped, it is cancelled: at once, unless a step runs. That step goes on, on a task of its own, to
-/// its end or for `grace`; no line behind it runs.
+/// A running handler. Dropping it cancels the handler: at once, or, if a step runs, after that step has ended. The step
+/// continues on a task of its own, to its end or for `grace`; no line after it runs.
 pub(crate) struct InFlight<T: Send + 'static> {
-    /// `None` once it has come to something.
-    handler: Option<Running<T>>,
-    /// Free again once all that belongs to the request is done.
+    /// `None` after the handler has finished.
+    handler: Option<HandlerFuture<T>>,
+    /// Released when all work for the request is done.
     slot: Option<ConcurrencyPermit>,
-    leg: Arc<ctx::Leg>,
+    leg: Arc<ctx::LegContext>,
     grace: Duration,
 }
 
 impl<T: Send + 'static> InFlight<T> {
     pub(crate) fn new(
-        handler: Running<T>,
-        leg: Arc<ctx::Leg>,
+        handler: HandlerFuture<T>,
+        leg: Arc<ctx::LegContext>,
         slot: ConcurrencyPermit,
         grace: Duration,
     ) -> Self {
@@ -33,10 +33,10 @@ impl<T: Send + 'static> InFlight<T> {
 }
 
 impl<T: Send + 'static> Future for InFlight<T> {
-    type Output = Ran<T>;
+    type Output = DriveResult<T>;
 
-    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Ran<T>> {
-        // Taken out: one that panics is dropped where it stands, and is not polled again.
+    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<DriveResult<T>> {
+        // Taken out first: a handler that panics is dropped here and not polled again.
         let Some(mut handler) = self.handler.take() else { return Poll::Pending };
         let polled = handler.as_mut().poll(cx);
         if polled.is_pending() {
@@ -49,41 +49,41 @@ impl<T: Send + 'static> Future for InFlight<T> {
 impl<T: Send + 'static> Drop for InFlight<T> {
     fn drop(&mut self) {
         let Some(handler) = self.handler.take() else { return };
-        let runs = self.leg.flow.with(|leg| {
+        let runs = self.leg.runtime.with(|leg| {
             leg.cancel();
             leg.runs_a_step()
         });
         if !runs {
             return;
         }
-        self.leg.flow.carrier().detach();
+        self.leg.runtime.carrier().detach();
         let Ok(runtime) = Handle::try_current() else { return };
         let (grace, leg) = (self.grace, Arc::clone(&self.leg));
-        let detached = Detached::begin(&leg, self.slot.take());
+        let detached = DetachedStep::begin(&leg, self.slot.take());
         runtime.spawn(async move {
             let _detached = detached;
             if tokio::time::timeout(grace, handler).await.is_err() {
-                tracing::warn!(call = ?leg.call, ?grace, "a step of a cancelled request ran longer than it may, and was dropped");
+                tracing::warn!(call = ?leg.call, ?grace, "a step of a cancelled request exceeded its time and was dropped");
             }
         });
     }
 }
 
-/// A step that runs though its request was cancelled; counted while it lives.
-struct Detached {
-    leg: Arc<ctx::Leg>,
+/// A step that still runs after its request was cancelled. It is counted while it exists.
+struct DetachedStep {
+    leg: Arc<ctx::LegContext>,
     _slot: Option<ConcurrencyPermit>,
 }
 
-impl Detached {
-    fn begin(leg: &Arc<ctx::Leg>, slot: Option<ConcurrencyPermit>) -> Self {
-        leg.flow.server().detached.send_modify(|running| *running += 1);
+impl DetachedStep {
+    fn begin(leg: &Arc<ctx::LegContext>, slot: Option<ConcurrencyPermit>) -> Self {
+        leg.runtime.server().detached.send_modify(|running| *running += 1);
         Self { leg: Arc::clone(leg), _slot: slot }
     }
 }
 
-impl Drop for Detached {
+impl Drop for DetachedStep {
     fn drop(&mut self) {
-        self.leg.flow.server().detached.send_modify(|running| *running -= 1);
+        self.leg.runtime.server().detached.send_modify(|running| *running -= 1);
     }
 }

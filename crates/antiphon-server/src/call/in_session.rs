@@ -1,16 +1,16 @@
-//! The end of a leg in a session: the questions that a handler returned are asked here, and it is entered again with the
-//! record, as by the next request of a call. What a handler awaits is asked while it runs.
+//! The end of a leg in a session: returned questions are sent here, and the handler is entered again with the record,
+//! as by the next request of a call. Awaited questions are sent while the handler runs.
 
 mod ids;
-mod round;
+mod pending_round;
 
 use crate::{
-    call::{Carrier, Pushed, Round, leg_end, result::Entry},
+    call::{LegCarrier, Pushed, Round, leg_end, result::LegInput},
     outbox::Outbox,
     refusal::Refusal,
     request::admit::Admitted,
     runtime::Runtime,
-    session::{Session, Wait},
+    session::{AnswerTimeout, Session},
 };
 use antiphon_engine::{Left, Record};
 use antiphon_seal::Call;
@@ -18,22 +18,22 @@ use antiphon_wire::{
     AskSupport, InputRequest, InputRequests, UrlElicitations,
     pacing::{Pacing, StateOnlyLimits},
 };
-use ids::Ids;
+use ids::ElicitationIds;
 use std::time::Duration;
 use tokio::time::{Instant, sleep};
 
-/// The pause before a handler is entered again whose last leg failed behind something that it recorded.
+/// The pause before a handler is entered again after its last leg failed with something recorded.
 const AFTER_A_FAULT: Duration = Duration::from_millis(50);
 
-/// How far a call has come over its legs.
+/// The pacing of a call over its legs.
 #[derive(Default)]
-pub(crate) struct Progress {
-    /// Of a row of legs that ended with state only.
+pub(crate) struct SessionPacing {
+    /// The pacing of consecutive legs that ended with state only.
     pacing: Option<(Pacing, Instant)>,
 }
 
-impl Progress {
-    /// Has the round answered. The next leg begins with this.
+impl SessionPacing {
+    /// Waits for the answers to the round, and returns the input of the next leg.
     pub(crate) async fn next(
         &mut self,
         server: &Runtime,
@@ -41,17 +41,17 @@ impl Progress {
         pushed: &Pushed,
         round: Round,
         left: Left,
-    ) -> Result<Entry, Refusal> {
+    ) -> Result<LegInput, Refusal> {
         let Left { call, mut record, steps_done, .. } = left;
         let given = round.by_hand.as_ref().map_or(&[] as &[_], |by_hand| &by_hand.ids);
-        let ids = Ids::of(call.as_ref(), &round.requests, given);
+        let ids = ElicitationIds::of(call.as_ref(), &round.requests, given);
         let id = call.as_ref().map(Call::id);
         admitted.put_call(call.and_then(Call::next_leg));
         let Some(by_hand) = round.by_hand else {
-            // The last leg failed: how often that may be is counted in the record.
+            // The last leg failed: the record counts how often.
             self.pacing = None;
             sleep(AFTER_A_FAULT).await;
-            return Ok(Entry { record: Some(record), responses: None });
+            return Ok(LegInput { record: Some(record), responses: None });
         };
         if by_hand.urls_first
             && let Some(refusal) = urls_required(admitted, pushed, &round.requests, &ids)?
@@ -62,28 +62,28 @@ impl Progress {
             let new = || (Pacing::new(StateOnlyLimits::default()), Instant::now());
             let (pacing, since) = self.pacing.get_or_insert_with(new);
             let Some(wait) = pacing.next(since.elapsed()) else {
-                tracing::warn!(target = admitted.leg().target, name = "state_only", "a bound was reached");
-                let text = "This call only goes on, and comes to nothing".to_owned();
-                return Err(Refusal::Limit { name: "state_only", text }.behind(steps_done));
+                tracing::warn!(target = admitted.leg().target, name = "state_only", "a limit was reached");
+                let text = "This call returns state again and again, without a result".to_owned();
+                return Err(Refusal::Limit { name: "state_only", text }.after_steps(steps_done));
             };
             sleep(wait).await;
         } else {
             self.pacing = None;
             let target = admitted.leg().target;
             let asked = ask(server, admitted, pushed, &mut record, &round.requests, &ids).await;
-            asked.map_err(|fault| fault.refuse(target, id).behind(steps_done))?;
+            asked.map_err(|fault| fault.refuse(target, id).after_steps(steps_done))?;
         }
-        Ok(Entry { record: Some(record), responses: None })
+        Ok(LegInput { record: Some(record), responses: None })
     }
 }
 
-/// Why a round in a session has no answers.
-enum Unanswered {
+/// The reason for which a round in a session has no answers.
+enum AskFailure {
     Refused(Refusal),
     Stopped(antiphon_engine::Stop),
 }
 
-impl Unanswered {
+impl AskFailure {
     fn refuse(self, target: &str, call: Option<antiphon_seal::CallId>) -> Refusal {
         match self {
             Self::Refused(refusal) => refusal,
@@ -92,31 +92,31 @@ impl Unanswered {
     }
 }
 
-/// Asks until every question has an answer that counts.
+/// Asks until every question has a valid answer.
 async fn ask(
     server: &Runtime,
     admitted: &Admitted<'_>,
     pushed: &Pushed,
     record: &mut Record,
     requests: &InputRequests,
-    ids: &Ids,
-) -> Result<(), Unanswered> {
+    ids: &ElicitationIds,
+) -> Result<(), AskFailure> {
     let declared = admitted.missing(requests);
     let lacks = |missing: AskSupport, (_, request)| missing.and(pushed.session.missing(request));
     let missing = requests.iter().fold(declared, lacks);
     if missing != AskSupport::NONE {
-        return Err(Unanswered::Refused(Refusal::Capability { missing }));
+        return Err(AskFailure::Refused(Refusal::Capability { missing }));
     }
-    let limits = server.limits.of_call();
-    let round = round::Round::send(pushed, ids, requests).map_err(Unanswered::Stopped)?;
-    round.answered(record, limits).await.map_err(Unanswered::Stopped)
+    let limits = server.limits.engine_limits();
+    let round = pending_round::PendingRound::send(pushed, ids, requests).map_err(AskFailure::Stopped)?;
+    round.answered(record, limits).await.map_err(AskFailure::Stopped)
 }
 
-/// The carrier of this leg: pushed, if it is in a session that can be asked.
-pub(crate) fn carrier(server: &Runtime, admitted: &Admitted<'_>) -> Carrier {
+/// Returns the carrier of this leg: pushed, in a session with a stream for questions.
+pub(crate) fn carrier(server: &Runtime, admitted: &Admitted<'_>) -> LegCarrier {
     match pushed(server, admitted) {
-        Some(pushed) => Carrier::Pushed(Box::new(pushed)),
-        None => Carrier::Sealed,
+        Some(pushed) => LegCarrier::Pushed(Box::new(pushed)),
+        None => LegCarrier::Sealed,
     }
 }
 
@@ -125,17 +125,17 @@ fn pushed(server: &Runtime, admitted: &Admitted<'_>) -> Option<Pushed> {
     let session: &Session = leg.request.session.as_ref()?;
     let outbox: &Outbox = leg.caller.outbox?;
     let limit = leg.settings.answer_within.unwrap_or(server.answer_within);
-    let wait = Wait { limit, at_most: Some(server.limits.answer_at_most) };
+    let wait = AnswerTimeout { limit, at_most: Some(server.limits.answer_at_most) };
     let scopes = leg.settings.scopes.clone();
     Some(Pushed { session: session.clone(), outbox: outbox.clone(), wait, scopes })
 }
 
-/// The error that names the URLs, where the client knows it.
+/// Returns the error that names the URLs, if the client supports it.
 fn urls_required(
     admitted: &Admitted<'_>,
     pushed: &Pushed,
     requests: &InputRequests,
-    ids: &Ids,
+    ids: &ElicitationIds,
 ) -> Result<Option<Refusal>, Refusal> {
     let session = &pushed.session;
     if !session.version().has_elicitation_modes() {
@@ -151,7 +151,7 @@ fn urls_required(
                 tracing::error!(
                     target,
                     key,
-                    "only URLs can be asked for first: something else was asked with them"
+                    "`urls_first` allows URL questions only: another question was returned with them"
                 );
                 return Err(Refusal::Internal);
             }

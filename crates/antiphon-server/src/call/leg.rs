@@ -1,19 +1,19 @@
-//! The legs of a call that may ask: the answers are received, the handler runs, and what it asks leaves.
+//! The legs of a call that may ask: answers are received, the handler runs, and its questions leave.
 
 pub(crate) use crate::request::admit::admit;
 
 use crate::{
     Ctx,
     call::{
-        Carrier, Ran, ctx,
+        DriveResult, LegCarrier, ctx,
         emit::Emitter,
         in_flight::InFlight,
         in_session,
-        leg_end::{self, Ended},
+        leg_end::{self, LegEnd},
         permit::ConcurrencyPermit,
         replay_check,
-        result::{Entry, LegResult, Running},
-        setup::{setup, surroundings},
+        result::{HandlerFuture, LegInput, LegResult},
+        setup::{leg_context, setup},
     },
     refusal::Refusal,
     request::admit::Admitted,
@@ -24,102 +24,102 @@ use antiphon_wire::InputResponses;
 use serde_json::value::RawValue;
 use std::sync::Arc;
 
-/// Runs the legs of one request: one, or in a session as many as the call has. `start` decodes the arguments and gives the
-/// handler's future.
+/// Runs the legs of one request: one leg, or in a session all legs of the call. `start` decodes the arguments and
+/// returns the handler's future.
 pub(crate) async fn run<T: Send + 'static>(
     server: &Arc<Runtime>,
     mut admitted: Admitted<'_>,
-    start: impl Fn(Ctx) -> Result<Running<T>, String>,
+    start: impl Fn(Ctx) -> Result<HandlerFuture<T>, String>,
 ) -> Result<LegResult<T>, Refusal> {
     admitted.require(admitted.leg().settings.needs)?;
-    let mut entry = match receive(server, &mut admitted)? {
-        Received::Enter(entry) => entry,
-        Received::AskAgain(requests, record) => {
+    let mut input = match receive(server, &mut admitted)? {
+        LegStart::Enter(input) => input,
+        LegStart::AskAgain(requests, record) => {
             let permit = admitted.permit(requests)?;
             return admitted.seal(server, permit, &record, false).map(LegResult::InputRequired);
         }
     };
-    let mut session = in_session::Progress::default();
+    let mut session = in_session::SessionPacing::default();
     loop {
         let carrier = in_session::carrier(server, &admitted);
-        let ran = match enter(server, &mut admitted, entry, carrier, &start).await? {
-            Ok(ran) => ran,
+        let result = match enter(server, &mut admitted, input, carrier, &start).await? {
+            Ok(result) => result,
             Err(fault) => return Ok(LegResult::BadArguments(fault)),
         };
-        let (round, left) = match leg_end::settle(server, &mut admitted, ran)? {
-            Ended::Over(result) => return Ok(result),
-            Ended::Leaves(round, left) => (round, left),
+        let (round, left) = match leg_end::settle(server, &mut admitted, result)? {
+            LegEnd::Over(result) => return Ok(result),
+            LegEnd::Leaves(round, left) => (round, left),
         };
         match in_session::carrier(server, &admitted) {
-            Carrier::Sealed => {
+            LegCarrier::Sealed => {
                 let permit = admitted.permit(round.requests)?;
                 return leg_end::seal(server, admitted, permit, *left).map(LegResult::InputRequired);
             }
-            // The call goes on here: the handler is entered again.
-            Carrier::Pushed(pushed) => {
-                // In a box: it would make the future of every call large.
+            // The call continues here: the handler is entered again.
+            LegCarrier::Pushed(pushed) => {
+                // Boxed, because it would enlarge the future of every call.
                 let next = session.next(server, &mut admitted, &pushed, round, *left);
-                entry = Box::pin(next).await?;
+                input = Box::pin(next).await?;
             }
         }
     }
 }
 
-/// What the answers of a request come to.
-enum Received {
+/// The next action after the answers of a request were received.
+enum LegStart {
     /// The handler runs.
-    Enter(Entry),
-    /// Questions that the handler returned have no answer that counts: they alone are asked again.
+    Enter(LegInput),
+    /// Returned questions without a valid answer: only these are asked again.
     AskAgain(antiphon_wire::InputRequests, Record),
 }
 
-fn receive(server: &Arc<Runtime>, admitted: &mut Admitted<'_>) -> Result<Received, Refusal> {
+fn receive(server: &Arc<Runtime>, admitted: &mut Admitted<'_>) -> Result<LegStart, Refusal> {
     if admitted.leg().request.session.is_some() {
-        return Ok(Received::Enter(Entry::default()));
+        return Ok(LegStart::Enter(LegInput::default()));
     }
     let mut responses = read_responses(admitted.leg().request.params.input_responses)?;
     if admitted.late() {
-        // What was kept stays; what came too late does not count, and is asked for again.
+        // The recorded answers stay; the late answers are dropped, and their questions are asked again.
         responses = None;
     }
     let Some(mut record) = admitted.take_record() else {
-        return Ok(Received::Enter(Entry { record: None, responses }));
+        return Ok(LegStart::Enter(LegInput { record: None, responses }));
     };
     let answer = |key: &str| responses.as_ref()?.get(key).map(RawValue::get);
-    let again = record.receive(admitted.call(), answer, &server.limits.of_call());
+    let again = record.receive(admitted.call(), answer, &server.limits.engine_limits());
     let again = again.map_err(|stop| leg_end::refuse(admitted.leg().target, stop, admitted.call_id()))?;
     Ok(if again.is_empty() {
-        Received::Enter(Entry { record: Some(record), responses })
+        LegStart::Enter(LegInput { record: Some(record), responses })
     } else {
-        Received::AskAgain(again, record)
+        LegStart::AskAgain(again, record)
     })
 }
 
-/// Runs the handler once; the inner error is that of its arguments.
+/// Runs the handler once. The inner error is a decoding error of the arguments.
 async fn enter<T: Send + 'static>(
     server: &Arc<Runtime>,
     admitted: &mut Admitted<'_>,
-    entry: Entry,
-    carrier: Carrier,
-    start: &impl Fn(Ctx) -> Result<Running<T>, String>,
-) -> Result<Result<Ran<T>, String>, Refusal> {
+    input: LegInput,
+    carrier: LegCarrier,
+    start: &impl Fn(Ctx) -> Result<HandlerFuture<T>, String>,
+) -> Result<Result<DriveResult<T>, String>, Refusal> {
     let Some(slot) = ConcurrencyPermit::take(server, admitted.leg().request, admitted.principal()) else {
         return Err(Refusal::Busy);
     };
-    let checks = server.replay.is_on() && matches!(carrier, Carrier::Sealed);
-    let shared = context(server, admitted, entry, carrier);
+    let checks = server.replay.is_on() && matches!(carrier, LegCarrier::Sealed);
+    let shared = context(server, admitted, input, carrier);
     let handler = match start(Ctx::new(Arc::clone(&shared))) {
         Ok(handler) => handler,
         Err(fault) => return Ok(Err(fault)),
     };
     let mut in_flight = InFlight::new(handler, Arc::clone(&shared), slot, server.limits.step_grace);
-    let mut ran = (&mut in_flight).await;
+    let mut result = (&mut in_flight).await;
     if checks {
-        // Still in its place among the handlers that run.
-        Box::pin(replay_check::check(server, admitted, start, &mut ran)).await;
+        // The second run uses the handler's own concurrency permit.
+        Box::pin(replay_check::check(server, admitted, start, &mut result)).await;
     }
-    leg_end::tell(server, &ran);
-    Ok(Ok(ran))
+    leg_end::report_cause(server, &result);
+    Ok(Ok(result))
 }
 
 /// > Servers **SHOULD** validate that the data provided by the client is a valid `InputResponses` object
@@ -132,14 +132,14 @@ fn read_responses(text: Option<&RawValue>) -> Result<Option<InputResponses>, Ref
 fn context(
     server: &Arc<Runtime>,
     admitted: &mut Admitted<'_>,
-    entry: Entry,
-    carrier: Carrier,
-) -> Arc<ctx::Leg> {
+    input: LegInput,
+    carrier: LegCarrier,
+) -> Arc<ctx::LegContext> {
     let (call, number) = (admitted.call_id(), admitted.leg_number());
-    let watches = server.replay.is_on() && matches!(carrier, Carrier::Sealed);
+    let watches = server.replay.is_on() && matches!(carrier, LegCarrier::Sealed);
     let purpose = if watches { Purpose::Watch } else { Purpose::Serve };
     let setup = setup(server, admitted, &carrier, purpose);
-    let Entry { record, responses } = entry;
+    let LegInput { record, responses } = input;
     let (engine, unverified) = match (admitted.take_call(), record) {
         (Some(call), record) => {
             (Engine::resume(call, record.unwrap_or_default(), responses.as_ref(), setup), None)
@@ -147,9 +147,9 @@ fn context(
         (None, _) => (Engine::begin(setup), responses),
     };
     let leg = admitted.leg();
-    Arc::new(ctx::Leg {
+    Arc::new(ctx::LegContext {
         unverified: unverified.filter(|responses| !responses.is_empty()),
         emitter: Emitter::of(leg.request, leg.caller.outbox, leg.logs),
-        ..surroundings(server, admitted, call, number, engine, carrier)
+        ..leg_context(server, admitted, call, number, engine, carrier)
     })
 }

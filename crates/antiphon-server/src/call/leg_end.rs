@@ -1,11 +1,11 @@
 //! The end of a leg: a result, a round that leaves, or a fault.
 //!
-//! There is one way out for faults: what the leg has recorded leaves before the fault is told, with state only, so that
-//! nobody is told to repeat what was done. The next leg tells the fault, if it still holds.
+//! All failures end the same way: the record of the leg leaves first, with state only, so that the client does not
+//! repeat what was done. If the failure persists, the next leg reports it.
 
 use crate::{
     HandlerOutcome,
-    call::{Ran, Round, result::LegResult},
+    call::{DriveResult, Round, result::LegResult},
     refusal::Refusal,
     request::admit::{Admitted, Permit},
     runtime::Runtime,
@@ -14,121 +14,131 @@ use antiphon_engine::{Left, Stop};
 use antiphon_seal::CallId;
 use antiphon_wire::{AskSupport, InputRequests, InputRequiredResult};
 
-/// How a leg ended, for its call.
-pub(crate) enum Ended<T> {
-    /// With the end of the call.
+/// The end of a leg within its call.
+pub(crate) enum LegEnd<T> {
+    /// The call is over.
     Over(LegResult<T>),
-    /// With a round, or with state only.
+    /// A round leaves, or state only.
     Leaves(Round, Box<Left>),
 }
 
-/// From what a handler came to, to what is next.
+/// Returns the next action after a handler has run.
 pub(crate) fn settle<T>(
     server: &Runtime,
     admitted: &mut Admitted<'_>,
-    ran: Ran<T>,
-) -> Result<Ended<T>, Refusal> {
+    result: DriveResult<T>,
+) -> Result<LegEnd<T>, Refusal> {
     let target = admitted.leg().target;
-    let (outcome, left) = match ran {
-        Ran::Returned(outcome, left) => (outcome, left),
-        Ran::Round(round, left) => {
+    let (outcome, left) = match result {
+        DriveResult::Returned(outcome, left) => (outcome, left),
+        DriveResult::Round(round, left) => {
             let missing = admitted.missing(&round.requests);
             if missing == AskSupport::NONE {
-                return Ok(Ended::Leaves(round, left));
+                return Ok(LegEnd::Leaves(round, left));
             }
             let path = round.requests.iter().next().map_or("", |(key, _)| key).to_owned();
             return failed(server, admitted, Stop::Capability { path, missing }, left);
         }
-        Ran::Stopped(stop, left) => return failed(server, admitted, stop, left),
-        // Nobody waits for this.
-        Ran::Cancelled => return Err(Refusal::Internal),
+        DriveResult::Stopped(stop, left) => return failed(server, admitted, stop, left),
+        // The request was cancelled, so this error is not sent.
+        DriveResult::Cancelled => return Err(Refusal::Internal),
     };
     if !left.unmet.is_empty() {
-        tracing::warn!(target, steps = ?left.unmet, "the call is over, and did not come to steps it had recorded");
+        tracing::warn!(target, steps = ?left.unmet, "the call ended without reaching all recorded steps");
     }
-    Ok(Ended::Over(match outcome {
+    Ok(LegEnd::Over(match outcome {
         HandlerOutcome::Complete(result) => LegResult::Complete(result),
-        HandlerOutcome::Told(text) => LegResult::Failed(Some(text)),
+        HandlerOutcome::UserFacing(text) => LegResult::Failed(Some(text)),
         HandlerOutcome::NotFound => LegResult::NotFound,
         HandlerOutcome::Failed(cause) => {
             tracing::error!(target, %cause, "a handler failed");
             LegResult::Failed(None)
         }
-        // The driver made a round of it.
+        // The driver converted this variant to a round.
         HandlerOutcome::InputRequired(_) => return Err(Refusal::Internal),
     }))
 }
 
-/// The leg failed: its record leaves first, if it has anything new and the client can take it; or the fault is told.
+/// Ends a failed leg: the record leaves first, if it has new entries and the client accepts state only; otherwise the
+/// failure is reported.
 fn failed<T>(
     server: &Runtime,
     admitted: &mut Admitted<'_>,
     stop: Stop,
     mut left: Box<Left>,
-) -> Result<Ended<T>, Refusal> {
+) -> Result<LegEnd<T>, Refusal> {
     let target = admitted.leg().target;
     let call = left.call.as_ref().map(antiphon_seal::Call::id);
-    if admitted.takes_state_only(server) && left.leaves_before_its_fault(&server.limits.of_call()) {
+    if admitted.takes_state_only(server) && left.leaves_before_its_fault(&server.limits.engine_limits()) {
         let (call, fault) = (call.map(|call| call.to_string()), stop.in_words());
-        tracing::warn!(target, call, %fault, "a leg failed: what it recorded leaves first");
+        tracing::warn!(target, call, %fault, "a leg failed: its record leaves first");
         let requests = InputRequests::new();
-        return Ok(Ended::Leaves(Round { requests, by_hand: None }, left));
+        return Ok(LegEnd::Leaves(Round { requests, by_hand: None }, left));
     }
     let refusal = refuse(target, stop, call);
-    // In a session nothing has left: to begin again is to do all again.
+    // In a session no state has left the server: a new call repeats all steps.
     let is_lost = left.has_new_step() || admitted.leg().request.session.is_some();
-    Err(refusal.behind(if is_lost { left.steps_done } else { Vec::new() }))
+    Err(refusal.after_steps(if is_lost { left.steps_done } else { Vec::new() }))
 }
 
-/// Seals what leaves. A record that cannot leave is told with what was done.
+/// Seals the record. If it cannot be sealed, the error lists the completed steps.
 pub(crate) fn seal(
     server: &Runtime,
     mut admitted: Admitted<'_>,
     permit: Permit,
     left: Left,
 ) -> Result<InputRequiredResult, Refusal> {
-    let behind_effect = left.has_new_step();
-    let done = if behind_effect { left.steps_done } else { Vec::new() };
+    let after_effect = left.has_new_step();
+    let done = if after_effect { left.steps_done } else { Vec::new() };
     admitted.put_call(left.call);
-    admitted.seal(server, permit, &left.record, behind_effect).map_err(|refusal| refusal.behind(done))
+    admitted.seal(server, permit, &left.record, after_effect).map_err(|refusal| refusal.after_steps(done))
 }
 
-/// Tells whoever wants to know besides the log why a request fails.
-pub(crate) fn tell<T>(server: &Runtime, ran: &Ran<T>) {
-    match ran {
-        Ran::Stopped(stop, _) => server.replay.tell(|| stop.in_words()),
-        Ran::Returned(HandlerOutcome::Failed(cause), _) => server.replay.tell(|| cause.clone()),
-        Ran::Returned(..) | Ran::Round(..) | Ran::Cancelled => {}
+/// Reports the cause of a failed request to the replay settings' observer.
+pub(crate) fn report_cause<T>(server: &Runtime, result: &DriveResult<T>) {
+    match result {
+        DriveResult::Stopped(stop, _) => server.replay.report_cause(|| stop.in_words()),
+        DriveResult::Returned(HandlerOutcome::Failed(cause), _) => {
+            server.replay.report_cause(|| cause.clone())
+        }
+        DriveResult::Returned(..) | DriveResult::Round(..) | DriveResult::Cancelled => {}
     }
 }
 
-/// Tells the log why a leg was stopped, and gives the words for the caller.
+/// Logs the reason for which a leg was stopped, and returns the refusal for the caller.
 pub(crate) fn refuse(target: &str, stop: Stop, call: Option<CallId>) -> Refusal {
     let call = call.map(|call| call.to_string());
     match stop {
         Stop::Author(cause) => {
-            tracing::error!(target, call, %cause, "a handler asks in a way that cannot be");
+            tracing::error!(target, call, %cause, "a handler asked an invalid question");
             Refusal::Internal
         }
         Stop::Diverged { path, why, record } => {
-            tracing::error!(target, call, path, why, record, "a handler takes another path than before");
+            tracing::error!(
+                target,
+                call,
+                path,
+                why,
+                record,
+                "a handler takes a different path than its record"
+            );
             Refusal::Diverged
         }
         Stop::StepFailed { path, cause } => {
-            tracing::error!(target, call, path, %cause, "a step came to no outcome");
+            tracing::error!(target, call, path, %cause, "a step has no outcome");
             Refusal::StepFailed { path }
         }
         Stop::Capability { path, missing } => {
-            tracing::warn!(target, call, path, ?missing, "the client cannot be asked this");
+            tracing::warn!(target, call, path, ?missing, "the client does not support this question");
             Refusal::Capability { missing }
         }
         Stop::Client(text) => {
-            // Its words, in quotes.
+            // The client's text is logged in quotes.
             tracing::warn!(target, call, ?text, "a session's client did not answer");
-            Refusal::Told(text)
+            Refusal::UserFacing(text)
         }
         Stop::Limit { name, text } => {
-            tracing::error!(target, call, name, %text, "a bound was reached");
+            tracing::error!(target, call, name, %text, "a limit was reached");
             Refusal::Limit { name, text }
         }
         Stop::Panicked(cause) => {

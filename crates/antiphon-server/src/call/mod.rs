@@ -1,4 +1,4 @@
-//! The call as its handler sees it: what it awaits, and what runs it.
+//! The call from the handler's side: the futures that it awaits, and the code that runs it.
 //!
 //! ```text
 //!  ctx.elicit, ctx.step ──▶ Leg (antiphon-engine): recorded? ──▶ given at once
@@ -9,8 +9,9 @@
 //!        └── the handler goes on, or runs again from its top on the record ◀┘
 //! ```
 //!
-//! The record and all decisions are those of `antiphon-engine`. Here are the futures that handlers await ([`elicit`],
-//! [`step`], [`select`], [`checkpoint`]), the [`carrier`] of their questions, and [`drive`], which polls the handler.
+//! The record and all decisions are in `antiphon-engine`. This module holds the futures that handlers await
+//! ([`elicit`], [`step`], [`select`], [`checkpoint`]), the [`carrier`] of their questions, and [`drive`], which polls
+//! the handler.
 
 pub(crate) mod ask;
 mod awaits;
@@ -18,12 +19,14 @@ pub(crate) mod carrier;
 pub(crate) mod ctx;
 pub(crate) mod drive;
 pub(crate) mod emit;
-pub(crate) mod flow;
+pub(crate) mod exchange;
 pub(crate) mod handler;
 pub(crate) mod in_flight;
 pub(crate) mod in_session;
 pub(crate) mod leg;
 pub(crate) mod leg_end;
+pub(crate) mod leg_runtime;
+mod notify;
 pub(crate) mod outcome;
 pub(crate) mod permit;
 pub(crate) mod pushed;
@@ -34,7 +37,7 @@ pub(crate) mod setup;
 pub(crate) use antiphon_engine::read_answer;
 pub use antiphon_engine::{IntoNumber, Migration, Response, StepKey};
 pub use awaits::*;
-pub(crate) use carrier::Carrier;
-pub(crate) use drive::{Ran, Round, drive};
-pub(crate) use flow::Flow;
-pub(crate) use pushed::Pushed;
+pub use carrier::Carrier;
+pub(crate) use carrier::{LegCarrier, Pushed};
+pub(crate) use drive::{DriveResult, Round, drive};
+pub(crate) use leg_runtime::LegRuntime;

@@ -1,4 +1,4 @@
-//! What a handler may return, and what becomes of it.
+//! The return values of handlers, and their conversion to outcomes.
 
 use crate::{Error, InputRequired, Reply, StepError};
 use antiphon_wire::{
@@ -9,22 +9,22 @@ use serde::Serialize;
 use serde_json::Value;
 use std::{any::Any, fmt::Display};
 
-/// What a handler came to: `T` is the result on the wire.
+/// The outcome of a handler; `T` is the result on the wire.
 #[derive(Debug)]
 pub enum HandlerOutcome<T> {
     /// The final result.
     Complete(T),
-    /// Not yet.
+    /// Questions or state: the handler is not finished.
     InputRequired(InputRequired),
-    /// It failed, and says why.
-    Told(String),
-    /// It failed. The text is for the log.
+    /// The handler failed, with a text for the caller.
+    UserFacing(String),
+    /// The handler failed. The text is for the log.
     Failed(String),
     /// The resource does not exist.
     NotFound,
 }
 
-/// What a handler may return, to become `T` on the wire.
+/// A return type of a handler that becomes a `T` on the wire.
 ///
 /// For tools (`T = CallToolResult`): `String`, `&str`, `()`, [`Json`], content blocks, `CallToolResult`. For prompts
 /// (`GetPromptResult`): `String` (one message of the user), a list of messages, `GetPromptResult`. For resources
@@ -36,28 +36,28 @@ pub enum HandlerOutcome<T> {
     note = "each may stand inside Reply<..> (to ask) and Result<.., E> (to fail)"
 )]
 pub trait IntoOutcome<T> {
-    /// The outcome.
+    /// Returns the outcome.
     fn into_outcome(self) -> HandlerOutcome<T>;
 
-    /// The JSON Schema of the structured result, where the type tells it: a tool from a function marked `#[tool]`
+    /// Returns the JSON Schema of the structured result, if the type has one: a tool from a function marked `#[tool]`
     /// declares it as its output schema. Default: none.
     fn output_schema() -> Option<Value> {
         None
     }
 }
 
-/// The schema of a `T` as it is serialized, an object.
+/// Returns the schema of a serialized `T`, always an object.
 pub(crate) fn schema_of_result<T: HasSchema>() -> Value {
     let settings = schemars::generate::SchemaSettings::draft2020_12().for_serialize();
     let mut schema = settings.into_generator().into_root_schema_for::<T>();
-    // The name of a Rust type is no title.
+    // The name of a Rust type is not a useful title.
     schema.remove("title");
-    // Of a type that is anything, the schema is `true`; it must be an object.
+    // The schema of an unrestricted type is `true`; it must be an object.
     schema.ensure_object();
     schema.to_value()
 }
 
-/// A result as data: `structuredContent`, and the same as text for clients that do not read it.
+/// A structured result: `structuredContent`, and the same JSON as text for clients that do not read it.
 #[derive(Clone, Copy, Debug)]
 pub struct Json<T>(pub T);
 
@@ -80,9 +80,9 @@ impl<T> IntoOutcome<T> for InputRequired {
     }
 }
 
-/// An error that a handler may return: it can be displayed.
+/// An error that a handler may return: any type with `Display`.
 #[diagnostic::on_unimplemented(
-    message = "a handler cannot fail with `{Self}`: it does not say why",
+    message = "a handler cannot fail with `{Self}`: it has no text",
     label = "its error has no `Display`",
     note = "implement `std::fmt::Display` for `{Self}`, or return `antiphon::Result<..>`: `?` takes every `std::error::Error` into it"
 )]
@@ -97,14 +97,14 @@ impl<T, R: IntoOutcome<T>, E: Failure> IntoOutcome<T> for Result<R, E> {
             Ok(result) => result.into_outcome(),
             Err(error) => match (&error as &dyn Any).downcast_ref::<Error>() {
                 Some(ours) if ours.is_resource_not_found() => HandlerOutcome::NotFound,
-                Some(ours) => match ours.told_text() {
-                    Some(words) => HandlerOutcome::Told(words.to_owned()),
+                Some(ours) => match ours.user_facing_text() {
+                    Some(text) => HandlerOutcome::UserFacing(text.to_owned()),
                     None => HandlerOutcome::Failed(ours.to_string()),
                 },
                 None => match (&error as &dyn Any).downcast_ref::<StepError>() {
-                    // It may hold what a library said.
-                    Some(step) if !step.told => HandlerOutcome::Failed(step.message.clone()),
-                    _ => HandlerOutcome::Told(error.to_string()),
+                    // The text may come from a library.
+                    Some(step) if !step.user_facing => HandlerOutcome::Failed(step.message.clone()),
+                    _ => HandlerOutcome::UserFacing(error.to_string()),
                 },
             },
         }
@@ -147,7 +147,7 @@ complete! { ReadResourceResult:
     Vec<ResourceContents>, contents => ReadResourceResult::new(contents);
 }
 
-/// What can be a structured result.
+/// A type that can be a structured result.
 #[diagnostic::on_unimplemented(
     message = "`{Self}` cannot be a structured result",
     label = "not written as JSON, or without a schema",
@@ -172,7 +172,7 @@ impl<T: Structured> IntoOutcome<CallToolResult> for Json<T> {
 
     fn output_schema() -> Option<Value> {
         let schema = schema_of_result::<T>();
-        // Of what may be anything, there is nothing to tell.
+        // The schema of an unrestricted type has no content to declare.
         let tells = |keyword: &String| keyword != "$schema";
         schema.as_object().is_some_and(|members| members.keys().any(tells)).then_some(schema)
     }

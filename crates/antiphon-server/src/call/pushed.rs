@@ -1,4 +1,4 @@
-//! The pushed carrier: in a session, what a handler asks is sent at once as a request of the server's, and the handler waits.
+//! The pushed carrier: in a session, each question is sent at once as a request of the server, and the handler waits.
 //!
 //! ```text
 //!  the handler is pending ──▶ asked, and not sent? ──▶ sent      sent, and asked no more? ──▶ cancelled
@@ -7,9 +7,8 @@
 //! ```
 
 use crate::{
-    call::flow::Flow,
-    outbox::Outbox,
-    session::{AskEnd, Live, Session, Wait, not_answered, too_late},
+    call::{carrier::Pushed, leg_runtime::LegRuntime},
+    session::{AnswerTimeout, AskEnd, OutboundRequest, not_answered, too_late},
 };
 use antiphon_engine::{PendingAsk, SlotId, Stop};
 use antiphon_wire::{AskSupport, InputRequest};
@@ -18,61 +17,40 @@ use std::{
     time::Duration,
 };
 
-/// How a leg reaches a client in a session.
-#[derive(Debug)]
-pub(crate) struct Pushed {
-    pub(crate) session: Session,
-    /// The stream of the call.
-    pub(crate) outbox: Outbox,
-    /// How long an ask waits for its answer.
-    pub(crate) wait: Wait,
-    /// The scopes that an answer's sender must hold, as who began the call.
-    pub(crate) scopes: Vec<String>,
-}
-
-impl Pushed {
-    /// Ends the event stream of the call, where the client knows how to come back for the rest.
-    pub(crate) fn close_stream(&self) {
-        if self.session.version().has_elicitation_modes() {
-            self.outbox.close_stream();
-        }
-    }
-}
-
-/// The asks of one leg that are on their way.
-pub(crate) struct Pusher<'f> {
-    flow: &'f Flow,
+/// The questions of one leg that were sent and have no answer yet.
+pub(crate) struct PushedAsks<'f> {
+    runtime: &'f LegRuntime,
     pushed: &'f Pushed,
-    sent: Vec<Sent>,
-    /// The leg's asks that were looked at last.
+    sent: Vec<SentAsk>,
+    /// The version of the leg's questions at the last look.
     version: Option<u64>,
 }
 
-/// An ask that is on its way.
-struct Sent {
+/// A question that was sent.
+struct SentAsk {
     slot: SlotId,
     path: String,
-    live: Live,
-    /// Its time is the author's: then there is an answer, that it is over.
+    outbound: OutboundRequest,
+    /// True if the author set the time limit: the question then resolves as expired.
     expires: bool,
 }
 
-impl<'f> Pusher<'f> {
-    pub(crate) fn new(flow: &'f Flow, pushed: &'f Pushed) -> Self {
-        Self { flow, pushed, sent: Vec::new(), version: None }
+impl<'f> PushedAsks<'f> {
+    pub(crate) fn new(runtime: &'f LegRuntime, pushed: &'f Pushed) -> Self {
+        Self { runtime, pushed, sent: Vec::new(), version: None }
     }
 
-    /// Delivers the answers that have come, and what is over. Whether there was any.
+    /// Delivers answers and expirations. Returns true if there were any.
     pub(crate) fn receive(&mut self, cx: &mut Context<'_>) -> bool {
         let mut received = false;
         let mut at = 0;
         while at < self.sent.len() {
-            let Poll::Ready(end) = self.sent[at].live.poll(cx) else {
+            let Poll::Ready(end) = self.sent[at].outbound.poll(cx) else {
                 at += 1;
                 continue;
             };
-            let Sent { slot, path, expires, .. } = self.sent.remove(at);
-            self.flow.with(|leg| match end {
+            let SentAsk { slot, path, expires, .. } = self.sent.remove(at);
+            self.runtime.with(|leg| match end {
                 AskEnd::Answer(Ok(text)) => leg.arrive(slot, Some(text.get().to_owned())),
                 AskEnd::Answer(Err(error)) => leg.stop(Stop::Client(not_answered(&path, &error))),
                 AskEnd::SessionOver => {
@@ -88,10 +66,11 @@ impl<'f> Pusher<'f> {
         received
     }
 
-    /// Sends what is asked now, and takes back what is asked no more. Whether the handler is to be polled again.
+    /// Sends new questions, and withdraws those that are not asked any more. Returns true if the handler must be polled
+    /// again.
     pub(crate) fn send(&mut self, cx: &mut Context<'_>) -> bool {
-        let now = self.flow.now();
-        let (version, asking) = self.flow.with(|leg| {
+        let now = self.runtime.now();
+        let (version, asking) = self.runtime.with(|leg| {
             leg.set_now(now);
             let version = leg.asks_version();
             let is_new = self.version != Some(version) && !leg.is_cancelled();
@@ -101,25 +80,25 @@ impl<'f> Pusher<'f> {
             self.version = Some(version);
             self.sent.retain(|sent| asking.contains(&sent.slot));
             let unsent = asking.iter().filter(|slot| self.sent.iter().all(|sent| sent.slot != **slot));
-            // The others when some of these are answered.
-            let room = self.flow.limits().asks.saturating_sub(self.sent.len());
+            // The other questions are sent when some of these are answered.
+            let room = self.runtime.limits().asks.saturating_sub(self.sent.len());
             let unsent: Vec<SlotId> = unsent.copied().take(room).collect();
             for slot in unsent {
-                let Some(ask) = self.flow.with(|leg| leg.pending_ask(slot)) else { continue };
+                let Some(ask) = self.runtime.with(|leg| leg.pending_ask(slot)) else { continue };
                 match self.send_one(ask, now) {
                     Ok(sent) => self.sent.push(sent),
                     Err(stop) => {
-                        self.flow.with(|leg| leg.stop(stop));
+                        self.runtime.with(|leg| leg.stop(stop));
                         return true;
                     }
                 }
             }
         }
-        // What was just sent is polled once, so that its answer wakes this.
+        // A question that was just sent is polled once, so that its answer wakes this task.
         self.receive(cx)
     }
 
-    fn send_one(&self, ask: PendingAsk, now: u64) -> Result<Sent, Stop> {
+    fn send_one(&self, ask: PendingAsk, now: u64) -> Result<SentAsk, Stop> {
         let PendingAsk { slot, path, request, deadline, elicitation_id } = ask;
         // > A server **MUST NOT** send requests for capabilities that were not negotiated.
         let missing = self.pushed.session.missing(&request);
@@ -128,24 +107,24 @@ impl<'f> Pusher<'f> {
         }
         let id = elicitation_id.or_else(|| match &request {
             InputRequest::Elicit(elicit) if elicit.is_url() => {
-                self.flow.with(|leg| leg.elicitation_id(&path))
+                self.runtime.with(|leg| leg.elicitation_id(&path))
             }
             _ => None,
         });
         let wait = match deadline {
             Some(deadline) => {
-                Wait { limit: Duration::from_secs(deadline.saturating_sub(now)), at_most: None }
+                AnswerTimeout { limit: Duration::from_secs(deadline.saturating_sub(now)), at_most: None }
             }
             None => self.pushed.wait,
         };
         let Pushed { session, outbox, scopes, .. } = self.pushed;
-        let live =
-            Live::send(session, outbox, scopes, &request, id.as_deref(), wait).map_err(Stop::Author)?;
-        Ok(Sent { slot, path, live, expires: deadline.is_some() })
+        let outbound = OutboundRequest::send(session, outbox, scopes, &request, id.as_deref(), wait)
+            .map_err(Stop::Author)?;
+        Ok(SentAsk { slot, path, outbound, expires: deadline.is_some() })
     }
 
-    /// The call is over for the client: nothing more is sent.
+    /// Discards the sent questions without a cancellation: the call is over for the client.
     pub(crate) fn forget(&mut self) {
-        self.sent.drain(..).for_each(|sent| sent.live.forget());
+        self.sent.drain(..).for_each(|sent| sent.outbound.forget());
     }
 }

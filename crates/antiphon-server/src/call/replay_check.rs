@@ -1,11 +1,12 @@
-//! Whether a handler comes to the same again: looked for before a round leaves, told to the author, never to the caller.
+//! The replay check: runs a handler a second time before a round leaves, and reports differences to the author, never
+//! to the caller.
 
 use crate::{
     Ctx, HandlerOutcome,
     call::{
-        Carrier, Ran,
-        result::Running,
-        setup::{setup, surroundings},
+        DriveResult, LegCarrier,
+        result::HandlerFuture,
+        setup::{leg_context, setup},
     },
     request::admit::Admitted,
     runtime::{
@@ -19,49 +20,49 @@ use antiphon_wire::{AskSupport, InputRequests};
 use futures_util::FutureExt as _;
 use std::{panic::AssertUnwindSafe, sync::Arc, sync::atomic::Ordering, time::Duration};
 
-/// How long a handler may take for its second run, within [`Limits::handler_time`](super::Limits::handler_time). One that
-/// is not back at its questions by then is not reported.
-const PATIENCE: Duration = Duration::from_secs(5);
+/// The time limit of the second run, within [`Limits::handler_time`](crate::Limits::handler_time). A handler that takes
+/// longer is not reported.
+const SECOND_RUN_TIMEOUT: Duration = Duration::from_secs(5);
 
-/// Looks at what a leg came to. Only the record's call is taken out of it, and put back.
+/// Checks the result of a leg. The check takes the call out of the record, and puts it back.
 pub(crate) async fn check<T: Send + 'static>(
     server: &Arc<Runtime>,
     admitted: &Admitted<'_>,
-    start: &impl Fn(Ctx) -> Result<Running<T>, String>,
-    ran: &mut Ran<T>,
+    start: &impl Fn(Ctx) -> Result<HandlerFuture<T>, String>,
+    result: &mut DriveResult<T>,
 ) {
-    match ran {
-        // Questions that are returned are not checked.
-        Ran::Round(round, left) if round.by_hand.is_none() => {
-            let Some(look) = Look::at(server, admitted, left) else { return };
-            look.at_dropped(left);
-            look.at_order(&round.requests, left);
-            // Behind a checkpoint there is more to come, and a round of nothing to compare with.
+    match result {
+        // Returned questions are not checked.
+        DriveResult::Round(round, left) if round.by_hand.is_none() => {
+            let Some(run) = ReplayRun::at(server, admitted, left) else { return };
+            run.at_dropped(left);
+            run.at_order(&round.requests, left);
+            // After a checkpoint the handler would continue, and there is no round to compare with.
             if !left.observations.at_checkpoint {
-                look.again(start, left).await;
+                run.again(start, left).await;
             }
         }
-        // An error may give up what it likes: it is the end. But what ran has happened.
-        Ran::Returned(outcome, left) => {
-            let Some(look) = Look::at(server, admitted, left) else { return };
+        // A failed handler may drop questions. But a step that was dropped while it ran may have acted.
+        DriveResult::Returned(outcome, left) => {
+            let Some(run) = ReplayRun::at(server, admitted, left) else { return };
             if matches!(outcome, HandlerOutcome::Complete(_)) {
-                look.at_dropped(left);
+                run.at_dropped(left);
             } else {
-                look.at_cut(left);
+                run.at_cut(left);
             }
         }
-        Ran::Round(..) | Ran::Stopped(..) | Ran::Cancelled => {}
+        DriveResult::Round(..) | DriveResult::Stopped(..) | DriveResult::Cancelled => {}
     }
 }
 
-/// One leg that is looked at.
-struct Look<'a> {
+/// The check of one leg.
+struct ReplayRun<'a> {
     server: &'a Arc<Runtime>,
     admitted: &'a Admitted<'a>,
     call: Option<CallId>,
 }
 
-impl<'a> Look<'a> {
+impl<'a> ReplayRun<'a> {
     fn at(server: &'a Arc<Runtime>, admitted: &'a Admitted<'a>, left: &Left) -> Option<Self> {
         let call = left.call.as_ref().map(antiphon_seal::Call::id);
         server.replay.check.covers(call).then_some(Self { server, admitted, call })
@@ -92,10 +93,11 @@ impl<'a> Look<'a> {
 
     /// > A server **MUST NOT** rely on capabilities the client has not declared.
     ///
-    /// Which is told before the first line only of what a tool says it needs, and before a step of what was asked until then.
+    /// A client's capabilities are checked before the handler runs only for the declared needs of a tool, and before a
+    /// step only for earlier questions.
     fn at_order(&self, requests: &InputRequests, left: &Left) {
         let Some(step) = &left.first_step else { return };
-        // Whoever has looked decides by it.
+        // A handler that has read the capabilities decides by them.
         if left.record.knows_what_can_be_asked() {
             return;
         }
@@ -104,7 +106,7 @@ impl<'a> Look<'a> {
             settings.needs.and(left.observations.shown).missing(request.needs()) != AskSupport::NONE
         };
         let Some((ask, _)) = requests.iter().find(|(_, request)| is_unsaid(request)) else { return };
-        if !settings.order_told.swap(true, Ordering::Relaxed) {
+        if !settings.order_reported.swap(true, Ordering::Relaxed) {
             let fault = ReplayFault::StepBeforeAsk { step: self.place(step), ask: ask.to_owned() };
             (self.server.replay.report)(&fault);
         }
@@ -113,33 +115,33 @@ impl<'a> Look<'a> {
     /// Runs the handler once more, and compares.
     async fn again<T: Send + 'static>(
         &self,
-        start: &impl Fn(Ctx) -> Result<Running<T>, String>,
+        start: &impl Fn(Ctx) -> Result<HandlerFuture<T>, String>,
         left: &mut Left,
     ) {
         let Some(call) = left.call.take() else { return };
         let limits = &self.server.limits;
-        let carrier = Carrier::Sealed;
+        let carrier = LegCarrier::Sealed;
         let setup = setup(self.server, self.admitted, &carrier, Purpose::Rehearse);
         let engine = Leg::rehearse(call, left.record.clone(), setup);
         let leg = self.admitted.leg_number().saturating_add(1);
-        let shared = Arc::new(surroundings(self.server, self.admitted, self.call, leg, engine, carrier));
-        let ran = match start(Ctx::new(Arc::clone(&shared))) {
+        let shared = Arc::new(leg_context(self.server, self.admitted, self.call, leg, engine, carrier));
+        let result = match start(Ctx::new(Arc::clone(&shared))) {
             Ok(handler) => {
-                // Nothing half-changed in it is seen again.
+                // The handler is dropped after a panic, so no broken invariant is observed.
                 let handler = AssertUnwindSafe(handler).catch_unwind();
-                tokio::time::timeout(limits.handler_time.min(PATIENCE), handler).await
+                tokio::time::timeout(limits.handler_time.min(SECOND_RUN_TIMEOUT), handler).await
             }
-            // It was read from the same text before.
-            Err(_) => Ok(Ok(Ran::Cancelled)),
+            // The same text has decoded before.
+            Err(_) => Ok(Ok(DriveResult::Cancelled)),
         };
-        left.call = match ran {
-            Ok(Ok(Ran::Round(_, mut again) | Ran::Returned(_, mut again))) => {
+        left.call = match result {
+            Ok(Ok(DriveResult::Round(_, mut again) | DriveResult::Returned(_, mut again))) => {
                 self.compare(left, &again);
                 again.call.take()
             }
-            Ok(Ok(Ran::Stopped(stop, mut again))) => {
+            Ok(Ok(DriveResult::Stopped(stop, mut again))) => {
                 match (stop, &again.observations.would_run) {
-                    // What it does not come to in its grace, it comes to another time.
+                    // A leg that was cut short may reach this step later.
                     (_, Some(_)) if left.observations.cut_short => {}
                     (_, Some(step)) => self.report(ReplayFault::StepAdded, step),
                     (Stop::Panicked(_), None) => self.report(ReplayFault::Panicked, ""),
@@ -151,7 +153,7 @@ impl<'a> Look<'a> {
                 }
                 again.call.take()
             }
-            Ok(Ok(Ran::Cancelled)) => None,
+            Ok(Ok(DriveResult::Cancelled)) => None,
             Ok(Err(_panic)) => {
                 self.report(ReplayFault::Panicked, "");
                 None
@@ -165,12 +167,12 @@ impl<'a> Look<'a> {
             }
         };
         if left.call.is_none() {
-            left.call = shared.flow.with(|leg| leg.finish().call);
+            left.call = shared.runtime.with(|leg| leg.finish().call);
         }
     }
 
     fn compare(&self, before: &Left, again: &Left) {
-        // Where something beside the questions has a time of its own, the other run may have come further.
+        // If something beside the questions has a time limit of its own, the other run may have come further.
         let (was_cut, is_cut) = (before.observations.cut_short, again.observations.cut_short);
         let (before, again) = (&before.record, &again.record);
         let mut is_changed = false;
@@ -179,13 +181,13 @@ impl<'a> Look<'a> {
             self.report(ReplayFault::AskChanged, path);
         }
         if is_changed {
-            // The rest follows from that.
+            // The other differences follow from that one.
             return;
         }
         let asks = |record: &antiphon_engine::Record, path: &str| {
             record.asked().iter().any(|asked| asked.path() == path)
         };
-        // The other run had a grace of its own, and came further: a timer was first in a `select`.
+        // The second run had its own grace period and came further: a timer was first in a `select`.
         let is_ahead = was_cut && again.decides_more_than(before);
         for was in before.asked().iter().filter(|was| !is_cut && !is_ahead && !asks(again, was.path())) {
             self.report(ReplayFault::AskMissing, was.path());

@@ -1,6 +1,6 @@
 //! The input and the result of one leg.
 
-use crate::call::Ran;
+use crate::call::DriveResult;
 use antiphon_engine::Record;
 use antiphon_wire::{InputRequiredResult, InputResponses};
 use futures_util::future::BoxFuture;
@@ -11,18 +11,18 @@ pub(crate) enum LegResult<T> {
     InputRequired(InputRequiredResult),
     /// The arguments do not decode.
     BadArguments(String),
-    /// The handler failed; the text is for the caller.
+    /// The handler failed; the text, if there is one, is for the caller.
     Failed(Option<String>),
-    /// The handler's resource does not exist.
+    /// The resource does not exist.
     NotFound,
 }
 
-/// A handler that is about to run.
-pub(crate) type Running<T> = BoxFuture<'static, Ran<T>>;
+/// The future of a handler that is ready to run.
+pub(crate) type HandlerFuture<T> = BoxFuture<'static, DriveResult<T>>;
 
 /// The input of a leg besides its request.
 #[derive(Default)]
-pub(crate) struct Entry {
+pub(crate) struct LegInput {
     /// `None` on a first leg.
     pub(crate) record: Option<Record>,
     pub(crate) responses: Option<InputResponses>,

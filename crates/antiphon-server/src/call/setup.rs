@@ -2,7 +2,7 @@
 
 use crate::{
     Request,
-    call::{Carrier, Flow, ctx},
+    call::{LegCarrier, LegRuntime, ctx},
     clock::seconds,
     request::admit::Admitted,
     runtime::Runtime,
@@ -13,10 +13,15 @@ use antiphon_wire::ProtocolVersion;
 use std::sync::Arc;
 
 /// The settings of a leg for the engine.
-pub(crate) fn setup(server: &Runtime, admitted: &Admitted<'_>, carrier: &Carrier, purpose: Purpose) -> Setup {
+pub(crate) fn setup(
+    server: &Runtime,
+    admitted: &Admitted<'_>,
+    carrier: &LegCarrier,
+    purpose: Purpose,
+) -> Setup {
     let settings = admitted.leg().settings;
     Setup {
-        limits: server.limits.of_call(),
+        limits: server.limits.engine_limits(),
         delivery: carrier.delivery(),
         purpose,
         migration: settings.migration.clone(),
@@ -25,17 +30,17 @@ pub(crate) fn setup(server: &Runtime, admitted: &Admitted<'_>, carrier: &Carrier
     }
 }
 
-/// The context of a handler whose output goes nowhere.
-pub(crate) fn surroundings(
+/// Returns the context of a handler whose output is discarded.
+pub(crate) fn leg_context(
     server: &Arc<Runtime>,
     admitted: &Admitted<'_>,
     call: Option<CallId>,
     number: u16,
     mut engine: Engine,
-    carrier: Carrier,
-) -> ctx::Leg {
+    carrier: LegCarrier,
+) -> ctx::LegContext {
     let leg = admitted.leg();
-    ctx::Leg {
+    ctx::LegContext {
         call,
         leg: number,
         answered: engine.answered_by_hand(),
@@ -47,7 +52,7 @@ pub(crate) fn surroundings(
         client_info: leg.request.meta.client_info.map(ToOwned::to_owned),
         version: version_of(leg.request),
         emitter: None,
-        flow: Flow::new(engine, Arc::clone(server), carrier),
+        runtime: LegRuntime::new(engine, Arc::clone(server), carrier),
     }
 }
 

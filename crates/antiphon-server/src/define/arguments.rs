@@ -1,4 +1,4 @@
-//! One argument as a signature has it: what is told of it, and how it is read.
+//! One argument of a function: its description, and its decoding.
 
 use crate::offer::arguments::decode;
 use schemars::{JsonSchema as HasSchema, Schema, SchemaGenerator};
@@ -8,19 +8,19 @@ use serde::{
 };
 use serde_json::Value;
 
-/// A type that a caller's argument can have.
+/// A type for an argument.
 #[diagnostic::on_unimplemented(
     message = "`{Self}` cannot be an argument",
     label = "not read from JSON, or without a schema",
     note = "derive `serde::Deserialize` and `schemars::JsonSchema` for it",
-    note = "what the server has and no caller gives is a `State<{Self}>`"
+    note = "a value of the server, which no caller sends, is a `State<{Self}>`"
 )]
 pub trait Argument: DeserializeOwned + HasSchema + Send + 'static {}
 
 #[diagnostic::do_not_recommend]
 impl<T: DeserializeOwned + HasSchema + Send + 'static> Argument for T {}
 
-/// A type that an argument of a prompt can have.
+/// A type for an argument of a prompt.
 #[diagnostic::on_unimplemented(
     message = "`{Self}` cannot be an argument of a prompt",
     label = "not a text",
@@ -30,7 +30,7 @@ pub trait Text: Argument {}
 impl Text for String {}
 impl Text for Option<String> {}
 
-/// A type that a variable of a template can have.
+/// A type for a variable of a template.
 #[diagnostic::on_unimplemented(
     message = "`{Self}` cannot be a variable of a URI template",
     label = "not a text",
@@ -39,7 +39,7 @@ impl Text for Option<String> {}
 pub trait Variable: Argument {}
 impl Variable for String {}
 
-/// What is told of one argument besides its type.
+/// The description of one argument, besides its type.
 #[derive(Debug)]
 pub struct Spec {
     pub(crate) name: &'static str,
@@ -50,33 +50,33 @@ pub struct Spec {
 }
 
 impl Spec {
-    /// By its name alone.
+    /// Returns a description with the name only.
     pub fn new(name: &'static str) -> Self {
         Self { name, title: None, description: None, default: None, keywords: Vec::new() }
     }
 
-    /// What people read.
+    /// Sets the title for people.
     #[must_use]
     pub fn title(mut self, title: &'static str) -> Self {
         self.title = Some(title);
         self
     }
 
-    /// What it is for.
+    /// Sets the description.
     #[must_use]
     pub fn description(mut self, description: &'static str) -> Self {
         self.description = Some(description);
         self
     }
 
-    /// What it is if it is not given.
+    /// Sets the value of a missing argument.
     #[must_use]
     pub fn default_value(mut self, value: impl Into<Value>) -> Self {
         self.default = Some(value.into());
         self
     }
 
-    /// A keyword of its schema.
+    /// Adds a keyword to the argument's schema.
     #[must_use]
     pub fn keyword(mut self, keyword: &'static str, value: impl Into<Value>) -> Self {
         self.keywords.push((keyword, value.into()));
@@ -84,9 +84,10 @@ impl Spec {
     }
 }
 
-/// One parameter that is an argument: what is told of it, and how it is read.
+/// One parameter that is an argument: its description, and its decoding.
 ///
-/// Functions, not bounds: a type that cannot be an argument is told once, where one of the three below is called.
+/// It holds functions instead of bounds, so that the compiler reports an unsuitable type once, at the call of one of
+/// the three functions below.
 pub struct Slot<T> {
     pub(crate) spec: Spec,
     pub(crate) schema: fn(&mut SchemaGenerator) -> Schema,
@@ -109,23 +110,23 @@ impl<T> Slot<T> {
         }
     }
 
-    /// Reads its text.
+    /// Decodes the argument's text.
     ///
     /// # Errors
-    /// If it is not of its type; names it.
+    /// If the text does not fit the type; the error names the argument.
     pub(crate) fn read(&self, text: &str) -> Result<T, String> {
         (self.read)(text).map_err(|fault| {
             let fault = fault.to_string();
-            // Where in the argument's text, which nobody sees by itself.
+            // The position in the argument's text is removed: nobody sees that text by itself.
             let fault = fault.rsplit_once(" at line ").map_or(&*fault, |(fault, _)| fault);
             format!("argument `{}`: {fault}", self.spec.name)
         })
     }
 
-    /// What it is if it is not given; `None` if it must be.
+    /// Returns the value of a missing argument; `None` if it is required.
     ///
     /// # Errors
-    /// If the default is not of its type.
+    /// If the default does not fit the type.
     pub(crate) fn absent(&self) -> serde_json::Result<Option<T>> {
         match &self.spec.default {
             Some(default) => (self.read_default)(default).map(Some),
@@ -134,22 +135,23 @@ impl<T> Slot<T> {
     }
 }
 
-/// An argument of a tool.
+/// Returns the slot of an argument of a tool.
 pub fn argument<T: Argument>(spec: Spec) -> Slot<T> {
     Slot::new(spec)
 }
 
-/// An argument of a prompt.
+/// Returns the slot of an argument of a prompt.
 pub fn text<T: Text>(spec: Spec) -> Slot<T> {
     Slot::new(spec)
 }
 
-/// A variable of a template.
+/// Returns the slot of a variable of a template.
 pub fn variable<T: Variable>(spec: Spec) -> Slot<T> {
     Slot::new(spec)
 }
 
-/// What is not there: `None` to an `Option`, an error to all else. So aliases of `Option` are optional too.
+/// A missing value: it decodes to `None` for an `Option`, and to an error for other types. This also makes aliases of
+/// `Option` optional.
 struct Absent;
 
 impl<'de> Deserializer<'de> for Absent {

@@ -1,6 +1,6 @@
-//! The future of a marked function: it knows whose it is.
+//! The future of a marked function, with the definition in its type.
 
-use crate::define::{prompt::DefinePrompt, resource::DefineResource, tool::DefineTool};
+use crate::define::definition::{DefinePrompt, DefineResource, DefineTool};
 use futures_util::future::Either;
 use std::{
     convert::Infallible,
@@ -9,11 +9,11 @@ use std::{
     task::{Context, Poll},
 };
 
-/// A future `F` that belongs to the definition `D`. The other side of the `Either` does not exist: it costs nothing, and
-/// is there for its type.
+/// A future `F` that belongs to the definition `D`. The other variant of the `Either` cannot exist: it has no cost, and
+/// carries the type.
 type Tagged<D, F> = Either<F, Never<D, <F as Future>::Output>>;
 
-/// A future that there is not, of this definition and this output.
+/// A future without values, with this definition and this output.
 pub struct Never<D, O>(Infallible, PhantomData<fn() -> (D, O)>);
 
 impl<D, O> Future for Never<D, O> {
@@ -24,17 +24,17 @@ impl<D, O> Future for Never<D, O> {
     }
 }
 
-/// The future, tagged.
+/// Tags the future with its definition.
 pub fn tagged<D, F: Future>(future: F) -> Tagged<D, F> {
     Either::Left(future)
 }
 
 macro_rules! tagged_futures {
     ($($name:ident, $definition:ident: $bound:ident, $word:literal;)*) => { $(
-        #[doc = concat!("What a function marked `#[", $word, "]` returns.")]
+        #[doc = concat!("The future of a function marked `#[", $word, "]`.")]
         #[must_use = "futures do nothing unless you `.await` or poll them"]
         pub trait $name: Future {
-            /// Whose it is.
+            /// The definition.
             type $definition: $bound;
         }
 

@@ -1,5 +1,5 @@
-//! All arguments of one function: a list of types, `(A, (B, ()))`, one [`Slot`] for each parameter, so that a call is
-//! read into the very values that the function takes, and what does not fit is told by the argument's name.
+//! All arguments of one function, as a list of types, `(A, (B, ()))`, with one [`Slot`] for each parameter. A call is
+//! decoded directly into the parameters' values, and an error names the argument.
 
 use crate::{
     BuildError,
@@ -10,7 +10,7 @@ use serde::de::{DeserializeSeed, Deserializer, Error as _, IgnoredAny, MapAccess
 use serde_json::value::RawValue;
 use std::fmt;
 
-/// What is known of one argument when its function is defined.
+/// The description of one argument, for the schema of its function.
 pub struct Described<'a> {
     pub(crate) spec: &'a Spec,
     pub(crate) required: bool,
@@ -19,26 +19,27 @@ pub struct Described<'a> {
 
 /// The arguments of one function.
 pub trait List: Send + Sync + 'static {
-    /// What the function takes.
+    /// The types of the parameters.
     type Values;
-    /// The texts that were found so far.
+    /// The texts that were found in a call.
     type Found<'t>: Default;
 
-    /// Describes each to `tell`, in order. `user` is whose they are ("the tool `provision`").
+    /// Passes the description of each argument to `describe`, in order. `user` names the owner ("the tool
+    /// `provision`").
     ///
     /// # Errors
-    /// If a default is not of its type.
-    fn each(&self, user: &str, tell: &mut dyn FnMut(Described<'_>)) -> Result<(), BuildError>;
-    /// Where the text of the argument of this name goes.
+    /// If a default does not fit its type.
+    fn each(&self, user: &str, describe: &mut dyn FnMut(Described<'_>)) -> Result<(), BuildError>;
+    /// Returns the slot for the text of the argument with this name.
     fn place<'f, 't>(
         &self,
         name: &str,
         found: &'f mut Self::Found<'t>,
     ) -> Option<&'f mut Option<&'t RawValue>>;
-    /// All of them.
+    /// Decodes all arguments.
     ///
     /// # Errors
-    /// Names one that is missing or not of its type.
+    /// Names an argument that is missing or does not fit its type.
     fn values(&self, found: &Self::Found<'_>) -> Result<Self::Values, String>;
 }
 
@@ -63,13 +64,16 @@ impl<T: 'static, L: List> List for (Slot<T>, L) {
     type Values = (T, L::Values);
     type Found<'t> = (Option<&'t RawValue>, L::Found<'t>);
 
-    fn each(&self, user: &str, tell: &mut dyn FnMut(Described<'_>)) -> Result<(), BuildError> {
+    fn each(&self, user: &str, describe: &mut dyn FnMut(Described<'_>)) -> Result<(), BuildError> {
         let (Slot { spec, schema, .. }, rest) = self;
         let absent = self.0.absent().map_err(|fault| {
-            BuildError(format!("the default of the argument `{}` of {user} is none: {fault}", spec.name))
+            BuildError(format!(
+                "the default of the argument `{}` of {user} does not fit its type: {fault}",
+                spec.name
+            ))
         })?;
-        tell(Described { spec, required: absent.is_none(), schema: *schema });
-        rest.each(user, tell)
+        describe(Described { spec, required: absent.is_none(), schema: *schema });
+        rest.each(user, describe)
     }
 
     fn place<'f, 't>(
@@ -83,7 +87,7 @@ impl<T: 'static, L: List> List for (Slot<T>, L) {
     fn values(&self, (text, rest): &Self::Found<'_>) -> Result<Self::Values, String> {
         let value = match text {
             Some(text) => self.0.read(text.get())?,
-            // A default was read once already, when the function was defined.
+            // The default was decoded once before, when the function was defined.
             None => self.0.absent().ok().flatten().ok_or_else(|| {
                 let name = self.0.spec.name;
                 format!("argument `{name}` is missing")
@@ -93,7 +97,7 @@ impl<T: 'static, L: List> List for (Slot<T>, L) {
     }
 }
 
-/// Reads the text of a call's arguments, an object; those that are not listed are passed over.
+/// Decodes the arguments of a call from the text of an object. Unknown members are ignored.
 ///
 /// # Errors
 /// Names the argument that does not fit.
@@ -102,7 +106,7 @@ pub(crate) fn decode<L: List>(arguments: &L, text: &str) -> Result<L::Values, se
     arguments.values(&found).map_err(serde_json::Error::custom)
 }
 
-/// Finds the texts of arguments.
+/// Collects the texts of the arguments.
 struct Reader<'a, L>(&'a L);
 
 impl<'de, L: List> DeserializeSeed<'de> for Reader<'_, L> {
@@ -135,7 +139,7 @@ impl<'de, L: List> Visitor<'de> for Reader<'_, L> {
     }
 }
 
-/// Reads the name of an argument as its place: without a copy of it.
+/// Reads the name of an argument as its slot, without copying the name.
 struct Name<'a, 'f, 't, L: List>(&'a L, &'f mut L::Found<'t>);
 
 impl<'de, 'f, 't: 'f, L: List> DeserializeSeed<'de> for Name<'_, 'f, 't, L> {

@@ -1,10 +1,11 @@
-//! What `#[tool]`, `#[prompt]`, `#[resource]` and `#[server]` stand on: definitions made from functions.
+//! The code behind `#[tool]`, `#[prompt]`, `#[resource]` and `#[server]`: definitions made from functions.
 //!
-//! A marked function stays a function. What it returns, when called, is its future in a wrapper that knows the
-//! definition (`future`), so that `.tool(provision)` needs nothing but the function. The definition is made when the
-//! server is built, for only then is known what state there is (`state`).
+//! A marked function stays a function. Its future has the definition in its type (`future`), so that `.tool(provision)`
+//! needs only the function. The definition is made when the server is built, because the shared state is complete only
+//! then (`state`).
 
 mod arguments;
+mod definition;
 mod future;
 mod list;
 mod offer;
@@ -26,18 +27,19 @@ pub use tool::IntoTool;
 pub(crate) use offer::{Offer, Offered};
 pub(crate) use state::States;
 
-/// What expanded code calls.
+/// The items that expanded code calls.
 pub(crate) mod expanded {
     pub use super::{
         arguments::{Spec, argument, text, variable},
+        definition::{AnyResource, DefinePrompt, DefineResource, DefineTool},
         future::{PromptFuture, ResourceFuture, ToolFuture, tagged},
         offer::Offered,
         outcome::{Outcome, boxed, outcome, run, run_resolved},
-        prompt::{DefinePrompt, prompt},
-        resource::{AnyResource, DefineResource, resource, template},
+        prompt::prompt,
+        resource::{resource, template},
         service::Service,
         state::States,
-        tool::{DefineTool, tool},
+        tool::tool,
     };
     pub use crate::BuildError;
     pub use antiphon_wire::{AskSupport, ToolAnnotations};

@@ -1,14 +1,14 @@
-//! What was given to a builder, in its order, and what comes of it once the state is there.
+//! Definitions given to a builder, in order, and their result when the state is complete.
 
 use crate::{
     BuildError, Prompt, Resource, ResourceTemplate, Tool,
-    define::{States, resource::AnyResource},
+    define::{States, definition::AnyResource},
 };
 
-/// One of the things that a server will offer, or the several of a [`Service`](super::Service).
+/// A closure that adds one definition, or the several of a [`Service`](crate::Service).
 pub(crate) type Offer = Box<dyn FnOnce(&States, &mut Offered) -> Result<(), BuildError> + Send + Sync>;
 
-/// Everything that a server offers when it begins.
+/// All definitions with which a server starts.
 #[derive(Debug, Default)]
 pub struct Offered {
     /// Tools.

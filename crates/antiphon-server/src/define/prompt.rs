@@ -4,38 +4,30 @@ use crate::{
     BuildError, Ctx, Prompt,
     define::{
         States,
+        definition::DefinePrompt,
         future::PromptFuture,
         list::{List, decode},
-        outcome::{Outcome, Running},
+        outcome::{BoxedHandler, Outcome},
         shapes::for_functions,
     },
 };
 use antiphon_wire::{GetPromptResult, PromptArgument};
 
-/// What [`ServerBuilder::prompt`](crate::ServerBuilder::prompt) takes: a function marked `#[prompt]`, or a
-/// [`Prompt`]. Nothing else implements it.
+/// The parameter of [`ServerBuilder::prompt`](crate::ServerBuilder::prompt): a function marked `#[prompt]`, or a
+/// [`Prompt`]. No other type implements it.
 #[diagnostic::on_unimplemented(
     message = "this is not a prompt",
     label = "neither a function marked `#[prompt]` nor a `Prompt`",
     note = "put `#[antiphon::prompt]` above the `async fn`; methods go with `#[antiphon::server]` on their impl block and `.with(..)`",
-    note = "it is given by its name, without parentheses: `.prompt(review)`; a tool goes with `.tool(..)`, a resource with `.resource(..)`"
+    note = "pass the function by its name, without parentheses: `.prompt(review)`; a tool goes with `.tool(..)`, a resource with `.resource(..)`"
 )]
 pub trait IntoPrompt<Shape>: Send + Sync + Sized + 'static {
-    /// The prompt.
+    /// Returns the prompt.
     ///
     /// # Errors
     /// If a state is missing, or a default does not fit its type.
     #[doc(hidden)]
     fn into_prompt(self, states: &States) -> Result<Prompt, BuildError>;
-}
-
-/// What `#[prompt]` writes.
-pub trait DefinePrompt: 'static {
-    /// The definition.
-    ///
-    /// # Errors
-    /// If a state is missing, or a default does not fit its type.
-    fn define(states: &States) -> Result<Prompt, BuildError>;
 }
 
 impl IntoPrompt<Prompt> for Prompt {
@@ -50,7 +42,7 @@ for_functions!(IntoPrompt, PromptFuture, {
     }
 });
 
-/// A prompt that takes these arguments.
+/// Returns a prompt with these arguments.
 ///
 /// # Errors
 /// If a default does not fit its type.
@@ -58,9 +50,9 @@ pub fn prompt<R, L: List>(
     name: &str,
     _: Outcome<GetPromptResult, R>,
     arguments: L,
-    handler: impl Fn(Ctx, L::Values) -> Running<GetPromptResult> + Send + Sync + 'static,
+    handler: impl Fn(Ctx, L::Values) -> BoxedHandler<GetPromptResult> + Send + Sync + 'static,
 ) -> Result<Prompt, BuildError> {
-    let mut told = Vec::new();
+    let mut advertised = Vec::new();
     arguments.each(&format!("the prompt `{name}`"), &mut |described| {
         let spec = described.spec;
         let mut argument = match described.required {
@@ -69,8 +61,8 @@ pub fn prompt<R, L: List>(
         };
         argument.title = spec.title.map(str::to_owned);
         argument.description = spec.description.map(str::to_owned);
-        told.push(argument);
+        advertised.push(argument);
     })?;
     let run = move |ctx: Ctx, text: &str| Ok(handler(ctx, decode(&arguments, text)?).0);
-    Ok(Prompt::made(name, told, Box::new(run)))
+    Ok(Prompt::from_parts(name, advertised, Box::new(run)))
 }

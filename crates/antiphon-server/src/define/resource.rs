@@ -4,61 +4,32 @@ use crate::{
     BuildError, Ctx, Resource, ResourceTemplate,
     define::{
         States,
+        definition::{AnyResource, DefineResource},
         future::ResourceFuture,
         list::{List, decode},
-        outcome::{Outcome, Running},
+        outcome::{BoxedHandler, Outcome},
         shapes::for_functions,
     },
 };
 use antiphon_wire::ReadResourceResult;
 use serde_json::Value;
 
-/// What [`ServerBuilder::resource`](crate::ServerBuilder::resource) and
-/// [`template`](crate::ServerBuilder::template) take: a function marked `#[resource(..)]`, a [`Resource`] or a
-/// [`ResourceTemplate`]. Nothing else implements it.
+/// The parameter of [`ServerBuilder::resource`](crate::ServerBuilder::resource) and
+/// [`template`](crate::ServerBuilder::template): a function marked `#[resource(..)]`, a [`Resource`] or a
+/// [`ResourceTemplate`]. No other type implements it.
 #[diagnostic::on_unimplemented(
     message = "this is not a resource",
     label = "neither a function marked `#[resource(..)]` nor a `Resource` or `ResourceTemplate`",
     note = "put `#[antiphon::resource(\"scheme://{{variable}}\")]` above the `async fn`; methods go with `#[antiphon::server]` on their impl block and `.with(..)`",
-    note = "it is given by its name, without parentheses: `.resource(report)`; a tool goes with `.tool(..)`, a prompt with `.prompt(..)`"
+    note = "pass the function by its name, without parentheses: `.resource(report)`; a tool goes with `.tool(..)`, a prompt with `.prompt(..)`"
 )]
 pub trait IntoResource<Shape>: Send + Sync + Sized + 'static {
-    /// The resource, or the template.
+    /// Returns the resource or the template.
     ///
     /// # Errors
     /// If a state is missing.
     #[doc(hidden)]
     fn into_resource(self, states: &States) -> Result<AnyResource, BuildError>;
-}
-
-/// A resource, or a template of some.
-#[derive(Debug)]
-pub enum AnyResource {
-    /// At one URI.
-    One(Resource),
-    /// At all that fit.
-    Many(ResourceTemplate),
-}
-
-/// What `#[resource]` writes.
-pub trait DefineResource: 'static {
-    /// The definition.
-    ///
-    /// # Errors
-    /// If a state is missing.
-    fn define(states: &States) -> Result<AnyResource, BuildError>;
-}
-
-impl From<Resource> for AnyResource {
-    fn from(resource: Resource) -> Self {
-        Self::One(resource)
-    }
-}
-
-impl From<ResourceTemplate> for AnyResource {
-    fn from(template: ResourceTemplate) -> Self {
-        Self::Many(template)
-    }
 }
 
 impl IntoResource<Resource> for Resource {
@@ -79,21 +50,21 @@ for_functions!(IntoResource, ResourceFuture, {
     }
 });
 
-/// A resource at this URI.
+/// Returns the resource at this URI.
 ///
 /// # Errors
-/// None: it is like its neighbour.
+/// None: the result has the same type as the other functions here.
 pub fn resource<R>(
     uri: &str,
     name: &str,
     _: Outcome<ReadResourceResult, R>,
     (): (),
-    handler: impl Fn(Ctx, ()) -> Running<ReadResourceResult> + Send + Sync + 'static,
+    handler: impl Fn(Ctx, ()) -> BoxedHandler<ReadResourceResult> + Send + Sync + 'static,
 ) -> Result<Resource, BuildError> {
-    Ok(Resource::made(uri, name, Box::new(move |ctx| handler(ctx, ()).0)))
+    Ok(Resource::from_parts(uri, name, Box::new(move |ctx| handler(ctx, ()).0)))
 }
 
-/// A template with these variables.
+/// Returns a template with these variables.
 ///
 /// # Errors
 /// None: variables have no defaults.
@@ -102,9 +73,9 @@ pub fn template<R, L: List>(
     name: &str,
     _: Outcome<ReadResourceResult, R>,
     variables: L,
-    handler: impl Fn(Ctx, L::Values) -> Running<ReadResourceResult> + Send + Sync + 'static,
+    handler: impl Fn(Ctx, L::Values) -> BoxedHandler<ReadResourceResult> + Send + Sync + 'static,
 ) -> Result<ResourceTemplate, BuildError> {
     let run =
         move |ctx: Ctx, given| Ok(handler(ctx, decode(&variables, &Value::Object(given).to_string())?).0);
-    Ok(ResourceTemplate::made(uri_template, name, Box::new(run)))
+    Ok(ResourceTemplate::from_parts(uri_template, name, Box::new(run)))
 }

@@ -10,25 +10,25 @@ use schemars::SchemaGenerator;
 use serde::{Serialize, Serializer};
 use serde_json::{Map, Value};
 
-/// The input schema of a tool, twice.
+/// The input schema of a tool, in two forms.
 pub(crate) struct Schemas {
-    /// What arguments are checked against.
+    /// The schema against which arguments are checked.
     pub(crate) checked: Value,
-    /// What clients read: the arguments in the order of the signature.
-    pub(crate) told: JsonSchema,
+    /// The schema in `tools/list`: the arguments are in the order of the signature.
+    pub(crate) advertised: JsonSchema,
 }
 
 impl Schemas {
     /// # Errors
-    /// If a default is not of its type.
+    /// If a default does not fit its type.
     pub(crate) fn of(arguments: &impl List, user: &str) -> Result<Self, BuildError> {
         let mut generator = SchemaGenerator::default();
         let (mut names, mut properties, mut required) = (Vec::new(), Map::new(), Vec::new());
         arguments.each(user, &mut |described| {
             let Spec { name, title, description, default, keywords } = described.spec;
             let mut property = (described.schema)(&mut generator);
-            let told = [("title", title), ("description", description)];
-            for (keyword, text) in told {
+            let advertised = [("title", title), ("description", description)];
+            for (keyword, text) in advertised {
                 if let Some(text) = text {
                     property.insert(keyword.to_owned(), Value::from(*text));
                 }
@@ -60,11 +60,11 @@ impl Schemas {
         if !definitions.is_empty() {
             checked["$defs"] = Value::Object(definitions);
         }
-        let mut told = checked.clone();
-        without_null(&mut told);
-        let told = JsonSchema::new(&InOrder { schema: &told, names: &names })
+        let mut advertised = checked.clone();
+        without_null(&mut advertised);
+        let advertised = JsonSchema::new(&InOrder { schema: &advertised, names: &names })
             .map_err(|fault| BuildError(fault.to_string()))?;
-        Ok(Self { checked, told })
+        Ok(Self { checked, advertised })
     }
 }
 

@@ -6,15 +6,15 @@ use crate::{
 };
 use std::sync::Arc;
 
-/// A type with `#[server]` on an `impl` block, to be given to
-/// [`ServerBuilder::with`](crate::ServerBuilder::with). Nothing else implements it.
+/// A type with `#[server]` on an `impl` block, the parameter of [`ServerBuilder::with`](crate::ServerBuilder::with). No
+/// other type implements it.
 #[diagnostic::on_unimplemented(
-    message = "`{Self}` offers nothing",
+    message = "`{Self}` has no tools, prompts or resources",
     label = "no `#[server]` on an impl of this type",
     note = "put `#[antiphon::server]` above its `impl` block, and `#[tool]`, `#[prompt]` or `#[resource(..)]` above methods in it"
 )]
 pub trait Service: Send + Sync + Sized + 'static {
-    /// Adds what its methods are.
+    /// Adds the definitions of the methods.
     ///
     /// # Errors
     /// If a state is missing, or a default does not fit its type.

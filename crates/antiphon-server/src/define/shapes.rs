@@ -1,7 +1,7 @@
 //! Functions of up to sixteen parameters.
 
-/// Implements a trait of the shape of functions for all of them; `$body` is what its impl holds. The shape is the type
-/// of the function: without it, one impl could not be told from another.
+/// Implements a trait with a type parameter for the shape of a function, for all functions; `$body` is the content of
+/// the impl. The shape is the function's type: without it, the impls would overlap.
 macro_rules! for_functions {
     ($trait:ident, $future:ident, $body:tt) => {
         $crate::define::shapes::for_functions! { @each $trait, $future, $body,

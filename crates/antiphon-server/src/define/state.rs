@@ -1,4 +1,4 @@
-//! What handlers share.
+//! State that handlers share.
 
 use crate::BuildError;
 use std::{
@@ -9,11 +9,11 @@ use std::{
     sync::Arc,
 };
 
-/// Something of the server's own, lent to a handler: a parameter `db: State<Db>`, or `State(db): State<Db>` for the
-/// [`Arc`] inside. It is given once, with [`ServerBuilder::state`](crate::ServerBuilder::state), is no argument
-/// of the tool, and no caller can set it.
+/// A value of the server that a handler receives: a parameter `db: State<Db>`, or `State(db): State<Db>` for the
+/// [`Arc`] inside. It is set once, with [`ServerBuilder::state`](crate::ServerBuilder::state). It is not an argument of
+/// the tool, and no caller can set it.
 ///
-/// It derefs to `T`, and a clone shares the same value.
+/// It derefs to `T`. A clone shares the same value.
 /// ```
 /// use antiphon::{server::{Server, State}, tool};
 ///
@@ -37,7 +37,7 @@ pub struct State<T>(
 );
 
 impl<T> State<T> {
-    /// State to call a handler with, in a test for example.
+    /// Wraps a value, for example to call a handler in a test.
     pub fn new(value: T) -> Self {
         Self(Arc::new(value))
     }
@@ -64,35 +64,35 @@ impl<T> Deref for State<T> {
 }
 
 impl<T> fmt::Debug for State<T> {
-    /// Not the value: it may hold what does not belong into logs.
+    /// Omits the value, which may hold data that does not belong in logs.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "State<{}>(..)", type_name::<T>())
     }
 }
 
-/// All that was given, by its type.
+/// All state values, by type.
 #[derive(Default)]
 pub struct States {
     given: HashMap<TypeId, Arc<dyn Any + Send + Sync>>,
-    twice: Option<&'static str>,
+    duplicate: Option<&'static str>,
 }
 
 impl States {
     pub(crate) fn give<T: Send + Sync + 'static>(&mut self, value: T) {
         if self.given.insert(TypeId::of::<T>(), Arc::new(value)).is_some() {
-            self.twice = Some(type_name::<T>());
+            self.duplicate = Some(type_name::<T>());
         }
     }
 
     /// # Errors
-    /// If a type was given twice: which of the two is meant cannot be told.
+    /// If a type was given twice: the two values cannot be told apart.
     pub(crate) fn check(&self) -> Result<(), BuildError> {
-        self.twice.map_or(Ok(()), |name| {
+        self.duplicate.map_or(Ok(()), |name| {
             Err(BuildError(format!("the state `{name}` is given twice: wrap one in a type of its own")))
         })
     }
 
-    /// The state of this type, for `user` ("the tool `provision`").
+    /// Returns the state of this type, for `user` ("the tool `provision`").
     ///
     /// # Errors
     /// If there is none.

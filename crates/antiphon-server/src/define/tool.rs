@@ -4,9 +4,10 @@ use crate::{
     BuildError, Ctx, Tool,
     define::{
         States,
+        definition::DefineTool,
         future::ToolFuture,
         list::{List, decode},
-        outcome::{Outcome, Running},
+        outcome::{BoxedHandler, Outcome},
         schema::Schemas,
         shapes::for_functions,
     },
@@ -14,30 +15,21 @@ use crate::{
 };
 use antiphon_wire::CallToolResult;
 
-/// What [`ServerBuilder::tool`](crate::ServerBuilder::tool) takes: a function marked `#[tool]`, or a [`Tool`].
-/// Nothing else implements it.
+/// The parameter of [`ServerBuilder::tool`](crate::ServerBuilder::tool): a function marked `#[tool]`, or a [`Tool`]. No
+/// other type implements it.
 #[diagnostic::on_unimplemented(
     message = "this is not a tool",
     label = "neither a function marked `#[tool]` nor a `Tool`",
     note = "put `#[antiphon::tool]` above the `async fn`; methods go with `#[antiphon::server]` on their impl block and `.with(..)`",
-    note = "it is given by its name, without parentheses: `.tool(provision)`; a prompt goes with `.prompt(..)`, a resource with `.resource(..)`"
+    note = "pass the function by its name, without parentheses: `.tool(provision)`; a prompt goes with `.prompt(..)`, a resource with `.resource(..)`"
 )]
 pub trait IntoTool<Shape>: Send + Sync + Sized + 'static {
-    /// The tool.
+    /// Returns the tool.
     ///
     /// # Errors
     /// If a state is missing, or a default does not fit its type.
     #[doc(hidden)]
     fn into_tool(self, states: &States) -> Result<Tool, BuildError>;
-}
-
-/// What `#[tool]` writes.
-pub trait DefineTool: 'static {
-    /// The definition.
-    ///
-    /// # Errors
-    /// If a state is missing, or a default does not fit its type.
-    fn define(states: &States) -> Result<Tool, BuildError>;
 }
 
 impl IntoTool<Tool> for Tool {
@@ -52,7 +44,7 @@ for_functions!(IntoTool, ToolFuture, {
     }
 });
 
-/// A tool that takes these arguments.
+/// Returns a tool with these arguments.
 ///
 /// # Errors
 /// If a default does not fit its type.
@@ -60,11 +52,11 @@ pub fn tool<R, L: List>(
     name: &str,
     outcome: Outcome<CallToolResult, R>,
     arguments: L,
-    handler: impl Fn(Ctx, L::Values) -> Running<CallToolResult> + Send + Sync + 'static,
+    handler: impl Fn(Ctx, L::Values) -> BoxedHandler<CallToolResult> + Send + Sync + 'static,
 ) -> Result<Tool, BuildError> {
-    let Schemas { checked, told } = Schemas::of(&arguments, &format!("the tool `{name}`"))?;
+    let Schemas { checked, advertised } = Schemas::of(&arguments, &format!("the tool `{name}`"))?;
     let run = move |ctx: Ctx, text: &str| Ok(handler(ctx, decode(&arguments, text)?).0);
-    let tool = Tool::made(name, checked, SchemaOrigin::Type, told, Box::new(run));
+    let tool = Tool::from_parts(name, checked, SchemaOrigin::Type, advertised, Box::new(run));
     Ok(match (outcome.schema)() {
         Some(schema) => tool.with_output(&schema, SchemaOrigin::Type),
         None => tool,

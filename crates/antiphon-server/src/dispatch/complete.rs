@@ -4,7 +4,7 @@ use crate::{
     Caller, Completing, Completions, Request,
     call::permit::ConcurrencyPermit,
     identity::scopes::require_scopes,
-    offer::{completer::RunCompleter, registry::Registry},
+    offer::{completion::RunCompleter, registry::Registry},
     refusal::Refusal,
     runtime::Runtime,
 };
@@ -23,7 +23,7 @@ pub(crate) async fn complete(
     antiphon_seal::canonical::check(text).map_err(|fault| Refusal::params(format!("params: {fault}")))?;
     let params: CompleteParams =
         serde_json::from_str(text).map_err(|fault| Refusal::params(format!("params: {fault}")))?;
-    // A completer would take them for an anonymous caller.
+    // A completer would take the caller for an anonymous one.
     let principal = server.identified(&request.method, caller)?;
     let Some(completer) = find(registry, &params, caller)? else {
         return Ok(CompleteResult::new(Completions::default().into_wire()));
@@ -44,8 +44,8 @@ pub(crate) async fn complete(
     })?;
     match suggestions {
         Ok(suggestions) => Ok(CompleteResult::new(suggestions.into_wire())),
-        Err(error) => Err(match error.told_text() {
-            Some(text) => Refusal::Told(text.to_owned()),
+        Err(error) => Err(match error.user_facing_text() {
+            Some(text) => Refusal::UserFacing(text.to_owned()),
             None => {
                 tracing::error!(cause = %error, "a completer failed");
                 Refusal::Internal
@@ -54,8 +54,8 @@ pub(crate) async fn complete(
     }
 }
 
-/// The completer of the argument; `None` if it has none.
-/// Suggestions tell what is there: they need what their prompt or template needs.
+/// Returns the completer of the argument; `None` if it has none. Suggestions reveal data, so they require the scopes of
+/// their prompt or template.
 fn find<'a>(
     registry: &'a Registry,
     params: &CompleteParams,
@@ -87,7 +87,7 @@ fn find<'a>(
             match template {
                 Some(template) if template.has_variable(argument) => Ok(template.completers.get(argument)),
                 Some(_) => Err(unknown()),
-                // A URI that stands for itself has nothing to fill in.
+                // The URI of a resource has no variables to complete.
                 None if lists.resources.get(uri).is_some() => Ok(None),
                 None => Err(Refusal::NotFound { uri: uri.clone() }),
             }

@@ -1,14 +1,14 @@
-//! `subscriptions/listen`: one request that stays open, and hears of changes until either side ends it.
+//! `subscriptions/listen`: one request that stays open and sends notifications of changes until either side ends it.
 
 use crate::{
     Caller, Limits, ReplyMessage, Request,
     identity::scopes::require_scopes,
-    offer::registry::{Profile, Registry},
+    offer::{profile::Profile, registry::Registry},
     outbox::{Kind, Outbox},
     refusal::Refusal,
-    reply::Stamp,
+    reply::ServerInfo,
     runtime::Runtime,
-    subscribe::hub::{self, Heard, ListKind, Lists, Membership},
+    subscribe::registry::{Change, ListFlags, ListKind, SubscriptionHandle, limit_exceeded, total_length},
 };
 use antiphon_wire::{
     AcknowledgedParams, ListChangedParams, ListenParams, ListenResult, RequestId, ResourceUpdatedParams,
@@ -17,27 +17,27 @@ use antiphon_wire::{
 use serde::Serialize;
 use std::future::poll_fn;
 
-/// The key of the acknowledgement among what waits to be sent; those of lists and resources follow.
+/// The number of the acknowledgement among the messages to send; those of lists and resources follow.
 const ACKNOWLEDGEMENT: u32 = 0;
 const FIRST_LIST: u32 = 1;
 const FIRST_RESOURCE: u32 = 16;
 
-/// How long the id of a subscription may be, in bytes as JSON: every notification repeats it.
+/// The maximum length of a subscription's id, in bytes of JSON: every notification repeats it.
 const MAX_ID: usize = 1024;
 
-/// What a subscription asked for and is given.
-struct Agreed {
+/// The part of a subscription's request that the server honours.
+struct AcceptedFilter {
     filter: SubscriptionFilter,
-    lists: Lists,
-    /// In order, each once.
+    lists: ListFlags,
+    /// Sorted, without duplicates.
     uris: Vec<String>,
 }
 
-/// An open subscription. It may stay for days, and holds nothing of the request that opened it: neither its text nor
-/// what the server offered then.
+/// An open subscription. It may stay open for days, so it holds neither the text of its request nor the offers of that
+/// time.
 pub(crate) struct Subscription {
-    membership: Membership,
-    post: Post,
+    handle: SubscriptionHandle,
+    sender: NotificationSender,
 }
 
 /// Opens a subscription and acknowledges it.
@@ -47,51 +47,52 @@ pub(crate) fn open(
     request: &Request<'_>,
     caller: &Caller<'_>,
 ) -> Result<Subscription, Refusal> {
-    // On a transport that carries nothing but replies it would be silent for ever.
+    // On a transport that carries replies only, the subscription would never send anything.
     let outbox = caller.outbox.ok_or_else(|| Refusal::Method(request.method.to_string()))?;
     if request.id.to_string().len() > MAX_ID {
-        let text = format!("The id of a subscription may have {MAX_ID} bytes");
+        let text = format!("The id of a subscription may have at most {MAX_ID} bytes");
         return Err(Refusal::Limit { name: "subscription", text });
     }
     server.identified(&request.method, caller)?;
     let params: ListenParams = serde_json::from_str(request.text.get())
         .map_err(|fault| Refusal::params(format!("params: {fault}")))?;
-    let agreed = agree(&offered.profile, &server.limits, params.notifications)?;
-    require_scopes(&offered.lists.scopes_of(&agreed.uris), caller)?;
-    let membership = server.hub.join(agreed.lists, agreed.uris, &server.limits)?;
-    let post = Post { id: request.id.clone(), outbox: outbox.clone() };
+    let accepted = accept(&offered.profile, &server.limits, params.notifications)?;
+    require_scopes(&offered.lists.scopes_of(&accepted.uris), caller)?;
+    let handle = server.subscriptions.join(accepted.lists, accepted.uris, &server.limits)?;
+    let sender = NotificationSender { id: request.id.clone(), outbox: outbox.clone() };
     // > The server **MUST** send `notifications/subscriptions/acknowledged` as the first message
-    post.send(
+    sender.send(
         ACKNOWLEDGEMENT,
         method::SUBSCRIPTIONS_ACKNOWLEDGED,
-        &AcknowledgedParams::new(&post.id, agreed.filter),
+        &AcknowledgedParams::new(&sender.id, accepted.filter),
     );
-    Ok(Subscription { membership, post })
+    Ok(Subscription { handle, sender })
 }
 
 impl Subscription {
-    /// The response, when the server ends it. Dropped when the client does.
-    pub(crate) async fn ended(self, stamp: &Stamp) -> ReplyMessage {
-        let Self { membership, post } = self;
+    /// Waits until the server ends the subscription, and returns the response. The client ends a subscription by
+    /// dropping this future.
+    pub(crate) async fn ended(self, server_info: &ServerInfo) -> ReplyMessage {
+        let Self { handle, sender } = self;
         loop {
-            match poll_fn(|cx| membership.poll_heard(cx)).await {
-                Heard::ListChanged(kind) => {
+            match poll_fn(|cx| handle.poll_change(cx)).await {
+                Change::ListChanged(kind) => {
                     let key = FIRST_LIST + kind as u32;
-                    post.send(key, notification_of(kind), &ListChangedParams::new(&post.id));
+                    sender.send(key, notification_of(kind), &ListChangedParams::new(&sender.id));
                 }
-                Heard::ResourceUpdated(index) => {
-                    let Some(uri) = membership.uri(index) else { continue };
-                    let params = ResourceUpdatedParams::new(&post.id, uri);
-                    post.send(FIRST_RESOURCE + index, method::RESOURCES_UPDATED, &params);
+                Change::ResourceUpdated(index) => {
+                    let Some(uri) = handle.uri(index) else { continue };
+                    let params = ResourceUpdatedParams::new(&sender.id, uri);
+                    sender.send(FIRST_RESOURCE + index, method::RESOURCES_UPDATED, &params);
                 }
-                Heard::End => break,
+                Change::End => break,
             }
         }
-        let mut result = ListenResult::new(&post.id);
-        stamp.join(&mut result.meta);
+        let mut result = ListenResult::new(&sender.id);
+        server_info.join(&mut result.meta);
         ReplyMessage::written(
-            &post.id,
-            write_result(&post.id, &result).map_err(|fault| {
+            &sender.id,
+            write_result(&sender.id, &result).map_err(|fault| {
                 tracing::error!(%fault, "the end of a subscription cannot be written as JSON");
                 Refusal::Internal
             }),
@@ -99,10 +100,10 @@ impl Subscription {
     }
 }
 
-/// The subset that the server honours.
+/// Returns the part of the request that the server honours.
 ///
 /// > The server **MUST NOT** send notification types the client has not explicitly requested.
-fn agree(profile: &Profile, limits: &Limits, wanted: SubscriptionFilter) -> Result<Agreed, Refusal> {
+fn accept(profile: &Profile, limits: &Limits, wanted: SubscriptionFilter) -> Result<AcceptedFilter, Refusal> {
     let list = |wanted: Option<bool>| wanted.filter(|wanted| *wanted && profile.list_changed);
     let tools = list(wanted.tools_list_changed);
     let prompts = list(wanted.prompts_list_changed);
@@ -116,19 +117,19 @@ fn agree(profile: &Profile, limits: &Limits, wanted: SubscriptionFilter) -> Resu
     fits(limits, &uris)?;
     uris.sort_unstable();
     uris.dedup();
-    let mut lists = Lists::default();
+    let mut lists = ListFlags::default();
     for (kind, wanted) in
         [(ListKind::Tools, tools), (ListKind::Prompts, prompts), (ListKind::Resources, resources)]
     {
         lists[kind as usize] = wanted.is_some();
     }
-    Ok(Agreed { filter, lists, uris })
+    Ok(AcceptedFilter { filter, lists, uris })
 }
 
 fn fits(limits: &Limits, uris: &[String]) -> Result<(), Refusal> {
     let (count, bytes) = (limits.subscription_uris, limits.subscription_uri_bytes);
-    if uris.len() > count || hub::length(uris) > bytes {
-        return Err(hub::too_many(limits));
+    if uris.len() > count || total_length(uris) > bytes {
+        return Err(limit_exceeded(limits));
     }
     Ok(())
 }
@@ -141,13 +142,13 @@ pub(crate) fn notification_of(kind: ListKind) -> &'static str {
     }
 }
 
-/// Where this subscription's notifications go.
-struct Post {
+/// The sender of this subscription's notifications.
+struct NotificationSender {
     id: RequestId,
     outbox: Outbox,
 }
 
-impl Post {
+impl NotificationSender {
     fn send(&self, key: u32, method: &str, params: &impl Serialize) {
         match write_notification(method, params) {
             Ok(bytes) => self.outbox.push(Kind::Change(key), bytes),

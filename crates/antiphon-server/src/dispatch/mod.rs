@@ -1,4 +1,4 @@
-//! From a request to its reply: one line a method.
+//! Dispatch: from a request to its reply.
 
 mod complete;
 pub(crate) mod listen;

@@ -1,4 +1,4 @@
-//! One line a method.
+//! The dispatch table: one line per method.
 
 use crate::{
     CacheHint, Caller, Error, Request,
@@ -8,14 +8,15 @@ use crate::{
         listen::{self, Subscription},
     },
     offer::{
-        list::{List, Listed},
-        registry::{Lists, Profile, Registry},
+        list::{List, ListItem},
+        profile::Profile,
+        registry::{Lists, Registry},
     },
     refusal::Refusal,
-    reply::{HasMeta, Stamped},
-    request::admit::Leg,
+    reply::{HasMeta, WithServerInfo},
+    request::admit::LegRequest,
     runtime::Runtime,
-    session::in_words_of,
+    session::downgrade_result,
 };
 use antiphon_wire::{
     CacheScope, CallToolResult, GetPromptResult, ReadResourceResult, Ttl, method, write_result,
@@ -24,24 +25,24 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, value::RawValue};
 use std::{borrow::Cow, sync::Arc};
 
-/// What a request came to.
-pub(crate) enum Routed {
+/// The outcome of a routed request.
+pub(crate) enum RouteOutcome {
     /// The body of the response.
     Body(Vec<u8>),
-    /// It is answered when it ends.
+    /// An open subscription, which is answered when it ends.
     Open(Subscription),
 }
 
-/// Has the request answered by its method.
+/// Answers a request by its method.
 pub(crate) async fn route(
     server: &Arc<Runtime>,
     now: &Registry,
     request: &Request<'_>,
     caller: &Caller<'_>,
-) -> Result<Routed, Refusal> {
+) -> Result<RouteOutcome, Refusal> {
     let Lists { tools, prompts, resources, templates } = &now.lists;
     // > Method not found: `-32601` (Capability not supported)
-    if !now.offers.has_method(&request.method) {
+    if !now.capabilities.has_method(&request.method) {
         return Err(Refusal::Method(request.method.to_string()));
     }
     let body = match &*request.method {
@@ -52,19 +53,21 @@ pub(crate) async fn route(
         method::RESOURCE_TEMPLATES_LIST => page(request, templates, &now.profile),
         method::COMPLETION_COMPLETE => {
             let result = complete(server, now, request, caller).await?;
-            write(request, &Stamped { result: &result, stamp: &server.stamp.written })
+            write(request, &WithServerInfo { result: &result, server_info: &server.server_info.raw })
         }
         method::TOOLS_CALL => finish(server, request, call_tool(server, now, request, caller).await?),
         method::PROMPTS_GET => finish(server, request, get_prompt(server, now, request, caller).await?),
         method::RESOURCES_READ => finish(server, request, read_resource(server, now, request, caller).await?),
-        method::SUBSCRIPTIONS_LISTEN => return listen::open(server, now, request, caller).map(Routed::Open),
+        method::SUBSCRIPTIONS_LISTEN => {
+            return listen::open(server, now, request, caller).map(RouteOutcome::Open);
+        }
         other => Err(Refusal::Method(other.to_owned())),
     };
-    body.map(Routed::Body)
+    body.map(RouteOutcome::Body)
 }
 
 /// > Invalid cursors **SHOULD** result in an error with code -32602 (Invalid params).
-fn page<T: Listed>(request: &Request<'_>, list: &List<T>, profile: &Profile) -> Result<Vec<u8>, Refusal> {
+fn page<T: ListItem>(request: &Request<'_>, list: &List<T>, profile: &Profile) -> Result<Vec<u8>, Refusal> {
     match list.page(request.params.cursor, profile) {
         Some(page) => write(request, &page),
         None => Err(Refusal::params("Invalid cursor")),
@@ -82,7 +85,7 @@ async fn call_tool(
         offered.lists.tools.get(&name).ok_or_else(|| Refusal::params(format!("Unknown tool: {name}")))?;
     let tool = &registered.tool;
     let logs = offered.profile.logging;
-    let leg = Leg {
+    let leg = LegRequest {
         request,
         target: &name,
         arguments: request.params.arguments,
@@ -130,7 +133,7 @@ async fn call_tool(
 }
 
 fn failed(tool: &str) -> CallToolResult {
-    CallToolResult::error(format!("The tool {tool} failed; the server's log says why"))
+    CallToolResult::error(format!("The tool {tool} failed; the reason is in the server's log"))
 }
 
 async fn get_prompt(
@@ -142,7 +145,7 @@ async fn get_prompt(
     let name = target(request, "name")?;
     let prompt =
         offered.lists.prompts.get(&name).ok_or_else(|| Refusal::params(format!("Unknown prompt: {name}")))?;
-    let leg = Leg {
+    let leg = LegRequest {
         request,
         target: &name,
         arguments: request.params.arguments,
@@ -177,18 +180,18 @@ async fn read_resource(
     let uri = target(request, "uri")?;
     let lists = &offered.lists;
     let logs = offered.profile.logging;
-    let leg = |settings| Leg { request, target: &uri, arguments: None, settings, caller, logs };
+    let leg = |settings| LegRequest { request, target: &uri, arguments: None, settings, caller, logs };
     if let Some(resource) = lists.resources.get(&uri) {
         let admitted = leg::admit(server, leg(&resource.settings))?;
         let result = leg::run(server, admitted, |ctx| Ok((resource.run)(ctx))).await?;
-        return failing(found(hinted(request, result, resource.cache), uri)?);
+        return failing(found(with_cache_hint(request, result, resource.cache), uri)?);
     }
     for template in lists.templates.iter() {
         let Some(variables) = template.variables(&uri) else { continue };
         let admitted = leg::admit(server, leg(&template.settings))?;
         let run = |ctx| (template.run)(ctx, variables.clone()).map_err(|fault| fault.to_string());
         let result = leg::run(server, admitted, run).await?;
-        return failing(found(hinted(request, result, template.cache), uri)?);
+        return failing(found(with_cache_hint(request, result, template.cache), uri)?);
     }
     Err(Refusal::NotFound { uri: uri.into_owned() })
 }
@@ -204,8 +207,8 @@ fn found(
     }
 }
 
-/// The result with the resource's caching hint, where its handler gave none.
-fn hinted(
+/// Adds the resource's cache hint to a result whose handler set none.
+fn with_cache_hint(
     request: &Request<'_>,
     mut result: LegResult<ReadResourceResult>,
     hint: CacheHint,
@@ -221,13 +224,13 @@ fn hinted(
     result
 }
 
-/// Prompts and resources have no result that says "failed": theirs is an error.
+/// Converts a failure to an error: results of prompts and resources have no `isError`.
 fn failing<T>(result: LegResult<T>) -> Result<LegResult<T>, Refusal> {
     match result {
         LegResult::BadArguments(text) => Err(Refusal::params(format!("Invalid arguments: {text}"))),
-        LegResult::Failed(Some(text)) => Err(Refusal::Told(text)),
+        LegResult::Failed(Some(text)) => Err(Refusal::UserFacing(text)),
         LegResult::Failed(None) => Err(Refusal::Internal),
-        LegResult::NotFound => Err(Refusal::Told(Error::resource_not_found().to_string())),
+        LegResult::NotFound => Err(Refusal::UserFacing(Error::resource_not_found().to_string())),
         other => Ok(other),
     }
 }
@@ -246,17 +249,17 @@ fn finish<T: HasMeta + Serialize>(
     request: &Request<'_>,
     result: LegResult<T>,
 ) -> Result<Vec<u8>, Refusal> {
-    let stamp = &*server.stamp.written;
+    let server_info = &*server.server_info.raw;
     match result {
         LegResult::Complete(mut result) => match result.meta_mut() {
-            None => write(request, &Stamped { result: &result, stamp }),
+            None => write(request, &WithServerInfo { result: &result, server_info }),
             Some(members) => {
-                server.stamp.join(members);
+                server.server_info.join(members);
                 write(request, &result)
             }
         },
-        LegResult::InputRequired(result) => write(request, &Stamped { result: &result, stamp }),
-        // Each method has told these apart already.
+        LegResult::InputRequired(result) => write(request, &WithServerInfo { result: &result, server_info }),
+        // The caller has converted these variants already.
         LegResult::BadArguments(_) | LegResult::Failed(_) | LegResult::NotFound => Err(Refusal::Internal),
     }
 }
@@ -264,7 +267,9 @@ fn finish<T: HasMeta + Serialize>(
 fn write(request: &Request<'_>, result: &(impl Serialize + ?Sized)) -> Result<Vec<u8>, Refusal> {
     let written = match &request.session {
         None => write_result(&request.id, result),
-        Some(session) => in_words_of(session, result).and_then(|result| write_result(&request.id, &result)),
+        Some(session) => {
+            downgrade_result(session, result).and_then(|result| write_result(&request.id, &result))
+        }
     };
     written.map_err(|fault| {
         tracing::error!(method = %request.method, %fault, "a result cannot be written as JSON");

@@ -1,4 +1,4 @@
-//! Answers of one field: a text, a yes or no, a number.
+//! Answers of one field: a text, a boolean, a number.
 
 use crate::form::Form;
 use antiphon_wire::{FieldKind, FormField, FormSchema};
@@ -30,7 +30,7 @@ pub(crate) const VALUE: &str = "value";
 ///
 /// [`Elicit::title`](crate::Elicit::title) sets the title of the field.
 #[diagnostic::on_unimplemented(
-    message = "`{Self}` is no answer of one field: the question has no title",
+    message = "`{Self}` is not an answer of one field: the question has no title",
     label = "not a String, a bool or a number",
     note = "each field of a form has a title of its own: `#[form(title = \"..\")]`, or `FormField::title`"
 )]
@@ -70,8 +70,8 @@ one_field! {
 }
 whole_numbers! { i8 i16 i32 i64 isize u8 u16 u32 u64 usize }
 
-/// A field with the bounds that `#[derive(Form)]` writes. Greater ones are beyond the numbers of JavaScript: clients would
-/// round them.
+/// Returns a field with the bounds that `#[derive(Form)]` writes. Greater bounds are beyond the numbers of JavaScript:
+/// clients would round them.
 fn whole_number(least: i128, most: i128) -> FormField {
     let exact =
         |bound: i128| i64::try_from(bound).ok().filter(|_| bound.abs() <= u32::MAX.into()).map(Number::from);
@@ -92,13 +92,13 @@ pub(crate) fn read_raw<T: DeserializeOwned>(content: &RawValue) -> Result<T> {
     T::deserialize(Content { all: content, value })
 }
 
-/// The same, from content that is already parsed.
+/// Reads the content of an answer that is already parsed.
 pub(crate) fn read_map<T: DeserializeOwned>(content: &Map<String, Value>) -> Result<T> {
     let value = || content.get(VALUE).ok_or_else(|| Error::missing_field(VALUE));
     T::deserialize(Content { all: content, value })
 }
 
-/// The content of an answer, of which a plain value is the field `value`.
+/// The content of an answer; a plain value is in its field `value`.
 struct Content<A, F> {
     all: A,
     value: F,
@@ -151,7 +151,7 @@ where
         self.all.deserialize_ignored_any(visitor)
     }
 
-    // Content is an object, which these read as they find it.
+    // The content is an object, which these methods read unchanged.
     forward_to_deserialize_any! {
         char bytes byte_buf unit unit_struct seq tuple tuple_struct map struct identifier
     }

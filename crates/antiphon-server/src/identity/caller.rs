@@ -1,4 +1,4 @@
-//! Who is calling, as far as a transport can tell.
+//! The caller of a request, as known to the transport.
 
 use crate::{Bearer, Outbox};
 use antiphon_seal::Principal;
@@ -10,47 +10,47 @@ use std::{
     sync::Arc,
 };
 
-/// What a transport knows about the sender of one request.
+/// The sender of one request, as known to the transport.
 #[derive(Clone, Copy, Default)]
 #[non_exhaustive]
 pub struct Caller<'a> {
     /// The HTTP headers; `None` on other transports.
     pub headers: Option<&'a HeaderMap>,
-    /// What layers in front of the server have found out, such as a [`Principal`]; `None` on other transports.
+    /// The values that layers in front of the server added, such as a [`Principal`]; `None` on other transports.
     pub extensions: Option<&'a Extensions>,
-    /// Where what is sent before the reply goes; without it, nothing is.
+    /// The outbox for messages before the reply; without it, none are sent.
     pub(crate) outbox: Option<&'a Outbox>,
 }
 
 impl<'a> Caller<'a> {
-    /// The sender of an HTTP request.
+    /// Returns the sender of an HTTP request.
     pub fn http(headers: &'a HeaderMap, extensions: &'a Extensions) -> Self {
         Self { headers: Some(headers), extensions: Some(extensions), outbox: None }
     }
 
-    /// The verified token of the sender, if one was sent and checked.
+    /// Returns the verified token of the sender, if there is one.
     pub fn bearer(&self) -> Option<&'a Bearer> {
         self.extensions?.get()
     }
 
-    /// The same sender, who also takes what comes before the reply.
+    /// Returns the same sender with an outbox for messages before the reply.
     pub(crate) fn with_outbox(self, outbox: &'a Outbox) -> Self {
         Self { outbox: Some(outbox), ..self }
     }
 }
 
 impl fmt::Debug for Caller<'_> {
-    /// Neither headers nor extensions: they hold credentials.
+    /// Omits headers and extensions: they hold credentials.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Caller").field("http", &self.headers.is_some()).finish_non_exhaustive()
     }
 }
 
-/// What tells a server who is calling.
+/// A function that identifies the caller.
 pub(crate) type PrincipalBinder =
     Arc<dyn Fn(&Caller<'_>) -> Result<Option<Principal>, Box<dyn StdError + Send + Sync>> + Send + Sync>;
 
-/// How a server learns who is calling, and what it takes for an identity.
+/// The rules by which a server identifies its callers.
 #[derive(Clone)]
 pub(crate) struct Identity {
     pub(crate) binder: PrincipalBinder,
@@ -58,7 +58,7 @@ pub(crate) struct Identity {
 }
 
 impl Default for Identity {
-    /// The [`Principal`] that a layer in front left in the request's extensions.
+    /// Returns the rule that reads the [`Principal`] that a layer in front left in the request's extensions.
     fn default() -> Self {
         let binder: PrincipalBinder =
             Arc::new(|caller| Ok(caller.extensions.and_then(|found| found.get::<Principal>()).cloned()));
@@ -67,9 +67,9 @@ impl Default for Identity {
 }
 
 impl Identity {
-    /// Who is calling. An `Err` is for the log: such a caller is refused.
+    /// Returns the caller's principal. The text of an `Err` is for the log: such a caller is refused.
     pub(crate) fn of(&self, caller: &Caller<'_>) -> Result<Option<Principal>, String> {
-        // It is the author's, and may panic; not everyone who asks is within what catches that.
+        // The author's function may panic, and some callers of this method do not catch panics.
         let bound = panic::catch_unwind(AssertUnwindSafe(|| (self.binder)(caller)));
         let bound = bound.map_err(|_panic| "bind_principal panicked".to_owned())?;
         let principal = bound.map_err(|error| format!("bind_principal failed: {error}"))?;

@@ -2,10 +2,10 @@
 
 use crate::{Caller, refusal::Refusal};
 
-/// Whether the caller may use something that needs these scopes.
+/// Refuses a caller whose token lacks one of these scopes.
 ///
-/// They count over HTTP. Where there are no headers (stdio, memory) nobody is authenticated: who owns the process may
-/// use all of it.
+/// Scopes apply over HTTP only. Where there are no headers (stdio, memory) nobody is authenticated: the owner of the
+/// process may use everything.
 ///
 /// > servers **SHOULD** include all scopes required for the current operation in a single challenge
 pub(crate) fn require_scopes(needed: &[String], caller: &Caller<'_>) -> Result<(), Refusal> {
@@ -15,7 +15,7 @@ pub(crate) fn require_scopes(needed: &[String], caller: &Caller<'_>) -> Result<(
     let Some(bearer) = caller.bearer() else {
         tracing::error!(
             ?needed,
-            "something needs scopes, but nothing here verifies tokens: refused (use HttpOptions::authorize, or leave a \
+            "an item requires scopes, but no token is verified here: refused (use HttpOptions::authorize, or leave a \
              Bearer in the extensions of the request)"
         );
         return Err(Refusal::Scope { needed: needed.to_vec() });
@@ -27,7 +27,7 @@ pub(crate) fn require_scopes(needed: &[String], caller: &Caller<'_>) -> Result<(
     Err(Refusal::Scope { needed: needed.to_vec() })
 }
 
-/// A scope as it may stand in a challenge: no spaces, quotes or backslashes.
+/// Returns whether the text is a scope that may stand in a challenge: no spaces, quotes or backslashes.
 ///
 /// `scope-token = 1*( %x21 / %x23-5B / %x5D-7E )` (RFC 6749, 3.3)
 pub(crate) fn is_scope(text: &str) -> bool {

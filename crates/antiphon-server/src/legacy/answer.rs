@@ -2,13 +2,13 @@
 
 use crate::{
     Caller, ReplyMessage, Server,
-    dispatch::route::Routed,
+    dispatch::route::RouteOutcome,
     identity::scopes::require_scopes,
     read::read_object,
     refusal::Refusal,
     request::receive::{Params, Request},
     session::session::Session,
-    subscribe::hub::Membership,
+    subscribe::registry::SubscriptionHandle,
 };
 use antiphon_wire::{
     AskSupport, ErrorObject, RequestId, RequestMeta, SetLevelParams, SubscribeParams, method, write_result,
@@ -19,7 +19,7 @@ use serde_json::json;
 
 #[cfg(feature = "http")]
 impl Server {
-    /// Answers a legacy request that belongs to no session: what needs nobody to be asked, and nothing to be told later.
+    /// Answers a legacy request without a session: only methods that need neither questions nor later notifications.
     pub(crate) async fn answer_without_session(
         &self,
         request: antiphon_wire::Request<'_>,
@@ -30,7 +30,7 @@ impl Server {
     }
 }
 
-/// Why there is no result.
+/// The reason for which there is no result.
 enum Fault {
     Error(ErrorObject),
     Refused(Refusal),
@@ -48,20 +48,20 @@ impl From<Refusal> for Fault {
     }
 }
 
-/// A request under way, until it is dropped.
-struct Running<'a> {
+/// A request under way; dropping it ends the entry.
+struct ActiveRequest<'a> {
     session: &'a Session,
     id: RequestId,
 }
 
-impl Drop for Running<'_> {
+impl Drop for ActiveRequest<'_> {
     fn drop(&mut self) {
         self.session.state().running.remove(&self.id);
     }
 }
 
 impl Session {
-    /// The reply to a ping, which needs no session.
+    /// Returns the reply to a ping, which needs no session.
     pub(crate) fn pong(id: &RequestId) -> ReplyMessage {
         match write_result(id, &json!({})) {
             Ok(body) => ReplyMessage::result(body),
@@ -69,8 +69,8 @@ impl Session {
         }
     }
 
-    /// Answers one request; `None` if it was cancelled. What it sends before its reply, asks among it, is left in the
-    /// caller's outbox while this is polled. Dropping this cancels the request.
+    /// Answers one request; `None` if it was cancelled. Messages before its reply, questions included, are put into the
+    /// caller's outbox while the future is polled. Dropping the future cancels the request.
     pub(crate) async fn answer(
         &self,
         server: &Server,
@@ -92,7 +92,7 @@ impl Session {
         server: &Server,
         id: &RequestId,
         handle: AbortHandle,
-    ) -> Result<Running<'_>, ErrorObject> {
+    ) -> Result<ActiveRequest<'_>, ErrorObject> {
         let mut state = self.state();
         if state.ended {
             return Err(ErrorObject::invalid_request("the session has ended"));
@@ -105,7 +105,7 @@ impl Session {
         }
         state.running.insert(id.clone(), handle);
         drop(state);
-        Ok(Running { session: self, id: id.clone() })
+        Ok(ActiveRequest { session: self, id: id.clone() })
     }
 
     async fn reply(
@@ -115,7 +115,7 @@ impl Session {
         caller: &Caller<'_>,
     ) -> ReplyMessage {
         let id = request.id.clone();
-        let answered = match self.own(server, &request, caller) {
+        let answered = match self.answer_in_session(server, &request, caller) {
             Some(answered) => answered,
             None => self.routed(server, request, caller).await,
         };
@@ -123,14 +123,14 @@ impl Session {
             Ok(body) => ReplyMessage::result(body),
             Err(Fault::Error(error)) => ReplyMessage::of_session(&id, &error),
             Err(Fault::Refused(refusal)) => {
-                let error = crate::session::refused_in_words_of(&refusal);
+                let error = crate::session::downgrade_refusal(&refusal);
                 ReplyMessage::of_session(&id, &error).refused_by(refusal)
             }
         }
     }
 
-    /// What only a session knows.
-    fn own(
+    /// Answers the methods that exist in sessions only.
+    fn answer_in_session(
         &self,
         server: &Server,
         request: &antiphon_wire::Request<'_>,
@@ -140,7 +140,7 @@ impl Session {
             // > The receiver **MUST** respond promptly with an empty response
             method::PING => Ok(()),
             // > The `initialize` request **MUST NOT** be part of a JSON-RPC batch
-            method::INITIALIZE if self.0.membership.is_none() => {
+            method::INITIALIZE if self.0.subscription.is_none() => {
                 Err(ErrorObject::invalid_request("`initialize` is sent alone: it opens a session").into())
             }
             method::INITIALIZE => Err(ErrorObject::invalid_request("the session is open already").into()),
@@ -167,39 +167,39 @@ impl Session {
         Ok(())
     }
 
-    /// What is told of a resource needs what reading it needs.
+    /// A subscription to a resource requires the same scopes as reading it.
     fn subscribe(
         &self,
         server: &Server,
         request: &antiphon_wire::Request<'_>,
         caller: &Caller<'_>,
     ) -> Result<(), Fault> {
-        let membership = self.membership(server, request)?;
+        let subscription = self.subscription(server, request)?;
         let params: SubscribeParams = params_of(request)?;
         let inner = &server.0;
         let scopes = inner.registry.load().lists.scopes_of(std::slice::from_ref(&params.uri));
         require_scopes(&scopes, caller)?;
-        membership.name(params.uri, &inner.runtime.limits).map_err(|refusal| refusal.to_error().into())
+        subscription.add_uri(params.uri, &inner.runtime.limits).map_err(|refusal| refusal.to_error().into())
     }
 
     fn unsubscribe(&self, server: &Server, request: &antiphon_wire::Request<'_>) -> Result<(), ErrorObject> {
-        let membership = self.membership(server, request)?;
+        let subscription = self.subscription(server, request)?;
         let params: SubscribeParams = params_of(request)?;
-        membership.forget(&params.uri);
+        subscription.remove_uri(&params.uri);
         Ok(())
     }
 
-    fn membership(
+    fn subscription(
         &self,
         server: &Server,
         request: &antiphon_wire::Request<'_>,
-    ) -> Result<&Membership, ErrorObject> {
+    ) -> Result<&SubscriptionHandle, ErrorObject> {
         let tells = server.0.registry.load().profile.resource_updates;
-        let membership = self.0.membership.as_ref().filter(|_| tells);
-        membership.ok_or_else(|| ErrorObject::method_not_found(&request.method))
+        let subscription = self.0.subscription.as_ref().filter(|_| tells);
+        subscription.ok_or_else(|| ErrorObject::method_not_found(&request.method))
     }
 
-    /// The same as any other request, with what the handshake said in the place of its metadata.
+    /// Answers the other methods like any request, with metadata from the handshake.
     async fn routed(
         &self,
         server: &Server,
@@ -208,9 +208,9 @@ impl Session {
     ) -> Result<Vec<u8>, Fault> {
         let request = self.translate(request, caller)?;
         match server.route(&server.offered(), &request, caller).await {
-            Ok(Routed::Body(body)) => Ok(body),
-            // Its method was refused above.
-            Ok(Routed::Open(_)) => Err(ErrorObject::internal().into()),
+            Ok(RouteOutcome::Body(body)) => Ok(body),
+            // Such a method was refused above.
+            Ok(RouteOutcome::Open(_)) => Err(ErrorObject::internal().into()),
             Err(refusal) => Err(Fault::Refused(refusal)),
         }
     }
@@ -220,16 +220,16 @@ impl Session {
         request: antiphon_wire::Request<'a>,
         caller: &Caller<'_>,
     ) -> Result<Request<'a>, ErrorObject> {
-        // A constant: it can be read.
+        // A constant that always parses.
         let text = request.params.unwrap_or_else(|| serde_json::from_str("{}").expect("an object"));
         let mut params: Params<'_> = read_object(text, "params")?;
-        // They mean nothing here.
+        // These members have no meaning in a session.
         (params.input_responses, params.request_state) = (None, None);
         let mut meta: RequestMeta<'_> = match params.meta {
             Some(meta) => read_object(meta, "params._meta")?,
             None => RequestMeta::default(),
         };
-        // Where there is no stream for it, nothing can be asked.
+        // Without a stream for questions, nothing can be asked.
         meta.asks = Some(if caller.outbox.is_some() { self.asks() } else { AskSupport::NONE });
         meta.client_info = self.client_info();
         meta.log_level = Some(self.level());
@@ -243,7 +243,7 @@ fn params_of<'a, T: Deserialize<'a>>(request: &antiphon_wire::Request<'a>) -> Re
 }
 
 impl ReplyMessage {
-    /// An error in a session: HTTP has no status for it.
+    /// Returns an error in a session, always with the HTTP status 200.
     pub(crate) fn of_session(id: &RequestId, error: &ErrorObject) -> Self {
         Self { status: 200, ..Self::error(Some(id), error) }
     }

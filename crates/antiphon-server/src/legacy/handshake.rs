@@ -1,14 +1,14 @@
-//! `initialize`: how a session begins.
+//! `initialize`: the handshake that opens a session.
 
 use crate::{
     Caller, ReplyMessage, Server,
     read::read_object,
     refusal::Refusal,
     session::{
+        quota::QuotaPermit,
         session::{Session, Shared, State},
-        shares::Share,
     },
-    subscribe::hub::Membership,
+    subscribe::registry::SubscriptionHandle,
 };
 use antiphon_seal::Digest;
 use antiphon_wire::{AskSupport, ClientCapabilities, ErrorObject, ProtocolVersion, Request, write_result};
@@ -17,10 +17,11 @@ use serde::Deserialize;
 use serde_json::value::RawValue;
 use std::sync::{Arc, Mutex};
 
-/// Who the client says it is, in bytes of JSON; what is longer is not kept, for it would stay as long as the session does.
+/// The maximum length of a stored `clientInfo`, in bytes of JSON. A longer one is not stored, because it would stay in
+/// memory as long as the session.
 const CLIENT_INFO: usize = 16 * 1024;
 
-/// The members of `initialize` that matter here. A client that leaves out who it is, is served all the same.
+/// The members of `initialize` that are used here. A client that omits its name is served too.
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
 struct Initialize<'a> {
@@ -32,15 +33,15 @@ struct Initialize<'a> {
 }
 
 impl Server {
-    /// Whether clients of earlier revisions are served.
+    /// Returns whether clients of earlier revisions are served.
     pub(crate) fn has_sessions(&self) -> bool {
         !self.0.modern_only
     }
 
-    /// Opens a session: it, and the reply to `initialize`.
+    /// Opens a session, and returns it with the reply to `initialize`.
     ///
     /// # Errors
-    /// The reply that refuses it.
+    /// The reply that refuses the session.
     pub(crate) fn initialize(
         &self,
         request: &Request<'_>,
@@ -55,14 +56,15 @@ impl Server {
         caller: &Caller<'_>,
     ) -> Result<(Session, ReplyMessage), ErrorObject> {
         let text = request.params.ok_or_else(|| ErrorObject::invalid_params("params is missing"))?;
-        let said: Initialize<'_> = read_object(text, "params")?;
+        let initialize: Initialize<'_> = read_object(text, "params")?;
         // > If the server supports the requested protocol version, it **MUST** respond with the same version. Otherwise,
         // > the server **MUST** respond with another protocol version it supports. This **SHOULD** be the *latest* version
         // > supported by the server.
-        let version = ProtocolVersion::legacy(&said.protocol_version).unwrap_or(ProtocolVersion::V2025_11_25);
+        let version =
+            ProtocolVersion::legacy(&initialize.protocol_version).unwrap_or(ProtocolVersion::V2025_11_25);
         let opened = self.admit_session(caller).map_err(|refusal| refusal.to_error())?;
-        let client_info = said.client_info.filter(|info| info.get().len() <= CLIENT_INFO);
-        let session = self.session(version, &said.capabilities, client_info, Some(opened));
+        let client_info = initialize.client_info.filter(|info| info.get().len() <= CLIENT_INFO);
+        let session = self.session(version, &initialize.capabilities, client_info, Some(opened));
         let registry = self.0.registry.load();
         let result = registry.initialized(session.version(), &self.0.info);
         let body = write_result(&request.id, &result).map_err(|fault| {
@@ -72,10 +74,10 @@ impl Server {
         Ok((session, ReplyMessage::result(body)))
     }
 
-    /// Whether one more session may begin, and whose it is.
-    fn admit_session(&self, caller: &Caller<'_>) -> Result<Opened, Refusal> {
+    /// Admits one more session, and identifies its owner.
+    fn admit_session(&self, caller: &Caller<'_>) -> Result<SessionGrants, Refusal> {
         let inner = &self.0;
-        if inner.runtime.hub.is_draining() {
+        if inner.runtime.subscriptions.is_draining() {
             return Err(Refusal::Busy);
         }
         let principal = inner.runtime.identity.of(caller).map_err(|cause| {
@@ -83,14 +85,14 @@ impl Server {
             Refusal::Internal
         })?;
         let principal = principal.map(|known| inner.sessions.digest(&known));
-        let place = inner.sessions.place(principal.as_ref(), &inner.runtime.limits)?;
-        // > The server **MUST NOT** send notification types [...]: lists are told where the server declared it.
+        let permit = inner.sessions.session_permit(principal.as_ref(), &inner.runtime.limits)?;
+        // > The server **MUST NOT** send notification types [...]: list changes are sent if the server declared them.
         let lists = [inner.registry.load().profile.list_changed; 3];
-        let membership = inner.runtime.hub.join(lists, Vec::new(), &inner.runtime.limits)?;
-        Ok(Opened { principal, place, membership })
+        let subscription = inner.runtime.subscriptions.join(lists, Vec::new(), &inner.runtime.limits)?;
+        Ok(SessionGrants { principal, permit, subscription })
     }
 
-    /// What stands for a session where there is none: nobody can be asked, and nothing is told.
+    /// Returns a placeholder for a missing session: it can neither ask nor notify.
     #[cfg(feature = "http")]
     pub(crate) fn without_session(&self, version: ProtocolVersion) -> Session {
         self.session(version, &ClientCapabilities::default(), None, None)
@@ -101,11 +103,13 @@ impl Server {
         version: ProtocolVersion,
         capabilities: &ClientCapabilities,
         client_info: Option<&RawValue>,
-        opened: Option<Opened>,
+        opened: Option<SessionGrants>,
     ) -> Session {
         let asks = asks_of(&version, capabilities);
-        let (principal, place, membership) = match opened {
-            Some(Opened { principal, place, membership }) => (principal, Some(place), Some(membership)),
+        let (principal, permit, subscription) = match opened {
+            Some(SessionGrants { principal, permit, subscription }) => {
+                (principal, Some(permit), Some(subscription))
+            }
             None => (None, None, None),
         };
         Session(Arc::new(Shared {
@@ -114,28 +118,28 @@ impl Server {
             asks,
             client_info: client_info.map(ToOwned::to_owned),
             principal,
-            membership,
+            subscription,
             state: Mutex::new(State::default()),
-            teller: AtomicWaker::new(),
-            _place: place,
+            notifier: AtomicWaker::new(),
+            _permit: permit,
         }))
     }
 }
 
-/// What a session holds of the server.
-struct Opened {
+/// The server's resources that a session holds.
+struct SessionGrants {
     principal: Option<Digest>,
-    place: Share,
-    membership: Membership,
+    permit: QuotaPermit,
+    subscription: SubscriptionHandle,
 }
 
-/// What a client of this version can be asked: what its version does not know was not declared.
+/// Returns what a client of this version can be asked. Capabilities that its version does not have are ignored.
 fn asks_of(version: &ProtocolVersion, capabilities: &ClientCapabilities) -> AskSupport {
     let mut asks = capabilities.asks();
     asks.form &= version.has_elicitation();
     asks.url &= version.has_elicitation_modes();
     asks.sampling_tools &= version.has_elicitation_modes();
-    // Before 2025-11-25 it belongs to sampling, and the client leaves it out as it likes.
+    // Before 2025-11-25 the context belongs to sampling, and clients may omit it.
     asks.sampling_context |= asks.sampling && !version.has_elicitation_modes();
     asks
 }
@@ -155,7 +159,7 @@ mod tests {
         let declared: ClientCapabilities = serde_json::from_value(declared).unwrap();
         for (version, asks) in [
             (ProtocolVersion::V2025_11_25, newest),
-            // The context of servers is sampling's own there.
+            // In these versions the context belongs to sampling.
             (ProtocolVersion::V2025_06_18, context.and(AskSupport::FORM)),
             (ProtocolVersion::V2025_03_26, context),
             (ProtocolVersion::V2024_11_05, context),

@@ -1,20 +1,20 @@
-//! Sessions: clients of the revisions up to 2025-11-25, which say once who they are and what they can do.
+//! Sessions: clients of the revisions up to 2025-11-25, which declare their capabilities once, in a handshake.
 //!
 //! ```text
 //!  initialize ─▶ handshake ─▶ Session ◀── notifications, answers ─── client
 //!                               │                                      ▲
 //!        request ─▶ answer ─────┤                                      │
-//!                     │         └─ told: lists, resources, URLs ───────┤
+//!                     │         └─ notifications: lists, resources ────┤
 //!                     ▼                                                │
-//!        route, as every request ─▶ handler ─▶ asks ─▶ live: sent as requests of ours, on the stream of the call
+//!        route, as every request ─▶ handler ─▶ asks ─▶ outbound_request, on the stream of the call
 //!                     │
-//!                     └─▶ words: results and errors as the session's version knows them
+//!                     └─▶ downgrade: results and errors in the form of the session's version
 //! ```
 //!
-//! What is offered, admitted and run is the same as ever: a request of a session becomes a [`Request`](super::Request)
-//! with what the handshake said in the place of its metadata. Nothing of a session is sealed: it lives and dies with this
-//! process.
+//! Offers, admission and handlers are the same as for other requests: a request of a session becomes a
+//! [`Request`](crate::Request) with the handshake's data as its metadata. Nothing of a session is sealed: it ends with
+//! this process.
 
 mod answer;
 mod handshake;
-mod told;
+mod notifications;

@@ -1,21 +1,21 @@
-//! Arguments, from the text that came to the type that a handler takes.
+//! Decoding of arguments, from text to the handler's type.
 
 use serde::de::{DeserializeOwned, DeserializeSeed};
 use serde_json::{Deserializer, Number, Value};
 use std::marker::PhantomData;
 
-/// Up to here a floating point number is exactly one whole number.
+/// The largest absolute value up to which a floating-point number represents exactly one integer.
 const EXACT: f64 = 9_007_199_254_740_992.0;
 
 /// Decodes arguments that fit their schema.
 ///
-/// To JSON Schema `42.0` and `4.2e1` are whole numbers, and there are clients that send them; a Rust integer takes
-/// neither. So what does not decode is tried once more with such numbers written as whole ones.
+/// In JSON Schema `42.0` and `4.2e1` are integers, and some clients send them; Rust integers accept neither. So, if
+/// decoding fails, it is tried once more with such numbers written as integers.
 pub(crate) fn decode<A: DeserializeOwned>(text: &str) -> serde_json::Result<A> {
     decode_seed(PhantomData::<A>, text)
 }
 
-/// The same for a type that is read with the help of a value.
+/// Decodes arguments into a type that needs a seed.
 pub(crate) fn decode_seed<T, S>(seed: S, text: &str) -> serde_json::Result<T>
 where
     S: for<'de> DeserializeSeed<'de, Value = T> + Copy,
@@ -31,12 +31,12 @@ where
     })
 }
 
-/// Whether a number was written otherwise than it must be.
+/// Writes all whole numbers as integers. Returns true if one was changed.
 fn make_whole(value: &mut Value) -> bool {
     match value {
         Value::Number(number) if number.is_f64() => match number.as_f64() {
             Some(float) if float.fract() == 0.0 && float.abs() <= EXACT => {
-                // Exact, for it is whole and small enough.
+                // Exact, because the number is whole and small enough.
                 #[allow(clippy::cast_possible_truncation, reason = "bounded above")]
                 let whole = float as i64;
                 *number = Number::from(whole);
@@ -73,7 +73,7 @@ mod tests {
         check("300.0", None::<u8>);
         check("42.0", Some(42.0_f64));
         check("[1.5, \"a\"]", None::<Vec<u8>>);
-        // What decodes as it is stays as it is.
+        // A value that decodes unchanged stays unchanged.
         check("{\"a\":1.0}", Some(serde_json::json!({"a": 1.0})));
         assert!(decode::<u8>("[1.0]").unwrap_err().to_string().contains("line 1"));
     }

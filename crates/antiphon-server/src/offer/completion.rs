@@ -1,15 +1,17 @@
-//! What a completer is asked, and what it may say.
+//! Completions: the request to a completer, its suggestions, and the table of completers.
 
-use crate::Error;
+use crate::{BuildError, Error};
 use antiphon_seal::Principal;
 use antiphon_wire::Completion;
+use futures_util::future::BoxFuture;
 use std::{
     any::Any,
     collections::BTreeMap,
     fmt::{self, Display},
+    future::Future,
 };
 
-/// What a completer is asked: an argument, as far as it is typed.
+/// The request to a completer: an argument that is being typed.
 #[derive(Clone)]
 pub struct Completing {
     pub(crate) argument: String,
@@ -19,27 +21,27 @@ pub struct Completing {
 }
 
 impl Completing {
-    /// The name of the argument.
+    /// Returns the name of the argument.
     pub fn argument(&self) -> &str {
         &self.argument
     }
 
-    /// What is typed of it; empty at the beginning. Untrusted: any text of any length that a request may have.
+    /// Returns the typed part of the value; empty at the beginning. Untrusted: any text, up to the size of a request.
     pub fn value(&self) -> &str {
         &self.value
     }
 
-    /// Another argument, if it is known already. Untrusted, and unchecked.
+    /// Returns another argument, if it is already known. Untrusted and unchecked.
     pub fn known(&self, argument: &str) -> Option<&str> {
         self.known.get(argument).map(String::as_str)
     }
 
-    /// All arguments that are known already, by name.
+    /// Returns all arguments that are already known, by name.
     pub fn arguments(&self) -> impl ExactSizeIterator<Item = (&str, &str)> {
         self.known.iter().map(|(name, value)| (name.as_str(), value.as_str()))
     }
 
-    /// Who is asking, as authenticated; `None` without authentication.
+    /// Returns the authenticated caller; `None` without authentication.
     ///
     /// > Control access to sensitive suggestions
     pub fn principal(&self) -> Option<&Principal> {
@@ -48,13 +50,13 @@ impl Completing {
 }
 
 impl fmt::Debug for Completing {
-    /// The name only: values of arguments do not belong into logs.
+    /// Writes the name only: values of arguments do not belong in logs.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Completing").field("argument", &self.argument).finish_non_exhaustive()
     }
 }
 
-/// Suggestions, best first. A client is sent the first hundred, and how many there are in all.
+/// Suggestions, best first. The client receives the first hundred, and the total number.
 #[derive(Clone, Default)]
 pub struct Completions {
     /// At most [`Completion::MAX_VALUES`].
@@ -64,7 +66,7 @@ pub struct Completions {
 }
 
 impl Completions {
-    /// There are this many in all; without this, as many as were given.
+    /// Sets the total number. Default: the number of given suggestions.
     #[must_use]
     pub fn total(mut self, total: u64) -> Self {
         self.total = Some(total);
@@ -72,7 +74,7 @@ impl Completions {
         self
     }
 
-    /// There are more than were given, nobody knows how many.
+    /// Declares that there are more suggestions, without a total number.
     #[must_use]
     pub fn and_more(mut self) -> Self {
         self.total = None;
@@ -89,7 +91,7 @@ impl Completions {
 }
 
 impl<T: Into<String>> FromIterator<T> for Completions {
-    /// Walks to the end: what is beyond the first hundred is counted.
+    /// Reads the iterator to its end: suggestions after the first hundred are counted only.
     fn from_iter<I: IntoIterator<Item = T>>(suggestions: I) -> Self {
         let mut suggestions = suggestions.into_iter();
         // > Maximum 100 items per response
@@ -112,22 +114,22 @@ impl<T: Into<String>, const N: usize> From<[T; N]> for Completions {
 }
 
 impl fmt::Debug for Completions {
-    /// How many: suggestions may be what only this caller may see.
+    /// Writes the number only: only this caller may see the suggestions.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Completions").field("values", &self.values.len()).finish_non_exhaustive()
     }
 }
 
-/// What a completer may return: [`Completions`], a list or array of text, or a `Result` of these.
+/// The return type of a completer: [`Completions`], a list or array of text, or a `Result` of these.
 #[diagnostic::on_unimplemented(
     message = "a completer cannot return `{Self}`",
     note = "it returns Completions, Vec<String>, Vec<&str> or an array of either; each may stand inside Result<.., E>"
 )]
 pub trait IntoCompletions {
-    /// The suggestions.
+    /// Returns the suggestions.
     ///
     /// # Errors
-    /// Why there are none: in words for the caller, or for the log.
+    /// The reason for which there are none: a text for the caller, or for the log.
     fn into_completions(self) -> Result<Completions, Error>;
 }
 
@@ -156,8 +158,57 @@ impl<C: IntoCompletions, E: Display + 'static> IntoCompletions for Result<C, E> 
             Err(error) => {
                 let text = error.to_string();
                 let ours = (Box::new(error) as Box<dyn Any>).downcast::<Error>();
-                Err(ours.map_or_else(|_| Error::told(text), |ours| *ours))
+                Err(ours.map_or_else(|_| Error::user_facing(text), |ours| *ours))
             }
         }
     }
+}
+
+pub(crate) type RunCompleter =
+    dyn Fn(Completing) -> BoxFuture<'static, Result<Completions, Error>> + Send + Sync;
+
+/// The completers of one prompt or template, by argument.
+#[derive(Default)]
+pub(crate) struct Completers(Vec<(String, Box<RunCompleter>)>);
+
+impl Completers {
+    pub(crate) fn add<F, Fut>(&mut self, argument: String, complete: F)
+    where
+        F: Fn(Completing) -> Fut + Send + Sync + 'static,
+        Fut: Future<Output: IntoCompletions> + Send + 'static,
+    {
+        let run = move |completing| -> BoxFuture<'static, _> {
+            let suggestions = complete(completing);
+            Box::pin(async move { suggestions.await.into_completions() })
+        };
+        self.0.push((argument, Box::new(run)));
+    }
+
+    pub(crate) fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    /// Checks that each completer belongs to an existing argument, and each argument has at most one.
+    pub(crate) fn check(&self, of: &str, what: &str, known: &[&str]) -> Result<(), BuildError> {
+        let names: Vec<&str> = self.0.iter().map(|(name, _)| name.as_str()).collect();
+        if let Some(name) = first_duplicate(&names) {
+            return Err(BuildError(format!("the {what} `{name}` of the {of} has two completers")));
+        }
+        match names.iter().find(|name| !known.contains(name)) {
+            None => Ok(()),
+            Some(name) => Err(BuildError(format!(
+                "there is a completer for `{name}`, but the {of} has no such {what}; it has: {}",
+                known.join(", ")
+            ))),
+        }
+    }
+
+    pub(crate) fn get(&self, argument: &str) -> Option<&RunCompleter> {
+        self.0.iter().find(|(name, _)| name == argument).map(|(_, run)| &**run)
+    }
+}
+
+/// Returns the first name that occurs twice.
+pub(crate) fn first_duplicate<'a>(names: &[&'a str]) -> Option<&'a str> {
+    names.iter().enumerate().find(|(at, name)| names[..*at].contains(name)).map(|(_, name)| *name)
 }

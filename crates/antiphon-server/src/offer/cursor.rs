@@ -1,30 +1,30 @@
-//! Cursors: where a list goes on. They hold all there is to know, so that any instance can go on, and hold it
-//! in 40 characters, however long the names are.
+//! Cursors: positions at which a list continues. A cursor holds all the data, so that any instance can continue, in 40
+//! characters for names of any length.
 
 use std::fmt::Write as _;
 
-/// How long a cursor is: a position, what stood there, and a check over both, in hexadecimal digits.
+/// The length of a cursor in hexadecimal digits: a position, the digest of the last item's key, and a checksum.
 const LENGTH: usize = 8 + 16 + 16;
 
-/// A place in a list: behind the thing that was listed last.
+/// A position in a list, after the last listed item.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Cursor {
-    /// How many things were listed up to there.
+    /// The number of items up to this position.
     pub(crate) seen: u32,
-    /// [`digest`] of the last one's key.
+    /// The [`digest`] of the last item's key.
     pub(crate) last: u64,
 }
 
 impl Cursor {
-    /// As text for a client. `list` is what it is a cursor of: no other list takes it.
+    /// Returns the text for a client. `list` names the list; the cursor is not valid for another list.
     pub(crate) fn write(self, list: &str) -> String {
         let mut text = String::with_capacity(LENGTH);
-        // Writing into a String does not fail.
+        // Writing to a `String` cannot fail.
         let _ = write!(text, "{:08x}{:016x}{:016x}", self.seen, self.last, self.check(list));
         text
     }
 
-    /// `None` if the text is not a cursor of this list.
+    /// Reads a cursor; `None` if the text is not a cursor of this list.
     pub(crate) fn read(text: &str, list: &str) -> Option<Self> {
         let digits = text.bytes().all(|byte| matches!(byte, b'0'..=b'9' | b'a'..=b'f'));
         if text.len() != LENGTH || !digits {
@@ -32,11 +32,12 @@ impl Cursor {
         }
         let number = |from: usize, to: usize| u64::from_str_radix(&text[from..to], 16).ok();
         let cursor = Self { seen: u32::try_from(number(0, 8)?).ok()?, last: number(8, 24)? };
-        // Zero is before the first thing: no cursor leads there.
+        // Zero is before the first item: no cursor has that position.
         (cursor.seen > 0 && number(24, LENGTH)? == cursor.check(list)).then_some(cursor)
     }
 
-    /// Tells a cursor from other text. No secret: a cursor opens nothing that the list does not.
+    /// Returns a checksum that distinguishes a cursor from other text. It is no secret: a cursor gives access to
+    /// nothing that the list does not contain.
     fn check(self, list: &str) -> u64 {
         let place = [&self.seen.to_be_bytes()[..], &self.last.to_be_bytes()[..], list.as_bytes()].concat();
         digest(&place)
@@ -63,7 +64,7 @@ mod tests {
             for other in ["server prompts", "other tools", ""] {
                 assert_eq!(Cursor::read(&text, other), None);
             }
-            // Every single digit counts.
+            // A change of any digit is detected.
             for at in 0..LENGTH {
                 let other = if &text[at..=at] == "0" { "1" } else { "0" };
                 let bent = format!("{}{other}{}", &text[..at], &text[at + 1..]);
@@ -82,7 +83,7 @@ mod tests {
         assert_eq!(Cursor::read(&before_all.write("x"), "x"), None);
     }
 
-    /// Other instances may run another release: what a cursor says must not change.
+    /// Other instances may run another release: the meaning of a cursor must not change.
     #[test]
     fn a_cursor_of_today_is_one_tomorrow() {
         let cursor = Cursor { seen: 2, last: digest(b"b") };

@@ -1,68 +1,65 @@
-//! One list of what a server offers: in the order things were given, each written once.
+//! A list of offers: items in the order of registration, each with its definition written once.
 
 use crate::{
     BuildError,
     identity::scopes::is_scope,
     offer::{
         cursor::{Cursor, digest},
-        registry::{Lists, Profile, raw},
+        profile::{Profile, raw},
     },
     settings::Settings,
-    subscribe::hub::ListKind,
+    subscribe::registry::ListKind,
 };
 use serde::{Deserialize, Serialize, Serializer, ser::SerializeMap as _};
 use serde_json::value::RawValue;
 use std::{borrow::Cow, collections::HashMap, fmt, sync::Arc};
 
-/// Something that is listed.
-pub(crate) trait Listed: Sized + Send + Sync + 'static {
-    /// How it stands in its list.
+/// An item of a list.
+pub(crate) trait ListItem: Sized + Send + Sync + 'static {
+    /// The item's definition in the list.
     type Definition: Serialize;
     /// The member of the result that holds the list.
     const MEMBER: &'static str;
-    /// Which list that is, for those who hear of changes.
+    /// The list that change notifications name.
     const KIND: ListKind;
-    /// What is said of two that share a key: "there are two {}", with the key in backquotes.
+    /// The words for two items with the same key, after "there are two", followed by the key in backquotes.
     const TWO: &'static str;
-    /// What to do about it.
+    /// The advice after that message.
     const ADVICE: &'static str;
 
     fn definition(&self) -> &Self::Definition;
-    /// What it is asked for by.
+    /// Returns the name or URI of the item.
     fn key(&self) -> &str;
     fn settings(&self) -> &Settings;
-    /// Whether it can be offered.
+    /// Checks that the item can be offered.
     ///
     /// # Errors
     /// Says what to change.
     fn check(&self) -> Result<(), BuildError>;
-
-    fn of(lists: &Lists) -> &Arc<List<Self>>;
-    fn of_mut(lists: &mut Lists) -> &mut Arc<List<Self>>;
 }
 
-/// One thing of a list, with its definition written.
+/// An item of a list, with its written definition.
 pub(crate) struct Entry<T> {
     key: Arc<str>,
     digest: u64,
-    thing: Arc<T>,
+    item: Arc<T>,
     written: Arc<RawValue>,
 }
 
-impl<T: Listed> Entry<T> {
-    pub(crate) fn new(thing: T) -> Result<Self, BuildError> {
-        thing.check()?;
-        // They are told in a header.
-        if let Some(scope) = thing.settings().scopes.iter().find(|scope| !is_scope(scope)) {
-            let (key, scope) = (thing.key(), scope.escape_debug());
+impl<T: ListItem> Entry<T> {
+    pub(crate) fn new(item: T) -> Result<Self, BuildError> {
+        item.check()?;
+        // Scopes are sent in a header.
+        if let Some(scope) = item.settings().scopes.iter().find(|scope| !is_scope(scope)) {
+            let (key, scope) = (item.key(), scope.escape_debug());
             return Err(BuildError(format!(
-                "`{key}` needs the scope `{scope}`, which is none: a scope is printable ASCII without spaces, quotes and \
+                "`{key}` needs the scope `{scope}`, which is not valid: a scope is printable ASCII without spaces, quotes and \
                  backslashes"
             )));
         }
-        let key: Arc<str> = thing.key().into();
-        let written = raw(thing.definition())?.into();
-        Ok(Self { digest: digest(key.as_bytes()), key, thing: Arc::new(thing), written })
+        let key: Arc<str> = item.key().into();
+        let written = raw(item.definition())?.into();
+        Ok(Self { digest: digest(key.as_bytes()), key, item: Arc::new(item), written })
     }
 }
 
@@ -71,22 +68,22 @@ impl<T> Clone for Entry<T> {
         Self {
             key: Arc::clone(&self.key),
             digest: self.digest,
-            thing: Arc::clone(&self.thing),
+            item: Arc::clone(&self.item),
             written: Arc::clone(&self.written),
         }
     }
 }
 
-/// A list, its first page written.
+/// A list with its first page written.
 pub(crate) struct List<T> {
     entries: Vec<Entry<T>>,
     places: HashMap<Arc<str>, usize>,
     first: Box<RawValue>,
 }
 
-impl<T: Listed> List<T> {
-    pub(crate) fn new(things: Vec<T>, profile: &Profile) -> Result<Self, BuildError> {
-        Self::written(things.into_iter().map(Entry::new).collect::<Result<_, _>>()?, profile)
+impl<T: ListItem> List<T> {
+    pub(crate) fn new(items: Vec<T>, profile: &Profile) -> Result<Self, BuildError> {
+        Self::written(items.into_iter().map(Entry::new).collect::<Result<_, _>>()?, profile)
     }
 
     fn written(entries: Vec<Entry<T>>, profile: &Profile) -> Result<Self, BuildError> {
@@ -100,15 +97,15 @@ impl<T: Listed> List<T> {
         Ok(Self { entries, places, first })
     }
 
-    /// The same list with one thing more, at its end.
+    /// Returns the list with one more item at its end.
     ///
     /// # Errors
-    /// If there is one of this key already.
+    /// If the list has an item with this key.
     pub(crate) fn with(&self, entry: Entry<T>, profile: &Profile) -> Result<Self, BuildError> {
         Self::written(self.entries.iter().cloned().chain([entry]).collect(), profile)
     }
 
-    /// The same list without one thing; `None` if it is not there.
+    /// Returns the list without this item; `None` if the list does not contain it.
     pub(crate) fn without(&self, key: &str, profile: &Profile) -> Result<Option<Self>, BuildError> {
         let Some(place) = self.places.get(key) else { return Ok(None) };
         let mut entries = self.entries.clone();
@@ -117,29 +114,29 @@ impl<T: Listed> List<T> {
     }
 
     pub(crate) fn get(&self, key: &str) -> Option<&T> {
-        Some(&*self.entries.get(*self.places.get(key)?)?.thing)
+        Some(&*self.entries.get(*self.places.get(key)?)?.item)
     }
 
-    /// In the order they were given.
+    /// Returns the items in the order of registration.
     pub(crate) fn iter(&self) -> impl Iterator<Item = &T> {
-        self.entries.iter().map(|entry| &*entry.thing)
+        self.entries.iter().map(|entry| &*entry.item)
     }
 
     pub(crate) fn is_empty(&self) -> bool {
         self.entries.is_empty()
     }
 
-    /// The page at this cursor, as a client sent it; `None` if it is not a cursor of this list.
+    /// Returns the page at a client's cursor; `None` if it is not a cursor of this list.
     pub(crate) fn page<'a>(&'a self, cursor: Option<&RawValue>, profile: &'a Profile) -> Option<Page<'a, T>> {
         #[derive(Deserialize)]
         struct Text<'a>(#[serde(borrow)] Cow<'a, str>);
         let Some(cursor) = cursor else { return Some(Page::Written(&self.first)) };
         let Text(text) = serde_json::from_str(cursor.get()).ok()?;
-        let cursor = Cursor::read(&text, &profile.cursors_of::<T>())?;
+        let cursor = Cursor::read(&text, &profile.cursors_of(T::MEMBER))?;
         Some(Page::from(&self.entries, self.after(cursor), profile))
     }
 
-    /// Where the list goes on, even if it changed since.
+    /// Returns the position at which the list continues, even if the list has changed.
     fn after(&self, cursor: Cursor) -> usize {
         let seen = usize::try_from(cursor.seen).unwrap_or(usize::MAX);
         let is_last = |entry: &Entry<T>| entry.digest == cursor.last;
@@ -147,9 +144,9 @@ impl<T: Listed> List<T> {
             return seen;
         }
         match self.entries.iter().position(is_last) {
-            // Something before it came or went.
+            // An item before it was added or removed.
             Some(place) => place + 1,
-            // It went itself: what followed it stands in its place now.
+            // The item itself was removed: its successor is now at its position.
             None => seen.saturating_sub(1).min(self.entries.len()),
         }
     }
@@ -161,14 +158,14 @@ pub(crate) enum Page<'a, T> {
     Part { entries: &'a [Entry<T>], next: Option<String>, profile: &'a Profile },
 }
 
-impl<'a, T: Listed> Page<'a, T> {
+impl<'a, T: ListItem> Page<'a, T> {
     fn from(entries: &'a [Entry<T>], start: usize, profile: &'a Profile) -> Self {
         let end =
             profile.page_size.map_or(entries.len(), |size| entries.len().min(start.saturating_add(size)));
         let next = match entries.get(end.saturating_sub(1)) {
             Some(last) if end < entries.len() => {
                 let seen = u32::try_from(end).unwrap_or(u32::MAX);
-                Some(Cursor { seen, last: last.digest }.write(&profile.cursors_of::<T>()))
+                Some(Cursor { seen, last: last.digest }.write(&profile.cursors_of(T::MEMBER)))
             }
             _ => None,
         };
@@ -176,7 +173,7 @@ impl<'a, T: Listed> Page<'a, T> {
     }
 }
 
-impl<T: Listed> Serialize for Page<'_, T> {
+impl<T: ListItem> Serialize for Page<'_, T> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         struct Written<'a, T>(&'a [Entry<T>]);
         impl<T> Serialize for Written<'_, T> {
@@ -197,7 +194,7 @@ impl<T: Listed> Serialize for Page<'_, T> {
         // > Servers **MUST** apply the same `cacheScope` to all response pages for a given list request.
         result.serialize_entry("ttlMs", &profile.cache.ttl)?;
         result.serialize_entry("cacheScope", &profile.cache.scope)?;
-        result.serialize_entry("_meta", &profile.stamp)?;
+        result.serialize_entry("_meta", &profile.server_info)?;
         result.end()
     }
 }

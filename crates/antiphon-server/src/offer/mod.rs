@@ -3,10 +3,10 @@
 pub(crate) mod arguments;
 pub(crate) mod cache;
 pub(crate) mod check;
-pub(crate) mod completer;
 pub(crate) mod completion;
 pub(crate) mod cursor;
 pub(crate) mod list;
+pub(crate) mod profile;
 pub(crate) mod prompt;
 pub(crate) mod registry;
 pub(crate) mod resource;

@@ -2,14 +2,13 @@
 
 use crate::{
     BuildError, Completing, Ctx, Handler, IntoCompletions, IntoOutcome,
-    call::{Ran, drive},
+    call::{DriveResult, drive},
     offer::{
-        completer::Completers,
-        list::{List, Listed},
-        registry::{Lists, twice},
+        completion::{Completers, first_duplicate},
+        list::ListItem,
     },
     settings::{self, Settings},
-    subscribe::hub::ListKind,
+    subscribe::registry::ListKind,
 };
 use antiphon_wire::{GetPromptResult, PromptArgument};
 use futures_util::future::BoxFuture;
@@ -18,10 +17,11 @@ use serde::de::DeserializeOwned;
 use serde_json::Value;
 use std::{fmt, future::Future, sync::Arc};
 
-pub(crate) type RunPrompt =
-    dyn Fn(Ctx, &str) -> Result<BoxFuture<'static, Ran<GetPromptResult>>, serde_json::Error> + Send + Sync;
+pub(crate) type RunPrompt = dyn Fn(Ctx, &str) -> Result<BoxFuture<'static, DriveResult<GetPromptResult>>, serde_json::Error>
+    + Send
+    + Sync;
 
-/// A prompt, to be given to [`ServerBuilder::prompt`](super::ServerBuilder::prompt).
+/// A prompt, registered with [`ServerBuilder::prompt`](crate::ServerBuilder::prompt).
 pub struct Prompt {
     pub(crate) definition: antiphon_wire::Prompt,
     pub(crate) settings: Settings,
@@ -30,8 +30,8 @@ pub struct Prompt {
 }
 
 impl Prompt {
-    /// A prompt that runs `handler`. Its arguments are the fields of `A`, all of them strings, optional ones
-    /// in `Option`; their documentation describes them, and `#[schemars(title = "..")]` is their title.
+    /// Returns a prompt that runs `handler`. Its arguments are the fields of `A`, all of them strings, with `Option`
+    /// for optional ones. The fields' documentation is the description, and `#[schemars(title = "..")]` is the title.
     pub fn new<A, F, R>(name: impl Into<String>, handler: F) -> Self
     where
         A: DeserializeOwned + HasSchema + Send + 'static,
@@ -47,25 +47,29 @@ impl Prompt {
             Ok(future)
         };
         let schema = schemars::SchemaGenerator::default().into_root_schema_for::<A>();
-        Self::made(name, arguments_of(&schema.to_value()), Box::new(run))
+        Self::from_parts(name, arguments_of(&schema.to_value()), Box::new(run))
     }
 
-    /// A prompt of what was made of its handler.
-    pub(crate) fn made(name: impl Into<String>, arguments: Vec<PromptArgument>, run: Box<RunPrompt>) -> Self {
+    /// Returns a prompt with the parts that were made from its handler.
+    pub(crate) fn from_parts(
+        name: impl Into<String>,
+        arguments: Vec<PromptArgument>,
+        run: Box<RunPrompt>,
+    ) -> Self {
         let mut definition = antiphon_wire::Prompt::new(name);
         definition.arguments = arguments;
         Self { definition, settings: Settings::default(), completers: Completers::default(), run }
     }
 
-    /// What the prompt is for.
+    /// Sets the description of the prompt.
     #[must_use]
     pub fn description(mut self, description: impl Into<String>) -> Self {
         self.definition.description = Some(description.into());
         self
     }
 
-    /// Describes an argument by hand: in place of the one of that name, or, for a handler that takes a map, beside the
-    /// others.
+    /// Describes an argument by hand. It replaces the argument with that name, or adds one, for a handler that takes a
+    /// map.
     #[must_use]
     pub fn argument(mut self, argument: PromptArgument) -> Self {
         let arguments = &mut self.definition.arguments;
@@ -76,8 +80,8 @@ impl Prompt {
         self
     }
 
-    /// Suggests values for an argument while it is typed. `complete` is an async closure or function; it may not ask,
-    /// and has as long as a handler has.
+    /// Suggests values for an argument while it is typed. `complete` is an async closure or function. It may not ask,
+    /// and has the time limit of a handler.
     ///
     /// ```
     /// use antiphon::server::{Completing, Ctx, Prompt};
@@ -129,7 +133,7 @@ fn arguments_of(schema: &Value) -> Vec<PromptArgument> {
 settings::setters!(Prompt);
 settings::definition_setters!(Prompt);
 
-impl Listed for Prompt {
+impl ListItem for Prompt {
     type Definition = antiphon_wire::Prompt;
     const MEMBER: &'static str = "prompts";
     const KIND: ListKind = ListKind::Prompts;
@@ -150,19 +154,11 @@ impl Listed for Prompt {
 
     fn check(&self) -> Result<(), BuildError> {
         let names: Vec<&str> = self.definition.arguments.iter().map(|one| one.name.as_str()).collect();
-        if let Some(name) = twice(&names) {
+        if let Some(name) = first_duplicate(&names) {
             let prompt = self.key();
             return Err(BuildError(format!("the prompt `{prompt}` has two arguments named `{name}`")));
         }
         self.completers.check(&format!("prompt `{}`", self.key()), "argument", &names)
-    }
-
-    fn of(lists: &Lists) -> &Arc<List<Self>> {
-        &lists.prompts
-    }
-
-    fn of_mut(lists: &mut Lists) -> &mut Arc<List<Self>> {
-        &mut lists.prompts
     }
 }
 

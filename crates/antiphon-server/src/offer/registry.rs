@@ -1,27 +1,28 @@
-//! What a server offers at one moment. A request takes one snapshot and keeps it to its end; a change makes another.
+//! The registry: all offers of a server at one moment. A request uses one snapshot to its end; a change creates
+//! another.
 
 use crate::{
-    BuildError, CacheHint, Prompt, Resource, ResourceTemplate, Tool,
+    BuildError, Prompt, Resource, ResourceTemplate, Tool,
     offer::{
         check::{InputCheck, OutputCheck, SchemaOrigin},
-        list::{List, Listed},
+        list::{List, ListItem},
+        profile::{Profile, raw},
     },
     settings::Settings,
-    subscribe::hub::ListKind,
+    subscribe::registry::ListKind,
 };
 use antiphon_wire::{
-    DiscoverResult, Implementation, InitializeResult, Meta, ProtocolVersion, ServerCapabilities,
+    DiscoverResult, Implementation, InitializeResult, ProtocolVersion, ServerCapabilities,
     header::params::ParamHeaders, method,
 };
-use serde::Serialize;
 use serde_json::{Value, value::RawValue};
 use std::sync::Arc;
 
-/// Everything that may change while the server runs, and the discovery that follows from it.
+/// The offers that may change while the server runs, and the discovery result that follows from them.
 #[derive(Debug)]
 pub(crate) struct Registry {
     pub(crate) lists: Lists,
-    pub(crate) offers: Offers,
+    pub(crate) capabilities: DeclaredCapabilities,
     pub(crate) discover: Box<RawValue>,
     pub(crate) profile: Arc<Profile>,
 }
@@ -34,33 +35,16 @@ pub(crate) struct Lists {
     pub(crate) templates: Arc<List<ResourceTemplate>>,
 }
 
-/// What a server says of itself that does not change.
-#[derive(Debug)]
-pub(crate) struct Profile {
-    pub(crate) name: String,
-    pub(crate) instructions: Option<String>,
-    /// The `_meta` of every result, written.
-    pub(crate) stamp: Box<RawValue>,
-    /// The same, as members.
-    pub(crate) stamp_members: Meta,
-    pub(crate) list_changed: bool,
-    pub(crate) resource_updates: bool,
-    pub(crate) logging: bool,
-    /// At least 1; all on one page without.
-    pub(crate) page_size: Option<usize>,
-    pub(crate) cache: CacheHint,
-}
-
-/// Which capabilities are declared. Methods of the others do not exist.
+/// The declared capabilities. Methods of other capabilities do not exist.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Offers {
+pub(crate) struct DeclaredCapabilities {
     pub(crate) tools: bool,
     pub(crate) prompts: bool,
     pub(crate) resources: bool,
     pub(crate) completions: bool,
 }
 
-/// A tool with its schemas compiled and its headers known.
+/// A tool with its compiled schemas and its headers.
 pub(crate) struct RegisteredTool {
     pub(crate) tool: Tool,
     pub(crate) input: InputCheck,
@@ -70,7 +54,7 @@ pub(crate) struct RegisteredTool {
 }
 
 impl Lists {
-    /// What a caller's token must hold to read all of these.
+    /// Returns the scopes that a caller's token needs to read all of these resources.
     pub(crate) fn scopes_of(&self, uris: &[String]) -> Vec<String> {
         let scopes = |uri: &String| match self.resources.get(uri) {
             Some(resource) => Some(&resource.settings.scopes),
@@ -89,30 +73,58 @@ impl Lists {
     }
 }
 
+/// Access to a list of [`Lists`], by the type of its items.
+pub(crate) trait ListAccess: ListItem {
+    fn of(lists: &Lists) -> &Arc<List<Self>>;
+    fn of_mut(lists: &mut Lists) -> &mut Arc<List<Self>>;
+}
+
+macro_rules! in_lists {
+    ($($entry:ty: $list:ident;)*) => { $(
+        impl ListAccess for $entry {
+            fn of(lists: &Lists) -> &Arc<List<Self>> {
+                &lists.$list
+            }
+
+            fn of_mut(lists: &mut Lists) -> &mut Arc<List<Self>> {
+                &mut lists.$list
+            }
+        }
+    )* };
+}
+
+in_lists! {
+    RegisteredTool: tools;
+    Prompt: prompts;
+    Resource: resources;
+    ResourceTemplate: templates;
+}
+
 impl Registry {
     pub(crate) fn new(lists: Lists, profile: Arc<Profile>) -> Result<Self, BuildError> {
         let completes = lists.prompts.iter().any(|prompt| !prompt.completers.is_empty())
             || lists.templates.iter().any(|template| !template.completers.is_empty());
         let has_resources = !lists.resources.is_empty() || !lists.templates.is_empty();
-        let offers = Offers {
+        let capabilities = DeclaredCapabilities {
             tools: profile.list_changed || !lists.tools.is_empty(),
             prompts: profile.list_changed || !lists.prompts.is_empty(),
             resources: profile.list_changed || profile.resource_updates || has_resources,
             completions: completes,
         };
-        let mut discover = DiscoverResult::new(ProtocolVersion::MODERN.to_vec(), offers.declared(&profile));
+        let mut discover =
+            DiscoverResult::new(ProtocolVersion::MODERN.to_vec(), capabilities.declared(&profile));
         discover.instructions.clone_from(&profile.instructions);
         discover.ttl_ms = profile.cache.ttl;
         discover.cache_scope = profile.cache.scope;
-        discover.meta = Some(profile.stamp_members.clone());
-        Ok(Self { discover: raw(&discover)?, lists, offers, profile })
+        discover.meta = Some(profile.server_info_members.clone());
+        Ok(Self { discover: raw(&discover)?, lists, capabilities, profile })
     }
 }
 
 impl Registry {
-    /// What is said in a handshake.
+    /// Returns the result of the handshake.
     pub(crate) fn initialized(&self, version: &ProtocolVersion, info: &Implementation) -> InitializeResult {
-        let capabilities = self.offers.declared(&self.profile);
+        let capabilities = self.capabilities.declared(&self.profile);
         let mut result = InitializeResult::new(version.clone(), capabilities, info.clone());
         result.instructions.clone_from(&self.profile.instructions);
         result
@@ -131,8 +143,8 @@ impl Registry {
     }
 }
 
-impl Offers {
-    /// Whether the method belongs to a declared capability. Methods of none are not its matter.
+impl DeclaredCapabilities {
+    /// Returns whether the method belongs to a declared capability, or to none.
     pub(crate) fn has_method(self, name: &str) -> bool {
         match name {
             method::TOOLS_LIST | method::TOOLS_CALL => self.tools,
@@ -149,7 +161,7 @@ impl Offers {
         let mut declared = ServerCapabilities::default();
         let mut declare = |name: &str, is_offered: bool, settings: &[(&str, bool)]| {
             if is_offered {
-                // What is not so is left out.
+                // Settings that are false are omitted.
                 let settings = settings.iter().filter(|(_, is_so)| *is_so);
                 let settings = settings.map(|(name, _)| ((*name).to_owned(), Value::Bool(true))).collect();
                 declared.0.insert(name.to_owned(), Value::Object(settings));
@@ -162,13 +174,6 @@ impl Offers {
         declare("completions", self.completions, &[]);
         declare("logging", profile.logging, &[]);
         declared
-    }
-}
-
-impl Profile {
-    /// What a cursor of this list is a cursor of.
-    pub(crate) fn cursors_of<T: Listed>(&self) -> String {
-        format!("{} {}", self.name, T::MEMBER)
     }
 }
 
@@ -190,7 +195,7 @@ impl RegisteredTool {
             )));
         }
         let input = InputCheck::new(name, &tool.schema, tool.schema_origin)?;
-        // What clients read, which says less of `null` than what is checked.
+        // Taken from the advertised schema, which omits some `null`s of the checked schema.
         let param_headers = ParamHeaders::of(&tool.definition.input_schema.to_value())
             .map_err(|fault| BuildError(format!("the input schema of the tool `{name}`: {fault}")))?;
         let check = |(schema, origin): &(Value, SchemaOrigin)| OutputCheck::new(name, schema, *origin);
@@ -199,7 +204,7 @@ impl RegisteredTool {
     }
 }
 
-impl Listed for RegisteredTool {
+impl ListItem for RegisteredTool {
     type Definition = antiphon_wire::Tool;
     const MEMBER: &'static str = "tools";
     const KIND: ListKind = ListKind::Tools;
@@ -218,25 +223,8 @@ impl Listed for RegisteredTool {
         &self.tool.definition.name
     }
 
-    /// What is registered was checked.
+    /// A registered tool was checked before.
     fn check(&self) -> Result<(), BuildError> {
         Ok(())
     }
-
-    fn of(lists: &Lists) -> &Arc<List<Self>> {
-        &lists.tools
-    }
-
-    fn of_mut(lists: &mut Lists) -> &mut Arc<List<Self>> {
-        &mut lists.tools
-    }
-}
-
-/// The first of the names that is there again.
-pub(crate) fn twice<'a>(names: &[&'a str]) -> Option<&'a str> {
-    names.iter().enumerate().find(|(at, name)| names[..*at].contains(name)).map(|(_, name)| *name)
-}
-
-pub(crate) fn raw(result: &impl Serialize) -> Result<Box<RawValue>, BuildError> {
-    serde_json::value::to_raw_value(result).map_err(|fault| BuildError(fault.to_string()))
 }

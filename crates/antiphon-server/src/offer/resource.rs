@@ -1,31 +1,26 @@
-//! Resources and templates: a URI, and a plain async function that reads it.
+//! Resources and templates: a URI, and an async function that reads it.
 
 use crate::{
     BuildError, CacheHint, Completing, Ctx, Handler, IntoCompletions, IntoOutcome,
-    call::{Ran, drive},
-    offer::{
-        completer::Completers,
-        list::{List, Listed},
-        registry::Lists,
-        template::UriTemplate,
-        uri::is_uri,
-    },
+    call::{DriveResult, drive},
+    offer::{completion::Completers, list::ListItem, template::UriTemplate, uri::is_uri},
     settings::{self, Settings},
-    subscribe::hub::ListKind,
+    subscribe::registry::ListKind,
 };
 use antiphon_wire::{Annotations, ReadResourceResult};
 use futures_util::future::BoxFuture;
 use serde::de::DeserializeOwned;
 use std::{fmt, future::Future, sync::Arc};
 
-/// What a resource's function comes to.
-pub(crate) type Reading = BoxFuture<'static, Ran<ReadResourceResult>>;
-pub(crate) type RunResource = dyn Fn(Ctx) -> Reading + Send + Sync;
-pub(crate) type RunTemplate = dyn Fn(Ctx, serde_json::Map<String, serde_json::Value>) -> Result<Reading, serde_json::Error>
+/// The future of a resource's handler.
+pub(crate) type ReadFuture = BoxFuture<'static, DriveResult<ReadResourceResult>>;
+pub(crate) type RunResource = dyn Fn(Ctx) -> ReadFuture + Send + Sync;
+pub(crate) type RunTemplate = dyn Fn(Ctx, serde_json::Map<String, serde_json::Value>) -> Result<ReadFuture, serde_json::Error>
     + Send
     + Sync;
 
-/// A resource, to be given to [`ServerBuilder::resource`](super::ServerBuilder::resource). It may ask, like a tool.
+/// A resource, registered with [`ServerBuilder::resource`](crate::ServerBuilder::resource). Its handler may ask, like
+/// that of a tool.
 pub struct Resource {
     pub(crate) definition: antiphon_wire::Resource,
     pub(crate) settings: Settings,
@@ -34,41 +29,41 @@ pub struct Resource {
 }
 
 impl Resource {
-    /// The resource at exactly this URI.
+    /// Returns the resource at exactly this URI.
     pub fn new<F, R>(uri: impl Into<String>, name: impl Into<String>, handler: F) -> Self
     where
         F: for<'a> Handler<'a, (), Output = R>,
         R: IntoOutcome<ReadResourceResult>,
     {
         let handler = Arc::new(handler);
-        let run = move |ctx: Ctx| -> Reading {
+        let run = move |ctx: Ctx| -> ReadFuture {
             let handler = Arc::clone(&handler);
             Box::pin(async move { drive(&ctx, handler.call(&ctx, ())).await })
         };
-        Self::made(uri, name, Box::new(run))
+        Self::from_parts(uri, name, Box::new(run))
     }
 
-    /// A resource of what was made of its handler.
-    pub(crate) fn made(uri: impl Into<String>, name: impl Into<String>, run: Box<RunResource>) -> Self {
+    /// Returns a resource with the parts that were made from its handler.
+    pub(crate) fn from_parts(uri: impl Into<String>, name: impl Into<String>, run: Box<RunResource>) -> Self {
         let definition = antiphon_wire::Resource::new(uri, name);
         Self { definition, settings: Settings::default(), cache: CacheHint::default(), run }
     }
 
-    /// What the resource is.
+    /// Sets the description of the resource.
     #[must_use]
     pub fn description(mut self, description: impl Into<String>) -> Self {
         self.definition.description = Some(description.into());
         self
     }
 
-    /// Its media type.
+    /// Sets the media type.
     #[must_use]
     pub fn mime_type(mut self, mime_type: impl Into<String>) -> Self {
         self.definition.mime_type = Some(mime_type.into());
         self
     }
 
-    /// Its size in bytes, before any encoding.
+    /// Sets the size in bytes, before any encoding.
     #[must_use]
     pub fn size(mut self, bytes: u64) -> Self {
         self.definition.size = Some(bytes);
@@ -76,7 +71,7 @@ impl Resource {
     }
 }
 
-/// A template of resources, to be given to [`ServerBuilder::template`](super::ServerBuilder::template).
+/// A template of resources, registered with [`ServerBuilder::template`](crate::ServerBuilder::template).
 pub struct ResourceTemplate {
     pub(crate) definition: antiphon_wire::ResourceTemplate,
     pub(crate) settings: Settings,
@@ -87,9 +82,9 @@ pub struct ResourceTemplate {
 }
 
 impl ResourceTemplate {
-    /// The resources whose URIs fit the template, such as `report://{id}`. Each `{name}` stands for one or more
-    /// characters of the URI other than `/`; `A` takes them as strings, percent-decoded. A decoded value may well hold
-    /// `/` and `..`, from `%2F`: a handler that makes a path of it must check.
+    /// Returns the resources whose URIs match the template, such as `report://{id}`. Each `{name}` matches one or more
+    /// characters of the URI other than `/`. `A` receives the values as strings, percent-decoded. A decoded value may
+    /// contain `/` and `..`, from `%2F`: a handler that uses it as a path must check it.
     pub fn new<A, F, R>(uri_template: impl Into<String>, name: impl Into<String>, handler: F) -> Self
     where
         A: DeserializeOwned + Send + 'static,
@@ -97,16 +92,16 @@ impl ResourceTemplate {
         R: IntoOutcome<ReadResourceResult>,
     {
         let handler = Arc::new(handler);
-        let run = move |ctx: Ctx, variables| -> Result<Reading, serde_json::Error> {
+        let run = move |ctx: Ctx, variables| -> Result<ReadFuture, serde_json::Error> {
             let variables: A = serde_json::from_value(serde_json::Value::Object(variables))?;
             let handler = Arc::clone(&handler);
             Ok(Box::pin(async move { drive(&ctx, handler.call(&ctx, (variables,))).await }))
         };
-        Self::made(uri_template, name, Box::new(run))
+        Self::from_parts(uri_template, name, Box::new(run))
     }
 
-    /// A template of what was made of its handler.
-    pub(crate) fn made(
+    /// Returns a template with the parts that were made from its handler.
+    pub(crate) fn from_parts(
         uri_template: impl Into<String>,
         name: impl Into<String>,
         run: Box<RunTemplate>,
@@ -123,21 +118,21 @@ impl ResourceTemplate {
         }
     }
 
-    /// What the resources are.
+    /// Sets the description of the resources.
     #[must_use]
     pub fn description(mut self, description: impl Into<String>) -> Self {
         self.definition.description = Some(description.into());
         self
     }
 
-    /// The media type of them all.
+    /// Sets the media type of all resources.
     #[must_use]
     pub fn mime_type(mut self, mime_type: impl Into<String>) -> Self {
         self.definition.mime_type = Some(mime_type.into());
         self
     }
 
-    /// Suggests values for a variable while it is typed. See [`Prompt::complete`](super::Prompt::complete).
+    /// Suggests values for a variable while it is typed. See [`Prompt::complete`](crate::Prompt::complete).
     #[must_use]
     pub fn complete<F, Fut>(mut self, variable: impl Into<String>, complete: F) -> Self
     where
@@ -148,7 +143,7 @@ impl ResourceTemplate {
         self
     }
 
-    /// The variables' values, if the URI fits.
+    /// Returns the variables' values, if the URI matches.
     pub(crate) fn variables(&self, uri: &str) -> Option<serde_json::Map<String, serde_json::Value>> {
         self.matcher.as_ref().ok()?.variables(uri)
     }
@@ -161,17 +156,17 @@ impl ResourceTemplate {
 macro_rules! resource_setters {
     ($type:ident) => {
         impl $type {
-            /// For whom it is, how important it is, when it last changed.
+            /// Sets the audience, the importance and the time of the last change.
             #[must_use]
             pub fn annotations(mut self, annotations: Annotations) -> Self {
                 self.definition.annotations = Some(annotations);
                 self
             }
 
-            /// For how long what was read may be kept, and for whom. Default: not at all.
+            /// Sets how long clients may cache what was read, and for whom. Default: not at all.
             ///
-            /// A handler that gives a whole [`ReadResourceResult`] with a hint of its own is not overruled; and what was
-            /// read with the help of answers is never to be kept.
+            /// A handler that returns a [`ReadResourceResult`] with its own hint overrides this one. A result that used
+            /// answers is never cached.
             #[must_use]
             pub fn cache(mut self, hint: CacheHint) -> Self {
                 self.cache = hint;
@@ -185,7 +180,7 @@ settings::setters!(Resource);
 settings::definition_setters!(Resource);
 resource_setters!(Resource);
 
-impl Listed for Resource {
+impl ListItem for Resource {
     type Definition = antiphon_wire::Resource;
     const MEMBER: &'static str = "resources";
     const KIND: ListKind = ListKind::Resources;
@@ -208,14 +203,6 @@ impl Listed for Resource {
         let uri = self.key();
         if is_uri(uri) { Ok(()) } else { Err(BuildError(format!("{uri:?} is not a URI: see RFC 3986"))) }
     }
-
-    fn of(lists: &Lists) -> &Arc<List<Self>> {
-        &lists.resources
-    }
-
-    fn of_mut(lists: &mut Lists) -> &mut Arc<List<Self>> {
-        &mut lists.resources
-    }
 }
 
 impl fmt::Debug for Resource {
@@ -228,10 +215,10 @@ settings::setters!(ResourceTemplate);
 settings::definition_setters!(ResourceTemplate);
 resource_setters!(ResourceTemplate);
 
-impl Listed for ResourceTemplate {
+impl ListItem for ResourceTemplate {
     type Definition = antiphon_wire::ResourceTemplate;
     const MEMBER: &'static str = "resourceTemplates";
-    /// Templates are resources too: there is no notification of their own.
+    /// Templates have no notification of their own; that of resources covers them.
     const KIND: ListKind = ListKind::Resources;
     const TWO: &'static str = "templates";
     const ADVICE: &'static str = ": the second would never be read";
@@ -254,20 +241,14 @@ impl Listed for ResourceTemplate {
             .matcher
             .as_ref()
             .map_err(|fault| BuildError(format!("the template `{template}` cannot be matched: {fault}")))?;
-        // Every value that is percent-encoded makes a URI, if one value does.
+        // If one percent-encoded value results in a URI, every value does.
         if !is_uri(&matcher.with_each("x")) {
-            return Err(BuildError(format!("the template {template:?} makes no URI: see RFC 3986")));
+            return Err(BuildError(format!(
+                "the template {template:?} does not result in a URI: see RFC 3986"
+            )));
         }
         let names: Vec<&str> = matcher.names().collect();
         self.completers.check(&format!("template `{template}`"), "variable", &names)
-    }
-
-    fn of(lists: &Lists) -> &Arc<List<Self>> {
-        &lists.templates
-    }
-
-    fn of_mut(lists: &mut Lists) -> &mut Arc<List<Self>> {
-        &mut lists.templates
     }
 }
 

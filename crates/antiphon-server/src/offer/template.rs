@@ -13,10 +13,10 @@ enum Part {
 }
 
 impl UriTemplate {
-    /// Splits a template.
+    /// Parses a template.
     ///
     /// # Errors
-    /// Says what of the template cannot be matched.
+    /// Names the part of the template that cannot be matched.
     pub(crate) fn parse(template: &str) -> Result<Self, String> {
         let (mut parts, mut rest) = (Vec::new(), template);
         while let Some((literal, after)) = rest.split_once('{') {
@@ -42,7 +42,7 @@ impl UriTemplate {
         Ok(Self(parts))
     }
 
-    /// The names of the variables, in order.
+    /// Returns the names of the variables, in order.
     pub(crate) fn names(&self) -> impl Iterator<Item = &str> {
         self.0.iter().filter_map(|part| match part {
             Part::Variable(name) => Some(name.as_str()),
@@ -50,7 +50,7 @@ impl UriTemplate {
         })
     }
 
-    /// The template with this in the place of each variable.
+    /// Returns the template with this value in place of each variable.
     pub(crate) fn with_each(&self, value: &str) -> String {
         let text = |part: &Part| match part {
             Part::Literal(text) => text.clone(),
@@ -59,7 +59,7 @@ impl UriTemplate {
         self.0.iter().map(text).collect()
     }
 
-    /// The variables' values, if the URI fits.
+    /// Returns the variables' values, if the URI matches.
     pub(crate) fn variables(&self, uri: &str) -> Option<Map<String, Value>> {
         let (mut values, mut rest) = (Map::new(), uri);
         for (index, part) in self.0.iter().enumerate() {
@@ -83,7 +83,8 @@ impl UriTemplate {
     }
 }
 
-/// `None` if a percent sign is not followed by two hexadecimal digits, or the bytes are not UTF-8.
+/// Decodes percent-encoding; `None` if a percent sign is not followed by two hexadecimal digits, or if the bytes are
+/// not UTF-8.
 fn percent_decoded(text: &str) -> Option<String> {
     let (mut bytes, mut input) = (Vec::with_capacity(text.len()), text.bytes());
     while let Some(byte) = input.next() {

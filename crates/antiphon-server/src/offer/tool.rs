@@ -2,7 +2,7 @@
 
 use crate::{
     Ctx, Handler, IntoOutcome,
-    call::{Ran, drive, outcome::schema_of_result},
+    call::{DriveResult, drive, outcome::schema_of_result},
     offer::{arguments::decode, check::SchemaOrigin},
     settings::{self, Settings},
 };
@@ -14,10 +14,11 @@ use serde_json::Value;
 use std::{fmt, sync::Arc};
 
 /// Runs the handler on the text of the arguments.
-pub(crate) type RunTool =
-    dyn Fn(Ctx, &str) -> Result<BoxFuture<'static, Ran<CallToolResult>>, serde_json::Error> + Send + Sync;
+pub(crate) type RunTool = dyn Fn(Ctx, &str) -> Result<BoxFuture<'static, DriveResult<CallToolResult>>, serde_json::Error>
+    + Send
+    + Sync;
 
-/// A tool, to be given to [`ServerBuilder::tool`](super::ServerBuilder::tool).
+/// A tool, registered with [`ServerBuilder::tool`](crate::ServerBuilder::tool).
 pub struct Tool {
     pub(crate) definition: antiphon_wire::Tool,
     pub(crate) schema: Value,
@@ -27,14 +28,14 @@ pub struct Tool {
     pub(crate) run: Box<RunTool>,
 }
 
-/// Arguments of a tool that takes none.
+/// The arguments of a tool without arguments.
 #[derive(Clone, Copy, Debug, Default, Deserialize, HasSchema)]
 #[serde(deny_unknown_fields)]
 pub struct NoArguments {}
 
 impl Tool {
-    /// A tool that runs `handler`. Its input schema is that of `A`, an object; arguments are checked against it and
-    /// decoded before the handler sees them.
+    /// Returns a tool that runs `handler`. Its input schema is that of `A`, an object; arguments are checked against
+    /// the schema and decoded before the handler runs.
     ///
     /// ```
     /// use antiphon::server::{Ctx, Tool};
@@ -52,9 +53,9 @@ impl Tool {
     /// let tool = Tool::new("echo", echo).description("Says the text back.");
     /// ```
     ///
-    /// An argument that a proxy on the way should see without reading the body is marked with
-    /// `#[schemars(extend("x-mcp-header" = "Region"))]`: over HTTP, clients repeat it in the header `Mcp-Param-Region`, and
-    /// a call in which the two differ is refused. It must be text, a whole number or a yes or no, or an `Option` of these.
+    /// An argument for proxies, which do not read the body, is marked with `#[schemars(extend("x-mcp-header" =
+    /// "Region"))]`: over HTTP, clients repeat it in the header `Mcp-Param-Region`, and a call in which the two differ
+    /// is refused. Its type must be a string, an integer or a boolean, or an `Option` of these.
     ///
     /// > Server developers **SHOULD NOT** mark sensitive parameters (passwords, API keys, tokens, PII) with
     /// > `x-mcp-header`, as header values are visible to network intermediaries.
@@ -65,22 +66,22 @@ impl Tool {
         R: IntoOutcome<CallToolResult>,
     {
         let mut schema = schemars::SchemaGenerator::default().into_root_schema_for::<A>();
-        // The name of a Rust type is no title.
+        // The name of a Rust type is not a useful title.
         schema.remove("title");
         let mut tool = Self::with_schema(name, schema.to_value(), handler);
         tool.schema_origin = SchemaOrigin::Type;
-        let mut told = tool.schema.clone();
-        if without_null(&mut told) {
-            tool.definition.input_schema = JsonSchema::from_value(&told);
+        let mut advertised = tool.schema.clone();
+        if without_null(&mut advertised) {
+            tool.definition.input_schema = JsonSchema::from_value(&advertised);
         }
         tool
     }
 
-    /// A tool whose input schema is written by hand: JSON Schema of the dialect that `$schema` names (2020-12, 2019-09,
-    /// draft-07, draft-06 or draft-04), 2020-12 without it. The handler takes what the schema lets through, such as a
-    /// [`serde_json::Map`]. A `$ref` leads nowhere outside of the schema.
+    /// Returns a tool with an input schema written by hand: JSON Schema of the dialect that `$schema` names (2020-12,
+    /// 2019-09, draft-07, draft-06 or draft-04). Default: 2020-12. The handler takes any type that decodes from valid
+    /// arguments, such as a [`serde_json::Map`]. A `$ref` cannot leave the schema.
     ///
-    /// It needs the feature `schema`: without it, the server does not build.
+    /// The tool needs the feature `schema`: without the feature, the server does not build.
     pub fn with_schema<A, F, R>(name: impl Into<String>, schema: Value, handler: F) -> Self
     where
         A: DeserializeOwned + Send + 'static,
@@ -95,42 +96,42 @@ impl Tool {
                 Box::pin(async move { drive(&ctx, handler.call(&ctx, (arguments,))).await });
             Ok(future)
         };
-        let told = JsonSchema::from_value(&schema);
-        Self::made(name, schema, SchemaOrigin::Author, told, Box::new(run))
+        let advertised = JsonSchema::from_value(&schema);
+        Self::from_parts(name, schema, SchemaOrigin::Author, advertised, Box::new(run))
     }
 
-    /// A tool of what was made of its handler: the schema that is checked, and the one that is told.
-    pub(crate) fn made(
+    /// Returns a tool with the parts that were made from its handler: `schema` is checked, and `advertised` is listed.
+    pub(crate) fn from_parts(
         name: impl Into<String>,
         schema: Value,
         schema_origin: SchemaOrigin,
-        told: JsonSchema,
+        advertised: JsonSchema,
         run: Box<RunTool>,
     ) -> Self {
-        let definition = antiphon_wire::Tool::new(name, told);
+        let definition = antiphon_wire::Tool::new(name, advertised);
         Self { definition, schema, schema_origin, output: None, settings: Settings::default(), run }
     }
 
-    /// What the tool does, for the model.
+    /// Sets the description of the tool, for the model.
     #[must_use]
     pub fn description(mut self, description: impl Into<String>) -> Self {
         self.definition.description = Some(description.into());
         self
     }
 
-    /// Hints about how it behaves.
+    /// Sets the hints about the tool's behaviour.
     #[must_use]
     pub fn annotations(mut self, annotations: ToolAnnotations) -> Self {
         self.definition.annotations = Some(annotations);
         self
     }
 
-    /// The schema of its structured result: a JSON Schema object of the dialect that `$schema` names, 2020-12 without
-    /// it. The result may be any JSON value.
+    /// Sets the schema of the structured result: a JSON Schema object of the dialect that `$schema` names. Default:
+    /// 2020-12. The result may be any JSON value.
     ///
     /// > Servers **MUST** provide structured results that conform to this schema.
     ///
-    /// A result that does not, or has no `structuredContent`, is logged, and the call answered as failed. Results with
+    /// A result that does not conform, or has no `structuredContent`, is logged, and the call fails. Results with
     /// `isError` are not checked.
     #[must_use]
     pub fn output_schema(self, schema: &Value) -> Self {
@@ -143,16 +144,16 @@ impl Tool {
         self
     }
 
-    /// The schema of its structured result is that of `T`, as it is serialized: for a handler that returns
-    /// [`Json<T>`](super::Json). See [`output_schema`](Self::output_schema).
+    /// Sets the schema of the structured result to that of a serialized `T`: for a handler that returns
+    /// [`Json<T>`](crate::Json). See [`output_schema`](Self::output_schema).
     #[must_use]
     pub fn returns<T: HasSchema>(self) -> Self {
         self.with_output(&schema_of_result::<T>(), SchemaOrigin::Type)
     }
 }
 
-/// What is told of arguments in an `Option` that are repeated in headers: not that they may be `null`, which is taken
-/// all the same. Whether there is one.
+/// Removes `null` from the types of optional arguments that are repeated in headers: the advertised schema omits it,
+/// although `null` is accepted. Returns true if one was removed.
 ///
 /// > **MUST** only be applied to parameters with primitive types (integer, string, boolean).
 pub(crate) fn without_null(schema: &mut Value) -> bool {

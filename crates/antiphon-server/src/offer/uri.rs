@@ -1,8 +1,9 @@
-//! What is a URI.
+//! The syntax of URIs.
 
 /// > Custom URI schemes **MUST** be in accordance with RFC3986
 ///
-/// A scheme, and behind it only characters that a URI may hold; what they say is the scheme's own matter.
+/// Returns whether the text is a scheme, followed only by characters that a URI may hold. The rest is not parsed: its
+/// meaning depends on the scheme.
 pub(crate) fn is_uri(text: &str) -> bool {
     let Some((scheme, rest)) = text.split_once(':') else { return false };
     let fits = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'+' | b'-' | b'.');

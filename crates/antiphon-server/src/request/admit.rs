@@ -1,4 +1,4 @@
-//! The one way to a handler.
+//! Admission: the only way to a handler.
 
 use crate::{
     Caller, Error, OnExpired, OnVersion, Request,
@@ -16,7 +16,7 @@ use serde_json::value::RawValue;
 use std::time::{Duration, SystemTime};
 
 /// One request for a tool, prompt or resource.
-pub(crate) struct Leg<'a> {
+pub(crate) struct LegRequest<'a> {
     pub(crate) request: &'a Request<'a>,
     pub(crate) target: &'a str,
     pub(crate) arguments: Option<&'a RawValue>,
@@ -26,8 +26,8 @@ pub(crate) struct Leg<'a> {
     pub(crate) logs: bool,
 }
 
-impl<'a> Leg<'a> {
-    /// What this leg's state must belong to.
+impl<'a> LegRequest<'a> {
+    /// Returns the data to which this leg's state is bound.
     pub(crate) fn binding<'b>(&'b self, principal: Option<&'b Principal>) -> Binding<'b> {
         Binding {
             method: &self.request.method,
@@ -39,28 +39,28 @@ impl<'a> Leg<'a> {
     }
 }
 
-/// A request whose state was opened, belongs to it, and is in time; or one that came without state.
+/// A request without state, or with a state that was opened, belongs to the request, and has not expired.
 ///
-/// Only [`admit`] makes one. Running a handler, permitting its asks and sealing them demand it.
+/// Only [`admit`] creates one. Running a handler, permitting its questions and sealing them require it.
 pub(crate) struct Admitted<'a> {
-    leg: Leg<'a>,
+    leg: LegRequest<'a>,
     principal: Option<Principal>,
-    /// In its present leg; `None` on the first.
+    /// The call in its present leg; `None` on the first leg.
     call: Option<Call>,
     record: Option<Record>,
-    /// The state's own time was over: what came with it does not count.
+    /// True if the state had expired: the answers that came with it are dropped.
     late: bool,
 }
 
-/// The client declared that it can be asked all of these.
+/// The proof that the client declared the capabilities for all of these questions.
 pub(crate) struct Permit(InputRequests);
 
 /// Admits a request, or refuses it.
-pub(crate) fn admit<'a>(server: &Runtime, leg: Leg<'a>) -> Result<Admitted<'a>, Refusal> {
+pub(crate) fn admit<'a>(server: &Runtime, leg: LegRequest<'a>) -> Result<Admitted<'a>, Refusal> {
     if let Err(fault) = antiphon_seal::canonical::check(leg.request.text.get()) {
         return Err(Refusal::params(format!("params: {fault}")));
     }
-    // Before the state: what is in it is for those who may.
+    // Checked before the state is opened, whose content is only for callers with these scopes.
     require_scopes(&leg.settings.scopes, leg.caller)?;
     let principal = server.identity.of(leg.caller);
     let (principal, state) = match (principal, leg.request.params.request_state) {
@@ -68,16 +68,17 @@ pub(crate) fn admit<'a>(server: &Runtime, leg: Leg<'a>) -> Result<Admitted<'a>, 
         (Ok(principal), None) => {
             return Ok(Admitted { leg, principal, call: None, record: None, late: false });
         }
-        // A handler would take them for an anonymous caller.
+        // A handler would take the caller for an anonymous one.
         (Err(cause), state) => {
             tracing::error!(%cause, method = %leg.request.method, target = leg.target, "no identity: refused");
             return Err(if state.is_some() { Refusal::State } else { Refusal::Internal });
         }
     };
     let (call, record, late) = open(server, &leg, principal.as_ref(), state)?;
-    // Authentic, bound and in time: from here on the caller is the rightful one, and may learn the reason.
+    // The state is authentic, bound and in time: from here on the caller is legitimate, and may learn the reason of an
+    // error.
     let id = call.id();
-    // No token is sealed in a leg that has none behind it.
+    // A token is never sealed in the last possible leg.
     let Some(call) = call.next_leg() else { return Err(Refusal::State) };
     if call.leg() == LEG_WARNING {
         tracing::warn!(call = %id, target = leg.target, leg = LEG_WARNING, "many clients give up at ten rounds");
@@ -89,7 +90,7 @@ pub(crate) fn admit<'a>(server: &Runtime, leg: Leg<'a>) -> Result<Admitted<'a>, 
 /// > fails verification.
 fn open(
     server: &Runtime,
-    leg: &Leg<'_>,
+    leg: &LegRequest<'_>,
     principal: Option<&Principal>,
     state: &RawValue,
 ) -> Result<(Call, Record, bool), Refusal> {
@@ -98,7 +99,7 @@ fn open(
         tracing::warn!(method = %leg.request.method, target = leg.target, reason, call, "requestState refused");
         Refusal::State
     };
-    // Checked before anything is copied: the text is the peer's. A token needs no JSON escapes.
+    // Checked before anything is copied, because the text comes from the peer. A token needs no JSON escapes.
     let token = match state.get().as_bytes() {
         [b'"', .., b'"'] if !state.get().contains('\\') => &state.get()[1..state.get().len() - 1],
         [b'"', ..] => return Err(refuse("malformed", None)),
@@ -127,7 +128,7 @@ fn open(
             OnVersion::Keep => {
                 for collision in record.migrate(&leg.settings.migration) {
                     let path = collision.path;
-                    tracing::error!(%path, "a migration renames a step to one that was recorded too");
+                    tracing::error!(%path, "a migration renames a step to the path of another recorded step");
                 }
             }
             OnVersion::Reject => return Err(Refusal::Version),
@@ -138,7 +139,7 @@ fn open(
 }
 
 impl<'a> Admitted<'a> {
-    pub(crate) fn leg(&self) -> &Leg<'a> {
+    pub(crate) fn leg(&self) -> &LegRequest<'a> {
         &self.leg
     }
 
@@ -154,39 +155,39 @@ impl<'a> Admitted<'a> {
         self.call.as_ref().map(Call::id)
     }
 
-    /// From 1.
+    /// Returns the number of this leg, from 1.
     pub(crate) fn leg_number(&self) -> u16 {
         self.call.as_ref().map_or(1, Call::leg)
     }
 
-    /// Whether the state came after its time, to a server that then asks again.
+    /// Returns whether the state had expired, on a server that then asks again.
     pub(crate) fn late(&self) -> bool {
         self.late
     }
 
-    /// The call in its present leg.
+    /// Returns the call in its present leg.
     pub(crate) fn call(&self) -> Option<&Call> {
         self.call.as_ref()
     }
 
-    /// The call, while its handler runs.
+    /// Takes the call, while its handler runs.
     pub(crate) fn take_call(&mut self) -> Option<Call> {
         self.call.take()
     }
 
-    /// The call again, begun by its handler perhaps.
+    /// Puts the call back, which the handler may have begun.
     pub(crate) fn put_call(&mut self, call: Option<Call>) {
         self.call = call;
     }
 
-    /// The record that came with the state.
+    /// Takes the record that came with the state.
     pub(crate) fn take_record(&mut self) -> Option<Record> {
         self.record.take()
     }
 
-    /// Whether the client can take a result that holds state only.
+    /// Returns whether the client accepts a result that holds state only.
     pub(crate) fn takes_state_only(&self, server: &Runtime) -> bool {
-        // In a session nothing of the kind is sent: the handler is entered again.
+        // In a session no such result is sent: the handler is entered again.
         self.leg.request.session.is_some() || server.state_only.permits(self.leg.request.meta.client_info)
     }
 
@@ -196,7 +197,7 @@ impl<'a> Admitted<'a> {
         if missing == AskSupport::NONE { Ok(()) } else { Err(Refusal::Capability { missing }) }
     }
 
-    /// What these asks need that the client did not declare.
+    /// Returns the capabilities that these questions require and the client did not declare.
     pub(crate) fn missing(&self, requests: &InputRequests) -> AskSupport {
         let needed =
             requests.iter().fold(AskSupport::NONE, |needed, (_, request)| needed.and(request.needs()));
@@ -212,21 +213,21 @@ impl<'a> Admitted<'a> {
         }
     }
 
-    /// Seals a round: the only way an ask leaves. `behind_effect`: a step has run in this leg, and its record leaves even
-    /// where what came behind it would not fit.
+    /// Seals a round: the only way for a question to leave. `after_effect` is true if a step has run in this leg: its
+    /// record then leaves even if later entries would exceed the limit.
     pub(crate) fn seal(
         mut self,
         server: &Runtime,
         permit: Permit,
         record: &Record,
-        behind_effect: bool,
+        after_effect: bool,
     ) -> Result<InputRequiredResult, Refusal> {
         let internal = |cause: &dyn std::fmt::Display| {
             tracing::error!(%cause, "a round could not be sealed");
             Refusal::Internal
         };
         let bytes = record.encode().map_err(|fault| internal(&fault))?;
-        let most = if behind_effect { server.limits.state_behind_effect() } else { server.limits.state };
+        let most = if after_effect { server.limits.state_after_effect() } else { server.limits.state };
         if bytes.len() > most {
             return Err(too_large(self.leg.target, record, bytes.len(), most));
         }
@@ -238,7 +239,7 @@ impl<'a> Admitted<'a> {
         let now = server.clock.now();
         let call = match self.call.take() {
             Some(call) => call,
-            // A deadline beyond all time is none.
+            // A deadline that overflows is none.
             None => Call::begin(now, server.call_within.and_then(|time| now.checked_add(time)))
                 .map_err(|fault| internal(&fault))?,
         };
@@ -255,7 +256,7 @@ impl<'a> Admitted<'a> {
 }
 
 impl Admitted<'_> {
-    /// Whoever answers in the time of the question, and later than in that of its round, is refused.
+    /// Warns about a question with more time than the state of its round: a late answer would be refused.
     fn warn_of_time(&self, asked: &AskRecord, now: SystemTime, answer_within: Duration) {
         let ends = seconds(now).saturating_add(answer_within.as_secs());
         if asked.deadline().is_some_and(|deadline| deadline > ends) {
@@ -265,7 +266,7 @@ impl Admitted<'_> {
     }
 }
 
-/// Names the largest entries in the log, by key and size.
+/// Logs the largest entries by key and size, and returns the refusal.
 fn too_large(target: &str, record: &Record, actual: usize, limit: usize) -> Refusal {
     tracing::error!(target, actual, limit, largest = ?record.largest(), "the state of a call is too large");
     Refusal::Limit {

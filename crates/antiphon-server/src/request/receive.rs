@@ -1,4 +1,4 @@
-//! One message, read once: the envelope, the members of `params`, and the metadata every request must carry.
+//! Reading of one message: the envelope, the members of `params`, and the metadata that every request must carry.
 
 use crate::{read::read_object, session::Session};
 use antiphon_wire::{ErrorObject, Incoming, ProtocolVersion, RequestId, RequestMeta, Unreadable, method};
@@ -6,17 +6,17 @@ use serde::Deserialize;
 use serde_json::{json, value::RawValue};
 use std::borrow::Cow;
 
-/// A message that a server acts on.
+/// A message to which a server reacts.
 #[derive(Debug)]
 pub(crate) enum Received<'a> {
     Request(Box<Request<'a>>),
-    /// Nobody answers it.
+    /// A notification, which has no answer.
     Notification(antiphon_wire::Notification<'a>),
-    /// A request without the metadata of today, or a response to one of ours: it belongs to a session.
+    /// A request without the metadata of 2026-07-28, or a response to a request of the server: it belongs to a session.
     Legacy(Incoming<'a>),
 }
 
-/// A request whose metadata is complete; in a session, by what was said in its handshake.
+/// A request with complete metadata; in a session, the metadata comes from the handshake.
 #[derive(Debug)]
 pub(crate) struct Request<'a> {
     pub(crate) id: RequestId,
@@ -24,13 +24,13 @@ pub(crate) struct Request<'a> {
     pub(crate) version: Cow<'a, str>,
     pub(crate) meta: RequestMeta<'a>,
     pub(crate) params: Params<'a>,
-    /// All of `params`, as text.
+    /// The whole of `params`, as text.
     pub(crate) text: &'a RawValue,
-    /// The session it belongs to; `None` for one that speaks for itself.
+    /// The session of the request; `None` for a request that carries its own metadata.
     pub(crate) session: Option<Session>,
 }
 
-/// The members of `params` that any method has, as text. `null` is absent.
+/// The members of `params` of any method, as text. `null` counts as absent.
 #[derive(Debug, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct Params<'a> {
@@ -50,10 +50,10 @@ pub(crate) struct Params<'a> {
     pub(crate) cursor: Option<&'a RawValue>,
 }
 
-/// Reads a message; of a session too, if this server has sessions.
+/// Reads a message. Messages of sessions are accepted if this server has sessions.
 ///
 /// # Errors
-/// The error to answer with, under the request's id if that could be read.
+/// The error to send, with the request's id if it could be read.
 pub(crate) fn receive(bytes: &[u8], has_sessions: bool) -> Result<Received<'_>, Unreadable> {
     let request = match Incoming::parse(bytes)? {
         Incoming::Request(request) => request,
@@ -81,12 +81,13 @@ pub(crate) fn receive(bytes: &[u8], has_sessions: bool) -> Result<Received<'_>, 
     }
 }
 
-/// What is wrong with a message of a session where there is none.
+/// Returns the error of a message that belongs to a session, if there is no session.
 pub(crate) fn without_session(message: Incoming<'_>) -> Unreadable {
     let Incoming::Request(request) = message else {
         // > The client **MUST NOT** send JSON-RPC _responses_.
         //
-        // Its id names a request of ours: an answer under it would be taken for that to one of the client's.
+        // The id belongs to a request of the server: a reply with it would look like the reply to a request of the
+        // client.
         return refused(None, ErrorObject::invalid_request("a client sends no responses"));
     };
     let completed = complete(request.params);
@@ -98,7 +99,7 @@ pub(crate) fn without_session(message: Incoming<'_>) -> Unreadable {
     refused(Some(request.id), error)
 }
 
-/// Whether the request says which version it is of, as every modern one does.
+/// Returns whether the request names its version, as every modern one does.
 fn speaks_for_itself(params: Option<&RawValue>) -> bool {
     #[derive(Deserialize)]
     struct Said<'a> {
@@ -139,7 +140,7 @@ fn complete(params: Option<&RawValue>) -> Result<(Params<'_>, RequestMeta<'_>, &
 /// > A server that supports only modern versions **SHOULD** name the protocol versions it supports in any error it
 /// > returns to an `initialize` request, on any transport
 ///
-/// Without the metadata of today it is a handshake of an older revision; with it, one more method that does not exist.
+/// Without modern metadata, the request is a handshake of an older revision; with it, the method does not exist.
 fn initialize_refused(params: Option<&RawValue>, is_modern: bool) -> ErrorObject {
     if is_modern {
         let supported: Vec<&str> = ProtocolVersion::MODERN.iter().map(ProtocolVersion::as_str).collect();
@@ -155,13 +156,13 @@ fn initialize_refused(params: Option<&RawValue>, is_modern: bool) -> ErrorObject
     unsupported_version(requested.as_ref().map_or("none", |params| &params.protocol_version))
 }
 
-/// `-32022`, naming the versions this server speaks.
+/// Returns the error `-32022`, with the versions that this server supports.
 pub(crate) fn unsupported_version(requested: &str) -> ErrorObject {
     ErrorObject::unsupported_version(ProtocolVersion::MODERN.iter().map(ProtocolVersion::as_str), requested)
 }
 
 impl<'a> Request<'a> {
-    /// A request of a session.
+    /// Returns a request of a session.
     pub(crate) fn of_session(
         session: &'a Session,
         request: antiphon_wire::Request<'a>,
@@ -176,7 +177,7 @@ impl<'a> Request<'a> {
 }
 
 impl Request<'_> {
-    /// The member that names what the request is about, for the methods that have one.
+    /// Returns the member that names the target of the request, for methods that have one.
     pub(crate) fn target(&self) -> Option<&RawValue> {
         match &*self.method {
             method::TOOLS_CALL | method::PROMPTS_GET => self.params.name,

@@ -9,26 +9,26 @@ pub struct Name<const LETTER: char, Rest>(PhantomData<Rest>);
 /// Arguments that resolvers read.
 pub trait Arguments: Sync + 'static {}
 
-/// Arguments with one of this name.
+/// Arguments that include one of this name.
 #[diagnostic::on_unimplemented(
-    message = "a resolver takes an argument that there is not",
+    message = "a resolver takes an argument that does not exist",
     label = "takes `{N}`",
     note = "a parameter of a resolver is `&Ctx`, `State<..>`, marked `#[resolve(..)]`, or called as an argument of the tool"
 )]
 pub trait HasArgument<N>: Arguments {
-    /// Its type.
+    /// The argument's type.
     type Type: 'static;
-    /// The argument.
+    /// Returns the argument.
     fn argument(&self) -> &Self::Type;
 }
 
-/// An argument that can be lent as an `X`.
+/// An argument that can be borrowed as an `X`.
 #[diagnostic::on_unimplemented(
     message = "the argument is a `{Self}`, and the resolver takes a `{X}`",
     label = "an argument of this resolver is of another type"
 )]
 pub trait Lends<X: ?Sized> {
-    /// Lends it.
+    /// Borrows the argument.
     fn lend(&self) -> &X;
 }
 
@@ -44,12 +44,12 @@ impl Lends<str> for String {
     }
 }
 
-/// The argument of this name, lent.
+/// Returns the argument of this name, borrowed.
 pub fn borrowed<N, X: ?Sized, A: HasArgument<N, Type: Lends<X>>>(arguments: &A) -> &X {
     arguments.argument().lend()
 }
 
-/// A copy of the argument of this name.
+/// Returns a copy of the argument of this name.
 pub fn owned<N, X: Clone, A: HasArgument<N, Type: Lends<X>>>(arguments: &A) -> X {
     arguments.argument().lend().clone()
 }

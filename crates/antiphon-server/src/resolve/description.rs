@@ -1,13 +1,13 @@
-//! What is known of resolvers while they are compiled, and what is refused then, in sentences.
+//! Descriptions of resolvers at compile time, and the errors that are found there.
 
 use crate::resolve::round::Resolves;
 
-/// One resolver, and those that it takes values of.
+/// One resolver, with the resolvers whose values it takes.
 #[derive(Debug)]
 pub struct Description {
-    /// Its name, which is its scope.
+    /// The resolver's name, which is also its scope.
     pub name: &'static str,
-    /// Where it stands, for two may have one name; empty below the depth to which they are described.
+    /// The source location, because two resolvers may have one name; empty below the described depth.
     pub id: &'static str,
     /// The arguments that it takes.
     pub takes: &'static [&'static str],
@@ -15,14 +15,14 @@ pub struct Description {
     pub after: &'static [&'static Description],
 }
 
-/// A resolver described down to a depth: without an end, a cycle could not even be told.
+/// A resolver that is described down to a depth: without a limit, a cycle could not be reported.
 #[diagnostic::on_unimplemented(
-    message = "`{Self}` is no resolver",
+    message = "`{Self}` is not a resolver",
     label = "no resolver",
     note = "put `#[antiphon::resolver]` above the `async fn` of this name"
 )]
 pub trait Described<D>: Resolves {
-    /// What is known of it.
+    /// The description.
     const DESCRIPTION: Description;
 }
 
@@ -30,11 +30,11 @@ pub trait Described<D>: Resolves {
 #[derive(Debug)]
 pub struct Deeper<D>(D);
 
-/// The end.
+/// The end of a depth.
 #[derive(Debug)]
 pub struct End(());
 
-/// So deep resolvers are described.
+/// The depth down to which resolvers are described.
 pub type Depth = Deeper<Deeper<Deeper<Deeper<Deeper<Deeper<Deeper<Deeper<Deeper<End>>>>>>>>>;
 
 #[diagnostic::do_not_recommend]
@@ -45,7 +45,7 @@ impl<R: Resolves> Described<End> for R {
 /// Refuses a resolver that waits for itself.
 ///
 /// # Panics
-/// With the path, while it is compiled.
+/// At compile time, with the path.
 #[track_caller]
 pub const fn check_cycles(of: &Description) {
     follow(of, of.id, Sentence::new("resolvers wait for each other: ").quoted(of.name));
@@ -61,37 +61,38 @@ const fn follow(of: &Description, home: &str, path: Sentence) {
             refuse(&path);
         }
         if next.id.is_empty() {
-            refuse(&path.and(" ..: they stand too deep; call some as the functions that they are"));
+            refuse(&path.and(" ..: they are nested too deeply; call some of them as plain functions"));
         }
         follow(next, home, path);
         at += 1;
     }
 }
 
-/// The resolvers of one tool that were found to fit.
+/// The resolvers of one tool that passed the checks.
 #[derive(Clone, Copy, Debug)]
 pub struct Checked {
     all: [Option<&'static Description>; MOST],
     count: usize,
 }
 
-/// So many resolvers one call may run.
+/// The maximum number of resolvers in one call.
 const MOST: usize = 64;
 
 impl Checked {
-    /// None yet.
+    /// The empty list.
     pub const NONE: Self = Self { all: [None; MOST], count: 0 };
 
-    /// Said of what exists: what does not fit does not compile.
+    /// Returns true. The check itself happens at compile time: resolvers that fail it do not compile.
     pub const fn passed(&self) -> bool {
         true
     }
 }
 
-/// Refuses a resolver, or one before it, that a user ("tool `delete_folder`") with these arguments cannot have.
+/// Refuses a resolver, or one that it depends on, that does not fit a user ("tool `delete_folder`") with these
+/// arguments.
 ///
 /// # Panics
-/// With what is wrong, while it is compiled.
+/// At compile time, with the reason.
 #[track_caller]
 pub const fn check(
     user: &str,
@@ -179,7 +180,7 @@ const fn same(one: &str, other: &str) -> bool {
     true
 }
 
-/// Words that are put together while they are compiled; what is too long is cut.
+/// A text that is built at compile time. A longer text is cut.
 #[derive(Clone, Copy)]
 struct Sentence {
     bytes: [u8; 1024],
@@ -212,8 +213,8 @@ const fn refuse(words: &Sentence) -> ! {
     let (words, _) = words.bytes.split_at(words.length);
     match std::str::from_utf8(words) {
         Ok(words) => panic!("{}", words),
-        // Cut within a letter.
-        Err(_) => panic!("resolvers that do not fit together, with names too long to tell them"),
+        // The text was cut within a character.
+        Err(_) => panic!("resolvers do not fit together, and their names are too long to report"),
     }
 }
 
@@ -286,7 +287,7 @@ mod tests {
         assert_eq!(
             refused(|| check_cycles(&DEEP)).as_deref(),
             Some(
-                "resolvers wait for each other: `deep` -> `end` ..: they stand too deep; call some as the functions that they are"
+                "resolvers wait for each other: `deep` -> `end` ..: they are nested too deeply; call some of them as plain functions"
             )
         );
         assert_eq!(

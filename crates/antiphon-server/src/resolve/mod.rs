@@ -1,4 +1,5 @@
-//! What `#[resolver]` and `#[resolve(..)]` stand on: parameters that another function fills in before the handler runs.
+//! The code behind `#[resolver]` and `#[resolve(..)]`: parameters that another function fills in before the handler
+//! runs.
 //!
 //! ```text
 //!  #[resolve(confirm)] ─▶ Round::take ─▶ begin confirm, and what it takes ─▶ all polled together, by one poll function
@@ -6,8 +7,8 @@
 //!                              └────────── FromValue: whole, shared, unwrapped ◀─────┘
 //! ```
 //!
-//! A macro sees one signature only, so that a tool and its resolvers meet in types. The names of a tool's arguments are
-//! types (`argument`), and `description` compares them as text, for the sake of what is told when one is missing.
+//! A macro sees one signature only, so a tool and its resolvers are connected by types. The names of a tool's arguments
+//! are types (`argument`), and `description` compares them as text, to report a missing one with a clear error.
 
 mod argument;
 mod description;
@@ -15,7 +16,7 @@ mod provided;
 mod round;
 mod value;
 
-/// What expanded code calls.
+/// The items that expanded code calls.
 pub(crate) mod expanded {
     pub use super::{
         argument::{Arguments, HasArgument, Lends, Name, borrowed, owned},

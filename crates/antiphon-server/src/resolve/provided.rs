@@ -1,4 +1,4 @@
-//! What the server has, for those resolvers that take it.
+//! The server's state for resolvers.
 
 use crate::{
     BuildError,
@@ -11,10 +11,10 @@ use std::any::Any;
 pub struct Provided(Vec<Box<dyn Any + Send + Sync>>);
 
 impl Provided {
-    /// Has this state at hand, for a resolver of this name.
+    /// Adds this state, for a resolver of this name.
     ///
     /// # Errors
-    /// If the server has none.
+    /// If the server does not have it.
     pub fn add<T: Send + Sync + 'static>(
         &mut self,
         states: &States,
@@ -26,10 +26,10 @@ impl Provided {
         Ok(())
     }
 
-    /// The state of this type.
+    /// Returns the state of this type.
     ///
     /// # Panics
-    /// If it was not added, which is what `#[resolver]` writes first.
+    /// If it was not added: the code of `#[resolver]` adds it first.
     pub fn get<T: Send + Sync + 'static>(&self) -> State<T> {
         self.find().cloned().expect("what a resolver takes was added when the server was built")
     }

@@ -1,4 +1,4 @@
-//! The resolvers of one leg: each runs once, and all that can run, run together.
+//! The resolvers of one leg: each runs once, and independent ones run concurrently.
 
 use crate::{
     BuildError, Ctx, Error, Scope,
@@ -18,38 +18,38 @@ use std::{
     task::{Context, Poll},
 };
 
-/// A resolver's type, whatever tool it is of: so that what it gives is known before it is known whether it fits.
+/// The type of a resolver, independent of the tool: its value is known before the tool's arguments are checked.
 #[diagnostic::on_unimplemented(
-    message = "`{Self}` is no resolver",
+    message = "`{Self}` is not a resolver",
     label = "no resolver",
     note = "put `#[antiphon::resolver]` above the `async fn` of this name"
 )]
 pub trait Resolves: Sized + 'static {
-    /// What it gives.
+    /// The type of the resolver's value.
     type Value: Send + Sync + 'static;
-    /// Its name, and its scope.
+    /// The resolver's name, which is also its scope.
     const NAME: &'static str;
-    /// Has the states at hand that it takes, and those before it.
+    /// Adds the states for this resolver and for those that it depends on.
     ///
     /// # Errors
-    /// If the server has not one of them.
+    /// If the server lacks one of them.
     fn provide(states: &States, provided: &mut Provided) -> Result<(), BuildError>;
 }
 
-/// A resolver that finds what it takes among these arguments.
+/// A resolver whose parameters are among these arguments.
 #[diagnostic::on_unimplemented(
     message = "`{Self}` cannot be resolved here",
     label = "no resolver for these arguments"
 )]
 pub trait Resolver<A: Arguments>: Resolves {
-    /// Begins it: what it takes is begun at once, and it runs when that is there.
+    /// Starts the resolver: those that it depends on start at once, and it runs when their values are ready.
     fn begin<'r>(round: &'r Round<'_, A>) -> Running<'r, Self::Value>;
 }
 
-/// A resolver that runs.
+/// The future of a resolver.
 pub type Running<'r, T> = BoxFuture<'r, Result<T, Error>>;
 
-/// A resolver's future, in its box.
+/// Boxes the future of a resolver.
 pub fn boxed_resolver<'r, T>(future: impl Future<Output = Result<T, Error>> + Send + 'r) -> Running<'r, T> {
     Box::pin(future)
 }
@@ -73,27 +73,27 @@ struct Entry<'a, A> {
 }
 
 impl<'a, A: Arguments> Round<'a, A> {
-    /// Of one leg of a call with these arguments.
+    /// Returns the round of one leg of a call with these arguments.
     pub fn new(ctx: &'a Ctx, arguments: &'a A, provided: &'a Provided) -> Self {
         Self { ctx, arguments, provided, table: Mutex::default() }
     }
 
-    /// What was called with.
+    /// Returns the arguments of the call.
     pub fn arguments(&self) -> &'a A {
         self.arguments
     }
 
-    /// What the server has.
+    /// Returns the server's state.
     pub fn provided(&self) -> &'a Provided {
         self.provided
     }
 
-    /// The context of a resolver of this name.
+    /// Returns the context of the resolver with this name.
     pub fn scope(&self, name: &'static str) -> Scope<'a> {
         self.ctx.scope(name)
     }
 
-    /// A parameter `P` that takes what `R` gives, which is begun.
+    /// Starts the resolver `R`, and returns a parameter `P` that receives its value.
     pub fn take<R: Resolver<A>, P: FromValue<R::Value>>(&self) -> Take<P> {
         let resolver = TypeId::of::<R>();
         let mut table = self.table();
@@ -105,12 +105,13 @@ impl<'a, A: Arguments> Round<'a, A> {
         Take { place, name: R::NAME, read: read::<R::Value, P>, taken: None }
     }
 
-    /// Runs all that was begun, until the handler has what it takes.
+    /// Runs all started resolvers until the handler has its parameters.
     ///
-    /// All are polled with one waker, which is not kept: whether nothing but an answer can wake the handler stays known.
+    /// All are polled with one waker, which is not stored, so that the engine still detects a handler that only an
+    /// answer can wake.
     ///
     /// # Errors
-    /// Of the first that fails, or whose refusal is not taken.
+    /// The error of the first resolver that fails, or an unhandled refusal.
     pub async fn run<T: Takes>(&self, mut takes: T) -> Result<T::Values, Error> {
         let mut running = self.begin_all();
         poll_fn(|cx| {
@@ -128,10 +129,10 @@ impl<'a, A: Arguments> Round<'a, A> {
         takes.values().ok_or_else(unfinished)
     }
 
-    /// Waits, in a resolver, for those before it. Nothing wakes it: [`run`](Self::run) polls it again.
+    /// Waits, in a resolver, for those that it depends on. No waker is used: [`run`](Self::run) polls it again.
     ///
     /// # Errors
-    /// If a refusal is not taken.
+    /// An unhandled refusal.
     pub async fn wait<T: Takes>(&self, mut takes: T) -> Result<T::Values, Error> {
         poll_fn(|_| match takes.fill(self) {
             Ok(false) => Poll::Pending,
@@ -142,11 +143,11 @@ impl<'a, A: Arguments> Round<'a, A> {
         takes.values().ok_or_else(unfinished)
     }
 
-    /// All that the handler takes, and all that those take, in this order.
+    /// Starts the resolvers that the handler needs, then those that they depend on.
     fn begin_all(&self) -> Vec<Option<Running<'_, Value>>> {
         let mut running = Vec::new();
         loop {
-            // One resolver adds those that it takes.
+            // A resolver adds those that it depends on.
             let next = self.table().get(running.len()).map(|entry| entry.begin);
             match next {
                 Some(begin) => running.push(Some(begin(self))),
@@ -155,7 +156,7 @@ impl<'a, A: Arguments> Round<'a, A> {
         }
     }
 
-    /// Whether one has ended.
+    /// Returns whether one has ended.
     fn poll_each(
         &self,
         running: &mut [Option<Running<'_, Value>>],
@@ -209,12 +210,12 @@ fn read<V: Send + Sync + 'static, P: FromValue<V>>(
 pub trait Takes {
     /// The values.
     type Values;
-    /// Takes what is there by now; whether that is all.
+    /// Takes the values that are ready. Returns true if all are.
     ///
     /// # Errors
-    /// If a refusal is not taken.
+    /// An unhandled refusal.
     fn fill<A: Arguments>(&mut self, round: &Round<'_, A>) -> Result<bool, Error>;
-    /// The values, if all are there.
+    /// Returns the values, if all are ready.
     fn values(self) -> Option<Self::Values>;
 }
 
@@ -248,7 +249,7 @@ impl<P, T: Takes> Takes for (Take<P>, T) {
     }
 }
 
-/// Not reached: what fills a parameter is of its resolver's type.
+/// Returns the error of a parameter without a value. It is not reached: the types match.
 fn unfinished() -> Error {
-    Error::told("a resolver gave nothing")
+    Error::user_facing("a resolver returned no value")
 }

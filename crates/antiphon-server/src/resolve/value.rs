@@ -1,21 +1,21 @@
-//! What a resolver gives, and how it is taken.
+//! The values of resolvers, and the parameters that receive them.
 
 use crate::{Answer, AskError, Ctx, Error, StepError};
 use std::{any::Any, fmt::Display, sync::Arc};
 
-/// What a resolver returns: a `Result`.
+/// The return type of a resolver: a `Result`.
 #[diagnostic::on_unimplemented(
     message = "a resolver returns a `Result`, not `{Self}`",
     label = "no `Result`",
     note = "write `antiphon::Result<{Self}>`, or a `Result` with an error of your own"
 )]
 pub trait Returned {
-    /// What it gives.
+    /// The type of the value.
     type Value;
-    /// The value, or why the call ends.
+    /// Returns the value, or the error that ends the call.
     ///
     /// # Errors
-    /// That of the resolver.
+    /// The error of the resolver.
     fn returned(self) -> Result<Self::Value, Error>;
 }
 
@@ -27,27 +27,28 @@ impl<V, E: Display + 'static> Returned for Result<V, E> {
     }
 }
 
-/// The value of a resolver that has returned.
+/// Returns the value of a resolver that has finished.
 ///
 /// # Errors
-/// That of the resolver.
+/// The error of the resolver.
 pub fn settle<R: Returned>(returned: R) -> Result<R::Value, Error> {
     returned.returned()
 }
 
-/// An error with the words that a handler's own would have: an error of the author's is told, one of a library's not.
+/// Converts an error as a handler's own is converted: the text of an author's error is for the caller, that of a
+/// library's error is not.
 fn as_ours<E: Display + 'static>(error: E) -> Error {
-    let words = error.to_string();
+    let text = error.to_string();
     match (Box::new(error) as Box<dyn Any>).downcast::<Error>() {
         Ok(ours) => *ours,
         Err(other) => match other.downcast::<StepError>() {
             Ok(step) => (*step).into(),
-            Err(_) => Error::told(words),
+            Err(_) => Error::user_facing(text),
         },
     }
 }
 
-/// Whose value it is.
+/// The origin of a value.
 #[derive(Clone, Copy, Debug)]
 pub struct Source<'a> {
     /// The context of the call.
@@ -57,26 +58,26 @@ pub struct Source<'a> {
 }
 
 impl Source<'_> {
-    /// What the person refused when this resolver asked: the question, if it was one.
+    /// Returns the refusal of this resolver's question, if it asked one.
     fn refused(self, otherwise: fn(&str, &str) -> AskError) -> Error {
         let scope = self.ctx.scope(self.name);
-        let asked = self.ctx.flow().refused_below(scope.scope_prefix());
+        let asked = self.ctx.leg_runtime().refused_below(scope.scope_prefix());
         asked.unwrap_or_else(|| otherwise(self.name, "")).into()
     }
 }
 
-/// A parameter that takes a resolver's value: the value itself, if it can be cloned, the value shared, or what a person
-/// accepted.
+/// A parameter that receives a resolver's value: the value itself, if it is `Clone`, the shared value, or the value
+/// that a person accepted.
 #[diagnostic::on_unimplemented(
     message = "the resolver gives `{V}`, which is not taken as `{Self}`",
     label = "another type, or a copy of what cannot be copied",
-    note = "take `{V}` if it is `Clone`, `&{V}`, or `Arc<{V}>`; of an `Answer<T>` also `T`, and whoever declines then ends the call"
+    note = "take `{V}` if it is `Clone`, `&{V}`, or `Arc<{V}>`; of an `Answer<T>` also `T`, and a decline then ends the call"
 )]
 pub trait FromValue<V>: Sized {
-    /// Takes it.
+    /// Converts the value.
     ///
     /// # Errors
-    /// If the person refused what is taken as accepted.
+    /// If the person refused a value that must be accepted.
     fn from_value(value: &Arc<V>, from: Source<'_>) -> Result<Self, Error>;
 }
 

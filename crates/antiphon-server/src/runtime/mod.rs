@@ -1,6 +1,6 @@
 //! The parts of a server that a call needs: keys, identities, limits, the clock, and the counts of handlers.
 //!
-//! A call knows nothing of the lists that its tool is in: they change while it runs.
+//! A call has no access to the lists that contain its tool: they change while it runs.
 
 pub(crate) mod replay;
 pub(crate) mod state_only;
@@ -9,9 +9,9 @@ use crate::{
     Clock, Limits, OnExpired,
     identity::caller::{Caller, Identity},
     refusal::Refusal,
-    reply::Stamp,
+    reply::ServerInfo,
     runtime::{replay::Replay, state_only::StateOnly},
-    subscribe::hub::Hub,
+    subscribe::registry::SubscriptionRegistry,
 };
 use antiphon_seal::{Principal, Sealer};
 use std::{
@@ -29,7 +29,7 @@ pub(crate) struct Runtime {
     pub(crate) owner: Weak<dyn Any + Send + Sync>,
     pub(crate) name: String,
     /// The name and version that stand in every result.
-    pub(crate) stamp: Stamp,
+    pub(crate) server_info: ServerInfo,
     pub(crate) sealer: Sealer,
     pub(crate) identity: Identity,
     pub(crate) limits: Limits,
@@ -38,7 +38,7 @@ pub(crate) struct Runtime {
     pub(crate) call_within: Option<Duration>,
     pub(crate) on_expired: OnExpired,
     /// The open subscriptions.
-    pub(crate) hub: Arc<Hub>,
+    pub(crate) subscriptions: Arc<SubscriptionRegistry>,
     /// Decides whether a leg ends at its next checkpoint.
     pub(crate) shed_when: Option<Box<ShedWhen>>,
     /// Decides which clients can take a result that holds state only.
@@ -48,7 +48,7 @@ pub(crate) struct Runtime {
     pub(crate) detached: watch::Sender<usize>,
     /// The number of handlers that run outside of sessions.
     pub(crate) running: AtomicUsize,
-    pub(crate) told_of_unknown_key: AtomicBool,
+    pub(crate) unknown_key_logged: AtomicBool,
 }
 
 /// Decides whether work should go to another instance.
@@ -68,7 +68,7 @@ impl Runtime {
     /// Returns whether legs end at their next checkpoint.
     pub(crate) fn sheds(&self) -> bool {
         let load = || Load { handlers: self.running.load(Ordering::Relaxed), limit: self.limits.handlers };
-        self.hub.is_draining() || self.shed_when.as_ref().is_some_and(|sheds| sheds(&load()))
+        self.subscriptions.is_draining() || self.shed_when.as_ref().is_some_and(|sheds| sheds(&load()))
     }
 
     /// Returns the principal of a request whose method binds no state.
@@ -84,7 +84,7 @@ impl Runtime {
 
     /// Logs, once, the probable cause of a state under an unknown key.
     pub(crate) fn log_unknown_key(&self) {
-        if !self.told_of_unknown_key.swap(true, Ordering::Relaxed) {
+        if !self.unknown_key_logged.swap(true, Ordering::Relaxed) {
             tracing::error!(
                 server = %self.name,
                 "a requestState was sealed under a key this process does not have: a shared key ring is probably \

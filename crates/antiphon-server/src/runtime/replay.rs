@@ -3,28 +3,27 @@
 use antiphon_seal::CallId;
 use std::fmt;
 
-/// With [`ReplayCheck::Sampled`], one call in so many.
+/// The divisor of [`ReplayCheck::Sampled`]: one call in this many is checked.
 const ONE_IN: u8 = 16;
 
-/// Whether handlers are run twice, to see that they ask the same again.
+/// The calls in which a handler is run twice, to check that it asks the same questions again.
 ///
-/// A handler that asks runs again from its top with each request of its call. What it does before a question must lead to
-/// the same question every time; what may not be done twice, or comes out differently, belongs in a
-/// [`step`](super::Ctx::step). Before a round leaves, the check runs the handler once more, as the next request will, and
-/// reports where it does not come to the same questions. No step runs in it and nothing is sent; but all else that the
-/// handler does outside of steps is done once more, its input and output included. The reply is the same with it and
-/// without.
+/// A handler that asks runs again from its top with each request of its call. Its code before a question must lead to
+/// the same question every time. Code that must not run twice, or has varying results, belongs in a
+/// [`step`](crate::Ctx::step). Before a round leaves, the check runs the handler once more, as the next request will,
+/// and reports if it does not reach the same questions. The second run executes no step and sends nothing, but it
+/// repeats all code outside of steps, including input and output. The check does not change the reply.
 ///
-/// What it finds is a [`ReplayFault`]. Questions that were asked by returning them are not checked, nor is how far other work
-/// came beside a question that left at the end of its [`Limits::grace`](super::Limits::grace).
+/// A finding is a [`ReplayFault`]. Questions that a handler returns are not checked, nor is the progress of other work
+/// beside a question that left at the end of its [`Limits::grace`](crate::Limits::grace).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum ReplayCheck {
-    /// Never. The default in release builds.
+    /// No calls. The default in release builds.
     Off,
-    /// In one of sixteen calls, which is chosen by the call's id: always the same on every instance.
+    /// One call in sixteen, selected by the call's id, so that all instances select the same calls.
     Sampled,
-    /// In every call. The default in debug builds.
+    /// Every call. The default in debug builds.
     Always,
 }
 
@@ -35,7 +34,7 @@ impl Default for ReplayCheck {
 }
 
 impl ReplayCheck {
-    /// `None` is a call that has not begun to ask.
+    /// Returns whether the call is checked. `None` is a call that has not asked yet.
     pub(crate) fn covers(self, call: Option<CallId>) -> bool {
         match self {
             Self::Off => false,
@@ -45,26 +44,26 @@ impl ReplayCheck {
     }
 }
 
-/// What is wrong with a handler that will run again. Shown, it is a sentence for the author, with keys and no values.
+/// A fault of a handler that will run again. Its `Display` is a sentence for the author, with keys and without values.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum ReplayFault {
-    /// Run again, it does not ask this question: something it did not record decides.
+    /// The second run does not ask this question: the decision depends on something unrecorded.
     AskMissing(FaultPlace),
-    /// Run again, it asks this question in other words, or with another form: its answer would be dropped.
+    /// The second run asks this question with another text or form: its answer would be dropped.
     AskChanged(FaultPlace),
-    /// Run again, it asks this question too.
+    /// The second run also asks this question.
     AskAdded(FaultPlace),
-    /// Run again, it would run this step, which it did not run before.
+    /// The second run would run this step, which the first did not run.
     StepAdded(FaultPlace),
-    /// It gave this question up before it was answered, by `select!` or `timeout` perhaps: which of several came first is
-    /// remembered by [`Ctx::select`](super::Ctx::select) only.
+    /// The handler dropped this question before it was answered, perhaps with `select!` or `timeout`: only
+    /// [`Ctx::select`](crate::Ctx::select) records which of several futures came first.
     AskDropped(FaultPlace),
-    /// It gave this step up before it came to an outcome, by `select!` or `timeout` perhaps, or by `try_join!` when another
-    /// step had failed.
+    /// The handler dropped this step before its outcome, perhaps with `select!` or `timeout`, or with `try_join!` after
+    /// another step failed.
     StepDropped(FaultPlace),
-    /// This step runs before a question that a client may be unable to show: such a client is refused once the step is
-    /// done. The tool should say what it `needs`. Reported once for each tool, prompt and resource.
+    /// This step runs before a question that a client may not support: such a client is refused after the step has run.
+    /// The tool should declare its `needs`. Reported once for each tool, prompt and resource.
     #[non_exhaustive]
     StepBeforeAsk {
         /// The step.
@@ -72,13 +71,13 @@ pub enum ReplayFault {
         /// The key of the question.
         ask: String,
     },
-    /// Run again, it takes another path than the one recorded, of which this is a part.
+    /// The second run takes a path that differs from the record, at this key.
     Diverged(FaultPlace),
-    /// Run again, it panics. The key is empty.
+    /// The second run panics. The key is empty.
     Panicked(FaultPlace),
 }
 
-/// Where a fault was found.
+/// The place of a fault.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct FaultPlace {
@@ -86,12 +85,12 @@ pub struct FaultPlace {
     pub target: String,
     /// The key of the question or step, scopes included.
     pub key: String,
-    /// The call's id in the log.
+    /// The call's id, as logged.
     pub call: Option<CallId>,
 }
 
 impl ReplayFault {
-    /// Where it was found; the step, of [`StepBeforeAsk`](Self::StepBeforeAsk).
+    /// Returns the place; for [`StepBeforeAsk`](Self::StepBeforeAsk), that of the step.
     pub fn place(&self) -> &FaultPlace {
         match self {
             Self::AskMissing(place)
@@ -117,51 +116,51 @@ impl fmt::Display for ReplayFault {
         match self {
             Self::AskMissing(_) => write!(
                 f,
-                " does not ask `{key}` when it runs again: what decides must be the same each time, or a step"
+                " does not ask `{key}` when it runs again: the condition must be the same each time, or come from a step"
             ),
             Self::AskChanged(_) => write!(
                 f,
-                " asks `{key}` differently when it runs again: what the question is made of must be the same each time, or come from a step"
+                " asks `{key}` differently when it runs again: its content must be the same each time, or come from a step"
             ),
             Self::AskAdded(_) => write!(
                 f,
-                " asks `{key}` only when it runs again: what decides must be the same each time, or a step"
+                " asks `{key}` only when it runs again: the condition must be the same each time, or come from a step"
             ),
             Self::StepAdded(_) => write!(
                 f,
-                " comes to the step `{key}` only when it runs again: what decides must be the same each time, or a step"
+                " reaches the step `{key}` only when it runs again: the condition must be the same each time, or come from a step"
             ),
             Self::AskDropped(_) => write!(
                 f,
-                " gave up the question `{key}`: use `.within(..)` instead of `timeout` or a timer, and `ctx.select` for what is raced"
+                " dropped the question `{key}`: use `.within(..)` instead of `timeout` or a timer, and `ctx.select` to select among futures"
             ),
             Self::StepDropped(_) => write!(
                 f,
-                " gave up the step `{key}`: use `join!` and then `?` instead of `try_join!`, `timeout` inside of the step, and `ctx.select` instead of `select!`"
+                " dropped the step `{key}`: use `join!` and then `?` instead of `try_join!`, `timeout` inside of the step, and `ctx.select` instead of `select!`"
             ),
             Self::StepBeforeAsk { ask, .. } => write!(
                 f,
-                " runs the step `{key}` before the question `{ask}`, which not every client can show: say that it needs it"
+                " runs the step `{key}` before the question `{ask}`, which not every client supports: declare it with `needs`"
             ),
             Self::Diverged(_) => {
-                write!(f, " takes another path than recorded when it runs again, at `{key}`")
+                write!(f, " takes a different path than its record when it runs again, at `{key}`")
             }
             Self::Panicked(_) => write!(f, " panics when it runs again"),
         }
     }
 }
 
-/// Whether to look, and whom to tell.
+/// The settings of the replay check.
 pub(crate) struct Replay {
     pub(crate) check: ReplayCheck,
     pub(crate) report: Box<dyn Fn(&ReplayFault) + Send + Sync>,
-    /// Hears what the log is told and the caller is not.
+    /// Receives the causes that are logged and not sent to the caller.
     pub(crate) causes: Option<Box<dyn Fn(String) + Send + Sync>>,
 }
 
 impl Default for Replay {
     fn default() -> Self {
-        let report = |fault: &ReplayFault| tracing::error!(%fault, "a handler does not repeat itself");
+        let report = |fault: &ReplayFault| tracing::error!(%fault, "a handler does not ask the same when it runs again");
         Self { check: ReplayCheck::default(), report: Box::new(report), causes: None }
     }
 }
@@ -171,10 +170,10 @@ impl Replay {
         self.check != ReplayCheck::Off
     }
 
-    /// Why a request fails, for whoever wants to know besides the log.
-    pub(crate) fn tell(&self, cause: impl FnOnce() -> String) {
-        if let Some(hear) = &self.causes {
-            hear(cause());
+    /// Passes the cause of a failed request to the observer, if there is one.
+    pub(crate) fn report_cause(&self, cause: impl FnOnce() -> String) {
+        if let Some(observer) = &self.causes {
+            observer(cause());
         }
     }
 }

@@ -1,10 +1,10 @@
-//! Which clients can take a result that holds state only.
+//! Clients that accept a result that holds state only.
 
 use antiphon_wire::Implementation;
 use serde_json::value::RawValue;
 use std::fmt;
 
-/// Clients that show such a result as a failure, and never come back with its state. By the name that they give in
+/// The clients that show such a result as a failure, and do not come back with its state. The name is that of
 /// `clientInfo`.
 ///
 /// | name | seen | source |
@@ -12,8 +12,8 @@ use std::fmt;
 /// | `Anthropic/ClaudeAI` (claude.ai) | September 2026 | github.com/anthropics/claude-ai-mcp, issue 1027 |
 const CANNOT: &[&str] = &["Anthropic/ClaudeAI"];
 
-/// Returns whether a client can take a result that holds state only, as far as is known: by a built-in table of clients
-/// that cannot. At present these are `Anthropic/ClaudeAI` (claude.ai; github.com/anthropics/claude-ai-mcp, issue 1027).
+/// Returns whether a client accepts a result that holds state only, by a built-in table of clients that do not. At
+/// present the table contains `Anthropic/ClaudeAI` (claude.ai; github.com/anthropics/claude-ai-mcp, issue 1027).
 ///
 /// > Servers **MAY** return an `InputRequiredResult` that contains only `requestState`
 pub fn takes_state_only(client: Option<&Implementation>) -> bool {
@@ -22,7 +22,7 @@ pub fn takes_state_only(client: Option<&Implementation>) -> bool {
 
 type Decides = dyn Fn(Option<&Implementation>) -> bool + Send + Sync;
 
-/// Who decides which clients can.
+/// The rule that decides which clients accept such a result.
 pub(crate) struct StateOnly(Option<Box<Decides>>);
 
 impl StateOnly {
@@ -34,7 +34,7 @@ impl StateOnly {
         Self(Some(Box::new(decides)))
     }
 
-    /// Whether this client can. It is read only where it matters.
+    /// Returns whether this client does. The text is parsed only here.
     pub(crate) fn permits(&self, client_info: Option<&RawValue>) -> bool {
         let client = client_info.and_then(|text| serde_json::from_str(text.get()).ok());
         match &self.0 {

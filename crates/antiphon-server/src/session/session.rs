@@ -1,13 +1,13 @@
-//! One session: what its handshake said, and what is under way in it.
+//! One session: the data of its handshake, and its requests under way.
 
 use crate::{
     Limits, Outbox,
     read::read_object,
     session::{
-        sessions::{AskedToOpen, Sessions},
-        shares::Share,
+        quota::QuotaPermit,
+        sessions::{Sessions, UrlSession},
     },
-    subscribe::hub::Membership,
+    subscribe::registry::SubscriptionHandle,
 };
 use antiphon_seal::{Digest, Principal};
 use antiphon_wire::{
@@ -23,11 +23,10 @@ use std::{
 };
 use tokio::{sync::oneshot, time::Instant};
 
-/// So many ids of URL questions are remembered in one session, the latest ones.
+/// The maximum number of remembered ids of URL questions in one session; the oldest are dropped.
 const URLS: usize = 64;
 
-/// A legacy session. Clones are the same session; it ends with the last of them, or before that by
-/// [`end`](Self::end).
+/// A legacy session. Clones are the same session. It ends with the last clone, or earlier by [`end`](Self::end).
 #[derive(Clone)]
 pub(crate) struct Session(pub(crate) Arc<Shared>);
 
@@ -35,71 +34,71 @@ pub(crate) struct Shared {
     /// All sessions of the server.
     pub(crate) sessions: Arc<Sessions>,
     pub(crate) version: ProtocolVersion,
-    /// What its client can be asked.
+    /// The capabilities of its client.
     pub(crate) asks: AskSupport,
     pub(crate) client_info: Option<Box<RawValue>>,
-    /// Whose it is.
+    /// The digest of the principal who opened the session.
     #[cfg_attr(
         not(feature = "http"),
         allow(dead_code, reason = "other transports have one session, of one client")
     )]
     pub(crate) principal: Option<Digest>,
-    /// What it hears of; nothing, where it has no stream of its own.
-    pub(crate) membership: Option<Membership>,
+    /// The subscription of the session; `None` without a stream for notifications.
+    pub(crate) subscription: Option<SubscriptionHandle>,
     pub(crate) state: Mutex<State>,
-    /// Wakes who tells the client what belongs to no request.
-    pub(crate) teller: AtomicWaker,
-    pub(crate) _place: Option<Share>,
+    /// Wakes the task that sends notifications that belong to no request.
+    pub(crate) notifier: AtomicWaker,
+    pub(crate) _permit: Option<QuotaPermit>,
 }
 
-/// What changes while it is open.
+/// The part of a session that changes while it is open.
 #[derive(Default)]
 pub(crate) struct State {
-    /// The lowest level of log messages that the client wants; without it, what is worth telling.
+    /// The minimum level of log messages that the client requested.
     pub(crate) level: Option<LogLevel>,
-    /// The client's requests, each with what cancels it.
+    /// The client's requests, each with the handle that cancels it.
     pub(crate) running: HashMap<RequestId, AbortHandle>,
-    /// Our requests that wait for the client.
-    pub(crate) waiting: HashMap<u64, Waiting>,
+    /// The server's requests that wait for the client.
+    pub(crate) pending: HashMap<u64, PendingRequest>,
     pub(crate) last_id: u64,
-    /// URL questions the client was asked, the oldest first.
+    /// The ids of URL questions that the client was asked, oldest first.
     pub(crate) urls: VecDeque<String>,
-    /// Those among them that are finished, and not yet told: as many at most, the latest ones.
+    /// The finished ones among them that were not yet sent; the oldest are dropped.
     pub(crate) finished: VecDeque<String>,
     pub(crate) ended: bool,
 }
 
-/// What the client answered: a result, as text, or an error.
-pub(crate) type Arrived = Result<Box<RawValue>, ErrorObject>;
+/// The client's response: a result, as text, or an error.
+pub(crate) type ClientResponse = Result<Box<RawValue>, ErrorObject>;
 
-/// Who waits for the client's response.
-pub(crate) struct Waiting {
-    pub(crate) answer: oneshot::Sender<Arrived>,
-    /// That of the call which asks.
+/// A request that waits for the client's response.
+pub(crate) struct PendingRequest {
+    pub(crate) answer: oneshot::Sender<ClientResponse>,
+    /// The outbox of the call that asks.
     pub(crate) outbox: Outbox,
-    /// What who answers must hold: what the call needs.
+    /// The scopes that the sender of the answer must have, the same as for the call.
     #[cfg_attr(not(feature = "http"), allow(dead_code, reason = "scopes count over HTTP"))]
     pub(crate) scopes: Vec<String>,
-    /// How far the client said last that it is, and when.
+    /// The last progress that the client reported, with its time.
     pub(crate) progress: Option<(f64, Instant)>,
 }
 
 impl Session {
-    /// The version that was agreed on.
+    /// Returns the negotiated version.
     pub(crate) fn version(&self) -> &ProtocolVersion {
         &self.0.version
     }
 
-    /// What its client declared it can be asked.
+    /// Returns the capabilities that the client declared.
     pub(crate) fn asks(&self) -> AskSupport {
         self.0.asks
     }
 
-    /// What of this request its client cannot be asked.
+    /// Returns what this request requires and the client does not support.
     ///
     /// > [2025-06-18] form schemas are limited to flat objects with primitive properties only
     ///
-    /// Neither such a form nor its answer holds a list.
+    /// Such a form and its answer cannot contain a list.
     pub(crate) fn missing(&self, request: &InputRequest) -> AskSupport {
         let mut asks = self.asks();
         if let InputRequest::Elicit(ElicitRequest::Form { requested_schema, .. }) = request {
@@ -110,12 +109,12 @@ impl Session {
         asks.missing(request.needs())
     }
 
-    /// The client's name and version, as sent.
+    /// Returns the client's name and version, as sent.
     pub(crate) fn client_info(&self) -> Option<&RawValue> {
         self.0.client_info.as_deref()
     }
 
-    /// The lowest level of log messages that go out.
+    /// Returns the minimum level of log messages.
     ///
     /// > If no `logging/setLevel` request has been sent from the client, the server **MAY** decide which messages to send
     /// > automatically.
@@ -123,19 +122,23 @@ impl Session {
         self.state().level.unwrap_or(LogLevel::Info)
     }
 
-    /// Takes a place among the handlers that run in sessions; `None` if all are taken.
-    pub(crate) fn handler(&self, principal: Option<&Principal>, limits: &Limits) -> Option<Share> {
-        self.0.sessions.handler(principal, limits)
+    /// Takes a permit for a handler in a session; `None` if all are taken.
+    pub(crate) fn handler_permit(
+        &self,
+        principal: Option<&Principal>,
+        limits: &Limits,
+    ) -> Option<QuotaPermit> {
+        self.0.sessions.handler_permit(principal, limits)
     }
 
-    /// Takes notice of something that the client tells. Whether it cancels something that runs.
-    pub(crate) fn hear(&self, notification: &Notification<'_>) -> bool {
+    /// Processes a notification of the client. Returns true if it cancelled a request.
+    pub(crate) fn on_notification(&self, notification: &Notification<'_>) -> bool {
         // > Invalid cancellation notifications **SHOULD** be ignored
         if notification.method == method::CANCELLED
             && let Some(params) = notification.params
             && let Ok(cancelled) = serde_json::from_str::<CancelledParams>(params.get())
         {
-            // Its id is its own until it is over.
+            // The id is unique while its request is under way.
             let running = self.state().running.get(&cancelled.request_id).cloned();
             let Some(handle) = running else { return false };
             tracing::debug!(id = %cancelled.request_id, reason = cancelled.reason, "request cancelled");
@@ -143,58 +146,58 @@ impl Session {
             return true;
         }
         if notification.method == method::PROGRESS
-            && let Some(dropped) = self.hear_progress(notification.params)
+            && let Some(dropped) = self.on_progress(notification.params)
         {
-            tracing::debug!(dropped, "progress of nothing that is asked");
+            tracing::debug!(dropped, "a progress notification was dropped");
         }
         false
     }
 
-    /// Somebody is at work on an ask. Returns why it was dropped, if it was.
-    fn hear_progress(&self, params: Option<&RawValue>) -> Option<&'static str> {
-        let Some(Ok(told)) = params.map(|params| read_object::<ProgressParams>(params, "params")) else {
+    /// Records the progress of a question. Returns the reason if the notification was dropped.
+    fn on_progress(&self, params: Option<&RawValue>) -> Option<&'static str> {
+        let Some(Ok(params)) = params.map(|params| read_object::<ProgressParams>(params, "params")) else {
             return Some("its params cannot be read");
         };
         // > Progress notifications **MUST** only reference tokens that: Were provided in an active request
-        // That is the request's id.
-        let Some(id) = told.progress_token.as_u64() else { return Some("its token is none of ours") };
-        let Some(progress) = told.progress.as_f64().filter(|progress| progress.is_finite()) else {
-            return Some("its progress is no number");
+        // The token is the id of the request.
+        let Some(id) = params.progress_token.as_u64() else { return Some("its token is unknown") };
+        let Some(progress) = params.progress.as_f64().filter(|progress| progress.is_finite()) else {
+            return Some("its progress is not a number");
         };
         let mut state = self.state();
-        let Some(waiting) = state.waiting.get_mut(&id) else { return Some("nobody waits for its request") };
+        let Some(pending) = state.pending.get_mut(&id) else { return Some("its request is not pending") };
         // > The `progress` value **MUST** increase with each notification, even if the total is unknown.
-        if waiting.progress.is_some_and(|(last, _)| progress <= last) {
+        if pending.progress.is_some_and(|(last, _)| progress <= last) {
             return Some("it does not increase");
         }
-        waiting.progress = Some((progress, Instant::now()));
+        pending.progress = Some((progress, Instant::now()));
         drop(state);
         tracing::debug!(id, progress, "progress of an ask");
         None
     }
 
-    /// When the client told progress of this request of ours, if it did.
-    pub(crate) fn heard(&self, id: u64) -> Option<Instant> {
-        self.state().waiting.get(&id)?.progress.map(|(_, heard)| heard)
+    /// Returns the time of the last progress of this request, if there was one.
+    pub(crate) fn last_progress(&self, id: u64) -> Option<Instant> {
+        self.state().pending.get(&id)?.progress.map(|(_, last_progress)| last_progress)
     }
 
-    /// Takes the client's response to a request of ours. One that nobody waits for is dropped.
+    /// Delivers the client's response to a request of the server. A response that nobody waits for is dropped.
     pub(crate) fn take_response(&self, response: Response<'_>) {
         let Some(id) = response.id.as_ref().and_then(RequestId::as_u64) else { return };
-        let Some(waiting) = self.state().waiting.remove(&id) else {
-            tracing::debug!(id, "a response that nobody waits for");
+        let Some(pending) = self.state().pending.remove(&id) else {
+            tracing::debug!(id, "a response to no pending request was dropped");
             return;
         };
-        // Who waited may just have gone.
-        let _ = waiting.answer.send(response.outcome.map(ToOwned::to_owned));
+        // The receiver may just have been dropped.
+        let _ = pending.answer.send(response.outcome.map(ToOwned::to_owned));
     }
 
-    /// Nobody waits for the client's response to this request of ours any more. Whether it was still missing.
-    pub(crate) fn give_up(&self, id: u64) -> bool {
-        self.state().waiting.remove(&id).is_some()
+    /// Removes a request of the server. Returns true if its response was still missing.
+    pub(crate) fn stop_waiting(&self, id: u64) -> bool {
+        self.state().pending.remove(&id).is_some()
     }
 
-    /// The client is asked to open a URL under this id.
+    /// Records that the client is asked to open a URL with this id.
     pub(crate) fn note_url(&self, id: &str) {
         let mut state = self.state();
         if state.urls.iter().any(|known| known == id) {
@@ -205,27 +208,27 @@ impl Session {
         drop(state);
         let sessions = &self.0.sessions;
         if let Some(oldest) = oldest {
-            sessions.forget_asked(&oldest, self.0.address());
+            sessions.remove_url_session(&oldest, self.0.address());
         }
-        let this: Arc<dyn AskedToOpen> = self.0.clone();
-        sessions.note_asked(id, Arc::downgrade(&this));
+        let this: Arc<dyn UrlSession> = self.0.clone();
+        sessions.add_url_session(id, Arc::downgrade(&this));
     }
 
-    /// Ends it: what runs in it is cancelled.
+    /// Ends the session and cancels its requests.
     #[cfg(feature = "http")]
     pub(crate) fn end(&self) {
         let mut state = self.state();
         state.ended = true;
         let running = std::mem::take(&mut state.running);
-        state.waiting.clear();
+        state.pending.clear();
         drop(state);
         for handle in running.into_values() {
             handle.abort();
         }
-        self.0.teller.wake();
+        self.0.notifier.wake();
     }
 
-    /// Whether it has ended.
+    /// Returns whether the session has ended.
     #[cfg(feature = "http")]
     pub(crate) fn is_ended(&self) -> bool {
         self.state().ended
@@ -237,18 +240,18 @@ impl Session {
 }
 
 impl Shared {
-    /// Identifies the session among those of this process.
+    /// Returns an address that identifies the session in this process.
     fn address(&self) -> usize {
         std::ptr::from_ref(self).addr()
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
-        // Each change of it leaves it whole.
+        // Each change is complete before the lock is released.
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-impl AskedToOpen for Shared {
+impl UrlSession for Shared {
     fn url_finished(&self, id: &str) {
         let mut state = self.state();
         if let Some(at) = state.urls.iter().position(|known| known == id) {
@@ -259,8 +262,8 @@ impl AskedToOpen for Shared {
             state.finished.push_back(id.to_owned());
         }
         drop(state);
-        self.sessions.forget_asked(id, self.address());
-        self.teller.wake();
+        self.sessions.remove_url_session(id, self.address());
+        self.notifier.wake();
     }
 }
 
@@ -268,13 +271,13 @@ impl Drop for Shared {
     fn drop(&mut self) {
         let urls = std::mem::take(&mut self.state().urls);
         for id in urls {
-            self.sessions.forget_asked(&id, self.address());
+            self.sessions.remove_url_session(&id, self.address());
         }
     }
 }
 
 impl fmt::Debug for Session {
-    /// Nothing of what is under way.
+    /// Omits the requests under way.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Session").field("version", &self.0.version).finish_non_exhaustive()
     }

@@ -1,10 +1,9 @@
-//! All sessions of a server: how many there may be, how many handlers run in them, and which of them was asked to open
-//! which URL.
+//! All sessions of a server: their quota, the quota of their handlers, and the sessions that were asked to open a URL.
 
 use crate::{
     Limits,
     refusal::Refusal,
-    session::shares::{Share, Shares},
+    session::quota::{Quota, QuotaPermit},
 };
 use antiphon_seal::{CallSecret, Digest, EntropyError, Principal};
 use std::{
@@ -14,43 +13,56 @@ use std::{
 };
 
 /// A session whose client may have been asked to open a URL.
-pub(crate) trait AskedToOpen: Send + Sync {
-    /// Notes that the person has finished at the URL of this id, and wakes the task that sends notifications.
+pub(crate) trait UrlSession: Send + Sync {
+    /// Records that the person has finished at the URL of this id, and wakes the task that sends notifications.
     fn url_finished(&self, id: &str);
 }
 
 /// The sessions that are open.
 pub(crate) struct Sessions {
-    /// Principals are told apart by digests under it.
+    /// The key of the digests that identify principals.
     secret: CallSecret,
-    open: Arc<Shares>,
-    /// Handlers that run in them.
-    handlers: Arc<Shares>,
-    /// Who was asked to open a URL, by the id of that question.
-    asked: Mutex<HashMap<String, Vec<Weak<dyn AskedToOpen>>>>,
+    open: Arc<Quota>,
+    /// The permits of handlers in sessions.
+    handlers: Arc<Quota>,
+    /// The sessions that were asked to open a URL, by the id of the question.
+    url_sessions: Mutex<HashMap<String, Vec<Weak<dyn UrlSession>>>>,
 }
 
 impl Sessions {
     pub(crate) fn new() -> Result<Arc<Self>, EntropyError> {
         let secret = CallSecret::random()?;
-        Ok(Arc::new(Self { secret, open: Arc::default(), handlers: Arc::default(), asked: Mutex::default() }))
+        Ok(Arc::new(Self {
+            secret,
+            open: Arc::default(),
+            handlers: Arc::default(),
+            url_sessions: Mutex::default(),
+        }))
     }
 
-    /// Who a caller is, to be compared in constant time.
+    /// Returns the digest of a principal, for comparison in constant time.
     pub(crate) fn digest(&self, principal: &Principal) -> Digest {
         self.secret.principal_digest(principal)
     }
 
-    /// A place for one more session.
-    pub(crate) fn place(&self, principal: Option<&Digest>, limits: &Limits) -> Result<Share, Refusal> {
+    /// Takes a permit for one more session.
+    pub(crate) fn session_permit(
+        &self,
+        principal: Option<&Digest>,
+        limits: &Limits,
+    ) -> Result<QuotaPermit, Refusal> {
         self.open.take(principal, limits.sessions, limits.sessions_per_principal).map_err(|full| {
             tracing::warn!(open = full.all, theirs = full.theirs, "too many sessions: one was refused");
             Refusal::Busy
         })
     }
 
-    /// A place for one more handler; `None` if all are taken, or all that this caller may have.
-    pub(crate) fn handler(&self, principal: Option<&Principal>, limits: &Limits) -> Option<Share> {
+    /// Takes a permit for one more handler; `None` if all are taken, or all of this caller.
+    pub(crate) fn handler_permit(
+        &self,
+        principal: Option<&Principal>,
+        limits: &Limits,
+    ) -> Option<QuotaPermit> {
         let principal = principal.map(|known| self.digest(known));
         self.handlers
             .take(principal.as_ref(), limits.session_handlers, limits.session_handlers_per_principal)
@@ -61,18 +73,18 @@ impl Sessions {
             .ok()
     }
 
-    /// Remembers who was asked to open a URL.
-    pub(crate) fn note_asked(&self, id: &str, session: Weak<dyn AskedToOpen>) {
-        let mut all = self.asked_all();
+    /// Adds a session that was asked to open a URL.
+    pub(crate) fn add_url_session(&self, id: &str, session: Weak<dyn UrlSession>) {
+        let mut all = self.all_url_sessions();
         let asked = all.entry(id.to_owned()).or_default();
         if !asked.iter().any(|known| known.as_ptr().addr() == session.as_ptr().addr()) {
             asked.push(session);
         }
     }
 
-    /// Forgets that this session was asked.
-    pub(crate) fn forget_asked(&self, id: &str, session: usize) {
-        let mut all = self.asked_all();
+    /// Removes a session that was asked to open a URL.
+    pub(crate) fn remove_url_session(&self, id: &str, session: usize) {
+        let mut all = self.all_url_sessions();
         if let Some(asked) = all.get_mut(id) {
             asked.retain(|known| known.as_ptr().addr() != session);
             if asked.is_empty() {
@@ -81,24 +93,24 @@ impl Sessions {
         }
     }
 
-    /// The sessions that were asked to open the URL of this id.
-    pub(crate) fn asked(&self, id: &str) -> Vec<Arc<dyn AskedToOpen>> {
-        self.asked_all().get(id).into_iter().flatten().filter_map(Weak::upgrade).collect()
+    /// Returns the sessions that were asked to open the URL of this id.
+    pub(crate) fn url_sessions(&self, id: &str) -> Vec<Arc<dyn UrlSession>> {
+        self.all_url_sessions().get(id).into_iter().flatten().filter_map(Weak::upgrade).collect()
     }
 
-    /// How many are open.
+    /// Returns the number of open sessions.
     pub(crate) fn len(&self) -> usize {
         self.open.len()
     }
 
-    /// How many handlers run in them.
+    /// Returns the number of handlers that run in sessions.
     pub(crate) fn handlers(&self) -> usize {
         self.handlers.len()
     }
 
-    fn asked_all(&self) -> MutexGuard<'_, HashMap<String, Vec<Weak<dyn AskedToOpen>>>> {
-        // Each change of it leaves it whole.
-        self.asked.lock().unwrap_or_else(PoisonError::into_inner)
+    fn all_url_sessions(&self) -> MutexGuard<'_, HashMap<String, Vec<Weak<dyn UrlSession>>>> {
+        // Each change is complete before the lock is released.
+        self.url_sessions.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

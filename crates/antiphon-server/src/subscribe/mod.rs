@@ -1,3 +1,3 @@
-//! Subscriptions: who wants to be notified of which changes.
+//! Subscriptions: the registry of notifications that clients requested.
 
-pub(crate) mod hub;
+pub(crate) mod registry;

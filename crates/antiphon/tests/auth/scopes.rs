@@ -51,7 +51,7 @@ pub(crate) fn asking(runs: &Arc<AtomicUsize>) -> impl FnOnce(ServerBuilder) -> S
                 Ok::<Reply<$result>, Error>(match answer? {
                     None => Reply::from(region()),
                     Some(Answer::Accept(_)) => Reply::Complete($made),
-                    Some(_) => return Err(Error::told("no")),
+                    Some(_) => return Err(Error::user_facing("no")),
                 })
             }
         }};

@@ -110,8 +110,8 @@ async fn told_of_huge(ctx: &Ctx) -> Result<String> {
 
 #[tokio::test(start_paused = true)]
 async fn a_result_that_is_too_large_is_an_error_for_the_log() {
-    call("huge").await.expect_failure("The tool huge failed; the server's log says why");
-    let text = "eu true the step has run, but what it came to cannot be recorded: \
+    call("huge").await.expect_failure("The tool huge failed; the reason is in the server's log");
+    let text = "eu true the step has run, but its result cannot be recorded: \
                 it takes 20002 bytes of JSON; the limit is 16384";
     call("told_of_huge").await.expect_text(text).expect_asked(&["place", "confirm"]);
 }
@@ -174,10 +174,10 @@ async fn early(ctx: &Ctx) -> Result<String> {
 
 #[tokio::test(start_paused = true)]
 async fn what_the_replay_check_says() {
-    let given_up = "gave up the question `place`: use `.within(..)` instead of `timeout` or a timer, \
-                    and `ctx.select` for what is raced";
+    let given_up = "dropped the question `place`: use `.within(..)` instead of `timeout` or a timer, \
+                    and `ctx.select` to select among futures";
     let too_early = "runs the step `reserve` before the question `place`, \
-                     which not every client can show: say that it needs it";
+                     which not every client supports: declare it with `needs`";
     for (name, said) in [
         ("clock", "asks `place` differently when it runs again"),
         ("hurried", given_up),

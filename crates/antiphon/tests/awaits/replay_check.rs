@@ -455,7 +455,7 @@ async fn a_refusal_ends_what_stands_beside_it() {
                 let sure = async {
                     match ctx.elicit::<Confirm>("Sure?").nth(2).outcome().await? {
                         Answer::Accept(sure) => Ok(sure.ok),
-                        _ => Err(Error::told("not sure")),
+                        _ => Err(Error::user_facing("not sure")),
                     }
                 };
                 let sure = tokio::try_join!(place, sure);

@@ -286,7 +286,7 @@ async fn a_path_that_depends_on_chance() {
             Ok(format!("{region}, {days}"))
         })
     };
-    check(handler, Caught::Replay("the tool takes another path now")).await;
+    check(handler, Caught::Replay("the tool now takes a different path")).await;
 }
 
 /// A deadline for the person is `within`: which of the two comes first here, nobody remembers.
@@ -302,7 +302,7 @@ async fn a_question_that_is_given_up() {
             Ok(format!("{region}, {days}"))
         })
     };
-    check(handler, Caught::Replay("gave up the question `region`")).await;
+    check(handler, Caught::Replay("dropped the question `region`")).await;
 }
 
 /// Twice the same first request is two calls, and each has its own chance.

@@ -254,7 +254,7 @@ async fn choose(ctx: &Ctx) -> antiphon::Result<Reply<String>> {
     Ok(match ctx.form::<Region>(&region())? {
         None => region().into(),
         Some(Answer::Accept(Region { region })) => Reply::Complete(region),
-        Some(_) => return Err(antiphon::Error::told("no region was chosen")),
+        Some(_) => return Err(antiphon::Error::user_facing("no region was chosen")),
     })
 }
 

@@ -169,7 +169,7 @@ async fn a_reference_of_elsewhere_or_a_changed_one_does_not_count() {
         refused(&ours, &text[..at], &format!("cut at {at}"));
     }
     refused(&ours, &format!("{text}A"), "longer");
-    assert_eq!(UrlRefError.to_string(), "This link is not valid, or no longer.");
+    assert_eq!(UrlRefError.to_string(), "This link is not valid or has expired.");
 }
 
 #[tokio::test]

@@ -147,7 +147,7 @@ async fn needs_are_checked_before_the_first_line_of_every_leg() {
             assert_eq!((status, &reply["error"]["code"]), (400, &json!(-32021)), "{what}: {reply}");
             assert_eq!(
                 reply["error"]["message"],
-                format!("The client did not declare what this needs: {what}")
+                format!("The client did not declare a required capability: {what}")
             );
         }
         assert_eq!(runs(&counter), 1, "{what}");

@@ -142,7 +142,12 @@ async fn the_log_names_causes_and_holds_no_secret() {
     for (what, name, user, expected) in [
         ("done", "x", "a", "a round leaves"),
         ("a form that does not fit its type", "form", "a", "fits its form but not its type: expected `Eu`"),
-        ("a state of another type", "state", "a", "state is not of the type it is read as: expected u32"),
+        (
+            "a state of another type",
+            "state",
+            "a",
+            "state does not decode into the requested type: expected u32",
+        ),
         ("a state with a member of another type", "member", "a", "expected a boolean"),
         ("an ask that cannot be", "again", "a", "1 to 64 visible ASCII"),
         ("a state that is too large", "large", "a", "largest=[(\"(the handler's state)\", 200000)"),

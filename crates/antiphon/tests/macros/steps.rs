@@ -173,7 +173,7 @@ async fn kinds(ctx: &Ctx, name: String, number: u32, bank: State<Bank>) -> Resul
         ctx.step_retry("retried", retry, async |s| bank.charge(parsed(&digits).await?, s.key()).await),
     );
     let second = async |s: Attempt| match s.number() {
-        1 => Err(StepError::retry(Error::told("not yet"))),
+        1 => Err(StepError::retry(Error::user_facing("not yet"))),
         _ => Ok(parsed(&digits).await?),
     };
     let second = ctx.step_retry("second", Retry::times(2), second).await?;

@@ -219,7 +219,7 @@ async fn what_a_handler_fails_with_is_shown_or_hidden() {
             .tool(Tool::new("text", async |_: &Ctx, _: NoArguments| Err::<(), _>("no tea left".to_owned())))
             .tool(Tool::new("own", async |_: &Ctx, _: NoArguments| Err::<(), _>(std::fmt::Error)))
             .tool(Tool::new("told", async |_: &Ctx, _: NoArguments| {
-                Err::<(), _>(Error::told("no milk left"))
+                Err::<(), _>(Error::user_facing("no milk left"))
             }))
             .tool(Tool::new("foreign", async |_: &Ctx, _: NoArguments| leak()))
             .tool(Tool::new("panic", async |_: &Ctx, _: NoArguments| -> String { panic!("{SECRET}") }))
@@ -237,7 +237,7 @@ async fn what_a_handler_fails_with_is_shown_or_hidden() {
             }))
     })
     .server;
-    let hidden = "The tool foreign failed; the server's log says why";
+    let hidden = "The tool foreign failed; the reason is in the server's log";
     for (method, target, expected) in [
         ("tools/call", json!({"name": "text"}), Ok("no tea left")),
         ("tools/call", json!({"name": "own"}), Ok("an error occurred when formatting an argument")),

@@ -54,7 +54,9 @@ fn server(change: impl FnOnce(ServerBuilder) -> ServerBuilder) -> Server {
         .complete("counted", async |_: Completing| Completions::from(["a", "b"]).total(2))
         .complete("unknown", async |_: Completing| Completions::from(["a"]).and_more())
         .complete("told_off", async |_: Completing| Err::<Vec<String>, _>("no such database"))
-        .complete("own", async |_: Completing| Err::<Completions, _>(Error::told("the index is being built")))
+        .complete("own", async |_: Completing| {
+            Err::<Completions, _>(Error::user_facing("the index is being built"))
+        })
         .complete("foreign", async |_: Completing| -> antiphon::Result<[String; 1]> {
             Err(std::io::Error::other(SECRET))?
         })

@@ -80,7 +80,7 @@ async fn a_result_fits_its_output_schema() {
                 assert_eq!(got.get("structuredContent"), content.as_ref(), "{what}");
                 assert_eq!(got["isError"] == true, failed == Some(true), "{what}");
             } else {
-                let text = "The tool t failed; the server's log says why";
+                let text = "The tool t failed; the reason is in the server's log";
                 assert_eq!(
                     (&got["isError"], &got["content"][0]["text"]),
                     (&json!(true), &json!(text)),

@@ -100,7 +100,7 @@ impl World {
         let status = reply.status();
         let body = reply.into_body().collect().await?.to_bytes();
         if !status.is_success() {
-            return Err(Error::told(String::from_utf8_lossy(&body)));
+            return Err(Error::user_facing(String::from_utf8_lossy(&body)));
         }
         Ok(serde_json::from_slice(&body)?)
     }

@@ -102,7 +102,7 @@ async fn answer(
 ) -> Result<Reply> {
     let (head, body) = request.into_parts();
     let body = Limited::new(body, LONGEST).collect().await.map(|body| body.to_bytes());
-    let body = body.map_err(|fault| antiphon::Error::told(fault.to_string()))?;
+    let body = body.map_err(|fault| antiphon::Error::user_facing(fault.to_string()))?;
     if head.uri.path() != "/" {
         return Ok(page::answer(&head, &body, things, server));
     }

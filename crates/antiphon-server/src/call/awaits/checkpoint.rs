@@ -1,6 +1,6 @@
-//! Places at which a leg may end with its state only, so that another instance goes on.
+//! Places at which a leg may end with its state only, so that another instance continues the call.
 
-use crate::{Ctx, call::flow::Held};
+use crate::{Ctx, call::leg_runtime::SlotHandle};
 use antiphon_engine::{CallSite, IntoNumber, key::path};
 use std::{
     borrow::Cow,
@@ -10,13 +10,13 @@ use std::{
 };
 
 impl Ctx {
-    /// A place at which this leg may end without a question: while the server drains, or when it sheds load, the client
-    /// is told to call again, with what was done so far, and another instance goes on from here. Otherwise it does
-    /// nothing.
+    /// Lets this leg end here without a question. While the server drains or sheds load, the client receives the state so
+    /// far and calls again, and another instance continues from here. Otherwise a checkpoint does nothing.
     ///
     /// > Servers **MAY** return an `InputRequiredResult` that contains only `requestState`
     ///
-    /// At most twice in a call, for some clients give up at the third; then it is passed.
+    /// A leg ends at a checkpoint at most [`Limits::state_only`](crate::Limits::state_only) times in a call, by default
+    /// twice, because some clients give up at the third. Later checkpoints are passed.
     #[track_caller]
     pub fn checkpoint(&self) -> Checkpoint<'_> {
         Checkpoint {
@@ -24,37 +24,37 @@ impl Ctx {
             key: Cow::Borrowed("checkpoint"),
             number: None,
             always: false,
-            site: crate::call::flow::here(),
-            held: Held::new(self.flow()),
+            site: crate::call::leg_runtime::call_site(),
+            handle: SlotHandle::new(self.leg_runtime()),
         }
     }
 }
 
-/// A place at which a leg may end. See [`Ctx::checkpoint`].
-#[must_use = "a checkpoint is one when it is awaited"]
+/// A place at which a leg may end, returned by [`Ctx::checkpoint`].
+#[must_use = "a checkpoint does nothing unless it is awaited"]
 pub struct Checkpoint<'a> {
     ctx: &'a Ctx,
     key: Cow<'a, str>,
     number: Option<i128>,
     always: bool,
     site: CallSite,
-    held: Held<'a>,
+    handle: SlotHandle<'a>,
 }
 
 impl<'a> Checkpoint<'a> {
-    /// Under this key: the second checkpoint of a call needs one of its own.
+    /// Sets the key. The second checkpoint of a call needs a key of its own. Default: `checkpoint`.
     pub fn key(mut self, key: impl Into<Cow<'a, str>>) -> Self {
         self.key = key.into();
         self
     }
 
-    /// One of several with the same key, with a number from the program.
+    /// Numbers one of several checkpoints with the same key. The number comes from the program.
     pub fn nth(mut self, number: impl IntoNumber) -> Self {
         self.number = Some(number.into_number());
         self
     }
 
-    /// Ends the leg here in any case.
+    /// Ends the leg here even if the server neither drains nor sheds load.
     pub fn now(mut self) -> Self {
         self.always = true;
         self
@@ -65,31 +65,31 @@ impl Future for Checkpoint<'_> {
     type Output = ();
 
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<()> {
-        let flow = self.ctx.flow();
-        flow.check_thread();
-        if self.held.is_new() {
+        let runtime = self.ctx.leg_runtime();
+        runtime.check_thread();
+        if self.handle.is_new() {
             let path = match path(self.ctx.scope_prefix(), &self.key, self.number) {
                 Ok(path) => path,
                 Err(fault) => {
-                    flow.author_fault(self.site, fault);
-                    self.held.end();
+                    runtime.author_fault(self.site, fault);
+                    self.handle.end();
                     return Poll::Pending;
                 }
             };
-            let wants_to_end = (self.always || flow.server().sheds()) && self.ctx.takes_state_only();
-            match flow.begun(|leg| leg.checkpoint(path, wants_to_end, self.site)) {
+            let wants_to_end = (self.always || runtime.server().sheds()) && self.ctx.takes_state_only();
+            match runtime.begun(|leg| leg.checkpoint(path, wants_to_end, self.site)) {
                 Ok(()) => {
-                    self.held.end();
+                    self.handle.end();
                     return Poll::Ready(());
                 }
-                Err(slot) => drop(self.held.slot(|| slot)),
+                Err(slot) => drop(self.handle.slot(|| slot)),
             }
         }
-        let Some(slot) = self.held.slot(|| None) else { return Poll::Pending };
-        if !flow.with(|leg| leg.poll_checkpoint(slot, cx.waker())) {
+        let Some(slot) = self.handle.slot(|| None) else { return Poll::Pending };
+        if !runtime.with(|leg| leg.poll_checkpoint(slot, cx.waker())) {
             return Poll::Pending;
         }
-        self.held.end();
+        self.handle.end();
         Poll::Ready(())
     }
 }

@@ -1,9 +1,9 @@
-//! A form, asked with `await`.
+//! Forms that are asked with `await`.
 
 use crate::{
     Answer, AskError, Ctx, Form, OneField,
     call::awaits::{
-        asking::{Fallback, RawAsk, Rendered},
+        raw_ask::{Fallback, PreparedAsk, RawAsk},
         setters::setters,
     },
     form::{self, VALUE},
@@ -35,12 +35,13 @@ impl Ctx {
     /// }
     /// ```
     ///
-    /// Where the answer is not known yet, this does not resolve: the request ends with the question, and the handler runs
-    /// again, from its top, once the client comes back with the answer, on whichever instance that is. Everything before
-    /// it therefore runs once more; what must not is a [`step`](Self::step).
+    /// If the answer is not known yet, the future does not resolve: the request ends with the question, and the handler
+    /// runs again from its top when the client sends the answer, on any instance. The code before the question
+    /// therefore runs once more; code that must not run twice belongs in a [`step`](Self::step).
     ///
-    /// Someone who declines or goes away is an [`AskError`]; [`outcome`](Elicit::outcome) gives it as a value instead. An
-    /// answer that does not fit the form never gets here: the question is asked again, with the reason.
+    /// If the person declines or dismisses the form, the result is an [`AskError`]; [`outcome`](Elicit::outcome)
+    /// returns both as values instead. An answer that does not fit the form does not reach the handler: the question is
+    /// asked again, with the reason.
     ///
     /// The key is the type's name in snake case; a second question of that type needs a [`key`](Elicit::key) of its own.
     ///
@@ -84,8 +85,8 @@ impl Ctx {
     /// the form, defaults are filled in, and fields that the form does not have are dropped. A `String`, a `bool` or a number
     /// is the value of the field named `value`.
     ///
-    /// The form is part of the question. If it differs when the handler runs again, for example because a row was deleted, the
-    /// person is asked again with the new one. So make it in a fixed order.
+    /// The form is part of the question. If the form differs when the handler runs again, for example because a row was
+    /// deleted, the person is asked again with the new form. Build the form in a fixed order.
     ///
     /// A form that cannot be asked ends the call before anything is sent, with an error that names the field: one outside the
     /// protocol's subset, or without choices, or with the same choice twice. See
@@ -116,8 +117,8 @@ impl Ctx {
     /// }
     /// ```
     ///
-    /// Someone who says no gives `false`. Someone who declines or goes away is an [`AskError`], as everywhere: with `?`, no
-    /// line below runs. [`outcome`](Elicit::outcome) gives an `Answer<bool>`.
+    /// An accepted "no" gives `false`. If the person declines or dismisses the question, the result is an [`AskError`],
+    /// as for every question: with `?`, no later line runs. [`outcome`](Elicit::outcome) gives an `Answer<bool>`.
     ///
     /// This is [`elicit`](Self::elicit) of a `bool`, with the key `confirm` and the title `Confirm`.
     #[track_caller]
@@ -126,8 +127,8 @@ impl Ctx {
     }
 }
 
-/// The question as it is before it is put.
-struct AskedForm<'a> {
+/// The content of a form question.
+struct FormAsk<'a> {
     message: Cow<'a, str>,
     schema: Schema,
     /// The title of the field `value`.
@@ -141,14 +142,14 @@ enum Schema {
     Given(FormSchema),
 }
 
-impl AskedForm<'_> {
+impl FormAsk<'_> {
     fn render(&self) -> Result<ElicitRequest, String> {
         let schema = match &self.schema {
             Schema::Of(schema) => schema(),
             Schema::Given(schema) => schema.clone(),
         };
         let requested_schema = match &self.title {
-            // A schema outside the subset is refused as it is: its fields do not hold all of it.
+            // A schema outside the subset is refused unchanged: its fields do not represent all of the schema.
             Some(title) if schema.beyond_subset().is_none() => titled(&schema, title)?,
             _ => schema,
         };
@@ -156,7 +157,7 @@ impl AskedForm<'_> {
     }
 }
 
-/// The form, whose field `value` has this title.
+/// Returns the form with this title on its field `value`.
 fn titled(schema: &FormSchema, title: &str) -> Result<FormSchema, String> {
     let mut fields = schema.fields().to_vec();
     let field = fields.iter_mut().find(|field| field.name == VALUE);
@@ -166,38 +167,39 @@ fn titled(schema: &FormSchema, title: &str) -> Result<FormSchema, String> {
     Ok(FormSchema::new(fields))
 }
 
-/// A form that is asked when it is awaited. See [`Ctx::elicit`], [`Ctx::elicit_with`] and [`Ctx::confirm`].
+/// The future of a form question, sent when the future is awaited. See [`Ctx::elicit`], [`Ctx::elicit_with`] and
+/// [`Ctx::confirm`].
 #[must_use = "a question is asked when it is awaited"]
 pub struct Elicit<'a, T> {
     raw: RawAsk<'a>,
-    form: AskedForm<'a>,
+    form: FormAsk<'a>,
     default: Option<T>,
 }
 
-/// The same, with decline and cancel as values. See [`Elicit::outcome`].
+/// The future of a form question that resolves to decline and cancel as values. See [`Elicit::outcome`].
 #[must_use = "a question is asked when it is awaited"]
 pub struct ElicitOutcome<'a, T>(Elicit<'a, T>);
 
-// Nothing in them is pinned.
+// No field is pinned.
 impl<T> Unpin for Elicit<'_, T> {}
 impl<T> Unpin for ElicitOutcome<'_, T> {}
 
 setters! {
     Elicit<'a, T>,
     cannot: "show forms",
-    within: "How long the person may take, in whole seconds, from the first time it is asked. No longer than the round it is asked \
-             in: that is `answer_within` of the tool, or else of the server, ten minutes."
+    within: "Sets the time for the person to answer, in whole seconds, from the first time that the question is asked. Each round \
+             also has a limit: `answer_within` of the tool, or else of the server, by default ten minutes."
 }
 
 impl<'a, T> Elicit<'a, T> {
     #[track_caller]
     fn new(ctx: &'a Ctx, key: impl Into<Cow<'a, str>>, message: Cow<'a, str>, schema: Schema) -> Self {
-        let form = AskedForm { message, schema, title: None };
+        let form = FormAsk { message, schema, title: None };
         Self { raw: RawAsk::new(ctx, key), form, default: None }
     }
 
-    /// Sets the title of the field, which people read instead of its name `value`. Only for an answer that is a `String`, a
-    /// `bool` or a number: the fields of a form have titles of their own.
+    /// Sets the title of the field, which people read instead of its name `value`. Only for an answer that is a
+    /// `String`, a `bool` or a number: the fields of a form have their own titles.
     pub fn title(mut self, title: impl Into<Cow<'a, str>>) -> Self
     where
         T: OneField,
@@ -206,16 +208,16 @@ impl<'a, T> Elicit<'a, T> {
         self
     }
 
-    /// What counts where the client cannot show forms. Never for a decline, a cancel or a bad answer.
+    /// Sets the value to use if the client cannot show forms. It is never used for a decline, a cancel or a bad answer.
     ///
-    /// The caller chooses what it declares: this is your word that the value is harmless.
+    /// The caller chooses which capabilities it declares, so the value must be harmless.
     pub fn or_default(mut self, value: T) -> Self {
         self.raw.fallback = Fallback::Value;
         self.default = Some(value);
         self
     }
 
-    /// With decline and cancel as values.
+    /// Resolves to decline and cancel as values instead of errors.
     pub fn outcome(self) -> ElicitOutcome<'a, T> {
         ElicitOutcome(self)
     }
@@ -225,8 +227,8 @@ impl<T: DeserializeOwned> Elicit<'_, T> {
     fn poll_outcome(&mut self, cx: &Context<'_>) -> Poll<Result<Answer<T>, AskError>> {
         let form = &self.form;
         let given = self.raw.poll(cx, AskSupport::FORM, |_| {
-            let rendered = Rendered::of(InputRequest::Elicit(form.render()?))?;
-            Ok(Rendered { decodes: Some(|answer| read::<T>(answer).map(drop)), ..rendered })
+            let rendered = PreparedAsk::of(InputRequest::Elicit(form.render()?))?;
+            Ok(PreparedAsk { decodes: Some(|answer| read::<T>(answer).map(drop)), ..rendered })
         });
         let answer = match std::task::ready!(given) {
             Ok(answer) => answer,
@@ -239,21 +241,21 @@ impl<T: DeserializeOwned> Elicit<'_, T> {
         match read(&answer) {
             Ok(answer) => {
                 if let Some(refusal) = self.refusal(&answer) {
-                    self.raw.ctx().flow().note_refusal(refusal);
+                    self.raw.ctx().leg_runtime().note_refusal(refusal);
                 }
                 Poll::Ready(Ok(answer))
             }
-            // It was recorded by another version.
+            // Another version of the handler recorded the answer.
             Err(fault) => {
                 let fault =
                     format!("the answer to `{}` fits its form but not its type: {fault}", self.raw.key);
-                self.raw.ctx().flow().author_fault(self.raw.site(), fault);
+                self.raw.ctx().leg_runtime().author_fault(self.raw.site(), fault);
                 Poll::Pending
             }
         }
     }
 
-    /// Who refused what, if they did.
+    /// Returns the error for a declined or dismissed question; `None` for an accepted one.
     fn refusal<A>(&self, answer: &Answer<A>) -> Option<AskError> {
         let refused = match answer {
             Answer::Accept(_) => return None,
@@ -280,13 +282,13 @@ impl<T: DeserializeOwned> Future for Elicit<'_, T> {
         match (self.refusal(&answer), answer) {
             (None, Answer::Accept(value)) => Poll::Ready(Ok(value)),
             (Some(refusal), _) => Poll::Ready(Err(refusal)),
-            // The key is none: the leg ends.
+            // The key is not valid: the leg ends.
             (None, _) => Poll::Pending,
         }
     }
 }
 
-/// A recorded answer, read straight into its type. The error says nothing of the value.
+/// Reads a recorded answer into its type. The error does not contain the value.
 fn read<T: DeserializeOwned>(answer: &str) -> Result<Answer<T>, String> {
     #[derive(Deserialize)]
     struct Given<'a> {

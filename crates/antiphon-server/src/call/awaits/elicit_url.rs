@@ -1,9 +1,9 @@
-//! A URL for the person to open, asked with `await`.
+//! URL questions that are asked with `await`.
 
 use crate::{
     Answer, AskError, Ctx,
     call::awaits::{
-        asking::{Asked, RawAsk, Rendered},
+        raw_ask::{AskOutcome, PreparedAsk, RawAsk},
         setters::setters,
         until::{IntoDone, Until},
         url_ref::UrlRef,
@@ -17,11 +17,11 @@ use std::{
     task::{Context, Poll, ready},
 };
 
-/// What a person is told who agreed, where the check does not hold yet.
+/// The text for a person who agreed to open the URL, while the check does not hold.
 const NOT_FINISHED: &str = "This is not finished yet. Finish it behind the link, then continue here.";
 
 impl Ctx {
-    /// Asks the person to open a URL: to log in somewhere, to pay, to enter a secret. What they do there does not pass
+    /// Asks the person to open a URL: to log in, to pay, to enter a secret. The data they enter there does not pass
     /// through the client.
     ///
     /// ```
@@ -39,39 +39,41 @@ impl Ctx {
     /// }
     /// ```
     ///
-    /// The closure is given the [reference](UrlRef) of this question, which belongs into the URL: with
-    /// [`UrlRef::verify`] the page finds out whether whoever opens it is the person who was asked. It is called at the
-    /// first poll, on every leg, and must give the same URL for the same reference: one that changes is another
+    /// The closure receives the [reference](UrlRef) of this question, which belongs in the URL: with
+    /// [`UrlRef::verify`], the page checks that its visitor is the person who was asked. The closure is called at the
+    /// first poll, on every leg, and must return the same URL for the same reference: a changed URL is a different
     /// question.
     ///
-    /// `Ok` means that the person *agreed* to open the URL, not that they are done there, nor that they opened it. To
-    /// go on only once they are done, add [`until`](ElicitUrl::until).
+    /// `Ok` means that the person *agreed* to open the URL. It does not mean that they opened it, or that they have
+    /// finished there. To wait until they have finished, add [`until`](ElicitUrl::until).
     ///
     /// > The response with `action: "accept"` indicates that the user has consented to the interaction. It does not
     /// > mean that the interaction is complete.
     ///
-    /// Someone who declines or goes away is an [`AskError`]; [`outcome`](ElicitUrl::outcome) gives it as a value instead.
-    /// The key is `url`; a second one needs a [`key`](ElicitUrl::key) of its own.
+    /// If the person declines or dismisses the question, the result is an [`AskError`]; [`outcome`](ElicitUrl::outcome)
+    /// returns both as values instead. The key is `url`; a second URL question needs a [`key`](ElicitUrl::key) of its
+    /// own.
     ///
     /// # The page
     ///
-    /// - It calls [`UrlRef::verify`] with its own login before it shows or takes anything, and again where it takes it.
-    /// - It stands behind `https`. Plain `http` is refused here, except on the loopback interface.
+    /// - The page calls [`UrlRef::verify`] with its own login before it shows or accepts anything, and again when it
+    ///   accepts it.
+    /// - The page is served over `https`. Plain `http` is refused here, except on the loopback interface.
     ///
     ///   > **SHOULD** use HTTPS URLs for non-development environments.
     /// - The URL holds no secret and nothing about the person: clients show it, and logs keep it.
     ///
     ///   > **MUST NOT** include sensitive information about the end-user, including credentials, personally
     ///   > identifiable information, etc., in the URL sent to the client
-    /// - The URL opens nothing by itself. A link that logs in whoever has it, such as a provider's own authorization
-    ///   URL, stands behind a page of yours that verifies first and redirects then.
+    /// - The URL opens nothing by itself. A link that logs in its holder, such as a provider's authorization URL,
+    ///   belongs behind a page of yours that first verifies and then redirects.
     ///
     ///   > **MUST NOT** provide a URL which is pre-authenticated to access a protected resource, as the URL could be used
     ///   > to impersonate the user by a malicious client.
-    /// - What it is about is looked up by [`call_id`](crate::VerifiedUrlRef::call_id) and
-    ///   [`key`](crate::VerifiedUrlRef::key). Nothing but the reference is sealed: a name or an amount beside it
-    ///   can be changed by anyone.
-    /// - What it learns stays with the server, kept for that person. It never goes back through the client.
+    /// - The page finds its task by [`call_id`](crate::VerifiedUrlRef::call_id) and
+    ///   [`key`](crate::VerifiedUrlRef::key). Only the reference is sealed: anyone can change a name or an amount
+    ///   beside it.
+    /// - The page stores what it learns on the server, for that person. It never sends it back through the client.
     #[track_caller]
     pub fn elicit_url<'a, F>(&'a self, message: impl Into<Cow<'a, str>>, url: F) -> ElicitUrl<'a, F>
     where
@@ -79,7 +81,7 @@ impl Ctx {
     {
         ElicitUrl {
             raw: RawAsk::new(self, "url"),
-            asked: AskedUrl { message: message.into(), url },
+            asked: UrlAsk { message: message.into(), url },
             until: None,
             checking: None,
             first: 0,
@@ -87,60 +89,60 @@ impl Ctx {
     }
 }
 
-/// A URL that is asked to be opened when this is awaited. See [`Ctx::elicit_url`].
+/// The future of a URL question, sent when the future is awaited. See [`Ctx::elicit_url`].
 #[must_use = "a question is asked when it is awaited"]
 pub struct ElicitUrl<'a, F> {
     raw: RawAsk<'a>,
-    asked: AskedUrl<'a, F>,
+    asked: UrlAsk<'a, F>,
     until: Option<Until<'a>>,
-    /// While what happens behind the URL is checked: whether once only.
+    /// `Some` while the check behind the URL runs; true if it is called once only.
     checking: Option<bool>,
-    /// When it was first asked, in Unix seconds. Known once it was rendered.
+    /// The time at which the question was first asked, in Unix seconds. Known after the question was rendered.
     first: u64,
 }
 
-/// The same, with decline and cancel as values. See [`ElicitUrl::outcome`].
+/// The future of a URL question that resolves to decline and cancel as values. See [`ElicitUrl::outcome`].
 #[must_use = "a question is asked when it is awaited"]
 pub struct ElicitUrlOutcome<'a, F>(ElicitUrl<'a, F>);
 
-struct AskedUrl<'a, F> {
+struct UrlAsk<'a, F> {
     message: Cow<'a, str>,
     url: F,
 }
 
-// Nothing in them is pinned.
+// No field is pinned.
 impl<F> Unpin for ElicitUrl<'_, F> {}
 impl<F> Unpin for ElicitUrlOutcome<'_, F> {}
 
 setters! {
     ElicitUrl<'a, F>,
     cannot: "open URLs",
-    within: "How long the person may take, in whole seconds, from the first time it is asked; with [`until`](Self::until), to \
-             finish. Each round may take no longer than `answer_within` of the tool, or else of the server, ten minutes."
+    within: "Sets the time for the person to answer, in whole seconds, from the first time that the question is asked; with \
+             [`until`](Self::until), the time to finish. Each round also has a limit: `answer_within` of the tool, or else \
+             of the server, by default ten minutes."
 }
 
 impl<'a, F> ElicitUrl<'a, F> {
-    /// The `elicitationId` under which a client of 2025-11-25 is asked, and told by
-    /// [`elicitation_complete`](crate::Server::elicitation_complete) that it is finished. Default: one that is made
-    /// up. Other clients do not see it.
+    /// Sets the `elicitationId` of the question for clients of 2025-11-25.
+    /// [`elicitation_complete`](crate::Server::elicitation_complete) takes the same id. Default: a generated id. Other
+    /// clients do not see it.
     pub fn id(mut self, id: impl Into<Cow<'a, str>>) -> Self {
         self.raw.elicitation_id = Some(id.into());
         self
     }
 
-    /// Goes on only once this holds: the person agreed, and is done behind the URL.
+    /// Waits until this check holds: the person agreed, and has finished behind the URL.
     ///
-    /// After they agreed the check is called, at once and then every 250 milliseconds, later every second, while the
-    /// request waits: for [`Limits::until`](crate::Limits::until), 20 seconds. If it does not hold by then, the
-    /// same URL is asked again, with a line that it is not finished yet; that is not an answer that does not fit, so only
-    /// the limit of legs, and [`within`](Self::within), bound how often. Once it holds, that is recorded: later legs do
-    /// not check.
+    /// After the person agreed, the check is called at once, then every 250 milliseconds, later every second, while the
+    /// request waits: for [`Limits::until`](crate::Limits::until), by default 20 seconds. If the check does not hold by
+    /// then, the same URL is asked again, with a line that says it is not finished yet. Such a repetition does not
+    /// count as an answer that does not fit, so only the limit of legs and [`within`](Self::within) bound it. When the
+    /// check holds, that fact is recorded: later legs do not call the check.
     ///
-    /// The check looks; it does not act. It asks nothing and runs no step, for it is called on some legs only. It gives a
-    /// `bool`, or a `Result` of one, whose error is logged and counts as "not yet".
+    /// The check must only read. It must not ask or run a step, because it is called on some legs only. It returns a
+    /// `bool` or a `Result` of one; an error is logged and counts as "not yet".
     ///
-    /// It stands with its question, and nowhere else, because a wait on its own would have nothing to put to the person
-    /// when its time is over.
+    /// A check belongs to its question: a separate wait would have no question to ask when its time is over.
     pub fn until<C, Fut>(mut self, check: C) -> Self
     where
         C: FnMut() -> Fut + Send + 'a,
@@ -150,21 +152,22 @@ impl<'a, F> ElicitUrl<'a, F> {
         self
     }
 
-    /// With decline and cancel as values.
+    /// Resolves to decline and cancel as values instead of errors.
     pub fn outcome(self) -> ElicitUrlOutcome<'a, F> {
         ElicitUrlOutcome(self)
     }
 }
 
-impl<F: Fn(&UrlRef) -> String> AskedUrl<'_, F> {
-    /// The question, and when it was first asked. `waits`: accepted, it waits for what happens behind the URL.
-    fn show(&self, ctx: &Ctx, path: &str, waits: bool) -> Result<(Rendered, u64), String> {
+impl<F: Fn(&UrlRef) -> String> UrlAsk<'_, F> {
+    /// Returns the question, and the time at which it was first asked. With `waits`, an accepted question waits for the
+    /// work behind the URL.
+    fn show(&self, ctx: &Ctx, path: &str, waits: bool) -> Result<(PreparedAsk, u64), String> {
         let reference = UrlRef::of(ctx, path)?;
         let url = (self.url)(&reference);
         let about = waits.then(|| format!("{}\n{}", url.replace(reference.as_str(), ""), self.message));
-        let until = about.and_then(|about| ctx.flow().digest(about.as_bytes()));
+        let until = about.and_then(|about| ctx.leg_runtime().digest(about.as_bytes()));
         let request = ElicitRequest::Url { message: self.message.to_string(), url };
-        Ok((Rendered { until, ..Rendered::of(InputRequest::Elicit(request))? }, reference.first()))
+        Ok((PreparedAsk { until, ..PreparedAsk::of(InputRequest::Elicit(request))? }, reference.first()))
     }
 }
 
@@ -176,16 +179,16 @@ impl<F: Fn(&UrlRef) -> String> ElicitUrl<'_, F> {
                 Some(once) => ready!(self.check(cx, once)),
             };
             match asked {
-                Ok(Some(Asked::Agreed { before })) => self.checking = Some(before),
-                Ok(Some(Asked::Answer(text))) => return self.answered(&text),
-                // It is asked again.
+                Ok(Some(AskOutcome::Agreed { before })) => self.checking = Some(before),
+                Ok(Some(AskOutcome::Answer(text))) => return self.answered(&text),
+                // The question is asked again.
                 Ok(None) => {}
                 Err(error) => return Poll::Ready(Err(error)),
             }
         }
     }
 
-    fn ask(&mut self, cx: &Context<'_>) -> Poll<Result<Option<Asked>, AskError>> {
+    fn ask(&mut self, cx: &Context<'_>) -> Poll<Result<Option<AskOutcome>, AskError>> {
         let Self { raw, asked, until, first, .. } = self;
         let (ctx, waits) = (raw.ctx(), until.is_some());
         let polled = raw.poll_agreed(cx, AskSupport::URL, |path| {
@@ -203,17 +206,17 @@ impl<F: Fn(&UrlRef) -> String> ElicitUrl<'_, F> {
             Ok(ElicitResult { action: Action::Cancel, .. }) => Answer::Cancel,
             Err(fault) => {
                 let fault = format!("a recorded answer cannot be read: {fault}");
-                self.raw.ctx().flow().author_fault(self.raw.site(), fault);
+                self.raw.ctx().leg_runtime().author_fault(self.raw.site(), fault);
                 return Poll::Pending;
             }
         };
         if let Some(refusal) = self.refusal(&answer) {
-            self.raw.ctx().flow().note_refusal(refusal);
+            self.raw.ctx().leg_runtime().note_refusal(refusal);
         }
         Poll::Ready(Ok(answer))
     }
 
-    /// Who refused what, if they did.
+    /// Returns the error for a declined or dismissed question; `None` for an accepted one.
     fn refusal(&self, answer: &Answer<()>) -> Option<AskError> {
         let refused = match answer {
             Answer::Accept(()) => return None,
@@ -223,21 +226,21 @@ impl<F: Fn(&UrlRef) -> String> ElicitUrl<'_, F> {
         self.raw.path().map(|path| refused(&path, &self.asked.message))
     }
 
-    /// Checks what happens behind the URL. `None`: it is not finished, and the URL is asked again.
-    fn check(&mut self, cx: &mut Context<'_>, once: bool) -> Poll<Result<Option<Asked>, AskError>> {
-        let flow = self.raw.ctx().flow();
+    /// Calls the check. `None` means that the check does not hold, and the URL is asked again.
+    fn check(&mut self, cx: &mut Context<'_>, once: bool) -> Poll<Result<Option<AskOutcome>, AskError>> {
+        let runtime = self.raw.ctx().leg_runtime();
         let (Some(until), Some(slot)) = (&mut self.until, self.raw.slot()) else { return Poll::Pending };
-        let (is_over, rehearses) = flow.with(|leg| (leg.is_over(), leg.rehearses()));
+        let (is_over, rehearses) = runtime.with(|leg| (leg.is_over(), leg.rehearses()));
         if is_over {
             return Poll::Pending;
         }
         let is_finished = match rehearses {
-            // Whether it holds by now is nothing that the handler decides.
+            // The check's present value does not depend on the handler.
             true if once => false,
             true => return Poll::Pending,
             false => {
-                let _scope = flow.scope(|leg| leg.in_check(slot));
-                ready!(until.poll(cx, flow.carrier().until(flow.limits()), once))
+                let _scope = runtime.scope(|leg| leg.in_check(slot));
+                ready!(until.poll(cx, runtime.carrier().until(runtime.limits()), once))
             }
         };
         self.checking = None;
@@ -245,7 +248,7 @@ impl<F: Fn(&UrlRef) -> String> ElicitUrl<'_, F> {
             return self.raw.resolve_agreed(true).map_ok(Some);
         }
         let deadline = self.raw.within.map(|within| self.first.saturating_add(within.as_secs()));
-        if !once && deadline.is_some_and(|deadline| flow.now() > deadline) {
+        if !once && deadline.is_some_and(|deadline| runtime.now() > deadline) {
             return self.raw.resolve_agreed(false).map_ok(Some);
         }
         self.raw.ask_again(NOT_FINISHED, deadline);
@@ -269,7 +272,7 @@ impl<F: Fn(&UrlRef) -> String> Future for ElicitUrl<'_, F> {
         match (self.refusal(&answer), answer) {
             (None, Answer::Accept(())) => Poll::Ready(Ok(())),
             (Some(refusal), _) => Poll::Ready(Err(refusal)),
-            // The key is none: the leg ends.
+            // The key is not valid: the leg ends.
             (None, _) => Poll::Pending,
         }
     }

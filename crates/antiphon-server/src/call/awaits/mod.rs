@@ -1,24 +1,24 @@
 //! The futures that a handler awaits: questions, steps, selects, checkpoints.
 
-pub(crate) mod asking;
 pub(crate) mod checkpoint;
 pub(crate) mod elicit;
 pub(crate) mod elicit_url;
-pub(crate) mod group;
+pub(crate) mod environment;
+pub(crate) mod join;
+pub(crate) mod raw_ask;
 pub(crate) mod sample;
 pub(crate) mod scope;
 pub(crate) mod select;
 pub(crate) mod setters;
 pub(crate) mod step;
-pub(crate) mod surroundings;
 pub(crate) mod until;
 pub(crate) mod url_ref;
 
-pub(crate) use asking::check_elicit;
 pub use checkpoint::Checkpoint;
 pub use elicit::{Elicit, ElicitOutcome};
 pub use elicit_url::{ElicitUrl, ElicitUrlOutcome};
-pub use group::{JoinAll, Spawned};
+pub use join::{JoinAll, Spawned};
+pub(crate) use raw_ask::check_elicit;
 pub use sample::{Roots, Sample};
 pub use scope::Scope;
 pub use select::{Branches, Won};

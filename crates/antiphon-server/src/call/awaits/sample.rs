@@ -1,9 +1,9 @@
-//! The client's model, and its root directories.
+//! Questions to the client: a message of its model, and its root directories.
 
 use crate::{
     AskError, Ctx,
     call::awaits::{
-        asking::{RawAsk, Rendered},
+        raw_ask::{PreparedAsk, RawAsk},
         setters::setters,
     },
 };
@@ -29,7 +29,7 @@ impl Ctx {
         Sample { raw: RawAsk::new(self, "sample"), params }
     }
 
-    /// Asks for the client's root directories, and waits for them. The key is `roots`.
+    /// Asks for the client's root directories, and waits for the list. The key is `roots`.
     ///
     /// Deprecated in 2026-07-28: take directories as arguments instead.
     #[track_caller]
@@ -38,54 +38,54 @@ impl Ctx {
     }
 }
 
-/// A message of the client's model, asked for when it is awaited. See [`Ctx::sample`].
+/// The future of a message of the client's model, requested when the future is awaited. See [`Ctx::sample`].
 #[must_use = "a model is asked when this is awaited"]
 pub struct Sample<'a> {
     raw: RawAsk<'a>,
     params: CreateMessageParams,
 }
 
-/// The client's roots, asked for when it is awaited. See [`Ctx::roots`].
+/// The future of the client's roots, requested when the future is awaited. See [`Ctx::roots`].
 #[must_use = "a client is asked when this is awaited"]
 pub struct Roots<'a> {
     raw: RawAsk<'a>,
 }
 
 setters!(Sample<'a>, cannot: "call a model");
-setters!(Roots<'a>, cannot: "tell its directories");
+setters!(Roots<'a>, cannot: "list its directories");
 
 impl Sample<'_> {
-    /// The system prompt that the model should have. The client may change it.
+    /// Sets the system prompt. The client may change it.
     pub fn system_prompt(mut self, prompt: impl Into<String>) -> Self {
         self.params.system_prompt = Some(prompt.into());
         self
     }
 
-    /// The temperature. A number that is not finite is none.
+    /// Sets the temperature. A number that is not finite removes it.
     pub fn temperature(mut self, temperature: f64) -> Self {
         self.params.temperature = Number::from_f64(temperature);
         self
     }
 
-    /// Where the model should stop.
+    /// Sets the sequences at which the model stops.
     pub fn stop_sequences<S: Into<String>>(mut self, sequences: impl IntoIterator<Item = S>) -> Self {
         self.params.stop_sequences = Some(sequences.into_iter().map(Into::into).collect());
         self
     }
 
-    /// Which model would be best.
+    /// Sets the preferences for a model.
     pub fn model_preferences(mut self, preferences: ModelPreferences) -> Self {
         self.params.model_preferences = Some(preferences);
         self
     }
 
-    /// Tools that the model may use. Needs `sampling.tools`.
+    /// Sets the tools that the model may use. Requires the capability `sampling.tools`.
     pub fn tools(mut self, tools: impl IntoIterator<Item = Tool>) -> Self {
         self.params.tools = Some(tools.into_iter().collect());
         self
     }
 
-    /// Whether it must use one. Needs `sampling.tools`.
+    /// Sets whether the model must use a tool. Requires the capability `sampling.tools`.
     pub fn tool_choice(mut self, choice: ToolChoice) -> Self {
         self.params.tool_choice = Some(choice);
         self
@@ -98,7 +98,7 @@ impl Future for Sample<'_> {
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
         let Self { raw, params } = &mut *self;
         let request = || InputRequest::CreateMessage(Box::new(params.clone()));
-        let given = raw.poll(cx, request().needs(), |_| Rendered::of(request()));
+        let given = raw.poll(cx, request().needs(), |_| PreparedAsk::of(request()));
         match ready!(given) {
             Ok(text) => read(raw, &text).map(Ok),
             Err(error) => Poll::Ready(Err(error)),
@@ -111,7 +111,8 @@ impl Future for Roots<'_> {
 
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
         let raw = &mut self.raw;
-        let given = raw.poll(cx, AskSupport::ROOTS, |_| Rendered::of(InputRequest::ListRoots { meta: None }));
+        let given =
+            raw.poll(cx, AskSupport::ROOTS, |_| PreparedAsk::of(InputRequest::ListRoots { meta: None }));
         match ready!(given) {
             Ok(text) => read(raw, &text).map(|result: ListRootsResult| Ok(result.roots)),
             Err(error) => Poll::Ready(Err(error)),
@@ -119,12 +120,14 @@ impl Future for Roots<'_> {
     }
 }
 
-/// A recorded answer: it was written by us.
+/// Reads a recorded answer, which this crate wrote.
 fn read<T: DeserializeOwned>(raw: &RawAsk<'_>, text: &str) -> Poll<T> {
     match serde_json::from_str(text) {
         Ok(answer) => Poll::Ready(answer),
         Err(fault) => {
-            raw.ctx().flow().author_fault(raw.site(), format!("a recorded answer cannot be read: {fault}"));
+            raw.ctx()
+                .leg_runtime()
+                .author_fault(raw.site(), format!("a recorded answer cannot be read: {fault}"));
             Poll::Pending
         }
     }

@@ -1,20 +1,20 @@
-//! Names in front of keys, so that the same code can ask in several places.
+//! Prefixes of keys, so that the same code can ask in several places.
 
 use crate::Ctx;
 use antiphon_engine::key::below;
 use std::{marker::PhantomData, ops::Deref};
 
 impl Ctx {
-    /// A context whose keys all stand below this name: `alice/confirm` instead of `confirm`. For a function that asks, or
-    /// does something, once for each of several.
+    /// Returns a context whose keys have this prefix: `alice/confirm` instead of `confirm`. Use it for a function that
+    /// asks, or runs steps, once for each of several items.
     ///
-    /// The name is one for each use, like a key: text of the program, or the id of a row.
+    /// The name must be different for each use, like a key: a text of the program, or the id of a row.
     #[track_caller]
     pub fn scope(&self, name: impl AsRef<str>) -> Scope<'_> {
         let prefix = match below(self.scope_prefix(), name.as_ref()) {
             Ok(prefix) => prefix,
             Err(fault) => {
-                self.flow().author_fault(crate::call::flow::here(), fault);
+                self.leg_runtime().author_fault(crate::call::leg_runtime::call_site(), fault);
                 String::new()
             }
         };
@@ -22,7 +22,7 @@ impl Ctx {
     }
 }
 
-/// A context below a name. See [`Ctx::scope`].
+/// A context with a prefix for its keys. See [`Ctx::scope`].
 #[derive(Debug)]
 pub struct Scope<'a> {
     ctx: Ctx,

@@ -1,6 +1,6 @@
-//! Races whose winner is remembered.
+//! Selects among branches; the first branch is recorded.
 
-use crate::{Ctx, call::flow::Held};
+use crate::{Ctx, call::leg_runtime::SlotHandle};
 use antiphon_engine::{BranchId, CallSite, SlotId, StepKey, key::path};
 use std::{
     convert::Infallible,
@@ -10,7 +10,7 @@ use std::{
     task::{Context, Poll},
 };
 
-/// Which branch of a [`select`](Ctx::select) came first, with what it came to.
+/// The first branch of a [`select`](Ctx::select), with its output.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Won<A, B, C = Infallible, D = Infallible> {
     /// The first in source order.
@@ -24,19 +24,19 @@ pub enum Won<A, B, C = Infallible, D = Infallible> {
 }
 
 impl Ctx {
-    /// Waits for the first of two to four branches: questions, steps, or async blocks of these. Which one came first is
-    /// recorded, so that it stays first whenever the handler runs again.
+    /// Waits for the first of two to four branches: questions, steps, or async blocks of these. The first branch is
+    /// recorded, so that the same branch is first when the handler runs again.
     ///
-    /// A timer is no time for the person: where a question ends the leg, a timer beside it that is longer than
-    /// [`Limits::grace`](crate::Limits::grace) never fires, for each leg begins it anew. That time is
-    /// [`within`](crate::Elicit::within).
+    /// A timer is not a limit for the person's answer: if a question ends the leg, a timer beside it that is longer
+    /// than [`Limits::grace`](crate::Limits::grace) never fires, because each leg starts it again. To limit the
+    /// answer's time, use [`within`](crate::Elicit::within).
     ///
-    /// Of several that are ready the first in source order wins, and recorded answers come before new steps. A step that
-    /// runs in a losing branch is not dropped: it runs to its end, is recorded, and its branch goes no further. Questions
-    /// of losing branches are not asked. So beside a question that nobody has answered yet, a step begins at once, and
-    /// mostly wins.
+    /// If several branches are ready, the first in source order wins; recorded answers come before new steps. A step
+    /// that runs in a losing branch is not dropped: it runs to its end and is recorded, and its branch does not
+    /// continue. Questions of losing branches are not asked. So a step beside an unanswered question starts at once and
+    /// usually wins.
     ///
-    /// The key is that of a step: one for each use.
+    /// The key follows the rules for the key of a step: one for each use.
     ///
     /// ```
     /// use antiphon::{Result, server::{Ctx, Won}};
@@ -60,26 +60,26 @@ impl Ctx {
         key: K,
         branches: B,
     ) -> impl Future<Output = B::Won> + Send + use<'a, K, B> {
-        let (key, site) = (key.into(), crate::call::flow::here());
+        let (key, site) = (key.into(), crate::call::leg_runtime::call_site());
         async move {
-            let race = match path(self.scope_prefix(), key.key, key.number) {
-                Ok(path) => Race { ctx: self, path, site, held: Held::new(self.flow()) },
+            let select = match path(self.scope_prefix(), key.key, key.number) {
+                Ok(path) => SelectRun { ctx: self, path, site, handle: SlotHandle::new(self.leg_runtime()) },
                 Err(fault) => {
-                    self.flow().author_fault(site, fault);
+                    self.leg_runtime().author_fault(site, fault);
                     return std::future::pending().await;
                 }
             };
-            branches.run(race).await
+            branches.run(select).await
         }
     }
 }
 
 /// Two to four futures, as a tuple. Nothing else implements it.
 pub trait Branches: sealed::Sealed + Send {
-    /// Which came first.
+    /// The output: the first branch, with its own output.
     type Won;
     #[doc(hidden)]
-    fn run(self, race: Race<'_>) -> impl Future<Output = Self::Won> + Send
+    fn run(self, select: SelectRun<'_>) -> impl Future<Output = Self::Won> + Send
     where
         Self: Sized;
 }
@@ -88,44 +88,44 @@ mod sealed {
     pub trait Sealed {}
 }
 
-/// One select, while it is run.
+/// One select while it runs.
 #[doc(hidden)]
-pub struct Race<'a> {
+pub struct SelectRun<'a> {
     ctx: &'a Ctx,
     path: Arc<str>,
     site: CallSite,
-    held: Held<'a>,
+    handle: SlotHandle<'a>,
 }
 
-/// What is done with a branch.
+/// An action on a branch.
 #[derive(Clone, Copy)]
-enum Deed {
+enum BranchAction {
     Poll,
-    /// Drops it, which withdraws what it asks.
+    /// Drops the branch, which withdraws its questions.
     Drop,
 }
 
-impl Race<'_> {
-    /// Polls the branches, each in its place, until one is first. Gives its number. `act` says whether a branch has come to
-    /// its end.
+impl SelectRun<'_> {
+    /// Polls the branches, each in its scope, until one wins, and returns its index. `act` returns true if the branch
+    /// has finished.
     async fn run<const N: usize>(
         mut self,
-        mut act: impl FnMut(usize, Deed, &mut Context<'_>) -> bool + Send,
+        mut act: impl FnMut(usize, BranchAction, &mut Context<'_>) -> bool + Send,
     ) -> usize {
         let mut first: Option<BranchId> = None;
         let mut done = [false; N];
         poll_fn(|cx| {
-            let flow = self.ctx.flow();
-            flow.check_thread();
-            let begun = self.held.slot(|| {
-                let (slot, branch) = flow.begun(|leg| leg.select(Arc::clone(&self.path), N, self.site))?;
+            let runtime = self.ctx.leg_runtime();
+            runtime.check_thread();
+            let begun = self.handle.slot(|| {
+                let (slot, branch) = runtime.begun(|leg| leg.select(Arc::clone(&self.path), N, self.site))?;
                 first = Some(branch);
                 Some(slot)
             });
             let (Some(slot), Some(first)) = (begun, first) else { return Poll::Pending };
-            let runs = |branch: &usize| flow.with(|leg| leg.runs_in(first.plus(*branch)));
-            if flow.with(|leg| leg.is_over()) {
-                // The steps in it come to their end; nobody wins any more.
+            let runs = |branch: &usize| runtime.with(|leg| leg.runs_in(first.plus(*branch)));
+            if runtime.with(|leg| leg.is_over()) {
+                // The running steps are polled to their end; no branch can win any more.
                 for branch in (0..N).filter(runs) {
                     done[branch] = self.poll((first.plus(branch), false), branch, &mut act, cx);
                 }
@@ -134,7 +134,7 @@ impl Race<'_> {
             let Some(winner) = self.decide(slot, first, &mut done, &mut act, cx) else {
                 return Poll::Pending;
             };
-            // A step of another branch may have been woken just now: it is polled before this waits for it.
+            // A step of another branch may have been woken just now: it is polled before the select waits for it.
             let mut goes_on = false;
             for branch in (0..N).filter(|branch| *branch != winner) {
                 if runs(&branch) {
@@ -143,51 +143,51 @@ impl Race<'_> {
                 if runs(&branch) {
                     goes_on = true;
                 } else {
-                    act(branch, Deed::Drop, cx);
+                    act(branch, BranchAction::Drop, cx);
                 }
             }
-            if goes_on || flow.with(|leg| leg.is_over()) {
+            if goes_on || runtime.with(|leg| leg.is_over()) {
                 return Poll::Pending;
             }
-            flow.with(|leg| leg.end_select(slot));
-            self.held.end();
+            runtime.with(|leg| leg.end_select(slot));
+            self.handle.end();
             Poll::Ready(winner)
         })
         .await
     }
 
-    /// Polls a branch in its place, with the waker of the select: nobody else is woken for it, or forgotten. Whether it has
-    /// come to its end.
+    /// Polls a branch in its scope, with the waker of the select, so that no other waker is needed. Returns true if the
+    /// branch has finished.
     fn poll(
         &self,
         (place, holds_steps): (BranchId, bool),
         branch: usize,
-        act: &mut impl FnMut(usize, Deed, &mut Context<'_>) -> bool,
+        act: &mut impl FnMut(usize, BranchAction, &mut Context<'_>) -> bool,
         cx: &mut Context<'_>,
     ) -> bool {
-        let _scope = self.ctx.flow().scope(|leg| leg.in_branch(place, holds_steps));
-        act(branch, Deed::Poll, cx)
+        let _scope = self.ctx.leg_runtime().scope(|leg| leg.in_branch(place, holds_steps));
+        act(branch, BranchAction::Poll, cx)
     }
 
-    /// Polls the branches that may win, in source order, until one has. The winner, if it is decided.
+    /// Polls the branches that may win, in source order, until one wins. Returns the winner.
     fn decide<const N: usize>(
         &self,
         slot: SlotId,
         first: BranchId,
         done: &mut [bool; N],
-        act: &mut impl FnMut(usize, Deed, &mut Context<'_>) -> bool,
+        act: &mut impl FnMut(usize, BranchAction, &mut Context<'_>) -> bool,
         cx: &mut Context<'_>,
     ) -> Option<usize> {
-        let flow = self.ctx.flow();
-        let decide = |done: &[bool; N]| flow.with(|leg| leg.decide(slot, first, N, |branch| done[branch]));
-        if let Some(winner) = flow.with(|leg| leg.decided(slot)) {
+        let runtime = self.ctx.leg_runtime();
+        let decide = |done: &[bool; N]| runtime.with(|leg| leg.decide(slot, first, N, |branch| done[branch]));
+        if let Some(winner) = runtime.with(|leg| leg.decided(slot)) {
             return Some(winner);
         }
-        // Where it is recorded and due, the others are not polled any more.
-        let alone = flow.with(|leg| leg.recorded_winner(slot));
-        // What needs no new step comes first; only then do steps begin.
+        // If the winner is recorded and due, the other branches are not polled any more.
+        let alone = runtime.with(|leg| leg.recorded_winner(slot));
+        // Branches that need no new step are polled first; only then may new steps begin.
         for holds_steps in [true, false] {
-            if !holds_steps && !flow.with(|leg| leg.lets_steps_begin()) {
+            if !holds_steps && !runtime.with(|leg| leg.lets_steps_begin()) {
                 break;
             }
             for branch in (0..N).filter(|branch| alone.is_none_or(|alone| alone == *branch)) {
@@ -201,7 +201,7 @@ impl Race<'_> {
                 }
             }
         }
-        flow.with(|leg| leg.wait_select(slot, cx.waker(), done.contains(&true)));
+        runtime.with(|leg| leg.wait_select(slot, cx.waker(), done.contains(&true)));
         None
     }
 }
@@ -213,13 +213,13 @@ macro_rules! branches {
         impl<$($name: Future + Send),*> Branches for ($($name,)*) where $($name::Output: Send),* {
             type Won = Won<$($name::Output),*>;
 
-            async fn run(self, race: Race<'_>) -> Self::Won {
+            async fn run(self, select: SelectRun<'_>) -> Self::Won {
                 $( #[allow(non_snake_case, reason = "named after its type")]
                 let mut $name = pin!(Some(self.$place)); )*
                 let mut done: ($(Option<$name::Output>,)*) = ($(none::<$name>(),)*);
-                let winner = race
-                    .run::<$count>(|branch, deed, cx| match branch {
-                        $( $place => act($name.as_mut(), &mut done.$place, deed, cx), )*
+                let winner = select
+                    .run::<$count>(|branch, action, cx| match branch {
+                        $( $place => act($name.as_mut(), &mut done.$place, action, cx), )*
                         _ => false,
                     })
                     .await;
@@ -237,14 +237,14 @@ fn none<F: Future>() -> Option<F::Output> {
     None
 }
 
-/// Polls a branch that has not come to its end, and keeps its output; or drops it.
+/// Polls an unfinished branch and stores its output, or drops the branch.
 fn act<F: Future>(
     mut branch: Pin<&mut Option<F>>,
     done: &mut Option<F::Output>,
-    deed: Deed,
+    action: BranchAction,
     cx: &mut Context<'_>,
 ) -> bool {
-    if let Deed::Drop = deed {
+    if let BranchAction::Drop = action {
         branch.set(None);
         return false;
     }

@@ -1,8 +1,8 @@
-//! A side effect or a computation that is run once and remembered.
+//! Steps: side effects or computations that run once and are recorded.
 
 use crate::{
     Ctx, Error, StepError,
-    call::flow::{Flow, Held},
+    call::leg_runtime::{LegRuntime, SlotHandle},
 };
 use antiphon_engine::{CallSite, SlotId, StepKey, StepOutcome, StepPoll, StepWake, key::path};
 use antiphon_seal::{Digest, canonical::canonical};
@@ -19,8 +19,8 @@ use std::{
 use tokio::time::Sleep;
 
 impl Ctx {
-    /// Runs something once and remembers what it came to, for the whole call: the closure is not called again when the
-    /// handler is, and its result comes from the record.
+    /// Runs a function once per call and records its result: when the handler runs again, the function is not called,
+    /// and the result comes from the record.
     ///
     /// ```
     /// use antiphon::{Result, server::Ctx};
@@ -32,15 +32,15 @@ impl Ctx {
     /// }
     /// ```
     ///
-    /// What the handler gets has been through JSON, on the first run too: the value through serde, an error as
-    /// [`StepError`]. Both are recorded. [`StepError::retry`] and a panic are not: then the step is run again, in place as
-    /// [`step_retry`](Self::step_retry) says, and by the client's next request after that.
+    /// The result passes through JSON, on the first run too: a value through serde, an error as [`StepError`]. Both are
+    /// recorded. [`StepError::retry`] and a panic are not recorded: the step runs again, first in the same leg if
+    /// [`step_retry`](Self::step_retry) allows it, then with the client's next request.
     ///
-    /// "Once" is as much as a server without a store can promise. A crash between an effect and the end of the leg, and a
-    /// client that sends an older request again, run it again, under the same [`Attempt::key`]: give that to a provider
-    /// that remembers it.
+    /// "Once" is limited to what a server without a store can guarantee. After a crash between the effect and the end
+    /// of the leg, or if a client sends an older request again, the step runs again with the same [`Attempt::key`].
+    /// Pass that key to a provider that accepts idempotency keys.
     ///
-    /// The key is one for each use: for a loop, `("charge", i)` with a number from the program.
+    /// The key must be different for each use: in a loop, `("charge", i)` with a number from the program.
     #[track_caller]
     pub fn step<'a, T, F, Fut>(&'a self, key: impl Into<StepKey<'a>>, run: F) -> Step<'a, T, F, Fut>
     where
@@ -51,7 +51,7 @@ impl Ctx {
         Step::new(self, key.into(), Input::None, run, std::convert::identity)
     }
 
-    /// [`step`](Self::step) for a function with an error type of its own.
+    /// Runs a [`step`](Self::step) whose function has an error type of its own.
     #[track_caller]
     pub fn step_fn<'a, T, E, F, Fut>(&'a self, key: impl Into<StepKey<'a>>, run: F) -> Step<'a, T, F, Fut>
     where
@@ -63,8 +63,8 @@ impl Ctx {
         Step::new(self, key.into(), Input::None, run, |result| result.map_err(Into::into))
     }
 
-    /// [`step`](Self::step) that is tried again in place where it panics or asks for it with [`StepError::retry`]. After the
-    /// last attempt the request fails, and may be sent again.
+    /// Runs a [`step`](Self::step) that is repeated in the same leg if it panics or returns [`StepError::retry`]. After
+    /// the last attempt the request fails, and the client may send it again.
     ///
     /// ```
     /// use antiphon::{Result, server::{Ctx, Retry, StepError}};
@@ -97,11 +97,11 @@ impl Ctx {
         step
     }
 
-    /// [`step`](Self::step) with its input pinned: a recorded result counts only for the same input. Another one ends the
-    /// call, for the result would be that of something else.
+    /// Runs a [`step`](Self::step) whose input is recorded: a recorded result is used only for the same input. A
+    /// different input ends the call with an error.
     ///
-    /// Inputs are the same if they are the same JSON: the order of members does not count, so a `HashMap` will do; that of
-    /// elements does, so a `HashSet` will not.
+    /// Two inputs are the same if their JSON is the same. The order of members does not matter, so a `HashMap` is fine;
+    /// the order of elements does, so a `HashSet` is not.
     #[track_caller]
     pub fn step_with<'a, I, T, F, Fut>(
         &'a self,
@@ -116,7 +116,8 @@ impl Ctx {
         T: Serialize + DeserializeOwned,
     {
         let input = match serde_json::to_string(input) {
-            // The members of a `HashMap` come in another order each time. What is too deep counts as it is written.
+            // The members of a `HashMap` have a different order each time. JSON that is too deep is compared as
+            // written.
             Ok(text) => Input::Pinned(canonical(&text).unwrap_or_else(|_| text.into_bytes())),
             Err(fault) => Input::Unwritable(fault.to_string()),
         };
@@ -132,19 +133,19 @@ pub struct Attempt {
 }
 
 impl Attempt {
-    /// The idempotency key: 32 hexadecimal digits, the same whenever this step of this call is run, and not to be guessed.
-    /// Made for providers that take one.
+    /// Returns the idempotency key: 32 hexadecimal digits, the same for every run of this step of this call, and not
+    /// guessable. Pass it to a provider that accepts one.
     pub fn key(&self) -> &str {
         &self.key
     }
 
-    /// Which attempt of this leg it is, from 1.
+    /// Returns the number of this attempt in this leg, from 1.
     pub fn number(&self) -> u32 {
         self.number
     }
 }
 
-/// How often, and how far apart, a step is tried in one leg.
+/// The number of attempts of a step in one leg, and the pause between them.
 #[derive(Clone, Copy, Debug)]
 pub struct Retry {
     times: u32,
@@ -152,12 +153,12 @@ pub struct Retry {
 }
 
 impl Retry {
-    /// So many attempts in all, at least one, without a pause.
+    /// `times` attempts in total (minimum 1), without a pause.
     pub fn times(times: u32) -> Self {
         Self { times: times.max(1), every: Duration::ZERO }
     }
 
-    /// With this pause after the first failure, doubled after each further one, a minute at most.
+    /// Sets the pause after the first failure. The pause doubles after each further failure, up to one minute.
     #[must_use]
     pub fn every(mut self, pause: Duration) -> Self {
         self.every = pause;
@@ -177,7 +178,7 @@ enum Input {
 }
 
 pin_project! {
-    /// A step that is run when it is awaited. See [`Ctx::step`].
+    /// The future of a step, which runs when the future is awaited. See [`Ctx::step`].
     #[must_use = "a step is run when it is awaited"]
     pub struct Step<'a, T, F, Fut>
     where
@@ -187,25 +188,25 @@ pin_project! {
         key: StepKey<'a>,
         input: Input,
         run: Option<F>,
-        // Pointers, so that nothing asks of `F` that it is called with an attempt and gives `Fut`: inside `join!` and its
-        // like, the compiler cannot see that of a closure which borrows.
+        // A function pointer instead of a bound `F: FnOnce(Attempt) -> Fut`: inside `join!` and similar macros, the
+        // compiler cannot prove that bound for a closure that borrows.
         call: fn(F, Attempt) -> Fut,
-        // Begins one more attempt, if the closure can be called again.
+        // Starts one more attempt, if the function can be called again.
         again: Option<fn(&mut F, Attempt) -> Fut>,
         retry: Retry,
         settle: fn(Fut::Output) -> Result<T, Error>,
         site: CallSite,
-        // While it runs.
+        // `Some` while the step runs.
         running: Option<Run>,
         pause: Option<Pin<Box<Sleep>>>,
-        // Before its place, so that the body goes first.
+        // Declared before the handle, so that the body is dropped first.
         #[pin]
         body: Option<Fut>,
-        held: Held<'a>,
+        handle: SlotHandle<'a>,
     }
 }
 
-/// A step that was begun.
+/// A step that runs.
 struct Run {
     wake: Arc<StepWake>,
     attempt: Attempt,
@@ -232,11 +233,11 @@ impl<'a, T, F, Fut: Future> Step<'a, T, F, Fut> {
             again: None,
             retry: Retry::times(1),
             settle,
-            site: crate::call::flow::here(),
+            site: crate::call::leg_runtime::call_site(),
             running: None,
             pause: None,
             body: None,
-            held: Held::new(ctx.flow()),
+            handle: SlotHandle::new(ctx.leg_runtime()),
         }
     }
 }
@@ -249,18 +250,18 @@ where
     type Output = Result<T, StepError>;
 
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
-        let flow = self.ctx.flow();
-        flow.check_thread();
-        if self.held.is_new() {
+        let runtime = self.ctx.leg_runtime();
+        runtime.check_thread();
+        if self.handle.is_new() {
             self.as_mut().take_place();
         }
         let this = self.as_mut().project();
-        let Some(slot) = this.held.slot(|| None) else { return Poll::Pending };
+        let Some(slot) = this.handle.slot(|| None) else { return Poll::Pending };
         if this.running.is_none() {
-            match flow.with(|leg| leg.poll_step(slot, cx.waker())) {
+            match runtime.with(|leg| leg.poll_step(slot, cx.waker())) {
                 StepPoll::Pending => return Poll::Pending,
                 StepPoll::Recorded(outcome) => {
-                    this.held.end();
+                    this.handle.end();
                     return self.resolve(outcome);
                 }
                 StepPoll::Run(wake, key) => {
@@ -280,30 +281,30 @@ where
     Fut: Future,
     T: Serialize + DeserializeOwned,
 {
-    /// Takes the place of the step in its leg; none where its key or its input is faulty.
+    /// Registers the step with its leg. A faulty key or input ends the leg.
     fn take_place(self: Pin<&mut Self>) {
         let this = self.project();
-        let (flow, site) = (this.ctx.flow(), *this.site);
+        let (runtime, site) = (this.ctx.leg_runtime(), *this.site);
         let placed = path(this.ctx.scope_prefix(), this.key.key, this.key.number)
-            .and_then(|path| Ok((path, this.input.digest(flow)?)));
+            .and_then(|path| Ok((path, this.input.digest(runtime)?)));
         match placed {
             Ok((path, input)) => {
-                this.held.slot(|| flow.begun(|leg| leg.step(path, input, site)));
+                this.handle.slot(|| runtime.begun(|leg| leg.step(path, input, site)));
             }
             Err(fault) => {
-                flow.author_fault(site, fault);
-                this.held.end();
+                runtime.author_fault(site, fault);
+                this.handle.end();
             }
         }
     }
 
-    /// Runs the body to its outcome. `None`: the handler does not learn of it.
+    /// Runs the body to its outcome. `None` means that the handler does not receive the outcome.
     fn run(mut self: Pin<&mut Self>, slot: SlotId, cx: &mut Context<'_>) -> Poll<Option<StepOutcome>> {
-        let flow = self.ctx.flow();
+        let runtime = self.ctx.leg_runtime();
         loop {
             let ended = match self.as_mut().attempt(slot, cx) {
                 Poll::Pending => return Poll::Pending,
-                Poll::Ready(Err(cause)) if self.as_mut().try_again(flow) => {
+                Poll::Ready(Err(cause)) if self.as_mut().try_again(runtime) => {
                     tracing::debug!(%cause, "a step is tried again");
                     continue;
                 }
@@ -311,11 +312,11 @@ where
             };
             let this = self.as_mut().project();
             (*this.running, *this.pause) = (None, None);
-            this.held.end();
+            this.handle.end();
             let resolves = match ended {
-                Ok(outcome) => flow.with(|leg| leg.end_step(slot, outcome.clone())).then_some(outcome),
+                Ok(outcome) => runtime.with(|leg| leg.end_step(slot, outcome.clone())).then_some(outcome),
                 Err(cause) => {
-                    flow.with(|leg| leg.fail_step(slot, cause));
+                    runtime.with(|leg| leg.fail_step(slot, cause));
                     None
                 }
             };
@@ -323,21 +324,21 @@ where
         }
     }
 
-    /// One attempt, to its outcome, or to why there is none.
+    /// Runs one attempt to its outcome; the error is the cause for which there is none.
     fn attempt(
         self: Pin<&mut Self>,
         slot: SlotId,
         cx: &mut Context<'_>,
     ) -> Poll<Result<StepOutcome, String>> {
         let mut this = self.project();
-        let flow = this.ctx.flow();
+        let runtime = this.ctx.leg_runtime();
         let Some(Run { wake, attempt }) = this.running else { return Poll::Pending };
-        let may_try = flow.with(|leg| {
+        let may_try = runtime.with(|leg| {
             leg.touch_step(slot, cx.waker());
             leg.may_try()
         });
         if this.pause.is_some() && !may_try {
-            return Poll::Ready(Err("it was to be tried again, and its request is gone".to_owned()));
+            return Poll::Ready(Err("another attempt was requested, but the request is gone".to_owned()));
         }
         if !wake.begin_poll(cx.waker()) {
             return Poll::Pending;
@@ -349,7 +350,7 @@ where
             *this.pause = None;
         }
         let polled = {
-            let _scope = flow.scope(|leg| leg.in_step(slot));
+            let _scope = runtime.scope(|leg| leg.in_step(slot));
             std::panic::catch_unwind(AssertUnwindSafe(|| {
                 if this.body.is_none() {
                     let body = match this.again {
@@ -367,25 +368,26 @@ where
         let result = match polled {
             Ok(Poll::Pending) => return Poll::Pending,
             Ok(Poll::Ready(Some(output))) => Ok((this.settle)(output)),
-            Ok(Poll::Ready(None)) => Err("its closure can be called once only".to_owned()),
+            Ok(Poll::Ready(None)) => Err("its function can be called only once".to_owned()),
             Err(_panic) => Err("it panicked".to_owned()),
         };
         this.body.set(None);
         Poll::Ready(result.and_then(|result| match result {
-            Ok(value) => Ok(recorded(&value, flow.limits().step_result)),
+            Ok(value) => Ok(recorded(&value, runtime.limits().step_result)),
             Err(error) => match StepError::of(error) {
-                Ok(error) => Ok(failed(error, flow.limits().step_result)),
+                Ok(error) => Ok(failed(error, runtime.limits().step_result)),
                 Err(again) => Err(again.to_string()),
             },
         }))
     }
 
-    /// Whether there is one more attempt. None begins once the request is gone.
-    fn try_again(self: Pin<&mut Self>, flow: &Flow) -> bool {
+    /// Starts one more attempt, if there is one. No attempt starts after the request is gone. Returns true if one was
+    /// started.
+    fn try_again(self: Pin<&mut Self>, runtime: &LegRuntime) -> bool {
         let this = self.project();
         let Some(Run { attempt, wake }) = this.running else { return false };
         let may_try = this.again.is_some() && attempt.number < this.retry.times;
-        if !may_try || !flow.with(|leg| leg.may_try()) {
+        if !may_try || !runtime.with(|leg| leg.may_try()) {
             return false;
         }
         let pause = this.retry.pause(attempt.number);
@@ -396,7 +398,7 @@ where
         true
     }
 
-    /// The outcome as the handler gets it.
+    /// Converts an outcome to the handler's result.
     fn resolve(&self, outcome: StepOutcome) -> Poll<Result<T, StepError>> {
         match outcome {
             StepOutcome::Done(text) => match serde_json::from_str(&text) {
@@ -410,9 +412,9 @@ where
                         call,
                         path,
                         %fault,
-                        "the recorded result of a step is not of the type that it is read as"
+                        "the recorded result of a step does not decode into its type"
                     );
-                    self.ctx.flow().with(|leg| leg.misread_step(path));
+                    self.ctx.leg_runtime().with(|leg| leg.misread_step(path));
                     Poll::Pending
                 }
             },
@@ -423,19 +425,19 @@ where
 }
 
 impl Input {
-    /// The digest, if the input is pinned.
-    fn digest(&self, flow: &Flow) -> Result<Option<Digest>, String> {
+    /// Returns the digest, if the input is pinned.
+    fn digest(&self, runtime: &LegRuntime) -> Result<Option<Digest>, String> {
         match self {
             Self::None => Ok(None),
             Self::Pinned(text) => {
-                flow.digest(text).map(Some).ok_or_else(|| "the call could not begin".to_owned())
+                runtime.digest(text).map(Some).ok_or_else(|| "the call could not begin".to_owned())
             }
             Self::Unwritable(fault) => Err(format!("the input of a step cannot be written as JSON: {fault}")),
         }
     }
 }
 
-/// A value as it is recorded, if it can be, and can be read again.
+/// Returns a value as it is recorded, if it can be written as JSON and read again.
 fn recorded<T: Serialize + DeserializeOwned>(value: &T, limit: usize) -> StepOutcome {
     let text = match serde_json::to_string(value) {
         Ok(text) => text,

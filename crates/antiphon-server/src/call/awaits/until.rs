@@ -1,4 +1,4 @@
-//! Waiting for what a person does behind a URL: the author's check, called until it holds.
+//! The check that runs until a person has finished behind a URL.
 
 use futures_util::FutureExt as _;
 use std::{
@@ -10,13 +10,13 @@ use std::{
 };
 use tokio::time::{Sleep, sleep};
 
-/// Between the first two calls of a check; twice as long each time, up to [`LAST_PAUSE`].
+/// The pause between the first two calls of a check. The pause doubles each time, up to [`LAST_PAUSE`].
 const FIRST_PAUSE: Duration = Duration::from_millis(250);
 const LAST_PAUSE: Duration = Duration::from_secs(1);
 
 type Checking<'a> = Pin<Box<dyn Future<Output = Result<bool, String>> + Send + 'a>>;
 
-/// A check, and where its calls stand.
+/// A check, with the state of its calls.
 pub(crate) struct Until<'a> {
     check: Box<dyn FnMut() -> Checking<'a> + Send + 'a>,
     running: Option<Checking<'a>>,
@@ -40,7 +40,7 @@ impl<'a> Until<'a> {
         }
     }
 
-    /// Whether it holds: `false` once so much time is over, or after the first call if it is called `once`.
+    /// Polls the check. Resolves to `false` after `within`, or after the first call if `once` is set.
     pub(crate) fn poll(&mut self, cx: &mut Context<'_>, within: Duration, once: bool) -> Poll<bool> {
         let holds = loop {
             if let Some(pause) = &mut self.pause
@@ -70,7 +70,7 @@ impl<'a> Until<'a> {
         self.ended(holds)
     }
 
-    /// Ready to begin anew.
+    /// Resets the check to its initial state.
     fn ended(&mut self, holds: bool) -> Poll<bool> {
         (self.running, self.pause, self.end) = (None, None, None);
         self.next_pause = FIRST_PAUSE;
@@ -78,8 +78,8 @@ impl<'a> Until<'a> {
     }
 }
 
-/// What a check says: `true` if it is finished, or a `Result` of that. An error is logged and counts as "not yet".
-/// Nothing else implements it.
+/// The result of a check: `true` if the work is finished, or a `Result` of that. An error is logged and counts as "not
+/// yet". No other type implements this trait.
 pub trait IntoDone: sealed::Sealed {
     #[doc(hidden)]
     fn into_done(self) -> Result<bool, String>;

@@ -1,29 +1,32 @@
-//! The reference in a URL: which question of which call it belongs to, and for whom it was made.
+//! References in URLs: each belongs to one question of one call, and to one person.
 
 use crate::{Ctx, limits::URL_REF_WITHIN, runtime::Runtime};
 use antiphon_engine::UrlReference;
 use antiphon_seal::{Binding, CallId, Principal, Reason};
 use std::fmt;
 
-/// No request that may ask has this method, so a reference does not open as a `requestState`, nor the other way round.
+/// The method that references are bound to. No request that may ask has this method, so a reference does not open as a
+/// `requestState`, and a `requestState` does not open as a reference.
 const METHOD: &str = "antiphon/url";
 
-/// What stands in a URL that a person is asked to open: a sealed text that names this question of this call, and the
-/// person it was made for. [`Ctx::elicit_url`] makes it, once; it is the same on every leg and every instance.
+/// The reference in a URL that a person is asked to open: a sealed text that identifies this question of this call, and
+/// the person it was made for. [`Ctx::elicit_url`] creates it once; the reference is the same on every leg and every
+/// instance.
 ///
-/// It is letters, digits, `-`, `_` and `.` only, so it needs no escaping in a path or a query; about 220 characters. It
-/// is good for 24 hours, or until the call's own deadline if that is sooner. A question that is asked again after that
-/// has a new one.
+/// The text consists of letters, digits, `-`, `_` and `.`, so it needs no escaping in a path or a query. It is about
+/// 220 characters long. A reference is valid for 24 hours, or until the call's own deadline if that is sooner. A
+/// question that is asked again after that has a new reference.
 ///
-/// It is not a password. It tells nothing by itself, and whoever has it still has to be the person it was made for: see
-/// [`verify`](Self::verify). Only the reference is sealed: whatever else stands in the URL can be changed by anyone.
+/// A reference is not a password. It contains no readable data, and its holder must still be the person it was made
+/// for: see [`verify`](Self::verify). Only the reference is sealed: anyone can change the rest of the URL.
 pub struct UrlRef {
     text: String,
-    /// When the question was first asked, in Unix seconds.
+    /// The time at which the question was first asked, in Unix seconds.
     first: u64,
 }
 
-/// A reference that was made here, is in time, and belongs to the person who opened it. See [`UrlRef::verify`].
+/// A reference that this server made, that has not expired, and that belongs to the person who opened it. See
+/// [`UrlRef::verify`].
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct VerifiedUrlRef {
@@ -31,18 +34,18 @@ pub struct VerifiedUrlRef {
     call: CallId,
 }
 
-/// A reference does not count. It says nothing of why: whoever holds a bad one need not learn how bad. The log has the
-/// reason.
+/// The error of an invalid reference. It does not contain the reason, which a forger must not learn. The reason is in
+/// the log.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct UrlRefError;
 
 impl UrlRef {
-    /// The text for the URL. The same as `Display` gives.
+    /// Returns the text for the URL, the same as `Display`.
     pub fn as_str(&self) -> &str {
         &self.text
     }
 
-    /// Opens a reference that was made for this person.
+    /// Opens a reference, which must have been made for this person.
     pub(crate) fn open(
         runtime: &Runtime,
         text: &str,
@@ -64,17 +67,18 @@ impl UrlRef {
         Ok(VerifiedUrlRef { key, call })
     }
 
-    /// The reference of a question: the recorded one, or else a new one, which is recorded.
+    /// Returns the recorded reference of a question, or creates and records a new one.
     ///
     /// # Errors
-    /// Why none could be made.
+    /// Returns the reason for which none could be created.
     pub(crate) fn of(ctx: &Ctx, path: &str) -> Result<Self, String> {
-        let flow = ctx.flow();
-        let inner = flow.server();
-        let (time, now) = (inner.clock.now(), flow.now());
-        let (noted, has_answer) = flow.with(|leg| (leg.url_reference(path).cloned(), leg.has_answer(path)));
+        let runtime = ctx.leg_runtime();
+        let inner = runtime.server();
+        let (time, now) = (inner.clock.now(), runtime.now());
+        let (noted, has_answer) =
+            runtime.with(|leg| (leg.url_reference(path).cloned(), leg.has_answer(path)));
         let first = match noted {
-            // An answer belongs to the URL it was given to.
+            // An answer belongs to the URL with which it was given.
             Some(noted) if has_answer || now.saturating_sub(noted.made) <= URL_REF_WITHIN.as_secs() => {
                 return Ok(Self { text: noted.text.into(), first: noted.first });
             }
@@ -82,23 +86,23 @@ impl UrlRef {
             None => now,
         };
         let person = ctx.principal().map(person);
-        let sealed = flow.with_call(|call| {
+        let sealed = runtime.with_call(|call| {
             inner.sealer.seal(call, &binding(person.as_ref()), path.as_bytes(), URL_REF_WITHIN, time)
         });
         let text =
             sealed.ok_or("the call could not begin")?.map_err(|fault| format!("no reference: {fault}"))?;
-        // A codec may give what it likes.
+        // A custom codec may return any text.
         if !text.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"-._~".contains(&byte)) {
             let fault =
-                "the codec gives text that cannot stand in a URL: let it be letters, digits and `-._~`";
+                "the codec returned text that is not valid in a URL: use letters, digits and `-._~` only";
             return Err(fault.to_owned());
         }
         let reference = UrlReference { first, made: now, text: text.as_str().into() };
-        flow.with(|leg| leg.note_url_reference(path, reference));
+        runtime.with(|leg| leg.note_url_reference(path, reference));
         Ok(Self { text, first })
     }
 
-    /// When the question was first asked, in Unix seconds.
+    /// Returns the time at which the question was first asked, in Unix seconds.
     pub(crate) fn first(&self) -> u64 {
         self.first
     }
@@ -110,12 +114,13 @@ fn refused(reason: &str, call: Option<CallId>) -> UrlRefError {
     UrlRefError
 }
 
-/// The question's key says which it is; the rest of the binding is the same for all.
+/// Returns the binding. The question's key is in the sealed payload; the binding is otherwise the same for all
+/// references.
 fn binding(principal: Option<&Principal>) -> Binding<'_> {
     Binding { method: METHOD, target: "", arguments: None, principal, tool_version: 0 }
 }
 
-/// Who somebody is, whichever software they use.
+/// Returns the principal without its client: the same for all software that the person uses.
 fn person(principal: &Principal) -> Principal {
     let Some(subject) = principal.subject() else { return principal.clone() };
     let person = Principal::user(subject);
@@ -126,12 +131,12 @@ fn person(principal: &Principal) -> Principal {
 }
 
 impl VerifiedUrlRef {
-    /// The question's key, scopes included: `url`, or `alice/connect#2`.
+    /// Returns the question's key, scopes included: `url`, or `alice/connect#2`.
     pub fn key(&self) -> &str {
         &self.key
     }
 
-    /// The call that asked: what the handler has as [`Ctx::call_id`] once the question was answered.
+    /// Returns the call that asked: the same as the handler's [`Ctx::call_id`] after the question was answered.
     pub fn call_id(&self) -> CallId {
         self.call
     }
@@ -144,7 +149,7 @@ impl fmt::Display for UrlRef {
 }
 
 impl fmt::Debug for UrlRef {
-    /// Not the text: where nobody is authenticated, whoever has it counts.
+    /// Omits the text: without authentication, it is the only proof of identity.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("UrlRef(..)")
     }
@@ -152,7 +157,7 @@ impl fmt::Debug for UrlRef {
 
 impl fmt::Display for UrlRefError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("This link is not valid, or no longer.")
+        f.write_str("This link is not valid or has expired.")
     }
 }
 

@@ -4,16 +4,16 @@ use antiphon_seal::Call;
 use antiphon_wire::{InputRequest, InputRequests};
 
 /// The ids of the URL questions of one round, by their keys.
-pub(crate) struct Ids(Vec<(String, String)>);
+pub(crate) struct ElicitationIds(Vec<(String, String)>);
 
-impl Ids {
-    /// Those that were given, and made up ones.
+impl ElicitationIds {
+    /// Collects the given ids, and generates the others.
     pub(crate) fn of(call: Option<&Call>, requests: &InputRequests, given: &[(String, String)]) -> Self {
         let is_url =
             |request: &InputRequest| matches!(request, InputRequest::Elicit(elicit) if elicit.is_url());
         let made_up = |key: &str| {
             let call = call?;
-            // Another one each time that it is asked.
+            // A repeated question has a new id.
             Some(call.secret().idempotency_key("#elicitation", &format!("{key} {}", call.leg())))
         };
         let urls = requests.iter().filter(|(_, request)| is_url(request)).filter_map(|(key, _)| {

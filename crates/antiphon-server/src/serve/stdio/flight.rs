@@ -192,7 +192,7 @@ impl InFlight {
             Err(reply) => return reply,
         };
         let (teller, outbox) = (session.clone(), self.outbox.for_another());
-        self.telling = Box::pin(async move { teller.tell(&outbox).await });
+        self.telling = Box::pin(async move { teller.send_notifications(&outbox).await });
         self.session = Some(session);
         reply
     }
@@ -219,7 +219,7 @@ impl InFlight {
 
     fn hear(&mut self, notification: &antiphon_wire::Notification<'_>) {
         // The session cancels what runs in it, and may still have to take back what it asked.
-        let is_heard = self.session.as_ref().is_some_and(|session| session.hear(notification));
+        let is_heard = self.session.as_ref().is_some_and(|session| session.on_notification(notification));
         if notification.method == method::CANCELLED && !is_heard {
             self.cancel(notification.params.map(RawValue::get));
         }

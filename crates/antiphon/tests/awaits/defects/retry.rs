@@ -25,7 +25,7 @@ fn rig(retry: Retry) -> Rig {
                 begun.fetch_add(1, SeqCst);
                 opened.clone().wait_for(|open| *open).await?;
                 ended.fetch_add(1, SeqCst);
-                Err::<String, _>(StepError::retry(Error::told("not now")))
+                Err::<String, _>(StepError::retry(Error::user_facing("not now")))
             };
             Ok(ctx.step_retry("works", retry, attempt).await?)
         }

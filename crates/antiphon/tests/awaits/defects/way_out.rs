@@ -38,7 +38,7 @@ fn charging(fails: Fails, times: usize, effects: &Effects) -> Tool {
             ctx.step("mail", async |s| {
                 effects.note("mail", s.key());
                 if fails_now(Fails::StepRetries).await {
-                    return Err(StepError::retry(Error::told("not now")));
+                    return Err(StepError::retry(Error::user_facing("not now")));
                 }
                 if fails_now(Fails::StepPanics).await {
                     panic!("a test's own panic");
@@ -112,7 +112,7 @@ async fn where_no_state_may_leave_alone_the_error_names_what_was_done() {
 async fn a_leg_that_did_nothing_tells_its_failure_at_once() {
     let server = server(tool(|ctx| {
         async {
-            ctx.step("mail", async |_| Err::<(), _>(StepError::retry(Error::told("not now")))).await?;
+            ctx.step("mail", async |_| Err::<(), _>(StepError::retry(Error::user_facing("not now")))).await?;
             ok("mailed").await
         }
         .boxed()
@@ -137,7 +137,7 @@ async fn a_step_that_runs_beside_the_failure_is_recorded_as_well() {
                 });
                 let mail = ctx.step("mail", async |_| match once.swap(0, SeqCst) {
                     0 => Ok(()),
-                    _ => Err(StepError::retry(Error::told("not now"))),
+                    _ => Err(StepError::retry(Error::user_facing("not now"))),
                 });
                 let (charged, mailed) = tokio::join!(charge, mail);
                 mailed?;
@@ -164,7 +164,7 @@ fn asking_first(charges: bool, state_only: u8, effects: &Effects) -> Server {
             }
             ctx.step("mail", async |s| match effects.note("mail", s.key()) {
                 _ if effects.runs("mail") > 1 => Ok(()),
-                _ => Err(StepError::retry(Error::told("not now"))),
+                _ => Err(StepError::retry(Error::user_facing("not now"))),
             })
             .await?;
             ok("mailed").await

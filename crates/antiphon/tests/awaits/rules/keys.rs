@@ -166,7 +166,7 @@ async fn a_key_that_is_used_twice_ends_the_call_with_both_places() {
         let first = (&mut place).await?;
         Ok(first.region + &place.await?.region)
     });
-    is_a_fault(kept, given.clone(), &["`place` is awaited once more"]).await;
+    is_a_fault(kept, given.clone(), &["`place` is awaited again"]).await;
     let steps = tool!(|ctx| {
         let first = ctx.step("s", async |_| ok("").await).await?;
         Ok(first + &ctx.step("s", async |_| ok("").await).await?)

@@ -89,7 +89,7 @@ async fn a_failed_branch_and_a_step_that_was_done_beside_it_are_met_again() {
     let server = server(tool!(|ctx| {
         let fails = ctx.step("fails", async |_| {
             tokio::task::yield_now().await;
-            Err::<(), Error>(Error::told("no"))
+            Err::<(), Error>(Error::user_facing("no"))
         });
         let works = ctx.step("works", async |s| Ok(RUNS.note(&s)));
         let failed = tokio::try_join!(fails, works).unwrap_err();
@@ -115,7 +115,7 @@ async fn no_step_is_begun_while_an_answer_may_end_its_branch() {
             let (sure, looked) =
                 tokio::join!(ctx.elicit::<Confirm>("Sure?"), ctx.step("look", async |_| ok("").await));
             looked?;
-            if sure?.ok { Ok(()) } else { Err(Error::told("not sure")) }
+            if sure?.ok { Ok(()) } else { Err(Error::user_facing("not sure")) }
         };
         Ok(match futures_util::future::try_join(charges, ends).await {
             Ok(_) => "charged".to_owned(),
@@ -136,7 +136,7 @@ async fn a_step_that_was_dropped_while_it_ran_neither_runs_nor_ends_again() {
             RUNS.note(&s);
             std::future::pending::<Result<()>>().await
         });
-        let fails = ctx.step("fails", async |_| Err::<(), Error>(Error::told("no")));
+        let fails = ctx.step("fails", async |_| Err::<(), Error>(Error::user_facing("no")));
         let failed = tokio::try_join!(hangs, fails).unwrap_err();
         ctx.elicit::<Confirm>("Sure?").await?;
         ctx.step("later", async |_| ok("").await).await?;
@@ -161,7 +161,7 @@ async fn of_a_step_whose_request_was_cancelled_nothing_is_said() {
     let message = request(1, "tools/call", json!({"name": "t"})).to_string();
     let caller = Caller::default();
     assert!(futures_util::poll!(Box::pin(server.respond(message.as_bytes(), &caller))).is_pending());
-    while !take_log().contains("ran longer than it may, and was dropped") {
+    while !take_log().contains("exceeded its time and was dropped") {
         tokio::task::yield_now().await;
     }
     tokio::task::yield_now().await;
@@ -176,7 +176,7 @@ async fn without_an_outcome_the_answer_leaves_first_and_the_step_runs_again_unde
         ctx.elicit::<Confirm>("Sure?").await?;
         Ok(ctx
             .step("s", async |s| match RETRIED.note(&s) {
-                1 => Err(StepError::retry(Error::told("not now"))),
+                1 => Err(StepError::retry(Error::user_facing("not now"))),
                 n => Ok(format!("{n} {}", s.number())),
             })
             .await?)
@@ -207,7 +207,7 @@ async fn without_an_outcome_and_without_anything_recorded_the_same_request_is_se
     let server = server(tool!(|ctx| {
         Ok(ctx
             .step("s", async |s| match RUNS.note(&s) {
-                1 => Err(StepError::retry(Error::told("not now"))),
+                1 => Err(StepError::retry(Error::user_facing("not now"))),
                 n => Ok(n.to_string()),
             })
             .await?)
@@ -224,7 +224,7 @@ async fn a_step_is_tried_again_in_place() {
     let server = server(tool!(|ctx| {
         let begun = tokio::time::Instant::now();
         let run = async |s: Attempt| match RUNS.note(&s) {
-            1 => Err(StepError::retry(Error::told("not now"))),
+            1 => Err(StepError::retry(Error::user_facing("not now"))),
             2 => panic!("this test panics here, once"),
             _ => Ok(s.number()),
         };
@@ -235,7 +235,7 @@ async fn a_step_is_tried_again_in_place() {
         }
         let run = async |s: Attempt| {
             LAST.note(&s);
-            Err::<(), _>(StepError::retry(Error::told("never")))
+            Err::<(), _>(StepError::retry(Error::user_facing("never")))
         };
         ctx.step_retry("fails", Retry::times(2), run).await?;
         Ok(number.to_string())
@@ -290,7 +290,7 @@ async fn what_cannot_be_recorded_is_an_error_and_not_done_again() {
         (unrecordable!(Ok("x".repeat(16 * 1024))), "the limit is 16384"),
         (unrecordable!(Ok(OneWay)), "cannot be read again"),
         (unrecordable!(Ok(std::collections::BTreeMap::from([((1, 2), 3)]))), "key must be a string"),
-        (unrecordable!(Err::<(), _>(Error::told("x".repeat(20_000)))), "its error takes"),
+        (unrecordable!(Err::<(), _>(Error::user_facing("x".repeat(20_000)))), "its error takes"),
     ] {
         RUNS.store(0, SeqCst);
         let said = said(&Talk::new(json!({})).through(&server(tool), &json!({"confirm": yes()})).await);
@@ -303,7 +303,7 @@ async fn what_cannot_be_recorded_is_an_error_and_not_done_again() {
 async fn an_error_is_the_same_on_the_first_run_and_from_the_record() {
     static SEEN: Mutex<Vec<StepError>> = Mutex::new(Vec::new());
     let server = server(tool!(|ctx| {
-        let told = ctx.step("told", async |_| Err::<(), _>(Error::told("words"))).await.unwrap_err();
+        let told = ctx.step("told", async |_| Err::<(), _>(Error::user_facing("words"))).await.unwrap_err();
         let foreign = ctx.step_fn("foreign", async |_| "x".parse::<u8>()).await.unwrap_err();
         let own = StepError::new("declined").code("card").data(json!({"left": 1.5}));
         let own = ctx.step("own", async |_| Err::<(), _>(own.into())).await.unwrap_err();

@@ -194,7 +194,7 @@ async fn what_runs_beside_a_fault_is_not_cut() {
                 ok("behind").await
             };
             let fails = ctx.step("fails", async |_| -> Result<String> {
-                Err(antiphon::server::StepError::retry(antiphon::Error::told("not now")))
+                Err(antiphon::server::StepError::retry(antiphon::Error::user_facing("not now")))
             });
             let (slow, fails) = tokio::join!(slow, fails);
             slow?;

@@ -70,7 +70,8 @@ impl Endpoint {
             Err(_) => return Err(not_resumed(&NotResumed::Unknown)),
         };
         if last.is_none_or(|last| last.stream == STANDALONE)
-            && let Err(short) = open.session.may_hear(&self.server, &authorized.caller(parts))
+            && let Err(short) =
+                open.session.check_notification_scopes(&self.server, &authorized.caller(parts))
         {
             return Ok(Reply::Json(short));
         }
@@ -217,7 +218,7 @@ fn hear(session: &Session, body: &[u8], caller: &Caller<'_>) -> Result<bool, Rep
     let mut short = None;
     let mut take = |message: Incoming<'_>| match message {
         Incoming::Notification(notification) => {
-            session.hear(&notification);
+            session.on_notification(&notification);
         }
         Incoming::Response(response) => {
             if let Err(reply) = session.take_response_of(response, caller) {

@@ -56,7 +56,7 @@ impl Events {
     /// Also sends what the session is told.
     pub(crate) fn with_news(mut self, session: &Session, told: &Outbox, writer: Writer) -> Self {
         let (session, outbox) = (session.clone(), told.clone());
-        let telling = Box::pin(async move { session.tell(&outbox).await });
+        let telling = Box::pin(async move { session.send_notifications(&outbox).await });
         self.news = Some(News { telling, told: told.clone(), writer, ended: false });
         self
     }

@@ -1,4 +1,4 @@
-//! Results and errors in the words of an earlier version: what it does not know is left out.
+//! Results and errors in the form of an earlier version: unknown members are removed.
 
 use crate::{refusal::Refusal, session::session::Session};
 use antiphon_wire::{AskSupport, ErrorCode, ErrorObject, ProtocolVersion, meta_keys};
@@ -9,16 +9,16 @@ use serde_json::{
 };
 use std::{collections::BTreeMap, time::Duration};
 
-/// So many characters of a client's error are repeated.
+/// The maximum length of a client's error text in an error, in characters.
 const ERROR_TEXT: usize = 500;
 
 type Members = BTreeMap<String, Box<RawValue>>;
 
-/// A result as the client of this session reads it.
+/// Converts a result to the version of this session.
 ///
 /// # Errors
-/// Only if it cannot be written as JSON.
-pub(crate) fn in_words_of(
+/// If it cannot be written as JSON.
+pub(crate) fn downgrade_result(
     session: &Session,
     result: &(impl Serialize + ?Sized),
 ) -> Result<Box<RawValue>, serde_json::Error> {
@@ -28,7 +28,7 @@ pub(crate) fn in_words_of(
         members.remove(unknown);
     }
     if let Some(meta) = members.get("_meta") {
-        match without_stamp(meta)? {
+        match without_server_info(meta)? {
             Some(rest) => members.insert("_meta".to_owned(), rest),
             None => members.remove("_meta"),
         };
@@ -39,15 +39,15 @@ pub(crate) fn in_words_of(
     if members.get("structuredContent").is_some_and(|content| is_unknown(content)) {
         structured_as_text(&mut members)?;
     }
-    content_in_words(&mut members, version)?;
+    downgrade_content(&mut members, version)?;
     if let Some(tools) = members.get("tools") {
-        let tools = tools_in_words(tools, structured)?;
+        let tools = downgrade_tools(tools, structured)?;
         members.insert("tools".to_owned(), tools);
     }
     to_raw_value(&members)
 }
 
-/// Structured content goes as text, which says the same, where there is any content.
+/// Removes structured content, and adds it as text if there is no other content.
 fn structured_as_text(members: &mut Members) -> Result<(), serde_json::Error> {
     let Some(structured) = members.remove("structuredContent") else { return Ok(()) };
     let is_empty = |content: &str| {
@@ -60,28 +60,28 @@ fn structured_as_text(members: &mut Members) -> Result<(), serde_json::Error> {
     Ok(())
 }
 
-/// The content of a tool's result, and of the messages of a prompt: blocks of a type that this version does not know are
-/// told in one that it knows, for a client may refuse the whole result because of one of them.
-fn content_in_words(members: &mut Members, version: &ProtocolVersion) -> Result<(), serde_json::Error> {
+/// Converts the content of a tool's result, and of a prompt's messages. Blocks whose type this version does not have
+/// are replaced by a known type, because a client may refuse the whole result for one such block.
+fn downgrade_content(members: &mut Members, version: &ProtocolVersion) -> Result<(), serde_json::Error> {
     if version.has_resource_links() && version.has_audio() {
         return Ok(());
     }
     if let Some(content) = members.get("content") {
         let mut blocks: Vec<Value> = serde_json::from_str(content.get())?;
-        blocks.iter_mut().for_each(|block| block_in_words(block, version));
+        blocks.iter_mut().for_each(|block| downgrade_block(block, version));
         members.insert("content".to_owned(), to_raw_value(&blocks)?);
     }
     if let Some(messages) = members.get("messages") {
         let mut messages: Vec<Value> = serde_json::from_str(messages.get())?;
         for block in messages.iter_mut().filter_map(|message| message.get_mut("content")) {
-            block_in_words(block, version);
+            downgrade_block(block, version);
         }
         members.insert("messages".to_owned(), to_raw_value(&messages)?);
     }
     Ok(())
 }
 
-fn block_in_words(block: &mut Value, version: &ProtocolVersion) {
+fn downgrade_block(block: &mut Value, version: &ProtocolVersion) {
     let text = |name: &str| block[name].as_str().unwrap_or_default();
     let known = match text("type") {
         "resource_link" if !version.has_resource_links() => {
@@ -97,15 +97,15 @@ fn block_in_words(block: &mut Value, version: &ProtocolVersion) {
     *block = known;
 }
 
-/// The name and version of a server are told once, in the handshake.
-fn without_stamp(meta: &RawValue) -> Result<Option<Box<RawValue>>, serde_json::Error> {
+/// Removes the server's name and version, which a session receives once, in the handshake.
+fn without_server_info(meta: &RawValue) -> Result<Option<Box<RawValue>>, serde_json::Error> {
     let mut members: Members = serde_json::from_str(meta.get())?;
     members.remove(meta_keys::SERVER_INFO);
     if members.is_empty() { Ok(None) } else { to_raw_value(&members).map(Some) }
 }
 
-/// There, results are described where they are objects, or not at all.
-fn tools_in_words(tools: &RawValue, structured: bool) -> Result<Box<RawValue>, serde_json::Error> {
+/// Removes output schemas that this version does not support: it has only objects, or none.
+fn downgrade_tools(tools: &RawValue, structured: bool) -> Result<Box<RawValue>, serde_json::Error> {
     let mut tools: Vec<Members> = serde_json::from_str(tools.get())?;
     for tool in &mut tools {
         let describes_object = |schema: &RawValue| {
@@ -122,10 +122,10 @@ fn is_object(value: &RawValue) -> bool {
     value.get().starts_with('{')
 }
 
-/// A refusal as a client of a session is told of it.
-pub(crate) fn refused_in_words_of(refusal: &Refusal) -> ErrorObject {
+/// Converts a refusal to the error of an earlier version.
+pub(crate) fn downgrade_refusal(refusal: &Refusal) -> ErrorObject {
     match refusal {
-        // There is no code for what a client cannot be asked.
+        // These versions have no code for a missing capability.
         Refusal::Capability { missing } => ErrorObject::invalid_request(not_supported(*missing)),
         Refusal::NotFound { uri } => ErrorObject::new(ErrorCode::RESOURCE_NOT_FOUND, "Resource not found")
             .with_data(json!({ "uri": uri })),
@@ -133,13 +133,13 @@ pub(crate) fn refused_in_words_of(refusal: &Refusal) -> ErrorObject {
     }
 }
 
-/// Why a question has no answer, where the client answered with an error. The words are the client's own, so it may hear
-/// them again: the first of them.
+/// Returns the text for a question that the client answered with an error. It repeats the beginning of the client's own
+/// text.
 pub(crate) fn not_answered(key: &str, error: &ErrorObject) -> String {
     let said = &error.message;
     let cut = said.char_indices().nth(ERROR_TEXT).map(|(at, _)| &said[..at]);
     let (said, more) = (cut.unwrap_or(said), if cut.is_some() { "..." } else { "" });
-    // What says it has the code of an internal error itself, and whoever shows it shows that one.
+    // The new error is itself an internal error, and its code is shown too.
     let code = match error.code {
         ErrorCode::INTERNAL_ERROR => String::new(),
         code => format!(" (error {code})"),
@@ -147,7 +147,7 @@ pub(crate) fn not_answered(key: &str, error: &ErrorObject) -> String {
     format!("The client did not answer `{key}`{code}: {said}{more}")
 }
 
-/// Why a question has no answer, where none came for so long.
+/// Returns the text for a question that was not answered in time.
 pub(crate) fn too_late(key: &str, waited: Duration) -> String {
     format!("`{key}` was not answered within {} seconds", waited.as_secs())
 }

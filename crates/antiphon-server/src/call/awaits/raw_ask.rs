@@ -1,8 +1,8 @@
-//! One question, whatever its kind: asked once, and answered from the record.
+//! The untyped part of a question: it is asked once, and answered from the record.
 
 use crate::{
     AskError, Ctx,
-    call::flow::{Flow, Held},
+    call::leg_runtime::{LegRuntime, SlotHandle},
 };
 use antiphon_engine::{AskPoll, CallSite, Decodes, Leg, Question, SlotId, key::path};
 use antiphon_seal::Digest;
@@ -14,43 +14,43 @@ use std::{
     time::Duration,
 };
 
-/// A question before and while it is asked. The part of every asking future that is not generic.
+/// A question before and while it is asked: the part of every asking future that is not generic.
 pub(crate) struct RawAsk<'a> {
     ctx: &'a Ctx,
     pub(crate) key: Cow<'a, str>,
     pub(crate) number: Option<i128>,
     pub(crate) within: Option<Duration>,
     pub(crate) fallback: Fallback<'a>,
-    /// The id of a URL question in a session, where its author gave one.
+    /// The id of a URL question in a session, if the author set one.
     pub(crate) elicitation_id: Option<Cow<'a, str>>,
     site: CallSite,
-    held: Held<'a>,
-    /// It was answered.
+    handle: SlotHandle<'a>,
+    /// True after the question was answered.
     is_given: bool,
 }
 
-/// The stand-in for an answer where the client cannot be asked.
+/// The substitute for an answer if the client does not support the question.
 pub(crate) enum Fallback<'a> {
-    /// Nothing: the call is refused before the round leaves.
+    /// No substitute: the call is refused before the round leaves.
     None,
-    /// A value, which the typed future holds.
+    /// A value, held by the typed future.
     Value,
-    /// An error in these words.
+    /// An error with this text.
     Refuse(Cow<'a, str>),
 }
 
-/// A question with its path, about to be put.
-pub(crate) struct Rendered {
+/// A question with its path, ready to be sent.
+pub(crate) struct PreparedAsk {
     pub(crate) request: InputRequest,
-    /// The text of its digest.
+    /// The text from which the digest is computed.
     pub(crate) text: Vec<u8>,
-    /// Whether an answer can be read as what the handler expects.
+    /// A function that checks if an answer decodes into the handler's type.
     pub(crate) decodes: Option<Decodes>,
-    /// Accepted, it waits until what happens behind its URL is finished: what that is about.
+    /// The digest of the work behind the URL. If it is set, an accepted question waits until that work is finished.
     pub(crate) until: Option<Digest>,
 }
 
-impl Rendered {
+impl PreparedAsk {
     pub(crate) fn of(request: InputRequest) -> Result<Self, String> {
         if let InputRequest::Elicit(elicit) = &request {
             check_elicit(elicit)?;
@@ -60,13 +60,13 @@ impl Rendered {
     }
 }
 
-/// What a question has come to.
-pub(crate) enum Asked {
+/// The state of a question after a poll.
+pub(crate) enum AskOutcome {
     /// Its checked answer, as JSON.
     Answer(String),
-    /// The person agreed to open a URL, and what happens there is to be checked now.
+    /// The person agreed to open a URL, and the check behind it must be called now.
     Agreed {
-        /// They agreed in an earlier leg, and came back without an answer.
+        /// True if they agreed in an earlier leg, and the client came back without an answer.
         before: bool,
     },
 }
@@ -81,8 +81,8 @@ impl<'a> RawAsk<'a> {
             within: None,
             fallback: Fallback::None,
             elicitation_id: None,
-            site: crate::call::flow::here(),
-            held: Held::new(ctx.flow()),
+            site: crate::call::leg_runtime::call_site(),
+            handle: SlotHandle::new(ctx.leg_runtime()),
             is_given: false,
         }
     }
@@ -95,98 +95,98 @@ impl<'a> RawAsk<'a> {
         self.site
     }
 
-    fn flow(&self) -> &'a Flow {
-        self.ctx.flow()
+    fn leg_runtime(&self) -> &'a LegRuntime {
+        self.ctx.leg_runtime()
     }
 
-    /// Scopes and key; the leg ends if they are none.
+    /// Returns the path: scopes and key. An invalid key ends the leg.
     pub(crate) fn path(&self) -> Option<Arc<str>> {
         path(self.ctx.scope_prefix(), &self.key, self.number)
-            .map_err(|fault| self.flow().author_fault(self.site, fault))
+            .map_err(|fault| self.leg_runtime().author_fault(self.site, fault))
             .ok()
     }
 
-    /// The answer as JSON. `render` is called at the first poll, with the question's path.
+    /// Polls for the answer as JSON. `render` is called at the first poll, with the question's path.
     pub(crate) fn poll(
         &mut self,
         cx: &Context<'_>,
         needs: AskSupport,
-        render: impl FnOnce(&str) -> Result<Rendered, String>,
+        render: impl FnOnce(&str) -> Result<PreparedAsk, String>,
     ) -> Poll<Result<String, AskError>> {
         self.poll_agreed(cx, needs, render).map_ok(|asked| match asked {
-            Asked::Answer(text) => text,
-            // Only a question with a check is agreed to.
-            Asked::Agreed { .. } => String::new(),
+            AskOutcome::Answer(text) => text,
+            // Only a question with a check can be in this state.
+            AskOutcome::Agreed { .. } => String::new(),
         })
     }
 
-    /// The same for a question that waits for more than an answer.
+    /// Polls for the answer of a question that also waits for a check.
     pub(crate) fn poll_agreed(
         &mut self,
         cx: &Context<'_>,
         needs: AskSupport,
-        render: impl FnOnce(&str) -> Result<Rendered, String>,
-    ) -> Poll<Result<Asked, AskError>> {
-        self.flow().check_thread();
+        render: impl FnOnce(&str) -> Result<PreparedAsk, String>,
+    ) -> Poll<Result<AskOutcome, AskError>> {
+        self.leg_runtime().check_thread();
         if self.is_given {
-            let fault = format!("`{}` is awaited once more: a question is awaited once", self.key);
-            self.flow().author_fault(self.site, fault);
+            let fault = format!("`{}` is awaited again: a question can be awaited only once", self.key);
+            self.leg_runtime().author_fault(self.site, fault);
             return Poll::Pending;
         }
-        if self.held.is_new()
+        if self.handle.is_new()
             && let Err(unsupported) = self.begin(needs, render)
         {
             self.is_given = true;
             return Poll::Ready(Err(unsupported));
         }
-        let Some(slot) = self.held.slot(|| None) else { return Poll::Pending };
-        let polled = self.flow().with(|leg| leg.poll_ask(slot, cx.waker()));
+        let Some(slot) = self.handle.slot(|| None) else { return Poll::Pending };
+        let polled = self.leg_runtime().with(|leg| leg.poll_ask(slot, cx.waker()));
         self.settle(polled)
     }
 
-    fn settle(&mut self, polled: AskPoll) -> Poll<Result<Asked, AskError>> {
+    fn settle(&mut self, polled: AskPoll) -> Poll<Result<AskOutcome, AskError>> {
         match polled {
             AskPoll::Pending => Poll::Pending,
-            AskPoll::Agreed { before } => Poll::Ready(Ok(Asked::Agreed { before })),
+            AskPoll::Agreed { before } => Poll::Ready(Ok(AskOutcome::Agreed { before })),
             AskPoll::Resolved(answer) => {
-                self.held.end();
+                self.handle.end();
                 self.is_given = true;
-                Poll::Ready(answer.map(Asked::Answer).ok_or_else(|| {
-                    self.flow().with(Leg::note_refusal);
+                Poll::Ready(answer.map(AskOutcome::Answer).ok_or_else(|| {
+                    self.leg_runtime().with(Leg::note_refusal);
                     AskError::expired(self.path().as_deref().unwrap_or_default())
                 }))
             }
         }
     }
 
-    /// Puts the question; nothing is put where it has no key, or cannot be asked at all.
+    /// Asks the question. Nothing is asked if the key is invalid or the client does not support the question.
     fn begin(
         &mut self,
         needs: AskSupport,
-        render: impl FnOnce(&str) -> Result<Rendered, String>,
+        render: impl FnOnce(&str) -> Result<PreparedAsk, String>,
     ) -> Result<(), AskError> {
         let question = self.question(needs, render)?;
-        let flow = self.flow();
-        self.held.slot(|| flow.with(|leg| leg.ask(question?)));
+        let runtime = self.leg_runtime();
+        self.handle.slot(|| runtime.with(|leg| leg.ask(question?)));
         Ok(())
     }
 
     fn question(
         &self,
         needs: AskSupport,
-        render: impl FnOnce(&str) -> Result<Rendered, String>,
+        render: impl FnOnce(&str) -> Result<PreparedAsk, String>,
     ) -> Result<Option<Question>, AskError> {
         let Some(path) = self.path() else { return Ok(None) };
         let has_fallback = !matches!(self.fallback, Fallback::None);
         if has_fallback && self.ctx.can_ask().missing(needs) != AskSupport::NONE {
             return Err(self.unsupported(&path));
         }
-        let fault = |fault| self.flow().author_fault(self.site, format!("`{path}`: {fault}"));
+        let fault = |fault| self.leg_runtime().author_fault(self.site, format!("`{path}`: {fault}"));
         let Ok(rendered) = render(&path).map_err(fault) else { return Ok(None) };
-        if has_fallback && self.flow().carrier().lacks(&rendered.request) != AskSupport::NONE {
+        if has_fallback && self.leg_runtime().carrier().lacks(&rendered.request) != AskSupport::NONE {
             return Err(self.unsupported(&path));
         }
-        let Some(digest) = self.flow().digest(&rendered.text) else { return Ok(None) };
+        let Some(digest) = self.leg_runtime().digest(&rendered.text) else { return Ok(None) };
         Ok(Some(Question {
             path,
             request: rendered.request,
@@ -199,42 +199,42 @@ impl<'a> RawAsk<'a> {
         }))
     }
 
-    /// The fallback's error.
+    /// Returns the error of the fallback.
     fn unsupported(&self, path: &str) -> AskError {
         let words = match &self.fallback {
             Fallback::Refuse(words) => Some(words.to_string()),
             _ => None,
         };
-        self.flow().with(Leg::note_refusal);
+        self.leg_runtime().with(Leg::note_refusal);
         AskError::unsupported(path, words)
     }
 
-    /// The place of a question that is put.
+    /// Returns the slot of a question that was asked.
     pub(crate) fn slot(&mut self) -> Option<SlotId> {
-        self.held.slot(|| None)
+        self.handle.slot(|| None)
     }
 
-    /// The person agreed, and what happens behind the URL is finished, or its time is over.
-    pub(crate) fn resolve_agreed(&mut self, is_finished: bool) -> Poll<Result<Asked, AskError>> {
+    /// Resolves an agreed question: the work behind the URL is finished, or its time is over.
+    pub(crate) fn resolve_agreed(&mut self, is_finished: bool) -> Poll<Result<AskOutcome, AskError>> {
         let Some(slot) = self.slot() else { return Poll::Pending };
-        let polled = self.flow().with(|leg| leg.resolve_agreed(slot, is_finished));
+        let polled = self.leg_runtime().with(|leg| leg.resolve_agreed(slot, is_finished));
         self.settle(polled)
     }
 
-    /// The person agreed, and what happens behind the URL is not finished: the same question is asked again, with this line.
+    /// Asks the same question again with this line: the person agreed, but the work behind the URL is not finished.
     pub(crate) fn ask_again(&mut self, line: &'static str, deadline: Option<u64>) {
         let Some(slot) = self.slot() else { return };
-        self.flow().with(|leg| leg.ask_again(slot, line, deadline));
+        self.leg_runtime().with(|leg| leg.ask_again(slot, line, deadline));
     }
 }
 
 /// # Errors
-/// Why this cannot be asked.
+/// Returns the reason for which the question cannot be asked.
 pub(crate) fn check_elicit(request: &ElicitRequest) -> Result<(), String> {
     match request {
         ElicitRequest::Form { requested_schema, .. } => requested_schema.unaskable().map_or(Ok(()), Err),
         ElicitRequest::Url { url, .. } => check_url(url),
-        // No other can be made here.
+        // This crate creates no other kind.
         _ => Ok(()),
     }
 }

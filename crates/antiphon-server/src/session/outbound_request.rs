@@ -1,8 +1,8 @@
-//! A request of ours that waits for the client's response.
+//! A request of the server that waits for the client's response.
 
 use crate::{
     outbox::{Kind, Outbox},
-    session::session::{Arrived, Session, Waiting},
+    session::session::{ClientResponse, PendingRequest, Session},
 };
 use antiphon_wire::{
     CancelledParams, InputRequest, LegacyAsk, RequestId, method, pacing::stretched, write_notification,
@@ -18,66 +18,71 @@ use tokio::{
     time::{Instant, Sleep, sleep},
 };
 
-/// How long an ask waits for its answer.
+/// The time limit of an answer.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Wait {
+pub(crate) struct AnswerTimeout {
     pub(crate) limit: Duration,
-    /// Progress begins it anew, up to so much in all; `None` where it does not.
+    /// The maximum in all, if progress restarts the limit; `None` if it does not.
     pub(crate) at_most: Option<Duration>,
 }
 
-/// What became of an ask.
+/// The end of a question.
 pub(crate) enum AskEnd {
-    Answer(Arrived),
+    Answer(ClientResponse),
     /// The session ended.
     SessionOver,
-    /// Nothing came, for so long.
+    /// No answer arrived within this time.
     TooLate(Duration),
 }
 
-/// An ask that is on its way. Dropped before its answer, it is taken back: the client is told that it is cancelled.
-pub(crate) struct Live {
+/// A question that was sent. Dropping it before its answer cancels it: the client receives a cancellation.
+pub(crate) struct OutboundRequest {
     session: Session,
     id: u64,
-    /// `None` once it has come.
-    arrival: Option<oneshot::Receiver<Arrived>>,
-    /// Where it went, and where its cancellation goes.
+    /// `None` after the response has arrived.
+    arrival: Option<oneshot::Receiver<ClientResponse>>,
+    /// The outbox of the question, for its cancellation.
     outbox: Option<Outbox>,
-    wait: Wait,
+    wait: AnswerTimeout,
     sent: Instant,
     over: Pin<Box<Sleep>>,
 }
 
-impl Live {
-    pub(crate) fn new(session: Session, id: u64, arrival: oneshot::Receiver<Arrived>, wait: Wait) -> Self {
+impl OutboundRequest {
+    pub(crate) fn new(
+        session: Session,
+        id: u64,
+        arrival: oneshot::Receiver<ClientResponse>,
+        wait: AnswerTimeout,
+    ) -> Self {
         let (sent, over) = (Instant::now(), Box::pin(sleep(wait.limit)));
         Self { session, id, arrival: Some(arrival), outbox: None, wait, sent, over }
     }
 
-    /// Sends an ask as a request, on the stream that this outbox is for.
+    /// Sends a question as a request, on the stream of this outbox.
     ///
     /// # Errors
-    /// If it cannot be written.
+    /// If the question cannot be written as JSON.
     pub(crate) fn send(
         session: &Session,
         outbox: &Outbox,
         scopes: &[String],
         request: &InputRequest,
         elicitation_id: Option<&str>,
-        wait: Wait,
+        wait: AnswerTimeout,
     ) -> Result<Self, String> {
-        let mut live = session.begin_live(outbox, scopes, wait);
+        let mut outbound = session.begin_request(outbox, scopes, wait);
         let ask = LegacyAsk { request, version: session.version(), elicitation_id };
-        let bytes = ask.write(&RequestId::from(live.id)).map_err(|fault| fault.to_string())?;
+        let bytes = ask.write(&RequestId::from(outbound.id)).map_err(|fault| fault.to_string())?;
         if let Some(id) = elicitation_id {
             session.note_url(id);
         }
         outbox.push(Kind::Ask, bytes);
-        live.outbox = Some(outbox.clone());
-        Ok(live)
+        outbound.outbox = Some(outbox.clone());
+        Ok(outbound)
     }
 
-    /// The client's answer, or why there will be none.
+    /// Polls for the client's answer, or for the reason for which there will be none.
     pub(crate) fn poll(&mut self, cx: &mut Context<'_>) -> Poll<AskEnd> {
         let Some(arrival) = &mut self.arrival else { return Poll::Pending };
         if let Poll::Ready(arrived) = Pin::new(arrival).poll(cx) {
@@ -86,10 +91,12 @@ impl Live {
         }
         loop {
             ready!(self.over.as_mut().poll(cx));
-            // Progress wakes nobody: what it changes is looked up when the time would be over.
-            let heard =
-                self.session.heard(self.id).map_or(Duration::ZERO, |heard| heard.duration_since(self.sent));
-            let (end, limit) = stretched(self.wait.limit, self.wait.at_most, heard);
+            // Progress wakes no task: it is looked up when the time limit is reached.
+            let last_progress = self
+                .session
+                .last_progress(self.id)
+                .map_or(Duration::ZERO, |last_progress| last_progress.duration_since(self.sent));
+            let (end, limit) = stretched(self.wait.limit, self.wait.at_most, last_progress);
             match end.checked_sub(self.sent.elapsed()) {
                 Some(rest) if !rest.is_zero() => self.over.set(sleep(rest)),
                 _ => return Poll::Ready(AskEnd::TooLate(limit)),
@@ -97,48 +104,53 @@ impl Live {
         }
     }
 
-    /// It is not waited for, and nobody is told: the call itself is over for the client.
+    /// Discards the question without a cancellation: the call itself is over for the client.
     pub(crate) fn forget(mut self) {
         self.outbox = None;
     }
 }
 
 impl Session {
-    /// A request of ours that waits for the client.
-    pub(crate) fn begin_live(&self, outbox: &Outbox, scopes: &[String], wait: Wait) -> Live {
+    /// Registers a request of the server, which waits for the client.
+    pub(crate) fn begin_request(
+        &self,
+        outbox: &Outbox,
+        scopes: &[String],
+        wait: AnswerTimeout,
+    ) -> OutboundRequest {
         let (answer, arrival) = oneshot::channel();
         let mut state = self.state();
         state.last_id += 1;
         let id = state.last_id;
         let (outbox, scopes) = (outbox.clone(), scopes.to_vec());
-        state.waiting.insert(id, Waiting { answer, outbox, scopes, progress: None });
+        state.pending.insert(id, PendingRequest { answer, outbox, scopes, progress: None });
         drop(state);
-        Live::new(self.clone(), id, arrival, wait)
+        OutboundRequest::new(self.clone(), id, arrival, wait)
     }
 
-    /// Takes back what this call asks.
-    pub(crate) fn take_back(&self, outbox: &Outbox) {
+    /// Cancels the questions of this call.
+    pub(crate) fn withdraw(&self, outbox: &Outbox) {
         let mut state = self.state();
-        let taken: Vec<_> = state.waiting.extract_if(|_, waiting| waiting.outbox.is_same(outbox)).collect();
+        let taken: Vec<_> = state.pending.extract_if(|_, pending| pending.outbox.is_same(outbox)).collect();
         drop(state);
         for (id, _) in taken {
-            tell_cancelled(outbox, id);
+            send_cancelled(outbox, id);
         }
     }
 }
 
-impl Drop for Live {
+impl Drop for OutboundRequest {
     fn drop(&mut self) {
-        if self.arrival.is_none() || !self.session.give_up(self.id) {
+        if self.arrival.is_none() || !self.session.stop_waiting(self.id) {
             return;
         }
         let Some(outbox) = &self.outbox else { return };
-        tell_cancelled(outbox, self.id);
+        send_cancelled(outbox, self.id);
     }
 }
 
-/// Tells the client that this request of ours is cancelled.
-pub(crate) fn tell_cancelled(outbox: &Outbox, id: u64) {
+/// Sends the client a cancellation of this request.
+pub(crate) fn send_cancelled(outbox: &Outbox, id: u64) {
     // > When a party wants to cancel an in-progress request, it sends a `notifications/cancelled` notification
     match write_notification(method::CANCELLED, &CancelledParams::new(RequestId::from(id))) {
         Ok(bytes) => outbox.push(Kind::Ask, bytes),

@@ -1,8 +1,8 @@
-//! The questions that a handler returned, on their way to a client in a session.
+//! Returned questions that wait for a client in a session.
 
 use crate::{
-    call::{Pushed, in_session::ids::Ids},
-    session::{AskEnd, Live, not_answered, too_late},
+    call::{Pushed, in_session::ids::ElicitationIds},
+    session::{AskEnd, OutboundRequest, not_answered, too_late},
 };
 use antiphon_engine::{Limits, Record, Stop};
 use antiphon_wire::{InputRequest, InputRequests};
@@ -11,18 +11,22 @@ use std::{
     task::{Context, Poll},
 };
 
-/// One round. Each answer is checked when it comes: one that does not fit is dropped, and its question goes out again at
-/// once, whatever the others wait for.
-pub(crate) struct Round<'a> {
+/// One round. Each answer is checked when it arrives. A bad answer is dropped, and its question is sent again at once,
+/// while the others still wait.
+pub(crate) struct PendingRound<'a> {
     pushed: &'a Pushed,
-    ids: &'a Ids,
-    waiting: Vec<(String, Live)>,
+    ids: &'a ElicitationIds,
+    pending: Vec<(String, OutboundRequest)>,
 }
 
-impl<'a> Round<'a> {
-    /// Sends them all.
-    pub(crate) fn send(pushed: &'a Pushed, ids: &'a Ids, requests: &InputRequests) -> Result<Self, Stop> {
-        let mut round = Self { pushed, ids, waiting: Vec::with_capacity(requests.len()) };
+impl<'a> PendingRound<'a> {
+    /// Sends all questions.
+    pub(crate) fn send(
+        pushed: &'a Pushed,
+        ids: &'a ElicitationIds,
+        requests: &InputRequests,
+    ) -> Result<Self, Stop> {
+        let mut round = Self { pushed, ids, pending: Vec::with_capacity(requests.len()) };
         for (key, request) in requests.iter() {
             round.put(key, request)?;
         }
@@ -31,21 +35,21 @@ impl<'a> Round<'a> {
 
     fn put(&mut self, key: &str, request: &InputRequest) -> Result<(), Stop> {
         let Pushed { session, outbox, scopes, wait } = self.pushed;
-        let live = Live::send(session, outbox, scopes, request, self.ids.get(key), *wait);
-        self.waiting.push((key.to_owned(), live.map_err(Stop::Author)?));
+        let outbound = OutboundRequest::send(session, outbox, scopes, request, self.ids.get(key), *wait);
+        self.pending.push((key.to_owned(), outbound.map_err(Stop::Author)?));
         Ok(())
     }
 
-    /// Waits until the record has an answer to each.
+    /// Waits until the record has an answer to each question.
     pub(crate) async fn answered(mut self, record: &mut Record, limits: Limits) -> Result<(), Stop> {
         poll_fn(|cx| self.poll(cx, record, &limits)).await
     }
 
     fn poll(&mut self, cx: &mut Context<'_>, record: &mut Record, limits: &Limits) -> Poll<Result<(), Stop>> {
         let mut at = 0;
-        while let Some((_, live)) = self.waiting.get_mut(at) {
-            if let Poll::Ready(end) = live.poll(cx) {
-                let (key, _) = self.waiting.remove(at);
+        while let Some((_, outbound)) = self.pending.get_mut(at) {
+            if let Poll::Ready(end) = outbound.poll(cx) {
+                let (key, _) = self.pending.remove(at);
                 let text = text_of(&key, end)?;
                 if let Some(again) = record.receive_one(&key, Some(text.get()), limits)? {
                     self.put(&key, &again)?;
@@ -54,7 +58,7 @@ impl<'a> Round<'a> {
                 at += 1;
             }
         }
-        if self.waiting.is_empty() { Poll::Ready(Ok(())) } else { Poll::Pending }
+        if self.pending.is_empty() { Poll::Ready(Ok(())) } else { Poll::Pending }
     }
 }
 

@@ -10,10 +10,11 @@ use std::{
 use tokio::task::{JoinError, JoinHandle};
 
 impl Ctx {
-    /// Waits for all of these, in their order. They may borrow, and questions among them leave in one round.
+    /// Waits for all futures and returns their outputs in order. The futures may borrow. Questions among them leave in
+    /// one round.
     ///
-    /// Unlike `futures::future::join_all` it keeps no waker of its own, so a leg that asks here ends at once, however
-    /// many there are.
+    /// Unlike `futures::future::join_all`, it stores no waker of its own, so a leg that asks here ends at once, for any
+    /// number of futures.
     pub fn join_all<I>(&self, futures: I) -> JoinAll<I::Item>
     where
         I: IntoIterator<Item: Future>,
@@ -21,17 +22,18 @@ impl Ctx {
         JoinAll(futures.into_iter().map(|future| Slot::Running(Box::pin(future))).collect())
     }
 
-    /// Runs something beside the handler, on a task that ends with this leg at the latest. It cannot ask, and the next leg
-    /// begins it again.
+    /// Runs a future beside the handler, on a task that ends with this leg at the latest. The future cannot ask, and
+    /// the next leg starts it again.
     pub fn spawn<T: Send + 'static>(&self, future: impl Future<Output = T> + Send + 'static) -> Spawned<T> {
         let task = tokio::spawn(future);
-        self.flow().end_with_leg(task.abort_handle());
+        self.leg_runtime().end_with_leg(task.abort_handle());
         Spawned(task)
     }
 }
 
-/// Several futures at once. See [`Ctx::join_all`].
-// A type of its own: a future that named the iterator would not be `Send` where that maps with a closure that borrows.
+/// The future of several futures. See [`Ctx::join_all`].
+// A type of its own: a future that named the iterator would not be `Send` if the iterator maps with a borrowing
+// closure.
 #[must_use = "futures do nothing unless they are awaited"]
 pub struct JoinAll<F: Future>(Vec<Slot<F>>);
 
@@ -61,11 +63,11 @@ enum Slot<F: Future> {
     Done(F::Output),
 }
 
-// What runs is in a box of its own.
+// A running future is in a box of its own.
 impl<F: Future> Unpin for Slot<F> {}
 
 impl<F: Future> Slot<F> {
-    /// Whether it is done.
+    /// Returns true if the future is done.
     fn poll(&mut self, cx: &mut Context<'_>) -> bool {
         if let Self::Running(future) = self {
             match future.as_mut().poll(cx) {
@@ -84,11 +86,11 @@ impl<F: Future> Slot<F> {
     }
 }
 
-/// A task that ends with its leg. Awaited, it gives what it came to, or that it was aborted or panicked.
+/// A task that ends with its leg. It resolves to the task's output, or to an error if the task was aborted or panicked.
 pub struct Spawned<T>(JoinHandle<T>);
 
 impl<T> Spawned<T> {
-    /// Ends it now.
+    /// Aborts the task.
     pub fn abort(&self) {
         self.0.abort();
     }

@@ -1,6 +1,6 @@
-//! What a running handler, the futures it awaits, and its driver share.
+//! The state that a running handler, its futures and its driver share.
 
-use crate::{AskError, call::carrier::Carrier, clock::seconds, limits::Limits, runtime::Runtime};
+use crate::{AskError, call::carrier::LegCarrier, clock::seconds, limits::Limits, runtime::Runtime};
 use antiphon_engine::{Aftermath, CallSite, Event, Leg, Scope, SlotId, Stop};
 use antiphon_seal::{Call, CallSecret, Digest};
 use std::{
@@ -13,22 +13,22 @@ use std::{
 use tokio::task::AbortHandle;
 
 /// One leg while its handler runs.
-pub(crate) struct Flow {
+pub(crate) struct LegRuntime {
     leg: Mutex<Leg>,
     /// Tasks that end with the leg.
     tasks: Mutex<Vec<AbortHandle>>,
-    /// The refusals that the handler has learned of.
+    /// The refusals that the handler has received.
     refusals: Mutex<Vec<AskError>>,
     server: Arc<Runtime>,
-    carrier: Carrier,
+    carrier: LegCarrier,
 }
 
 thread_local! {
-    /// The leg that this thread polls.
+    /// The leg that this thread polls, by address.
     static POLLED: Cell<usize> = const { Cell::new(0) };
 }
 
-/// While it lives, this thread polls a leg.
+/// A guard: while it exists, this thread polls a leg.
 pub(crate) struct PollGuard(usize);
 
 impl Drop for PollGuard {
@@ -37,9 +37,9 @@ impl Drop for PollGuard {
     }
 }
 
-/// While it lives, what is polled stands in another place of the leg. Dropped, the place before is put back, also where
-/// that poll panicked.
-pub(crate) struct ScopeGuard<'f>(&'f Flow, Scope);
+/// A guard: while it exists, the poll is in another scope of the leg. Dropping it restores the previous scope, even
+/// after a panic.
+pub(crate) struct ScopeGuard<'f>(&'f LegRuntime, Scope);
 
 impl Drop for ScopeGuard<'_> {
     fn drop(&mut self) {
@@ -47,16 +47,16 @@ impl Drop for ScopeGuard<'_> {
     }
 }
 
-impl Flow {
-    pub(crate) fn new(leg: Leg, server: Arc<Runtime>, carrier: Carrier) -> Self {
+impl LegRuntime {
+    pub(crate) fn new(leg: Leg, server: Arc<Runtime>, carrier: LegCarrier) -> Self {
         Self { leg: Mutex::new(leg), tasks: Mutex::default(), refusals: Mutex::default(), server, carrier }
     }
 
-    pub(crate) fn carrier(&self) -> &Carrier {
+    pub(crate) fn carrier(&self) -> &LegCarrier {
         &self.carrier
     }
 
-    /// All access to the leg. Wakers are woken and dropped without its lock, for either may run foreign code.
+    /// Gives access to the leg. Wakers are woken and dropped outside of its lock, because either may run foreign code.
     pub(crate) fn with<R>(&self, act: impl FnOnce(&mut Leg) -> R) -> R {
         let mut leg = self.leg.lock().unwrap_or_else(PoisonError::into_inner);
         let result = act(&mut leg);
@@ -77,7 +77,7 @@ impl Flow {
         &self.server
     }
 
-    /// The time, in Unix seconds.
+    /// Returns the time, in Unix seconds.
     pub(crate) fn now(&self) -> u64 {
         seconds(self.server.clock.now())
     }
@@ -86,11 +86,11 @@ impl Flow {
         std::ptr::from_ref(self) as usize
     }
 
-    pub(crate) fn poll_here(&self) -> PollGuard {
+    pub(crate) fn enter_poll(&self) -> PollGuard {
         PollGuard(POLLED.replace(self.id()))
     }
 
-    /// Takes a place for a part of a poll.
+    /// Enters a scope for a part of a poll.
     pub(crate) fn scope(&self, place: impl FnOnce(&Leg) -> Scope) -> ScopeGuard<'_> {
         let before = self.with(|leg| {
             let scope = place(leg);
@@ -100,19 +100,19 @@ impl Flow {
     }
 
     /// # Panics
-    /// If another thread polls what belongs to this leg: there its answer would never be seen.
+    /// If another thread polls a future of this leg: that thread would never see the answer.
     pub(crate) fn check_thread(&self) {
         if POLLED.get() == self.id() {
             return;
         }
-        let advice = "what belongs to a call was polled outside of it: await questions and steps in the handler itself, \
+        let advice = "a future of a call was polled outside of the call: await questions and steps in the handler itself, \
                       not on another thread";
-        // The panic may be caught by that thread, or come back without its text.
+        // That thread may catch the panic, or report it without its text.
         tracing::error!("{advice}");
         panic!("{advice}");
     }
 
-    /// The leg, with the call begun.
+    /// Gives access to the leg after beginning the call.
     pub(crate) fn begun<R>(&self, act: impl FnOnce(&mut Leg) -> R) -> R {
         self.with(|leg| {
             let _ = leg.call(|| self.begin());
@@ -123,22 +123,22 @@ impl Flow {
     fn begin(&self) -> Result<Call, String> {
         let inner = &self.server;
         let now = inner.clock.now();
-        // A deadline beyond all time is none.
+        // A deadline that overflows is none.
         let deadline = inner.call_within.and_then(|time| now.checked_add(time));
         Call::begin(now, deadline).map_err(|fault| fault.to_string())
     }
 
-    /// Whether nothing is sent: it was before, or nobody listens any more.
+    /// Returns true if output is suppressed: an earlier leg already sent it, or the request was cancelled.
     pub(crate) fn is_silent(&self) -> bool {
         self.with(|leg| leg.is_silent())
     }
 
-    /// Something made of the call, which begins with it; `None` if it cannot.
+    /// Derives a value from the call, and begins the call if necessary; `None` if it cannot begin.
     pub(crate) fn with_call<T>(&self, make: impl FnOnce(&Call) -> T) -> Option<T> {
         self.with(|leg| leg.call(|| self.begin()).map(make))
     }
 
-    /// Something keyed by the call's secret.
+    /// Derives a value from the call's secret.
     pub(crate) fn keyed<T>(&self, derive: impl FnOnce(&CallSecret) -> T) -> Option<T> {
         self.with_call(|call| derive(call.secret()))
     }
@@ -147,26 +147,26 @@ impl Flow {
         self.keyed(|secret| secret.pin(text))
     }
 
-    /// Keeps a refusal, for those who learn of it from the answer alone.
+    /// Stores a refusal, for resolvers whose value is an answer.
     pub(crate) fn note_refusal(&self, refusal: AskError) {
-        // What stands beside it goes with it, also where the author makes the error of it.
+        // Concurrent futures may be dropped because of the refusal, even if the author makes the error of it.
         self.with(Leg::note_refusal);
         self.refusals.lock().unwrap_or_else(PoisonError::into_inner).push(refusal);
     }
 
-    /// The last refusal of a question below this scope.
+    /// Returns the last refusal of a question with this prefix.
     pub(crate) fn refused_below(&self, scope: &str) -> Option<AskError> {
         let refusals = self.refusals.lock().unwrap_or_else(PoisonError::into_inner);
         refusals.iter().rev().find(|refusal| refusal.key().starts_with(scope)).cloned()
     }
 
-    /// When the call began.
+    /// Returns the time at which the call began.
     pub(crate) fn born(&self) -> SystemTime {
         let born = self.with_call(Call::born).unwrap_or_default();
         UNIX_EPOCH + Duration::from_secs(born)
     }
 
-    /// A mistake of the author's: the leg ends, and nothing resolves.
+    /// Reports a mistake of the author: the leg ends, and no future resolves.
     pub(crate) fn author_fault(&self, site: CallSite, fault: impl std::fmt::Display) {
         self.with(|leg| leg.stop(Stop::Author(format!("{fault}, at {site}"))));
     }
@@ -177,7 +177,7 @@ impl Flow {
         tasks.push(task);
     }
 
-    /// The leg is over: its tasks end.
+    /// Aborts the leg's tasks.
     pub(crate) fn end(&self) {
         let tasks = std::mem::take(&mut *self.tasks.lock().unwrap_or_else(PoisonError::into_inner));
         for task in tasks {
@@ -186,7 +186,7 @@ impl Flow {
     }
 }
 
-impl Drop for Flow {
+impl Drop for LegRuntime {
     fn drop(&mut self) {
         self.end();
     }
@@ -202,62 +202,64 @@ fn log(event: &Event, call: Option<&str>) {
             path,
             "a step was dropped while it ran: it may have acted, and never runs again in this call"
         ),
-        Event::UnmetSteps { paths } => tracing::warn!(call, steps = ?paths, "recorded steps were not met"),
+        Event::UnmetSteps { paths } => {
+            tracing::warn!(call, steps = ?paths, "recorded steps were not reached")
+        }
     }
 }
 
-/// The place of one awaited future in its leg. Dropped, the future waits no more.
-pub(crate) struct Held<'a> {
-    flow: &'a Flow,
-    slot: Place,
+/// The slot of one awaited future in its leg. Dropping the handle ends the wait.
+pub(crate) struct SlotHandle<'a> {
+    runtime: &'a LegRuntime,
+    slot: SlotState,
 }
 
 #[derive(Clone, Copy)]
-enum Place {
+enum SlotState {
     /// Not polled yet.
     New,
     Waits(SlotId),
-    /// It has resolved, or never will.
+    /// The future has resolved, or never will.
     Over,
 }
 
-impl<'a> Held<'a> {
-    pub(crate) fn new(flow: &'a Flow) -> Self {
-        Self { flow, slot: Place::New }
+impl<'a> SlotHandle<'a> {
+    pub(crate) fn new(runtime: &'a LegRuntime) -> Self {
+        Self { runtime, slot: SlotState::New }
     }
 
     pub(crate) fn is_new(&self) -> bool {
-        matches!(self.slot, Place::New)
+        matches!(self.slot, SlotState::New)
     }
 
-    /// The place; `begin` takes one at the first poll. `None` if the future does not resolve any more.
+    /// Returns the slot; `begin` takes one at the first poll. `None` if the future will not resolve.
     pub(crate) fn slot(&mut self, begin: impl FnOnce() -> Option<SlotId>) -> Option<SlotId> {
         if self.is_new() {
-            self.slot = begin().map_or(Place::Over, Place::Waits);
+            self.slot = begin().map_or(SlotState::Over, SlotState::Waits);
         }
         match self.slot {
-            Place::Waits(slot) => Some(slot),
-            Place::New | Place::Over => None,
+            SlotState::Waits(slot) => Some(slot),
+            SlotState::New | SlotState::Over => None,
         }
     }
 
-    /// The future has resolved.
+    /// Marks the future as resolved.
     pub(crate) fn end(&mut self) {
-        self.slot = Place::Over;
+        self.slot = SlotState::Over;
     }
 }
 
-impl Drop for Held<'_> {
+impl Drop for SlotHandle<'_> {
     fn drop(&mut self) {
-        if let Place::Waits(slot) = self.slot {
+        if let SlotState::Waits(slot) = self.slot {
             let unwinding = std::thread::panicking();
-            self.flow.with(|leg| leg.leave(slot, unwinding));
+            self.runtime.with(|leg| leg.leave(slot, unwinding));
         }
     }
 }
 
-/// Where the author called.
+/// Returns the author's line of code.
 #[track_caller]
-pub(crate) fn here() -> CallSite {
+pub(crate) fn call_site() -> CallSite {
     Location::caller()
 }

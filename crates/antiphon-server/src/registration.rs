@@ -1,52 +1,58 @@
-//! Changes while the server runs.
+//! Registration: changes of the offers while the server runs.
 
 use crate::{
     BuildError, IntoPrompt, IntoResource, IntoTool, Prompt, Resource, ResourceTemplate, Server,
     define::expanded::AnyResource,
     offer::{
-        list::{Entry, List, Listed},
-        registry::{Profile, RegisteredTool, Registry},
+        list::{Entry, List},
+        profile::Profile,
+        registry::{ListAccess, RegisteredTool, Registry},
     },
 };
 use arc_swap::Guard;
 use std::sync::Arc;
 
-/// What is offered may change, if [`list_changed`](super::ServerBuilder::list_changed) was declared: at the end of its
-/// list something is added, from anywhere something is removed. Requests that run already keep what they began with;
-/// later ones, and all other clones of the server, see the change. Clients that listen are told.
+/// The offers may change, if [`list_changed`](crate::ServerBuilder::list_changed) was declared: an addition goes to the
+/// end of its list, and any item may be removed. Requests that already run keep the offers with which they began. Later
+/// requests, and all other clones of the server, see the change. Subscribed clients are notified.
 ///
-/// Every instance must change alike: a list is continued, and a call that asked is finished, by any of them.
+/// Make the same changes on every instance: any of them may continue a list, or finish a call that asked.
 impl Server {
-    /// Offers a tool from now on.
+    /// Adds a tool.
     ///
     /// # Errors
-    /// What [`build`](super::ServerBuilder::build) would say of it; also if lists may not change here.
+    /// The errors of [`build`](crate::ServerBuilder::build) for this item; also if the server did not declare list
+    /// changes.
     pub fn add_tool<Shape>(&self, tool: impl IntoTool<Shape>) -> Result<(), BuildError> {
         self.add(RegisteredTool::new(tool.into_tool(&self.0.states)?)?)
     }
 
-    /// Offers the tool of this name no more. Whether there was one; `false` also if lists may not change here.
+    /// Removes the tool of this name. Returns true if there was one; false also if the server did not declare list
+    /// changes.
     pub fn remove_tool(&self, name: &str) -> bool {
         self.remove::<RegisteredTool>(name)
     }
 
-    /// Offers a prompt from now on.
+    /// Adds a prompt.
     ///
     /// # Errors
-    /// What [`build`](super::ServerBuilder::build) would say of it; also if lists may not change here.
+    /// The errors of [`build`](crate::ServerBuilder::build) for this item; also if the server did not declare list
+    /// changes.
     pub fn add_prompt<Shape>(&self, prompt: impl IntoPrompt<Shape>) -> Result<(), BuildError> {
         self.add(prompt.into_prompt(&self.0.states)?)
     }
 
-    /// Offers the prompt of this name no more. Whether there was one; `false` also if lists may not change here.
+    /// Removes the prompt of this name. Returns true if there was one; false also if the server did not declare list
+    /// changes.
     pub fn remove_prompt(&self, name: &str) -> bool {
         self.remove::<Prompt>(name)
     }
 
-    /// Offers a resource from now on.
+    /// Adds a resource.
     ///
     /// # Errors
-    /// What [`build`](super::ServerBuilder::build) would say of it; also if lists may not change here.
+    /// The errors of [`build`](crate::ServerBuilder::build) for this item; also if the server did not declare list
+    /// changes.
     pub fn add_resource<Shape>(&self, resource: impl IntoResource<Shape>) -> Result<(), BuildError> {
         match resource.into_resource(&self.0.states)? {
             AnyResource::One(resource) => self.add(resource),
@@ -54,56 +60,57 @@ impl Server {
         }
     }
 
-    /// Offers the resource at this URI no more. Whether there was one; `false` also if lists may not change here.
+    /// Removes the resource at this URI. Returns true if there was one; false also if the server did not declare list
+    /// changes.
     pub fn remove_resource(&self, uri: &str) -> bool {
         self.remove::<Resource>(uri)
     }
 
-    /// Offers the resources of a template from now on.
+    /// Adds a template of resources.
     ///
     /// # Errors
-    /// What [`build`](super::ServerBuilder::build) would say of it; also if lists may not change here.
+    /// The errors of [`build`](crate::ServerBuilder::build) for this item; also if the server did not declare list
+    /// changes.
     pub fn add_template<Shape>(&self, template: impl IntoResource<Shape>) -> Result<(), BuildError> {
         self.add_resource(template)
     }
 
-    /// Offers the template of this URI template no more. Whether there was one; `false` also if lists may not change
-    /// here.
+    /// Removes the template with this URI template. Returns true if there was one; false also if the server did not
+    /// declare list changes.
     pub fn remove_template(&self, uri_template: &str) -> bool {
         self.remove::<ResourceTemplate>(uri_template)
     }
 
-    /// Tells every subscription to this resource, on any connection of this process, that it changed. Other instances
-    /// do not hear of it: where several share the work, tell each.
+    /// Notifies every subscription to this resource, on any connection of this process, that the resource changed.
+    /// Other instances are not notified: call this on each of them.
     ///
-    /// Nobody is told unless the server was built with
-    /// [`resource_updates`](super::ServerBuilder::resource_updates).
+    /// It has no effect unless the server was built with [`resource_updates`](crate::ServerBuilder::resource_updates).
     pub fn resource_updated(&self, uri: &str) {
-        self.0.runtime.hub.resource_updated(uri);
+        self.0.runtime.subscriptions.resource_updated(uri);
     }
 
-    fn add<T: Listed>(&self, thing: T) -> Result<(), BuildError> {
+    fn add<T: ListAccess>(&self, thing: T) -> Result<(), BuildError> {
         let entry = Entry::new(thing)?;
         self.change(|list, profile| list.with(entry.clone(), profile).map(Some)).map(|_changed| ())
     }
 
-    fn remove<T: Listed>(&self, key: &str) -> bool {
+    fn remove<T: ListAccess>(&self, key: &str) -> bool {
         self.change::<T>(|list, profile| list.without(key, profile)).unwrap_or_else(|error| {
             tracing::error!(%error, key, "nothing was removed");
             false
         })
     }
 
-    /// Puts another registry in the place of this one. `make` gives the changed list, or `None` where there is nothing
-    /// to change; it is called again if another change came first, so that none is lost.
-    fn change<T: Listed>(
+    /// Replaces the registry. `make` returns the changed list, or `None` if there is nothing to change. It is called
+    /// again if another change came first, so that no change is lost.
+    fn change<T: ListAccess>(
         &self,
         make: impl Fn(&List<T>, &Profile) -> Result<Option<List<T>>, BuildError>,
     ) -> Result<bool, BuildError> {
         let mut current = self.0.registry.load_full();
         if !current.profile.list_changed {
             return Err(BuildError(
-                "lists change only on a server that declared it: use `.list_changed()` on its builder"
+                "the lists can change only on a server that declared it: use `.list_changed()` on its builder"
                     .to_owned(),
             ));
         }
@@ -118,8 +125,8 @@ impl Server {
             }
             current = found;
         }
-        // After the change is there to be seen: who hears of it and asks, finds it.
-        self.0.runtime.hub.list_changed(T::KIND);
+        // Notified after the change is visible, so that a notified client finds it.
+        self.0.runtime.subscriptions.list_changed(T::KIND);
         Ok(true)
     }
 }

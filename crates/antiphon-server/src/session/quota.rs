@@ -1,4 +1,4 @@
-//! Places that all share: so many in all, and so many for one principal.
+//! A quota: a limit in all, and a limit for each principal.
 
 use antiphon_seal::Digest;
 use std::{
@@ -6,62 +6,63 @@ use std::{
     sync::{Arc, Mutex, MutexGuard, PoisonError},
 };
 
-/// The places that are taken.
+/// The permits in use.
 #[derive(Default)]
-pub(crate) struct Shares(Mutex<Taken>);
+pub(crate) struct Quota(Mutex<Usage>);
 
 #[derive(Default)]
-struct Taken {
+struct Usage {
     all: usize,
     by_principal: HashMap<[u8; 16], usize>,
 }
 
-/// One place; free again when dropped.
-pub(crate) struct Share {
-    of: Arc<Shares>,
+/// One permit, released when it is dropped.
+pub(crate) struct QuotaPermit {
+    of: Arc<Quota>,
     principal: Option<[u8; 16]>,
 }
 
-/// Why there is none: so many are taken, and so many of them by who wants one more.
-pub(crate) struct Full {
+/// The error of a full quota: the number of permits in use, in all and by this principal.
+pub(crate) struct QuotaExceeded {
     pub(crate) all: usize,
     pub(crate) theirs: usize,
 }
 
-impl Shares {
-    /// One more place of at most `all`, and of at most `each` of one principal. Who has no name is bounded by `all` alone.
+impl Quota {
+    /// Takes a permit, of at most `all` in all, and at most `each` of one principal. Anonymous callers are limited by
+    /// `all` only.
     pub(crate) fn take(
         self: &Arc<Self>,
         principal: Option<&Digest>,
         all: usize,
         each: usize,
-    ) -> Result<Share, Full> {
+    ) -> Result<QuotaPermit, QuotaExceeded> {
         let principal = principal.map(|digest| digest.to_bytes());
         let mut taken = self.taken();
         let theirs = principal.map_or(0, |known| taken.by_principal.get(&known).copied().unwrap_or_default());
         if taken.all >= all || (principal.is_some() && theirs >= each) {
-            return Err(Full { all: taken.all, theirs });
+            return Err(QuotaExceeded { all: taken.all, theirs });
         }
         taken.all += 1;
         if let Some(known) = principal {
             *taken.by_principal.entry(known).or_default() += 1;
         }
         drop(taken);
-        Ok(Share { of: Arc::clone(self), principal })
+        Ok(QuotaPermit { of: Arc::clone(self), principal })
     }
 
-    /// How many are taken.
+    /// Returns the number of permits in use.
     pub(crate) fn len(&self) -> usize {
         self.taken().all
     }
 
-    fn taken(&self) -> MutexGuard<'_, Taken> {
-        // Each change of it leaves it whole.
+    fn taken(&self) -> MutexGuard<'_, Usage> {
+        // Each change is complete before the lock is released.
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-impl Drop for Share {
+impl Drop for QuotaPermit {
     fn drop(&mut self) {
         let mut taken = self.of.taken();
         taken.all -= 1;

@@ -1,0 +1,51 @@
+//! The definitions that the macros write.
+
+use crate::{BuildError, Prompt, Resource, ResourceTemplate, Tool, define::States};
+
+/// A resource, or a template of some.
+#[derive(Debug)]
+pub enum AnyResource {
+    /// A resource at one URI.
+    One(Resource),
+    /// The resources at all URIs that match a template.
+    Many(ResourceTemplate),
+}
+
+impl From<Resource> for AnyResource {
+    fn from(resource: Resource) -> Self {
+        Self::One(resource)
+    }
+}
+
+impl From<ResourceTemplate> for AnyResource {
+    fn from(template: ResourceTemplate) -> Self {
+        Self::Many(template)
+    }
+}
+
+/// The definition of a tool, written by `#[tool]`.
+pub trait DefineTool: 'static {
+    /// Returns the definition.
+    ///
+    /// # Errors
+    /// If a state is missing, or a default does not fit its type.
+    fn define(states: &States) -> Result<Tool, BuildError>;
+}
+
+/// The definition of a prompt, written by `#[prompt]`.
+pub trait DefinePrompt: 'static {
+    /// Returns the definition.
+    ///
+    /// # Errors
+    /// If a state is missing, or a default does not fit its type.
+    fn define(states: &States) -> Result<Prompt, BuildError>;
+}
+
+/// The definition of a resource or template, written by `#[resource]`.
+pub trait DefineResource: 'static {
+    /// Returns the definition.
+    ///
+    /// # Errors
+    /// If a state is missing.
+    fn define(states: &States) -> Result<AnyResource, BuildError>;
+}

@@ -1,0 +1,276 @@
+//! The subscriptions of all connections of the process.
+//!
+//! Changes are not queued: a subscription has one flag for each list or resource, which a change sets. So the memory
+//! for a slow client is bounded by its subscriptions.
+
+use crate::{Limits, refusal::Refusal};
+use futures_util::task::AtomicWaker;
+use std::{
+    collections::{BTreeMap, BTreeSet, HashMap},
+    fmt,
+    sync::{
+        Arc, Mutex, MutexGuard, PoisonError,
+        atomic::{AtomicBool, Ordering},
+    },
+    task::{Context, Poll},
+};
+
+/// A list of offers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(crate) enum ListKind {
+    Tools,
+    Prompts,
+    Resources,
+}
+
+impl ListKind {
+    pub(crate) const ALL: [Self; 3] = [Self::Tools, Self::Prompts, Self::Resources];
+}
+
+/// A flag for each list.
+pub(crate) type ListFlags = [bool; ListKind::ALL.len()];
+
+/// The open subscriptions, which are notified of changes.
+#[derive(Default)]
+pub(crate) struct SubscriptionRegistry {
+    subscribers: Mutex<Subscribers>,
+    /// True if subscriptions end, and new ones end at once.
+    draining: AtomicBool,
+}
+
+#[derive(Default)]
+struct Subscribers {
+    next: u64,
+    all: HashMap<u64, Arc<Subscriber>>,
+    /// The length of all subscribed URIs, in bytes.
+    bytes: usize,
+    /// The subscribers of a URI, each with the index of the URI in its subscription.
+    by_uri: HashMap<String, BTreeMap<u64, u32>>,
+}
+
+/// One subscription: its lists, and its pending changes.
+struct Subscriber {
+    lists: ListFlags,
+    pending: Mutex<PendingChanges>,
+    waker: AtomicWaker,
+}
+
+#[derive(Default)]
+struct PendingChanges {
+    lists: ListFlags,
+    resources: BTreeSet<u32>,
+}
+
+/// One subscription in the registry. Dropping the handle ends the subscription.
+pub(crate) struct SubscriptionHandle {
+    registry: Arc<SubscriptionRegistry>,
+    number: u64,
+    subscriber: Arc<Subscriber>,
+    /// The URIs by index; removed ones are empty.
+    uris: Mutex<Vec<String>>,
+}
+
+/// A change for one subscription.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) enum Change {
+    ListChanged(ListKind),
+    /// The index of the URI in the subscription.
+    ResourceUpdated(u32),
+    /// The server ends the subscription.
+    End,
+}
+
+impl SubscriptionRegistry {
+    pub(crate) fn is_draining(&self) -> bool {
+        self.draining.load(Ordering::Acquire)
+    }
+
+    /// Adds a subscription. Each URI must occur once.
+    pub(crate) fn join(
+        self: &Arc<Self>,
+        lists: ListFlags,
+        uris: Vec<String>,
+        limits: &Limits,
+    ) -> Result<SubscriptionHandle, Refusal> {
+        let subscriber = Arc::new(Subscriber { lists, pending: Mutex::default(), waker: AtomicWaker::new() });
+        let mut subscribers = self.subscribers();
+        let bytes = subscribers.bytes + total_length(&uris);
+        if subscribers.all.len() >= limits.subscriptions || bytes > limits.all_subscription_uri_bytes {
+            return Err(Refusal::Busy);
+        }
+        subscribers.bytes = bytes;
+        let number = subscribers.next;
+        subscribers.next += 1;
+        subscribers.all.insert(number, Arc::clone(&subscriber));
+        for (uri, index) in uris.iter().zip(0..) {
+            subscribers.by_uri.entry(uri.clone()).or_default().insert(number, index);
+        }
+        drop(subscribers);
+        Ok(SubscriptionHandle { registry: Arc::clone(self), number, subscriber, uris: Mutex::new(uris) })
+    }
+
+    pub(crate) fn list_changed(&self, kind: ListKind) {
+        for subscriber in self.subscribers().all.values().filter(|subscriber| subscriber.lists[kind as usize])
+        {
+            subscriber.change(|pending| pending.lists[kind as usize] = true);
+        }
+    }
+
+    pub(crate) fn resource_updated(&self, uri: &str) {
+        let subscribers = self.subscribers();
+        for (number, index) in subscribers.by_uri.get(uri).into_iter().flatten() {
+            if let Some(subscriber) = subscribers.all.get(number) {
+                subscriber.change(|pending| {
+                    pending.resources.insert(*index);
+                });
+            }
+        }
+    }
+
+    /// Ends every subscription, including later ones.
+    pub(crate) fn drain(&self) {
+        self.draining.store(true, Ordering::Release);
+        for subscriber in self.subscribers().all.values() {
+            subscriber.waker.wake();
+        }
+    }
+
+    /// Returns the number of open subscriptions.
+    pub(crate) fn len(&self) -> usize {
+        self.subscribers().all.len()
+    }
+
+    fn subscribers(&self) -> MutexGuard<'_, Subscribers> {
+        // Each change is complete before the lock is released.
+        self.subscribers.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Returns the refusal of a subscription with too many resources.
+pub(crate) fn limit_exceeded(limits: &Limits) -> Refusal {
+    let (count, bytes) = (limits.subscription_uris, limits.subscription_uri_bytes);
+    let text = format!("A subscription may name {count} resources, with {bytes} bytes of URIs in all");
+    Refusal::Limit { name: "subscription", text }
+}
+
+pub(crate) fn total_length(uris: &[String]) -> usize {
+    uris.iter().map(String::len).sum()
+}
+
+impl Subscriber {
+    fn pending(&self) -> MutexGuard<'_, PendingChanges> {
+        self.pending.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn change(&self, change: impl FnOnce(&mut PendingChanges)) {
+        change(&mut self.pending());
+        self.waker.wake();
+    }
+}
+
+impl SubscriptionHandle {
+    /// Returns the URI with this index, unless it was removed.
+    pub(crate) fn uri(&self, index: u32) -> Option<String> {
+        self.uris().get(index as usize).filter(|uri| !uri.is_empty()).cloned()
+    }
+
+    /// Returns all subscribed URIs.
+    #[cfg(feature = "http")]
+    pub(crate) fn named_uris(&self) -> Vec<String> {
+        self.uris().iter().filter(|uri| !uri.is_empty()).cloned().collect()
+    }
+
+    /// Adds a resource, within the limits of one subscription.
+    pub(crate) fn add_uri(&self, uri: String, limits: &Limits) -> Result<(), Refusal> {
+        let (mut uris, mut subscribers) = (self.uris(), self.registry.subscribers());
+        if uris.contains(&uri) || uri.is_empty() {
+            return Ok(());
+        }
+        let named_uris = uris.iter().filter(|uri| !uri.is_empty()).count();
+        if named_uris >= limits.subscription_uris
+            || total_length(&uris) + uri.len() > limits.subscription_uri_bytes
+        {
+            return Err(limit_exceeded(limits));
+        }
+        if subscribers.bytes + uri.len() > limits.all_subscription_uri_bytes {
+            return Err(Refusal::Busy);
+        }
+        subscribers.bytes += uri.len();
+        let free = uris.iter().position(String::is_empty);
+        let index = free.unwrap_or(uris.len());
+        // There are at most as many as the limit allows.
+        subscribers
+            .by_uri
+            .entry(uri.clone())
+            .or_default()
+            .insert(self.number, u32::try_from(index).unwrap_or(u32::MAX));
+        match free {
+            Some(at) => uris[at] = uri,
+            None => uris.push(uri),
+        }
+        Ok(())
+    }
+
+    /// Removes a resource.
+    pub(crate) fn remove_uri(&self, uri: &str) {
+        let (mut uris, mut subscribers) = (self.uris(), self.registry.subscribers());
+        let Some(at) = uris.iter().position(|known| known == uri && !uri.is_empty()) else { return };
+        uris[at].clear();
+        // Another URI may have this index soon.
+        self.subscriber.pending().resources.retain(|index| *index as usize != at);
+        subscribers.bytes -= uri.len();
+        subscribers.leave(uri, self.number);
+    }
+
+    fn uris(&self) -> MutexGuard<'_, Vec<String>> {
+        self.uris.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Polls for the next change. A change that happened several times is returned once.
+    pub(crate) fn poll_change(&self, cx: &mut Context<'_>) -> Poll<Change> {
+        // Registered first: otherwise a change between the check and the registration would be missed.
+        self.subscriber.waker.register(cx.waker());
+        let mut pending = self.subscriber.pending();
+        if let Some(kind) =
+            ListKind::ALL.into_iter().find(|kind| std::mem::take(&mut pending.lists[*kind as usize]))
+        {
+            return Poll::Ready(Change::ListChanged(kind));
+        }
+        if let Some(index) = pending.resources.pop_first() {
+            return Poll::Ready(Change::ResourceUpdated(index));
+        }
+        if self.registry.draining.load(Ordering::Acquire) {
+            return Poll::Ready(Change::End);
+        }
+        Poll::Pending
+    }
+}
+
+impl Drop for SubscriptionHandle {
+    fn drop(&mut self) {
+        let uris = std::mem::take(&mut *self.uris());
+        let mut subscribers = self.registry.subscribers();
+        subscribers.all.remove(&self.number);
+        subscribers.bytes -= total_length(&uris);
+        for uri in &uris {
+            subscribers.leave(uri, self.number);
+        }
+    }
+}
+
+impl Subscribers {
+    fn leave(&mut self, uri: &str, number: u64) {
+        if let Some(numbers) = self.by_uri.get_mut(uri) {
+            numbers.remove(&number);
+            if numbers.is_empty() {
+                self.by_uri.remove(uri);
+            }
+        }
+    }
+}
+
+impl fmt::Debug for SubscriptionRegistry {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("SubscriptionRegistry").field("subscriptions", &self.len()).finish_non_exhaustive()
+    }
+}
