@@ -1,7 +1,7 @@
-//! The ways to a server: HTTP, and a pair of streams. Only the modules in here name sockets, pipes and HTTP.
+//! The transports of a server: HTTP, and a pair of streams. Only the modules in here name sockets, pipes and HTTP.
 
 mod batch;
 #[cfg(feature = "http")]
 pub mod http;
-mod patient;
 pub mod stdio;
+mod write_timeout;

@@ -2,13 +2,17 @@
 
 pub mod auth;
 mod body;
+mod event_stream;
 mod guard;
 mod legacy;
 mod options;
+mod reply;
+mod request_body;
 mod serve;
 mod service;
 
 pub use body::ReplyBody;
 pub use options::HttpOptions;
+pub use request_body::BoxBodyError;
 pub use serve::serve_http;
-pub use service::{BoxBodyError, Exchange, HttpService};
+pub use service::{Exchange, HttpService};

@@ -2,8 +2,8 @@
 
 use crate::{
     serve::{
-        http::{HttpOptions, HttpService, service::Unread},
-        patient::Patient,
+        http::{HttpOptions, HttpService, reply::RequestBodyUnread},
+        write_timeout::WriteTimeout,
     },
     server::Server,
 };
@@ -114,14 +114,14 @@ async fn connection(
         let exchange = service.clone().call(request);
         async {
             let response = exchange.await?;
-            unread.store(response.extensions().get::<Unread>().is_some(), Ordering::Relaxed);
+            unread.store(response.extensions().get::<RequestBodyUnread>().is_some(), Ordering::Relaxed);
             Ok::<_, Infallible>(response)
         }
     });
     let connection = http1::Builder::new()
         .timer(TokioTimer::new())
         .header_read_timeout(header_time)
-        .serve_connection(TokioIo::new(Patient::new(&mut stream, write_time)), handle);
+        .serve_connection(TokioIo::new(WriteTimeout::new(&mut stream, write_time)), handle);
     let ended = {
         let mut connection = pin!(connection);
         tokio::select! {

@@ -5,29 +5,26 @@ use crate::{
     Begun, Outbox, Received, ReplyMessage, Server,
     serve::http::{
         HttpOptions,
-        auth::{Authorized, authorize, metadata, scope_challenge, token_is_over},
-        body::{EventStream, ReplyBody},
-        guard::{Refused, check_agreement, check_head, too_large, too_slow},
+        auth::{authorize, metadata, token_is_over},
+        body::ReplyBody,
+        event_stream::EventStream,
+        guard::{Refused, check_agreement, check_head},
         legacy,
+        reply::{Reply, stream_response},
+        request_body::{BoxBodyError, read_body},
     },
 };
 use futures_util::future::BoxFuture;
-use http::{HeaderValue, Method, Request, Response, StatusCode, Version, header};
+use http::{HeaderValue, Method, Request, Response, Version, header};
 use http_body::Body;
-use http_body_util::BodyExt as _;
-use hyper::body::{Buf as _, Bytes};
 use std::{
     convert::Infallible,
-    error::Error as StdError,
     future::Future,
-    pin::{Pin, pin},
+    pin::Pin,
     sync::Arc,
     task::{Context, Poll},
 };
 use tower_service::Service;
-
-/// An error of a request's body.
-pub type BoxBodyError = Box<dyn StdError + Send + Sync>;
 
 /// The MCP endpoint of a server. Cheap to clone. In an axum router, beside routes of yours:
 ///
@@ -157,20 +154,6 @@ impl HttpService {
     }
 }
 
-/// What one POST comes to.
-pub(crate) enum Reply {
-    /// Before its message was read.
-    Refused(Refused),
-    /// It was a notification.
-    Accepted,
-    /// A JSON-RPC response.
-    Json(ReplyMessage),
-    /// A status says it all.
-    Empty(StatusCode),
-    /// A response of a session, or something that is not MCP.
-    Made(Box<Response<ReplyBody>>),
-}
-
 /// One POST under way. It becomes a response when the reply is there, or when something is sent before it.
 #[must_use = "a future does nothing unless it is polled"]
 pub struct Exchange {
@@ -191,7 +174,7 @@ impl Future for Exchange {
         let Some(mut reply) = self.reply.take() else { return Poll::Pending };
         let polled = reply.as_mut().poll(cx);
         let mut response = match polled {
-            Poll::Ready(reply) if self.outbox.is_empty() => whole(reply, &self.options),
+            Poll::Ready(reply) if self.outbox.is_empty() => reply.into_response(&self.options),
             Poll::Ready(reply) => stream_response(EventStream::ending(self.outbox.clone(), reply)),
             Poll::Pending if self.outbox.is_empty() => {
                 self.reply = Some(reply);
@@ -207,117 +190,6 @@ impl Future for Exchange {
         }
         Poll::Ready(Ok(response))
     }
-}
-
-/// Nobody who may not sends us megabytes.
-async fn read_body<B>(body: B, options: &HttpOptions, _: Authorized) -> Result<Bytes, Refused>
-where
-    B: Body + Send,
-    B::Data: Send,
-    B::Error: Into<BoxBodyError>,
-{
-    let read = async {
-        // Nearly every body is one frame, and stays where it is.
-        let (mut body, mut first, mut joined) = (pin!(body), Bytes::new(), Vec::new());
-        while let Some(frame) = body.frame().await {
-            let Ok(mut data) = frame.map_err(unreadable)?.into_data() else { continue };
-            let length = data.remaining();
-            if first.len().max(joined.len()) + length > options.max_body {
-                return Err(too_large(options));
-            }
-            let data = data.copy_to_bytes(length);
-            if first.is_empty() {
-                first = data;
-                continue;
-            }
-            if joined.is_empty() {
-                joined.extend_from_slice(&first);
-            }
-            joined.extend_from_slice(&data);
-        }
-        Ok(if joined.is_empty() { first } else { joined.into() })
-    };
-    tokio::time::timeout(options.body_time, read).await.unwrap_or_else(|_elapsed| Err(too_slow()))
-}
-
-fn unreadable(error: impl Into<BoxBodyError>) -> Refused {
-    tracing::debug!(error = %error.into(), "a body could not be read");
-    Refused::new(StatusCode::BAD_REQUEST, "The body could not be read")
-}
-
-/// A response that is there as a whole.
-fn whole(reply: Reply, options: &HttpOptions) -> Response<ReplyBody> {
-    match reply {
-        Reply::Refused(refused) => plain(&refused),
-        Reply::Accepted => with_status(StatusCode::ACCEPTED, Vec::new()),
-        Reply::Json(reply) => {
-            let mut response = json_response(reply.body.into());
-            *response.status_mut() = StatusCode::from_u16(reply.status).unwrap_or(StatusCode::OK);
-            if !reply.scopes.is_empty() {
-                let challenge = scope_challenge(options, &reply.scopes);
-                response.headers_mut().insert(header::WWW_AUTHENTICATE, challenge);
-            }
-            response
-        }
-        Reply::Empty(status) => with_status(status, Vec::new()),
-        Reply::Made(response) => *response,
-    }
-}
-
-/// A JSON-RPC response, whole.
-pub(crate) fn json_response(body: Bytes) -> Response<ReplyBody> {
-    let mut response = with_status(StatusCode::OK, body);
-    response.headers_mut().insert(header::CONTENT_TYPE, HeaderValue::from_static("application/json"));
-    response
-}
-
-/// A response of which only the beginning is there.
-pub(crate) fn stream_response(events: impl Into<ReplyBody>) -> Response<ReplyBody> {
-    let mut response = Response::new(events.into());
-    let headers = response.headers_mut();
-    headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("text/event-stream"));
-    headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-store"));
-    // > When initiating an SSE stream, servers **SHOULD** include the `X-Accel-Buffering: no` header
-    headers.insert("x-accel-buffering", HeaderValue::from_static("no"));
-    response
-}
-
-fn with_status(status: StatusCode, body: impl Into<Bytes>) -> Response<ReplyBody> {
-    let mut response = Response::new(ReplyBody::from(body.into()));
-    *response.status_mut() = status;
-    response
-}
-
-fn plain(refused: &Refused) -> Response<ReplyBody> {
-    tracing::debug!(status = refused.status.as_u16(), reason = refused.text, "request refused");
-    let mut response = with_status(refused.status, refused.text.clone());
-    let headers = response.headers_mut();
-    headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("text/plain; charset=utf-8"));
-    if refused.status == StatusCode::METHOD_NOT_ALLOWED {
-        headers.insert(header::ALLOW, HeaderValue::from_static("POST"));
-    }
-    if let Some(challenge) = &refused.challenge {
-        headers.insert(header::WWW_AUTHENTICATE, challenge.clone());
-    }
-    if refused.retry_after {
-        headers.insert(header::RETRY_AFTER, HeaderValue::from_static("5"));
-    }
-    if breaks_off(refused.status) {
-        headers.insert(header::CONNECTION, HeaderValue::from_static("close"));
-    }
-    if refused.unread {
-        response.extensions_mut().insert(Unread);
-    }
-    response
-}
-
-/// Marks a response whose request may still be on its way, so that the connection must not be closed on it.
-#[derive(Clone, Copy)]
-pub(crate) struct Unread;
-
-/// Whether the body was given up half-way, so that nothing can follow on this connection.
-fn breaks_off(status: StatusCode) -> bool {
-    matches!(status, StatusCode::PAYLOAD_TOO_LARGE | StatusCode::REQUEST_TIMEOUT | StatusCode::BAD_REQUEST)
 }
 
 impl<B> Service<Request<B>> for HttpService

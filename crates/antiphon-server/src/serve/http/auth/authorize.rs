@@ -6,7 +6,8 @@ use crate::{
         HttpOptions, ReplyBody,
         auth::{
             BearerError, ResourceServer,
-            resource_server::{Metadata, SKEW, challenge},
+            clock_skew::CLOCK_SKEW,
+            resource_server::{Metadata, challenge},
         },
         guard::Refused,
     },
@@ -34,7 +35,7 @@ impl Authorized {
 
     /// Waits until the token is over: what stays open longer than that ends, and is opened again with another.
     pub(crate) fn over(&self, server: &Server) -> BoxFuture<'static, ()> {
-        match self.until.and_then(|until| until.checked_add(SKEW)) {
+        match self.until.and_then(|until| until.checked_add(CLOCK_SKEW)) {
             Some(until) => {
                 Box::pin(tokio::time::sleep(until.duration_since(server.now()).unwrap_or_default()))
             }

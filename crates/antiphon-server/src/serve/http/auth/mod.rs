@@ -37,6 +37,7 @@
 
 mod audience;
 mod authorize;
+mod clock_skew;
 #[cfg(feature = "auth")]
 mod jwt;
 mod resource_server;

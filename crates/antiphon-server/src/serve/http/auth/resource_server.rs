@@ -9,6 +9,7 @@ use crate::{
     Bearer, is_scope,
     serve::http::auth::{
         audience::Resource,
+        clock_skew::CLOCK_SKEW,
         verifier::{AnyVerifier, BearerError, BearerVerifier},
     },
 };
@@ -20,11 +21,8 @@ use std::{
     error::Error as StdError,
     fmt::{self, Write as _},
     sync::Arc,
-    time::{Duration, SystemTime},
+    time::SystemTime,
 };
-
-/// How far the clocks of two machines may differ.
-pub(crate) const SKEW: Duration = Duration::from_secs(60);
 
 /// A token of more bytes is refused unread.
 const MAX_TOKEN: usize = 16 * 1024;
@@ -113,7 +111,7 @@ impl ResourceServer {
             return Err(BearerError::invalid(format!("{} bytes are too many", token.len())));
         }
         let bearer = self.verified(token, now).await?;
-        let is_over = |end: SystemTime| end.checked_add(SKEW).is_some_and(|end| now >= end);
+        let is_over = |end: SystemTime| end.checked_add(CLOCK_SKEW).is_some_and(|end| now >= end);
         if bearer.expires_at().is_some_and(is_over) {
             return Err(BearerError::invalid("expired"));
         }

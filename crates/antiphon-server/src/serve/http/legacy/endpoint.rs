@@ -18,7 +18,7 @@ use crate::{
                 sessions::{Open, Sessions},
                 streams::{NotResumed, STANDALONE},
             },
-            service::{Reply, json_response, stream_response},
+            reply::{Reply, json_response, stream_response},
         },
     },
 };

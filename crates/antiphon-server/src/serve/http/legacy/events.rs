@@ -2,7 +2,10 @@
 
 use crate::{
     Outbox, Session,
-    serve::http::legacy::streams::{Read, Reader, Writer},
+    serve::http::{
+        body::EventSource,
+        legacy::streams::{Read, Reader, Writer},
+    },
 };
 use futures_util::future::BoxFuture;
 use hyper::body::Bytes;
@@ -60,8 +63,10 @@ impl Events {
         self.news = Some(News { telling, told: told.clone(), writer, ended: false });
         self
     }
+}
 
-    pub(crate) fn poll_event(&mut self, cx: &mut Context<'_>) -> Poll<Option<Bytes>> {
+impl EventSource for Events {
+    fn poll_event(&mut self, cx: &mut Context<'_>) -> Poll<Option<Bytes>> {
         // First: a stream that is never silent ends as well.
         if self.over.as_mut().is_some_and(|over| over.as_mut().poll(cx).is_ready()) {
             (self.over, self.reader) = (None, None);
@@ -93,7 +98,7 @@ impl Events {
         Poll::Ready(Some(Bytes::from_static(b":\n\n")))
     }
 
-    pub(crate) fn is_ended(&self) -> bool {
+    fn is_ended(&self) -> bool {
         self.first.is_empty() && self.reader.is_none()
     }
 }

@@ -20,7 +20,6 @@ mod store;
 mod streams;
 
 pub(crate) use endpoint::Endpoint;
-pub(crate) use events::Events;
 pub(crate) use options::SessionOptions;
 
 use antiphon_wire::{ProtocolVersion, header};

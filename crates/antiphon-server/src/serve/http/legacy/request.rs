@@ -11,7 +11,7 @@ use crate::{
             sessions::Open,
             streams::{Read, Reader, Writer},
         },
-        service::{Reply, json_response, stream_response},
+        reply::{Reply, json_response, stream_response},
     },
 };
 use antiphon_wire::Incoming;

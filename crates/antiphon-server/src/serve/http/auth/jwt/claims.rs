@@ -2,7 +2,7 @@
 
 use crate::{
     Bearer,
-    serve::http::auth::{audience::Resource, resource_server::SKEW},
+    serve::http::auth::{audience::Resource, clock_skew::CLOCK_SKEW},
 };
 use antiphon_seal::Principal;
 use serde_json::{Map, Value};
@@ -86,5 +86,5 @@ fn time(claim: Option<&Value>) -> Result<Option<SystemTime>, &'static str> {
 }
 
 fn later(time: SystemTime) -> SystemTime {
-    time.checked_add(SKEW).unwrap_or(time)
+    time.checked_add(CLOCK_SKEW).unwrap_or(time)
 }

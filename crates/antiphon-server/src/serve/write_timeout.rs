@@ -13,14 +13,14 @@ use tokio::{
 };
 
 /// Fails a write that gets nowhere for so long: the other end does not read, or is gone.
-pub(crate) struct Patient<S> {
+pub(crate) struct WriteTimeout<S> {
     stream: S,
     limit: Duration,
     /// Runs while a write waits.
     waits: Option<Pin<Box<Sleep>>>,
 }
 
-impl<S> Patient<S> {
+impl<S> WriteTimeout<S> {
     pub(crate) fn new(stream: S, limit: Duration) -> Self {
         Self { stream, limit, waits: None }
     }
@@ -42,7 +42,7 @@ impl<S> Patient<S> {
     }
 }
 
-impl<S: AsyncRead + Unpin> AsyncRead for Patient<S> {
+impl<S: AsyncRead + Unpin> AsyncRead for WriteTimeout<S> {
     fn poll_read(
         mut self: Pin<&mut Self>,
         cx: &mut Context<'_>,
@@ -52,7 +52,7 @@ impl<S: AsyncRead + Unpin> AsyncRead for Patient<S> {
     }
 }
 
-impl<S: AsyncWrite + Unpin> AsyncWrite for Patient<S> {
+impl<S: AsyncWrite + Unpin> AsyncWrite for WriteTimeout<S> {
     fn poll_write(mut self: Pin<&mut Self>, cx: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
         let written = Pin::new(&mut self.stream).poll_write(cx, bytes);
         self.judge(cx, written)
@@ -93,7 +93,7 @@ mod tests {
     async fn a_reader_that_stops_ends_the_write_and_a_slow_one_does_not() {
         let limit = Duration::from_secs(30);
         let (near, mut far) = duplex(4);
-        let mut near = Patient::new(near, limit);
+        let mut near = WriteTimeout::new(near, limit);
         let slow = async {
             let mut read = [0; 4];
             for _ in 0..5 {

@@ -2,7 +2,7 @@
 
 use crate::{
     Begun, Caller, Outbox, Received, ReplyMessage, Server, Session,
-    serve::{batch, stdio::Streams},
+    serve::{batch, stdio::line_streams::LineStreams},
 };
 use antiphon_wire::framing::{Line, MAX_LINE};
 use antiphon_wire::{
@@ -202,7 +202,7 @@ impl InFlight {
         &mut self,
         id: &RequestId,
         answered: Answered,
-        streams: &mut Streams<impl AsyncRead + Unpin, impl AsyncWrite + Unpin>,
+        streams: &mut LineStreams<impl AsyncRead + Unpin, impl AsyncWrite + Unpin>,
     ) -> io::Result<()> {
         self.running.remove(id);
         while let Some(message) = self.outbox.pop() {

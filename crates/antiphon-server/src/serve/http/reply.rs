@@ -1,0 +1,104 @@
+//! The reply to one HTTP request, and the response that is made of it.
+
+use crate::{
+    ReplyMessage,
+    serve::http::{
+        HttpOptions,
+        auth::scope_challenge,
+        body::{EventSource, ReplyBody},
+        guard::Refused,
+    },
+};
+use http::{HeaderValue, Response, StatusCode, header};
+use hyper::body::Bytes;
+
+/// The reply to one HTTP request.
+pub(crate) enum Reply {
+    /// The request was rejected before its message was read.
+    Refused(Refused),
+    /// The message was a notification or a response: 202 without a body.
+    Accepted,
+    /// A JSON-RPC response.
+    Json(ReplyMessage),
+    /// A status without a body.
+    Empty(StatusCode),
+    /// A complete HTTP response: of a session, or the metadata of the resource.
+    Made(Box<Response<ReplyBody>>),
+}
+
+impl Reply {
+    /// Returns the response that holds this reply as a whole.
+    pub(crate) fn into_response(self, options: &HttpOptions) -> Response<ReplyBody> {
+        match self {
+            Self::Refused(refused) => plain(&refused),
+            Self::Accepted => with_status(StatusCode::ACCEPTED, Vec::new()),
+            Self::Json(reply) => {
+                let mut response = json_response(reply.body.into());
+                *response.status_mut() = StatusCode::from_u16(reply.status).unwrap_or(StatusCode::OK);
+                if !reply.scopes.is_empty() {
+                    let challenge = scope_challenge(options, &reply.scopes);
+                    response.headers_mut().insert(header::WWW_AUTHENTICATE, challenge);
+                }
+                response
+            }
+            Self::Empty(status) => with_status(status, Vec::new()),
+            Self::Made(response) => *response,
+        }
+    }
+}
+
+/// Returns a response with status 200 and this JSON body.
+pub(crate) fn json_response(body: Bytes) -> Response<ReplyBody> {
+    let mut response = with_status(StatusCode::OK, body);
+    response.headers_mut().insert(header::CONTENT_TYPE, HeaderValue::from_static("application/json"));
+    response
+}
+
+/// Returns a response whose body is an event stream.
+pub(crate) fn stream_response(events: impl EventSource + 'static) -> Response<ReplyBody> {
+    let mut response = Response::new(ReplyBody::events(events));
+    let headers = response.headers_mut();
+    headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("text/event-stream"));
+    headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-store"));
+    // > When initiating an SSE stream, servers **SHOULD** include the `X-Accel-Buffering: no` header
+    headers.insert("x-accel-buffering", HeaderValue::from_static("no"));
+    response
+}
+
+fn with_status(status: StatusCode, body: impl Into<Bytes>) -> Response<ReplyBody> {
+    let mut response = Response::new(ReplyBody::from(body.into()));
+    *response.status_mut() = status;
+    response
+}
+
+fn plain(refused: &Refused) -> Response<ReplyBody> {
+    tracing::debug!(status = refused.status.as_u16(), reason = refused.text, "request refused");
+    let mut response = with_status(refused.status, refused.text.clone());
+    let headers = response.headers_mut();
+    headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("text/plain; charset=utf-8"));
+    if refused.status == StatusCode::METHOD_NOT_ALLOWED {
+        headers.insert(header::ALLOW, HeaderValue::from_static("POST"));
+    }
+    if let Some(challenge) = &refused.challenge {
+        headers.insert(header::WWW_AUTHENTICATE, challenge.clone());
+    }
+    if refused.retry_after {
+        headers.insert(header::RETRY_AFTER, HeaderValue::from_static("5"));
+    }
+    if breaks_off(refused.status) {
+        headers.insert(header::CONNECTION, HeaderValue::from_static("close"));
+    }
+    if refused.unread {
+        response.extensions_mut().insert(RequestBodyUnread);
+    }
+    response
+}
+
+/// An extension of a response: the rest of the request's body was not read, so the connection must not be closed at once.
+#[derive(Clone, Copy)]
+pub(crate) struct RequestBodyUnread;
+
+/// Returns whether reading of the body was stopped half-way, so that no other request can follow on this connection.
+fn breaks_off(status: StatusCode) -> bool {
+    matches!(status, StatusCode::PAYLOAD_TOO_LARGE | StatusCode::REQUEST_TIMEOUT | StatusCode::BAD_REQUEST)
+}
