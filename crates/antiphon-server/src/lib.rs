@@ -71,7 +71,7 @@ pub use offer::{
     resource::{Resource, ResourceTemplate},
     tool::{NoArguments, Tool},
 };
-pub use reply::ReplyMessage;
+pub use reply::{ReplyKind, ReplyMessage};
 pub use runtime::{
     Load,
     replay::{FaultPlace, ReplayCheck, ReplayFault},

@@ -1,8 +1,9 @@
-//! The stamp: every result says who answers.
+//! Replies: their kind, and the name and version of the server that stand in every result.
 
 use crate::refusal::Refusal;
 use antiphon_wire::{
-    CallToolResult, ErrorObject, GetPromptResult, Meta, ReadResourceResult, RequestId, meta_keys, write_error,
+    CallToolResult, ErrorCode, ErrorObject, GetPromptResult, Meta, ReadResourceResult, RequestId, meta_keys,
+    write_error,
 };
 use serde::Serialize;
 use serde_json::value::RawValue;
@@ -57,40 +58,63 @@ impl Stamp {
 pub struct ReplyMessage {
     /// One JSON-RPC response, without a newline.
     pub body: Vec<u8>,
-    /// The HTTP status that goes with it.
-    pub status: u16,
-    /// It is an error.
-    pub(crate) failed: bool,
-    /// The scopes that the caller's token lacks some of.
-    #[cfg_attr(not(feature = "http"), allow(dead_code, reason = "only HTTP says so in a header"))]
-    pub(crate) scopes: Vec<String>,
+    kind: ReplyKind,
+}
+
+/// The kind of a reply, for transports that say more than the body does. Over HTTP the kind becomes the status.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum ReplyKind {
+    /// A result.
+    Result,
+    /// An error of this code.
+    Error(ErrorCode),
+    /// An error of this code in a session of an earlier revision.
+    SessionError(ErrorCode),
+    /// An error, because the caller's token does not hold all of these scopes.
+    InsufficientScope(Vec<String>),
 }
 
 impl ReplyMessage {
-    pub(crate) fn error(id: Option<&RequestId>, error: &ErrorObject) -> Self {
-        let status = error.code.http_status();
-        Self { body: write_error(id, error), status, failed: true, scopes: Vec::new() }
+    /// Returns a reply that consists of this JSON-RPC response, which holds a result.
+    pub fn result(body: Vec<u8>) -> Self {
+        Self { body, kind: ReplyKind::Result }
     }
 
-    pub(crate) fn result(body: Vec<u8>) -> Self {
-        Self { body, status: 200, failed: false, scopes: Vec::new() }
+    /// Returns an error response. `id` is that of the request, if it could be read.
+    pub fn error(id: Option<&RequestId>, error: &ErrorObject) -> Self {
+        Self { body: write_error(id, error), kind: ReplyKind::Error(error.code) }
     }
 
-    /// The same reply, with what this refusal says in HTTP's words.
+    /// Returns the kind of the reply.
+    pub fn kind(&self) -> &ReplyKind {
+        &self.kind
+    }
+
+    /// Returns whether the reply is an error response. A tool that failed has a result.
+    pub fn is_error(&self) -> bool {
+        self.kind != ReplyKind::Result
+    }
+
+    /// An error in a session.
+    pub(crate) fn session_error(id: &RequestId, error: &ErrorObject) -> Self {
+        Self { kind: ReplyKind::SessionError(error.code), ..Self::error(Some(id), error) }
+    }
+
+    /// Returns the same reply, with the scopes that this refusal demands.
     pub(crate) fn refused_by(self, refusal: Refusal) -> Self {
         match refusal {
-            // > `HTTP 403 Forbidden` status code (per RFC 6750 Section 3.1)
-            Refusal::Scope { needed } => Self::short_of_scopes(self.body, needed),
+            Refusal::Scope { needed } => Self::insufficient_scope(self.body, needed),
             _ => self,
         }
     }
 
-    /// A reply to a caller whose token would have to hold all of these.
-    pub(crate) fn short_of_scopes(body: Vec<u8>, scopes: Vec<String>) -> Self {
-        Self { body, status: 403, failed: true, scopes }
+    /// Returns an error response to a caller whose token does not hold all of these scopes.
+    pub(crate) fn insufficient_scope(body: Vec<u8>, needed: Vec<String>) -> Self {
+        Self { body, kind: ReplyKind::InsufficientScope(needed) }
     }
 
-    /// The response to a request that was read.
+    /// Returns the response to a request that was read.
     pub(crate) fn written(id: &RequestId, body: Result<Vec<u8>, Refusal>) -> Self {
         match body {
             Ok(body) => Self::result(body),

@@ -65,7 +65,7 @@ impl Session {
     pub(crate) fn pong(id: &RequestId) -> ReplyMessage {
         match write_result(id, &json!({})) {
             Ok(body) => ReplyMessage::result(body),
-            Err(_fault) => ReplyMessage::of_session(id, &ErrorObject::internal()),
+            Err(_fault) => ReplyMessage::session_error(id, &ErrorObject::internal()),
         }
     }
 
@@ -80,7 +80,7 @@ impl Session {
         let (handle, registration) = AbortHandle::new_pair();
         let running = match self.begin(server, &request.id, handle) {
             Ok(running) => running,
-            Err(error) => return Some(ReplyMessage::of_session(&request.id, &error)),
+            Err(error) => return Some(ReplyMessage::session_error(&request.id, &error)),
         };
         let answered = Abortable::new(self.reply(server, request, caller), registration).await.ok();
         drop(running);
@@ -121,10 +121,10 @@ impl Session {
         };
         match answered {
             Ok(body) => ReplyMessage::result(body),
-            Err(Fault::Error(error)) => ReplyMessage::of_session(&id, &error),
+            Err(Fault::Error(error)) => ReplyMessage::session_error(&id, &error),
             Err(Fault::Refused(refusal)) => {
                 let error = crate::session::refused_in_words_of(&refusal);
-                ReplyMessage::of_session(&id, &error).refused_by(refusal)
+                ReplyMessage::session_error(&id, &error).refused_by(refusal)
             }
         }
     }
@@ -240,11 +240,4 @@ impl Session {
 fn params_of<'a, T: Deserialize<'a>>(request: &antiphon_wire::Request<'a>) -> Result<T, ErrorObject> {
     let text = request.params.ok_or_else(|| ErrorObject::invalid_params("params is missing"))?;
     read_object::<T>(text, "params")
-}
-
-impl ReplyMessage {
-    /// An error in a session: HTTP has no status for it.
-    pub(crate) fn of_session(id: &RequestId, error: &ErrorObject) -> Self {
-        Self { status: 200, ..Self::error(Some(id), error) }
-    }
 }

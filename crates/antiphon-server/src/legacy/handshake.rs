@@ -46,7 +46,7 @@ impl Server {
         request: &Request<'_>,
         caller: &Caller<'_>,
     ) -> Result<(Session, ReplyMessage), ReplyMessage> {
-        self.open_session(request, caller).map_err(|error| ReplyMessage::of_session(&request.id, &error))
+        self.open_session(request, caller).map_err(|error| ReplyMessage::session_error(&request.id, &error))
     }
 
     fn open_session(

@@ -10,6 +10,7 @@ mod reply;
 mod request_body;
 mod serve;
 mod service;
+mod status;
 
 pub use body::ReplyBody;
 pub use options::HttpOptions;

@@ -1,7 +1,7 @@
 //! The reply to one HTTP request, and the response that is made of it.
 
 use crate::{
-    ReplyMessage,
+    ReplyKind, ReplyMessage,
     serve::http::{
         HttpOptions,
         auth::scope_challenge,
@@ -33,10 +33,14 @@ impl Reply {
             Self::Refused(refused) => plain(&refused),
             Self::Accepted => with_status(StatusCode::ACCEPTED, Vec::new()),
             Self::Json(reply) => {
+                let status = reply.http_status();
+                let challenge = match reply.kind() {
+                    ReplyKind::InsufficientScope(needed) => Some(scope_challenge(options, needed)),
+                    _ => None,
+                };
                 let mut response = json_response(reply.body.into());
-                *response.status_mut() = StatusCode::from_u16(reply.status).unwrap_or(StatusCode::OK);
-                if !reply.scopes.is_empty() {
-                    let challenge = scope_challenge(options, &reply.scopes);
+                *response.status_mut() = status;
+                if let Some(challenge) = challenge {
                     response.headers_mut().insert(header::WWW_AUTHENTICATE, challenge);
                 }
                 response

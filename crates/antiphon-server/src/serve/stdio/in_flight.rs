@@ -179,7 +179,7 @@ impl InFlight {
         let reply = answer(server.clone(), session, line, outbox.clone());
         self.replies.push(Box::pin(async move {
             let answered = Abortable::new(reply, registration).await.map(|reply| {
-                let failed = reply.as_ref().is_none_or(|reply| reply.failed);
+                let failed = reply.as_ref().is_none_or(ReplyMessage::is_error);
                 Answered { reply, tears_down: kind == Kind::Subscription && !failed }
             });
             (id, outbox, answered)

@@ -1,7 +1,7 @@
 //! One request of a session, from its task to the response that its connection gets.
 
 use crate::{
-    Caller, Kind, Outbox, ReplyMessage, Server, Session,
+    Caller, Kind, Outbox, ReplyKind, ReplyMessage, Server, Session,
     serve::http::{
         auth::Authorized,
         guard::Refused,
@@ -20,7 +20,7 @@ use hyper::body::Bytes;
 use std::{
     future::{Future, poll_fn},
     pin::pin,
-    sync::{Arc, OnceLock},
+    sync::Arc,
     task::Poll,
     time::Duration,
 };
@@ -43,11 +43,9 @@ pub(crate) async fn respond(
     let (writer, reader) = open.streams.open();
     let (server, session) = (server.clone(), open.session.clone());
     let primes = session.version().has_elicitation_modes();
-    let short = Arc::new(OnceLock::new());
-    let tell_short = Arc::clone(&short);
-    tokio::spawn(async move {
+    let running = tokio::spawn(async move {
         let caller = authorized.caller(&parts);
-        run((&server, &session), &caller, &body, writer, &tell_short).await;
+        run((&server, &session), &caller, &body, writer).await
     });
     let prime = |events: Events, reader: &str| if primes { events.first(reader.to_owned()) } else { events };
     let beginning = times.priming(&reader);
@@ -56,10 +54,13 @@ pub(crate) async fn respond(
         Ok(Read::Event(event, true)) => {
             let message = event.message();
             reader.forget();
-            if let Some(scopes) = short.get() {
-                return Reply::Json(ReplyMessage::short_of_scopes(message.into(), scopes.clone()));
-            }
-            return Reply::Made(Box::new(json_response(message)));
+            // The task ends with the last event.
+            return match running.await {
+                Ok(Some(ReplyKind::InsufficientScope(needed))) => {
+                    Reply::Json(ReplyMessage::insufficient_scope(message.into(), needed))
+                }
+                _ => Reply::Made(Box::new(json_response(message))),
+            };
         }
         Ok(Read::Event(event, false)) => {
             prime(Events::new(Some(reader), times.keep_alive), &beginning).first(event.into_bytes())
@@ -100,17 +101,16 @@ pub(crate) fn no_session() -> Refused {
     Refused { unread: false, ..Refused::new(StatusCode::NOT_FOUND, text) }
 }
 
-/// `short` learns which scopes a request needs that is alone, and whose caller has not all of them.
+/// Writes what a request sends, then its reply. Returns the kind of the reply to a single request.
 async fn run(
     (server, session): (&Server, &Session),
     caller: &Caller<'_>,
     body: &Bytes,
     writer: Writer,
-    short: &OnceLock<Vec<String>>,
-) {
+) -> Option<ReplyKind> {
     let outbox = Outbox::default();
     let caller = caller.with_outbox(&outbox);
-    let mut reply = pin!(answer((server, session), body, &caller, short));
+    let mut reply = pin!(answer((server, session), body, &caller));
     let mut answered = None;
     poll_fn(|cx| {
         if answered.is_none()
@@ -131,26 +131,24 @@ async fn run(
         Poll::Pending
     })
     .await;
-    writer.finish(answered.flatten().as_deref());
+    let (reply, kind) = answered.flatten().unzip();
+    writer.finish(reply.as_deref());
+    kind.flatten()
 }
 
-/// What is answered; `None` if all was cancelled.
+/// Returns the response, and its kind unless it is that of a batch; `None` if every request was cancelled.
 async fn answer(
     (server, session): (&Server, &Session),
     body: &[u8],
     caller: &Caller<'_>,
-    short: &OnceLock<Vec<String>>,
-) -> Option<Vec<u8>> {
+) -> Option<(Vec<u8>, Option<ReplyKind>)> {
     match Incoming::parse(body) {
         Ok(Incoming::Request(request)) => {
             let reply = session.answer(server, request, caller).await?;
-            if !reply.scopes.is_empty() {
-                // It is told once.
-                let _ = short.set(reply.scopes);
-            }
-            Some(reply.body)
+            let kind = reply.kind().clone();
+            Some((reply.body, Some(kind)))
         }
-        // It was read before, as one of both.
-        _ => Answering::Session(server, session).answer_all(body, caller).await,
+        // The body was read before: a request, or a batch.
+        _ => Some((Answering::Session(server, session).answer_all(body, caller).await?, None)),
     }
 }
