@@ -2,11 +2,11 @@
 
 use crate::refusal::Refusal;
 use antiphon_wire::{
-    CallToolResult, ErrorCode, ErrorObject, GetPromptResult, Meta, ReadResourceResult, RequestId, meta_keys,
-    write_error,
+    CallToolResult, ErrorCode, ErrorObject, GetPromptResult, Meta, ReadResourceResult, RequestId, Unreadable,
+    meta_keys, write_error, write_result,
 };
 use serde::Serialize;
-use serde_json::value::RawValue;
+use serde_json::{json, value::RawValue};
 
 /// A result with room for `_meta`.
 pub(crate) trait HasMeta {
@@ -86,6 +86,14 @@ impl ReplyMessage {
         Self { body: write_error(id, error), kind: ReplyKind::Error(error.code) }
     }
 
+    /// Returns the reply to a ping, which needs no session.
+    pub(crate) fn pong(id: &RequestId) -> Self {
+        match write_result(id, &json!({})) {
+            Ok(body) => Self::result(body),
+            Err(_fault) => Self::session_error(id, &ErrorObject::internal()),
+        }
+    }
+
     /// Returns the kind of the reply.
     pub fn kind(&self) -> &ReplyKind {
         &self.kind
@@ -120,5 +128,11 @@ impl ReplyMessage {
             Ok(body) => Self::result(body),
             Err(refusal) => Self::error(Some(id), &refusal.to_error()).refused_by(refusal),
         }
+    }
+}
+
+impl From<Unreadable> for ReplyMessage {
+    fn from(Unreadable { id, error }: Unreadable) -> Self {
+        Self::error(id.as_ref(), &error)
     }
 }

@@ -3,10 +3,8 @@
 use crate::{
     Caller, Ctx, Received, ReplyMessage, Request, ServerBuilder, UrlRef, UrlRefError, VerifiedUrlRef,
     define::States,
-    dispatch::{
-        listen::Subscription,
-        route::{Routed, route},
-    },
+    dispatch::route::{Routed, route},
+    message_service::CallOutcome,
     offer::registry::Registry,
     refusal::Refusal,
     request::receive::{receive, unsupported_version, without_session},
@@ -14,7 +12,7 @@ use crate::{
     session::Sessions,
 };
 use antiphon_seal::Principal;
-use antiphon_wire::{Implementation, Incoming, ProtocolVersion, Unreadable};
+use antiphon_wire::{Implementation, ProtocolVersion};
 use arc_swap::ArcSwap;
 use futures_util::FutureExt as _;
 use serde_json::value::RawValue;
@@ -41,13 +39,6 @@ pub(crate) struct Inner {
     pub(crate) registry: ArcSwap<Registry>,
     /// The states for definitions that are added while the server runs.
     pub(crate) states: States,
-}
-
-/// What a request came to.
-pub(crate) enum Begun {
-    Answered(ReplyMessage),
-    /// It is answered when it ends. Its request can go.
-    Open(Subscription),
 }
 
 impl Server {
@@ -84,34 +75,19 @@ impl Server {
         let _ = self.0.runtime.detached.subscribe().wait_for(|running| *running == 0).await;
     }
 
-    /// Whether the server is about to stop: what is asked of it next is better asked elsewhere.
-    #[cfg(feature = "http")]
-    pub(crate) fn is_draining(&self) -> bool {
-        self.0.runtime.hub.is_draining()
-    }
-
-    /// What time it is here.
-    #[cfg(feature = "http")]
-    pub(crate) fn now(&self) -> std::time::SystemTime {
-        self.0.runtime.clock.now()
-    }
-
-    /// Whether a principal without a subject will do.
-    #[cfg(feature = "http")]
-    pub(crate) fn client_is_enough(&self) -> bool {
-        self.0.runtime.identity.client_is_enough
-    }
-
     /// Answers one message; `None` for a notification. Dropping the future cancels the request: the handler is
-    /// dropped with it. What a request sends before its reply goes nowhere, so that `subscriptions/listen` is refused.
+    /// dropped with it. Messages before the reply go into the caller's [outbox](Caller::with_outbox); without one they are
+    /// dropped, and `subscriptions/listen` is rejected.
     pub async fn respond(&self, message: &[u8], caller: &Caller<'_>) -> Option<ReplyMessage> {
         match self.read(message) {
-            Ok(Received::Request(request)) => Some(match self.begin(&request, caller).await {
-                Begun::Answered(reply) => reply,
-                Begun::Open(subscription) => self.ended(subscription).await,
-            }),
+            Ok(Received::Request(request)) => {
+                Some(match self.begin(&self.offered(), &request, caller).await {
+                    CallOutcome::Reply(reply) => reply,
+                    CallOutcome::Open(subscription) => subscription.await,
+                })
+            }
             Ok(Received::Notification(_)) => None,
-            Ok(Received::Legacy(message)) => Some(Self::refuse_outside_of_session(message)),
+            Ok(Received::Legacy(message)) => Some(without_session(message).into()),
             Err(refused) => Some(refused),
         }
     }
@@ -121,12 +97,7 @@ impl Server {
     /// # Errors
     /// The reply, if the message cannot be read or its metadata is incomplete.
     pub(crate) fn read<'a>(&self, message: &'a [u8]) -> Result<Received<'a>, ReplyMessage> {
-        receive(message, self.has_sessions()).map_err(unreadable)
-    }
-
-    /// Returns the reply to a message of a session, where there is no session.
-    pub(crate) fn refuse_outside_of_session(message: Incoming<'_>) -> ReplyMessage {
-        unreadable(without_session(message))
+        Ok(receive(message, self.has_sessions())?)
     }
 
     /// Returns a snapshot of the present offers: a request uses the same one from its first check to its reply.
@@ -134,34 +105,28 @@ impl Server {
         self.0.registry.load_full()
     }
 
-    /// Waits for the end of a subscription, and returns its response.
-    pub(crate) async fn ended(&self, subscription: Subscription) -> ReplyMessage {
-        subscription.ended(&self.0.runtime.stamp).await
-    }
-
-    /// Answers one request, or opens the subscription it asks for.
-    pub(crate) async fn begin(&self, request: &Request<'_>, caller: &Caller<'_>) -> Begun {
-        self.begin_with(&self.offered(), request, caller).await
-    }
-
-    /// Answers one request from this snapshot of the offers.
-    pub(crate) async fn begin_with(
+    /// Answers one request from this snapshot of the offers, or opens the subscription that it requests.
+    pub(crate) async fn begin(
         &self,
         offered: &Registry,
         request: &Request<'_>,
         caller: &Caller<'_>,
-    ) -> Begun {
+    ) -> CallOutcome {
         // > If the server does not implement the requested version [...] it **MUST** respond with an
         // > `UnsupportedProtocolVersionError` listing the versions it does support
         if !ProtocolVersion::is_modern_text(&request.version) {
             let error = unsupported_version(&request.version);
-            return Begun::Answered(ReplyMessage::error(Some(&request.id), &error));
+            return CallOutcome::Reply(ReplyMessage::error(Some(&request.id), &error));
         }
-        match self.route(offered, request, caller).await {
-            Ok(Routed::Open(subscription)) => Begun::Open(subscription),
-            Ok(Routed::Body(body)) => Begun::Answered(ReplyMessage::written(&request.id, Ok(body))),
-            Err(refusal) => Begun::Answered(ReplyMessage::written(&request.id, Err(refusal))),
-        }
+        let body = match self.route(offered, request, caller).await {
+            Ok(Routed::Open(subscription)) => {
+                let runtime = Arc::clone(&self.0.runtime);
+                return CallOutcome::Open(async move { subscription.ended(&runtime.stamp).await }.boxed());
+            }
+            Ok(Routed::Body(body)) => Ok(body),
+            Err(refusal) => Err(refusal),
+        };
+        CallOutcome::Reply(ReplyMessage::written(&request.id, body))
     }
 
     /// Has a request answered by its method.
@@ -183,10 +148,6 @@ impl Server {
             Err(Refusal::Internal)
         })
     }
-}
-
-fn unreadable(Unreadable { id, error }: Unreadable) -> ReplyMessage {
-    ReplyMessage::error(id.as_ref(), &error)
 }
 
 impl UrlRef {

@@ -17,7 +17,6 @@ use futures_util::future::{AbortHandle, Abortable};
 use serde::Deserialize;
 use serde_json::json;
 
-#[cfg(feature = "http")]
 impl Server {
     /// Answers a legacy request that belongs to no session: what needs nobody to be asked, and nothing to be told later.
     pub(crate) async fn answer_without_session(
@@ -61,14 +60,6 @@ impl Drop for Running<'_> {
 }
 
 impl Session {
-    /// The reply to a ping, which needs no session.
-    pub(crate) fn pong(id: &RequestId) -> ReplyMessage {
-        match write_result(id, &json!({})) {
-            Ok(body) => ReplyMessage::result(body),
-            Err(_fault) => ReplyMessage::session_error(id, &ErrorObject::internal()),
-        }
-    }
-
     /// Answers one request; `None` if it was cancelled. What it sends before its reply, asks among it, is left in the
     /// caller's outbox while this is polled. Dropping this cancels the request.
     pub(crate) async fn answer(

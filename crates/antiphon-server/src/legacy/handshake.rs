@@ -91,7 +91,6 @@ impl Server {
     }
 
     /// What stands for a session where there is none: nobody can be asked, and nothing is told.
-    #[cfg(feature = "http")]
     pub(crate) fn without_session(&self, version: ProtocolVersion) -> Session {
         self.session(version, &ClientCapabilities::default(), None, None)
     }

@@ -1,16 +1,14 @@
 //! What a session is told that belongs to no request of it.
 
-#[cfg(feature = "http")]
 use crate::{Caller, ReplyMessage, identity::scopes::require_scopes};
 use crate::{
     Server,
     dispatch::listen::notification_of,
-    outbox::{Kind, Outbox},
+    outbox::{MessageKind, Outbox},
     session::session::Session,
     subscribe::hub::{Heard, Membership},
 };
 use antiphon_wire::{ElicitationCompleteParams, SubscribeParams, method, write_notification};
-#[cfg(feature = "http")]
 use antiphon_wire::{RequestId, Response};
 use serde::Serialize;
 use serde_json::json;
@@ -44,7 +42,6 @@ impl Server {
     }
 }
 
-#[cfg(feature = "http")]
 impl Server {
     /// Returns whether this caller opened the session. A caller who cannot be identified did not.
     pub(crate) fn is_opener(&self, session: &Session, caller: &Caller<'_>) -> bool {
@@ -62,7 +59,6 @@ impl Session {
     ///
     /// # Errors
     /// What it is answered if not.
-    #[cfg(feature = "http")]
     pub(crate) fn may_hear(&self, server: &Server, caller: &Caller<'_>) -> Result<(), ReplyMessage> {
         let Some(membership) = &self.0.membership else { return Ok(()) };
         let scopes = server.0.registry.load().lists.scopes_of(&membership.named());
@@ -73,7 +69,6 @@ impl Session {
     ///
     /// # Errors
     /// What it is answered if not.
-    #[cfg(feature = "http")]
     pub(crate) fn permits(scopes: &[String], caller: &Caller<'_>) -> Result<(), ReplyMessage> {
         require_scopes(scopes, caller).map_err(|refusal| {
             ReplyMessage::error(None, &crate::session::refused_in_words_of(&refusal)).refused_by(refusal)
@@ -84,7 +79,6 @@ impl Session {
     ///
     /// # Errors
     /// What the caller is answered if its token has not all of it; the request waits on.
-    #[cfg(feature = "http")]
     pub(crate) fn take_response_of(
         &self,
         response: Response<'_>,
@@ -115,14 +109,14 @@ impl Session {
             });
             match news.await {
                 News::Heard(Heard::ListChanged(kind)) => {
-                    leave(outbox, Kind::Change(kind as u32), notification_of(kind), &json!({}));
+                    leave(outbox, MessageKind::Change(kind as u32), notification_of(kind), &json!({}));
                 }
                 News::Heard(Heard::ResourceUpdated(index)) => {
                     self.tell_of_resource(membership, index, outbox)
                 }
                 News::UrlFinished(id) => {
                     let params = ElicitationCompleteParams::new(id);
-                    leave(outbox, Kind::Ask, method::ELICITATION_COMPLETE, &params);
+                    leave(outbox, MessageKind::Ask, method::ELICITATION_COMPLETE, &params);
                 }
                 News::Heard(Heard::End) => return,
             }
@@ -133,11 +127,11 @@ impl Session {
         // It may have been forgotten meanwhile.
         let Some(uri) = membership.uri(index) else { return };
         let params = SubscribeParams::new(uri);
-        leave(outbox, Kind::Change(FIRST_RESOURCE + index), method::RESOURCES_UPDATED, &params);
+        leave(outbox, MessageKind::Change(FIRST_RESOURCE + index), method::RESOURCES_UPDATED, &params);
     }
 }
 
-fn leave(outbox: &Outbox, kind: Kind, method: &str, params: &impl Serialize) {
+fn leave(outbox: &Outbox, kind: MessageKind, method: &str, params: &impl Serialize) {
     match write_notification(method, params) {
         Ok(bytes) => outbox.push(kind, bytes),
         Err(fault) => tracing::error!(method, %fault, "a notification cannot be written as JSON"),

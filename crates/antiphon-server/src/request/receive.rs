@@ -6,19 +6,20 @@ use serde::Deserialize;
 use serde_json::{json, value::RawValue};
 use std::borrow::Cow;
 
-/// A message that a server acts on.
+/// A message that a transport received.
 #[derive(Debug)]
-pub(crate) enum Received<'a> {
+pub enum Received<'a> {
+    /// A request with complete metadata.
     Request(Box<Request<'a>>),
-    /// Nobody answers it.
+    /// A notification. It is not answered.
     Notification(antiphon_wire::Notification<'a>),
-    /// A request without the metadata of today, or a response to one of ours: it belongs to a session.
+    /// A message of an earlier revision: a request without complete metadata, or a response.
     Legacy(Incoming<'a>),
 }
 
-/// A request whose metadata is complete; in a session, by what was said in its handshake.
+/// A request with complete metadata. In a session of an earlier revision, the metadata is that of the handshake.
 #[derive(Debug)]
-pub(crate) struct Request<'a> {
+pub struct Request<'a> {
     pub(crate) id: RequestId,
     pub(crate) method: Cow<'a, str>,
     pub(crate) version: Cow<'a, str>,
@@ -176,6 +177,26 @@ impl<'a> Request<'a> {
 }
 
 impl Request<'_> {
+    /// Returns the id.
+    pub fn id(&self) -> &RequestId {
+        &self.id
+    }
+
+    /// Returns the name of the method.
+    pub fn method(&self) -> &str {
+        &self.method
+    }
+
+    /// Returns the protocol version that the request names.
+    pub fn version(&self) -> &str {
+        &self.version
+    }
+
+    /// Returns `params` with `_meta`, as JSON text.
+    pub fn params(&self) -> &RawValue {
+        self.text
+    }
+
     /// The member that names what the request is about, for the methods that have one.
     pub(crate) fn target(&self) -> Option<&RawValue> {
         match &*self.method {

@@ -1,7 +1,7 @@
 //! A request of ours that waits for the client's response.
 
 use crate::{
-    outbox::{Kind, Outbox},
+    outbox::{MessageKind, Outbox},
     session::session::{Arrived, Session, Waiting},
 };
 use antiphon_wire::{
@@ -72,7 +72,7 @@ impl Live {
         if let Some(id) = elicitation_id {
             session.note_url(id);
         }
-        outbox.push(Kind::Ask, bytes);
+        outbox.push(MessageKind::Ask, bytes);
         live.outbox = Some(outbox.clone());
         Ok(live)
     }
@@ -141,7 +141,7 @@ impl Drop for Live {
 pub(crate) fn tell_cancelled(outbox: &Outbox, id: u64) {
     // > When a party wants to cancel an in-progress request, it sends a `notifications/cancelled` notification
     match write_notification(method::CANCELLED, &CancelledParams::new(RequestId::from(id))) {
-        Ok(bytes) => outbox.push(Kind::Ask, bytes),
+        Ok(bytes) => outbox.push(MessageKind::Ask, bytes),
         Err(fault) => tracing::error!(%fault, "a cancellation cannot be written as JSON"),
     }
 }

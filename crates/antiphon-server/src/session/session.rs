@@ -39,10 +39,6 @@ pub(crate) struct Shared {
     pub(crate) asks: AskSupport,
     pub(crate) client_info: Option<Box<RawValue>>,
     /// Whose it is.
-    #[cfg_attr(
-        not(feature = "http"),
-        allow(dead_code, reason = "other transports have one session, of one client")
-    )]
     pub(crate) principal: Option<Digest>,
     /// What it hears of; nothing, where it has no stream of its own.
     pub(crate) membership: Option<Membership>,
@@ -78,7 +74,6 @@ pub(crate) struct Waiting {
     /// That of the call which asks.
     pub(crate) outbox: Outbox,
     /// What who answers must hold: what the call needs.
-    #[cfg_attr(not(feature = "http"), allow(dead_code, reason = "scopes count over HTTP"))]
     pub(crate) scopes: Vec<String>,
     /// How far the client said last that it is, and when.
     pub(crate) progress: Option<(f64, Instant)>,
@@ -212,7 +207,6 @@ impl Session {
     }
 
     /// Ends it: what runs in it is cancelled.
-    #[cfg(feature = "http")]
     pub(crate) fn end(&self) {
         let mut state = self.state();
         state.ended = true;
@@ -226,7 +220,6 @@ impl Session {
     }
 
     /// Whether it has ended.
-    #[cfg(feature = "http")]
     pub(crate) fn is_ended(&self) -> bool {
         self.state().ended
     }

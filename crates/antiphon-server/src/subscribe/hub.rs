@@ -174,7 +174,6 @@ impl Membership {
     }
 
     /// All URIs that it names.
-    #[cfg(feature = "http")]
     pub(crate) fn named(&self) -> Vec<String> {
         self.uris().iter().filter(|uri| !uri.is_empty()).cloned().collect()
     }

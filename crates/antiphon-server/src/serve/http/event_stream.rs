@@ -49,12 +49,14 @@ impl EventStream {
 
 impl EventSource for EventStream {
     fn poll_event(&mut self, cx: &mut Context<'_>) -> Poll<Option<Bytes>> {
+        // The handler runs in this task, and its messages are popped below.
+        self.outbox.stop_waking();
         if let State::Running { reply, .. } = &mut self.state
             && let Poll::Ready(reply) = reply.as_mut().poll(cx)
         {
             self.state = State::Ending(reply);
         }
-        if let Some(message) = self.outbox.pop() {
+        if let Poll::Ready(message) = self.outbox.poll_pop(cx) {
             if let State::Running { quiet, keep_alive, .. } = &mut self.state {
                 quiet.as_mut().reset(Instant::now() + *keep_alive);
             }

@@ -32,7 +32,6 @@
 
 use crate::{
     Request,
-    offer::registry::Registry,
     serve::http::{HttpOptions, legacy::names_session},
 };
 use antiphon_wire::{
@@ -148,10 +147,10 @@ pub(crate) fn too_slow() -> Refused {
 
 /// > Servers that process the request body **MUST** reject requests where the values specified in the headers do not
 /// > match the corresponding values in the request body.
-pub(crate) fn check_agreement(
-    offered: &Registry,
+pub(crate) fn check_agreement<'a>(
     request: &Request<'_>,
     headers: &HeaderMap,
+    param_headers: impl FnOnce(&str) -> Option<&'a ParamHeaders>,
 ) -> Result<(), ErrorObject> {
     let version = single(headers, header::MCP_PROTOCOL_VERSION)?;
     if version != request.version {
@@ -171,7 +170,7 @@ pub(crate) fn check_agreement(
     if !is_text(target, &named) {
         return Err(differs("Mcp-Name", "params.name or params.uri"));
     }
-    match offered.param_headers(&request.method, &named) {
+    match param_headers(&named) {
         Some(params) if !params.is_empty() => check_params(params, request.params.arguments, headers),
         _ => Ok(()),
     }

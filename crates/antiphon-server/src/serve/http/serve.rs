@@ -1,11 +1,11 @@
 //! Accepting connections.
 
 use crate::{
+    message_service::MessageService,
     serve::{
         http::{HttpOptions, HttpService, reply::RequestBodyUnread},
         write_timeout::WriteTimeout,
     },
-    server::Server,
 };
 use hyper::{body::Incoming, server::conn::http1, service::service_fn};
 use hyper_util::rt::{TokioIo, TokioTimer};
@@ -36,9 +36,9 @@ const PROBE_AFTER: Duration = Duration::from_secs(30);
 const READ_OUT_TIME: Duration = Duration::from_secs(5);
 
 /// Serves the endpoint over HTTP/1.1 until `shutdown` resolves; then no connection is accepted any more, replies close
-/// theirs, subscriptions end ([`Server::drain`]), and requests under way have [`drain_time`](HttpOptions::drain_time) to
+/// theirs, subscriptions end ([`Server::drain`](crate::Server::drain)), and requests under way have [`drain_time`](HttpOptions::drain_time) to
 /// end. Those that have not ended by then are cancelled; steps that run in them are waited for
-/// ([`Server::steps_ended`]).
+/// ([`Server::steps_ended`](crate::Server::steps_ended)).
 ///
 /// One task a connection, none a request. `TCP_NODELAY` is set: a reply is one write, and should leave at once.
 ///
@@ -46,7 +46,7 @@ const READ_OUT_TIME: Duration = Duration::from_secs(5);
 /// None while connections can be accepted; errors of single connections are logged.
 pub async fn serve_http(
     listener: TcpListener,
-    server: Server,
+    server: impl MessageService + Unpin,
     options: HttpOptions,
     shutdown: impl Future<Output = ()>,
 ) -> io::Result<()> {
@@ -77,7 +77,7 @@ pub async fn serve_http(
         connections.shutdown().await;
     }
     service.end_sessions();
-    server.steps_ended().await;
+    server.finished().await;
     Ok(())
 }
 
@@ -102,7 +102,7 @@ async fn accept(
 async fn connection(
     mut stream: TcpStream,
     _place: OwnedSemaphorePermit,
-    service: HttpService,
+    service: HttpService<impl MessageService + Unpin>,
     mut draining: watch::Receiver<bool>,
 ) {
     if let Err(error) = set_options(&stream, service.options().write_time) {

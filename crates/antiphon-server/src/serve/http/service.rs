@@ -2,7 +2,9 @@
 //! [`serve_http`](super::serve_http).
 
 use crate::{
-    Begun, Outbox, Received, ReplyMessage, Server,
+    Outbox, Received, ReplyMessage, Server,
+    message_service::{CallOutcome, MessageService},
+    request::receive::without_session,
     serve::http::{
         HttpOptions,
         auth::{authorize, metadata, token_is_over},
@@ -44,16 +46,16 @@ use tower_service::Service;
 /// [`modern_only`](crate::ServerBuilder::modern_only). Their sessions live in this value and its clones, and end
 /// with the last of them; a request of a session goes on when its client goes away.
 #[derive(Clone, Debug)]
-pub struct HttpService {
-    server: Server,
+pub struct HttpService<S: MessageService = Server> {
+    server: S,
     options: Arc<HttpOptions>,
-    /// `None` if nobody opens a session here.
-    legacy: Option<Arc<legacy::Endpoint>>,
+    /// `None` if the server has no sessions.
+    legacy: Option<Arc<legacy::Endpoint<S>>>,
 }
 
-impl HttpService {
-    /// The endpoint of this server.
-    pub fn new(server: Server, options: HttpOptions) -> Self {
+impl<S: MessageService> HttpService<S> {
+    /// Returns the endpoint of this server.
+    pub fn new(server: S, options: HttpOptions) -> Self {
         if server.key_is_ephemeral() {
             tracing::warn!(
                 server = server.name(),
@@ -113,7 +115,7 @@ impl HttpService {
             Ok(Received::Notification(_)) => return Reply::Accepted,
             Ok(Received::Legacy(message)) => {
                 let Some(legacy) = &self.legacy else {
-                    return Reply::Json(Server::refuse_outside_of_session(message));
+                    return Reply::Json(without_session(message).into());
                 };
                 return Box::pin(legacy.without_session(
                     message,
@@ -133,20 +135,21 @@ impl HttpService {
             }
         };
         // The same snapshot for the check of the headers and for the call.
-        let offered = self.server.offered();
-        if let Err(error) = check_agreement(&offered, &request, &parts.headers) {
+        let offers = self.server.offers();
+        let param_headers = |target: &str| self.server.param_headers(&offers, request.method(), target);
+        if let Err(error) = check_agreement(&request, &parts.headers, param_headers) {
             return Reply::Json(ReplyMessage::error(Some(&request.id), &error));
         }
         let caller = authorized.caller(&parts).with_outbox(&outbox);
-        match self.server.begin_with(&offered, &request, &caller).await {
-            Begun::Answered(reply) => Reply::Json(reply),
-            Begun::Open(subscription) => {
-                // It may stay for days: what opened it does not.
-                drop((request, offered));
+        match self.server.call(&offers, &request, &caller).await {
+            CallOutcome::Reply(reply) => Reply::Json(reply),
+            CallOutcome::Open(subscription) => {
+                // A subscription may stay open for days: the memory of its request is freed.
+                drop((request, offers));
                 drop((body, parts));
                 tokio::select! {
-                    reply = self.server.ended(subscription) => Reply::Json(reply),
-                    // It breaks off, and its client opens it again with the token it has then.
+                    reply = subscription => Reply::Json(reply),
+                    // The stream is cut off, and the client opens another with a new token.
                     () = authorized.over(&self.server) => Reply::Refused(token_is_over()),
                 }
             }
@@ -156,27 +159,29 @@ impl HttpService {
 
 /// One POST under way. It becomes a response when the reply is there, or when something is sent before it.
 #[must_use = "a future does nothing unless it is polled"]
-pub struct Exchange {
-    /// Where `Connection` means something: before HTTP/2.
-    server: Option<Server>,
-    /// Taken along by the stream, once there is one.
+pub struct Exchange<S: MessageService = Server> {
+    /// `Some` for versions of HTTP with a `Connection` header: those before HTTP/2.
+    server: Option<S>,
+    /// Moved into the event stream once one begins.
     reply: Option<BoxFuture<'static, Reply>>,
     outbox: Outbox,
     options: Arc<HttpOptions>,
 }
 
-impl Future for Exchange {
+impl<S: MessageService + Unpin> Future for Exchange<S> {
     type Output = Result<Response<ReplyBody>, Infallible>;
 
     // > the server **MUST** return either `Content-Type: application/json` (a single JSON object) or
     // > `Content-Type: text/event-stream` (an SSE response stream).
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
         let Some(mut reply) = self.reply.take() else { return Poll::Pending };
+        // The handler runs in this task, and its messages are checked below.
+        self.outbox.stop_waking();
         let polled = reply.as_mut().poll(cx);
         let mut response = match polled {
             Poll::Ready(reply) if self.outbox.is_empty() => reply.into_response(&self.options),
             Poll::Ready(reply) => stream_response(EventStream::ending(self.outbox.clone(), reply)),
-            Poll::Pending if self.outbox.is_empty() => {
+            Poll::Pending if self.outbox.poll_ready(cx).is_pending() => {
                 self.reply = Some(reply);
                 return Poll::Pending;
             }
@@ -184,23 +189,24 @@ impl Future for Exchange {
                 stream_response(EventStream::new(self.outbox.clone(), reply, self.options.keep_alive))
             }
         };
-        // What is asked next is better asked elsewhere.
-        if self.server.as_ref().is_some_and(Server::is_draining) {
+        // Further requests should reach another instance.
+        if self.server.as_ref().is_some_and(S::is_draining) {
             response.headers_mut().insert(header::CONNECTION, HeaderValue::from_static("close"));
         }
         Poll::Ready(Ok(response))
     }
 }
 
-impl<B> Service<Request<B>> for HttpService
+impl<B, S> Service<Request<B>> for HttpService<S>
 where
+    S: MessageService + Unpin,
     B: Body + Send + 'static,
     B::Data: Send,
     B::Error: Into<BoxBodyError>,
 {
     type Response = Response<ReplyBody>;
     type Error = Infallible;
-    type Future = Exchange;
+    type Future = Exchange<S>;
 
     fn poll_ready(&mut self, _: &mut Context<'_>) -> Poll<Result<(), Infallible>> {
         Poll::Ready(Ok(()))

@@ -1,7 +1,9 @@
-//! The requests under way on one pair of streams, and its session, if there is one.
+//! The requests in flight on one pair of streams, and the session, if one was opened.
 
 use crate::{
-    Begun, Caller, Outbox, Received, ReplyMessage, Server, Session,
+    Caller, Outbox, Received, ReplyMessage,
+    message_service::{CallOutcome, MessageService, MessageSession as _},
+    request::receive::without_session,
     serve::{batch, stdio::line_streams::LineStreams},
 };
 use antiphon_wire::framing::{Line, MAX_LINE};
@@ -16,10 +18,10 @@ use serde_json::value::RawValue;
 use std::{collections::HashMap, io};
 use tokio::io::{AsyncRead, AsyncWrite};
 
-/// Answers the request in this line; `None` if that was cancelled.
-async fn answer(
-    server: Server,
-    session: Option<Session>,
+/// Answers the request in this line; `None` if the request was cancelled.
+async fn answer<S: MessageService>(
+    server: S,
+    session: Option<S::Session>,
     line: Vec<u8>,
     outbox: Outbox,
 ) -> Option<ReplyMessage> {
@@ -28,87 +30,89 @@ async fn answer(
         Ok(Received::Request(request)) => request,
         Ok(Received::Legacy(Incoming::Request(request))) => {
             return match session {
-                Some(session) => session.answer(&server, request, &caller).await,
-                None => Some(Server::refuse_outside_of_session(Incoming::Request(request))),
+                Some(session) => session.call(request, &caller).await,
+                None => Some(without_session(Incoming::Request(request)).into()),
             };
         }
-        // It was a request when its id was read.
+        // The line was read as a request before.
         Ok(_) => return Some(ReplyMessage::error(None, &ErrorObject::internal())),
         Err(refused) => return Some(refused),
     };
-    Some(match server.begin(&request, &caller).await {
-        Begun::Answered(reply) => reply,
-        Begun::Open(subscription) => {
-            // It may stay for days: what opened it does not.
-            drop(request);
+    let offers = server.offers();
+    let outcome = server.call(&offers, &request, &caller).await;
+    Some(match outcome {
+        CallOutcome::Reply(reply) => reply,
+        CallOutcome::Open(subscription) => {
+            // A subscription may stay open for days: the memory of its request is freed.
+            drop((request, offers));
             drop(line);
-            server.ended(subscription).await
+            subscription.await
         }
     })
 }
 
-/// What a request came to.
-pub(crate) struct Answered {
-    /// `None`: it was cancelled in its session.
+/// A request that was not cancelled by a notification on the stream itself.
+pub(crate) struct Completed {
+    /// `None` if the request was cancelled in its session.
     reply: Option<ReplyMessage>,
-    /// It was a subscription, and the server ends it.
-    tears_down: bool,
+    /// True if the request was a subscription that the server ends.
+    closes_subscription: bool,
 }
 
 /// > A server **MUST** send `notifications/cancelled` referencing a `subscriptions/listen` request ID when it tears down
 /// > that subscription stream
 ///
-/// It follows the response, which says that the end was a graceful one.
-fn torn_down(id: &RequestId) -> io::Result<Vec<u8>> {
+/// The notification follows the response, which says that the end was graceful.
+fn subscription_closed(id: &RequestId) -> io::Result<Vec<u8>> {
     let mut params = CancelledParams::new(id.clone());
     params.reason = Some("the server ended the subscription".to_owned());
     write_notification(method::CANCELLED, &params).map_err(io::Error::other)
 }
 
-/// A request that ended, where it left its messages, and its reply unless it was cancelled.
-pub(crate) type Ended = (RequestId, Outbox, Result<Answered, Aborted>);
+/// The end of a request: its id, its outbox, and its reply unless it was cancelled.
+pub(crate) type RequestEnd = (RequestId, Outbox, Result<Completed, Aborted>);
 
-/// One request under way.
-struct Running {
+/// The parts of a request in flight by which it is cancelled.
+struct InFlightRequest {
     handle: AbortHandle,
     outbox: Outbox,
 }
 
-/// What becomes of a request.
+/// The kind of a request. It decides who answers the request, and what follows the reply.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Kind {
-    Request,
+enum RequestKind {
+    Call,
     Subscription,
-    OfSession,
+    InSession,
 }
 
-/// The requests under way: each has a handle by which it is cancelled.
-pub(crate) struct InFlight {
-    running: HashMap<RequestId, Running>,
-    /// What they send before their replies.
+/// The requests in flight, by their ids.
+pub(crate) struct InFlight<S: MessageService> {
+    server: S,
+    requests: HashMap<RequestId, InFlightRequest>,
+    /// The messages before the replies, of all requests.
     pub(crate) outbox: Outbox,
-    pub(crate) replies: FuturesUnordered<BoxFuture<'static, Ended>>,
-    /// From `initialize` on.
-    session: Option<Session>,
-    /// Leaves in the outbox what belongs to no request of the session.
-    pub(crate) telling: BoxFuture<'static, ()>,
+    pub(crate) replies: FuturesUnordered<BoxFuture<'static, RequestEnd>>,
+    /// The session, after `initialize`.
+    session: Option<S::Session>,
+    /// Puts the messages of the session that belong to no request into the outbox.
+    pub(crate) session_messages: BoxFuture<'static, ()>,
 }
 
-impl Default for InFlight {
-    fn default() -> Self {
+impl<S: MessageService> InFlight<S> {
+    pub(crate) fn new(server: S) -> Self {
         Self {
-            running: HashMap::new(),
+            server,
+            requests: HashMap::new(),
             outbox: Outbox::default(),
             replies: FuturesUnordered::new(),
             session: None,
-            telling: Box::pin(std::future::pending()),
+            session_messages: Box::pin(std::future::pending()),
         }
     }
-}
 
-impl InFlight {
-    /// Begins what the line asks for, or answers it at once.
-    pub(crate) fn take(&mut self, server: &Server, line: Line) -> Vec<ReplyMessage> {
+    /// Processes one line. Returns the replies that need no waiting.
+    pub(crate) fn receive(&mut self, line: Line) -> Vec<ReplyMessage> {
         let Line::Whole(line) = line else {
             let error = ErrorObject::new(
                 ErrorCode::INVALID_REQUEST,
@@ -117,13 +121,13 @@ impl InFlight {
             return vec![ReplyMessage::error(None, &error)];
         };
         if !self.has_batches() || !batch::is_batch(&line) {
-            return self.take_one(server, line).into_iter().collect();
+            return self.receive_one(line).into_iter().collect();
         }
-        // Each is answered by itself, as soon as it is done.
+        // Each request has a reply of its own, as soon as it is done.
         match batch::read(&line) {
             Ok(messages) => messages
                 .into_iter()
-                .filter_map(|message| self.take_one(server, message.get().as_bytes().to_vec()))
+                .filter_map(|message| self.receive_one(message.get().as_bytes().to_vec()))
                 .collect(),
             Err(error) => vec![ReplyMessage::error(None, &error)],
         }
@@ -133,105 +137,104 @@ impl InFlight {
         self.session.as_ref().is_some_and(|session| session.version().has_batches())
     }
 
-    fn take_one(&mut self, server: &Server, line: Vec<u8>) -> Option<ReplyMessage> {
-        let (id, kind) = match server.read(&line) {
+    fn receive_one(&mut self, line: Vec<u8>) -> Option<ReplyMessage> {
+        let (id, kind) = match self.server.read(&line) {
             Ok(Received::Request(request)) if request.method == method::SUBSCRIPTIONS_LISTEN => {
-                (request.id.clone(), Kind::Subscription)
+                (request.id.clone(), RequestKind::Subscription)
             }
-            Ok(Received::Request(request)) => (request.id.clone(), Kind::Request),
+            Ok(Received::Request(request)) => (request.id.clone(), RequestKind::Call),
             Ok(Received::Notification(notification)) => {
-                self.hear(&notification);
+                self.notify(&notification);
                 return None;
             }
             Ok(Received::Legacy(message)) => match (message, &self.session) {
-                (Incoming::Request(request), Some(_)) => (request.id, Kind::OfSession),
+                (Incoming::Request(request), Some(_)) => (request.id, RequestKind::InSession),
                 (Incoming::Response(response), Some(session)) => {
-                    session.take_response(response);
-                    return None;
+                    return session.respond(response, &Caller::default()).err();
                 }
                 (Incoming::Request(request), None) if request.method == method::INITIALIZE => {
-                    return Some(self.initialize(server, &request));
+                    return Some(self.initialize(request));
                 }
                 // > The client **SHOULD NOT** send requests other than pings before the server has responded to the
                 // > `initialize` request.
                 (Incoming::Request(request), None) if request.method == method::PING => {
-                    return Some(Session::pong(&request.id));
+                    return Some(ReplyMessage::pong(&request.id));
                 }
-                (message, _) => return Some(Server::refuse_outside_of_session(message)),
+                (message, _) => return Some(without_session(message).into()),
             },
             Err(reply) => return Some(reply),
         };
         // > The request ID **MUST NOT** match the ID of any other request the sender has issued and not yet received
         // > a response for.
-        if self.running.contains_key(&id) {
+        if self.requests.contains_key(&id) {
             let error = ErrorObject::invalid_request("a request with this id is under way");
             return Some(ReplyMessage::error(Some(&id), &error));
         }
-        self.begin(server, id, kind, line);
+        self.begin(id, kind, line);
         None
     }
 
-    fn begin(&mut self, server: &Server, id: RequestId, kind: Kind, line: Vec<u8>) {
+    fn begin(&mut self, id: RequestId, kind: RequestKind, line: Vec<u8>) {
         let (handle, registration) = AbortHandle::new_pair();
         let outbox = self.outbox.for_another();
-        self.running.insert(id.clone(), Running { handle, outbox: outbox.clone() });
-        let session = self.session.clone().filter(|_| kind == Kind::OfSession);
-        let reply = answer(server.clone(), session, line, outbox.clone());
+        self.requests.insert(id.clone(), InFlightRequest { handle, outbox: outbox.clone() });
+        let session = self.session.clone().filter(|_| kind == RequestKind::InSession);
+        let reply = answer(self.server.clone(), session, line, outbox.clone());
         self.replies.push(Box::pin(async move {
             let answered = Abortable::new(reply, registration).await.map(|reply| {
                 let failed = reply.as_ref().is_none_or(ReplyMessage::is_error);
-                Answered { reply, tears_down: kind == Kind::Subscription && !failed }
+                Completed { reply, closes_subscription: kind == RequestKind::Subscription && !failed }
             });
             (id, outbox, answered)
         }));
     }
 
-    fn initialize(&mut self, server: &Server, request: &antiphon_wire::Request<'_>) -> ReplyMessage {
-        let (session, reply) = match server.initialize(request, &Caller::default()) {
+    fn initialize(&mut self, request: antiphon_wire::Request<'_>) -> ReplyMessage {
+        let (session, reply) = match self.server.initialize(request, &Caller::default()) {
             Ok(opened) => opened,
             Err(reply) => return reply,
         };
-        let (teller, outbox) = (session.clone(), self.outbox.for_another());
-        self.telling = Box::pin(async move { teller.tell(&outbox).await });
+        let (sender, outbox) = (session.clone(), self.outbox.for_another());
+        self.session_messages = Box::pin(async move { sender.send_messages(&outbox).await });
         self.session = Some(session);
         reply
     }
 
-    /// Sends the reply to this request, behind what waits to be sent before it.
+    /// Sends the messages that wait, then the reply to this request.
     pub(crate) async fn deliver(
         &mut self,
         id: &RequestId,
-        answered: Answered,
+        completed: Completed,
         streams: &mut LineStreams<impl AsyncRead + Unpin, impl AsyncWrite + Unpin>,
     ) -> io::Result<()> {
-        self.running.remove(id);
+        self.requests.remove(id);
         while let Some(message) = self.outbox.pop() {
             streams.send(message).await?;
         }
-        if let Some(reply) = answered.reply {
+        if let Some(reply) = completed.reply {
             streams.send(reply.body).await?;
         }
-        if answered.tears_down {
-            streams.send(torn_down(id)?).await?;
+        if completed.closes_subscription {
+            streams.send(subscription_closed(id)?).await?;
         }
         Ok(())
     }
 
-    fn hear(&mut self, notification: &antiphon_wire::Notification<'_>) {
-        // The session cancels what runs in it, and may still have to take back what it asked.
-        let is_heard = self.session.as_ref().is_some_and(|session| session.hear(notification));
-        if notification.method == method::CANCELLED && !is_heard {
+    fn notify(&mut self, notification: &antiphon_wire::Notification<'_>) {
+        // The session cancels its own requests: it may have to cancel asks of theirs first.
+        let is_cancelled = self.session.as_ref().is_some_and(|session| session.notify(notification));
+        if notification.method == method::CANCELLED && !is_cancelled {
             self.cancel(notification.params.map(RawValue::get));
         }
     }
 
     /// > Invalid cancellation notifications **SHOULD** be ignored
     ///
-    /// One of a session is cancelled here if it has not begun there.
+    /// A request of a session that has not begun there is cancelled here.
     fn cancel(&mut self, params: Option<&str>) {
         let Some(Ok(cancelled)) = params.map(serde_json::from_str::<CancelledParams>) else { return };
         let id = &cancelled.request_id;
-        if let Some(Running { handle, outbox }) = self.running.remove(id) {
+        if let Some(InFlightRequest { handle, outbox }) = self.requests.remove(id) {
             tracing::debug!(%id, reason = cancelled.reason, "request cancelled");
             handle.abort();
             outbox.forget();

@@ -1,7 +1,8 @@
 //! The rung of the ladder at which a request must say who sends it.
 
 use crate::{
-    Bearer, Caller, Server,
+    Bearer, Caller,
+    message_service::MessageService,
     serve::http::{
         HttpOptions, ReplyBody,
         auth::{
@@ -34,7 +35,7 @@ impl Authorized {
     }
 
     /// Waits until the token is over: what stays open longer than that ends, and is opened again with another.
-    pub(crate) fn over(&self, server: &Server) -> BoxFuture<'static, ()> {
+    pub(crate) fn over(&self, server: &impl MessageService) -> BoxFuture<'static, ()> {
         match self.until.and_then(|until| until.checked_add(CLOCK_SKEW)) {
             Some(until) => {
                 Box::pin(tokio::time::sleep(until.duration_since(server.now()).unwrap_or_default()))
@@ -51,7 +52,7 @@ impl Authorized {
 pub(crate) async fn authorize(
     parts: &mut Parts,
     options: &HttpOptions,
-    server: &Server,
+    server: &impl MessageService,
 ) -> Result<Authorized, Refused> {
     let Some(auth) = &options.auth else { return Ok(Authorized { until: None }) };
     // Boxed: where nobody is asked, a request stays as small as it is.
@@ -62,7 +63,11 @@ pub(crate) async fn authorize(
     Ok(Authorized { until })
 }
 
-async fn check(headers: &HeaderMap, auth: &ResourceServer, server: &Server) -> Result<Bearer, Refused> {
+async fn check(
+    headers: &HeaderMap,
+    auth: &ResourceServer,
+    server: &impl MessageService,
+) -> Result<Bearer, Refused> {
     let unauthorized = |status, error, text: &str| Refused {
         challenge: Some(auth.challenge(error, &[])),
         ..Refused::new(status, text)
@@ -99,7 +104,7 @@ async fn check(headers: &HeaderMap, auth: &ResourceServer, server: &Server) -> R
     };
     let principal = bearer.principal();
     let names_somebody =
-        principal.has_subject() || (server.client_is_enough() && principal.client_id().is_some());
+        principal.has_subject() || (server.accepts_client_principals() && principal.client_id().is_some());
     if !names_somebody {
         tracing::warn!(
             client = principal.client_id(),

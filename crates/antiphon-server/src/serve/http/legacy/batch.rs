@@ -1,6 +1,10 @@
 //! Batches: several messages in one POST. Only 2025-03-26 has them.
 
-use crate::{Caller, Outbox, Server, Session, serve::batch::read};
+use crate::{
+    Caller, Outbox,
+    message_service::{MessageService, MessageSession as _},
+    serve::batch::read,
+};
 use antiphon_wire::{ErrorObject, Incoming, ProtocolVersion, write_error};
 use futures_util::{
     FutureExt as _,
@@ -23,14 +27,14 @@ pub(crate) fn hear(body: &[u8], mut heard: impl FnMut(Incoming<'_>)) -> Result<b
     Ok(is_answered)
 }
 
-/// Who answers the requests of a batch.
-pub(crate) enum Answering<'a> {
-    Session(&'a Server, &'a Session),
-    /// A server, to requests of no session that are of this version.
-    Server(&'a Server, &'a ProtocolVersion),
+/// The part that answers the requests of a batch.
+pub(crate) enum BatchService<'a, S: MessageService> {
+    Session(&'a S::Session),
+    /// A server, for requests of this version that belong to no session.
+    Server(&'a S, &'a ProtocolVersion),
 }
 
-impl Answering<'_> {
+impl<S: MessageService> BatchService<'_, S> {
     /// Answers one message, if it is a request; `None` if it is none, or was cancelled.
     async fn answer(&self, message: &RawValue, caller: &Caller<'_>) -> Option<Vec<u8>> {
         let request = match Incoming::parse(message.get().as_bytes()) {
@@ -42,10 +46,10 @@ impl Answering<'_> {
         let outbox = caller.outbox.map(Outbox::for_another);
         let caller = Caller { outbox: outbox.as_ref(), ..*caller };
         match self {
-            Self::Session(server, session) => Some(session.answer(server, request, &caller).await?.body),
+            Self::Session(session) => Some(session.call(request, &caller).await?.body),
             Self::Server(server, version) => {
                 let version = ProtocolVersion::clone(version);
-                Some(server.answer_without_session(request, version, &caller).await.body)
+                Some(server.call_without_session(request, version, &caller).await.body)
             }
         }
     }

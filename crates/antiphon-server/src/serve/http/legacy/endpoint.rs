@@ -1,7 +1,9 @@
 //! The endpoint of clients of earlier revisions: which session a request is of, and what becomes of it.
 
 use crate::{
-    Caller, ReplyMessage, Server, Session,
+    Caller, ReplyMessage,
+    message_service::{MessageService, MessageSession},
+    request::receive::without_session,
     serve::{
         batch::is_batch,
         http::{
@@ -10,12 +12,12 @@ use crate::{
             guard::{Refused, check_legacy_version, single_or_none},
             legacy::{
                 LAST_EVENT_ID, SESSION_ID,
-                batch::{self, Answering},
+                batch::{self, BatchService},
                 event_id::EventId,
                 events::Events,
                 may_be_legacy,
                 request::{self, Times, no_session},
-                sessions::{Open, Sessions},
+                sessions::{OpenSession, SessionTable},
                 streams::{NotResumed, STANDALONE},
             },
             reply::{Reply, json_response, stream_response},
@@ -25,19 +27,18 @@ use crate::{
 use antiphon_wire::{ErrorObject, Incoming, ProtocolVersion, Request, method};
 use http::{HeaderMap, HeaderValue, Method, StatusCode, request::Parts};
 use hyper::body::Bytes;
-use std::sync::Arc;
+use std::{fmt, sync::Arc};
 
-/// What one endpoint knows of its sessions.
-#[derive(Debug)]
-pub(crate) struct Endpoint {
-    server: Server,
+/// The part of an endpoint that serves earlier revisions, with their sessions.
+pub(crate) struct Endpoint<S: MessageService> {
+    server: S,
     options: Arc<HttpOptions>,
-    sessions: Sessions,
+    sessions: SessionTable<S::Session>,
 }
 
-impl Endpoint {
-    pub(crate) fn new(server: Server, options: Arc<HttpOptions>) -> Self {
-        let sessions = Sessions::new(options.sessions.idle, options.sessions.bounds);
+impl<S: MessageService> Endpoint<S> {
+    pub(crate) fn new(server: S, options: Arc<HttpOptions>) -> Self {
+        let sessions = SessionTable::new(options.sessions.idle, options.sessions.bounds);
         Self { server, options, sessions }
     }
 
@@ -61,7 +62,12 @@ impl Endpoint {
     }
 
     /// Opens the stream of a GET, or takes up the one it names.
-    fn listen(&self, open: &Arc<Open>, parts: &Parts, authorized: Authorized) -> Result<Reply, Refused> {
+    fn listen(
+        &self,
+        open: &OpenSession<S::Session>,
+        parts: &Parts,
+        authorized: Authorized,
+    ) -> Result<Reply, Refused> {
         let last = match single_or_none(&parts.headers, LAST_EVENT_ID) {
             Ok(None) => None,
             Ok(Some(text)) => {
@@ -70,7 +76,7 @@ impl Endpoint {
             Err(_) => return Err(not_resumed(&NotResumed::Unknown)),
         };
         if last.is_none_or(|last| last.stream == STANDALONE)
-            && let Err(short) = open.session.may_hear(&self.server, &authorized.caller(parts))
+            && let Err(short) = open.session.may_listen(&authorized.caller(parts))
         {
             return Ok(Reply::Json(short));
         }
@@ -93,7 +99,7 @@ impl Endpoint {
         let mut events =
             Events::new(Some(reader), times.keep_alive).ending_with(authorized.over(&self.server));
         if is_standalone {
-            events = events.with_news(&open.session, &open.told, open.streams.to_standalone());
+            events = events.with_session_messages(&open.session, &open.outbox, open.streams.to_standalone());
         }
         let events = priming.into_iter().fold(events, Events::first);
         Ok(Reply::Made(Box::new(stream_response(events))))
@@ -106,7 +112,7 @@ impl Endpoint {
             Err(reply) => return reply,
         };
         match hear(&open.session, &body, &authorized.caller(&parts)) {
-            Ok(true) => request::respond(&self.server, &open, parts, body, authorized, self.times()).await,
+            Ok(true) => request::respond::<S>(&open, parts, body, authorized, self.times()).await,
             // > If the server accepts the input, the server **MUST** return HTTP status code 202 Accepted with no body.
             Ok(false) => Reply::Accepted,
             Err(reply) => Reply::Json(reply),
@@ -122,11 +128,11 @@ impl Endpoint {
     ) -> Reply {
         let request = match message {
             Incoming::Request(request) if request.method == method::INITIALIZE => {
-                return self.initialize(&request, caller);
+                return self.initialize(request, caller);
             }
             // The headers say that it is of no earlier revision.
             message if !may_be_legacy(headers) => {
-                return Reply::Json(Server::refuse_outside_of_session(message));
+                return Reply::Json(without_session(message).into());
             }
             Incoming::Request(request) => request,
             Incoming::Notification(_) => return Reply::Accepted,
@@ -139,7 +145,7 @@ impl Endpoint {
         match check_legacy_version(headers, None) {
             Ok(version) => {
                 let version = version.unwrap_or(ProtocolVersion::V2025_03_26);
-                Reply::Json(self.server.answer_without_session(request, version, caller).await)
+                Reply::Json(self.server.call_without_session(request, version, caller).await)
             }
             Err(error) => Reply::Json(ReplyMessage::error(Some(&request.id), &error)),
         }
@@ -162,13 +168,14 @@ impl Endpoint {
             Ok(false) => return Some(Reply::Accepted),
             Err(error) => return Some(Reply::Json(ReplyMessage::error(None, &error))),
         }
-        let array = Answering::Server(&self.server, &version).answer_all(body, &caller).await;
+        let array = BatchService::Server(&self.server, &version).answer_all(body, &caller).await;
         Some(array.map_or(Reply::Accepted, |array| Reply::Made(Box::new(json_response(array.into())))))
     }
 
-    fn initialize(&self, request: &Request<'_>, caller: &Caller<'_>) -> Reply {
+    fn initialize(&self, request: Request<'_>, caller: &Caller<'_>) -> Reply {
         // Their places are free again.
         self.sessions.sweep();
+        let request_id = request.id.clone();
         let (session, reply) = match self.server.initialize(request, caller) {
             Ok(opened) => opened,
             Err(refused) => return Reply::Json(refused),
@@ -180,7 +187,7 @@ impl Endpoint {
             .and_then(|id| HeaderValue::from_str(&id).ok());
         let Some(id) = id else {
             tracing::error!("no id for a session: the operating system gave no random bytes");
-            return Reply::Json(ReplyMessage::error(Some(&request.id), &ErrorObject::internal()));
+            return Reply::Json(ReplyMessage::error(Some(&request_id), &ErrorObject::internal()));
         };
         // > by including it in an `MCP-Session-Id` header on the HTTP response containing the `InitializeResult`
         let mut response = json_response(reply.body.into());
@@ -193,11 +200,11 @@ impl Endpoint {
         &self,
         parts: &'a Parts,
         authorized: Authorized,
-    ) -> Result<(Arc<Open>, &'a str), Reply> {
+    ) -> Result<(Arc<OpenSession<S::Session>>, &'a str), Reply> {
         let bad = |error| Reply::Json(ReplyMessage::error(None, &error));
         let id = single_or_none(&parts.headers, SESSION_ID).map_err(bad)?.unwrap_or_default();
         let caller = authorized.caller(parts);
-        let open = self.sessions.find(id).filter(|open| self.server.is_opener(&open.session, &caller));
+        let open = self.sessions.find(id).filter(|open| open.session.is_opened_by(&caller));
         let open = open.ok_or_else(|| Reply::Refused(no_session()))?;
         open.touch();
         check_legacy_version(&parts.headers, Some(open.session.version())).map_err(bad)?;
@@ -209,18 +216,24 @@ impl Endpoint {
     }
 }
 
+impl<S: MessageService> fmt::Debug for Endpoint<S> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Endpoint").field("sessions", &self.sessions).finish_non_exhaustive()
+    }
+}
+
 /// Takes what needs no answer. Whether there is something else.
 ///
 /// # Errors
 /// What to answer in the place of all of it: it cannot be read, or one of its answers needs scopes that are missing.
-fn hear(session: &Session, body: &[u8], caller: &Caller<'_>) -> Result<bool, ReplyMessage> {
+fn hear(session: &impl MessageSession, body: &[u8], caller: &Caller<'_>) -> Result<bool, ReplyMessage> {
     let mut short = None;
     let mut take = |message: Incoming<'_>| match message {
         Incoming::Notification(notification) => {
-            session.hear(&notification);
+            session.notify(&notification);
         }
         Incoming::Response(response) => {
-            if let Err(reply) = session.take_response_of(response, caller) {
+            if let Err(reply) = session.respond(response, caller) {
                 short = Some(reply);
             }
         }

@@ -1,7 +1,8 @@
 //! The body of a response on a session: the events of one stream, for as long as one connection reads it.
 
 use crate::{
-    Outbox, Session,
+    Outbox,
+    message_service::MessageSession,
     serve::http::{
         body::EventSource,
         legacy::streams::{Read, Reader, Writer},
@@ -23,26 +24,26 @@ pub(crate) struct Events {
     first: VecDeque<Bytes>,
     /// `None` once it has ended.
     reader: Option<Reader>,
-    news: Option<News>,
+    messages: Option<SessionMessages>,
     quiet: Pin<Box<Sleep>>,
     keep_alive: Duration,
     /// What ends it in any case.
     over: Option<BoxFuture<'static, ()>>,
 }
 
-/// What the session is told that belongs to no request. It is told while a connection listens, and waits otherwise.
-struct News {
-    telling: BoxFuture<'static, ()>,
-    told: Outbox,
+/// The messages of a session that belong to no request. They are sent while a connection listens, and wait otherwise.
+struct SessionMessages {
+    sender: BoxFuture<'static, ()>,
+    outbox: Outbox,
     writer: Writer,
-    /// The server drains, or the session has ended.
+    /// True once the server drains, or the session has ended.
     ended: bool,
 }
 
 impl Events {
     pub(crate) fn new(reader: Option<Reader>, keep_alive: Duration) -> Self {
         let quiet = Box::pin(tokio::time::sleep(keep_alive));
-        Self { first: VecDeque::new(), reader, news: None, quiet, keep_alive, over: None }
+        Self { first: VecDeque::new(), reader, messages: None, quiet, keep_alive, over: None }
     }
 
     /// Ends when this does.
@@ -56,11 +57,16 @@ impl Events {
         self
     }
 
-    /// Also sends what the session is told.
-    pub(crate) fn with_news(mut self, session: &Session, told: &Outbox, writer: Writer) -> Self {
-        let (session, outbox) = (session.clone(), told.clone());
-        let telling = Box::pin(async move { session.tell(&outbox).await });
-        self.news = Some(News { telling, told: told.clone(), writer, ended: false });
+    /// Also sends the messages of the session that belong to no request.
+    pub(crate) fn with_session_messages(
+        mut self,
+        session: &impl MessageSession,
+        outbox: &Outbox,
+        writer: Writer,
+    ) -> Self {
+        let (session, to) = (session.clone(), outbox.clone());
+        let sender = Box::pin(async move { session.send_messages(&to).await });
+        self.messages = Some(SessionMessages { sender, outbox: outbox.clone(), writer, ended: false });
         self
     }
 }
@@ -86,11 +92,13 @@ impl EventSource for Events {
                     return Poll::Ready(Some(event.into_bytes()));
                 }
                 Poll::Ready(Read::Done | Read::Closed | Read::Over) => self.reader = None,
-                Poll::Pending => match self.news.as_mut().map_or(Poll::Pending, |news| news.poll_told(cx)) {
-                    Poll::Ready(true) => {}
-                    Poll::Ready(false) => self.reader = None,
-                    Poll::Pending => break,
-                },
+                Poll::Pending => {
+                    match self.messages.as_mut().map_or(Poll::Pending, |messages| messages.poll_write(cx)) {
+                        Poll::Ready(true) => {}
+                        Poll::Ready(false) => self.reader = None,
+                        Poll::Pending => break,
+                    }
+                }
             }
         }
         ready!(self.quiet.as_mut().poll(cx));
@@ -103,19 +111,19 @@ impl EventSource for Events {
     }
 }
 
-impl News {
-    /// Writes the next thing that is told; `false` when there will be nothing more.
-    fn poll_told(&mut self, cx: &mut Context<'_>) -> Poll<bool> {
+impl SessionMessages {
+    /// Writes the next message; `false` when there will be no more.
+    fn poll_write(&mut self, cx: &mut Context<'_>) -> Poll<bool> {
         if !self.ended {
-            self.ended = self.telling.as_mut().poll(cx).is_ready();
+            self.ended = self.sender.as_mut().poll(cx).is_ready();
         }
-        match self.told.pop() {
-            Some(message) => {
+        match self.outbox.poll_pop(cx) {
+            Poll::Ready(message) => {
                 self.writer.write(&message, true);
                 Poll::Ready(true)
             }
-            None if self.ended => Poll::Ready(false),
-            None => Poll::Pending,
+            Poll::Pending if self.ended => Poll::Ready(false),
+            Poll::Pending => Poll::Pending,
         }
     }
 }

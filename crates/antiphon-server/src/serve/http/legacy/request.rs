@@ -1,14 +1,16 @@
 //! One request of a session, from its task to the response that its connection gets.
 
 use crate::{
-    Caller, Kind, Outbox, ReplyKind, ReplyMessage, Server, Session,
+    Caller, Outbox, ReplyKind, ReplyMessage,
+    message_service::{MessageService, MessageSession as _},
+    outbox::MessageKind,
     serve::http::{
         auth::Authorized,
         guard::Refused,
         legacy::{
-            batch::Answering,
+            batch::BatchService,
             events::Events,
-            sessions::Open,
+            sessions::OpenSession,
             streams::{Read, Reader, Writer},
         },
         reply::{Reply, json_response, stream_response},
@@ -20,7 +22,6 @@ use hyper::body::Bytes;
 use std::{
     future::{Future, poll_fn},
     pin::pin,
-    sync::Arc,
     task::Poll,
     time::Duration,
 };
@@ -32,20 +33,19 @@ const BEGIN_WITHIN: Duration = Duration::from_secs(1);
 /// Runs a request, or a batch that holds one, on a task of its own, and gives the response of its connection.
 ///
 /// > Disconnection **SHOULD NOT** be interpreted as the client cancelling its request.
-pub(crate) async fn respond(
-    server: &Server,
-    open: &Arc<Open>,
+pub(crate) async fn respond<S: MessageService>(
+    open: &OpenSession<S::Session>,
     parts: Parts,
     body: Bytes,
     authorized: Authorized,
     times: Times,
 ) -> Reply {
     let (writer, reader) = open.streams.open();
-    let (server, session) = (server.clone(), open.session.clone());
+    let session = open.session.clone();
     let primes = session.version().has_elicitation_modes();
     let running = tokio::spawn(async move {
         let caller = authorized.caller(&parts);
-        run((&server, &session), &caller, &body, writer).await
+        run::<S>(&session, &caller, &body, writer).await
     });
     let prime = |events: Events, reader: &str| if primes { events.first(reader.to_owned()) } else { events };
     let beginning = times.priming(&reader);
@@ -102,17 +102,19 @@ pub(crate) fn no_session() -> Refused {
 }
 
 /// Writes what a request sends, then its reply. Returns the kind of the reply to a single request.
-async fn run(
-    (server, session): (&Server, &Session),
+async fn run<S: MessageService>(
+    session: &S::Session,
     caller: &Caller<'_>,
     body: &Bytes,
     writer: Writer,
 ) -> Option<ReplyKind> {
     let outbox = Outbox::default();
     let caller = caller.with_outbox(&outbox);
-    let mut reply = pin!(answer((server, session), body, &caller));
+    let mut reply = pin!(answer::<S>(session, body, &caller));
     let mut answered = None;
     poll_fn(|cx| {
+        // Registered first: a message between the check and the registration would wake nobody.
+        outbox.wake(cx);
         if answered.is_none()
             && let Poll::Ready(reply) = reply.as_mut().poll(cx)
         {
@@ -121,7 +123,7 @@ async fn run(
         while writer.poll_room(cx).is_ready() {
             match outbox.pop_with_kind() {
                 Some((kind, message)) => {
-                    writer.write(&message, !matches!(kind, Kind::Progress | Kind::Log));
+                    writer.write(&message, !matches!(kind, MessageKind::Progress | MessageKind::Log));
                 }
                 None if outbox.take_closing() => writer.close_reader(),
                 None if answered.is_some() => return Poll::Ready(()),
@@ -137,18 +139,18 @@ async fn run(
 }
 
 /// Returns the response, and its kind unless it is that of a batch; `None` if every request was cancelled.
-async fn answer(
-    (server, session): (&Server, &Session),
+async fn answer<S: MessageService>(
+    session: &S::Session,
     body: &[u8],
     caller: &Caller<'_>,
 ) -> Option<(Vec<u8>, Option<ReplyKind>)> {
     match Incoming::parse(body) {
         Ok(Incoming::Request(request)) => {
-            let reply = session.answer(server, request, caller).await?;
+            let reply = session.call(request, caller).await?;
             let kind = reply.kind().clone();
             Some((reply.body, Some(kind)))
         }
         // The body was read before: a request, or a batch.
-        _ => Some((Answering::Session(server, session).answer_all(body, caller).await?, None)),
+        _ => Some((BatchService::<S>::Session(session).answer_all(body, caller).await?, None)),
     }
 }

@@ -1,8 +1,8 @@
-//! The sessions of one endpoint, by their ids. How many there may be is the server's affair; here they end when nobody
-//! uses them any more.
+//! The sessions of one endpoint, by their ids. The server limits their number; the endpoint ends those that are idle.
 
 use crate::{
-    Outbox, Session,
+    Outbox,
+    message_service::MessageSession,
     serve::http::legacy::{store::Bounds, streams::Streams},
 };
 use antiphon_seal::{EntropyError, SecretKey};
@@ -17,24 +17,24 @@ use std::{
 };
 use tokio::time::Instant;
 
-/// Sessions that nobody uses are looked for this often at most.
+/// The minimum time between two searches for idle sessions.
 const SWEEP_EVERY: Duration = Duration::from_secs(1);
 
-/// A session whose client says nothing behind its `initialize` ends after so long: anybody can begin one.
+/// The time after which a session ends whose client sends nothing after `initialize`: anybody can open one.
 const UNUSED_FOR: Duration = Duration::from_secs(60);
 
-/// One session, and what it needs on this transport. It has ended when it is dropped.
-pub(crate) struct Open {
-    pub(crate) session: Session,
+/// A session and its event streams. Dropping it ends the session.
+pub(crate) struct OpenSession<T: MessageSession> {
+    pub(crate) session: T,
     pub(crate) streams: Arc<Streams>,
-    /// What is told on the stream of a GET.
-    pub(crate) told: Outbox,
-    /// Its client named it.
+    /// The messages for the stream of a GET.
+    pub(crate) outbox: Outbox,
+    /// True once the client has named the session.
     used: AtomicBool,
 }
 
-impl Open {
-    /// Who opened it uses it now.
+impl<T: MessageSession> OpenSession<T> {
+    /// Notes that the caller who opened the session uses it now.
     pub(crate) fn touch(&self) {
         self.used.store(true, Ordering::Relaxed);
         self.streams.touch();
@@ -46,52 +46,53 @@ impl Open {
     }
 }
 
-impl Drop for Open {
+impl<T: MessageSession> Drop for OpenSession<T> {
     fn drop(&mut self) {
         self.end();
     }
 }
 
-/// All sessions of an endpoint. They end with it.
-pub(crate) struct Sessions {
-    table: Mutex<Table>,
+/// The sessions of an endpoint. Dropping the table ends them.
+pub(crate) struct SessionTable<T: MessageSession> {
+    entries: Mutex<Entries<T>>,
     idle: Duration,
     bounds: Bounds,
-    /// The bytes of events that all of them keep.
+    /// The bytes of the events that are stored for all sessions.
     bytes: Arc<AtomicUsize>,
 }
 
-struct Table {
-    by_id: HashMap<String, Arc<Open>>,
+struct Entries<T: MessageSession> {
+    by_id: HashMap<String, Arc<OpenSession<T>>>,
     swept: Instant,
 }
 
-impl Sessions {
+impl<T: MessageSession> SessionTable<T> {
     pub(crate) fn new(idle: Duration, bounds: Bounds) -> Self {
-        let table = Table { by_id: HashMap::new(), swept: Instant::now() };
-        Self { table: Mutex::new(table), idle, bounds, bytes: Arc::default() }
+        let entries = Entries { by_id: HashMap::new(), swept: Instant::now() };
+        Self { entries: Mutex::new(entries), idle, bounds, bytes: Arc::default() }
     }
 
-    /// Keeps a session, under a new id that begins so.
+    /// Adds a session under a new id with this prefix, and returns the id.
     ///
     /// > The session ID **SHOULD** be globally unique and cryptographically secure
-    pub(crate) fn add(&self, session: Session, prefix: &str) -> Result<String, EntropyError> {
+    pub(crate) fn add(&self, session: T, prefix: &str) -> Result<String, EntropyError> {
         // 256 random bits, of letters, digits, `-` and `_`.
         let id = format!("{prefix}{}", *SecretKey::random()?.to_base64url());
         let streams = Streams::new(self.bounds, Arc::clone(&self.bytes));
-        let open = Arc::new(Open { session, streams, told: Outbox::default(), used: AtomicBool::new(false) });
-        self.table().by_id.insert(id.clone(), open);
+        let (outbox, used) = (Outbox::default(), AtomicBool::new(false));
+        let open = Arc::new(OpenSession { session, streams, outbox, used });
+        self.entries().by_id.insert(id.clone(), open);
         Ok(id)
     }
 
-    /// The session of this id. Whose it is has yet to be looked at; asked for by a stranger, it is not in use.
-    pub(crate) fn find(&self, id: &str) -> Option<Arc<Open>> {
-        let mut table = self.table();
-        let open = Arc::clone(table.by_id.get(id)?);
+    /// Returns the session of this id. The caller of this function checks who opened the session, then touches it.
+    pub(crate) fn find(&self, id: &str) -> Option<Arc<OpenSession<T>>> {
+        let mut entries = self.entries();
+        let open = Arc::clone(entries.by_id.get(id)?);
         if self.is_over(&open) {
-            let gone = table.by_id.remove(id);
-            // What it holds is dropped without the lock.
-            drop(table);
+            let gone = entries.by_id.remove(id);
+            // The streams are dropped without the lock.
+            drop(entries);
             drop(gone);
             open.end();
             return None;
@@ -101,21 +102,21 @@ impl Sessions {
 
     /// Ends the session of this id.
     pub(crate) fn end(&self, id: &str) {
-        let open = self.table().by_id.remove(id);
+        let open = self.entries().by_id.remove(id);
         if let Some(open) = open {
             open.end();
         }
     }
 
-    /// Ends the sessions that nobody uses.
+    /// Ends the sessions that are idle.
     pub(crate) fn sweep(&self) {
-        let mut table = self.table();
-        if table.swept.elapsed() < SWEEP_EVERY {
+        let mut entries = self.entries();
+        if entries.swept.elapsed() < SWEEP_EVERY {
             return;
         }
-        table.swept = Instant::now();
-        let over: Vec<_> = table.by_id.extract_if(|_, open| self.is_over(open)).collect();
-        drop(table);
+        entries.swept = Instant::now();
+        let over: Vec<_> = entries.by_id.extract_if(|_, open| self.is_over(open)).collect();
+        drop(entries);
         for (_, open) in over {
             open.end();
         }
@@ -123,32 +124,32 @@ impl Sessions {
 
     /// Ends all sessions.
     pub(crate) fn end_all(&self) {
-        let all = std::mem::take(&mut self.table().by_id);
+        let all = std::mem::take(&mut self.entries().by_id);
         for open in all.into_values() {
             open.end();
         }
     }
 
-    fn is_over(&self, open: &Open) -> bool {
+    fn is_over(&self, open: &OpenSession<T>) -> bool {
         let idle = if open.used.load(Ordering::Relaxed) { self.idle } else { self.idle.min(UNUSED_FOR) };
         open.session.is_ended() || open.streams.idle() >= idle
     }
 
-    fn table(&self) -> MutexGuard<'_, Table> {
+    fn entries(&self) -> MutexGuard<'_, Entries<T>> {
         // Each change of it leaves it whole.
-        self.table.lock().unwrap_or_else(PoisonError::into_inner)
+        self.entries.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-impl Drop for Sessions {
+impl<T: MessageSession> Drop for SessionTable<T> {
     fn drop(&mut self) {
         self.end_all();
     }
 }
 
-impl fmt::Debug for Sessions {
-    /// No ids: whoever has one has the session.
+impl<T: MessageSession> fmt::Debug for SessionTable<T> {
+    /// Writes no ids: an id gives access to its session.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Sessions").field("open", &self.table().by_id.len()).finish_non_exhaustive()
+        f.debug_struct("SessionTable").field("open", &self.entries().by_id.len()).finish_non_exhaustive()
     }
 }
