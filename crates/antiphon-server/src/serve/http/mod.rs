@@ -2,8 +2,9 @@
 
 pub mod auth;
 mod body;
+mod checks;
 mod event_stream;
-mod guard;
+mod header_names;
 mod legacy;
 mod options;
 mod reply;

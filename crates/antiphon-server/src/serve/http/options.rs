@@ -192,7 +192,11 @@ impl HttpOptions {
     /// Whether a request to this `Host` is for us.
     pub(crate) fn knows_host(&self, authority: &str) -> bool {
         let Hosts::Loopback(named) = &self.hosts else { return true };
-        let host = without_port(authority).to_ascii_lowercase();
+        let host = without_port(authority);
+        if is_loopback(host) {
+            return true;
+        }
+        let host = host.to_ascii_lowercase();
         is_loopback(&host) || named.contains(&host) || named.contains(&authority.to_ascii_lowercase())
     }
 

@@ -6,7 +6,8 @@ use crate::{
         HttpOptions,
         auth::scope_challenge,
         body::{EventSource, ReplyBody},
-        guard::Refused,
+        checks::Rejection,
+        header_names::X_ACCEL_BUFFERING,
     },
 };
 use http::{HeaderValue, Response, StatusCode, header};
@@ -15,7 +16,7 @@ use hyper::body::Bytes;
 /// The reply to one HTTP request.
 pub(crate) enum Reply {
     /// The request was rejected before its message was read.
-    Refused(Refused),
+    Rejection(Rejection),
     /// The message was a notification or a response: 202 without a body.
     Accepted,
     /// A JSON-RPC response.
@@ -30,7 +31,7 @@ impl Reply {
     /// Returns the response that holds this reply as a whole.
     pub(crate) fn into_response(self, options: &HttpOptions) -> Response<ReplyBody> {
         match self {
-            Self::Refused(refused) => plain(&refused),
+            Self::Rejection(refused) => plain(&refused),
             Self::Accepted => with_status(StatusCode::ACCEPTED, Vec::new()),
             Self::Json(reply) => {
                 let status = reply.http_status();
@@ -65,7 +66,7 @@ pub(crate) fn stream_response(events: impl EventSource + 'static) -> Response<Re
     headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("text/event-stream"));
     headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-store"));
     // > When initiating an SSE stream, servers **SHOULD** include the `X-Accel-Buffering: no` header
-    headers.insert("x-accel-buffering", HeaderValue::from_static("no"));
+    headers.insert(X_ACCEL_BUFFERING.clone(), HeaderValue::from_static("no"));
     response
 }
 
@@ -75,7 +76,7 @@ fn with_status(status: StatusCode, body: impl Into<Bytes>) -> Response<ReplyBody
     response
 }
 
-fn plain(refused: &Refused) -> Response<ReplyBody> {
+fn plain(refused: &Rejection) -> Response<ReplyBody> {
     tracing::debug!(status = refused.status.as_u16(), reason = refused.text, "request refused");
     let mut response = with_status(refused.status, refused.text.clone());
     let headers = response.headers_mut();

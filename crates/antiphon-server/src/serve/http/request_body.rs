@@ -3,7 +3,7 @@
 use crate::serve::http::{
     HttpOptions,
     auth::Authorized,
-    guard::{Refused, too_large, too_slow},
+    checks::{Rejection, too_large, too_slow},
 };
 use http::StatusCode;
 use http_body::Body;
@@ -15,7 +15,7 @@ use std::{error::Error as StdError, pin::pin};
 pub type BoxBodyError = Box<dyn StdError + Send + Sync>;
 
 /// Reads the body of a request that is authorized: no other request may send megabytes.
-pub(crate) async fn read_body<B>(body: B, options: &HttpOptions, _: Authorized) -> Result<Bytes, Refused>
+pub(crate) async fn read_body<B>(body: B, options: &HttpOptions, _: Authorized) -> Result<Bytes, Rejection>
 where
     B: Body + Send,
     B::Data: Send,
@@ -45,7 +45,7 @@ where
     tokio::time::timeout(options.body_time, read).await.unwrap_or_else(|_elapsed| Err(too_slow()))
 }
 
-fn unreadable(error: impl Into<BoxBodyError>) -> Refused {
+fn unreadable(error: impl Into<BoxBodyError>) -> Rejection {
     tracing::debug!(error = %error.into(), "a body could not be read");
-    Refused::new(StatusCode::BAD_REQUEST, "The body could not be read")
+    Rejection::new(StatusCode::BAD_REQUEST, "The body could not be read")
 }

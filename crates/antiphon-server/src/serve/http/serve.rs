@@ -46,7 +46,7 @@ const READ_OUT_TIME: Duration = Duration::from_secs(5);
 /// None while connections can be accepted; errors of single connections are logged.
 pub async fn serve_http(
     listener: TcpListener,
-    server: impl MessageService + Unpin,
+    server: impl MessageService,
     options: HttpOptions,
     shutdown: impl Future<Output = ()>,
 ) -> io::Result<()> {
@@ -102,7 +102,7 @@ async fn accept(
 async fn connection(
     mut stream: TcpStream,
     _place: OwnedSemaphorePermit,
-    service: HttpService<impl MessageService + Unpin>,
+    service: HttpService<impl MessageService>,
     mut draining: watch::Receiver<bool>,
 ) {
     if let Err(error) = set_options(&stream, service.options().write_time) {

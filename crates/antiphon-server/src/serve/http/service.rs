@@ -9,8 +9,8 @@ use crate::{
         HttpOptions,
         auth::{authorize, metadata, token_is_over},
         body::ReplyBody,
+        checks::{Rejection, check_agreement, check_head},
         event_stream::EventStream,
-        guard::{Refused, check_agreement, check_head},
         legacy,
         reply::{Reply, stream_response},
         request_body::{BoxBodyError, read_body},
@@ -92,18 +92,18 @@ impl<S: MessageService> HttpService<S> {
             return Reply::Made(Box::new(metadata));
         }
         if let Err(refused) = check_head(&parts, &self.options, self.legacy.is_some()) {
-            return Reply::Refused(Refused { unread: !body.is_end_stream(), ..refused });
+            return Reply::Rejection(Rejection { unread: !body.is_end_stream(), ..refused });
         }
         let authorized = match authorize(&mut parts, &self.options, &self.server).await {
             Ok(authorized) => authorized,
-            Err(refused) => return Reply::Refused(Refused { unread: !body.is_end_stream(), ..refused }),
+            Err(refused) => return Reply::Rejection(Rejection { unread: !body.is_end_stream(), ..refused }),
         };
         if let Some(legacy) = self.legacy.as_ref().filter(|_| parts.method != Method::POST) {
             return legacy.get_or_delete(&parts, authorized);
         }
         let body = match read_body(body, &self.options, authorized).await {
             Ok(body) => body,
-            Err(refused) => return Reply::Refused(refused),
+            Err(refused) => return Reply::Rejection(refused),
         };
         // Boxed: what a modern request needs stays as small as it is.
         if let Some(legacy) = self.legacy.as_ref().filter(|_| legacy::is_of_session(&parts)) {
@@ -150,7 +150,7 @@ impl<S: MessageService> HttpService<S> {
                 tokio::select! {
                     reply = subscription => Reply::Json(reply),
                     // The stream is cut off, and the client opens another with a new token.
-                    () = authorized.over(&self.server) => Reply::Refused(token_is_over()),
+                    () = authorized.over(&self.server) => Reply::Rejection(token_is_over()),
                 }
             }
         }
@@ -168,7 +168,10 @@ pub struct Exchange<S: MessageService = Server> {
     options: Arc<HttpOptions>,
 }
 
-impl<S: MessageService + Unpin> Future for Exchange<S> {
+// Nothing in it is pinned.
+impl<S: MessageService> Unpin for Exchange<S> {}
+
+impl<S: MessageService> Future for Exchange<S> {
     type Output = Result<Response<ReplyBody>, Infallible>;
 
     // > the server **MUST** return either `Content-Type: application/json` (a single JSON object) or
@@ -199,7 +202,7 @@ impl<S: MessageService + Unpin> Future for Exchange<S> {
 
 impl<B, S> Service<Request<B>> for HttpService<S>
 where
-    S: MessageService + Unpin,
+    S: MessageService,
     B: Body + Send + 'static,
     B::Data: Send,
     B::Error: Into<BoxBodyError>,

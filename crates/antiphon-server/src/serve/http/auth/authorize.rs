@@ -10,7 +10,7 @@ use crate::{
             clock_skew::CLOCK_SKEW,
             resource_server::{Metadata, challenge},
         },
-        guard::Refused,
+        checks::Rejection,
     },
 };
 use antiphon_seal::Principal;
@@ -53,7 +53,7 @@ pub(crate) async fn authorize(
     parts: &mut Parts,
     options: &HttpOptions,
     server: &impl MessageService,
-) -> Result<Authorized, Refused> {
+) -> Result<Authorized, Rejection> {
     let Some(auth) = &options.auth else { return Ok(Authorized { until: None }) };
     // Boxed: where nobody is asked, a request stays as small as it is.
     let bearer = Box::pin(check(&parts.headers, auth, server)).await?;
@@ -67,10 +67,10 @@ async fn check(
     headers: &HeaderMap,
     auth: &ResourceServer,
     server: &impl MessageService,
-) -> Result<Bearer, Refused> {
-    let unauthorized = |status, error, text: &str| Refused {
+) -> Result<Bearer, Rejection> {
+    let unauthorized = |status, error, text: &str| Rejection {
         challenge: Some(auth.challenge(error, &[])),
-        ..Refused::new(status, text)
+        ..Rejection::new(status, text)
     };
     let invalid = || {
         // > Invalid or expired tokens **MUST** receive a HTTP 401 response.
@@ -99,7 +99,10 @@ async fn check(
         Err(BearerError::Unavailable(cause)) => {
             tracing::error!(%cause, "an access token cannot be checked: refused");
             let text = "Access tokens cannot be checked now: try again later";
-            return Err(Refused { retry_after: true, ..Refused::new(StatusCode::SERVICE_UNAVAILABLE, text) });
+            return Err(Rejection {
+                retry_after: true,
+                ..Rejection::new(StatusCode::SERVICE_UNAVAILABLE, text)
+            });
         }
     };
     let principal = bearer.principal();
@@ -143,8 +146,8 @@ fn token_of(headers: &HeaderMap) -> Result<Option<&str>, Malformed> {
 }
 
 /// What ends a stream whose token is over. Nobody reads it: the stream began long ago.
-pub(crate) fn token_is_over() -> Refused {
-    Refused::new(StatusCode::UNAUTHORIZED, "The access token is over")
+pub(crate) fn token_is_over() -> Rejection {
+    Rejection::new(StatusCode::UNAUTHORIZED, "The access token is over")
 }
 
 /// What goes with a reply that says which scopes are missing.

@@ -9,9 +9,9 @@ use crate::{
         http::{
             HttpOptions,
             auth::Authorized,
-            guard::{Refused, check_legacy_version, single_or_none},
+            checks::{Rejection, check_legacy_version, single_or_none},
+            header_names::{LAST_EVENT_ID, MCP_SESSION_ID},
             legacy::{
-                LAST_EVENT_ID, SESSION_ID,
                 batch::{self, BatchService},
                 event_id::EventId,
                 events::Events,
@@ -58,7 +58,7 @@ impl<S: MessageService> Endpoint<S> {
             }
             Err(reply) => return reply,
         };
-        self.listen(&open, parts, authorized).unwrap_or_else(Reply::Refused)
+        self.listen(&open, parts, authorized).unwrap_or_else(Reply::Rejection)
     }
 
     /// Opens the stream of a GET, or takes up the one it names.
@@ -67,8 +67,8 @@ impl<S: MessageService> Endpoint<S> {
         open: &OpenSession<S::Session>,
         parts: &Parts,
         authorized: Authorized,
-    ) -> Result<Reply, Refused> {
-        let last = match single_or_none(&parts.headers, LAST_EVENT_ID) {
+    ) -> Result<Reply, Rejection> {
+        let last = match single_or_none(&parts.headers, &LAST_EVENT_ID) {
             Ok(None) => None,
             Ok(Some(text)) => {
                 Some(EventId::parse(text.as_bytes()).ok_or_else(|| not_resumed(&NotResumed::Unknown))?)
@@ -84,7 +84,7 @@ impl<S: MessageService> Endpoint<S> {
             None => open.streams.standalone().ok_or_else(|| {
                 let text =
                     "This session has a stream already: one GET at a time, but for those with Last-Event-ID";
-                Refused { unread: false, ..Refused::new(StatusCode::CONFLICT, text) }
+                Rejection { unread: false, ..Rejection::new(StatusCode::CONFLICT, text) }
             })?,
             Some(last) => match open.streams.resume(last) {
                 Ok(reader) => reader,
@@ -191,7 +191,7 @@ impl<S: MessageService> Endpoint<S> {
         };
         // > by including it in an `MCP-Session-Id` header on the HTTP response containing the `InitializeResult`
         let mut response = json_response(reply.body.into());
-        response.headers_mut().insert(SESSION_ID, id);
+        response.headers_mut().insert(MCP_SESSION_ID.clone(), id);
         Reply::Made(Box::new(response))
     }
 
@@ -202,10 +202,10 @@ impl<S: MessageService> Endpoint<S> {
         authorized: Authorized,
     ) -> Result<(Arc<OpenSession<S::Session>>, &'a str), Reply> {
         let bad = |error| Reply::Json(ReplyMessage::error(None, &error));
-        let id = single_or_none(&parts.headers, SESSION_ID).map_err(bad)?.unwrap_or_default();
+        let id = single_or_none(&parts.headers, &MCP_SESSION_ID).map_err(bad)?.unwrap_or_default();
         let caller = authorized.caller(parts);
         let open = self.sessions.find(id).filter(|open| open.session.is_opened_by(&caller));
-        let open = open.ok_or_else(|| Reply::Refused(no_session()))?;
+        let open = open.ok_or_else(|| Reply::Rejection(no_session()))?;
         open.touch();
         check_legacy_version(&parts.headers, Some(open.session.version())).map_err(bad)?;
         Ok((open, id))
@@ -255,7 +255,7 @@ fn hear(session: &impl MessageSession, body: &[u8], caller: &Caller<'_>) -> Resu
 }
 
 /// Why a stream does not go on.
-fn not_resumed(fault: &NotResumed) -> Refused {
+fn not_resumed(fault: &NotResumed) -> Rejection {
     let (status, text) = match fault {
         NotResumed::Lost => (
             StatusCode::GONE,
@@ -266,5 +266,5 @@ fn not_resumed(fault: &NotResumed) -> Refused {
             (StatusCode::BAD_REQUEST, "Last-Event-ID names no event of this session")
         }
     };
-    Refused { unread: false, ..Refused::new(status, text) }
+    Rejection { unread: false, ..Rejection::new(status, text) }
 }

@@ -22,18 +22,13 @@ mod streams;
 pub(crate) use endpoint::Endpoint;
 pub(crate) use options::SessionOptions;
 
-use antiphon_wire::{ProtocolVersion, header};
+use crate::serve::http::header_names::{MCP_PROTOCOL_VERSION, MCP_SESSION_ID};
+use antiphon_wire::ProtocolVersion;
 use http::{HeaderMap, Method, request::Parts};
-
-/// Names the session that a message belongs to.
-const SESSION_ID: &str = "mcp-session-id";
-
-/// Where a client wants to go on.
-const LAST_EVENT_ID: &str = "last-event-id";
 
 /// Whether a session is named.
 pub(crate) fn names_session(headers: &HeaderMap) -> bool {
-    headers.contains_key(SESSION_ID)
+    headers.contains_key(&MCP_SESSION_ID)
 }
 
 /// Whether this POST belongs to a session.
@@ -56,5 +51,5 @@ fn may_be_legacy(headers: &HeaderMap) -> bool {
 }
 
 fn version(headers: &HeaderMap) -> Option<&str> {
-    headers.get(header::MCP_PROTOCOL_VERSION).map(|version| version.to_str().unwrap_or_default())
+    headers.get(&MCP_PROTOCOL_VERSION).map(|version| version.to_str().unwrap_or_default())
 }

@@ -6,7 +6,7 @@ use crate::{
     outbox::MessageKind,
     serve::http::{
         auth::Authorized,
-        guard::Refused,
+        checks::Rejection,
         legacy::{
             batch::BatchService,
             events::Events,
@@ -69,7 +69,7 @@ pub(crate) async fn respond<S: MessageService>(
         Ok(Read::Closed) | Err(_) => prime(Events::new(Some(reader), times.keep_alive), &beginning),
         // It was cancelled, and has no response.
         Ok(Read::Done) => Events::new(None, times.keep_alive),
-        Ok(Read::Over) => return Reply::Refused(no_session()),
+        Ok(Read::Over) => return Reply::Rejection(no_session()),
     };
     Reply::Made(Box::new(stream_response(events)))
 }
@@ -95,10 +95,10 @@ impl Times {
 ///
 /// > The server **MAY** terminate the session at any time, after which it **MUST** respond to requests containing that
 /// > session ID with HTTP 404 Not Found.
-pub(crate) fn no_session() -> Refused {
+pub(crate) fn no_session() -> Rejection {
     let text = "There is no such session here: it has ended, or it lives on another instance. Begin another with \
                 `initialize`, without Mcp-Session-Id";
-    Refused { unread: false, ..Refused::new(StatusCode::NOT_FOUND, text) }
+    Rejection { unread: false, ..Rejection::new(StatusCode::NOT_FOUND, text) }
 }
 
 /// Writes what a request sends, then its reply. Returns the kind of the reply to a single request.

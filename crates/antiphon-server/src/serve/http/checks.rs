@@ -32,7 +32,11 @@
 
 use crate::{
     Request,
-    serve::http::{HttpOptions, legacy::names_session},
+    serve::http::{
+        HttpOptions,
+        header_names::{MCP_METHOD, MCP_NAME, MCP_PROTOCOL_VERSION},
+        legacy::names_session,
+    },
 };
 use antiphon_wire::{
     ErrorCode, ErrorObject, ProtocolVersion,
@@ -43,7 +47,7 @@ use serde_json::{Value, value::RawValue};
 
 /// A request that is refused before its body is looked at.
 #[derive(Debug, PartialEq)]
-pub(crate) struct Refused {
+pub(crate) struct Rejection {
     pub(crate) status: StatusCode,
     pub(crate) text: String,
     /// Its body may still be on its way.
@@ -54,18 +58,18 @@ pub(crate) struct Refused {
     pub(crate) retry_after: bool,
 }
 
-impl Refused {
+impl Rejection {
     pub(crate) fn new(status: StatusCode, text: impl Into<String>) -> Self {
         Self { status, text: text.into(), unread: true, challenge: None, retry_after: false }
     }
 }
 
-fn refused(status: StatusCode, text: impl Into<String>) -> Refused {
-    Refused::new(status, text)
+fn refused(status: StatusCode, text: impl Into<String>) -> Rejection {
+    Rejection::new(status, text)
 }
 
 /// The rungs that need the head alone.
-pub(crate) fn check_head(parts: &Parts, options: &HttpOptions, has_sessions: bool) -> Result<(), Refused> {
+pub(crate) fn check_head(parts: &Parts, options: &HttpOptions, has_sessions: bool) -> Result<(), Rejection> {
     if options.path.as_deref().is_some_and(|path| path != parts.uri.path()) {
         return Err(refused(StatusCode::NOT_FOUND, "There is nothing here"));
     }
@@ -84,8 +88,7 @@ pub(crate) fn check_head(parts: &Parts, options: &HttpOptions, has_sessions: boo
     if length.is_some_and(|length| length > options.max_body as u64) {
         return Err(too_large(options));
     }
-    let content_type = text(&parts.headers, name::CONTENT_TYPE).unwrap_or_default();
-    if is_post && !media_type(content_type).eq_ignore_ascii_case("application/json") {
+    if is_post && !is_json(&parts.headers) {
         return Err(refused(StatusCode::UNSUPPORTED_MEDIA_TYPE, "Content-Type must be application/json"));
     }
     if !check_host(parts, options) {
@@ -103,7 +106,16 @@ pub(crate) fn check_head(parts: &Parts, options: &HttpOptions, has_sessions: boo
     check_accept(&parts.method, &parts.headers)
 }
 
-/// Whether every host that the request names is ours, and it names one: in the header, or, as HTTP/2 does, in the URI.
+/// Returns whether the body is declared as JSON.
+fn is_json(headers: &HeaderMap) -> bool {
+    let Some(content_type) = headers.get(name::CONTENT_TYPE) else { return false };
+    // Nearly every request.
+    content_type == "application/json"
+        || content_type.to_str().is_ok_and(|value| media_type(value).eq_ignore_ascii_case("application/json"))
+}
+
+/// Returns whether the request names a host, and every host that it names is allowed. HTTP/1.1 names it in a header, HTTP/2
+/// in the URI.
 fn check_host(parts: &Parts, options: &HttpOptions) -> bool {
     let in_uri = parts.uri.authority().map(|authority| Some(authority.as_str()));
     let mut hosts = in_uri
@@ -116,7 +128,10 @@ fn check_host(parts: &Parts, options: &HttpOptions) -> bool {
 /// > The client **MUST** include an `Accept` header listing both `application/json` and `text/event-stream`
 ///
 /// A GET is answered with nothing but events, a DELETE with nothing.
-fn check_accept(method: &Method, headers: &HeaderMap) -> Result<(), Refused> {
+fn check_accept(method: &Method, headers: &HeaderMap) -> Result<(), Rejection> {
+    if headers.get(name::ACCEPT).is_some_and(|accept| accept == "application/json, text/event-stream") {
+        return Ok(());
+    }
     let accepts = |wanted: &str| {
         let (kind, _) = wanted.split_once('/').unwrap_or((wanted, ""));
         headers.get_all(name::ACCEPT).iter().filter_map(|value| value.to_str().ok()).any(|value| {
@@ -137,11 +152,11 @@ fn check_accept(method: &Method, headers: &HeaderMap) -> Result<(), Refused> {
     }
 }
 
-pub(crate) fn too_large(options: &HttpOptions) -> Refused {
+pub(crate) fn too_large(options: &HttpOptions) -> Rejection {
     refused(StatusCode::PAYLOAD_TOO_LARGE, format!("The body must have at most {} bytes", options.max_body))
 }
 
-pub(crate) fn too_slow() -> Refused {
+pub(crate) fn too_slow() -> Rejection {
     refused(StatusCode::REQUEST_TIMEOUT, "The body took too long to arrive")
 }
 
@@ -152,19 +167,19 @@ pub(crate) fn check_agreement<'a>(
     headers: &HeaderMap,
     param_headers: impl FnOnce(&str) -> Option<&'a ParamHeaders>,
 ) -> Result<(), ErrorObject> {
-    let version = single(headers, header::MCP_PROTOCOL_VERSION)?;
+    let version = single(headers, &MCP_PROTOCOL_VERSION)?;
     if version != request.version {
         return Err(differs(
             "MCP-Protocol-Version",
             "params._meta[\"io.modelcontextprotocol/protocolVersion\"]",
         ));
     }
-    let method = single(headers, header::MCP_METHOD)?;
+    let method = single(headers, &MCP_METHOD)?;
     if method != request.method {
         return Err(differs("Mcp-Method", "method"));
     }
     let Some(target) = request.target() else { return Ok(()) };
-    let named = single(headers, header::MCP_NAME)?;
+    let named = single(headers, &MCP_NAME)?;
     // > servers **MUST** decode an encoded `Mcp-Name` or `Mcp-Param-{Name}` value before comparing it
     let named = header::decode(named).ok_or_else(|| mismatch("Mcp-Name is not valid base64 of UTF-8"))?;
     if !is_text(target, &named) {
@@ -209,7 +224,7 @@ pub(crate) fn check_legacy_version(
     headers: &HeaderMap,
     of_session: Option<&ProtocolVersion>,
 ) -> Result<Option<ProtocolVersion>, ErrorObject> {
-    let Some(named) = single_or_none(headers, header::MCP_PROTOCOL_VERSION)? else { return Ok(None) };
+    let Some(named) = single_or_none(headers, &MCP_PROTOCOL_VERSION)? else { return Ok(None) };
     let Some(version) = ProtocolVersion::legacy(named) else {
         let known = ProtocolVersion::MODERN.iter().chain(ProtocolVersion::LEGACY);
         let known = known.map(ProtocolVersion::as_str).collect::<Vec<_>>().join(", ");
@@ -227,18 +242,18 @@ pub(crate) fn check_legacy_version(
 /// A header that is there once, or not at all.
 pub(crate) fn single_or_none<'a>(
     headers: &'a HeaderMap,
-    header: &'static str,
+    header: &HeaderName,
 ) -> Result<Option<&'a str>, ErrorObject> {
     if headers.contains_key(header) { single(headers, header).map(Some) } else { Ok(None) }
 }
 
 /// A routing header that is there once: two values would let two parties read two things.
-fn single<'a>(headers: &'a HeaderMap, header: &'static str) -> Result<&'a str, ErrorObject> {
+fn single<'a>(headers: &'a HeaderMap, header: &HeaderName) -> Result<&'a str, ErrorObject> {
     let mut values = headers.get_all(header).iter();
     match (values.next(), values.next()) {
-        (Some(value), None) => value.to_str().map_err(|_| invalid_characters(header)),
+        (Some(value), None) => value.to_str().map_err(|_| invalid_characters(header.as_str())),
         (None, _) => Err(mismatch(format!("{header} is missing"))),
-        (Some(_), Some(_)) => Err(twice(header)),
+        (Some(_), Some(_)) => Err(twice(header.as_str())),
     }
 }
 
