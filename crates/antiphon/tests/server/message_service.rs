@@ -61,7 +61,7 @@ fn notification() -> Vec<u8> {
 async fn streams_run_on_a_test_double() {
     let (near, far) = tokio::io::duplex(1 << 16);
     let (input, output) = tokio::io::split(far);
-    tokio::spawn(serve_streams(Echo, input, output));
+    tokio::spawn(serve_streams(input, output, Echo));
     let (read, mut writer) = tokio::io::split(near);
     let mut lines = BufReader::new(read).lines();
     let initialize = json!({ "jsonrpc": "2.0", "id": 9, "method": "initialize",

@@ -3,11 +3,13 @@
 mod in_flight;
 mod line_streams;
 
-use crate::message_service::MessageService;
+use crate::{
+    message_service::MessageService,
+    serve::stdio::{in_flight::InFlight, line_streams::LineStreams},
+};
 use antiphon_wire::framing::{LineBuffer, MAX_LINE};
 use futures_util::{FutureExt as _, future::Aborted, stream::StreamExt as _};
-use in_flight::InFlight;
-use line_streams::LineStreams;
+
 use std::{future::poll_fn, io};
 use tokio::io::{AsyncRead, AsyncWrite};
 
@@ -22,7 +24,7 @@ const MESSAGES_IN_A_ROW: u32 = 16;
 /// If the streams fail.
 #[cfg(feature = "stdio")]
 pub async fn serve_stdio(server: impl MessageService) -> io::Result<()> {
-    serve_streams(server, tokio::io::stdin(), tokio::io::stdout()).await
+    serve_streams(tokio::io::stdin(), tokio::io::stdout(), server).await
 }
 
 /// Serves on these streams until the input ends: requests of 2026-07-28, and, after an `initialize`, a session of an earlier
@@ -35,9 +37,9 @@ pub async fn serve_stdio(server: impl MessageService) -> io::Result<()> {
 /// # Errors
 /// If the streams fail, or if the client does not read for five minutes while a message waits to be written.
 pub async fn serve_streams(
-    server: impl MessageService,
     input: impl AsyncRead + Unpin,
     output: impl AsyncWrite + Unpin,
+    server: impl MessageService,
 ) -> io::Result<()> {
     let served = serve_until_the_end(&server, input, output).await;
     server.finished().await;
