@@ -2,7 +2,7 @@
 
 use crate::{
     Outbox,
-    serve::http::{body::EventSource, reply::Reply},
+    serve::http::{body::EventSource, reply::HttpReply},
 };
 use futures_util::future::BoxFuture;
 use hyper::body::Bytes;
@@ -26,23 +26,23 @@ pub(crate) struct EventStream {
 enum State {
     /// The handler runs. A comment is sent after each `keep_alive` without a message.
     Running {
-        reply: BoxFuture<'static, Reply>,
+        reply: BoxFuture<'static, HttpReply>,
         quiet: Pin<Box<Sleep>>,
         keep_alive: Duration,
     },
     /// The reply waits until the outbox is empty.
-    Ending(Reply),
+    Ending(HttpReply),
     Ended,
 }
 
 impl EventStream {
-    pub(crate) fn new(outbox: Outbox, reply: BoxFuture<'static, Reply>, keep_alive: Duration) -> Self {
+    pub(crate) fn new(outbox: Outbox, reply: BoxFuture<'static, HttpReply>, keep_alive: Duration) -> Self {
         let quiet = Box::pin(tokio::time::sleep(keep_alive));
         Self { outbox, state: State::Running { reply, quiet, keep_alive } }
     }
 
     /// A stream of a request that was answered in its first poll.
-    pub(crate) fn ending(outbox: Outbox, reply: Reply) -> Self {
+    pub(crate) fn ending(outbox: Outbox, reply: HttpReply) -> Self {
         Self { outbox, state: State::Ending(reply) }
     }
 }
@@ -72,7 +72,7 @@ impl EventSource for EventStream {
                 ready!(rang);
                 Poll::Ready(Some(Bytes::from_static(b":\n\n")))
             }
-            State::Ending(Reply::Json(reply)) => Poll::Ready(Some(event(&reply.body))),
+            State::Ending(HttpReply::Json(reply)) => Poll::Ready(Some(event(&reply.body))),
             // A request that is rejected before its message is read has sent nothing.
             State::Ending(_) | State::Ended => Poll::Ready(None),
         }

@@ -160,7 +160,7 @@ impl HttpOptions {
     /// stream at most.
     #[must_use]
     pub fn session_events(mut self, events: usize, bytes: usize) -> Self {
-        (self.sessions.bounds.events, self.sessions.bounds.bytes) = (events, bytes);
+        (self.sessions.limits.events, self.sessions.limits.bytes) = (events, bytes);
         self
     }
 
@@ -168,7 +168,7 @@ impl HttpOptions {
     /// a connected client has not yet read.
     #[must_use]
     pub fn all_session_events(mut self, bytes: usize) -> Self {
-        self.sessions.bounds.all_bytes = bytes;
+        self.sessions.limits.all_bytes = bytes;
         self
     }
 

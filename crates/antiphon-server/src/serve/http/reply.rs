@@ -14,7 +14,7 @@ use http::{HeaderValue, Response, StatusCode, header};
 use hyper::body::Bytes;
 
 /// The reply to one HTTP request.
-pub(crate) enum Reply {
+pub(crate) enum HttpReply {
     /// The request was rejected before its message was read.
     Rejection(Rejection),
     /// The message was a notification or a response: 202 without a body.
@@ -24,14 +24,14 @@ pub(crate) enum Reply {
     /// A status without a body.
     Empty(StatusCode),
     /// A complete HTTP response: of a session, or the metadata of the resource.
-    Made(Box<Response<ReplyBody>>),
+    Response(Box<Response<ReplyBody>>),
 }
 
-impl Reply {
+impl HttpReply {
     /// Returns the response that holds this reply as a whole.
     pub(crate) fn into_response(self, options: &HttpOptions) -> Response<ReplyBody> {
         match self {
-            Self::Rejection(refused) => plain(&refused),
+            Self::Rejection(rejection) => text_response(&rejection),
             Self::Accepted => with_status(StatusCode::ACCEPTED, Vec::new()),
             Self::Json(reply) => {
                 let status = reply.http_status();
@@ -47,7 +47,7 @@ impl Reply {
                 response
             }
             Self::Empty(status) => with_status(status, Vec::new()),
-            Self::Made(response) => *response,
+            Self::Response(response) => *response,
         }
     }
 }
@@ -76,24 +76,25 @@ fn with_status(status: StatusCode, body: impl Into<Bytes>) -> Response<ReplyBody
     response
 }
 
-fn plain(refused: &Rejection) -> Response<ReplyBody> {
-    tracing::debug!(status = refused.status.as_u16(), reason = refused.text, "request refused");
-    let mut response = with_status(refused.status, refused.text.clone());
+/// Returns the response to a request that is rejected: a text for people.
+fn text_response(rejection: &Rejection) -> Response<ReplyBody> {
+    tracing::debug!(status = rejection.status.as_u16(), reason = rejection.text, "request rejected");
+    let mut response = with_status(rejection.status, rejection.text.clone());
     let headers = response.headers_mut();
     headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("text/plain; charset=utf-8"));
-    if refused.status == StatusCode::METHOD_NOT_ALLOWED {
+    if rejection.status == StatusCode::METHOD_NOT_ALLOWED {
         headers.insert(header::ALLOW, HeaderValue::from_static("POST"));
     }
-    if let Some(challenge) = &refused.challenge {
+    if let Some(challenge) = &rejection.challenge {
         headers.insert(header::WWW_AUTHENTICATE, challenge.clone());
     }
-    if refused.retry_after {
+    if rejection.retry_after {
         headers.insert(header::RETRY_AFTER, HeaderValue::from_static("5"));
     }
-    if breaks_off(refused.status) {
+    if breaks_off(rejection.status) {
         headers.insert(header::CONNECTION, HeaderValue::from_static("close"));
     }
-    if refused.unread {
+    if rejection.unread {
         response.extensions_mut().insert(RequestBodyUnread);
     }
     response

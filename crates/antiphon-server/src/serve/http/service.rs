@@ -7,12 +7,12 @@ use crate::{
     request::receive::without_session,
     serve::http::{
         HttpOptions,
-        auth::{authorize, metadata, token_is_over},
+        auth::{authorize, metadata, token_expired},
         body::ReplyBody,
         checks::{Rejection, check_agreement, check_head},
         event_stream::EventStream,
         legacy,
-        reply::{Reply, stream_response},
+        reply::{HttpReply, stream_response},
         request_body::{BoxBodyError, read_body},
     },
 };
@@ -81,7 +81,7 @@ impl<S: MessageService> HttpService<S> {
     }
 
     /// Climbs the ladder; what the handler sends before its reply goes into the outbox.
-    async fn reply<B>(self, request: Request<B>, outbox: Outbox) -> Reply
+    async fn reply<B>(self, request: Request<B>, outbox: Outbox) -> HttpReply
     where
         B: Body + Send,
         B::Data: Send,
@@ -89,21 +89,23 @@ impl<S: MessageService> HttpService<S> {
     {
         let (mut parts, body) = request.into_parts();
         if let Some(metadata) = metadata(&parts, &self.options) {
-            return Reply::Made(Box::new(metadata));
+            return HttpReply::Response(Box::new(metadata));
         }
         if let Err(refused) = check_head(&parts, &self.options, self.legacy.is_some()) {
-            return Reply::Rejection(Rejection { unread: !body.is_end_stream(), ..refused });
+            return HttpReply::Rejection(Rejection { unread: !body.is_end_stream(), ..refused });
         }
         let authorized = match authorize(&mut parts, &self.options, &self.server).await {
             Ok(authorized) => authorized,
-            Err(refused) => return Reply::Rejection(Rejection { unread: !body.is_end_stream(), ..refused }),
+            Err(refused) => {
+                return HttpReply::Rejection(Rejection { unread: !body.is_end_stream(), ..refused });
+            }
         };
         if let Some(legacy) = self.legacy.as_ref().filter(|_| parts.method != Method::POST) {
             return legacy.get_or_delete(&parts, authorized);
         }
         let body = match read_body(body, &self.options, authorized).await {
             Ok(body) => body,
-            Err(refused) => return Reply::Rejection(refused),
+            Err(refused) => return HttpReply::Rejection(refused),
         };
         // Boxed: what a modern request needs stays as small as it is.
         if let Some(legacy) = self.legacy.as_ref().filter(|_| legacy::is_of_session(&parts)) {
@@ -112,10 +114,10 @@ impl<S: MessageService> HttpService<S> {
         let request = match self.server.read(&body) {
             Ok(Received::Request(request)) => request,
             // > If the server accepts it, the server **MUST** return HTTP status code `202 Accepted` with no body.
-            Ok(Received::Notification(_)) => return Reply::Accepted,
+            Ok(Received::Notification(_)) => return HttpReply::Accepted,
             Ok(Received::Legacy(message)) => {
                 let Some(legacy) = &self.legacy else {
-                    return Reply::Json(without_session(message).into());
+                    return HttpReply::Json(without_session(message).into());
                 };
                 return Box::pin(legacy.without_session(
                     message,
@@ -125,32 +127,32 @@ impl<S: MessageService> HttpService<S> {
                 .await;
             }
             Err(reply) => {
-                let Some(legacy) = &self.legacy else { return Reply::Json(reply) };
+                let Some(legacy) = &self.legacy else { return HttpReply::Json(reply) };
                 let batch = Box::pin(legacy.batch_without_session(
                     &body,
                     authorized.caller(&parts).with_outbox(&outbox),
                     &parts.headers,
                 ));
-                return batch.await.unwrap_or(Reply::Json(reply));
+                return batch.await.unwrap_or(HttpReply::Json(reply));
             }
         };
         // The same snapshot for the check of the headers and for the call.
         let offers = self.server.offers();
         let param_headers = |target: &str| self.server.param_headers(&offers, request.method(), target);
         if let Err(error) = check_agreement(&request, &parts.headers, param_headers) {
-            return Reply::Json(ReplyMessage::error(Some(&request.id), &error));
+            return HttpReply::Json(ReplyMessage::error(Some(&request.id), &error));
         }
         let caller = authorized.caller(&parts).with_outbox(&outbox);
         match self.server.call(&offers, &request, &caller).await {
-            CallOutcome::Reply(reply) => Reply::Json(reply),
+            CallOutcome::Reply(reply) => HttpReply::Json(reply),
             CallOutcome::Open(subscription) => {
                 // A subscription may stay open for days: the memory of its request is freed.
                 drop((request, offers));
                 drop((body, parts));
                 tokio::select! {
-                    reply = subscription => Reply::Json(reply),
+                    reply = subscription => HttpReply::Json(reply),
                     // The stream is cut off, and the client opens another with a new token.
-                    () = authorized.over(&self.server) => Reply::Rejection(token_is_over()),
+                    () = authorized.over(&self.server) => HttpReply::Rejection(token_expired()),
                 }
             }
         }
@@ -163,7 +165,7 @@ pub struct Exchange<S: MessageService = Server> {
     /// `Some` for versions of HTTP with a `Connection` header: those before HTTP/2.
     server: Option<S>,
     /// Moved into the event stream once one begins.
-    reply: Option<BoxFuture<'static, Reply>>,
+    reply: Option<BoxFuture<'static, HttpReply>>,
     outbox: Outbox,
     options: Arc<HttpOptions>,
 }

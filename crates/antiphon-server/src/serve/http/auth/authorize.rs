@@ -83,8 +83,8 @@ async fn check(
             let text = "This server needs an access token: Authorization: Bearer ..";
             return Err(unauthorized(StatusCode::UNAUTHORIZED, None, text));
         }
-        // > Malformed authorization request
-        Err(Malformed) => {
+        // > MalformedAuthorization authorization request
+        Err(MalformedAuthorization) => {
             let text = "Authorization must be there once, as: Bearer, a space, a token";
             return Err(unauthorized(StatusCode::BAD_REQUEST, Some("invalid_request"), text));
         }
@@ -125,16 +125,16 @@ async fn check(
 }
 
 /// `Authorization` that no token can be read from.
-struct Malformed;
+struct MalformedAuthorization;
 
 /// The bearer token; `None` if there is none, or something else in its place.
-fn token_of(headers: &HeaderMap) -> Result<Option<&str>, Malformed> {
+fn token_of(headers: &HeaderMap) -> Result<Option<&str>, MalformedAuthorization> {
     let mut values = headers.get_all(name::AUTHORIZATION).iter();
     let value = match (values.next(), values.next()) {
         (None, _) => return Ok(None),
-        (Some(value), None) => value.to_str().map_err(|_| Malformed)?,
+        (Some(value), None) => value.to_str().map_err(|_| MalformedAuthorization)?,
         // Two parties could read two callers.
-        (Some(_), Some(_)) => return Err(Malformed),
+        (Some(_), Some(_)) => return Err(MalformedAuthorization),
     };
     let (scheme, token) = value.split_once(' ').unwrap_or((value, ""));
     if !scheme.eq_ignore_ascii_case("bearer") {
@@ -142,11 +142,11 @@ fn token_of(headers: &HeaderMap) -> Result<Option<&str>, Malformed> {
     }
     let token = token.trim_matches(' ');
     let is_token = !token.is_empty() && token.bytes().all(|byte| byte.is_ascii_graphic() && byte != b',');
-    if is_token { Ok(Some(token)) } else { Err(Malformed) }
+    if is_token { Ok(Some(token)) } else { Err(MalformedAuthorization) }
 }
 
 /// What ends a stream whose token is over. Nobody reads it: the stream began long ago.
-pub(crate) fn token_is_over() -> Rejection {
+pub(crate) fn token_expired() -> Rejection {
     Rejection::new(StatusCode::UNAUTHORIZED, "The access token is over")
 }
 

@@ -48,4 +48,4 @@ pub use jwt::{Algorithm, Issuer};
 pub use resource_server::{ResourceServer, ResourceServerBuilder, ResourceServerError};
 pub use verifier::{BearerError, BearerVerifier, StaticTokens};
 
-pub(crate) use authorize::{Authorized, authorize, metadata, scope_challenge, token_is_over};
+pub(crate) use authorize::{Authorized, authorize, metadata, scope_challenge, token_expired};

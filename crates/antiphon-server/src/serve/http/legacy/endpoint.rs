@@ -14,13 +14,13 @@ use crate::{
             legacy::{
                 batch::{self, BatchService},
                 event_id::EventId,
-                events::Events,
                 may_be_legacy,
-                request::{self, Times, no_session},
-                sessions::{OpenSession, SessionTable},
-                streams::{NotResumed, STANDALONE},
+                request::{self, StreamTimes, session_not_found},
+                session_events::SessionEvents,
+                session_table::{OpenSession, SessionTable},
+                streams::{ResumeError, STANDALONE},
             },
-            reply::{Reply, json_response, stream_response},
+            reply::{HttpReply, json_response, stream_response},
         },
     },
 };
@@ -38,7 +38,7 @@ pub(crate) struct Endpoint<S: MessageService> {
 
 impl<S: MessageService> Endpoint<S> {
     pub(crate) fn new(server: S, options: Arc<HttpOptions>) -> Self {
-        let sessions = SessionTable::new(options.sessions.idle, options.sessions.bounds);
+        let sessions = SessionTable::new(options.sessions.idle, options.sessions.limits);
         Self { server, options, sessions }
     }
 
@@ -48,17 +48,17 @@ impl<S: MessageService> Endpoint<S> {
     }
 
     /// A GET or DELETE, which names its session.
-    pub(crate) fn get_or_delete(&self, parts: &Parts, authorized: Authorized) -> Reply {
+    pub(crate) fn get_or_delete(&self, parts: &Parts, authorized: Authorized) -> HttpReply {
         let open = match self.session_of(parts, authorized) {
             Ok((open, _)) if parts.method == Method::GET => open,
             Ok((_, id)) => {
                 // > Clients that no longer need a particular session [...] **SHOULD** send an HTTP DELETE
                 self.sessions.end(id);
-                return Reply::Empty(StatusCode::NO_CONTENT);
+                return HttpReply::Empty(StatusCode::NO_CONTENT);
             }
             Err(reply) => return reply,
         };
-        self.listen(&open, parts, authorized).unwrap_or_else(Reply::Rejection)
+        self.listen(&open, parts, authorized).unwrap_or_else(HttpReply::Rejection)
     }
 
     /// Opens the stream of a GET, or takes up the one it names.
@@ -67,18 +67,18 @@ impl<S: MessageService> Endpoint<S> {
         open: &OpenSession<S::Session>,
         parts: &Parts,
         authorized: Authorized,
-    ) -> Result<Reply, Rejection> {
+    ) -> Result<HttpReply, Rejection> {
         let last = match single_or_none(&parts.headers, &LAST_EVENT_ID) {
             Ok(None) => None,
             Ok(Some(text)) => {
-                Some(EventId::parse(text.as_bytes()).ok_or_else(|| not_resumed(&NotResumed::Unknown))?)
+                Some(EventId::parse(text.as_bytes()).ok_or_else(|| resume_rejection(&ResumeError::Unknown))?)
             }
-            Err(_) => return Err(not_resumed(&NotResumed::Unknown)),
+            Err(_) => return Err(resume_rejection(&ResumeError::Unknown)),
         };
         if last.is_none_or(|last| last.stream == STANDALONE)
             && let Err(short) = open.session.may_listen(&authorized.caller(parts))
         {
-            return Ok(Reply::Json(short));
+            return Ok(HttpReply::Json(short));
         }
         let reader = match last {
             None => open.streams.standalone().ok_or_else(|| {
@@ -89,24 +89,24 @@ impl<S: MessageService> Endpoint<S> {
             Some(last) => match open.streams.resume(last) {
                 Ok(reader) => reader,
                 // A client that keeps coming back stops here.
-                Err(NotResumed::Complete) => return Ok(Reply::Empty(StatusCode::NO_CONTENT)),
-                Err(fault) => return Err(not_resumed(&fault)),
+                Err(ResumeError::Complete) => return Ok(HttpReply::Empty(StatusCode::NO_CONTENT)),
+                Err(fault) => return Err(resume_rejection(&fault)),
             },
         };
         let (times, primes) = (self.times(), open.session.version().has_elicitation_modes());
         let priming = (last.is_none() && primes).then(|| times.priming(&reader));
         let is_standalone = reader.is_standalone();
         let mut events =
-            Events::new(Some(reader), times.keep_alive).ending_with(authorized.over(&self.server));
+            SessionEvents::new(Some(reader), times.keep_alive).ending_with(authorized.over(&self.server));
         if is_standalone {
             events = events.with_session_messages(&open.session, &open.outbox, open.streams.to_standalone());
         }
-        let events = priming.into_iter().fold(events, Events::first);
-        Ok(Reply::Made(Box::new(stream_response(events))))
+        let events = priming.into_iter().fold(events, SessionEvents::first);
+        Ok(HttpReply::Response(Box::new(stream_response(events))))
     }
 
     /// A POST that names its session.
-    pub(crate) async fn post(&self, parts: Parts, body: Bytes, authorized: Authorized) -> Reply {
+    pub(crate) async fn post(&self, parts: Parts, body: Bytes, authorized: Authorized) -> HttpReply {
         let open = match self.session_of(&parts, authorized) {
             Ok((open, _)) => open,
             Err(reply) => return reply,
@@ -114,8 +114,8 @@ impl<S: MessageService> Endpoint<S> {
         match hear(&open.session, &body, &authorized.caller(&parts)) {
             Ok(true) => request::respond::<S>(&open, parts, body, authorized, self.times()).await,
             // > If the server accepts the input, the server **MUST** return HTTP status code 202 Accepted with no body.
-            Ok(false) => Reply::Accepted,
-            Err(reply) => Reply::Json(reply),
+            Ok(false) => HttpReply::Accepted,
+            Err(reply) => HttpReply::Json(reply),
         }
     }
 
@@ -125,29 +125,29 @@ impl<S: MessageService> Endpoint<S> {
         message: Incoming<'_>,
         caller: &Caller<'_>,
         headers: &HeaderMap,
-    ) -> Reply {
+    ) -> HttpReply {
         let request = match message {
             Incoming::Request(request) if request.method == method::INITIALIZE => {
                 return self.initialize(request, caller);
             }
             // The headers say that it is of no earlier revision.
             message if !may_be_legacy(headers) => {
-                return Reply::Json(without_session(message).into());
+                return HttpReply::Json(without_session(message).into());
             }
             Incoming::Request(request) => request,
-            Incoming::Notification(_) => return Reply::Accepted,
+            Incoming::Notification(_) => return HttpReply::Accepted,
             Incoming::Response(_) => {
                 let error =
                     ErrorObject::invalid_request("a response is of a session: Mcp-Session-Id is missing");
-                return Reply::Json(ReplyMessage::error(None, &error));
+                return HttpReply::Json(ReplyMessage::error(None, &error));
             }
         };
         match check_legacy_version(headers, None) {
             Ok(version) => {
                 let version = version.unwrap_or(ProtocolVersion::V2025_03_26);
-                Reply::Json(self.server.call_without_session(request, version, caller).await)
+                HttpReply::Json(self.server.call_without_session(request, version, caller).await)
             }
-            Err(error) => Reply::Json(ReplyMessage::error(Some(&request.id), &error)),
+            Err(error) => HttpReply::Json(ReplyMessage::error(Some(&request.id), &error)),
         }
     }
 
@@ -157,7 +157,7 @@ impl<S: MessageService> Endpoint<S> {
         body: &[u8],
         caller: Caller<'_>,
         headers: &HeaderMap,
-    ) -> Option<Reply> {
+    ) -> Option<HttpReply> {
         let version = check_legacy_version(headers, None).ok()?;
         let version = version.unwrap_or(ProtocolVersion::V2025_03_26);
         if !is_batch(body) || !version.has_batches() {
@@ -165,20 +165,24 @@ impl<S: MessageService> Endpoint<S> {
         }
         match batch::hear(body, |_| ()) {
             Ok(true) => {}
-            Ok(false) => return Some(Reply::Accepted),
-            Err(error) => return Some(Reply::Json(ReplyMessage::error(None, &error))),
+            Ok(false) => return Some(HttpReply::Accepted),
+            Err(error) => return Some(HttpReply::Json(ReplyMessage::error(None, &error))),
         }
         let array = BatchService::Server(&self.server, &version).answer_all(body, &caller).await;
-        Some(array.map_or(Reply::Accepted, |array| Reply::Made(Box::new(json_response(array.into())))))
+        Some(
+            array.map_or(HttpReply::Accepted, |array| {
+                HttpReply::Response(Box::new(json_response(array.into())))
+            }),
+        )
     }
 
-    fn initialize(&self, request: Request<'_>, caller: &Caller<'_>) -> Reply {
+    fn initialize(&self, request: Request<'_>, caller: &Caller<'_>) -> HttpReply {
         // Their places are free again.
         self.sessions.sweep();
         let request_id = request.id.clone();
         let (session, reply) = match self.server.initialize(request, caller) {
             Ok(opened) => opened,
-            Err(refused) => return Reply::Json(refused),
+            Err(refused) => return HttpReply::Json(refused),
         };
         let id = self
             .sessions
@@ -187,12 +191,12 @@ impl<S: MessageService> Endpoint<S> {
             .and_then(|id| HeaderValue::from_str(&id).ok());
         let Some(id) = id else {
             tracing::error!("no id for a session: the operating system gave no random bytes");
-            return Reply::Json(ReplyMessage::error(Some(&request_id), &ErrorObject::internal()));
+            return HttpReply::Json(ReplyMessage::error(Some(&request_id), &ErrorObject::internal()));
         };
         // > by including it in an `MCP-Session-Id` header on the HTTP response containing the `InitializeResult`
         let mut response = json_response(reply.body.into());
         response.headers_mut().insert(MCP_SESSION_ID.clone(), id);
-        Reply::Made(Box::new(response))
+        HttpReply::Response(Box::new(response))
     }
 
     /// The session that the headers name, if it is this caller's.
@@ -200,19 +204,19 @@ impl<S: MessageService> Endpoint<S> {
         &self,
         parts: &'a Parts,
         authorized: Authorized,
-    ) -> Result<(Arc<OpenSession<S::Session>>, &'a str), Reply> {
-        let bad = |error| Reply::Json(ReplyMessage::error(None, &error));
+    ) -> Result<(Arc<OpenSession<S::Session>>, &'a str), HttpReply> {
+        let bad = |error| HttpReply::Json(ReplyMessage::error(None, &error));
         let id = single_or_none(&parts.headers, &MCP_SESSION_ID).map_err(bad)?.unwrap_or_default();
         let caller = authorized.caller(parts);
         let open = self.sessions.find(id).filter(|open| open.session.is_opened_by(&caller));
-        let open = open.ok_or_else(|| Reply::Rejection(no_session()))?;
+        let open = open.ok_or_else(|| HttpReply::Rejection(session_not_found()))?;
         open.touch();
         check_legacy_version(&parts.headers, Some(open.session.version())).map_err(bad)?;
         Ok((open, id))
     }
 
-    fn times(&self) -> Times {
-        Times { keep_alive: self.options.keep_alive, retry: self.options.sessions.retry }
+    fn times(&self) -> StreamTimes {
+        StreamTimes { keep_alive: self.options.keep_alive, retry: self.options.sessions.retry }
     }
 }
 
@@ -255,14 +259,14 @@ fn hear(session: &impl MessageSession, body: &[u8], caller: &Caller<'_>) -> Resu
 }
 
 /// Why a stream does not go on.
-fn not_resumed(fault: &NotResumed) -> Rejection {
+fn resume_rejection(fault: &ResumeError) -> Rejection {
     let (status, text) = match fault {
-        NotResumed::Lost => (
+        ResumeError::Lost => (
             StatusCode::GONE,
             "What came after this Last-Event-ID is not kept any more: the stream cannot be taken up again",
         ),
-        NotResumed::Over => return no_session(),
-        NotResumed::Unknown | NotResumed::Complete => {
+        ResumeError::Over => return session_not_found(),
+        ResumeError::Unknown | ResumeError::Complete => {
             (StatusCode::BAD_REQUEST, "Last-Event-ID names no event of this session")
         }
     };

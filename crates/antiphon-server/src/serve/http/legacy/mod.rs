@@ -12,11 +12,11 @@
 mod batch;
 mod endpoint;
 mod event_id;
-mod events;
+mod event_log;
 mod options;
 mod request;
-mod sessions;
-mod store;
+mod session_events;
+mod session_table;
 mod streams;
 
 pub(crate) use endpoint::Endpoint;

@@ -1,6 +1,6 @@
 //! The limits of legacy sessions on one endpoint.
 
-use crate::serve::http::legacy::store::Bounds;
+use crate::serve::http::legacy::event_log::EventLimits;
 use std::time::Duration;
 
 /// The limits of legacy sessions on one endpoint. The number of sessions and of handlers in them is limited by
@@ -10,7 +10,7 @@ pub(crate) struct SessionOptions {
     pub(crate) idle: Duration,
     pub(crate) retry: Duration,
     pub(crate) prefix: String,
-    pub(crate) bounds: Bounds,
+    pub(crate) limits: EventLimits,
 }
 
 impl Default for SessionOptions {
@@ -19,7 +19,7 @@ impl Default for SessionOptions {
             idle: Duration::from_secs(30 * 60),
             retry: Duration::from_secs(1),
             prefix: String::new(),
-            bounds: Bounds { events: 256, bytes: 1024 * 1024, all_bytes: 64 * 1024 * 1024 },
+            limits: EventLimits { events: 256, bytes: 1024 * 1024, all_bytes: 64 * 1024 * 1024 },
         }
     }
 }

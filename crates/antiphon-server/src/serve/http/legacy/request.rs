@@ -9,11 +9,11 @@ use crate::{
         checks::Rejection,
         legacy::{
             batch::BatchService,
-            events::Events,
-            sessions::OpenSession,
-            streams::{Read, Reader, Writer},
+            session_events::SessionEvents,
+            session_table::OpenSession,
+            streams::{Reader, StreamItem, Writer},
         },
-        reply::{Reply, json_response, stream_response},
+        reply::{HttpReply, json_response, stream_response},
     },
 };
 use antiphon_wire::Incoming;
@@ -38,8 +38,8 @@ pub(crate) async fn respond<S: MessageService>(
     parts: Parts,
     body: Bytes,
     authorized: Authorized,
-    times: Times,
-) -> Reply {
+    times: StreamTimes,
+) -> HttpReply {
     let (writer, reader) = open.streams.open();
     let session = open.session.clone();
     let primes = session.version().has_elicitation_modes();
@@ -47,41 +47,44 @@ pub(crate) async fn respond<S: MessageService>(
         let caller = authorized.caller(&parts);
         run::<S>(&session, &caller, &body, writer).await
     });
-    let prime = |events: Events, reader: &str| if primes { events.first(reader.to_owned()) } else { events };
+    let prime =
+        |events: SessionEvents, reader: &str| if primes { events.first(reader.to_owned()) } else { events };
     let beginning = times.priming(&reader);
     let first = tokio::time::timeout(BEGIN_WITHIN, poll_fn(|cx| reader.poll_read(cx))).await;
     let events = match first {
-        Ok(Read::Event(event, true)) => {
+        Ok(StreamItem::Event(event, true)) => {
             let message = event.message();
             reader.forget();
             // The task ends with the last event.
             return match running.await {
                 Ok(Some(ReplyKind::InsufficientScope(needed))) => {
-                    Reply::Json(ReplyMessage::insufficient_scope(message.into(), needed))
+                    HttpReply::Json(ReplyMessage::insufficient_scope(message.into(), needed))
                 }
-                _ => Reply::Made(Box::new(json_response(message))),
+                _ => HttpReply::Response(Box::new(json_response(message))),
             };
         }
-        Ok(Read::Event(event, false)) => {
-            prime(Events::new(Some(reader), times.keep_alive), &beginning).first(event.into_bytes())
+        Ok(StreamItem::Event(event, false)) => {
+            prime(SessionEvents::new(Some(reader), times.keep_alive), &beginning).first(event.into_bytes())
         }
         // It closes at once, and is to be taken up again.
-        Ok(Read::Closed) | Err(_) => prime(Events::new(Some(reader), times.keep_alive), &beginning),
+        Ok(StreamItem::Closed) | Err(_) => {
+            prime(SessionEvents::new(Some(reader), times.keep_alive), &beginning)
+        }
         // It was cancelled, and has no response.
-        Ok(Read::Done) => Events::new(None, times.keep_alive),
-        Ok(Read::Over) => return Reply::Rejection(no_session()),
+        Ok(StreamItem::Done) => SessionEvents::new(None, times.keep_alive),
+        Ok(StreamItem::Over) => return HttpReply::Rejection(session_not_found()),
     };
-    Reply::Made(Box::new(stream_response(events)))
+    HttpReply::Response(Box::new(stream_response(events)))
 }
 
 /// How long the streams of an endpoint are silent, and clients stay away.
 #[derive(Clone, Copy)]
-pub(crate) struct Times {
+pub(crate) struct StreamTimes {
     pub(crate) keep_alive: Duration,
     pub(crate) retry: Duration,
 }
 
-impl Times {
+impl StreamTimes {
     /// The event that primes a client to come back.
     ///
     /// > The server **SHOULD** immediately send an SSE event consisting of an event ID and an empty `data` field in order
@@ -95,7 +98,7 @@ impl Times {
 ///
 /// > The server **MAY** terminate the session at any time, after which it **MUST** respond to requests containing that
 /// > session ID with HTTP 404 Not Found.
-pub(crate) fn no_session() -> Rejection {
+pub(crate) fn session_not_found() -> Rejection {
     let text = "There is no such session here: it has ended, or it lives on another instance. Begin another with \
                 `initialize`, without Mcp-Session-Id";
     Rejection { unread: false, ..Rejection::new(StatusCode::NOT_FOUND, text) }

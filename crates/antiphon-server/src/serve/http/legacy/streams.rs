@@ -1,6 +1,6 @@
 //! The event streams of one session: who writes on each, who reads, and where a reader goes on.
 //!
-//! One request, one stream; stream 0 is that of the GET. What is written is kept in the [`Store`], from which the one
+//! One request, one stream; stream 0 is that of the GET. What is written is kept in the [`EventLog`], from which the one
 //! reader of a stream takes it: a connection, that may break off and be followed by another.
 
 mod reader;
@@ -13,7 +13,7 @@ pub(crate) use writer::Writer;
 
 use crate::serve::http::legacy::{
     event_id::EventId,
-    store::{Bounds, Event, Store},
+    event_log::{Event, EventLimits, EventLog},
 };
 use std::{
     collections::BTreeMap,
@@ -30,11 +30,11 @@ const AHEAD: usize = 4;
 
 /// The streams of one session.
 #[derive(Debug)]
-pub(crate) struct Streams(Mutex<Inner>);
+pub(crate) struct SessionStreams(Mutex<Inner>);
 
 #[derive(Debug)]
 struct Inner {
-    store: Store,
+    log: EventLog,
     /// Those that are written on, read, or kept.
     all: BTreeMap<u64, Stream>,
     opened: u64,
@@ -54,13 +54,13 @@ struct Stream {
     lost: u64,
     /// Nothing more will be written.
     done: bool,
-    reader: Option<Reading>,
+    reader: Option<AttachedReader>,
     /// Waits for room.
     writer: Option<Waker>,
 }
 
 #[derive(Debug)]
-struct Reading {
+struct AttachedReader {
     reader: u64,
     /// The number of the next event it takes.
     at: u64,
@@ -71,7 +71,7 @@ struct Reading {
 
 /// What a reader finds.
 #[derive(Debug)]
-pub(crate) enum Read {
+pub(crate) enum StreamItem {
     /// An event, and whether it is the last one of the stream.
     Event(Event, bool),
     /// There is nothing more, and will not be.
@@ -84,7 +84,7 @@ pub(crate) enum Read {
 
 /// Why a stream cannot be taken up again.
 #[derive(Debug, PartialEq, Eq)]
-pub(crate) enum NotResumed {
+pub(crate) enum ResumeError {
     /// No such event was ever sent in this session.
     Unknown,
     /// What came after the event is not kept any more.
@@ -95,11 +95,11 @@ pub(crate) enum NotResumed {
     Over,
 }
 
-impl Streams {
+impl SessionStreams {
     /// The streams of one more session; `all` counts the bytes of all of them.
-    pub(crate) fn new(bounds: Bounds, all: Arc<AtomicUsize>) -> Arc<Self> {
+    pub(crate) fn new(limits: EventLimits, all: Arc<AtomicUsize>) -> Arc<Self> {
         Arc::new(Self(Mutex::new(Inner {
-            store: Store::new(bounds, all),
+            log: EventLog::new(limits, all),
             all: BTreeMap::from([(STANDALONE, Stream::default())]),
             opened: STANDALONE,
             readers: 0,
@@ -131,23 +131,23 @@ impl Streams {
     }
 
     /// Takes a stream up again behind this event. Who read it before reads no more.
-    pub(crate) fn resume(self: &Arc<Self>, last: EventId) -> Result<Reader, NotResumed> {
+    pub(crate) fn resume(self: &Arc<Self>, last: EventId) -> Result<Reader, ResumeError> {
         let mut inner = self.inner();
         if inner.ended {
-            return Err(NotResumed::Over);
+            return Err(ResumeError::Over);
         }
         if last.stream > inner.opened {
-            return Err(NotResumed::Unknown);
+            return Err(ResumeError::Unknown);
         }
-        let stream = inner.all.get(&last.stream).ok_or(NotResumed::Lost)?;
+        let stream = inner.all.get(&last.stream).ok_or(ResumeError::Lost)?;
         if last.number > stream.written {
-            return Err(NotResumed::Unknown);
+            return Err(ResumeError::Unknown);
         }
         if last.number < stream.lost {
-            return Err(NotResumed::Lost);
+            return Err(ResumeError::Lost);
         }
-        if stream.done && inner.store.count(last.stream, last.number + 1) == 0 {
-            return Err(NotResumed::Complete);
+        if stream.done && inner.log.count(last.stream, last.number + 1) == 0 {
+            return Err(ResumeError::Complete);
         }
         let reader = inner.attach(last.stream, last.number);
         drop(inner);
@@ -201,21 +201,21 @@ impl Inner {
         let reader = self.readers;
         if let Some(stream) = self.all.get_mut(&number) {
             stream.wake_reader();
-            stream.reader = Some(Reading { reader, at: behind + 1, until: None, waker: None });
+            stream.reader = Some(AttachedReader { reader, at: behind + 1, until: None, waker: None });
         }
         reader
     }
 
     /// Makes room, and forgets the streams of which nothing is left; `touched` may be one of them.
     fn trim(&mut self, touched: u64) {
-        let Self { store, all, .. } = self;
+        let Self { log, all, .. } = self;
         let mut losers = vec![touched];
         let mut lost = Vec::new();
         let is_awaited = |id: EventId| {
             let reader = all.get(&id.stream).and_then(|stream| stream.reader.as_ref());
             reader.is_some_and(|reader| id.number >= reader.at)
         };
-        store.trim(is_awaited, |id, matters| lost.push((id, matters)));
+        log.trim(is_awaited, |id, matters| lost.push((id, matters)));
         for (id, matters) in lost {
             losers.push(id.stream);
             if let Some(stream) = all.get_mut(&id.stream).filter(|_| matters) {
@@ -224,7 +224,7 @@ impl Inner {
         }
         for number in losers {
             let is_over = |stream: &Stream| number != STANDALONE && stream.done && stream.reader.is_none();
-            if all.get(&number).is_some_and(is_over) && store.count(number, 0) == 0 {
+            if all.get(&number).is_some_and(is_over) && log.count(number, 0) == 0 {
                 all.remove(&number);
             }
         }

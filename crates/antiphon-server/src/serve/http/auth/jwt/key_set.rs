@@ -27,7 +27,7 @@ struct Document {
 
 /// A key as it is written. What is not named here is not used: neither certificates nor their URLs.
 #[derive(Deserialize)]
-struct Written {
+struct WrittenKey {
     kty: String,
     kid: Option<String>,
     alg: Option<String>,
@@ -52,7 +52,7 @@ impl KeySet {
         let keys: Vec<Key> = document
             .keys
             .into_iter()
-            .filter_map(|key| serde_json::from_value::<Written>(key).ok()?.read())
+            .filter_map(|key| serde_json::from_value::<WrittenKey>(key).ok()?.read())
             .collect();
         if keys.is_empty() {
             return Err("none of its keys can verify a token".to_owned());
@@ -75,7 +75,7 @@ impl KeySet {
     }
 }
 
-impl Written {
+impl WrittenKey {
     fn read(self) -> Option<Key> {
         if self.used_for.is_some_and(|used_for| used_for != "sig")
             || self.key_ops.is_some_and(|all| !all.iter().any(|one| one == "verify"))

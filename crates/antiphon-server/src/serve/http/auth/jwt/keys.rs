@@ -30,7 +30,7 @@ const FIRST_PAUSE: Duration = Duration::from_secs(5);
 const FETCH_TIME: Duration = Duration::from_secs(5);
 
 /// Where keys come from.
-pub(crate) enum Source {
+pub(crate) enum KeySource {
     Here(Arc<KeySet>),
     Url(String),
     /// By its metadata.
@@ -38,7 +38,7 @@ pub(crate) enum Source {
 }
 
 pub(crate) struct Keys {
-    source: Source,
+    source: KeySource,
     state: Mutex<State>,
 }
 
@@ -52,7 +52,7 @@ struct State {
 }
 
 impl Keys {
-    pub(crate) fn new(source: Source) -> Self {
+    pub(crate) fn new(source: KeySource) -> Self {
         Self { source, state: Mutex::default() }
     }
 
@@ -63,7 +63,7 @@ impl Keys {
         id: Option<&str>,
         now: SystemTime,
     ) -> Result<Arc<KeySet>, &'static str> {
-        if let Source::Here(keys) = &self.source {
+        if let KeySource::Here(keys) = &self.source {
             return Ok(Arc::clone(keys));
         }
         if let Some((keys, age)) = self.kept(now)
@@ -115,15 +115,15 @@ impl Keys {
     async fn fetch(&self, now: SystemTime) {
         let fetched = tokio::time::timeout(FETCH_TIME, async {
             let text = match &self.source {
-                Source::Here(_) => return Err("nothing is fetched".to_owned()),
-                Source::Url(url) => get(url).await?,
-                Source::Issuer(issuer) => get(&discover(issuer).await?).await?,
+                KeySource::Here(_) => return Err("nothing is fetched".to_owned()),
+                KeySource::Url(url) => get(url).await?,
+                KeySource::Issuer(issuer) => get(&discover(issuer).await?).await?,
             };
             KeySet::parse(&text)
         });
         let source = match &self.source {
-            Source::Here(_) => "",
-            Source::Url(name) | Source::Issuer(name) => name,
+            KeySource::Here(_) => "",
+            KeySource::Url(name) | KeySource::Issuer(name) => name,
         };
         match fetched.await.unwrap_or_else(|_elapsed| Err(format!("no answer within {FETCH_TIME:?}"))) {
             Ok(set) => self.lock().kept = Some((Arc::new(set), now)),

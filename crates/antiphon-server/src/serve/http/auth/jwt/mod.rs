@@ -23,7 +23,7 @@ use crate::{
     },
 };
 use key_set::KeySet;
-use keys::{Keys, Source};
+use keys::{KeySource, Keys};
 use serde_json::Value;
 use std::{sync::Arc, time::SystemTime};
 use url::Url;
@@ -41,13 +41,13 @@ use url::Url;
 #[must_use]
 pub struct Issuer {
     name: String,
-    keys: KeysFrom,
+    keys: KeyLocation,
     algorithms: Vec<Algorithm>,
     client_id_claim: Option<String>,
 }
 
 #[derive(Clone, Debug)]
-enum KeysFrom {
+enum KeyLocation {
     Discovery,
     Url(String),
     Text(String),
@@ -58,18 +58,18 @@ impl Issuer {
     /// (RFC 8414, or OpenID Connect Discovery), unless said otherwise.
     pub fn new(name: impl Into<String>) -> Self {
         let algorithms = Algorithm::ALL.to_vec();
-        Self { name: name.into(), keys: KeysFrom::Discovery, algorithms, client_id_claim: None }
+        Self { name: name.into(), keys: KeyLocation::Discovery, algorithms, client_id_claim: None }
     }
 
     /// Its keys are there.
     pub fn jwks_url(mut self, url: impl Into<String>) -> Self {
-        self.keys = KeysFrom::Url(url.into());
+        self.keys = KeyLocation::Url(url.into());
         self
     }
 
     /// These are its keys: a JSON Web Key Set, as text. Nothing is fetched then.
     pub fn jwks(mut self, json: impl Into<String>) -> Self {
-        self.keys = KeysFrom::Text(json.into());
+        self.keys = KeyLocation::Text(json.into());
         self
     }
 
@@ -89,30 +89,30 @@ impl Issuer {
         &self.name
     }
 
-    fn trust(self) -> Result<Trusted, String> {
+    fn trust(self) -> Result<TrustedIssuer, String> {
         let source = match self.keys {
-            KeysFrom::Text(text) => Source::Here(Arc::new(KeySet::parse(&text)?)),
-            KeysFrom::Discovery => Source::Issuer(self.name.clone()),
-            KeysFrom::Url(url) => {
+            KeyLocation::Text(text) => KeySource::Here(Arc::new(KeySet::parse(&text)?)),
+            KeyLocation::Discovery => KeySource::Issuer(self.name.clone()),
+            KeyLocation::Url(url) => {
                 let parsed = Url::parse(&url).map_err(|fault| format!("`{url}` is no URL: {fault}"))?;
                 check_scheme(&parsed).map_err(|fault| format!("`{url}`: {fault}"))?;
-                Source::Url(url)
+                KeySource::Url(url)
             }
         };
         check_url(&self.name)?;
         let keys = Arc::new(Keys::new(source));
         let (algorithms, client_id_claim) = (self.algorithms, self.client_id_claim);
-        Ok(Trusted { name: self.name, keys, algorithms, client_id_claim })
+        Ok(TrustedIssuer { name: self.name, keys, algorithms, client_id_claim })
     }
 }
 
 /// Who may sign tokens for this resource.
 pub(crate) struct TrustedIssuers {
-    issuers: Vec<Trusted>,
+    issuers: Vec<TrustedIssuer>,
     audience: Audience,
 }
 
-struct Trusted {
+struct TrustedIssuer {
     name: String,
     keys: Arc<Keys>,
     algorithms: Vec<Algorithm>,
@@ -121,7 +121,7 @@ struct Trusted {
 
 impl TrustedIssuers {
     pub(crate) fn new(issuers: Vec<Issuer>, audience: Audience) -> Result<Self, String> {
-        let issuers: Vec<Trusted> = issuers.into_iter().map(Issuer::trust).collect::<Result<_, _>>()?;
+        let issuers: Vec<TrustedIssuer> = issuers.into_iter().map(Issuer::trust).collect::<Result<_, _>>()?;
         for (at, issuer) in issuers.iter().enumerate() {
             if issuers[..at].iter().any(|other| other.name == issuer.name) {
                 return Err(format!("`{}` is here twice", issuer.name));

@@ -1,6 +1,6 @@
-//! Reading a stream.
+//! AttachedReader a stream.
 
-use crate::serve::http::legacy::streams::{EventId, Inner, Read, STANDALONE, Stream, Streams};
+use crate::serve::http::legacy::streams::{EventId, Inner, STANDALONE, SessionStreams, Stream, StreamItem};
 use std::{
     sync::Arc,
     task::{Context, Poll},
@@ -10,7 +10,7 @@ use tokio::time::Instant;
 /// The end of a stream that is read: one connection. Another may follow it once it is dropped.
 #[derive(Debug)]
 pub(crate) struct Reader {
-    pub(crate) streams: Arc<Streams>,
+    pub(crate) streams: Arc<SessionStreams>,
     /// Where it began.
     pub(crate) behind: EventId,
     pub(crate) reader: u64,
@@ -28,29 +28,29 @@ impl Reader {
     }
 
     /// What comes next.
-    pub(crate) fn poll_read(&self, cx: &Context<'_>) -> Poll<Read> {
+    pub(crate) fn poll_read(&self, cx: &Context<'_>) -> Poll<StreamItem> {
         let mut inner = self.streams.inner();
-        let Inner { store, all, ended, .. } = &mut *inner;
+        let Inner { log, all, ended, .. } = &mut *inner;
         let Some(stream) = all.get_mut(&self.behind.stream).filter(|_| !*ended) else {
-            return Poll::Ready(Read::Over);
+            return Poll::Ready(StreamItem::Over);
         };
         let Stream { written, taken, done, reader, .. } = stream;
         let Some(reading) = reader.as_mut().filter(|reading| reading.reader == self.reader) else {
-            return Poll::Ready(Read::Closed);
+            return Poll::Ready(StreamItem::Closed);
         };
         if reading.until.is_some_and(|until| reading.at > until) {
-            return Poll::Ready(Read::Closed);
+            return Poll::Ready(StreamItem::Closed);
         }
-        if let Some((number, event)) = store.take(self.behind.stream, reading.at) {
+        if let Some((number, event)) = log.take(self.behind.stream, reading.at) {
             reading.at = number + 1;
             *taken = number.max(*taken);
             let last = *done && number == *written;
             stream.wake_writer();
             inner.trim(self.behind.stream);
-            return Poll::Ready(Read::Event(event, last));
+            return Poll::Ready(StreamItem::Event(event, last));
         }
         if *done {
-            return Poll::Ready(Read::Done);
+            return Poll::Ready(StreamItem::Done);
         }
         reading.waker = Some(cx.waker().clone());
         Poll::Pending
@@ -59,7 +59,7 @@ impl Reader {
     /// Keeps nothing of the stream: the client has it whole, or knows no id of it.
     pub(crate) fn forget(self) {
         let mut inner = self.streams.inner();
-        inner.store.forget(self.behind.stream);
+        inner.log.forget(self.behind.stream);
     }
 }
 

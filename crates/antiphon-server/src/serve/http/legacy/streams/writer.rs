@@ -1,6 +1,6 @@
 //! Writing on a stream.
 
-use crate::serve::http::legacy::streams::{AHEAD, Event, EventId, Inner, STANDALONE, Streams};
+use crate::serve::http::legacy::streams::{AHEAD, Event, EventId, Inner, STANDALONE, SessionStreams};
 use std::{
     sync::Arc,
     task::{Context, Poll},
@@ -10,7 +10,7 @@ use tokio::time::Instant;
 /// The end of a stream that is written on. Nothing more is written once it is dropped.
 #[derive(Debug)]
 pub(crate) struct Writer {
-    pub(crate) streams: Arc<Streams>,
+    pub(crate) streams: Arc<SessionStreams>,
     pub(crate) stream: u64,
 }
 
@@ -18,10 +18,10 @@ impl Writer {
     /// Resolves when more can be written: a reader that is connected and slow is waited for, one that is gone is not.
     pub(crate) fn poll_room(&self, cx: &Context<'_>) -> Poll<()> {
         let mut inner = self.streams.inner();
-        let Inner { store, all, ended, .. } = &mut *inner;
+        let Inner { log, all, ended, .. } = &mut *inner;
         let Some(stream) = all.get_mut(&self.stream).filter(|_| !*ended) else { return Poll::Ready(()) };
         match &stream.reader {
-            Some(reader) if store.count(self.stream, reader.at) >= AHEAD => {
+            Some(reader) if log.count(self.stream, reader.at) >= AHEAD => {
                 stream.writer = Some(cx.waker().clone());
                 Poll::Pending
             }
@@ -52,13 +52,13 @@ impl Writer {
 
     fn put(&self, message: Option<(&[u8], bool)>, last: bool) {
         let mut inner = self.streams.inner();
-        let Inner { store, all, ended, .. } = &mut *inner;
+        let Inner { log, all, ended, .. } = &mut *inner;
         let Some(stream) = all.get_mut(&self.stream).filter(|stream| !stream.done && !*ended) else { return };
         stream.done = last;
         if let Some((message, matters)) = message {
             stream.written += 1;
             let id = EventId { stream: self.stream, number: stream.written };
-            store.push(id, Event::new(id, message), matters);
+            log.push(id, Event::new(id, message), matters);
         }
         stream.wake_reader();
         if last {

@@ -5,7 +5,7 @@ use crate::{
     message_service::MessageSession,
     serve::http::{
         body::EventSource,
-        legacy::streams::{Read, Reader, Writer},
+        legacy::streams::{Reader, StreamItem, Writer},
     },
 };
 use futures_util::future::BoxFuture;
@@ -19,8 +19,8 @@ use std::{
 };
 use tokio::time::{Instant, Sleep};
 
-/// Events, until the stream ends or this connection's part of it.
-pub(crate) struct Events {
+/// SessionEvents, until the stream ends or this connection's part of it.
+pub(crate) struct SessionEvents {
     first: VecDeque<Bytes>,
     /// `None` once it has ended.
     reader: Option<Reader>,
@@ -40,7 +40,7 @@ struct SessionMessages {
     ended: bool,
 }
 
-impl Events {
+impl SessionEvents {
     pub(crate) fn new(reader: Option<Reader>, keep_alive: Duration) -> Self {
         let quiet = Box::pin(tokio::time::sleep(keep_alive));
         Self { first: VecDeque::new(), reader, messages: None, quiet, keep_alive, over: None }
@@ -71,7 +71,7 @@ impl Events {
     }
 }
 
-impl EventSource for Events {
+impl EventSource for SessionEvents {
     fn poll_event(&mut self, cx: &mut Context<'_>) -> Poll<Option<Bytes>> {
         // First: a stream that is never silent ends as well.
         if self.over.as_mut().is_some_and(|over| over.as_mut().poll(cx).is_ready()) {
@@ -84,14 +84,14 @@ impl EventSource for Events {
         loop {
             let Some(reader) = &self.reader else { return Poll::Ready(None) };
             match reader.poll_read(cx) {
-                Poll::Ready(Read::Event(event, last)) => {
+                Poll::Ready(StreamItem::Event(event, last)) => {
                     if last {
                         self.reader = None;
                     }
                     self.quiet.as_mut().reset(Instant::now() + self.keep_alive);
                     return Poll::Ready(Some(event.into_bytes()));
                 }
-                Poll::Ready(Read::Done | Read::Closed | Read::Over) => self.reader = None,
+                Poll::Ready(StreamItem::Done | StreamItem::Closed | StreamItem::Over) => self.reader = None,
                 Poll::Pending => {
                     match self.messages.as_mut().map_or(Poll::Pending, |messages| messages.poll_write(cx)) {
                         Poll::Ready(true) => {}

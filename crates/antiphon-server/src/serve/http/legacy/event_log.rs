@@ -12,8 +12,8 @@ use std::{
 
 /// How much is kept.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Bounds {
-    /// Events of one session.
+pub(crate) struct EventLimits {
+    /// SessionEvents of one session.
     pub(crate) events: usize,
     /// Bytes of one session.
     pub(crate) bytes: usize,
@@ -52,7 +52,7 @@ impl Event {
 }
 
 #[derive(Debug)]
-struct Kept {
+struct StoredEvent {
     id: EventId,
     event: Event,
     /// A client must not miss it: it is no progress and no log message.
@@ -63,24 +63,24 @@ struct Kept {
 
 /// The events of one session, the oldest first.
 #[derive(Debug)]
-pub(crate) struct Store {
-    kept: VecDeque<Kept>,
+pub(crate) struct EventLog {
+    kept: VecDeque<StoredEvent>,
     bytes: usize,
-    bounds: Bounds,
+    limits: EventLimits,
     /// The bytes of all sessions.
     all: Arc<AtomicUsize>,
 }
 
-impl Store {
-    pub(crate) fn new(bounds: Bounds, all: Arc<AtomicUsize>) -> Self {
-        Self { kept: VecDeque::new(), bytes: 0, bounds, all }
+impl EventLog {
+    pub(crate) fn new(limits: EventLimits, all: Arc<AtomicUsize>) -> Self {
+        Self { kept: VecDeque::new(), bytes: 0, limits, all }
     }
 
     pub(crate) fn push(&mut self, id: EventId, event: Event, matters: bool) {
         let length = event.bytes.len();
         self.bytes += length;
         self.all.fetch_add(length, Ordering::Relaxed);
-        self.kept.push_back(Kept { id, event, matters, taken: false });
+        self.kept.push_back(StoredEvent { id, event, matters, taken: false });
     }
 
     /// Gives the first event of this stream from this number on, with its number.
@@ -108,7 +108,7 @@ impl Store {
             let Some(kept) = goes.map(|(index, _)| index).and_then(|index| self.kept.remove(index)) else {
                 break;
             };
-            self.forgotten(kept.event.bytes.len());
+            self.subtract(kept.event.bytes.len());
             lost(kept.id, kept.matters);
         }
     }
@@ -121,23 +121,23 @@ impl Store {
             length += if stays { 0 } else { kept.event.bytes.len() };
             stays
         });
-        self.forgotten(length);
+        self.subtract(length);
     }
 
     fn is_over(&self) -> bool {
-        let Bounds { events, bytes, all_bytes } = self.bounds;
+        let EventLimits { events, bytes, all_bytes } = self.limits;
         self.kept.len() > events || self.bytes > bytes || self.all.load(Ordering::Relaxed) > all_bytes
     }
 
-    fn forgotten(&mut self, length: usize) {
+    fn subtract(&mut self, length: usize) {
         self.bytes -= length;
         self.all.fetch_sub(length, Ordering::Relaxed);
     }
 }
 
-impl Drop for Store {
+impl Drop for EventLog {
     fn drop(&mut self) {
-        self.forgotten(self.bytes);
+        self.subtract(self.bytes);
     }
 }
 
@@ -161,7 +161,7 @@ mod tests {
         assert_eq!(event.into_bytes(), "id: 3-14\ndata: {\"a\":1}\n\n");
     }
 
-    /// Pushes events `(stream, number, matters, taken)` into a store of these bounds, and trims it with one pinned.
+    /// Pushes events `(stream, number, matters, taken)` into a log of these limits, and trims it with one pinned.
     fn check(
         events: usize,
         pushed: &[(u64, u64, bool, bool)],
@@ -169,17 +169,17 @@ mod tests {
         expected: &[(EventId, bool)],
     ) {
         let all = Arc::<AtomicUsize>::default();
-        let mut store = Store::new(Bounds { events, bytes: 1000, all_bytes: 1000 }, Arc::clone(&all));
+        let mut log = EventLog::new(EventLimits { events, bytes: 1000, all_bytes: 1000 }, Arc::clone(&all));
         for (stream, number, matters, taken) in pushed {
-            store.push(id(*stream, *number), Event::new(id(*stream, *number), b"{}"), *matters);
+            log.push(id(*stream, *number), Event::new(id(*stream, *number), b"{}"), *matters);
             if *taken {
-                assert_eq!(store.take(*stream, *number).unwrap().0, *number);
+                assert_eq!(log.take(*stream, *number).unwrap().0, *number);
             }
         }
         let mut lost = Vec::new();
-        store.trim(|event| event == pinned, |event, matters| lost.push((event, matters)));
+        log.trim(|event| event == pinned, |event, matters| lost.push((event, matters)));
         assert_eq!(lost, expected, "{pushed:?}");
-        drop(store);
+        drop(log);
         assert_eq!(all.load(Ordering::Relaxed), 0);
     }
 
@@ -205,18 +205,19 @@ mod tests {
             (100 * one, 0, 0),
             (0, 100 * one, 0),
         ] {
-            let (bounds, all) = (Bounds { events: 100, bytes, all_bytes }, Arc::<AtomicUsize>::default());
+            let (limits, all) =
+                (EventLimits { events: 100, bytes, all_bytes }, Arc::<AtomicUsize>::default());
             // Another session holds as much as one event.
-            let mut other = Store::new(bounds, Arc::clone(&all));
+            let mut other = EventLog::new(limits, Arc::clone(&all));
             other.push(id(1, 1), Event::new(id(1, 1), b"{}"), true);
-            let mut store = Store::new(bounds, Arc::clone(&all));
+            let mut log = EventLog::new(limits, Arc::clone(&all));
             for number in 1..=5 {
-                store.push(id(1, number), Event::new(id(1, number), b"{}"), true);
-                store.trim(|_| false, |_, _| ());
+                log.push(id(1, number), Event::new(id(1, number), b"{}"), true);
+                log.trim(|_| false, |_, _| ());
             }
-            assert_eq!(store.count(1, 0), left, "{bytes} {all_bytes}");
+            assert_eq!(log.count(1, 0), left, "{bytes} {all_bytes}");
             assert_eq!(all.load(Ordering::Relaxed), (left + 1) * one);
-            store.forget(1);
+            log.forget(1);
             assert_eq!(all.load(Ordering::Relaxed), one);
         }
     }

@@ -3,7 +3,7 @@
 use crate::{
     Outbox,
     message_service::MessageSession,
-    serve::http::legacy::{store::Bounds, streams::Streams},
+    serve::http::legacy::{event_log::EventLimits, streams::SessionStreams},
 };
 use antiphon_seal::{EntropyError, SecretKey};
 use std::{
@@ -26,7 +26,7 @@ const UNUSED_FOR: Duration = Duration::from_secs(60);
 /// A session and its event streams. Dropping it ends the session.
 pub(crate) struct OpenSession<T: MessageSession> {
     pub(crate) session: T,
-    pub(crate) streams: Arc<Streams>,
+    pub(crate) streams: Arc<SessionStreams>,
     /// The messages for the stream of a GET.
     pub(crate) outbox: Outbox,
     /// True once the client has named the session.
@@ -56,7 +56,7 @@ impl<T: MessageSession> Drop for OpenSession<T> {
 pub(crate) struct SessionTable<T: MessageSession> {
     entries: Mutex<Entries<T>>,
     idle: Duration,
-    bounds: Bounds,
+    limits: EventLimits,
     /// The bytes of the events that are stored for all sessions.
     bytes: Arc<AtomicUsize>,
 }
@@ -67,9 +67,9 @@ struct Entries<T: MessageSession> {
 }
 
 impl<T: MessageSession> SessionTable<T> {
-    pub(crate) fn new(idle: Duration, bounds: Bounds) -> Self {
+    pub(crate) fn new(idle: Duration, limits: EventLimits) -> Self {
         let entries = Entries { by_id: HashMap::new(), swept: Instant::now() };
-        Self { entries: Mutex::new(entries), idle, bounds, bytes: Arc::default() }
+        Self { entries: Mutex::new(entries), idle, limits, bytes: Arc::default() }
     }
 
     /// Adds a session under a new id with this prefix, and returns the id.
@@ -78,7 +78,7 @@ impl<T: MessageSession> SessionTable<T> {
     pub(crate) fn add(&self, session: T, prefix: &str) -> Result<String, EntropyError> {
         // 256 random bits, of letters, digits, `-` and `_`.
         let id = format!("{prefix}{}", *SecretKey::random()?.to_base64url());
-        let streams = Streams::new(self.bounds, Arc::clone(&self.bytes));
+        let streams = SessionStreams::new(self.limits, Arc::clone(&self.bytes));
         let (outbox, used) = (Outbox::default(), AtomicBool::new(false));
         let open = Arc::new(OpenSession { session, streams, outbox, used });
         self.entries().by_id.insert(id.clone(), open);
