@@ -1,4 +1,4 @@
-//! Streamable HTTP: one POST, one exchange, no sessions. `legacy` adds what earlier revisions need.
+//! Streamable HTTP: one POST, one response, no sessions. `legacy` adds the sessions of earlier revisions.
 
 pub mod auth;
 mod body;

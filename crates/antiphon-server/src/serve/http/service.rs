@@ -1,5 +1,4 @@
-//! The endpoint as a [`tower_service::Service`]: mount it in axum, or serve it with
-//! [`serve_http`](super::serve_http).
+//! The endpoint as a [`tower_service::Service`]: mount it in axum, or serve it with [`serve_http`](super::serve_http).
 
 use crate::{
     Outbox, Received, ReplyMessage, Server,
@@ -35,16 +34,16 @@ use tower_service::Service;
 /// let app = axum::Router::new().route("/health", get(health)).route_service("/mcp", mcp);
 /// ```
 ///
-/// While the server drains ([`Server::drain`]), each reply closes its connection: what the client asks next should reach
+/// While the server drains ([`Server::drain`]), each response closes its connection, so that the next request can reach
 /// another instance.
 ///
-/// Dropping the future of a call, as hyper does when the client goes away, cancels the request.
+/// Dropping the future of a call cancels the request. hyper drops it when the client disconnects.
 ///
 /// > The server **MUST** treat a client disconnect as cancellation of that request.
 ///
 /// Clients of the revisions 2025-03-26 to 2025-11-25 are served on the same endpoint, unless the server is
-/// [`modern_only`](crate::ServerBuilder::modern_only). Their sessions live in this value and its clones, and end
-/// with the last of them; a request of a session goes on when its client goes away.
+/// [`modern_only`](crate::ServerBuilder::modern_only). This value and its clones hold the sessions; dropping the
+/// last clone ends them. A request of a session continues when its client disconnects.
 #[derive(Clone, Debug)]
 pub struct HttpService<S: MessageService = Server> {
     server: S,
@@ -69,7 +68,7 @@ impl<S: MessageService> HttpService<S> {
         Self { server, options, legacy }
     }
 
-    /// Ends all legacy sessions, and what runs in them.
+    /// Ends all legacy sessions, and cancels their requests.
     pub(crate) fn end_sessions(&self) {
         if let Some(legacy) = &self.legacy {
             legacy.end_all();
@@ -80,7 +79,7 @@ impl<S: MessageService> HttpService<S> {
         &self.options
     }
 
-    /// Climbs the ladder; what the handler sends before its reply goes into the outbox.
+    /// Checks a request and answers it. The messages before the reply go into the outbox.
     async fn reply<B>(self, request: Request<B>, outbox: Outbox) -> HttpReply
     where
         B: Body + Send,
@@ -107,7 +106,7 @@ impl<S: MessageService> HttpService<S> {
             Ok(body) => body,
             Err(refused) => return HttpReply::Rejection(refused),
         };
-        // Boxed: what a modern request needs stays as small as it is.
+        // Boxed, to keep the future of a modern request small.
         if let Some(legacy) = self.legacy.as_ref().filter(|_| legacy::is_of_session(&parts)) {
             return Box::pin(legacy.post(parts, body, authorized)).await;
         }
@@ -152,14 +151,14 @@ impl<S: MessageService> HttpService<S> {
                 tokio::select! {
                     reply = subscription => HttpReply::Json(reply),
                     // The stream is cut off, and the client opens another with a new token.
-                    () = authorized.over(&self.server) => HttpReply::Rejection(token_expired()),
+                    () = authorized.expired(&self.server) => HttpReply::Rejection(token_expired()),
                 }
             }
         }
     }
 }
 
-/// One POST under way. It becomes a response when the reply is there, or when something is sent before it.
+/// The future of a response. It resolves with the reply, or with an event stream once a message is sent before the reply.
 #[must_use = "a future does nothing unless it is polled"]
 pub struct Exchange<S: MessageService = Server> {
     /// `Some` for versions of HTTP with a `Connection` header: those before HTTP/2.

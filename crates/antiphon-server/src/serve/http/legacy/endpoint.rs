@@ -1,4 +1,4 @@
-//! The endpoint of clients of earlier revisions: which session a request is of, and what becomes of it.
+//! The endpoint for clients of earlier revisions: finds the session of a request, and answers it.
 
 use crate::{
     Caller, ReplyMessage,
@@ -42,12 +42,12 @@ impl<S: MessageService> Endpoint<S> {
         Self { server, options, sessions }
     }
 
-    /// Ends all sessions, and what runs in them.
+    /// Ends all sessions, and cancels their requests.
     pub(crate) fn end_all(&self) {
         self.sessions.end_all();
     }
 
-    /// A GET or DELETE, which names its session.
+    /// Answers a GET or DELETE.
     pub(crate) fn get_or_delete(&self, parts: &Parts, authorized: Authorized) -> HttpReply {
         let open = match self.session_of(parts, authorized) {
             Ok((open, _)) if parts.method == Method::GET => open,
@@ -61,7 +61,7 @@ impl<S: MessageService> Endpoint<S> {
         self.listen(&open, parts, authorized).unwrap_or_else(HttpReply::Rejection)
     }
 
-    /// Opens the stream of a GET, or takes up the one it names.
+    /// Opens the stream of a GET, or resumes the one that `Last-Event-ID` names.
     fn listen(
         &self,
         open: &OpenSession<S::Session>,
@@ -76,9 +76,9 @@ impl<S: MessageService> Endpoint<S> {
             Err(_) => return Err(resume_rejection(&ResumeError::Unknown)),
         };
         if last.is_none_or(|last| last.stream == STANDALONE)
-            && let Err(short) = open.session.may_listen(&authorized.caller(parts))
+            && let Err(rejected) = open.session.may_listen(&authorized.caller(parts))
         {
-            return Ok(HttpReply::Json(short));
+            return Ok(HttpReply::Json(rejected));
         }
         let reader = match last {
             None => open.streams.standalone().ok_or_else(|| {
@@ -88,7 +88,7 @@ impl<S: MessageService> Endpoint<S> {
             })?,
             Some(last) => match open.streams.resume(last) {
                 Ok(reader) => reader,
-                // A client that keeps coming back stops here.
+                // 204 stops a client that would reconnect again and again.
                 Err(ResumeError::Complete) => return Ok(HttpReply::Empty(StatusCode::NO_CONTENT)),
                 Err(fault) => return Err(resume_rejection(&fault)),
             },
@@ -97,7 +97,7 @@ impl<S: MessageService> Endpoint<S> {
         let priming = (last.is_none() && primes).then(|| times.priming(&reader));
         let is_standalone = reader.is_standalone();
         let mut events =
-            SessionEvents::new(Some(reader), times.keep_alive).ending_with(authorized.over(&self.server));
+            SessionEvents::new(Some(reader), times.keep_alive).ending_with(authorized.expired(&self.server));
         if is_standalone {
             events = events.with_session_messages(&open.session, &open.outbox, open.streams.to_standalone());
         }
@@ -105,13 +105,13 @@ impl<S: MessageService> Endpoint<S> {
         Ok(HttpReply::Response(Box::new(stream_response(events))))
     }
 
-    /// A POST that names its session.
+    /// Answers a POST that names its session.
     pub(crate) async fn post(&self, parts: Parts, body: Bytes, authorized: Authorized) -> HttpReply {
         let open = match self.session_of(&parts, authorized) {
             Ok((open, _)) => open,
             Err(reply) => return reply,
         };
-        match hear(&open.session, &body, &authorized.caller(&parts)) {
+        match receive_unanswered(&open.session, &body, &authorized.caller(&parts)) {
             Ok(true) => request::respond::<S>(&open, parts, body, authorized, self.times()).await,
             // > If the server accepts the input, the server **MUST** return HTTP status code 202 Accepted with no body.
             Ok(false) => HttpReply::Accepted,
@@ -119,7 +119,7 @@ impl<S: MessageService> Endpoint<S> {
         }
     }
 
-    /// A message that names no session, and is not of today.
+    /// Answers a message of an earlier revision that names no session.
     pub(crate) async fn without_session(
         &self,
         message: Incoming<'_>,
@@ -130,7 +130,7 @@ impl<S: MessageService> Endpoint<S> {
             Incoming::Request(request) if request.method == method::INITIALIZE => {
                 return self.initialize(request, caller);
             }
-            // The headers say that it is of no earlier revision.
+            // The headers name a version that is no earlier one.
             message if !may_be_legacy(headers) => {
                 return HttpReply::Json(without_session(message).into());
             }
@@ -151,7 +151,7 @@ impl<S: MessageService> Endpoint<S> {
         }
     }
 
-    /// A batch that names no session; `None` if it is none, or of a revision that has none.
+    /// Answers a batch that names no session; `None` if the body is no batch, or its revision has no batches.
     pub(crate) async fn batch_without_session(
         &self,
         body: &[u8],
@@ -163,7 +163,7 @@ impl<S: MessageService> Endpoint<S> {
         if !is_batch(body) || !version.has_batches() {
             return None;
         }
-        match batch::hear(body, |_| ()) {
+        match batch::receive_unanswered(body, |_| ()) {
             Ok(true) => {}
             Ok(false) => return Some(HttpReply::Accepted),
             Err(error) => return Some(HttpReply::Json(ReplyMessage::error(None, &error))),
@@ -177,7 +177,7 @@ impl<S: MessageService> Endpoint<S> {
     }
 
     fn initialize(&self, request: Request<'_>, caller: &Caller<'_>) -> HttpReply {
-        // Their places are free again.
+        // Frees the places of idle sessions.
         self.sessions.sweep();
         let request_id = request.id.clone();
         let (session, reply) = match self.server.initialize(request, caller) {
@@ -199,7 +199,7 @@ impl<S: MessageService> Endpoint<S> {
         HttpReply::Response(Box::new(response))
     }
 
-    /// The session that the headers name, if it is this caller's.
+    /// Returns the session that the headers name, if this caller opened it.
     fn session_of<'a>(
         &self,
         parts: &'a Parts,
@@ -226,39 +226,43 @@ impl<S: MessageService> fmt::Debug for Endpoint<S> {
     }
 }
 
-/// Takes what needs no answer. Whether there is something else.
+/// Passes the notifications and responses of a body to the session. Returns whether the body holds a request.
 ///
 /// # Errors
-/// What to answer in the place of all of it: it cannot be read, or one of its answers needs scopes that are missing.
-fn hear(session: &impl MessageSession, body: &[u8], caller: &Caller<'_>) -> Result<bool, ReplyMessage> {
-    let mut short = None;
-    let mut take = |message: Incoming<'_>| match message {
+/// The reply to the whole body, if it cannot be read, or if the caller's token may not send one of the responses.
+fn receive_unanswered(
+    session: &impl MessageSession,
+    body: &[u8],
+    caller: &Caller<'_>,
+) -> Result<bool, ReplyMessage> {
+    let mut rejected = None;
+    let mut receive = |message: Incoming<'_>| match message {
         Incoming::Notification(notification) => {
             session.notify(&notification);
         }
         Incoming::Response(response) => {
             if let Err(reply) = session.respond(response, caller) {
-                short = Some(reply);
+                rejected = Some(reply);
             }
         }
         Incoming::Request(_) => {}
     };
-    let is_answered = if is_batch(body) && session.version().has_batches() {
-        batch::hear(body, take).map_err(|error| ReplyMessage::error(None, &error))?
+    let has_request = if is_batch(body) && session.version().has_batches() {
+        batch::receive_unanswered(body, receive).map_err(|error| ReplyMessage::error(None, &error))?
     } else {
         match Incoming::parse(body) {
             Ok(Incoming::Request(_)) => true,
             Ok(message) => {
-                take(message);
+                receive(message);
                 false
             }
             Err(fault) => return Err(ReplyMessage::error(fault.id.as_ref(), &fault.error)),
         }
     };
-    short.map_or(Ok(is_answered), Err)
+    rejected.map_or(Ok(has_request), Err)
 }
 
-/// Why a stream does not go on.
+/// Returns the rejection of a stream that cannot be resumed.
 fn resume_rejection(fault: &ResumeError) -> Rejection {
     let (status, text) = match fault {
         ResumeError::Lost => (

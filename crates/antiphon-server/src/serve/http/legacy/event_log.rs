@@ -1,4 +1,4 @@
-//! What the streams of one session have sent, kept for a client that comes back: so many events and bytes, no more.
+//! The events that the streams of one session have sent, stored within limits for a client that reconnects.
 
 use crate::serve::http::legacy::event_id::EventId;
 use hyper::body::Bytes;
@@ -10,27 +10,27 @@ use std::{
     },
 };
 
-/// How much is kept.
+/// The limits of stored events.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct EventLimits {
-    /// SessionEvents of one session.
+    /// The number of events of one session.
     pub(crate) events: usize,
-    /// Bytes of one session.
+    /// The bytes of one session.
     pub(crate) bytes: usize,
-    /// Bytes of all sessions together: beyond them a session keeps only what its readers have not yet taken.
+    /// The bytes of all sessions together. Beyond it, a session stores only the events that its readers have not taken.
     pub(crate) all_bytes: usize,
 }
 
-/// One event as it is written.
+/// An event as it is written.
 #[derive(Clone, Debug)]
 pub(crate) struct Event {
     bytes: Bytes,
-    /// Where its message begins; it ends before the empty line.
+    /// The index at which the message begins. The message ends before the empty line.
     message: usize,
 }
 
 impl Event {
-    /// One event, one line of data, one write.
+    /// Writes an event with one line of data.
     pub(crate) fn new(id: EventId, message: &[u8]) -> Self {
         let head = format!("id: {id}\ndata: ");
         let mut bytes = Vec::with_capacity(head.len() + message.len() + 2);
@@ -40,12 +40,12 @@ impl Event {
         Self { bytes: bytes.into(), message: head.len() }
     }
 
-    /// All of it, for an event stream.
+    /// Returns the whole event, for an event stream.
     pub(crate) fn into_bytes(self) -> Bytes {
         self.bytes
     }
 
-    /// The message alone.
+    /// Returns the message alone.
     pub(crate) fn message(&self) -> Bytes {
         self.bytes.slice(self.message..self.bytes.len() - 2)
     }
@@ -55,9 +55,9 @@ impl Event {
 struct StoredEvent {
     id: EventId,
     event: Event,
-    /// A client must not miss it: it is no progress and no log message.
+    /// True if a client must not miss the event: it is neither progress nor a log message.
     matters: bool,
-    /// It was given to a connection.
+    /// True once a connection has taken the event.
     taken: bool,
 }
 
@@ -83,7 +83,7 @@ impl EventLog {
         self.kept.push_back(StoredEvent { id, event, matters, taken: false });
     }
 
-    /// Gives the first event of this stream from this number on, with its number.
+    /// Returns the first event of this stream from this number on, with its number.
     pub(crate) fn take(&mut self, stream: u64, from: u64) -> Option<(u64, Event)> {
         let mut events = self.kept.iter_mut();
         let kept = events.find(|kept| kept.id.stream == stream && kept.id.number >= from)?;
@@ -91,13 +91,13 @@ impl EventLog {
         Some((kept.id.number, kept.event.clone()))
     }
 
-    /// How many events of this stream there are from this number on.
+    /// Returns the number of events of this stream from this number on.
     pub(crate) fn count(&self, stream: u64, from: u64) -> usize {
         self.kept.iter().filter(|kept| kept.id.stream == stream && kept.id.number >= from).count()
     }
 
-    /// Makes room, and tells of each event that is lost, and whether it matters. What is pinned stays, whatever it
-    /// costs. What can be missed goes first, then what was taken, then the rest; of each the oldest.
+    /// Discards events beyond the limits, and reports each with whether it matters. Pinned events are never discarded. The
+    /// order is: events that can be missed, events that were taken, the rest; the oldest first.
     pub(crate) fn trim(&mut self, pinned: impl Fn(EventId) -> bool, mut lost: impl FnMut(EventId, bool)) {
         while self.is_over() {
             let free = || self.kept.iter().enumerate().filter(|(_, kept)| !pinned(kept.id));
@@ -113,7 +113,7 @@ impl EventLog {
         }
     }
 
-    /// Drops all that a stream has sent.
+    /// Discards all events of a stream.
     pub(crate) fn forget(&mut self, stream: u64) {
         let mut length = 0;
         self.kept.retain(|kept| {
@@ -149,7 +149,7 @@ mod tests {
         EventId { stream, number }
     }
 
-    /// How long an event of this message is.
+    /// The length of an event with this message.
     fn length(message: &[u8]) -> usize {
         Event::new(id(1, 1), message).bytes.len()
     }
@@ -161,7 +161,7 @@ mod tests {
         assert_eq!(event.into_bytes(), "id: 3-14\ndata: {\"a\":1}\n\n");
     }
 
-    /// Pushes events `(stream, number, matters, taken)` into a log of these limits, and trims it with one pinned.
+    /// Pushes events `(stream, number, matters, taken)` into a log of these limits, and trims the log with one event pinned.
     fn check(
         events: usize,
         pushed: &[(u64, u64, bool, bool)],

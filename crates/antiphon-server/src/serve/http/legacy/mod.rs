@@ -1,13 +1,12 @@
-//! The revisions up to 2025-11-25 on the same endpoint: sessions, the stream of a GET, and streams that can be taken up
-//! again.
+//! The revisions up to 2025-11-25 on the same endpoint: sessions, the stream of a GET, and streams that can be resumed.
 //!
 //! ```text
 //!  POST ─▶ endpoint ─▶ request: a task of its own ──▶ Writer ─▶ streams ─▶ Reader ─▶ events ─▶ connection
-//!                        Session::answer, outbox                 store                           │ breaks
+//!                        session.call, outbox                event log                           │ breaks
 //!  GET, Last-Event-ID ─────────────────────────────────────────────────────▶ Reader ─▶ events ◀───┘
 //! ```
 //!
-//! A request goes on when its connection breaks: what it sends is kept, within bounds, for a client that comes back.
+//! A request continues when its connection breaks: its events are stored, within limits, for a client that reconnects.
 
 mod batch;
 mod endpoint;
@@ -26,26 +25,26 @@ use crate::serve::http::header_names::{MCP_PROTOCOL_VERSION, MCP_SESSION_ID};
 use antiphon_wire::ProtocolVersion;
 use http::{HeaderMap, Method, request::Parts};
 
-/// Whether a session is named.
+/// Returns whether the headers name a session.
 pub(crate) fn names_session(headers: &HeaderMap) -> bool {
     headers.contains_key(&MCP_SESSION_ID)
 }
 
-/// Whether this POST belongs to a session.
+/// Returns whether this request is a POST of a session.
 ///
 /// > An `Mcp-Session-Id` header on a request: ignore it
 ///
-/// So it is on a modern request.
+/// The header of a modern request is ignored.
 pub(crate) fn is_of_session(parts: &Parts) -> bool {
     parts.method == Method::POST && names_session(&parts.headers) && !says_modern(&parts.headers)
 }
 
-/// Whether the headers name a modern version.
+/// Returns whether the headers name a modern version.
 fn says_modern(headers: &HeaderMap) -> bool {
     version(headers).is_some_and(ProtocolVersion::is_modern_text)
 }
 
-/// Whether the headers name an earlier version, or none.
+/// Returns whether the headers name an earlier version, or none.
 fn may_be_legacy(headers: &HeaderMap) -> bool {
     version(headers).is_none_or(|version| ProtocolVersion::legacy(version).is_some())
 }

@@ -1,4 +1,4 @@
-//! One request of a session, from its task to the response that its connection gets.
+//! A request of a session: its task, and the response on its connection.
 
 use crate::{
     Caller, Outbox, ReplyKind, ReplyMessage,
@@ -26,11 +26,11 @@ use std::{
     time::Duration,
 };
 
-/// A request that has neither been answered nor sent anything for so long is given an event stream all the same: it
-/// has an id, by which the answer can be had when the connection breaks.
+/// The time after which the response begins as an event stream, even if no event was sent: the stream has an id, by which
+/// the client can resume it when the connection breaks.
 const BEGIN_WITHIN: Duration = Duration::from_secs(1);
 
-/// Runs a request, or a batch that holds one, on a task of its own, and gives the response of its connection.
+/// Runs a request, or a batch that holds one, on its own task. Returns the response for its connection.
 ///
 /// > Disconnection **SHOULD NOT** be interpreted as the client cancelling its request.
 pub(crate) async fn respond<S: MessageService>(
@@ -66,18 +66,18 @@ pub(crate) async fn respond<S: MessageService>(
         Ok(StreamItem::Event(event, false)) => {
             prime(SessionEvents::new(Some(reader), times.keep_alive), &beginning).first(event.into_bytes())
         }
-        // It closes at once, and is to be taken up again.
+        // The stream closes at once, and the client resumes it.
         Ok(StreamItem::Closed) | Err(_) => {
             prime(SessionEvents::new(Some(reader), times.keep_alive), &beginning)
         }
-        // It was cancelled, and has no response.
+        // The request was cancelled and has no response.
         Ok(StreamItem::Done) => SessionEvents::new(None, times.keep_alive),
         Ok(StreamItem::Over) => return HttpReply::Rejection(session_not_found()),
     };
     HttpReply::Response(Box::new(stream_response(events)))
 }
 
-/// How long the streams of an endpoint are silent, and clients stay away.
+/// The keep-alive time of event streams, and the time after which clients reconnect.
 #[derive(Clone, Copy)]
 pub(crate) struct StreamTimes {
     pub(crate) keep_alive: Duration,
@@ -85,7 +85,7 @@ pub(crate) struct StreamTimes {
 }
 
 impl StreamTimes {
-    /// The event that primes a client to come back.
+    /// Returns the event that lets a client reconnect before any other event.
     ///
     /// > The server **SHOULD** immediately send an SSE event consisting of an event ID and an empty `data` field in order
     /// > to prime the client to reconnect
@@ -94,7 +94,7 @@ impl StreamTimes {
     }
 }
 
-/// The session is none of ours, or of somebody else, or has ended: there is one answer for all of them.
+/// Returns the rejection of a session that is unknown, belongs to another caller, or has ended: the same for all three.
 ///
 /// > The server **MAY** terminate the session at any time, after which it **MUST** respond to requests containing that
 /// > session ID with HTTP 404 Not Found.

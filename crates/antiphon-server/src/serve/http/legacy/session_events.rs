@@ -1,4 +1,4 @@
-//! The body of a response on a session: the events of one stream, for as long as one connection reads it.
+//! The events of a response in a session: those of one stream, for one connection.
 
 use crate::{
     Outbox,
@@ -19,15 +19,15 @@ use std::{
 };
 use tokio::time::{Instant, Sleep};
 
-/// SessionEvents, until the stream ends or this connection's part of it.
+/// The events of one stream, until the stream or this connection ends.
 pub(crate) struct SessionEvents {
     first: VecDeque<Bytes>,
-    /// `None` once it has ended.
+    /// `None` once the stream has ended.
     reader: Option<Reader>,
     messages: Option<SessionMessages>,
     quiet: Pin<Box<Sleep>>,
     keep_alive: Duration,
-    /// What ends it in any case.
+    /// Ends the events when it resolves, such as at the expiry of the token.
     over: Option<BoxFuture<'static, ()>>,
 }
 
@@ -46,12 +46,12 @@ impl SessionEvents {
         Self { first: VecDeque::new(), reader, messages: None, quiet, keep_alive, over: None }
     }
 
-    /// Ends when this does.
+    /// Ends the events when this future resolves.
     pub(crate) fn ending_with(self, over: BoxFuture<'static, ()>) -> Self {
         Self { over: Some(over), ..self }
     }
 
-    /// Sends this before anything else.
+    /// Sends this event before all others.
     pub(crate) fn first(mut self, event: impl Into<Bytes>) -> Self {
         self.first.push_back(event.into());
         self
@@ -73,7 +73,7 @@ impl SessionEvents {
 
 impl EventSource for SessionEvents {
     fn poll_event(&mut self, cx: &mut Context<'_>) -> Poll<Option<Bytes>> {
-        // First: a stream that is never silent ends as well.
+        // Polled first, so that a stream which is never silent ends as well.
         if self.over.as_mut().is_some_and(|over| over.as_mut().poll(cx).is_ready()) {
             (self.over, self.reader) = (None, None);
             self.first.clear();

@@ -136,7 +136,7 @@ impl<T: MessageSession> SessionTable<T> {
     }
 
     fn entries(&self) -> MutexGuard<'_, Entries<T>> {
-        // Each change of it leaves it whole.
+        // Each change leaves the state consistent, so a poisoned lock is usable.
         self.entries.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

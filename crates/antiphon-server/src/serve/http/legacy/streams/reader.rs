@@ -1,4 +1,4 @@
-//! AttachedReader a stream.
+//! The reader of a stream.
 
 use crate::serve::http::legacy::streams::{EventId, Inner, STANDALONE, SessionStreams, Stream, StreamItem};
 use std::{
@@ -7,27 +7,27 @@ use std::{
 };
 use tokio::time::Instant;
 
-/// The end of a stream that is read: one connection. Another may follow it once it is dropped.
+/// The reader of a stream: one connection. Another may follow once the reader is dropped.
 #[derive(Debug)]
 pub(crate) struct Reader {
     pub(crate) streams: Arc<SessionStreams>,
-    /// Where it began.
+    /// The event after which the reader began.
     pub(crate) behind: EventId,
     pub(crate) reader: u64,
 }
 
 impl Reader {
-    /// The id by which the stream can be taken up where this reader began.
+    /// Returns the id by which the stream can be resumed where this reader began.
     pub(crate) fn behind(&self) -> EventId {
         self.behind
     }
 
-    /// Whether it reads the stream of a GET.
+    /// Returns whether this is a reader of the stream of a GET.
     pub(crate) fn is_standalone(&self) -> bool {
         self.behind.stream == STANDALONE
     }
 
-    /// What comes next.
+    /// Returns the next item.
     pub(crate) fn poll_read(&self, cx: &Context<'_>) -> Poll<StreamItem> {
         let mut inner = self.streams.inner();
         let Inner { log, all, ended, .. } = &mut *inner;
@@ -56,7 +56,7 @@ impl Reader {
         Poll::Pending
     }
 
-    /// Keeps nothing of the stream: the client has it whole, or knows no id of it.
+    /// Discards the events of the stream: the client has all of them, or knows none of their ids.
     pub(crate) fn forget(self) {
         let mut inner = self.streams.inner();
         inner.log.forget(self.behind.stream);

@@ -1,4 +1,4 @@
-//! Who reads what, after which event, and what is left.
+//! Readers and writers of streams: what is read after which event, and what stays stored.
 
 use crate::serve::http::legacy::streams::*;
 use std::task::{Context, Poll, Waker};
@@ -11,7 +11,7 @@ fn cx() -> Context<'static> {
     Context::from_waker(Waker::noop())
 }
 
-/// What a reader finds now, in order: messages, `.` behind the last of the stream, and how it ends.
+/// The items that a reader finds now, in order: messages, `.` behind the last of the stream, and how it ends.
 fn all(reader: &Reader) -> String {
     let mut found = String::new();
     loop {
@@ -69,7 +69,7 @@ async fn a_stream_is_taken_up_where_it_is_kept() {
     assert_eq!(streams.resume(id(2, 3)).map(|_| ()), Err(ResumeError::Over));
 }
 
-/// What a connected reader has not taken stays, and its writer waits.
+/// Events that a connected reader has not taken stay, and their writer waits.
 #[tokio::test]
 async fn a_slow_reader_misses_nothing_and_one_that_is_gone_is_not_waited_for() {
     let streams = streams(2);
@@ -163,7 +163,7 @@ async fn it_is_idle_while_nothing_is_under_way_and_nobody_reads() {
     after(second).await;
 }
 
-/// Whatever was sent and subtract, nothing is left of it.
+/// Nothing is left of a stream that was forgotten.
 #[tokio::test]
 async fn streams_that_are_over_leave_nothing() {
     let streams = streams(5);

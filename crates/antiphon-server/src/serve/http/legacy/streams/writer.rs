@@ -1,4 +1,4 @@
-//! Writing on a stream.
+//! The writer of a stream.
 
 use crate::serve::http::legacy::streams::{AHEAD, Event, EventId, Inner, STANDALONE, SessionStreams};
 use std::{
@@ -7,7 +7,7 @@ use std::{
 };
 use tokio::time::Instant;
 
-/// The end of a stream that is written on. Nothing more is written once it is dropped.
+/// The writer of a stream. Dropping it ends the stream.
 #[derive(Debug)]
 pub(crate) struct Writer {
     pub(crate) streams: Arc<SessionStreams>,
@@ -15,7 +15,7 @@ pub(crate) struct Writer {
 }
 
 impl Writer {
-    /// Resolves when more can be written: a reader that is connected and slow is waited for, one that is gone is not.
+    /// Resolves when more can be written. The writer waits for a connected reader that is slow, but for no absent one.
     pub(crate) fn poll_room(&self, cx: &Context<'_>) -> Poll<()> {
         let mut inner = self.streams.inner();
         let Inner { log, all, ended, .. } = &mut *inner;
@@ -39,7 +39,7 @@ impl Writer {
         self.put(message.map(|message| (message, true)), true);
     }
 
-    /// Ends the connection of the present reader, behind what has been written.
+    /// Ends the connection of the present reader after the last event that was written.
     pub(crate) fn close_reader(&self) {
         let mut inner = self.streams.inner();
         let Some(stream) = inner.all.get_mut(&self.stream) else { return };
