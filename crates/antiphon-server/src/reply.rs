@@ -25,13 +25,14 @@ macro_rules! has_meta {
 
 has_meta! { CallToolResult GetPromptResult ReadResourceResult }
 
-/// Who answers: as members for results that have a `_meta` of their own, and written once for those that have none.
+/// The name and version of the server for `_meta`: as members for results with a `_meta` of their own, and as text for the
+/// others.
 pub(crate) struct Stamp {
     pub(crate) members: Meta,
     pub(crate) written: Box<RawValue>,
 }
 
-/// A result without a `_meta` of its own, with the stamp for one.
+/// A result without a `_meta` of its own, with the stamp as `_meta`.
 #[derive(Serialize)]
 pub(crate) struct Stamped<'a, T> {
     #[serde(flatten)]
@@ -43,7 +44,7 @@ pub(crate) struct Stamped<'a, T> {
 impl Stamp {
     /// > Servers **SHOULD** include the following `io.modelcontextprotocol/*` field in every result's `_meta`
     ///
-    /// What the handler wrote there itself stays.
+    /// A value that the handler has set stays.
     pub(crate) fn join(&self, members: &mut Meta) {
         let own = members.0.get(meta_keys::SERVER_INFO).is_some_and(|info| !info.is_null());
         if !own {

@@ -1,4 +1,4 @@
-//! The server itself: one message in, one reply out.
+//! The server: reads messages and answers them.
 
 use crate::{
     Caller, Ctx, Received, ReplyMessage, Request, ServerBuilder, UrlRef, UrlRefError, VerifiedUrlRef,
@@ -53,7 +53,7 @@ impl Server {
         &self.0.runtime.name
     }
 
-    /// Whether state is sealed with a key that only this process has, and that ends with it.
+    /// Returns whether state is sealed with a key that only this process has, and that ends with the process.
     pub fn key_is_ephemeral(&self) -> bool {
         self.0.runtime.sealer.is_ephemeral()
     }

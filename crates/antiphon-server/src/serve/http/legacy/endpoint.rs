@@ -36,6 +36,9 @@ pub(crate) struct Endpoint<S: MessageService> {
     sessions: SessionTable<S::Session>,
 }
 
+/// A session, and its id as the headers of a request name it.
+type NamedSession<'a, S> = (Arc<OpenSession<<S as MessageService>::Session>>, &'a str);
+
 impl<S: MessageService> Endpoint<S> {
     pub(crate) fn new(server: S, options: Arc<HttpOptions>) -> Self {
         let sessions = SessionTable::new(options.sessions.idle, options.sessions.limits);
@@ -204,7 +207,7 @@ impl<S: MessageService> Endpoint<S> {
         &self,
         parts: &'a Parts,
         authorized: Authorized,
-    ) -> Result<(Arc<OpenSession<S::Session>>, &'a str), HttpReply> {
+    ) -> Result<NamedSession<'a, S>, HttpReply> {
         let bad = |error| HttpReply::Json(ReplyMessage::error(None, &error));
         let id = single_or_none(&parts.headers, &MCP_SESSION_ID).map_err(bad)?.unwrap_or_default();
         let caller = authorized.caller(parts);
