@@ -33,7 +33,7 @@ fn server() -> Result<Server> {
 #[tokio::main(flavor = "current_thread")]
 async fn main() -> Result<()> {
     let (transport, input, output) = memory::duplex();
-    tokio::spawn(serve_streams(server()?, input, output));
+    tokio::spawn(serve_streams(input, output, server()?));
     let client = Client::builder("watch", "1.0")
         .on_progress(|told| println!("progress: {} of {}", told.progress, told.total.unwrap_or_default()))
         .connect(transport);

@@ -29,7 +29,7 @@ fuzz_target!(|input: &[u8]| {
     let written = block_on(async {
         // More than all replies to the input need: nobody reads before the end.
         let (output, mut reader) = duplex(16 << 20);
-        serve_streams(SERVER.clone(), input, output).await.expect("streams that do not fail");
+        serve_streams(input, output, SERVER.clone()).await.expect("streams that do not fail");
         let mut written = Vec::new();
         reader.read_to_end(&mut written).await.expect("streams that do not fail");
         written

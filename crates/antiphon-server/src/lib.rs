@@ -28,6 +28,7 @@ mod form;
 mod identity;
 mod legacy;
 mod limits;
+mod message_service;
 mod offer;
 mod outbox;
 mod read;
@@ -39,6 +40,7 @@ mod resolve;
 mod runtime;
 pub mod serve;
 mod server;
+mod server_service;
 mod session;
 mod settings;
 mod step_error;
@@ -71,7 +73,7 @@ pub use offer::{
     resource::{Resource, ResourceTemplate},
     tool::{NoArguments, Tool},
 };
-pub use reply::ReplyMessage;
+pub use reply::{ReplyKind, ReplyMessage};
 pub use runtime::{
     Load,
     replay::{FaultPlace, ReplayCheck, ReplayFault},
@@ -83,11 +85,8 @@ pub use step_error::StepError;
 
 #[cfg(feature = "http")]
 pub(crate) use identity::scopes::is_scope;
-#[cfg(feature = "http")]
-pub(crate) use outbox::Kind;
 pub(crate) use outbox::Outbox;
 pub(crate) use request::receive::{Received, Request};
-pub(crate) use server::Begun;
 pub(crate) use session::Session;
 
 /// The items that expanded code calls. They are not part of the API: they change with the macros.

@@ -1,113 +1,155 @@
-//! The outbox of a request: the messages before its reply, such as progress, log messages and change notifications.
+//! The messages that a request sends before its reply: progress, log messages, and the changes of a subscription.
 
+use futures_util::task::AtomicWaker;
 use std::{
     collections::{HashSet, VecDeque},
     sync::{Arc, Mutex, MutexGuard, PoisonError},
+    task::{Context, Poll},
 };
 
-/// The maximum number of messages that wait for a slow peer.
+/// The maximum number of messages that wait for a peer that reads slowly.
 const MAX_MESSAGES: usize = 1024;
-/// The maximum number of bytes that wait for a slow peer.
+/// The maximum number of their bytes.
 const MAX_BYTES: usize = 1024 * 1024;
 
-/// The queue of messages that a request sends before its reply, and that its transport takes. Clones are the same
-/// outbox. On a channel that requests share, each request has a tag of its own.
+/// The messages that a request sends before its reply: the request pushes them, its transport pops them. Clones are the same
+/// outbox. Requests that share a channel have an outbox each, and the transport pops from all of them at once.
 ///
-/// Pushing a message wakes no task: messages are pushed while the request is polled, by the same task that then takes
-/// them.
+/// A message wakes the task that waits in [`poll_pop`](Self::poll_pop).
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Outbox {
-    queue: Arc<Mutex<Queue>>,
+pub struct Outbox {
+    shared: Arc<Shared>,
     tag: u64,
+}
+
+#[derive(Debug, Default)]
+struct Shared {
+    queue: Mutex<Queue>,
+    /// Wakes the task of the transport.
+    waker: AtomicWaker,
 }
 
 #[derive(Debug, Default)]
 struct Queue {
     waiting: VecDeque<Message>,
-    /// The waiting changes, by tag and number, because there may be many.
+    /// The tags and numbers of the waiting changes.
     changes: HashSet<(u64, u32)>,
     bytes: usize,
     tags: u64,
-    /// True if the stream is to be closed, although more messages may follow.
+    /// True if the stream is to be closed before the reply.
     closing: bool,
 }
 
 #[derive(Debug)]
 struct Message {
     tag: u64,
-    kind: Kind,
+    kind: MessageKind,
     bytes: Vec<u8>,
 }
 
-/// The kind of a message: it decides what happens to the message if the peer is slow.
+/// The kind of a message before a reply. It decides what happens to the message when the peer reads slowly.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Kind {
-    /// Only the newest one is kept.
+pub enum MessageKind {
+    /// Progress. The newest message of a request replaces the one before.
     Progress,
-    /// It is dropped.
+    /// A log message. Dropped.
     Log,
-    /// A request of the server, or its cancellation. It is never dropped; the limit of concurrent questions bounds the
-    /// number.
+    /// A request to the client, or its cancellation. Never dropped: the number is limited by what may be asked at once.
     Ask,
-    /// A change. At most one of each number waits, so that a repeated change is sent once. It is never dropped.
+    /// A change with this number. Never dropped; one of each number waits at most.
     Change(u32),
 }
 
 impl Outbox {
-    /// Returns an outbox for another request on the same channel.
+    /// Returns an outbox for one more request of the same channel.
     pub(crate) fn for_another(&self) -> Self {
         let mut queue = self.queue();
         queue.tags += 1;
-        Self { queue: Arc::clone(&self.queue), tag: queue.tags }
+        Self { shared: Arc::clone(&self.shared), tag: queue.tags }
     }
 
     /// Returns whether this is an outbox of the same request.
     pub(crate) fn is_same(&self, other: &Self) -> bool {
-        Arc::ptr_eq(&self.queue, &other.queue) && self.tag == other.tag
+        Arc::ptr_eq(&self.shared, &other.shared) && self.tag == other.tag
     }
 
-    /// Adds a written message.
-    pub(crate) fn push(&self, kind: Kind, bytes: Vec<u8>) {
+    /// Pushes one JSON-RPC message, without a newline.
+    pub fn push(&self, kind: MessageKind, bytes: Vec<u8>) {
         let mut queue = self.queue();
         let tag = self.tag;
         let full = queue.waiting.len() >= MAX_MESSAGES || queue.bytes + bytes.len() > MAX_BYTES;
         match kind {
-            Kind::Change(number) if !queue.changes.insert((tag, number)) => {}
-            Kind::Progress if full => queue.replace(tag, bytes),
-            Kind::Log if full => dropped(),
+            MessageKind::Change(number) if !queue.changes.insert((tag, number)) => {}
+            MessageKind::Progress if full => queue.replace(tag, bytes),
+            MessageKind::Log if full => dropped(),
             _ => {
                 queue.bytes += bytes.len();
                 queue.waiting.push_back(Message { tag, kind, bytes });
             }
         }
+        drop(queue);
+        self.shared.waker.wake();
     }
 
-    /// Removes the next message.
-    pub(crate) fn pop(&self) -> Option<Vec<u8>> {
+    /// Pops the next message to send.
+    pub fn pop(&self) -> Option<Vec<u8>> {
         self.pop_with_kind().map(|(_, bytes)| bytes)
     }
 
-    /// Removes the next message, and returns it with its kind.
-    pub(crate) fn pop_with_kind(&self) -> Option<(Kind, Vec<u8>)> {
+    /// Pops the next message to send. While there is none, the next message wakes the task of this context; only the last
+    /// task that waits is woken.
+    pub fn poll_pop(&self, cx: &Context<'_>) -> Poll<Vec<u8>> {
+        if let Some(message) = self.pop() {
+            return Poll::Ready(message);
+        }
+        self.wake(cx);
+        // A message may have been pushed before the waker was registered.
+        self.pop().map_or(Poll::Pending, Poll::Ready)
+    }
+
+    /// Resolves while a message waits. While there is none, the next message wakes the task of this context.
+    #[cfg(feature = "http")]
+    pub(crate) fn poll_ready(&self, cx: &Context<'_>) -> Poll<()> {
+        if self.is_empty() {
+            self.wake(cx);
+        }
+        // A message may have been pushed before the waker was registered.
+        if self.is_empty() { Poll::Pending } else { Poll::Ready(()) }
+    }
+
+    /// Has the next message wake the task of this context.
+    pub(crate) fn wake(&self, cx: &Context<'_>) {
+        self.shared.waker.register(cx.waker());
+    }
+
+    /// Has no message wake a task until the next [`wake`](Self::wake): for a task that polls the sender itself.
+    #[cfg(feature = "http")]
+    pub(crate) fn stop_waking(&self) {
+        drop(self.shared.waker.take());
+    }
+
+    /// Pops the next message to send, with its kind.
+    pub(crate) fn pop_with_kind(&self) -> Option<(MessageKind, Vec<u8>)> {
         let mut queue = self.queue();
         let message = queue.waiting.pop_front()?;
         queue.bytes -= message.bytes.len();
-        if let Kind::Change(number) = message.kind {
+        if let MessageKind::Change(number) = message.kind {
             queue.changes.remove(&(message.tag, number));
         }
         Some((message.kind, message.bytes))
     }
 
-    /// Requests that the stream be closed after the waiting messages: the client reconnects for the rest.
+    /// Requests that the stream is closed behind the waiting messages: the client reconnects for the rest.
     ///
-    /// A request cannot close a channel that it shares.
+    /// No request can close a channel that it shares.
     pub(crate) fn close_stream(&self) {
         if self.tag == 0 {
             self.queue().closing = true;
+            self.shared.waker.wake();
         }
     }
 
-    /// Returns whether the stream is to be closed now, and resets the request.
+    /// Returns whether the stream is to be closed now, once.
     #[cfg(feature = "http")]
     pub(crate) fn take_closing(&self) -> bool {
         std::mem::take(&mut self.queue().closing)
@@ -118,7 +160,7 @@ impl Outbox {
         self.queue().waiting.is_empty()
     }
 
-    /// Removes the messages of this request.
+    /// Drops the waiting messages of this request.
     ///
     /// > Servers [...] **MUST NOT** send any further messages for it.
     pub(crate) fn forget(&self) {
@@ -130,8 +172,8 @@ impl Outbox {
     }
 
     fn queue(&self) -> MutexGuard<'_, Queue> {
-        // Each change is complete before the lock is released, so a panic elsewhere leaves the queue valid.
-        self.queue.lock().unwrap_or_else(PoisonError::into_inner)
+        // Each change of it is made at once: a panic elsewhere leaves it whole.
+        self.shared.queue.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -139,7 +181,7 @@ impl Queue {
     /// Replaces the last waiting progress message, if there is one and the new one fits.
     fn replace(&mut self, tag: u64, bytes: Vec<u8>) {
         let mut newest = self.waiting.iter_mut().rev().take(MAX_MESSAGES);
-        let older = newest.find(|message| message.tag == tag && message.kind == Kind::Progress);
+        let older = newest.find(|message| message.tag == tag && message.kind == MessageKind::Progress);
         match older {
             Some(older) if self.bytes - older.bytes.len() + bytes.len() <= MAX_BYTES => {
                 self.bytes = self.bytes - older.bytes.len() + bytes.len();
@@ -166,13 +208,13 @@ mod tests {
     fn a_change_waits_once_and_is_never_lost() {
         let outbox = Outbox::default();
         for _ in 0..3 {
-            outbox.push(Kind::Change(1), "one".into());
-            outbox.push(Kind::Change(2), "two".into());
+            outbox.push(MessageKind::Change(1), "one".into());
+            outbox.push(MessageKind::Change(2), "two".into());
         }
         assert_eq!(all(&outbox), ["one", "two"]);
-        outbox.push(Kind::Log, vec![b'x'; MAX_BYTES]);
-        outbox.push(Kind::Log, "lost".into());
-        outbox.push(Kind::Change(1), "kept".into());
+        outbox.push(MessageKind::Log, vec![b'x'; MAX_BYTES]);
+        outbox.push(MessageKind::Log, "lost".into());
+        outbox.push(MessageKind::Change(1), "kept".into());
         assert_eq!(all(&outbox)[1..], ["kept"]);
     }
 
@@ -180,21 +222,26 @@ mod tests {
     fn what_waits_is_bounded_and_the_newest_progress_counts() {
         let outbox = Outbox::default();
         for number in 0..5 * MAX_MESSAGES {
-            outbox.push(Kind::Progress, format!("progress {number}").into());
-            outbox.push(Kind::Log, format!("log {number}").into());
+            outbox.push(MessageKind::Progress, format!("progress {number}").into());
+            outbox.push(MessageKind::Log, format!("log {number}").into());
         }
         let waiting = all(&outbox);
         assert_eq!(waiting.len(), MAX_MESSAGES);
         let last = format!("progress {}", 5 * MAX_MESSAGES - 1);
         assert_eq!(waiting.iter().rfind(|text| text.starts_with("progress")), Some(&last));
-        // A message that replaces another one is counted too.
-        for (kind, bytes) in [(Kind::Progress, 2), (Kind::Log, 2), (Kind::Progress, 1), (Kind::Progress, 4)] {
+        // What takes the place of another is counted as well.
+        for (kind, bytes) in [
+            (MessageKind::Progress, 2),
+            (MessageKind::Log, 2),
+            (MessageKind::Progress, 1),
+            (MessageKind::Progress, 4),
+        ] {
             outbox.push(kind, vec![b'x'; MAX_BYTES / bytes]);
         }
         let waiting: Vec<usize> = all(&outbox).iter().map(String::len).collect();
         assert_eq!(waiting, [MAX_BYTES / 4, MAX_BYTES / 2]);
-        // Counted back to zero: the same number fits again.
-        outbox.push(Kind::Log, vec![b'x'; MAX_BYTES]);
+        // Counted back to nothing: as many fit again.
+        outbox.push(MessageKind::Log, vec![b'x'; MAX_BYTES]);
         assert_eq!(all(&outbox).len(), 1);
     }
 
@@ -202,9 +249,9 @@ mod tests {
     fn requests_of_one_channel_are_told_apart() {
         let channel = Outbox::default();
         let (one, other) = (channel.for_another(), channel.for_another());
-        one.push(Kind::Change(0), "one".into());
-        other.push(Kind::Change(0), "other".into());
-        one.push(Kind::Log, "one".into());
+        one.push(MessageKind::Change(0), "one".into());
+        other.push(MessageKind::Change(0), "other".into());
+        one.push(MessageKind::Log, "one".into());
         one.forget();
         assert_eq!(all(&channel), ["other"]);
         assert!(channel.pop().is_none());

@@ -1,11 +1,12 @@
-//! Replies, and the server's name and version in every result.
+//! Replies: their kind, and the name and version of the server that stand in every result.
 
 use crate::refusal::Refusal;
 use antiphon_wire::{
-    CallToolResult, ErrorObject, GetPromptResult, Meta, ReadResourceResult, RequestId, meta_keys, write_error,
+    CallToolResult, ErrorCode, ErrorObject, GetPromptResult, Meta, ReadResourceResult, RequestId, Unreadable,
+    meta_keys, write_error, write_result,
 };
 use serde::Serialize;
-use serde_json::value::RawValue;
+use serde_json::{json, value::RawValue};
 
 /// A result with a member `_meta`.
 pub(crate) trait HasMeta {
@@ -24,13 +25,14 @@ macro_rules! has_meta {
 
 has_meta! { CallToolResult GetPromptResult ReadResourceResult }
 
-/// The server's name and version: as members for results with a `_meta` of their own, and as JSON text for the others.
+/// The name and version of the server for `_meta`: as members for results with a `_meta` of their own, and as text for the
+/// others.
 pub(crate) struct ServerInfo {
     pub(crate) members: Meta,
     pub(crate) raw: Box<RawValue>,
 }
 
-/// A result without a `_meta` of its own, with the server's.
+/// A result without a `_meta` of its own, with the stamp as `_meta`.
 #[derive(Serialize)]
 pub(crate) struct WithServerInfo<'a, T> {
     #[serde(flatten)]
@@ -42,7 +44,7 @@ pub(crate) struct WithServerInfo<'a, T> {
 impl ServerInfo {
     /// > Servers **SHOULD** include the following `io.modelcontextprotocol/*` field in every result's `_meta`
     ///
-    /// A value that the handler wrote itself is kept.
+    /// A value that the handler has set stays.
     pub(crate) fn join(&self, members: &mut Meta) {
         let own = members.0.get(meta_keys::SERVER_INFO).is_some_and(|info| !info.is_null());
         if !own {
@@ -57,44 +59,81 @@ impl ServerInfo {
 pub struct ReplyMessage {
     /// One JSON-RPC response, without a newline.
     pub body: Vec<u8>,
-    /// The HTTP status of the reply.
-    pub status: u16,
-    /// True if the reply is an error.
-    pub(crate) failed: bool,
-    /// The required scopes, some of which the caller's token lacks.
-    #[cfg_attr(not(feature = "http"), allow(dead_code, reason = "only HTTP says so in a header"))]
-    pub(crate) scopes: Vec<String>,
+    kind: ReplyKind,
+}
+
+/// The kind of a reply, for transports that say more than the body does. Over HTTP the kind becomes the status.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum ReplyKind {
+    /// A result.
+    Result,
+    /// An error of this code.
+    Error(ErrorCode),
+    /// An error of this code in a session of an earlier revision.
+    SessionError(ErrorCode),
+    /// An error, because the caller's token does not hold all of these scopes.
+    InsufficientScope(Vec<String>),
 }
 
 impl ReplyMessage {
-    pub(crate) fn error(id: Option<&RequestId>, error: &ErrorObject) -> Self {
-        let status = error.code.http_status();
-        Self { body: write_error(id, error), status, failed: true, scopes: Vec::new() }
+    /// Returns a reply that consists of this JSON-RPC response, which holds a result.
+    pub fn result(body: Vec<u8>) -> Self {
+        Self { body, kind: ReplyKind::Result }
     }
 
-    pub(crate) fn result(body: Vec<u8>) -> Self {
-        Self { body, status: 200, failed: false, scopes: Vec::new() }
+    /// Returns an error response. `id` is that of the request, if it could be read.
+    pub fn error(id: Option<&RequestId>, error: &ErrorObject) -> Self {
+        Self { body: write_error(id, error), kind: ReplyKind::Error(error.code) }
     }
 
-    /// Adds the refusal's HTTP status and scopes.
+    /// Returns the reply to a ping, which needs no session.
+    pub(crate) fn pong(id: &RequestId) -> Self {
+        match write_result(id, &json!({})) {
+            Ok(body) => Self::result(body),
+            Err(_fault) => Self::session_error(id, &ErrorObject::internal()),
+        }
+    }
+
+    /// Returns the kind of the reply.
+    pub fn kind(&self) -> &ReplyKind {
+        &self.kind
+    }
+
+    /// Returns whether the reply is an error response. A tool that failed has a result.
+    pub fn is_error(&self) -> bool {
+        self.kind != ReplyKind::Result
+    }
+
+    /// An error in a session.
+    pub(crate) fn session_error(id: &RequestId, error: &ErrorObject) -> Self {
+        Self { kind: ReplyKind::SessionError(error.code), ..Self::error(Some(id), error) }
+    }
+
+    /// Returns the same reply, with the scopes that this refusal demands.
     pub(crate) fn refused_by(self, refusal: Refusal) -> Self {
         match refusal {
-            // > `HTTP 403 Forbidden` status code (per RFC 6750 Section 3.1)
-            Refusal::Scope { needed } => Self::short_of_scopes(self.body, needed),
+            Refusal::Scope { needed } => Self::insufficient_scope(self.body, needed),
             _ => self,
         }
     }
 
-    /// Returns the reply to a caller whose token lacks some of these scopes.
-    pub(crate) fn short_of_scopes(body: Vec<u8>, scopes: Vec<String>) -> Self {
-        Self { body, status: 403, failed: true, scopes }
+    /// Returns an error response to a caller whose token does not hold all of these scopes.
+    pub(crate) fn insufficient_scope(body: Vec<u8>, needed: Vec<String>) -> Self {
+        Self { body, kind: ReplyKind::InsufficientScope(needed) }
     }
 
-    /// Returns the response to a request.
+    /// Returns the response to a request that was read.
     pub(crate) fn written(id: &RequestId, body: Result<Vec<u8>, Refusal>) -> Self {
         match body {
             Ok(body) => Self::result(body),
             Err(refusal) => Self::error(Some(id), &refusal.to_error()).refused_by(refusal),
         }
+    }
+}
+
+impl From<Unreadable> for ReplyMessage {
+    fn from(Unreadable { id, error }: Unreadable) -> Self {
+        Self::error(id.as_ref(), &error)
     }
 }

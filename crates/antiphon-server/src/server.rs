@@ -1,12 +1,10 @@
-//! The server itself: one message in, one reply out.
+//! The server: reads messages and answers them.
 
 use crate::{
     Caller, Ctx, Received, ReplyMessage, Request, ServerBuilder, UrlRef, UrlRefError, VerifiedUrlRef,
     define::States,
-    dispatch::{
-        listen::Subscription,
-        route::{RouteOutcome, route},
-    },
+    dispatch::route::{RouteOutcome, route},
+    message_service::CallOutcome,
     offer::registry::Registry,
     refusal::Refusal,
     request::receive::{receive, unsupported_version, without_session},
@@ -14,7 +12,7 @@ use crate::{
     session::Sessions,
 };
 use antiphon_seal::Principal;
-use antiphon_wire::{Implementation, Incoming, ProtocolVersion, Unreadable};
+use antiphon_wire::{Implementation, ProtocolVersion};
 use arc_swap::ArcSwap;
 use futures_util::FutureExt as _;
 use serde_json::value::RawValue;
@@ -41,13 +39,6 @@ pub(crate) struct Inner {
     pub(crate) registry: ArcSwap<Registry>,
     /// The states for definitions that are added while the server runs.
     pub(crate) states: States,
-}
-
-/// The outcome of a request.
-pub(crate) enum Begun {
-    Answered(ReplyMessage),
-    /// An open subscription, which is answered when it ends. The request may be dropped.
-    Open(Subscription),
 }
 
 impl Server {
@@ -84,34 +75,19 @@ impl Server {
         let _ = self.0.runtime.detached.subscribe().wait_for(|running| *running == 0).await;
     }
 
-    /// Returns whether the server is about to stop: new requests should go to another instance.
-    #[cfg(feature = "http")]
-    pub(crate) fn is_draining(&self) -> bool {
-        self.0.runtime.subscriptions.is_draining()
-    }
-
-    /// Returns the server's time.
-    #[cfg(feature = "http")]
-    pub(crate) fn now(&self) -> std::time::SystemTime {
-        self.0.runtime.clock.now()
-    }
-
-    /// Returns whether a principal without a subject is accepted.
-    #[cfg(feature = "http")]
-    pub(crate) fn client_is_enough(&self) -> bool {
-        self.0.runtime.identity.client_is_enough
-    }
-
-    /// Answers one message; `None` for a notification. Dropping the future cancels the request and drops its handler.
-    /// Messages before the reply are discarded, so `subscriptions/listen` is refused.
+    /// Answers one message; `None` for a notification. Dropping the future cancels the request: the handler is
+    /// dropped with it. Messages before the reply go into the caller's [outbox](Caller::with_outbox); without one they are
+    /// dropped, and `subscriptions/listen` is rejected.
     pub async fn respond(&self, message: &[u8], caller: &Caller<'_>) -> Option<ReplyMessage> {
         match self.read(message) {
-            Ok(Received::Request(request)) => Some(match self.begin(&request, caller).await {
-                Begun::Answered(reply) => reply,
-                Begun::Open(subscription) => self.ended(subscription).await,
-            }),
+            Ok(Received::Request(request)) => {
+                Some(match self.begin(&self.offered(), &request, caller).await {
+                    CallOutcome::Reply(reply) => reply,
+                    CallOutcome::Open(subscription) => subscription.await,
+                })
+            }
             Ok(Received::Notification(_)) => None,
-            Ok(Received::Legacy(message)) => Some(Self::refuse_outside_of_session(message)),
+            Ok(Received::Legacy(message)) => Some(without_session(message).into()),
             Err(refused) => Some(refused),
         }
     }
@@ -121,12 +97,7 @@ impl Server {
     /// # Errors
     /// The reply, if the message cannot be read or its metadata is incomplete.
     pub(crate) fn read<'a>(&self, message: &'a [u8]) -> Result<Received<'a>, ReplyMessage> {
-        receive(message, self.has_sessions()).map_err(unreadable)
-    }
-
-    /// Returns the reply to a message that belongs to a session, if there is no session.
-    pub(crate) fn refuse_outside_of_session(message: Incoming<'_>) -> ReplyMessage {
-        unreadable(without_session(message))
+        Ok(receive(message, self.has_sessions())?)
     }
 
     /// Returns a snapshot of the present offers: a request uses the same one from its first check to its reply.
@@ -134,34 +105,30 @@ impl Server {
         self.0.registry.load_full()
     }
 
-    /// Waits for the end of a subscription, and returns its response.
-    pub(crate) async fn ended(&self, subscription: Subscription) -> ReplyMessage {
-        subscription.ended(&self.0.runtime.server_info).await
-    }
-
-    /// Answers one request, or opens the subscription it asks for.
-    pub(crate) async fn begin(&self, request: &Request<'_>, caller: &Caller<'_>) -> Begun {
-        self.begin_with(&self.offered(), request, caller).await
-    }
-
-    /// Answers one request from this snapshot of the offers.
-    pub(crate) async fn begin_with(
+    /// Answers one request from this snapshot of the offers, or opens the subscription that it requests.
+    pub(crate) async fn begin(
         &self,
         offered: &Registry,
         request: &Request<'_>,
         caller: &Caller<'_>,
-    ) -> Begun {
+    ) -> CallOutcome {
         // > If the server does not implement the requested version [...] it **MUST** respond with an
         // > `UnsupportedProtocolVersionError` listing the versions it does support
         if !ProtocolVersion::is_modern_text(&request.version) {
             let error = unsupported_version(&request.version);
-            return Begun::Answered(ReplyMessage::error(Some(&request.id), &error));
+            return CallOutcome::Reply(ReplyMessage::error(Some(&request.id), &error));
         }
-        match self.route(offered, request, caller).await {
-            Ok(RouteOutcome::Open(subscription)) => Begun::Open(subscription),
-            Ok(RouteOutcome::Body(body)) => Begun::Answered(ReplyMessage::written(&request.id, Ok(body))),
-            Err(refusal) => Begun::Answered(ReplyMessage::written(&request.id, Err(refusal))),
-        }
+        let body = match self.route(offered, request, caller).await {
+            Ok(RouteOutcome::Open(subscription)) => {
+                let runtime = Arc::clone(&self.0.runtime);
+                return CallOutcome::Open(
+                    async move { subscription.ended(&runtime.server_info).await }.boxed(),
+                );
+            }
+            Ok(RouteOutcome::Body(body)) => Ok(body),
+            Err(refusal) => Err(refusal),
+        };
+        CallOutcome::Reply(ReplyMessage::written(&request.id, body))
     }
 
     /// Answers a request by its method.
@@ -183,10 +150,6 @@ impl Server {
             Err(Refusal::Internal)
         })
     }
-}
-
-fn unreadable(Unreadable { id, error }: Unreadable) -> ReplyMessage {
-    ReplyMessage::error(id.as_ref(), &error)
 }
 
 impl UrlRef {

@@ -32,24 +32,6 @@ impl ErrorCode {
     pub const RESOURCE_NOT_FOUND: Self = Self(-32002);
     /// URLs must be opened before the request is sent again. Of 2025-11-25.
     pub const URL_ELICITATION_REQUIRED: Self = Self(-32042);
-
-    /// The HTTP status that goes with a response of this code.
-    ///
-    /// `-32603` and codes of one's own are 200: a 5xx would invite proxies to send the request again.
-    pub fn http_status(self) -> u16 {
-        match self {
-            // > it MUST respond with `404 Not Found` and a JSON-RPC error with code `-32601`
-            Self::METHOD_NOT_FOUND => 404,
-            // > On HTTP, the response status MUST be `400 Bad Request`.
-            Self::PARSE_ERROR
-            | Self::INVALID_REQUEST
-            | Self::INVALID_PARAMS
-            | Self::HEADER_MISMATCH
-            | Self::MISSING_REQUIRED_CLIENT_CAPABILITY
-            | Self::UNSUPPORTED_PROTOCOL_VERSION => 400,
-            _ => 200,
-        }
-    }
 }
 
 impl fmt::Debug for ErrorCode {

@@ -84,7 +84,7 @@ async fn way(carrier: Carrier, address: SocketAddr) -> Arc<dyn Transport> {
     match carrier {
         Carrier::SealedMemory => {
             let (transport, input, output) = memory::duplex();
-            tokio::spawn(serve_streams(server(), input, output));
+            tokio::spawn(serve_streams(input, output, server()));
             Arc::new(transport)
         }
         Carrier::SealedPipes | Carrier::PushedPipes => {

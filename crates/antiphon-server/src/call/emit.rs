@@ -2,7 +2,7 @@
 
 use crate::{
     Request,
-    outbox::{Kind, Outbox},
+    outbox::{MessageKind, Outbox},
 };
 use antiphon_wire::{LogLevel, LogMessageParams, ProgressParams, ProgressToken, method, write_notification};
 use serde::Serialize;
@@ -47,7 +47,7 @@ impl Emitter {
         let mut params = ProgressParams::new(progress.token.clone(), number);
         params.total = total.and_then(Number::from_f64);
         params.message = message.map(str::to_owned);
-        self.send(Kind::Progress, method::PROGRESS, &params);
+        self.send(MessageKind::Progress, method::PROGRESS, &params);
     }
 
     pub(crate) fn log(&self, level: LogLevel, logger: Option<&str>, data: impl FnOnce() -> Value) {
@@ -57,10 +57,10 @@ impl Emitter {
         }
         let mut params = LogMessageParams::new(level, data());
         params.logger = logger.map(str::to_owned);
-        self.send(Kind::Log, method::MESSAGE, &params);
+        self.send(MessageKind::Log, method::MESSAGE, &params);
     }
 
-    fn send(&self, kind: Kind, method: &str, params: &impl Serialize) {
+    fn send(&self, kind: MessageKind, method: &str, params: &impl Serialize) {
         match write_notification(method, params) {
             Ok(bytes) => self.outbox.push(kind, bytes),
             Err(fault) => tracing::error!(method, %fault, "a notification cannot be written as JSON"),

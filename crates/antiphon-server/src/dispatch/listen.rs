@@ -4,7 +4,7 @@ use crate::{
     Caller, Limits, ReplyMessage, Request,
     identity::scopes::require_scopes,
     offer::{profile::Profile, registry::Registry},
-    outbox::{Kind, Outbox},
+    outbox::{MessageKind, Outbox},
     refusal::Refusal,
     reply::ServerInfo,
     runtime::Runtime,
@@ -151,7 +151,7 @@ struct NotificationSender {
 impl NotificationSender {
     fn send(&self, key: u32, method: &str, params: &impl Serialize) {
         match write_notification(method, params) {
-            Ok(bytes) => self.outbox.push(Kind::Change(key), bytes),
+            Ok(bytes) => self.outbox.push(MessageKind::Change(key), bytes),
             Err(fault) => tracing::error!(method, %fault, "a notification cannot be written as JSON"),
         }
     }

@@ -33,8 +33,13 @@ impl<'a> Caller<'a> {
         self.extensions?.get()
     }
 
-    /// Returns the same sender with an outbox for messages before the reply.
-    pub(crate) fn with_outbox(self, outbox: &'a Outbox) -> Self {
+    /// Returns the outbox for the messages before the reply. Without one, none are sent.
+    pub fn outbox(&self) -> Option<&'a Outbox> {
+        self.outbox
+    }
+
+    /// Returns the same caller, with an outbox for the messages before the reply.
+    pub fn with_outbox(self, outbox: &'a Outbox) -> Self {
         Self { outbox: Some(outbox), ..self }
     }
 }

@@ -17,7 +17,6 @@ use futures_util::future::{AbortHandle, Abortable};
 use serde::Deserialize;
 use serde_json::json;
 
-#[cfg(feature = "http")]
 impl Server {
     /// Answers a legacy request without a session: only methods that need neither questions nor later notifications.
     pub(crate) async fn answer_without_session(
@@ -61,14 +60,6 @@ impl Drop for ActiveRequest<'_> {
 }
 
 impl Session {
-    /// Returns the reply to a ping, which needs no session.
-    pub(crate) fn pong(id: &RequestId) -> ReplyMessage {
-        match write_result(id, &json!({})) {
-            Ok(body) => ReplyMessage::result(body),
-            Err(_fault) => ReplyMessage::of_session(id, &ErrorObject::internal()),
-        }
-    }
-
     /// Answers one request; `None` if it was cancelled. Messages before its reply, questions included, are put into the
     /// caller's outbox while the future is polled. Dropping the future cancels the request.
     pub(crate) async fn answer(
@@ -80,7 +71,7 @@ impl Session {
         let (handle, registration) = AbortHandle::new_pair();
         let running = match self.begin(server, &request.id, handle) {
             Ok(running) => running,
-            Err(error) => return Some(ReplyMessage::of_session(&request.id, &error)),
+            Err(error) => return Some(ReplyMessage::session_error(&request.id, &error)),
         };
         let answered = Abortable::new(self.reply(server, request, caller), registration).await.ok();
         drop(running);
@@ -121,10 +112,10 @@ impl Session {
         };
         match answered {
             Ok(body) => ReplyMessage::result(body),
-            Err(Fault::Error(error)) => ReplyMessage::of_session(&id, &error),
+            Err(Fault::Error(error)) => ReplyMessage::session_error(&id, &error),
             Err(Fault::Refused(refusal)) => {
                 let error = crate::session::downgrade_refusal(&refusal);
-                ReplyMessage::of_session(&id, &error).refused_by(refusal)
+                ReplyMessage::session_error(&id, &error).refused_by(refusal)
             }
         }
     }
@@ -240,11 +231,4 @@ impl Session {
 fn params_of<'a, T: Deserialize<'a>>(request: &antiphon_wire::Request<'a>) -> Result<T, ErrorObject> {
     let text = request.params.ok_or_else(|| ErrorObject::invalid_params("params is missing"))?;
     read_object::<T>(text, "params")
-}
-
-impl ReplyMessage {
-    /// Returns an error in a session, always with the HTTP status 200.
-    pub(crate) fn of_session(id: &RequestId, error: &ErrorObject) -> Self {
-        Self { status: 200, ..Self::error(Some(id), error) }
-    }
 }

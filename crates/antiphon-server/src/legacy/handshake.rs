@@ -47,7 +47,7 @@ impl Server {
         request: &Request<'_>,
         caller: &Caller<'_>,
     ) -> Result<(Session, ReplyMessage), ReplyMessage> {
-        self.open_session(request, caller).map_err(|error| ReplyMessage::of_session(&request.id, &error))
+        self.open_session(request, caller).map_err(|error| ReplyMessage::session_error(&request.id, &error))
     }
 
     fn open_session(
@@ -93,7 +93,6 @@ impl Server {
     }
 
     /// Returns a placeholder for a missing session: it can neither ask nor notify.
-    #[cfg(feature = "http")]
     pub(crate) fn without_session(&self, version: ProtocolVersion) -> Session {
         self.session(version, &ClientCapabilities::default(), None, None)
     }

@@ -1,16 +1,14 @@
 //! Notifications of a session that belong to no request.
 
-#[cfg(feature = "http")]
 use crate::{Caller, ReplyMessage, identity::scopes::require_scopes};
 use crate::{
     Server,
     dispatch::listen::notification_of,
-    outbox::{Kind, Outbox},
+    outbox::{MessageKind, Outbox},
     session::session::Session,
     subscribe::registry::{Change, SubscriptionHandle},
 };
 use antiphon_wire::{ElicitationCompleteParams, SubscribeParams, method, write_notification};
-#[cfg(feature = "http")]
 use antiphon_wire::{RequestId, Response};
 use serde::Serialize;
 use serde_json::json;
@@ -44,7 +42,6 @@ impl Server {
     }
 }
 
-#[cfg(feature = "http")]
 impl Server {
     /// Returns whether this caller opened the session. A caller who cannot be identified did not open it.
     pub(crate) fn is_opener(&self, session: &Session, caller: &Caller<'_>) -> bool {
@@ -62,7 +59,6 @@ impl Session {
     ///
     /// # Errors
     /// The reply to a caller who may not.
-    #[cfg(feature = "http")]
     pub(crate) fn check_notification_scopes(
         &self,
         server: &Server,
@@ -77,7 +73,6 @@ impl Session {
     ///
     /// # Errors
     /// The reply to a caller whose token lacks one.
-    #[cfg(feature = "http")]
     pub(crate) fn check_scopes(scopes: &[String], caller: &Caller<'_>) -> Result<(), ReplyMessage> {
         require_scopes(scopes, caller).map_err(|refusal| {
             ReplyMessage::error(None, &crate::session::downgrade_refusal(&refusal)).refused_by(refusal)
@@ -89,7 +84,6 @@ impl Session {
     ///
     /// # Errors
     /// The reply to a caller whose token lacks one of the scopes; the request still waits.
-    #[cfg(feature = "http")]
     pub(crate) fn take_response_of(
         &self,
         response: Response<'_>,
@@ -121,14 +115,19 @@ impl Session {
             });
             match event.await {
                 SessionEvent::Change(Change::ListChanged(kind)) => {
-                    push_notification(outbox, Kind::Change(kind as u32), notification_of(kind), &json!({}));
+                    push_notification(
+                        outbox,
+                        MessageKind::Change(kind as u32),
+                        notification_of(kind),
+                        &json!({}),
+                    );
                 }
                 SessionEvent::Change(Change::ResourceUpdated(index)) => {
                     self.send_resource_updated(subscription, index, outbox)
                 }
                 SessionEvent::UrlFinished(id) => {
                     let params = ElicitationCompleteParams::new(id);
-                    push_notification(outbox, Kind::Ask, method::ELICITATION_COMPLETE, &params);
+                    push_notification(outbox, MessageKind::Ask, method::ELICITATION_COMPLETE, &params);
                 }
                 SessionEvent::Change(Change::End) => return,
             }
@@ -139,11 +138,16 @@ impl Session {
         // The URI may have been removed in the meantime.
         let Some(uri) = subscription.uri(index) else { return };
         let params = SubscribeParams::new(uri);
-        push_notification(outbox, Kind::Change(FIRST_RESOURCE + index), method::RESOURCES_UPDATED, &params);
+        push_notification(
+            outbox,
+            MessageKind::Change(FIRST_RESOURCE + index),
+            method::RESOURCES_UPDATED,
+            &params,
+        );
     }
 }
 
-fn push_notification(outbox: &Outbox, kind: Kind, method: &str, params: &impl Serialize) {
+fn push_notification(outbox: &Outbox, kind: MessageKind, method: &str, params: &impl Serialize) {
     match write_notification(method, params) {
         Ok(bytes) => outbox.push(kind, bytes),
         Err(fault) => tracing::error!(method, %fault, "a notification cannot be written as JSON"),

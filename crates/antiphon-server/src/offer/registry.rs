@@ -49,7 +49,6 @@ pub(crate) struct RegisteredTool {
     pub(crate) tool: Tool,
     pub(crate) input: InputCheck,
     pub(crate) output: Option<OutputCheck>,
-    #[cfg_attr(not(feature = "http"), allow(dead_code, reason = "only HTTP has headers"))]
     pub(crate) param_headers: ParamHeaders,
 }
 
@@ -131,7 +130,6 @@ impl Registry {
     }
 }
 
-#[cfg(feature = "http")]
 impl Registry {
     /// Returns the arguments of this tool that a request repeats in headers; `None` if the request calls no tool of this
     /// name.

@@ -6,19 +6,20 @@ use serde::Deserialize;
 use serde_json::{json, value::RawValue};
 use std::borrow::Cow;
 
-/// A message to which a server reacts.
+/// A message that a transport received.
 #[derive(Debug)]
-pub(crate) enum Received<'a> {
+pub enum Received<'a> {
+    /// A request with complete metadata.
     Request(Box<Request<'a>>),
-    /// A notification, which has no answer.
+    /// A notification. It is not answered.
     Notification(antiphon_wire::Notification<'a>),
-    /// A request without the metadata of 2026-07-28, or a response to a request of the server: it belongs to a session.
+    /// A message of an earlier revision: a request without complete metadata, or a response.
     Legacy(Incoming<'a>),
 }
 
-/// A request with complete metadata; in a session, the metadata comes from the handshake.
+/// A request with complete metadata. In a session of an earlier revision, the metadata is that of the handshake.
 #[derive(Debug)]
-pub(crate) struct Request<'a> {
+pub struct Request<'a> {
     pub(crate) id: RequestId,
     pub(crate) method: Cow<'a, str>,
     pub(crate) version: Cow<'a, str>,
@@ -177,6 +178,26 @@ impl<'a> Request<'a> {
 }
 
 impl Request<'_> {
+    /// Returns the id.
+    pub fn id(&self) -> &RequestId {
+        &self.id
+    }
+
+    /// Returns the name of the method.
+    pub fn method(&self) -> &str {
+        &self.method
+    }
+
+    /// Returns the protocol version that the request names.
+    pub fn version(&self) -> &str {
+        &self.version
+    }
+
+    /// Returns `params` with `_meta`, as JSON text.
+    pub fn params(&self) -> &RawValue {
+        self.text
+    }
+
     /// Returns the member that names the target of the request, for methods that have one.
     pub(crate) fn target(&self) -> Option<&RawValue> {
         match &*self.method {

@@ -1,4 +1,4 @@
-//! Batches: several messages in one. Only 2025-03-26 has them.
+//! Batches: several messages in one JSON array. Only 2025-03-26 has them.
 
 use antiphon_wire::ErrorObject;
 use serde::{
@@ -8,10 +8,10 @@ use serde::{
 use serde_json::value::RawValue;
 use std::fmt;
 
-/// How many messages one batch may hold.
+/// The maximum number of messages in a batch.
 pub(crate) const MAX_MESSAGES: usize = 64;
 
-/// The texts of the messages.
+/// The messages of a batch, as JSON text.
 struct Batch<'a>(Vec<&'a RawValue>);
 
 impl<'de> Deserialize<'de> for Batch<'de> {
@@ -41,7 +41,7 @@ impl<'de> Deserialize<'de> for Batch<'de> {
     }
 }
 
-/// Whether this is a batch, if it is JSON at all.
+/// Returns whether the body is an array, if it is JSON at all.
 pub(crate) fn is_batch(body: &[u8]) -> bool {
     body.trim_ascii_start().starts_with(b"[")
 }
@@ -49,7 +49,7 @@ pub(crate) fn is_batch(body: &[u8]) -> bool {
 /// Reads the messages of a batch.
 ///
 /// # Errors
-/// What to answer in the place of all of them.
+/// The error to answer the whole batch with.
 pub(crate) fn read(body: &[u8]) -> Result<Vec<&RawValue>, ErrorObject> {
     let Batch(messages) = serde_json::from_slice(body)
         .map_err(|fault| ErrorObject::invalid_request(format!("not a batch: {fault}")))?;

@@ -1,7 +1,16 @@
-//! The ways to a server: HTTP, and a pair of streams. Only the modules in here name sockets, pipes and HTTP.
+//! The transports of a server: HTTP, and a pair of streams. Only the modules in here name sockets, pipes and HTTP.
+//!
+//! Each transport serves a [`MessageService`]: a [`Server`](crate::Server), or what stands in the place of one.
 
 mod batch;
 #[cfg(feature = "http")]
 pub mod http;
-mod patient;
 pub mod stdio;
+mod write_timeout;
+
+pub use crate::{
+    message_service::{CallOutcome, MessageService, MessageSession, NoSession},
+    outbox::{MessageKind, Outbox},
+    request::receive::{Received, Request},
+    server_service::{ServerOffers, ServerSession},
+};

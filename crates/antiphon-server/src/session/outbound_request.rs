@@ -1,7 +1,7 @@
 //! A request of the server that waits for the client's response.
 
 use crate::{
-    outbox::{Kind, Outbox},
+    outbox::{MessageKind, Outbox},
     session::session::{ClientResponse, PendingRequest, Session},
 };
 use antiphon_wire::{
@@ -77,7 +77,7 @@ impl OutboundRequest {
         if let Some(id) = elicitation_id {
             session.note_url(id);
         }
-        outbox.push(Kind::Ask, bytes);
+        outbox.push(MessageKind::Ask, bytes);
         outbound.outbox = Some(outbox.clone());
         Ok(outbound)
     }
@@ -153,7 +153,7 @@ impl Drop for OutboundRequest {
 pub(crate) fn send_cancelled(outbox: &Outbox, id: u64) {
     // > When a party wants to cancel an in-progress request, it sends a `notifications/cancelled` notification
     match write_notification(method::CANCELLED, &CancelledParams::new(RequestId::from(id))) {
-        Ok(bytes) => outbox.push(Kind::Ask, bytes),
+        Ok(bytes) => outbox.push(MessageKind::Ask, bytes),
         Err(fault) => tracing::error!(%fault, "a cancellation cannot be written as JSON"),
     }
 }

@@ -38,10 +38,6 @@ pub(crate) struct Shared {
     pub(crate) asks: AskSupport,
     pub(crate) client_info: Option<Box<RawValue>>,
     /// The digest of the principal who opened the session.
-    #[cfg_attr(
-        not(feature = "http"),
-        allow(dead_code, reason = "other transports have one session, of one client")
-    )]
     pub(crate) principal: Option<Digest>,
     /// The subscription of the session; `None` without a stream for notifications.
     pub(crate) subscription: Option<SubscriptionHandle>,
@@ -77,7 +73,6 @@ pub(crate) struct PendingRequest {
     /// The outbox of the call that asks.
     pub(crate) outbox: Outbox,
     /// The scopes that the sender of the answer must have, the same as for the call.
-    #[cfg_attr(not(feature = "http"), allow(dead_code, reason = "scopes count over HTTP"))]
     pub(crate) scopes: Vec<String>,
     /// The last progress that the client reported, with its time.
     pub(crate) progress: Option<(f64, Instant)>,
@@ -215,7 +210,6 @@ impl Session {
     }
 
     /// Ends the session and cancels its requests.
-    #[cfg(feature = "http")]
     pub(crate) fn end(&self) {
         let mut state = self.state();
         state.ended = true;
@@ -229,7 +223,6 @@ impl Session {
     }
 
     /// Returns whether the session has ended.
-    #[cfg(feature = "http")]
     pub(crate) fn is_ended(&self) -> bool {
         self.state().ended
     }

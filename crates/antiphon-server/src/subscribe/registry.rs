@@ -175,7 +175,6 @@ impl SubscriptionHandle {
     }
 
     /// Returns all subscribed URIs.
-    #[cfg(feature = "http")]
     pub(crate) fn named_uris(&self) -> Vec<String> {
         self.uris().iter().filter(|uri| !uri.is_empty()).cloned().collect()
     }

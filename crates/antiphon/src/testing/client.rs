@@ -27,7 +27,7 @@ pub(super) async fn run(bench: &Bench, call: &Call) -> Done {
     let world = World::new(bench, call, false);
     let answering = Arc::new(Answering { bench: bench.clone(), asked: Mutex::default(), hand: world.hand() });
     let (transport, input, output) = memory::duplex();
-    let serving = serve_streams(world.replica(), input, output);
+    let serving = serve_streams(input, output, world.replica());
     let client = client_of(&answering).connect(transport);
     let called = async {
         let result = client.call(call.clone()).await;

@@ -64,7 +64,7 @@ async fn over(http: bool, server: &Server, builder: ClientBuilder) -> (Client, J
     }
     let (transport, input, output) = memory::duplex();
     let serving = tokio::spawn(async move {
-        let _ = serve_streams(server, input, output).await;
+        let _ = serve_streams(input, output, server).await;
     });
     (builder.connect(transport), serving)
 }

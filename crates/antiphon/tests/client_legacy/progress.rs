@@ -333,7 +333,7 @@ async fn progress_keeps_a_question_of_our_own_server_alive() {
         ("at work for too long", Some(9), 61, Err("`place` was not answered within 3600 seconds"), 60),
     ] {
         let (transport, input, output) = memory::duplex();
-        let serving = tokio::spawn(serve_streams(server.clone(), input, output));
+        let serving = tokio::spawn(serve_streams(input, output, server.clone()));
         let person =
             builder().mode(Mode::Legacy).leg_timeout(minutes(1)).on_elicit_form(move |ask| async move {
                 let answer = sleep(minutes(answers));

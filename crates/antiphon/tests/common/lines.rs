@@ -24,7 +24,7 @@ pub struct Peer {
 pub fn serve(server: Server, size: usize) -> Peer {
     let (ours, theirs) = tokio::io::duplex(size);
     let (input, output) = tokio::io::split(theirs);
-    let serving = tokio::spawn(serve_streams(server, input, output));
+    let serving = tokio::spawn(serve_streams(input, output, server));
     let (read, writer) = tokio::io::split(ours);
     Peer { lines: BufReader::new(read).lines(), writer, serving }
 }

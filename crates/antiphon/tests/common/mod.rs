@@ -252,7 +252,7 @@ async fn over_http(server: &Server, message: &Value, user: Option<&str>) -> (u16
 async fn over_stdio(server: &Server, line: &str) -> Value {
     let (ours, theirs) = tokio::io::duplex(1 << 16);
     let (input, output) = tokio::io::split(theirs);
-    let serving = tokio::spawn(serve_streams(server.clone(), input, output));
+    let serving = tokio::spawn(serve_streams(input, output, server.clone()));
     let (read, mut write) = tokio::io::split(ours);
     write.write_all(line.as_bytes()).await.unwrap();
     write.write_all(b"\n").await.unwrap();

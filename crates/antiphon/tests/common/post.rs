@@ -1,6 +1,6 @@
 //! One HTTP request to the service, in pieces that a test can bend.
 
-use antiphon::serve::http::HttpService;
+use antiphon::serve::{MessageService, http::HttpService};
 use bytes::Bytes;
 use http::{HeaderMap, HeaderValue, Request};
 use http_body_util::{BodyExt as _, Full};
@@ -43,12 +43,13 @@ pub fn set<B>(request: &mut Request<B>, header: &'static str, values: &[&str]) {
     }
 }
 
-pub async fn post(service: &HttpService, request: Request<Bytes>) -> Got {
+pub async fn post<S: MessageService>(service: &HttpService<S>, request: Request<Bytes>) -> Got {
     post_body(service, request.map(Full::new)).await
 }
 
-pub async fn post_body<B>(service: &HttpService, request: Request<B>) -> Got
+pub async fn post_body<S, B>(service: &HttpService<S>, request: Request<B>) -> Got
 where
+    S: MessageService,
     B: Body + Send + 'static,
     B::Data: Send,
     B::Error: Into<antiphon::serve::http::BoxBodyError>,

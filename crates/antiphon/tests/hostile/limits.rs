@@ -24,7 +24,7 @@ fn call(tool: &str, more: Value) -> Value {
 /// Over no transport: their own bounds are not in the way.
 async fn reply(fixture: &Fixture, message: &Value) -> (u16, Value) {
     let reply = fixture.server.respond(message.to_string().as_bytes(), &Caller::default()).await.unwrap();
-    (reply.status, serde_json::from_slice(&reply.body).unwrap())
+    (reply.http_status().as_u16(), serde_json::from_slice(&reply.body).unwrap())
 }
 
 async fn retry(fixture: &Fixture, tool: &str, before: &Value, answers: Value) -> (u16, Value) {

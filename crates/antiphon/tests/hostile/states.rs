@@ -322,7 +322,7 @@ async fn a_hundred_calls_on_one_stream_do_not_mix() {
     let fixture = fixture(|builder| builder.tool(tool));
     let (ours, theirs) = tokio::io::duplex(1 << 14);
     let (input, output) = tokio::io::split(theirs);
-    let serving = tokio::spawn(serve_streams(fixture.server, input, output));
+    let serving = tokio::spawn(serve_streams(input, output, fixture.server));
     let (read, mut write) = tokio::io::split(ours);
     let mut lines = BufReader::new(read).lines();
     let mut states: BTreeMap<u64, Value> = BTreeMap::new();

@@ -52,7 +52,7 @@ impl Session {
         let server = instance(0, case.server).clone();
         let serving = tokio::spawn(async move {
             // What ends it is seen by the client.
-            drop(on_scene(scene, serve_streams(server, input, output)).await);
+            drop(on_scene(scene, serve_streams(input, output, server)).await);
         });
         let (read, writer) = tokio::io::split(ours);
         let mut session = Self { lines: BufReader::new(read).lines(), writer, serving };

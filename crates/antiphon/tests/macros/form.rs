@@ -355,7 +355,7 @@ async fn provision(ctx: &Ctx, _: NoArguments) -> antiphon::Result<Reply<String>>
 async fn answered(contents: Vec<Value>) -> (String, usize) {
     let server = Server::builder("forms", "1.0").tool(Tool::new("provision", provision)).build().unwrap();
     let (transport, reader, writer) = memory::duplex();
-    let serving = tokio::spawn(serve_streams(server, reader, writer));
+    let serving = tokio::spawn(serve_streams(reader, writer, server));
     let left = Arc::new(Mutex::new(contents.into_iter()));
     let asked = Arc::clone(&left);
     let total = left.lock().unwrap().len();

@@ -17,6 +17,7 @@ mod lists_calls;
 mod lists_completion;
 mod lists_output;
 mod lists_pages;
+mod message_service;
 mod rounds;
 mod spec_http;
 mod spec_server;

@@ -420,5 +420,5 @@ async fn a_subscription_that_nobody_could_hear_is_refused() {
     let text = message.to_string();
     let reply = soon(server.respond(text.as_bytes(), &antiphon::server::Caller::default())).await.unwrap();
     let body: Value = serde_json::from_slice(&reply.body).unwrap();
-    assert_eq!((reply.status, &body["error"]["code"]), (404, &json!(-32601)), "{body}");
+    assert_eq!((reply.http_status().as_u16(), &body["error"]["code"]), (404, &json!(-32601)), "{body}");
 }

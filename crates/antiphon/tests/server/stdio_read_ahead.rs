@@ -35,7 +35,7 @@ fn telling() -> Server {
 async fn check(what: &str, first: &str) {
     // Nothing the server says fits at once.
     let ((mut says, input), (output, hears)) = (duplex(64 * 1024), duplex(16));
-    let serving = tokio::spawn(serve_streams(telling(), input, output));
+    let serving = tokio::spawn(serve_streams(input, output, telling()));
     says.write_all(first.as_bytes()).await.unwrap();
     let mut hears = BufReader::with_capacity(1, hears);
     hears.read_u8().await.unwrap();

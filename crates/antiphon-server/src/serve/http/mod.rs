@@ -1,14 +1,20 @@
-//! Streamable HTTP: one POST, one exchange, no sessions. `legacy` adds what earlier revisions need.
+//! Streamable HTTP: one POST, one response, no sessions. `legacy` adds the sessions of earlier revisions.
 
 pub mod auth;
 mod body;
-mod guard;
+mod checks;
+mod event_stream;
+mod header_names;
 mod legacy;
 mod options;
+mod reply;
+mod request_body;
 mod serve;
 mod service;
+mod status;
 
 pub use body::ReplyBody;
 pub use options::HttpOptions;
+pub use request_body::BoxBodyError;
 pub use serve::serve_http;
-pub use service::{BoxBodyError, Exchange, HttpService};
+pub use service::{Exchange, HttpService};

@@ -1,9 +1,9 @@
-//! What an HTTP server accepts.
+//! The options of an HTTP endpoint.
 
 use crate::serve::http::{auth::ResourceServer, legacy::SessionOptions};
 use std::{net::IpAddr, time::Duration};
 
-/// Bounds and names of an HTTP endpoint. Every one has a default.
+/// The limits and names of an HTTP endpoint. Every option has a default.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct HttpOptions {
@@ -21,11 +21,11 @@ pub struct HttpOptions {
     origins: Vec<String>,
 }
 
-/// Which `Host` headers are ours.
+/// The allowed `Host` headers.
 #[derive(Clone, Debug)]
 enum Hosts {
     Any,
-    /// The loopback names, and these.
+    /// The loopback names and the names in this list.
     Loopback(Vec<String>),
 }
 
@@ -49,16 +49,16 @@ impl Default for HttpOptions {
 }
 
 impl HttpOptions {
-    /// The path of the endpoint; other paths are 404. Default: `/mcp`. `None` answers on every path: for a service that
-    /// a router has already picked.
+    /// Sets the path of the endpoint; other paths are 404. Default: `/mcp`. `None` answers on every path, for a service
+    /// behind a router.
     #[must_use]
     pub fn path(mut self, path: Option<&str>) -> Self {
         self.path = path.map(str::to_owned);
         self
     }
 
-    /// Also answers under this host name, such as `mcp.example.com`. By default only the loopback names are answered:
-    /// otherwise any web page could reach a local server by DNS rebinding.
+    /// Allows this host name, such as `mcp.example.com`. By default only the loopback names are allowed: otherwise any web
+    /// page could reach a local server by DNS rebinding.
     #[must_use]
     pub fn allow_host(mut self, host: &str) -> Self {
         if let Hosts::Loopback(hosts) = &mut self.hosts {
@@ -67,23 +67,23 @@ impl HttpOptions {
         self
     }
 
-    /// Answers under any host name: for a server behind a proxy that has checked it.
+    /// Allows any host name, for a server behind a proxy that checks it.
     #[must_use]
     pub fn any_host(mut self) -> Self {
         self.hosts = Hosts::Any;
         self
     }
 
-    /// Also accepts requests from web pages of this origin, such as `https://app.example.com`. By default only pages
-    /// of an allowed host are accepted.
+    /// Allows requests from web pages of this origin, such as `https://app.example.com`. By default only pages of an
+    /// allowed host are accepted.
     #[must_use]
     pub fn allow_origin(mut self, origin: &str) -> Self {
         self.origins.push(origin.trim_end_matches('/').to_ascii_lowercase());
         self
     }
 
-    /// Demands an access token of every request, and serves the metadata that tells clients where to get one. Default:
-    /// nobody is asked who they are. The host of the resource is [allowed](Self::allow_host) by this.
+    /// Requires an access token for every request, and serves the metadata that names its authorization servers. Default: no
+    /// authentication. This also [allows](Self::allow_host) the host of the resource.
     #[must_use]
     pub fn authorize(mut self, auth: ResourceServer) -> Self {
         self = self.allow_host(auth.authority());
@@ -91,44 +91,45 @@ impl HttpOptions {
         self
     }
 
-    /// The longest body, in bytes. Default: 4 MiB. Longer ones are 413.
+    /// Sets the maximum length of a body in bytes. Default: 4 MiB. Longer bodies are 413.
     #[must_use]
     pub fn max_body(mut self, bytes: usize) -> Self {
         self.max_body = bytes;
         self
     }
 
-    /// How long a client may take to send its body. Default: 30 seconds. Slower ones are 408.
+    /// Sets the time in which a client must send its body. Default: 30 seconds. Slower bodies are 408.
     #[must_use]
     pub fn body_time(mut self, time: Duration) -> Self {
         self.body_time = time;
         self
     }
 
-    /// How long [`serve_http`](super::serve_http) waits for the head of a request on an open connection, the first or
-    /// the next. Default: 30 seconds. Slower connections are closed.
+    /// Sets the time for which [`serve_http`](super::serve_http) waits for the head of a request on an open connection, the
+    /// first or the next. Default: 30 seconds. Slower connections are closed.
     #[must_use]
     pub fn header_time(mut self, time: Duration) -> Self {
         self.header_time = time;
         self
     }
 
-    /// How many connections [`serve_http`](super::serve_http) keeps open; further ones wait. Default: 10,000.
+    /// Sets the maximum number of connections that [`serve_http`](super::serve_http) keeps open; others wait. Default:
+    /// 10,000.
     #[must_use]
     pub fn connections(mut self, connections: usize) -> Self {
         self.connections = connections.max(1);
         self
     }
 
-    /// How long requests under way may take after the shutdown began. Default: 30 seconds.
+    /// Sets the time in which requests must end after the shutdown begins. Default: 30 seconds.
     #[must_use]
     pub fn drain_time(mut self, time: Duration) -> Self {
         self.drain_time = time;
         self
     }
 
-    /// How long an event stream may be silent before a comment is sent on it, so that nothing on the way takes it for
-    /// dead. Default: 15 seconds.
+    /// Sets the time without an event after which a comment is sent on an event stream, so that no proxy closes it. Default:
+    /// 15 seconds.
     ///
     /// > servers are encouraged to periodically emit an SSE comment line [...] as a keep-alive
     #[must_use]
@@ -137,22 +138,68 @@ impl HttpOptions {
         self
     }
 
-    /// How long [`serve_http`](super::serve_http) waits for a client that does not read. Default: 30 seconds. Then the
-    /// connection is closed, and what ran for it is cancelled; a request of a legacy session goes on.
+    /// Sets the time for which [`serve_http`](super::serve_http) waits for a client that does not read. Default: 30 seconds.
+    /// Then the connection is closed and its request cancelled; a request of a legacy session continues.
     #[must_use]
     pub fn write_time(mut self, time: Duration) -> Self {
         self.write_time = time;
         self
     }
 
-    /// Whether a request to this `Host` is for us.
+    /// Sets the time after which a legacy session without a request and without an open stream ends. Default: 30 minutes.
+    /// Then its id is unknown (404), and the client opens another. A session that its client has not used after `initialize`
+    /// ends after one minute.
+    #[must_use]
+    pub fn session_idle(mut self, time: Duration) -> Self {
+        self.sessions.idle = time;
+        self
+    }
+
+    /// Sets the maximum number of events, and of their bytes, that a legacy session stores for a client that reconnects.
+    /// Default: 256 events, 1 MiB. Progress and log messages are discarded first; a client that missed another discarded
+    /// event gets a 410. Events that a connected client has not yet read are stored beyond the maximum, four per stream.
+    #[must_use]
+    pub fn session_events(mut self, events: usize, bytes: usize) -> Self {
+        (self.sessions.limits.events, self.sessions.limits.bytes) = (events, bytes);
+        self
+    }
+
+    /// Sets the maximum number of bytes of events that all legacy sessions store together. Default: 64 MiB. Beyond it each
+    /// stores only the events that a connected client has not yet read.
+    #[must_use]
+    pub fn all_session_events(mut self, bytes: usize) -> Self {
+        self.sessions.limits.all_bytes = bytes;
+        self
+    }
+
+    /// Sets the time that a legacy client waits before it resumes a stream that the server closed. Default: 1 second.
+    #[must_use]
+    pub fn session_retry(mut self, time: Duration) -> Self {
+        self.sessions.retry = time;
+        self
+    }
+
+    /// Sets a prefix of the ids of legacy sessions, such as `a-` for the instance `a`: a load balancer can then route by
+    /// `Mcp-Session-Id` without state. Default: none. Characters that are not visible ASCII are left out.
+    #[must_use]
+    pub fn session_prefix(mut self, prefix: &str) -> Self {
+        // > The session ID **MUST** only contain visible ASCII characters (ranging from 0x21 to 0x7E).
+        self.sessions.prefix = prefix.chars().filter(char::is_ascii_graphic).collect();
+        self
+    }
+
+    /// Returns whether this `Host` is allowed.
     pub(crate) fn knows_host(&self, authority: &str) -> bool {
         let Hosts::Loopback(named) = &self.hosts else { return true };
-        let host = without_port(authority).to_ascii_lowercase();
+        let host = without_port(authority);
+        if is_loopback(host) {
+            return true;
+        }
+        let host = host.to_ascii_lowercase();
         is_loopback(&host) || named.contains(&host) || named.contains(&authority.to_ascii_lowercase())
     }
 
-    /// Whether a page of this `Origin` may call us.
+    /// Returns whether a page of this `Origin` may send requests.
     pub(crate) fn knows_origin(&self, origin: &str) -> bool {
         let origin = origin.to_ascii_lowercase();
         if self.origins.contains(&origin) {
@@ -161,7 +208,7 @@ impl HttpOptions {
         let authority = origin.strip_prefix("http://").or_else(|| origin.strip_prefix("https://"));
         match (&self.hosts, authority) {
             (_, None) => false,
-            // Behind a proxy nothing says which pages are ours: they have to be named.
+            // With any host allowed, other origins have to be allowed by name.
             (Hosts::Any, Some(authority)) => is_loopback(without_port(authority)),
             (Hosts::Loopback(_), Some(authority)) => self.knows_host(authority),
         }

@@ -1,11 +1,11 @@
 //! Accepting connections.
 
 use crate::{
+    message_service::MessageService,
     serve::{
-        http::{HttpOptions, HttpService, service::Unread},
-        patient::Patient,
+        http::{HttpOptions, HttpService, reply::RequestBodyUnread},
+        write_timeout::WriteTimeout,
     },
-    server::Server,
 };
 use hyper::{body::Incoming, server::conn::http1, service::service_fn};
 use hyper_util::rt::{TokioIo, TokioTimer};
@@ -29,24 +29,24 @@ use tokio::{
 };
 use tower_service::Service as _;
 
-/// How long a silent connection is left alone before it is asked whether anybody is there.
+/// The time without data after which TCP keep-alive probes begin.
 const PROBE_AFTER: Duration = Duration::from_secs(30);
 
-/// How long the rest of a refused body is read before its connection closes.
+/// The time for which the rest of a rejected body is read before the connection closes.
 const READ_OUT_TIME: Duration = Duration::from_secs(5);
 
-/// Serves the endpoint over HTTP/1.1 until `shutdown` resolves; then no connection is accepted any more, replies close
-/// theirs, subscriptions end ([`Server::drain`]), and requests under way have [`drain_time`](HttpOptions::drain_time) to
+/// Serves the endpoint over HTTP/1.1 until `shutdown` resolves. Then no connection is accepted, responses close their
+/// connections, subscriptions end ([`Server::drain`](crate::Server::drain)), and requests under way have [`drain_time`](HttpOptions::drain_time) to
 /// end. Those that have not ended by then are cancelled; steps that run in them are waited for
-/// ([`Server::steps_ended`]).
+/// ([`Server::steps_ended`](crate::Server::steps_ended)).
 ///
-/// One task a connection, none a request. `TCP_NODELAY` is set: a reply is one write, and should leave at once.
+/// Each connection has a task; a request has none. `TCP_NODELAY` is set, because a response is one write.
 ///
 /// # Errors
-/// None while connections can be accepted; errors of single connections are logged.
+/// None at present: errors of single connections, and of `accept`, are logged.
 pub async fn serve_http(
     listener: TcpListener,
-    server: Server,
+    server: impl MessageService,
     options: HttpOptions,
     shutdown: impl Future<Output = ()>,
 ) -> io::Result<()> {
@@ -77,16 +77,16 @@ pub async fn serve_http(
         connections.shutdown().await;
     }
     service.end_sessions();
-    server.steps_ended().await;
+    server.finished().await;
     Ok(())
 }
 
-/// The next connection, once there is a place for it.
+/// Accepts the next connection once there is a place for it.
 async fn accept(
     listener: &TcpListener,
     places: &Arc<Semaphore>,
 ) -> Option<(TcpStream, OwnedSemaphorePermit)> {
-    // Never closed, so there is always a place to wait for.
+    // The semaphore is never closed.
     let place = Arc::clone(places).acquire_owned().await.ok()?;
     match listener.accept().await {
         Ok((stream, _)) => Some((stream, place)),
@@ -102,7 +102,7 @@ async fn accept(
 async fn connection(
     mut stream: TcpStream,
     _place: OwnedSemaphorePermit,
-    service: HttpService,
+    service: HttpService<impl MessageService>,
     mut draining: watch::Receiver<bool>,
 ) {
     if let Err(error) = set_options(&stream, service.options().write_time) {
@@ -114,14 +114,14 @@ async fn connection(
         let exchange = service.clone().call(request);
         async {
             let response = exchange.await?;
-            unread.store(response.extensions().get::<Unread>().is_some(), Ordering::Relaxed);
+            unread.store(response.extensions().get::<RequestBodyUnread>().is_some(), Ordering::Relaxed);
             Ok::<_, Infallible>(response)
         }
     });
     let connection = http1::Builder::new()
         .timer(TokioTimer::new())
         .header_read_timeout(header_time)
-        .serve_connection(TokioIo::new(Patient::new(&mut stream, write_time)), handle);
+        .serve_connection(TokioIo::new(WriteTimeout::new(&mut stream, write_time)), handle);
     let ended = {
         let mut connection = pin!(connection);
         tokio::select! {
@@ -140,12 +140,12 @@ async fn connection(
     }
 }
 
-/// A reply leaves at once; a client that is gone without a word is noticed, whether it is being written to or not.
+/// Sets the options of a connection: a response is sent at once, and a client that is gone is noticed.
 fn set_options(stream: &TcpStream, write_time: Duration) -> io::Result<()> {
     stream.set_nodelay(true)?;
     let socket = SockRef::from(stream);
     socket.set_tcp_keepalive(&TcpKeepalive::new().with_time(PROBE_AFTER).with_interval(PROBE_AFTER / 3))?;
-    // Otherwise the system sends again what is not acknowledged for a quarter of an hour.
+    // The default of Linux is to send unacknowledged data again for a quarter of an hour.
     #[cfg(target_os = "linux")]
     socket.set_tcp_user_timeout(Some(write_time))?;
     #[cfg(not(target_os = "linux"))]
@@ -153,8 +153,8 @@ fn set_options(stream: &TcpStream, write_time: Duration) -> io::Result<()> {
     Ok(())
 }
 
-/// Throws away what the client still sends, for a while. If the socket were closed on bytes that nobody read, the
-/// client's system would throw away the answer that tells why.
+/// Reads and drops what the client still sends, for a while. If the socket were closed with unread bytes, the client's
+/// system would drop the response that says why.
 async fn read_out(stream: &mut TcpStream) {
     let mut bytes = vec![0; 16 * 1024];
     let all = async { while matches!(stream.read(&mut bytes).await, Ok(1..)) {} };

@@ -1,33 +1,31 @@
-//! The endpoint as a [`tower_service::Service`]: mount it in axum, or serve it with
-//! [`serve_http`](super::serve_http).
+//! The endpoint as a [`tower_service::Service`]: mount it in axum, or serve it with [`serve_http`](super::serve_http).
 
 use crate::{
-    Begun, Outbox, Received, ReplyMessage, Server,
+    Outbox, Received, ReplyMessage, Server,
+    message_service::{CallOutcome, MessageService},
+    request::receive::without_session,
     serve::http::{
         HttpOptions,
-        auth::{Authorized, authorize, metadata, scope_challenge, token_is_over},
-        body::{EventStream, ReplyBody},
-        guard::{Refused, check_agreement, check_head, too_large, too_slow},
+        auth::{authorize, metadata, token_expired},
+        body::ReplyBody,
+        checks::{Rejection, check_agreement, check_head},
+        event_stream::EventStream,
         legacy,
+        reply::{HttpReply, stream_response},
+        request_body::{BoxBodyError, read_body},
     },
 };
 use futures_util::future::BoxFuture;
-use http::{HeaderValue, Method, Request, Response, StatusCode, Version, header};
+use http::{HeaderValue, Method, Request, Response, Version, header};
 use http_body::Body;
-use http_body_util::BodyExt as _;
-use hyper::body::{Buf as _, Bytes};
 use std::{
     convert::Infallible,
-    error::Error as StdError,
     future::Future,
-    pin::{Pin, pin},
+    pin::Pin,
     sync::Arc,
     task::{Context, Poll},
 };
 use tower_service::Service;
-
-/// An error of a request's body.
-pub type BoxBodyError = Box<dyn StdError + Send + Sync>;
 
 /// The MCP endpoint of a server. Cheap to clone. In an axum router, beside routes of yours:
 ///
@@ -36,27 +34,27 @@ pub type BoxBodyError = Box<dyn StdError + Send + Sync>;
 /// let app = axum::Router::new().route("/health", get(health)).route_service("/mcp", mcp);
 /// ```
 ///
-/// While the server drains ([`Server::drain`]), each reply closes its connection: what the client asks next should reach
+/// While the server drains ([`Server::drain`]), each response closes its connection, so that the next request can reach
 /// another instance.
 ///
-/// Dropping the future of a call, as hyper does when the client goes away, cancels the request.
+/// Dropping the future of a call cancels the request. hyper drops it when the client disconnects.
 ///
 /// > The server **MUST** treat a client disconnect as cancellation of that request.
 ///
 /// Clients of the revisions 2025-03-26 to 2025-11-25 are served on the same endpoint, unless the server is
-/// [`modern_only`](crate::ServerBuilder::modern_only). Their sessions live in this value and its clones, and end
-/// with the last of them; a request of a session goes on when its client goes away.
+/// [`modern_only`](crate::ServerBuilder::modern_only). This value and its clones hold the sessions; dropping the
+/// last clone ends them. A request of a session continues when its client disconnects.
 #[derive(Clone, Debug)]
-pub struct HttpService {
-    server: Server,
+pub struct HttpService<S: MessageService = Server> {
+    server: S,
     options: Arc<HttpOptions>,
-    /// `None` if nobody opens a session here.
-    legacy: Option<Arc<legacy::Endpoint>>,
+    /// `None` if the server has no sessions.
+    legacy: Option<Arc<legacy::Endpoint<S>>>,
 }
 
-impl HttpService {
-    /// The endpoint of this server.
-    pub fn new(server: Server, options: HttpOptions) -> Self {
+impl<S: MessageService> HttpService<S> {
+    /// Returns the endpoint of this server.
+    pub fn new(server: S, options: HttpOptions) -> Self {
         if server.key_is_ephemeral() {
             tracing::warn!(
                 server = server.name(),
@@ -70,7 +68,7 @@ impl HttpService {
         Self { server, options, legacy }
     }
 
-    /// Ends all legacy sessions, and what runs in them.
+    /// Ends all legacy sessions, and cancels their requests.
     pub(crate) fn end_sessions(&self) {
         if let Some(legacy) = &self.legacy {
             legacy.end_all();
@@ -81,8 +79,8 @@ impl HttpService {
         &self.options
     }
 
-    /// Climbs the ladder; what the handler sends before its reply goes into the outbox.
-    async fn reply<B>(self, request: Request<B>, outbox: Outbox) -> Reply
+    /// Checks a request and answers it. The messages before the reply go into the outbox.
+    async fn reply<B>(self, request: Request<B>, outbox: Outbox) -> HttpReply
     where
         B: Body + Send,
         B::Data: Send,
@@ -90,33 +88,35 @@ impl HttpService {
     {
         let (mut parts, body) = request.into_parts();
         if let Some(metadata) = metadata(&parts, &self.options) {
-            return Reply::Made(Box::new(metadata));
+            return HttpReply::Response(Box::new(metadata));
         }
         if let Err(refused) = check_head(&parts, &self.options, self.legacy.is_some()) {
-            return Reply::Refused(Refused { unread: !body.is_end_stream(), ..refused });
+            return HttpReply::Rejection(Rejection { unread: !body.is_end_stream(), ..refused });
         }
         let authorized = match authorize(&mut parts, &self.options, &self.server).await {
             Ok(authorized) => authorized,
-            Err(refused) => return Reply::Refused(Refused { unread: !body.is_end_stream(), ..refused }),
+            Err(refused) => {
+                return HttpReply::Rejection(Rejection { unread: !body.is_end_stream(), ..refused });
+            }
         };
         if let Some(legacy) = self.legacy.as_ref().filter(|_| parts.method != Method::POST) {
             return legacy.get_or_delete(&parts, authorized);
         }
         let body = match read_body(body, &self.options, authorized).await {
             Ok(body) => body,
-            Err(refused) => return Reply::Refused(refused),
+            Err(refused) => return HttpReply::Rejection(refused),
         };
-        // Boxed: what a modern request needs stays as small as it is.
+        // Boxed, to keep the future of a modern request small.
         if let Some(legacy) = self.legacy.as_ref().filter(|_| legacy::is_of_session(&parts)) {
             return Box::pin(legacy.post(parts, body, authorized)).await;
         }
         let request = match self.server.read(&body) {
             Ok(Received::Request(request)) => request,
             // > If the server accepts it, the server **MUST** return HTTP status code `202 Accepted` with no body.
-            Ok(Received::Notification(_)) => return Reply::Accepted,
+            Ok(Received::Notification(_)) => return HttpReply::Accepted,
             Ok(Received::Legacy(message)) => {
                 let Some(legacy) = &self.legacy else {
-                    return Reply::Json(Server::refuse_outside_of_session(message));
+                    return HttpReply::Json(without_session(message).into());
                 };
                 return Box::pin(legacy.without_session(
                     message,
@@ -126,74 +126,66 @@ impl HttpService {
                 .await;
             }
             Err(reply) => {
-                let Some(legacy) = &self.legacy else { return Reply::Json(reply) };
+                let Some(legacy) = &self.legacy else { return HttpReply::Json(reply) };
                 let batch = Box::pin(legacy.batch_without_session(
                     &body,
                     authorized.caller(&parts).with_outbox(&outbox),
                     &parts.headers,
                 ));
-                return batch.await.unwrap_or(Reply::Json(reply));
+                return batch.await.unwrap_or(HttpReply::Json(reply));
             }
         };
         // The same snapshot for the check of the headers and for the call.
-        let offered = self.server.offered();
-        if let Err(error) = check_agreement(&offered, &request, &parts.headers) {
-            return Reply::Json(ReplyMessage::error(Some(&request.id), &error));
+        let offers = self.server.offers();
+        let param_headers = |target: &str| self.server.param_headers(&offers, request.method(), target);
+        if let Err(error) = check_agreement(&request, &parts.headers, param_headers) {
+            return HttpReply::Json(ReplyMessage::error(Some(&request.id), &error));
         }
         let caller = authorized.caller(&parts).with_outbox(&outbox);
-        match self.server.begin_with(&offered, &request, &caller).await {
-            Begun::Answered(reply) => Reply::Json(reply),
-            Begun::Open(subscription) => {
-                // It may stay for days: what opened it does not.
-                drop((request, offered));
+        match self.server.call(&offers, &request, &caller).await {
+            CallOutcome::Reply(reply) => HttpReply::Json(reply),
+            CallOutcome::Open(subscription) => {
+                // A subscription may stay open for days: the memory of its request is freed.
+                drop((request, offers));
                 drop((body, parts));
                 tokio::select! {
-                    reply = self.server.ended(subscription) => Reply::Json(reply),
-                    // It breaks off, and its client opens it again with the token it has then.
-                    () = authorized.over(&self.server) => Reply::Refused(token_is_over()),
+                    reply = subscription => HttpReply::Json(reply),
+                    // The stream is cut off, and the client opens another with a new token.
+                    () = authorized.expired(&self.server) => HttpReply::Rejection(token_expired()),
                 }
             }
         }
     }
 }
 
-/// What one POST comes to.
-pub(crate) enum Reply {
-    /// Before its message was read.
-    Refused(Refused),
-    /// It was a notification.
-    Accepted,
-    /// A JSON-RPC response.
-    Json(ReplyMessage),
-    /// A status says it all.
-    Empty(StatusCode),
-    /// A response of a session, or something that is not MCP.
-    Made(Box<Response<ReplyBody>>),
-}
-
-/// One POST under way. It becomes a response when the reply is there, or when something is sent before it.
+/// The future of a response. It resolves with the reply, or with an event stream once a message is sent before the reply.
 #[must_use = "a future does nothing unless it is polled"]
-pub struct Exchange {
-    /// Where `Connection` means something: before HTTP/2.
-    server: Option<Server>,
-    /// Taken along by the stream, once there is one.
-    reply: Option<BoxFuture<'static, Reply>>,
+pub struct Exchange<S: MessageService = Server> {
+    /// `Some` for versions of HTTP with a `Connection` header: those before HTTP/2.
+    server: Option<S>,
+    /// Moved into the event stream once one begins.
+    reply: Option<BoxFuture<'static, HttpReply>>,
     outbox: Outbox,
     options: Arc<HttpOptions>,
 }
 
-impl Future for Exchange {
+// Nothing in it is pinned.
+impl<S: MessageService> Unpin for Exchange<S> {}
+
+impl<S: MessageService> Future for Exchange<S> {
     type Output = Result<Response<ReplyBody>, Infallible>;
 
     // > the server **MUST** return either `Content-Type: application/json` (a single JSON object) or
     // > `Content-Type: text/event-stream` (an SSE response stream).
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
         let Some(mut reply) = self.reply.take() else { return Poll::Pending };
+        // The handler runs in this task, and its messages are checked below.
+        self.outbox.stop_waking();
         let polled = reply.as_mut().poll(cx);
         let mut response = match polled {
-            Poll::Ready(reply) if self.outbox.is_empty() => whole(reply, &self.options),
+            Poll::Ready(reply) if self.outbox.is_empty() => reply.into_response(&self.options),
             Poll::Ready(reply) => stream_response(EventStream::ending(self.outbox.clone(), reply)),
-            Poll::Pending if self.outbox.is_empty() => {
+            Poll::Pending if self.outbox.poll_ready(cx).is_pending() => {
                 self.reply = Some(reply);
                 return Poll::Pending;
             }
@@ -201,134 +193,24 @@ impl Future for Exchange {
                 stream_response(EventStream::new(self.outbox.clone(), reply, self.options.keep_alive))
             }
         };
-        // What is asked next is better asked elsewhere.
-        if self.server.as_ref().is_some_and(Server::is_draining) {
+        // Further requests should reach another instance.
+        if self.server.as_ref().is_some_and(S::is_draining) {
             response.headers_mut().insert(header::CONNECTION, HeaderValue::from_static("close"));
         }
         Poll::Ready(Ok(response))
     }
 }
 
-/// Nobody who may not sends us megabytes.
-async fn read_body<B>(body: B, options: &HttpOptions, _: Authorized) -> Result<Bytes, Refused>
+impl<B, S> Service<Request<B>> for HttpService<S>
 where
-    B: Body + Send,
-    B::Data: Send,
-    B::Error: Into<BoxBodyError>,
-{
-    let read = async {
-        // Nearly every body is one frame, and stays where it is.
-        let (mut body, mut first, mut joined) = (pin!(body), Bytes::new(), Vec::new());
-        while let Some(frame) = body.frame().await {
-            let Ok(mut data) = frame.map_err(unreadable)?.into_data() else { continue };
-            let length = data.remaining();
-            if first.len().max(joined.len()) + length > options.max_body {
-                return Err(too_large(options));
-            }
-            let data = data.copy_to_bytes(length);
-            if first.is_empty() {
-                first = data;
-                continue;
-            }
-            if joined.is_empty() {
-                joined.extend_from_slice(&first);
-            }
-            joined.extend_from_slice(&data);
-        }
-        Ok(if joined.is_empty() { first } else { joined.into() })
-    };
-    tokio::time::timeout(options.body_time, read).await.unwrap_or_else(|_elapsed| Err(too_slow()))
-}
-
-fn unreadable(error: impl Into<BoxBodyError>) -> Refused {
-    tracing::debug!(error = %error.into(), "a body could not be read");
-    Refused::new(StatusCode::BAD_REQUEST, "The body could not be read")
-}
-
-/// A response that is there as a whole.
-fn whole(reply: Reply, options: &HttpOptions) -> Response<ReplyBody> {
-    match reply {
-        Reply::Refused(refused) => plain(&refused),
-        Reply::Accepted => with_status(StatusCode::ACCEPTED, Vec::new()),
-        Reply::Json(reply) => {
-            let mut response = json_response(reply.body.into());
-            *response.status_mut() = StatusCode::from_u16(reply.status).unwrap_or(StatusCode::OK);
-            if !reply.scopes.is_empty() {
-                let challenge = scope_challenge(options, &reply.scopes);
-                response.headers_mut().insert(header::WWW_AUTHENTICATE, challenge);
-            }
-            response
-        }
-        Reply::Empty(status) => with_status(status, Vec::new()),
-        Reply::Made(response) => *response,
-    }
-}
-
-/// A JSON-RPC response, whole.
-pub(crate) fn json_response(body: Bytes) -> Response<ReplyBody> {
-    let mut response = with_status(StatusCode::OK, body);
-    response.headers_mut().insert(header::CONTENT_TYPE, HeaderValue::from_static("application/json"));
-    response
-}
-
-/// A response of which only the beginning is there.
-pub(crate) fn stream_response(events: impl Into<ReplyBody>) -> Response<ReplyBody> {
-    let mut response = Response::new(events.into());
-    let headers = response.headers_mut();
-    headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("text/event-stream"));
-    headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-store"));
-    // > When initiating an SSE stream, servers **SHOULD** include the `X-Accel-Buffering: no` header
-    headers.insert("x-accel-buffering", HeaderValue::from_static("no"));
-    response
-}
-
-fn with_status(status: StatusCode, body: impl Into<Bytes>) -> Response<ReplyBody> {
-    let mut response = Response::new(ReplyBody::from(body.into()));
-    *response.status_mut() = status;
-    response
-}
-
-fn plain(refused: &Refused) -> Response<ReplyBody> {
-    tracing::debug!(status = refused.status.as_u16(), reason = refused.text, "request refused");
-    let mut response = with_status(refused.status, refused.text.clone());
-    let headers = response.headers_mut();
-    headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("text/plain; charset=utf-8"));
-    if refused.status == StatusCode::METHOD_NOT_ALLOWED {
-        headers.insert(header::ALLOW, HeaderValue::from_static("POST"));
-    }
-    if let Some(challenge) = &refused.challenge {
-        headers.insert(header::WWW_AUTHENTICATE, challenge.clone());
-    }
-    if refused.retry_after {
-        headers.insert(header::RETRY_AFTER, HeaderValue::from_static("5"));
-    }
-    if breaks_off(refused.status) {
-        headers.insert(header::CONNECTION, HeaderValue::from_static("close"));
-    }
-    if refused.unread {
-        response.extensions_mut().insert(Unread);
-    }
-    response
-}
-
-/// Marks a response whose request may still be on its way, so that the connection must not be closed on it.
-#[derive(Clone, Copy)]
-pub(crate) struct Unread;
-
-/// Whether the body was given up half-way, so that nothing can follow on this connection.
-fn breaks_off(status: StatusCode) -> bool {
-    matches!(status, StatusCode::PAYLOAD_TOO_LARGE | StatusCode::REQUEST_TIMEOUT | StatusCode::BAD_REQUEST)
-}
-
-impl<B> Service<Request<B>> for HttpService
-where
+    S: MessageService,
     B: Body + Send + 'static,
     B::Data: Send,
     B::Error: Into<BoxBodyError>,
 {
     type Response = Response<ReplyBody>;
     type Error = Infallible;
-    type Future = Exchange;
+    type Future = Exchange<S>;
 
     fn poll_ready(&mut self, _: &mut Context<'_>) -> Poll<Result<(), Infallible>> {
         Poll::Ready(Ok(()))

@@ -1,18 +1,18 @@
-//! The resource identifier: what a token must have been issued for, and where its metadata is.
+//! The resource identifier: the audience of tokens, and the URL of the metadata.
 
 use std::net::IpAddr;
 use url::{Host, Url};
 
-/// Where the metadata of a protected resource is, before the resource's own path.
+/// The path of the metadata of a protected resource, before the resource's own path.
 const WELL_KNOWN: &str = "/.well-known/oauth-protected-resource";
 
-/// The URI of this server, as clients name it when they ask for a token.
+/// The URI of this server, as clients name it when they request a token.
 #[derive(Clone)]
 pub(crate) struct Resource {
     uri: String,
     #[cfg_attr(not(feature = "auth"), allow(dead_code, reason = "a verifier compares the audience itself"))]
     canonical: String,
-    /// Where the authority ends in `uri`.
+    /// The index in `uri` at which the authority ends.
     path_at: usize,
 }
 
@@ -34,7 +34,7 @@ impl Resource {
         head.split_once("://").map_or(head, |(_, authority)| authority)
     }
 
-    /// Whether an audience names this resource.
+    /// Returns whether an audience names this resource.
     ///
     /// > While the canonical form uses lowercase scheme and host components, implementations **SHOULD** accept uppercase
     /// > scheme and host components for robustness and interoperability.
@@ -55,8 +55,8 @@ impl Resource {
     }
 }
 
-/// A URL that a server of this kind can have: `https`, or `http` on this machine itself; no user, query or fragment, and
-/// nothing that a header could not hold.
+/// Checks the URL of a server: `https`, or `http` on this machine itself; without a user, a query or a fragment, and without
+/// characters that a header cannot hold.
 pub(crate) fn check_url(text: &str) -> Result<(), String> {
     let shown = text.escape_debug();
     if !text.bytes().all(|byte| byte.is_ascii_graphic() && !matches!(byte, b'"' | b'\\')) {

@@ -1,14 +1,16 @@
-//! The rung of the ladder at which a request must say who sends it.
+//! The check of the access token of a request.
 
 use crate::{
-    Bearer, Caller, Server,
+    Bearer, Caller,
+    message_service::MessageService,
     serve::http::{
         HttpOptions, ReplyBody,
         auth::{
             BearerError, ResourceServer,
-            resource_server::{Metadata, SKEW, challenge},
+            clock_skew::CLOCK_SKEW,
+            resource_server::{Metadata, challenge},
         },
-        guard::Refused,
+        checks::Rejection,
     },
 };
 use antiphon_seal::Principal;
@@ -18,23 +20,23 @@ use http::{
 };
 use std::time::SystemTime;
 
-/// This request may be read, and answered: its token is good, or none is asked for. Only [`authorize`] makes one; reading
-/// a body and speaking for a caller demand it, whatever the method and the era.
+/// Proof that a request may be read and answered: its token is valid, or none is required. Only [`authorize`] makes one.
+/// Reading a body and naming a caller require it, for every method and revision.
 #[derive(Clone, Copy)]
 pub(crate) struct Authorized {
-    /// When the token is over.
+    /// The time at which the token expires.
     until: Option<SystemTime>,
 }
 
 impl Authorized {
-    /// Who sends the request.
+    /// Returns the caller of the request.
     pub(crate) fn caller<'a>(&self, parts: &'a Parts) -> Caller<'a> {
         Caller::http(&parts.headers, &parts.extensions)
     }
 
-    /// Waits until the token is over: what stays open longer than that ends, and is opened again with another.
-    pub(crate) fn over(&self, server: &Server) -> BoxFuture<'static, ()> {
-        match self.until.and_then(|until| until.checked_add(SKEW)) {
+    /// Resolves when the token expires: an open stream ends then, and the client opens another with a new token.
+    pub(crate) fn expired(&self, server: &impl MessageService) -> BoxFuture<'static, ()> {
+        match self.until.and_then(|until| until.checked_add(CLOCK_SKEW)) {
             Some(until) => {
                 Box::pin(tokio::time::sleep(until.duration_since(server.now()).unwrap_or_default()))
             }
@@ -43,17 +45,17 @@ impl Authorized {
     }
 }
 
-/// Checks who sends a request of any method, and leaves it in the extensions of the request: [`Bearer`] and [`Principal`].
-/// Where no authentication is configured, what a layer in front has left stays.
+/// Checks the token of a request of any method, and stores its [`Bearer`] and [`Principal`] in the extensions of the request.
+/// Without configured authentication, the extensions of a layer in front stay.
 ///
 /// > authorization **MUST** be included in every HTTP request from client to server
 pub(crate) async fn authorize(
     parts: &mut Parts,
     options: &HttpOptions,
-    server: &Server,
-) -> Result<Authorized, Refused> {
+    server: &impl MessageService,
+) -> Result<Authorized, Rejection> {
     let Some(auth) = &options.auth else { return Ok(Authorized { until: None }) };
-    // Boxed: where nobody is asked, a request stays as small as it is.
+    // Boxed, to keep the future of a request without authentication small.
     let bearer = Box::pin(check(&parts.headers, auth, server)).await?;
     parts.extensions.insert::<Principal>(bearer.principal().clone());
     let until = bearer.expires_at();
@@ -61,10 +63,14 @@ pub(crate) async fn authorize(
     Ok(Authorized { until })
 }
 
-async fn check(headers: &HeaderMap, auth: &ResourceServer, server: &Server) -> Result<Bearer, Refused> {
-    let unauthorized = |status, error, text: &str| Refused {
+async fn check(
+    headers: &HeaderMap,
+    auth: &ResourceServer,
+    server: &impl MessageService,
+) -> Result<Bearer, Rejection> {
+    let unauthorized = |status, error, text: &str| Rejection {
         challenge: Some(auth.challenge(error, &[])),
-        ..Refused::new(status, text)
+        ..Rejection::new(status, text)
     };
     let invalid = || {
         // > Invalid or expired tokens **MUST** receive a HTTP 401 response.
@@ -78,7 +84,7 @@ async fn check(headers: &HeaderMap, auth: &ResourceServer, server: &Server) -> R
             return Err(unauthorized(StatusCode::UNAUTHORIZED, None, text));
         }
         // > Malformed authorization request
-        Err(Malformed) => {
+        Err(MalformedAuthorization) => {
             let text = "Authorization must be there once, as: Bearer, a space, a token";
             return Err(unauthorized(StatusCode::BAD_REQUEST, Some("invalid_request"), text));
         }
@@ -89,16 +95,19 @@ async fn check(headers: &HeaderMap, auth: &ResourceServer, server: &Server) -> R
             tracing::info!(%cause, "an access token was refused");
             return Err(invalid());
         }
-        // Not a 401: the token may well be good, and its owner should not fetch another.
+        // Not a 401: the token may be valid, and its owner should not fetch another.
         Err(BearerError::Unavailable(cause)) => {
             tracing::error!(%cause, "an access token cannot be checked: refused");
             let text = "Access tokens cannot be checked now: try again later";
-            return Err(Refused { retry_after: true, ..Refused::new(StatusCode::SERVICE_UNAVAILABLE, text) });
+            return Err(Rejection {
+                retry_after: true,
+                ..Rejection::new(StatusCode::SERVICE_UNAVAILABLE, text)
+            });
         }
     };
     let principal = bearer.principal();
     let names_somebody =
-        principal.has_subject() || (server.client_is_enough() && principal.client_id().is_some());
+        principal.has_subject() || (server.accepts_client_principals() && principal.client_id().is_some());
     if !names_somebody {
         tracing::warn!(
             client = principal.client_id(),
@@ -115,17 +124,17 @@ async fn check(headers: &HeaderMap, auth: &ResourceServer, server: &Server) -> R
     Ok(bearer)
 }
 
-/// `Authorization` that no token can be read from.
-struct Malformed;
+/// An `Authorization` header without a readable token.
+struct MalformedAuthorization;
 
-/// The bearer token; `None` if there is none, or something else in its place.
-fn token_of(headers: &HeaderMap) -> Result<Option<&str>, Malformed> {
+/// Returns the bearer token; `None` without an `Authorization` header, or with another scheme.
+fn token_of(headers: &HeaderMap) -> Result<Option<&str>, MalformedAuthorization> {
     let mut values = headers.get_all(name::AUTHORIZATION).iter();
     let value = match (values.next(), values.next()) {
         (None, _) => return Ok(None),
-        (Some(value), None) => value.to_str().map_err(|_| Malformed)?,
-        // Two parties could read two callers.
-        (Some(_), Some(_)) => return Err(Malformed),
+        (Some(value), None) => value.to_str().map_err(|_| MalformedAuthorization)?,
+        // Two readers could read two callers.
+        (Some(_), Some(_)) => return Err(MalformedAuthorization),
     };
     let (scheme, token) = value.split_once(' ').unwrap_or((value, ""));
     if !scheme.eq_ignore_ascii_case("bearer") {
@@ -133,15 +142,15 @@ fn token_of(headers: &HeaderMap) -> Result<Option<&str>, Malformed> {
     }
     let token = token.trim_matches(' ');
     let is_token = !token.is_empty() && token.bytes().all(|byte| byte.is_ascii_graphic() && byte != b',');
-    if is_token { Ok(Some(token)) } else { Err(Malformed) }
+    if is_token { Ok(Some(token)) } else { Err(MalformedAuthorization) }
 }
 
-/// What ends a stream whose token is over. Nobody reads it: the stream began long ago.
-pub(crate) fn token_is_over() -> Refused {
-    Refused::new(StatusCode::UNAUTHORIZED, "The access token is over")
+/// Returns the rejection that ends a stream whose token has expired. It is not sent: the response began before.
+pub(crate) fn token_expired() -> Rejection {
+    Rejection::new(StatusCode::UNAUTHORIZED, "The access token is over")
 }
 
-/// What goes with a reply that says which scopes are missing.
+/// Returns the challenge of a reply that names the missing scopes.
 pub(crate) fn scope_challenge(options: &HttpOptions, scopes: &[String]) -> HeaderValue {
     let error = Some("insufficient_scope");
     match &options.auth {
@@ -150,7 +159,7 @@ pub(crate) fn scope_challenge(options: &HttpOptions, scopes: &[String]) -> Heade
     }
 }
 
-/// The answer to who asks where tokens come from; `None` if something else is asked. Public, to web pages too.
+/// Returns the metadata of the protected resource; `None` for a request of another path. Public, also for web pages.
 pub(crate) fn metadata(parts: &Parts, options: &HttpOptions) -> Option<Response<ReplyBody>> {
     let Metadata { path, body, .. } = options.auth.as_ref()?.metadata()?;
     if parts.uri.path() != path {
@@ -165,7 +174,7 @@ pub(crate) fn metadata(parts: &Parts, options: &HttpOptions) -> Option<Response<
             set(&mut response, name::CONTENT_TYPE, "application/json");
             response
         }
-        // A page that sends a header of the protocol along asks first.
+        // The preflight of a page that sends a header of MCP.
         Method::OPTIONS => {
             let mut response = status(StatusCode::NO_CONTENT);
             set(&mut response, name::ACCESS_CONTROL_ALLOW_METHODS, "GET");

@@ -1,4 +1,4 @@
-//! Who is calling over HTTP: this server as an OAuth resource server.
+//! Authorization over HTTP: this server as an OAuth resource server.
 //!
 //! ```
 //! # #[cfg(feature = "auth")]
@@ -17,26 +17,26 @@
 //! # fn main() {}
 //! ```
 //!
-//! Each request is checked once its head is known to be for this server, and before its body is read: on every leg, with
-//! every HTTP method. What comes out is a [`Bearer`](crate::Bearer); its issuer, subject and client id are the
-//! principal that sealed state is bound to.
+//! The token of each request is checked after the rest of its head, and before its body is read: on every leg, with every
+//! HTTP method. The result is a [`Bearer`](crate::Bearer); its issuer, subject and client id are the principal that sealed
+//! state is bound to.
 //!
 //! | the request has | status | `WWW-Authenticate: Bearer` |
 //! |---|---|---|
 //! | no token | 401 | `scope`, `resource_metadata` |
-//! | two `Authorization` headers, or one that says `Bearer` and no token | 400 | `error="invalid_request"` .. |
-//! | a token that is forged, expired, of another issuer or for another resource, or that names no user | 401 | `error="invalid_token"` .. |
+//! | two `Authorization` headers, or one with `Bearer` and no token | 400 | `error="invalid_request"` .. |
+//! | a token that is forged, expired, of another issuer, for another resource, or without a user | 401 | `error="invalid_token"` .. |
 //! | a token without the [required scopes](ResourceServerBuilder::required_scopes) | 403 | `error="insufficient_scope"` .. |
 //! | a token without the scopes of this tool, prompt or resource | 403, in JSON | `error="insufficient_scope"` .. |
-//! | a token that cannot be checked now: no keys can be had | 503 | none, but `Retry-After` |
+//! | a token that cannot be checked now, because no keys can be fetched | 503 | none, but `Retry-After` |
 //!
-//! Why a token is refused stands in the log (the token does not), and is not told.
+//! The log has the reason why a token was refused, but not the token. The client does not get the reason.
 //!
-//! JWTs need the feature `auth`: `Issuer`. Other tokens are checked by a [`BearerVerifier`] of
-//! yours.
+//! JWTs need the feature `auth`: `Issuer`. A [`BearerVerifier`] of your own checks other tokens.
 
 mod audience;
 mod authorize;
+mod clock_skew;
 #[cfg(feature = "auth")]
 mod jwt;
 mod resource_server;
@@ -47,4 +47,4 @@ pub use jwt::{Algorithm, Issuer};
 pub use resource_server::{ResourceServer, ResourceServerBuilder, ResourceServerError};
 pub use verifier::{BearerError, BearerVerifier, StaticTokens};
 
-pub(crate) use authorize::{Authorized, authorize, metadata, scope_challenge, token_is_over};
+pub(crate) use authorize::{Authorized, authorize, metadata, scope_challenge, token_expired};

@@ -1,4 +1,4 @@
-//! What a protected server is, and its metadata.
+//! The protected resource, and its metadata.
 
 #[cfg(feature = "auth")]
 use crate::serve::http::auth::{
@@ -9,6 +9,7 @@ use crate::{
     Bearer, is_scope,
     serve::http::auth::{
         audience::Resource,
+        clock_skew::CLOCK_SKEW,
         verifier::{AnyVerifier, BearerError, BearerVerifier},
     },
 };
@@ -20,16 +21,13 @@ use std::{
     error::Error as StdError,
     fmt::{self, Write as _},
     sync::Arc,
-    time::{Duration, SystemTime},
+    time::SystemTime,
 };
 
-/// How far the clocks of two machines may differ.
-pub(crate) const SKEW: Duration = Duration::from_secs(60);
-
-/// A token of more bytes is refused unread.
+/// The maximum length of a token in bytes.
 const MAX_TOKEN: usize = 16 * 1024;
 
-/// This server as an OAuth resource server: which tokens it takes, and where clients get them. Cheap to clone. Given to
+/// This server as an OAuth resource server: the tokens that it accepts, and the servers that issue them. Cheap to clone. For
 /// [`HttpOptions::authorize`](crate::serve::http::HttpOptions::authorize).
 #[derive(Clone)]
 pub struct ResourceServer(Arc<Inner>);
@@ -51,7 +49,7 @@ pub(crate) struct Metadata {
     url: String,
 }
 
-/// A [`ResourceServer`] in the making.
+/// Builds a [`ResourceServer`].
 #[must_use]
 pub struct ResourceServerBuilder {
     resource: String,
@@ -68,8 +66,8 @@ pub struct ResourceServerBuilder {
 }
 
 impl ResourceServer {
-    /// The resource server of this URI: the one that clients reach the MCP endpoint at, and name when they ask for a
-    /// token, such as `https://api.example.com/mcp`. It must be `https`, or `http` on this machine itself.
+    /// Begins the resource server of this URI: the URL of the MCP endpoint, which clients name when they request a token, such
+    /// as `https://api.example.com/mcp`. It must be `https`, or `http` on this machine itself.
     pub fn builder(resource: impl Into<String>) -> ResourceServerBuilder {
         ResourceServerBuilder {
             resource: resource.into(),
@@ -86,14 +84,14 @@ impl ResourceServer {
         }
     }
 
-    /// The path of the metadata, if there is any: where a router must lead to the same
-    /// [`HttpService`](crate::serve::http::HttpService) as the endpoint. [`serve_http`](crate::serve::http::serve_http)
-    /// does by itself.
+    /// Returns the path of the metadata, if there is any. A router must route this path to the same
+    /// [`HttpService`](crate::serve::http::HttpService) as the endpoint; [`serve_http`](crate::serve::http::serve_http)
+    /// does.
     pub fn metadata_path(&self) -> Option<&str> {
         self.0.metadata.as_ref().map(|metadata| &*metadata.path)
     }
 
-    /// Host and port, as clients reach it.
+    /// Returns host and port, as clients name them.
     pub(crate) fn authority(&self) -> &str {
         self.0.resource.authority()
     }
@@ -102,18 +100,18 @@ impl ResourceServer {
         self.0.metadata.as_ref()
     }
 
-    /// What every request needs.
+    /// Returns the scopes that every request needs.
     pub(crate) fn required(&self) -> &[String] {
         &self.0.required
     }
 
-    /// Whom the token names and what it may do, all told.
+    /// Verifies a token, and returns its principal with its scopes and those that they imply.
     pub(crate) async fn verify(&self, token: &str, now: SystemTime) -> Result<Bearer, BearerError> {
         if token.len() > MAX_TOKEN {
             return Err(BearerError::invalid(format!("{} bytes are too many", token.len())));
         }
         let bearer = self.verified(token, now).await?;
-        let is_over = |end: SystemTime| end.checked_add(SKEW).is_some_and(|end| now >= end);
+        let is_over = |end: SystemTime| end.checked_add(CLOCK_SKEW).is_some_and(|end| now >= end);
         if bearer.expires_at().is_some_and(is_over) {
             return Err(BearerError::invalid("expired"));
         }
@@ -130,7 +128,7 @@ impl ResourceServer {
         let _ = now;
         match other {
             Some(other) => other.verify_boxed(token, resource.uri()).await,
-            // Not built so.
+            // `build` rejects this.
             None => Err(BearerError::invalid("nobody verifies tokens here")),
         }
     }
@@ -154,7 +152,7 @@ impl ResourceServer {
         }
     }
 
-    /// `WWW-Authenticate`, with these scopes and those that every request needs.
+    /// Returns the value of `WWW-Authenticate` with these scopes and those that every request needs.
     pub(crate) fn challenge(&self, error: Option<&'static str>, scopes: &[String]) -> HeaderValue {
         let mut all: Vec<&str> = self.0.required.iter().map(String::as_str).collect();
         for scope in scopes {
@@ -178,12 +176,12 @@ pub(crate) fn challenge(error: Option<&'static str>, scopes: &[&str], metadata: 
             separator = ", ";
         }
     }
-    // All of it was checked when it was configured.
+    // The parts were checked in `build`.
     HeaderValue::try_from(text).unwrap_or_else(|_| HeaderValue::from_static("Bearer"))
 }
 
 impl ResourceServerBuilder {
-    /// Takes JWT access tokens of this issuer; several may be given. Clients are told of each.
+    /// Accepts JWT access tokens of this issuer; several may be given. The metadata names each.
     #[cfg(feature = "auth")]
     pub fn issuer(mut self, issuer: Issuer) -> Self {
         self.authorization_servers.push(issuer.name().to_owned());
@@ -191,14 +189,14 @@ impl ResourceServerBuilder {
         self
     }
 
-    /// Asks this verifier about tokens. Where there are issuers too, it is asked about what has not the form of a JWT.
+    /// Verifies tokens with this verifier. With issuers too, the verifier gets the tokens without the form of a JWT.
     pub fn verifier(mut self, verifier: impl BearerVerifier) -> Self {
         self.other = Some(Box::new(verifier));
         self
     }
 
-    /// Tells clients to get their tokens from this issuer: for a [`verifier`](Self::verifier). Without any, and without
-    /// issuers, there is no metadata.
+    /// Names this issuer in the metadata, for the tokens of a [`verifier`](Self::verifier). Without any, and without issuers,
+    /// there is no metadata.
     ///
     /// > The Protected Resource Metadata document returned by the MCP server **MUST** include the
     /// > `authorization_servers` field containing at least one authorization server.
@@ -207,34 +205,34 @@ impl ResourceServerBuilder {
         self
     }
 
-    /// Also takes JWTs that are for this audience, letter by letter: for an issuer that does not know resource
-    /// indicators, and names its APIs otherwise. It must mean this server and no other.
+    /// Also accepts JWTs for exactly this audience: for an issuer without resource indicators. The audience must mean this
+    /// server and no other.
     #[cfg(feature = "auth")]
     pub fn accept_audience(mut self, audience: impl Into<String>) -> Self {
         self.audiences.push(audience.into());
         self
     }
 
-    /// What the server is called, for people who are asked for access to it.
+    /// Sets the name of the server, which a person reads who is asked for access.
     pub fn name(mut self, name: impl Into<String>) -> Self {
         self.name = Some(name.into());
         self
     }
 
-    /// The scopes that clients should know of: the few that one begins with. Tools may need others; a client learns of
-    /// those when it calls them.
+    /// Sets the scopes in the metadata: those that a client requests first. Tools may need others, which a client learns when
+    /// it calls them.
     pub fn scopes_supported<Text: Into<String>>(mut self, scopes: impl IntoIterator<Item = Text>) -> Self {
         self.supported.extend(scopes.into_iter().map(Into::into));
         self
     }
 
-    /// What a token must hold for any request. Default: nothing.
+    /// Sets the scopes that a token must hold for any request. Default: none.
     pub fn required_scopes<Text: Into<String>>(mut self, scopes: impl IntoIterator<Item = Text>) -> Self {
         self.required.extend(scopes.into_iter().map(Into::into));
         self
     }
 
-    /// Who holds `broad` holds these too.
+    /// Lets the scope `broad` imply these scopes.
     pub fn scope_implies<Text: Into<String>>(
         mut self,
         broad: impl Into<String>,
@@ -244,10 +242,10 @@ impl ResourceServerBuilder {
         self
     }
 
-    /// The resource server. Nothing is fetched yet.
+    /// Builds the resource server. Nothing is fetched yet.
     ///
     /// # Errors
-    /// Says which setting cannot be, and what to change.
+    /// If a setting is invalid: the text names it and says what to change.
     pub fn build(self) -> Result<ResourceServer, ResourceServerError> {
         let resource = Resource::parse(&self.resource).map_err(|fault| refuse("the resource", &fault))?;
         let narrow = self.implied.iter().flat_map(|(broad, narrow)| [broad].into_iter().chain(narrow));
@@ -315,7 +313,7 @@ fn refuse(what: &str, fault: &str) -> ResourceServerError {
     ResourceServerError(format!("{what}: {fault}"))
 }
 
-/// Why a resource server cannot be. Says what to change.
+/// An invalid setting of a resource server. The text says what to change.
 #[derive(Debug)]
 pub struct ResourceServerError(String);
 

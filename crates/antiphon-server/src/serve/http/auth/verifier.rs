@@ -1,4 +1,4 @@
-//! Who knows whether a token is good.
+//! Verifiers of tokens that are no JWTs.
 
 use crate::Bearer;
 use futures_util::future::BoxFuture;
@@ -25,31 +25,31 @@ use std::{error::Error as StdError, fmt, future::Future};
 /// }
 /// ```
 pub trait BearerVerifier: Send + Sync + 'static {
-    /// Whom this token names and what it may do, if it is good now *and was issued for this resource*; nothing else
-    /// compares the audience. It is called for every request: keep what may be kept.
+    /// Returns the principal and the scopes of this token, if it is valid now *and was issued for this resource*: nothing else
+    /// compares the audience. Called for every request: cache what may be cached.
     ///
     /// > MCP servers **MUST** validate that access tokens were issued specifically for them as the intended audience
     fn verify(&self, token: &str, resource: &str)
     -> impl Future<Output = Result<Bearer, BearerError>> + Send;
 }
 
-/// Why a token does not count. The cause is for the log; the caller is never told.
+/// The reason why a token is refused. The cause is logged, and never sent to the caller.
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum BearerError {
-    /// It is not good: 401.
+    /// The token is not valid: 401.
     Invalid(Box<dyn StdError + Send + Sync>),
-    /// It cannot be told whether it is good: 503.
+    /// The token cannot be checked now: 503.
     Unavailable(Box<dyn StdError + Send + Sync>),
 }
 
 impl BearerError {
-    /// The token is not good.
+    /// Returns the error for a token that is not valid.
     pub fn invalid(cause: impl Into<Box<dyn StdError + Send + Sync>>) -> Self {
         Self::Invalid(cause.into())
     }
 
-    /// Nobody can be asked about the token.
+    /// Returns the error for a token that cannot be checked now.
     pub fn unavailable(cause: impl Into<Box<dyn StdError + Send + Sync>>) -> Self {
         Self::Unavailable(cause.into())
     }
@@ -66,7 +66,7 @@ impl fmt::Display for BearerError {
 
 impl StdError for BearerError {}
 
-/// Tokens that are known beforehand, for tests and for a server of one's own machine.
+/// A fixed set of tokens, for tests and for a server on one's own machine.
 ///
 /// ```
 /// use antiphon::{seal::Principal, serve::http::auth::StaticTokens, server::Bearer};
@@ -79,12 +79,12 @@ impl StdError for BearerError {}
 pub struct StaticTokens(Vec<(String, Bearer)>);
 
 impl StaticTokens {
-    /// No token.
+    /// Returns an empty set.
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// This token too.
+    /// Adds a token.
     #[must_use]
     pub fn token(mut self, token: impl Into<String>, bearer: Bearer) -> Self {
         self.0.push((token.into(), bearer));
@@ -105,7 +105,7 @@ impl fmt::Debug for StaticTokens {
     }
 }
 
-/// Compares without telling by its time where two secrets differ.
+/// Compares two secrets in a time that does not depend on where they differ.
 fn is_same(a: &[u8], b: &[u8]) -> bool {
     a.len() == b.len() && a.iter().zip(b).fold(0, |differs, (a, b)| differs | (a ^ b)) == 0
 }

@@ -1,6 +1,10 @@
 //! Batches: several messages in one POST. Only 2025-03-26 has them.
 
-use crate::{Caller, Outbox, Server, Session, serve::batch::read};
+use crate::{
+    Caller, Outbox,
+    message_service::{MessageService, MessageSession as _},
+    serve::batch::read,
+};
 use antiphon_wire::{ErrorObject, Incoming, ProtocolVersion, write_error};
 use futures_util::{
     FutureExt as _,
@@ -8,29 +12,32 @@ use futures_util::{
 };
 use serde_json::value::RawValue;
 
-/// Takes notice of what needs no answer. Whether there is something to be answered.
+/// Passes on the notifications and responses of a batch. Returns whether the batch holds a request.
 ///
 /// # Errors
-/// What to answer in the place of all of them.
-pub(crate) fn hear(body: &[u8], mut heard: impl FnMut(Incoming<'_>)) -> Result<bool, ErrorObject> {
-    let mut is_answered = false;
+/// The error to answer the whole batch with.
+pub(crate) fn receive_unanswered(
+    body: &[u8],
+    mut receive: impl FnMut(Incoming<'_>),
+) -> Result<bool, ErrorObject> {
+    let mut has_request = false;
     for message in read(body)? {
         match Incoming::parse(message.get().as_bytes()) {
-            Ok(Incoming::Request(_)) | Err(_) => is_answered = true,
-            Ok(told) => heard(told),
+            Ok(Incoming::Request(_)) | Err(_) => has_request = true,
+            Ok(message) => receive(message),
         }
     }
-    Ok(is_answered)
+    Ok(has_request)
 }
 
-/// Who answers the requests of a batch.
-pub(crate) enum Answering<'a> {
-    Session(&'a Server, &'a Session),
-    /// A server, to requests of no session that are of this version.
-    Server(&'a Server, &'a ProtocolVersion),
+/// The part that answers the requests of a batch.
+pub(crate) enum BatchService<'a, S: MessageService> {
+    Session(&'a S::Session),
+    /// A server, for requests of this version that belong to no session.
+    Server(&'a S, &'a ProtocolVersion),
 }
 
-impl Answering<'_> {
+impl<S: MessageService> BatchService<'_, S> {
     /// Answers one message, if it is a request; `None` if it is none, or was cancelled.
     async fn answer(&self, message: &RawValue, caller: &Caller<'_>) -> Option<Vec<u8>> {
         let request = match Incoming::parse(message.get().as_bytes()) {
@@ -38,20 +45,20 @@ impl Answering<'_> {
             Ok(_) => return None,
             Err(unreadable) => return Some(write_error(unreadable.id.as_ref(), &unreadable.error)),
         };
-        // What one of them has left is found again when it is cancelled.
+        // An outbox each: a request that is cancelled drops its own messages.
         let outbox = caller.outbox.map(Outbox::for_another);
         let caller = Caller { outbox: outbox.as_ref(), ..*caller };
         match self {
-            Self::Session(server, session) => Some(session.answer(server, request, &caller).await?.body),
+            Self::Session(session) => Some(session.call(request, &caller).await?.body),
             Self::Server(server, version) => {
                 let version = ProtocolVersion::clone(version);
-                Some(server.answer_without_session(request, version, &caller).await.body)
+                Some(server.call_without_session(request, version, &caller).await.body)
             }
         }
     }
 
-    /// Answers the requests of a batch, side by side: an array of the responses, in the order of the requests. `None`
-    /// if there is none, because all were cancelled.
+    /// Answers the requests of a batch concurrently. Returns an array of the responses in the order of the requests, or
+    /// `None` if every request was cancelled.
     pub(crate) async fn answer_all(&self, body: &[u8], caller: &Caller<'_>) -> Option<Vec<u8>> {
         let messages = read(body).unwrap_or_default();
         let replies: Vec<BoxFuture<'_, Option<Vec<u8>>>> =
@@ -74,7 +81,7 @@ mod tests {
     use proptest::prelude::*;
 
     proptest! {
-        /// Whatever comes, it is read or refused, and never more than a batch may hold.
+        /// Any input is read or rejected, and no batch has more messages than allowed.
         #[test]
         fn any_bytes_are_a_batch_or_not(bytes in prop_oneof![
             prop::collection::vec(any::<u8>(), 0..200),
@@ -83,7 +90,7 @@ mod tests {
                 .prop_map(|messages| format!("[{}]", messages.join(",")).into_bytes()),
         ]) {
             let mut heard = 0;
-            let answered = hear(&bytes, |_| heard += 1);
+            let answered = receive_unanswered(&bytes, |_| heard += 1);
             prop_assert!(heard <= MAX_MESSAGES);
             prop_assert_eq!(answered.is_err(), read(&bytes).is_err());
             if let Ok(messages) = read(&bytes) {

@@ -1,178 +1,191 @@
-//! The endpoint of clients of earlier revisions: which session a request is of, and what becomes of it.
+//! The endpoint for clients of earlier revisions: finds the session of a request, and answers it.
 
 use crate::{
-    Caller, ReplyMessage, Server, Session,
+    Caller, ReplyMessage,
+    message_service::{MessageService, MessageSession},
+    request::receive::without_session,
     serve::{
         batch::is_batch,
         http::{
             HttpOptions,
             auth::Authorized,
-            guard::{Refused, check_legacy_version, single_or_none},
+            checks::{Rejection, check_legacy_version, single_or_none},
+            header_names::{LAST_EVENT_ID, MCP_SESSION_ID},
             legacy::{
-                LAST_EVENT_ID, SESSION_ID,
-                batch::{self, Answering},
+                batch::{self, BatchService},
                 event_id::EventId,
-                events::Events,
                 may_be_legacy,
-                request::{self, Times, no_session},
-                sessions::{Open, Sessions},
-                streams::{NotResumed, STANDALONE},
+                request::{self, StreamTimes, session_not_found},
+                session_events::SessionEvents,
+                session_table::{OpenSession, SessionTable},
+                streams::{ResumeError, STANDALONE},
             },
-            service::{Reply, json_response, stream_response},
+            reply::{HttpReply, json_response, stream_response},
         },
     },
 };
 use antiphon_wire::{ErrorObject, Incoming, ProtocolVersion, Request, method};
 use http::{HeaderMap, HeaderValue, Method, StatusCode, request::Parts};
 use hyper::body::Bytes;
-use std::sync::Arc;
+use std::{fmt, sync::Arc};
 
-/// What one endpoint knows of its sessions.
-#[derive(Debug)]
-pub(crate) struct Endpoint {
-    server: Server,
+/// The part of an endpoint that serves earlier revisions, with their sessions.
+pub(crate) struct Endpoint<S: MessageService> {
+    server: S,
     options: Arc<HttpOptions>,
-    sessions: Sessions,
+    sessions: SessionTable<S::Session>,
 }
 
-impl Endpoint {
-    pub(crate) fn new(server: Server, options: Arc<HttpOptions>) -> Self {
-        let sessions = Sessions::new(options.sessions.idle, options.sessions.bounds);
+/// A session, and its id as the headers of a request name it.
+type NamedSession<'a, S> = (Arc<OpenSession<<S as MessageService>::Session>>, &'a str);
+
+impl<S: MessageService> Endpoint<S> {
+    pub(crate) fn new(server: S, options: Arc<HttpOptions>) -> Self {
+        let sessions = SessionTable::new(options.sessions.idle, options.sessions.limits);
         Self { server, options, sessions }
     }
 
-    /// Ends all sessions, and what runs in them.
+    /// Ends all sessions, and cancels their requests.
     pub(crate) fn end_all(&self) {
         self.sessions.end_all();
     }
 
-    /// A GET or DELETE, which names its session.
-    pub(crate) fn get_or_delete(&self, parts: &Parts, authorized: Authorized) -> Reply {
+    /// Answers a GET or DELETE.
+    pub(crate) fn get_or_delete(&self, parts: &Parts, authorized: Authorized) -> HttpReply {
         let open = match self.session_of(parts, authorized) {
             Ok((open, _)) if parts.method == Method::GET => open,
             Ok((_, id)) => {
                 // > Clients that no longer need a particular session [...] **SHOULD** send an HTTP DELETE
                 self.sessions.end(id);
-                return Reply::Empty(StatusCode::NO_CONTENT);
+                return HttpReply::Empty(StatusCode::NO_CONTENT);
             }
             Err(reply) => return reply,
         };
-        self.listen(&open, parts, authorized).unwrap_or_else(Reply::Refused)
+        self.listen(&open, parts, authorized).unwrap_or_else(HttpReply::Rejection)
     }
 
-    /// Opens the stream of a GET, or takes up the one it names.
-    fn listen(&self, open: &Arc<Open>, parts: &Parts, authorized: Authorized) -> Result<Reply, Refused> {
-        let last = match single_or_none(&parts.headers, LAST_EVENT_ID) {
+    /// Opens the stream of a GET, or resumes the one that `Last-Event-ID` names.
+    fn listen(
+        &self,
+        open: &OpenSession<S::Session>,
+        parts: &Parts,
+        authorized: Authorized,
+    ) -> Result<HttpReply, Rejection> {
+        let last = match single_or_none(&parts.headers, &LAST_EVENT_ID) {
             Ok(None) => None,
             Ok(Some(text)) => {
-                Some(EventId::parse(text.as_bytes()).ok_or_else(|| not_resumed(&NotResumed::Unknown))?)
+                Some(EventId::parse(text.as_bytes()).ok_or_else(|| resume_rejection(&ResumeError::Unknown))?)
             }
-            Err(_) => return Err(not_resumed(&NotResumed::Unknown)),
+            Err(_) => return Err(resume_rejection(&ResumeError::Unknown)),
         };
         if last.is_none_or(|last| last.stream == STANDALONE)
-            && let Err(short) =
-                open.session.check_notification_scopes(&self.server, &authorized.caller(parts))
+            && let Err(rejected) = open.session.may_listen(&authorized.caller(parts))
         {
-            return Ok(Reply::Json(short));
+            return Ok(HttpReply::Json(rejected));
         }
         let reader = match last {
             None => open.streams.standalone().ok_or_else(|| {
                 let text =
                     "This session has a stream already: one GET at a time, but for those with Last-Event-ID";
-                Refused { unread: false, ..Refused::new(StatusCode::CONFLICT, text) }
+                Rejection { unread: false, ..Rejection::new(StatusCode::CONFLICT, text) }
             })?,
             Some(last) => match open.streams.resume(last) {
                 Ok(reader) => reader,
-                // A client that keeps coming back stops here.
-                Err(NotResumed::Complete) => return Ok(Reply::Empty(StatusCode::NO_CONTENT)),
-                Err(fault) => return Err(not_resumed(&fault)),
+                // 204 stops a client that would reconnect again and again.
+                Err(ResumeError::Complete) => return Ok(HttpReply::Empty(StatusCode::NO_CONTENT)),
+                Err(fault) => return Err(resume_rejection(&fault)),
             },
         };
         let (times, primes) = (self.times(), open.session.version().has_elicitation_modes());
         let priming = (last.is_none() && primes).then(|| times.priming(&reader));
         let is_standalone = reader.is_standalone();
         let mut events =
-            Events::new(Some(reader), times.keep_alive).ending_with(authorized.over(&self.server));
+            SessionEvents::new(Some(reader), times.keep_alive).ending_with(authorized.expired(&self.server));
         if is_standalone {
-            events = events.with_news(&open.session, &open.told, open.streams.to_standalone());
+            events = events.with_session_messages(&open.session, &open.outbox, open.streams.to_standalone());
         }
-        let events = priming.into_iter().fold(events, Events::first);
-        Ok(Reply::Made(Box::new(stream_response(events))))
+        let events = priming.into_iter().fold(events, SessionEvents::first);
+        Ok(HttpReply::Response(Box::new(stream_response(events))))
     }
 
-    /// A POST that names its session.
-    pub(crate) async fn post(&self, parts: Parts, body: Bytes, authorized: Authorized) -> Reply {
+    /// Answers a POST that names its session.
+    pub(crate) async fn post(&self, parts: Parts, body: Bytes, authorized: Authorized) -> HttpReply {
         let open = match self.session_of(&parts, authorized) {
             Ok((open, _)) => open,
             Err(reply) => return reply,
         };
-        match hear(&open.session, &body, &authorized.caller(&parts)) {
-            Ok(true) => request::respond(&self.server, &open, parts, body, authorized, self.times()).await,
+        match receive_unanswered(&open.session, &body, &authorized.caller(&parts)) {
+            Ok(true) => request::respond::<S>(&open, parts, body, authorized, self.times()).await,
             // > If the server accepts the input, the server **MUST** return HTTP status code 202 Accepted with no body.
-            Ok(false) => Reply::Accepted,
-            Err(reply) => Reply::Json(reply),
+            Ok(false) => HttpReply::Accepted,
+            Err(reply) => HttpReply::Json(reply),
         }
     }
 
-    /// A message that names no session, and is not of today.
+    /// Answers a message of an earlier revision that names no session.
     pub(crate) async fn without_session(
         &self,
         message: Incoming<'_>,
         caller: &Caller<'_>,
         headers: &HeaderMap,
-    ) -> Reply {
+    ) -> HttpReply {
         let request = match message {
             Incoming::Request(request) if request.method == method::INITIALIZE => {
-                return self.initialize(&request, caller);
+                return self.initialize(request, caller);
             }
-            // The headers say that it is of no earlier revision.
+            // The headers name a version that is no earlier one.
             message if !may_be_legacy(headers) => {
-                return Reply::Json(Server::refuse_outside_of_session(message));
+                return HttpReply::Json(without_session(message).into());
             }
             Incoming::Request(request) => request,
-            Incoming::Notification(_) => return Reply::Accepted,
+            Incoming::Notification(_) => return HttpReply::Accepted,
             Incoming::Response(_) => {
                 let error =
                     ErrorObject::invalid_request("a response is of a session: Mcp-Session-Id is missing");
-                return Reply::Json(ReplyMessage::error(None, &error));
+                return HttpReply::Json(ReplyMessage::error(None, &error));
             }
         };
         match check_legacy_version(headers, None) {
             Ok(version) => {
                 let version = version.unwrap_or(ProtocolVersion::V2025_03_26);
-                Reply::Json(self.server.answer_without_session(request, version, caller).await)
+                HttpReply::Json(self.server.call_without_session(request, version, caller).await)
             }
-            Err(error) => Reply::Json(ReplyMessage::error(Some(&request.id), &error)),
+            Err(error) => HttpReply::Json(ReplyMessage::error(Some(&request.id), &error)),
         }
     }
 
-    /// A batch that names no session; `None` if it is none, or of a revision that has none.
+    /// Answers a batch that names no session; `None` if the body is no batch, or its revision has no batches.
     pub(crate) async fn batch_without_session(
         &self,
         body: &[u8],
         caller: Caller<'_>,
         headers: &HeaderMap,
-    ) -> Option<Reply> {
+    ) -> Option<HttpReply> {
         let version = check_legacy_version(headers, None).ok()?;
         let version = version.unwrap_or(ProtocolVersion::V2025_03_26);
         if !is_batch(body) || !version.has_batches() {
             return None;
         }
-        match batch::hear(body, |_| ()) {
+        match batch::receive_unanswered(body, |_| ()) {
             Ok(true) => {}
-            Ok(false) => return Some(Reply::Accepted),
-            Err(error) => return Some(Reply::Json(ReplyMessage::error(None, &error))),
+            Ok(false) => return Some(HttpReply::Accepted),
+            Err(error) => return Some(HttpReply::Json(ReplyMessage::error(None, &error))),
         }
-        let array = Answering::Server(&self.server, &version).answer_all(body, &caller).await;
-        Some(array.map_or(Reply::Accepted, |array| Reply::Made(Box::new(json_response(array.into())))))
+        let array = BatchService::Server(&self.server, &version).answer_all(body, &caller).await;
+        Some(
+            array.map_or(HttpReply::Accepted, |array| {
+                HttpReply::Response(Box::new(json_response(array.into())))
+            }),
+        )
     }
 
-    fn initialize(&self, request: &Request<'_>, caller: &Caller<'_>) -> Reply {
-        // Their places are free again.
+    fn initialize(&self, request: Request<'_>, caller: &Caller<'_>) -> HttpReply {
+        // Frees the places of idle sessions.
         self.sessions.sweep();
+        let request_id = request.id.clone();
         let (session, reply) = match self.server.initialize(request, caller) {
             Ok(opened) => opened,
-            Err(refused) => return Reply::Json(refused),
+            Err(refused) => return HttpReply::Json(refused),
         };
         let id = self
             .sessions
@@ -181,78 +194,88 @@ impl Endpoint {
             .and_then(|id| HeaderValue::from_str(&id).ok());
         let Some(id) = id else {
             tracing::error!("no id for a session: the operating system gave no random bytes");
-            return Reply::Json(ReplyMessage::error(Some(&request.id), &ErrorObject::internal()));
+            return HttpReply::Json(ReplyMessage::error(Some(&request_id), &ErrorObject::internal()));
         };
         // > by including it in an `MCP-Session-Id` header on the HTTP response containing the `InitializeResult`
         let mut response = json_response(reply.body.into());
-        response.headers_mut().insert(SESSION_ID, id);
-        Reply::Made(Box::new(response))
+        response.headers_mut().insert(MCP_SESSION_ID.clone(), id);
+        HttpReply::Response(Box::new(response))
     }
 
-    /// The session that the headers name, if it is this caller's.
+    /// Returns the session that the headers name, if this caller opened it.
     fn session_of<'a>(
         &self,
         parts: &'a Parts,
         authorized: Authorized,
-    ) -> Result<(Arc<Open>, &'a str), Reply> {
-        let bad = |error| Reply::Json(ReplyMessage::error(None, &error));
-        let id = single_or_none(&parts.headers, SESSION_ID).map_err(bad)?.unwrap_or_default();
+    ) -> Result<NamedSession<'a, S>, HttpReply> {
+        let bad = |error| HttpReply::Json(ReplyMessage::error(None, &error));
+        let id = single_or_none(&parts.headers, &MCP_SESSION_ID).map_err(bad)?.unwrap_or_default();
         let caller = authorized.caller(parts);
-        let open = self.sessions.find(id).filter(|open| self.server.is_opener(&open.session, &caller));
-        let open = open.ok_or_else(|| Reply::Refused(no_session()))?;
+        let open = self.sessions.find(id).filter(|open| open.session.is_opened_by(&caller));
+        let open = open.ok_or_else(|| HttpReply::Rejection(session_not_found()))?;
         open.touch();
         check_legacy_version(&parts.headers, Some(open.session.version())).map_err(bad)?;
         Ok((open, id))
     }
 
-    fn times(&self) -> Times {
-        Times { keep_alive: self.options.keep_alive, retry: self.options.sessions.retry }
+    fn times(&self) -> StreamTimes {
+        StreamTimes { keep_alive: self.options.keep_alive, retry: self.options.sessions.retry }
     }
 }
 
-/// Takes what needs no answer. Whether there is something else.
+impl<S: MessageService> fmt::Debug for Endpoint<S> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Endpoint").field("sessions", &self.sessions).finish_non_exhaustive()
+    }
+}
+
+/// Passes the notifications and responses of a body to the session. Returns whether the body holds a request.
 ///
 /// # Errors
-/// What to answer in the place of all of it: it cannot be read, or one of its answers needs scopes that are missing.
-fn hear(session: &Session, body: &[u8], caller: &Caller<'_>) -> Result<bool, ReplyMessage> {
-    let mut short = None;
-    let mut take = |message: Incoming<'_>| match message {
+/// The reply to the whole body, if it cannot be read, or if the caller's token may not send one of the responses.
+fn receive_unanswered(
+    session: &impl MessageSession,
+    body: &[u8],
+    caller: &Caller<'_>,
+) -> Result<bool, ReplyMessage> {
+    let mut rejected = None;
+    let mut receive = |message: Incoming<'_>| match message {
         Incoming::Notification(notification) => {
-            session.on_notification(&notification);
+            session.notify(&notification);
         }
         Incoming::Response(response) => {
-            if let Err(reply) = session.take_response_of(response, caller) {
-                short = Some(reply);
+            if let Err(reply) = session.respond(response, caller) {
+                rejected = Some(reply);
             }
         }
         Incoming::Request(_) => {}
     };
-    let is_answered = if is_batch(body) && session.version().has_batches() {
-        batch::hear(body, take).map_err(|error| ReplyMessage::error(None, &error))?
+    let has_request = if is_batch(body) && session.version().has_batches() {
+        batch::receive_unanswered(body, receive).map_err(|error| ReplyMessage::error(None, &error))?
     } else {
         match Incoming::parse(body) {
             Ok(Incoming::Request(_)) => true,
             Ok(message) => {
-                take(message);
+                receive(message);
                 false
             }
             Err(fault) => return Err(ReplyMessage::error(fault.id.as_ref(), &fault.error)),
         }
     };
-    short.map_or(Ok(is_answered), Err)
+    rejected.map_or(Ok(has_request), Err)
 }
 
-/// Why a stream does not go on.
-fn not_resumed(fault: &NotResumed) -> Refused {
+/// Returns the rejection of a stream that cannot be resumed.
+fn resume_rejection(fault: &ResumeError) -> Rejection {
     let (status, text) = match fault {
-        NotResumed::Lost => (
+        ResumeError::Lost => (
             StatusCode::GONE,
             "What came after this Last-Event-ID is not kept any more: the stream cannot be taken up again",
         ),
-        NotResumed::Over => return no_session(),
-        NotResumed::Unknown | NotResumed::Complete => {
+        ResumeError::Over => return session_not_found(),
+        ResumeError::Unknown | ResumeError::Complete => {
             (StatusCode::BAD_REQUEST, "Last-Event-ID names no event of this session")
         }
     };
-    Refused { unread: false, ..Refused::new(status, text) }
+    Rejection { unread: false, ..Rejection::new(status, text) }
 }

@@ -1,18 +1,18 @@
-//! The ids of events: `<stream>-<number>`, each unique within its session.
+//! The ids of events: `<stream>-<number>`, unique within a session.
 
 use std::fmt;
 
-/// The longest id there is: two numbers of 64 bits, and the dash.
+/// The length of the longest id: two numbers of 64 bits and a dash.
 const MAX_LENGTH: usize = 41;
 
-/// Names one event of a session.
+/// The id of an event of a session.
 ///
 /// > Event IDs **SHOULD** encode sufficient information to identify the originating stream
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct EventId {
-    /// 0 is the stream of a GET, the others are those of requests.
+    /// The stream: 0 is that of a GET, the others are those of requests.
     pub(crate) stream: u64,
-    /// 0 is the beginning of the stream, before its first message.
+    /// The number in the stream: 0 is before the first event.
     pub(crate) number: u64,
 }
 
@@ -25,7 +25,7 @@ impl EventId {
     }
 }
 
-/// A number as it is written: no sign, no leading zero.
+/// Reads a number without a sign and without leading zeros.
 fn digits(text: &str) -> Option<u64> {
     let written = text == "0" || text.starts_with(|first: char| matches!(first, '1'..='9'));
     text.parse().ok().filter(|_| written)

@@ -1,61 +1,54 @@
-//! The revisions up to 2025-11-25 on the same endpoint: sessions, the stream of a GET, and streams that can be taken up
-//! again.
+//! The revisions up to 2025-11-25 on the same endpoint: sessions, the stream of a GET, and streams that can be resumed.
 //!
 //! ```text
 //!  POST ─▶ endpoint ─▶ request: a task of its own ──▶ Writer ─▶ streams ─▶ Reader ─▶ events ─▶ connection
-//!                        Session::answer, outbox                 store                           │ breaks
+//!                        session.call, outbox                event log                           │ breaks
 //!  GET, Last-Event-ID ─────────────────────────────────────────────────────▶ Reader ─▶ events ◀───┘
 //! ```
 //!
-//! A request goes on when its connection breaks: what it sends is kept, within bounds, for a client that comes back.
+//! A request continues when its connection breaks: its events are stored, within limits, for a client that reconnects.
 
 mod batch;
 mod endpoint;
 mod event_id;
-mod events;
+mod event_log;
 mod options;
 mod request;
-mod sessions;
-mod store;
+mod session_events;
+mod session_table;
 mod streams;
 
 pub(crate) use endpoint::Endpoint;
-pub(crate) use events::Events;
 pub(crate) use options::SessionOptions;
 
-use antiphon_wire::{ProtocolVersion, header};
+use crate::serve::http::header_names::{MCP_PROTOCOL_VERSION, MCP_SESSION_ID};
+use antiphon_wire::ProtocolVersion;
 use http::{HeaderMap, Method, request::Parts};
 
-/// Names the session that a message belongs to.
-const SESSION_ID: &str = "mcp-session-id";
-
-/// Where a client wants to go on.
-const LAST_EVENT_ID: &str = "last-event-id";
-
-/// Whether a session is named.
+/// Returns whether the headers name a session.
 pub(crate) fn names_session(headers: &HeaderMap) -> bool {
-    headers.contains_key(SESSION_ID)
+    headers.contains_key(&MCP_SESSION_ID)
 }
 
-/// Whether this POST belongs to a session.
+/// Returns whether this request is a POST of a session.
 ///
 /// > An `Mcp-Session-Id` header on a request: ignore it
 ///
-/// So it is on a modern request.
+/// The header of a modern request is ignored.
 pub(crate) fn is_of_session(parts: &Parts) -> bool {
     parts.method == Method::POST && names_session(&parts.headers) && !says_modern(&parts.headers)
 }
 
-/// Whether the headers name a modern version.
+/// Returns whether the headers name a modern version.
 fn says_modern(headers: &HeaderMap) -> bool {
     version(headers).is_some_and(ProtocolVersion::is_modern_text)
 }
 
-/// Whether the headers name an earlier version, or none.
+/// Returns whether the headers name an earlier version, or none.
 fn may_be_legacy(headers: &HeaderMap) -> bool {
     version(headers).is_none_or(|version| ProtocolVersion::legacy(version).is_some())
 }
 
 fn version(headers: &HeaderMap) -> Option<&str> {
-    headers.get(header::MCP_PROTOCOL_VERSION).map(|version| version.to_str().unwrap_or_default())
+    headers.get(&MCP_PROTOCOL_VERSION).map(|version| version.to_str().unwrap_or_default())
 }

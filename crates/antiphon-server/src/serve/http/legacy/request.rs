@@ -1,17 +1,19 @@
-//! One request of a session, from its task to the response that its connection gets.
+//! A request of a session: its task, and the response on its connection.
 
 use crate::{
-    Caller, Kind, Outbox, ReplyMessage, Server, Session,
+    Caller, Outbox, ReplyKind, ReplyMessage,
+    message_service::{MessageService, MessageSession as _},
+    outbox::MessageKind,
     serve::http::{
         auth::Authorized,
-        guard::Refused,
+        checks::Rejection,
         legacy::{
-            batch::Answering,
-            events::Events,
-            sessions::Open,
-            streams::{Read, Reader, Writer},
+            batch::BatchService,
+            session_events::SessionEvents,
+            session_table::OpenSession,
+            streams::{Reader, StreamItem, Writer},
         },
-        service::{Reply, json_response, stream_response},
+        reply::{HttpReply, json_response, stream_response},
     },
 };
 use antiphon_wire::Incoming;
@@ -20,68 +22,70 @@ use hyper::body::Bytes;
 use std::{
     future::{Future, poll_fn},
     pin::pin,
-    sync::{Arc, OnceLock},
     task::Poll,
     time::Duration,
 };
 
-/// A request that has neither been answered nor sent anything for so long is given an event stream all the same: it
-/// has an id, by which the answer can be had when the connection breaks.
+/// The time after which the response begins as an event stream, even if no event was sent: the stream has an id, by which
+/// the client can resume it when the connection breaks.
 const BEGIN_WITHIN: Duration = Duration::from_secs(1);
 
-/// Runs a request, or a batch that holds one, on a task of its own, and gives the response of its connection.
+/// Runs a request, or a batch that holds one, on its own task. Returns the response for its connection.
 ///
 /// > Disconnection **SHOULD NOT** be interpreted as the client cancelling its request.
-pub(crate) async fn respond(
-    server: &Server,
-    open: &Arc<Open>,
+pub(crate) async fn respond<S: MessageService>(
+    open: &OpenSession<S::Session>,
     parts: Parts,
     body: Bytes,
     authorized: Authorized,
-    times: Times,
-) -> Reply {
+    times: StreamTimes,
+) -> HttpReply {
     let (writer, reader) = open.streams.open();
-    let (server, session) = (server.clone(), open.session.clone());
+    let session = open.session.clone();
     let primes = session.version().has_elicitation_modes();
-    let short = Arc::new(OnceLock::new());
-    let tell_short = Arc::clone(&short);
-    tokio::spawn(async move {
+    let running = tokio::spawn(async move {
         let caller = authorized.caller(&parts);
-        run((&server, &session), &caller, &body, writer, &tell_short).await;
+        run::<S>(&session, &caller, &body, writer).await
     });
-    let prime = |events: Events, reader: &str| if primes { events.first(reader.to_owned()) } else { events };
+    let prime =
+        |events: SessionEvents, reader: &str| if primes { events.first(reader.to_owned()) } else { events };
     let beginning = times.priming(&reader);
     let first = tokio::time::timeout(BEGIN_WITHIN, poll_fn(|cx| reader.poll_read(cx))).await;
     let events = match first {
-        Ok(Read::Event(event, true)) => {
+        Ok(StreamItem::Event(event, true)) => {
             let message = event.message();
             reader.forget();
-            if let Some(scopes) = short.get() {
-                return Reply::Json(ReplyMessage::short_of_scopes(message.into(), scopes.clone()));
-            }
-            return Reply::Made(Box::new(json_response(message)));
+            // The task ends with the last event.
+            return match running.await {
+                Ok(Some(ReplyKind::InsufficientScope(needed))) => {
+                    HttpReply::Json(ReplyMessage::insufficient_scope(message.into(), needed))
+                }
+                _ => HttpReply::Response(Box::new(json_response(message))),
+            };
         }
-        Ok(Read::Event(event, false)) => {
-            prime(Events::new(Some(reader), times.keep_alive), &beginning).first(event.into_bytes())
+        Ok(StreamItem::Event(event, false)) => {
+            prime(SessionEvents::new(Some(reader), times.keep_alive), &beginning).first(event.into_bytes())
         }
-        // It closes at once, and is to be taken up again.
-        Ok(Read::Closed) | Err(_) => prime(Events::new(Some(reader), times.keep_alive), &beginning),
-        // It was cancelled, and has no response.
-        Ok(Read::Done) => Events::new(None, times.keep_alive),
-        Ok(Read::Over) => return Reply::Refused(no_session()),
+        // The stream closes at once, and the client resumes it.
+        Ok(StreamItem::Closed) | Err(_) => {
+            prime(SessionEvents::new(Some(reader), times.keep_alive), &beginning)
+        }
+        // The request was cancelled and has no response.
+        Ok(StreamItem::Done) => SessionEvents::new(None, times.keep_alive),
+        Ok(StreamItem::Over) => return HttpReply::Rejection(session_not_found()),
     };
-    Reply::Made(Box::new(stream_response(events)))
+    HttpReply::Response(Box::new(stream_response(events)))
 }
 
-/// How long the streams of an endpoint are silent, and clients stay away.
+/// The keep-alive time of event streams, and the time after which clients reconnect.
 #[derive(Clone, Copy)]
-pub(crate) struct Times {
+pub(crate) struct StreamTimes {
     pub(crate) keep_alive: Duration,
     pub(crate) retry: Duration,
 }
 
-impl Times {
-    /// The event that primes a client to come back.
+impl StreamTimes {
+    /// Returns the event that lets a client reconnect before any other event.
     ///
     /// > The server **SHOULD** immediately send an SSE event consisting of an event ID and an empty `data` field in order
     /// > to prime the client to reconnect
@@ -90,29 +94,30 @@ impl Times {
     }
 }
 
-/// The session is none of ours, or of somebody else, or has ended: there is one answer for all of them.
+/// Returns the rejection of a session that is unknown, belongs to another caller, or has ended: the same for all three.
 ///
 /// > The server **MAY** terminate the session at any time, after which it **MUST** respond to requests containing that
 /// > session ID with HTTP 404 Not Found.
-pub(crate) fn no_session() -> Refused {
+pub(crate) fn session_not_found() -> Rejection {
     let text = "There is no such session here: it has ended, or it lives on another instance. Begin another with \
                 `initialize`, without Mcp-Session-Id";
-    Refused { unread: false, ..Refused::new(StatusCode::NOT_FOUND, text) }
+    Rejection { unread: false, ..Rejection::new(StatusCode::NOT_FOUND, text) }
 }
 
-/// `short` learns which scopes a request needs that is alone, and whose caller has not all of them.
-async fn run(
-    (server, session): (&Server, &Session),
+/// Writes what a request sends, then its reply. Returns the kind of the reply to a single request.
+async fn run<S: MessageService>(
+    session: &S::Session,
     caller: &Caller<'_>,
     body: &Bytes,
     writer: Writer,
-    short: &OnceLock<Vec<String>>,
-) {
+) -> Option<ReplyKind> {
     let outbox = Outbox::default();
     let caller = caller.with_outbox(&outbox);
-    let mut reply = pin!(answer((server, session), body, &caller, short));
+    let mut reply = pin!(answer::<S>(session, body, &caller));
     let mut answered = None;
     poll_fn(|cx| {
+        // Registered first: a message between the check and the registration would wake nobody.
+        outbox.wake(cx);
         if answered.is_none()
             && let Poll::Ready(reply) = reply.as_mut().poll(cx)
         {
@@ -121,7 +126,7 @@ async fn run(
         while writer.poll_room(cx).is_ready() {
             match outbox.pop_with_kind() {
                 Some((kind, message)) => {
-                    writer.write(&message, !matches!(kind, Kind::Progress | Kind::Log));
+                    writer.write(&message, !matches!(kind, MessageKind::Progress | MessageKind::Log));
                 }
                 None if outbox.take_closing() => writer.close_reader(),
                 None if answered.is_some() => return Poll::Ready(()),
@@ -131,26 +136,24 @@ async fn run(
         Poll::Pending
     })
     .await;
-    writer.finish(answered.flatten().as_deref());
+    let (reply, kind) = answered.flatten().unzip();
+    writer.finish(reply.as_deref());
+    kind.flatten()
 }
 
-/// What is answered; `None` if all was cancelled.
-async fn answer(
-    (server, session): (&Server, &Session),
+/// Returns the response, and its kind unless it is that of a batch; `None` if every request was cancelled.
+async fn answer<S: MessageService>(
+    session: &S::Session,
     body: &[u8],
     caller: &Caller<'_>,
-    short: &OnceLock<Vec<String>>,
-) -> Option<Vec<u8>> {
+) -> Option<(Vec<u8>, Option<ReplyKind>)> {
     match Incoming::parse(body) {
         Ok(Incoming::Request(request)) => {
-            let reply = session.answer(server, request, caller).await?;
-            if !reply.scopes.is_empty() {
-                // It is told once.
-                let _ = short.set(reply.scopes);
-            }
-            Some(reply.body)
+            let reply = session.call(request, caller).await?;
+            let kind = reply.kind().clone();
+            Some((reply.body, Some(kind)))
         }
-        // It was read before, as one of both.
-        _ => Answering::Session(server, session).answer_all(body, caller).await,
+        // The body was read before: a request, or a batch.
+        _ => Some((BatchService::<S>::Session(session).answer_all(body, caller).await?, None)),
     }
 }

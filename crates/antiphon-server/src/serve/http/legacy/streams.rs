@@ -1,7 +1,7 @@
-//! The event streams of one session: who writes on each, who reads, and where a reader goes on.
+//! The event streams of one session, each with a writer and a reader.
 //!
-//! One request, one stream; stream 0 is that of the GET. What is written is kept in the [`Store`], from which the one
-//! reader of a stream takes it: a connection, that may break off and be followed by another.
+//! Each request has a stream; stream 0 is that of the GET. The events of a stream are stored in the [`EventLog`], and its one
+//! reader takes them from there. The reader is a connection, and after it breaks another may follow.
 
 mod reader;
 #[cfg(test)]
@@ -13,7 +13,7 @@ pub(crate) use writer::Writer;
 
 use crate::serve::http::legacy::{
     event_id::EventId,
-    store::{Bounds, Event, Store},
+    event_log::{Event, EventLimits, EventLog},
 };
 use std::{
     collections::BTreeMap,
@@ -22,72 +22,72 @@ use std::{
 };
 use tokio::time::{Duration, Instant};
 
-/// The stream that a GET opens.
+/// The number of the stream that a GET opens.
 pub(crate) const STANDALONE: u64 = 0;
 
-/// How many events may wait for a reader that is connected. What is sent meanwhile waits where it is told.
+/// The number of events that may wait for a connected reader. Further messages wait in the outbox.
 const AHEAD: usize = 4;
 
 /// The streams of one session.
 #[derive(Debug)]
-pub(crate) struct Streams(Mutex<Inner>);
+pub(crate) struct SessionStreams(Mutex<Inner>);
 
 #[derive(Debug)]
 struct Inner {
-    store: Store,
-    /// Those that are written on, read, or kept.
+    log: EventLog,
+    /// The streams with a writer, a reader or stored events.
     all: BTreeMap<u64, Stream>,
     opened: u64,
     readers: u64,
-    /// When somebody last cared.
+    /// The time of the last use.
     used: Instant,
     ended: bool,
 }
 
 #[derive(Debug, Default)]
 struct Stream {
-    /// The number of the event that was written last.
+    /// The number of the last event that was written.
     written: u64,
-    /// The number of the event that a reader took last.
+    /// The number of the last event that a reader took.
     taken: u64,
-    /// Up to here, something is lost that a client must not miss.
+    /// The number of the last discarded event that a client must not miss.
     lost: u64,
-    /// Nothing more will be written.
+    /// True after the last event.
     done: bool,
-    reader: Option<Reading>,
-    /// Waits for room.
+    reader: Option<AttachedReader>,
+    /// Wakes the writer when there is room.
     writer: Option<Waker>,
 }
 
 #[derive(Debug)]
-struct Reading {
+struct AttachedReader {
     reader: u64,
-    /// The number of the next event it takes.
+    /// The number of the next event that the reader takes.
     at: u64,
-    /// Ends after this event.
+    /// The number of the event after which the reader ends.
     until: Option<u64>,
     waker: Option<Waker>,
 }
 
-/// What a reader finds.
+/// The next item of a stream for its reader.
 #[derive(Debug)]
-pub(crate) enum Read {
+pub(crate) enum StreamItem {
     /// An event, and whether it is the last one of the stream.
     Event(Event, bool),
-    /// There is nothing more, and will not be.
+    /// The stream has ended.
     Done,
-    /// This reader ends; the stream goes on.
+    /// The reader ends; the stream continues.
     Closed,
     /// The session has ended.
     Over,
 }
 
-/// Why a stream cannot be taken up again.
+/// The reason why a stream cannot be resumed.
 #[derive(Debug, PartialEq, Eq)]
-pub(crate) enum NotResumed {
+pub(crate) enum ResumeError {
     /// No such event was ever sent in this session.
     Unknown,
-    /// What came after the event is not kept any more.
+    /// Events after it were discarded.
     Lost,
     /// The stream has ended, and the client has all of it.
     Complete,
@@ -95,11 +95,11 @@ pub(crate) enum NotResumed {
     Over,
 }
 
-impl Streams {
-    /// The streams of one more session; `all` counts the bytes of all of them.
-    pub(crate) fn new(bounds: Bounds, all: Arc<AtomicUsize>) -> Arc<Self> {
+impl SessionStreams {
+    /// Returns the streams of a new session; `all` counts the bytes of all sessions.
+    pub(crate) fn new(limits: EventLimits, all: Arc<AtomicUsize>) -> Arc<Self> {
         Arc::new(Self(Mutex::new(Inner {
-            store: Store::new(bounds, all),
+            log: EventLog::new(limits, all),
             all: BTreeMap::from([(STANDALONE, Stream::default())]),
             opened: STANDALONE,
             readers: 0,
@@ -108,7 +108,7 @@ impl Streams {
         })))
     }
 
-    /// A stream for one more request.
+    /// Opens a stream for a request.
     pub(crate) fn open(self: &Arc<Self>) -> (Writer, Reader) {
         let mut inner = self.inner();
         inner.opened += 1;
@@ -120,7 +120,7 @@ impl Streams {
         (Writer { streams: Arc::clone(self), stream }, self.reader(stream, 0, reader))
     }
 
-    /// The stream of a GET, from where its last reader left it; `None` while it is read.
+    /// Returns a reader of the stream of a GET that begins after the last event taken; `None` while another reads it.
     pub(crate) fn standalone(self: &Arc<Self>) -> Option<Reader> {
         let mut inner = self.inner();
         let stream = inner.all.get(&STANDALONE).filter(|stream| stream.reader.is_none())?;
@@ -130,41 +130,41 @@ impl Streams {
         Some(self.reader(STANDALONE, taken, reader))
     }
 
-    /// Takes a stream up again behind this event. Who read it before reads no more.
-    pub(crate) fn resume(self: &Arc<Self>, last: EventId) -> Result<Reader, NotResumed> {
+    /// Resumes a stream after this event. The reader before ends.
+    pub(crate) fn resume(self: &Arc<Self>, last: EventId) -> Result<Reader, ResumeError> {
         let mut inner = self.inner();
         if inner.ended {
-            return Err(NotResumed::Over);
+            return Err(ResumeError::Over);
         }
         if last.stream > inner.opened {
-            return Err(NotResumed::Unknown);
+            return Err(ResumeError::Unknown);
         }
-        let stream = inner.all.get(&last.stream).ok_or(NotResumed::Lost)?;
+        let stream = inner.all.get(&last.stream).ok_or(ResumeError::Lost)?;
         if last.number > stream.written {
-            return Err(NotResumed::Unknown);
+            return Err(ResumeError::Unknown);
         }
         if last.number < stream.lost {
-            return Err(NotResumed::Lost);
+            return Err(ResumeError::Lost);
         }
-        if stream.done && inner.store.count(last.stream, last.number + 1) == 0 {
-            return Err(NotResumed::Complete);
+        if stream.done && inner.log.count(last.stream, last.number + 1) == 0 {
+            return Err(ResumeError::Complete);
         }
         let reader = inner.attach(last.stream, last.number);
         drop(inner);
         Ok(self.reader(last.stream, last.number, reader))
     }
 
-    /// A way to write on the stream of the GET.
+    /// Returns a writer of the stream of the GET.
     pub(crate) fn to_standalone(self: &Arc<Self>) -> Writer {
         Writer { streams: Arc::clone(self), stream: STANDALONE }
     }
 
-    /// Somebody uses the session.
+    /// Notes that the session is used now.
     pub(crate) fn touch(&self) {
         self.inner().used = Instant::now();
     }
 
-    /// For how long nobody has used the session: no request was under way, and no stream was open.
+    /// Returns the time since the last use. A session with a request in flight or an open stream is in use.
     pub(crate) fn idle(&self) -> Duration {
         let inner = self.inner();
         let busy = inner
@@ -189,33 +189,33 @@ impl Streams {
     }
 
     fn inner(&self) -> MutexGuard<'_, Inner> {
-        // Each change of it leaves it whole.
+        // Each change leaves the state consistent, so a poisoned lock is usable.
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 impl Inner {
-    /// Lets a new reader go on behind this event of a stream.
+    /// Attaches a new reader that begins after this event of a stream.
     fn attach(&mut self, number: u64, behind: u64) -> u64 {
         self.readers += 1;
         let reader = self.readers;
         if let Some(stream) = self.all.get_mut(&number) {
             stream.wake_reader();
-            stream.reader = Some(Reading { reader, at: behind + 1, until: None, waker: None });
+            stream.reader = Some(AttachedReader { reader, at: behind + 1, until: None, waker: None });
         }
         reader
     }
 
-    /// Makes room, and forgets the streams of which nothing is left; `touched` may be one of them.
+    /// Discards events beyond the limits, and removes the streams without events; `touched` may be one of them.
     fn trim(&mut self, touched: u64) {
-        let Self { store, all, .. } = self;
+        let Self { log, all, .. } = self;
         let mut losers = vec![touched];
         let mut lost = Vec::new();
         let is_awaited = |id: EventId| {
             let reader = all.get(&id.stream).and_then(|stream| stream.reader.as_ref());
             reader.is_some_and(|reader| id.number >= reader.at)
         };
-        store.trim(is_awaited, |id, matters| lost.push((id, matters)));
+        log.trim(is_awaited, |id, matters| lost.push((id, matters)));
         for (id, matters) in lost {
             losers.push(id.stream);
             if let Some(stream) = all.get_mut(&id.stream).filter(|_| matters) {
@@ -224,7 +224,7 @@ impl Inner {
         }
         for number in losers {
             let is_over = |stream: &Stream| number != STANDALONE && stream.done && stream.reader.is_none();
-            if all.get(&number).is_some_and(is_over) && store.count(number, 0) == 0 {
+            if all.get(&number).is_some_and(is_over) && log.count(number, 0) == 0 {
                 all.remove(&number);
             }
         }

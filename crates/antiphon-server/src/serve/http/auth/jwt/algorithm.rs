@@ -1,5 +1,5 @@
-//! How a token is signed. Only with the private half of a key: a shared secret, or no signature at all, is no algorithm
-//! here, so that no header can talk a verifier into either.
+//! Signature algorithms, all of them asymmetric: with a shared secret, or without a signature, no header of a token is
+//! accepted.
 
 use ring::signature::{
     self, ECDSA_P256_SHA256_FIXED, ECDSA_P384_SHA384_FIXED, RSA_PKCS1_2048_8192_SHA256,
@@ -72,7 +72,7 @@ impl Algorithm {
         })
     }
 
-    /// Whether a key of this kind can be meant. The key decides, never the token alone.
+    /// Returns whether a key of this type fits the algorithm. The key decides, never the token alone.
     pub(crate) fn fits(self, key: &PublicKey) -> bool {
         match key {
             PublicKey::Rsa { .. } => self.rsa().is_some(),
@@ -94,7 +94,7 @@ impl Algorithm {
         })
     }
 
-    /// Whether this key made this signature, by this algorithm.
+    /// Returns whether this key made this signature with this algorithm.
     pub(crate) fn verifies(self, key: &PublicKey, message: &[u8], signature: &[u8]) -> bool {
         match (key, self) {
             (PublicKey::Rsa { modulus, exponent }, _) => self.rsa().is_some_and(|parameters| {

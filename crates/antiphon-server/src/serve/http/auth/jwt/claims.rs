@@ -1,8 +1,8 @@
-//! What a verified token must say.
+//! The claims of a verified token.
 
 use crate::{
     Bearer,
-    serve::http::auth::{audience::Resource, resource_server::SKEW},
+    serve::http::auth::{audience::Resource, clock_skew::CLOCK_SKEW},
 };
 use antiphon_seal::Principal;
 use serde_json::{Map, Value};
@@ -11,7 +11,7 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 /// The resource that a token must be for.
 pub(crate) struct Audience {
     pub(crate) resource: Resource,
-    /// By other names.
+    /// Other names of the resource.
     pub(crate) others: Vec<String>,
 }
 
@@ -31,7 +31,10 @@ impl Audience {
     }
 }
 
-/// Whom a token names and what it may do; an error says what is wrong with it. Its issuer and its signature were checked.
+/// Returns the principal and the scopes of a token whose issuer and signature were checked.
+///
+/// # Errors
+/// A text for the log, if a claim is missing or wrong.
 pub(crate) fn read(
     claims: Map<String, Value>,
     issuer: &str,
@@ -67,7 +70,7 @@ pub(crate) fn read(
     let scopes = match claims.get("scope").or_else(|| claims.get("scp")) {
         None | Some(Value::Null) => Vec::new(),
         Some(Value::String(all)) => all.split(' ').filter(|one| !one.is_empty()).map(str::to_owned).collect(),
-        // Some issuers list them.
+        // Some issuers write an array.
         Some(Value::Array(all)) => {
             let all: Option<Vec<String>> = all.iter().map(|one| one.as_str().map(str::to_owned)).collect();
             all.ok_or("its scopes are no texts (scope)")?
@@ -77,7 +80,7 @@ pub(crate) fn read(
     Ok(Bearer::new(principal).with_scopes(scopes).expiring_at(expires).with_claims(claims))
 }
 
-/// A number of seconds since 1970, which may have a fraction.
+/// Reads a time: seconds since 1970, possibly with a fraction.
 fn time(claim: Option<&Value>) -> Result<Option<SystemTime>, &'static str> {
     let Some(claim) = claim else { return Ok(None) };
     let seconds = claim.as_f64().ok_or("exp or nbf is no number")?;
@@ -86,5 +89,5 @@ fn time(claim: Option<&Value>) -> Result<Option<SystemTime>, &'static str> {
 }
 
 fn later(time: SystemTime) -> SystemTime {
-    time.checked_add(SKEW).unwrap_or(time)
+    time.checked_add(CLOCK_SKEW).unwrap_or(time)
 }

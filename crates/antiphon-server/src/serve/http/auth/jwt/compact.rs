@@ -1,28 +1,30 @@
-//! The compact form of a JWT: header, claims and signature, each base64url, between two dots.
+//! The compact form of a JWT: header, claims and signature in base64url, separated by dots.
 
 use crate::serve::http::auth::jwt::algorithm::Algorithm;
 use base64::{Engine as _, engine::general_purpose::URL_SAFE_NO_PAD};
 use serde_json::{Map, Value};
 
-/// A token whose signature nobody has checked yet.
+/// A token whose signature was not checked yet.
 pub(crate) struct Unverified<'a> {
     pub(crate) algorithm: Algorithm,
     pub(crate) key_id: Option<String>,
     pub(crate) claims: Map<String, Value>,
-    /// What is signed: header and claims as they were sent.
+    /// The signed text: header and claims as they were sent.
     pub(crate) message: &'a [u8],
     pub(crate) signature: Vec<u8>,
 }
 
-/// Whether a token has the outer form of a JWT: three parts, the first of which begins as a JSON object does, white space
-/// included.
+/// Returns whether a token has the form of a JWT: three parts, the first of which begins like a JSON object or white space.
 pub(crate) fn is_jwt(token: &str) -> bool {
     let mut parts = token.split('.');
     let header = parts.next().and_then(|part| URL_SAFE_NO_PAD.decode(part).ok());
     header.is_some_and(|bytes| bytes.trim_ascii_start().first() == Some(&b'{')) && parts.count() == 2
 }
 
-/// Reads a token; an error says what is wrong with it, in words that may be logged.
+/// Reads a token.
+///
+/// # Errors
+/// A text for the log, which holds nothing of the token.
 pub(crate) fn parse(token: &str) -> Result<Unverified<'_>, &'static str> {
     let (message, signature) = token.rsplit_once('.').ok_or("not a JWT")?;
     let (header, claims) = message.split_once('.').ok_or("not a JWT")?;
@@ -60,7 +62,7 @@ pub(crate) fn parse(token: &str) -> Result<Unverified<'_>, &'static str> {
     })
 }
 
-/// One part, as an object in which no name is there twice: two readers could read two things.
+/// Reads a part as a JSON object. A duplicate name is an error, because two readers could read two values.
 fn object(part: &str) -> Option<Map<String, Value>> {
     let bytes = URL_SAFE_NO_PAD.decode(part).ok()?;
     let text = std::str::from_utf8(&bytes).ok()?;
@@ -75,7 +77,7 @@ mod tests {
     use proptest::prelude::*;
 
     proptest! {
-        /// Whatever comes is read or refused.
+        /// Any input is read or refused.
         #[test]
         fn what_is_sent_breaks_nothing(
             header in r#"(\{"alg":"(ES256|RS256|none|x)"(,"(kid|typ|crit)":("x"|1|null|\[\]))?\}|.{0,8})"#,

@@ -1,4 +1,4 @@
-//! One GET to an issuer, through the client's own connections.
+//! Requests to an issuer, over the same connections as the client's.
 
 use crate::serve::http::auth::audience::check_scheme;
 use antiphon_connect::Connector;
@@ -10,13 +10,13 @@ use serde::Deserialize;
 use std::time::Duration;
 use url::Url;
 
-/// The longest answer, in bytes.
+/// The maximum length of a response in bytes.
 const MAX_ANSWER: usize = 256 * 1024;
 
-/// How long a connection may take.
+/// The maximum time to connect.
 const CONNECT_TIME: Duration = Duration::from_secs(5);
 
-/// What is there, as text. Redirects are not followed.
+/// Returns the body at this URL as text. Redirects are not followed.
 pub(crate) async fn get(url: &str) -> Result<String, String> {
     let parsed = Url::parse(url).map_err(|fault| format!("{url}: {fault}"))?;
     check_scheme(&parsed).map_err(|fault| format!("{url}: {fault}"))?;
@@ -37,7 +37,7 @@ pub(crate) async fn get(url: &str) -> Result<String, String> {
     String::from_utf8(body.into()).map_err(|_| format!("{url}: not text"))
 }
 
-/// Where an issuer says that its keys are.
+/// Returns the URL of the keys in the metadata of an issuer.
 ///
 /// > clients **MUST** attempt multiple well-known endpoints when discovering authorization server metadata.
 pub(crate) async fn discover(issuer: &str) -> Result<String, String> {
@@ -62,7 +62,7 @@ pub(crate) async fn discover(issuer: &str) -> Result<String, String> {
     Err(faults.join("; "))
 }
 
-/// Where an issuer's metadata may be, in the order to be tried.
+/// Returns the possible URLs of the metadata of an issuer, in the order to be tried.
 fn well_known(issuer: &str) -> Vec<String> {
     let issuer = issuer.trim_end_matches('/');
     let host_at = issuer.find("://").map_or(0, |at| at + 3);

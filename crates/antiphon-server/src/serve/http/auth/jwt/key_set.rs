@@ -1,21 +1,21 @@
-//! The keys of an issuer, as its JSON Web Key Set tells them.
+//! The keys in the JSON Web Key Set of an issuer.
 
 use crate::serve::http::auth::jwt::algorithm::{Algorithm, PublicKey};
 use base64::{Engine as _, engine::general_purpose::URL_SAFE_NO_PAD};
 use serde::Deserialize;
 use serde_json::Value;
 
-/// More keys than an issuer has.
+/// The maximum number of keys in a set.
 const MAX_KEYS: usize = 100;
 
-/// In bytes: 2,048 bits.
+/// The minimum length of an RSA modulus in bytes: 2,048 bits.
 const MIN_RSA: usize = 256;
 
 pub(crate) struct KeySet(Vec<Key>);
 
 pub(crate) struct Key {
     id: Option<String>,
-    /// `None` if it may be any that fits it.
+    /// `None` for any algorithm that fits the key.
     algorithm: Option<Algorithm>,
     pub(crate) public: PublicKey,
 }
@@ -25,9 +25,9 @@ struct Document {
     keys: Vec<Value>,
 }
 
-/// A key as it is written. What is not named here is not used: neither certificates nor their URLs.
+/// A key as JSON. Other members are ignored, certificates and their URLs among them.
 #[derive(Deserialize)]
-struct Written {
+struct WrittenKey {
     kty: String,
     kid: Option<String>,
     alg: Option<String>,
@@ -42,7 +42,7 @@ struct Written {
 }
 
 impl KeySet {
-    /// Reads a set. Keys that cannot verify what is accepted here are left out: sets hold keys for other purposes too.
+    /// Reads a set. Keys for other purposes or algorithms are left out.
     pub(crate) fn parse(text: &str) -> Result<Self, String> {
         let document: Document =
             serde_json::from_str(text).map_err(|fault| format!("not a JSON Web Key Set: {fault}"))?;
@@ -52,7 +52,7 @@ impl KeySet {
         let keys: Vec<Key> = document
             .keys
             .into_iter()
-            .filter_map(|key| serde_json::from_value::<Written>(key).ok()?.read())
+            .filter_map(|key| serde_json::from_value::<WrittenKey>(key).ok()?.read())
             .collect();
         if keys.is_empty() {
             return Err("none of its keys can verify a token".to_owned());
@@ -60,7 +60,7 @@ impl KeySet {
         Ok(Self(keys))
     }
 
-    /// The keys that can have signed a token: those it names; without a name the only one that fits, if there is one.
+    /// Returns the keys that can have signed a token: those with its `kid`; without a `kid`, the only key that fits.
     pub(crate) fn candidates(&self, algorithm: Algorithm, id: Option<&str>) -> Vec<&Key> {
         let fits =
             |key: &&Key| key.algorithm.is_none_or(|only| only == algorithm) && algorithm.fits(&key.public);
@@ -75,7 +75,7 @@ impl KeySet {
     }
 }
 
-impl Written {
+impl WrittenKey {
     fn read(self) -> Option<Key> {
         if self.used_for.is_some_and(|used_for| used_for != "sig")
             || self.key_ops.is_some_and(|all| !all.iter().any(|one| one == "verify"))

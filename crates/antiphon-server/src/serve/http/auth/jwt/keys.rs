@@ -1,4 +1,4 @@
-//! The keys of an issuer while time goes by: fetched once for all who wait, kept, and fetched anew in time.
+//! The keys of an issuer: fetched once for all requests that wait, cached, and refreshed in time.
 
 use crate::serve::http::auth::jwt::{
     algorithm::Algorithm,
@@ -11,62 +11,62 @@ use std::{
 };
 use tokio::sync::watch;
 
-/// After so long they are fetched anew, and nobody waits for it.
+/// The age at which keys are refreshed in the background.
 const FRESH: Duration = Duration::from_secs(5 * 60);
 
-/// After so long a token waits until they are.
+/// The age at which a token waits for the refresh.
 const CURRENT: Duration = Duration::from_secs(10 * 60);
 
-/// After so long without an answer from the issuer they do not count any more.
+/// The age at which keys are not used any more.
 const KEPT: Duration = Duration::from_secs(60 * 60);
 
-/// Between two fetches: a flood of tokens with invented keys reaches the issuer no more often.
+/// The minimum time between two fetches, so that tokens with invented keys cause no more.
 const PAUSE: Duration = Duration::from_secs(30);
 
-/// The same, as long as there is no key at all.
+/// The minimum time between two fetches while there are no keys at all.
 const FIRST_PAUSE: Duration = Duration::from_secs(5);
 
-/// How long one fetch may take, with all its requests.
+/// The maximum time of a fetch, with all its requests.
 const FETCH_TIME: Duration = Duration::from_secs(5);
 
-/// Where keys come from.
-pub(crate) enum Source {
+/// The source of keys.
+pub(crate) enum KeySource {
     Here(Arc<KeySet>),
     Url(String),
-    /// By its metadata.
+    /// The URL in the metadata of this issuer.
     Issuer(String),
 }
 
 pub(crate) struct Keys {
-    source: Source,
+    source: KeySource,
     state: Mutex<State>,
 }
 
 #[derive(Default)]
 struct State {
-    /// With the time they were fetched at.
+    /// The keys, with the time of the fetch.
     kept: Option<(Arc<KeySet>, SystemTime)>,
     tried: Option<SystemTime>,
-    /// Closed when the fetch under way has ended.
+    /// Closed when the present fetch ends.
     flight: Option<watch::Receiver<()>>,
 }
 
 impl Keys {
-    pub(crate) fn new(source: Source) -> Self {
+    pub(crate) fn new(source: KeySource) -> Self {
         Self { source, state: Mutex::default() }
     }
 
-    /// The keys, with this one among them if the issuer has it.
+    /// Returns the keys, with this one among them if the issuer has it.
     pub(crate) async fn get(
         self: &Arc<Self>,
         algorithm: Algorithm,
         id: Option<&str>,
         now: SystemTime,
     ) -> Result<Arc<KeySet>, &'static str> {
-        if let Source::Here(keys) = &self.source {
+        if let KeySource::Here(keys) = &self.source {
             return Ok(Arc::clone(keys));
         }
-        if let Some((keys, age)) = self.kept(now)
+        if let Some((keys, age)) = self.cached(now)
             && age < CURRENT
             && !keys.candidates(algorithm, id).is_empty()
         {
@@ -79,19 +79,19 @@ impl Keys {
             // Nothing is ever sent: it ends by being closed.
             while flight.changed().await.is_ok() {}
         }
-        self.kept(now).map(|(keys, _)| keys).ok_or("the keys of its issuer cannot be had")
+        self.cached(now).map(|(keys, _)| keys).ok_or("the keys of its issuer cannot be had")
     }
 
-    /// The keys that still count, with their age.
-    fn kept(&self, now: SystemTime) -> Option<(Arc<KeySet>, Duration)> {
+    /// Returns the keys that may still be used, with their age.
+    fn cached(&self, now: SystemTime) -> Option<(Arc<KeySet>, Duration)> {
         let state = self.lock();
         let (keys, since) = state.kept.as_ref()?;
         let age = age(*since, now);
         (age < KEPT).then(|| (Arc::clone(keys), age))
     }
 
-    /// The fetch under way, or a new one; `None` if it is too early for one. It goes on if nobody waits for it: who goes
-    /// away must not be able to keep others from the keys.
+    /// Returns the present fetch, or begins one; `None` if it is too early. The fetch continues if nobody waits for it: a
+    /// client that disconnects must not keep others from the keys.
     fn refresh(self: &Arc<Self>, now: SystemTime) -> Option<watch::Receiver<()>> {
         let mut state = self.lock();
         if let Some(flight) = state.flight.as_ref().filter(|flight| flight.has_changed().is_ok()) {
@@ -115,15 +115,15 @@ impl Keys {
     async fn fetch(&self, now: SystemTime) {
         let fetched = tokio::time::timeout(FETCH_TIME, async {
             let text = match &self.source {
-                Source::Here(_) => return Err("nothing is fetched".to_owned()),
-                Source::Url(url) => get(url).await?,
-                Source::Issuer(issuer) => get(&discover(issuer).await?).await?,
+                KeySource::Here(_) => return Err("nothing is fetched".to_owned()),
+                KeySource::Url(url) => get(url).await?,
+                KeySource::Issuer(issuer) => get(&discover(issuer).await?).await?,
             };
             KeySet::parse(&text)
         });
         let source = match &self.source {
-            Source::Here(_) => "",
-            Source::Url(name) | Source::Issuer(name) => name,
+            KeySource::Here(_) => "",
+            KeySource::Url(name) | KeySource::Issuer(name) => name,
         };
         match fetched.await.unwrap_or_else(|_elapsed| Err(format!("no answer within {FETCH_TIME:?}"))) {
             Ok(set) => self.lock().kept = Some((Arc::new(set), now)),
@@ -136,7 +136,7 @@ impl Keys {
     }
 }
 
-/// A clock that was turned back makes everything old, so that nothing is kept for too long.
+/// Returns the age. After a clock was turned back, keys are old, so that none is used for too long.
 fn age(since: SystemTime, now: SystemTime) -> Duration {
     now.duration_since(since).unwrap_or(CURRENT)
 }

@@ -1,7 +1,7 @@
-//! JWT access tokens: signed by a trusted issuer, for this resource, now.
+//! JWT access tokens: signed by a trusted issuer, for this resource, valid now.
 //!
-//! What signs is checked with *ring*, which TLS here uses already. A token picks a key of its issuer by `kid`; what it
-//! says of keys otherwise (`jwk`, `jku`, `x5u`, `x5c`) is not looked at.
+//! Signatures are verified with *ring*, which TLS uses too. A token selects a key of its issuer by `kid`; its other headers
+//! about keys (`jwk`, `jku`, `x5u`, `x5c`) are ignored.
 
 mod algorithm;
 mod claims;
@@ -23,63 +23,62 @@ use crate::{
     },
 };
 use key_set::KeySet;
-use keys::{Keys, Source};
+use keys::{KeySource, Keys};
 use serde_json::Value;
 use std::{sync::Arc, time::SystemTime};
 use url::Url;
 
-/// An authorization server whose JWT access tokens are taken.
+/// An authorization server whose JWT access tokens are accepted.
 ///
-/// Its keys are fetched when the first token comes, and again every five to ten minutes while tokens come. A token of a
-/// key that is not among them has them fetched anew, at most once in 30 seconds whoever asks how often; so a new key is
-/// known at once, and one that was taken out of the set counts for ten minutes at most. While they cannot be fetched,
-/// those of the last hour stay good; then tokens cannot be checked (503). A fetch takes 5 seconds and 256 KiB at most,
-/// follows no redirects, and speaks plain `http` to this machine itself only.
+/// The keys are fetched with the first token, and again every five to ten minutes while tokens arrive. A token with an unknown
+/// key causes another fetch, at most one in 30 seconds; so a new key works at once, and a removed key works for ten minutes at
+/// most. While the keys cannot be fetched, those of the last hour stay valid; after that, tokens cannot be checked (503). A
+/// fetch takes 5 seconds and 256 KiB at most, follows no redirects, and uses plain `http` for this machine itself only.
 ///
-/// Their clock may differ from ours by 60 seconds, either way.
+/// The clock of the issuer may differ by 60 seconds in either direction.
 #[derive(Clone, Debug)]
 #[must_use]
 pub struct Issuer {
     name: String,
-    keys: KeysFrom,
+    keys: KeyLocation,
     algorithms: Vec<Algorithm>,
     client_id_claim: Option<String>,
 }
 
 #[derive(Clone, Debug)]
-enum KeysFrom {
+enum KeyLocation {
     Discovery,
     Url(String),
     Text(String),
 }
 
 impl Issuer {
-    /// The issuer of this name: the `iss` of its tokens, letter by letter. Where its keys are is learned from its metadata
-    /// (RFC 8414, or OpenID Connect Discovery), unless said otherwise.
+    /// Returns the issuer of this name: exactly the `iss` of its tokens. By default its metadata names the URL of its keys
+    /// (RFC 8414, or OpenID Connect Discovery).
     pub fn new(name: impl Into<String>) -> Self {
         let algorithms = Algorithm::ALL.to_vec();
-        Self { name: name.into(), keys: KeysFrom::Discovery, algorithms, client_id_claim: None }
+        Self { name: name.into(), keys: KeyLocation::Discovery, algorithms, client_id_claim: None }
     }
 
-    /// Its keys are there.
+    /// Sets the URL of the keys.
     pub fn jwks_url(mut self, url: impl Into<String>) -> Self {
-        self.keys = KeysFrom::Url(url.into());
+        self.keys = KeyLocation::Url(url.into());
         self
     }
 
-    /// These are its keys: a JSON Web Key Set, as text. Nothing is fetched then.
+    /// Sets the keys: a JSON Web Key Set, as text. Nothing is fetched then.
     pub fn jwks(mut self, json: impl Into<String>) -> Self {
-        self.keys = KeysFrom::Text(json.into());
+        self.keys = KeyLocation::Text(json.into());
         self
     }
 
-    /// Only tokens signed so. Default: every [`Algorithm`].
+    /// Sets the accepted algorithms. Default: every [`Algorithm`].
     pub fn algorithms(mut self, algorithms: impl IntoIterator<Item = Algorithm>) -> Self {
         self.algorithms = algorithms.into_iter().collect();
         self
     }
 
-    /// The claim that names the client software, where it is neither `client_id` nor `azp`: such as `cid` or `appid`.
+    /// Sets the claim with the id of the client, if it is neither `client_id` nor `azp`: such as `cid` or `appid`.
     pub fn client_id_claim(mut self, claim: impl Into<String>) -> Self {
         self.client_id_claim = Some(claim.into());
         self
@@ -89,30 +88,30 @@ impl Issuer {
         &self.name
     }
 
-    fn trust(self) -> Result<Trusted, String> {
+    fn trust(self) -> Result<TrustedIssuer, String> {
         let source = match self.keys {
-            KeysFrom::Text(text) => Source::Here(Arc::new(KeySet::parse(&text)?)),
-            KeysFrom::Discovery => Source::Issuer(self.name.clone()),
-            KeysFrom::Url(url) => {
+            KeyLocation::Text(text) => KeySource::Here(Arc::new(KeySet::parse(&text)?)),
+            KeyLocation::Discovery => KeySource::Issuer(self.name.clone()),
+            KeyLocation::Url(url) => {
                 let parsed = Url::parse(&url).map_err(|fault| format!("`{url}` is no URL: {fault}"))?;
                 check_scheme(&parsed).map_err(|fault| format!("`{url}`: {fault}"))?;
-                Source::Url(url)
+                KeySource::Url(url)
             }
         };
         check_url(&self.name)?;
         let keys = Arc::new(Keys::new(source));
         let (algorithms, client_id_claim) = (self.algorithms, self.client_id_claim);
-        Ok(Trusted { name: self.name, keys, algorithms, client_id_claim })
+        Ok(TrustedIssuer { name: self.name, keys, algorithms, client_id_claim })
     }
 }
 
-/// Who may sign tokens for this resource.
+/// The issuers that may sign tokens for this resource.
 pub(crate) struct TrustedIssuers {
-    issuers: Vec<Trusted>,
+    issuers: Vec<TrustedIssuer>,
     audience: Audience,
 }
 
-struct Trusted {
+struct TrustedIssuer {
     name: String,
     keys: Arc<Keys>,
     algorithms: Vec<Algorithm>,
@@ -121,7 +120,7 @@ struct Trusted {
 
 impl TrustedIssuers {
     pub(crate) fn new(issuers: Vec<Issuer>, audience: Audience) -> Result<Self, String> {
-        let issuers: Vec<Trusted> = issuers.into_iter().map(Issuer::trust).collect::<Result<_, _>>()?;
+        let issuers: Vec<TrustedIssuer> = issuers.into_iter().map(Issuer::trust).collect::<Result<_, _>>()?;
         for (at, issuer) in issuers.iter().enumerate() {
             if issuers[..at].iter().any(|other| other.name == issuer.name) {
                 return Err(format!("`{}` is here twice", issuer.name));
@@ -134,7 +133,7 @@ impl TrustedIssuers {
         self.issuers.is_empty()
     }
 
-    /// The claims pick the issuer; they count for nothing else until one of its keys has verified them.
+    /// Verifies a token. The claims select the issuer, and have no other effect until one of its keys has verified them.
     pub(crate) async fn verify(&self, token: &str, now: SystemTime) -> Result<Bearer, BearerError> {
         let token = compact::parse(token).map_err(BearerError::invalid)?;
         let issuer = token.claims.get("iss").and_then(Value::as_str);

@@ -1,65 +1,65 @@
-//! Reading a stream.
+//! The reader of a stream.
 
-use crate::serve::http::legacy::streams::{EventId, Inner, Read, STANDALONE, Stream, Streams};
+use crate::serve::http::legacy::streams::{EventId, Inner, STANDALONE, SessionStreams, Stream, StreamItem};
 use std::{
     sync::Arc,
     task::{Context, Poll},
 };
 use tokio::time::Instant;
 
-/// The end of a stream that is read: one connection. Another may follow it once it is dropped.
+/// The reader of a stream: one connection. Another may follow once the reader is dropped.
 #[derive(Debug)]
 pub(crate) struct Reader {
-    pub(crate) streams: Arc<Streams>,
-    /// Where it began.
+    pub(crate) streams: Arc<SessionStreams>,
+    /// The event after which the reader began.
     pub(crate) behind: EventId,
     pub(crate) reader: u64,
 }
 
 impl Reader {
-    /// The id by which the stream can be taken up where this reader began.
+    /// Returns the id by which the stream can be resumed where this reader began.
     pub(crate) fn behind(&self) -> EventId {
         self.behind
     }
 
-    /// Whether it reads the stream of a GET.
+    /// Returns whether this is a reader of the stream of a GET.
     pub(crate) fn is_standalone(&self) -> bool {
         self.behind.stream == STANDALONE
     }
 
-    /// What comes next.
-    pub(crate) fn poll_read(&self, cx: &Context<'_>) -> Poll<Read> {
+    /// Returns the next item.
+    pub(crate) fn poll_read(&self, cx: &Context<'_>) -> Poll<StreamItem> {
         let mut inner = self.streams.inner();
-        let Inner { store, all, ended, .. } = &mut *inner;
+        let Inner { log, all, ended, .. } = &mut *inner;
         let Some(stream) = all.get_mut(&self.behind.stream).filter(|_| !*ended) else {
-            return Poll::Ready(Read::Over);
+            return Poll::Ready(StreamItem::Over);
         };
         let Stream { written, taken, done, reader, .. } = stream;
         let Some(reading) = reader.as_mut().filter(|reading| reading.reader == self.reader) else {
-            return Poll::Ready(Read::Closed);
+            return Poll::Ready(StreamItem::Closed);
         };
         if reading.until.is_some_and(|until| reading.at > until) {
-            return Poll::Ready(Read::Closed);
+            return Poll::Ready(StreamItem::Closed);
         }
-        if let Some((number, event)) = store.take(self.behind.stream, reading.at) {
+        if let Some((number, event)) = log.take(self.behind.stream, reading.at) {
             reading.at = number + 1;
             *taken = number.max(*taken);
             let last = *done && number == *written;
             stream.wake_writer();
             inner.trim(self.behind.stream);
-            return Poll::Ready(Read::Event(event, last));
+            return Poll::Ready(StreamItem::Event(event, last));
         }
         if *done {
-            return Poll::Ready(Read::Done);
+            return Poll::Ready(StreamItem::Done);
         }
         reading.waker = Some(cx.waker().clone());
         Poll::Pending
     }
 
-    /// Keeps nothing of the stream: the client has it whole, or knows no id of it.
+    /// Discards the events of the stream: the client has all of them, or knows none of their ids.
     pub(crate) fn forget(self) {
         let mut inner = self.streams.inner();
-        inner.store.forget(self.behind.stream);
+        inner.log.forget(self.behind.stream);
     }
 }
 

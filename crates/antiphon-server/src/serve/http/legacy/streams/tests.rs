@@ -1,22 +1,22 @@
-//! Who reads what, after which event, and what is left.
+//! Readers and writers of streams: what is read after which event, and what stays stored.
 
 use crate::serve::http::legacy::streams::*;
 use std::task::{Context, Poll, Waker};
 
-fn streams(events: usize) -> Arc<Streams> {
-    Streams::new(Bounds { events, bytes: 1 << 20, all_bytes: 1 << 20 }, Arc::default())
+fn streams(events: usize) -> Arc<SessionStreams> {
+    SessionStreams::new(EventLimits { events, bytes: 1 << 20, all_bytes: 1 << 20 }, Arc::default())
 }
 
 fn cx() -> Context<'static> {
     Context::from_waker(Waker::noop())
 }
 
-/// What a reader finds now, in order: messages, `.` behind the last of the stream, and how it ends.
+/// The items that a reader finds now, in order: messages, `.` behind the last of the stream, and how it ends.
 fn all(reader: &Reader) -> String {
     let mut found = String::new();
     loop {
         match reader.poll_read(&cx()) {
-            Poll::Ready(Read::Event(event, last)) => {
+            Poll::Ready(StreamItem::Event(event, last)) => {
                 found.push_str(std::str::from_utf8(&event.message()).unwrap());
                 if last {
                     return found + ".";
@@ -44,32 +44,32 @@ async fn a_stream_is_taken_up_where_it_is_kept() {
     writer.finish(Some(b"e"));
     for (number, expected) in [
         // `c` went first, then `a`.
-        (0, Err(NotResumed::Lost)),
+        (0, Err(ResumeError::Lost)),
         (1, Ok("bde.")),
         (2, Ok("de.")),
         (3, Ok("de.")),
         (4, Ok("e.")),
-        (5, Err(NotResumed::Complete)),
-        (6, Err(NotResumed::Unknown)),
-        (u64::MAX, Err(NotResumed::Unknown)),
+        (5, Err(ResumeError::Complete)),
+        (6, Err(ResumeError::Unknown)),
+        (u64::MAX, Err(ResumeError::Unknown)),
     ] {
         let found = streams.resume(id(1, number)).map(|reader| all(&reader));
         assert_eq!(found, expected.map(str::to_owned), "{number}");
     }
-    assert_eq!(streams.resume(id(2, 0)).map(|_| ()), Err(NotResumed::Unknown));
-    assert_eq!(streams.resume(id(u64::MAX, 0)).map(|_| ()), Err(NotResumed::Unknown));
+    assert_eq!(streams.resume(id(2, 0)).map(|_| ()), Err(ResumeError::Unknown));
+    assert_eq!(streams.resume(id(u64::MAX, 0)).map(|_| ()), Err(ResumeError::Unknown));
     // Another stream needs the room: nothing of the first is left.
     let (other, reader) = streams.open();
     drop(reader);
     for _ in 0..3 {
         other.write(b"x", true);
     }
-    assert_eq!(streams.resume(id(1, 4)).map(|_| ()), Err(NotResumed::Lost));
+    assert_eq!(streams.resume(id(1, 4)).map(|_| ()), Err(ResumeError::Lost));
     streams.end();
-    assert_eq!(streams.resume(id(2, 3)).map(|_| ()), Err(NotResumed::Over));
+    assert_eq!(streams.resume(id(2, 3)).map(|_| ()), Err(ResumeError::Over));
 }
 
-/// What a connected reader has not taken stays, and its writer waits.
+/// Events that a connected reader has not taken stay, and their writer waits.
 #[tokio::test]
 async fn a_slow_reader_misses_nothing_and_one_that_is_gone_is_not_waited_for() {
     let streams = streams(2);
@@ -87,7 +87,7 @@ async fn a_slow_reader_misses_nothing_and_one_that_is_gone_is_not_waited_for() {
     assert!(writer.poll_room(&cx()).is_pending());
     drop(reader);
     assert!(writer.poll_room(&cx()).is_ready());
-    assert_eq!(streams.resume(id(1, 5)).map(|_| ()), Err(NotResumed::Lost));
+    assert_eq!(streams.resume(id(1, 5)).map(|_| ()), Err(ResumeError::Lost));
     assert_eq!(all(&streams.resume(id(1, 6)).unwrap()), "bb");
 }
 
@@ -163,7 +163,7 @@ async fn it_is_idle_while_nothing_is_under_way_and_nobody_reads() {
     after(second).await;
 }
 
-/// Whatever was sent and forgotten, nothing is left of it.
+/// Nothing is left of a stream that was forgotten.
 #[tokio::test]
 async fn streams_that_are_over_leave_nothing() {
     let streams = streams(5);

@@ -1,27 +1,27 @@
-//! Writing on a stream.
+//! The writer of a stream.
 
-use crate::serve::http::legacy::streams::{AHEAD, Event, EventId, Inner, STANDALONE, Streams};
+use crate::serve::http::legacy::streams::{AHEAD, Event, EventId, Inner, STANDALONE, SessionStreams};
 use std::{
     sync::Arc,
     task::{Context, Poll},
 };
 use tokio::time::Instant;
 
-/// The end of a stream that is written on. Nothing more is written once it is dropped.
+/// The writer of a stream. Dropping it ends the stream.
 #[derive(Debug)]
 pub(crate) struct Writer {
-    pub(crate) streams: Arc<Streams>,
+    pub(crate) streams: Arc<SessionStreams>,
     pub(crate) stream: u64,
 }
 
 impl Writer {
-    /// Resolves when more can be written: a reader that is connected and slow is waited for, one that is gone is not.
+    /// Resolves when more can be written. The writer waits for a connected reader that is slow, but for no absent one.
     pub(crate) fn poll_room(&self, cx: &Context<'_>) -> Poll<()> {
         let mut inner = self.streams.inner();
-        let Inner { store, all, ended, .. } = &mut *inner;
+        let Inner { log, all, ended, .. } = &mut *inner;
         let Some(stream) = all.get_mut(&self.stream).filter(|_| !*ended) else { return Poll::Ready(()) };
         match &stream.reader {
-            Some(reader) if store.count(self.stream, reader.at) >= AHEAD => {
+            Some(reader) if log.count(self.stream, reader.at) >= AHEAD => {
                 stream.writer = Some(cx.waker().clone());
                 Poll::Pending
             }
@@ -39,7 +39,7 @@ impl Writer {
         self.put(message.map(|message| (message, true)), true);
     }
 
-    /// Ends the connection of the present reader, behind what has been written.
+    /// Ends the connection of the present reader after the last event that was written.
     pub(crate) fn close_reader(&self) {
         let mut inner = self.streams.inner();
         let Some(stream) = inner.all.get_mut(&self.stream) else { return };
@@ -52,13 +52,13 @@ impl Writer {
 
     fn put(&self, message: Option<(&[u8], bool)>, last: bool) {
         let mut inner = self.streams.inner();
-        let Inner { store, all, ended, .. } = &mut *inner;
+        let Inner { log, all, ended, .. } = &mut *inner;
         let Some(stream) = all.get_mut(&self.stream).filter(|stream| !stream.done && !*ended) else { return };
         stream.done = last;
         if let Some((message, matters)) = message {
             stream.written += 1;
             let id = EventId { stream: self.stream, number: stream.written };
-            store.push(id, Event::new(id, message), matters);
+            log.push(id, Event::new(id, message), matters);
         }
         stream.wake_reader();
         if last {

@@ -1,4 +1,4 @@
-//! What the streams of one session have sent, kept for a client that comes back: so many events and bytes, no more.
+//! The events that the streams of one session have sent, stored within limits for a client that reconnects.
 
 use crate::serve::http::legacy::event_id::EventId;
 use hyper::body::Bytes;
@@ -10,27 +10,27 @@ use std::{
     },
 };
 
-/// How much is kept.
+/// The limits of stored events.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Bounds {
-    /// Events of one session.
+pub(crate) struct EventLimits {
+    /// The number of events of one session.
     pub(crate) events: usize,
-    /// Bytes of one session.
+    /// The bytes of one session.
     pub(crate) bytes: usize,
-    /// Bytes of all sessions together: beyond them a session keeps only what its readers have not yet taken.
+    /// The bytes of all sessions together. Beyond it, a session stores only the events that its readers have not taken.
     pub(crate) all_bytes: usize,
 }
 
-/// One event as it is written.
+/// An event as it is written.
 #[derive(Clone, Debug)]
 pub(crate) struct Event {
     bytes: Bytes,
-    /// Where its message begins; it ends before the empty line.
+    /// The index at which the message begins. The message ends before the empty line.
     message: usize,
 }
 
 impl Event {
-    /// One event, one line of data, one write.
+    /// Writes an event with one line of data.
     pub(crate) fn new(id: EventId, message: &[u8]) -> Self {
         let head = format!("id: {id}\ndata: ");
         let mut bytes = Vec::with_capacity(head.len() + message.len() + 2);
@@ -40,50 +40,50 @@ impl Event {
         Self { bytes: bytes.into(), message: head.len() }
     }
 
-    /// All of it, for an event stream.
+    /// Returns the whole event, for an event stream.
     pub(crate) fn into_bytes(self) -> Bytes {
         self.bytes
     }
 
-    /// The message alone.
+    /// Returns the message alone.
     pub(crate) fn message(&self) -> Bytes {
         self.bytes.slice(self.message..self.bytes.len() - 2)
     }
 }
 
 #[derive(Debug)]
-struct Kept {
+struct StoredEvent {
     id: EventId,
     event: Event,
-    /// A client must not miss it: it is no progress and no log message.
+    /// True if a client must not miss the event: it is neither progress nor a log message.
     matters: bool,
-    /// It was given to a connection.
+    /// True once a connection has taken the event.
     taken: bool,
 }
 
 /// The events of one session, the oldest first.
 #[derive(Debug)]
-pub(crate) struct Store {
-    kept: VecDeque<Kept>,
+pub(crate) struct EventLog {
+    kept: VecDeque<StoredEvent>,
     bytes: usize,
-    bounds: Bounds,
+    limits: EventLimits,
     /// The bytes of all sessions.
     all: Arc<AtomicUsize>,
 }
 
-impl Store {
-    pub(crate) fn new(bounds: Bounds, all: Arc<AtomicUsize>) -> Self {
-        Self { kept: VecDeque::new(), bytes: 0, bounds, all }
+impl EventLog {
+    pub(crate) fn new(limits: EventLimits, all: Arc<AtomicUsize>) -> Self {
+        Self { kept: VecDeque::new(), bytes: 0, limits, all }
     }
 
     pub(crate) fn push(&mut self, id: EventId, event: Event, matters: bool) {
         let length = event.bytes.len();
         self.bytes += length;
         self.all.fetch_add(length, Ordering::Relaxed);
-        self.kept.push_back(Kept { id, event, matters, taken: false });
+        self.kept.push_back(StoredEvent { id, event, matters, taken: false });
     }
 
-    /// Gives the first event of this stream from this number on, with its number.
+    /// Returns the first event of this stream from this number on, with its number.
     pub(crate) fn take(&mut self, stream: u64, from: u64) -> Option<(u64, Event)> {
         let mut events = self.kept.iter_mut();
         let kept = events.find(|kept| kept.id.stream == stream && kept.id.number >= from)?;
@@ -91,13 +91,13 @@ impl Store {
         Some((kept.id.number, kept.event.clone()))
     }
 
-    /// How many events of this stream there are from this number on.
+    /// Returns the number of events of this stream from this number on.
     pub(crate) fn count(&self, stream: u64, from: u64) -> usize {
         self.kept.iter().filter(|kept| kept.id.stream == stream && kept.id.number >= from).count()
     }
 
-    /// Makes room, and tells of each event that is lost, and whether it matters. What is pinned stays, whatever it
-    /// costs. What can be missed goes first, then what was taken, then the rest; of each the oldest.
+    /// Discards events beyond the limits, and reports each with whether it matters. Pinned events are never discarded. The
+    /// order is: events that can be missed, events that were taken, the rest; the oldest first.
     pub(crate) fn trim(&mut self, pinned: impl Fn(EventId) -> bool, mut lost: impl FnMut(EventId, bool)) {
         while self.is_over() {
             let free = || self.kept.iter().enumerate().filter(|(_, kept)| !pinned(kept.id));
@@ -108,12 +108,12 @@ impl Store {
             let Some(kept) = goes.map(|(index, _)| index).and_then(|index| self.kept.remove(index)) else {
                 break;
             };
-            self.forgotten(kept.event.bytes.len());
+            self.subtract(kept.event.bytes.len());
             lost(kept.id, kept.matters);
         }
     }
 
-    /// Drops all that a stream has sent.
+    /// Discards all events of a stream.
     pub(crate) fn forget(&mut self, stream: u64) {
         let mut length = 0;
         self.kept.retain(|kept| {
@@ -121,23 +121,23 @@ impl Store {
             length += if stays { 0 } else { kept.event.bytes.len() };
             stays
         });
-        self.forgotten(length);
+        self.subtract(length);
     }
 
     fn is_over(&self) -> bool {
-        let Bounds { events, bytes, all_bytes } = self.bounds;
+        let EventLimits { events, bytes, all_bytes } = self.limits;
         self.kept.len() > events || self.bytes > bytes || self.all.load(Ordering::Relaxed) > all_bytes
     }
 
-    fn forgotten(&mut self, length: usize) {
+    fn subtract(&mut self, length: usize) {
         self.bytes -= length;
         self.all.fetch_sub(length, Ordering::Relaxed);
     }
 }
 
-impl Drop for Store {
+impl Drop for EventLog {
     fn drop(&mut self) {
-        self.forgotten(self.bytes);
+        self.subtract(self.bytes);
     }
 }
 
@@ -149,7 +149,7 @@ mod tests {
         EventId { stream, number }
     }
 
-    /// How long an event of this message is.
+    /// The length of an event with this message.
     fn length(message: &[u8]) -> usize {
         Event::new(id(1, 1), message).bytes.len()
     }
@@ -161,7 +161,7 @@ mod tests {
         assert_eq!(event.into_bytes(), "id: 3-14\ndata: {\"a\":1}\n\n");
     }
 
-    /// Pushes events `(stream, number, matters, taken)` into a store of these bounds, and trims it with one pinned.
+    /// Pushes events `(stream, number, matters, taken)` into a log of these limits, and trims the log with one event pinned.
     fn check(
         events: usize,
         pushed: &[(u64, u64, bool, bool)],
@@ -169,17 +169,17 @@ mod tests {
         expected: &[(EventId, bool)],
     ) {
         let all = Arc::<AtomicUsize>::default();
-        let mut store = Store::new(Bounds { events, bytes: 1000, all_bytes: 1000 }, Arc::clone(&all));
+        let mut log = EventLog::new(EventLimits { events, bytes: 1000, all_bytes: 1000 }, Arc::clone(&all));
         for (stream, number, matters, taken) in pushed {
-            store.push(id(*stream, *number), Event::new(id(*stream, *number), b"{}"), *matters);
+            log.push(id(*stream, *number), Event::new(id(*stream, *number), b"{}"), *matters);
             if *taken {
-                assert_eq!(store.take(*stream, *number).unwrap().0, *number);
+                assert_eq!(log.take(*stream, *number).unwrap().0, *number);
             }
         }
         let mut lost = Vec::new();
-        store.trim(|event| event == pinned, |event, matters| lost.push((event, matters)));
+        log.trim(|event| event == pinned, |event, matters| lost.push((event, matters)));
         assert_eq!(lost, expected, "{pushed:?}");
-        drop(store);
+        drop(log);
         assert_eq!(all.load(Ordering::Relaxed), 0);
     }
 
@@ -205,18 +205,19 @@ mod tests {
             (100 * one, 0, 0),
             (0, 100 * one, 0),
         ] {
-            let (bounds, all) = (Bounds { events: 100, bytes, all_bytes }, Arc::<AtomicUsize>::default());
+            let (limits, all) =
+                (EventLimits { events: 100, bytes, all_bytes }, Arc::<AtomicUsize>::default());
             // Another session holds as much as one event.
-            let mut other = Store::new(bounds, Arc::clone(&all));
+            let mut other = EventLog::new(limits, Arc::clone(&all));
             other.push(id(1, 1), Event::new(id(1, 1), b"{}"), true);
-            let mut store = Store::new(bounds, Arc::clone(&all));
+            let mut log = EventLog::new(limits, Arc::clone(&all));
             for number in 1..=5 {
-                store.push(id(1, number), Event::new(id(1, number), b"{}"), true);
-                store.trim(|_| false, |_, _| ());
+                log.push(id(1, number), Event::new(id(1, number), b"{}"), true);
+                log.trim(|_| false, |_, _| ());
             }
-            assert_eq!(store.count(1, 0), left, "{bytes} {all_bytes}");
+            assert_eq!(log.count(1, 0), left, "{bytes} {all_bytes}");
             assert_eq!(all.load(Ordering::Relaxed), (left + 1) * one);
-            store.forget(1);
+            log.forget(1);
             assert_eq!(all.load(Ordering::Relaxed), one);
         }
     }

@@ -1,4 +1,4 @@
-//! A stream whose writes do not wait for ever.
+//! A stream with a time limit for writes.
 
 use std::{
     future::Future as _,
@@ -12,21 +12,21 @@ use tokio::{
     time::Sleep,
 };
 
-/// Fails a write that gets nowhere for so long: the other end does not read, or is gone.
-pub(crate) struct Patient<S> {
+/// A stream that fails a write which makes no progress within a time limit: the peer does not read, or is gone.
+pub(crate) struct WriteTimeout<S> {
     stream: S,
     limit: Duration,
-    /// Runs while a write waits.
+    /// The timer of the write that waits.
     waits: Option<Pin<Box<Sleep>>>,
 }
 
-impl<S> Patient<S> {
+impl<S> WriteTimeout<S> {
     pub(crate) fn new(stream: S, limit: Duration) -> Self {
         Self { stream, limit, waits: None }
     }
 
-    /// Passes on what the stream says of a write, or that it took too long.
-    fn judge<T>(&mut self, cx: &mut Context<'_>, written: Poll<io::Result<T>>) -> Poll<io::Result<T>> {
+    /// Returns the result of a write, or an error after the time limit.
+    fn limited<T>(&mut self, cx: &mut Context<'_>, written: Poll<io::Result<T>>) -> Poll<io::Result<T>> {
         if written.is_ready() {
             self.waits = None;
             return written;
@@ -35,14 +35,14 @@ impl<S> Patient<S> {
         let waits = self.waits.get_or_insert_with(|| Box::pin(tokio::time::sleep(limit)));
         match waits.as_mut().poll(cx) {
             Poll::Ready(()) => {
-                Poll::Ready(Err(io::Error::new(io::ErrorKind::TimedOut, "the other end does not read")))
+                Poll::Ready(Err(io::Error::new(io::ErrorKind::TimedOut, "the peer does not read")))
             }
             Poll::Pending => Poll::Pending,
         }
     }
 }
 
-impl<S: AsyncRead + Unpin> AsyncRead for Patient<S> {
+impl<S: AsyncRead + Unpin> AsyncRead for WriteTimeout<S> {
     fn poll_read(
         mut self: Pin<&mut Self>,
         cx: &mut Context<'_>,
@@ -52,15 +52,15 @@ impl<S: AsyncRead + Unpin> AsyncRead for Patient<S> {
     }
 }
 
-impl<S: AsyncWrite + Unpin> AsyncWrite for Patient<S> {
+impl<S: AsyncWrite + Unpin> AsyncWrite for WriteTimeout<S> {
     fn poll_write(mut self: Pin<&mut Self>, cx: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
         let written = Pin::new(&mut self.stream).poll_write(cx, bytes);
-        self.judge(cx, written)
+        self.limited(cx, written)
     }
 
     fn poll_flush(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
         let flushed = Pin::new(&mut self.stream).poll_flush(cx);
-        self.judge(cx, flushed)
+        self.limited(cx, flushed)
     }
 
     fn poll_shutdown(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
@@ -73,7 +73,7 @@ impl<S: AsyncWrite + Unpin> AsyncWrite for Patient<S> {
         pieces: &[io::IoSlice<'_>],
     ) -> Poll<io::Result<usize>> {
         let written = Pin::new(&mut self.stream).poll_write_vectored(cx, pieces);
-        self.judge(cx, written)
+        self.limited(cx, written)
     }
 
     fn is_write_vectored(&self) -> bool {
@@ -93,7 +93,7 @@ mod tests {
     async fn a_reader_that_stops_ends_the_write_and_a_slow_one_does_not() {
         let limit = Duration::from_secs(30);
         let (near, mut far) = duplex(4);
-        let mut near = Patient::new(near, limit);
+        let mut near = WriteTimeout::new(near, limit);
         let slow = async {
             let mut read = [0; 4];
             for _ in 0..5 {

@@ -1,39 +1,41 @@
-//! The ladder: every check of a request, in order, from its first header to its dispatch.
+//! The checks of a request, in order, from its first header to its dispatch.
 //!
-//! Where a rung has two answers, the second is that of a server of both eras to what an earlier revision sends.
+//! A second answer in a row is that of a server with sessions, to a request of an earlier revision.
 //!
-//! | rung | refused with |
+//! | check | answer if it fails |
 //! |---|---|
 //! | path | 404 |
 //! | method: POST only; GET and DELETE if they name a session | 405, `Allow: POST` |
 //! | size, by `Content-Length` and by counting | 413 |
 //! | `Content-Type: application/json` | 415 |
-//! | `Host` is ours | 421 |
-//! | `Origin`, where there is one, is ours | 403 |
+//! | `Host` is allowed | 421 |
+//! | `Origin`, if there is one, is allowed | 403 |
 //! | `Accept` lists JSON and event streams; event streams for a GET | 406 |
-//! | the access token is good, where one is asked for | 401, 403, 400 or 503, `WWW-Authenticate` |
-//! | the body comes in time | 408 |
+//! | the access token is valid, if one is required | 401, 403, 400 or 503, `WWW-Authenticate` |
+//! | the body arrives in time | 408 |
 //! | `Mcp-Session-Id`, unless the version is modern: a session of this caller | ignored; 404 |
-//! | ... and the version is that of the session, if it is named | 400, -32600 |
-//! | `Last-Event-ID` of a GET: an event of the session, and what follows it is kept | 400, 410 |
+//! | ... and the version header, if there is one, names the version of the session | 400, -32600 |
+//! | `Last-Event-ID` of a GET: an event of the session, and the events after it are stored | 400, 410 |
 //! | one GET without it at a time | 409 |
 //! | the body is one JSON-RPC message | 400, -32700 or -32600 |
 //! | a notification | 202, no body |
 //! | `initialize` | 400, -32022; with complete `_meta` 404, -32601: both name the versions; a new session |
 //! | `_meta` is complete | 400, -32602; without it and without a modern version header, served without a session |
-//! | the headers say what the body says | 400, -32020 |
-//! | the version is spoken here | 400, -32022 |
+//! | the headers agree with the body | 400, -32020 |
+//! | the version is supported | 400, -32022 |
 //! | the method exists | 404, -32601 |
 //!
-//! Before all of them, who asks for the metadata of the protected resource gets it. The rungs up to `Accept` are in
-//! [`check_head`], for every method; the token is checked in [`authorize`](super::auth). The headers are compared in
-//! [`check_agreement`]; those about sessions are looked at in [`legacy`](super::legacy). The rest is the server's own, the
-//! same on every transport.
+//! A request for the metadata of the protected resource is answered before the checks. The checks up to `Accept` are in
+//! [`check_head`], for every method; [`authorize`](super::auth) checks the token. [`check_agreement`] compares headers and
+//! body; [`legacy`](super::legacy) checks the headers of sessions. The server itself does the rest, on every transport.
 
 use crate::{
     Request,
-    offer::registry::Registry,
-    serve::http::{HttpOptions, legacy::names_session},
+    serve::http::{
+        HttpOptions,
+        header_names::{MCP_METHOD, MCP_NAME, MCP_PROTOCOL_VERSION},
+        legacy::names_session,
+    },
 };
 use antiphon_wire::{
     ErrorCode, ErrorObject, ProtocolVersion,
@@ -42,31 +44,31 @@ use antiphon_wire::{
 use http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode, header as name, request::Parts};
 use serde_json::{Value, value::RawValue};
 
-/// A request that is refused before its body is looked at.
+/// The rejection of a request before its message is read.
 #[derive(Debug, PartialEq)]
-pub(crate) struct Refused {
+pub(crate) struct Rejection {
     pub(crate) status: StatusCode,
     pub(crate) text: String,
-    /// Its body may still be on its way.
+    /// True if the rest of the body may still arrive.
     pub(crate) unread: bool,
-    /// `WWW-Authenticate`: which token would do.
+    /// The value of `WWW-Authenticate`.
     pub(crate) challenge: Option<HeaderValue>,
-    /// The same request may do in a moment.
+    /// True if the same request may succeed a moment later.
     pub(crate) retry_after: bool,
 }
 
-impl Refused {
+impl Rejection {
     pub(crate) fn new(status: StatusCode, text: impl Into<String>) -> Self {
         Self { status, text: text.into(), unread: true, challenge: None, retry_after: false }
     }
 }
 
-fn refused(status: StatusCode, text: impl Into<String>) -> Refused {
-    Refused::new(status, text)
+fn refused(status: StatusCode, text: impl Into<String>) -> Rejection {
+    Rejection::new(status, text)
 }
 
-/// The rungs that need the head alone.
-pub(crate) fn check_head(parts: &Parts, options: &HttpOptions, has_sessions: bool) -> Result<(), Refused> {
+/// Checks the head of a request.
+pub(crate) fn check_head(parts: &Parts, options: &HttpOptions, has_sessions: bool) -> Result<(), Rejection> {
     if options.path.as_deref().is_some_and(|path| path != parts.uri.path()) {
         return Err(refused(StatusCode::NOT_FOUND, "There is nothing here"));
     }
@@ -85,8 +87,7 @@ pub(crate) fn check_head(parts: &Parts, options: &HttpOptions, has_sessions: boo
     if length.is_some_and(|length| length > options.max_body as u64) {
         return Err(too_large(options));
     }
-    let content_type = text(&parts.headers, name::CONTENT_TYPE).unwrap_or_default();
-    if is_post && !media_type(content_type).eq_ignore_ascii_case("application/json") {
+    if is_post && !is_json(&parts.headers) {
         return Err(refused(StatusCode::UNSUPPORTED_MEDIA_TYPE, "Content-Type must be application/json"));
     }
     if !check_host(parts, options) {
@@ -104,7 +105,16 @@ pub(crate) fn check_head(parts: &Parts, options: &HttpOptions, has_sessions: boo
     check_accept(&parts.method, &parts.headers)
 }
 
-/// Whether every host that the request names is ours, and it names one: in the header, or, as HTTP/2 does, in the URI.
+/// Returns whether the body is declared as JSON.
+fn is_json(headers: &HeaderMap) -> bool {
+    let Some(content_type) = headers.get(name::CONTENT_TYPE) else { return false };
+    // Nearly every request.
+    content_type == "application/json"
+        || content_type.to_str().is_ok_and(|value| media_type(value).eq_ignore_ascii_case("application/json"))
+}
+
+/// Returns whether the request names a host, and every host that it names is allowed. HTTP/1.1 names it in a header, HTTP/2
+/// in the URI.
 fn check_host(parts: &Parts, options: &HttpOptions) -> bool {
     let in_uri = parts.uri.authority().map(|authority| Some(authority.as_str()));
     let mut hosts = in_uri
@@ -116,8 +126,11 @@ fn check_host(parts: &Parts, options: &HttpOptions) -> bool {
 
 /// > The client **MUST** include an `Accept` header listing both `application/json` and `text/event-stream`
 ///
-/// A GET is answered with nothing but events, a DELETE with nothing.
-fn check_accept(method: &Method, headers: &HeaderMap) -> Result<(), Refused> {
+/// The response to a GET is an event stream, and a DELETE has none.
+fn check_accept(method: &Method, headers: &HeaderMap) -> Result<(), Rejection> {
+    if headers.get(name::ACCEPT).is_some_and(|accept| accept == "application/json, text/event-stream") {
+        return Ok(());
+    }
     let accepts = |wanted: &str| {
         let (kind, _) = wanted.split_once('/').unwrap_or((wanted, ""));
         headers.get_all(name::ACCEPT).iter().filter_map(|value| value.to_str().ok()).any(|value| {
@@ -138,40 +151,40 @@ fn check_accept(method: &Method, headers: &HeaderMap) -> Result<(), Refused> {
     }
 }
 
-pub(crate) fn too_large(options: &HttpOptions) -> Refused {
+pub(crate) fn too_large(options: &HttpOptions) -> Rejection {
     refused(StatusCode::PAYLOAD_TOO_LARGE, format!("The body must have at most {} bytes", options.max_body))
 }
 
-pub(crate) fn too_slow() -> Refused {
+pub(crate) fn too_slow() -> Rejection {
     refused(StatusCode::REQUEST_TIMEOUT, "The body took too long to arrive")
 }
 
 /// > Servers that process the request body **MUST** reject requests where the values specified in the headers do not
 /// > match the corresponding values in the request body.
-pub(crate) fn check_agreement(
-    offered: &Registry,
+pub(crate) fn check_agreement<'a>(
     request: &Request<'_>,
     headers: &HeaderMap,
+    param_headers: impl FnOnce(&str) -> Option<&'a ParamHeaders>,
 ) -> Result<(), ErrorObject> {
-    let version = single(headers, header::MCP_PROTOCOL_VERSION)?;
+    let version = single(headers, &MCP_PROTOCOL_VERSION)?;
     if version != request.version {
         return Err(differs(
             "MCP-Protocol-Version",
             "params._meta[\"io.modelcontextprotocol/protocolVersion\"]",
         ));
     }
-    let method = single(headers, header::MCP_METHOD)?;
+    let method = single(headers, &MCP_METHOD)?;
     if method != request.method {
         return Err(differs("Mcp-Method", "method"));
     }
     let Some(target) = request.target() else { return Ok(()) };
-    let named = single(headers, header::MCP_NAME)?;
+    let named = single(headers, &MCP_NAME)?;
     // > servers **MUST** decode an encoded `Mcp-Name` or `Mcp-Param-{Name}` value before comparing it
     let named = header::decode(named).ok_or_else(|| mismatch("Mcp-Name is not valid base64 of UTF-8"))?;
     if !is_text(target, &named) {
         return Err(differs("Mcp-Name", "params.name or params.uri"));
     }
-    match offered.param_headers(&request.method, &named) {
+    match param_headers(&named) {
         Some(params) if !params.is_empty() => check_params(params, request.params.arguments, headers),
         _ => Ok(()),
     }
@@ -184,7 +197,7 @@ fn check_params(
     arguments: Option<&RawValue>,
     headers: &HeaderMap,
 ) -> Result<(), ErrorObject> {
-    // Raw JSON that was read once can be read again.
+    // The text was parsed before, so this cannot fail.
     let arguments = arguments.and_then(|text| serde_json::from_str(text.get()).ok()).unwrap_or(Value::Null);
     for param in params.iter() {
         let header = param.header_name();
@@ -201,8 +214,7 @@ fn check_params(
     Ok(())
 }
 
-/// The legacy version that the headers name, if they name one. On a session it is that of the session: one message that
-/// says two things is none that either can trust.
+/// Returns the legacy version that the headers name, if they name one. In a session it must be the version of the session.
 ///
 /// > If the server receives a request with an invalid or unsupported `MCP-Protocol-Version`, it **MUST** respond with
 /// > `400 Bad Request`.
@@ -210,7 +222,7 @@ pub(crate) fn check_legacy_version(
     headers: &HeaderMap,
     of_session: Option<&ProtocolVersion>,
 ) -> Result<Option<ProtocolVersion>, ErrorObject> {
-    let Some(named) = single_or_none(headers, header::MCP_PROTOCOL_VERSION)? else { return Ok(None) };
+    let Some(named) = single_or_none(headers, &MCP_PROTOCOL_VERSION)? else { return Ok(None) };
     let Some(version) = ProtocolVersion::legacy(named) else {
         let known = ProtocolVersion::MODERN.iter().chain(ProtocolVersion::LEGACY);
         let known = known.map(ProtocolVersion::as_str).collect::<Vec<_>>().join(", ");
@@ -225,21 +237,21 @@ pub(crate) fn check_legacy_version(
     }
 }
 
-/// A header that is there once, or not at all.
+/// Returns the value of a header that may be present once.
 pub(crate) fn single_or_none<'a>(
     headers: &'a HeaderMap,
-    header: &'static str,
+    header: &HeaderName,
 ) -> Result<Option<&'a str>, ErrorObject> {
     if headers.contains_key(header) { single(headers, header).map(Some) } else { Ok(None) }
 }
 
-/// A routing header that is there once: two values would let two parties read two things.
-fn single<'a>(headers: &'a HeaderMap, header: &'static str) -> Result<&'a str, ErrorObject> {
+/// Returns the value of a header that must be present once: with two values, two readers could read two different ones.
+fn single<'a>(headers: &'a HeaderMap, header: &HeaderName) -> Result<&'a str, ErrorObject> {
     let mut values = headers.get_all(header).iter();
     match (values.next(), values.next()) {
-        (Some(value), None) => value.to_str().map_err(|_| invalid_characters(header)),
+        (Some(value), None) => value.to_str().map_err(|_| invalid_characters(header.as_str())),
         (None, _) => Err(mismatch(format!("{header} is missing"))),
-        (Some(_), Some(_)) => Err(twice(header)),
+        (Some(_), Some(_)) => Err(twice(header.as_str())),
     }
 }
 
@@ -267,7 +279,7 @@ fn text(headers: &HeaderMap, header: HeaderName) -> Option<&str> {
     headers.get(header)?.to_str().ok()
 }
 
-/// The type without its parameters.
+/// Returns the media type without its parameters.
 fn media_type(value: &str) -> &str {
     value.split(';').next().unwrap_or_default().trim()
 }

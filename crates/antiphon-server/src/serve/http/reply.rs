@@ -1,0 +1,110 @@
+//! The reply to one HTTP request, and the response that is made of it.
+
+use crate::{
+    ReplyKind, ReplyMessage,
+    serve::http::{
+        HttpOptions,
+        auth::scope_challenge,
+        body::{EventSource, ReplyBody},
+        checks::Rejection,
+        header_names::X_ACCEL_BUFFERING,
+    },
+};
+use http::{HeaderValue, Response, StatusCode, header};
+use hyper::body::Bytes;
+
+/// The reply to one HTTP request.
+pub(crate) enum HttpReply {
+    /// The request was rejected before its message was read.
+    Rejection(Rejection),
+    /// The message was a notification or a response: 202 without a body.
+    Accepted,
+    /// A JSON-RPC response.
+    Json(ReplyMessage),
+    /// A status without a body.
+    Empty(StatusCode),
+    /// A complete HTTP response: of a session, or the metadata of the resource.
+    Response(Box<Response<ReplyBody>>),
+}
+
+impl HttpReply {
+    /// Returns the response that holds this reply as a whole.
+    pub(crate) fn into_response(self, options: &HttpOptions) -> Response<ReplyBody> {
+        match self {
+            Self::Rejection(rejection) => text_response(&rejection),
+            Self::Accepted => with_status(StatusCode::ACCEPTED, Vec::new()),
+            Self::Json(reply) => {
+                let status = reply.http_status();
+                let challenge = match reply.kind() {
+                    ReplyKind::InsufficientScope(needed) => Some(scope_challenge(options, needed)),
+                    _ => None,
+                };
+                let mut response = json_response(reply.body.into());
+                *response.status_mut() = status;
+                if let Some(challenge) = challenge {
+                    response.headers_mut().insert(header::WWW_AUTHENTICATE, challenge);
+                }
+                response
+            }
+            Self::Empty(status) => with_status(status, Vec::new()),
+            Self::Response(response) => *response,
+        }
+    }
+}
+
+/// Returns a response with status 200 and this JSON body.
+pub(crate) fn json_response(body: Bytes) -> Response<ReplyBody> {
+    let mut response = with_status(StatusCode::OK, body);
+    response.headers_mut().insert(header::CONTENT_TYPE, HeaderValue::from_static("application/json"));
+    response
+}
+
+/// Returns a response whose body is an event stream.
+pub(crate) fn stream_response(events: impl EventSource + 'static) -> Response<ReplyBody> {
+    let mut response = Response::new(ReplyBody::events(events));
+    let headers = response.headers_mut();
+    headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("text/event-stream"));
+    headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-store"));
+    // > When initiating an SSE stream, servers **SHOULD** include the `X-Accel-Buffering: no` header
+    headers.insert(X_ACCEL_BUFFERING.clone(), HeaderValue::from_static("no"));
+    response
+}
+
+fn with_status(status: StatusCode, body: impl Into<Bytes>) -> Response<ReplyBody> {
+    let mut response = Response::new(ReplyBody::from(body.into()));
+    *response.status_mut() = status;
+    response
+}
+
+/// Returns the response to a request that is rejected: a text for people.
+fn text_response(rejection: &Rejection) -> Response<ReplyBody> {
+    tracing::debug!(status = rejection.status.as_u16(), reason = rejection.text, "request rejected");
+    let mut response = with_status(rejection.status, rejection.text.clone());
+    let headers = response.headers_mut();
+    headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("text/plain; charset=utf-8"));
+    if rejection.status == StatusCode::METHOD_NOT_ALLOWED {
+        headers.insert(header::ALLOW, HeaderValue::from_static("POST"));
+    }
+    if let Some(challenge) = &rejection.challenge {
+        headers.insert(header::WWW_AUTHENTICATE, challenge.clone());
+    }
+    if rejection.retry_after {
+        headers.insert(header::RETRY_AFTER, HeaderValue::from_static("5"));
+    }
+    if breaks_off(rejection.status) {
+        headers.insert(header::CONNECTION, HeaderValue::from_static("close"));
+    }
+    if rejection.unread {
+        response.extensions_mut().insert(RequestBodyUnread);
+    }
+    response
+}
+
+/// An extension of a response: the rest of the request's body was not read, so the connection must not be closed at once.
+#[derive(Clone, Copy)]
+pub(crate) struct RequestBodyUnread;
+
+/// Returns whether reading of the body was stopped half-way, so that no other request can follow on this connection.
+fn breaks_off(status: StatusCode) -> bool {
+    matches!(status, StatusCode::PAYLOAD_TOO_LARGE | StatusCode::REQUEST_TIMEOUT | StatusCode::BAD_REQUEST)
+}

@@ -1,0 +1,243 @@
+//! The requests in flight on one pair of streams, and the session, if one was opened.
+
+use crate::{
+    Caller, Outbox, Received, ReplyMessage,
+    message_service::{CallOutcome, MessageService, MessageSession as _},
+    request::receive::without_session,
+    serve::{batch, stdio::line_streams::LineStreams},
+};
+use antiphon_wire::framing::{Line, MAX_LINE};
+use antiphon_wire::{
+    CancelledParams, ErrorCode, ErrorObject, Incoming, RequestId, method, write_notification,
+};
+use futures_util::{
+    future::{AbortHandle, Abortable, Aborted, BoxFuture},
+    stream::FuturesUnordered,
+};
+use serde_json::value::RawValue;
+use std::{collections::HashMap, io};
+use tokio::io::{AsyncRead, AsyncWrite};
+
+/// Answers the request in this line; `None` if the request was cancelled.
+async fn answer<S: MessageService>(
+    server: S,
+    session: Option<S::Session>,
+    line: Vec<u8>,
+    outbox: Outbox,
+) -> Option<ReplyMessage> {
+    let caller = Caller::default().with_outbox(&outbox);
+    let request = match server.read(&line) {
+        Ok(Received::Request(request)) => request,
+        Ok(Received::Legacy(Incoming::Request(request))) => {
+            return match session {
+                Some(session) => session.call(request, &caller).await,
+                None => Some(without_session(Incoming::Request(request)).into()),
+            };
+        }
+        // The line was read as a request before.
+        Ok(_) => return Some(ReplyMessage::error(None, &ErrorObject::internal())),
+        Err(refused) => return Some(refused),
+    };
+    let offers = server.offers();
+    let outcome = server.call(&offers, &request, &caller).await;
+    Some(match outcome {
+        CallOutcome::Reply(reply) => reply,
+        CallOutcome::Open(subscription) => {
+            // A subscription may stay open for days: the memory of its request is freed.
+            drop((request, offers));
+            drop(line);
+            subscription.await
+        }
+    })
+}
+
+/// A request that was not cancelled by a notification on the stream itself.
+pub(crate) struct Completed {
+    /// `None` if the request was cancelled in its session.
+    reply: Option<ReplyMessage>,
+    /// True if the request was a subscription that the server ends.
+    closes_subscription: bool,
+}
+
+/// > A server **MUST** send `notifications/cancelled` referencing a `subscriptions/listen` request ID when it tears down
+/// > that subscription stream
+///
+/// The notification follows the response, which says that the end was graceful.
+fn subscription_closed(id: &RequestId) -> io::Result<Vec<u8>> {
+    let mut params = CancelledParams::new(id.clone());
+    params.reason = Some("the server ended the subscription".to_owned());
+    write_notification(method::CANCELLED, &params).map_err(io::Error::other)
+}
+
+/// The end of a request: its id, its outbox, and its reply unless it was cancelled.
+pub(crate) type RequestEnd = (RequestId, Outbox, Result<Completed, Aborted>);
+
+/// The parts of a request in flight by which it is cancelled.
+struct InFlightRequest {
+    handle: AbortHandle,
+    outbox: Outbox,
+}
+
+/// The kind of a request. It decides who answers the request, and what follows the reply.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum RequestKind {
+    Call,
+    Subscription,
+    InSession,
+}
+
+/// The requests in flight, by their ids.
+pub(crate) struct InFlight<S: MessageService> {
+    server: S,
+    requests: HashMap<RequestId, InFlightRequest>,
+    /// The messages before the replies, of all requests.
+    pub(crate) outbox: Outbox,
+    pub(crate) replies: FuturesUnordered<BoxFuture<'static, RequestEnd>>,
+    /// The session, after `initialize`.
+    session: Option<S::Session>,
+    /// Puts the messages of the session that belong to no request into the outbox.
+    pub(crate) session_messages: BoxFuture<'static, ()>,
+}
+
+impl<S: MessageService> InFlight<S> {
+    pub(crate) fn new(server: S) -> Self {
+        Self {
+            server,
+            requests: HashMap::new(),
+            outbox: Outbox::default(),
+            replies: FuturesUnordered::new(),
+            session: None,
+            session_messages: Box::pin(std::future::pending()),
+        }
+    }
+
+    /// Processes one line. Returns the replies that need no waiting.
+    pub(crate) fn receive(&mut self, line: Line) -> Vec<ReplyMessage> {
+        let Line::Whole(line) = line else {
+            let error = ErrorObject::new(
+                ErrorCode::INVALID_REQUEST,
+                format!("the message is longer than {MAX_LINE} bytes"),
+            );
+            return vec![ReplyMessage::error(None, &error)];
+        };
+        if !self.has_batches() || !batch::is_batch(&line) {
+            return self.receive_one(line).into_iter().collect();
+        }
+        // Each request has a reply of its own, as soon as it is done.
+        match batch::read(&line) {
+            Ok(messages) => messages
+                .into_iter()
+                .filter_map(|message| self.receive_one(message.get().as_bytes().to_vec()))
+                .collect(),
+            Err(error) => vec![ReplyMessage::error(None, &error)],
+        }
+    }
+
+    fn has_batches(&self) -> bool {
+        self.session.as_ref().is_some_and(|session| session.version().has_batches())
+    }
+
+    fn receive_one(&mut self, line: Vec<u8>) -> Option<ReplyMessage> {
+        let (id, kind) = match self.server.read(&line) {
+            Ok(Received::Request(request)) if request.method == method::SUBSCRIPTIONS_LISTEN => {
+                (request.id.clone(), RequestKind::Subscription)
+            }
+            Ok(Received::Request(request)) => (request.id.clone(), RequestKind::Call),
+            Ok(Received::Notification(notification)) => {
+                self.notify(&notification);
+                return None;
+            }
+            Ok(Received::Legacy(message)) => match (message, &self.session) {
+                (Incoming::Request(request), Some(_)) => (request.id, RequestKind::InSession),
+                (Incoming::Response(response), Some(session)) => {
+                    return session.respond(response, &Caller::default()).err();
+                }
+                (Incoming::Request(request), None) if request.method == method::INITIALIZE => {
+                    return Some(self.initialize(request));
+                }
+                // > The client **SHOULD NOT** send requests other than pings before the server has responded to the
+                // > `initialize` request.
+                (Incoming::Request(request), None) if request.method == method::PING => {
+                    return Some(ReplyMessage::pong(&request.id));
+                }
+                (message, _) => return Some(without_session(message).into()),
+            },
+            Err(reply) => return Some(reply),
+        };
+        // > The request ID **MUST NOT** match the ID of any other request the sender has issued and not yet received
+        // > a response for.
+        if self.requests.contains_key(&id) {
+            let error = ErrorObject::invalid_request("a request with this id is under way");
+            return Some(ReplyMessage::error(Some(&id), &error));
+        }
+        self.begin(id, kind, line);
+        None
+    }
+
+    fn begin(&mut self, id: RequestId, kind: RequestKind, line: Vec<u8>) {
+        let (handle, registration) = AbortHandle::new_pair();
+        let outbox = self.outbox.for_another();
+        self.requests.insert(id.clone(), InFlightRequest { handle, outbox: outbox.clone() });
+        let session = self.session.clone().filter(|_| kind == RequestKind::InSession);
+        let reply = answer(self.server.clone(), session, line, outbox.clone());
+        self.replies.push(Box::pin(async move {
+            let answered = Abortable::new(reply, registration).await.map(|reply| {
+                let failed = reply.as_ref().is_none_or(ReplyMessage::is_error);
+                Completed { reply, closes_subscription: kind == RequestKind::Subscription && !failed }
+            });
+            (id, outbox, answered)
+        }));
+    }
+
+    fn initialize(&mut self, request: antiphon_wire::Request<'_>) -> ReplyMessage {
+        let (session, reply) = match self.server.initialize(request, &Caller::default()) {
+            Ok(opened) => opened,
+            Err(reply) => return reply,
+        };
+        let (sender, outbox) = (session.clone(), self.outbox.for_another());
+        self.session_messages = Box::pin(async move { sender.send_messages(&outbox).await });
+        self.session = Some(session);
+        reply
+    }
+
+    /// Sends the messages that wait, then the reply to this request.
+    pub(crate) async fn deliver(
+        &mut self,
+        id: &RequestId,
+        completed: Completed,
+        streams: &mut LineStreams<impl AsyncRead + Unpin, impl AsyncWrite + Unpin>,
+    ) -> io::Result<()> {
+        self.requests.remove(id);
+        while let Some(message) = self.outbox.pop() {
+            streams.send(message).await?;
+        }
+        if let Some(reply) = completed.reply {
+            streams.send(reply.body).await?;
+        }
+        if completed.closes_subscription {
+            streams.send(subscription_closed(id)?).await?;
+        }
+        Ok(())
+    }
+
+    fn notify(&mut self, notification: &antiphon_wire::Notification<'_>) {
+        // The session cancels its own requests: it may have to cancel asks of theirs first.
+        let is_cancelled = self.session.as_ref().is_some_and(|session| session.notify(notification));
+        if notification.method == method::CANCELLED && !is_cancelled {
+            self.cancel(notification.params.map(RawValue::get));
+        }
+    }
+
+    /// > Invalid cancellation notifications **SHOULD** be ignored
+    ///
+    /// A request of a session that has not begun there is cancelled here.
+    fn cancel(&mut self, params: Option<&str>) {
+        let Some(Ok(cancelled)) = params.map(serde_json::from_str::<CancelledParams>) else { return };
+        let id = &cancelled.request_id;
+        if let Some(InFlightRequest { handle, outbox }) = self.requests.remove(id) {
+            tracing::debug!(%id, reason = cancelled.reason, "request cancelled");
+            handle.abort();
+            outbox.forget();
+        }
+    }
+}

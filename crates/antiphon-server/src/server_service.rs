@@ -1,0 +1,146 @@
+//! The server as a [`MessageService`].
+
+use crate::{
+    Caller, Outbox, Received, ReplyMessage, Request, Server, Session,
+    message_service::{CallOutcome, MessageService, MessageSession},
+    offer::registry::Registry,
+};
+use antiphon_wire::{Notification, ProtocolVersion, Response, header::params::ParamHeaders};
+use std::{fmt, sync::Arc, time::SystemTime};
+
+/// A session of a [`Server`] with a client of an earlier revision.
+#[derive(Clone)]
+pub struct ServerSession {
+    server: Server,
+    session: Session,
+}
+
+/// A snapshot of the tools, prompts and resources that a [`Server`] offers.
+#[derive(Clone)]
+pub struct ServerOffers(Arc<Registry>);
+
+impl MessageService for Server {
+    type Session = ServerSession;
+    type Offers = ServerOffers;
+
+    fn offers(&self) -> ServerOffers {
+        ServerOffers(self.offered())
+    }
+
+    async fn call(&self, offers: &ServerOffers, request: &Request<'_>, caller: &Caller<'_>) -> CallOutcome {
+        self.begin(&offers.0, request, caller).await
+    }
+
+    fn param_headers<'a>(
+        &self,
+        offers: &'a ServerOffers,
+        method: &str,
+        target: &str,
+    ) -> Option<&'a ParamHeaders> {
+        offers.0.param_headers(method, target)
+    }
+
+    fn read<'a>(&self, message: &'a [u8]) -> Result<Received<'a>, ReplyMessage> {
+        Self::read(self, message)
+    }
+
+    fn has_sessions(&self) -> bool {
+        Self::has_sessions(self)
+    }
+
+    fn initialize(
+        &self,
+        request: antiphon_wire::Request<'_>,
+        caller: &Caller<'_>,
+    ) -> Result<(ServerSession, ReplyMessage), ReplyMessage> {
+        let (session, reply) = Self::initialize(self, &request, caller)?;
+        Ok((ServerSession { server: self.clone(), session }, reply))
+    }
+
+    async fn call_without_session(
+        &self,
+        request: antiphon_wire::Request<'_>,
+        version: ProtocolVersion,
+        caller: &Caller<'_>,
+    ) -> ReplyMessage {
+        self.answer_without_session(request, version, caller).await
+    }
+
+    fn name(&self) -> &str {
+        Self::name(self)
+    }
+
+    fn key_is_ephemeral(&self) -> bool {
+        Self::key_is_ephemeral(self)
+    }
+
+    fn accepts_client_principals(&self) -> bool {
+        self.0.runtime.identity.client_is_enough
+    }
+
+    fn now(&self) -> SystemTime {
+        self.0.runtime.clock.now()
+    }
+
+    fn drain(&self) {
+        Self::drain(self);
+    }
+
+    fn is_draining(&self) -> bool {
+        self.0.runtime.subscriptions.is_draining()
+    }
+
+    async fn finished(&self) {
+        self.steps_ended().await;
+    }
+}
+
+impl MessageSession for ServerSession {
+    fn version(&self) -> &ProtocolVersion {
+        self.session.version()
+    }
+
+    async fn call(&self, request: antiphon_wire::Request<'_>, caller: &Caller<'_>) -> Option<ReplyMessage> {
+        self.session.answer(&self.server, request, caller).await
+    }
+
+    fn notify(&self, notification: &Notification<'_>) -> bool {
+        self.session.on_notification(notification)
+    }
+
+    fn respond(&self, response: Response<'_>, caller: &Caller<'_>) -> Result<(), ReplyMessage> {
+        self.session.take_response_of(response, caller)
+    }
+
+    async fn send_messages(&self, outbox: &Outbox) {
+        self.session.send_notifications(outbox).await;
+    }
+
+    fn is_opened_by(&self, caller: &Caller<'_>) -> bool {
+        self.server.is_opener(&self.session, caller)
+    }
+
+    fn may_listen(&self, caller: &Caller<'_>) -> Result<(), ReplyMessage> {
+        self.session.check_notification_scopes(&self.server, caller)
+    }
+
+    fn end(&self) {
+        self.session.end();
+    }
+
+    fn is_ended(&self) -> bool {
+        self.session.is_ended()
+    }
+}
+
+impl fmt::Debug for ServerOffers {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("ServerOffers").finish_non_exhaustive()
+    }
+}
+
+impl fmt::Debug for ServerSession {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.session.fmt(f)
+    }
+}
