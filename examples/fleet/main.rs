@@ -11,7 +11,7 @@
 
 #![allow(clippy::print_stdout, reason = "it says where it listens")]
 
-use antiphon_cli::demo::Build;
+use antiphon_demo::Build;
 use antiphon_examples::{Fleet, Plan, Proxy, Result, serve_if_replica};
 use std::sync::Arc;
 use tokio::io::{AsyncBufReadExt as _, BufReader};
@@ -24,7 +24,7 @@ async fn main() -> Result<()> {
     let fleet = Fleet::start(Plan { drain_at: Some(2), ..Plan::default() }).await?;
     let proxy = Proxy::start(Arc::clone(&fleet), |_| {}).await?;
     println!("listening on {}", proxy.url());
-    println!("world at http://{}/", fleet.world());
+    println!("backend at http://{}/", fleet.backend());
 
     let mut lines = BufReader::new(tokio::io::stdin()).lines();
     while let Some(line) = lines.next_line().await? {

@@ -10,7 +10,7 @@ use antiphon::{
     client::{CallbackError, Client, FormAsk},
     transport::http::HttpTransport,
 };
-use antiphon_cli::demo::Build;
+use antiphon_demo::Build;
 use antiphon_examples::{Fleet, Plan, Proxy, Result, serve_if_replica};
 use serde_json::json;
 use std::sync::Arc;

@@ -1,10 +1,10 @@
-//! The replicas that share a key and a world, and whose turn it is.
+//! The replicas, which share a key and a backend, and the order in which they serve.
 
 use crate::{Result, replica::Replica};
 use antiphon::seal::{KeyRing, SecretKey};
-use antiphon_cli::demo::{
-    self, Build, World,
-    world::{self, Counts, Deed, Gate},
+use antiphon_demo::{
+    Backend, Build,
+    backend::{self, ComputeHook, EffectCounts, Operation},
 };
 use std::{
     net::SocketAddr,
@@ -15,7 +15,7 @@ use tokio::net::{TcpListener, TcpStream};
 /// Two replicas, A and B. Dropping them kills them.
 pub struct Fleet {
     key: String,
-    world: SocketAddr,
+    backend: SocketAddr,
     state: Mutex<State>,
 }
 
@@ -39,19 +39,21 @@ struct State {
 }
 
 impl Fleet {
-    /// Starts a world and two replicas, and waits until they listen.
+    /// Starts a backend and two replicas, and waits until they listen.
     ///
     /// # Errors
     /// If a process cannot be started.
     pub async fn start(plan: Plan) -> Result<Arc<Self>> {
         let listener = TcpListener::bind("127.0.0.1:0").await?;
-        let world = listener.local_addr()?;
+        let backend = listener.local_addr()?;
         let key = SecretKey::random()?.to_base64url().to_string();
-        // The world's page has the keys of the replicas: it verifies what they have sealed.
-        let server = demo::builder(World::at(world), plan.build).keys(KeyRing::parse_list(&key)?).build()?;
-        let fleet = Arc::new(Self { key, world, state: Mutex::default() });
-        let gate = gate(plan, Arc::downgrade(&fleet));
-        tokio::spawn(world::serve(listener, gate, Arc::new(OnceLock::from(server))));
+        // The payment page of the backend verifies references that the replicas sealed, so it has their key.
+        let server = antiphon_demo::builder(Backend::at(backend), plan.build)
+            .keys(KeyRing::parse_list(&key)?)
+            .build()?;
+        let fleet = Arc::new(Self { key, backend, state: Mutex::default() });
+        let hook = drain_hook(plan, Arc::downgrade(&fleet));
+        tokio::spawn(backend::serve(listener, hook, Arc::new(OnceLock::from(server))));
         for _ in 0..2 {
             let replica = fleet.another(plan.build).await?;
             fleet.state().replicas.push(replica);
@@ -59,17 +61,17 @@ impl Fleet {
         Ok(fleet)
     }
 
-    /// Where the world is.
-    pub fn world(&self) -> SocketAddr {
-        self.world
+    /// Returns the address of the backend.
+    pub fn backend(&self) -> SocketAddr {
+        self.backend
     }
 
     /// What was done there so far, by whichever replica.
     ///
     /// # Errors
     /// If it cannot be reached.
-    pub async fn done(&self) -> Result<Counts> {
-        World::at(self.world).send(Deed::Count).await.map_err(|error| error.to_string().into())
+    pub async fn done(&self) -> Result<EffectCounts> {
+        Backend::at(self.backend).send(Operation::Count).await.map_err(|error| error.to_string().into())
     }
 
     /// Each replica in words: its name, its process, where it listens.
@@ -173,7 +175,7 @@ impl Fleet {
         // A to Z, and from there on AA, BA, ..
         let letter = char::from(b'A' + number % 26);
         let name = format!("{letter}{}", "A".repeat(usize::from(number / 26)));
-        Ok(Arc::new(Replica::start(name, build, &self.key, self.world).await?))
+        Ok(Arc::new(Replica::start(name, build, &self.key, self.backend).await?))
     }
 
     fn named(&self, name: &str) -> Option<Arc<Replica>> {
@@ -186,8 +188,8 @@ impl Fleet {
 }
 
 /// What drains the replica that has come to the portion of the plan.
-fn gate(plan: Plan, fleet: Weak<Fleet>) -> Gate {
-    Gate::new(move |portion| {
+fn drain_hook(plan: Plan, fleet: Weak<Fleet>) -> ComputeHook {
+    ComputeHook::new(move |portion| {
         let fleet = fleet.upgrade().filter(|_| plan.drain_at == Some(portion));
         async move {
             if let Some(fleet) = fleet {

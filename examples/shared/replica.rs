@@ -5,7 +5,7 @@ use antiphon::{
     seal::KeyRing,
     transport::http::{HttpOptions, serve_http},
 };
-use antiphon_cli::demo::{self, Build, World, world};
+use antiphon_demo::{Backend, Build, backend};
 use std::{env, net::SocketAddr, process::Stdio};
 use tokio::{
     io::{AsyncBufReadExt as _, AsyncReadExt as _, AsyncWriteExt as _, BufReader, Lines},
@@ -31,11 +31,11 @@ pub(crate) struct Replica {
 
 impl Replica {
     /// Starts one, and waits until it listens.
-    pub(crate) async fn start(name: String, build: Build, key: &str, world: SocketAddr) -> Result<Self> {
+    pub(crate) async fn start(name: String, build: Build, key: &str, backend: SocketAddr) -> Result<Self> {
         let mut child = Command::new(env::current_exe()?)
             .args([REPLICA, if build == Build::Old { "old" } else { "new" }])
             .env(KEYS, key)
-            .env(world::ADDRESS, world.to_string())
+            .env(backend::ADDRESS_VARIABLE, backend.to_string())
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
             .kill_on_drop(true)
@@ -80,7 +80,7 @@ pub async fn serve_if_replica() -> Result<bool> {
     }
     let build = if words.next().as_deref() == Some("old") { Build::Old } else { Build::New };
     let ring = KeyRing::parse_list(&env::var(KEYS)?)?;
-    let server = demo::builder(World::from_env(), build).keys(ring).build()?;
+    let server = antiphon_demo::builder(Backend::from_env(), build).keys(ring).build()?;
     let listener = TcpListener::bind("127.0.0.1:0").await?;
     say(&listener.local_addr()?.to_string()).await?;
     let drained = server.clone();

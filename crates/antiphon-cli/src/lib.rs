@@ -6,15 +6,12 @@
 //! antiphon call provision --args '{"name": "orders"}' -- antiphon serve-demo --stdio
 //! ```
 //!
-//! [`demo::server`] is the server behind `antiphon demo` and `antiphon serve-demo`, for tests and examples; the files of
-//! [`demo`] show how a tool asks. [`run`] is the program.
+//! [`run`] is the program. The server of `antiphon demo` and `antiphon serve-demo` is the crate `antiphon-demo`.
 //!
 //! How it works inside: a command makes a call and hands it to `drive`, which walks from leg to leg; in between,
 //! `ask` answers each question from the command line or at the terminal. `observe` counts and narrates the legs.
 //! Texts of servers reach a terminal only through `show`, which takes out what would steer it, and everything is
 //! printed in `console`.
-
-pub mod demo;
 
 mod answers;
 mod args;

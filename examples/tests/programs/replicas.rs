@@ -1,9 +1,9 @@
 //! The cases of `interop/examples.json`, which the peers run too, with the `antiphon` program: on two replicas behind a
 //! proxy, once as one command, and once with a process for each leg.
 
-use antiphon_cli::demo::{
-    World,
-    world::{Counts, Deed},
+use antiphon_demo::{
+    Backend,
+    backend::{EffectCounts, Operation},
 };
 use serde::Deserialize;
 use serde_json::{Value, json};
@@ -18,9 +18,9 @@ use std::{
 #[serde(deny_unknown_fields)]
 struct Case {
     case: String,
-    /// What there has to be in the world.
+    /// The operations that prepare the backend.
     #[serde(default)]
-    before: Vec<Deed>,
+    before: Vec<Operation>,
     /// Which build is served, and which one from that question on.
     deploy: Option<Deploy>,
     tool: String,
@@ -67,7 +67,7 @@ struct Fleet {
     stdin: Option<ChildStdin>,
     lines: BufReader<ChildStdout>,
     url: String,
-    world: World,
+    backend: Backend,
 }
 
 impl Fleet {
@@ -80,9 +80,9 @@ impl Fleet {
         let stdin = process.stdin.take();
         let mut lines = BufReader::new(process.stdout.take().unwrap());
         let url = line(&mut lines).strip_prefix("listening on ").unwrap().to_owned();
-        let world = line(&mut lines);
-        let world = world.strip_prefix("world at http://").unwrap().trim_end_matches('/');
-        Self { process, stdin, lines, url, world: World::at(world.parse().unwrap()) }
+        let backend = line(&mut lines);
+        let backend = backend.strip_prefix("backend at http://").unwrap().trim_end_matches('/');
+        Self { process, stdin, lines, url, backend: Backend::at(backend.parse().unwrap()) }
     }
 
     /// Has the line obeyed; the names of the replicas.
@@ -92,7 +92,7 @@ impl Fleet {
     }
 
     async fn effects(&self) -> Value {
-        let counts: Counts = self.world.send(Deed::Count).await.unwrap();
+        let counts: EffectCounts = self.backend.send(Operation::Count).await.unwrap();
         serde_json::to_value(counts).unwrap()
     }
 }
@@ -198,8 +198,8 @@ impl Case {
         if let Some(deploy) = &self.deploy {
             fleet.tell(&format!("deploy {}", deploy.before));
         }
-        for deed in &self.before {
-            fleet.world.send::<Value>(deed.clone()).await.unwrap();
+        for operation in &self.before {
+            fleet.backend.send::<Value>(operation.clone()).await.unwrap();
         }
         let (before, replicas) = (fleet.effects().await, fleet.tell("replicas"));
         let (said, page) = if leg_by_leg {

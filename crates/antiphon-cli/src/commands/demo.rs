@@ -3,7 +3,7 @@
 use crate::{
     answers::Answers,
     args::AnswerArgs,
-    console, demo,
+    console,
     drive::{Start, drive},
     failure::{Exit, Failure},
     observe::Legs,
@@ -23,7 +23,8 @@ pub(super) async fn demo(args: AnswerArgs) -> Result<Exit, Failure> {
     let listener =
         TcpListener::bind("127.0.0.1:0").await.map_err(|fault| Failure::io("no free port", &fault))?;
     let address = listener.local_addr().map_err(|fault| Failure::io("no address", &fault))?;
-    let server = demo::server(Some(own_ring()?)).map_err(|error| Failure::usage(error.to_string()))?;
+    let server =
+        antiphon_demo::server(Some(own_ring()?)).map_err(|error| Failure::usage(error.to_string()))?;
     let (stop, stopped) = oneshot::channel::<()>();
     let serving = tokio::spawn(serve_http(listener, server, HttpOptions::default(), async {
         // Dropping the other end stops the server as well.

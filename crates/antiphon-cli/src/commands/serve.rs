@@ -2,7 +2,7 @@
 
 use crate::{
     args::ServeArgs,
-    console, demo,
+    console,
     failure::{Exit, Failure},
 };
 use antiphon::{
@@ -20,8 +20,8 @@ use tokio::net::TcpListener;
 const KEYS: &str = "ANTIPHON_KEYS";
 
 pub(super) async fn serve(args: ServeArgs) -> Result<Exit, Failure> {
-    let server =
-        demo::server(keys(args.key_file.as_deref())?).map_err(|error| Failure::usage(error.to_string()))?;
+    let server = antiphon_demo::server(keys(args.key_file.as_deref())?)
+        .map_err(|error| Failure::usage(error.to_string()))?;
     if args.stdio {
         return tokio::select! {
             served = serve_stdio(server) => {

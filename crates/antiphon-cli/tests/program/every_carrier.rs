@@ -1,5 +1,6 @@
 //! Each example over every carrier: sealed in the requests of a memory pair, of pipes and of HTTP; pushed in sessions of
-//! pipes and of HTTP. The same questions, the same results, and the same done to the world.
+//! pipes and of HTTP. The questions, the results and the effects on the backend
+//! are the same.
 use antiphon::{
     client::{CallError, Client, Era, Mode},
     server::Server,
@@ -14,9 +15,9 @@ use antiphon::{
         ResourceContents, Root,
     },
 };
-use antiphon_cli::demo::{
-    self, Build, World,
-    world::{ADDRESS, Counts, Deed, Gate, serve},
+use antiphon_demo::{
+    Backend, Build,
+    backend::{ADDRESS_VARIABLE, ComputeHook, EffectCounts, Operation, serve},
 };
 use serde_json::{Value, json};
 use std::{
@@ -64,22 +65,22 @@ struct Came {
     done: [Vec<u32>; 4],
 }
 
-fn how_often(counts: Counts) -> [Vec<u32>; 4] {
+fn how_often(counts: EffectCounts) -> [Vec<u32>; 4] {
     let numbers = |counts: std::collections::BTreeMap<String, u32>| counts.into_values().collect();
     [numbers(counts.charges), numbers(counts.portions), numbers(counts.deposits), numbers(counts.deleted)]
 }
 
-/// A world of its own for one call.
-async fn world() -> (SocketAddr, World) {
+/// Starts a backend for one call.
+async fn backend() -> (SocketAddr, Backend) {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = listener.local_addr().unwrap();
-    tokio::spawn(serve(listener, Gate::open(), Arc::default()));
-    (address, World::at(address))
+    tokio::spawn(serve(listener, ComputeHook::none(), Arc::default()));
+    (address, Backend::at(address))
 }
 
-/// The client's way to a server in this world.
+/// Returns the client's transport to a server with this backend.
 async fn way(carrier: Carrier, address: SocketAddr) -> Arc<dyn Transport> {
-    let server = || -> Server { demo::builder(World::at(address), Build::New).build().unwrap() };
+    let server = || -> Server { antiphon_demo::builder(Backend::at(address), Build::New).build().unwrap() };
     match carrier {
         Carrier::SealedMemory => {
             let (transport, input, output) = memory::pair();
@@ -89,7 +90,7 @@ async fn way(carrier: Carrier, address: SocketAddr) -> Arc<dyn Transport> {
         Carrier::SealedPipes | Carrier::PushedPipes => {
             let child = ChildCommand::new(env!("CARGO_BIN_EXE_antiphon"))
                 .args(["serve-demo", "--stdio"])
-                .env(ADDRESS, address.to_string());
+                .env(ADDRESS_VARIABLE, address.to_string());
             Arc::new(ChildTransport::spawn(child).unwrap())
         }
         Carrier::SealedHttp | Carrier::PushedHttp => {
@@ -169,10 +170,12 @@ async fn call(client: &Client, what: What, arguments: &Value) -> Result<Value, C
 async fn check(what: What, arguments: Value, person: Person, wanted: &str, asked: usize, done: [&[u32]; 4]) {
     let mut first: Option<Came> = None;
     for carrier in ALL {
-        let (address, world) = world().await;
-        let fill =
-            Deed::Fill { path: "work/full".to_owned(), files: vec!["a.txt".to_owned(), "b.txt".to_owned()] };
-        let () = world.send(fill).await.unwrap();
+        let (address, backend) = backend().await;
+        let fill = Operation::Fill {
+            path: "work/full".to_owned(),
+            files: vec!["a.txt".to_owned(), "b.txt".to_owned()],
+        };
+        let () = backend.send(fill).await.unwrap();
         let messages = Arc::default();
         let client = client(carrier, way(carrier, address).await, person.clone(), Arc::clone(&messages));
         let result = call(&client, what, &arguments).await.map_err(|error| error.to_string());
@@ -184,7 +187,7 @@ async fn check(what: What, arguments: Value, person: Person, wanted: &str, asked
         assert_eq!(client.era(), Some(era), "{carrier:?}");
         let mut messages = std::mem::take(&mut *messages.lock().unwrap());
         messages.sort();
-        let counts: Counts = world.send(Deed::Count).await.unwrap();
+        let counts: EffectCounts = backend.send(Operation::Count).await.unwrap();
         let came = Came { result, asked: messages, done: how_often(counts) };
         assert!(format!("{:?}", came.result).contains(wanted), "{carrier:?}: {came:?}");
         assert_eq!(

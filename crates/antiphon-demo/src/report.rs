@@ -1,4 +1,4 @@
-//! `report://{id}`: resources that ask.
+//! `report://{id}`: a resource template with one question, by hand.
 
 use antiphon::{
     Result,
@@ -13,7 +13,7 @@ struct Report {
     id: String,
 }
 
-/// What the person fills in.
+/// The form for the person.
 #[derive(Deserialize)]
 struct Audience {
     audience: String,

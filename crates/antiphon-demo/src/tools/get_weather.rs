@@ -1,6 +1,6 @@
-//! `get_weather`: a tool that wants to know who is asking.
+//! `get_weather`: a tool that asks for a user name, by hand.
 //!
-//! A user name may be asked for in a form. A password or a token may not: that is what `Ask::url` is for.
+//! A form may ask for a user name, but not for a password or a token: `Ask::url` is for those.
 
 use antiphon::{
     Result,
@@ -16,14 +16,15 @@ struct GetWeather {
     location: String,
 }
 
-/// What the person fills in.
+/// The form for the person.
 #[derive(Deserialize)]
 struct GithubLogin {
     name: String,
 }
 
-pub(super) fn tool() -> Tool {
-    Tool::new("get_weather", get_weather).description("Tells the weather, once it knows for whom.")
+pub(crate) fn tool() -> Tool {
+    Tool::new("get_weather", get_weather)
+        .description("Returns the weather of a place. Asks for a user name first.")
 }
 
 async fn get_weather(ctx: &Ctx, args: GetWeather) -> Result<Reply<String>> {

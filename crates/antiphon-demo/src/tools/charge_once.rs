@@ -1,7 +1,6 @@
-//! `charge_once`: an effect that happens once, however often the handler runs.
+//! `charge_once`: an effect that happens once, although the handler runs several times.
 
-use super::World;
-use super::world::Deed;
+use crate::backend::{Backend, Operation};
 use antiphon::{
     Error, Form, Result,
     server::{Answer, Attempt, Ctx, State},
@@ -23,20 +22,21 @@ struct Receipt {
 
 /// Charges a card that is on file, once, and sends the receipt.
 #[tool(needs(form))]
-pub(super) async fn charge_once(
+pub(crate) async fn charge_once(
     ctx: &Ctx,
-    /// In euros.
+    /// The amount in euros.
     #[arg(min = 1, max = 1000)]
     amount: u32,
-    State(world): State<World>,
+    State(backend): State<Backend>,
 ) -> Result<String> {
     let confirm: Confirm = ctx.elicit(format!("Charge {amount} EUR to the card on file?")).await?;
     if !confirm.ok {
         return Err(Error::told("Nothing was charged."));
     }
-    // The handler runs again for the answer to the next question: from its top, but the step's result is on record. Should
-    // a client send the same request twice, the step runs twice under one key, and the provider charges once.
-    let charge = async |s: Attempt| world.send(Deed::Charge { amount, key: s.key().to_owned() }).await;
+    // For the answer to the next question, the handler runs again from its top, and the step's recorded result is reused.
+    // If a client sends the same request twice, the step runs twice with one idempotency key, and the provider charges
+    // once.
+    let charge = async |s: Attempt| backend.send(Operation::Charge { amount, key: s.key().to_owned() }).await;
     ctx.step::<String, _, _>("charge", charge).await?;
     let sent = match ctx.elicit::<Receipt>("Where should the receipt go?").outcome().await? {
         Answer::Accept(Receipt { email }) => format!(" The receipt goes to {email}."),

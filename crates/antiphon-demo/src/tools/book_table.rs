@@ -1,4 +1,4 @@
-//! `book_table`: a tool that asks only when it has to, and as often as it has to.
+//! `book_table`: a tool that asks only when the date is full, and repeats the question until a date is free.
 
 use antiphon::{
     Form, Result,
@@ -7,7 +7,7 @@ use antiphon::{
 };
 use serde::Deserialize;
 
-/// When there is no table left.
+/// The dates without a free table.
 const FULL: [&str; 2] = ["2025-12-25", "2025-12-31"];
 
 #[derive(Deserialize, Form)]
@@ -22,20 +22,20 @@ struct AlternativeDate {
 
 /// Books a table; asks for another date when all are taken.
 #[tool]
-pub(super) async fn book_table(
+pub(crate) async fn book_table(
     ctx: &Ctx,
     /// The day, as in 2025-12-24.
     mut date: String,
-    /// How many people come.
+    /// The number of people.
     #[arg(min = 1, max = 20)]
     party: u8,
 ) -> Result<String> {
-    // What the person chooses is input like any other: it may be taken as well.
+    // The alternative date can be full too.
     let mut asked = 0;
     while FULL.contains(&date.as_str()) {
         let question = format!("No tables for {party} on {date}. Would you like to try another date?");
         let ask = ctx.elicit::<AlternativeDate>(question);
-        // One key, one use: the second question is `alternative_date#1`.
+        // A call uses each key once: the second question is `alternative_date#1`.
         let ask = if asked == 0 { ask } else { ask.nth(asked) };
         match ask.outcome().await? {
             Answer::Accept(answer) if answer.accept_alternative => date = answer.date,

@@ -1,4 +1,4 @@
-//! `provision`: a tool that asks one question.
+//! `provision`: a tool with one question.
 
 use antiphon::{
     Form, Result,
@@ -7,7 +7,7 @@ use antiphon::{
 };
 use serde::Deserialize;
 
-/// What the person fills in. Its name in snake case is the key of the question.
+/// The form for the person. The name of the type in snake case, `region`, is the key of the question.
 #[derive(Deserialize, Form)]
 struct Region {
     region: String,
@@ -15,13 +15,13 @@ struct Region {
 
 /// Provisions a database, in a region that the person chooses.
 #[tool]
-pub(super) async fn provision(
+pub(crate) async fn provision(
     ctx: &Ctx,
-    /// What to call the database.
+    /// The name of the database.
     name: String,
 ) -> Result<String> {
-    let place = ctx.elicit::<Region>("Which region should the database live in?").outcome().await?;
-    Ok(match place {
+    let answer = ctx.elicit::<Region>("Which region should the database live in?").outcome().await?;
+    Ok(match answer {
         Answer::Accept(Region { region }) => format!("Provisioned \"{name}\" in {region}."),
         Answer::Decline => "Nothing was provisioned: the question was declined.".into(),
         Answer::Cancel => "Nothing was provisioned: the question was cancelled.".into(),

@@ -1,4 +1,4 @@
-//! `briefing`: a prompt that asks.
+//! `briefing`: a prompt with one question, by hand.
 
 use antiphon::{
     Result,
@@ -10,11 +10,11 @@ use serde::Deserialize;
 
 #[derive(Deserialize, JsonSchema)]
 struct Briefing {
-    /// What the briefing is about.
+    /// The topic of the briefing.
     topic: Option<String>,
 }
 
-/// What the person fills in.
+/// The form for the person.
 #[derive(Deserialize)]
 struct Audience {
     audience: String,

@@ -1,11 +1,11 @@
-//! `ask_the_model`: questions of every kind, to the model and to the person, in one round.
+//! `ask_the_model`: every kind of question in one round: a sample of the client's model, roots, a URL and a form.
 //!
-//! Sampling and roots are deprecated in 2026-07-28: call a model provider instead, and take directories as arguments.
+//! Sampling and roots are deprecated in 2026-07-28: new tools call a model provider themselves, and take directories as arguments.
 
 use antiphon::{Form, Result, server::Ctx, tool, wire::SamplingMessage};
 use serde::Deserialize;
 
-/// What the person fills in.
+/// The form for the person.
 #[derive(Deserialize, Form)]
 struct Reader {
     reader: String,
@@ -13,12 +13,12 @@ struct Reader {
 
 /// Asks the client's model a question, while the person says who will read the answer.
 #[tool]
-pub(super) async fn ask_the_model(
+pub(crate) async fn ask_the_model(
     ctx: &Ctx,
-    /// What the model is asked.
+    /// The question for the model.
     question: String,
 ) -> Result<String> {
-    // None of them can go on without its answer: all of them leave together.
+    // No branch can continue without its answer, so all four questions leave in one round.
     let (answer, roots, (), reader) = tokio::try_join!(
         ctx.sample([SamplingMessage::user(question)], 200).system_prompt("Answer in one sentence."),
         ctx.roots(),
@@ -26,6 +26,6 @@ pub(super) async fn ask_the_model(
         ctx.elicit::<Reader>("Who will read the answer?"),
     )?;
     let text = answer.content.first_text().unwrap_or("(no text)");
-    let places: Vec<&str> = roots.iter().map(|root| root.uri.as_str()).collect();
-    Ok(format!("For {}, who works in {}: {text}", reader.reader, places.join(" and ")))
+    let roots: Vec<&str> = roots.iter().map(|root| root.uri.as_str()).collect();
+    Ok(format!("For {}, who works in {}: {text}", reader.reader, roots.join(" and ")))
 }

@@ -1,8 +1,8 @@
-//! `rolling_upgrade`: two builds of one tool, which share their calls while one takes the place of the other.
+//! `rolling_upgrade`: two builds of one tool. Calls of the old build continue on the new one.
 //!
-//! The old build asks for two logins, and so does the new one, but for another second one. A call that begins at the old
-//! build and ends at the new one keeps the answer that both want, drops the one that nobody wants any more, and asks for
-//! the one that is missing.
+//! Both builds ask for two logins: the first login is the same, the second one differs. A call that begins on the old
+//! build and ends on the new one keeps the answer to the common question, drops the answer that the new build does not
+//! use, and asks the missing question.
 
 use antiphon::{Form, Result, server::Ctx, tool};
 use serde::Deserialize;
@@ -22,7 +22,7 @@ struct MicrosoftLogin {
     name: String,
 }
 
-/// Which build it is.
+/// A build of the tool `rolling_upgrade`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Build {
     /// Asks for GitHub and Google.
@@ -33,9 +33,9 @@ pub enum Build {
 }
 
 /// Links two accounts.
-// The version is sealed. By default, a call of another version keeps every answer that still fits.
+// The version is part of the sealed state. By default, a call of another version keeps every answer that is still valid.
 #[tool(name = "rolling_upgrade", version = 1)]
-pub(super) async fn old(ctx: &Ctx) -> Result<String> {
+pub(crate) async fn old(ctx: &Ctx) -> Result<String> {
     let github = ctx.elicit::<GithubLogin>("Please provide your GitHub username");
     let google = ctx.elicit::<GoogleLogin>("Please provide your Google account");
     let (github, google) = tokio::try_join!(github, google)?;
@@ -44,7 +44,7 @@ pub(super) async fn old(ctx: &Ctx) -> Result<String> {
 
 /// Links two accounts.
 #[tool(name = "rolling_upgrade", version = 2)]
-pub(super) async fn new(ctx: &Ctx) -> Result<String> {
+pub(crate) async fn new(ctx: &Ctx) -> Result<String> {
     let github = ctx.elicit::<GithubLogin>("Please provide your GitHub username");
     let microsoft = ctx.elicit::<MicrosoftLogin>("Please provide your Microsoft account");
     let (github, microsoft) = tokio::try_join!(github, microsoft)?;

@@ -1,4 +1,4 @@
-//! `update_work_item`: its second question depends on the first answer.
+//! `update_work_item`: a tool whose second question depends on the first answer.
 
 use antiphon::{
     Form, Result,
@@ -8,7 +8,7 @@ use antiphon::{
 use serde::Deserialize;
 use serde_json::{Map, Value};
 
-/// What the person fills in first.
+/// The first form.
 #[derive(Deserialize, Form)]
 struct Resolution {
     /// Resolution type for this bug
@@ -25,7 +25,7 @@ enum Kind {
     ByDesign,
 }
 
-/// What the person fills in second.
+/// The second form.
 #[derive(Deserialize, Form)]
 struct DuplicateOf {
     /// Work item ID of the original bug
@@ -35,7 +35,7 @@ struct DuplicateOf {
 
 /// Updates a bug; asks how it was resolved.
 #[tool]
-pub(super) async fn update_work_item(
+pub(crate) async fn update_work_item(
     ctx: &Ctx,
     /// The number of the bug.
     #[arg(name = "workItemId")]
@@ -49,29 +49,29 @@ pub(super) async fn update_work_item(
         let set = state.map(|state| format!(" State set to {state}.")).unwrap_or_default();
         return Ok(format!("{bug} updated.{set}"));
     }
-    let how = format!("Resolving {bug} requires a resolution. How was this bug resolved?");
-    let kind = match ctx.elicit::<Resolution>(how).outcome().await? {
+    let question = format!("Resolving {bug} requires a resolution. How was this bug resolved?");
+    let kind = match ctx.elicit::<Resolution>(question).outcome().await? {
         Answer::Accept(answer) => answer.resolution,
-        refused => return Ok(unchanged(&bug, &refused)),
+        refusal => return Ok(unchanged(&bug, &refusal)),
     };
     let name = match kind {
         Kind::Fixed => "Fixed",
         Kind::WontFix => "Won't Fix",
         Kind::ByDesign => "By Design",
         Kind::Duplicate => {
-            let which = "Since this is a duplicate, which work item is the original?";
-            return Ok(match ctx.elicit::<DuplicateOf>(which).outcome().await? {
+            let question = "Since this is a duplicate, which work item is the original?";
+            return Ok(match ctx.elicit::<DuplicateOf>(question).outcome().await? {
                 Answer::Accept(DuplicateOf { id }) => format!(
                     "{bug} resolved as Duplicate of Bug #{id}. State set to Resolved and duplicate link created."
                 ),
-                refused => unchanged(&bug, &refused),
+                refusal => unchanged(&bug, &refusal),
             });
         }
     };
     Ok(format!("{bug} resolved as {name}. State set to Resolved."))
 }
 
-fn unchanged<T>(bug: &str, refused: &Answer<T>) -> String {
-    let what = if matches!(refused, Answer::Decline) { "declined" } else { "cancelled" };
-    format!("{bug} was not changed: the question was {what}.")
+fn unchanged<T>(bug: &str, refusal: &Answer<T>) -> String {
+    let outcome = if matches!(refusal, Answer::Decline) { "declined" } else { "cancelled" };
+    format!("{bug} was not changed: the question was {outcome}.")
 }

@@ -1,7 +1,6 @@
-//! `delete_folder`: a question that comes before the tool, and only where it is needed.
+//! `delete_folder`: a resolver asks before the tool runs, and only if the folder has files.
 
-use super::World;
-use super::world::Deed;
+use crate::backend::{Backend, Operation};
 use antiphon::{
     Error, Form, Result, resolver,
     server::{Answer, Ctx, State},
@@ -10,24 +9,24 @@ use antiphon::{
 use serde::Deserialize;
 
 #[derive(Clone, Deserialize, Form)]
-pub(super) struct Confirm {
+pub(crate) struct Confirm {
     /// Delete it?
     ok: bool,
 }
 
-/// Deletes a folder, and asks before if there is anything in it.
+/// Deletes a folder. Asks first if the folder has files.
 #[tool(destructive)]
-pub(super) async fn delete_folder(
+pub(crate) async fn delete_folder(
     ctx: &Ctx,
     /// The folder, such as `reports`.
     path: String,
-    // No argument of the caller's: the resolver below fills it in.
+    // Not an argument of the tool: the resolver below provides the value.
     #[resolve(confirm_delete)] confirm: Answer<Confirm>,
-    State(world): State<World>,
+    State(backend): State<Backend>,
 ) -> Result<String> {
     Ok(match confirm {
         Answer::Accept(Confirm { ok: true }) => {
-            let delete = async |_| world.send::<bool>(Deed::Delete { path: path.clone() }).await;
+            let delete = async |_| backend.send::<bool>(Operation::Delete { path: path.clone() }).await;
             ctx.step("delete", delete).await?;
             format!("Deleted {path}.")
         }
@@ -37,11 +36,11 @@ pub(super) async fn delete_folder(
     })
 }
 
-/// Looks into the folder on every request of the call: should another file lie in it by then, the question is another
-/// one, and is asked again.
+/// Lists the folder on every leg of the call. If the files have changed, the question has changed, and the client is
+/// asked again.
 #[resolver]
-async fn confirm_delete(ctx: &Ctx, path: &str, State(world): State<World>) -> Result<Answer<Confirm>> {
-    let files: Option<Vec<String>> = world.send(Deed::List { path: path.to_owned() }).await?;
+async fn confirm_delete(ctx: &Ctx, path: &str, State(backend): State<Backend>) -> Result<Answer<Confirm>> {
+    let files: Option<Vec<String>> = backend.send(Operation::List { path: path.to_owned() }).await?;
     let files = files.ok_or_else(|| Error::told(format!("There is no folder {path}.")))?;
     if files.is_empty() {
         return Ok(Answer::Accept(Confirm { ok: true }));
