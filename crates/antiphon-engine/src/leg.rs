@@ -20,7 +20,7 @@ pub use by_hand::Answered;
 pub use leave::Left;
 pub use observe::Observations;
 pub use pending::PendingAsk;
-pub use quiet::{Next, Patience};
+pub use quiet::{GraceReason, NextAction};
 pub use slots::{BranchId, SlotId};
 pub use step::StepPoll;
 

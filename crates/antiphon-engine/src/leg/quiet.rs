@@ -12,30 +12,30 @@ const BUSY_POLLS: u32 = 64;
 
 /// What the driver does after a poll.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Next {
+pub enum NextAction {
     /// Poll again: something may go on.
-    Again,
+    PollAgain,
     /// Poll again with a tracker: it matters who keeps the waker.
-    Track,
+    PollTracked,
     /// A wake is on its way: let others on the thread run, then poll again.
-    Soon,
+    Yield,
     /// Wait for what wakes the handler: ordinary I/O, a step, an answer that comes now.
     Wait,
     /// Wait for what wakes the handler, for a bounded time; then ask once more, with this.
-    Grace(Patience),
+    WaitAtMost(GraceReason),
     /// The leg ends with a round: [`Leg::suspend`].
     Suspend,
     /// The leg is over.
-    Stop,
+    End,
     /// The leg is over once the steps that run have come to their end.
-    StopSoon,
+    EndAfterSteps,
     /// Nobody waits for the leg, and no step runs any more.
     Cancelled,
 }
 
 /// What a bounded wait is for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Patience {
+pub enum GraceReason {
     /// A question waits beside something that keeps a waker.
     Ask,
     /// A recorded entry was not met, and something keeps a waker.
@@ -45,30 +45,30 @@ pub enum Patience {
 impl Leg {
     /// After a poll that left the handler pending. `tracker`: the one that the handler was polled with. `waited`: the
     /// bounded wait that is over.
-    pub fn after_poll(&mut self, tracker: Option<&mut Tracker>, waited: Option<Patience>) -> Next {
+    pub fn after_poll(&mut self, tracker: Option<&mut Tracker>, waited: Option<GraceReason>) -> NextAction {
         let next = self.decide_next(tracker, waited);
         // What an error makes a handler give up may be some polls away.
-        self.observations.failed &= matches!(next, Next::Again | Next::Track);
+        self.observations.failed &= matches!(next, NextAction::PollAgain | NextAction::PollTracked);
         // From here on a wake goes to the driver.
-        self.poll.is_on = matches!(next, Next::Again | Next::Track);
+        self.poll.is_on = matches!(next, NextAction::PollAgain | NextAction::PollTracked);
         next
     }
 
-    fn decide_next(&mut self, tracker: Option<&mut Tracker>, waited: Option<Patience>) -> Next {
+    fn decide_next(&mut self, tracker: Option<&mut Tracker>, waited: Option<GraceReason>) -> NextAction {
         let runs = self.runs_a_step();
         match self.status {
-            Status::Stopping(_) if runs => return Next::StopSoon,
-            Status::Stopping(_) | Status::Ended => return Next::Stop,
-            Status::Cancelled if runs => return Next::Wait,
-            Status::Cancelled => return Next::Cancelled,
+            Status::Stopping(_) if runs => return NextAction::EndAfterSteps,
+            Status::Stopping(_) | Status::Ended => return NextAction::End,
+            Status::Cancelled if runs => return NextAction::Wait,
+            Status::Cancelled => return NextAction::Cancelled,
             Status::Running => {}
         }
         if self.is_tainted && self.setup.delivery == Delivery::ThisLeg && !runs {
             // Where a question does not end the leg, its answer would find the handler behind what does not count.
-            return Next::Suspend;
+            return NextAction::Suspend;
         }
         if self.wake_replayed() {
-            return Next::Again;
+            return NextAction::PollAgain;
         }
         let Some(tracker) = tracker else {
             let is_plain = self.held.is_empty()
@@ -76,15 +76,15 @@ impl Leg {
                 && !self.leaves()
                 && !self.waits_for_record();
             return match (self.poll.again, is_plain) {
-                (true, _) => Next::Again,
-                (false, true) => Next::Wait,
-                (false, false) => Next::Track,
+                (true, _) => NextAction::PollAgain,
+                (false, true) => NextAction::Wait,
+                (false, false) => NextAction::PollTracked,
             };
         };
         let quiet = tracker.judge();
         let has_probed = std::mem::take(&mut self.poll.probes);
         if self.poll.again {
-            return Next::Again;
+            return NextAction::PollAgain;
         }
         if quiet == Quiet::Woken {
             return self.busy(waited);
@@ -92,37 +92,37 @@ impl Leg {
         // At rest: every answer that could be taken was taken. Now new steps begin.
         self.poll.busy = 0;
         if self.release_steps() {
-            return Next::Again;
+            return NextAction::PollAgain;
         }
         self.at_rest(tracker, quiet, has_probed, waited)
     }
 
     /// The handler has woken itself, or was woken meanwhile.
-    fn busy(&mut self, waited: Option<Patience>) -> Next {
+    fn busy(&mut self, waited: Option<GraceReason>) -> NextAction {
         if self.runs_a_step() {
             // The driver was woken as well: others on the thread have their turn.
-            return Next::Wait;
+            return NextAction::Wait;
         }
         self.poll.busy += 1;
         let is_noisy = self.poll.busy > BUSY_POLLS;
         if is_noisy && self.release_steps() {
             self.poll.busy = 0;
-            return Next::Again;
+            return NextAction::PollAgain;
         }
         if self.leaves() {
-            if waited != Some(Patience::Ask) {
-                return Next::Grace(Patience::Ask);
+            if waited != Some(GraceReason::Ask) {
+                return NextAction::WaitAtMost(GraceReason::Ask);
             }
             self.observations.cut_short = true;
-            return Next::Suspend;
+            return NextAction::Suspend;
         }
         if is_noisy && !self.leaves() && self.waits_for_record() {
-            if waited != Some(Patience::Replay) {
-                return Next::Grace(Patience::Replay);
+            if waited != Some(GraceReason::Replay) {
+                return NextAction::WaitAtMost(GraceReason::Replay);
             }
             self.pass_over();
         }
-        Next::Again
+        NextAction::PollAgain
     }
 
     fn at_rest(
@@ -130,11 +130,11 @@ impl Leg {
         tracker: &mut Tracker,
         quiet: Quiet,
         has_probed: bool,
-        waited: Option<Patience>,
-    ) -> Next {
+        waited: Option<GraceReason>,
+    ) -> NextAction {
         let leaves = self.leaves();
         if self.runs_a_step() && !leaves {
-            return Next::Wait;
+            return NextAction::Wait;
         }
         if !leaves
             && self.slots.asking() == 0
@@ -143,7 +143,7 @@ impl Leg {
         {
             let text = format!("The record of this call has no room for the step `{path}`");
             self.stop(Stop::Limit { name: "state", text });
-            return Next::Stop;
+            return NextAction::End;
         }
         let mut stalled = None;
         match self.running_steps() {
@@ -151,35 +151,35 @@ impl Leg {
             // It may have been polled for the last time in this very poll: once more, to see whether it still is.
             Steps::Run if !has_probed => {
                 self.poll.probes = true;
-                return Next::Again;
+                return NextAction::PollAgain;
             }
-            Steps::Run => return Next::Wait,
-            Steps::WakeUnderWay => return Next::Soon,
+            Steps::Run => return NextAction::Wait,
+            Steps::WakeUnderWay => return NextAction::Yield,
             Steps::Stalled(path, site) => stalled = Some((path, site)),
         }
         // Once more, behind the look at the steps: a wake that came between the two looks has reached the tracker, if it
         // reaches the handler at all.
         if tracker.judge() == Quiet::Woken {
-            return Next::Again;
+            return NextAction::PollAgain;
         }
         if quiet == Quiet::Kept {
             let patience = if leaves {
-                Patience::Ask
+                GraceReason::Ask
             } else if self.waits_for_record() {
-                Patience::Replay
+                GraceReason::Replay
             } else {
-                return Next::Wait;
+                return NextAction::Wait;
             };
             if waited != Some(patience) {
-                return Next::Grace(patience);
+                return NextAction::WaitAtMost(patience);
             }
             if !leaves {
                 self.pass_over();
-                return Next::Again;
+                return NextAction::PollAgain;
             }
             self.observations.cut_short = true;
         } else if self.pass_over_all() {
-            return Next::Again;
+            return NextAction::PollAgain;
         }
         match stalled {
             Some((path, site)) if leaves => {
@@ -187,24 +187,24 @@ impl Leg {
                     "the step `{path}` at {site} was begun and is not polled any more while a question waits: await it, \
                      or drop it, before asking"
                 )));
-                Next::Stop
+                NextAction::End
             }
-            _ if leaves => Next::Suspend,
+            _ if leaves => NextAction::Suspend,
             _ => self.nothing_wakes(),
         }
     }
 
     /// Nothing is asked that ends the leg, and nothing but what is recorded or held back could wake the handler.
-    fn nothing_wakes(&mut self) -> Next {
+    fn nothing_wakes(&mut self) -> NextAction {
         if self.slots.asking() > 0 {
-            return Next::Wait;
+            return NextAction::Wait;
         }
         if !self.held.is_empty() {
             let unmet = self.history.unmet_steps();
             if !unmet.is_empty() && self.setup.lenient {
                 self.history.excuse_steps();
                 self.aftermath.events.push(super::Event::UnmetSteps { paths: unmet });
-                return if self.release_steps() { Next::Again } else { self.nothing_wakes() };
+                return if self.release_steps() { NextAction::PollAgain } else { self.nothing_wakes() };
             }
             match self.unmet_refusal() {
                 _ if !unmet.is_empty() => {
@@ -217,13 +217,13 @@ impl Leg {
                     self.diverged("(a new step)", "it is due behind an answer that does not count any more")
                 }
             }
-            return Next::Stop;
+            return NextAction::End;
         }
         if self.waits_for_abandoned > 0 {
             self.diverged("(an abandoned step)", "it is waited for, and never ends");
-            return Next::Stop;
+            return NextAction::End;
         }
-        Next::Wait
+        NextAction::Wait
     }
 
     /// Returns whether the leg may end with what is asked, or at a checkpoint.
@@ -269,7 +269,7 @@ impl Leg {
             while !self.history.is_replayed() {
                 self.pass_over();
             }
-            if self.nothing_wakes() == Next::Stop {
+            if self.nothing_wakes() == NextAction::End {
                 return;
             }
         }

@@ -2,8 +2,8 @@
 //! target `engine_leg` has this file too.
 
 use antiphon_engine::{
-    BranchId, CallSite, Delivery, Left, Leg, Limits, Next, Patience, Purpose, Question, Record, Scope, Setup,
-    SlotId, StepFailure, StepOutcome, StepPoll, StepWake, Stop, Tracker, UrlReference,
+    BranchId, CallSite, Delivery, GraceReason, Left, Leg, Limits, NextAction, Purpose, Question, Record,
+    Scope, Setup, SlotId, StepFailure, StepOutcome, StepPoll, StepWake, Stop, Tracker, UrlReference,
 };
 use antiphon_seal::{Call, CallSecret};
 use antiphon_wire::{AskSupport, ElicitRequest, FormField, FormSchema, InputRequest, InputResponses};
@@ -195,10 +195,10 @@ impl Program<'_> {
             }
             1 => self.leg.end_poll(),
             rest => {
-                let waited = [None, Some(Patience::Ask), Some(Patience::Replay)];
+                let waited = [None, Some(GraceReason::Ask), Some(GraceReason::Replay)];
                 let waited = self.bytes.pick(&waited).flatten();
                 let tracker = self.tracker.as_mut().filter(|_| rest == 2);
-                if self.leg.after_poll(tracker, waited) == Next::Suspend && self.bytes.flag() {
+                if self.leg.after_poll(tracker, waited) == NextAction::Suspend && self.bytes.flag() {
                     self.next_leg();
                 }
             }

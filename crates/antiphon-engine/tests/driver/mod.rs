@@ -1,8 +1,8 @@
 //! A driver without a runtime: it polls a handler until its leg ends, and carries the record to the next leg as bytes.
 
 use antiphon_engine::{
-    AskPoll, Delivery, Left, Leg, Migration, Next, Question, Record, Setup, SlotId, StepOutcome, StepPoll,
-    Stop, Tracker,
+    AskPoll, Delivery, Left, Leg, Migration, NextAction, Question, Record, Setup, SlotId, StepOutcome,
+    StepPoll, Stop, Tracker,
 };
 use antiphon_seal::{Call, Digest};
 use antiphon_wire::{ElicitRequest, FormField, FormSchema, InputRequest, InputRequests, InputResponses};
@@ -291,12 +291,12 @@ impl Client {
                 return self.returned(ctx, outcome);
             }
             let mut next = ctx.with(|leg| leg.after_poll(Some(&mut tracker), None));
-            if let Next::Grace(patience) = next {
+            if let NextAction::WaitAtMost(patience) = next {
                 next = ctx.with(|leg| leg.after_poll(Some(&mut tracker), Some(patience)));
             }
             match next {
-                Next::Again | Next::Track | Next::Soon => {}
-                Next::Suspend => {
+                NextAction::PollAgain | NextAction::PollTracked | NextAction::Yield => {}
+                NextAction::Suspend => {
                     let (round, left) = ctx.with(Leg::suspend);
                     return match round {
                         Ok(round) if round.is_empty() => ("leaves with state only".to_owned(), left),
@@ -304,12 +304,12 @@ impl Client {
                         Err(stop) => (words_of_stop(&stop), left),
                     };
                 }
-                Next::Stop | Next::StopSoon | Next::Cancelled => {
+                NextAction::End | NextAction::EndAfterSteps | NextAction::Cancelled => {
                     let stop = ctx.with(|leg| leg.stopped().cloned());
                     let words = stop.as_ref().map_or("is over".to_owned(), words_of_stop);
                     return self.failed(ctx, &words);
                 }
-                Next::Wait | Next::Grace(_) => return self.failed(ctx, "waits"),
+                NextAction::Wait | NextAction::WaitAtMost(_) => return self.failed(ctx, "waits"),
             }
         }
         panic!("the driver polls for ever");

@@ -15,7 +15,7 @@
 
 use super::{carrier::Exchange, flow::Flow};
 use crate::server::{Ask, Ctx, HandlerOutcome, InputRequired, IntoOutcome, round::check_elicit};
-use antiphon_engine::{Left, Next, Patience, Stop, Tracker};
+use antiphon_engine::{GraceReason, Left, NextAction, Stop, Tracker};
 use antiphon_wire::{InputRequest, InputRequests};
 use std::{
     any::Any,
@@ -132,7 +132,7 @@ struct Driver<'f> {
     /// It matters who keeps the waker: from now on each poll has a tracker.
     tracks: bool,
     /// A bounded wait, and how much was delivered when it began.
-    wait: Option<(Patience, u32, Pin<Box<Sleep>>)>,
+    wait: Option<(GraceReason, u32, Pin<Box<Sleep>>)>,
     /// The handler's time.
     time: Option<Pin<Box<Sleep>>>,
     /// The time of the steps that run where the leg is over.
@@ -157,25 +157,25 @@ impl<'f> Driver<'f> {
                 return Poll::Ready(ended);
             }
             let mut next = self.flow.with(|leg| leg.after_poll(tracker.as_mut(), None));
-            if let Next::Grace(patience) = next
+            if let NextAction::WaitAtMost(patience) = next
                 && self.has_waited(patience, cx)
             {
                 // A wake may have come in between.
                 next = self.flow.with(|leg| leg.after_poll(tracker.as_mut(), Some(patience)));
             }
             match next {
-                Next::Again => continue,
-                Next::Track => self.tracks = true,
-                Next::Soon => break,
-                Next::Suspend => return Poll::Ready(Ended::Suspended),
-                Next::Stop => return Poll::Ready(Ended::Stopped),
-                Next::StopSoon => {
+                NextAction::PollAgain => continue,
+                NextAction::PollTracked => self.tracks = true,
+                NextAction::Yield => break,
+                NextAction::Suspend => return Poll::Ready(Ended::Suspended),
+                NextAction::End => return Poll::Ready(Ended::Stopped),
+                NextAction::EndAfterSteps => {
                     let (grace, limit) = (&mut self.step_grace, self.flow.limits().step_grace);
                     return after(grace, limit, cx).map(|()| Ended::Stopped);
                 }
-                Next::Cancelled => return Poll::Ready(Ended::Cancelled),
-                Next::Wait | Next::Grace(_) => {
-                    if !matches!(next, Next::Grace(_)) {
+                NextAction::Cancelled => return Poll::Ready(Ended::Cancelled),
+                NextAction::Wait | NextAction::WaitAtMost(_) => {
+                    if !matches!(next, NextAction::WaitAtMost(_)) {
                         // The grace counts while no step runs.
                         self.wait = None;
                     }
@@ -220,16 +220,16 @@ impl<'f> Driver<'f> {
     }
 
     /// Whether a bounded wait is over, which begins with the first call for it.
-    fn has_waited(&mut self, patience: Patience, cx: &mut Context<'_>) -> bool {
+    fn has_waited(&mut self, patience: GraceReason, cx: &mut Context<'_>) -> bool {
         // That for the record begins anew with each entry that is met.
         let delivered = match patience {
-            Patience::Ask => 0,
-            Patience::Replay => self.flow.with(|leg| leg.delivered()),
+            GraceReason::Ask => 0,
+            GraceReason::Replay => self.flow.with(|leg| leg.delivered()),
         };
         if self.wait.as_ref().is_none_or(|(of, at, _)| (*of, *at) != (patience, delivered)) {
             let time = match patience {
-                Patience::Ask => self.flow.limits().grace,
-                Patience::Replay => REPLAY_PATIENCE,
+                GraceReason::Ask => self.flow.limits().grace,
+                GraceReason::Replay => REPLAY_PATIENCE,
             };
             self.wait = Some((patience, delivered, Box::pin(tokio::time::sleep(time))));
         }
