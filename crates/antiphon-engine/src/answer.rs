@@ -2,7 +2,7 @@
 //!
 //! All questions pass here, whether a handler awaits or returns them.
 
-use crate::{limits::Limits, stop::Stop};
+use crate::{limits::Limits, stop::StopReason};
 use antiphon_wire::{
     Action, AskKind, CreateMessageResult, ElicitRequest, ElicitResult, InputRequest, ListRootsResult,
 };
@@ -111,13 +111,18 @@ pub(crate) fn with_reason(question: InputRequest, reason: Option<&str>) -> Input
 }
 
 /// The end of a call in which one question was asked too often. `times`: with the one that is due now.
-pub(crate) fn asked_too_often(path: &str, times: u8, cause: Option<&str>, limits: &Limits) -> Option<Stop> {
+pub(crate) fn asked_too_often(
+    path: &str,
+    times: u8,
+    cause: Option<&str>,
+    limits: &Limits,
+) -> Option<StopReason> {
     if times <= limits.times_asked {
         return None;
     }
     let cause = cause.unwrap_or("Its text is another one each time.");
     let text = format!("`{path}` was asked {} times without an answer that fits. {cause}", times - 1);
-    Some(Stop::Limit { name: "times_asked", text })
+    Some(StopReason::Limit { name: "times_asked", text })
 }
 
 fn in_words(faults: &[antiphon_wire::FieldFault]) -> String {

@@ -29,7 +29,7 @@ use crate::{
     answer::too_long,
     limits::Limits,
     record::{AskRecord, Kind, Migration, Note, Received, Record, State},
-    stop::Stop,
+    stop::StopReason,
 };
 use antiphon_seal::Call;
 use antiphon_wire::InputResponses;
@@ -129,7 +129,7 @@ pub struct Leg {
 enum Status {
     #[default]
     Running,
-    Stopping(Stop),
+    Stopping(StopReason),
     /// Nobody waits for it: what runs comes to its end, nothing resolves.
     Cancelled,
     Ended,
@@ -300,7 +300,7 @@ impl Leg {
         if self.call.is_none() {
             match begin() {
                 Ok(call) => self.call = Some(call),
-                Err(fault) => self.stop(Stop::Author(fault)),
+                Err(fault) => self.stop(StopReason::Author(fault)),
             }
         }
         self.call.as_ref()
@@ -322,7 +322,7 @@ impl Leg {
     }
 
     /// Ends the leg, unless something has ended it. The first fault is the one that counts.
-    pub fn stop(&mut self, stop: Stop) {
+    pub fn stop(&mut self, stop: StopReason) {
         if matches!(self.status, Status::Running) {
             self.status = Status::Stopping(stop);
         }
@@ -383,7 +383,7 @@ impl Leg {
                 ("The checkpoint", "`.key(\"..\")`, or a number from the program with `.nth(i)`")
             }
         };
-        self.stop(Stop::Author(format!(
+        self.stop(StopReason::Author(format!(
             "{what} `{path}` is used twice, at {first} and at {site}: one key, one use. Give it {cure}, or use \
              `ctx.scope(\"..\")`"
         )));
@@ -403,14 +403,14 @@ impl Leg {
             Kind::Select => "The select",
             Kind::Checkpoint => "The checkpoint",
         };
-        self.stop(Stop::Author(format!(
+        self.stop(StopReason::Author(format!(
             "{what} `{path}` at {site} is inside of {step}, which runs to its end by itself: await it before or behind that"
         )));
         true
     }
 
-    fn diverged(&mut self, path: &str, why: &'static str) {
-        let stop = Stop::Diverged { path: path.to_owned(), why, record: self.history.in_words() };
+    fn diverged(&mut self, path: &str, reason: &'static str) {
+        let stop = StopReason::Diverged { path: path.to_owned(), reason, record: self.history.in_words() };
         self.stop(stop);
     }
 

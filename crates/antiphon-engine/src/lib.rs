@@ -13,7 +13,7 @@
 //!    │                           └────────────┬───────────────────┘
 //!    │                                        │ after each poll of the handler: Leg::after_poll
 //!    │         ┌───────────┬─────────────┬────┴────────┬──────────────┐
-//!    │       Again       Wait,         Suspend       Stop         Cancelled
+//!    │       Again       Wait,         Suspend       StopReason         Cancelled
 //!    │    something may  Grace       only an answer  a fault       nobody
 //!    │      go on     something may  can wake it       │            waits
 //!    │                  wake it         │              │
@@ -50,7 +50,7 @@
 //! | [`SlotId`], [`BranchId`], [`Scope`] | the place of a future, while it is polled |
 //! | [`Tracker`], [`NextAction`], [`GraceReason`], [`Aftermath`], [`Event`] | driving: what the driver does after a poll |
 //! | [`Left`], [`Observations`], [`PendingAsk`] | the end of a leg |
-//! | [`Setup`], [`Delivery`], [`Purpose`], [`Limits`], [`Stop`], [`Migration`], [`Collision`] | what a leg is begun with, and how it fails |
+//! | [`Setup`], [`Delivery`], [`Purpose`], [`Limits`], [`StopReason`], [`Migration`], [`Collision`] | what a leg is begun with, and how it fails |
 //! | [`StepKey`], [`IntoNumber`], [`Kind`], [`key`] | names |
 
 mod answer;
@@ -74,7 +74,7 @@ pub use record::{
     AskRecord, Collision, Kind, Migration, Record, RecordError, StepFailure, StepOutcome, UrlReference,
 };
 pub use step_wake::StepWake;
-pub use stop::Stop;
+pub use stop::StopReason;
 pub use tracker::Tracker;
 
 /// The line of the author's code that called.

@@ -1,6 +1,6 @@
 //! The bounds that the engine enforces.
 
-/// The bounds of one call. Every bound names itself in the [`Stop`](crate::Stop) that reaching it gives.
+/// The bounds of one call. Every bound names itself in the [`StopReason`](crate::StopReason) that reaching it gives.
 #[derive(Clone, Copy, Debug)]
 pub struct Limits {
     /// The maximum number of requests of one call.

@@ -4,7 +4,7 @@ use antiphon_wire::AskSupport;
 
 /// Why a leg ends though its handler has not returned. Nothing resolves for the handler from then on.
 #[derive(Clone, Debug, PartialEq)]
-pub enum Stop {
+pub enum StopReason {
     /// A mistake of the handler's author, in words for the log.
     Author(String),
     /// The handler does not come to what it came to before.
@@ -12,7 +12,7 @@ pub enum Stop {
         /// The step or question where it was noticed.
         path: String,
         /// The reason.
-        why: &'static str,
+        reason: &'static str,
         /// The path taken, as keys and digests: for the log.
         record: String,
     },
@@ -45,12 +45,12 @@ pub enum Stop {
     OutOfTime,
 }
 
-impl Stop {
+impl StopReason {
     /// One sentence for the log.
-    pub fn in_words(&self) -> String {
+    pub fn describe(&self) -> String {
         match self {
             Self::Author(text) | Self::Client(text) | Self::Limit { text, .. } => text.clone(),
-            Self::Diverged { path, why, record } => format!("`{path}`: {why}; the record: {record}"),
+            Self::Diverged { path, reason, record } => format!("`{path}`: {reason}; the record: {record}"),
             Self::StepFailed { path, cause } => format!("the step `{path}`: {cause}"),
             Self::Capability { path, .. } => format!("the client cannot be asked `{path}`"),
             Self::Panicked(text) => format!("it panicked: {}", text.as_deref().unwrap_or_default()),

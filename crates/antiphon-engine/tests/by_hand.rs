@@ -4,7 +4,7 @@
 #[allow(dead_code, reason = "no handler runs here")]
 mod driver;
 
-use antiphon_engine::{Left, Leg, Limits, Record, Response, Stop};
+use antiphon_engine::{Left, Leg, Limits, Record, Response, StopReason};
 use antiphon_seal::Call;
 use antiphon_wire::InputRequests;
 use driver::{answer, form, setup, words_of_round};
@@ -13,7 +13,11 @@ use std::{collections::HashMap, time::UNIX_EPOCH};
 const KEYS: [&str; 3] = ["a", "b", "c"];
 
 /// Returns questions with these keys and messages, and this state.
-fn returns(mut leg: Leg, asks: &[(&str, &str)], state: Option<&str>) -> (Result<InputRequests, Stop>, Left) {
+fn returns(
+    mut leg: Leg,
+    asks: &[(&str, &str)],
+    state: Option<&str>,
+) -> (Result<InputRequests, StopReason>, Left) {
     leg.call(|| Call::begin(UNIX_EPOCH, None).map_err(|fault| fault.to_string())).unwrap();
     let asks = asks.iter().map(|(key, message)| ((*key).to_owned(), form(message))).collect();
     leg.ask_by_hand(asks, state.map(ToOwned::to_owned))
@@ -26,7 +30,11 @@ fn asked(state: Option<&str>) -> Record {
 }
 
 /// Receives these answers. The questions that are asked again, without their reasons.
-fn receive(record: &mut Record, answers: &[(&str, &str)], limits: &Limits) -> Result<Vec<String>, Stop> {
+fn receive(
+    record: &mut Record,
+    answers: &[(&str, &str)],
+    limits: &Limits,
+) -> Result<Vec<String>, StopReason> {
     let answers: HashMap<&str, String> =
         answers.iter().map(|(key, words)| (*key, answer(words).to_string())).collect();
     let again = record.receive(None, |key| answers.get(key).map(String::as_str), limits)?;
@@ -84,7 +92,7 @@ fn a_bad_answer_is_asked_again_so_often() {
         assert_eq!(receive(&mut record, &[("a", BAD)], &Limits::default()).unwrap(), KEYS);
     }
     let stop = receive(&mut record, &[("a", BAD)], &Limits::default()).unwrap_err();
-    assert!(matches!(stop, Stop::Limit { name: "times_asked", .. }), "{stop:?}");
+    assert!(matches!(stop, StopReason::Limit { name: "times_asked", .. }), "{stop:?}");
     // A question that nothing came for is asked until the legs are used up.
     let mut record = asked(None);
     for _ in 0..20 {
@@ -92,7 +100,7 @@ fn a_bad_answer_is_asked_again_so_often() {
     }
     let one = Limits { legs: 1, ..Limits::default() };
     let stop = receive(&mut record, &[], &one).unwrap_err();
-    assert!(matches!(stop, Stop::Limit { name: "legs", .. }), "{stop:?}");
+    assert!(matches!(stop, StopReason::Limit { name: "legs", .. }), "{stop:?}");
 }
 
 #[test]
@@ -112,10 +120,10 @@ fn one_answer_at_a_time() {
 
 #[test]
 fn a_round_by_hand_is_refused() {
-    let name = |stop: Stop| match stop {
-        Stop::Author(text) => text,
-        Stop::Limit { name, .. } => name.to_owned(),
-        stop => stop.in_words(),
+    let name = |stop: StopReason| match stop {
+        StopReason::Author(text) => text,
+        StopReason::Limit { name, .. } => name.to_owned(),
+        stop => stop.describe(),
     };
     let check = |asks: &[(&str, &str)], limits: Limits, expected: &str| {
         let mut setup = setup();
@@ -158,7 +166,7 @@ fn a_question_in_other_words_each_time() {
             match round {
                 Ok(_) => asked += 1,
                 Err(stop) => {
-                    assert!(matches!(stop, Stop::Limit { name: "times_asked", .. }), "{stop:?}");
+                    assert!(matches!(stop, StopReason::Limit { name: "times_asked", .. }), "{stop:?}");
                     break;
                 }
             }

@@ -9,7 +9,7 @@ use crate::{
     CallSite,
     answer::{UNREADABLE, asked_too_often, check, with_reason},
     record::{AskRecord, Body, Entry, Kind},
-    stop::Stop,
+    stop::StopReason,
 };
 use antiphon_seal::{Call, Digest};
 use antiphon_wire::{InputRequest, InputRequests};
@@ -214,7 +214,7 @@ impl Leg {
         let is_full = self.setup.delivery == Delivery::ThisLeg && self.history.size() > limits.state;
         let is_full = is_full.then(|| {
             let text = format!("The record of this call has no room for the question `{}`", asked.path);
-            Stop::Limit { name: "state", text }
+            StopReason::Limit { name: "state", text }
         });
         if let Some(stop) = too_often.filter(|_| self.setup.purpose != Purpose::Rehearse).or(is_full) {
             self.stop(stop);

@@ -13,7 +13,7 @@ use crate::{
     key::check_key,
     limits::Limits,
     record::{AskRecord, Checked, Received, Record, State},
-    stop::Stop,
+    stop::StopReason,
 };
 use antiphon_seal::Call;
 use antiphon_wire::{Action, InputRequest, InputRequests};
@@ -38,7 +38,7 @@ impl Leg {
         &mut self,
         asks: Vec<(String, InputRequest)>,
         state: Option<String>,
-    ) -> (Result<InputRequests, Stop>, Left) {
+    ) -> (Result<InputRequests, StopReason>, Left) {
         if self.is_tainted {
             // The handler has returned what it made of answers that do not count any more: it begins anew.
             return self.leave_to_begin_anew();
@@ -63,18 +63,19 @@ impl Leg {
     fn round_by_hand(
         &self,
         asks: Vec<(String, InputRequest)>,
-    ) -> Result<(InputRequests, Vec<AskRecord>), Stop> {
+    ) -> Result<(InputRequests, Vec<AskRecord>), StopReason> {
         let limits = &self.setup.limits;
         if asks.len() > limits.asks {
             let text = format!("{} asks in one round; the limit is {}", asks.len(), limits.asks);
-            return Err(Stop::Author(text));
+            return Err(StopReason::Author(text));
         }
         let (mut requests, mut asked) = (InputRequests::new(), Vec::with_capacity(asks.len()));
         for (key, request) in asks {
-            check_key(&key).map_err(Stop::Author)?;
-            let text = serde_json::to_string(&request).map_err(|fault| Stop::Author(fault.to_string()))?;
+            check_key(&key).map_err(StopReason::Author)?;
+            let text =
+                serde_json::to_string(&request).map_err(|fault| StopReason::Author(fault.to_string()))?;
             let Some(call) = &self.call else {
-                return Err(Stop::Author("the call has not begun".to_owned()));
+                return Err(StopReason::Author("the call has not begun".to_owned()));
             };
             let digest = call.secret().pin(text.as_bytes());
             // One that was answered in other words is asked again for these.
@@ -99,7 +100,7 @@ impl Leg {
             // > `inputRequests` keys are server assigned identifiers and **MUST** be unique within the scope of the
             // > request.
             if !requests.insert(&*key, request) {
-                return Err(Stop::Author(format!("the key `{key}` is used twice in one round")));
+                return Err(StopReason::Author(format!("the key `{key}` is used twice in one round")));
             }
         }
         Ok((requests, asked))
@@ -176,7 +177,7 @@ impl Record {
         call: Option<&Call>,
         answer: impl Fn(&str) -> Option<&'t str>,
         limits: &Limits,
-    ) -> Result<InputRequests, Stop> {
+    ) -> Result<InputRequests, StopReason> {
         let mut again = InputRequests::new();
         let mut room = limits.state.saturating_sub(self.size());
         let checked = self.check_all(answer, limits)?;
@@ -220,7 +221,7 @@ impl Record {
         path: &str,
         text: Option<&str>,
         limits: &Limits,
-    ) -> Result<Option<InputRequest>, Stop> {
+    ) -> Result<Option<InputRequest>, StopReason> {
         let Some(at) = self.asked.iter().position(|asked| *asked.path == *path) else { return Ok(None) };
         let again = match self.asked[at].check(text, limits)? {
             (_, Came::Before) => None,
@@ -240,7 +241,7 @@ impl Record {
         &self,
         answer: impl Fn(&str) -> Option<&'t str>,
         limits: &Limits,
-    ) -> Result<Vec<(usize, Found)>, Stop> {
+    ) -> Result<Vec<(usize, Found)>, StopReason> {
         let by_hand = self.asked.iter().enumerate().filter(|(_, asked)| asked.question.is_some());
         by_hand.map(|(at, asked)| Ok((at, asked.check(answer(&asked.path), limits)?))).collect()
     }
@@ -277,11 +278,11 @@ impl AskRecord {
         Received { asked: self, text, response: response.flatten() }
     }
 
-    fn check(&self, text: Option<&str>, limits: &Limits) -> Result<Found, Stop> {
+    fn check(&self, text: Option<&str>, limits: &Limits) -> Result<Found, StopReason> {
         let question = self.question.as_deref().unwrap_or_default();
         let Ok(request) = serde_json::from_str::<InputRequest>(question) else {
             // It was written here, and the seal held.
-            return Err(Stop::Author(format!("the question `{}` cannot be read again", self.path)));
+            return Err(StopReason::Author(format!("the question `{}` cannot be read again", self.path)));
         };
         let came = match (&self.answer, text) {
             (Some(_), _) => Came::Before,
@@ -301,7 +302,7 @@ impl AskRecord {
         request: InputRequest,
         reason: Option<String>,
         limits: &Limits,
-    ) -> Result<InputRequest, Stop> {
+    ) -> Result<InputRequest, StopReason> {
         if let Some(reason) = &reason {
             self.times = self.times.saturating_add(1);
             if let Some(stop) = asked_too_often(&self.path, self.times, Some(reason), limits) {

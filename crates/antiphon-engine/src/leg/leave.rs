@@ -4,7 +4,7 @@ use super::{Delivery, Leg, Observations, Status, slots::State};
 use crate::{
     limits::Limits,
     record::{AskRecord, Received, Record},
-    stop::Stop,
+    stop::StopReason,
 };
 use antiphon_seal::Call;
 use antiphon_wire::InputRequests;
@@ -54,7 +54,7 @@ impl Left {
 
 impl Leg {
     /// The round that leaves, in the order in which it was called for, or why none can; and what is kept for the next leg.
-    pub fn suspend(&mut self) -> (Result<InputRequests, Stop>, Left) {
+    pub fn suspend(&mut self) -> (Result<InputRequests, StopReason>, Left) {
         if self.setup.delivery == Delivery::ThisLeg {
             return self.leave_to_begin_anew();
         }
@@ -85,7 +85,7 @@ impl Leg {
     }
 
     /// Ends a leg whose handler is to run from its top, on what still counts.
-    pub(super) fn leave_to_begin_anew(&mut self) -> (Result<InputRequests, Stop>, Left) {
+    pub(super) fn leave_to_begin_anew(&mut self) -> (Result<InputRequests, StopReason>, Left) {
         self.state_only = self.state_only.saturating_add(1);
         let legs = self.legs();
         let left = self.finish();
@@ -98,7 +98,7 @@ impl Leg {
         &mut self,
         requests: InputRequests,
         asked: Vec<AskRecord>,
-    ) -> (Result<InputRequests, Stop>, Left) {
+    ) -> (Result<InputRequests, StopReason>, Left) {
         let legs = self.legs();
         let left = self.take(asked);
         let round = may_continue(legs, self.setup.limits.legs, &requests).map(|()| requests);
@@ -127,7 +127,7 @@ impl Leg {
     }
 
     /// Why the leg was stopped.
-    pub fn stopped(&self) -> Option<&Stop> {
+    pub fn stopped(&self) -> Option<&StopReason> {
         match &self.status {
             Status::Stopping(stop) => Some(stop),
             _ => None,
@@ -165,7 +165,7 @@ impl Leg {
 /// # Errors
 /// The end of a call that has had as many legs as it may: its answers would come back to a call that is over, so nobody is
 /// asked in vain.
-pub(super) fn may_continue(legs: u16, limit: u16, requests: &InputRequests) -> Result<(), Stop> {
+pub(super) fn may_continue(legs: u16, limit: u16, requests: &InputRequests) -> Result<(), StopReason> {
     if legs < limit {
         return Ok(());
     }
@@ -175,5 +175,5 @@ pub(super) fn may_continue(legs: u16, limit: u16, requests: &InputRequests) -> R
         (Some((key, _)), several) => format!("`{key}` and {} more cannot be asked", several - 1),
     };
     let text = format!("This call has had {limit} requests, as many as the limit `legs` allows: {what}");
-    Err(Stop::Limit { name: "legs", text })
+    Err(StopReason::Limit { name: "legs", text })
 }

@@ -3,7 +3,7 @@
 use super::{Delivery, Leg, Purpose, Status, step::Steps};
 use crate::{
     record::Record,
-    stop::Stop,
+    stop::StopReason,
     tracker::{Quiet, Tracker},
 };
 
@@ -142,7 +142,7 @@ impl Leg {
                 self.held_for_room.first().and_then(|id| self.slots.get(*id)).map(|slot| &slot.path)
         {
             let text = format!("The record of this call has no room for the step `{path}`");
-            self.stop(Stop::Limit { name: "state", text });
+            self.stop(StopReason::Limit { name: "state", text });
             return NextAction::End;
         }
         let mut stalled = None;
@@ -183,7 +183,7 @@ impl Leg {
         }
         match stalled {
             Some((path, site)) if leaves => {
-                self.stop(Stop::Author(format!(
+                self.stop(StopReason::Author(format!(
                     "the step `{path}` at {site} was begun and is not polled any more while a question waits: await it, \
                      or drop it, before asking"
                 )));
@@ -273,13 +273,13 @@ impl Leg {
                 return;
             }
         }
-        self.stop(Stop::OutOfTime);
+        self.stop(StopReason::OutOfTime);
     }
 
     /// The handler panicked, and the panic has reached its driver.
     pub fn panicked(&mut self, text: Option<String>) {
         self.history.forget_unwound();
-        self.stop(Stop::Panicked(text));
+        self.stop(StopReason::Panicked(text));
     }
 }
 

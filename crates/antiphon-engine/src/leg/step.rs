@@ -9,7 +9,7 @@ use crate::{
     key::split,
     record::{Body, Entry, Kind, StepOutcome},
     step_wake::{Standing, StepWake},
-    stop::Stop,
+    stop::StopReason,
 };
 use antiphon_seal::Digest;
 use std::{sync::Arc, task::Waker};
@@ -162,7 +162,7 @@ impl Leg {
         let path = slot.path.clone();
         if self.setup.purpose == Purpose::Rehearse {
             self.observations.would_run.get_or_insert_with(|| path.clone());
-            self.stop(Stop::Author(format!("the step `{path}` is not run to look only")));
+            self.stop(StopReason::Author(format!("the step `{path}` is not run to look only")));
             return StepPoll::Pending;
         }
         // Before the effect, not behind it: its outcome must find room.
@@ -227,7 +227,7 @@ impl Leg {
     /// A step comes to no outcome: the leg ends.
     pub fn fail_step(&mut self, id: SlotId, cause: String) {
         if let Some((slot, ..)) = self.stop_running(id) {
-            self.stop(Stop::StepFailed { path: slot.path.to_string(), cause });
+            self.stop(StopReason::StepFailed { path: slot.path.to_string(), cause });
         }
     }
 

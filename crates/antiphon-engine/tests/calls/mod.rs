@@ -3,7 +3,7 @@
 
 use antiphon_engine::{
     BranchId, CallSite, Delivery, GraceReason, Left, Leg, Limits, NextAction, Purpose, Question, Record,
-    Scope, Setup, SlotId, StepFailure, StepOutcome, StepPoll, StepWake, Stop, Tracker, UrlReference,
+    Scope, Setup, SlotId, StepFailure, StepOutcome, StepPoll, StepWake, StopReason, Tracker, UrlReference,
 };
 use antiphon_seal::{Call, CallSecret};
 use antiphon_wire::{AskSupport, ElicitRequest, FormField, FormSchema, InputRequest, InputResponses};
@@ -334,7 +334,7 @@ impl Program<'_> {
     fn end(&mut self) {
         match self.bytes.next() % 10 {
             0 => self.leg.cancel(),
-            1 => self.leg.stop(Stop::OutOfTime),
+            1 => self.leg.stop(StopReason::OutOfTime),
             2 => self.leg.out_of_time(),
             3 => self.leg.panicked(None),
             4 => {

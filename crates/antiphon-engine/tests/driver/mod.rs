@@ -2,7 +2,7 @@
 
 use antiphon_engine::{
     AskPoll, Delivery, Left, Leg, Migration, NextAction, Question, Record, Setup, SlotId, StepOutcome,
-    StepPoll, Stop, Tracker,
+    StepPoll, StopReason, Tracker,
 };
 use antiphon_seal::{Call, Digest};
 use antiphon_wire::{ElicitRequest, FormField, FormSchema, InputRequest, InputRequests, InputResponses};
@@ -331,13 +331,13 @@ impl Client {
     }
 }
 
-fn words_of_stop(stop: &Stop) -> String {
+fn words_of_stop(stop: &StopReason) -> String {
     match stop {
-        Stop::Author(text) if text.contains("is used twice") => "stops: used twice".to_owned(),
-        Stop::Author(text) if text.contains("is inside of") => "stops: inside of a step".to_owned(),
-        Stop::Author(text) => format!("stops: {text}"),
-        Stop::Diverged { path, why, .. } => format!("diverges: {path}: {why}"),
-        Stop::Limit { name, .. } => format!("limit {name}"),
+        StopReason::Author(text) if text.contains("is used twice") => "stops: used twice".to_owned(),
+        StopReason::Author(text) if text.contains("is inside of") => "stops: inside of a step".to_owned(),
+        StopReason::Author(text) => format!("stops: {text}"),
+        StopReason::Diverged { path, reason, .. } => format!("diverges: {path}: {reason}"),
+        StopReason::Limit { name, .. } => format!("limit {name}"),
         stop => format!("stops: {stop:?}"),
     }
 }

@@ -7,7 +7,7 @@ use super::{
     round::{Carrier, Ran},
     serve::Inner,
 };
-use antiphon_engine::{Kind, Left, Leg, Purpose, Stop};
+use antiphon_engine::{Kind, Left, Leg, Purpose, StopReason};
 use antiphon_seal::CallId;
 use antiphon_wire::{AskSupport, InputRequests};
 use futures_util::FutureExt as _;
@@ -312,8 +312,8 @@ impl<'a> Look<'a> {
                     // What it does not come to in its grace, it comes to another time.
                     (_, Some(_)) if left.observations.cut_short => {}
                     (_, Some(step)) => self.report(ReplayFault::StepAdded, step),
-                    (Stop::Panicked(_), None) => self.report(ReplayFault::Panicked, ""),
-                    (Stop::Diverged { path, .. }, None) => self.report(ReplayFault::Diverged, &path),
+                    (StopReason::Panicked(_), None) => self.report(ReplayFault::Panicked, ""),
+                    (StopReason::Diverged { path, .. }, None) => self.report(ReplayFault::Diverged, &path),
                     (stop, None) => {
                         tracing::debug!(?stop, "a handler that runs again is stopped");
                         self.report(ReplayFault::Diverged, "");

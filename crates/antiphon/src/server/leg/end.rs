@@ -11,7 +11,7 @@ use crate::server::{
     round::{Ran, Round},
     serve::Inner,
 };
-use antiphon_engine::{Left, Stop};
+use antiphon_engine::{Left, StopReason};
 use antiphon_seal::CallId;
 use antiphon_wire::{AskSupport, InputRequests, InputRequiredResult};
 
@@ -38,7 +38,7 @@ pub(super) fn settle<T>(
                 return Ok(Ended::Leaves(round, left));
             }
             let path = round.requests.iter().next().map_or("", |(key, _)| key).to_owned();
-            return failed(server, admitted, Stop::Capability { path, missing }, left);
+            return failed(server, admitted, StopReason::Capability { path, missing }, left);
         }
         Ran::Stopped(stop, left) => return failed(server, admitted, stop, left),
         // Nobody waits for this.
@@ -64,13 +64,13 @@ pub(super) fn settle<T>(
 fn failed<T>(
     server: &Inner,
     admitted: &mut Admitted<'_>,
-    stop: Stop,
+    stop: StopReason,
     mut left: Box<Left>,
 ) -> Result<Ended<T>, Refusal> {
     let target = admitted.leg().target;
     let call = left.call.as_ref().map(antiphon_seal::Call::id);
     if admitted.takes_state_only(server) && left.leaves_before_its_fault(&server.limits.of_call()) {
-        let (call, fault) = (call.map(|call| call.to_string()), stop.in_words());
+        let (call, fault) = (call.map(|call| call.to_string()), stop.describe());
         tracing::warn!(target, call, %fault, "a leg failed: what it recorded leaves first");
         let requests = InputRequests::new();
         return Ok(Ended::Leaves(Round { requests, by_hand: None }, left));
@@ -97,46 +97,46 @@ pub(super) fn seal(
 /// Tells whoever wants to know besides the log why a request fails.
 pub(super) fn tell<T>(server: &Inner, ran: &Ran<T>) {
     match ran {
-        Ran::Stopped(stop, _) => server.replay.tell(|| stop.in_words()),
+        Ran::Stopped(stop, _) => server.replay.tell(|| stop.describe()),
         Ran::Returned(HandlerOutcome::Failed(cause), _) => server.replay.tell(|| cause.clone()),
         Ran::Returned(..) | Ran::Round(..) | Ran::Cancelled => {}
     }
 }
 
 /// Tells the log why a leg was stopped, and gives the words for the caller.
-pub(super) fn refuse(target: &str, stop: Stop, call: Option<CallId>) -> Refusal {
+pub(super) fn refuse(target: &str, stop: StopReason, call: Option<CallId>) -> Refusal {
     let call = call.map(|call| call.to_string());
     match stop {
-        Stop::Author(cause) => {
+        StopReason::Author(cause) => {
             tracing::error!(target, call, %cause, "a handler asks in a way that cannot be");
             Refusal::Internal
         }
-        Stop::Diverged { path, why, record } => {
+        StopReason::Diverged { path, reason: why, record } => {
             tracing::error!(target, call, path, why, record, "a handler takes another path than before");
             Refusal::Diverged
         }
-        Stop::StepFailed { path, cause } => {
+        StopReason::StepFailed { path, cause } => {
             tracing::error!(target, call, path, %cause, "a step came to no outcome");
             Refusal::StepFailed { path }
         }
-        Stop::Capability { path, missing } => {
+        StopReason::Capability { path, missing } => {
             tracing::warn!(target, call, path, ?missing, "the client cannot be asked this");
             Refusal::Capability { missing }
         }
-        Stop::Client(text) => {
+        StopReason::Client(text) => {
             // Its words, in quotes.
             tracing::warn!(target, call, ?text, "a session's client did not answer");
             Refusal::Told(text)
         }
-        Stop::Limit { name, text } => {
+        StopReason::Limit { name, text } => {
             tracing::error!(target, call, name, %text, "a bound was reached");
             Refusal::Limit { name, text }
         }
-        Stop::Panicked(cause) => {
+        StopReason::Panicked(cause) => {
             tracing::error!(target, call, cause, "a request panicked");
             Refusal::Internal
         }
-        Stop::OutOfTime => {
+        StopReason::OutOfTime => {
             tracing::error!(target, call, "a handler took too long and was dropped");
             Refusal::Internal
         }

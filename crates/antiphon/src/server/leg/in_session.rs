@@ -78,7 +78,7 @@ impl Progress {
 /// Why a round in a session has no answers.
 enum Unanswered {
     Refused(Refusal),
-    Stopped(antiphon_engine::Stop),
+    Stopped(antiphon_engine::StopReason),
 }
 
 impl Unanswered {

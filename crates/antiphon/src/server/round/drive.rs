@@ -9,13 +9,13 @@
 //!   │      ├─ Wait ──▶ what is asked is sent, where it can be; a wake ───▶ poll again
 //!   │      ├─ Grace ─▶ the same, for a bounded time ─────────────────────▶ decide again
 //!   │      ├─ Suspend ──▶ the round leaves, the handler is dropped
-//!   │      └─ Stop, Cancelled, and the handler's time
+//!   │      └─ StopReason, Cancelled, and the handler's time
 //!   └────────────────────────────────────────────────────────────────────┘
 //! ```
 
 use super::{carrier::Exchange, flow::Flow};
 use crate::server::{Ask, Ctx, HandlerOutcome, InputRequired, IntoOutcome, round::check_elicit};
-use antiphon_engine::{GraceReason, Left, NextAction, Stop, Tracker};
+use antiphon_engine::{GraceReason, Left, NextAction, StopReason, Tracker};
 use antiphon_wire::{InputRequest, InputRequests};
 use std::{
     any::Any,
@@ -40,7 +40,7 @@ pub(crate) enum Ran<T> {
     /// It waits for answers, or wants to go on elsewhere.
     Round(Round, Box<Left>),
     /// The leg ended without a result.
-    Stopped(Stop, Box<Left>),
+    Stopped(StopReason, Box<Left>),
     /// Nobody waits for it any more.
     Cancelled,
 }
@@ -94,7 +94,7 @@ fn returned<T>(flow: &Flow, outcome: HandlerOutcome<T>) -> Ran<T> {
         check_elicit(elicit).err().map(|cause| format!("`{}`: {cause}", ask.key()))
     });
     if let Some(cause) = faulty {
-        flow.with(|leg| leg.stop(Stop::Author(cause)));
+        flow.with(|leg| leg.stop(StopReason::Author(cause)));
         return stopped(flow);
     }
     let id = |ask: &Ask| Some((ask.key().to_owned(), ask.elicitation_id.clone()?));
@@ -104,7 +104,7 @@ fn returned<T>(flow: &Flow, outcome: HandlerOutcome<T>) -> Ran<T> {
     suspended(left, Some(ByHand { ids, urls_first }))
 }
 
-fn suspended<T>((round, left): (Result<InputRequests, Stop>, Left), by_hand: Option<ByHand>) -> Ran<T> {
+fn suspended<T>((round, left): (Result<InputRequests, StopReason>, Left), by_hand: Option<ByHand>) -> Ran<T> {
     match round {
         Ok(requests) => Ran::Round(Round { requests, by_hand }, Box::new(left)),
         Err(stop) => Ran::Stopped(stop, Box::new(left)),

@@ -2,7 +2,7 @@
 
 use super::carrier::Carrier;
 use crate::server::{AskError, Server, limits::Limits};
-use antiphon_engine::{Aftermath, CallSite, Event, Leg, Scope, SlotId, Stop};
+use antiphon_engine::{Aftermath, CallSite, Event, Leg, Scope, SlotId, StopReason};
 use antiphon_seal::{Call, CallSecret, Digest};
 use std::{
     cell::Cell,
@@ -169,7 +169,7 @@ impl Flow {
 
     /// A mistake of the author's: the leg ends, and nothing resolves.
     pub(super) fn author_fault(&self, site: CallSite, fault: impl std::fmt::Display) {
-        self.with(|leg| leg.stop(Stop::Author(format!("{fault}, at {site}"))));
+        self.with(|leg| leg.stop(StopReason::Author(format!("{fault}, at {site}"))));
     }
 
     pub(super) fn end_with_leg(&self, task: AbortHandle) {

@@ -11,7 +11,7 @@ use crate::server::{
     legacy::{AskEnd, Live, Session, Wait, not_answered, too_late},
     outbox::Outbox,
 };
-use antiphon_engine::{PendingAsk, SlotId, Stop};
+use antiphon_engine::{PendingAsk, SlotId, StopReason};
 use antiphon_wire::{AskSupport, InputRequest};
 use std::{
     task::{Context, Poll},
@@ -74,13 +74,13 @@ impl<'f> Pusher<'f> {
             let Sent { slot, path, expires, .. } = self.sent.remove(at);
             self.flow.with(|leg| match end {
                 AskEnd::Answer(Ok(text)) => leg.arrive(slot, Some(text.get().to_owned())),
-                AskEnd::Answer(Err(error)) => leg.stop(Stop::Client(not_answered(&path, &error))),
+                AskEnd::Answer(Err(error)) => leg.stop(StopReason::Client(not_answered(&path, &error))),
                 AskEnd::SessionOver => {
-                    leg.stop(Stop::Client(format!("`{path}` was not answered: the session ended")));
+                    leg.stop(StopReason::Client(format!("`{path}` was not answered: the session ended")));
                 }
                 AskEnd::TooLate(_) if expires => leg.arrive(slot, None),
                 AskEnd::TooLate(waited) => {
-                    leg.stop(Stop::Limit { name: "answer_within", text: too_late(&path, waited) });
+                    leg.stop(StopReason::Limit { name: "answer_within", text: too_late(&path, waited) });
                 }
             });
             received = true;
@@ -119,12 +119,12 @@ impl<'f> Pusher<'f> {
         self.receive(cx)
     }
 
-    fn send_one(&self, ask: PendingAsk, now: u64) -> Result<Sent, Stop> {
+    fn send_one(&self, ask: PendingAsk, now: u64) -> Result<Sent, StopReason> {
         let PendingAsk { slot, path, request, deadline, elicitation_id } = ask;
         // > A server **MUST NOT** send requests for capabilities that were not negotiated.
         let missing = self.pushed.session.missing(&request);
         if missing != AskSupport::NONE {
-            return Err(Stop::Capability { path, missing });
+            return Err(StopReason::Capability { path, missing });
         }
         let id = elicitation_id.or_else(|| match &request {
             InputRequest::Elicit(elicit) if elicit.is_url() => {
@@ -138,7 +138,7 @@ impl<'f> Pusher<'f> {
             }
             None => self.pushed.wait,
         };
-        let live = Live::send(self.pushed, &request, id.as_deref(), wait).map_err(Stop::Author)?;
+        let live = Live::send(self.pushed, &request, id.as_deref(), wait).map_err(StopReason::Author)?;
         Ok(Sent { slot, path, live, expires: deadline.is_some() })
     }
 
