@@ -17,7 +17,7 @@ mod step;
 
 pub use ask::{AskPoll, Decodes, Question};
 pub use by_hand::Answered;
-pub use leave::Left;
+pub use leave::LegOutput;
 pub use observe::Observations;
 pub use pending::PendingAsk;
 pub use quiet::{GraceReason, NextAction};

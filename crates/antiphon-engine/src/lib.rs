@@ -49,7 +49,7 @@
 //! | [`StepPoll`], [`StepWake`], [`StepOutcome`], [`StepFailure`] | steps |
 //! | [`SlotId`], [`BranchId`], [`Scope`] | the place of a future, while it is polled |
 //! | [`Tracker`], [`NextAction`], [`GraceReason`], [`Aftermath`], [`Event`] | driving: what the driver does after a poll |
-//! | [`Left`], [`Observations`], [`PendingAsk`] | the end of a leg |
+//! | [`LegOutput`], [`Observations`], [`PendingAsk`] | the end of a leg |
 //! | [`Setup`], [`Delivery`], [`Purpose`], [`Limits`], [`StopReason`], [`Migration`], [`Collision`] | what a leg is begun with, and how it fails |
 //! | [`StepKey`], [`IntoNumber`], [`Kind`], [`key`] | names |
 
@@ -66,8 +66,8 @@ mod tracker;
 pub use answer::{Response, read_answer};
 pub use key::{IntoNumber, StepKey};
 pub use leg::{
-    Aftermath, Answered, AskPoll, BranchId, Decodes, Delivery, Event, GraceReason, Left, Leg, NextAction,
-    Observations, PendingAsk, Purpose, Question, Scope, Setup, SlotId, StepPoll,
+    Aftermath, Answered, AskPoll, BranchId, Decodes, Delivery, Event, GraceReason, Leg, LegOutput,
+    NextAction, Observations, PendingAsk, Purpose, Question, Scope, Setup, SlotId, StepPoll,
 };
 pub use limits::Limits;
 pub use record::{

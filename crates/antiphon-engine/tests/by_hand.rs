@@ -4,7 +4,7 @@
 #[allow(dead_code, reason = "no handler runs here")]
 mod driver;
 
-use antiphon_engine::{Left, Leg, Limits, Record, Response, StopReason};
+use antiphon_engine::{Leg, LegOutput, Limits, Record, Response, StopReason};
 use antiphon_seal::Call;
 use antiphon_wire::InputRequests;
 use driver::{answer, form, setup, words_of_round};
@@ -17,7 +17,7 @@ fn returns(
     mut leg: Leg,
     asks: &[(&str, &str)],
     state: Option<&str>,
-) -> (Result<InputRequests, StopReason>, Left) {
+) -> (Result<InputRequests, StopReason>, LegOutput) {
     leg.call(|| Call::begin(UNIX_EPOCH, None).map_err(|fault| fault.to_string())).unwrap();
     let asks = asks.iter().map(|(key, message)| ((*key).to_owned(), form(message))).collect();
     leg.ask_by_hand(asks, state.map(ToOwned::to_owned))
@@ -151,8 +151,8 @@ fn state_alone_is_counted() {
         assert!(round.unwrap().is_empty());
         record = left.record.clone();
         // Two are the limit, and nothing here was a step.
-        left.has_new = true;
-        assert!(!left.leaves_before_its_fault(&Limits::default()));
+        left.has_new_entries = true;
+        assert!(!left.suspend_before_error(&Limits::default()));
     }
 }
 

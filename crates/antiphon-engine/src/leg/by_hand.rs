@@ -6,7 +6,7 @@
 
 use super::{
     Incoming, Leg,
-    leave::{Left, may_continue},
+    leave::{LegOutput, may_continue},
 };
 use crate::{
     answer::{Response, asked_too_often, check, read_answer, too_long, with_reason},
@@ -38,7 +38,7 @@ impl Leg {
         &mut self,
         asks: Vec<(String, InputRequest)>,
         state: Option<String>,
-    ) -> (Result<InputRequests, StopReason>, Left) {
+    ) -> (Result<InputRequests, StopReason>, LegOutput) {
         if self.is_tainted {
             // The handler has returned what it made of answers that do not count any more: it begins anew.
             return self.leave_to_begin_anew();

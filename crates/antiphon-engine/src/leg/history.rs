@@ -316,7 +316,7 @@ impl History {
     }
 
     /// Returns whether this leg has recorded anything.
-    pub(super) fn has_new(&self) -> bool {
+    pub(super) fn has_new_entries(&self) -> bool {
         self.kept[self.old..].iter().any(|kept| kept.order != Order::Gone)
     }
 

@@ -15,7 +15,7 @@ const FRAME: usize = 32;
 
 /// What a leg leaves behind.
 #[derive(Debug, Default)]
-pub struct Left {
+pub struct LegOutput {
     /// The call, if it has begun.
     pub call: Option<Call>,
     /// The record for the next leg.
@@ -23,28 +23,28 @@ pub struct Left {
     /// The number of legs that count, this one included.
     legs: u16,
     /// True if this leg has recorded anything.
-    pub has_new: bool,
+    pub has_new_entries: bool,
     /// The first step that this leg has recorded.
-    pub first_step: Option<Arc<str>>,
+    pub first_new_step: Option<Arc<str>>,
     /// The steps that have an outcome, of all legs.
     pub steps_done: Vec<String>,
     /// Recorded steps that this leg did not come to.
-    pub unmet: Vec<String>,
+    pub unreplayed_steps: Vec<String>,
     /// What was seen of the handler.
     pub observations: Observations,
 }
 
-impl Left {
+impl LegOutput {
     /// Returns whether this leg has recorded a step.
     pub fn has_new_step(&self) -> bool {
-        self.first_step.is_some()
+        self.first_new_step.is_some()
     }
 
     /// The leg has failed. Whether what it recorded leaves first, with state only, so that nothing of it is done again: then
     /// that is counted. The last result of that kind is kept for a leg that has recorded a step.
-    pub fn leaves_before_its_fault(&mut self, limits: &Limits) -> bool {
+    pub fn suspend_before_error(&mut self, limits: &Limits) -> bool {
         let kept = u8::from(!self.has_new_step());
-        let may_leave = self.has_new
+        let may_leave = self.has_new_entries
             && self.record.state_only.saturating_add(kept) < limits.state_only
             && may_continue(self.legs, limits.legs, &InputRequests::new()).is_ok();
         self.record.state_only = self.record.state_only.saturating_add(u8::from(may_leave));
@@ -54,7 +54,7 @@ impl Left {
 
 impl Leg {
     /// The round that leaves, in the order in which it was called for, or why none can; and what is kept for the next leg.
-    pub fn suspend(&mut self) -> (Result<InputRequests, StopReason>, Left) {
+    pub fn suspend(&mut self) -> (Result<InputRequests, StopReason>, LegOutput) {
         if self.setup.delivery == Delivery::ThisLeg {
             return self.leave_to_begin_anew();
         }
@@ -85,7 +85,7 @@ impl Leg {
     }
 
     /// Ends a leg whose handler is to run from its top, on what still counts.
-    pub(super) fn leave_to_begin_anew(&mut self) -> (Result<InputRequests, StopReason>, Left) {
+    pub(super) fn leave_to_begin_anew(&mut self) -> (Result<InputRequests, StopReason>, LegOutput) {
         self.state_only = self.state_only.saturating_add(1);
         let legs = self.legs();
         let left = self.finish();
@@ -98,7 +98,7 @@ impl Leg {
         &mut self,
         requests: InputRequests,
         asked: Vec<AskRecord>,
-    ) -> (Result<InputRequests, StopReason>, Left) {
+    ) -> (Result<InputRequests, StopReason>, LegOutput) {
         let legs = self.legs();
         let left = self.take(asked);
         let round = may_continue(legs, self.setup.limits.legs, &requests).map(|()| requests);
@@ -116,7 +116,7 @@ impl Leg {
     }
 
     /// What is kept where the handler itself ended the leg, or a fault did.
-    pub fn finish(&mut self) -> Left {
+    pub fn finish(&mut self) -> LegOutput {
         let asking = self.asking_now();
         let not_asked = asking.into_iter().filter_map(|id| match &self.slots.get(id)?.state {
             State::Ask(asking) => asking.not_asked(),
@@ -134,18 +134,18 @@ impl Leg {
         }
     }
 
-    fn take(&mut self, asked: Vec<AskRecord>) -> Left {
+    fn take(&mut self, asked: Vec<AskRecord>) -> LegOutput {
         self.status = Status::Ended;
         let legs = self.legs();
         let history = std::mem::take(&mut self.history);
         let received = std::mem::take(&mut self.inbox).into_iter().map(|incoming| incoming.received);
-        Left {
+        LegOutput {
             legs,
             call: self.call.take(),
-            has_new: history.has_new(),
-            first_step: history.first_new_step().map(Into::into),
+            has_new_entries: history.has_new_entries(),
+            first_new_step: history.first_new_step().map(Into::into),
             steps_done: history.steps_done().map(ToOwned::to_owned).collect(),
-            unmet: history.unmet_steps(),
+            unreplayed_steps: history.unmet_steps(),
             observations: std::mem::take(&mut self.observations),
             record: Record {
                 state: self.state.take(),

@@ -2,7 +2,7 @@
 //! target `engine_leg` has this file too.
 
 use antiphon_engine::{
-    BranchId, CallSite, Delivery, GraceReason, Left, Leg, Limits, NextAction, Purpose, Question, Record,
+    BranchId, CallSite, Delivery, GraceReason, Leg, LegOutput, Limits, NextAction, Purpose, Question, Record,
     Scope, Setup, SlotId, StepFailure, StepOutcome, StepPoll, StepWake, StopReason, Tracker, UrlReference,
 };
 use antiphon_seal::{Call, CallSecret};
@@ -142,7 +142,7 @@ fn resume(call: Call, record: Record, bytes: &mut Bytes<'_>, setup: Setup) -> Le
     Leg::resume(call, record, bytes.flag().then_some(&responses), setup)
 }
 
-fn check(left: &Left) -> Record {
+fn check(left: &LegOutput) -> Record {
     let bytes = left.record.encode().expect("a record encodes");
     let read = Record::decode(&bytes).expect("what was encoded decodes");
     assert_eq!(read.encode().expect("a record encodes"), bytes);
@@ -339,7 +339,7 @@ impl Program<'_> {
             3 => self.leg.panicked(None),
             4 => {
                 let mut left = self.leg.finish();
-                left.leaves_before_its_fault(&Limits::default());
+                left.suspend_before_error(&Limits::default());
                 self.follow(left);
             }
             5 => {
@@ -359,7 +359,7 @@ impl Program<'_> {
         self.follow(left);
     }
 
-    fn follow(&mut self, left: Left) {
+    fn follow(&mut self, left: LegOutput) {
         let mut record = check(&left);
         if self.bytes.next().is_multiple_of(8) {
             // The old leg is called on, though it is over.

@@ -1,7 +1,7 @@
 //! A driver without a runtime: it polls a handler until its leg ends, and carries the record to the next leg as bytes.
 
 use antiphon_engine::{
-    AskPoll, Delivery, Left, Leg, Migration, NextAction, Question, Record, Setup, SlotId, StepOutcome,
+    AskPoll, Delivery, Leg, LegOutput, Migration, NextAction, Question, Record, Setup, SlotId, StepOutcome,
     StepPoll, StopReason, Tracker,
 };
 use antiphon_seal::{Call, Digest};
@@ -277,7 +277,7 @@ impl Client {
         ran + &end
     }
 
-    fn drive(&self, ctx: &Ctx, handler: Handler) -> (String, Left) {
+    fn drive(&self, ctx: &Ctx, handler: Handler) -> (String, LegOutput) {
         let parent = Waker::noop();
         let mut future = handler(ctx.clone());
         for _ in 0..1000 {
@@ -315,7 +315,7 @@ impl Client {
         panic!("the driver polls for ever");
     }
 
-    fn returned(&self, ctx: &Ctx, outcome: Outcome) -> (String, Left) {
+    fn returned(&self, ctx: &Ctx, outcome: Outcome) -> (String, LegOutput) {
         let stop = ctx.with(|leg| leg.stopped().cloned());
         match (stop, outcome) {
             (Some(stop), _) => self.failed(ctx, &words_of_stop(&stop)),
@@ -324,9 +324,9 @@ impl Client {
         }
     }
 
-    fn failed(&self, ctx: &Ctx, words: &str) -> (String, Left) {
+    fn failed(&self, ctx: &Ctx, words: &str) -> (String, LegOutput) {
         let mut left = ctx.with(Leg::finish);
-        let leaves = left.leaves_before_its_fault(&self.setup.limits);
+        let leaves = left.suspend_before_error(&self.setup.limits);
         (if leaves { format!("leaves; {words}") } else { words.to_owned() }, left)
     }
 }

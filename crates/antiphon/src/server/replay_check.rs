@@ -7,7 +7,7 @@ use super::{
     round::{Carrier, Ran},
     serve::Inner,
 };
-use antiphon_engine::{Kind, Left, Leg, Purpose, StopReason};
+use antiphon_engine::{Kind, Leg, LegOutput, Purpose, StopReason};
 use antiphon_seal::CallId;
 use antiphon_wire::{AskSupport, InputRequests};
 use futures_util::FutureExt as _;
@@ -232,7 +232,7 @@ struct Look<'a> {
 }
 
 impl<'a> Look<'a> {
-    fn at(server: &'a Inner, admitted: &'a Admitted<'a>, left: &Left) -> Option<Self> {
+    fn at(server: &'a Inner, admitted: &'a Admitted<'a>, left: &LegOutput) -> Option<Self> {
         let call = left.call.as_ref().map(antiphon_seal::Call::id);
         server.replay.check.covers(call).then_some(Self { server, admitted, call })
     }
@@ -246,13 +246,13 @@ impl<'a> Look<'a> {
         (self.server.replay.report)(&fault(self.place(key)));
     }
 
-    fn at_cut(&self, left: &Left) {
+    fn at_cut(&self, left: &LegOutput) {
         for path in &left.observations.cut {
             self.report(ReplayFault::StepDropped, path);
         }
     }
 
-    fn at_dropped(&self, left: &Left) {
+    fn at_dropped(&self, left: &LegOutput) {
         self.at_cut(left);
         for (kind, path) in &left.observations.dropped {
             let fault = if *kind == Kind::Ask { ReplayFault::AskDropped } else { ReplayFault::StepDropped };
@@ -263,8 +263,8 @@ impl<'a> Look<'a> {
     /// > A server **MUST NOT** rely on capabilities the client has not declared.
     ///
     /// Which is told before the first line only of what a tool says it needs, and before a step of what was asked until then.
-    fn at_order(&self, requests: &InputRequests, left: &Left) {
-        let Some(step) = &left.first_step else { return };
+    fn at_order(&self, requests: &InputRequests, left: &LegOutput) {
+        let Some(step) = &left.first_new_step else { return };
         // Whoever has looked decides by it.
         if left.record.knows_what_can_be_asked() {
             return;
@@ -284,7 +284,7 @@ impl<'a> Look<'a> {
     async fn again<T: Send + 'static>(
         &self,
         start: &impl Fn(Ctx) -> Result<Running<T>, String>,
-        left: &mut Left,
+        left: &mut LegOutput,
     ) {
         let Some(call) = left.call.take() else { return };
         let limits = &self.server.limits;
@@ -339,7 +339,7 @@ impl<'a> Look<'a> {
         }
     }
 
-    fn compare(&self, before: &Left, again: &Left) {
+    fn compare(&self, before: &LegOutput, again: &LegOutput) {
         // Where something beside the questions has a time of its own, the other run may have come further.
         let (was_cut, is_cut) = (before.observations.cut_short, again.observations.cut_short);
         let (before, again) = (&before.record, &again.record);

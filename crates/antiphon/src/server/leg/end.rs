@@ -11,7 +11,7 @@ use crate::server::{
     round::{Ran, Round},
     serve::Inner,
 };
-use antiphon_engine::{Left, StopReason};
+use antiphon_engine::{LegOutput, StopReason};
 use antiphon_seal::CallId;
 use antiphon_wire::{AskSupport, InputRequests, InputRequiredResult};
 
@@ -20,7 +20,7 @@ pub(super) enum Ended<T> {
     /// With the end of the call.
     Over(LegResult<T>),
     /// With a round, or with state only.
-    Leaves(Round, Box<Left>),
+    Leaves(Round, Box<LegOutput>),
 }
 
 /// From what a handler came to, to what is next.
@@ -44,8 +44,8 @@ pub(super) fn settle<T>(
         // Nobody waits for this.
         Ran::Cancelled => return Err(Refusal::Internal),
     };
-    if !left.unmet.is_empty() {
-        tracing::warn!(target, steps = ?left.unmet, "the call is over, and did not come to steps it had recorded");
+    if !left.unreplayed_steps.is_empty() {
+        tracing::warn!(target, steps = ?left.unreplayed_steps, "the call is over, and did not come to steps it had recorded");
     }
     Ok(Ended::Over(match outcome {
         HandlerOutcome::Complete(result) => LegResult::Complete(result),
@@ -65,11 +65,11 @@ fn failed<T>(
     server: &Inner,
     admitted: &mut Admitted<'_>,
     stop: StopReason,
-    mut left: Box<Left>,
+    mut left: Box<LegOutput>,
 ) -> Result<Ended<T>, Refusal> {
     let target = admitted.leg().target;
     let call = left.call.as_ref().map(antiphon_seal::Call::id);
-    if admitted.takes_state_only(server) && left.leaves_before_its_fault(&server.limits.of_call()) {
+    if admitted.takes_state_only(server) && left.suspend_before_error(&server.limits.of_call()) {
         let (call, fault) = (call.map(|call| call.to_string()), stop.describe());
         tracing::warn!(target, call, %fault, "a leg failed: what it recorded leaves first");
         let requests = InputRequests::new();
@@ -86,7 +86,7 @@ pub(super) fn seal(
     server: &Inner,
     mut admitted: Admitted<'_>,
     permit: Permit,
-    left: Left,
+    left: LegOutput,
 ) -> Result<InputRequiredResult, Refusal> {
     let behind_effect = left.has_new_step();
     let done = if behind_effect { left.steps_done } else { Vec::new() };

@@ -15,7 +15,7 @@ use crate::{
         serve::Inner,
     },
 };
-use antiphon_engine::{Left, Record};
+use antiphon_engine::{LegOutput, Record};
 use antiphon_seal::Call;
 use antiphon_wire::{AskSupport, InputRequest, InputRequests, UrlElicitations};
 use std::time::Duration;
@@ -39,9 +39,9 @@ impl Progress {
         admitted: &mut Admitted<'_>,
         pushed: &Pushed,
         round: Round,
-        left: Left,
+        left: LegOutput,
     ) -> Result<Entry, Refusal> {
-        let Left { call, mut record, steps_done, .. } = left;
+        let LegOutput { call, mut record, steps_done, .. } = left;
         let given = round.by_hand.as_ref().map_or(&[] as &[_], |by_hand| &by_hand.ids);
         let ids = Ids::of(call.as_ref(), &round.requests, given);
         let id = call.as_ref().map(Call::id);

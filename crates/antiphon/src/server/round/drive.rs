@@ -15,7 +15,7 @@
 
 use super::{carrier::Exchange, flow::Flow};
 use crate::server::{Ask, Ctx, HandlerOutcome, InputRequired, IntoOutcome, round::check_elicit};
-use antiphon_engine::{GraceReason, Left, NextAction, StopReason, Tracker};
+use antiphon_engine::{GraceReason, LegOutput, NextAction, StopReason, Tracker};
 use antiphon_wire::{InputRequest, InputRequests};
 use std::{
     any::Any,
@@ -36,11 +36,11 @@ const REPLAY_PATIENCE: Duration = Duration::from_secs(1);
 #[derive(Debug)]
 pub(crate) enum Ran<T> {
     /// It returned a result.
-    Returned(HandlerOutcome<T>, Box<Left>),
+    Returned(HandlerOutcome<T>, Box<LegOutput>),
     /// It waits for answers, or wants to go on elsewhere.
-    Round(Round, Box<Left>),
+    Round(Round, Box<LegOutput>),
     /// The leg ended without a result.
-    Stopped(StopReason, Box<Left>),
+    Stopped(StopReason, Box<LegOutput>),
     /// Nobody waits for it any more.
     Cancelled,
 }
@@ -104,7 +104,10 @@ fn returned<T>(flow: &Flow, outcome: HandlerOutcome<T>) -> Ran<T> {
     suspended(left, Some(ByHand { ids, urls_first }))
 }
 
-fn suspended<T>((round, left): (Result<InputRequests, StopReason>, Left), by_hand: Option<ByHand>) -> Ran<T> {
+fn suspended<T>(
+    (round, left): (Result<InputRequests, StopReason>, LegOutput),
+    by_hand: Option<ByHand>,
+) -> Ran<T> {
     match round {
         Ok(requests) => Ran::Round(Round { requests, by_hand }, Box::new(left)),
         Err(stop) => Ran::Stopped(stop, Box::new(left)),
