@@ -120,7 +120,7 @@ pub struct Leg {
     asks_version: u64,
     poll: Poll,
     scope: Scope,
-    aftermath: Aftermath,
+    deferred: DeferredWork,
     observations: Observations,
 }
 
@@ -190,32 +190,32 @@ enum Inside {
 
 /// The wakers and log messages to be dealt with once the leg is unlocked.
 #[derive(Debug, Default)]
-pub struct Aftermath {
+pub struct DeferredWork {
     /// Wakers to be woken.
     pub wakes: Vec<Waker>,
     /// Wakers to be dropped: that may run foreign code.
-    pub spent: Vec<Waker>,
+    pub drops: Vec<Waker>,
     /// Messages for the log.
-    pub events: Vec<Event>,
+    pub events: Vec<LogEvent>,
 }
 
 /// Something for the log.
 #[derive(Clone, Debug)]
-pub enum Event {
+pub enum LogEvent {
     /// An answer fits its form and not its type: it is asked again.
-    Misfit {
+    AnswerTypeMismatch {
         /// The question.
         path: String,
         /// The cause, without the value.
         cause: String,
     },
     /// A step was dropped while it ran: it may have acted, and never runs again in this call.
-    StepCut {
+    StepAborted {
         /// The step.
         path: String,
     },
     /// Recorded steps were not met, and that is permitted.
-    UnmetSteps {
+    UnreplayedSteps {
         /// Their paths.
         paths: Vec<String>,
     },
@@ -250,7 +250,7 @@ impl Leg {
             asks_version: 0,
             poll: Poll::default(),
             scope: Scope::default(),
-            aftermath: Aftermath::default(),
+            deferred: DeferredWork::default(),
             observations: Observations::watching(watches),
         }
     }
@@ -363,8 +363,8 @@ impl Leg {
     }
 
     /// Takes what is to be done without a lock.
-    pub fn take_aftermath(&mut self) -> Aftermath {
-        std::mem::take(&mut self.aftermath)
+    pub fn take_deferred_work(&mut self) -> DeferredWork {
+        std::mem::take(&mut self.deferred)
     }
 
     /// Returns whether something of this kind may be awaited where it is, once, and not within a step.

@@ -48,7 +48,7 @@
 //! | [`Question`], [`Decodes`], [`AskPoll`], [`Answered`], [`Response`] | asking |
 //! | [`StepPoll`], [`StepWake`], [`StepOutcome`], [`StepFailure`] | steps |
 //! | [`SlotId`], [`BranchId`], [`Scope`] | the place of a future, while it is polled |
-//! | [`Tracker`], [`NextAction`], [`GraceReason`], [`Aftermath`], [`Event`] | driving: what the driver does after a poll |
+//! | [`Tracker`], [`NextAction`], [`GraceReason`], [`DeferredWork`], [`LogEvent`] | driving: what the driver does after a poll |
 //! | [`LegOutput`], [`Observations`], [`PendingAsk`] | the end of a leg |
 //! | [`Setup`], [`Delivery`], [`Purpose`], [`Limits`], [`StopReason`], [`Migration`], [`Collision`] | what a leg is begun with, and how it fails |
 //! | [`StepKey`], [`IntoNumber`], [`Kind`], [`key`] | names |
@@ -66,7 +66,7 @@ mod tracker;
 pub use answer::{Response, read_answer};
 pub use key::{IntoNumber, StepKey};
 pub use leg::{
-    Aftermath, Answered, AskPoll, BranchId, Decodes, Delivery, Event, GraceReason, Leg, LegOutput,
+    Answered, AskPoll, BranchId, Decodes, DeferredWork, Delivery, GraceReason, Leg, LegOutput, LogEvent,
     NextAction, Observations, PendingAsk, Purpose, Question, Scope, Setup, SlotId, StepPoll,
 };
 pub use limits::Limits;

@@ -298,7 +298,7 @@ impl Leg {
             let asked =
                 AskRecord { digest: *digest, times: times.saturating_add(1), ..self.first(&asking.question) };
             let (path, round) = (slot.path.to_string(), self.history.entry(at).round);
-            self.aftermath.events.push(super::Event::Misfit { path, cause });
+            self.deferred.events.push(super::LogEvent::AnswerTypeMismatch { path, cause });
             self.history.drop_entry(at);
             self.make_stale(round);
             self.advance();
@@ -329,7 +329,7 @@ impl Leg {
             match question.decodes.map(|decodes| decodes(&text)) {
                 Some(Err(cause)) => {
                     let path = path.to_string();
-                    self.aftermath.events.push(super::Event::Misfit { path, cause });
+                    self.deferred.events.push(super::LogEvent::AnswerTypeMismatch { path, cause });
                     Err(UNREADABLE.to_owned())
                 }
                 _ => Ok((response.is_refusal(), text)),

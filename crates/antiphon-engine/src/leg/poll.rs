@@ -13,7 +13,7 @@ impl Leg {
         self.poll.is_replayed = self.history.is_replayed();
         (self.poll.is_on, self.poll.again, self.poll.root) = (true, false, WakerId::of(waker));
         if !self.poll.parent.as_ref().is_some_and(|known| known.will_wake(parent)) {
-            self.aftermath.spent.extend(self.poll.parent.replace(parent.clone()));
+            self.deferred.drops.extend(self.poll.parent.replace(parent.clone()));
         }
         self.scope = Scope::default();
         self.held_in_select.clear();
@@ -54,18 +54,18 @@ impl Leg {
             _ => SlotWaker::Foreign(waker.clone()),
         };
         if let SlotWaker::Foreign(known) = std::mem::replace(&mut slot.waker, new) {
-            self.aftermath.spent.push(known);
+            self.deferred.drops.push(known);
         }
     }
 
-    /// Wakes one future and nobody else. Its waker is spent.
+    /// Wakes one future and nobody else. Its waker is drops.
     pub(super) fn wake(&mut self, id: SlotId) {
         let Some(slot) = self.slots.get_mut(id) else { return };
         match std::mem::take(&mut slot.waker) {
             SlotWaker::None => {}
-            SlotWaker::Foreign(waker) => self.aftermath.wakes.push(waker),
+            SlotWaker::Foreign(waker) => self.deferred.wakes.push(waker),
             SlotWaker::Root if self.poll.is_on => self.poll.again = true,
-            SlotWaker::Root => self.aftermath.wakes.extend(self.poll.parent.clone()),
+            SlotWaker::Root => self.deferred.wakes.extend(self.poll.parent.clone()),
         }
     }
 

@@ -203,7 +203,7 @@ impl Leg {
             let unmet = self.history.unmet_steps();
             if !unmet.is_empty() && self.setup.lenient {
                 self.history.excuse_steps();
-                self.aftermath.events.push(super::Event::UnmetSteps { paths: unmet });
+                self.deferred.events.push(super::LogEvent::UnreplayedSteps { paths: unmet });
                 return if self.release_steps() { NextAction::PollAgain } else { self.nothing_wakes() };
             }
             match self.unmet_refusal() {
@@ -251,7 +251,7 @@ impl Leg {
         while !self.history.is_replayed() && !self.poll.again {
             self.pass_over();
             // A waker of a combinator was woken: polling the handler reaches it.
-            if !self.aftermath.wakes.is_empty() {
+            if !self.deferred.wakes.is_empty() {
                 return true;
             }
         }

@@ -242,7 +242,7 @@ impl Leg {
             return None;
         };
         let (input, round) = (*input, *round);
-        self.aftermath.spent.extend(wake.end());
+        self.deferred.drops.extend(wake.end());
         self.slots.branches().add(slot.branch, Counted::Running, -1);
         self.running.retain(|running| *running != id);
         // There is room again.
@@ -274,14 +274,14 @@ impl Leg {
         }
         self.history.record(entry, slot.site);
         self.observations.note_cut(&path);
-        self.aftermath.events.push(super::Event::StepCut { path });
+        self.deferred.events.push(super::LogEvent::StepAborted { path });
     }
 
     /// Takes a slot out.
     pub(super) fn remove(&mut self, id: SlotId, is_delivered: bool) -> Option<Slot> {
         let mut slot = self.slots.remove(id)?;
         if let super::slots::SlotWaker::Foreign(waker) = std::mem::take(&mut slot.waker) {
-            self.aftermath.spent.push(waker);
+            self.deferred.drops.push(waker);
         }
         if is_delivered || matches!(self.status, Status::Ended) {
             return Some(slot);

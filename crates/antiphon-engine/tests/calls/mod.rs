@@ -167,7 +167,7 @@ impl Program<'_> {
             10 => self.end(),
             _ => self.look(),
         }
-        for waker in self.leg.take_aftermath().wakes {
+        for waker in self.leg.take_deferred_work().wakes {
             waker.wake();
         }
     }

@@ -85,9 +85,9 @@ impl Ctx {
     pub(crate) fn with<R>(&self, act: impl FnOnce(&mut Leg) -> R) -> R {
         let mut leg = self.0.leg.borrow_mut();
         let result = act(&mut leg);
-        let aftermath = leg.take_aftermath();
+        let deferred = leg.take_deferred_work();
         drop(leg);
-        aftermath.wakes.into_iter().for_each(Waker::wake);
+        deferred.wakes.into_iter().for_each(Waker::wake);
         result
     }
 

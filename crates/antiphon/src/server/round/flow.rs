@@ -2,7 +2,7 @@
 
 use super::carrier::Carrier;
 use crate::server::{AskError, Server, limits::Limits};
-use antiphon_engine::{Aftermath, CallSite, Event, Leg, Scope, SlotId, StopReason};
+use antiphon_engine::{CallSite, DeferredWork, Leg, LogEvent, Scope, SlotId, StopReason};
 use antiphon_seal::{Call, CallSecret, Digest};
 use std::{
     cell::Cell,
@@ -61,11 +61,11 @@ impl Flow {
     pub(crate) fn with<R>(&self, act: impl FnOnce(&mut Leg) -> R) -> R {
         let mut leg = self.leg.lock().unwrap_or_else(PoisonError::into_inner);
         let result = act(&mut leg);
-        let Aftermath { wakes, spent, events } = leg.take_aftermath();
+        let DeferredWork { wakes, drops, events } = leg.take_deferred_work();
         let call = (!events.is_empty()).then(|| leg.begun_call().map(|call| call.id().to_string()));
         drop(leg);
         wakes.into_iter().for_each(Waker::wake);
-        drop(spent);
+        drop(drops);
         events.iter().for_each(|event| log(event, call.as_ref().and_then(Option::as_deref)));
         result
     }
@@ -193,17 +193,19 @@ impl Drop for Flow {
     }
 }
 
-fn log(event: &Event, call: Option<&str>) {
+fn log(event: &LogEvent, call: Option<&str>) {
     match event {
-        Event::Misfit { path, cause } => {
+        LogEvent::AnswerTypeMismatch { path, cause } => {
             tracing::error!(call, %path, %cause, "an answer fits its form but not its type: it is asked again");
         }
-        Event::StepCut { path } => tracing::warn!(
+        LogEvent::StepAborted { path } => tracing::warn!(
             call,
             path,
             "a step was dropped while it ran: it may have acted, and never runs again in this call"
         ),
-        Event::UnmetSteps { paths } => tracing::warn!(call, steps = ?paths, "recorded steps were not met"),
+        LogEvent::UnreplayedSteps { paths } => {
+            tracing::warn!(call, steps = ?paths, "recorded steps were not met")
+        }
     }
 }
 
