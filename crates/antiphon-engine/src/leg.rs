@@ -57,9 +57,9 @@ pub enum Purpose {
     #[default]
     Serve,
     /// For its result, and for whoever wants to see what the handler gives up.
-    Watch,
+    Observe,
     /// Only to see whether the handler comes to the same again: no step runs, no checkpoint ends it.
-    Rehearse,
+    DryRun,
 }
 
 /// The settings of a leg.

@@ -216,7 +216,7 @@ impl Leg {
             let text = format!("The record of this call has no room for the question `{}`", asked.path);
             StopReason::Limit { name: "state", text }
         });
-        if let Some(stop) = too_often.filter(|_| self.setup.purpose != Purpose::Rehearse).or(is_full) {
+        if let Some(stop) = too_often.filter(|_| self.setup.purpose != Purpose::DryRun).or(is_full) {
             self.stop(stop);
         }
     }

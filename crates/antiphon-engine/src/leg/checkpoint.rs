@@ -43,7 +43,7 @@ impl Leg {
             return Err(Some(id));
         }
         let may_end = self.setup.delivery == Delivery::NextLeg
-            && self.setup.purpose != Purpose::Rehearse
+            && self.setup.purpose != Purpose::DryRun
             && self.state_only < self.setup.limits.state_only
             // What was done is with the client already.
             && !self.is_repeating();

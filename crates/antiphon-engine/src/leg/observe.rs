@@ -53,18 +53,18 @@ impl Observations {
 impl Leg {
     /// A leg that is run only to see whether the handler comes to the same again: what the next leg finds, without any
     /// answer.
-    pub fn rehearse(call: Call, mut record: Record, setup: Setup) -> Self {
+    pub fn dry_run(call: Call, mut record: Record, setup: Setup) -> Self {
         for asked in &mut record.asked {
             // However often it was asked, here it may change: that is what is looked for.
             asked.times = 0;
         }
         // At the beginning of time no deadline is over.
-        Self::resume(call, record, None, Setup { purpose: Purpose::Rehearse, now: 0, ..setup })
+        Self::resume(call, record, None, Setup { purpose: Purpose::DryRun, now: 0, ..setup })
     }
 
     /// Returns whether the leg is run only to see what the handler comes to.
-    pub fn rehearses(&self) -> bool {
-        self.setup.purpose == Purpose::Rehearse
+    pub fn is_dry_run(&self) -> bool {
+        self.setup.purpose == Purpose::DryRun
     }
 
     /// A question came to an error: what stands beside it may be given up for that.

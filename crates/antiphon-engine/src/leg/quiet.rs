@@ -292,6 +292,6 @@ impl Record {
 
 impl Purpose {
     pub(super) fn watches(self) -> bool {
-        self == Self::Watch
+        self == Self::Observe
     }
 }

@@ -160,7 +160,7 @@ impl Leg {
     fn begin_step(&mut self, id: SlotId, waker: &Waker) -> StepPoll {
         let Some(slot) = self.slots.get(id) else { return StepPoll::Pending };
         let path = slot.path.clone();
-        if self.setup.purpose == Purpose::Rehearse {
+        if self.setup.purpose == Purpose::DryRun {
             self.observations.would_run.get_or_insert_with(|| path.clone());
             self.stop(StopReason::Author(format!("the step `{path}` is not run to look only")));
             return StepPoll::Pending;

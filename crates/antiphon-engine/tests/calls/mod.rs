@@ -122,8 +122,8 @@ fn setup(bytes: &mut Bytes<'_>) -> Setup {
         limits,
         delivery: if kinds & 2 == 0 { Delivery::NextLeg } else { Delivery::ThisLeg },
         purpose: match kinds & 12 {
-            0 => Purpose::Rehearse,
-            4 => Purpose::Watch,
+            0 => Purpose::DryRun,
+            4 => Purpose::Observe,
             _ => Purpose::Serve,
         },
         lenient: kinds & 16 != 0,
@@ -374,7 +374,7 @@ impl Program<'_> {
         let call = left.call.and_then(Call::next_leg).unwrap_or_else(|| call(2));
         self.has_ended = false;
         self.leg = match self.bytes.next() % 8 {
-            0 => Leg::rehearse(call, record, setup),
+            0 => Leg::dry_run(call, record, setup),
             1 => Leg::resume(call, record.begun_again(), None, setup),
             _ => resume(call, record, &mut self.bytes, setup),
         };

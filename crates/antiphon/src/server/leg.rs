@@ -178,7 +178,7 @@ fn read_responses(text: Option<&RawValue>) -> Result<Option<InputResponses>, Ref
 fn context(server: &Inner, admitted: &mut Admitted<'_>, entry: Entry, carrier: Carrier) -> Arc<ctx::Leg> {
     let (call, number) = (admitted.call_id(), admitted.leg_number());
     let watches = server.replay.is_on() && matches!(carrier, Carrier::Sealed);
-    let purpose = if watches { Purpose::Watch } else { Purpose::Serve };
+    let purpose = if watches { Purpose::Observe } else { Purpose::Serve };
     let setup = setup(server, admitted, &carrier, purpose);
     let Entry { record, responses } = entry;
     let (engine, unverified) = match (admitted.take_call(), record) {

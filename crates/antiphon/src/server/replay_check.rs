@@ -289,8 +289,8 @@ impl<'a> Look<'a> {
         let Some(call) = left.call.take() else { return };
         let limits = &self.server.limits;
         let carrier = Carrier::Sealed;
-        let setup = leg::setup(self.server, self.admitted, &carrier, Purpose::Rehearse);
-        let engine = Leg::rehearse(call, left.record.clone(), setup);
+        let setup = leg::setup(self.server, self.admitted, &carrier, Purpose::DryRun);
+        let engine = Leg::dry_run(call, left.record.clone(), setup);
         let leg = self.admitted.leg_number().saturating_add(1);
         let shared = Arc::new(leg::surroundings(self.server, self.admitted, self.call, leg, engine, carrier));
         let ran = match start(Ctx::new(Arc::clone(&shared))) {
