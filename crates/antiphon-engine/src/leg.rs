@@ -119,7 +119,7 @@ pub struct Leg {
     /// Changes whenever a question is asked, or no longer.
     asks_version: u64,
     poll: Poll,
-    scope: Scope,
+    context: PollContext,
     deferred: DeferredWork,
     observations: Observations,
 }
@@ -175,7 +175,7 @@ struct Poll {
 /// The place of what is polled now: which branch, and whether in the body of a step. Set for a part of a poll with
 /// [`Leg::enter`], and put back behind it.
 #[derive(Clone, Copy, Debug, Default)]
-pub struct Scope {
+pub struct PollContext {
     branch: BranchId,
     inside: Option<Inside>,
     /// A `select` looks whether a branch comes to its end without a new step: none begins.
@@ -249,7 +249,7 @@ impl Leg {
             state_only: 0,
             asks_version: 0,
             poll: Poll::default(),
-            scope: Scope::default(),
+            context: PollContext::default(),
             deferred: DeferredWork::default(),
             observations: Observations::watching(watches),
         }
@@ -342,7 +342,7 @@ impl Leg {
 
     /// Returns whether nothing resolves any more where the handler is polled now.
     pub fn is_over(&self) -> bool {
-        !matches!(self.status, Status::Running) || self.slots.is_lost(self.scope.branch)
+        !matches!(self.status, Status::Running) || self.slots.is_lost(self.context.branch)
     }
 
     /// Returns whether a step runs.
@@ -392,7 +392,7 @@ impl Leg {
 
     fn is_in_step(&mut self, kind: Kind, path: &str, site: CallSite) -> bool {
         let name = |id| self.slots.get(id).map_or("", |slot| &slot.path);
-        let step = match self.scope.inside {
+        let step = match self.context.inside {
             None => return false,
             Some(Inside::Step(id)) => format!("the step `{}`", name(id)),
             Some(Inside::Check(id)) => format!("the check of `{}`", name(id)),

@@ -47,7 +47,7 @@
 //! | [`Leg`] | one leg: the futures of a handler and its driver talk to it |
 //! | [`Question`], [`Decodes`], [`AskPoll`], [`Answered`], [`Response`] | asking |
 //! | [`StepPoll`], [`StepWake`], [`StepOutcome`], [`StepFailure`] | steps |
-//! | [`SlotId`], [`BranchId`], [`Scope`] | the place of a future, while it is polled |
+//! | [`SlotId`], [`BranchId`], [`PollContext`] | the place of a future, while it is polled |
 //! | [`Tracker`], [`NextAction`], [`GraceReason`], [`DeferredWork`], [`LogEvent`] | driving: what the driver does after a poll |
 //! | [`LegOutput`], [`Observations`], [`PendingAsk`] | the end of a leg |
 //! | [`Setup`], [`Delivery`], [`Purpose`], [`Limits`], [`StopReason`], [`Migration`], [`Collision`] | what a leg is begun with, and how it fails |
@@ -67,7 +67,7 @@ pub use answer::{Response, read_answer};
 pub use key::{IntoNumber, StepKey};
 pub use leg::{
     Answered, AskPoll, BranchId, Decodes, DeferredWork, Delivery, GraceReason, Leg, LegOutput, LogEvent,
-    NextAction, Observations, PendingAsk, Purpose, Question, Scope, Setup, SlotId, StepPoll,
+    NextAction, Observations, PendingAsk, PollContext, Purpose, Question, Setup, SlotId, StepPoll,
 };
 pub use limits::Limits;
 pub use record::{

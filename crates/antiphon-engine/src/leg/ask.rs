@@ -114,7 +114,7 @@ impl Leg {
             Found::Nothing(asked, fault) => (self.asked(asked), fault),
         };
         let state = State::Ask(Box::new(Asking { question, phase }));
-        let branch = self.scope.branch;
+        let branch = self.context.branch;
         let id = self.slots.add(path, site, branch, state);
         match self.asking(id).map(|asking| &mut asking.phase) {
             Some(AskPhase::Recorded(at)) => {
@@ -233,7 +233,7 @@ impl Leg {
         if self.is_over() {
             return AskPoll::Pending;
         }
-        self.slots.move_to(id, self.scope.branch);
+        self.slots.move_to(id, self.context.branch);
         let is_replayed = self.poll.is_replayed;
         let Some(State::Ask(asking)) = self.slots.get(id).map(|slot| &slot.state) else {
             return AskPoll::Pending;

@@ -35,7 +35,7 @@ impl Leg {
         if !self.may_await(Kind::Checkpoint, &path, site) {
             return Err(None);
         }
-        let branch = self.scope.branch;
+        let branch = self.context.branch;
         if let Some(at) = self.history.find(Kind::Checkpoint, &path) {
             let state = State::Checkpoint(CheckpointPhase::Recorded(at));
             let id = self.slots.add(path, site, branch, state);
@@ -59,7 +59,7 @@ impl Leg {
         if self.is_over() {
             return false;
         }
-        self.slots.move_to(id, self.scope.branch);
+        self.slots.move_to(id, self.context.branch);
         let Some(slot) = self.slots.get(id) else { return false };
         let State::Checkpoint(phase) = &slot.state else { return false };
         match phase {

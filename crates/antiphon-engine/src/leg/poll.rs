@@ -1,7 +1,7 @@
 //! A poll of the handler: its beginning and end, the place of what is polled, and who is woken.
 
 use super::{
-    BranchId, Inside, Leg, Scope,
+    BranchId, Inside, Leg, PollContext,
     slots::{SlotId, SlotWaker, WakerId},
 };
 use std::task::Waker;
@@ -15,7 +15,7 @@ impl Leg {
         if !self.poll.parent.as_ref().is_some_and(|known| known.will_wake(parent)) {
             self.deferred.drops.extend(self.poll.parent.replace(parent.clone()));
         }
-        self.scope = Scope::default();
+        self.context = PollContext::default();
         self.held_in_select.clear();
     }
 
@@ -25,23 +25,23 @@ impl Leg {
     }
 
     /// Takes this place for a part of the poll. The place before, to be put back, panic or not.
-    pub fn enter(&mut self, scope: Scope) -> Scope {
-        std::mem::replace(&mut self.scope, scope)
+    pub fn enter(&mut self, scope: PollContext) -> PollContext {
+        std::mem::replace(&mut self.context, scope)
     }
 
     /// The present place in this branch. `holds_steps`: no new step begins there.
-    pub fn in_branch(&self, branch: BranchId, holds_steps: bool) -> Scope {
-        Scope { branch, holds_steps: self.scope.holds_steps || holds_steps, ..self.scope }
+    pub fn in_branch(&self, branch: BranchId, holds_steps: bool) -> PollContext {
+        PollContext { branch, holds_steps: self.context.holds_steps || holds_steps, ..self.context }
     }
 
     /// The present place in the body of this step.
-    pub fn in_step(&self, slot: SlotId) -> Scope {
-        Scope { inside: Some(Inside::Step(slot)), ..self.scope }
+    pub fn in_step(&self, slot: SlotId) -> PollContext {
+        PollContext { inside: Some(Inside::Step(slot)), ..self.context }
     }
 
     /// The present place in the check of what happens behind the URL of this question.
-    pub fn in_check(&self, slot: SlotId) -> Scope {
-        Scope { inside: Some(Inside::Check(slot)), ..self.scope }
+    pub fn in_check(&self, slot: SlotId) -> PollContext {
+        PollContext { inside: Some(Inside::Check(slot)), ..self.context }
     }
 
     /// Keeps the waker that a future was polled with.

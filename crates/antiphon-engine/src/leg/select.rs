@@ -35,7 +35,7 @@ impl Leg {
             return None;
         }
         let phase = recorded.map_or(SelectPhase::Undecided, SelectPhase::Recorded);
-        let branch = self.scope.branch;
+        let branch = self.context.branch;
         let id = self.slots.add(path, site, branch, State::Select(phase));
         if let Some(at) = recorded {
             self.history.wait_for(at, Some(id));
@@ -73,7 +73,7 @@ impl Leg {
     /// Returns whether new steps in the branches of an undecided select wait for nothing but it, and may begin now that no branch
     /// came to its end without them. Those that polling the branches does not reach are woken.
     pub fn lets_steps_begin(&mut self) -> bool {
-        if self.scope.holds_steps || self.held_in_select.is_empty() {
+        if self.context.holds_steps || self.held_in_select.is_empty() {
             return false;
         }
         for id in std::mem::take(&mut self.held_in_select) {
@@ -93,7 +93,7 @@ impl Leg {
         branches: usize,
         done: impl Fn(usize) -> bool,
     ) -> Option<usize> {
-        self.slots.move_to(id, self.scope.branch);
+        self.slots.move_to(id, self.context.branch);
         let (winner, at) = match self.select_phase(id)? {
             SelectPhase::Decided(winner, _) => return Some(usize::from(winner)),
             SelectPhase::Recorded(at) => {

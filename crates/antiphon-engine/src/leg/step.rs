@@ -77,7 +77,7 @@ impl Leg {
         };
         let recorded = if let StepPhase::Recorded(at) = phase { Some(at) } else { None };
         let is_new = matches!(phase, StepPhase::Held);
-        let id = self.slots.add(path, site, self.scope.branch, State::Step { input, phase });
+        let id = self.slots.add(path, site, self.context.branch, State::Step { input, phase });
         if let Some(at) = recorded {
             self.history.wait_for(at, Some(id));
         }
@@ -92,7 +92,7 @@ impl Leg {
         if self.is_over() {
             return StepPoll::Pending;
         }
-        self.slots.move_to(id, self.scope.branch);
+        self.slots.move_to(id, self.context.branch);
         let Some(slot) = self.slots.get(id) else { return StepPoll::Pending };
         let State::Step { phase, .. } = &slot.state else { return StepPoll::Pending };
         match phase {
@@ -107,7 +107,7 @@ impl Leg {
                 return StepPoll::Recorded(outcome);
             }
             StepPhase::Held | StepPhase::Released
-                if self.scope.holds_steps && self.may_begin(&slot.path, self.poll.is_replayed) =>
+                if self.context.holds_steps && self.may_begin(&slot.path, self.poll.is_replayed) =>
             {
                 self.held_in_select.push(id);
             }
@@ -184,7 +184,7 @@ impl Leg {
             id,
             StepPhase::Running { wake: Arc::clone(&wake), round: self.round, root_poll: None },
         );
-        let branch = self.scope.branch;
+        let branch = self.context.branch;
         self.slots.branches().add(branch, Counted::Running, 1);
         self.running.push(id);
         self.is_beyond = true;
@@ -199,7 +199,7 @@ impl Leg {
 
     /// A step that runs is polled here and now.
     pub fn touch_step(&mut self, id: SlotId, waker: &Waker) {
-        self.slots.move_to(id, self.scope.branch);
+        self.slots.move_to(id, self.context.branch);
         let (is_root, number) = (WakerId::of(waker) == self.poll.root, self.poll.number);
         let Some(slot) = self.slots.get_mut(id) else { return };
         if let State::Step { phase: StepPhase::Running { root_poll, .. }, .. } = &mut slot.state {

@@ -2,8 +2,9 @@
 //! target `engine_leg` has this file too.
 
 use antiphon_engine::{
-    BranchId, CallSite, Delivery, GraceReason, Leg, LegOutput, Limits, NextAction, Purpose, Question, Record,
-    Scope, Setup, SlotId, StepFailure, StepOutcome, StepPoll, StepWake, StopReason, Tracker, UrlReference,
+    BranchId, CallSite, Delivery, GraceReason, Leg, LegOutput, Limits, NextAction, PollContext, Purpose,
+    Question, Record, Setup, SlotId, StepFailure, StepOutcome, StepPoll, StepWake, StopReason, Tracker,
+    UrlReference,
 };
 use antiphon_seal::{Call, CallSecret};
 use antiphon_wire::{AskSupport, ElicitRequest, FormField, FormSchema, InputRequest, InputResponses};
@@ -70,7 +71,7 @@ struct Program<'b> {
     leg: Leg,
     slots: Vec<SlotId>,
     branches: Vec<BranchId>,
-    scopes: Vec<Scope>,
+    scopes: Vec<PollContext>,
     wakes: Vec<Arc<StepWake>>,
     tracker: Option<Tracker>,
     /// The leg is over, and goes on to be called.
@@ -85,7 +86,7 @@ pub(crate) fn run(record: Option<Record>, bytes: &[u8]) {
         None => Leg::begin(setup),
         Some(record) => resume(call(1), record, &mut bytes, setup),
     };
-    let (scopes, slots, branches) = (vec![Scope::default()], Vec::new(), vec![BranchId::default()]);
+    let (scopes, slots, branches) = (vec![PollContext::default()], Vec::new(), vec![BranchId::default()]);
     let mut program =
         Program { bytes, leg, slots, branches, scopes, wakes: Vec::new(), tracker: None, has_ended: false };
     while !program.bytes.0.is_empty() {
@@ -380,7 +381,7 @@ impl Program<'_> {
         };
         // Branches of another leg are not used: see `defect_a_branch_that_is_not_there`.
         self.branches.truncate(1);
-        self.scopes = vec![Scope::default()];
+        self.scopes = vec![PollContext::default()];
         if !self.bytes.next().is_multiple_of(4) {
             self.slots.clear();
             self.wakes.clear();

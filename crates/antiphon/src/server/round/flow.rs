@@ -2,7 +2,7 @@
 
 use super::carrier::Carrier;
 use crate::server::{AskError, Server, limits::Limits};
-use antiphon_engine::{CallSite, DeferredWork, Leg, LogEvent, Scope, SlotId, StopReason};
+use antiphon_engine::{CallSite, DeferredWork, Leg, LogEvent, PollContext, SlotId, StopReason};
 use antiphon_seal::{Call, CallSecret, Digest};
 use std::{
     cell::Cell,
@@ -40,7 +40,7 @@ impl Drop for PollGuard {
 
 /// While it lives, what is polled stands in another place of the leg. Dropped, the place before is put back, also where
 /// that poll panicked.
-pub(super) struct ScopeGuard<'f>(&'f Flow, Scope);
+pub(super) struct ScopeGuard<'f>(&'f Flow, PollContext);
 
 impl Drop for ScopeGuard<'_> {
     fn drop(&mut self) {
@@ -92,7 +92,7 @@ impl Flow {
     }
 
     /// Takes a place for a part of a poll.
-    pub(super) fn scope(&self, place: impl FnOnce(&Leg) -> Scope) -> ScopeGuard<'_> {
+    pub(super) fn scope(&self, place: impl FnOnce(&Leg) -> PollContext) -> ScopeGuard<'_> {
         let before = self.with(|leg| {
             let scope = place(leg);
             leg.enter(scope)
