@@ -4,7 +4,7 @@
 macro_rules! stand_ins {
     (arc: $arc:ty, release: $release:ident, acquire: $acquire:ident) => {
         mod sync {
-            use super::tracker::Track;
+            use super::wake_tracker::Track;
             use crate::{Wakes, parent::Parent};
             pub(super) use loom::sync::atomic::AtomicBool;
 
@@ -58,9 +58,9 @@ macro_rules! stand_ins {
         use crate::{Quiet, Tracking, parent::Parent};
 
         /// The tracker, as the driver has it.
-        pub struct Tracker(tracker::Tracker);
+        pub struct WakeTracker(wake_tracker::WakeTracker);
 
-        impl Tracking for Tracker {
+        impl Tracking for WakeTracker {
             type Waker = sync::Waker;
 
             fn parent(parent: &Parent) -> sync::Waker {
@@ -68,7 +68,7 @@ macro_rules! stand_ins {
             }
 
             fn new(parent: &Parent) -> Self {
-                Self(tracker::Tracker::new(&Self::parent(parent)))
+                Self(wake_tracker::WakeTracker::new(&Self::parent(parent)))
             }
 
             fn waker(&self) -> sync::Waker {
@@ -77,9 +77,9 @@ macro_rules! stand_ins {
 
             fn judge(&mut self) -> Quiet {
                 match self.0.judge() {
-                    tracker::Quiet::Nobody => Quiet::Nobody,
-                    tracker::Quiet::Woken => Quiet::Woken,
-                    tracker::Quiet::Kept => Quiet::Kept,
+                    wake_tracker::Quiet::Nobody => Quiet::Nobody,
+                    wake_tracker::Quiet::Woken => Quiet::Woken,
+                    wake_tracker::Quiet::Kept => Quiet::Kept,
                 }
             }
         }
@@ -87,8 +87,8 @@ macro_rules! stand_ins {
 }
 pub(crate) use stand_ins;
 
-#[path = "../../crates/antiphon-engine/src/tracker.rs"]
+#[path = "../../crates/antiphon-engine/src/wake_tracker.rs"]
 #[expect(unreachable_pub, reason = "its crate gives it to others")]
-mod tracker;
+mod wake_tracker;
 
 stand_ins!(arc: loom::sync::Arc<T>, release: Release, acquire: Acquire);

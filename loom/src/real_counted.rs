@@ -3,8 +3,8 @@
 
 use crate::real::stand_ins;
 
-#[path = "../../crates/antiphon-engine/src/tracker.rs"]
+#[path = "../../crates/antiphon-engine/src/wake_tracker.rs"]
 #[expect(unreachable_pub, reason = "its crate gives it to others")]
-mod tracker;
+mod wake_tracker;
 
 stand_ins!(arc: crate::counted::Arc<T>, release: Release, acquire: Acquire);

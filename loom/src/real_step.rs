@@ -11,7 +11,7 @@ mod sync {
 
     /// The waker that the handler is polled with.
     #[derive(Clone)]
-    pub(super) struct Waker(pub(super) <real::Tracker as Tracking>::Waker);
+    pub(super) struct Waker(pub(super) <real::WakeTracker as Tracking>::Waker);
 
     impl Waker {
         pub(super) fn wake(self) {
@@ -51,7 +51,7 @@ impl Waking for StepWake {
         Self(step_wake::StepWake::new())
     }
 
-    fn begin_poll(&self, waker: &<real::Tracker as Tracking>::Waker) -> bool {
+    fn begin_poll(&self, waker: &<real::WakeTracker as Tracking>::Waker) -> bool {
         self.0.begin_poll(&sync::Waker(waker.clone()))
     }
 

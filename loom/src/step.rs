@@ -26,7 +26,7 @@ pub trait Waking: Clone + Send + 'static {
     /// That of a step that was never polled.
     fn new() -> Self;
     /// Whether the body is to be polled, now that the step is polled with this waker.
-    fn begin_poll(&self, waker: &<real::Tracker as Tracking>::Waker) -> bool;
+    fn begin_poll(&self, waker: &<real::WakeTracker as Tracking>::Waker) -> bool;
     /// Wakes.
     fn wake(&self);
     /// The standing of the step.
@@ -88,7 +88,7 @@ pub fn explore<W: Waking>(threads: usize, looks: Looks) -> Seen {
 fn execution<W: Waking>(threads: usize, looks: Looks) -> Seen {
     let (parent, wake) = (Parent::new(), W::new());
     // The step was begun, and its body gave its waker to each thread. The waker of this poll is gone when they wake.
-    let tracker = real::Tracker::new(&parent);
+    let tracker = real::WakeTracker::new(&parent);
     let begins = wake.begin_poll(&tracker.waker());
     drop(tracker);
     let (notes, threads): (Vec<_>, Vec<_>) = (0..threads)
@@ -115,7 +115,7 @@ fn execution<W: Waking>(threads: usize, looks: Looks) -> Seen {
 /// Polls until the step has its result, or is said not to be polled any more.
 fn drive<W: Waking>(parent: &Parent, wake: &W, looks: Looks, seen: &mut Seen, is_done: impl Fn() -> bool) {
     loop {
-        let mut tracker = real::Tracker::new(parent);
+        let mut tracker = real::WakeTracker::new(parent);
         let waker = tracker.waker();
         if wake.begin_poll(&waker) && is_done() {
             wake.end();

@@ -40,12 +40,12 @@ fn judged_all<T: Tracking>() {
 
 #[test]
 fn a_poll_is_judged_rightly() {
-    judged_all::<real::Tracker>();
+    judged_all::<real::WakeTracker>();
 }
 
 #[test]
 fn a_poll_is_judged_rightly_counted_by_hand() {
-    judged_all::<real_counted::Tracker>();
+    judged_all::<real_counted::WakeTracker>();
 }
 
 fn drive<T: Tracking>(yields: usize, senders: &'static [driver::Sender]) {
@@ -67,12 +67,12 @@ fn drive_all<T: Tracking>() {
 
 #[test]
 fn the_driver_ends_with_all_that_was_sent() {
-    drive_all::<real::Tracker>();
+    drive_all::<real::WakeTracker>();
 }
 
 #[test]
 fn the_driver_ends_with_all_that_was_sent_counted_by_hand() {
-    drive_all::<real_counted::Tracker>();
+    drive_all::<real_counted::WakeTracker>();
 }
 
 #[test]
@@ -96,13 +96,13 @@ fn without_a_count_a_wake_to_come_is_missed() {
 #[test]
 #[should_panic(expected = "nobody was said to be left")]
 fn a_relaxed_drop_misses_a_wake() {
-    let _ = one_poll::explore::<relaxed_drop::Tracker>(&[Wake]);
+    let _ = one_poll::explore::<relaxed_drop::WakeTracker>(&[Wake]);
 }
 
 #[test]
 #[should_panic(expected = "woken before what was written")]
 fn a_relaxed_flag_loses_what_was_written() {
-    let _ = one_poll::explore::<relaxed_flag::Tracker>(&[Wake]);
+    let _ = one_poll::explore::<relaxed_flag::WakeTracker>(&[Wake]);
 }
 
 #[test]

@@ -48,7 +48,7 @@
 //! | [`Question`], [`Decodes`], [`AskPoll`], [`Answered`], [`Response`] | asking |
 //! | [`StepPoll`], [`StepWake`], [`StepOutcome`], [`StepFailure`] | steps |
 //! | [`SlotId`], [`BranchId`], [`PollContext`] | the place of a future, while it is polled |
-//! | [`Tracker`], [`NextAction`], [`GraceReason`], [`DeferredWork`], [`LogEvent`] | driving: what the driver does after a poll |
+//! | [`WakeTracker`], [`NextAction`], [`GraceReason`], [`DeferredWork`], [`LogEvent`] | driving: what the driver does after a poll |
 //! | [`LegOutput`], [`Observations`], [`PendingAsk`] | the end of a leg |
 //! | [`Setup`], [`Delivery`], [`Purpose`], [`Limits`], [`StopReason`], [`Migration`], [`Collision`] | what a leg is begun with, and how it fails |
 //! | [`StepKey`], [`IntoNumber`], [`Kind`], [`key`] | names |
@@ -61,7 +61,7 @@ mod record;
 mod step_wake;
 mod stop;
 mod sync;
-mod tracker;
+mod wake_tracker;
 
 pub use answer::{Response, read_answer};
 pub use key::{IntoNumber, StepKey};
@@ -75,7 +75,7 @@ pub use record::{
 };
 pub use step_wake::StepWake;
 pub use stop::StopReason;
-pub use tracker::Tracker;
+pub use wake_tracker::WakeTracker;
 
 /// The line of the author's code that called.
 pub type CallSite = &'static std::panic::Location<'static>;

@@ -11,7 +11,7 @@ pub(crate) use std::{
     task::Waker,
 };
 
-use crate::{step_wake::StepWake, tracker::Track};
+use crate::{step_wake::StepWake, wake_tracker::Track};
 use std::{
     sync::{self, MutexGuard, PoisonError},
     task::Wake,

@@ -2,8 +2,8 @@
 
 use crate::real::stand_ins;
 
-#[path = "../../../crates/antiphon-engine/src/tracker.rs"]
+#[path = "../../../crates/antiphon-engine/src/wake_tracker.rs"]
 #[expect(unreachable_pub, reason = "its crate gives it to others")]
-mod tracker;
+mod wake_tracker;
 
 stand_ins!(arc: crate::counted::Arc<T, crate::counted::Forgetting>, release: Release, acquire: Acquire);

@@ -13,7 +13,7 @@ pub const PASSED_ON_FIRST: u8 = 1;
 /// A later poll leaves the waker of the first one in its place.
 pub const FIRST_WAKER_ONLY: u8 = 2;
 
-type Waker = <real::Tracker as Tracking>::Waker;
+type Waker = <real::WakeTracker as Tracking>::Waker;
 
 /// A waker with the fault of that number.
 #[derive(Clone)]

@@ -4,7 +4,7 @@ use super::{Delivery, Leg, Purpose, Status, step::Steps};
 use crate::{
     record::Record,
     stop::StopReason,
-    tracker::{Quiet, Tracker},
+    wake_tracker::{Quiet, WakeTracker},
 };
 
 /// New steps begin after so many polls in a row in which the handler woke itself.
@@ -45,7 +45,11 @@ pub enum GraceReason {
 impl Leg {
     /// After a poll that left the handler pending. `tracker`: the one that the handler was polled with. `waited`: the
     /// bounded wait that is over.
-    pub fn after_poll(&mut self, tracker: Option<&mut Tracker>, waited: Option<GraceReason>) -> NextAction {
+    pub fn after_poll(
+        &mut self,
+        tracker: Option<&mut WakeTracker>,
+        waited: Option<GraceReason>,
+    ) -> NextAction {
         let next = self.decide_next(tracker, waited);
         // What an error makes a handler give up may be some polls away.
         self.observations.failed &= matches!(next, NextAction::PollAgain | NextAction::PollTracked);
@@ -54,7 +58,7 @@ impl Leg {
         next
     }
 
-    fn decide_next(&mut self, tracker: Option<&mut Tracker>, waited: Option<GraceReason>) -> NextAction {
+    fn decide_next(&mut self, tracker: Option<&mut WakeTracker>, waited: Option<GraceReason>) -> NextAction {
         let runs = self.runs_a_step();
         match self.status {
             Status::Stopping(_) if runs => return NextAction::EndAfterSteps,
@@ -127,7 +131,7 @@ impl Leg {
 
     fn at_rest(
         &mut self,
-        tracker: &mut Tracker,
+        tracker: &mut WakeTracker,
         quiet: Quiet,
         has_probed: bool,
         waited: Option<GraceReason>,

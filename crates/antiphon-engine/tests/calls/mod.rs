@@ -3,8 +3,8 @@
 
 use antiphon_engine::{
     BranchId, CallSite, Delivery, GraceReason, Leg, LegOutput, Limits, NextAction, PollContext, Purpose,
-    Question, Record, Setup, SlotId, StepFailure, StepOutcome, StepPoll, StepWake, StopReason, Tracker,
-    UrlReference,
+    Question, Record, Setup, SlotId, StepFailure, StepOutcome, StepPoll, StepWake, StopReason, UrlReference,
+    WakeTracker,
 };
 use antiphon_seal::{Call, CallSecret};
 use antiphon_wire::{AskSupport, ElicitRequest, FormField, FormSchema, InputRequest, InputResponses};
@@ -73,7 +73,7 @@ struct Program<'b> {
     branches: Vec<BranchId>,
     scopes: Vec<PollContext>,
     wakes: Vec<Arc<StepWake>>,
-    tracker: Option<Tracker>,
+    tracker: Option<WakeTracker>,
     /// The leg is over, and goes on to be called.
     has_ended: bool,
 }
@@ -190,7 +190,7 @@ impl Program<'_> {
     fn poll(&mut self) {
         match self.bytes.next() % 4 {
             0 => {
-                let tracker = Tracker::new(Waker::noop());
+                let tracker = WakeTracker::new(Waker::noop());
                 self.leg.begin_poll(&tracker.waker(), Waker::noop());
                 self.tracker = Some(tracker);
             }

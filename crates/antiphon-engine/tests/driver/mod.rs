@@ -2,7 +2,7 @@
 
 use antiphon_engine::{
     AskPoll, Delivery, Leg, LegOutput, Migration, NextAction, Question, Record, Setup, SlotId, StepOutcome,
-    StepPoll, StopReason, Tracker,
+    StepPoll, StopReason, WakeTracker,
 };
 use antiphon_seal::{Call, Digest};
 use antiphon_wire::{ElicitRequest, FormField, FormSchema, InputRequest, InputRequests, InputResponses};
@@ -281,7 +281,7 @@ impl Client {
         let parent = Waker::noop();
         let mut future = handler(ctx.clone());
         for _ in 0..1000 {
-            let mut tracker = Tracker::new(parent);
+            let mut tracker = WakeTracker::new(parent);
             let waker = tracker.waker();
             ctx.with(|leg| leg.begin_poll(&waker, parent));
             let polled = future.as_mut().poll(&mut Context::from_waker(&waker));

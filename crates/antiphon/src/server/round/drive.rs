@@ -15,7 +15,7 @@
 
 use super::{carrier::Exchange, flow::Flow};
 use crate::server::{Ask, Ctx, HandlerOutcome, InputRequired, IntoOutcome, round::check_elicit};
-use antiphon_engine::{GraceReason, LegOutput, NextAction, StopReason, Tracker};
+use antiphon_engine::{GraceReason, LegOutput, NextAction, StopReason, WakeTracker};
 use antiphon_wire::{InputRequest, InputRequests};
 use std::{
     any::Any,
@@ -155,7 +155,7 @@ impl<'f> Driver<'f> {
     ) -> Poll<Ended<R>> {
         for _ in 0..POLLS_IN_A_ROW {
             self.exchange.receive(cx);
-            let mut tracker = self.tracks.then(|| Tracker::new(cx.waker()));
+            let mut tracker = self.tracks.then(|| WakeTracker::new(cx.waker()));
             if let Poll::Ready(ended) = self.poll_handler(cx, tracker.as_ref(), handler.as_mut()) {
                 return Poll::Ready(ended);
             }
@@ -198,10 +198,10 @@ impl<'f> Driver<'f> {
     fn poll_handler<R>(
         &self,
         cx: &mut Context<'_>,
-        tracker: Option<&Tracker>,
+        tracker: Option<&WakeTracker>,
         handler: Pin<&mut impl Future<Output = R>>,
     ) -> Poll<Ended<R>> {
-        let tracking = tracker.map(Tracker::waker);
+        let tracking = tracker.map(WakeTracker::waker);
         let waker = tracking.as_ref().unwrap_or(cx.waker());
         self.flow.with(|leg| leg.begin_poll(waker, cx.waker()));
         let polled = {

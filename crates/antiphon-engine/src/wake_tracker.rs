@@ -26,7 +26,7 @@ impl Track {
 }
 
 /// One poll's waker: whether it was woken, and whether anybody kept it.
-pub struct Tracker(Arc<Track>);
+pub struct WakeTracker(Arc<Track>);
 
 /// What can wake a handler that is pending.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -39,7 +39,7 @@ pub(crate) enum Quiet {
     Kept,
 }
 
-impl Tracker {
+impl WakeTracker {
     /// A tracker for one poll, whose wakes go on to `parent`: the waker this run of the driver was given.
     pub fn new(parent: &Waker) -> Self {
         Self(Arc::new(Track { parent: parent.clone(), woken: AtomicBool::new(false) }))
@@ -84,7 +84,7 @@ mod tests {
 
     fn check(poll: impl FnOnce(&Waker) -> Vec<Waker>, expected: Quiet, wakes: u32) {
         let parent = Arc::new(Parent::default());
-        let mut tracker = Tracker::new(&Waker::from(Arc::clone(&parent)));
+        let mut tracker = WakeTracker::new(&Waker::from(Arc::clone(&parent)));
         let waker = tracker.waker();
         let kept = poll(Context::from_waker(&waker).waker());
         drop(waker);
