@@ -1,4 +1,4 @@
-//! A model of the suspension of a handler: `tracker.rs` and `step_wake.rs` of the crate `antiphon-engine`, the sources
+//! A model of the suspension of a handler: `tracker.rs` and `step_waker.rs` of the crate `antiphon-engine`, the sources
 //! themselves, with stand-ins for what they take from the standard library, in every order in which the threads around them
 //! can run.
 //!

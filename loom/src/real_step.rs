@@ -1,8 +1,8 @@
 //! The waker of a step's body itself, with loom's mutex. It wakes the handler through a real tracker.
 
-#[path = "../../crates/antiphon-engine/src/step_wake.rs"]
+#[path = "../../crates/antiphon-engine/src/step_waker.rs"]
 #[expect(unreachable_pub, reason = "its crate gives it to others")]
-mod step_wake;
+mod step_waker;
 
 mod sync {
     use crate::{Tracking, Wakes, real};
@@ -44,11 +44,11 @@ use crate::{
 
 /// The waker of a step's body, as the engine has it.
 #[derive(Clone)]
-pub struct StepWake(sync::Arc<step_wake::StepWake>);
+pub struct StepWaker(sync::Arc<step_waker::StepWaker>);
 
-impl Waking for StepWake {
+impl Waking for StepWaker {
     fn new() -> Self {
-        Self(step_wake::StepWake::new())
+        Self(step_waker::StepWaker::new())
     }
 
     fn begin_poll(&self, waker: &<real::WakeTracker as Tracking>::Waker) -> bool {
@@ -61,9 +61,9 @@ impl Waking for StepWake {
 
     fn standing(&self) -> Standing {
         match self.0.standing() {
-            step_wake::Standing::Waits => Standing::Waits,
-            step_wake::Standing::Unpolled => Standing::Unpolled,
-            step_wake::Standing::WakeUnderWay => Standing::WakeUnderWay,
+            step_waker::Standing::Waits => Standing::Waits,
+            step_waker::Standing::Unpolled => Standing::Unpolled,
+            step_waker::Standing::WakeUnderWay => Standing::WakeUnderWay,
         }
     }
 

@@ -1,7 +1,7 @@
 //! Every order of the threads that wake the body of a step, and what must be found when its waker is wrong.
 
 use antiphon_loom::{
-    real_step::StepWake,
+    real_step::StepWaker,
     step::{
         Looks::{Once, Twice},
         Seen, explore,
@@ -11,7 +11,7 @@ use antiphon_loom::{
 
 /// The step has its result in every order, and each look of the driver decides in some.
 fn check(threads: usize) {
-    let seen: Seen = explore::<StepWake>(threads, Twice);
+    let seen: Seen = explore::<StepWaker>(threads, Twice);
     println!("{threads} threads: {seen:?}");
     assert!(seen.under_way > 0 && seen.second_looks > 0 && seen.waits > 0, "{seen:?}");
 }
@@ -31,7 +31,7 @@ fn without_a_count_a_wake_on_its_way_is_missed() {
 #[test]
 #[should_panic(expected = "said not to be polled any more")]
 fn without_a_second_look_a_wake_that_came_between_is_missed() {
-    let _ = explore::<StepWake>(1, Once);
+    let _ = explore::<StepWaker>(1, Once);
 }
 
 #[test]

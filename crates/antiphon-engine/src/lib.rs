@@ -46,7 +46,7 @@
 //! | [`Record`], [`RecordError`], [`AskRecord`], [`UrlReference`] | it travels between legs, as bytes |
 //! | [`Leg`] | one leg: the futures of a handler and its driver talk to it |
 //! | [`Question`], [`Decodes`], [`AskPoll`], [`Answered`], [`Response`] | asking |
-//! | [`StepPoll`], [`StepWake`], [`StepOutcome`], [`StepFailure`] | steps |
+//! | [`StepPoll`], [`StepWaker`], [`StepOutcome`], [`StepFailure`] | steps |
 //! | [`SlotId`], [`BranchId`], [`PollContext`] | the place of a future, while it is polled |
 //! | [`WakeTracker`], [`NextAction`], [`GraceReason`], [`DeferredWork`], [`LogEvent`] | driving: what the driver does after a poll |
 //! | [`LegOutput`], [`Observations`], [`PendingAsk`] | the end of a leg |
@@ -58,7 +58,7 @@ pub mod key;
 mod leg;
 mod limits;
 mod record;
-mod step_wake;
+mod step_waker;
 mod stop;
 mod sync;
 mod wake_tracker;
@@ -73,7 +73,7 @@ pub use limits::Limits;
 pub use record::{
     AskRecord, Collision, Kind, Migration, Record, RecordError, StepFailure, StepOutcome, UrlReference,
 };
-pub use step_wake::StepWake;
+pub use step_waker::StepWaker;
 pub use stop::StopReason;
 pub use wake_tracker::WakeTracker;
 

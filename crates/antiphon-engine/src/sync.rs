@@ -1,6 +1,6 @@
 //! The parts of the standard library that wakers are made of, and what makes a waker of them.
 //!
-//! The models in the workspace `loom` compile `tracker.rs` and `step_wake.rs` with stand-ins of the same names, which try
+//! The models in the workspace `loom` compile `tracker.rs` and `step_waker.rs` with stand-ins of the same names, which try
 //! every order in which the threads can run.
 
 pub(crate) use std::{
@@ -11,7 +11,7 @@ pub(crate) use std::{
     task::Waker,
 };
 
-use crate::{step_wake::StepWake, wake_tracker::Track};
+use crate::{step_waker::StepWaker, wake_tracker::Track};
 use std::{
     sync::{self, MutexGuard, PoisonError},
     task::Wake,
@@ -40,7 +40,7 @@ impl Wake for Track {
     }
 }
 
-impl Wake for StepWake {
+impl Wake for StepWaker {
     fn wake(self: Arc<Self>) {
         self.wake_outer();
     }

@@ -8,7 +8,7 @@ use crate::{
     CallSite,
     key::split,
     record::{Body, Entry, Kind, StepOutcome},
-    step_wake::{Standing, StepWake},
+    step_waker::{Standing, StepWaker},
     stop::StopReason,
 };
 use antiphon_seal::Digest;
@@ -24,7 +24,7 @@ pub(super) enum StepPhase {
     /// New: it may begin.
     Released,
     Running {
-        wake: Arc<StepWake>,
+        wake: Arc<StepWaker>,
         round: u32,
         /// The handler's poll in which it was polled last, if that was with the handler's waker.
         root_poll: Option<u64>,
@@ -41,7 +41,7 @@ pub enum StepPoll {
     /// It was run before.
     Recorded(StepOutcome),
     /// Its body is polled from now on, with this waker, under this idempotency key.
-    Run(Arc<StepWake>, String),
+    Run(Arc<StepWaker>, String),
 }
 
 impl Leg {
@@ -179,7 +179,7 @@ impl Leg {
         let Some(call) = &self.call else { return StepPoll::Pending };
         let (scope, key) = split(&path);
         let key = call.secret().idempotency_key(scope, key);
-        let wake = StepWake::new();
+        let wake = StepWaker::new();
         self.set_phase(
             id,
             StepPhase::Running { wake: Arc::clone(&wake), round: self.round, root_poll: None },

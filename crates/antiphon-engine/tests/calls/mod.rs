@@ -3,7 +3,7 @@
 
 use antiphon_engine::{
     BranchId, CallSite, Delivery, GraceReason, Leg, LegOutput, Limits, NextAction, PollContext, Purpose,
-    Question, Record, Setup, SlotId, StepFailure, StepOutcome, StepPoll, StepWake, StopReason, UrlReference,
+    Question, Record, Setup, SlotId, StepFailure, StepOutcome, StepPoll, StepWaker, StopReason, UrlReference,
     WakeTracker,
 };
 use antiphon_seal::{Call, CallSecret};
@@ -72,7 +72,7 @@ struct Program<'b> {
     slots: Vec<SlotId>,
     branches: Vec<BranchId>,
     scopes: Vec<PollContext>,
-    wakes: Vec<Arc<StepWake>>,
+    wakes: Vec<Arc<StepWaker>>,
     tracker: Option<WakeTracker>,
     /// The leg is over, and goes on to be called.
     has_ended: bool,

@@ -5,7 +5,7 @@ use crate::{
     Error,
     server::{Ctx, StepError},
 };
-use antiphon_engine::{CallSite, SlotId, StepKey, StepOutcome, StepPoll, StepWake, key::path};
+use antiphon_engine::{CallSite, SlotId, StepKey, StepOutcome, StepPoll, StepWaker, key::path};
 use antiphon_seal::{Digest, canonical::canonical};
 use pin_project_lite::pin_project;
 use serde::{Serialize, de::DeserializeOwned};
@@ -208,7 +208,7 @@ pin_project! {
 
 /// A step that was begun.
 struct Run {
-    wake: Arc<StepWake>,
+    wake: Arc<StepWaker>,
     attempt: Attempt,
 }
 

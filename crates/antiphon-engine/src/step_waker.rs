@@ -7,7 +7,7 @@
 use super::sync::{Arc, Mutex, Waker};
 
 /// The waker of the body of one step.
-pub struct StepWake(Mutex<Body>);
+pub struct StepWaker(Mutex<Body>);
 
 struct Body {
     /// Whoever polls the step.
@@ -28,7 +28,7 @@ pub(crate) enum Standing {
     WakeUnderWay,
 }
 
-impl StepWake {
+impl StepWaker {
     pub(crate) fn new() -> Arc<Self> {
         // Woken: the first poll polls the body.
         Arc::new(Self(Mutex::new(Body { outer: None, woken: true, under_way: 0 })))
@@ -80,8 +80,8 @@ impl StepWake {
     }
 }
 
-impl std::fmt::Debug for StepWake {
+impl std::fmt::Debug for StepWaker {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("StepWake").finish_non_exhaustive()
+        f.debug_struct("StepWaker").finish_non_exhaustive()
     }
 }
