@@ -23,10 +23,10 @@ macro_rules! stand_ins {
 
             /// The task's waker, or a tracker's.
             #[derive(Clone)]
-            pub struct Waker(pub(super) Kind);
+            pub struct Waker(pub(super) Inner);
 
             #[derive(Clone)]
-            pub(super) enum Kind {
+            pub(super) enum Inner {
                 Parent(Parent),
                 Track(Arc<Track>),
             }
@@ -34,8 +34,8 @@ macro_rules! stand_ins {
             impl Waker {
                 pub(super) fn wake_by_ref(&self) {
                     match &self.0 {
-                        Kind::Parent(parent) => parent.wake(),
-                        Kind::Track(track) => track.pass_on(),
+                        Inner::Parent(parent) => parent.wake(),
+                        Inner::Track(track) => track.pass_on(),
                     }
                 }
             }
@@ -51,7 +51,7 @@ macro_rules! stand_ins {
             }
 
             pub(super) fn waker_of(track: Arc<Track>) -> Waker {
-                Waker(Kind::Track(track))
+                Waker(Inner::Track(track))
             }
         }
 
@@ -64,7 +64,7 @@ macro_rules! stand_ins {
             type Waker = sync::Waker;
 
             fn parent(parent: &Parent) -> sync::Waker {
-                sync::Waker(sync::Kind::Parent(parent.clone()))
+                sync::Waker(sync::Inner::Parent(parent.clone()))
             }
 
             fn new(parent: &Parent) -> Self {

@@ -28,7 +28,7 @@ use crate::{
     CallSite,
     answer::too_long,
     limits::Limits,
-    record::{AskRecord, Kind, Migration, Note, Received, Record, State},
+    record::{AskRecord, EntryKind, Migration, Note, Received, Record, State},
     stop::StopReason,
 };
 use antiphon_seal::Call;
@@ -368,7 +368,7 @@ impl Leg {
     }
 
     /// Returns whether something of this kind may be awaited where it is, once, and not within a step.
-    fn may_await(&mut self, kind: Kind, path: &str, site: CallSite) -> bool {
+    fn may_await(&mut self, kind: EntryKind, path: &str, site: CallSite) -> bool {
         if self.is_in_step(kind, path, site) || self.is_over() {
             return false;
         }
@@ -376,10 +376,10 @@ impl Leg {
         let first = waiting.or_else(|| self.history.delivered_at(self.history.find(kind, path)?));
         let Some(first) = first else { return true };
         let (what, cure) = match kind {
-            Kind::Step => ("The step", "a number from the program, `step((\"key\", i), ..)`"),
-            Kind::Ask => ("The question", "`.key(\"..\")`, or a number from the program with `.nth(i)`"),
-            Kind::Select => ("The select", "a number from the program, `select((\"key\", i), ..)`"),
-            Kind::Checkpoint => {
+            EntryKind::Step => ("The step", "a number from the program, `step((\"key\", i), ..)`"),
+            EntryKind::Ask => ("The question", "`.key(\"..\")`, or a number from the program with `.nth(i)`"),
+            EntryKind::Select => ("The select", "a number from the program, `select((\"key\", i), ..)`"),
+            EntryKind::Checkpoint => {
                 ("The checkpoint", "`.key(\"..\")`, or a number from the program with `.nth(i)`")
             }
         };
@@ -390,7 +390,7 @@ impl Leg {
         false
     }
 
-    fn is_in_step(&mut self, kind: Kind, path: &str, site: CallSite) -> bool {
+    fn is_in_step(&mut self, kind: EntryKind, path: &str, site: CallSite) -> bool {
         let name = |id| self.slots.get(id).map_or("", |slot| &slot.path);
         let step = match self.context.inside {
             None => return false,
@@ -398,10 +398,10 @@ impl Leg {
             Some(Inside::Check(id)) => format!("the check of `{}`", name(id)),
         };
         let what = match kind {
-            Kind::Ask => "The question",
-            Kind::Step => "The step",
-            Kind::Select => "The select",
-            Kind::Checkpoint => "The checkpoint",
+            EntryKind::Ask => "The question",
+            EntryKind::Step => "The step",
+            EntryKind::Select => "The select",
+            EntryKind::Checkpoint => "The checkpoint",
         };
         self.stop(StopReason::Author(format!(
             "{what} `{path}` at {site} is inside of {step}, which runs to its end by itself: await it before or behind that"

@@ -51,7 +51,7 @@
 //! | [`WakeTracker`], [`NextAction`], [`GraceReason`], [`DeferredWork`], [`LogEvent`] | driving: what the driver does after a poll |
 //! | [`LegOutput`], [`Observations`], [`PendingAsk`] | the end of a leg |
 //! | [`Setup`], [`Delivery`], [`Purpose`], [`Limits`], [`StopReason`], [`Migration`], [`Collision`] | what a leg is begun with, and how it fails |
-//! | [`StepKey`], [`IntoNumber`], [`Kind`], [`key`] | names |
+//! | [`StepKey`], [`IntoNumber`], [`EntryKind`], [`key`] | names |
 
 mod answer;
 pub mod key;
@@ -71,7 +71,7 @@ pub use leg::{
 };
 pub use limits::Limits;
 pub use record::{
-    AskRecord, Collision, Kind, Migration, Record, RecordError, StepFailure, StepOutcome, UrlReference,
+    AskRecord, Collision, EntryKind, Migration, Record, RecordError, StepFailure, StepOutcome, UrlReference,
 };
 pub use step_waker::StepWaker;
 pub use stop::StopReason;

@@ -19,7 +19,7 @@ const PER_ENTRY: usize = 32;
 
 /// The kinds of what has a key. Each kind has keys of its own: a step and a question may share one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Kind {
+pub enum EntryKind {
     /// A question.
     Ask,
     /// A step.
@@ -181,12 +181,12 @@ pub struct Record {
 }
 
 impl Entry {
-    pub(crate) fn kind(&self) -> Kind {
+    pub(crate) fn kind(&self) -> EntryKind {
         match self.body {
-            Body::Answer { .. } => Kind::Ask,
-            Body::Step { .. } => Kind::Step,
-            Body::Select { .. } => Kind::Select,
-            Body::Checkpoint => Kind::Checkpoint,
+            Body::Answer { .. } => EntryKind::Ask,
+            Body::Step { .. } => EntryKind::Step,
+            Body::Select { .. } => EntryKind::Select,
+            Body::Checkpoint => EntryKind::Checkpoint,
         }
     }
 
@@ -295,7 +295,7 @@ impl Record {
     /// The questions that are asked now, and were answered before or asked in other words.
     pub fn changed_asks<'a>(&'a self, before: &'a Self) -> impl Iterator<Item = &'a str> {
         let changed = |now: &&AskRecord| {
-            let is_answer = |entry: &Entry| entry.kind() == Kind::Ask && entry.path == now.path;
+            let is_answer = |entry: &Entry| entry.kind() == EntryKind::Ask && entry.path == now.path;
             let was_other = |was: &AskRecord| was.path == now.path && !was.digest.matches(&now.digest);
             before.entries.iter().any(is_answer) || before.asked.iter().any(was_other)
         };
@@ -305,6 +305,6 @@ impl Record {
     /// Returns whether a `select` was decided here that was not before.
     pub fn decides_more_than(&self, before: &Self) -> bool {
         let is_new = |entry: &&Entry| before.entries.iter().all(|known| known.path != entry.path);
-        self.entries.iter().filter(|entry| entry.kind() == Kind::Select).any(|entry| is_new(&entry))
+        self.entries.iter().filter(|entry| entry.kind() == EntryKind::Select).any(|entry| is_new(&entry))
     }
 }

@@ -8,7 +8,7 @@ use super::{
 use crate::{
     CallSite,
     answer::{UNREADABLE, asked_too_often, check, with_reason},
-    record::{AskRecord, Body, Entry, Kind},
+    record::{AskRecord, Body, Entry, EntryKind},
     stop::StopReason,
 };
 use antiphon_seal::{Call, Digest};
@@ -102,7 +102,7 @@ impl Asking {
 impl Leg {
     /// A question is awaited for the first time. `None`: it never resolves.
     pub fn ask(&mut self, question: Question) -> Option<SlotId> {
-        if !self.may_await(Kind::Ask, &question.path, question.site) {
+        if !self.may_await(EntryKind::Ask, &question.path, question.site) {
             return None;
         }
         let (path, site) = (question.path.clone(), question.site);
@@ -133,7 +133,7 @@ impl Leg {
 
     /// The answer to a question, or how it is asked.
     fn find_answer(&mut self, question: &Question) -> Found {
-        if let Some(at) = self.history.find(Kind::Ask, &question.path) {
+        if let Some(at) = self.history.find(EntryKind::Ask, &question.path) {
             let entry = self.history.entry(at);
             let (round, Body::Answer { digest, times, .. }) = (entry.round, &entry.body) else {
                 // Only answers are found as answers.
@@ -414,7 +414,7 @@ impl Leg {
 
     /// Returns whether a question of this path was agreed to in an earlier leg, or has an answer.
     pub fn has_answer(&self, path: &str) -> bool {
-        self.history.find(Kind::Ask, path).is_some() || self.incoming(path).is_some()
+        self.history.find(EntryKind::Ask, path).is_some() || self.incoming(path).is_some()
     }
 
     fn observe_answer(&mut self, id: SlotId) {
@@ -435,7 +435,7 @@ impl Leg {
                 self.slots.branches().add(slot.branch, Counted::Asking, -1);
                 self.asks_version += 1;
                 if !self.slots.is_lost(slot.branch) {
-                    self.observations.note_dropped(Kind::Ask, &slot.path);
+                    self.observations.note_dropped(EntryKind::Ask, &slot.path);
                 }
             }
         }

@@ -6,7 +6,7 @@ use super::{
 };
 use crate::{
     CallSite,
-    record::{Body, Entry, Kind},
+    record::{Body, Entry, EntryKind},
 };
 use std::sync::Arc;
 use std::task::Waker;
@@ -32,11 +32,11 @@ impl Leg {
         wants_to_end: bool,
         site: CallSite,
     ) -> Result<(), Option<SlotId>> {
-        if !self.may_await(Kind::Checkpoint, &path, site) {
+        if !self.may_await(EntryKind::Checkpoint, &path, site) {
             return Err(None);
         }
         let branch = self.context.branch;
-        if let Some(at) = self.history.find(Kind::Checkpoint, &path) {
+        if let Some(at) = self.history.find(EntryKind::Checkpoint, &path) {
             let state = State::Checkpoint(CheckpointPhase::Recorded(at));
             let id = self.slots.add(path, site, branch, state);
             self.history.wait_for(at, Some(id));

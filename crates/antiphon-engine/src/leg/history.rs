@@ -10,7 +10,7 @@
 //! ```
 
 use super::slots::SlotId;
-use crate::record::{Body, Entry, Kind, StepOutcome};
+use crate::record::{Body, Entry, EntryKind, StepOutcome};
 use antiphon_seal::Digest;
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -69,7 +69,7 @@ impl Kept {
     }
 
     fn is_unmet_step(&self) -> bool {
-        self.entry.kind() == Kind::Step && self.is_unmet()
+        self.entry.kind() == EntryKind::Step && self.is_unmet()
     }
 
     fn is_unmet_refusal(&self) -> bool {
@@ -139,7 +139,7 @@ impl History {
     }
 
     /// The entry of this key, if it still counts.
-    pub(super) fn find(&self, kind: Kind, path: &str) -> Option<usize> {
+    pub(super) fn find(&self, kind: EntryKind, path: &str) -> Option<usize> {
         let is_it = |at: &usize| {
             let kept = &self.kept[*at];
             kept.order != Order::Gone && kept.entry.kind() == kind && *kept.entry.path == *path
@@ -310,7 +310,7 @@ impl History {
     /// Returns whether an answer of this round was met in this leg, or a checkpoint at which that round left.
     pub(super) fn has_met_answer_of(&self, round: u32) -> bool {
         self.kept.iter().any(|kept| {
-            let is_one = matches!(kept.entry.kind(), Kind::Ask | Kind::Checkpoint);
+            let is_one = matches!(kept.entry.kind(), EntryKind::Ask | EntryKind::Checkpoint);
             is_one && kept.entry.round == round && kept.delivered.is_some()
         })
     }
@@ -323,7 +323,7 @@ impl History {
     /// The paths of the steps that count, of all legs: of those that have an outcome.
     pub(super) fn steps_done(&self) -> impl Iterator<Item = &str> {
         let done = self.kept.iter().filter(|kept| {
-            kept.order != Order::Gone && kept.entry.kind() == Kind::Step && !kept.is_abandoned()
+            kept.order != Order::Gone && kept.entry.kind() == EntryKind::Step && !kept.is_abandoned()
         });
         done.map(|kept| &*kept.entry.path)
     }
@@ -331,7 +331,7 @@ impl History {
     /// The path of the first step that this leg recorded.
     pub(super) fn first_new_step(&self) -> Option<&str> {
         let new = self.kept[self.old..].iter().filter(|kept| kept.order != Order::Gone);
-        new.map(|kept| &kept.entry).find(|entry| entry.kind() == Kind::Step).map(|entry| &*entry.path)
+        new.map(|kept| &kept.entry).find(|entry| entry.kind() == EntryKind::Step).map(|entry| &*entry.path)
     }
 
     /// The path that was taken, for the log: keys and digests, no values.

@@ -1,7 +1,7 @@
 //! Observations of a handler that will take another path when it runs again.
 
 use super::{Leg, Purpose, Setup};
-use crate::record::{Kind, Record, StepOutcome};
+use crate::record::{EntryKind, Record, StepOutcome};
 use antiphon_seal::Call;
 use antiphon_wire::AskSupport;
 use std::sync::Arc;
@@ -16,7 +16,7 @@ pub struct Observations {
     /// The new step that a rehearsal came to.
     pub would_run: Option<Arc<str>>,
     /// The questions and steps that were dropped before they resolved, though the leg went on.
-    pub dropped: Vec<(Kind, Arc<str>)>,
+    pub dropped: Vec<(EntryKind, Arc<str>)>,
     /// The steps that were dropped while they ran.
     pub cut: Vec<Arc<str>>,
     /// What the client has shown that it can be asked, by its answers.
@@ -37,7 +37,7 @@ impl Observations {
         self.failed |= matches!(outcome, StepOutcome::Failed(_));
     }
 
-    pub(super) fn note_dropped(&mut self, kind: Kind, path: &str) {
+    pub(super) fn note_dropped(&mut self, kind: EntryKind, path: &str) {
         if self.watches && !self.failed {
             self.dropped.push((kind, path.into()));
         }

@@ -6,7 +6,7 @@ use super::{
 };
 use crate::{
     CallSite,
-    record::{Body, Entry, Kind},
+    record::{Body, Entry, EntryKind},
 };
 use std::{sync::Arc, task::Waker};
 
@@ -24,10 +24,10 @@ impl Leg {
     /// A `select` of so many branches is awaited for the first time: its place, and its first branch; the others follow.
     /// `None`: it never resolves.
     pub fn select(&mut self, path: Arc<str>, branches: usize, site: CallSite) -> Option<(SlotId, BranchId)> {
-        if !self.may_await(Kind::Select, &path, site) {
+        if !self.may_await(EntryKind::Select, &path, site) {
             return None;
         }
-        let recorded = self.history.find(Kind::Select, &path);
+        let recorded = self.history.find(EntryKind::Select, &path);
         if let Some(Body::Select { winner }) = recorded.map(|at| &self.history.entry(at).body)
             && usize::from(*winner) >= branches
         {

@@ -1,7 +1,7 @@
 //! The futures that wait, one slot each, with the waker of each; and the branches of `select` they stand in.
 
 use super::{ask::Asking, checkpoint::CheckpointPhase, select::SelectPhase, step::StepPhase};
-use crate::{CallSite, record::Kind};
+use crate::{CallSite, record::EntryKind};
 use antiphon_seal::Digest;
 use std::{collections::HashMap, mem, sync::Arc, task::Waker};
 
@@ -50,12 +50,12 @@ pub(super) enum State {
 }
 
 impl Slot {
-    pub(super) fn kind(&self) -> Kind {
+    pub(super) fn kind(&self) -> EntryKind {
         match self.state {
-            State::Ask(_) => Kind::Ask,
-            State::Step { .. } => Kind::Step,
-            State::Select(_) => Kind::Select,
-            State::Checkpoint(_) => Kind::Checkpoint,
+            State::Ask(_) => EntryKind::Ask,
+            State::Step { .. } => EntryKind::Step,
+            State::Select(_) => EntryKind::Select,
+            State::Checkpoint(_) => EntryKind::Checkpoint,
         }
     }
 }
@@ -175,7 +175,7 @@ impl Slots {
     }
 
     /// The waiting future of this key.
-    pub(super) fn find(&self, kind: Kind, path: &str) -> Option<&Slot> {
+    pub(super) fn find(&self, kind: EntryKind, path: &str) -> Option<&Slot> {
         if self.by_path.is_empty() {
             return self.iter().map(|(_, slot)| slot).find(|slot| slot.kind() == kind && *slot.path == *path);
         }

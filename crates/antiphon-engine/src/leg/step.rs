@@ -7,7 +7,7 @@ use super::{
 use crate::{
     CallSite,
     key::split,
-    record::{Body, Entry, Kind, StepOutcome},
+    record::{Body, Entry, EntryKind, StepOutcome},
     step_waker::{Standing, StepWaker},
     stop::StopReason,
 };
@@ -47,10 +47,10 @@ pub enum StepPoll {
 impl Leg {
     /// A step is awaited for the first time. `None`: it never resolves.
     pub fn step(&mut self, path: Arc<str>, input: Option<Digest>, site: CallSite) -> Option<SlotId> {
-        if !self.may_await(Kind::Step, &path, site) {
+        if !self.may_await(EntryKind::Step, &path, site) {
             return None;
         }
-        let recorded = self.history.find(Kind::Step, &path);
+        let recorded = self.history.find(EntryKind::Step, &path);
         let phase = match recorded.and_then(|at| Some((at, self.history.step(at)?))) {
             None => StepPhase::Held,
             Some((_, (_, StepOutcome::Abandoned, _))) => {
@@ -307,7 +307,7 @@ impl Leg {
                 self.held_for_room.retain(|held| *held != id);
                 // To lose a select is no accident.
                 if !self.slots.is_lost(slot.branch) {
-                    self.observations.note_dropped(Kind::Step, &slot.path);
+                    self.observations.note_dropped(EntryKind::Step, &slot.path);
                 }
             }
             StepPhase::Running { .. } => {}

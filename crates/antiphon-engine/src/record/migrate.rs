@@ -1,6 +1,6 @@
 //! What a new version of a tool does with the steps that an older one has recorded.
 
-use super::{Body, Entry, Kind, Record};
+use super::{Body, Entry, EntryKind, Record};
 use crate::key::NUMBER;
 use std::sync::Arc;
 
@@ -86,7 +86,7 @@ fn number_in<'p>(path: &'p str, step: &str) -> Option<&'p str> {
 }
 
 fn number_of<'e>(entry: &'e Entry, step: &str) -> Option<&'e str> {
-    number_in(&entry.path, step).filter(|_| entry.kind() == Kind::Step)
+    number_in(&entry.path, step).filter(|_| entry.kind() == EntryKind::Step)
 }
 
 impl Record {
@@ -115,7 +115,9 @@ impl Record {
 
     fn forget(&mut self, key: &str) {
         let is_kept = |path: &str| number_in(path, key).is_none();
-        self.entries.retain(|entry| is_kept(&entry.path) || !matches!(entry.kind(), Kind::Step | Kind::Ask));
+        self.entries.retain(|entry| {
+            is_kept(&entry.path) || !matches!(entry.kind(), EntryKind::Step | EntryKind::Ask)
+        });
         self.received.retain(|received| is_kept(&received.asked.path));
         self.asked.retain(|asked| is_kept(&asked.path));
     }
@@ -130,7 +132,7 @@ impl Record {
                 _ if to.contains(NUMBER) => continue,
                 number => format!("{to}{number}").into(),
             };
-            if self.entries.iter().any(|entry| entry.kind() == Kind::Step && entry.path == path) {
+            if self.entries.iter().any(|entry| entry.kind() == EntryKind::Step && entry.path == path) {
                 collisions.push(Collision { path: path.to_string() });
             }
             self.entries[at].path = path;

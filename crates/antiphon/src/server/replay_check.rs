@@ -7,7 +7,7 @@ use super::{
     round::{Carrier, Ran},
     serve::Inner,
 };
-use antiphon_engine::{Kind, Leg, LegOutput, Purpose, StopReason};
+use antiphon_engine::{EntryKind, Leg, LegOutput, Purpose, StopReason};
 use antiphon_seal::CallId;
 use antiphon_wire::{AskSupport, InputRequests};
 use futures_util::FutureExt as _;
@@ -255,7 +255,8 @@ impl<'a> Look<'a> {
     fn at_dropped(&self, left: &LegOutput) {
         self.at_cut(left);
         for (kind, path) in &left.observations.dropped {
-            let fault = if *kind == Kind::Ask { ReplayFault::AskDropped } else { ReplayFault::StepDropped };
+            let fault =
+                if *kind == EntryKind::Ask { ReplayFault::AskDropped } else { ReplayFault::StepDropped };
             self.report(fault, path);
         }
     }
