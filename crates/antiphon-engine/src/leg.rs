@@ -15,8 +15,8 @@ mod slots;
 mod stale;
 mod step;
 
-pub use ask::{AskPoll, Decodes, Question};
-pub use by_hand::Answered;
+pub use ask::{AskPoll, DecodeCheck, Question};
+pub use by_hand::AnsweredAsk;
 pub use leave::LegOutput;
 pub use observe::Observations;
 pub use pending::PendingAsk;

@@ -28,7 +28,7 @@
 //! ```text
 //!              ┌─ in the record ───▶ Recorded ── its turn ──────────────────────────────▶ delivered
 //!  first poll ─┤
-//!              ├─ ask, answer came ▶ Answered ── all met ── fits ── [Agreed: until] ────▶ delivered, recorded
+//!              ├─ ask, answer came ▶ AnsweredAsk ── all met ── fits ── [Agreed: until] ────▶ delivered, recorded
 //!              │                        └─ does not fit ─┐
 //!              ├─ ask ─────────────▶ Asked ◀─────────────┘ leaves with the round, or is sent now
 //!              ├─ step ────────────▶ Held ── handler at rest ──▶ Released ──▶ Running ──▶ delivered, recorded
@@ -45,7 +45,7 @@
 //! |---|---|
 //! | [`Record`], [`RecordError`], [`AskRecord`], [`UrlReference`] | it travels between legs, as bytes |
 //! | [`Leg`] | one leg: the futures of a handler and its driver talk to it |
-//! | [`Question`], [`Decodes`], [`AskPoll`], [`Answered`], [`Response`] | asking |
+//! | [`Question`], [`DecodeCheck`], [`AskPoll`], [`AnsweredAsk`], [`Response`] | asking |
 //! | [`StepPoll`], [`StepWaker`], [`StepOutcome`], [`StepFailure`] | steps |
 //! | [`SlotId`], [`BranchId`], [`PollContext`] | the place of a future, while it is polled |
 //! | [`WakeTracker`], [`NextAction`], [`GraceReason`], [`DeferredWork`], [`LogEvent`] | driving: what the driver does after a poll |
@@ -66,8 +66,8 @@ mod wake_tracker;
 pub use answer::{Response, read_answer};
 pub use key::{IntoNumber, StepKey};
 pub use leg::{
-    Answered, AskPoll, BranchId, Decodes, DeferredWork, Delivery, GraceReason, Leg, LegOutput, LogEvent,
-    NextAction, Observations, PendingAsk, PollContext, Purpose, Question, Setup, SlotId, StepPoll,
+    AnsweredAsk, AskPoll, BranchId, DecodeCheck, DeferredWork, Delivery, GraceReason, Leg, LegOutput,
+    LogEvent, NextAction, Observations, PendingAsk, PollContext, Purpose, Question, Setup, SlotId, StepPoll,
 };
 pub use limits::Limits;
 pub use record::{

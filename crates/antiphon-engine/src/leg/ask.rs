@@ -16,7 +16,7 @@ use antiphon_wire::{InputRequest, InputRequests};
 use std::{borrow::Cow, sync::Arc, task::Waker};
 
 /// Says why an answer cannot be read as what the handler expects, without the value.
-pub type Decodes = fn(&str) -> Result<(), String>;
+pub type DecodeCheck = fn(&str) -> Result<(), String>;
 
 /// A question as the handler puts it now.
 #[derive(Debug)]
@@ -29,7 +29,7 @@ pub struct Question {
     pub digest: Digest,
     /// Says why an answer that fits the question is not what the handler expects, without the value: forms cannot say all
     /// that types do.
-    pub decodes: Option<Decodes>,
+    pub decode_check: Option<DecodeCheck>,
     /// How long the person may take, in seconds.
     pub within: Option<u64>,
     /// Accepted, it resolves only once what happens behind its URL is finished: the digest of what that is about.
@@ -67,7 +67,7 @@ pub(super) enum AskPhase {
     /// Its answer is in the record, at this place.
     Recorded(usize),
     /// An answer has come.
-    Answered,
+    AnsweredAsk,
     /// The person agreed; what happens behind the URL is checked. The answer that says so stays in the inbox, if there is
     /// one.
     Agreed(AskRecord),
@@ -109,7 +109,7 @@ impl Leg {
         let found = self.find_answer(&question);
         let (phase, fault) = match found {
             Found::Recorded(at) => (AskPhase::Recorded(at), None),
-            Found::Answered => (AskPhase::Answered, None),
+            Found::AnsweredAsk => (AskPhase::AnsweredAsk, None),
             Found::Agreed(asked) => (AskPhase::Agreed(asked), None),
             Found::Nothing(asked, fault) => (self.asked(asked), fault),
         };
@@ -152,7 +152,7 @@ impl Leg {
             let asked = &self.inbox[at].received.asked;
             if asked.digest.matches(&question.digest) {
                 self.inbox[at].given_up = false;
-                return Found::Answered;
+                return Found::AnsweredAsk;
             }
             let (round, times) = (asked.round, asked.times.saturating_add(1));
             self.inbox.remove(at);
@@ -242,10 +242,10 @@ impl Leg {
             AskPhase::Recorded(at) if self.history.is_gone(at) => return self.put_stale(id, waker),
             AskPhase::Recorded(at) if self.history.is_due(at) => return self.deliver_answer(id, at),
             AskPhase::Recorded(_) => {}
-            AskPhase::Answered if !self.is_answered(id) => return self.put_stale(id, waker),
-            AskPhase::Answered if is_replayed => return self.take_answer(id, waker),
+            AskPhase::AnsweredAsk if !self.is_answered(id) => return self.put_stale(id, waker),
+            AskPhase::AnsweredAsk if is_replayed => return self.take_answer(id, waker),
             AskPhase::Agreed(_) if is_replayed => return AskPoll::Agreed { before: !self.is_answered(id) },
-            AskPhase::Answered | AskPhase::Agreed(_) => self.wait_for_replay(id),
+            AskPhase::AnsweredAsk | AskPhase::Agreed(_) => self.wait_for_replay(id),
             // Nobody is to be woken while this leg lasts, so no waker is kept.
             AskPhase::Asked { .. } if self.setup.delivery == Delivery::NextLeg => return AskPoll::Pending,
             AskPhase::Asked { .. } => {}
@@ -291,8 +291,8 @@ impl Leg {
         else {
             return AskPoll::Pending;
         };
-        if let (Some(text), Some(decodes)) = (text, asking.question.decodes)
-            && let Err(cause) = decodes(text)
+        if let (Some(text), Some(decode_check)) = (text, asking.question.decode_check)
+            && let Err(cause) = decode_check(text)
         {
             // It was recorded by a version that read it as another type.
             let asked =
@@ -326,7 +326,7 @@ impl Leg {
         let path = Arc::clone(&slot.path);
         let checked = check(&question.request, text, &limits).and_then(|response| {
             let text = response.to_text()?;
-            match question.decodes.map(|decodes| decodes(&text)) {
+            match question.decode_check.map(|decode_check| decode_check(&text)) {
                 Some(Err(cause)) => {
                     let path = path.to_string();
                     self.deferred.events.push(super::LogEvent::AnswerTypeMismatch { path, cause });
@@ -426,7 +426,7 @@ impl Leg {
     pub(super) fn leave_ask(&mut self, id: SlotId, slot: &Slot, asking: &Asking) {
         match &asking.phase {
             AskPhase::Recorded(at) => self.history.give_up(*at),
-            AskPhase::Answered | AskPhase::Agreed(_) => {
+            AskPhase::AnsweredAsk | AskPhase::Agreed(_) => {
                 if let Some(at) = self.incoming(&slot.path) {
                     self.inbox[at].given_up = true;
                 }
@@ -445,7 +445,7 @@ impl Leg {
 
 enum Found {
     Recorded(usize),
-    Answered,
+    AnsweredAsk,
     Agreed(AskRecord),
     Nothing(AskRecord, Option<String>),
 }

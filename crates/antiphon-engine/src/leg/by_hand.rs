@@ -22,7 +22,7 @@ use std::sync::Arc;
 
 /// A question that a handler returned, with its checked answer.
 #[derive(Clone, Debug)]
-pub struct Answered {
+pub struct AnsweredAsk {
     /// The key.
     pub key: Arc<str>,
     /// The question as JSON, as it was when it was asked.
@@ -118,7 +118,7 @@ impl Leg {
     }
 
     /// The answers to the questions that the handler returned.
-    pub fn answered_by_hand(&mut self) -> Vec<Answered> {
+    pub fn answered_by_hand(&mut self) -> Vec<AnsweredAsk> {
         let by_hand = self.inbox.iter_mut().filter(|incoming| incoming.is_by_hand());
         by_hand.filter_map(|incoming| incoming.received.answered()).collect()
     }
@@ -153,13 +153,13 @@ impl Incoming {
 }
 
 impl Received {
-    fn answered(&mut self) -> Option<Answered> {
+    fn answered(&mut self) -> Option<AnsweredAsk> {
         let question = self.asked.question.clone()?;
         let response = self.response.take().or_else(|| {
             let request: InputRequest = serde_json::from_str(&question).ok()?;
             read_answer(&request, self.text.as_deref()?).ok()
         });
-        Some(Answered { key: Arc::clone(&self.asked.path), question, response: response? })
+        Some(AnsweredAsk { key: Arc::clone(&self.asked.path), question, response: response? })
     }
 }
 

@@ -29,7 +29,7 @@ impl Leg {
         let Some(asking) = self.asking(id) else { return };
         let AskPhase::Asked { asked, .. } = &asking.phase else { return };
         let asked = asked.clone();
-        asking.phase = AskPhase::Answered;
+        asking.phase = AskPhase::AnsweredAsk;
         self.uncount_asked(id);
         self.inbox.push(Incoming::from(Received { asked, text: answer, response: None }));
         // What is asked from here on is asked of somebody who knows of this answer.

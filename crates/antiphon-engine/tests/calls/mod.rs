@@ -145,7 +145,7 @@ fn resume(call: Call, record: Record, bytes: &mut Bytes<'_>, setup: Setup) -> Le
 
 fn check(left: &LegOutput) -> Record {
     let bytes = left.record.encode().expect("a record encodes");
-    let read = Record::decode(&bytes).expect("what was encoded decodes");
+    let read = Record::decode(&bytes).expect("what was encoded decode_check");
     assert_eq!(read.encode().expect("a record encodes"), bytes);
     assert_eq!(read.size(), left.record.size());
     read
@@ -220,7 +220,7 @@ impl Program<'_> {
                     path: path.into(),
                     request: form(),
                     digest,
-                    decodes: None,
+                    decode_check: None,
                     within,
                     until,
                     elicitation_id: None,

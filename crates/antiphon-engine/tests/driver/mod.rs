@@ -109,9 +109,17 @@ impl Ctx {
                     let slot = ctx.pin(&message).and_then(|digest| {
                         let request = form(&message);
                         let path = key.as_str().into();
-                        let (decodes, within, until, elicitation_id) = (None, Some(60), None, None);
-                        let question =
-                            Question { path, request, digest, decodes, within, until, elicitation_id, site };
+                        let (decode_check, within, until, elicitation_id) = (None, Some(60), None, None);
+                        let question = Question {
+                            path,
+                            request,
+                            digest,
+                            decode_check,
+                            within,
+                            until,
+                            elicitation_id,
+                            site,
+                        };
                         ctx.with(|leg| leg.ask(question))
                     });
                     Held { ctx: &ctx, slot }
@@ -264,7 +272,7 @@ impl Client {
                 for (key, words) in answers {
                     responses.insert(*key, &answer(words)).expect("answers are JSON");
                 }
-                let mut record = Record::decode(&record).expect("what was encoded decodes");
+                let mut record = Record::decode(&record).expect("what was encoded decode_check");
                 record.migrate(&migration);
                 Leg::resume(call, record, (!answers.is_empty()).then_some(&responses), setup)
             }

@@ -6,7 +6,7 @@ use super::{
     round::{self, Flow, Response},
 };
 use crate::{Error, form};
-use antiphon_engine::Answered;
+use antiphon_engine::AnsweredAsk;
 use antiphon_seal::{CallId, Principal};
 use antiphon_wire::{
     Action, AskSupport, CreateMessageResult, ElicitResult, Implementation, InputResponses, ListRootsResult,
@@ -59,7 +59,7 @@ pub enum Carrier {
 pub(super) struct Leg {
     pub(super) call: Option<CallId>,
     pub(super) leg: u16,
-    pub(super) answered: Vec<Answered>,
+    pub(super) answered: Vec<AnsweredAsk>,
     pub(super) state: Option<String>,
     pub(super) unverified: Option<InputResponses>,
     pub(super) asks: AskSupport,
@@ -171,7 +171,7 @@ impl Ctx {
     /// The model's message for exactly this ask; `None` if it was not asked in the last leg.
     pub fn sampled(&self, ask: &Ask) -> Option<&CreateMessageResult> {
         match self.answer_to(ask)? {
-            Answered { response: Response::Sampling(result), .. } => Some(result),
+            AnsweredAsk { response: Response::Sampling(result), .. } => Some(result),
             _ => None,
         }
     }
@@ -179,15 +179,15 @@ impl Ctx {
     /// The client's roots; `None` if they were not asked for in the last leg.
     pub fn listed_roots(&self, ask: &Ask) -> Option<&ListRootsResult> {
         match self.answer_to(ask)? {
-            Answered { response: Response::Roots(result), .. } => Some(result),
+            AnsweredAsk { response: Response::Roots(result), .. } => Some(result),
             _ => None,
         }
     }
 
     /// Every answer of this leg by its key: each was asked by the opened state, fits its question, and is decoded.
     pub fn input_responses(&self) -> impl ExactSizeIterator<Item = (&str, &Response)> {
-        let counts = |answered: &&Answered| self.flow().with(|leg| leg.read_by_hand(&answered.key));
-        let answered: Vec<&Answered> = self.leg.answered.iter().filter(counts).collect();
+        let counts = |answered: &&AnsweredAsk| self.flow().with(|leg| leg.read_by_hand(&answered.key));
+        let answered: Vec<&AnsweredAsk> = self.leg.answered.iter().filter(counts).collect();
         answered.into_iter().map(|answered| (&*answered.key, &answered.response))
     }
 
@@ -265,7 +265,7 @@ impl Ctx {
         self.leg.flow.server().0.state_only.permits(self.leg.client_info.as_deref())
     }
 
-    fn answer_to(&self, ask: &Ask) -> Option<&Answered> {
+    fn answer_to(&self, ask: &Ask) -> Option<&AnsweredAsk> {
         let answered = self.leg.answered.iter().find(|answered| &*answered.key == ask.key())?;
         // A question that is worded differently now was not asked.
         let is_it = serde_json::to_string(ask.request()).is_ok_and(|text| text == *answered.question);
@@ -274,7 +274,7 @@ impl Ctx {
 
     fn elicited(&self, ask: &Ask) -> Option<&ElicitResult> {
         match self.answer_to(ask)? {
-            Answered { response: Response::Elicit(result), .. } => Some(result),
+            AnsweredAsk { response: Response::Elicit(result), .. } => Some(result),
             _ => None,
         }
     }

@@ -2,7 +2,7 @@
 
 use super::flow::{Flow, Held};
 use crate::server::{AskError, Ctx};
-use antiphon_engine::{AskPoll, CallSite, Decodes, Leg, Question, SlotId, key::path};
+use antiphon_engine::{AskPoll, CallSite, DecodeCheck, Leg, Question, SlotId, key::path};
 use antiphon_seal::Digest;
 use antiphon_wire::{AskSupport, ElicitRequest, InputRequest};
 use std::{
@@ -43,7 +43,7 @@ pub(super) struct Rendered {
     /// The text of its digest.
     pub(super) text: Vec<u8>,
     /// Whether an answer can be read as what the handler expects.
-    pub(super) decodes: Option<Decodes>,
+    pub(super) decodes: Option<DecodeCheck>,
     /// Accepted, it waits until what happens behind its URL is finished: what that is about.
     pub(super) until: Option<Digest>,
 }
@@ -189,7 +189,7 @@ impl<'a> RawAsk<'a> {
             path,
             request: rendered.request,
             digest,
-            decodes: rendered.decodes,
+            decode_check: rendered.decodes,
             within: self.within.map(|within| within.as_secs()),
             until: rendered.until,
             elicitation_id: self.elicitation_id.as_deref().map(Into::into),
