@@ -346,12 +346,12 @@ impl Leg {
     }
 
     /// Returns whether a step runs.
-    pub fn runs_a_step(&self) -> bool {
+    pub fn has_running_step(&self) -> bool {
         self.slots.running() > 0
     }
 
     /// Returns whether what the handler sends now was sent by an earlier leg, or is for nobody.
-    pub fn is_silent(&self) -> bool {
+    pub fn suppresses_output(&self) -> bool {
         self.is_cancelled() || self.is_repeating()
     }
 

@@ -66,7 +66,7 @@ impl Leg {
         let mut asked: Vec<AskRecord> = Vec::new();
         let mut room = limits.state.saturating_sub(self.history.size() + FRAME);
         // Those beyond are asked in the next round: the record of what was done leaves in any case.
-        for id in self.asking_now().into_iter().take(limits.asks) {
+        for id in self.asking_slots().into_iter().take(limits.asks) {
             let Some(State::Ask(asking)) = self.slots.take(id).map(|slot| slot.state) else { continue };
             let Some((record, request)) = asking.into_asked() else { continue };
             let size = record.size();
@@ -117,7 +117,7 @@ impl Leg {
 
     /// What is kept where the handler itself ended the leg, or a fault did.
     pub fn finish(&mut self) -> LegOutput {
-        let asking = self.asking_now();
+        let asking = self.asking_slots();
         let not_asked = asking.into_iter().filter_map(|id| match &self.slots.get(id)?.state {
             State::Ask(asking) => asking.not_asked(),
             _ => None,
@@ -127,7 +127,7 @@ impl Leg {
     }
 
     /// Why the leg was stopped.
-    pub fn stopped(&self) -> Option<&StopReason> {
+    pub fn stop_reason(&self) -> Option<&StopReason> {
         match &self.status {
             Status::Stopping(stop) => Some(stop),
             _ => None,

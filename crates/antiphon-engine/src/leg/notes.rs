@@ -6,7 +6,7 @@ use antiphon_wire::AskSupport;
 
 impl Leg {
     /// What the client said it can be asked when the handler first looked.
-    pub fn noted_asks(&self) -> Option<AskSupport> {
+    pub fn recorded_ask_support(&self) -> Option<AskSupport> {
         self.notes.iter().find_map(|note| match note {
             Note::Asks(asks) => Some(*asks),
             Note::UrlReference { .. } => None,
@@ -14,7 +14,7 @@ impl Leg {
     }
 
     /// Notes what the client said it can be asked.
-    pub fn note_asks(&mut self, asks: AskSupport) {
+    pub fn record_ask_support(&mut self, asks: AskSupport) {
         self.notes.push(Note::Asks(asks));
     }
 

@@ -25,7 +25,7 @@ pub struct PendingAsk {
 
 impl Leg {
     /// An answer has come while the handler waits; `None`: its time is over.
-    pub fn arrive(&mut self, id: SlotId, answer: Option<String>) {
+    pub fn receive_answer(&mut self, id: SlotId, answer: Option<String>) {
         let Some(asking) = self.asking(id) else { return };
         let AskPhase::Asked { asked, .. } = &asking.phase else { return };
         let asked = asked.clone();
@@ -56,7 +56,7 @@ impl Leg {
     }
 
     /// Returns whether this future still asks.
-    pub fn asks(&self, id: SlotId) -> bool {
+    pub fn is_asking(&self, id: SlotId) -> bool {
         self.slots.get(id).is_some_and(|slot| self.asks_in(slot))
     }
 
@@ -65,7 +65,7 @@ impl Leg {
     }
 
     /// The futures that ask, in the order in which they were first polled.
-    pub fn asking_now(&self) -> Vec<SlotId> {
+    pub fn asking_slots(&self) -> Vec<SlotId> {
         let asking = self.slots.iter().filter(|(_, slot)| self.asks_in(slot)).map(|(id, _)| id);
         let mut asking: Vec<SlotId> = asking.collect();
         asking.sort_unstable_by_key(|id| self.slots.get(*id).map(|slot| slot.order));

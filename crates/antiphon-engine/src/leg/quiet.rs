@@ -59,7 +59,7 @@ impl Leg {
     }
 
     fn decide_next(&mut self, tracker: Option<&mut WakeTracker>, waited: Option<GraceReason>) -> NextAction {
-        let runs = self.runs_a_step();
+        let runs = self.has_running_step();
         match self.status {
             Status::Stopping(_) if runs => return NextAction::EndAfterSteps,
             Status::Stopping(_) | Status::Ended => return NextAction::End,
@@ -103,7 +103,7 @@ impl Leg {
 
     /// The handler has woken itself, or was woken meanwhile.
     fn busy(&mut self, waited: Option<GraceReason>) -> NextAction {
-        if self.runs_a_step() {
+        if self.has_running_step() {
             // The driver was woken as well: others on the thread have their turn.
             return NextAction::Wait;
         }
@@ -137,7 +137,7 @@ impl Leg {
         waited: Option<GraceReason>,
     ) -> NextAction {
         let leaves = self.leaves();
-        if self.runs_a_step() && !leaves {
+        if self.has_running_step() && !leaves {
             return NextAction::Wait;
         }
         if !leaves
@@ -263,13 +263,13 @@ impl Leg {
     }
 
     /// The number of entries that this leg has delivered so far.
-    pub fn delivered(&self) -> u32 {
+    pub fn delivered_entries(&self) -> u32 {
         self.history.delivered()
     }
 
     /// The leg's time is over: what it was stopped for, if that can be told now.
-    pub fn out_of_time(&mut self) {
-        if matches!(self.status, Status::Running) && !self.held.is_empty() && !self.runs_a_step() {
+    pub fn stop_at_timeout(&mut self) {
+        if matches!(self.status, Status::Running) && !self.held.is_empty() && !self.has_running_step() {
             while !self.history.is_replayed() {
                 self.pass_over();
             }
@@ -281,7 +281,7 @@ impl Leg {
     }
 
     /// The handler panicked, and the panic has reached its driver.
-    pub fn panicked(&mut self, text: Option<String>) {
+    pub fn stop_at_panic(&mut self, text: Option<String>) {
         self.history.forget_unwound();
         self.stop(StopReason::Panicked(text));
     }

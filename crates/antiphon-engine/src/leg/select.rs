@@ -56,7 +56,7 @@ impl Leg {
     }
 
     /// The winner, if the select is decided.
-    pub fn decided(&self, id: SlotId) -> Option<usize> {
+    pub fn winner(&self, id: SlotId) -> Option<usize> {
         match self.select_phase(id)? {
             SelectPhase::Decided(winner, _) => Some(usize::from(winner)),
             SelectPhase::Recorded(_) | SelectPhase::Undecided => None,
@@ -72,7 +72,7 @@ impl Leg {
 
     /// Returns whether new steps in the branches of an undecided select wait for nothing but it, and may begin now that no branch
     /// came to its end without them. Those that polling the branches does not reach are woken.
-    pub fn lets_steps_begin(&mut self) -> bool {
+    pub fn release_steps_of_select(&mut self) -> bool {
         if self.context.holds_steps || self.held_in_select.is_empty() {
             return false;
         }
@@ -121,7 +121,7 @@ impl Leg {
     }
 
     /// A select waits: for its turn or the end of the record. Otherwise a branch of it wakes it.
-    pub fn wait_select(&mut self, id: SlotId, waker: &Waker, is_done: bool) {
+    pub fn wait_for_select(&mut self, id: SlotId, waker: &Waker, is_done: bool) {
         match self.select_phase(id) {
             Some(SelectPhase::Recorded(at)) if !self.history.is_due(at) => self.register(id, waker),
             Some(SelectPhase::Undecided) if is_done => {
@@ -133,8 +133,8 @@ impl Leg {
     }
 
     /// Returns whether a step runs in this branch.
-    pub fn runs_in(&self, branch: BranchId) -> bool {
-        self.slots.runs_in(branch)
+    pub fn has_running_step_in(&self, branch: BranchId) -> bool {
+        self.slots.has_running_step_in(branch)
     }
 
     /// A select resolves. Its entry is written now, not when it was decided: others may have been delivered since.

@@ -195,7 +195,7 @@ impl Slots {
         self.branches.is_lost(branch)
     }
 
-    pub(super) fn runs_in(&self, branch: BranchId) -> bool {
+    pub(super) fn has_running_step_in(&self, branch: BranchId) -> bool {
         self.branches.get(branch).running > 0
     }
 

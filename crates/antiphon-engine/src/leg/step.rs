@@ -198,7 +198,7 @@ impl Leg {
     }
 
     /// A step that runs is polled here and now.
-    pub fn touch_step(&mut self, id: SlotId, waker: &Waker) {
+    pub fn note_step_poll(&mut self, id: SlotId, waker: &Waker) {
         self.slots.move_to(id, self.context.branch);
         let (is_root, number) = (WakerId::of(waker) == self.poll.root, self.poll.number);
         let Some(slot) = self.slots.get_mut(id) else { return };
@@ -208,7 +208,7 @@ impl Leg {
     }
 
     /// Returns whether another attempt of a step may begin: also where its branch has lost, but not once the leg is over.
-    pub fn may_try(&self) -> bool {
+    pub fn may_attempt_step(&self) -> bool {
         matches!(self.status, Status::Running)
     }
 
@@ -232,7 +232,7 @@ impl Leg {
     }
 
     /// The recorded outcome of a step is not of the type it is read as.
-    pub fn misread_step(&mut self, path: &str) {
+    pub fn reject_step_result(&mut self, path: &str) {
         self.diverged(path, "its recorded result is not of the type that it is read as now");
     }
 
@@ -251,7 +251,7 @@ impl Leg {
     }
 
     /// A future goes, resolved or not. `unwinding`: the handler panics.
-    pub fn leave(&mut self, id: SlotId, unwinding: bool) {
+    pub fn release(&mut self, id: SlotId, unwinding: bool) {
         let is_running = matches!(
             self.slots.get(id).map(|slot| &slot.state),
             Some(State::Step { phase: StepPhase::Running { .. }, .. })

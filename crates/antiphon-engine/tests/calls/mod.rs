@@ -266,7 +266,7 @@ impl Program<'_> {
             }
             2 => drop(self.leg.poll_checkpoint(slot, &waker)),
             _ => {
-                self.leg.touch_step(slot, &waker);
+                self.leg.note_step_poll(slot, &waker);
                 if let Some(wake) = self.wakes.last() {
                     wake.begin_poll(&waker);
                 }
@@ -284,11 +284,11 @@ impl Program<'_> {
             2 => self.leg.fail_step(slot, "cause".to_owned()),
             3..=4 => {
                 let unwinding = self.bytes.next().is_multiple_of(4);
-                self.leg.leave(slot, unwinding);
+                self.leg.release(slot, unwinding);
             }
             5 => {
                 let answer = self.bytes.flag().then(|| self.bytes.answer().to_string());
-                self.leg.arrive(slot, answer);
+                self.leg.receive_answer(slot, answer);
             }
             6 => drop(self.leg.resolve_agreed(slot, self.bytes.flag())),
             _ => self.leg.ask_again(slot, "again", Some(NOW)),
@@ -320,11 +320,11 @@ impl Program<'_> {
                 let waker = self.waker();
                 match self.bytes.next() % 3 {
                     0 => self.leg.end_select(slot),
-                    1 => self.leg.wait_select(slot, &waker, self.bytes.flag()),
+                    1 => self.leg.wait_for_select(slot, &waker, self.bytes.flag()),
                     _ => drop((
-                        self.leg.decided(slot),
+                        self.leg.winner(slot),
                         self.leg.recorded_winner(slot),
-                        self.leg.lets_steps_begin(),
+                        self.leg.release_steps_of_select(),
                     )),
                 }
             }
@@ -336,8 +336,8 @@ impl Program<'_> {
         match self.bytes.next() % 10 {
             0 => self.leg.cancel(),
             1 => self.leg.stop(StopReason::OutOfTime),
-            2 => self.leg.out_of_time(),
-            3 => self.leg.panicked(None),
+            2 => self.leg.stop_at_timeout(),
+            3 => self.leg.stop_at_panic(None),
             4 => {
                 let mut left = self.leg.finish();
                 left.suspend_before_error(&Limits::default());
@@ -393,18 +393,18 @@ impl Program<'_> {
     fn look(&mut self) {
         let path = self.bytes.path();
         match self.bytes.next() % 8 {
-            0 => self.leg.note_asks(AskSupport::FORM),
+            0 => self.leg.record_ask_support(AskSupport::FORM),
             1 => {
                 let reference = UrlReference { first: 1, made: 2, text: path.into() };
                 self.leg.note_url_reference(path, reference);
             }
-            2 => self.leg.misread_step(path),
+            2 => self.leg.reject_step_result(path),
             3 => drop(self.leg.read_by_hand(path)),
             4 => self.leg.note_refusal(),
             5 => self.leg.set_now(NOW + u64::from(self.bytes.next())),
             6 => {
-                for slot in self.leg.asking_now() {
-                    assert!(self.leg.asks(slot) && self.leg.pending_ask(slot).is_some());
+                for slot in self.leg.asking_slots() {
+                    assert!(self.leg.is_asking(slot) && self.leg.pending_ask(slot).is_some());
                 }
                 drop((self.leg.answered_by_hand(), self.leg.has_answer(path), self.leg.elicitation_id(path)));
             }

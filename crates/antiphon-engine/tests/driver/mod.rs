@@ -76,7 +76,7 @@ struct Held<'c> {
 impl Drop for Held<'_> {
     fn drop(&mut self) {
         if let Some(slot) = self.slot {
-            self.ctx.with(|leg| leg.leave(slot, false));
+            self.ctx.with(|leg| leg.release(slot, false));
         }
     }
 }
@@ -176,7 +176,7 @@ impl Ctx {
                         }
                     }
                 }
-                ctx.with(|leg| leg.touch_step(slot, cx.waker()));
+                ctx.with(|leg| leg.note_step_poll(slot, cx.waker()));
                 let Some(wake) = wake.as_ref().filter(|wake| wake.begin_poll(cx.waker())) else {
                     return Poll::Pending;
                 };
@@ -313,7 +313,7 @@ impl Client {
                     };
                 }
                 NextAction::End | NextAction::EndAfterSteps | NextAction::Cancelled => {
-                    let stop = ctx.with(|leg| leg.stopped().cloned());
+                    let stop = ctx.with(|leg| leg.stop_reason().cloned());
                     let words = stop.as_ref().map_or("is over".to_owned(), words_of_stop);
                     return self.failed(ctx, &words);
                 }
@@ -324,7 +324,7 @@ impl Client {
     }
 
     fn returned(&self, ctx: &Ctx, outcome: Outcome) -> (String, LegOutput) {
-        let stop = ctx.with(|leg| leg.stopped().cloned());
+        let stop = ctx.with(|leg| leg.stop_reason().cloned());
         match (stop, outcome) {
             (Some(stop), _) => self.failed(ctx, &words_of_stop(&stop)),
             (None, Ok(words)) => (format!("returns {words}"), ctx.with(Leg::finish)),

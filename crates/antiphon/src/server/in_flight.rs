@@ -46,7 +46,7 @@ impl<T: Send + 'static> Drop for InFlight<T> {
         let Some(handler) = self.handler.take() else { return };
         let runs = self.leg.flow.with(|leg| {
             leg.cancel();
-            leg.runs_a_step()
+            leg.has_running_step()
         });
         if !runs {
             return;

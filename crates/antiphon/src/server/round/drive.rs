@@ -75,7 +75,7 @@ pub(crate) async fn drive<T, R: IntoOutcome<T>>(ctx: &Ctx, handler: impl Future<
         Ended::Cancelled => Ran::Cancelled,
         Ended::Stopped => stopped(flow),
         Ended::Suspended => suspended(flow.with(antiphon_engine::Leg::suspend), None),
-        Ended::Returned(result) => match flow.with(|leg| leg.stopped().cloned()) {
+        Ended::Returned(result) => match flow.with(|leg| leg.stop_reason().cloned()) {
             Some(_) => stopped(flow),
             None => returned(flow, result.into_outcome()),
         },
@@ -115,7 +115,7 @@ fn suspended<T>(
 }
 
 fn stopped<T>(flow: &Flow) -> Ran<T> {
-    flow.with(|leg| match leg.stopped().cloned() {
+    flow.with(|leg| match leg.stop_reason().cloned() {
         Some(stop) => Ran::Stopped(stop, Box::new(leg.finish())),
         None => Ran::Cancelled,
     })
@@ -216,7 +216,7 @@ impl<'f> Driver<'f> {
             Ok(Poll::Pending) => Poll::Pending,
             Ok(Poll::Ready(result)) => Poll::Ready(Ended::Returned(result)),
             Err(panic) => {
-                self.flow.with(|leg| leg.panicked(text_of(&*panic)));
+                self.flow.with(|leg| leg.stop_at_panic(text_of(&*panic)));
                 Poll::Ready(Ended::Stopped)
             }
         }
@@ -227,7 +227,7 @@ impl<'f> Driver<'f> {
         // That for the record begins anew with each entry that is met.
         let delivered = match patience {
             GraceReason::Ask => 0,
-            GraceReason::Replay => self.flow.with(|leg| leg.delivered()),
+            GraceReason::Replay => self.flow.with(|leg| leg.delivered_entries()),
         };
         if self.wait.as_ref().is_none_or(|(of, at, _)| (*of, *at) != (patience, delivered)) {
             let time = match patience {
@@ -253,7 +253,7 @@ impl<'f> Driver<'f> {
         }
         let is_over = after(&mut self.time, limit, cx).is_ready();
         if is_over {
-            self.flow.with(antiphon_engine::Leg::out_of_time);
+            self.flow.with(antiphon_engine::Leg::stop_at_timeout);
         }
         is_over
     }

@@ -131,7 +131,7 @@ impl Flow {
 
     /// Whether nothing is sent: it was before, or nobody listens any more.
     pub(crate) fn is_silent(&self) -> bool {
-        self.with(|leg| leg.is_silent())
+        self.with(|leg| leg.suppresses_output())
     }
 
     /// Something made of the call, which begins with it; `None` if it cannot.
@@ -254,7 +254,7 @@ impl Drop for Held<'_> {
     fn drop(&mut self) {
         if let Place::Waits(slot) = self.slot {
             let unwinding = std::thread::panicking();
-            self.flow.with(|leg| leg.leave(slot, unwinding));
+            self.flow.with(|leg| leg.release(slot, unwinding));
         }
     }
 }

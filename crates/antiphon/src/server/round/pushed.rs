@@ -73,12 +73,12 @@ impl<'f> Pusher<'f> {
             };
             let Sent { slot, path, expires, .. } = self.sent.remove(at);
             self.flow.with(|leg| match end {
-                AskEnd::Answer(Ok(text)) => leg.arrive(slot, Some(text.get().to_owned())),
+                AskEnd::Answer(Ok(text)) => leg.receive_answer(slot, Some(text.get().to_owned())),
                 AskEnd::Answer(Err(error)) => leg.stop(StopReason::Client(not_answered(&path, &error))),
                 AskEnd::SessionOver => {
                     leg.stop(StopReason::Client(format!("`{path}` was not answered: the session ended")));
                 }
-                AskEnd::TooLate(_) if expires => leg.arrive(slot, None),
+                AskEnd::TooLate(_) if expires => leg.receive_answer(slot, None),
                 AskEnd::TooLate(waited) => {
                     leg.stop(StopReason::Limit { name: "answer_within", text: too_late(&path, waited) });
                 }
@@ -95,7 +95,7 @@ impl<'f> Pusher<'f> {
             leg.set_now(now);
             let version = leg.asks_version();
             let is_new = self.version != Some(version) && !leg.is_cancelled();
-            (version, is_new.then(|| leg.asking_now()))
+            (version, is_new.then(|| leg.asking_slots()))
         });
         if let Some(asking) = asking {
             self.version = Some(version);

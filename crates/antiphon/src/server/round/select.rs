@@ -124,7 +124,7 @@ impl Race<'_> {
                 Some(slot)
             });
             let (Some(slot), Some(first)) = (begun, first) else { return Poll::Pending };
-            let runs = |branch: &usize| flow.with(|leg| leg.runs_in(first.plus(*branch)));
+            let runs = |branch: &usize| flow.with(|leg| leg.has_running_step_in(first.plus(*branch)));
             if flow.with(|leg| leg.is_over()) {
                 // The steps in it come to their end; nobody wins any more.
                 for branch in (0..N).filter(runs) {
@@ -181,14 +181,14 @@ impl Race<'_> {
     ) -> Option<usize> {
         let flow = self.ctx.flow();
         let decide = |done: &[bool; N]| flow.with(|leg| leg.decide(slot, first, N, |branch| done[branch]));
-        if let Some(winner) = flow.with(|leg| leg.decided(slot)) {
+        if let Some(winner) = flow.with(|leg| leg.winner(slot)) {
             return Some(winner);
         }
         // Where it is recorded and due, the others are not polled any more.
         let alone = flow.with(|leg| leg.recorded_winner(slot));
         // What needs no new step comes first; only then do steps begin.
         for holds_steps in [true, false] {
-            if !holds_steps && !flow.with(|leg| leg.lets_steps_begin()) {
+            if !holds_steps && !flow.with(|leg| leg.release_steps_of_select()) {
                 break;
             }
             for branch in (0..N).filter(|branch| alone.is_none_or(|alone| alone == *branch)) {
@@ -202,7 +202,7 @@ impl Race<'_> {
                 }
             }
         }
-        flow.with(|leg| leg.wait_select(slot, cx.waker(), done.contains(&true)));
+        flow.with(|leg| leg.wait_for_select(slot, cx.waker(), done.contains(&true)));
         None
     }
 }

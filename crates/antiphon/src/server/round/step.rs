@@ -334,8 +334,8 @@ where
         let flow = this.ctx.flow();
         let Some(Run { wake, attempt }) = this.running else { return Poll::Pending };
         let may_try = flow.with(|leg| {
-            leg.touch_step(slot, cx.waker());
-            leg.may_try()
+            leg.note_step_poll(slot, cx.waker());
+            leg.may_attempt_step()
         });
         if this.pause.is_some() && !may_try {
             return Poll::Ready(Err("it was to be tried again, and its request is gone".to_owned()));
@@ -386,7 +386,7 @@ where
         let this = self.project();
         let Some(Run { attempt, wake }) = this.running else { return false };
         let may_try = this.again.is_some() && attempt.number < this.retry.times;
-        if !may_try || !flow.with(|leg| leg.may_try()) {
+        if !may_try || !flow.with(|leg| leg.may_attempt_step()) {
             return false;
         }
         let pause = this.retry.pause(attempt.number);
@@ -413,7 +413,7 @@ where
                         %fault,
                         "the recorded result of a step is not of the type that it is read as"
                     );
-                    self.ctx.flow().with(|leg| leg.misread_step(path));
+                    self.ctx.flow().with(|leg| leg.reject_step_result(path));
                     Poll::Pending
                 }
             },
