@@ -419,7 +419,8 @@ impl Leg {
 
     fn observe_answer(&mut self, id: SlotId) {
         let Some(State::Ask(asking)) = self.slots.get(id).map(|slot| &slot.state) else { return };
-        self.observations.shown = self.observations.shown.and(asking.question.request.needs());
+        self.observations.proven_support =
+            self.observations.proven_support.and(asking.question.request.needs());
     }
 
     /// A waiting question is dropped.

@@ -59,7 +59,7 @@ impl Leg {
             return self.leave_to_begin_anew();
         }
         self.observations.at_checkpoint = self.ending > 0;
-        self.observations.cut_short |= !self.held.is_empty() || !self.held_for_room.is_empty();
+        self.observations.ended_early |= !self.held.is_empty() || !self.held_for_room.is_empty();
         self.record_checkpoints();
         let limits = self.setup.limits;
         let mut requests = InputRequests::new();

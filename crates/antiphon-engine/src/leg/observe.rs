@@ -18,14 +18,14 @@ pub struct Observations {
     /// The questions and steps that were dropped before they resolved, though the leg went on.
     pub dropped: Vec<(EntryKind, Arc<str>)>,
     /// The steps that were dropped while they ran.
-    pub cut: Vec<Arc<str>>,
+    pub aborted_steps: Vec<Arc<str>>,
     /// What the client has shown that it can be asked, by its answers.
-    pub shown: AskSupport,
+    pub proven_support: AskSupport,
     /// The leg ended at a checkpoint.
     pub at_checkpoint: bool,
     /// The leg ended though something could still wake the handler, or with steps that had to wait for the next leg: how far
     /// it came is a matter of time.
-    pub cut_short: bool,
+    pub ended_early: bool,
 }
 
 impl Observations {
@@ -45,7 +45,7 @@ impl Observations {
 
     pub(super) fn note_cut(&mut self, path: &str) {
         if self.watches {
-            self.cut.push(path.into());
+            self.aborted_steps.push(path.into());
         }
     }
 }

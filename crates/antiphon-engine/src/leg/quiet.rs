@@ -117,7 +117,7 @@ impl Leg {
             if waited != Some(GraceReason::Ask) {
                 return NextAction::WaitAtMost(GraceReason::Ask);
             }
-            self.observations.cut_short = true;
+            self.observations.ended_early = true;
             return NextAction::Suspend;
         }
         if is_noisy && !self.leaves() && self.waits_for_record() {
@@ -181,7 +181,7 @@ impl Leg {
                 self.pass_over();
                 return NextAction::PollAgain;
             }
-            self.observations.cut_short = true;
+            self.observations.ended_early = true;
         } else if self.pass_over_all() {
             return NextAction::PollAgain;
         }

@@ -247,7 +247,7 @@ impl<'a> Look<'a> {
     }
 
     fn at_cut(&self, left: &LegOutput) {
-        for path in &left.observations.cut {
+        for path in &left.observations.aborted_steps {
             self.report(ReplayFault::StepDropped, path);
         }
     }
@@ -272,7 +272,7 @@ impl<'a> Look<'a> {
         }
         let settings = self.admitted.leg().settings;
         let is_unsaid = |request: &antiphon_wire::InputRequest| {
-            settings.needs.and(left.observations.shown).missing(request.needs()) != AskSupport::NONE
+            settings.needs.and(left.observations.proven_support).missing(request.needs()) != AskSupport::NONE
         };
         let Some((ask, _)) = requests.iter().find(|(_, request)| is_unsaid(request)) else { return };
         if !settings.order_told.swap(true, Ordering::Relaxed) {
@@ -311,7 +311,7 @@ impl<'a> Look<'a> {
             Ok(Ok(Ran::Stopped(stop, mut again))) => {
                 match (stop, &again.observations.would_run) {
                     // What it does not come to in its grace, it comes to another time.
-                    (_, Some(_)) if left.observations.cut_short => {}
+                    (_, Some(_)) if left.observations.ended_early => {}
                     (_, Some(step)) => self.report(ReplayFault::StepAdded, step),
                     (StopReason::Panicked(_), None) => self.report(ReplayFault::Panicked, ""),
                     (StopReason::Diverged { path, .. }, None) => self.report(ReplayFault::Diverged, &path),
@@ -342,7 +342,7 @@ impl<'a> Look<'a> {
 
     fn compare(&self, before: &LegOutput, again: &LegOutput) {
         // Where something beside the questions has a time of its own, the other run may have come further.
-        let (was_cut, is_cut) = (before.observations.cut_short, again.observations.cut_short);
+        let (was_cut, is_cut) = (before.observations.ended_early, again.observations.ended_early);
         let (before, again) = (&before.record, &again.record);
         let mut is_changed = false;
         for path in again.changed_asks(before) {
