@@ -19,11 +19,11 @@ fn again(record: &Record) -> Record {
 fuzz_target!(|bytes: &[u8]| {
     let Ok(mut record) = Record::decode(bytes) else { return };
     let before = again(&record);
-    assert!(record.largest().len() <= 3);
-    assert!(!record.decides_more_than(&before));
+    assert!(record.largest_parts().len() <= 3);
+    assert!(!record.has_new_selects_since(&before));
     let migration =
         Migration::new().added("n").rename("a", "b").forget("c").keep_stale("b").rename("b#1", "d");
     record.migrate(&migration);
     again(&record);
-    again(&record.begun_again());
+    again(&record.without_history());
 });

@@ -257,7 +257,7 @@ impl Record {
     /// The record of the same call without what it came to. Legs that ended with state only stay counted, for its client
     /// counts them.
     #[must_use]
-    pub fn begun_again(&self) -> Self {
+    pub fn without_history(&self) -> Self {
         Self { state_only: self.state_only, round: self.round, ..Self::default() }
     }
 
@@ -267,7 +267,7 @@ impl Record {
     }
 
     /// The three largest parts by path and size: for the log.
-    pub fn largest(&self) -> Vec<(&str, usize)> {
+    pub fn largest_parts(&self) -> Vec<(&str, usize)> {
         let mut sizes: Vec<(&str, usize)> = self.sizes().collect();
         sizes.push(("(the handler's state)", self.state_size()));
         sizes.sort_by_key(|(_, size)| std::cmp::Reverse(*size));
@@ -303,7 +303,7 @@ impl Record {
     }
 
     /// Returns whether a `select` was decided here that was not before.
-    pub fn decides_more_than(&self, before: &Self) -> bool {
+    pub fn has_new_selects_since(&self, before: &Self) -> bool {
         let is_new = |entry: &&Entry| before.entries.iter().all(|known| known.path != entry.path);
         self.entries.iter().filter(|entry| entry.kind() == EntryKind::Select).any(|entry| is_new(&entry))
     }

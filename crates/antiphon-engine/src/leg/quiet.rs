@@ -289,7 +289,7 @@ impl Leg {
 
 impl Record {
     /// Returns whether a handler has looked at what the client can be asked.
-    pub fn knows_what_can_be_asked(&self) -> bool {
+    pub fn has_ask_support(&self) -> bool {
         self.notes.iter().any(|note| matches!(note, crate::record::Note::Asks(_)))
     }
 }

@@ -376,7 +376,7 @@ impl Program<'_> {
         self.has_ended = false;
         self.leg = match self.bytes.next() % 8 {
             0 => Leg::dry_run(call, record, setup),
-            1 => Leg::resume(call, record.begun_again(), None, setup),
+            1 => Leg::resume(call, record.without_history(), None, setup),
             _ => resume(call, record, &mut self.bytes, setup),
         };
         // Branches of another leg are not used: see `defect_a_branch_that_is_not_there`.

@@ -108,7 +108,7 @@ fn open(
                 }
             }
             OnVersion::Reject => return Err(Refusal::Version),
-            OnVersion::Restart => record = record.begun_again(),
+            OnVersion::Restart => record = record.without_history(),
         }
     }
     Ok((opened.call, record, opened.expired))
@@ -209,7 +209,7 @@ impl<'a> Admitted<'a> {
         }
         let size = record.size();
         if size > JOURNAL_WARNING {
-            let largest = record.largest();
+            let largest = record.largest_parts();
             tracing::warn!(target = self.leg.target, size, ?largest, "the record of a call grows large");
         }
         let now = server.clock.now();
@@ -244,7 +244,7 @@ impl Admitted<'_> {
 
 /// Names the largest entries in the log, by key and size.
 fn too_large(target: &str, record: &Record, actual: usize, limit: usize) -> Refusal {
-    tracing::error!(target, actual, limit, largest = ?record.largest(), "the state of a call is too large");
+    tracing::error!(target, actual, limit, largest = ?record.largest_parts(), "the state of a call is too large");
     Refusal::Limit {
         name: "state",
         text: format!("The state of this call would take {actual} bytes; the limit is {limit}"),

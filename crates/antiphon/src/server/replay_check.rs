@@ -267,7 +267,7 @@ impl<'a> Look<'a> {
     fn at_order(&self, requests: &InputRequests, left: &LegOutput) {
         let Some(step) = &left.first_new_step else { return };
         // Whoever has looked decides by it.
-        if left.record.knows_what_can_be_asked() {
+        if left.record.has_ask_support() {
             return;
         }
         let settings = self.admitted.leg().settings;
@@ -357,7 +357,7 @@ impl<'a> Look<'a> {
             record.asked().iter().any(|asked| asked.path() == path)
         };
         // The other run had a grace of its own, and came further: a timer was first in a `select`.
-        let is_ahead = was_cut && again.decides_more_than(before);
+        let is_ahead = was_cut && again.has_new_selects_since(before);
         for was in before.asked().iter().filter(|was| !is_cut && !is_ahead && !asks(again, was.path())) {
             self.report(ReplayFault::AskMissing, was.path());
         }
