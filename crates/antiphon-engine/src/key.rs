@@ -38,13 +38,13 @@ pub fn path(scope: &str, key: &str, number: Option<i128>) -> Result<Arc<str>, St
 ///
 /// # Errors
 /// If the name is none.
-pub fn below(scope: &str, name: &str) -> Result<String, String> {
+pub fn scope_prefix(scope: &str, name: &str) -> Result<String, String> {
     check_key(name)?;
     Ok(format!("{scope}{name}{SCOPE_END}"))
 }
 
 /// A path as its scope and its key: what an idempotency key is made of.
-pub fn split(path: &str) -> (&str, &str) {
+pub fn split_scope(path: &str) -> (&str, &str) {
     path.rsplit_once(SCOPE_END).unwrap_or(("", path))
 }
 

@@ -151,9 +151,9 @@ pub(crate) enum Note {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct UrlReference {
     /// When the question was first asked, in Unix seconds.
-    pub first: u64,
+    pub first_asked: u64,
     /// When the reference was made, in Unix seconds.
-    pub made: u64,
+    pub created: u64,
     /// The sealed text.
     pub text: Box<str>,
 }

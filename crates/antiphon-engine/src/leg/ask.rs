@@ -51,7 +51,7 @@ pub enum AskPoll {
     /// [`Leg::resolve_agreed`] it resolves, with [`Leg::ask_again`] it is asked again.
     Agreed {
         /// They agreed in an earlier leg, and came back without an answer.
-        before: bool,
+        in_earlier_leg: bool,
     },
 }
 
@@ -244,7 +244,9 @@ impl Leg {
             AskPhase::Recorded(_) => {}
             AskPhase::AnsweredAsk if !self.is_answered(id) => return self.put_stale(id, waker),
             AskPhase::AnsweredAsk if is_replayed => return self.take_answer(id, waker),
-            AskPhase::Agreed(_) if is_replayed => return AskPoll::Agreed { before: !self.is_answered(id) },
+            AskPhase::Agreed(_) if is_replayed => {
+                return AskPoll::Agreed { in_earlier_leg: !self.is_answered(id) };
+            }
             AskPhase::AnsweredAsk | AskPhase::Agreed(_) => self.wait_for_replay(id),
             // Nobody is to be woken while this leg lasts, so no waker is kept.
             AskPhase::Asked { .. } if self.setup.delivery == Delivery::NextLeg => return AskPoll::Pending,
@@ -341,7 +343,7 @@ impl Leg {
                 if let Some(asking) = self.asking(id) {
                     asking.phase = AskPhase::Agreed(asked);
                 }
-                AskPoll::Agreed { before: false }
+                AskPoll::Agreed { in_earlier_leg: false }
             }
             Ok((is_refusal, text)) => self.resolve(id, Some(text), is_refusal),
             Err(reason) => {

@@ -114,7 +114,7 @@ impl Leg {
         // What comes behind a new decision was never sent before.
         self.is_beyond |= at.is_none();
         for branch in (0..branches).filter(|branch| *branch != winner) {
-            self.slots.branches().lose(first.plus(branch));
+            self.slots.branches().lose(first.offset(branch));
         }
         self.asks_version += 1;
         Some(winner)

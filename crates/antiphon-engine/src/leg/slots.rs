@@ -23,7 +23,7 @@ impl BranchId {
     pub(super) const ROOT: Self = Self(0);
 
     /// The branch that stands so many behind this one.
-    pub fn plus(self, branches: usize) -> Self {
+    pub fn offset(self, branches: usize) -> Self {
         Self(self.0.saturating_add(u32::try_from(branches).unwrap_or(u32::MAX)))
     }
 }

@@ -6,7 +6,7 @@ use super::{
 };
 use crate::{
     CallSite,
-    key::split,
+    key::split_scope,
     record::{Body, Entry, EntryKind, StepOutcome},
     step_waker::{Standing, StepWaker},
     stop::StopReason,
@@ -177,7 +177,7 @@ impl Leg {
             return StepPoll::Pending;
         }
         let Some(call) = &self.call else { return StepPoll::Pending };
-        let (scope, key) = split(&path);
+        let (scope, key) = split_scope(&path);
         let key = call.secret().idempotency_key(scope, key);
         let wake = StepWaker::new();
         self.set_phase(

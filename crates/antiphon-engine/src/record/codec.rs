@@ -213,8 +213,13 @@ impl Note {
         match self {
             Self::Asks(asks) => out.array(2)?.u8(tag::ASKS)?.u8(bits(*asks))?,
             Self::UrlReference { path, reference } => {
-                let UrlReference { first, made, text } = reference;
-                out.array(5)?.u8(tag::URL_REFERENCE)?.str(path)?.u64(*first)?.u64(*made)?.str(text)?
+                let UrlReference { first_asked, created, text } = reference;
+                out.array(5)?
+                    .u8(tag::URL_REFERENCE)?
+                    .str(path)?
+                    .u64(*first_asked)?
+                    .u64(*created)?
+                    .str(text)?
             }
         };
         Ok(())
@@ -226,8 +231,8 @@ impl Note {
             tag::ASKS => (Self::Asks(asks(input.u8()?)), 2),
             tag::URL_REFERENCE => {
                 let path = input.str()?.into();
-                let (first, made, text) = (input.u64()?, input.u64()?, input.str()?.into());
-                (Self::UrlReference { path, reference: UrlReference { first, made, text } }, 5)
+                let (first_asked, created, text) = (input.u64()?, input.u64()?, input.str()?.into());
+                (Self::UrlReference { path, reference: UrlReference { first_asked, created, text } }, 5)
             }
             _ => return Err(decode::Error::message("a note of an unknown kind")),
         };

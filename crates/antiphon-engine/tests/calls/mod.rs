@@ -305,7 +305,7 @@ impl Program<'_> {
                 let (path, count) = (self.bytes.path(), 1 + usize::from(self.bytes.next() % 3));
                 if let Some((slot, first)) = self.leg.select(path.into(), count, here()) {
                     self.slots.push(slot);
-                    self.branches.extend((0..count).map(|at| first.plus(at)));
+                    self.branches.extend((0..count).map(|at| first.offset(at)));
                 }
             }
             1 => {
@@ -395,7 +395,7 @@ impl Program<'_> {
         match self.bytes.next() % 8 {
             0 => self.leg.record_ask_support(AskSupport::FORM),
             1 => {
-                let reference = UrlReference { first: 1, made: 2, text: path.into() };
+                let reference = UrlReference { first_asked: 1, created: 2, text: path.into() };
                 self.leg.note_url_reference(path, reference);
             }
             2 => self.leg.reject_step_result(path),

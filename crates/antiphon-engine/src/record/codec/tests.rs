@@ -41,9 +41,9 @@ fn note() -> impl Strategy<Value = Note> {
     let reference = (".{0,12}", any::<u64>(), any::<u64>(), ".{0,40}");
     prop_oneof![
         (0..64_u8).prop_map(|bits| Note::Asks(asks(bits))),
-        reference.prop_map(|(path, first, made, text)| Note::UrlReference {
+        reference.prop_map(|(path, first_asked, created, text)| Note::UrlReference {
             path: path.into(),
-            reference: UrlReference { first, made, text: text.into() }
+            reference: UrlReference { first_asked, created, text: text.into() }
         }),
     ]
 }

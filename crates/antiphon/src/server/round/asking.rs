@@ -145,7 +145,7 @@ impl<'a> RawAsk<'a> {
     fn settle(&mut self, polled: AskPoll) -> Poll<Result<Asked, AskError>> {
         match polled {
             AskPoll::Pending => Poll::Pending,
-            AskPoll::Agreed { before } => Poll::Ready(Ok(Asked::Agreed { before })),
+            AskPoll::Agreed { in_earlier_leg: before } => Poll::Ready(Ok(Asked::Agreed { before })),
             AskPoll::Resolved(answer) => {
                 self.held.end();
                 self.is_given = true;

@@ -124,11 +124,11 @@ impl Race<'_> {
                 Some(slot)
             });
             let (Some(slot), Some(first)) = (begun, first) else { return Poll::Pending };
-            let runs = |branch: &usize| flow.with(|leg| leg.has_running_step_in(first.plus(*branch)));
+            let runs = |branch: &usize| flow.with(|leg| leg.has_running_step_in(first.offset(*branch)));
             if flow.with(|leg| leg.is_over()) {
                 // The steps in it come to their end; nobody wins any more.
                 for branch in (0..N).filter(runs) {
-                    done[branch] = self.poll((first.plus(branch), false), branch, &mut act, cx);
+                    done[branch] = self.poll((first.offset(branch), false), branch, &mut act, cx);
                 }
                 return Poll::Pending;
             }
@@ -139,7 +139,7 @@ impl Race<'_> {
             let mut goes_on = false;
             for branch in (0..N).filter(|branch| *branch != winner) {
                 if runs(&branch) {
-                    done[branch] = self.poll((first.plus(branch), false), branch, &mut act, cx);
+                    done[branch] = self.poll((first.offset(branch), false), branch, &mut act, cx);
                 }
                 if runs(&branch) {
                     goes_on = true;
@@ -193,7 +193,7 @@ impl Race<'_> {
             }
             for branch in (0..N).filter(|branch| alone.is_none_or(|alone| alone == *branch)) {
                 if !done[branch] {
-                    done[branch] = self.poll((first.plus(branch), holds_steps), branch, act, cx);
+                    done[branch] = self.poll((first.offset(branch), holds_steps), branch, act, cx);
                 }
                 if done[branch]
                     && let Some(winner) = decide(done)
