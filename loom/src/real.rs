@@ -4,7 +4,7 @@
 macro_rules! stand_ins {
     (arc: $arc:ty, release: $release:ident, acquire: $acquire:ident) => {
         mod sync {
-            use super::wake_tracker::Track;
+            use super::wake_tracker::SharedWake;
             use crate::{Wakes, parent::Parent};
             pub(super) use loom::sync::atomic::AtomicBool;
 
@@ -28,7 +28,7 @@ macro_rules! stand_ins {
             #[derive(Clone)]
             pub(super) enum Inner {
                 Parent(Parent),
-                Track(Arc<Track>),
+                Track(Arc<SharedWake>),
             }
 
             impl Waker {
@@ -50,7 +50,7 @@ macro_rules! stand_ins {
                 }
             }
 
-            pub(super) fn waker_of(track: Arc<Track>) -> Waker {
+            pub(super) fn waker_of(track: Arc<SharedWake>) -> Waker {
                 Waker(Inner::Track(track))
             }
         }
@@ -76,10 +76,10 @@ macro_rules! stand_ins {
             }
 
             fn judge(&mut self) -> Quiet {
-                match self.0.judge() {
-                    wake_tracker::Quiet::Nobody => Quiet::Nobody,
-                    wake_tracker::Quiet::Woken => Quiet::Woken,
-                    wake_tracker::Quiet::Kept => Quiet::Kept,
+                match self.0.waker_state() {
+                    wake_tracker::WakerState::Released => Quiet::Nobody,
+                    wake_tracker::WakerState::Woken => Quiet::Woken,
+                    wake_tracker::WakerState::Held => Quiet::Kept,
                 }
             }
         }

@@ -60,10 +60,10 @@ impl Waking for StepWaker {
     }
 
     fn standing(&self) -> Standing {
-        match self.0.standing() {
-            step_waker::Standing::Waits => Standing::Waits,
-            step_waker::Standing::Unpolled => Standing::Unpolled,
-            step_waker::Standing::WakeUnderWay => Standing::WakeUnderWay,
+        match self.0.body_state() {
+            step_waker::BodyState::Waiting => Standing::Waits,
+            step_waker::BodyState::Unpolled => Standing::Unpolled,
+            step_waker::BodyState::WakePending => Standing::WakeUnderWay,
         }
     }
 

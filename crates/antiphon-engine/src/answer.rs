@@ -84,7 +84,7 @@ pub fn read_answer(question: &InputRequest, text: &str) -> Result<Response, Stri
                 (ElicitRequest::Form { requested_schema, .. }, Action::Accept) => {
                     let content = result.content.take().unwrap_or_default();
                     // > Servers **SHOULD** validate received data matches the requested schema
-                    Some(requested_schema.check(&content).map_err(|faults| in_words(&faults))?)
+                    Some(requested_schema.check(&content).map_err(|faults| describe(&faults))?)
                 }
                 _ => None,
             };
@@ -125,7 +125,7 @@ pub(crate) fn asked_too_often(
     Some(StopReason::Limit { name: "times_asked", text })
 }
 
-fn in_words(faults: &[antiphon_wire::FieldFault]) -> String {
+fn describe(faults: &[antiphon_wire::FieldFault]) -> String {
     let rules: Vec<String> = faults.iter().take(8).map(ToString::to_string).collect();
     format!("{}.", rules.join("; "))
 }

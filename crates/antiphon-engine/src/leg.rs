@@ -3,13 +3,13 @@
 mod ask;
 mod by_hand;
 mod checkpoint;
+mod end;
 mod history;
-mod leave;
+mod next_action;
 mod notes;
-mod observe;
+mod observations;
 mod pending;
 mod poll;
-mod quiet;
 mod select;
 mod slots;
 mod stale;
@@ -17,10 +17,10 @@ mod step;
 
 pub use ask::{AskPoll, DecodeCheck, Question};
 pub use by_hand::AnsweredAsk;
-pub use leave::LegOutput;
-pub use observe::Observations;
+pub use end::LegOutput;
+pub use next_action::{GraceReason, NextAction};
+pub use observations::Observations;
 pub use pending::PendingAsk;
-pub use quiet::{GraceReason, NextAction};
 pub use slots::{BranchId, SlotId};
 pub use step::StepPoll;
 
@@ -28,7 +28,7 @@ use crate::{
     CallSite,
     answer::too_long,
     limits::Limits,
-    record::{AskRecord, EntryKind, Migration, Note, Received, Record, State},
+    record::{AskRecord, EntryKind, HandlerState, Migration, Note, ReceivedAnswer, Record},
     stop::StopReason,
 };
 use antiphon_seal::Call;
@@ -38,7 +38,7 @@ use slots::{Slots, WakerId};
 use std::task::Waker;
 
 /// Room that is kept free in the record before a step runs, besides for its outcome: one question finds room behind it.
-const ROOM_TO_LEAVE: usize = 512;
+const RESERVED_SPACE: usize = 512;
 
 /// The way in which an answer reaches the handler.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -88,37 +88,37 @@ pub struct Leg {
     status: Status,
     history: History,
     /// Answers that have come and were not delivered, and those to questions asked by hand.
-    inbox: Vec<Incoming>,
+    inbox: Vec<IncomingAnswer>,
     /// Questions of the last round that were not answered.
-    open: Vec<Open>,
+    unanswered: Vec<UnansweredAsk>,
     notes: Vec<Note>,
     /// The handler's own state, from the last leg that asked by hand.
-    state: Option<State>,
+    state: Option<HandlerState>,
     slots: Slots,
     /// Futures that go on once all that is recorded was met.
     after_replay: Vec<SlotId>,
     /// New steps that begin once the handler is at rest.
     held: Vec<SlotId>,
     /// New steps that begin once another one has ended.
-    held_for_room: Vec<SlotId>,
+    held_for_space: Vec<SlotId>,
     /// New steps that could begin but for a `select` that looks at its branches first.
     held_in_select: Vec<SlotId>,
     running: Vec<SlotId>,
     /// Checkpoints that end the leg.
-    ending: u32,
+    ending_checkpoints: u32,
     /// Abandoned steps that are waited for.
-    waits_for_abandoned: u32,
+    awaited_abandoned_steps: u32,
     /// A new step has begun.
-    is_beyond: bool,
+    is_past_history: bool,
     /// An answer that the handler has used in this leg does not count any more: no step begins.
-    is_tainted: bool,
+    used_stale_answer: bool,
     /// Answers have come, and the handler has not been at rest since: they are taken before a step begins.
-    takes_answers: bool,
+    has_new_answers: bool,
     round: u32,
     state_only: u8,
     /// Changes whenever a question is asked, or no longer.
     asks_version: u64,
-    poll: Poll,
+    poll: PollState,
     context: PollContext,
     deferred: DeferredWork,
     observations: Observations,
@@ -137,8 +137,8 @@ enum Status {
 
 /// An answer that has come.
 #[derive(Debug)]
-struct Incoming {
-    received: Received,
+struct IncomingAnswer {
+    received: ReceivedAnswer,
     /// A handler has read it, if it was asked by hand.
     was_read: bool,
     /// The future that asked it was dropped before it took it.
@@ -147,29 +147,29 @@ struct Incoming {
 
 /// A question of the last round without an answer that counts, and why the one that came does not.
 #[derive(Debug)]
-struct Open {
+struct UnansweredAsk {
     asked: AskRecord,
     fault: Option<String>,
 }
 
 /// The state of the present poll of the handler.
 #[derive(Debug, Default)]
-struct Poll {
+struct PollState {
     number: u64,
     /// The waker of the handler's poll.
     root: WakerId,
     /// From its beginning until its driver waits.
-    is_on: bool,
+    is_active: bool,
     /// All that is recorded was met when it began: what is new is delivered in such a poll only, in its order.
     is_replayed: bool,
     /// Something that was reached by polling the handler may go on.
-    again: bool,
+    poll_again: bool,
     /// The driver's own.
     parent: Option<Waker>,
     /// Polls in a row in which the handler has woken itself while new steps waited.
-    busy: u32,
+    self_wakes: u32,
     /// The poll only shows which steps are still polled.
-    probes: bool,
+    is_probe: bool,
 }
 
 /// The place of what is polled now: which branch, and whether in the body of a step. Set for a part of a poll with
@@ -177,13 +177,13 @@ struct Poll {
 #[derive(Clone, Copy, Debug, Default)]
 pub struct PollContext {
     branch: BranchId,
-    inside: Option<Inside>,
+    inside: Option<EnclosingBody>,
     /// A `select` looks whether a branch comes to its end without a new step: none begins.
     holds_steps: bool,
 }
 
 #[derive(Clone, Copy, Debug)]
-enum Inside {
+enum EnclosingBody {
     Step(SlotId),
     Check(SlotId),
 }
@@ -231,24 +231,24 @@ impl Leg {
             status: Status::Running,
             history: History::default(),
             inbox: Vec::new(),
-            open: Vec::new(),
+            unanswered: Vec::new(),
             notes: Vec::new(),
             state: None,
             slots: Slots::default(),
             after_replay: Vec::new(),
             held: Vec::new(),
-            held_for_room: Vec::new(),
+            held_for_space: Vec::new(),
             held_in_select: Vec::new(),
             running: Vec::new(),
-            ending: 0,
-            waits_for_abandoned: 0,
-            is_beyond: false,
-            is_tainted: false,
-            takes_answers: false,
+            ending_checkpoints: 0,
+            awaited_abandoned_steps: 0,
+            is_past_history: false,
+            used_stale_answer: false,
+            has_new_answers: false,
             round: 1,
             state_only: 0,
             asks_version: 0,
-            poll: Poll::default(),
+            poll: PollState::default(),
             context: PollContext::default(),
             deferred: DeferredWork::default(),
             observations: Observations::watching(watches),
@@ -263,32 +263,34 @@ impl Leg {
             .state
             .saturating_sub(record.size())
             .saturating_sub(setup.limits.step_result)
-            .saturating_sub(ROOM_TO_LEAVE);
+            .saturating_sub(RESERVED_SPACE);
         let mut leg = Self::begin(setup);
         leg.call = Some(call);
         leg.history = History::of(record.entries);
-        leg.inbox.extend(record.received.into_iter().map(Incoming::from));
+        leg.inbox.extend(record.received.into_iter().map(IncomingAnswer::from));
         (leg.notes, leg.state) = (record.notes, record.state);
         (leg.round, leg.state_only) = (record.round.saturating_add(1), record.state_only);
-        leg.takes_answers = responses.is_some() || !leg.inbox.is_empty();
+        leg.has_new_answers = responses.is_some() || !leg.inbox.is_empty();
         for mut asked in record.asked {
             if let Some(reason) = asked.not_asked.take() {
                 let fault = (!reason.is_empty()).then(|| reason.into());
-                leg.open.push(Open { asked, fault });
+                leg.unanswered.push(UnansweredAsk { asked, fault });
                 continue;
             }
             let sent = responses.and_then(|responses| responses.get(&asked.path)).map(|text| text.get());
             let is_over = asked.deadline.is_some_and(|deadline| leg.setup.now > deadline);
             match sent {
-                _ if is_over => leg.inbox.push(Received { asked, text: None, response: None }.into()),
-                None => leg.open.push(Open { asked, fault: None }),
+                _ if is_over => leg.inbox.push(ReceivedAnswer { asked, text: None, response: None }.into()),
+                None => leg.unanswered.push(UnansweredAsk { asked, fault: None }),
                 // A short one is not at fault where the record is full.
-                Some(text) if text.len() > room.max(ROOM_TO_LEAVE) => {
-                    leg.open.push(Open { asked, fault: Some(too_long(room.max(ROOM_TO_LEAVE))) });
+                Some(text) if text.len() > room.max(RESERVED_SPACE) => {
+                    leg.unanswered
+                        .push(UnansweredAsk { asked, fault: Some(too_long(room.max(RESERVED_SPACE))) });
                 }
                 Some(text) => {
                     room = room.saturating_sub(text.len());
-                    leg.inbox.push(Received { asked, text: Some(text.to_owned()), response: None }.into());
+                    leg.inbox
+                        .push(ReceivedAnswer { asked, text: Some(text.to_owned()), response: None }.into());
                 }
             }
         }
@@ -342,7 +344,7 @@ impl Leg {
 
     /// Returns whether nothing resolves any more where the handler is polled now.
     pub fn is_over(&self) -> bool {
-        !matches!(self.status, Status::Running) || self.slots.is_lost(self.context.branch)
+        !matches!(self.status, Status::Running) || self.slots.is_abandoned_branch(self.context.branch)
     }
 
     /// Returns whether a step runs.
@@ -357,9 +359,10 @@ impl Leg {
 
     /// Returns whether what happens now has happened in an earlier leg.
     fn is_repeating(&self) -> bool {
-        let waits = |incoming: &Incoming| !incoming.given_up && incoming.received.asked.question.is_none();
-        !self.is_beyond
-            && (!self.history.is_replayed() || !self.open.is_empty() || self.inbox.iter().any(waits))
+        let waits =
+            |incoming: &IncomingAnswer| !incoming.given_up && incoming.received.asked.question.is_none();
+        !self.is_past_history
+            && (!self.history.is_replayed() || !self.unanswered.is_empty() || self.inbox.iter().any(waits))
     }
 
     /// Takes what is to be done without a lock.
@@ -394,8 +397,8 @@ impl Leg {
         let name = |id| self.slots.get(id).map_or("", |slot| &slot.path);
         let step = match self.context.inside {
             None => return false,
-            Some(Inside::Step(id)) => format!("the step `{}`", name(id)),
-            Some(Inside::Check(id)) => format!("the check of `{}`", name(id)),
+            Some(EnclosingBody::Step(id)) => format!("the step `{}`", name(id)),
+            Some(EnclosingBody::Check(id)) => format!("the check of `{}`", name(id)),
         };
         let what = match kind {
             EntryKind::Ask => "The question",
@@ -410,7 +413,7 @@ impl Leg {
     }
 
     fn diverged(&mut self, path: &str, reason: &'static str) {
-        let stop = StopReason::Diverged { path: path.to_owned(), reason, record: self.history.in_words() };
+        let stop = StopReason::Diverged { path: path.to_owned(), reason, record: self.history.describe() };
         self.stop(stop);
     }
 
@@ -419,8 +422,8 @@ impl Leg {
     }
 }
 
-impl From<Received> for Incoming {
-    fn from(received: Received) -> Self {
+impl From<ReceivedAnswer> for IncomingAnswer {
+    fn from(received: ReceivedAnswer) -> Self {
         Self { received, was_read: false, given_up: false }
     }
 }

@@ -15,7 +15,7 @@ use antiphon_seal::Digest;
 use antiphon_wire::AskSupport;
 
 /// The estimated size of an entry besides its texts, in bytes.
-const PER_ENTRY: usize = 32;
+const ENTRY_OVERHEAD: usize = 32;
 
 /// The kinds of what has a key. Each kind has keys of its own: a step and a question may share one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -37,11 +37,11 @@ pub(crate) struct Entry {
     pub(crate) path: Arc<str>,
     /// The round in which it was asked or begun. What was asked later was asked of people who knew of it.
     pub(crate) round: u32,
-    pub(crate) body: Body,
+    pub(crate) body: EntryBody,
 }
 
 #[derive(Clone, Debug)]
-pub(crate) enum Body {
+pub(crate) enum EntryBody {
     Answer {
         /// Of the question it answers.
         digest: Digest,
@@ -108,19 +108,19 @@ pub struct AskRecord {
     /// The question as JSON, if it was returned by hand: it is checked and asked again without its handler.
     pub(crate) question: Option<Arc<str>>,
     /// The checked answer to a question that was returned by hand, kept while others of its round are asked again.
-    pub(crate) answer: Option<Checked>,
+    pub(crate) answer: Option<CheckedAnswer>,
     /// It did not leave with its round, for its leg had failed: why it was to be asked again, if it was.
     pub(crate) not_asked: Option<Box<str>>,
 }
 
 /// A checked answer, as it is recorded, and as it was read if that was in this leg.
 #[derive(Clone, Debug)]
-pub(crate) struct Checked {
+pub(crate) struct CheckedAnswer {
     pub(crate) text: String,
     pub(crate) response: Option<Response>,
 }
 
-impl From<String> for Checked {
+impl From<String> for CheckedAnswer {
     fn from(text: String) -> Self {
         Self { text, response: None }
     }
@@ -129,7 +129,7 @@ impl From<String> for Checked {
 /// An answer that has come and was not yet taken by an awaiting handler; or one to a question asked by hand, which is
 /// checked.
 #[derive(Clone, Debug)]
-pub(crate) struct Received {
+pub(crate) struct ReceivedAnswer {
     /// The question.
     pub(crate) asked: AskRecord,
     /// As JSON; `None` if the time for it was over.
@@ -160,7 +160,7 @@ pub struct UrlReference {
 
 /// The state of a handler that asks by hand.
 #[derive(Clone, Debug)]
-pub(crate) struct State {
+pub(crate) struct HandlerState {
     /// The round in which the handler left it.
     pub(crate) round: u32,
     pub(crate) text: String,
@@ -170,9 +170,9 @@ pub(crate) struct State {
 #[derive(Clone, Debug, Default)]
 pub struct Record {
     /// The handler's own state, if it asks by hand.
-    pub(crate) state: Option<State>,
+    pub(crate) state: Option<HandlerState>,
     pub(crate) entries: Vec<Entry>,
-    pub(crate) received: Vec<Received>,
+    pub(crate) received: Vec<ReceivedAnswer>,
     pub(crate) asked: Vec<AskRecord>,
     pub(crate) notes: Vec<Note>,
     pub(crate) round: u32,
@@ -183,18 +183,18 @@ pub struct Record {
 impl Entry {
     pub(crate) fn kind(&self) -> EntryKind {
         match self.body {
-            Body::Answer { .. } => EntryKind::Ask,
-            Body::Step { .. } => EntryKind::Step,
-            Body::Select { .. } => EntryKind::Select,
-            Body::Checkpoint => EntryKind::Checkpoint,
+            EntryBody::Answer { .. } => EntryKind::Ask,
+            EntryBody::Step { .. } => EntryKind::Step,
+            EntryBody::Select { .. } => EntryKind::Select,
+            EntryBody::Checkpoint => EntryKind::Checkpoint,
         }
     }
 
     /// The estimated size in bytes.
     pub(crate) fn size(&self) -> usize {
         let body = match &self.body {
-            Body::Answer { text, .. } => 16 + text.as_ref().map_or(0, String::len),
-            Body::Step { input, outcome, .. } => {
+            EntryBody::Answer { text, .. } => 16 + text.as_ref().map_or(0, String::len),
+            EntryBody::Step { input, outcome, .. } => {
                 let input = if input.is_some() { 16 } else { 0 };
                 input
                     + match outcome {
@@ -203,9 +203,9 @@ impl Entry {
                         StepOutcome::Abandoned => 0,
                     }
             }
-            Body::Select { .. } | Body::Checkpoint => 0,
+            EntryBody::Select { .. } | EntryBody::Checkpoint => 0,
         };
-        PER_ENTRY + self.path.len() + body
+        ENTRY_OVERHEAD + self.path.len() + body
     }
 }
 
@@ -216,7 +216,7 @@ impl AskRecord {
             + self.not_asked.as_ref().map_or(0, |text| text.len())
             + self.answer.as_ref().map_or(0, |answer| answer.text.len());
         let agreed = if self.agreed.is_some() { 16 } else { 0 };
-        PER_ENTRY + 16 + self.path.len() + agreed + texts
+        ENTRY_OVERHEAD + 16 + self.path.len() + agreed + texts
     }
 
     /// The deadline for its answer, in Unix seconds.
@@ -230,7 +230,7 @@ impl AskRecord {
     }
 }
 
-impl Received {
+impl ReceivedAnswer {
     pub(crate) fn size(&self) -> usize {
         self.asked.size() + self.text.as_ref().map_or(0, String::len)
     }
@@ -239,8 +239,8 @@ impl Received {
 impl Note {
     pub(crate) fn size(&self) -> usize {
         match self {
-            Self::Asks(_) => PER_ENTRY,
-            Self::UrlReference { path, reference } => PER_ENTRY + path.len() + reference.text.len(),
+            Self::Asks(_) => ENTRY_OVERHEAD,
+            Self::UrlReference { path, reference } => ENTRY_OVERHEAD + path.len() + reference.text.len(),
         }
     }
 }

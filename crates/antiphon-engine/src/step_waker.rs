@@ -14,24 +14,24 @@ struct Body {
     outer: Option<Waker>,
     woken: bool,
     /// Wakes that have set `woken` and have not yet reached `outer`.
-    under_way: u32,
+    pending_wakes: u32,
 }
 
 /// How a step stands while it is not being polled.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Standing {
+pub(crate) enum BodyState {
     /// It waits for its own I/O.
-    Waits,
+    Waiting,
     /// It was woken, its wake has arrived, and it was not polled.
     Unpolled,
     /// A wake is on its way.
-    WakeUnderWay,
+    WakePending,
 }
 
 impl StepWaker {
     pub(crate) fn new() -> Arc<Self> {
         // Woken: the first poll polls the body.
-        Arc::new(Self(Mutex::new(Body { outer: None, woken: true, under_way: 0 })))
+        Arc::new(Self(Mutex::new(Body { outer: None, woken: true, pending_wakes: 0 })))
     }
 
     /// Returns whether the body is to be polled, now that the step is polled with this waker.
@@ -49,12 +49,12 @@ impl StepWaker {
         woken
     }
 
-    pub(crate) fn standing(&self) -> Standing {
+    pub(crate) fn body_state(&self) -> BodyState {
         let body = self.0.lock();
-        match (body.woken, body.under_way) {
-            (false, 0) => Standing::Waits,
-            (true, 0) => Standing::Unpolled,
-            _ => Standing::WakeUnderWay,
+        match (body.woken, body.pending_wakes) {
+            (false, 0) => BodyState::Waiting,
+            (true, 0) => BodyState::Unpolled,
+            _ => BodyState::WakePending,
         }
     }
 
@@ -70,13 +70,13 @@ impl StepWaker {
             if std::mem::replace(&mut body.woken, true) {
                 return;
             }
-            body.under_way += 1;
+            body.pending_wakes += 1;
             body.outer.clone()
         };
         if let Some(outer) = outer {
             outer.wake();
         }
-        self.0.lock().under_way -= 1;
+        self.0.lock().pending_wakes -= 1;
     }
 }
 

@@ -11,7 +11,7 @@ pub(crate) use std::{
     task::Waker,
 };
 
-use crate::{step_waker::StepWaker, wake_tracker::Track};
+use crate::{step_waker::StepWaker, wake_tracker::SharedWake};
 use std::{
     sync::{self, MutexGuard, PoisonError},
     task::Wake,
@@ -30,7 +30,7 @@ impl<T> Mutex<T> {
     }
 }
 
-impl Wake for Track {
+impl Wake for SharedWake {
     fn wake(self: Arc<Self>) {
         self.pass_on();
     }
@@ -51,6 +51,6 @@ impl Wake for StepWaker {
 }
 
 /// The waker that, with each clone of it, keeps one reference to the track.
-pub(crate) fn waker_of(track: Arc<Track>) -> Waker {
+pub(crate) fn waker_of(track: Arc<SharedWake>) -> Waker {
     Waker::from(track)
 }

@@ -8,17 +8,17 @@
 use super::sync::{Arc, AtomicBool, Ordering, Waker, waker_of};
 
 /// What the wakers of one poll share.
-pub(crate) struct Track {
+pub(crate) struct SharedWake {
     /// The waker of the task that runs the driver.
     parent: Waker,
     woken: AtomicBool,
 }
 
-impl Track {
+impl SharedWake {
     /// Notes a wake and passes it on. The reference that a waker holds is dropped after this, never before: who finds no
     /// other reference has every wake before him.
     pub(crate) fn pass_on(&self) {
-        // Release: what the waking thread wrote before is there for the poll that follows [`Quiet::Woken`], for that
+        // Release: what the waking thread wrote before is there for the poll that follows [`WakerState::Woken`], for that
         // poll does not wait for the parent's wake.
         self.woken.store(true, Ordering::Release);
         self.parent.wake_by_ref();
@@ -26,23 +26,23 @@ impl Track {
 }
 
 /// One poll's waker: whether it was woken, and whether anybody kept it.
-pub struct WakeTracker(Arc<Track>);
+pub struct WakeTracker(Arc<SharedWake>);
 
 /// What can wake a handler that is pending.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Quiet {
+pub(crate) enum WakerState {
     /// Nobody kept the waker and nobody woke it: only an answer can wake the handler.
-    Nobody,
+    Released,
     /// It was woken already: poll again. The parent was woken too, or is about to be.
     Woken,
     /// Somebody kept it and may wake it; then the parent is woken.
-    Kept,
+    Held,
 }
 
 impl WakeTracker {
     /// A tracker for one poll, whose wakes go on to `parent`: the waker this run of the driver was given.
     pub fn new(parent: &Waker) -> Self {
-        Self(Arc::new(Track { parent: parent.clone(), woken: AtomicBool::new(false) }))
+        Self(Arc::new(SharedWake { parent: parent.clone(), woken: AtomicBool::new(false) }))
     }
 
     /// The waker for exactly one poll. It counts as kept until it is dropped: drop it before [`Leg::after_poll`](crate::Leg::after_poll).
@@ -51,16 +51,16 @@ impl WakeTracker {
     }
 
     /// What can still wake the handler, after a poll that left it pending.
-    pub(crate) fn judge(&mut self) -> Quiet {
+    pub(crate) fn waker_state(&mut self) -> WakerState {
         // In this order: a clone that wakes and is dropped between the two looks would be missed the other way round.
         // To find no other reference is an acquire that pairs with the drop of each of them, so the flag is final then.
         let alone = Arc::get_mut(&mut self.0).is_some();
         if self.0.woken.load(Ordering::Acquire) {
-            Quiet::Woken
+            WakerState::Woken
         } else if alone {
-            Quiet::Nobody
+            WakerState::Released
         } else {
-            Quiet::Kept
+            WakerState::Held
         }
     }
 }
@@ -82,14 +82,14 @@ mod tests {
         }
     }
 
-    fn check(poll: impl FnOnce(&Waker) -> Vec<Waker>, expected: Quiet, wakes: u32) {
+    fn check(poll: impl FnOnce(&Waker) -> Vec<Waker>, expected: WakerState, wakes: u32) {
         let parent = Arc::new(Parent::default());
         let mut tracker = WakeTracker::new(&Waker::from(Arc::clone(&parent)));
         let waker = tracker.waker();
         let kept = poll(Context::from_waker(&waker).waker());
         drop(waker);
-        assert_eq!(tracker.judge(), expected);
-        assert_eq!(tracker.judge(), expected, "to judge changes nothing");
+        assert_eq!(tracker.waker_state(), expected);
+        assert_eq!(tracker.waker_state(), expected, "to judge changes nothing");
         assert_eq!(parent.0.load(Ordering::Relaxed), wakes);
         // A wake that comes later is passed on, also when the tracker is gone.
         drop(tracker);
@@ -100,23 +100,23 @@ mod tests {
 
     #[test]
     fn who_can_wake() {
-        check(|_| vec![], Quiet::Nobody, 0);
+        check(|_| vec![], WakerState::Released, 0);
         check(
             |waker| {
                 drop(waker.clone());
                 vec![]
             },
-            Quiet::Nobody,
+            WakerState::Released,
             0,
         );
-        check(|waker| vec![waker.clone()], Quiet::Kept, 0);
-        check(|waker| vec![waker.clone(), waker.clone()], Quiet::Kept, 0);
+        check(|waker| vec![waker.clone()], WakerState::Held, 0);
+        check(|waker| vec![waker.clone(), waker.clone()], WakerState::Held, 0);
         check(
             |waker| {
                 waker.wake_by_ref();
                 vec![]
             },
-            Quiet::Woken,
+            WakerState::Woken,
             1,
         );
         check(
@@ -125,7 +125,7 @@ mod tests {
                 woken.wake();
                 vec![kept]
             },
-            Quiet::Woken,
+            WakerState::Woken,
             1,
         );
         check(
@@ -134,7 +134,7 @@ mod tests {
                 std::thread::spawn(move || clone.wake()).join().expect("it wakes");
                 vec![]
             },
-            Quiet::Woken,
+            WakerState::Woken,
             1,
         );
     }

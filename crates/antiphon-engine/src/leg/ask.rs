@@ -1,14 +1,14 @@
 //! Questions: which have an answer, which are asked, which are asked again.
 
 use super::{
-    Delivery, Leg, Open, Purpose,
-    leave::may_continue,
-    slots::{Counted, Slot, SlotId, State},
+    Delivery, Leg, Purpose, UnansweredAsk,
+    end::check_leg_limit,
+    slots::{Counter, Slot, SlotId, SlotState},
 };
 use crate::{
     CallSite,
     answer::{UNREADABLE, asked_too_often, check, with_reason},
-    record::{AskRecord, Body, Entry, EntryKind},
+    record::{AskRecord, Entry, EntryBody, EntryKind},
     stop::StopReason,
 };
 use antiphon_seal::{Call, Digest};
@@ -57,7 +57,7 @@ pub enum AskPoll {
 
 /// A question that waits, and how it stands.
 #[derive(Debug)]
-pub(super) struct Asking {
+pub(super) struct AskSlot {
     pub(super) question: Question,
     pub(super) phase: AskPhase,
 }
@@ -75,7 +75,7 @@ pub(super) enum AskPhase {
     Asked { asked: AskRecord, reason: Option<Cow<'static, str>> },
 }
 
-impl Asking {
+impl AskSlot {
     pub(super) fn is_asked(&self) -> bool {
         matches!(self.phase, AskPhase::Asked { .. })
     }
@@ -108,18 +108,18 @@ impl Leg {
         let (path, site) = (question.path.clone(), question.site);
         let found = self.find_answer(&question);
         let (phase, fault) = match found {
-            Found::Recorded(at) => (AskPhase::Recorded(at), None),
-            Found::AnsweredAsk => (AskPhase::AnsweredAsk, None),
-            Found::Agreed(asked) => (AskPhase::Agreed(asked), None),
-            Found::Nothing(asked, fault) => (self.asked(asked), fault),
+            AskLookup::Recorded(at) => (AskPhase::Recorded(at), None),
+            AskLookup::AnsweredAsk => (AskPhase::AnsweredAsk, None),
+            AskLookup::Agreed(asked) => (AskPhase::Agreed(asked), None),
+            AskLookup::NotAnswered(asked, fault) => (self.asked_phase(asked), fault),
         };
-        let state = State::Ask(Box::new(Asking { question, phase }));
+        let state = SlotState::Ask(Box::new(AskSlot { question, phase }));
         let branch = self.context.branch;
         let id = self.slots.add(path, site, branch, state);
-        match self.asking(id).map(|asking| &mut asking.phase) {
+        match self.ask_slot(id).map(|asking| &mut asking.phase) {
             Some(AskPhase::Recorded(at)) => {
                 let at = *at;
-                self.history.wait_for(at, Some(id));
+                self.history.set_waiting(at, Some(id));
             }
             Some(AskPhase::Asked { reason, .. }) => {
                 *reason = fault.map(Cow::Owned);
@@ -132,54 +132,54 @@ impl Leg {
     }
 
     /// The answer to a question, or how it is asked.
-    fn find_answer(&mut self, question: &Question) -> Found {
+    fn find_answer(&mut self, question: &Question) -> AskLookup {
         if let Some(at) = self.history.find(EntryKind::Ask, &question.path) {
             let entry = self.history.entry(at);
-            let (round, Body::Answer { digest, times, .. }) = (entry.round, &entry.body) else {
+            let (round, EntryBody::Answer { digest, times, .. }) = (entry.round, &entry.body) else {
                 // Only answers are found as answers.
-                return Found::Nothing(self.first(question), None);
+                return AskLookup::NotAnswered(self.new_record(question), None);
             };
             if digest.matches(&question.digest) {
-                return Found::Recorded(at);
+                return AskLookup::Recorded(at);
             }
             let times = times.saturating_add(1);
-            self.history.drop_entry(at);
+            self.history.remove_entry(at);
             self.make_stale(round);
             self.advance();
-            return Found::Nothing(AskRecord { times, ..self.first(question) }, None);
+            return AskLookup::NotAnswered(AskRecord { times, ..self.new_record(question) }, None);
         }
         if let Some(at) = self.incoming(&question.path) {
             let asked = &self.inbox[at].received.asked;
             if asked.digest.matches(&question.digest) {
                 self.inbox[at].given_up = false;
-                return Found::AnsweredAsk;
+                return AskLookup::AnsweredAsk;
             }
             let (round, times) = (asked.round, asked.times.saturating_add(1));
             self.inbox.remove(at);
             self.make_stale(round);
-            return Found::Nothing(AskRecord { times, ..self.first(question) }, None);
+            return AskLookup::NotAnswered(AskRecord { times, ..self.new_record(question) }, None);
         }
-        let Some(at) = self.open.iter().position(|open| open.asked.path == question.path) else {
-            return Found::Nothing(self.first(question), None);
+        let Some(at) = self.unanswered.iter().position(|open| open.asked.path == question.path) else {
+            return AskLookup::NotAnswered(self.new_record(question), None);
         };
-        let Open { asked, fault } = self.open.swap_remove(at);
+        let UnansweredAsk { asked, fault } = self.unanswered.swap_remove(at);
         let is_about_it =
             |agreed: &Digest| question.until.as_ref().is_some_and(|about| about.matches(agreed));
         if fault.is_none() && asked.agreed.as_ref().is_some_and(is_about_it) {
             // It is the same question, though its reference may be a new one.
-            return Found::Agreed(AskRecord { digest: question.digest, ..asked });
+            return AskLookup::Agreed(AskRecord { digest: question.digest, ..asked });
         }
         let again = u8::from(fault.is_some() || !asked.digest.matches(&question.digest));
         let times = asked.times.saturating_add(again);
         let is_same = asked.digest.matches(&question.digest);
         let deadline = asked.deadline.filter(|_| is_same);
-        let first = self.first(question);
+        let first = self.new_record(question);
         let asked = AskRecord { times, deadline: deadline.or(first.deadline), ..first };
-        Found::Nothing(asked, fault.filter(|_| is_same))
+        AskLookup::NotAnswered(asked, fault.filter(|_| is_same))
     }
 
     /// A question that is asked for the first time.
-    fn first(&self, question: &Question) -> AskRecord {
+    fn new_record(&self, question: &Question) -> AskRecord {
         AskRecord {
             path: question.path.clone(),
             digest: question.digest,
@@ -193,13 +193,13 @@ impl Leg {
         }
     }
 
-    fn asked(&mut self, asked: AskRecord) -> AskPhase {
+    fn asked_phase(&self, asked: AskRecord) -> AskPhase {
         AskPhase::Asked { asked: AskRecord { round: self.round, ..asked }, reason: None }
     }
 
     fn count_asked(&mut self, id: SlotId) {
         if let Some(branch) = self.slots.get(id).map(|slot| slot.branch) {
-            self.slots.branches().add(branch, Counted::Asking, 1);
+            self.slots.branches().add(branch, Counter::Asking, 1);
             self.asks_version += 1;
         }
     }
@@ -207,7 +207,7 @@ impl Leg {
     /// Returns whether a question may be asked as it now is; the leg ends otherwise.
     fn check_asked(&mut self, id: SlotId) {
         let limits = self.setup.limits;
-        let Some(State::Ask(asking)) = self.slots.get(id).map(|slot| &slot.state) else { return };
+        let Some(SlotState::Ask(asking)) = self.slots.get(id).map(|slot| &slot.state) else { return };
         let AskPhase::Asked { asked, reason } = &asking.phase else { return };
         let too_often = asked_too_often(&asked.path, asked.times, reason.as_deref(), &limits);
         // The room for a round that leaves is measured when it does.
@@ -221,9 +221,9 @@ impl Leg {
         }
     }
 
-    pub(super) fn asking(&mut self, id: SlotId) -> Option<&mut Asking> {
+    pub(super) fn ask_slot(&mut self, id: SlotId) -> Option<&mut AskSlot> {
         match &mut self.slots.get_mut(id)?.state {
-            State::Ask(asking) => Some(asking),
+            SlotState::Ask(asking) => Some(asking),
             _ => None,
         }
     }
@@ -235,14 +235,14 @@ impl Leg {
         }
         self.slots.move_to(id, self.context.branch);
         let is_replayed = self.poll.is_replayed;
-        let Some(State::Ask(asking)) = self.slots.get(id).map(|slot| &slot.state) else {
+        let Some(SlotState::Ask(asking)) = self.slots.get(id).map(|slot| &slot.state) else {
             return AskPoll::Pending;
         };
         match asking.phase {
-            AskPhase::Recorded(at) if self.history.is_gone(at) => return self.put_stale(id, waker),
+            AskPhase::Recorded(at) if self.history.is_removed(at) => return self.ask_stale_again(id, waker),
             AskPhase::Recorded(at) if self.history.is_due(at) => return self.deliver_answer(id, at),
             AskPhase::Recorded(_) => {}
-            AskPhase::AnsweredAsk if !self.is_answered(id) => return self.put_stale(id, waker),
+            AskPhase::AnsweredAsk if !self.is_answered(id) => return self.ask_stale_again(id, waker),
             AskPhase::AnsweredAsk if is_replayed => return self.take_answer(id, waker),
             AskPhase::Agreed(_) if is_replayed => {
                 return AskPoll::Agreed { in_earlier_leg: !self.is_answered(id) };
@@ -267,19 +267,19 @@ impl Leg {
     }
 
     /// The answer it waited for does not count any more: it is asked again, and that is not its fault.
-    fn put_stale(&mut self, id: SlotId, waker: &Waker) -> AskPoll {
-        let Some(State::Ask(asking)) = self.slots.get(id).map(|slot| &slot.state) else {
+    fn ask_stale_again(&mut self, id: SlotId, waker: &Waker) -> AskPoll {
+        let Some(SlotState::Ask(asking)) = self.slots.get(id).map(|slot| &slot.state) else {
             return AskPoll::Pending;
         };
-        let asked = self.first(&asking.question);
-        self.put(id, asked, None);
+        let asked = self.new_record(&asking.question);
+        self.ask_now(id, asked, None);
         self.poll_ask(id, waker)
     }
 
     /// Has a waiting question asked.
-    fn put(&mut self, id: SlotId, asked: AskRecord, reason: Option<Cow<'static, str>>) {
+    fn ask_now(&mut self, id: SlotId, asked: AskRecord, reason: Option<Cow<'static, str>>) {
         let asked = AskRecord { round: self.round, ..asked };
-        let Some(asking) = self.asking(id) else { return };
+        let Some(asking) = self.ask_slot(id) else { return };
         asking.phase = AskPhase::Asked { asked, reason };
         self.count_asked(id);
         self.check_asked(id);
@@ -288,7 +288,7 @@ impl Leg {
     /// Delivers a recorded answer.
     fn deliver_answer(&mut self, id: SlotId, at: usize) -> AskPoll {
         let Some(slot) = self.slots.get(id) else { return AskPoll::Pending };
-        let (State::Ask(asking), Body::Answer { text, digest, times, .. }) =
+        let (SlotState::Ask(asking), EntryBody::Answer { text, digest, times, .. }) =
             (&slot.state, &self.history.entry(at).body)
         else {
             return AskPoll::Pending;
@@ -297,14 +297,17 @@ impl Leg {
             && let Err(cause) = decode_check(text)
         {
             // It was recorded by a version that read it as another type.
-            let asked =
-                AskRecord { digest: *digest, times: times.saturating_add(1), ..self.first(&asking.question) };
+            let asked = AskRecord {
+                digest: *digest,
+                times: times.saturating_add(1),
+                ..self.new_record(&asking.question)
+            };
             let (path, round) = (slot.path.to_string(), self.history.entry(at).round);
             self.deferred.events.push(super::LogEvent::AnswerTypeMismatch { path, cause });
-            self.history.drop_entry(at);
+            self.history.remove_entry(at);
             self.make_stale(round);
             self.advance();
-            self.put(id, asked, Some(Cow::Borrowed(UNREADABLE)));
+            self.ask_now(id, asked, Some(Cow::Borrowed(UNREADABLE)));
             return AskPoll::Pending;
         }
         let (text, site) = (text.clone(), slot.site);
@@ -319,7 +322,7 @@ impl Leg {
     fn take_answer(&mut self, id: SlotId, waker: &Waker) -> AskPoll {
         let limits = self.setup.limits;
         let Some(slot) = self.slots.get(id) else { return AskPoll::Pending };
-        let (State::Ask(asking), Some(at)) = (&slot.state, self.incoming(&slot.path)) else {
+        let (SlotState::Ask(asking), Some(at)) = (&slot.state, self.incoming(&slot.path)) else {
             return AskPoll::Pending;
         };
         let question = &asking.question;
@@ -340,7 +343,7 @@ impl Leg {
         match checked {
             Ok((false, _)) if question.until.is_some() => {
                 let asked = received.asked.clone();
-                if let Some(asking) = self.asking(id) {
+                if let Some(asking) = self.ask_slot(id) {
                     asking.phase = AskPhase::Agreed(asked);
                 }
                 AskPoll::Agreed { in_earlier_leg: false }
@@ -350,7 +353,7 @@ impl Leg {
                 // A bad answer gives no more time.
                 let received = self.inbox.remove(at).received;
                 let times = received.asked.times.saturating_add(1);
-                self.put(id, AskRecord { times, ..received.asked }, Some(Cow::Owned(reason)));
+                self.ask_now(id, AskRecord { times, ..received.asked }, Some(Cow::Owned(reason)));
                 self.poll_ask(id, waker)
             }
         }
@@ -365,7 +368,7 @@ impl Leg {
                 let asked = &self.inbox[at].received.asked;
                 Some((asked.digest, asked.times, asked.round))
             }
-            (None, State::Ask(asking)) => match &asking.phase {
+            (None, SlotState::Ask(asking)) => match &asking.phase {
                 AskPhase::Agreed(asked) => Some((asked.digest, asked.times, asked.round)),
                 _ => None,
             },
@@ -378,7 +381,7 @@ impl Leg {
         });
         self.observe_answer(id);
         self.remove(id, true);
-        let body = Body::Answer { digest, times, text: text.clone(), refusal };
+        let body = EntryBody::Answer { digest, times, text: text.clone(), refusal };
         self.history.record(Entry { path, round, body }, site);
         AskPoll::Resolved(text)
     }
@@ -395,7 +398,7 @@ impl Leg {
     /// What the person agreed to is not finished: the same question is asked again, with this line. How often it was asked
     /// is not counted. `deadline` is the last second at which an answer counts.
     pub fn ask_again(&mut self, id: SlotId, line: &'static str, deadline: Option<u64>) {
-        let Some(State::Ask(asking)) = self.slots.get(id).map(|slot| &slot.state) else { return };
+        let Some(SlotState::Ask(asking)) = self.slots.get(id).map(|slot| &slot.state) else { return };
         let AskPhase::Agreed(asked) = &asking.phase else { return };
         let agreed = asking.question.until;
         let asked = AskRecord { agreed, deadline: deadline.or(asked.deadline), ..asked.clone() };
@@ -403,7 +406,7 @@ impl Leg {
         if self.setup.delivery == Delivery::ThisLeg {
             let mut request = InputRequests::new();
             let _ = request.insert(&*asked.path, asking.question.request.clone());
-            if let Err(stop) = may_continue(self.legs(), self.setup.limits.legs, &request) {
+            if let Err(stop) = check_leg_limit(self.legs(), self.setup.limits.legs, &request) {
                 return self.stop(stop);
             }
             self.call = self.call.take().and_then(Call::next_leg);
@@ -411,7 +414,7 @@ impl Leg {
         if let Some(at) = self.incoming(&asked.path) {
             self.inbox.remove(at);
         }
-        self.put(id, asked, Some(Cow::Borrowed(line)));
+        self.ask_now(id, asked, Some(Cow::Borrowed(line)));
     }
 
     /// Returns whether a question of this path was agreed to in an earlier leg, or has an answer.
@@ -420,13 +423,13 @@ impl Leg {
     }
 
     fn observe_answer(&mut self, id: SlotId) {
-        let Some(State::Ask(asking)) = self.slots.get(id).map(|slot| &slot.state) else { return };
+        let Some(SlotState::Ask(asking)) = self.slots.get(id).map(|slot| &slot.state) else { return };
         self.observations.proven_support =
             self.observations.proven_support.and(asking.question.request.needs());
     }
 
     /// A waiting question is dropped.
-    pub(super) fn leave_ask(&mut self, id: SlotId, slot: &Slot, asking: &Asking) {
+    pub(super) fn release_ask(&mut self, id: SlotId, slot: &Slot, asking: &AskSlot) {
         match &asking.phase {
             AskPhase::Recorded(at) => self.history.give_up(*at),
             AskPhase::AnsweredAsk | AskPhase::Agreed(_) => {
@@ -435,9 +438,9 @@ impl Leg {
                 }
             }
             AskPhase::Asked { .. } => {
-                self.slots.branches().add(slot.branch, Counted::Asking, -1);
+                self.slots.branches().add(slot.branch, Counter::Asking, -1);
                 self.asks_version += 1;
-                if !self.slots.is_lost(slot.branch) {
+                if !self.slots.is_abandoned_branch(slot.branch) {
                     self.observations.note_dropped(EntryKind::Ask, &slot.path);
                 }
             }
@@ -446,9 +449,9 @@ impl Leg {
     }
 }
 
-enum Found {
+enum AskLookup {
     Recorded(usize),
     AnsweredAsk,
     Agreed(AskRecord),
-    Nothing(AskRecord, Option<String>),
+    NotAnswered(AskRecord, Option<String>),
 }

@@ -5,14 +5,14 @@
 //! until the handler returns questions or state again.
 
 use super::{
-    Incoming, Leg,
-    leave::{LegOutput, may_continue},
+    IncomingAnswer, Leg,
+    end::{LegOutput, check_leg_limit},
 };
 use crate::{
     answer::{Response, asked_too_often, check, read_answer, too_long, with_reason},
     key::check_key,
     limits::Limits,
-    record::{AskRecord, Checked, Received, Record, State},
+    record::{AskRecord, CheckedAnswer, HandlerState, ReceivedAnswer, Record},
     stop::StopReason,
 };
 use antiphon_seal::Call;
@@ -39,22 +39,22 @@ impl Leg {
         asks: Vec<(String, InputRequest)>,
         state: Option<String>,
     ) -> (Result<InputRequests, StopReason>, LegOutput) {
-        if self.is_tainted {
+        if self.used_stale_answer {
             // The handler has returned what it made of answers that do not count any more: it begins anew.
-            return self.leave_to_begin_anew();
+            return self.end_and_restart();
         }
         let round = self.round_by_hand(asks);
         if let Ok((_, asked)) = &round {
             self.drop_changed(asked);
         }
         self.inbox.retain(|incoming| !incoming.is_by_hand());
-        self.state = state.map(|text| State { round: self.round, text });
+        self.state = state.map(|text| HandlerState { round: self.round, text });
         match round {
             Ok((requests, asked)) => {
                 if requests.is_empty() {
                     self.state_only = self.state_only.saturating_add(1);
                 }
-                self.leave_with(requests, asked)
+                self.end_with_round(requests, asked)
             }
             Err(stop) => (Err(stop), self.finish()),
         }
@@ -106,7 +106,7 @@ impl Leg {
         Ok((requests, asked))
     }
 
-    /// Questions that were answered, and are asked in other words now: what came after their answers does not count.
+    /// Questions that were answered, and are asked in other words now: what answer_check after their answers does not count.
     fn drop_changed(&mut self, asked: &[AskRecord]) {
         let changed = self.inbox.iter().filter(|incoming| incoming.is_by_hand() && !incoming.was_read);
         let changed = changed.map(|incoming| &incoming.received.asked).filter(|before| {
@@ -136,7 +136,7 @@ impl Leg {
     }
 }
 
-impl Incoming {
+impl IncomingAnswer {
     fn is_by_hand(&self) -> bool {
         self.received.asked.question.is_some()
     }
@@ -152,7 +152,7 @@ impl Incoming {
     }
 }
 
-impl Received {
+impl ReceivedAnswer {
     fn answered(&mut self) -> Option<AnsweredAsk> {
         let question = self.asked.question.clone()?;
         let response = self.response.take().or_else(|| {
@@ -164,7 +164,7 @@ impl Received {
 }
 
 impl Record {
-    /// Receives the answers to questions that a handler returned; `answer` gives the text that came under a key. The
+    /// Receives the answers to questions that a handler returned; `answer` gives the text that answer_check under a key. The
     /// questions to be asked again, those alone: empty once each has an answer that counts.
     ///
     /// > If the client fails to send all the information requested in a previous `InputRequests` [...] the server **SHOULD**
@@ -181,14 +181,16 @@ impl Record {
         let mut again = InputRequests::new();
         let mut room = limits.state.saturating_sub(self.size());
         let checked = self.check_all(answer, limits)?;
-        let is_complete = checked.iter().all(|(_, (_, came))| matches!(came, Came::Fits(_) | Came::Before));
-        for (at, (request, came)) in checked {
-            let reason = match came {
-                Came::Before => continue,
-                Came::Nothing => None,
-                Came::Wrong(reason) => Some(reason),
+        let is_complete = checked.iter().all(|(_, (_, answer_check))| {
+            matches!(answer_check, AnswerCheck::Valid(_) | AnswerCheck::AnsweredBefore)
+        });
+        for (at, (request, answer_check)) in checked {
+            let reason = match answer_check {
+                AnswerCheck::AnsweredBefore => continue,
+                AnswerCheck::Missing => None,
+                AnswerCheck::Invalid(reason) => Some(reason),
                 // What is kept while others are asked again must find room.
-                Came::Fits(answer) => match room.checked_sub(answer.text.len()) {
+                AnswerCheck::Valid(answer) => match room.checked_sub(answer.text.len()) {
                     None if !is_complete => Some(too_long(room)),
                     rest => {
                         room = rest.unwrap_or_default();
@@ -203,7 +205,7 @@ impl Record {
         }
         self.take_answered();
         if !again.is_empty() {
-            may_continue(call.map_or(1, Call::leg), limits.legs, &again)?;
+            check_leg_limit(call.map_or(1, Call::leg), limits.legs, &again)?;
             self.round = self.round.saturating_add(1);
             let round = self.round;
             self.asked.iter_mut().for_each(|asked| asked.round = round);
@@ -211,7 +213,7 @@ impl Record {
         Ok(again)
     }
 
-    /// Receives what came for one question that a handler returned: `None` if nothing did. The question, if it is to be
+    /// Receives what answer_check for one question that a handler returned: `None` if nothing did. The question, if it is to be
     /// asked again.
     ///
     /// # Errors
@@ -224,10 +226,12 @@ impl Record {
     ) -> Result<Option<InputRequest>, StopReason> {
         let Some(at) = self.asked.iter().position(|asked| *asked.path == *path) else { return Ok(None) };
         let again = match self.asked[at].check(text, limits)? {
-            (_, Came::Before) => None,
-            (request, Came::Nothing) => Some(request),
-            (request, Came::Wrong(reason)) => Some(self.asked[at].again(request, Some(reason), limits)?),
-            (_, Came::Fits(answer)) => {
+            (_, AnswerCheck::AnsweredBefore) => None,
+            (request, AnswerCheck::Missing) => Some(request),
+            (request, AnswerCheck::Invalid(reason)) => {
+                Some(self.asked[at].again(request, Some(reason), limits)?)
+            }
+            (_, AnswerCheck::Valid(answer)) => {
                 self.asked[at].answer = Some(answer);
                 None
             }
@@ -236,12 +240,12 @@ impl Record {
         Ok(again)
     }
 
-    /// Each question that a handler returned, by its place, with what came for it.
+    /// Each question that a handler returned, by its place, with what answer_check for it.
     fn check_all<'t>(
         &self,
         answer: impl Fn(&str) -> Option<&'t str>,
         limits: &Limits,
-    ) -> Result<Vec<(usize, Found)>, StopReason> {
+    ) -> Result<Vec<(usize, CheckedAsk)>, StopReason> {
         let by_hand = self.asked.iter().enumerate().filter(|(_, asked)| asked.question.is_some());
         by_hand.map(|(at, asked)| Ok((at, asked.check(answer(&asked.path), limits)?))).collect()
     }
@@ -259,41 +263,43 @@ impl Record {
     }
 }
 
-/// A question, and what came for it.
-type Found = (InputRequest, Came);
+/// A question, and what answer_check for it.
+type CheckedAsk = (InputRequest, AnswerCheck);
 
-/// What came for a question that a handler returned.
-enum Came {
+/// What answer_check for a question that a handler returned.
+enum AnswerCheck {
     /// A good answer, earlier.
-    Before,
+    AnsweredBefore,
     /// A client may answer question by question: only the bound on legs ends that.
-    Nothing,
-    Fits(Checked),
-    Wrong(String),
+    Missing,
+    Valid(CheckedAnswer),
+    Invalid(String),
 }
 
 impl AskRecord {
-    fn into_received(mut self) -> Received {
-        let (text, response) = self.answer.take().map(|Checked { text, response }| (text, response)).unzip();
-        Received { asked: self, text, response: response.flatten() }
+    fn into_received(mut self) -> ReceivedAnswer {
+        let (text, response) =
+            self.answer.take().map(|CheckedAnswer { text, response }| (text, response)).unzip();
+        ReceivedAnswer { asked: self, text, response: response.flatten() }
     }
 
-    fn check(&self, text: Option<&str>, limits: &Limits) -> Result<Found, StopReason> {
+    fn check(&self, text: Option<&str>, limits: &Limits) -> Result<CheckedAsk, StopReason> {
         let question = self.question.as_deref().unwrap_or_default();
         let Ok(request) = serde_json::from_str::<InputRequest>(question) else {
             // It was written here, and the seal held.
             return Err(StopReason::Author(format!("the question `{}` cannot be read again", self.path)));
         };
-        let came = match (&self.answer, text) {
-            (Some(_), _) => Came::Before,
-            (None, None) => Came::Nothing,
+        let answer_check = match (&self.answer, text) {
+            (Some(_), _) => AnswerCheck::AnsweredBefore,
+            (None, None) => AnswerCheck::Missing,
             (None, Some(text)) => {
-                let checked = check(&request, text, limits)
-                    .and_then(|response| Ok(Checked { text: response.to_text()?, response: Some(response) }));
-                checked.map_or_else(Came::Wrong, Came::Fits)
+                let checked = check(&request, text, limits).and_then(|response| {
+                    Ok(CheckedAnswer { text: response.to_text()?, response: Some(response) })
+                });
+                checked.map_or_else(AnswerCheck::Invalid, AnswerCheck::Valid)
             }
         };
-        Ok((request, came))
+        Ok((request, answer_check))
     }
 
     /// The question once more, with the reason, if it may be asked once more.

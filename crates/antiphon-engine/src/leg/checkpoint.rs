@@ -2,11 +2,11 @@
 
 use super::{
     Delivery, Leg, Purpose,
-    slots::{SlotId, State},
+    slots::{SlotId, SlotState},
 };
 use crate::{
     CallSite,
-    record::{Body, Entry, EntryKind},
+    record::{Entry, EntryBody, EntryKind},
 };
 use std::sync::Arc;
 use std::task::Waker;
@@ -37,9 +37,9 @@ impl Leg {
         }
         let branch = self.context.branch;
         if let Some(at) = self.history.find(EntryKind::Checkpoint, &path) {
-            let state = State::Checkpoint(CheckpointPhase::Recorded(at));
+            let state = SlotState::Checkpoint(CheckpointPhase::Recorded(at));
             let id = self.slots.add(path, site, branch, state);
-            self.history.wait_for(at, Some(id));
+            self.history.set_waiting(at, Some(id));
             return Err(Some(id));
         }
         let may_end = self.setup.delivery == Delivery::NextLeg
@@ -50,8 +50,8 @@ impl Leg {
         if !wants_to_end || !may_end {
             return Ok(());
         }
-        self.ending += 1;
-        Err(Some(self.slots.add(path, site, branch, State::Checkpoint(CheckpointPhase::Ending))))
+        self.ending_checkpoints += 1;
+        Err(Some(self.slots.add(path, site, branch, SlotState::Checkpoint(CheckpointPhase::Ending))))
     }
 
     /// Returns whether a checkpoint is passed.
@@ -61,7 +61,7 @@ impl Leg {
         }
         self.slots.move_to(id, self.context.branch);
         let Some(slot) = self.slots.get(id) else { return false };
-        let State::Checkpoint(phase) = &slot.state else { return false };
+        let SlotState::Checkpoint(phase) = &slot.state else { return false };
         match phase {
             CheckpointPhase::Recorded(at) if self.history.is_due(*at) => {
                 let (at, site) = (*at, slot.site);
@@ -78,24 +78,24 @@ impl Leg {
         }
     }
 
-    pub(super) fn leave_checkpoint(&mut self, phase: &CheckpointPhase) {
+    pub(super) fn release_checkpoint(&mut self, phase: &CheckpointPhase) {
         match phase {
-            CheckpointPhase::Recorded(at) => self.history.wait_for(*at, None),
-            CheckpointPhase::Ending => self.ending = self.ending.saturating_sub(1),
+            CheckpointPhase::Recorded(at) => self.history.set_waiting(*at, None),
+            CheckpointPhase::Ending => self.ending_checkpoints = self.ending_checkpoints.saturating_sub(1),
         }
     }
 
     /// Records the checkpoints at which the leg ends.
     pub(super) fn record_checkpoints(&mut self) {
-        let is_ending = |state: &State| matches!(state, State::Checkpoint(CheckpointPhase::Ending));
+        let is_ending = |state: &SlotState| matches!(state, SlotState::Checkpoint(CheckpointPhase::Ending));
         let ending: Vec<(Arc<str>, CallSite)> = self
             .slots
             .iter()
-            .filter(|(_, slot)| is_ending(&slot.state) && !self.slots.is_lost(slot.branch))
+            .filter(|(_, slot)| is_ending(&slot.state) && !self.slots.is_abandoned_branch(slot.branch))
             .map(|(_, slot)| (slot.path.clone(), slot.site))
             .collect();
         for (path, site) in ending {
-            self.history.record(Entry { path, round: self.round, body: Body::Checkpoint }, site);
+            self.history.record(Entry { path, round: self.round, body: EntryBody::Checkpoint }, site);
         }
     }
 }

@@ -1,11 +1,11 @@
 //! The questions that wait for their answers now: those that leave with the round, or are sent at once.
 
 use super::{
-    Incoming, Leg,
+    IncomingAnswer, Leg,
     ask::AskPhase,
-    slots::{Counted, Slot, SlotId, State},
+    slots::{Counter, Slot, SlotId, SlotState},
 };
-use crate::{answer::with_reason, record::Received};
+use crate::{answer::with_reason, record::ReceivedAnswer};
 use antiphon_wire::InputRequest;
 
 /// A question that waits for its answer now.
@@ -26,21 +26,21 @@ pub struct PendingAsk {
 impl Leg {
     /// An answer has come while the handler waits; `None`: its time is over.
     pub fn receive_answer(&mut self, id: SlotId, answer: Option<String>) {
-        let Some(asking) = self.asking(id) else { return };
+        let Some(asking) = self.ask_slot(id) else { return };
         let AskPhase::Asked { asked, .. } = &asking.phase else { return };
         let asked = asked.clone();
         asking.phase = AskPhase::AnsweredAsk;
         self.uncount_asked(id);
-        self.inbox.push(Incoming::from(Received { asked, text: answer, response: None }));
+        self.inbox.push(IncomingAnswer::from(ReceivedAnswer { asked, text: answer, response: None }));
         // What is asked from here on is asked of somebody who knows of this answer.
         self.round = self.round.saturating_add(1);
-        self.takes_answers = true;
+        self.has_new_answers = true;
         self.wake(id);
     }
 
     fn uncount_asked(&mut self, id: SlotId) {
         if let Some(branch) = self.slots.get(id).map(|slot| slot.branch) {
-            self.slots.branches().add(branch, Counted::Asking, -1);
+            self.slots.branches().add(branch, Counter::Asking, -1);
             self.asks_version += 1;
         }
     }
@@ -52,7 +52,7 @@ impl Leg {
 
     /// Returns whether a question is asked, or a checkpoint is to end the leg.
     pub fn waits_for_client(&self) -> bool {
-        self.slots.asking() > 0 || self.ending > 0
+        self.slots.asking() > 0 || self.ending_checkpoints > 0
     }
 
     /// Returns whether this future still asks.
@@ -61,7 +61,8 @@ impl Leg {
     }
 
     fn asks_in(&self, slot: &Slot) -> bool {
-        matches!(&slot.state, State::Ask(asking) if asking.is_asked()) && !self.slots.is_lost(slot.branch)
+        matches!(&slot.state, SlotState::Ask(asking) if asking.is_asked())
+            && !self.slots.is_abandoned_branch(slot.branch)
     }
 
     /// The futures that ask, in the order in which they were first polled.
@@ -74,7 +75,7 @@ impl Leg {
 
     /// A question that is asked, to be sent now.
     pub fn pending_ask(&self, id: SlotId) -> Option<PendingAsk> {
-        let State::Ask(asking) = &self.slots.get(id)?.state else { return None };
+        let SlotState::Ask(asking) = &self.slots.get(id)?.state else { return None };
         let AskPhase::Asked { asked, reason } = &asking.phase else { return None };
         Some(PendingAsk {
             slot: id,

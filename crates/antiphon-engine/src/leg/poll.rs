@@ -1,7 +1,7 @@
 //! A poll of the handler: its beginning and end, the place of what is polled, and who is woken.
 
 use super::{
-    BranchId, Inside, Leg, PollContext,
+    BranchId, EnclosingBody, Leg, PollContext,
     slots::{SlotId, SlotWaker, WakerId},
 };
 use std::task::Waker;
@@ -11,7 +11,7 @@ impl Leg {
     pub fn begin_poll(&mut self, waker: &Waker, parent: &Waker) {
         self.poll.number += 1;
         self.poll.is_replayed = self.history.is_replayed();
-        (self.poll.is_on, self.poll.again, self.poll.root) = (true, false, WakerId::of(waker));
+        (self.poll.is_active, self.poll.poll_again, self.poll.root) = (true, false, WakerId::of(waker));
         if !self.poll.parent.as_ref().is_some_and(|known| known.will_wake(parent)) {
             self.deferred.drops.extend(self.poll.parent.replace(parent.clone()));
         }
@@ -36,12 +36,12 @@ impl Leg {
 
     /// The present place in the body of this step.
     pub fn in_step(&self, slot: SlotId) -> PollContext {
-        PollContext { inside: Some(Inside::Step(slot)), ..self.context }
+        PollContext { inside: Some(EnclosingBody::Step(slot)), ..self.context }
     }
 
     /// The present place in the check of what happens behind the URL of this question.
     pub fn in_check(&self, slot: SlotId) -> PollContext {
-        PollContext { inside: Some(Inside::Check(slot)), ..self.context }
+        PollContext { inside: Some(EnclosingBody::Check(slot)), ..self.context }
     }
 
     /// Keeps the waker that a future was polled with.
@@ -64,7 +64,7 @@ impl Leg {
         match std::mem::take(&mut slot.waker) {
             SlotWaker::None => {}
             SlotWaker::Foreign(waker) => self.deferred.wakes.push(waker),
-            SlotWaker::Root if self.poll.is_on => self.poll.again = true,
+            SlotWaker::Root if self.poll.is_active => self.poll.poll_again = true,
             SlotWaker::Root => self.deferred.wakes.extend(self.poll.parent.clone()),
         }
     }

@@ -2,11 +2,11 @@
 
 use super::{
     Leg,
-    slots::{BranchId, SlotId, SlotWaker, State},
+    slots::{BranchId, SlotId, SlotState, SlotWaker},
 };
 use crate::{
     CallSite,
-    record::{Body, Entry, EntryKind},
+    record::{Entry, EntryBody, EntryKind},
 };
 use std::{sync::Arc, task::Waker};
 
@@ -28,7 +28,7 @@ impl Leg {
             return None;
         }
         let recorded = self.history.find(EntryKind::Select, &path);
-        if let Some(Body::Select { winner }) = recorded.map(|at| &self.history.entry(at).body)
+        if let Some(EntryBody::Select { winner }) = recorded.map(|at| &self.history.entry(at).body)
             && usize::from(*winner) >= branches
         {
             self.diverged(&path, "the branch that came first is not there any more");
@@ -36,21 +36,21 @@ impl Leg {
         }
         let phase = recorded.map_or(SelectPhase::Undecided, SelectPhase::Recorded);
         let branch = self.context.branch;
-        let id = self.slots.add(path, site, branch, State::Select(phase));
+        let id = self.slots.add(path, site, branch, SlotState::Select(phase));
         if let Some(at) = recorded {
-            self.history.wait_for(at, Some(id));
+            self.history.set_waiting(at, Some(id));
         }
-        Some((id, self.slots.branches().below(branch, branches)))
+        Some((id, self.slots.branches().add_below(branch, branches)))
     }
 
     fn select_phase(&self, id: SlotId) -> Option<SelectPhase> {
         match self.slots.get(id)?.state {
             // What was recorded is gone.
-            State::Select(SelectPhase::Recorded(_)) if self.is_over() => None,
-            State::Select(SelectPhase::Recorded(at)) if self.history.is_gone(at) => {
+            SlotState::Select(SelectPhase::Recorded(_)) if self.is_over() => None,
+            SlotState::Select(SelectPhase::Recorded(at)) if self.history.is_removed(at) => {
                 Some(SelectPhase::Undecided)
             }
-            State::Select(phase) => Some(phase),
+            SlotState::Select(phase) => Some(phase),
             _ => None,
         }
     }
@@ -66,7 +66,7 @@ impl Leg {
     /// The branch that is to be polled alone: the recorded winner, once it is the select's turn.
     pub fn recorded_winner(&self, id: SlotId) -> Option<usize> {
         let SelectPhase::Recorded(at) = self.select_phase(id)? else { return None };
-        let Body::Select { winner } = self.history.entry(at).body else { return None };
+        let EntryBody::Select { winner } = self.history.entry(at).body else { return None };
         self.history.is_due(at).then_some(usize::from(winner))
     }
 
@@ -109,12 +109,12 @@ impl Leg {
         // There are four branches at most.
         let number = u8::try_from(winner).unwrap_or(u8::MAX);
         if let Some(slot) = self.slots.get_mut(id) {
-            slot.state = State::Select(SelectPhase::Decided(number, at));
+            slot.state = SlotState::Select(SelectPhase::Decided(number, at));
         }
         // What comes behind a new decision was never sent before.
-        self.is_beyond |= at.is_none();
+        self.is_past_history |= at.is_none();
         for branch in (0..branches).filter(|branch| *branch != winner) {
-            self.slots.branches().lose(first.offset(branch));
+            self.slots.branches().abandon(first.offset(branch));
         }
         self.asks_version += 1;
         Some(winner)
@@ -144,11 +144,11 @@ impl Leg {
         }
         let Some(slot) = self.remove(id, true) else { return };
         match slot.state {
-            State::Select(SelectPhase::Decided(winner, None)) => {
-                let entry = Entry { path: slot.path, round: self.round, body: Body::Select { winner } };
+            SlotState::Select(SelectPhase::Decided(winner, None)) => {
+                let entry = Entry { path: slot.path, round: self.round, body: EntryBody::Select { winner } };
                 self.history.record(entry, slot.site);
             }
-            State::Select(SelectPhase::Decided(_, Some(at))) => {
+            SlotState::Select(SelectPhase::Decided(_, Some(at))) => {
                 self.history.deliver(at, slot.site);
                 self.advance();
             }
@@ -157,9 +157,9 @@ impl Leg {
     }
 
     /// A waiting select is dropped.
-    pub(super) fn leave_select(&mut self, id: SlotId, phase: &SelectPhase) {
+    pub(super) fn release_select(&mut self, id: SlotId, phase: &SelectPhase) {
         if let SelectPhase::Recorded(at) = phase {
-            self.history.wait_for(*at, None);
+            self.history.set_waiting(*at, None);
         }
         self.after_replay.retain(|waiting| *waiting != id);
     }

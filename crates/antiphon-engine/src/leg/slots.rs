@@ -1,12 +1,12 @@
 //! The futures that wait, one slot each, with the waker of each; and the branches of `select` they stand in.
 
-use super::{ask::Asking, checkpoint::CheckpointPhase, select::SelectPhase, step::StepPhase};
+use super::{ask::AskSlot, checkpoint::CheckpointPhase, select::SelectPhase, step::StepPhase};
 use crate::{CallSite, record::EntryKind};
 use antiphon_seal::Digest;
 use std::{collections::HashMap, mem, sync::Arc, task::Waker};
 
 /// Up to so many slots are searched one by one.
-const FEW: usize = 32;
+const LINEAR_SEARCH_MAX: usize = 32;
 
 /// The name of one waiting future. It is never used again for another one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -37,13 +37,13 @@ pub(super) struct Slot {
     /// In the order of the first polls.
     pub(super) order: u64,
     pub(super) waker: SlotWaker,
-    pub(super) state: State,
+    pub(super) state: SlotState,
 }
 
 /// What waits, and for what.
 #[derive(Debug)]
-pub(super) enum State {
-    Ask(Box<Asking>),
+pub(super) enum SlotState {
+    Ask(Box<AskSlot>),
     Step { input: Option<Digest>, phase: StepPhase },
     Select(SelectPhase),
     Checkpoint(CheckpointPhase),
@@ -52,10 +52,10 @@ pub(super) enum State {
 impl Slot {
     pub(super) fn kind(&self) -> EntryKind {
         match self.state {
-            State::Ask(_) => EntryKind::Ask,
-            State::Step { .. } => EntryKind::Step,
-            State::Select(_) => EntryKind::Select,
-            State::Checkpoint(_) => EntryKind::Checkpoint,
+            SlotState::Ask(_) => EntryKind::Ask,
+            SlotState::Step { .. } => EntryKind::Step,
+            SlotState::Select(_) => EntryKind::Select,
+            SlotState::Checkpoint(_) => EntryKind::Checkpoint,
         }
     }
 }
@@ -84,37 +84,43 @@ impl WakerId {
 
 #[derive(Debug, Default)]
 pub(super) struct Slots {
-    places: Vec<Place>,
-    /// The first place that is free; each names the next one.
+    entries: Vec<SlotEntry>,
+    /// The first entry that is free; each names the next one.
     free: Option<u32>,
     live: usize,
-    /// The slots of each path, once there are more than [`FEW`].
+    /// The slots of each path, once there are more than [`LINEAR_SEARCH_MAX`].
     by_path: HashMap<Arc<str>, Vec<SlotId>>,
     branches: Branches,
     order: u64,
 }
 
 #[derive(Debug)]
-struct Place {
+struct SlotEntry {
     generation: u32,
     next_free: Option<u32>,
     slot: Option<Slot>,
 }
 
 impl Slots {
-    pub(super) fn add(&mut self, path: Arc<str>, site: CallSite, branch: BranchId, state: State) -> SlotId {
+    pub(super) fn add(
+        &mut self,
+        path: Arc<str>,
+        site: CallSite,
+        branch: BranchId,
+        state: SlotState,
+    ) -> SlotId {
         self.order += 1;
         let slot = Slot { path, site, branch, order: self.order, waker: SlotWaker::None, state };
         let index = self.free.unwrap_or_else(|| {
-            self.places.push(Place { generation: 0, next_free: None, slot: None });
-            u32::try_from(self.places.len() - 1).unwrap_or(u32::MAX)
+            self.entries.push(SlotEntry { generation: 0, next_free: None, slot: None });
+            u32::try_from(self.entries.len() - 1).unwrap_or(u32::MAX)
         });
-        let place = &mut self.places[index as usize];
-        self.free = place.next_free.take();
-        let id = SlotId { index, generation: place.generation };
-        place.slot = Some(slot);
+        let entry = &mut self.entries[index as usize];
+        self.free = entry.next_free.take();
+        let id = SlotId { index, generation: entry.generation };
+        entry.slot = Some(slot);
         self.live += 1;
-        if self.live > FEW || !self.by_path.is_empty() {
+        if self.live > LINEAR_SEARCH_MAX || !self.by_path.is_empty() {
             self.index(id);
         }
         id
@@ -135,17 +141,17 @@ impl Slots {
 
     /// Takes a slot out where no other follows: the leg is over.
     pub(super) fn take(&mut self, id: SlotId) -> Option<Slot> {
-        let place =
-            self.places.get_mut(id.index as usize).filter(|place| place.generation == id.generation)?;
-        place.slot.take()
+        let entry =
+            self.entries.get_mut(id.index as usize).filter(|entry| entry.generation == id.generation)?;
+        entry.slot.take()
     }
 
     pub(super) fn remove(&mut self, id: SlotId) -> Option<Slot> {
-        let place =
-            self.places.get_mut(id.index as usize).filter(|place| place.generation == id.generation)?;
-        let slot = place.slot.take()?;
-        place.generation += 1;
-        place.next_free = self.free.replace(id.index);
+        let entry =
+            self.entries.get_mut(id.index as usize).filter(|entry| entry.generation == id.generation)?;
+        let slot = entry.slot.take()?;
+        entry.generation += 1;
+        entry.next_free = self.free.replace(id.index);
         self.live -= 1;
         if let Some(ids) = self.by_path.get_mut(&slot.path) {
             ids.retain(|known| *known != id);
@@ -157,20 +163,20 @@ impl Slots {
     }
 
     pub(super) fn get(&self, id: SlotId) -> Option<&Slot> {
-        let place = self.places.get(id.index as usize).filter(|place| place.generation == id.generation)?;
-        place.slot.as_ref()
+        let entry = self.entries.get(id.index as usize).filter(|entry| entry.generation == id.generation)?;
+        entry.slot.as_ref()
     }
 
     pub(super) fn get_mut(&mut self, id: SlotId) -> Option<&mut Slot> {
-        let place =
-            self.places.get_mut(id.index as usize).filter(|place| place.generation == id.generation)?;
-        place.slot.as_mut()
+        let entry =
+            self.entries.get_mut(id.index as usize).filter(|entry| entry.generation == id.generation)?;
+        entry.slot.as_mut()
     }
 
     pub(super) fn iter(&self) -> impl Iterator<Item = (SlotId, &Slot)> {
-        let places = (0_u32..).zip(&self.places);
-        places.filter_map(|(index, place)| {
-            Some((SlotId { index, generation: place.generation }, place.slot.as_ref()?))
+        let entries = (0_u32..).zip(&self.entries);
+        entries.filter_map(|(index, entry)| {
+            Some((SlotId { index, generation: entry.generation }, entry.slot.as_ref()?))
         })
     }
 
@@ -191,8 +197,8 @@ impl Slots {
         &mut self.branches
     }
 
-    pub(super) fn is_lost(&self, branch: BranchId) -> bool {
-        self.branches.is_lost(branch)
+    pub(super) fn is_abandoned_branch(&self, branch: BranchId) -> bool {
+        self.branches.is_abandoned_branch(branch)
     }
 
     pub(super) fn has_running_step_in(&self, branch: BranchId) -> bool {
@@ -216,21 +222,21 @@ impl Slots {
         if was == branch {
             return;
         }
-        let counted = match &slot.state {
-            State::Ask(asking) if asking.is_asked() => Some(Counted::Asking),
-            State::Step { phase: StepPhase::Running { .. }, .. } => Some(Counted::Running),
+        let counter = match &slot.state {
+            SlotState::Ask(asking) if asking.is_asked() => Some(Counter::Asking),
+            SlotState::Step { phase: StepPhase::Running { .. }, .. } => Some(Counter::Running),
             _ => None,
         };
-        if let Some(counted) = counted {
-            self.branches.add(was, counted, -1);
-            self.branches.add(branch, counted, 1);
+        if let Some(counter) = counter {
+            self.branches.add(was, counter, -1);
+            self.branches.add(branch, counter, 1);
         }
     }
 }
 
-/// What is counted for each branch, those below it included.
+/// What is counter for each branch, those below it included.
 #[derive(Clone, Copy, Debug)]
-pub(super) enum Counted {
+pub(super) enum Counter {
     Running,
     Asking,
 }
@@ -246,7 +252,7 @@ pub(super) struct Branches {
 #[derive(Debug, Default)]
 struct Branch {
     parent: BranchId,
-    lost: bool,
+    abandoned: bool,
     running: u32,
     asking: u32,
 }
@@ -267,7 +273,7 @@ impl Branches {
     }
 
     /// So many new branches below this one. The first.
-    pub(super) fn below(&mut self, parent: BranchId, count: usize) -> BranchId {
+    pub(super) fn add_below(&mut self, parent: BranchId, count: usize) -> BranchId {
         let first = BranchId(u32::try_from(self.inner.len() + 1).unwrap_or(u32::MAX));
         // A branch stands below one that was there before it, so every way up ends.
         let parent = if parent.0 < first.0 { parent } else { BranchId::ROOT };
@@ -275,15 +281,15 @@ impl Branches {
         first
     }
 
-    pub(super) fn add(&mut self, mut id: BranchId, counted: Counted, change: i32) {
+    pub(super) fn add(&mut self, mut id: BranchId, counter: Counter, change: i32) {
         loop {
             let branch = self.get_mut(id);
-            let count = match counted {
-                Counted::Running => &mut branch.running,
-                Counted::Asking => &mut branch.asking,
+            let count = match counter {
+                Counter::Running => &mut branch.running,
+                Counter::Asking => &mut branch.asking,
             };
             *count = count.saturating_add_signed(change);
-            let stops = branch.lost && matches!(counted, Counted::Asking);
+            let stops = branch.abandoned && matches!(counter, Counter::Asking);
             if id == BranchId::ROOT || stops {
                 return;
             }
@@ -291,10 +297,10 @@ impl Branches {
         }
     }
 
-    fn is_lost(&self, mut id: BranchId) -> bool {
+    fn is_abandoned_branch(&self, mut id: BranchId) -> bool {
         while id != BranchId::ROOT {
             let branch = self.get(id);
-            if branch.lost {
+            if branch.abandoned {
                 return true;
             }
             id = branch.parent;
@@ -302,13 +308,13 @@ impl Branches {
         false
     }
 
-    pub(super) fn lose(&mut self, id: BranchId) {
+    pub(super) fn abandon(&mut self, id: BranchId) {
         let branch = self.get(id);
-        if branch.lost || id == BranchId::ROOT {
+        if branch.abandoned || id == BranchId::ROOT {
             return;
         }
         let (parent, asking) = (branch.parent, i32::try_from(branch.asking).unwrap_or(i32::MAX));
-        self.get_mut(id).lost = true;
-        self.add(parent, Counted::Asking, -asking);
+        self.get_mut(id).abandoned = true;
+        self.add(parent, Counter::Asking, -asking);
     }
 }

@@ -29,7 +29,7 @@ impl Leg {
             self.state = None;
         }
         // The handler has gone on with something that does not count: it does nothing new in this leg.
-        self.is_tainted |= was_used || is_state_stale;
+        self.used_stale_answer |= was_used || is_state_stale;
         for slot in waiting.into_iter().chain(in_slots) {
             self.wake(slot);
         }

@@ -1,14 +1,14 @@
 //! Steps: which were run before, which may run now, which wait.
 
 use super::{
-    Leg, Purpose, ROOM_TO_LEAVE, Status,
-    slots::{Counted, Slot, SlotId, State, WakerId},
+    Leg, Purpose, RESERVED_SPACE, Status,
+    slots::{Counter, Slot, SlotId, SlotState, WakerId},
 };
 use crate::{
     CallSite,
     key::split_scope,
-    record::{Body, Entry, EntryKind, StepOutcome},
-    step_waker::{Standing, StepWaker},
+    record::{Entry, EntryBody, EntryKind, StepOutcome},
+    step_waker::{BodyState, StepWaker},
     stop::StopReason,
 };
 use antiphon_seal::Digest;
@@ -54,7 +54,7 @@ impl Leg {
         let phase = match recorded.and_then(|at| Some((at, self.history.step(at)?))) {
             None => StepPhase::Held,
             Some((_, (_, StepOutcome::Abandoned, _))) => {
-                self.waits_for_abandoned += 1;
+                self.awaited_abandoned_steps += 1;
                 StepPhase::Abandoned
             }
             Some((at, (recorded, _, is_stale))) => {
@@ -77,9 +77,9 @@ impl Leg {
         };
         let recorded = if let StepPhase::Recorded(at) = phase { Some(at) } else { None };
         let is_new = matches!(phase, StepPhase::Held);
-        let id = self.slots.add(path, site, self.context.branch, State::Step { input, phase });
+        let id = self.slots.add(path, site, self.context.branch, SlotState::Step { input, phase });
         if let Some(at) = recorded {
-            self.history.wait_for(at, Some(id));
+            self.history.set_waiting(at, Some(id));
         }
         if is_new {
             self.held.push(id);
@@ -94,13 +94,13 @@ impl Leg {
         }
         self.slots.move_to(id, self.context.branch);
         let Some(slot) = self.slots.get(id) else { return StepPoll::Pending };
-        let State::Step { phase, .. } = &slot.state else { return StepPoll::Pending };
+        let SlotState::Step { phase, .. } = &slot.state else { return StepPoll::Pending };
         match phase {
             StepPhase::Recorded(at) if self.history.is_due(*at) => {
                 let (at, site) = (*at, slot.site);
                 let Some((_, outcome, _)) = self.history.step(at) else { return StepPoll::Pending };
                 let outcome = outcome.clone();
-                self.observations.sees(&outcome);
+                self.observations.note_outcome(&outcome);
                 self.history.deliver(at, site);
                 self.remove(id, true);
                 self.advance();
@@ -130,31 +130,32 @@ impl Leg {
 
     /// Returns whether a new step may begin: all that is recorded was met, and answers that have come were taken first.
     fn may_begin(&self, path: &str, is_replayed: bool) -> bool {
-        let is_due = is_replayed && !self.is_held_back();
-        !self.takes_answers && (is_due || self.setup.migration.adds(path) && !self.is_tainted)
+        let is_due = is_replayed && !self.blocks_new_steps();
+        !self.has_new_answers && (is_due || self.setup.migration.adds(path) && !self.used_stale_answer)
     }
 
     /// Returns whether no new step may begin: something that was recorded is not met, or does not count any more.
-    pub(super) fn is_held_back(&self) -> bool {
-        self.is_tainted || self.history.has_unmet_steps() || self.unmet_refusal().is_some()
+    pub(super) fn blocks_new_steps(&self) -> bool {
+        self.used_stale_answer || self.history.has_unreplayed_steps() || self.unreplayed_refusal().is_some()
     }
 
     /// A refusal that the handler does not come to, if no other question of its round was met either: a version that no
     /// longer asks would do what the person refused.
-    pub(super) fn unmet_refusal(&self) -> Option<String> {
-        let recorded = self.history.unmet_refusals();
+    pub(super) fn unreplayed_refusal(&self) -> Option<String> {
+        let recorded = self.history.unreplayed_refusals();
         // A question that was dropped before it took its answer was asked all the same.
-        let is_unmet = |incoming: &&super::Incoming| !incoming.was_read && !incoming.given_up;
-        let come = self.inbox.iter().filter(is_unmet).filter(|incoming| incoming.is_refusal());
+        let is_unreplayed = |incoming: &&super::IncomingAnswer| !incoming.was_read && !incoming.given_up;
+        let come = self.inbox.iter().filter(is_unreplayed).filter(|incoming| incoming.is_refusal());
         let come = come.map(|incoming| (&*incoming.received.asked.path, incoming.received.asked.round));
         let mut unmet = recorded.chain(come);
-        let (path, _) = unmet.find(|(_, round)| !self.has_met_answer_of(*round))?;
+        let (path, _) = unmet.find(|(_, round)| !self.has_replayed_answer_of(*round))?;
         Some(path.to_owned())
     }
 
-    fn has_met_answer_of(&self, round: u32) -> bool {
-        let read = |incoming: &super::Incoming| incoming.was_read && incoming.received.asked.round == round;
-        self.history.has_met_answer_of(round) || self.inbox.iter().any(read)
+    fn has_replayed_answer_of(&self, round: u32) -> bool {
+        let read =
+            |incoming: &super::IncomingAnswer| incoming.was_read && incoming.received.asked.round == round;
+        self.history.has_replayed_answer_of(round) || self.inbox.iter().any(read)
     }
 
     fn begin_step(&mut self, id: SlotId, waker: &Waker) -> StepPoll {
@@ -168,11 +169,11 @@ impl Leg {
         // Before the effect, not behind it: its outcome must find room.
         let limits = self.setup.limits;
         let reserved =
-            (self.slots.running() + 1).saturating_mul(limits.step_result).saturating_add(ROOM_TO_LEAVE);
+            (self.slots.running() + 1).saturating_mul(limits.step_result).saturating_add(RESERVED_SPACE);
         if self.history.size().saturating_add(reserved) > limits.state {
             // The room that is kept for those that run is free again once they end.
             self.set_phase(id, StepPhase::Held);
-            self.held_for_room.push(id);
+            self.held_for_space.push(id);
             self.register(id, waker);
             return StepPoll::Pending;
         }
@@ -185,14 +186,14 @@ impl Leg {
             StepPhase::Running { wake: Arc::clone(&wake), round: self.round, root_poll: None },
         );
         let branch = self.context.branch;
-        self.slots.branches().add(branch, Counted::Running, 1);
+        self.slots.branches().add(branch, Counter::Running, 1);
         self.running.push(id);
-        self.is_beyond = true;
+        self.is_past_history = true;
         StepPoll::Run(wake, key)
     }
 
     fn set_phase(&mut self, id: SlotId, new: StepPhase) {
-        if let Some(State::Step { phase, .. }) = self.slots.get_mut(id).map(|slot| &mut slot.state) {
+        if let Some(SlotState::Step { phase, .. }) = self.slots.get_mut(id).map(|slot| &mut slot.state) {
             *phase = new;
         }
     }
@@ -202,7 +203,7 @@ impl Leg {
         self.slots.move_to(id, self.context.branch);
         let (is_root, number) = (WakerId::of(waker) == self.poll.root, self.poll.number);
         let Some(slot) = self.slots.get_mut(id) else { return };
-        if let State::Step { phase: StepPhase::Running { root_poll, .. }, .. } = &mut slot.state {
+        if let SlotState::Step { phase: StepPhase::Running { root_poll, .. }, .. } = &mut slot.state {
             *root_poll = is_root.then_some(number);
         }
     }
@@ -216,10 +217,11 @@ impl Leg {
     pub fn end_step(&mut self, id: SlotId, outcome: StepOutcome) -> bool {
         let goes_on = !self.is_over();
         let Some((slot, input, round)) = self.stop_running(id) else { return false };
-        self.observations.sees(&outcome);
+        self.observations.note_outcome(&outcome);
         // What the handler never learns, no later leg may tell it.
-        let outcome = if self.slots.is_lost(slot.branch) { StepOutcome::Abandoned } else { outcome };
-        let body = Body::Step { input, stale: false, undelivered: !goes_on, outcome };
+        let outcome =
+            if self.slots.is_abandoned_branch(slot.branch) { StepOutcome::Abandoned } else { outcome };
+        let body = EntryBody::Step { input, stale: false, undelivered: !goes_on, outcome };
         self.history.record(Entry { path: slot.path, round, body }, slot.site);
         goes_on
     }
@@ -238,15 +240,15 @@ impl Leg {
 
     fn stop_running(&mut self, id: SlotId) -> Option<(Slot, Option<Digest>, u32)> {
         let slot = self.remove(id, true)?;
-        let State::Step { input, phase: StepPhase::Running { wake, round, .. } } = &slot.state else {
+        let SlotState::Step { input, phase: StepPhase::Running { wake, round, .. } } = &slot.state else {
             return None;
         };
         let (input, round) = (*input, *round);
         self.deferred.drops.extend(wake.end());
-        self.slots.branches().add(slot.branch, Counted::Running, -1);
+        self.slots.branches().add(slot.branch, Counter::Running, -1);
         self.running.retain(|running| *running != id);
         // There is room again.
-        self.held.append(&mut self.held_for_room);
+        self.held.append(&mut self.held_for_space);
         Some((slot, input, round))
     }
 
@@ -254,26 +256,27 @@ impl Leg {
     pub fn release(&mut self, id: SlotId, unwinding: bool) {
         let is_running = matches!(
             self.slots.get(id).map(|slot| &slot.state),
-            Some(State::Step { phase: StepPhase::Running { .. }, .. })
+            Some(SlotState::Step { phase: StepPhase::Running { .. }, .. })
         );
-        if is_running { self.cut_step(id, unwinding) } else { drop(self.remove(id, false)) }
+        if is_running { self.abort_step(id, unwinding) } else { drop(self.remove(id, false)) }
     }
 
     /// A step is dropped while it runs: it may have acted, and nobody learns of it.
-    fn cut_step(&mut self, id: SlotId, unwinding: bool) {
+    fn abort_step(&mut self, id: SlotId, unwinding: bool) {
         let Some((slot, input, round)) = self.stop_running(id) else { return };
         if !matches!(self.status, Status::Running) {
             return;
         }
         let path = slot.path.to_string();
-        let body = Body::Step { input, stale: false, undelivered: false, outcome: StepOutcome::Abandoned };
+        let body =
+            EntryBody::Step { input, stale: false, undelivered: false, outcome: StepOutcome::Abandoned };
         let entry = Entry { path: slot.path, round, body };
         if unwinding {
             self.history.record_unwinding(entry, slot.site);
             return;
         }
         self.history.record(entry, slot.site);
-        self.observations.note_cut(&path);
+        self.observations.note_aborted(&path);
         self.deferred.events.push(super::LogEvent::StepAborted { path });
     }
 
@@ -287,26 +290,28 @@ impl Leg {
             return Some(slot);
         }
         match &slot.state {
-            State::Ask(asking) => self.leave_ask(id, &slot, asking),
-            State::Step { phase, .. } => self.leave_step(id, &slot, phase),
-            State::Select(phase) => self.leave_select(id, phase),
-            State::Checkpoint(phase) => self.leave_checkpoint(phase),
+            SlotState::Ask(asking) => self.release_ask(id, &slot, asking),
+            SlotState::Step { phase, .. } => self.release_step(id, &slot, phase),
+            SlotState::Select(phase) => self.release_select(id, phase),
+            SlotState::Checkpoint(phase) => self.release_checkpoint(phase),
         }
         Some(slot)
     }
 
-    fn leave_step(&mut self, id: SlotId, slot: &Slot, phase: &StepPhase) {
+    fn release_step(&mut self, id: SlotId, slot: &Slot, phase: &StepPhase) {
         match phase {
             StepPhase::Recorded(at) => {
                 self.history.give_up_step(*at);
                 self.advance();
             }
-            StepPhase::Abandoned => self.waits_for_abandoned = self.waits_for_abandoned.saturating_sub(1),
+            StepPhase::Abandoned => {
+                self.awaited_abandoned_steps = self.awaited_abandoned_steps.saturating_sub(1)
+            }
             StepPhase::Held | StepPhase::Released => {
                 self.held.retain(|held| *held != id);
-                self.held_for_room.retain(|held| *held != id);
+                self.held_for_space.retain(|held| *held != id);
                 // To lose a select is no accident.
-                if !self.slots.is_lost(slot.branch) {
+                if !self.slots.is_abandoned_branch(slot.branch) {
                     self.observations.note_dropped(EntryKind::Step, &slot.path);
                 }
             }
@@ -316,7 +321,7 @@ impl Leg {
 
     /// Wakes the new steps that may begin. Whether there are any.
     pub(super) fn release_steps(&mut self) -> bool {
-        self.takes_answers = false;
+        self.has_new_answers = false;
         let mut held = std::mem::take(&mut self.held);
         let is_replayed = self.history.is_replayed();
         let mut released = Vec::new();
@@ -337,22 +342,23 @@ impl Leg {
     }
 
     /// How the steps that were begun stand. The first that is polled as it should be decides.
-    pub(super) fn running_steps(&self) -> Steps {
-        let mut stalled = Steps::None;
+    pub(super) fn running_steps(&self) -> RunningSteps {
+        let mut stalled = RunningSteps::None;
         for id in &self.running {
             let Some(slot) = self.slots.get(*id) else { continue };
-            let State::Step { phase: StepPhase::Running { wake, root_poll, .. }, .. } = &slot.state else {
+            let SlotState::Step { phase: StepPhase::Running { wake, root_poll, .. }, .. } = &slot.state
+            else {
                 continue;
             };
-            let standing = match root_poll {
+            let body_state = match root_poll {
                 // Nothing between it and the handler keeps wakers, and the handler was polled without it.
-                Some(poll) if *poll < self.poll.number => Standing::Unpolled,
-                _ => wake.standing(),
+                Some(poll) if *poll < self.poll.number => BodyState::Unpolled,
+                _ => wake.body_state(),
             };
-            match standing {
-                Standing::Waits => return Steps::Run,
-                Standing::WakeUnderWay => return Steps::WakeUnderWay,
-                Standing::Unpolled => stalled = Steps::Stalled(slot.path.to_string(), slot.site),
+            match body_state {
+                BodyState::Waiting => return RunningSteps::Polled,
+                BodyState::WakePending => return RunningSteps::WakePending,
+                BodyState::Unpolled => stalled = RunningSteps::Stalled(slot.path.to_string(), slot.site),
             }
         }
         stalled
@@ -361,9 +367,9 @@ impl Leg {
 
 /// How the steps of a leg stand together.
 #[derive(Debug)]
-pub(super) enum Steps {
+pub(super) enum RunningSteps {
     None,
-    Run,
-    WakeUnderWay,
+    Polled,
+    WakePending,
     Stalled(String, CallSite),
 }

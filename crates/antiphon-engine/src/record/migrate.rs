@@ -1,6 +1,6 @@
 //! What a new version of a tool does with the steps that an older one has recorded.
 
-use super::{Body, Entry, EntryKind, Record};
+use super::{Entry, EntryBody, EntryKind, Record};
 use crate::key::NUMBER;
 use std::sync::Arc;
 
@@ -103,7 +103,7 @@ impl Record {
                     for entry in self.entries.iter_mut().filter(|entry| number_of(entry, step).is_some()) {
                         // It rests on no answer.
                         entry.round = 0;
-                        if let Body::Step { stale, .. } = &mut entry.body {
+                        if let EntryBody::Step { stale, .. } = &mut entry.body {
                             *stale = false;
                         }
                     }
@@ -138,15 +138,15 @@ impl Record {
             self.entries[at].path = path;
         }
         for collision in &collisions {
-            self.discredit(&collision.path);
+            self.mark_stale(&collision.path);
         }
         collisions
     }
 
     /// Of two results nobody knows which is this step's: neither counts.
-    fn discredit(&mut self, step: &str) {
+    fn mark_stale(&mut self, step: &str) {
         for entry in self.entries.iter_mut().filter(|entry| *entry.path == *step) {
-            if let Body::Step { input, stale, .. } = &mut entry.body {
+            if let EntryBody::Step { input, stale, .. } = &mut entry.body {
                 (*input, *stale) = (None, true);
             }
         }

@@ -25,15 +25,15 @@ fn outcome() -> impl Strategy<Value = StepOutcome> {
     ]
 }
 
-fn body() -> impl Strategy<Value = Body> {
+fn body() -> impl Strategy<Value = EntryBody> {
     prop_oneof![
         (digest(), any::<u8>(), maybe_text(), any::<bool>())
-            .prop_map(|(digest, times, text, refusal)| Body::Answer { digest, times, text, refusal }),
+            .prop_map(|(digest, times, text, refusal)| EntryBody::Answer { digest, times, text, refusal }),
         (option::of(digest()), any::<bool>(), any::<bool>(), outcome()).prop_map(
-            |(input, stale, undelivered, outcome)| Body::Step { input, stale, undelivered, outcome }
+            |(input, stale, undelivered, outcome)| EntryBody::Step { input, stale, undelivered, outcome }
         ),
-        any::<u8>().prop_map(|winner| Body::Select { winner }),
-        Just(Body::Checkpoint),
+        any::<u8>().prop_map(|winner| EntryBody::Select { winner }),
+        Just(EntryBody::Checkpoint),
     ]
 }
 
@@ -67,14 +67,14 @@ prop_compose! {
 }
 
 prop_compose! {
-    fn received()(asked in asked(), text in maybe_text()) -> Received {
-        Received { asked, text, response: None }
+    fn received()(asked in asked(), text in maybe_text()) -> ReceivedAnswer {
+        ReceivedAnswer { asked, text, response: None }
     }
 }
 
 prop_compose! {
     fn record()(
-        state in option::of((any::<u32>(), ".{0,30}").prop_map(|(round, text)| State { round, text })),
+        state in option::of((any::<u32>(), ".{0,30}").prop_map(|(round, text)| HandlerState { round, text })),
         entries in vec(entry(), 0..6),
         received in vec(received(), 0..4),
         asked in vec(asked(), 0..4),

@@ -1,5 +1,5 @@
 use super::*;
-use crate::record::{AskRecord, Received, StepOutcome};
+use crate::record::{AskRecord, ReceivedAnswer, StepOutcome};
 use antiphon_seal::Digest;
 
 /// The record that these words describe: `step KEY`, `stale KEY`, `pinned KEY`, `select KEY`, `checkpoint KEY`, `answer KEY`,
@@ -20,7 +20,7 @@ fn record(words: &[&str]) -> Record {
             answer: None,
             not_asked: None,
         };
-        let step = |input, stale| Body::Step {
+        let step = |input, stale| EntryBody::Step {
             input,
             stale,
             undelivered: false,
@@ -30,11 +30,11 @@ fn record(words: &[&str]) -> Record {
             "step" => step(None, false),
             "stale" => step(None, true),
             "pinned" => step(Some(digest), false),
-            "select" => Body::Select { winner: 0 },
-            "checkpoint" => Body::Checkpoint,
-            "answer" => Body::Answer { digest, times: 1, text: None, refusal: false },
+            "select" => EntryBody::Select { winner: 0 },
+            "checkpoint" => EntryBody::Checkpoint,
+            "answer" => EntryBody::Answer { digest, times: 1, text: None, refusal: false },
             "received" => {
-                record.received.push(Received { asked, text: None, response: None });
+                record.received.push(ReceivedAnswer { asked, text: None, response: None });
                 continue;
             }
             _ => {
@@ -51,13 +51,13 @@ fn record(words: &[&str]) -> Record {
 fn words(record: &Record) -> Vec<String> {
     let entries = record.entries.iter().map(|entry| {
         let what = match &entry.body {
-            Body::Step { input: Some(_), stale: false, .. } => "pinned",
-            Body::Step { input: None, stale: false, .. } => "step",
-            Body::Step { input: None, stale: true, .. } => "stale",
-            Body::Step { input: Some(_), stale: true, .. } => "stale pinned",
-            Body::Select { .. } => "select",
-            Body::Checkpoint => "checkpoint",
-            Body::Answer { .. } => "answer",
+            EntryBody::Step { input: Some(_), stale: false, .. } => "pinned",
+            EntryBody::Step { input: None, stale: false, .. } => "step",
+            EntryBody::Step { input: None, stale: true, .. } => "stale",
+            EntryBody::Step { input: Some(_), stale: true, .. } => "stale pinned",
+            EntryBody::Select { .. } => "select",
+            EntryBody::Checkpoint => "checkpoint",
+            EntryBody::Answer { .. } => "answer",
         };
         let round = if entry.round == 0 { " 0" } else { "" };
         format!("{what} {}{round}", entry.path)

@@ -1,9 +1,9 @@
 //! The end of a leg: the round that leaves, and what is kept for the next leg.
 
-use super::{Delivery, Leg, Observations, Status, slots::State};
+use super::{Delivery, Leg, Observations, Status, slots::SlotState};
 use crate::{
     limits::Limits,
-    record::{AskRecord, Received, Record},
+    record::{AskRecord, ReceivedAnswer, Record},
     stop::StopReason,
 };
 use antiphon_seal::Call;
@@ -11,7 +11,7 @@ use antiphon_wire::InputRequests;
 use std::sync::Arc;
 
 /// The estimated size of a record besides its entries, in bytes.
-const FRAME: usize = 32;
+const FRAME_SIZE: usize = 32;
 
 /// What a leg leaves behind.
 #[derive(Debug, Default)]
@@ -46,7 +46,7 @@ impl LegOutput {
         let kept = u8::from(!self.has_new_step());
         let may_leave = self.has_new_entries
             && self.record.state_only.saturating_add(kept) < limits.state_only
-            && may_continue(self.legs, limits.legs, &InputRequests::new()).is_ok();
+            && check_leg_limit(self.legs, limits.legs, &InputRequests::new()).is_ok();
         self.record.state_only = self.record.state_only.saturating_add(u8::from(may_leave));
         may_leave
     }
@@ -56,18 +56,18 @@ impl Leg {
     /// The round that leaves, in the order in which it was called for, or why none can; and what is kept for the next leg.
     pub fn suspend(&mut self) -> (Result<InputRequests, StopReason>, LegOutput) {
         if self.setup.delivery == Delivery::ThisLeg {
-            return self.leave_to_begin_anew();
+            return self.end_and_restart();
         }
-        self.observations.at_checkpoint = self.ending > 0;
-        self.observations.ended_early |= !self.held.is_empty() || !self.held_for_room.is_empty();
+        self.observations.at_checkpoint = self.ending_checkpoints > 0;
+        self.observations.ended_early |= !self.held.is_empty() || !self.held_for_space.is_empty();
         self.record_checkpoints();
         let limits = self.setup.limits;
         let mut requests = InputRequests::new();
         let mut asked: Vec<AskRecord> = Vec::new();
-        let mut room = limits.state.saturating_sub(self.history.size() + FRAME);
+        let mut room = limits.state.saturating_sub(self.history.size() + FRAME_SIZE);
         // Those beyond are asked in the next round: the record of what was done leaves in any case.
         for id in self.asking_slots().into_iter().take(limits.asks) {
-            let Some(State::Ask(asking)) = self.slots.take(id).map(|slot| slot.state) else { continue };
+            let Some(SlotState::Ask(asking)) = self.slots.take(id).map(|slot| slot.state) else { continue };
             let Some((record, request)) = asking.into_asked() else { continue };
             let size = record.size();
             if size > room && !asked.is_empty() {
@@ -81,27 +81,27 @@ impl Leg {
         if requests.is_empty() {
             self.state_only = self.state_only.saturating_add(1);
         }
-        self.leave_with(requests, asked)
+        self.end_with_round(requests, asked)
     }
 
     /// Ends a leg whose handler is to run from its top, on what still counts.
-    pub(super) fn leave_to_begin_anew(&mut self) -> (Result<InputRequests, StopReason>, LegOutput) {
+    pub(super) fn end_and_restart(&mut self) -> (Result<InputRequests, StopReason>, LegOutput) {
         self.state_only = self.state_only.saturating_add(1);
         let legs = self.legs();
         let left = self.finish();
-        let round = may_continue(legs, self.setup.limits.legs, &InputRequests::new());
+        let round = check_leg_limit(legs, self.setup.limits.legs, &InputRequests::new());
         (round.map(|()| InputRequests::new()), left)
     }
 
     /// Ends a leg that has a successor: the only place where the limit of legs is enforced.
-    pub(super) fn leave_with(
+    pub(super) fn end_with_round(
         &mut self,
         requests: InputRequests,
         asked: Vec<AskRecord>,
     ) -> (Result<InputRequests, StopReason>, LegOutput) {
         let legs = self.legs();
-        let left = self.take(asked);
-        let round = may_continue(legs, self.setup.limits.legs, &requests).map(|()| requests);
+        let left = self.take_output(asked);
+        let round = check_leg_limit(legs, self.setup.limits.legs, &requests).map(|()| requests);
         (round, left)
     }
 
@@ -119,11 +119,11 @@ impl Leg {
     pub fn finish(&mut self) -> LegOutput {
         let asking = self.asking_slots();
         let not_asked = asking.into_iter().filter_map(|id| match &self.slots.get(id)?.state {
-            State::Ask(asking) => asking.not_asked(),
+            SlotState::Ask(asking) => asking.not_asked(),
             _ => None,
         });
         let not_asked = not_asked.collect();
-        self.take(not_asked)
+        self.take_output(not_asked)
     }
 
     /// Why the leg was stopped.
@@ -134,7 +134,7 @@ impl Leg {
         }
     }
 
-    fn take(&mut self, asked: Vec<AskRecord>) -> LegOutput {
+    fn take_output(&mut self, asked: Vec<AskRecord>) -> LegOutput {
         self.status = Status::Ended;
         let legs = self.legs();
         let history = std::mem::take(&mut self.history);
@@ -145,12 +145,12 @@ impl Leg {
             has_new_entries: history.has_new_entries(),
             first_new_step: history.first_new_step().map(Into::into),
             steps_done: history.steps_done().map(ToOwned::to_owned).collect(),
-            unreplayed_steps: history.unmet_steps(),
+            unreplayed_steps: history.unreplayed_steps(),
             observations: std::mem::take(&mut self.observations),
             record: Record {
                 state: self.state.take(),
                 entries: history.into_entries(),
-                received: received.collect::<Vec<Received>>(),
+                received: received.collect::<Vec<ReceivedAnswer>>(),
                 asked,
                 notes: std::mem::take(&mut self.notes),
                 round: self.round,
@@ -165,7 +165,7 @@ impl Leg {
 /// # Errors
 /// The end of a call that has had as many legs as it may: its answers would come back to a call that is over, so nobody is
 /// asked in vain.
-pub(super) fn may_continue(legs: u16, limit: u16, requests: &InputRequests) -> Result<(), StopReason> {
+pub(super) fn check_leg_limit(legs: u16, limit: u16, requests: &InputRequests) -> Result<(), StopReason> {
     if legs < limit {
         return Ok(());
     }

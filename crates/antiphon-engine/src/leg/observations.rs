@@ -33,7 +33,7 @@ impl Observations {
         Self { watches, ..Self::default() }
     }
 
-    pub(super) fn sees(&mut self, outcome: &StepOutcome) {
+    pub(super) fn note_outcome(&mut self, outcome: &StepOutcome) {
         self.failed |= matches!(outcome, StepOutcome::Failed(_));
     }
 
@@ -43,7 +43,7 @@ impl Observations {
         }
     }
 
-    pub(super) fn note_cut(&mut self, path: &str) {
+    pub(super) fn note_aborted(&mut self, path: &str) {
         if self.watches {
             self.aborted_steps.push(path.into());
         }

@@ -1,7 +1,7 @@
 //! Calls on a leg in any order, with slots that are gone: no panic, and each record that is left
 //! is written and read as the same.
 
-mod calls;
+mod random_program;
 
 use antiphon_engine::{Leg, Setup};
 use antiphon_seal::Call;
@@ -13,7 +13,7 @@ proptest! {
 
     #[test]
     fn calls_in_any_order(bytes in vec(any::<u8>(), 0..600)) {
-        calls::run(None, &bytes);
+        random_program::run(None, &bytes);
     }
 }
 

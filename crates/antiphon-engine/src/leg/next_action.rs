@@ -1,10 +1,10 @@
 //! After a poll that left the handler pending: poll again, wait, or end the leg.
 
-use super::{Delivery, Leg, Purpose, Status, step::Steps};
+use super::{Delivery, Leg, Purpose, Status, step::RunningSteps};
 use crate::{
     record::Record,
     stop::StopReason,
-    wake_tracker::{Quiet, WakeTracker},
+    wake_tracker::{WakeTracker, WakerState},
 };
 
 /// New steps begin after so many polls in a row in which the handler woke itself.
@@ -54,7 +54,7 @@ impl Leg {
         // What an error makes a handler give up may be some polls away.
         self.observations.failed &= matches!(next, NextAction::PollAgain | NextAction::PollTracked);
         // From here on a wake goes to the driver.
-        self.poll.is_on = matches!(next, NextAction::PollAgain | NextAction::PollTracked);
+        self.poll.is_active = matches!(next, NextAction::PollAgain | NextAction::PollTracked);
         next
     }
 
@@ -67,7 +67,7 @@ impl Leg {
             Status::Cancelled => return NextAction::Cancelled,
             Status::Running => {}
         }
-        if self.is_tainted && self.setup.delivery == Delivery::ThisLeg && !runs {
+        if self.used_stale_answer && self.setup.delivery == Delivery::ThisLeg && !runs {
             // Where a question does not end the leg, its answer would find the handler behind what does not count.
             return NextAction::Suspend;
         }
@@ -76,29 +76,29 @@ impl Leg {
         }
         let Some(tracker) = tracker else {
             let is_plain = self.held.is_empty()
-                && self.held_for_room.is_empty()
+                && self.held_for_space.is_empty()
                 && !self.leaves()
                 && !self.waits_for_record();
-            return match (self.poll.again, is_plain) {
+            return match (self.poll.poll_again, is_plain) {
                 (true, _) => NextAction::PollAgain,
                 (false, true) => NextAction::Wait,
                 (false, false) => NextAction::PollTracked,
             };
         };
-        let quiet = tracker.judge();
-        let has_probed = std::mem::take(&mut self.poll.probes);
-        if self.poll.again {
+        let waker_state = tracker.waker_state();
+        let has_probed = std::mem::take(&mut self.poll.is_probe);
+        if self.poll.poll_again {
             return NextAction::PollAgain;
         }
-        if quiet == Quiet::Woken {
+        if waker_state == WakerState::Woken {
             return self.busy(waited);
         }
         // At rest: every answer that could be taken was taken. Now new steps begin.
-        self.poll.busy = 0;
+        self.poll.self_wakes = 0;
         if self.release_steps() {
             return NextAction::PollAgain;
         }
-        self.at_rest(tracker, quiet, has_probed, waited)
+        self.at_rest(tracker, waker_state, has_probed, waited)
     }
 
     /// The handler has woken itself, or was woken meanwhile.
@@ -107,10 +107,10 @@ impl Leg {
             // The driver was woken as well: others on the thread have their turn.
             return NextAction::Wait;
         }
-        self.poll.busy += 1;
-        let is_noisy = self.poll.busy > BUSY_POLLS;
+        self.poll.self_wakes += 1;
+        let is_noisy = self.poll.self_wakes > BUSY_POLLS;
         if is_noisy && self.release_steps() {
-            self.poll.busy = 0;
+            self.poll.self_wakes = 0;
             return NextAction::PollAgain;
         }
         if self.leaves() {
@@ -124,7 +124,7 @@ impl Leg {
             if waited != Some(GraceReason::Replay) {
                 return NextAction::WaitAtMost(GraceReason::Replay);
             }
-            self.pass_over();
+            self.skip_next();
         }
         NextAction::PollAgain
     }
@@ -132,7 +132,7 @@ impl Leg {
     fn at_rest(
         &mut self,
         tracker: &mut WakeTracker,
-        quiet: Quiet,
+        waker_state: WakerState,
         has_probed: bool,
         waited: Option<GraceReason>,
     ) -> NextAction {
@@ -143,7 +143,7 @@ impl Leg {
         if !leaves
             && self.slots.asking() == 0
             && let Some(path) =
-                self.held_for_room.first().and_then(|id| self.slots.get(*id)).map(|slot| &slot.path)
+                self.held_for_space.first().and_then(|id| self.slots.get(*id)).map(|slot| &slot.path)
         {
             let text = format!("The record of this call has no room for the step `{path}`");
             self.stop(StopReason::Limit { name: "state", text });
@@ -151,22 +151,22 @@ impl Leg {
         }
         let mut stalled = None;
         match self.running_steps() {
-            Steps::None => {}
+            RunningSteps::None => {}
             // It may have been polled for the last time in this very poll: once more, to see whether it still is.
-            Steps::Run if !has_probed => {
-                self.poll.probes = true;
+            RunningSteps::Polled if !has_probed => {
+                self.poll.is_probe = true;
                 return NextAction::PollAgain;
             }
-            Steps::Run => return NextAction::Wait,
-            Steps::WakeUnderWay => return NextAction::Yield,
-            Steps::Stalled(path, site) => stalled = Some((path, site)),
+            RunningSteps::Polled => return NextAction::Wait,
+            RunningSteps::WakePending => return NextAction::Yield,
+            RunningSteps::Stalled(path, site) => stalled = Some((path, site)),
         }
         // Once more, behind the look at the steps: a wake that came between the two looks has reached the tracker, if it
         // reaches the handler at all.
-        if tracker.judge() == Quiet::Woken {
+        if tracker.waker_state() == WakerState::Woken {
             return NextAction::PollAgain;
         }
-        if quiet == Quiet::Kept {
+        if waker_state == WakerState::Held {
             let patience = if leaves {
                 GraceReason::Ask
             } else if self.waits_for_record() {
@@ -178,11 +178,11 @@ impl Leg {
                 return NextAction::WaitAtMost(patience);
             }
             if !leaves {
-                self.pass_over();
+                self.skip_next();
                 return NextAction::PollAgain;
             }
             self.observations.ended_early = true;
-        } else if self.pass_over_all() {
+        } else if self.skip_all() {
             return NextAction::PollAgain;
         }
         match stalled {
@@ -204,13 +204,13 @@ impl Leg {
             return NextAction::Wait;
         }
         if !self.held.is_empty() {
-            let unmet = self.history.unmet_steps();
+            let unmet = self.history.unreplayed_steps();
             if !unmet.is_empty() && self.setup.lenient {
-                self.history.excuse_steps();
+                self.history.make_steps_optional();
                 self.deferred.events.push(super::LogEvent::UnreplayedSteps { paths: unmet });
                 return if self.release_steps() { NextAction::PollAgain } else { self.nothing_wakes() };
             }
-            match self.unmet_refusal() {
+            match self.unreplayed_refusal() {
                 _ if !unmet.is_empty() => {
                     self.diverged(&unmet.join("`, `"), "it was not met, and a new step is due");
                 }
@@ -223,7 +223,7 @@ impl Leg {
             }
             return NextAction::End;
         }
-        if self.waits_for_abandoned > 0 {
+        if self.awaited_abandoned_steps > 0 {
             self.diverged("(an abandoned step)", "it is waited for, and never ends");
             return NextAction::End;
         }
@@ -237,29 +237,29 @@ impl Leg {
 
     /// Returns whether a future may wait for recorded entries to be met.
     fn waits_for_record(&self) -> bool {
-        (!self.history.is_replayed() && !self.slots.is_empty()) || self.waits_for_abandoned > 0
+        (!self.history.is_replayed() && !self.slots.is_empty()) || self.awaited_abandoned_steps > 0
     }
 
     /// No longer waits for the entry whose turn it is.
-    fn pass_over(&mut self) {
-        self.history.pass_over();
+    fn skip_next(&mut self) {
+        self.history.skip_next();
         self.advance();
         self.wake_replayed();
     }
 
     /// Nothing can wake the handler: entries that were not met hold nobody up. Whether somebody goes on.
-    fn pass_over_all(&mut self) -> bool {
+    fn skip_all(&mut self) -> bool {
         if self.slots.is_empty() {
             return false;
         }
-        while !self.history.is_replayed() && !self.poll.again {
-            self.pass_over();
+        while !self.history.is_replayed() && !self.poll.poll_again {
+            self.skip_next();
             // A waker of a combinator was woken: polling the handler reaches it.
             if !self.deferred.wakes.is_empty() {
                 return true;
             }
         }
-        self.wake_replayed() || self.poll.again || self.release_steps()
+        self.wake_replayed() || self.poll.poll_again || self.release_steps()
     }
 
     /// The number of entries that this leg has delivered so far.
@@ -271,7 +271,7 @@ impl Leg {
     pub fn stop_at_timeout(&mut self) {
         if matches!(self.status, Status::Running) && !self.held.is_empty() && !self.has_running_step() {
             while !self.history.is_replayed() {
-                self.pass_over();
+                self.skip_next();
             }
             if self.nothing_wakes() == NextAction::End {
                 return;
@@ -282,7 +282,7 @@ impl Leg {
 
     /// The handler panicked, and the panic has reached its driver.
     pub fn stop_at_panic(&mut self, text: Option<String>) {
-        self.history.forget_unwound();
+        self.history.remove_unwound();
         self.stop(StopReason::Panicked(text));
     }
 }
