@@ -1,8 +1,8 @@
-//! Whether the body of a step that was begun is still polled.
+//! The waker of a step's body, which also shows if the body is still polled.
 //!
-//! The body is polled with one waker for its whole life, and only where that was woken: so a `join!` over many steps costs
-//! each only its own wakes. What is known besides: a body that was woken, whose wake has reached whoever polls the step, and
-//! that was not polled since, is polled by nobody any more.
+//! The body is polled with one waker for its whole life, and only after that waker was woken. In a `join!` over many
+//! steps, each step pays only for its own wakes. If the body was woken, the wake has reached the task that polls the
+//! step, and no poll followed, then no task polls the step any more.
 
 use super::sync::{Arc, Mutex, Waker};
 
@@ -10,31 +10,31 @@ use super::sync::{Arc, Mutex, Waker};
 pub struct StepWaker(Mutex<Body>);
 
 struct Body {
-    /// Whoever polls the step.
+    /// The waker of the step's latest poll.
     outer: Option<Waker>,
     woken: bool,
-    /// Wakes that have set `woken` and have not yet reached `outer`.
+    /// The number of wakes that have set `woken` and have not reached `outer` yet.
     pending_wakes: u32,
 }
 
-/// How a step stands while it is not being polled.
+/// The state of a step's body between two polls.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum BodyState {
-    /// It waits for its own I/O.
+    /// The body waits for its own I/O.
     Waiting,
-    /// It was woken, its wake has arrived, and it was not polled.
+    /// The body was woken, the wake has arrived, and no poll followed.
     Unpolled,
-    /// A wake is on its way.
+    /// A wake has not arrived yet.
     WakePending,
 }
 
 impl StepWaker {
     pub(crate) fn new() -> Arc<Self> {
-        // Woken: the first poll polls the body.
+        // `woken` begins as true, so that the first poll polls the body.
         Arc::new(Self(Mutex::new(Body { outer: None, woken: true, pending_wakes: 0 })))
     }
 
-    /// Returns whether the body is to be polled, now that the step is polled with this waker.
+    /// Returns `true` if the body must be polled now. `waker` is the waker of the step's present poll.
     pub fn begin_poll(&self, waker: &Waker) -> bool {
         let mut displaced = None;
         let woken = {
@@ -44,7 +44,7 @@ impl StepWaker {
             }
             std::mem::take(&mut body.woken)
         };
-        // Not under the lock: dropping a waker may run foreign code.
+        // Outside of the lock, because dropping a waker may run foreign code.
         drop(displaced);
         woken
     }
@@ -58,12 +58,12 @@ impl StepWaker {
         }
     }
 
-    /// The step is over: nobody is woken any more. Gives the waker, to be dropped without a lock.
+    /// Ends the step: later wakes are ignored. Returns the outer waker, which the caller drops without a lock.
     pub(crate) fn end(&self) -> Option<Waker> {
         self.0.lock().outer.take()
     }
 
-    /// Wakes whoever polls the step, unless a wake is on its way or has arrived.
+    /// Wakes the task that polls the step, unless a wake is pending or has arrived.
     pub(crate) fn wake_outer(&self) {
         let outer = {
             let mut body = self.0.lock();

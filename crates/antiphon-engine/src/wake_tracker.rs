@@ -1,13 +1,14 @@
-//! Whether a handler that is blocked can still be woken by anything but an answer.
+//! The test that only an answer can wake a blocked handler.
 //!
-//! Ask futures never keep the waker they are polled with; whatever else can make progress must. So a poll is given a
-//! waker of its own. If no clone of it is alive after the poll and nobody woke it, only an answer can wake the handler:
-//! the leg may end there. A clone that an earlier poll left behind does not count, as the contract of `Future::poll`
-//! says: only the waker of the latest poll is to be woken. Its wake still reaches the parent.
+//! Ask futures never keep the waker of their poll. Every other future that can make progress must keep it. So the
+//! driver polls the handler with a waker of its own. If no clone of this waker is alive after the poll and it was not
+//! woken, only an answer can wake the handler, and the leg may end. Clones from earlier polls do not count, because the
+//! contract of `Future::poll` requires only the waker of the latest poll to be woken. A wake through an older clone
+//! still reaches the parent.
 
 use super::sync::{Arc, AtomicBool, Ordering, Waker, waker_of};
 
-/// What the wakers of one poll share.
+/// The state that all clones of one poll's waker share.
 pub(crate) struct SharedWake {
     /// The waker of the task that runs the driver.
     parent: Waker,
@@ -15,45 +16,46 @@ pub(crate) struct SharedWake {
 }
 
 impl SharedWake {
-    /// Notes a wake and passes it on. The reference that a waker holds is dropped after this, never before: who finds no
-    /// other reference has every wake before him.
+    /// Records a wake and wakes the parent. A waker drops its reference after this function returns, so a thread that
+    /// finds no other reference also finds every wake.
     pub(crate) fn pass_on(&self) {
-        // Release: what the waking thread wrote before is there for the poll that follows [`WakerState::Woken`], for that
-        // poll does not wait for the parent's wake.
+        // Release: the poll that follows [`WakerState::Woken`] sees everything that the waking thread wrote before.
+        // That poll does not wait for the parent's wake.
         self.woken.store(true, Ordering::Release);
         self.parent.wake_by_ref();
     }
 }
 
-/// One poll's waker: whether it was woken, and whether anybody kept it.
+/// The tracker of one poll's waker: it shows if the waker was woken, and if a clone of it is still held.
 pub struct WakeTracker(Arc<SharedWake>);
 
-/// What can wake a handler that is pending.
+/// The means that can wake a pending handler.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum WakerState {
-    /// Nobody kept the waker and nobody woke it: only an answer can wake the handler.
+    /// No clone is held and the waker was not woken: only an answer can wake the handler.
     Released,
-    /// It was woken already: poll again. The parent was woken too, or is about to be.
+    /// The waker was woken: poll again. The parent was woken too, or will be at once.
     Woken,
-    /// Somebody kept it and may wake it; then the parent is woken.
+    /// A clone is held and can wake the parent.
     Held,
 }
 
 impl WakeTracker {
-    /// A tracker for one poll, whose wakes go on to `parent`: the waker this run of the driver was given.
+    /// Creates the tracker of one poll. Its wakes also wake `parent`, the waker of the driver's task.
     pub fn new(parent: &Waker) -> Self {
         Self(Arc::new(SharedWake { parent: parent.clone(), woken: AtomicBool::new(false) }))
     }
 
-    /// The waker for exactly one poll. It counts as kept until it is dropped: drop it before [`Leg::after_poll`](crate::Leg::after_poll).
+    /// Returns the waker for exactly one poll. The waker counts as held until the caller drops it, so drop it before
+    /// [`Leg::after_poll`](crate::Leg::after_poll).
     pub fn waker(&self) -> Waker {
         waker_of(Arc::clone(&self.0))
     }
 
-    /// What can still wake the handler, after a poll that left it pending.
+    /// Returns the means that can still wake the handler, after a poll that returned `Pending`.
     pub(crate) fn waker_state(&mut self) -> WakerState {
-        // In this order: a clone that wakes and is dropped between the two looks would be missed the other way round.
-        // To find no other reference is an acquire that pairs with the drop of each of them, so the flag is final then.
+        // The references first, then the flag: in the other order, a clone that wakes and is dropped in between would
+        // be missed. `get_mut` acquires what each dropped reference released, so the flag is final after it.
         let alone = Arc::get_mut(&mut self.0).is_some();
         if self.0.woken.load(Ordering::Acquire) {
             WakerState::Woken
@@ -89,9 +91,9 @@ mod tests {
         let kept = poll(Context::from_waker(&waker).waker());
         drop(waker);
         assert_eq!(tracker.waker_state(), expected);
-        assert_eq!(tracker.waker_state(), expected, "to judge changes nothing");
+        assert_eq!(tracker.waker_state(), expected, "reading the state does not change it");
         assert_eq!(parent.0.load(Ordering::Relaxed), wakes);
-        // A wake that comes later is passed on, also when the tracker is gone.
+        // A later wake still wakes the parent, even without the tracker.
         drop(tracker);
         let later = u32::try_from(kept.len()).expect("few wakers");
         kept.into_iter().for_each(Waker::wake);
@@ -131,7 +133,7 @@ mod tests {
         check(
             |waker| {
                 let clone = waker.clone();
-                std::thread::spawn(move || clone.wake()).join().expect("it wakes");
+                std::thread::spawn(move || clone.wake()).join().expect("the thread only wakes");
                 vec![]
             },
             WakerState::Woken,

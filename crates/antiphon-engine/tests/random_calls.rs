@@ -1,5 +1,5 @@
-//! Calls on a leg in any order, with slots that are gone: no panic, and each record that is left
-//! is written and read as the same.
+//! Method calls on a leg in random order, also with slots that do not exist any more. No call panics, and each record
+//! encodes and decodes to itself.
 
 mod random_program;
 
@@ -18,7 +18,7 @@ proptest! {
 }
 
 #[test]
-fn a_branch_that_is_not_there() {
+fn a_select_without_branches_has_no_branch() {
     let mut leg = Leg::begin(Setup::default());
     let site = std::panic::Location::caller();
     let (_, branch) = leg.select("a".into(), 0, site).expect("it is the first");
@@ -29,7 +29,7 @@ fn a_branch_that_is_not_there() {
 }
 
 #[test]
-fn a_recorded_select_is_looked_at_behind_the_end() {
+fn a_recorded_select_is_gone_after_the_end() {
     let (mut leg, site) = (Leg::begin(Setup::default()), std::panic::Location::caller());
     leg.call(|| Call::begin(UNIX_EPOCH, None).map_err(|fault| fault.to_string())).expect("it begins");
     leg.begin_poll(Waker::noop(), Waker::noop());

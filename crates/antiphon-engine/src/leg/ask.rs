@@ -1,4 +1,4 @@
-//! Questions: which have an answer, which are asked, which are asked again.
+//! Questions that a handler awaits: recorded answers, new answers, and questions that are asked again.
 
 use super::{
     Delivery, Leg, Purpose, UnansweredAsk,
@@ -15,47 +15,47 @@ use antiphon_seal::{Call, Digest};
 use antiphon_wire::{InputRequest, InputRequests};
 use std::{borrow::Cow, sync::Arc, task::Waker};
 
-/// Says why an answer cannot be read as what the handler expects, without the value.
+/// A function that decodes an answer as the handler's type. The error says why the answer does not decode, without the
+/// value.
 pub type DecodeCheck = fn(&str) -> Result<(), String>;
 
-/// A question as the handler puts it now.
+/// A question that the handler awaits.
 #[derive(Debug)]
 pub struct Question {
-    /// Scopes and key.
+    /// The scopes and the key.
     pub path: Arc<str>,
-    /// The question.
+    /// The question for the client.
     pub request: InputRequest,
     /// The digest of the question, keyed by the call's secret.
     pub digest: Digest,
-    /// Says why an answer that fits the question is not what the handler expects, without the value: forms cannot say all
-    /// that types do.
+    /// The check that an answer decodes as the handler's type. A type can have rules that a form cannot express.
     pub decode_check: Option<DecodeCheck>,
-    /// How long the person may take, in seconds.
+    /// The time that the person has for the answer, in seconds.
     pub within: Option<u64>,
-    /// Accepted, it resolves only once what happens behind its URL is finished: the digest of what that is about.
+    /// The digest of the purpose of a URL question that resolves only when the action behind its URL is finished.
     pub until: Option<Digest>,
-    /// The id of a URL question in a session, if its author gave one.
+    /// The id of a URL question in a session, if the author gave one.
     pub elicitation_id: Option<Box<str>>,
-    /// The line of code that asks.
+    /// The location of the call that asks.
     pub site: CallSite,
 }
 
-/// The answer to an awaited question, or not yet.
+/// The result of polling an awaited question.
 #[derive(Debug)]
 pub enum AskPoll {
-    /// Not yet, or never.
+    /// The question has not resolved, and perhaps never will.
     Pending,
-    /// The checked answer as JSON; `None` if the time for it is over.
+    /// The valid answer as JSON, or `None` if the person's time was over.
     Resolved(Option<String>),
-    /// The person agreed to open the URL of a question that waits until they are done: with
-    /// [`Leg::resolve_agreed`] it resolves, with [`Leg::ask_again`] it is asked again.
+    /// The person agreed to open the URL, and the question waits until the action behind the URL is finished. The
+    /// caller ends the wait with [`Leg::resolve_agreed`] or asks again with [`Leg::ask_again`].
     Agreed {
-        /// They agreed in an earlier leg, and came back without an answer.
+        /// True if the person agreed in an earlier leg, and this leg came without a new answer.
         in_earlier_leg: bool,
     },
 }
 
-/// A question that waits, and how it stands.
+/// The state of an awaited question.
 #[derive(Debug)]
 pub(super) struct AskSlot {
     pub(super) question: Question,
@@ -64,14 +64,14 @@ pub(super) struct AskSlot {
 
 #[derive(Debug)]
 pub(super) enum AskPhase {
-    /// Its answer is in the record, at this place.
+    /// The answer is the entry with this index.
     Recorded(usize),
     /// An answer has come.
-    AnsweredAsk,
-    /// The person agreed; what happens behind the URL is checked. The answer that says so stays in the inbox, if there is
-    /// one.
+    Answered,
+    /// The person agreed, and the caller checks the action behind the URL. The answer stays in the inbox, if this leg
+    /// brought one.
     Agreed(AskRecord),
-    /// It is asked: as this, with this reason.
+    /// The question is asked. `reason` is the text for the person if the question is asked again.
     Asked { asked: AskRecord, reason: Option<Cow<'static, str>> },
 }
 
@@ -80,10 +80,10 @@ impl AskSlot {
         matches!(self.phase, AskPhase::Asked { .. })
     }
 
-    /// What the next leg is to know of a question that is not asked in this one, for the leg has failed.
+    /// Returns the record of a question that this leg does not ask because it failed. The next leg asks the question.
     pub(super) fn not_asked(&self) -> Option<AskRecord> {
         let AskPhase::Asked { asked, reason } = &self.phase else { return None };
-        // It is counted when it is put again.
+        // The next leg counts the question when it asks again.
         let times = asked.times.saturating_sub(u8::from(reason.is_some()));
         let not_asked = Some(reason.as_deref().unwrap_or_default().into());
         Some(AskRecord { times, not_asked, ..asked.clone() })
@@ -100,7 +100,7 @@ impl AskSlot {
 }
 
 impl Leg {
-    /// A question is awaited for the first time. `None`: it never resolves.
+    /// Begins to await a question. Returns `None` if the question never resolves.
     pub fn ask(&mut self, question: Question) -> Option<SlotId> {
         if !self.may_await(EntryKind::Ask, &question.path, question.site) {
             return None;
@@ -109,7 +109,7 @@ impl Leg {
         let found = self.find_answer(&question);
         let (phase, fault) = match found {
             AskLookup::Recorded(at) => (AskPhase::Recorded(at), None),
-            AskLookup::AnsweredAsk => (AskPhase::AnsweredAsk, None),
+            AskLookup::Answered => (AskPhase::Answered, None),
             AskLookup::Agreed(asked) => (AskPhase::Agreed(asked), None),
             AskLookup::NotAnswered(asked, fault) => (self.asked_phase(asked), fault),
         };
@@ -131,12 +131,12 @@ impl Leg {
         Some(id)
     }
 
-    /// The answer to a question, or how it is asked.
+    /// Finds the answer to a question. If there is none, returns the record with which the question is asked.
     fn find_answer(&mut self, question: &Question) -> AskLookup {
         if let Some(at) = self.history.find(EntryKind::Ask, &question.path) {
             let entry = self.history.entry(at);
             let (round, EntryBody::Answer { digest, times, .. }) = (entry.round, &entry.body) else {
-                // Only answers are found as answers.
+                // `find` with `EntryKind::Ask` returns answers only.
                 return AskLookup::NotAnswered(self.new_record(question), None);
             };
             if digest.matches(&question.digest) {
@@ -152,7 +152,7 @@ impl Leg {
             let asked = &self.inbox[at].received.asked;
             if asked.digest.matches(&question.digest) {
                 self.inbox[at].given_up = false;
-                return AskLookup::AnsweredAsk;
+                return AskLookup::Answered;
             }
             let (round, times) = (asked.round, asked.times.saturating_add(1));
             self.inbox.remove(at);
@@ -166,7 +166,7 @@ impl Leg {
         let is_about_it =
             |agreed: &Digest| question.until.as_ref().is_some_and(|about| about.matches(agreed));
         if fault.is_none() && asked.agreed.as_ref().is_some_and(is_about_it) {
-            // It is the same question, though its reference may be a new one.
+            // The purpose is the same, although the URL may have a new reference.
             return AskLookup::Agreed(AskRecord { digest: question.digest, ..asked });
         }
         let again = u8::from(fault.is_some() || !asked.digest.matches(&question.digest));
@@ -178,7 +178,7 @@ impl Leg {
         AskLookup::NotAnswered(asked, fault.filter(|_| is_same))
     }
 
-    /// A question that is asked for the first time.
+    /// Returns the record of a question that is asked for the first time.
     fn new_record(&self, question: &Question) -> AskRecord {
         AskRecord {
             path: question.path.clone(),
@@ -204,16 +204,16 @@ impl Leg {
         }
     }
 
-    /// Returns whether a question may be asked as it now is; the leg ends otherwise.
+    /// Stops the leg if the question was asked too often or the record is full.
     fn check_asked(&mut self, id: SlotId) {
         let limits = self.setup.limits;
         let Some(SlotState::Ask(asking)) = self.slots.get(id).map(|slot| &slot.state) else { return };
         let AskPhase::Asked { asked, reason } = &asking.phase else { return };
         let too_often = asked_too_often(&asked.path, asked.times, reason.as_deref(), &limits);
-        // The room for a round that leaves is measured when it does.
+        // For a round that leaves, `suspend` measures the space.
         let is_full = self.setup.delivery == Delivery::ThisLeg && self.history.size() > limits.state;
         let is_full = is_full.then(|| {
-            let text = format!("The record of this call has no room for the question `{}`", asked.path);
+            let text = format!("The record of this call has no space for the question `{}`", asked.path);
             StopReason::Limit { name: "state", text }
         });
         if let Some(stop) = too_often.filter(|_| self.setup.purpose != Purpose::DryRun).or(is_full) {
@@ -228,7 +228,7 @@ impl Leg {
         }
     }
 
-    /// The answer to a question that is awaited.
+    /// Polls an awaited question.
     pub fn poll_ask(&mut self, id: SlotId, waker: &Waker) -> AskPoll {
         if self.is_over() {
             return AskPoll::Pending;
@@ -242,13 +242,13 @@ impl Leg {
             AskPhase::Recorded(at) if self.history.is_removed(at) => return self.ask_stale_again(id, waker),
             AskPhase::Recorded(at) if self.history.is_due(at) => return self.deliver_answer(id, at),
             AskPhase::Recorded(_) => {}
-            AskPhase::AnsweredAsk if !self.is_answered(id) => return self.ask_stale_again(id, waker),
-            AskPhase::AnsweredAsk if is_replayed => return self.take_answer(id, waker),
+            AskPhase::Answered if !self.is_answered(id) => return self.ask_stale_again(id, waker),
+            AskPhase::Answered if is_replayed => return self.take_answer(id, waker),
             AskPhase::Agreed(_) if is_replayed => {
                 return AskPoll::Agreed { in_earlier_leg: !self.is_answered(id) };
             }
-            AskPhase::AnsweredAsk | AskPhase::Agreed(_) => self.wait_for_replay(id),
-            // Nobody is to be woken while this leg lasts, so no waker is kept.
+            AskPhase::Answered | AskPhase::Agreed(_) => self.wait_for_replay(id),
+            // Nothing wakes the future during this leg, so its waker is not kept.
             AskPhase::Asked { .. } if self.setup.delivery == Delivery::NextLeg => return AskPoll::Pending,
             AskPhase::Asked { .. } => {}
         }
@@ -266,7 +266,7 @@ impl Leg {
         }
     }
 
-    /// The answer it waited for does not count any more: it is asked again, and that is not its fault.
+    /// Asks a question whose answer became stale. The number of times is not counted.
     fn ask_stale_again(&mut self, id: SlotId, waker: &Waker) -> AskPoll {
         let Some(SlotState::Ask(asking)) = self.slots.get(id).map(|slot| &slot.state) else {
             return AskPoll::Pending;
@@ -276,7 +276,7 @@ impl Leg {
         self.poll_ask(id, waker)
     }
 
-    /// Has a waiting question asked.
+    /// Asks an awaited question.
     fn ask_now(&mut self, id: SlotId, asked: AskRecord, reason: Option<Cow<'static, str>>) {
         let asked = AskRecord { round: self.round, ..asked };
         let Some(asking) = self.ask_slot(id) else { return };
@@ -296,7 +296,7 @@ impl Leg {
         if let (Some(text), Some(decode_check)) = (text, asking.question.decode_check)
             && let Err(cause) = decode_check(text)
         {
-            // It was recorded by a version that read it as another type.
+            // An older version recorded the answer and decoded it as another type.
             let asked = AskRecord {
                 digest: *digest,
                 times: times.saturating_add(1),
@@ -318,7 +318,7 @@ impl Leg {
         AskPoll::Resolved(text)
     }
 
-    /// Takes an answer that has come, if it fits.
+    /// Takes an answer that has come, if it is valid.
     fn take_answer(&mut self, id: SlotId, waker: &Waker) -> AskPoll {
         let limits = self.setup.limits;
         let Some(slot) = self.slots.get(id) else { return AskPoll::Pending };
@@ -350,7 +350,7 @@ impl Leg {
             }
             Ok((is_refusal, text)) => self.resolve(id, Some(text), is_refusal),
             Err(reason) => {
-                // A bad answer gives no more time.
+                // The deadline stays the same after an invalid answer.
                 let received = self.inbox.remove(at).received;
                 let times = received.asked.times.saturating_add(1);
                 self.ask_now(id, AskRecord { times, ..received.asked }, Some(Cow::Owned(reason)));
@@ -359,7 +359,7 @@ impl Leg {
         }
     }
 
-    /// Records the answer of a question, and resolves it.
+    /// Records the answer to a question, and resolves the question.
     fn resolve(&mut self, id: SlotId, text: Option<String>, refusal: bool) -> AskPoll {
         let Some(slot) = self.slots.get(id) else { return AskPoll::Pending };
         let (path, site) = (slot.path.clone(), slot.site);
@@ -375,7 +375,7 @@ impl Leg {
             _ => None,
         };
         let Some((digest, times, round)) = asked else { return AskPoll::Pending };
-        // One that was asked by hand may be read by hand again.
+        // An answer to a question asked by hand stays, because the handler may read it again.
         self.inbox.retain(|incoming| {
             incoming.received.asked.path != path || incoming.received.asked.question.is_some()
         });
@@ -386,7 +386,7 @@ impl Leg {
         AskPoll::Resolved(text)
     }
 
-    /// What the person agreed to is finished, or its time is over: the question resolves.
+    /// Resolves a question that the person agreed to. `is_finished` is false if the person's time was over.
     pub fn resolve_agreed(&mut self, id: SlotId, is_finished: bool) -> AskPoll {
         if self.is_over() {
             return AskPoll::Pending;
@@ -395,14 +395,15 @@ impl Leg {
         self.resolve(id, text, false)
     }
 
-    /// What the person agreed to is not finished: the same question is asked again, with this line. How often it was asked
-    /// is not counted. `deadline` is the last second at which an answer counts.
+    /// Asks a question again that the person agreed to, because the action behind its URL is not finished. `line` is
+    /// appended to the message. The number of times is not counted. `deadline` is the last second at which an answer
+    /// counts.
     pub fn ask_again(&mut self, id: SlotId, line: &'static str, deadline: Option<u64>) {
         let Some(SlotState::Ask(asking)) = self.slots.get(id).map(|slot| &slot.state) else { return };
         let AskPhase::Agreed(asked) = &asking.phase else { return };
         let agreed = asking.question.until;
         let asked = AskRecord { agreed, deadline: deadline.or(asked.deadline), ..asked.clone() };
-        // Elsewhere each time is a leg of its own.
+        // With `Delivery::NextLeg`, each repetition is a leg of its own and is counted there.
         if self.setup.delivery == Delivery::ThisLeg {
             let mut request = InputRequests::new();
             let _ = request.insert(&*asked.path, asking.question.request.clone());
@@ -417,7 +418,7 @@ impl Leg {
         self.ask_now(id, asked, Some(Cow::Borrowed(line)));
     }
 
-    /// Returns whether a question of this path was agreed to in an earlier leg, or has an answer.
+    /// Returns `true` if the question with this path has an answer, or was agreed to in an earlier leg.
     pub fn has_answer(&self, path: &str) -> bool {
         self.history.find(EntryKind::Ask, path).is_some() || self.incoming(path).is_some()
     }
@@ -428,11 +429,11 @@ impl Leg {
             self.observations.proven_support.and(asking.question.request.needs());
     }
 
-    /// A waiting question is dropped.
+    /// Releases the slot of a dropped question.
     pub(super) fn release_ask(&mut self, id: SlotId, slot: &Slot, asking: &AskSlot) {
         match &asking.phase {
             AskPhase::Recorded(at) => self.history.give_up(*at),
-            AskPhase::AnsweredAsk | AskPhase::Agreed(_) => {
+            AskPhase::Answered | AskPhase::Agreed(_) => {
                 if let Some(at) = self.incoming(&slot.path) {
                     self.inbox[at].given_up = true;
                 }
@@ -451,7 +452,7 @@ impl Leg {
 
 enum AskLookup {
     Recorded(usize),
-    AnsweredAsk,
+    Answered,
     Agreed(AskRecord),
     NotAnswered(AskRecord, Option<String>),
 }

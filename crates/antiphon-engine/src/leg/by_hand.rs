@@ -1,8 +1,9 @@
-//! Questions that a handler returns: entries of the same record, checked, asked again and limited as awaited ones are.
+//! Questions that a handler returns. They are entries of the same record, and have the same validation and limits as
+//! awaited ones.
 //!
-//! The question itself is in the record, so an answer is checked against what was asked whichever version of the handler
-//! runs now, and a question whose answer does not fit is asked again without its handler. An answer is there on each leg
-//! until the handler returns questions or state again.
+//! The record holds the question itself. An answer is validated against the question that was asked, whichever version
+//! of the handler runs now. A question with an invalid answer is asked again without its handler. An answer stays
+//! available on each leg until the handler returns questions or state again.
 
 use super::{
     IncomingAnswer, Leg,
@@ -20,27 +21,27 @@ use antiphon_wire::{Action, InputRequest, InputRequests};
 use serde::Deserialize;
 use std::sync::Arc;
 
-/// A question that a handler returned, with its checked answer.
+/// A question that a handler returned, with its valid answer.
 #[derive(Clone, Debug)]
 pub struct AnsweredAsk {
-    /// The key.
+    /// The key of the question.
     pub key: Arc<str>,
-    /// The question as JSON, as it was when it was asked.
+    /// The question as JSON, as it was asked.
     pub question: Arc<str>,
     /// The answer.
     pub response: Response,
 }
 
 impl Leg {
-    /// The handler returned these questions, or none with state only: the round that leaves, or why none can, and what is
-    /// kept for the next leg.
+    /// Ends the leg with questions that the handler returned, or with state only if `asks` is empty. Returns the round,
+    /// or the reason why no round can leave, and the output of the leg.
     pub fn ask_by_hand(
         &mut self,
         asks: Vec<(String, InputRequest)>,
         state: Option<String>,
     ) -> (Result<InputRequests, StopReason>, LegOutput) {
         if self.used_stale_answer {
-            // The handler has returned what it made of answers that do not count any more: it begins anew.
+            // The handler returned a result of stale answers, so it starts again.
             return self.end_and_restart();
         }
         let round = self.round_by_hand(asks);
@@ -66,7 +67,7 @@ impl Leg {
     ) -> Result<(InputRequests, Vec<AskRecord>), StopReason> {
         let limits = &self.setup.limits;
         if asks.len() > limits.asks {
-            let text = format!("{} asks in one round; the limit is {}", asks.len(), limits.asks);
+            let text = format!("{} questions in one round; the limit is {}", asks.len(), limits.asks);
             return Err(StopReason::Author(text));
         }
         let (mut requests, mut asked) = (InputRequests::new(), Vec::with_capacity(asks.len()));
@@ -78,7 +79,7 @@ impl Leg {
                 return Err(StopReason::Author("the call has not begun".to_owned()));
             };
             let digest = call.secret().pin(text.as_bytes());
-            // One that was answered in other words is asked again for these.
+            // A question with the same key and another text was answered: the new text is asked.
             let before = self.incoming(&key).map(|at| &self.inbox[at]).filter(|incoming| !incoming.was_read);
             let before = before.map(|incoming| &incoming.received.asked);
             let changed = before.filter(|asked| asked.question.is_some() && !asked.digest.matches(&digest));
@@ -106,7 +107,7 @@ impl Leg {
         Ok((requests, asked))
     }
 
-    /// Questions that were answered, and are asked in other words now: what answer_check after their answers does not count.
+    /// Makes everything stale that followed an answer whose question has changed.
     fn drop_changed(&mut self, asked: &[AskRecord]) {
         let changed = self.inbox.iter().filter(|incoming| incoming.is_by_hand() && !incoming.was_read);
         let changed = changed.map(|incoming| &incoming.received.asked).filter(|before| {
@@ -117,20 +118,21 @@ impl Leg {
         }
     }
 
-    /// The answers to the questions that the handler returned.
+    /// Returns the answers to the questions that the handler returned.
     pub fn answered_by_hand(&mut self) -> Vec<AnsweredAsk> {
         let by_hand = self.inbox.iter_mut().filter(|incoming| incoming.is_by_hand());
         by_hand.filter_map(|incoming| incoming.received.answered()).collect()
     }
 
-    /// The handler reads the answer to a question that it returned. Whether the answer still counts.
+    /// Notes that the handler reads the answer to a question that it returned. Returns `true` if the answer is still
+    /// valid.
     pub fn read_by_hand(&mut self, key: &str) -> bool {
         let Some(at) = self.incoming(key) else { return false };
         self.inbox[at].was_read = true;
         self.inbox[at].is_by_hand()
     }
 
-    /// The handler's own state.
+    /// Returns the handler's own state.
     pub fn state(&self) -> Option<&str> {
         self.state.as_ref().map(|state| state.text.as_str())
     }
@@ -141,7 +143,7 @@ impl IncomingAnswer {
         self.received.asked.question.is_some()
     }
 
-    /// Returns whether the person declined or went away.
+    /// Returns `true` if the person declined or cancelled.
     pub(super) fn is_refusal(&self) -> bool {
         #[derive(Deserialize)]
         struct Head {
@@ -164,14 +166,14 @@ impl ReceivedAnswer {
 }
 
 impl Record {
-    /// Receives the answers to questions that a handler returned; `answer` gives the text that answer_check under a key. The
-    /// questions to be asked again, those alone: empty once each has an answer that counts.
+    /// Receives the answers to questions that a handler returned. `answer` returns the text under a key. Returns only
+    /// the questions to ask again: none if every question has a valid answer.
     ///
     /// > If the client fails to send all the information requested in a previous `InputRequests` [...] the server **SHOULD**
     /// > respond with a new `InputRequiredResult` requesting the missing information again, rather than returning an error.
     ///
     /// # Errors
-    /// If a question was asked as often as it may be, or the call has had as many legs as it may.
+    /// If a question was asked as often as the limit allows, or the call has had as many legs as the limit allows.
     pub fn receive<'t>(
         &mut self,
         call: Option<&Call>,
@@ -189,7 +191,7 @@ impl Record {
                 AnswerCheck::AnsweredBefore => continue,
                 AnswerCheck::Missing => None,
                 AnswerCheck::Invalid(reason) => Some(reason),
-                // What is kept while others are asked again must find room.
+                // An answer that waits for the others must fit into the record.
                 AnswerCheck::Valid(answer) => match room.checked_sub(answer.text.len()) {
                     None if !is_complete => Some(too_long(room)),
                     rest => {
@@ -200,7 +202,7 @@ impl Record {
                 },
             };
             let request = self.asked[at].again(request, reason, limits)?;
-            // Keys were unique when the round left.
+            // The keys were unique when the round left.
             let _ = again.insert(&*self.asked[at].path, request);
         }
         self.take_answered();
@@ -213,11 +215,11 @@ impl Record {
         Ok(again)
     }
 
-    /// Receives what answer_check for one question that a handler returned: `None` if nothing did. The question, if it is to be
-    /// asked again.
+    /// Receives the answer to one question that a handler returned, or `None` if none came. Returns the question if it
+    /// must be asked again.
     ///
     /// # Errors
-    /// If it was asked as often as it may be.
+    /// If the question was asked as often as the limit allows.
     pub fn receive_one(
         &mut self,
         path: &str,
@@ -240,7 +242,7 @@ impl Record {
         Ok(again)
     }
 
-    /// Each question that a handler returned, by its place, with what answer_check for it.
+    /// Checks each question that a handler returned, with its index.
     fn check_all<'t>(
         &self,
         answer: impl Fn(&str) -> Option<&'t str>,
@@ -250,7 +252,8 @@ impl Record {
         by_hand.map(|(at, asked)| Ok((at, asked.check(answer(&asked.path), limits)?))).collect()
     }
 
-    /// Once each question that a handler returned has an answer, they are there for the handler, in their order.
+    /// Moves the answers to the inbox of the handler, in their order, once each question that a handler returned has
+    /// one.
     fn take_answered(&mut self) {
         let mut by_hand = self.asked.iter().filter(|asked| asked.question.is_some()).peekable();
         if by_hand.peek().is_none() || by_hand.any(|asked| asked.answer.is_none()) {
@@ -263,14 +266,14 @@ impl Record {
     }
 }
 
-/// A question, and what answer_check for it.
+/// A question, and the check of its answer.
 type CheckedAsk = (InputRequest, AnswerCheck);
 
-/// What answer_check for a question that a handler returned.
+/// The check of the answer to a question that a handler returned.
 enum AnswerCheck {
-    /// A good answer, earlier.
+    /// A valid answer came in an earlier round.
     AnsweredBefore,
-    /// A client may answer question by question: only the bound on legs ends that.
+    /// No answer came. A client may answer one question at a time; only the limit of legs ends that.
     Missing,
     Valid(CheckedAnswer),
     Invalid(String),
@@ -286,7 +289,7 @@ impl AskRecord {
     fn check(&self, text: Option<&str>, limits: &Limits) -> Result<CheckedAsk, StopReason> {
         let question = self.question.as_deref().unwrap_or_default();
         let Ok(request) = serde_json::from_str::<InputRequest>(question) else {
-            // It was written here, and the seal held.
+            // This crate wrote the text, and the seal protects it.
             return Err(StopReason::Author(format!("the question `{}` cannot be read again", self.path)));
         };
         let answer_check = match (&self.answer, text) {
@@ -302,7 +305,7 @@ impl AskRecord {
         Ok((request, answer_check))
     }
 
-    /// The question once more, with the reason, if it may be asked once more.
+    /// Returns the question with the reason, if it may be asked once more.
     fn again(
         &mut self,
         request: InputRequest,

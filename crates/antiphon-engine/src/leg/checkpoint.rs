@@ -1,4 +1,4 @@
-//! Checkpoints: places at which a leg may end with state only.
+//! Checkpoints: points at which a leg may end with state only.
 
 use super::{
     Delivery, Leg, Purpose,
@@ -11,21 +11,21 @@ use crate::{
 use std::sync::Arc;
 use std::task::Waker;
 
-/// How a waiting checkpoint stands.
+/// The state of an awaited checkpoint.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum CheckpointPhase {
-    /// It ended an earlier leg, as the record says at this place.
+    /// The checkpoint ended an earlier leg. It is the entry with this index.
     Recorded(usize),
-    /// It ends this leg.
+    /// The checkpoint ends this leg.
     Ending,
 }
 
 impl Leg {
-    /// A checkpoint is awaited for the first time. `wants_to_end`: the leg is to end here if it may, and the client takes results that hold state only. `Ok` where it is passed
-    /// at once; its place where it is waited for, if it ever resolves.
+    /// Begins to await a checkpoint. `wants_to_end` is true if the leg should end here and the client accepts results
+    /// with state only. Returns `Ok` if the checkpoint is passed at once.
     ///
     /// # Errors
-    /// The place of a checkpoint that is not passed at once.
+    /// The slot of a checkpoint that is not passed at once, or `None` if it never resolves.
     pub fn checkpoint(
         &mut self,
         path: Arc<str>,
@@ -45,7 +45,7 @@ impl Leg {
         let may_end = self.setup.delivery == Delivery::NextLeg
             && self.setup.purpose != Purpose::DryRun
             && self.state_only < self.setup.limits.state_only
-            // What was done is with the client already.
+            // The client already has the record of everything up to here.
             && !self.is_repeating();
         if !wants_to_end || !may_end {
             return Ok(());
@@ -54,7 +54,7 @@ impl Leg {
         Err(Some(self.slots.add(path, site, branch, SlotState::Checkpoint(CheckpointPhase::Ending))))
     }
 
-    /// Returns whether a checkpoint is passed.
+    /// Polls a checkpoint. Returns `true` if it is passed.
     pub fn poll_checkpoint(&mut self, id: SlotId, waker: &Waker) -> bool {
         if self.is_over() {
             return false;

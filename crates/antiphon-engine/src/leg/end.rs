@@ -1,4 +1,4 @@
-//! The end of a leg: the round that leaves, and what is kept for the next leg.
+//! The end of a leg: the round that leaves, and the output for the next leg.
 
 use super::{Delivery, Leg, Observations, Status, slots::SlotState};
 use crate::{
@@ -10,38 +10,38 @@ use antiphon_seal::Call;
 use antiphon_wire::InputRequests;
 use std::sync::Arc;
 
-/// The estimated size of a record besides its entries, in bytes.
+/// The estimated size of a record without its entries, in bytes.
 const FRAME_SIZE: usize = 32;
 
-/// What a leg leaves behind.
+/// The output of a leg.
 #[derive(Debug, Default)]
 pub struct LegOutput {
     /// The call, if it has begun.
     pub call: Option<Call>,
     /// The record for the next leg.
     pub record: Record,
-    /// The number of legs that count, this one included.
+    /// The number of legs that count for the limit, with this one.
     legs: u16,
-    /// True if this leg has recorded anything.
+    /// True if this leg has recorded an entry.
     pub has_new_entries: bool,
-    /// The first step that this leg has recorded.
+    /// The path of the first step that this leg has recorded.
     pub first_new_step: Option<Arc<str>>,
-    /// The steps that have an outcome, of all legs.
+    /// The paths of all steps that have an outcome, of all legs.
     pub steps_done: Vec<String>,
-    /// Recorded steps that this leg did not come to.
+    /// The paths of recorded steps that this leg did not reach.
     pub unreplayed_steps: Vec<String>,
-    /// What was seen of the handler.
+    /// The observations of the handler.
     pub observations: Observations,
 }
 
 impl LegOutput {
-    /// Returns whether this leg has recorded a step.
+    /// Returns `true` if this leg has recorded a step.
     pub fn has_new_step(&self) -> bool {
         self.first_new_step.is_some()
     }
 
-    /// The leg has failed. Whether what it recorded leaves first, with state only, so that nothing of it is done again: then
-    /// that is counted. The last result of that kind is kept for a leg that has recorded a step.
+    /// Decides if the new entries of a failed leg leave first, with state only, so that nothing runs twice. If so, the
+    /// result is counted. The last result of this kind is reserved for a leg that has recorded a step.
     pub fn suspend_before_error(&mut self, limits: &Limits) -> bool {
         let kept = u8::from(!self.has_new_step());
         let may_leave = self.has_new_entries
@@ -53,7 +53,8 @@ impl LegOutput {
 }
 
 impl Leg {
-    /// The round that leaves, in the order in which it was called for, or why none can; and what is kept for the next leg.
+    /// Ends the leg. Returns the round, in the order in which the questions were asked, or the reason why no round can
+    /// leave, and the output of the leg.
     pub fn suspend(&mut self) -> (Result<InputRequests, StopReason>, LegOutput) {
         if self.setup.delivery == Delivery::ThisLeg {
             return self.end_and_restart();
@@ -65,7 +66,7 @@ impl Leg {
         let mut requests = InputRequests::new();
         let mut asked: Vec<AskRecord> = Vec::new();
         let mut room = limits.state.saturating_sub(self.history.size() + FRAME_SIZE);
-        // Those beyond are asked in the next round: the record of what was done leaves in any case.
+        // The questions above the limit are asked in the next round. The entries of this leg leave in any case.
         for id in self.asking_slots().into_iter().take(limits.asks) {
             let Some(SlotState::Ask(asking)) = self.slots.take(id).map(|slot| slot.state) else { continue };
             let Some((record, request)) = asking.into_asked() else { continue };
@@ -74,7 +75,7 @@ impl Leg {
                 break;
             }
             room = room.saturating_sub(size);
-            // One key, one use: no key is there twice.
+            // A call uses each key once, so no key is present twice.
             let _ = requests.insert(&*record.path, request);
             asked.push(record);
         }
@@ -84,7 +85,7 @@ impl Leg {
         self.end_with_round(requests, asked)
     }
 
-    /// Ends a leg whose handler is to run from its top, on what still counts.
+    /// Ends a leg whose handler starts again, with the entries that are still valid.
     pub(super) fn end_and_restart(&mut self) -> (Result<InputRequests, StopReason>, LegOutput) {
         self.state_only = self.state_only.saturating_add(1);
         let legs = self.legs();
@@ -93,7 +94,7 @@ impl Leg {
         (round.map(|()| InputRequests::new()), left)
     }
 
-    /// Ends a leg that has a successor: the only place where the limit of legs is enforced.
+    /// Ends a leg that has a successor. No other function enforces the limit of legs.
     pub(super) fn end_with_round(
         &mut self,
         requests: InputRequests,
@@ -105,17 +106,17 @@ impl Leg {
         (round, left)
     }
 
-    /// The number of legs that count, this one included.
+    /// Returns the number of legs that count for the limit, with this one.
     pub(super) fn legs(&self) -> u16 {
         let leg = self.call.as_ref().map_or(1, Call::leg);
         match self.setup.delivery {
             Delivery::NextLeg => leg,
-            // While the call goes on within its request, a leg without a question costs its client nothing.
+            // Within one request, a leg without a question costs the client nothing.
             Delivery::ThisLeg => leg.saturating_sub(self.state_only.into()),
         }
     }
 
-    /// What is kept where the handler itself ended the leg, or a fault did.
+    /// Ends the leg after the handler returned a result, or after an error.
     pub fn finish(&mut self) -> LegOutput {
         let asking = self.asking_slots();
         let not_asked = asking.into_iter().filter_map(|id| match &self.slots.get(id)?.state {
@@ -126,7 +127,7 @@ impl Leg {
         self.take_output(not_asked)
     }
 
-    /// Why the leg was stopped.
+    /// Returns the reason for which the leg was stopped.
     pub fn stop_reason(&self) -> Option<&StopReason> {
         match &self.status {
             Status::Stopping(stop) => Some(stop),
@@ -160,11 +161,11 @@ impl Leg {
     }
 }
 
-/// Returns whether one more leg may follow this many: the only place where the limit of legs is enforced.
+/// Checks that one more leg may follow this number of legs. No other function enforces the limit of legs.
 ///
 /// # Errors
-/// The end of a call that has had as many legs as it may: its answers would come back to a call that is over, so nobody is
-/// asked in vain.
+/// The reason to stop, if the call has had as many legs as the limit allows. Its questions are not sent, because no leg
+/// would receive their answers.
 pub(super) fn check_leg_limit(legs: u16, limit: u16, requests: &InputRequests) -> Result<(), StopReason> {
     if legs < limit {
         return Ok(());

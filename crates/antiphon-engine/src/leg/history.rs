@@ -1,12 +1,12 @@
-//! The entries of a call, and whose turn it is: history comes back in its own order.
+//! The entries of a call and their delivery in order.
 //!
 //! ```text
-//!   InOrder ──its turn, and its future is polled──▶ delivered, the turn passes on
+//!   InOrder ── it is next, and its future is polled ──▶ delivered, the next entry follows
 //!     │ ▲
-//!     │ └ the turn stops here
-//!     ├─ nothing can wake the handler ──▶ AnyTime: delivered whenever it is met
-//!     ├─ a step that was never delivered is dropped ──▶ AnyTime, and need not be met
-//!     └─ its question changed, or an answer of an earlier round was dropped ──▶ Removed (steps: AnyTime)
+//!     │ └ delivery waits here
+//!     ├─ nothing can wake the handler ──▶ AnyTime: delivered when the handler reaches it
+//!     ├─ a step that was never delivered is dropped ──▶ AnyTime, and need not be replayed
+//!     └─ its question changed, or an answer of an earlier round was removed ──▶ Removed (steps: AnyTime)
 //! ```
 
 use super::slots::SlotId;
@@ -17,10 +17,10 @@ use std::sync::Arc;
 
 use crate::CallSite;
 
-/// Up to so many entries are searched one by one.
+/// The maximum number of entries that are searched without an index.
 const LINEAR_SEARCH_MAX: usize = 32;
 
-/// Old entries first, in their order; then those of this leg.
+/// The entries of earlier legs in their order, then those of this leg.
 #[derive(Debug, Default)]
 pub(super) struct History {
     items: Vec<HistoryItem>,
@@ -28,12 +28,12 @@ pub(super) struct History {
     indexes: HashMap<Arc<str>, Vec<usize>>,
     /// The number of entries from earlier legs.
     old_len: usize,
-    /// The old entry that is delivered next.
+    /// The index of the old entry that is delivered next.
     next: usize,
     delivered: u32,
-    /// Old steps that count and were not delivered.
+    /// The number of old, valid steps that were not delivered.
     unreplayed_steps: usize,
-    /// Old refusals that were not delivered.
+    /// The number of old refusals that were not delivered.
     unreplayed_refusals: usize,
     size: usize,
 }
@@ -42,13 +42,13 @@ pub(super) struct History {
 struct HistoryItem {
     entry: Entry,
     order: DeliveryOrder,
-    /// In which place of the order, and for which call.
+    /// The position in the order of delivery, and the location of the call that received the entry.
     delivered: Option<(u32, CallSite)>,
-    /// The future that waiting for it.
+    /// The future that waits for the entry.
     waiting: Option<SlotId>,
-    /// It need not be met.
+    /// True if the handler need not reach the entry.
     optional: bool,
-    /// It was recorded while the handler unwound.
+    /// True if the entry was recorded while the handler unwound.
     unwinding: bool,
 }
 
@@ -99,7 +99,7 @@ impl History {
         history
     }
 
-    /// Records something that the handler learns now, or never.
+    /// Records an outcome of this leg. The handler receives it now or never.
     pub(super) fn record(&mut self, entry: Entry, site: CallSite) {
         self.delivered += 1;
         self.push(entry, Some((self.delivered, site)));
@@ -113,7 +113,7 @@ impl History {
         }
     }
 
-    /// The handler's panic has reached its driver: the steps that it dropped are as those of a crash, and may run again.
+    /// Removes the steps that a panic of the handler dropped: as after a crash, they may run again.
     pub(super) fn remove_unwound(&mut self) {
         for at in self.old_len..self.items.len() {
             if self.items[at].unwinding {
@@ -147,7 +147,7 @@ impl History {
         self.size
     }
 
-    /// The entry of this key, if it still counts.
+    /// Returns the index of the entry with this key, unless the entry was removed.
     pub(super) fn find(&self, kind: EntryKind, path: &str) -> Option<usize> {
         let matches = |at: &usize| {
             let item = &self.items[*at];
@@ -163,7 +163,7 @@ impl History {
         &self.items[at].entry
     }
 
-    /// The call that this entry was delivered to in this leg.
+    /// Returns the location of the call that received the entry in this leg.
     pub(super) fn delivered_at(&self, at: usize) -> Option<CallSite> {
         self.items[at].delivered.map(|(_, site)| site)
     }
@@ -172,24 +172,24 @@ impl History {
         self.items[at].order == DeliveryOrder::Removed
     }
 
-    /// Returns whether the entry may be delivered now.
+    /// Returns `true` if the entry may be delivered now.
     pub(super) fn is_due(&self, at: usize) -> bool {
         at == self.next || self.items[at].order == DeliveryOrder::AnyTime
     }
 
-    /// Has this future woken when the entry is due; nobody, if it is `None`.
+    /// Sets the future that is woken when the entry is due.
     pub(super) fn set_waiting(&mut self, at: usize, slot: Option<SlotId>) {
         self.items[at].waiting = slot;
     }
 
-    /// A question was dropped before it took its recorded answer: it was asked all the same.
+    /// Notes that a question was dropped before it received its recorded answer. The handler has still asked it.
     pub(super) fn give_up(&mut self, at: usize) {
         self.change(at, |item| (item.waiting, item.optional) = (None, true));
     }
 
-    /// A step was dropped before it received its recorded outcome. That is the same path only where the handler has never
-    /// received the outcome: two steps that ended behind the end of a leg were delivered to nobody, and the first of them
-    /// may be what makes the handler drop the second.
+    /// Notes that a step was dropped before it received its recorded outcome. The path is the same only if the handler
+    /// never received the outcome: two steps that ended after the end of a leg were not delivered, and the outcome of
+    /// the first one may make the handler drop the second one.
     pub(super) fn give_up_step(&mut self, at: usize) {
         self.change(at, |item| {
             item.waiting = None;
@@ -199,7 +199,7 @@ impl History {
         });
     }
 
-    /// Delivers an entry. The turn passes on with [`advance`](Self::advance).
+    /// Delivers an entry. [`advance`](Self::advance) moves to the next one.
     pub(super) fn deliver(&mut self, at: usize, site: CallSite) {
         self.delivered += 1;
         let delivered = Some((self.delivered, site));
@@ -223,7 +223,7 @@ impl History {
         result
     }
 
-    /// Passes the turn on to the next entry that must be met in its place. The future that waiting for it.
+    /// Moves to the next entry that must be delivered in order. Returns the future that waits for the entry.
     pub(super) fn advance(&mut self) -> Option<SlotId> {
         let before = self.next;
         while self.next < self.old_len && {
@@ -235,30 +235,30 @@ impl History {
         self.items[..self.old_len].get(self.next).filter(|_| self.next != before)?.waiting
     }
 
-    /// The number of entries that were delivered in this leg.
+    /// Returns the number of entries that were delivered in this leg.
     pub(super) fn delivered(&self) -> u32 {
         self.delivered
     }
 
-    /// Returns whether all that must be met in its place was met.
+    /// Returns `true` if all entries that must be delivered in order were delivered.
     pub(super) fn is_replayed(&self) -> bool {
         self.next >= self.old_len
     }
 
-    /// No longer waiting for the entry whose turn it is: it is delivered whenever it is met.
+    /// Lets the next entry be delivered at any time.
     pub(super) fn skip_next(&mut self) {
         if self.next < self.old_len {
             self.items[self.next].order = DeliveryOrder::AnyTime;
         }
     }
 
-    /// Drops an entry.
+    /// Removes an entry.
     pub(super) fn remove_entry(&mut self, at: usize) {
         self.change(at, |item| item.order = DeliveryOrder::Removed);
     }
 
-    /// Drops the answers and winners of later rounds, and marks their steps as stale. The futures that wait for them, and
-    /// whether any was delivered in this leg.
+    /// Removes the answers and winners of later rounds, and marks their steps as stale. Returns the futures that wait
+    /// for them, and `true` if any of them was delivered in this leg.
     pub(super) fn make_stale(&mut self, round: u32) -> (Vec<SlotId>, bool) {
         let (mut waiting, mut was_used) = (Vec::new(), false);
         for at in 0..self.items.len() {
@@ -283,7 +283,7 @@ impl History {
         (waiting, was_used)
     }
 
-    /// The digest of the input, the outcome and the staleness of a step.
+    /// Returns the digest of the input, the outcome and the staleness of a step.
     pub(super) fn step(&self, at: usize) -> Option<(Option<Digest>, &StepOutcome, bool)> {
         match &self.items[at].entry.body {
             EntryBody::Step { input, outcome, stale, .. } => Some((*input, outcome, *stale)),
@@ -300,7 +300,7 @@ impl History {
         unmet.map(|item| item.entry.path.to_string()).collect()
     }
 
-    /// Recorded steps need not be met.
+    /// Lets the handler end without reaching the remaining recorded steps.
     pub(super) fn make_steps_optional(&mut self) {
         for at in 0..self.old_len {
             if self.items[at].is_unreplayed_step() {
@@ -309,14 +309,14 @@ impl History {
         }
     }
 
-    /// The refusals that were not met, with their rounds.
+    /// Returns the refusals that were not replayed, with their rounds.
     pub(super) fn unreplayed_refusals(&self) -> impl Iterator<Item = (&str, u32)> {
         let old = if self.unreplayed_refusals > 0 { self.old_len } else { 0 };
         let unmet = self.items[..old].iter().filter(|item| item.is_unreplayed_refusal());
         unmet.map(|item| (&*item.entry.path, item.entry.round))
     }
 
-    /// Returns whether an answer of this round was met in this leg, or a checkpoint at which that round left.
+    /// Returns `true` if this leg has replayed an answer of this round, or a checkpoint at which that round ended.
     pub(super) fn has_replayed_answer_of(&self, round: u32) -> bool {
         self.items.iter().any(|item| {
             let is_one = matches!(item.entry.kind(), EntryKind::Ask | EntryKind::Checkpoint);
@@ -324,12 +324,12 @@ impl History {
         })
     }
 
-    /// Returns whether this leg has recorded anything.
+    /// Returns `true` if this leg has recorded an entry.
     pub(super) fn has_new_entries(&self) -> bool {
         self.items[self.old_len..].iter().any(|item| item.order != DeliveryOrder::Removed)
     }
 
-    /// The paths of the steps that count, of all legs: of those that have an outcome.
+    /// Returns the paths of the valid steps of all legs that have an outcome.
     pub(super) fn steps_done(&self) -> impl Iterator<Item = &str> {
         let done = self.items.iter().filter(|item| {
             item.order != DeliveryOrder::Removed
@@ -339,35 +339,35 @@ impl History {
         done.map(|item| &*item.entry.path)
     }
 
-    /// The path of the first step that this leg recorded.
+    /// Returns the path of the first step that this leg recorded.
     pub(super) fn first_new_step(&self) -> Option<&str> {
         let new = self.items[self.old_len..].iter().filter(|item| item.order != DeliveryOrder::Removed);
         new.map(|item| &item.entry).find(|entry| entry.kind() == EntryKind::Step).map(|entry| &*entry.path)
     }
 
-    /// The path that was taken, for the log: keys and digests, no values.
+    /// Describes the entries for the log: keys and digests, no values.
     pub(super) fn describe(&self) -> String {
         let words = self.items.iter().map(|item| {
             let Entry { path, body, .. } = &item.entry;
             let is_stale = matches!(body, EntryBody::Step { stale: true, .. });
-            let mark = match (item.order, item.delivered.is_some(), is_stale) {
-                (DeliveryOrder::Removed, ..) => "dropped",
-                (_, true, _) => "met",
+            let state = match (item.order, item.delivered.is_some(), is_stale) {
+                (DeliveryOrder::Removed, ..) => "removed",
+                (_, true, _) => "replayed",
                 (_, _, true) => "stale",
-                _ => "not met",
+                _ => "not replayed",
             };
             match body {
-                EntryBody::Answer { digest, .. } => format!("answer {path} {digest:?} {mark}"),
-                EntryBody::Step { input: Some(input), .. } => format!("step {path} {input:?} {mark}"),
-                EntryBody::Step { .. } => format!("step {path} {mark}"),
-                EntryBody::Select { winner } => format!("select {path} branch {winner} {mark}"),
-                EntryBody::Checkpoint => format!("checkpoint {path} {mark}"),
+                EntryBody::Answer { digest, .. } => format!("answer {path} {digest:?} {state}"),
+                EntryBody::Step { input: Some(input), .. } => format!("step {path} {input:?} {state}"),
+                EntryBody::Step { .. } => format!("step {path} {state}"),
+                EntryBody::Select { winner } => format!("select {path} branch {winner} {state}"),
+                EntryBody::Checkpoint => format!("checkpoint {path} {state}"),
             }
         });
         words.collect::<Vec<_>>().join(", ")
     }
 
-    /// The entries that count: those of this leg in the order in which they were delivered, behind them those that were not.
+    /// Returns the valid entries: the delivered ones in the order of delivery, then the others.
     pub(super) fn into_entries(self) -> Vec<Entry> {
         let mut items = self.items;
         items.retain(|item| item.order != DeliveryOrder::Removed);

@@ -1,4 +1,4 @@
-//! After a poll that left the handler pending: poll again, wait, or end the leg.
+//! The decision after a poll that left the handler pending: poll again, wait, or end the leg.
 
 use super::{Delivery, Leg, Purpose, Status, step::RunningSteps};
 use crate::{
@@ -7,53 +7,53 @@ use crate::{
     wake_tracker::{WakeTracker, WakerState},
 };
 
-/// New steps begin after so many polls in a row in which the handler woke itself.
+/// The number of polls in a row in which the handler may wake itself before new steps begin.
 const BUSY_POLLS: u32 = 64;
 
-/// What the driver does after a poll.
+/// The driver's next action after a poll.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum NextAction {
-    /// Poll again: something may go on.
+    /// Poll again: a future may continue.
     PollAgain,
-    /// Poll again with a tracker: it matters who keeps the waker.
+    /// Poll again with a tracker: the next decision depends on who keeps the waker.
     PollTracked,
-    /// A wake is on its way: let others on the thread run, then poll again.
+    /// Yield to other tasks, then poll again: a wake has not arrived yet.
     Yield,
-    /// Wait for what wakes the handler: ordinary I/O, a step, an answer that comes now.
+    /// Wait until the handler is woken: by I/O, by a step, or by an answer during this leg.
     Wait,
-    /// Wait for what wakes the handler, for a bounded time; then ask once more, with this.
+    /// Wait until the handler is woken, for a bounded time. Then call [`Leg::after_poll`] again with this reason.
     WaitAtMost(GraceReason),
-    /// The leg ends with a round: [`Leg::suspend`].
+    /// End the leg with a round: [`Leg::suspend`].
     Suspend,
-    /// The leg is over.
+    /// End the leg: it is over.
     End,
-    /// The leg is over once the steps that run have come to their end.
+    /// End the leg when its running steps have ended.
     EndAfterSteps,
-    /// Nobody waits for the leg, and no step runs any more.
+    /// Drop the leg: it was cancelled, and no step runs.
     Cancelled,
 }
 
-/// What a bounded wait is for.
+/// The reason of a bounded wait.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum GraceReason {
-    /// A question waits beside something that keeps a waker.
+    /// A question waits while other code holds the waker.
     Ask,
-    /// A recorded entry was not met, and something keeps a waker.
+    /// A recorded entry was not replayed while other code holds the waker.
     Replay,
 }
 
 impl Leg {
-    /// After a poll that left the handler pending. `tracker`: the one that the handler was polled with. `waited`: the
-    /// bounded wait that is over.
+    /// Returns the next action after a poll that left the handler pending. `tracker` is the tracker of that poll, if it
+    /// had one. `waited` is the reason of a bounded wait that is over.
     pub fn after_poll(
         &mut self,
         tracker: Option<&mut WakeTracker>,
         waited: Option<GraceReason>,
     ) -> NextAction {
         let next = self.decide_next(tracker, waited);
-        // What an error makes a handler give up may be some polls away.
+        // An error may make the handler drop other futures some polls later.
         self.observations.failed &= matches!(next, NextAction::PollAgain | NextAction::PollTracked);
-        // From here on a wake goes to the driver.
+        // From now on a wake goes to the driver.
         self.poll.is_active = matches!(next, NextAction::PollAgain | NextAction::PollTracked);
         next
     }
@@ -68,7 +68,7 @@ impl Leg {
             Status::Running => {}
         }
         if self.used_stale_answer && self.setup.delivery == Delivery::ThisLeg && !runs {
-            // Where a question does not end the leg, its answer would find the handler behind what does not count.
+            // A question would not end this leg, and its answer would reach a handler that used a stale value.
             return NextAction::Suspend;
         }
         if self.wake_replayed() {
@@ -93,7 +93,7 @@ impl Leg {
         if waker_state == WakerState::Woken {
             return self.busy(waited);
         }
-        // At rest: every answer that could be taken was taken. Now new steps begin.
+        // The handler is idle and has taken every answer. Now new steps begin.
         self.poll.self_wakes = 0;
         if self.release_steps() {
             return NextAction::PollAgain;
@@ -101,10 +101,10 @@ impl Leg {
         self.at_rest(tracker, waker_state, has_probed, waited)
     }
 
-    /// The handler has woken itself, or was woken meanwhile.
+    /// Returns the next action if the handler woke itself or was woken meanwhile.
     fn busy(&mut self, waited: Option<GraceReason>) -> NextAction {
         if self.has_running_step() {
-            // The driver was woken as well: others on the thread have their turn.
+            // The driver was woken as well. Other tasks of the thread have their turn first.
             return NextAction::Wait;
         }
         self.poll.self_wakes += 1;
@@ -145,14 +145,14 @@ impl Leg {
             && let Some(path) =
                 self.held_for_space.first().and_then(|id| self.slots.get(*id)).map(|slot| &slot.path)
         {
-            let text = format!("The record of this call has no room for the step `{path}`");
+            let text = format!("The record of this call has no space for the step `{path}`");
             self.stop(StopReason::Limit { name: "state", text });
             return NextAction::End;
         }
         let mut stalled = None;
         match self.running_steps() {
             RunningSteps::None => {}
-            // It may have been polled for the last time in this very poll: once more, to see whether it still is.
+            // This poll may have been the last one of the step. One more poll shows if the step is still polled.
             RunningSteps::Polled if !has_probed => {
                 self.poll.is_probe = true;
                 return NextAction::PollAgain;
@@ -161,7 +161,7 @@ impl Leg {
             RunningSteps::WakePending => return NextAction::Yield,
             RunningSteps::Stalled(path, site) => stalled = Some((path, site)),
         }
-        // Once more, behind the look at the steps: a wake that came between the two looks has reached the tracker, if it
+        // The tracker is read again after the steps. A wake between the two reads has reached the tracker, if it
         // reaches the handler at all.
         if tracker.waker_state() == WakerState::Woken {
             return NextAction::PollAgain;
@@ -198,7 +198,7 @@ impl Leg {
         }
     }
 
-    /// Nothing is asked that ends the leg, and nothing but what is recorded or held back could wake the handler.
+    /// Returns the next action if only recorded or held entries could wake the handler, and no question ends the leg.
     fn nothing_wakes(&mut self) -> NextAction {
         if self.slots.asking() > 0 {
             return NextAction::Wait;
@@ -212,49 +212,47 @@ impl Leg {
             }
             match self.unreplayed_refusal() {
                 _ if !unmet.is_empty() => {
-                    self.diverged(&unmet.join("`, `"), "it was not met, and a new step is due");
+                    self.diverged(&unmet.join("`, `"), "it was not replayed, and a new step is due");
                 }
                 Some(path) => {
                     self.diverged(&path, "it was refused and is not asked any more, and a new step is due")
                 }
-                None => {
-                    self.diverged("(a new step)", "it is due behind an answer that does not count any more")
-                }
+                None => self.diverged("(a new step)", "it follows an answer that is not valid any more"),
             }
             return NextAction::End;
         }
         if self.awaited_abandoned_steps > 0 {
-            self.diverged("(an abandoned step)", "it is waited for, and never ends");
+            self.diverged("(an abandoned step)", "the handler waits for it, and it never ends");
             return NextAction::End;
         }
         NextAction::Wait
     }
 
-    /// Returns whether the leg may end with what is asked, or at a checkpoint.
+    /// Returns `true` if the leg may end with its questions, or at a checkpoint.
     fn leaves(&self) -> bool {
         self.setup.delivery == Delivery::NextLeg && self.waits_for_client()
     }
 
-    /// Returns whether a future may wait for recorded entries to be met.
+    /// Returns `true` if a future may wait for the replay of entries.
     fn waits_for_record(&self) -> bool {
         (!self.history.is_replayed() && !self.slots.is_empty()) || self.awaited_abandoned_steps > 0
     }
 
-    /// No longer waits for the entry whose turn it is.
+    /// Stops waiting for the next entry in order.
     fn skip_next(&mut self) {
         self.history.skip_next();
         self.advance();
         self.wake_replayed();
     }
 
-    /// Nothing can wake the handler: entries that were not met hold nobody up. Whether somebody goes on.
+    /// Stops waiting for all entries, because nothing can wake the handler. Returns `true` if a future may continue.
     fn skip_all(&mut self) -> bool {
         if self.slots.is_empty() {
             return false;
         }
         while !self.history.is_replayed() && !self.poll.poll_again {
             self.skip_next();
-            // A waker of a combinator was woken: polling the handler reaches it.
+            // The waker of a combinator was woken, so a poll of the handler reaches the future.
             if !self.deferred.wakes.is_empty() {
                 return true;
             }
@@ -262,12 +260,12 @@ impl Leg {
         self.wake_replayed() || self.poll.poll_again || self.release_steps()
     }
 
-    /// The number of entries that this leg has delivered so far.
+    /// Returns the number of entries that this leg has delivered.
     pub fn delivered_entries(&self) -> u32 {
         self.history.delivered()
     }
 
-    /// The leg's time is over: what it was stopped for, if that can be told now.
+    /// Stops the leg at its time limit, with a more precise reason if there is one.
     pub fn stop_at_timeout(&mut self) {
         if matches!(self.status, Status::Running) && !self.held.is_empty() && !self.has_running_step() {
             while !self.history.is_replayed() {
@@ -280,7 +278,7 @@ impl Leg {
         self.stop(StopReason::OutOfTime);
     }
 
-    /// The handler panicked, and the panic has reached its driver.
+    /// Stops the leg after a panic of the handler.
     pub fn stop_at_panic(&mut self, text: Option<String>) {
         self.history.remove_unwound();
         self.stop(StopReason::Panicked(text));
@@ -288,7 +286,7 @@ impl Leg {
 }
 
 impl Record {
-    /// Returns whether a handler has looked at what the client can be asked.
+    /// Returns `true` if a handler has read which questions the client supports.
     pub fn has_ask_support(&self) -> bool {
         self.notes.iter().any(|note| matches!(note, crate::record::Note::Asks(_)))
     }

@@ -1,4 +1,4 @@
-//! Observations of a handler that will take another path when it runs again.
+//! Observations of a handler, for checks that it takes the same path when it runs again.
 
 use super::{Leg, Purpose, Setup};
 use crate::record::{EntryKind, Record, StepOutcome};
@@ -6,25 +6,26 @@ use antiphon_seal::Call;
 use antiphon_wire::AskSupport;
 use std::sync::Arc;
 
-/// What was seen in one leg.
+/// The observations of one leg.
 #[derive(Debug, Default)]
 pub struct Observations {
-    /// Somebody wants to see what is dropped.
+    /// True if the leg records what the handler drops.
     pub(super) watches: bool,
-    /// In the present poll a step or a question came to an error: those beside it are given up for that, by the record.
+    /// True if a step or a question failed in the present poll. Futures beside it are then dropped because of that
+    /// recorded error.
     pub(super) failed: bool,
-    /// The new step that a rehearsal came to.
+    /// The new step that a dry run reached.
     pub would_run: Option<Arc<str>>,
-    /// The questions and steps that were dropped before they resolved, though the leg went on.
+    /// The questions and steps that were dropped before they resolved, although the leg continued.
     pub dropped: Vec<(EntryKind, Arc<str>)>,
     /// The steps that were dropped while they ran.
     pub aborted_steps: Vec<Arc<str>>,
-    /// What the client has shown that it can be asked, by its answers.
+    /// The kinds of questions that the client has proven to support by answering.
     pub proven_support: AskSupport,
-    /// The leg ended at a checkpoint.
+    /// True if the leg ended at a checkpoint.
     pub at_checkpoint: bool,
-    /// The leg ended though something could still wake the handler, or with steps that had to wait for the next leg: how far
-    /// it came is a matter of time.
+    /// True if the leg ended although code could still wake the handler, or with steps that wait for the next leg. The
+    /// point that the handler reached then depends on time.
     pub ended_early: bool,
 }
 
@@ -51,23 +52,22 @@ impl Observations {
 }
 
 impl Leg {
-    /// A leg that is run only to see whether the handler comes to the same again: what the next leg finds, without any
-    /// answer.
+    /// Begins a leg only to see if the handler reaches the same entries again: as the next leg, without answers.
     pub fn dry_run(call: Call, mut record: Record, setup: Setup) -> Self {
         for asked in &mut record.asked {
-            // However often it was asked, here it may change: that is what is looked for.
+            // A question may change in a dry run, however often it was asked.
             asked.times = 0;
         }
-        // At the beginning of time no deadline is over.
+        // At second 0 no deadline is over.
         Self::resume(call, record, None, Setup { purpose: Purpose::DryRun, now: 0, ..setup })
     }
 
-    /// Returns whether the leg is run only to see what the handler comes to.
+    /// Returns `true` if the leg is a dry run.
     pub fn is_dry_run(&self) -> bool {
         self.setup.purpose == Purpose::DryRun
     }
 
-    /// A question came to an error: what stands beside it may be given up for that.
+    /// Notes that a question failed. The handler may drop futures beside it because of that.
     pub fn note_refusal(&mut self) {
         self.observations.failed = true;
     }

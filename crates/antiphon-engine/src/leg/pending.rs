@@ -1,4 +1,4 @@
-//! The questions that wait for their answers now: those that leave with the round, or are sent at once.
+//! The questions that wait for their answers now. They leave with the round, or are sent at once.
 
 use super::{
     IncomingAnswer, Leg,
@@ -11,11 +11,11 @@ use antiphon_wire::InputRequest;
 /// A question that waits for its answer now.
 #[derive(Clone, Debug)]
 pub struct PendingAsk {
-    /// The future that waits.
+    /// The slot of the future that waits.
     pub slot: SlotId,
-    /// Scopes and key.
+    /// The scopes and the key.
     pub path: String,
-    /// The question, with the reason if it is asked again.
+    /// The question, with the reason in its message if the question is asked again.
     pub request: InputRequest,
     /// The last second at which an answer counts, in Unix seconds.
     pub deadline: Option<u64>,
@@ -24,15 +24,15 @@ pub struct PendingAsk {
 }
 
 impl Leg {
-    /// An answer has come while the handler waits; `None`: its time is over.
+    /// Receives an answer during this leg, or `None` if the person's time is over.
     pub fn receive_answer(&mut self, id: SlotId, answer: Option<String>) {
         let Some(asking) = self.ask_slot(id) else { return };
         let AskPhase::Asked { asked, .. } = &asking.phase else { return };
         let asked = asked.clone();
-        asking.phase = AskPhase::AnsweredAsk;
+        asking.phase = AskPhase::Answered;
         self.uncount_asked(id);
         self.inbox.push(IncomingAnswer::from(ReceivedAnswer { asked, text: answer, response: None }));
-        // What is asked from here on is asked of somebody who knows of this answer.
+        // Later questions belong to a later round, because the person who reads them may know this answer.
         self.round = self.round.saturating_add(1);
         self.has_new_answers = true;
         self.wake(id);
@@ -45,17 +45,17 @@ impl Leg {
         }
     }
 
-    /// A number that changes whenever what is asked does.
+    /// Returns a number that changes when a question is asked, answered or dropped.
     pub fn asks_version(&self) -> u64 {
         self.asks_version
     }
 
-    /// Returns whether a question is asked, or a checkpoint is to end the leg.
+    /// Returns `true` if a question is asked, or a checkpoint is about to end the leg.
     pub fn waits_for_client(&self) -> bool {
         self.slots.asking() > 0 || self.ending_checkpoints > 0
     }
 
-    /// Returns whether this future still asks.
+    /// Returns `true` if this future still asks.
     pub fn is_asking(&self, id: SlotId) -> bool {
         self.slots.get(id).is_some_and(|slot| self.asks_in(slot))
     }
@@ -65,7 +65,7 @@ impl Leg {
             && !self.slots.is_abandoned_branch(slot.branch)
     }
 
-    /// The futures that ask, in the order in which they were first polled.
+    /// Returns the futures that ask, in the order of their first polls.
     pub fn asking_slots(&self) -> Vec<SlotId> {
         let asking = self.slots.iter().filter(|(_, slot)| self.asks_in(slot)).map(|(id, _)| id);
         let mut asking: Vec<SlotId> = asking.collect();
@@ -73,7 +73,7 @@ impl Leg {
         asking
     }
 
-    /// A question that is asked, to be sent now.
+    /// Returns the question of a future that asks, ready to send.
     pub fn pending_ask(&self, id: SlotId) -> Option<PendingAsk> {
         let SlotState::Ask(asking) = &self.slots.get(id)?.state else { return None };
         let AskPhase::Asked { asked, reason } = &asking.phase else { return None };
@@ -86,9 +86,10 @@ impl Leg {
         })
     }
 
-    /// An id for a URL question whose author gave none: the same whenever it is asked.
+    /// Returns the id of a URL question to which the author gave none. The id is the same each time the question is
+    /// asked.
     pub fn elicitation_id(&self, path: &str) -> Option<String> {
-        // Nobody's scope has this name.
+        // No scope can have this name, because `#` is not allowed in keys.
         Some(self.call.as_ref()?.secret().idempotency_key("#elicitation", path))
     }
 }

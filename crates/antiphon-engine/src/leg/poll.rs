@@ -1,4 +1,4 @@
-//! A poll of the handler: its beginning and end, the place of what is polled, and who is woken.
+//! The beginning and the end of a poll, the context of the polled code, and the wakers of futures.
 
 use super::{
     BranchId, EnclosingBody, Leg, PollContext,
@@ -7,7 +7,7 @@ use super::{
 use std::task::Waker;
 
 impl Leg {
-    /// The handler is polled with `waker`, by a driver that was polled with `parent`.
+    /// Begins a poll of the handler with `waker`. The driver itself was polled with `parent`.
     pub fn begin_poll(&mut self, waker: &Waker, parent: &Waker) {
         self.poll.number += 1;
         self.poll.is_replayed = self.history.is_replayed();
@@ -19,32 +19,33 @@ impl Leg {
         self.held_in_select.clear();
     }
 
-    /// The handler was polled; its waker may be dropped behind this.
+    /// Ends the poll. The caller may drop the waker after this call.
     pub fn end_poll(&mut self) {
         self.poll.root = WakerId::default();
     }
 
-    /// Takes this place for a part of the poll. The place before, to be put back, panic or not.
-    pub fn enter(&mut self, scope: PollContext) -> PollContext {
-        std::mem::replace(&mut self.context, scope)
+    /// Enters a context for a part of the poll. Returns the context before, which the caller enters again afterwards,
+    /// also after a panic.
+    pub fn enter(&mut self, context: PollContext) -> PollContext {
+        std::mem::replace(&mut self.context, context)
     }
 
-    /// The present place in this branch. `holds_steps`: no new step begins there.
+    /// Returns the present context in this branch. If `holds_steps` is true, no new step begins there.
     pub fn in_branch(&self, branch: BranchId, holds_steps: bool) -> PollContext {
         PollContext { branch, holds_steps: self.context.holds_steps || holds_steps, ..self.context }
     }
 
-    /// The present place in the body of this step.
+    /// Returns the present context in the body of this step.
     pub fn in_step(&self, slot: SlotId) -> PollContext {
         PollContext { inside: Some(EnclosingBody::Step(slot)), ..self.context }
     }
 
-    /// The present place in the check of what happens behind the URL of this question.
+    /// Returns the present context in the check of this URL question.
     pub fn in_check(&self, slot: SlotId) -> PollContext {
         PollContext { inside: Some(EnclosingBody::Check(slot)), ..self.context }
     }
 
-    /// Keeps the waker that a future was polled with.
+    /// Keeps the waker of a future's poll.
     pub(super) fn register(&mut self, id: SlotId, waker: &Waker) {
         let root = WakerId::of(waker) == self.poll.root;
         let Some(slot) = self.slots.get_mut(id) else { return };
@@ -58,7 +59,7 @@ impl Leg {
         }
     }
 
-    /// Wakes one future and nobody else. Its waker is drops.
+    /// Wakes one future, and removes its waker.
     pub(super) fn wake(&mut self, id: SlotId) {
         let Some(slot) = self.slots.get_mut(id) else { return };
         match std::mem::take(&mut slot.waker) {
@@ -69,14 +70,15 @@ impl Leg {
         }
     }
 
-    /// Passes the turn on, and wakes the one future that has it.
+    /// Moves to the next entry in order, and wakes the future that waits for it.
     pub(super) fn advance(&mut self) {
         if let Some(slot) = self.history.advance() {
             self.wake(slot);
         }
     }
 
-    /// Wakes all that waited for the end of the record, if that was reached. Whether there was any.
+    /// Wakes all futures that wait for the end of the replay, if all entries were replayed. Returns `true` if there
+    /// were any.
     pub(super) fn wake_replayed(&mut self) -> bool {
         if !self.history.is_replayed() || self.after_replay.is_empty() {
             return false;

@@ -1,4 +1,4 @@
-//! Selects: which branch came first, and what becomes of the others.
+//! Selects: the winner, and the branches that lose.
 
 use super::{
     Leg,
@@ -10,19 +10,19 @@ use crate::{
 };
 use std::{sync::Arc, task::Waker};
 
-/// How a `select` stands.
+/// The state of an awaited `select`.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum SelectPhase {
-    /// Its winner is in the record, at this place.
+    /// The winner is the entry with this index.
     Recorded(usize),
     Undecided,
-    /// The others come to the end of their steps. With the place of its record, if it has one.
+    /// The winner, and the index of its entry if there is one. Running steps of the other branches run to their end.
     Decided(u8, Option<usize>),
 }
 
 impl Leg {
-    /// A `select` of so many branches is awaited for the first time: its place, and its first branch; the others follow.
-    /// `None`: it never resolves.
+    /// Begins to await a `select` with this number of branches. Returns its slot and its first branch; the other
+    /// branches follow. Returns `None` if the select never resolves.
     pub fn select(&mut self, path: Arc<str>, branches: usize, site: CallSite) -> Option<(SlotId, BranchId)> {
         if !self.may_await(EntryKind::Select, &path, site) {
             return None;
@@ -31,7 +31,7 @@ impl Leg {
         if let Some(EntryBody::Select { winner }) = recorded.map(|at| &self.history.entry(at).body)
             && usize::from(*winner) >= branches
         {
-            self.diverged(&path, "the branch that came first is not there any more");
+            self.diverged(&path, "its recorded winner is a branch that does not exist any more");
             return None;
         }
         let phase = recorded.map_or(SelectPhase::Undecided, SelectPhase::Recorded);
@@ -45,7 +45,7 @@ impl Leg {
 
     fn select_phase(&self, id: SlotId) -> Option<SelectPhase> {
         match self.slots.get(id)?.state {
-            // What was recorded is gone.
+            // After the end of the leg the entry is gone.
             SlotState::Select(SelectPhase::Recorded(_)) if self.is_over() => None,
             SlotState::Select(SelectPhase::Recorded(at)) if self.history.is_removed(at) => {
                 Some(SelectPhase::Undecided)
@@ -55,7 +55,7 @@ impl Leg {
         }
     }
 
-    /// The winner, if the select is decided.
+    /// Returns the winner, if the select is decided.
     pub fn winner(&self, id: SlotId) -> Option<usize> {
         match self.select_phase(id)? {
             SelectPhase::Decided(winner, _) => Some(usize::from(winner)),
@@ -63,15 +63,15 @@ impl Leg {
         }
     }
 
-    /// The branch that is to be polled alone: the recorded winner, once it is the select's turn.
+    /// Returns the recorded winner, if its entry is due. The caller then polls only that branch.
     pub fn recorded_winner(&self, id: SlotId) -> Option<usize> {
         let SelectPhase::Recorded(at) = self.select_phase(id)? else { return None };
         let EntryBody::Select { winner } = self.history.entry(at).body else { return None };
         self.history.is_due(at).then_some(usize::from(winner))
     }
 
-    /// Returns whether new steps in the branches of an undecided select wait for nothing but it, and may begin now that no branch
-    /// came to its end without them. Those that polling the branches does not reach are woken.
+    /// Lets new steps in the branches of an undecided select begin, because no branch ended without them. Wakes the
+    /// steps that a poll of the branches does not reach. Returns `true` if such steps exist.
     pub fn release_steps_of_select(&mut self) -> bool {
         if self.context.holds_steps || self.held_in_select.is_empty() {
             return false;
@@ -84,8 +84,8 @@ impl Leg {
         true
     }
 
-    /// Decides a select, if it can be: `done` says which branches have come to their end. From then on the other branches
-    /// have lost, and nothing in them resolves. The winner.
+    /// Decides a select, if possible, and returns the winner. `done` returns `true` for a branch that has ended. The other
+    /// branches are then abandoned: nothing in them resolves.
     pub fn decide(
         &mut self,
         id: SlotId,
@@ -100,18 +100,18 @@ impl Leg {
                 let winner = self.recorded_winner(id).filter(|winner| done(*winner))?;
                 (winner, Some(at))
             }
-            // Answers that have come are taken before steps begin: in source order, the first that is done wins.
+            // Answers are taken before steps begin. The first branch in source order that has ended wins.
             SelectPhase::Undecided if self.poll.is_replayed => {
                 ((0..branches).find(|branch| done(*branch))?, None)
             }
             SelectPhase::Undecided => return None,
         };
-        // There are four branches at most.
+        // A select has at most four branches.
         let number = u8::try_from(winner).unwrap_or(u8::MAX);
         if let Some(slot) = self.slots.get_mut(id) {
             slot.state = SlotState::Select(SelectPhase::Decided(number, at));
         }
-        // What comes behind a new decision was never sent before.
+        // Code after a new decision has not run in an earlier leg.
         self.is_past_history |= at.is_none();
         for branch in (0..branches).filter(|branch| *branch != winner) {
             self.slots.branches().abandon(first.offset(branch));
@@ -120,7 +120,8 @@ impl Leg {
         Some(winner)
     }
 
-    /// A select waits: for its turn or the end of the record. Otherwise a branch of it wakes it.
+    /// Keeps the waker of a select that waits for its entry or for the end of the replay. In all other cases a branch
+    /// wakes the select.
     pub fn wait_for_select(&mut self, id: SlotId, waker: &Waker, is_done: bool) {
         match self.select_phase(id) {
             Some(SelectPhase::Recorded(at)) if !self.history.is_due(at) => self.register(id, waker),
@@ -132,12 +133,13 @@ impl Leg {
         }
     }
 
-    /// Returns whether a step runs in this branch.
+    /// Returns `true` if a step runs in this branch.
     pub fn has_running_step_in(&self, branch: BranchId) -> bool {
         self.slots.has_running_step_in(branch)
     }
 
-    /// A select resolves. Its entry is written now, not when it was decided: others may have been delivered since.
+    /// Resolves a select. The entry is written now and not at the decision, because other entries may have been
+    /// delivered since.
     pub fn end_select(&mut self, id: SlotId) {
         if self.is_over() {
             return;
@@ -156,7 +158,7 @@ impl Leg {
         }
     }
 
-    /// A waiting select is dropped.
+    /// Releases the slot of a dropped select.
     pub(super) fn release_select(&mut self, id: SlotId, phase: &SelectPhase) {
         if let SelectPhase::Recorded(at) = phase {
             self.history.set_waiting(*at, None);

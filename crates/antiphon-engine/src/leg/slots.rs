@@ -1,46 +1,46 @@
-//! The futures that wait, one slot each, with the waker of each; and the branches of `select` they stand in.
+//! The awaited futures, one slot each, with their wakers, and the branches of `select`.
 
 use super::{ask::AskSlot, checkpoint::CheckpointPhase, select::SelectPhase, step::StepPhase};
 use crate::{CallSite, record::EntryKind};
 use antiphon_seal::Digest;
 use std::{collections::HashMap, mem, sync::Arc, task::Waker};
 
-/// Up to so many slots are searched one by one.
+/// The maximum number of slots that are searched without an index.
 const LINEAR_SEARCH_MAX: usize = 32;
 
-/// The name of one waiting future. It is never used again for another one.
+/// The identity of one awaited future. It is never reused for another one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SlotId {
     index: u32,
     generation: u32,
 }
 
-/// A branch of a `select`, or the handler itself.
+/// The identity of a branch of a `select`, or of the handler itself.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct BranchId(u32);
 
 impl BranchId {
     pub(super) const ROOT: Self = Self(0);
 
-    /// The branch that stands so many behind this one.
+    /// Returns the branch that follows this one by `branches`.
     pub fn offset(self, branches: usize) -> Self {
         Self(self.0.saturating_add(u32::try_from(branches).unwrap_or(u32::MAX)))
     }
 }
 
-/// One waiting future.
+/// One awaited future.
 #[derive(Debug)]
 pub(super) struct Slot {
     pub(super) path: Arc<str>,
     pub(super) site: CallSite,
     pub(super) branch: BranchId,
-    /// In the order of the first polls.
+    /// The number of the future in the order of first polls.
     pub(super) order: u64,
     pub(super) waker: SlotWaker,
     pub(super) state: SlotState,
 }
 
-/// What waits, and for what.
+/// The state of an awaited future.
 #[derive(Debug)]
 pub(super) enum SlotState {
     Ask(Box<AskSlot>),
@@ -60,19 +60,20 @@ impl Slot {
     }
 }
 
-/// How a waiting future is woken.
+/// The waker of an awaited future.
 #[derive(Debug, Default)]
 pub(super) enum SlotWaker {
     #[default]
     None,
-    /// It was polled with the waker of the handler's poll: to poll the handler is to poll it. No clone is kept, so that a
-    /// clone that is alive belongs to somebody else.
+    /// The future was polled with the waker of the handler's poll, so polling the handler polls the future. The slot
+    /// keeps no clone, so that a clone that is alive belongs to other code.
     Root,
-    /// It was polled with the waker of a combinator.
+    /// The future was polled with the waker of a combinator.
     Foreign(Waker),
 }
 
-/// The identity of a waker, without a clone. Two are equal only for clones of one waker while one of them is alive.
+/// The identity of a waker, without a clone. Two identities are equal only for clones of one waker while one of them is
+/// alive.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct WakerId(usize, usize);
 
@@ -85,10 +86,10 @@ impl WakerId {
 #[derive(Debug, Default)]
 pub(super) struct Slots {
     entries: Vec<SlotEntry>,
-    /// The first entry that is free; each names the next one.
+    /// The first free entry. Each free entry has the index of the next one.
     free: Option<u32>,
     live: usize,
-    /// The slots of each path, once there are more than [`LINEAR_SEARCH_MAX`].
+    /// The slots of each path, once there are more than [`LINEAR_SEARCH_MAX`] slots.
     by_path: HashMap<Arc<str>, Vec<SlotId>>,
     branches: Branches,
     order: u64,
@@ -139,7 +140,7 @@ impl Slots {
         }
     }
 
-    /// Takes a slot out where no other follows: the leg is over.
+    /// Takes a slot out without freeing its entry, because no slot follows at the end of a leg.
     pub(super) fn take(&mut self, id: SlotId) -> Option<Slot> {
         let entry =
             self.entries.get_mut(id.index as usize).filter(|entry| entry.generation == id.generation)?;
@@ -180,7 +181,7 @@ impl Slots {
         })
     }
 
-    /// The waiting future of this key.
+    /// Returns the awaited future with this key.
     pub(super) fn find(&self, kind: EntryKind, path: &str) -> Option<&Slot> {
         if self.by_path.is_empty() {
             return self.iter().map(|(_, slot)| slot).find(|slot| slot.kind() == kind && *slot.path == *path);
@@ -205,17 +206,17 @@ impl Slots {
         self.branches.get(branch).running > 0
     }
 
-    /// The number of steps that run.
+    /// Returns the number of steps that run.
     pub(super) fn running(&self) -> usize {
         self.branches.root.running as usize
     }
 
-    /// The number of questions that are asked, but for those of branches that have lost.
+    /// Returns the number of questions that are asked, without those in abandoned branches.
     pub(super) fn asking(&self) -> usize {
         self.branches.root.asking as usize
     }
 
-    /// Notes that a future is polled in this branch, and with this waker.
+    /// Moves a future to the branch in which it is polled now.
     pub(super) fn move_to(&mut self, id: SlotId, branch: BranchId) {
         let Some(slot) = self.get_mut(id) else { return };
         let was = mem::replace(&mut slot.branch, branch);
@@ -234,15 +235,15 @@ impl Slots {
     }
 }
 
-/// What is counter for each branch, those below it included.
+/// A number that is counted for each branch and includes the branches below it.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Counter {
     Running,
     Asking,
 }
 
-/// The branches of all `select`s of a leg. A branch that has lost is taken out of the counts of those above it, but for
-/// steps: these run to their end.
+/// The branches of all `select`s of a leg. The questions of an abandoned branch do not count for the branches above it.
+/// Its steps count, because they run to their end.
 #[derive(Debug, Default)]
 pub(super) struct Branches {
     root: Branch,
@@ -272,10 +273,10 @@ impl Branches {
         }
     }
 
-    /// So many new branches below this one. The first.
+    /// Adds `count` branches below a branch. Returns the first one.
     pub(super) fn add_below(&mut self, parent: BranchId, count: usize) -> BranchId {
         let first = BranchId(u32::try_from(self.inner.len() + 1).unwrap_or(u32::MAX));
-        // A branch stands below one that was there before it, so every way up ends.
+        // A parent always has a lower number, so every path to the root ends.
         let parent = if parent.0 < first.0 { parent } else { BranchId::ROOT };
         self.inner.extend((0..count).map(|_| Branch { parent, ..Branch::default() }));
         first

@@ -1,4 +1,4 @@
-//! Steps: which were run before, which may run now, which wait.
+//! Steps: recorded outcomes, new steps that wait, and running steps.
 
 use super::{
     Leg, Purpose, RESERVED_SPACE, Status,
@@ -14,38 +14,38 @@ use crate::{
 use antiphon_seal::Digest;
 use std::{sync::Arc, task::Waker};
 
-/// How a waiting step stands.
+/// The state of an awaited step.
 #[derive(Debug)]
 pub(super) enum StepPhase {
-    /// Its outcome is in the record, at this place.
+    /// The outcome is the entry with this index.
     Recorded(usize),
-    /// New: it begins once the handler is at rest.
+    /// A new step that begins when the handler is idle.
     Held,
-    /// New: it may begin.
+    /// A new step that may begin.
     Released,
     Running {
         wake: Arc<StepWaker>,
         round: u32,
-        /// The handler's poll in which it was polled last, if that was with the handler's waker.
+        /// The number of the handler's poll that polled the step last, if that poll used the handler's own waker.
         root_poll: Option<u64>,
     },
-    /// It was dropped while it ran, in an earlier leg: it never resolves.
+    /// An earlier leg dropped the step while it ran. The step never resolves.
     Abandoned,
 }
 
-/// What becomes of a step that does not run yet.
+/// The result of polling a step that does not run yet.
 #[derive(Debug)]
 pub enum StepPoll {
-    /// Not yet, or never.
+    /// The step has not resolved, and perhaps never will.
     Pending,
-    /// It was run before.
+    /// The recorded outcome of an earlier leg.
     Recorded(StepOutcome),
-    /// Its body is polled from now on, with this waker, under this idempotency key.
+    /// The step begins: the caller polls the body with this waker. The text is the idempotency key.
     Run(Arc<StepWaker>, String),
 }
 
 impl Leg {
-    /// A step is awaited for the first time. `None`: it never resolves.
+    /// Begins to await a step. Returns `None` if the step never resolves.
     pub fn step(&mut self, path: Arc<str>, input: Option<Digest>, site: CallSite) -> Option<SlotId> {
         if !self.may_await(EntryKind::Step, &path, site) {
             return None;
@@ -65,7 +65,7 @@ impl Leg {
                 };
                 if !fits {
                     let why = if is_stale {
-                        "it rests on an answer that has changed"
+                        "it depends on an answer that has changed"
                     } else {
                         "its input has changed"
                     };
@@ -87,7 +87,7 @@ impl Leg {
         Some(id)
     }
 
-    /// The outcome of a step that does not run yet.
+    /// Polls a step that does not run yet.
     pub fn poll_step(&mut self, id: SlotId, waker: &Waker) -> StepPoll {
         if self.is_over() {
             return StepPoll::Pending;
@@ -128,22 +128,22 @@ impl Leg {
         StepPoll::Pending
     }
 
-    /// Returns whether a new step may begin: all that is recorded was met, and answers that have come were taken first.
+    /// Returns `true` if a new step may begin: all entries were replayed, and new answers were taken.
     fn may_begin(&self, path: &str, is_replayed: bool) -> bool {
         let is_due = is_replayed && !self.blocks_new_steps();
         !self.has_new_answers && (is_due || self.setup.migration.adds(path) && !self.used_stale_answer)
     }
 
-    /// Returns whether no new step may begin: something that was recorded is not met, or does not count any more.
+    /// Returns `true` if no new step may begin: an entry was not replayed or became stale.
     pub(super) fn blocks_new_steps(&self) -> bool {
         self.used_stale_answer || self.history.has_unreplayed_steps() || self.unreplayed_refusal().is_some()
     }
 
-    /// A refusal that the handler does not come to, if no other question of its round was met either: a version that no
-    /// longer asks would do what the person refused.
+    /// Returns the path of a refusal that the handler has not reached, if no other question of its round was reached
+    /// either. A version that no longer asks would otherwise do what the person refused.
     pub(super) fn unreplayed_refusal(&self) -> Option<String> {
         let recorded = self.history.unreplayed_refusals();
-        // A question that was dropped before it took its answer was asked all the same.
+        // A question that was dropped before it took its answer was still asked.
         let is_unreplayed = |incoming: &&super::IncomingAnswer| !incoming.was_read && !incoming.given_up;
         let come = self.inbox.iter().filter(is_unreplayed).filter(|incoming| incoming.is_refusal());
         let come = come.map(|incoming| (&*incoming.received.asked.path, incoming.received.asked.round));
@@ -163,15 +163,15 @@ impl Leg {
         let path = slot.path.clone();
         if self.setup.purpose == Purpose::DryRun {
             self.observations.would_run.get_or_insert_with(|| path.clone());
-            self.stop(StopReason::Author(format!("the step `{path}` is not run to look only")));
+            self.stop(StopReason::Author(format!("the step `{path}` does not run in a dry run")));
             return StepPoll::Pending;
         }
-        // Before the effect, not behind it: its outcome must find room.
+        // The space is reserved before the effect, because the outcome must fit afterwards.
         let limits = self.setup.limits;
         let reserved =
             (self.slots.running() + 1).saturating_mul(limits.step_result).saturating_add(RESERVED_SPACE);
         if self.history.size().saturating_add(reserved) > limits.state {
-            // The room that is kept for those that run is free again once they end.
+            // A running step that ends frees its reserved space.
             self.set_phase(id, StepPhase::Held);
             self.held_for_space.push(id);
             self.register(id, waker);
@@ -198,7 +198,7 @@ impl Leg {
         }
     }
 
-    /// A step that runs is polled here and now.
+    /// Notes that a running step is polled now.
     pub fn note_step_poll(&mut self, id: SlotId, waker: &Waker) {
         self.slots.move_to(id, self.context.branch);
         let (is_root, number) = (WakerId::of(waker) == self.poll.root, self.poll.number);
@@ -208,17 +208,18 @@ impl Leg {
         }
     }
 
-    /// Returns whether another attempt of a step may begin: also where its branch has lost, but not once the leg is over.
+    /// Returns `true` if another attempt of a step may begin. That is also the case in an abandoned branch, but not
+    /// after the end of the leg.
     pub fn may_attempt_step(&self) -> bool {
         matches!(self.status, Status::Running)
     }
 
-    /// Records the outcome of a step. Whether the handler goes on with it.
+    /// Records the outcome of a step. Returns `true` if the handler receives the outcome.
     pub fn end_step(&mut self, id: SlotId, outcome: StepOutcome) -> bool {
         let goes_on = !self.is_over();
         let Some((slot, input, round)) = self.stop_running(id) else { return false };
         self.observations.note_outcome(&outcome);
-        // What the handler never learns, no later leg may tell it.
+        // The handler never receives this outcome in this leg, so later legs must not deliver it either.
         let outcome =
             if self.slots.is_abandoned_branch(slot.branch) { StepOutcome::Abandoned } else { outcome };
         let body = EntryBody::Step { input, stale: false, undelivered: !goes_on, outcome };
@@ -226,16 +227,16 @@ impl Leg {
         goes_on
     }
 
-    /// A step comes to no outcome: the leg ends.
+    /// Stops the leg because a step ended without an outcome.
     pub fn fail_step(&mut self, id: SlotId, cause: String) {
         if let Some((slot, ..)) = self.stop_running(id) {
             self.stop(StopReason::StepFailed { path: slot.path.to_string(), cause });
         }
     }
 
-    /// The recorded outcome of a step is not of the type it is read as.
+    /// Stops the leg because the recorded outcome of a step does not decode as its type.
     pub fn reject_step_result(&mut self, path: &str) {
-        self.diverged(path, "its recorded result is not of the type that it is read as now");
+        self.diverged(path, "its recorded result does not decode as its present type");
     }
 
     fn stop_running(&mut self, id: SlotId) -> Option<(Slot, Option<Digest>, u32)> {
@@ -247,12 +248,12 @@ impl Leg {
         self.deferred.drops.extend(wake.end());
         self.slots.branches().add(slot.branch, Counter::Running, -1);
         self.running.retain(|running| *running != id);
-        // There is room again.
+        // The space of the step that ended is free again.
         self.held.append(&mut self.held_for_space);
         Some((slot, input, round))
     }
 
-    /// A future goes, resolved or not. `unwinding`: the handler panics.
+    /// Releases the slot of a future that resolved or was dropped. `unwinding` is true if the handler panics.
     pub fn release(&mut self, id: SlotId, unwinding: bool) {
         let is_running = matches!(
             self.slots.get(id).map(|slot| &slot.state),
@@ -261,7 +262,8 @@ impl Leg {
         if is_running { self.abort_step(id, unwinding) } else { drop(self.remove(id, false)) }
     }
 
-    /// A step is dropped while it runs: it may have acted, and nobody learns of it.
+    /// Records a step that was dropped while it ran. The step may have had its effect, and the handler does not receive
+    /// the outcome.
     fn abort_step(&mut self, id: SlotId, unwinding: bool) {
         let Some((slot, input, round)) = self.stop_running(id) else { return };
         if !matches!(self.status, Status::Running) {
@@ -280,7 +282,7 @@ impl Leg {
         self.deferred.events.push(super::LogEvent::StepAborted { path });
     }
 
-    /// Takes a slot out.
+    /// Takes a slot out, and releases what its future waited for.
     pub(super) fn remove(&mut self, id: SlotId, is_delivered: bool) -> Option<Slot> {
         let mut slot = self.slots.remove(id)?;
         if let super::slots::SlotWaker::Foreign(waker) = std::mem::take(&mut slot.waker) {
@@ -310,7 +312,7 @@ impl Leg {
             StepPhase::Held | StepPhase::Released => {
                 self.held.retain(|held| *held != id);
                 self.held_for_space.retain(|held| *held != id);
-                // To lose a select is no accident.
+                // A branch that loses its select is dropped intentionally.
                 if !self.slots.is_abandoned_branch(slot.branch) {
                     self.observations.note_dropped(EntryKind::Step, &slot.path);
                 }
@@ -319,7 +321,7 @@ impl Leg {
         }
     }
 
-    /// Wakes the new steps that may begin. Whether there are any.
+    /// Wakes the new steps that may begin. Returns `true` if there are any.
     pub(super) fn release_steps(&mut self) -> bool {
         self.has_new_answers = false;
         let mut held = std::mem::take(&mut self.held);
@@ -341,7 +343,7 @@ impl Leg {
         !released.is_empty()
     }
 
-    /// How the steps that were begun stand. The first that is polled as it should be decides.
+    /// Returns the common state of the running steps. The first step that is polled properly decides.
     pub(super) fn running_steps(&self) -> RunningSteps {
         let mut stalled = RunningSteps::None;
         for id in &self.running {
@@ -351,7 +353,8 @@ impl Leg {
                 continue;
             };
             let body_state = match root_poll {
-                // Nothing between it and the handler keeps wakers, and the handler was polled without it.
+                // Nothing between the step and the handler keeps wakers, and the handler was polled without polling the
+                // step.
                 Some(poll) if *poll < self.poll.number => BodyState::Unpolled,
                 _ => wake.body_state(),
             };
@@ -365,7 +368,7 @@ impl Leg {
     }
 }
 
-/// How the steps of a leg stand together.
+/// The common state of the running steps of a leg.
 #[derive(Debug)]
 pub(super) enum RunningSteps {
     None,

@@ -1,5 +1,8 @@
-//! The record as CBOR: `[3, [round, state] | null, round, state-only legs, [entry, ...], [received, ...], [asked, ...], [note, ...]]`.
-//! Questions, answers and results are JSON text in it.
+//! The record as CBOR. Questions, answers and results are JSON texts in it.
+//!
+//! ```text
+//! [3, [round, state] | null, round, state-only legs, [entry, ...], [received, ...], [asked, ...], [note, ...]]
+//! ```
 
 use super::{
     AskRecord, Entry, EntryBody, HandlerState, Note, ReceivedAnswer, Record, StepFailure, StepOutcome,
@@ -15,7 +18,7 @@ const FORMAT: u8 = 3;
 type Encoded = Result<(), encode::Error<Infallible>>;
 type Out = Encoder<Vec<u8>>;
 
-/// An error from a record that cannot be written as bytes, or from bytes that are no record of this format.
+/// An error from a record that cannot be encoded, or from bytes that are not a record of this format.
 #[derive(Debug)]
 pub struct RecordError(String);
 
@@ -28,10 +31,10 @@ impl std::fmt::Display for RecordError {
 impl std::error::Error for RecordError {}
 
 impl Record {
-    /// The record as bytes.
+    /// Encodes the record as bytes.
     ///
     /// # Errors
-    /// If the codec refuses a part of it.
+    /// If the codec rejects a part of the record.
     pub fn encode(&self) -> Result<Vec<u8>, RecordError> {
         let mut out = Encoder::new(Vec::with_capacity(256));
         self.write(&mut out).map_err(|fault| RecordError(fault.to_string()))?;
@@ -51,10 +54,10 @@ impl Record {
         write_list(out, &self.notes, Note::encode)
     }
 
-    /// The record that these bytes hold.
+    /// Decodes a record.
     ///
     /// # Errors
-    /// If they are not exactly one record of this format.
+    /// If the bytes are not exactly one record of this format.
     pub fn decode(bytes: &[u8]) -> Result<Self, RecordError> {
         let mut input = Decoder::new(bytes);
         let record = Self::read(&mut input).and_then(|record| {
@@ -78,7 +81,7 @@ impl Record {
     }
 }
 
-/// The first member of an entry.
+/// The tags of entries and notes: the first member of each.
 mod tag {
     pub(super) const ANSWER: u8 = 0;
     pub(super) const STEP_DONE: u8 = 1;
@@ -86,7 +89,7 @@ mod tag {
     pub(super) const STEP_ABANDONED: u8 = 3;
     pub(super) const SELECT: u8 = 4;
     pub(super) const CHECKPOINT: u8 = 5;
-    /// Of a note.
+    /// The tags of notes.
     pub(super) const ASKS: u8 = 0;
     pub(super) const URL_REFERENCE: u8 = 1;
 }
@@ -252,7 +255,7 @@ impl Note {
     }
 }
 
-/// One bit for each that is there.
+/// Encodes each supported kind of question as one bit.
 fn bits(asks: AskSupport) -> u8 {
     let all = [asks.form, asks.url, asks.sampling, asks.sampling_tools, asks.sampling_context, asks.roots];
     all.iter().enumerate().fold(0, |bits, (at, is_there)| bits | (u8::from(*is_there) << at))
@@ -266,7 +269,7 @@ fn asks(bits: u8) -> AskSupport {
     asks
 }
 
-/// Two bits: the step is stale, and its outcome was not delivered.
+/// Decodes the two flags of a step: bit 0 is stale, bit 1 is undelivered.
 fn step_flags(input: &mut Decoder<'_>) -> Result<(bool, bool), decode::Error> {
     let flags = input.u8()?;
     expect(flags < 4)?;
@@ -274,7 +277,7 @@ fn step_flags(input: &mut Decoder<'_>) -> Result<(bool, bool), decode::Error> {
 }
 
 fn expect(holds: bool) -> Result<(), decode::Error> {
-    if holds { Ok(()) } else { Err(decode::Error::message("another member was expected")) }
+    if holds { Ok(()) } else { Err(decode::Error::message("unexpected member")) }
 }
 
 fn write_list<T>(out: &mut Out, items: &[T], encode: impl Fn(&T, &mut Out) -> Encoded) -> Encoded {

@@ -1,5 +1,5 @@
-//! Bytes as calls on a leg, in any order and with any slots: what no handler does, and what a faulty one might. The fuzz
-//! target `engine_leg` has this file too.
+//! Random bytes as method calls on a leg, in any order and with any slots, as a faulty driver might make them. The fuzz
+//! target `engine_leg` uses this file too.
 
 use antiphon_engine::{
     BranchId, CallSite, Delivery, GraceReason, Leg, LegOutput, Limits, NextAction, PollContext, Purpose,
@@ -19,10 +19,10 @@ use std::{
 const NOW: u64 = 1_800_000_000;
 const PATHS: [&str; 6] = ["a", "b", "c#1", "s/a", "s/b#-2", "x"];
 
-/// Reads bytes; zeros behind their end.
-struct Bytes<'b>(&'b [u8]);
+/// A reader of bytes. It returns zeros after their end.
+struct ByteReader<'b>(&'b [u8]);
 
-impl Bytes<'_> {
+impl ByteReader<'_> {
     fn next(&mut self) -> u8 {
         let Some((first, rest)) = self.0.split_first() else { return 0 };
         self.0 = rest;
@@ -65,22 +65,22 @@ impl Bytes<'_> {
     }
 }
 
-/// What a program holds while it goes on.
+/// The variables of a running program.
 struct Program<'b> {
-    bytes: Bytes<'b>,
+    bytes: ByteReader<'b>,
     leg: Leg,
     slots: Vec<SlotId>,
     branches: Vec<BranchId>,
     scopes: Vec<PollContext>,
     wakes: Vec<Arc<StepWaker>>,
     tracker: Option<WakeTracker>,
-    /// The leg is over, and goes on to be called.
+    /// True if the leg is over and the program still calls it.
     has_ended: bool,
 }
 
-/// Runs these bytes as a program, from this record on. Each record that it leaves is written and read as the same.
+/// Runs bytes as a program, beginning with this record. Checks that each record encodes and decodes to itself.
 pub(crate) fn run(record: Option<Record>, bytes: &[u8]) {
-    let mut bytes = Bytes(bytes);
+    let mut bytes = ByteReader(bytes);
     let setup = setup(&mut bytes);
     let leg = match record {
         None => Leg::begin(setup),
@@ -104,7 +104,7 @@ fn call(leg: u16) -> Call {
     call
 }
 
-fn setup(bytes: &mut Bytes<'_>) -> Setup {
+fn setup(bytes: &mut ByteReader<'_>) -> Setup {
     let kinds = bytes.next();
     let limits = if kinds & 1 == 0 {
         Limits::default()
@@ -133,7 +133,7 @@ fn setup(bytes: &mut Bytes<'_>) -> Setup {
     }
 }
 
-fn resume(call: Call, record: Record, bytes: &mut Bytes<'_>, setup: Setup) -> Leg {
+fn resume(call: Call, record: Record, bytes: &mut ByteReader<'_>, setup: Setup) -> Leg {
     let mut responses = InputResponses::new();
     for asked in record.asked().iter().take(8) {
         if bytes.flag() {
@@ -145,7 +145,7 @@ fn resume(call: Call, record: Record, bytes: &mut Bytes<'_>, setup: Setup) -> Le
 
 fn check(left: &LegOutput) -> Record {
     let bytes = left.record.encode().expect("a record encodes");
-    let read = Record::decode(&bytes).expect("what was encoded decode_check");
+    let read = Record::decode(&bytes).expect("encoded bytes decode");
     assert_eq!(read.encode().expect("a record encodes"), bytes);
     assert_eq!(read.size(), left.record.size());
     read
@@ -161,12 +161,12 @@ impl Program<'_> {
         match self.bytes.next() % 12 {
             0..=2 => self.poll(),
             3 => self.begin(),
-            4 => self.place(),
+            4 => self.change_context(),
             5..=6 => self.poll_slot(),
             7..=8 => self.change_slot(),
             9 => self.select(),
             10 => self.end(),
-            _ => self.look(),
+            _ => self.call_minor_methods(),
         }
         for waker in self.leg.take_deferred_work().wakes {
             waker.wake();
@@ -177,7 +177,7 @@ impl Program<'_> {
         self.bytes.pick(&self.slots)
     }
 
-    /// A waker of the handler's poll, or of somebody else.
+    /// Returns a waker of the handler's poll, or another one.
     fn waker(&mut self) -> Waker {
         match (&self.tracker, self.bytes.next() % 3) {
             (Some(tracker), 0) => tracker.waker(),
@@ -186,7 +186,7 @@ impl Program<'_> {
         }
     }
 
-    /// The beginning or the end of a poll.
+    /// Begins or ends a poll.
     fn poll(&mut self) {
         match self.bytes.next() % 4 {
             0 => {
@@ -206,7 +206,7 @@ impl Program<'_> {
         }
     }
 
-    /// Something is awaited for the first time.
+    /// Begins to await a question, a step or a checkpoint.
     fn begin(&mut self) {
         let path = self.bytes.path();
         let _ = self.leg.call(|| Ok(call(1)));
@@ -239,8 +239,8 @@ impl Program<'_> {
         self.slots.extend(slot);
     }
 
-    /// The place of what is polled changes.
-    fn place(&mut self) {
+    /// Changes the context of the polled code.
+    fn change_context(&mut self) {
         let scope = match self.bytes.next() % 4 {
             0 => self.bytes.pick(&self.branches).map(|branch| self.leg.in_branch(branch, false)),
             1 => self.bytes.pick(&self.branches).map(|branch| self.leg.in_branch(branch, true)),
@@ -297,7 +297,7 @@ impl Program<'_> {
 
     fn select(&mut self) {
         if self.has_ended {
-            // See `defect_a_recorded_select_is_looked_at_behind_the_end`.
+            // A recorded select is gone after the end, which `a_recorded_select_is_gone_after_the_end` checks.
             return;
         }
         match self.bytes.next() % 3 {
@@ -331,7 +331,7 @@ impl Program<'_> {
         }
     }
 
-    /// The end of the leg, mostly with a leg behind it. Sometimes slots of the old leg stay known.
+    /// Ends the leg, mostly with a leg after it. Some slots of the old leg stay known.
     fn end(&mut self) {
         match self.bytes.next() % 10 {
             0 => self.leg.cancel(),
@@ -341,7 +341,7 @@ impl Program<'_> {
             4 => {
                 let mut left = self.leg.finish();
                 left.suspend_before_error(&Limits::default());
-                self.follow(left);
+                self.begin_next_leg(left);
             }
             5 => {
                 let _ = self.leg.call(|| Ok(call(1)));
@@ -349,7 +349,7 @@ impl Program<'_> {
                 let state = self.bytes.flag().then(|| "state".to_owned());
                 let asks = if self.bytes.flag() { vec![(key.to_owned(), form())] } else { Vec::new() };
                 let (_, left) = self.leg.ask_by_hand(asks, state);
-                self.follow(left);
+                self.begin_next_leg(left);
             }
             _ => self.next_leg(),
         }
@@ -357,13 +357,13 @@ impl Program<'_> {
 
     fn next_leg(&mut self) {
         let (_, left) = self.leg.suspend();
-        self.follow(left);
+        self.begin_next_leg(left);
     }
 
-    fn follow(&mut self, left: LegOutput) {
+    fn begin_next_leg(&mut self, left: LegOutput) {
         let mut record = check(&left);
         if self.bytes.next().is_multiple_of(8) {
-            // The old leg is called on, though it is over.
+            // The program calls the old leg, although it is over.
             self.has_ended = true;
             return;
         }
@@ -379,7 +379,7 @@ impl Program<'_> {
             1 => Leg::resume(call, record.without_history(), None, setup),
             _ => resume(call, record, &mut self.bytes, setup),
         };
-        // Branches of another leg are not used: see `defect_a_branch_that_is_not_there`.
+        // Branches of another leg are not used; `a_select_without_branches_has_no_branch` checks them.
         self.branches.truncate(1);
         self.scopes = vec![PollContext::default()];
         if !self.bytes.next().is_multiple_of(4) {
@@ -389,8 +389,8 @@ impl Program<'_> {
         }
     }
 
-    /// What changes little.
-    fn look(&mut self) {
+    /// Calls methods that change little.
+    fn call_minor_methods(&mut self) {
         let path = self.bytes.path();
         match self.bytes.next() % 8 {
             0 => self.leg.record_ask_support(AskSupport::FORM),

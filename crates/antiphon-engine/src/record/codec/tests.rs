@@ -89,17 +89,17 @@ proptest! {
     #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
-    fn a_record_is_read_as_it_was_written(record in record()) {
+    fn decoding_restores_the_record(record in record()) {
         let bytes = record.encode().unwrap();
         let read = Record::decode(&bytes).unwrap();
-        // Digests are not compared with `==`, on purpose: their text is.
+        // `Digest` has no `==` on purpose, so the texts are compared.
         prop_assert_eq!(format!("{record:?}"), format!("{read:?}"));
         prop_assert_eq!(read.encode().unwrap(), bytes);
         prop_assert_eq!(read.size(), record.size());
     }
 
     #[test]
-    fn a_part_of_a_record_or_more_than_one_is_refused(record in record(), behind in any::<u8>()) {
+    fn partial_and_trailing_bytes_are_rejected(record in record(), behind in any::<u8>()) {
         let mut bytes = record.encode().unwrap();
         for end in 0..bytes.len() {
             prop_assert!(Record::decode(&bytes[..end]).is_err(), "{} of {} bytes", end, bytes.len());
@@ -108,10 +108,9 @@ proptest! {
         prop_assert!(Record::decode(&bytes).is_err());
     }
 
-    /// The estimated size is not below the size in bytes, but for the two members of questions that it leaves out:
-    /// see `defect_size_of_a_question_that_was_not_asked`.
+    /// The estimated size is not smaller than the encoded size, except for members that the estimate leaves out.
     #[test]
-    fn the_size_is_not_understated(record in record()) {
+    fn the_estimated_size_covers_the_encoded_size(record in record()) {
         let received = record.received.iter().map(|received| &received.asked);
         let all = record.asked.iter().chain(received);
         let left_out: usize = all.map(|asked| 17 + asked.not_asked.as_ref().map_or(0, |text| text.len())).sum();
@@ -119,11 +118,11 @@ proptest! {
     }
 
     #[test]
-    fn any_bytes_are_read_or_refused(bytes in vec(any::<u8>(), 0..300)) {
+    fn random_bytes_do_not_panic(bytes in vec(any::<u8>(), 0..300)) {
         let _ = Record::decode(&bytes);
     }
 
-    /// Bytes that are a record but for one of them. What is read of them is written and read as the same.
+    /// Bytes that differ from a record in one byte. Everything that decodes encodes and decodes to the same record.
     #[test]
     fn a_changed_byte_is_read_or_refused(record in record(), at in any::<prop::sample::Index>(), byte: u8) {
         let mut bytes = record.encode().unwrap();
@@ -137,8 +136,8 @@ proptest! {
 }
 
 #[test]
-fn size_of_a_question_that_was_not_asked() {
-    let reason = "a field fault in words; ".repeat(8);
+fn the_estimated_size_includes_reasons() {
+    let reason = "a description of a field fault; ".repeat(8);
     let asked = AskRecord {
         path: "a".into(),
         digest: Digest::from_bytes([7; 16]),
@@ -154,27 +153,27 @@ fn size_of_a_question_that_was_not_asked() {
     assert!(record.encode().unwrap().len() <= record.size() + 32);
 }
 
-/// Checks that the bytes are refused.
+/// Checks that the bytes are rejected.
 fn check_refused(bytes: &[u8], why: &str) {
     let fault = Record::decode(bytes).unwrap_err();
     assert!(fault.to_string().starts_with("not a record of this format"), "{why}: {fault}");
 }
 
 #[test]
-fn other_bytes_are_refused() {
+fn malformed_bytes_are_rejected() {
     const HEAD: [u8; 5] = [0x88, FORMAT, 0xf6, 0x01, 0x00];
     let with = |rest: &[u8]| [&HEAD[..], rest].concat();
     Record::decode(&with(&[0x80, 0x80, 0x80, 0x80])).unwrap();
     check_refused(&[], "nothing");
     check_refused(&[0x88, FORMAT - 1, 0xf6, 0x01, 0x00, 0x80, 0x80, 0x80, 0x80], "an older format");
     check_refused(&[0x88, FORMAT + 1, 0xf6, 0x01, 0x00, 0x80, 0x80, 0x80, 0x80], "a newer format");
-    check_refused(&[0x87, FORMAT, 0xf6, 0x01, 0x00, 0x80, 0x80, 0x80], "a list too few");
+    check_refused(&[0x87, FORMAT, 0xf6, 0x01, 0x00, 0x80, 0x80, 0x80], "a missing list");
     check_refused(&with(&[0x9f, 0xff, 0x80, 0x80, 0x80]), "an open-ended list");
     check_refused(&with(&[0x9b, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff]), "more entries than bytes");
     check_refused(&with(&[0x81, 0x83, 0x06, 0x61, b'a', 0x01, 0x80, 0x80, 0x80]), "an unknown kind of entry");
     check_refused(
         &with(&[0x81, 0x84, 0x05, 0x61, b'a', 0x01, 0x00, 0x80, 0x80, 0x80]),
-        "a checkpoint with more",
+        "a checkpoint with an extra member",
     );
     check_refused(&with(&[0x80, 0x80, 0x80, 0x81, 0x82, 0x02, 0x00]), "an unknown kind of note");
 }

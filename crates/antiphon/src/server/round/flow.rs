@@ -204,7 +204,7 @@ fn log(event: &LogEvent, call: Option<&str>) {
             "a step was dropped while it ran: it may have acted, and never runs again in this call"
         ),
         LogEvent::UnreplayedSteps { paths } => {
-            tracing::warn!(call, steps = ?paths, "recorded steps were not met")
+            tracing::warn!(call, steps = ?paths, "recorded steps were not replayed")
         }
     }
 }
