@@ -1,15 +1,15 @@
-//! What is left of a function or an impl that is refused, so that the complaint is the only one.
+//! The replacement of a function or an impl with an error, so that the compiler reports only that error.
 //!
-//! Without it, every place that names the function would not compile either, and what only its body uses would be
-//! unused. And an editor goes on to understand the body.
+//! Without a replacement, every use of the function would be an error too, and the items in its body would be unused.
+//! An editor can also still analyse the body.
 
-use super::{expand::made_type, kind::Kind};
+use super::{expand::definition_type, kind::Kind};
 use proc_macro2::{Span, TokenStream};
 use quote::quote_spanned;
 use syn::{Error, FnArg, ItemFn, ItemImpl, Visibility, spanned::Spanned as _};
 
-/// The complaint, and a function of that name that defines nothing. In it stands what was written, without the
-/// attributes of parameters: they were taken off when it was read.
+/// Returns the error, and a function of the same name without a definition. The function contains the written function
+/// without the attributes of its parameters, which were already removed.
 pub(super) fn function(kind: Kind, item: &ItemFn, fault: &Error) -> TokenStream {
     let (own, complaint) = (Span::mixed_site(), fault.to_compile_error());
     if item.sig.inputs.iter().any(|input| matches!(input, FnArg::Receiver(_))) {
@@ -17,10 +17,10 @@ pub(super) fn function(kind: Kind, item: &ItemFn, fault: &Error) -> TokenStream 
     }
     let mut written = item.clone();
     written.vis = Visibility::Inherited;
-    // That it is missing was said.
+    // The error already says that `async` is missing.
     written.sig.asyncness.get_or_insert_with(|| syn::Token![async](item.sig.span()));
     let (vis, ident) = (&item.vis, &item.sig.ident);
-    let (future, define, made) = (kind.future(), kind.define(), made_type(kind));
+    let (future, define, made) = (kind.future(), kind.define(), definition_type(kind));
     quote_spanned! { own =>
         #complaint
         #[allow(unused)]
@@ -41,7 +41,7 @@ pub(super) fn function(kind: Kind, item: &ItemFn, fault: &Error) -> TokenStream 
     }
 }
 
-/// The complaint, and the impl without marks, of a type that offers nothing.
+/// Returns the error, and the impl without its marks for a type that offers nothing.
 pub(super) fn service(item: &ItemImpl, fault: &Error) -> TokenStream {
     let complaint = fault.to_compile_error();
     let self_ty = &item.self_ty;

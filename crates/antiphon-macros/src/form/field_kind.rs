@@ -1,24 +1,24 @@
-//! What belongs to the kind of a field: bounds, formats, defaults.
+//! The code for each kind of field: bounds, formats and defaults.
 
 use super::{
     attributes::{Attributes, Given, Value},
     field::Field,
-    format::{FORMATS, may_be},
+    format::{FORMATS, has_format},
     shape::{Shape, Whole},
 };
 use proc_macro2::{Ident, Literal, Span, TokenStream};
 use quote::{quote, quote_spanned};
 use syn::{Error, LitStr, Result, Type, spanned::Spanned as _};
 
-/// The expression of a `FieldKind`, and what the compiler checks beside it.
-pub(super) struct Kind {
+/// The expression of a `FieldKind`, and the checks that the compiler evaluates.
+pub(super) struct FieldCode {
     pub(super) tokens: TokenStream,
     pub(super) checks: Vec<TokenStream>,
 }
 
-pub(super) fn expand(field: &mut Field) -> Result<Kind> {
+pub(super) fn expand(field: &mut Field) -> Result<FieldCode> {
     let Field { shape, attributes, .. } = field;
-    let plain = |tokens| Kind { tokens, checks: Vec::new() };
+    let plain = |tokens| FieldCode { tokens, checks: Vec::new() };
     match shape {
         Shape::Text => text(attributes).map(plain),
         Shape::Whole(whole) => whole_number(attributes, *whole).map(plain),
@@ -40,13 +40,13 @@ fn string(text: &str) -> TokenStream {
     quote! { ::std::string::String::from(#text) }
 }
 
-/// Two bounds by these names, the lower one first.
+/// Reads two bounds by their names, the lower one first.
 fn counts(attributes: &mut Attributes, least: &str, most: &str) -> Result<(Option<u64>, Option<u64>)> {
     let (low, high) = (attributes.count(least)?, attributes.count(most)?);
     if let (Some((low, _)), Some((high, span))) = (low, high)
         && low > high
     {
-        return Err(Error::new(span, format!("`{most}` is less than `{least}`: nothing fits")));
+        return Err(Error::new(span, format!("`{most}` is less than `{least}`: no value is valid")));
     }
     Ok((low.map(|(count, _)| count), high.map(|(count, _)| count)))
 }
@@ -56,17 +56,17 @@ fn text(attributes: &mut Attributes) -> Result<TokenStream> {
     let format = attributes.text("format")?;
     let known = format.as_ref().map(|(name, span)| {
         let known = FORMATS.iter().find(|(known, _)| known == name);
-        known.ok_or_else(|| Error::new(*span, "a format is `email`, `uri`, `date` or `date-time`"))
+        known.ok_or_else(|| Error::new(*span, "the format must be `email`, `uri`, `date` or `date-time`"))
     });
     let known = known.transpose()?;
     let default = attributes.text("default")?;
     if let Some((text, span)) = &default {
         let length = text.chars().count() as u64;
         if least.is_some_and(|least| length < least) || most.is_some_and(|most| length > most) {
-            return Err(Error::new(*span, "this default is not within `min_length` and `max_length`"));
+            return Err(Error::new(*span, "the default is not within `min_length` and `max_length`"));
         }
-        if let Some((format, _)) = known.filter(|(format, _)| !may_be(format, text)) {
-            return Err(Error::new(*span, format!("this default does not have the format `{format}`")));
+        if let Some((format, _)) = known.filter(|(format, _)| !has_format(format, text)) {
+            return Err(Error::new(*span, format!("the default does not have the format `{format}`")));
         }
     }
     let default = option(default.map(|(text, _)| string(&text)));
@@ -91,7 +91,7 @@ enum Number {
 impl Number {
     fn as_float(self) -> f64 {
         match self {
-            // As near as a float comes: only compared with other floats.
+            // The nearest float is exact enough, because it is only compared with other floats.
             Self::Whole(whole) => whole as f64,
             Self::Float(float) => float,
         }
@@ -104,7 +104,7 @@ impl Number {
         }
     }
 
-    /// An `Option` of a JSON number.
+    /// Returns the expression of an `Option` of a JSON number.
     fn expand(number: Option<Self>) -> TokenStream {
         let Some(number) = number else { return option(None) };
         let literal = match number {
@@ -122,11 +122,11 @@ impl Number {
     }
 }
 
-/// `min`, `max` and `default`, each as `read` takes it.
+/// Reads `min`, `max` and `default`. `read` converts each value.
 fn number(
     attributes: &mut Attributes,
     integer: bool,
-    told: (Option<i128>, Option<i128>),
+    type_bounds: (Option<i128>, Option<i128>),
     read: impl Fn(&Given) -> Result<Number>,
 ) -> Result<TokenStream> {
     let mut take = |key| -> Result<Option<(Number, Span)>> {
@@ -137,17 +137,17 @@ fn number(
     if let (Some((least, _)), Some((most, span))) = (least, most)
         && most.less(least)
     {
-        return Err(Error::new(span, "`max` is less than `min`: nothing fits"));
+        return Err(Error::new(span, "`max` is less than `min`: no value is valid"));
     }
     if let Some((default, span)) = default
         && (least.is_some_and(|(least, _)| default.less(least))
             || most.is_some_and(|(most, _)| most.less(default)))
     {
-        return Err(Error::new(span, "this default is not within `min` and `max`"));
+        return Err(Error::new(span, "the default is not within `min` and `max`"));
     }
     let number = |given: Option<(Number, Span)>| given.map(|(number, _)| number);
-    let least = Number::expand(number(least).or(told.0.map(Number::Whole)));
-    let most = Number::expand(number(most).or(told.1.map(Number::Whole)));
+    let least = Number::expand(number(least).or(type_bounds.0.map(Number::Whole)));
+    let most = Number::expand(number(most).or(type_bounds.1.map(Number::Whole)));
     let default = Number::expand(number(default));
     Ok(quote! {
         ::antiphon::wire::FieldKind::Number { integer: #integer, minimum: #least, maximum: #most, default: #default }
@@ -155,14 +155,12 @@ fn number(
 }
 
 fn whole_number(attributes: &mut Attributes, whole: Whole) -> Result<TokenStream> {
-    number(attributes, true, whole.told(), |given| match given.value {
+    number(attributes, true, whole.form_bounds(), |given| match given.value {
         Value::Whole(number) if (whole.least..=whole.most).contains(&number) => Ok(Number::Whole(number)),
         Value::Whole(_) => {
-            Err(Error::new(given.span, format!("this number does not fit into `{}`", whole.name)))
+            Err(Error::new(given.span, format!("this number is out of the range of `{}`", whole.name)))
         }
-        _ => {
-            Err(Error::new(given.span, format!("the field is `{}`: a whole number stands here", whole.name)))
-        }
+        _ => Err(Error::new(given.span, format!("the field is `{}`: expected a whole number", whole.name))),
     })
 }
 
@@ -171,14 +169,14 @@ fn float(attributes: &mut Attributes, single: bool) -> Result<TokenStream> {
         let number = match given.value {
             Value::Whole(number) => Number::Whole(number),
             Value::Float(number) => Number::Float(number),
-            _ => return Err(Error::new(given.span, "the field is a number: a number stands here")),
+            _ => return Err(Error::new(given.span, "the field is a number: expected a number")),
         };
         let float = number.as_float();
         let fits = if single { (float as f32).is_finite() } else { float.is_finite() };
         if fits {
             Ok(number)
         } else {
-            Err(Error::new(given.span, "this number does not fit into the field's type"))
+            Err(Error::new(given.span, "this number is out of the range of the field's type"))
         }
     })
 }
@@ -188,7 +186,10 @@ fn boolean(attributes: &mut Attributes) -> Result<TokenStream> {
         None => None,
         Some(Given { value: Value::Bool(yes), .. }) => Some(quote! { #yes }),
         Some(given) => {
-            return Err(Error::new(given.span, "the field is a bool: `default = true` or `false`"));
+            return Err(Error::new(
+                given.span,
+                "the field is a bool: write `default = true` or `default = false`",
+            ));
         }
     };
     let default = option(default);
@@ -196,53 +197,56 @@ fn boolean(attributes: &mut Attributes) -> Result<TokenStream> {
 }
 
 fn choices(ty: &Type) -> TokenStream {
-    // At the type, so that one that has no choices is shown there.
+    // The compiler reports a type without choices at the span of the type.
     quote_spanned! { ty.span()=> ::antiphon::__expanded::choices::<#ty>() }
 }
 
-/// Only the compiler knows the choices of another type.
+/// Returns a check that the compiler evaluates, because only the compiler knows the choices of another type.
 fn among_choices(ty: &Type, value: &str, span: Span) -> TokenStream {
     quote_spanned! { span=>
         const _: () = ::core::assert!(
             ::antiphon::__expanded::offers::<#ty>(#value),
-            "this default is not among the choices, which go by the names that serde reads"
+            "the default is not one of the choices, by the names that serde reads"
         );
     }
 }
 
-fn one(attributes: &mut Attributes, ty: &Type) -> Result<Kind> {
+fn one(attributes: &mut Attributes, ty: &Type) -> Result<FieldCode> {
     let default = match attributes.value("default")? {
         None => None,
         Some(Given { value: Value::Text(text), span }) => Some((text, span)),
         Some(given) => {
             return Err(Error::new(
                 given.span,
-                "the default of a choice is the name that serde reads: `default = \"small\"`",
+                "the default of a choice must be the name that serde reads: `default = \"small\"`",
             ));
         }
     };
     let checks = default.iter().map(|(value, span)| among_choices(ty, value, *span)).collect();
     let (choices, default) = (choices(ty), option(default.map(|(text, _)| string(&text))));
     let tokens = quote! { ::antiphon::wire::FieldKind::One { choices: #choices, default: #default } };
-    Ok(Kind { tokens, checks })
+    Ok(FieldCode { tokens, checks })
 }
 
-fn many(attributes: &mut Attributes, ty: &Type) -> Result<Kind> {
+fn many(attributes: &mut Attributes, ty: &Type) -> Result<FieldCode> {
     let (least, most) = counts(attributes, "min_items", "max_items")?;
     let default = match attributes.value("default")? {
         None => None,
         Some(Given { value: Value::List(values), span }) => {
             let count = values.len() as u64;
             if least.is_some_and(|least| count < least) || most.is_some_and(|most| count > most) {
-                return Err(Error::new(span, "this default is not within `min_items` and `max_items`"));
+                return Err(Error::new(span, "the default is not within `min_items` and `max_items`"));
             }
-            if let Some(second) = second_of_its_kind(&values) {
-                return Err(Error::new(second.span(), "this choice is in the default twice"));
+            if let Some(second) = first_duplicate(&values) {
+                return Err(Error::new(second.span(), "the default contains this choice twice"));
             }
             Some(values)
         }
         Some(given) => {
-            return Err(Error::new(given.span, "the default of a list is a list: `default = [\"small\"]`"));
+            return Err(Error::new(
+                given.span,
+                "the default of a list must be a list: `default = [\"small\"]`",
+            ));
         }
     };
     let checks =
@@ -257,10 +261,10 @@ fn many(attributes: &mut Attributes, ty: &Type) -> Result<Kind> {
     let tokens = quote! {
         ::antiphon::wire::FieldKind::Many { choices: #choices, min_items: #least, max_items: #most, default: #default }
     };
-    Ok(Kind { tokens, checks })
+    Ok(FieldCode { tokens, checks })
 }
 
-fn second_of_its_kind(values: &[LitStr]) -> Option<&LitStr> {
+fn first_duplicate(values: &[LitStr]) -> Option<&LitStr> {
     let seen = |n: usize, value: &LitStr| values[..n].iter().any(|seen| seen.value() == value.value());
     values.iter().enumerate().find(|(n, value)| seen(*n, value)).map(|(_, value)| value)
 }

@@ -1,4 +1,4 @@
-//! What a resolver gives is seen by whoever sees the resolver.
+//! The value of a public resolver must be a public type.
 mod files {
     struct Plan;
 

@@ -1,4 +1,4 @@
-//! A resolver may fail, always.
+//! The return type of a resolver must be a Result.
 use antiphon::resolver;
 
 #[resolver]

@@ -1,29 +1,32 @@
-//! A marked function that stands alone.
+//! A marked function outside of an impl.
 
 use super::{
-    expand::{definition, made_type},
-    function::{Function, Place},
+    expand::{definition, definition_type},
+    fallback,
+    function::{Context, Function},
     kind::Kind,
-    refused,
 };
 use proc_macro2::{Ident, Span, TokenStream};
 use quote::{format_ident, quote, quote_spanned};
 use syn::{Attribute, Error, FnArg, ItemFn, Pat, Result, Signature, Token, parse_quote};
 
-/// The function, whose future now tells what it is.
+/// Returns the function. Its future has the definition as a type parameter.
 pub(crate) fn expand(kind: Kind, attribute: TokenStream, item: TokenStream) -> Result<TokenStream> {
     let place = Error::new_spanned(
         item.clone().into_iter().next(),
-        format!("`#[{}]` goes above an `async fn`, or a method in an impl with `#[server]`", kind.word()),
+        format!(
+            "`#[{}]` must be above an `async fn`, or above a method in an impl with `#[server]`",
+            kind.name()
+        ),
     );
     let mut item: ItemFn = syn::parse2(item).map_err(|_| place)?;
-    let function = match Function::read(kind, Place::Free, attribute, &item.attrs, &mut item.sig) {
+    let function = match Function::read(kind, Context::Free, attribute, &item.attrs, &mut item.sig) {
         Ok(function) => function,
-        Err(fault) => return Ok(refused::function(kind, &item, &fault)),
+        Err(fault) => return Ok(fallback::function(kind, &item, &fault)),
     };
     let ident = &function.ident;
     let definition = definition(&function, &quote! { #ident }, None);
-    let (define, made) = (kind.define(), made_type(kind));
+    let (define, made) = (kind.define(), definition_type(kind));
     let (outer, passed) = outer(&item.sig, &function);
     let ItemFn { attrs, vis, sig, block } = &item;
     let (outside, inside): (Vec<_>, Vec<_>) = (
@@ -50,7 +53,7 @@ pub(crate) fn expand(kind: Kind, attribute: TokenStream, item: TokenStream) -> R
     })
 }
 
-/// The signature of the function that callers see, and how it passes its parameters on.
+/// Returns the signature of the outer function, and the names of its parameters, which it passes to the inner function.
 fn outer(sig: &Signature, function: &Function) -> (Signature, Vec<Ident>) {
     let mut outer = sig.clone();
     outer.asyncness = None;
@@ -59,9 +62,9 @@ fn outer(sig: &Signature, function: &Function) -> (Signature, Vec<Ident>) {
         let FnArg::Typed(typed) = input else { continue };
         typed.attrs.clear();
         let name = match &*typed.pat {
-            // Inside, the name of the function is that of the function.
+            // In the inner function, the name of the function means the function.
             Pat::Ident(pat) if pat.ident != function.ident => {
-                // Where a resolver is named, no parameter of that name is in the way.
+                // The hygiene keeps a parameter from hiding a resolver of the same name.
                 let mut name = pat.ident.clone();
                 name.set_span(Span::mixed_site().located_at(name.span()));
                 name
@@ -71,7 +74,7 @@ fn outer(sig: &Signature, function: &Function) -> (Signature, Vec<Ident>) {
         *typed.pat = parse_quote!(#name);
         passed.push(name);
     }
-    // With the span, the edition is this crate's: what is returned holds every lifetime, in the edition 2021 too.
+    // The span selects this crate's edition, so the return type captures every lifetime, also in edition 2021.
     let span = Span::mixed_site().located_at(function.ident.span());
     let (future, output) = (function.kind.future(), &function.output);
     let arrow = Token![->](span);
@@ -80,12 +83,12 @@ fn outer(sig: &Signature, function: &Function) -> (Signature, Vec<Ident>) {
     (outer, passed)
 }
 
-/// What is said of the function as others see it.
+/// Returns `true` for an attribute that belongs to the outer function.
 fn stays_outside(attr: &Attribute) -> bool {
     ["doc", "deprecated", "must_use", "allow"].iter().any(|name| attr.path().is_ident(name))
 }
 
-/// What is said of its body.
+/// Returns `true` for an attribute that belongs to the inner function.
 fn goes_inside(attr: &Attribute) -> bool {
     !["doc", "deprecated", "must_use"].iter().any(|name| attr.path().is_ident(name))
 }

@@ -1,29 +1,29 @@
-//! Parameters that a resolver fills in, in what is defined.
+//! The code for parameters whose values come from resolvers.
 
 use super::function::Function;
-use crate::resolver::{Taken, name_type};
+use crate::resolver::{ResolvedParam, name_type};
 use proc_macro2::{Ident, Span, TokenStream};
 use quote::{format_ident, quote, quote_spanned};
 
-/// What a definition with resolvers has besides.
-pub(super) struct Resolving {
-    /// What stands before the definition: `states` is in scope.
+/// The additional code of a definition with resolvers.
+pub(super) struct ResolverCode {
+    /// The statements before the definition. `states` is in scope.
     pub(super) before: TokenStream,
-    /// A variable of it, which each call has a clone of.
+    /// A variable of those statements, which is cloned for each call.
     pub(super) kept: Ident,
-    /// What gives each parameter's variable its value. It stands in the handler's future, in a block that returns a
-    /// `Result<_, antiphon::Error>`; `ctx` and the variables of the arguments are in scope.
+    /// The statements that set the variable of each resolved parameter. They are part of the handler's future, in a
+    /// block that returns `Result<_, antiphon::Error>`. `ctx` and the variables of the arguments are in scope.
     pub(super) statements: TokenStream,
 }
 
-/// `None` where nothing is resolved.
-pub(super) fn resolving(function: &Function) -> Option<Resolving> {
-    let taken: Vec<(usize, &Taken)> = function.resolved().collect();
+/// Returns the code, or `None` if no parameter is resolved.
+pub(super) fn resolver_code(function: &Function) -> Option<ResolverCode> {
+    let taken: Vec<(usize, &ResolvedParam)> = function.resolved().collect();
     let (last, _) = taken.last()?;
     let own = Span::mixed_site();
     let kept = Ident::new("provided", own);
     let (items, provides) = (items(function, &taken), taken.iter().map(|(place, taken)| {
-        let alias = taken.alias_there(*place);
+        let alias = taken.spanned_alias(*place);
         quote_spanned! { own => <#alias as ::antiphon::__expanded::Resolves>::provide(states, &mut provided)?; }
     }));
     let takes = taken.iter().rev().fold(quote! { () }, |rest, (place, taken)| {
@@ -37,7 +37,7 @@ pub(super) fn resolving(function: &Function) -> Option<Resolving> {
     let arguments: Vec<Ident> = function.arguments().map(|(variable, _)| variable).collect();
     let types = arguments.iter().map(|_| quote! { _ });
     let checked = checked(*last);
-    Some(Resolving {
+    Some(ResolverCode {
         before: quote_spanned! { own =>
             #items
             let mut provided = <::antiphon::__expanded::Provided as ::core::default::Default>::default();
@@ -57,11 +57,11 @@ pub(super) fn resolving(function: &Function) -> Option<Resolving> {
     })
 }
 
-/// The arguments as a type that resolvers look them up in, and the check that they are there.
+/// Returns a type with the arguments, in which resolvers look them up, and the check that all are present.
 ///
-/// What is checked is a part of the type: where the check fails, the compiler says so and no more.
-fn items(function: &Function, taken: &[(usize, &Taken)]) -> TokenStream {
-    let user = format!("{} `{}`", function.kind.word(), function.name);
+/// The result of the check is a part of the type. If the check fails, the compiler reports only that.
+fn items(function: &Function, taken: &[(usize, &ResolvedParam)]) -> TokenStream {
+    let user = format!("{} `{}`", function.kind.name(), function.name);
     let names: Vec<&str> = function.arguments().map(|(_, argument)| argument.parameter.as_str()).collect();
     let types: Vec<Ident> = (0..names.len()).map(|place| format_ident!("A{place}")).collect();
     let lookups = names.iter().zip(&types).enumerate().map(|(place, (name, ty))| {
@@ -80,7 +80,7 @@ fn items(function: &Function, taken: &[(usize, &Taken)]) -> TokenStream {
     });
     let mut before = quote! { ::antiphon::__expanded::Checked::NONE };
     let checks = taken.iter().map(|(place, taken)| {
-        let (named, alias, checked) = (taken.named(*place), taken.alias_there(*place), checked(*place));
+        let (named, alias, checked) = (taken.named(*place), taken.spanned_alias(*place), checked(*place));
         let check = quote_spanned! { taken.span() =>
             ::antiphon::__expanded::check(
                 #user,

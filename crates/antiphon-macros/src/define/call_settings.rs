@@ -1,4 +1,5 @@
-//! What stands in `#[tool(..)]` and its like of how it asks, and of calls that an older version has begun.
+//! The settings of `#[tool(..)]`, `#[prompt(..)]` and `#[resource(..)]` for questions and for calls that another
+//! version has begun.
 
 use super::settings::Settings;
 use crate::form::attributes::Value;
@@ -6,8 +7,8 @@ use proc_macro2::TokenStream;
 use quote::{format_ident, quote};
 use syn::{Error, Result};
 
-/// The calls of the definition.
-pub(super) fn rounds(settings: &mut Settings) -> Result<TokenStream> {
+/// Returns the method calls that complete the definition.
+pub(super) fn call_settings(settings: &mut Settings) -> Result<TokenStream> {
     let mut setters = versions(settings)?;
     if let Some(seconds) = settings.seconds("answer_within")? {
         setters.extend(quote! { .answer_within(::core::time::Duration::from_secs(#seconds)) });
@@ -19,7 +20,7 @@ pub(super) fn rounds(settings: &mut Settings) -> Result<TokenStream> {
     Ok(setters)
 }
 
-/// What will surely be asked.
+/// Reads `needs`: the kinds of questions that the function always asks.
 fn needs(settings: &mut Settings) -> Result<TokenStream> {
     let mut needs = TokenStream::new();
     for word in settings.words("needs")? {
@@ -33,7 +34,7 @@ fn needs(settings: &mut Settings) -> Result<TokenStream> {
                 return Err(Error::new(
                     word.span(),
                     format!(
-                        "`{word}` is nothing that can be asked: form, url, sampling, sampling_tools, roots"
+                        "`{word}` is not a kind of question: use form, url, sampling, sampling_tools or roots"
                     ),
                 ));
             }
@@ -53,7 +54,7 @@ fn needs(settings: &mut Settings) -> Result<TokenStream> {
     }) })
 }
 
-/// Its version, and what it does with calls of another one.
+/// Reads the version, and the settings for calls of another version.
 fn versions(settings: &mut Settings) -> Result<TokenStream> {
     let mut setters = TokenStream::new();
     if let Some(given) = settings.value("version")? {
@@ -61,7 +62,7 @@ fn versions(settings: &mut Settings) -> Result<TokenStream> {
             Value::Whole(whole) => u32::try_from(whole).ok(),
             _ => None,
         };
-        let refuse = || Error::new(given.span, "a version is a whole number: `version = 3`");
+        let refuse = || Error::new(given.span, "the version must be a whole number: `version = 3`");
         let version = version.ok_or_else(refuse)?;
         setters.extend(quote! { .version(#version) });
     }
@@ -74,7 +75,7 @@ fn versions(settings: &mut Settings) -> Result<TokenStream> {
             "restart" => "Restart",
             _ => {
                 let fault = format!(
-                    "a call that another version has begun cannot be `{word}`: write `on_version = \"keep\"`, \
+                    "`{word}` is not a valid value: write `on_version = \"keep\"`, \
                      `\"reject\"` or `\"restart\"`"
                 );
                 return Err(Error::new(span, fault));
@@ -90,8 +91,8 @@ fn versions(settings: &mut Settings) -> Result<TokenStream> {
     Ok(setters)
 }
 
-/// What becomes of recorded steps, in the order in which it is written: a later change sees the earlier ones' names.
-/// `keeps`: anything of them is kept.
+/// Reads the changes to recorded steps, in the order in which they are written: a later change applies to the names of
+/// the earlier ones. `keeps` is true if recorded steps are kept at all.
 fn migration(settings: &mut Settings, keeps: bool) -> Result<TokenStream> {
     let mut changes = TokenStream::new();
     while let Some((key, names)) = settings.names(&["added", "rename", "forget", "keep_stale"])? {
@@ -99,18 +100,18 @@ fn migration(settings: &mut Settings, keeps: bool) -> Result<TokenStream> {
         if !keeps {
             return Err(Error::new(
                 key.span(),
-                format!("nothing is kept with this `on_version`: leave out either that or `{word}`"),
+                format!("with this `on_version` no step is kept: remove `on_version` or `{word}`"),
             ));
         }
         match names.as_slice() {
             [from, to] if key == "rename" && from.value() == to.value() => {
-                return Err(Error::new(to.span(), "the new name is the old one: leave this `rename` out"));
+                return Err(Error::new(to.span(), "the new name equals the old name: remove this `rename`"));
             }
             [from, to] if key == "rename" => changes.extend(quote! { .rename(#from, #to) }),
             _ if key == "rename" => {
                 return Err(Error::new(
                     key.span(),
-                    "a step is renamed from its old name to its new one: `rename(\"create\", \"create_db\")`",
+                    "`rename` takes the old name and the new name of a step: `rename(\"create\", \"create_db\")`",
                 ));
             }
             names => changes.extend(quote! { #(.#method(#names))* }),
