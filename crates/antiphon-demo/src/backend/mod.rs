@@ -1,8 +1,8 @@
 //! The simulated backend that the demo's tools work on: folders, a payment provider, a payment page and a slow computer.
 //!
-//! Nothing in the backend is real, and nothing in this module is about asking. The backend is an HTTP service on
-//! loopback, so that several replicas can share one: the environment variable `ANTIPHON_DEMO_BACKEND` has its address.
-//! Without the variable, a server starts a backend in its own process at the first operation.
+//! The folders, payments and computations are simulated. No code in this module asks questions. The backend is an HTTP
+//! service on loopback, so that several replicas can share one: the environment variable `ANTIPHON_DEMO_BACKEND` has
+//! its address. Without the variable, a server starts a backend in its own process at the first operation.
 
 mod operation;
 mod payment_page;

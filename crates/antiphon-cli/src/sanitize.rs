@@ -1,28 +1,28 @@
-//! Texts of servers, made fit for a terminal: they must not move its cursor, change its colours or its title, or turn
-//! the direction of what stands beside them.
+//! Sanitizes texts of servers for a terminal. A text must not move the cursor, change colours or the title, or change
+//! the direction of other text.
 
-/// One line of it.
+/// Returns the text as one line.
 pub(crate) fn line(text: &str) -> String {
-    text.chars().map(|c| if is_break(c) { ' ' } else { c }).filter(|c| !steers(*c)).collect()
+    text.chars().map(|c| if is_break(c) { ' ' } else { c }).filter(|c| !is_unsafe(*c)).collect()
 }
 
-/// Its lines, with their breaks and tabs.
+/// Returns the text with its line breaks and tabs.
 pub(crate) fn lines(text: &str) -> String {
-    text.chars().filter(|c| matches!(c, '\n' | '\t') || !steers(*c)).collect()
+    text.chars().filter(|c| matches!(c, '\n' | '\t') || !is_unsafe(*c)).collect()
 }
 
-/// Its lines, each behind two spaces, so that it cannot pass for what this program says.
+/// Returns the lines of the text, indented by two spaces, so that they cannot imitate the output of this program.
 pub(crate) fn indented(text: &str) -> String {
     lines(text).lines().map(|line| format!("  {line}")).collect::<Vec<_>>().join("\n")
 }
 
-/// The same JSON, with what would steer the terminal escaped: outside of strings, JSON has only line breaks and tabs.
+/// Returns the same JSON with unsafe characters escaped. Outside of strings, JSON contains only line breaks and tabs.
 pub(crate) fn json(text: &str) -> String {
     let mut shown = String::with_capacity(text.len());
     for c in text.chars() {
         match c {
             '\n' | '\r' | '\t' => shown.push(' '),
-            c if steers(c) => {
+            c if is_unsafe(c) => {
                 c.encode_utf16(&mut [0; 2]).iter().for_each(|unit| shown.push_str(&format!("\\u{unit:04x}")))
             }
             c => shown.push(c),
@@ -31,8 +31,8 @@ pub(crate) fn json(text: &str) -> String {
     shown
 }
 
-/// One line of it, and no more of that than a prompt can show again at every key.
-pub(crate) fn short(text: &str, limit: usize) -> String {
+/// Returns the text as one line of at most `limit` characters, because a prompt is drawn again at every key.
+pub(crate) fn truncated(text: &str, limit: usize) -> String {
     let mut shown: String = line(text);
     if let Some((at, _)) = shown.char_indices().nth(limit) {
         shown.truncate(at);
@@ -45,8 +45,9 @@ fn is_break(c: char) -> bool {
     matches!(c, '\n' | '\r' | '\t' | '\u{b}' | '\u{c}' | '\u{85}' | '\u{2028}' | '\u{2029}')
 }
 
-/// Control characters, C1 included, and those that turn directions or cannot be seen.
-fn steers(c: char) -> bool {
+/// Returns `true` for control characters, C1 included, and for characters that are invisible or change the direction of
+/// text.
+fn is_unsafe(c: char) -> bool {
     c.is_control()
         || matches!(c, '\u{ad}' | '\u{61c}' | '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}')
         || matches!(c, '\u{2060}'..='\u{206f}' | '\u{feff}' | '\u{fff9}'..='\u{fffb}' | '\u{e0000}'..='\u{e007f}')
@@ -57,7 +58,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn nothing_steers_the_terminal() {
+    fn unsafe_characters_are_removed() {
         for (text, one, several) in [
             ("plain, é, 日本", "plain, é, 日本", "plain, é, 日本"),
             ("a\nb\tc\r\nd", "a b c  d", "a\nb\tc\nd"),
@@ -73,16 +74,16 @@ mod tests {
     }
 
     #[test]
-    fn json_stays_the_same_json() {
+    fn escaped_json_is_equal() {
         let value = serde_json::json!({"a\u{9b}2J": "\u{1b}[31m\u{202e}\u{7f}\u{e0041}é\n日本"});
         let shown = json(&serde_json::to_string_pretty(&value).unwrap());
-        assert!(!shown.contains(steers), "{shown:?}");
+        assert!(!shown.contains(is_unsafe), "{shown:?}");
         assert!(shown.contains(r"\u202e\u007f\udb40\udc41é\n日本"), "{shown}");
         assert_eq!(serde_json::from_str::<serde_json::Value>(&shown).unwrap(), value);
     }
 
     #[test]
-    fn long_texts_are_cut() {
-        assert_eq!((short("a\nbé", 4), short("a\nbéc", 4)), ("a bé".into(), "a bé…".into()));
+    fn long_texts_are_truncated() {
+        assert_eq!((truncated("a\nbé", 4), truncated("a\nbéc", 4)), ("a bé".into(), "a bé…".into()));
     }
 }

@@ -1,16 +1,16 @@
-//! What the server says while a request is under way, on standard error.
+//! Progress and log messages of the server, printed on standard error.
 
-use crate::{console, show};
+use crate::{console, sanitize};
 use antiphon::{
     client::{ClientBuilder, LogEvent, ProgressEvent},
     wire::LogLevel,
 };
 use serde_json::Value;
 
-/// How much of one message is shown.
+/// The maximum length of a printed message, in characters.
 const SHOWN: usize = 500;
 
-/// Shows progress, and log messages if a level is named.
+/// Prints progress, and log messages if there is a level.
 pub(crate) fn attach(builder: ClientBuilder, level: Option<LogLevel>) -> ClientBuilder {
     let builder = builder.on_progress(|event| console::note(&progress(&event)));
     match level {
@@ -21,20 +21,20 @@ pub(crate) fn attach(builder: ClientBuilder, level: Option<LogLevel>) -> ClientB
 
 fn progress(event: &ProgressEvent) -> String {
     let of = event.total.map(|total| format!(" of {total}")).unwrap_or_default();
-    let message = event.message.as_deref().map(|text| format!(": {}", show::short(text, SHOWN)));
+    let message = event.message.as_deref().map(|text| format!(": {}", sanitize::truncated(text, SHOWN)));
     format!("progress {}{of}{}", event.progress, message.unwrap_or_default())
 }
 
 fn message(event: &LogEvent) -> String {
-    let logger = event.logger.as_deref().map(|name| format!(" {}", show::short(name, SHOWN)));
+    let logger = event.logger.as_deref().map(|name| format!(" {}", sanitize::truncated(name, SHOWN)));
     let text = match &event.data {
-        Value::String(text) => show::short(text, SHOWN),
-        other => show::short(&other.to_string(), SHOWN),
+        Value::String(text) => sanitize::truncated(text, SHOWN),
+        other => sanitize::truncated(&other.to_string(), SHOWN),
     };
     format!("log {}{}: {text}", word(event.level), logger.unwrap_or_default())
 }
 
-/// The level as the protocol writes it.
+/// Returns the name of a level in the protocol.
 fn word(level: LogLevel) -> &'static str {
     match level {
         LogLevel::Debug => "debug",
@@ -48,8 +48,9 @@ fn word(level: LogLevel) -> &'static str {
     }
 }
 
-/// The level of this word.
+/// Parses the value of `--log-level`.
 pub(crate) fn level(text: &str) -> Result<LogLevel, String> {
-    serde_json::from_value(Value::from(text))
-        .map_err(|_| "one of debug, info, notice, warning, error, critical, alert, emergency".to_owned())
+    serde_json::from_value(Value::from(text)).map_err(|_| {
+        "must be one of debug, info, notice, warning, error, critical, alert, emergency".to_owned()
+    })
 }

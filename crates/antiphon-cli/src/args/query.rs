@@ -1,4 +1,4 @@
-//! Arguments of the commands that are asked nothing.
+//! The arguments of the commands without questions.
 
 use super::TargetArgs;
 use clap::{Args, ValueEnum};
@@ -12,7 +12,7 @@ pub(crate) struct ListArgs {
     pub(crate) target: TargetArgs,
 }
 
-/// What has arguments that can be completed.
+/// A target of completion.
 #[derive(Clone, Copy, Debug, ValueEnum)]
 pub(crate) enum Completable {
     /// A prompt, by its name
@@ -23,14 +23,14 @@ pub(crate) enum Completable {
 
 #[derive(Args, Debug)]
 pub(crate) struct CompleteArgs {
-    /// What the argument belongs to
+    /// The kind of the argument's owner
     pub(crate) of: Completable,
-    /// The prompt's name, or the template as `resources` lists it
+    /// The name of the prompt, or the URI template as `resources` prints it
     pub(crate) name: String,
-    /// The argument, and what is typed of it
+    /// The argument, and the beginning of its value
     #[arg(value_name = "ARGUMENT=VALUE", value_parser = argument)]
     pub(crate) argument: (String, String),
-    /// Another argument that has a value already; may be repeated
+    /// Another argument and its value; may be repeated
     #[arg(long = "with", value_name = "OTHER=VALUE", value_parser = argument)]
     pub(crate) known: Vec<(String, String)>,
     /// Print one JSON object
@@ -43,7 +43,7 @@ pub(crate) struct CompleteArgs {
 fn argument(text: &str) -> Result<(String, String), &'static str> {
     match text.split_once('=') {
         Some((name, value)) if !name.is_empty() => Ok((name.to_owned(), value.to_owned())),
-        _ => Err("write ARGUMENT=VALUE; nothing behind the `=` if nothing is typed yet"),
+        _ => Err("write ARGUMENT=VALUE; VALUE may be empty"),
     }
 }
 
@@ -51,11 +51,11 @@ fn argument(text: &str) -> Result<(String, String), &'static str> {
 pub(crate) struct ListenArgs {
     #[command(flatten)]
     pub(crate) to: ListenTo,
-    /// Print one JSON object a line
+    /// Print one JSON object per line
     ///
-    /// "event" is one of "acknowledged", with "notifications" as the server agreed to them, "tools_list_changed",
-    /// "prompts_list_changed", "resources_list_changed", and "resource_updated", with its "uri". An error that ends it
-    /// is an object as `call` prints it: with "status" and "error".
+    /// "event" is "acknowledged", with the agreed "notifications", "tools_list_changed", "prompts_list_changed",
+    /// "resources_list_changed", or "resource_updated", with its "uri". An error is an object as `call` prints it, with
+    /// "status" and "error".
     #[arg(long)]
     pub(crate) json: bool,
     #[command(flatten)]
@@ -65,16 +65,16 @@ pub(crate) struct ListenArgs {
 #[derive(Args, Debug)]
 #[group(required = true, multiple = true)]
 pub(crate) struct ListenTo {
-    /// To changes of the list of tools
+    /// Listen for changes of the list of tools
     #[arg(long)]
     pub(crate) tools: bool,
-    /// To changes of the list of prompts
+    /// Listen for changes of the list of prompts
     #[arg(long)]
     pub(crate) prompts: bool,
-    /// To changes of the list of resources
+    /// Listen for changes of the list of resources
     #[arg(long)]
     pub(crate) resources: bool,
-    /// To updates of this resource; may be repeated
+    /// Listen for updates of this resource; may be repeated
     #[arg(long = "resource", value_name = "URI")]
     pub(crate) uris: Vec<String>,
 }

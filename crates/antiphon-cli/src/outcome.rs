@@ -1,16 +1,16 @@
-//! What a call came to, for people and for programs.
+//! The outcome of a call, printed for people or as JSON.
 
-use crate::{console, failure::Exit, failure::Failure, show};
+use crate::{console, failure::Exit, failure::Failure, sanitize};
 use antiphon::{
     client::{Finished, PendingCall},
     wire::{BlobOrText, CallToolResult, ContentBlock, ResourceContents},
 };
 use serde::Serialize;
 
-/// What a call came to.
+/// The outcome of a call.
 pub(crate) enum Outcome {
     Done(Finished),
-    /// It waits for answers. `missing` says for which, where they were needed.
+    /// The call waits for answers. `missing` describes the missing ones, if they were needed.
     Pending {
         pending: Box<PendingCall>,
         missing: Option<String>,
@@ -18,9 +18,9 @@ pub(crate) enum Outcome {
     Failed(Failure),
 }
 
-/// The one object that `--json` prints.
+/// The object that `--json` prints.
 #[derive(Serialize)]
-struct Line<'a, R> {
+struct JsonOutput<'a, R> {
     status: &'static str,
     rounds: u32,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -43,7 +43,7 @@ impl Outcome {
 
     /// Prints one JSON object.
     pub(crate) fn print_json(&self, rounds: u32) {
-        let mut line = Line { status: "done", rounds, result: None, pending: None, error: None };
+        let mut line = JsonOutput { status: "done", rounds, result: None, pending: None, error: None };
         let tool_failure;
         match self {
             Self::Done(finished) => {
@@ -69,7 +69,7 @@ impl Outcome {
         print_object(&line);
     }
 
-    /// Prints the result for a person; a pending call as JSON, if it was asked for.
+    /// Prints the result for a person, or a pending call as JSON.
     pub(crate) fn print(&self) {
         match self {
             Self::Done(finished) => print_finished(finished),
@@ -79,7 +79,7 @@ impl Outcome {
                 console::failed(failure);
                 if failure.pending.is_some() {
                     console::note(
-                        "what was answered is lost; with --json it is printed, and `resume` goes on from there",
+                        "the answers are lost; with --json they are printed, and `resume` continues the call",
                     );
                 }
             }
@@ -87,9 +87,9 @@ impl Outcome {
     }
 }
 
-/// Prints the answer to something that asks nothing, as one JSON object.
+/// Prints the result of a request without questions as one JSON object.
 pub(crate) fn print_result_json(result: &impl Serialize) {
-    print_object(&Line { status: "done", rounds: 0, result: Some(result), pending: None, error: None });
+    print_object(&JsonOutput { status: "done", rounds: 0, result: Some(result), pending: None, error: None });
 }
 
 fn print_object(object: &impl Serialize) {
@@ -114,7 +114,7 @@ fn print_finished(finished: &Finished) {
                 console::out_theirs(&data.to_string());
             }
             if result.failed() {
-                console::note("the tool says that it failed");
+                console::note("the tool failed");
             }
         }
         Finished::Prompt(result) => result.messages.iter().for_each(|message| {
@@ -127,7 +127,7 @@ fn print_finished(finished: &Finished) {
     }
 }
 
-/// The text, or what stands in its place.
+/// Returns the text of a content block, or a description of another kind of content.
 fn block_text(block: &ContentBlock) -> String {
     match block {
         ContentBlock::Text(text) => text.text.clone(),
@@ -137,15 +137,17 @@ fn block_text(block: &ContentBlock) -> String {
         ContentBlock::Audio(audio) => {
             format!("[audio: {}, {} bytes in base64]", audio.mime_type, audio.data.len())
         }
-        ContentBlock::ResourceLink(link) => format!("[resource: {}]", show::line(&link.resource.uri)),
+        ContentBlock::ResourceLink(link) => format!("[resource: {}]", sanitize::line(&link.resource.uri)),
         ContentBlock::Resource(embedded) => contents_text(&embedded.resource),
-        _ => "[content of an unknown type; --json shows it]".to_owned(),
+        _ => "[content of an unknown type; use --json to print it]".to_owned(),
     }
 }
 
 fn contents_text(contents: &ResourceContents) -> String {
     match &contents.body {
         BlobOrText::Text(text) => text.clone(),
-        BlobOrText::Blob(blob) => format!("[{}: {} bytes in base64]", show::line(&contents.uri), blob.len()),
+        BlobOrText::Blob(blob) => {
+            format!("[{}: {} bytes in base64]", sanitize::line(&contents.uri), blob.len())
+        }
     }
 }

@@ -1,64 +1,65 @@
-//! `--answer`: kept as they were written until a question is asked, since keys and fields may hold dots.
+//! The flags `--answer`, `--sample` and `--root`. An `--answer` stays a text until its question is known, because keys
+//! and fields may contain dots.
 
 use crate::args::ClientArgs;
-use crate::{console, failure::Failure, show, values};
+use crate::{console, failure::Failure, field_value, sanitize};
 use antiphon::wire::{
     Action, AskSupport, CreateMessageResult, FormSchema, InputRequest, ListRootsResult, Root,
 };
 use serde_json::{Map, Value};
 use std::sync::{Arc, Mutex, PoisonError};
 
-/// The answers of the command line. Clones share what was used.
+/// The answers on the command line. Clones share the record of used answers.
 #[derive(Clone)]
-pub(crate) struct Answers {
-    given: Arc<Mutex<Vec<Given>>>,
+pub(crate) struct AnswerFlags {
+    given: Arc<Mutex<Vec<AnswerFlag>>>,
     sample: Option<String>,
     roots: Vec<String>,
 }
 
-/// Which model has written what `--sample` says.
+/// The name of the model in the message of `--sample`.
 const MODEL: &str = "command line";
 
-struct Given {
+struct AnswerFlag {
     text: String,
     used: bool,
 }
 
-/// What the command line says to one question.
+/// The answer of the command line to one question.
 #[derive(Debug, Default, PartialEq)]
-pub(crate) struct Scripted {
-    /// `KEY=accept|decline|cancel`.
+pub(crate) struct FlagAnswer {
+    /// The action of `KEY=accept|decline|cancel`.
     pub(crate) action: Option<Action>,
-    /// `KEY.FIELD=VALUE`.
+    /// The fields of `KEY.FIELD=VALUE`.
     pub(crate) fields: Map<String, Value>,
 }
 
-impl Answers {
+impl AnswerFlags {
     pub(crate) fn new(texts: Vec<String>) -> Result<Self, Failure> {
         match texts.iter().find(|text| !text.contains('=')) {
             Some(text) => Err(Failure::usage(format!(
                 "`--answer {text}` has no `=`: write KEY.FIELD=VALUE or KEY=accept|decline|cancel"
             ))),
             None => {
-                let given = texts.into_iter().map(|text| Given { text, used: false }).collect();
+                let given = texts.into_iter().map(|text| AnswerFlag { text, used: false }).collect();
                 Ok(Self { given: Arc::new(Mutex::new(given)), sample: None, roots: Vec::new() })
             }
         }
     }
 
-    /// With what a server may ask of the client itself.
-    pub(crate) fn of_client(self, args: ClientArgs) -> Self {
+    /// Adds the answers of the client itself: `--sample` and `--root`.
+    pub(crate) fn with_client_answers(self, args: ClientArgs) -> Self {
         Self { sample: args.sample, roots: args.roots, ..self }
     }
 
-    /// What can be answered beside forms and URLs.
+    /// Returns the kinds of questions that the flags can answer, besides forms and URLs.
     pub(crate) fn asks(&self) -> AskSupport {
         let sampling = if self.sample.is_some() { AskSupport::SAMPLING } else { AskSupport::NONE };
         if self.roots.is_empty() { sampling } else { sampling.and(AskSupport::ROOTS) }
     }
 
-    /// What the client itself answers, if it was told to answer this.
-    pub(crate) fn of_the_client(&self, ask: &InputRequest) -> Option<Value> {
+    /// Returns the answer of `--sample` or `--root` to a question for the client itself.
+    pub(crate) fn client_answer(&self, ask: &InputRequest) -> Option<Value> {
         let answer = match ask {
             InputRequest::CreateMessage(_) => serde_json::to_value(self.sample()?),
             InputRequest::ListRoots { .. } => serde_json::to_value(self.roots()?),
@@ -67,21 +68,22 @@ impl Answers {
         answer.ok()
     }
 
-    /// What was given for the question with this key, one of those `asked` together. `form` has its fields.
+    /// Returns the answer to the question with this key. `asked` has the keys of all questions of the round, and `form`
+    /// the fields of this one.
     pub(crate) fn to(
         &self,
         key: &str,
         asked: &[&str],
         form: Option<&FormSchema>,
-    ) -> Result<Scripted, Failure> {
-        let mut scripted = Scripted::default();
+    ) -> Result<FlagAnswer, Failure> {
+        let mut scripted = FlagAnswer::default();
         for given in self.given.lock().unwrap_or_else(PoisonError::into_inner).iter_mut() {
             let Some(rest) = after_key(&given.text, key) else { continue };
             if asked.iter().any(|other| other.len() > key.len() && after_key(&given.text, other).is_some()) {
                 continue;
             }
             if let Some(word) = rest.strip_prefix('=') {
-                // One that cannot be used is an error, and not told of twice.
+                // An invalid answer is an error, so it must not cause a warning too.
                 given.used = true;
                 scripted.action = Some(action(word).ok_or_else(|| not_an_action(key, form))?);
             } else if let Some(found) = form.and_then(|form| field(form, key, &rest[1..])) {
@@ -93,11 +95,11 @@ impl Answers {
         Ok(scripted)
     }
 
-    /// Warns of those that answered nothing. Their values may be private; what stands before them is not.
-    pub(crate) fn tell_unused(&self) {
+    /// Warns of unused answers. The warning contains the key and no value, because values may be private.
+    pub(crate) fn warn_unused(&self) {
         for text in self.unused() {
             let name = text.split('=').next().unwrap_or_default();
-            console::note(&format!("warning: `--answer {}=..` was not used", show::line(name)));
+            console::note(&format!("warning: `--answer {}=..` was not used", sanitize::line(name)));
         }
     }
 
@@ -106,18 +108,18 @@ impl Answers {
         given.iter().filter(|given| !given.used).map(|given| given.text.clone()).collect()
     }
 
-    /// The message that `--sample` gives.
+    /// Returns the message of `--sample`.
     pub(crate) fn sample(&self) -> Option<CreateMessageResult> {
         self.sample.as_ref().map(|text| CreateMessageResult::text(MODEL, text))
     }
 
-    /// The directories that `--root` gives, if any.
+    /// Returns the directories of `--root`, if there are any.
     pub(crate) fn roots(&self) -> Option<ListRootsResult> {
         (!self.roots.is_empty()).then(|| ListRootsResult::new(self.roots.iter().map(Root::new).collect()))
     }
 }
 
-/// What follows the key: `=..` or `.FIELD=..`.
+/// Returns the text after the key: `=..` or `.FIELD=..`.
 fn after_key<'a>(text: &'a str, key: &str) -> Option<&'a str> {
     text.strip_prefix(key).filter(|rest| rest.starts_with(['.', '=']))
 }
@@ -137,16 +139,18 @@ fn not_an_action(key: &str, form: Option<&FormSchema>) -> Failure {
     Failure::usage(format!("`--answer {key}=..` must be accept, decline or cancel{}", fields.concat()))
 }
 
-/// The field and its value, from `FIELD=VALUE`; of several fields that fit the one with the longest name.
+/// Parses `FIELD=VALUE`. If several fields match, the one with the longest name counts.
 fn field(form: &FormSchema, key: &str, text: &str) -> Option<Result<(String, Value), Failure>> {
     let fits = form.fields().iter().filter_map(|field| {
         let value = text.strip_prefix(field.name.as_str())?.strip_prefix('=')?;
         Some((field, value))
     });
     let (field, text) = fits.max_by_key(|(field, _)| field.name.len())?;
-    let value = values::parse(form, field, text).and_then(|value| match values::broken_rule(field, &value) {
-        None => Ok(value),
-        Some(rule) => Err(rule),
+    let value = field_value::parse(form, field, text).and_then(|value| {
+        match field_value::broken_rule(field, &value) {
+            None => Ok(value),
+            Some(rule) => Err(rule),
+        }
     });
     Some(match value {
         Ok(value) => Ok((field.name.clone(), value)),
@@ -168,7 +172,7 @@ mod tests {
     ) -> Vec<String> {
         let form =
             FormSchema::new(vec![FormField::text("f"), FormField::text("f=g"), FormField::integer("n.m")]);
-        let given = Answers::new(answers.iter().map(ToString::to_string).collect()).unwrap();
+        let given = AnswerFlags::new(answers.iter().map(ToString::to_string).collect()).unwrap();
         let scripted = given.to(key, asked, Some(&form));
         let scripted =
             scripted.map(|it| (it.action, Value::Object(it.fields))).map_err(|failure| failure.message);
@@ -201,6 +205,6 @@ mod tests {
         ] {
             assert_eq!(check(answers, key, &keys, expected).len(), unused, "{answers:?}");
         }
-        assert!(Answers::new(vec!["region".into()]).is_err());
+        assert!(AnswerFlags::new(vec!["region".into()]).is_err());
     }
 }

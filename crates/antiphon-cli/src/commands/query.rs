@@ -1,10 +1,10 @@
-//! What the commands share that ask a server something and are asked nothing.
+//! Functions for the commands without questions.
 
 use crate::{
     args::TargetArgs,
     failure::{Exit, Failure},
-    observe::Legs,
-    report::Outcome,
+    leg_observer::LegObserver,
+    outcome::Outcome,
     target::Target,
 };
 use antiphon::{
@@ -12,22 +12,25 @@ use antiphon::{
     wire::ErrorCode,
 };
 
-/// Connects, works, and closes.
+/// Connects to the server, runs `work`, and closes the connection.
 pub(super) async fn with_client(
     args: &TargetArgs,
-    tell: Option<fn(&str)>,
+    log: Option<fn(&str)>,
     work: impl AsyncFnOnce(&Client) -> Result<Exit, Failure>,
 ) -> Result<Exit, Failure> {
-    let client =
-        Target::required(args)?
-            .connect(args.timeout, args.mode.clone(), &Legs::new(tell), |builder| builder)?;
+    let client = Target::required(args)?.connect(
+        args.timeout,
+        args.mode.clone(),
+        &LegObserver::new(log),
+        |builder| builder,
+    )?;
     let exit = work(&client).await;
     client.close().await;
     exit
 }
 
-/// A failure is printed as JSON too, where that was asked for.
-pub(super) fn ended(as_json: bool, result: Result<Exit, Failure>) -> Result<Exit, Failure> {
+/// Prints a failure as JSON, if `as_json` is true.
+pub(super) fn print_failure(as_json: bool, result: Result<Exit, Failure>) -> Result<Exit, Failure> {
     match result {
         Err(failure) if as_json => {
             let outcome = Outcome::Failed(failure);
@@ -38,8 +41,8 @@ pub(super) fn ended(as_json: bool, result: Result<Exit, Failure>) -> Result<Exit
     }
 }
 
-/// `None` if the server does not know the method: it offers nothing of the kind, which is an answer too.
-pub(super) fn as_none<T>(result: Result<T, ClientError>) -> Result<Option<T>, ClientError> {
+/// Returns `None` if the server does not have the method. The server then offers nothing of that kind.
+pub(super) fn none_if_unknown<T>(result: Result<T, ClientError>) -> Result<Option<T>, ClientError> {
     match result {
         Ok(result) => Ok(Some(result)),
         Err(error) if error.server_error().is_some_and(|it| it.code == ErrorCode::METHOD_NOT_FOUND) => {

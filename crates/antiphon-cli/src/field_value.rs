@@ -1,12 +1,12 @@
-//! What was typed, as the value of a field.
+//! The value of a form field, parsed from a text.
 
 use antiphon::wire::{Choice, FieldKind, FormField, FormSchema};
 use serde_json::{Map, Number, Value};
 
-/// The value of this field.
+/// Parses the value of a field.
 ///
 /// # Errors
-/// The rule that the text breaks. Lengths, bounds and formats are checked with the whole form.
+/// The rule that the text breaks. Lengths, bounds and formats are validated later, with the whole form.
 pub(crate) fn parse(schema: &FormSchema, field: &FormField, text: &str) -> Result<Value, String> {
     match &field.kind {
         FieldKind::Text { .. } => Ok(text.into()),
@@ -28,14 +28,14 @@ pub(crate) fn parse(schema: &FormSchema, field: &FormField, text: &str) -> Resul
     }
 }
 
-/// The rule of its form that this value breaks, if any.
+/// Returns the rule of the form that this value breaks, if any.
 pub(crate) fn broken_rule(field: &FormField, value: &Value) -> Option<String> {
     let content = Map::from_iter([(field.name.clone(), value.clone())]);
     let alone = FormSchema::new(vec![field.clone()]);
     alone.check(&content).err().and_then(|faults| faults.into_iter().next()).map(|fault| fault.rule)
 }
 
-/// How a value is shown to the person who chose it.
+/// Returns a value as a text for the person who chose it.
 pub(crate) fn shown(kind: &FieldKind, value: &Value) -> String {
     let label = |value: &Value| match (value, kind) {
         (Value::String(text), FieldKind::One { choices, .. } | FieldKind::Many { choices, .. }) => choices
@@ -53,7 +53,7 @@ pub(crate) fn shown(kind: &FieldKind, value: &Value) -> String {
     }
 }
 
-/// By value, else by title.
+/// Returns the choice with this value, or else the choice with this title.
 fn choose(choices: &[Choice], text: &str) -> Result<String, String> {
     let by_value = choices.iter().find(|choice| choice.value == text);
     let chosen = by_value.or_else(|| choices.iter().find(|choice| choice.label() == text));
@@ -63,7 +63,7 @@ fn choose(choices: &[Choice], text: &str) -> Result<String, String> {
     })
 }
 
-/// A JSON array of strings, or texts with commas in between.
+/// Parses a list: a JSON array of strings, or texts separated by commas.
 fn list(text: &str) -> Result<Vec<String>, String> {
     if text.trim_start().starts_with('[') {
         return serde_json::from_str(text)
@@ -72,7 +72,7 @@ fn list(text: &str) -> Result<Vec<String>, String> {
     Ok(text.split(',').map(|entry| entry.trim().to_owned()).filter(|entry| !entry.is_empty()).collect())
 }
 
-/// A field outside of the protocol's subset: JSON of a type that it names, else text.
+/// Parses a field that the protocol does not define: JSON of a type of the field, or else a text.
 fn guess(schema: &FormSchema, name: &str, text: &str) -> Value {
     let types = types(schema, name);
     let json = serde_json::from_str::<Value>(text).ok();
@@ -87,7 +87,7 @@ fn guess(schema: &FormSchema, name: &str, text: &str) -> Value {
     json.filter(|value| types.is_empty() || fits(value)).unwrap_or_else(|| text.into())
 }
 
-/// The types that a property names, alternatives included.
+/// Returns the types of a property, with those of its alternatives.
 fn types(schema: &FormSchema, name: &str) -> Vec<String> {
     let schema: Value = serde_json::from_str(schema.text()).unwrap_or_default();
     let Some(property) = schema.get("properties").and_then(|properties| properties.get(name)) else {
