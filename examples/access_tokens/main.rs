@@ -1,8 +1,8 @@
-//! Access tokens of one issuer: who holds another person's state gets nowhere with it, and who may not, may not.
+//! Access tokens of one issuer: the state of a call is valid only for its user, and a tool can require scopes.
 //!
-//! Try it: `cargo run -p antiphon-examples --bin who_is_calling`
+//! Try it: `cargo run -p antiphon-examples --bin access_tokens`
 
-#![allow(clippy::print_stdout, reason = "it shows what happens")]
+#![allow(clippy::print_stdout, reason = "the program prints what happens")]
 
 use antiphon::{
     Form, Result,
@@ -25,7 +25,7 @@ struct Confirm {
     sure: bool,
 }
 
-/// Empties the basket of whoever calls.
+/// Empties the basket of the caller.
 #[tool(scopes("basket:write"))]
 async fn empty_basket(ctx: &Ctx) -> Result<String> {
     let who = ctx.principal().and_then(|principal| principal.subject()).unwrap_or("nobody");
@@ -33,7 +33,7 @@ async fn empty_basket(ctx: &Ctx) -> Result<String> {
     Ok(format!("The basket of {who} is {}.", if sure { "empty" } else { "as it was" }))
 }
 
-/// Where the keys are is learned from the issuer, were it a real one; here they are at hand.
+/// Returns the resource server. With a real issuer the keys are fetched; this example contains them.
 fn auth() -> Result<ResourceServer> {
     let issuer = Issuer::new("https://issuer.example.com").jwks(include_str!("jwks.json"));
     Ok(ResourceServer::builder("https://shop.example.com/mcp")
@@ -42,7 +42,7 @@ fn auth() -> Result<ResourceServer> {
         .build()?)
 }
 
-/// A client with this token, which its issuer made for the resource above.
+/// Returns a client with this token, which the issuer made for the resource above.
 fn client(address: SocketAddr, token: &str) -> Result<Client> {
     let transport = HttpTransport::builder(format!("http://{address}/mcp")).bearer(token).build()?;
     Ok(Client::builder("basket-app", "1.0").declare(AskSupport::ALL).connect(Arc::new(transport)))
@@ -58,19 +58,19 @@ async fn main() -> Result<()> {
 
     let call = || Call::tool("empty_basket", json!({}));
     let alice = client(address, include_str!("alice.jwt"))?;
-    let mut pending = alice.begin(call()?).await?.pending().expect("she is asked");
+    let mut pending = alice.begin(call()?).await?.pending().expect("the tool asks");
     pending.accept("confirm", &json!({"sure": true}))?;
-    // Bob is another user of the same client software, and has got hold of all that Alice has but her token.
+    // The user `bob` has another token, the same client software, and the pending call of `alice`.
     for (who, token) in [("bob", include_str!("bob.jwt")), ("alice", include_str!("alice.jwt"))] {
         match client(address, token)?.resume(pending.clone()).await {
             Ok(step) => {
-                let result = step.done().and_then(Finished::into_tool).expect("it is over");
+                let result = step.done().and_then(Finished::into_tool).expect("the call has ended");
                 println!("{who}: {}", result.first_text().unwrap_or_default());
             }
             Err(error) => println!("{who}: {error}"),
         }
     }
-    // A guest may call the server, and not this tool.
+    // The token of `guest` is valid for the server, but lacks the scope of this tool.
     if let Err(error) = client(address, include_str!("guest.jwt"))?.begin(call()?).await {
         println!("guest: {}", error.source().map(ToString::to_string).unwrap_or_default());
     }
