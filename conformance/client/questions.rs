@@ -1,4 +1,4 @@
-//! A client that is asked: what it declares, and what it does with rounds.
+//! The client's capabilities, and its answers in rounds.
 
 use crate::{AnyError, calls};
 use antiphon::{
@@ -7,37 +7,37 @@ use antiphon::{
 };
 use serde_json::json;
 
-/// Can be asked anything.
-pub(crate) fn by_everything(client: ClientBuilder) -> ClientBuilder {
-    confirming(client)
+/// Adds callbacks for every kind of question.
+pub(crate) fn with_all_callbacks(client: ClientBuilder) -> ClientBuilder {
+    confirming_forms(client)
         .on_sample(async |_| Ok(CreateMessageResult::text("conformance", "Paris")))
         .on_roots(async |_| Ok(ListRootsResult::new(vec![Root::new("file:///conformance")])))
 }
 
-/// Confirms every form, and opens no URL.
-pub(crate) fn confirming(client: ClientBuilder) -> ClientBuilder {
+/// Confirms every form, and declines every URL.
+pub(crate) fn confirming_forms(client: ClientBuilder) -> ClientBuilder {
     client.on_elicit(async |ask| match ask {
         ElicitAsk::Form(form) => Ok(form.accept(json!({"confirmed": true}))?),
         ElicitAsk::Url(url) => Ok(url.decline()),
     })
 }
 
-/// Accepts every form as it stands.
-pub(crate) fn leaving_defaults(client: ClientBuilder) -> ClientBuilder {
+/// Accepts every form without values.
+pub(crate) fn accepting_defaults(client: ClientBuilder) -> ClientBuilder {
     client.on_elicit(async |ask| match ask {
         ElicitAsk::Form(form) => Ok(form.accept(json!({}))?),
         ElicitAsk::Url(url) => Ok(url.decline()),
     })
 }
 
-/// What was left out of an answer has a default.
+/// Leaves fields out of an answer, so that their defaults apply.
 pub(crate) async fn defaults(client: &Client) -> Result<(), AnyError> {
     client.list_tools().await?;
     calls::succeed(client, "test_client_elicitation_defaults", json!({})).await
 }
 
-/// A call with state and one without, each with an unrelated call between question and answer; and a result that does
-/// not say its type.
+/// Makes a call with state and one without, each with an unrelated call between question and answer, and a call whose
+/// result has no type.
 pub(crate) async fn rounds(client: &Client) -> Result<(), AnyError> {
     client.list_tools().await?;
     for tool in ["test_mrtr_echo_state", "test_mrtr_no_state"] {

@@ -1,5 +1,5 @@
-//! Tools that ask and wait for the answer. On a session their questions are requests of the server, without one they are
-//! rounds: the tools are the same.
+//! Tools that await their answers. In a session their questions are requests of the server, otherwise they are rounds.
+//! The tools are the same.
 
 use antiphon::{
     Form, Result,
@@ -18,9 +18,9 @@ struct Contact {
     email: String,
 }
 
-/// A default for each kind of field.
+/// A form with a default for each kind of field.
 #[derive(Deserialize, Serialize, Form)]
-struct Filled {
+struct FormWithDefaults {
     #[form(default = "John Doe")]
     name: String,
     #[form(default = 30)]
@@ -41,7 +41,8 @@ enum Status {
     Pending,
 }
 
-/// Every way to offer a choice. One of them, `enumNames`, is only still read: a form that has it is written by hand.
+/// A form with every kind of choice. `enumNames` is legacy and the derive macro does not write it, so the form is
+/// written by hand.
 #[derive(Deserialize, Serialize)]
 #[serde(rename_all = "camelCase")]
 struct Choices {
@@ -77,7 +78,7 @@ impl Form for Choices {
             },
             "required": ["untitledSingle", "titledSingle", "legacyEnum", "untitledMulti", "titledMulti"],
         });
-        serde_json::from_value(schema).expect("it is a form")
+        serde_json::from_value(schema).expect("the schema is a form")
     }
 }
 
@@ -96,28 +97,28 @@ async fn test_sampling(ctx: &Ctx, prompt: String) -> Result<String> {
     Ok(format!("LLM response: {}", message.content.first_text().unwrap_or("no text")))
 }
 
-/// Asks for a name and an address, with the caller's words.
+/// Asks for a name and an address, with the message of the caller.
 #[tool]
 async fn test_elicitation(ctx: &Ctx, message: String) -> Result<String> {
     let answer = ctx.elicit::<Contact>(message).outcome().await?;
-    Ok(format!("User response: {}", told(&answer)?))
+    Ok(format!("User response: {}", describe(&answer)?))
 }
 
-/// Asks with a form that is already filled in.
+/// Asks with a form of default values.
 #[tool]
 async fn test_elicitation_sep1034_defaults(ctx: &Ctx) -> Result<String> {
-    let answer = ctx.elicit::<Filled>("Please review what is filled in").outcome().await?;
-    Ok(format!("Elicitation completed: {}", told(&answer)?))
+    let answer = ctx.elicit::<FormWithDefaults>("Please review what is filled in").outcome().await?;
+    Ok(format!("Elicitation completed: {}", describe(&answer)?))
 }
 
 /// Asks for choices of every kind.
 #[tool]
 async fn test_elicitation_sep1330_enums(ctx: &Ctx) -> Result<String> {
     let answer = ctx.elicit::<Choices>("Please choose").outcome().await?;
-    Ok(format!("Elicitation completed: {}", told(&answer)?))
+    Ok(format!("Elicitation completed: {}", describe(&answer)?))
 }
 
-fn told<T: Serialize>(answer: &Answer<T>) -> Result<String> {
+fn describe<T: Serialize>(answer: &Answer<T>) -> Result<String> {
     Ok(match answer {
         Answer::Accept(content) => format!("action=accept, content={}", serde_json::to_string(content)?),
         Answer::Decline => "action=decline".to_owned(),

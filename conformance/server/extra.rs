@@ -1,5 +1,5 @@
-//! What the suite does not ask for, and clients of other SDKs are tried with: structured results, a resource that
-//! changes, an argument whose header gets another name, and an end on request.
+//! Features that the suite does not require, for the clients of other SDKs: structured results, a resource that
+//! changes, an argument whose header is renamed, and a shutdown on request.
 
 use crate::resources::WATCHED;
 use antiphon::server::{
@@ -19,10 +19,10 @@ use std::{
 };
 use tokio::sync::Notify;
 
-const RENAMED: &str = "test_renamed_header";
-const COMES_AND_GOES: &str = "test://comes-and-goes";
-const COUNTED: &str = "test://counted";
-const KEPT: Duration = Duration::from_secs(600);
+const RENAMED_HEADER_TOOL: &str = "test_renamed_header";
+const TEMPORARY_RESOURCE: &str = "test://comes-and-goes";
+const COUNTER: &str = "test://counted";
+const CACHE_TIME: Duration = Duration::from_secs(600);
 
 #[derive(Deserialize, JsonSchema)]
 struct Two {
@@ -50,7 +50,7 @@ struct Place {
 #[derive(Serialize, JsonSchema)]
 struct Total {
     total: i64,
-    /// Always null: a member that is there and empty.
+    /// Always null, as an example of a member that is present and empty.
     note: Option<String>,
 }
 
@@ -60,38 +60,38 @@ struct File {
     name: String,
 }
 
-/// A call that waits; it is over when this is dropped.
-struct Waits(Arc<AtomicUsize>);
+/// A counted call that waits until this value is dropped.
+struct WaitingCall(Arc<AtomicUsize>);
 
-impl Waits {
+impl WaitingCall {
     fn begin(waiting: &Arc<AtomicUsize>) -> Self {
         waiting.fetch_add(1, Ordering::Relaxed);
         Self(Arc::clone(waiting))
     }
 }
 
-impl Drop for Waits {
+impl Drop for WaitingCall {
     fn drop(&mut self) {
         self.0.fetch_sub(1, Ordering::Relaxed);
     }
 }
 
-/// `end` is told when a caller wants the server to shut down.
+/// Adds the tools. `end` is notified when a caller requests a shutdown.
 pub(crate) fn add(server: ServerBuilder, end: Arc<Notify>) -> ServerBuilder {
     let (reads, waiting) = (AtomicUsize::new(0), Arc::new(AtomicUsize::new(0)));
     let counted = move |_: &Ctx| {
         let reads = reads.fetch_add(1, Ordering::Relaxed) + 1;
-        async move { ResourceContents::text(COUNTED, format!("Read {reads} times.")) }
+        async move { ResourceContents::text(COUNTER, format!("Read {reads} times.")) }
     };
     let waiting_now = Arc::clone(&waiting);
     let wait = move |_: &Ctx, _: NoArguments| {
-        let waits = Waits::begin(&waiting);
+        let waits = WaitingCall::begin(&waiting);
         async move {
             std::future::pending::<()>().await;
             drop(waits);
         }
     };
-    let how_many_wait = move |_: &Ctx, _: NoArguments| {
+    let count_waiting = move |_: &Ctx, _: NoArguments| {
         let waiting = waiting_now.load(Ordering::Relaxed);
         async move { waiting.to_string() }
     };
@@ -103,12 +103,12 @@ pub(crate) fn add(server: ServerBuilder, end: Arc<Notify>) -> ServerBuilder {
         .tool(Tool::new("test_structured", sum).description("Adds two numbers.").returns::<Total>())
         .tool(
             Tool::new("test_wrong_structured", wrong)
-                .description("Promises a number and has a text.")
+                .description("Declares a number and returns a text.")
                 .output_schema(&json!({"type": "object", "properties": {"total": {"type": "integer"}}, "required": ["total"]})),
         )
-        .tool(Tool::new("test_wait", wait).description("Waits for ever."))
-        .tool(Tool::new("test_waiting", how_many_wait).description("How many calls wait."))
-        .resource(Resource::new(COUNTED, "counted", counted).cache(CacheHint::private(KEPT)))
+        .tool(Tool::new("test_wait", wait).description("WaitingCall for ever."))
+        .tool(Tool::new("test_waiting", count_waiting).description("The number of waiting calls."))
+        .resource(Resource::new(COUNTER, "counted", counted).cache(CacheHint::private(CACHE_TIME)))
         .tool(Tool::new("test_trigger_resource_update", update).description("Changes the watched resource."))
         .tool(Tool::new("test_trigger_header_rename", rename).description("Renames a header."))
         .tool(Tool::new("test_trigger_shutdown", shut_down).description("Shuts the server down."))
@@ -119,7 +119,7 @@ pub(crate) fn add(server: ServerBuilder, end: Arc<Notify>) -> ServerBuilder {
         )
         .tool(
             Tool::new("test_trigger_resource_change", change_resources)
-                .description("Adds a resource, or takes it away."),
+                .description("Adds or removes a resource."),
         )
         .template(
             ResourceTemplate::new("test://files/{dir}/{name}", "files", file)
@@ -138,15 +138,15 @@ async fn wrong(_ctx: &Ctx, _: NoArguments) -> Json<Value> {
 
 async fn update(ctx: &Ctx, _: NoArguments) -> &'static str {
     ctx.server().resource_updated(WATCHED);
-    ctx.server().resource_updated(COUNTED);
+    ctx.server().resource_updated(COUNTER);
     "The watched resource and the counted one changed."
 }
 
 async fn rename(ctx: &Ctx, _: NoArguments) -> Result<&'static str, BuildError> {
     let server = ctx.server();
-    server.remove_tool(RENAMED);
+    server.remove_tool(RENAMED_HEADER_TOOL);
     server.add_tool(renamed("Second"))?;
-    Ok("The header is named otherwise from now on.")
+    Ok("The header has another name from now on.")
 }
 
 fn renamed(header: &str) -> Tool {
@@ -154,14 +154,15 @@ fn renamed(header: &str) -> Tool {
         "type": "object",
         "properties": {"value": {"type": "string", "x-mcp-header": header}},
     });
-    Tool::with_schema(RENAMED, schema, said).description("Has an argument whose header changes its name.")
+    Tool::with_schema(RENAMED_HEADER_TOOL, schema, echo_value)
+        .description("Has an argument whose header changes its name.")
 }
 
-async fn said(_ctx: &Ctx, arguments: Map<String, Value>) -> String {
+async fn echo_value(_ctx: &Ctx, arguments: Map<String, Value>) -> String {
     format!("The value is {}.", arguments.get("value").and_then(Value::as_str).unwrap_or("missing"))
 }
 
-/// `null` is as good as missing.
+/// Returns the arguments as text. `null` is treated as absent.
 async fn typed(_ctx: &Ctx, Typed { count, sure, place }: Typed) -> String {
     let word = |value: Option<String>| value.unwrap_or_else(|| "none".to_owned());
     let count = word(count.map(|count| count.to_string()));
@@ -171,14 +172,14 @@ async fn typed(_ctx: &Ctx, Typed { count, sure, place }: Typed) -> String {
 
 async fn change_resources(ctx: &Ctx, _: NoArguments) -> Result<&'static str, BuildError> {
     let server = ctx.server();
-    if !server.remove_resource(COMES_AND_GOES) {
-        server.add_resource(Resource::new(COMES_AND_GOES, "comes-and-goes", passing))?;
+    if !server.remove_resource(TEMPORARY_RESOURCE) {
+        server.add_resource(Resource::new(TEMPORARY_RESOURCE, "comes-and-goes", passing))?;
     }
     Ok("The resources changed.")
 }
 
 async fn passing(_ctx: &Ctx) -> ResourceContents {
-    ResourceContents::text(COMES_AND_GOES, "Here for a while.")
+    ResourceContents::text(TEMPORARY_RESOURCE, "Here for a while.")
 }
 
 fn names(typed: &Completing) -> Vec<&'static str> {

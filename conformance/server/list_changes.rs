@@ -1,4 +1,4 @@
-//! Tools that change what the server offers while it runs, so that those who listen hear of it.
+//! Tools that change the server's offers at run time, so that subscribers receive notifications.
 
 use antiphon::server::{BuildError, Ctx, NoArguments, Prompt, ServerBuilder, Tool};
 
@@ -9,12 +9,9 @@ pub(crate) fn add(server: ServerBuilder) -> ServerBuilder {
     server
         .list_changed()
         .resource_updates()
+        .tool(Tool::new("test_trigger_tool_change", change_tools).description("Adds or removes a tool."))
         .tool(
-            Tool::new("test_trigger_tool_change", change_tools).description("Adds a tool, or takes it away."),
-        )
-        .tool(
-            Tool::new("test_trigger_prompt_change", change_prompts)
-                .description("Adds a prompt, or takes it away."),
+            Tool::new("test_trigger_prompt_change", change_prompts).description("Adds or removes a prompt."),
         )
 }
 

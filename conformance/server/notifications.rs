@@ -1,4 +1,4 @@
-//! Tools that tell something while they run: how far they are, and what they do.
+//! Tools that send progress and log messages.
 
 use antiphon::{
     server::{Ctx, NoArguments, ServerBuilder, Tool},
@@ -6,14 +6,14 @@ use antiphon::{
 };
 use std::time::Duration;
 
-/// So short that the suite waits for it, so long that one message cannot catch up with the next.
+/// The pause between two messages: short for the suite's patience, and long enough to keep the order of messages.
 const STEP: Duration = Duration::from_millis(50);
 
 pub(crate) fn add(server: ServerBuilder) -> ServerBuilder {
     server
         .logging()
         .tool(Tool::new("test_tool_with_progress", with_progress).description("Reports its progress."))
-        // The suite has a name of its own for each era.
+        // The suite has a name for each revision.
         .tool(Tool::new("test_logging_tool", with_logging).description("Logs what it does."))
         .tool(Tool::new("test_tool_with_logging", with_logging).description("Logs what it does."))
         .tool(

@@ -1,4 +1,5 @@
-//! Tools that ask. Each is a plain function that runs again on every leg; the SDK seals, checks and asks again.
+//! Tools that ask by hand. Each is a plain function that runs again on every leg. The SDK seals the state, validates
+//! the answers and repeats questions.
 
 use antiphon::{
     Error,
@@ -10,16 +11,16 @@ use antiphon::{
 };
 use serde::{Deserialize, Serialize};
 
-type Asking = Result<Reply<String>, Error>;
+type AskResult = Result<Reply<String>, Error>;
 
-/// What the person fills in, by the name of the form's only field.
+/// The form with one field, the name.
 #[derive(Deserialize, Serialize)]
 struct Name {
     name: String,
 }
 
 #[derive(Deserialize)]
-struct Confirmed {
+struct Confirmation {
     ok: bool,
 }
 
@@ -41,29 +42,29 @@ pub(crate) fn add(server: ServerBuilder) -> ServerBuilder {
         )
         .tool(
             Tool::new("test_input_required_result_multiple_inputs", multiple)
-                .description("Asks three things at once."),
+                .description("Asks three questions in one round."),
         )
         .tool(
             Tool::new("test_input_required_result_multi_round", multi_round)
-                .description("Asks twice, one after the other."),
+                .description("Asks two questions, one after the other."),
         )
         .tool(
             Tool::new("test_input_required_result_tampered_state", confirm)
-                .description("Asks for a confirmation, with state that nobody can change."),
+                .description("Asks for a confirmation, with sealed state."),
         )
         .tool(
-            Tool::new("test_input_required_result_capabilities", what_it_can)
-                .description("Asks only what the client can answer."),
+            Tool::new("test_input_required_result_capabilities", supported_questions)
+                .description("Asks only questions that the client supports."),
         )
         .tool(
             Tool::new("test_missing_capability", sampling_ask)
                 .needs(AskSupport::SAMPLING)
-                .description("Refuses clients without sampling."),
+                .description("Rejects clients without sampling."),
         )
         .tool(Tool::new("test_streaming_elicitation", elicitation).description("Asks for a name."))
 }
 
-/// A form of one required text.
+/// Returns a form with one required text.
 pub(crate) fn text_form(field: &str) -> FormSchema {
     FormSchema::new(vec![FormField::text(field)])
 }
@@ -82,13 +83,13 @@ fn ask_greeting() -> Ask {
     Ask::sample("greeting", CreateMessageParams::new(vec![question], 50))
 }
 
-async fn elicitation(ctx: &Ctx, _: NoArguments) -> Asking {
+async fn elicitation(ctx: &Ctx, _: NoArguments) -> AskResult {
     let ask = ask_name();
     Ok(match ctx.form::<Name>(&ask)? {
         Some(Answer::Accept(Name { name })) => Reply::Complete(format!("Hello, {name}!")),
         Some(_) => Reply::Complete("Hello, whoever you are!".to_owned()),
-        // A name that came without having been asked for: the suite sends one, and wants the call to end with it; a
-        // greeting is harmless enough to trust it.
+        // The suite sends a name without a question, and requires the call to use it. A greeting is harmless, so the
+        // tool trusts the name.
         None => match ctx.unverified_form(&ask)?.map(Unverified::trust_without_verification) {
             Some(Answer::Accept(Name { name })) => Reply::Complete(format!("Hello, {name}!")),
             _ => ask.into(),
@@ -99,7 +100,7 @@ async fn elicitation(ctx: &Ctx, _: NoArguments) -> Asking {
 async fn sampling_ask(ctx: &Ctx, _: NoArguments) -> Reply<String> {
     let ask = ask_capital();
     match ctx.sampled(&ask) {
-        Some(message) => Reply::Complete(format!("The model said: {}", said(message))),
+        Some(message) => Reply::Complete(format!("The model said: {}", model_text(message))),
         None => ask.into(),
     }
 }
@@ -107,34 +108,34 @@ async fn sampling_ask(ctx: &Ctx, _: NoArguments) -> Reply<String> {
 async fn roots(ctx: &Ctx, _: NoArguments) -> Reply<String> {
     let ask = Ask::roots("client_roots");
     match ctx.listed_roots(&ask) {
-        Some(result) => Reply::Complete(format!("The roots are: {}", named(result))),
+        Some(result) => Reply::Complete(format!("The roots are: {}", root_names(result))),
         None => ask.into(),
     }
 }
 
-async fn confirm(ctx: &Ctx, _: NoArguments) -> Asking {
+async fn confirm(ctx: &Ctx, _: NoArguments) -> AskResult {
     let form = FormSchema::new(vec![FormField::boolean("ok")]);
     let ask = Ask::form("confirm", "Please confirm", form);
-    Ok(match ctx.form::<Confirmed>(&ask)? {
-        Some(Answer::Accept(Confirmed { ok })) => Reply::Complete(format!("state-ok: confirmed {ok}")),
+    Ok(match ctx.form::<Confirmation>(&ask)? {
+        Some(Answer::Accept(Confirmation { ok })) => Reply::Complete(format!("state-ok: confirmed {ok}")),
         Some(_) => Reply::Complete("state-ok: not confirmed".to_owned()),
         None => ask.into(),
     })
 }
 
-async fn multiple(ctx: &Ctx, _: NoArguments) -> Asking {
+async fn multiple(ctx: &Ctx, _: NoArguments) -> AskResult {
     let (name, greeting, roots) = (ask_name(), ask_greeting(), Ask::roots("client_roots"));
-    // A handler sees whole rounds only: either all three have an answer, or none has.
+    // A handler sees complete rounds only: all three questions have an answer, or none has.
     let (Some(named_as), Some(message), Some(listed)) =
         (ctx.form::<Name>(&name)?, ctx.sampled(&greeting), ctx.listed_roots(&roots))
     else {
         return Ok(InputRequired::ask(name).and(greeting).and(roots).into());
     };
-    let name = named_as.accepted().map_or_else(|| "nobody".to_owned(), |Name { name }| name);
-    Ok(Reply::Complete(format!("{} ({name}; {})", said(message), named(listed))))
+    let name = named_as.accepted().map_or_else(|| "no name".to_owned(), |Name { name }| name);
+    Ok(Reply::Complete(format!("{} ({name}; {})", model_text(message), root_names(listed))))
 }
 
-async fn multi_round(ctx: &Ctx, _: NoArguments) -> Asking {
+async fn multi_round(ctx: &Ctx, _: NoArguments) -> AskResult {
     let first = Ask::form("step1", "Step 1: What is your name?", text_form("name"));
     let second = Ask::form("step2", "Step 2: What is your favorite color?", text_form("color"));
     if let Some(answer) = ctx.form::<Name>(&first)? {
@@ -153,7 +154,7 @@ async fn multi_round(ctx: &Ctx, _: NoArguments) -> Asking {
     })
 }
 
-async fn what_it_can(ctx: &Ctx, _: NoArguments) -> Reply<String> {
+async fn supported_questions(ctx: &Ctx, _: NoArguments) -> Reply<String> {
     let can = ctx.can_ask();
     let possible =
         [(can.form, ask_name()), (can.sampling, ask_capital()), (can.roots, Ask::roots("client_roots"))];
@@ -162,16 +163,16 @@ async fn what_it_can(ctx: &Ctx, _: NoArguments) -> Reply<String> {
         Some(first) if ctx.input_responses().len() == 0 => {
             asks.fold(InputRequired::ask(first), InputRequired::and).into()
         }
-        Some(_) => Reply::Complete("Everything was answered.".to_owned()),
-        None => Reply::Complete("This client can be asked nothing.".to_owned()),
+        Some(_) => Reply::Complete("All questions were answered.".to_owned()),
+        None => Reply::Complete("The client supports no questions.".to_owned()),
     }
 }
 
-fn said(message: &CreateMessageResult) -> &str {
+fn model_text(message: &CreateMessageResult) -> &str {
     message.content.first_text().unwrap_or("nothing")
 }
 
-fn named(roots: &ListRootsResult) -> String {
+fn root_names(roots: &ListRootsResult) -> String {
     let names: Vec<&str> = roots.roots.iter().map(|root| root.name.as_deref().unwrap_or(&root.uri)).collect();
     names.join(", ")
 }
