@@ -1,39 +1,39 @@
-//! The waker of a step's body, written anew, each with one fault.
+//! Wakers of a step's body with one fault each.
 
 use crate::{
-    Tracking, Wakes, real,
-    step::{Standing, Waking},
+    TrackerModel, WakerModel, real_tracker,
+    step_model::{BodyState, StepWakerModel},
 };
 use loom::sync::{Arc, Mutex};
 
-/// Wakes on their way are not counted: a wake that has not arrived is taken for one that has.
+/// Pending wakes are not counted, so a wake that has not arrived seems to have arrived.
 pub const UNCOUNTED: u8 = 0;
-/// The handler is woken before the body counts as woken: the poll that follows passes the body by.
+/// The handler is woken before the body is marked as woken, so the next poll does not poll the body.
 pub const PASSED_ON_FIRST: u8 = 1;
-/// A later poll leaves the waker of the first one in its place.
+/// Later polls keep the waker of the first poll.
 pub const FIRST_WAKER_ONLY: u8 = 2;
 
-type Waker = <real::WakeTracker as Tracking>::Waker;
+type Waker = <real_tracker::WakeTracker as TrackerModel>::Waker;
 
-/// A waker with the fault of that number.
+/// A waker with the fault of this number.
 #[derive(Clone)]
 pub struct Faulty<const FAULT: u8>(Arc<Mutex<Body>>);
 
 struct Body {
     outer: Option<Waker>,
     woken: bool,
-    under_way: u32,
+    pending_wakes: u32,
 }
 
 impl<const FAULT: u8> Faulty<FAULT> {
     fn with<R>(&self, act: impl FnOnce(&mut Body) -> R) -> R {
-        act(&mut self.0.lock().expect("nobody panics with it"))
+        act(&mut self.0.lock().expect("the lock is not poisoned"))
     }
 }
 
-impl<const FAULT: u8> Waking for Faulty<FAULT> {
+impl<const FAULT: u8> StepWakerModel for Faulty<FAULT> {
     fn new() -> Self {
-        Self(Arc::new(Mutex::new(Body { outer: None, woken: true, under_way: 0 })))
+        Self(Arc::new(Mutex::new(Body { outer: None, woken: true, pending_wakes: 0 })))
     }
 
     fn begin_poll(&self, waker: &Waker) -> bool {
@@ -49,7 +49,7 @@ impl<const FAULT: u8> Waking for Faulty<FAULT> {
     fn wake(&self) {
         if FAULT == PASSED_ON_FIRST {
             let outer = self.with(|body| body.outer.clone());
-            outer.inspect(Wakes::wake_by_ref);
+            outer.inspect(WakerModel::wake_by_ref);
             self.with(|body| body.woken = true);
             return;
         }
@@ -57,19 +57,19 @@ impl<const FAULT: u8> Waking for Faulty<FAULT> {
             if std::mem::replace(&mut body.woken, true) {
                 return None;
             }
-            body.under_way += u32::from(FAULT != UNCOUNTED);
+            body.pending_wakes += u32::from(FAULT != UNCOUNTED);
             Some(body.outer.clone())
         });
         let Some(outer) = outer else { return };
-        outer.inspect(Wakes::wake_by_ref);
-        self.with(|body| body.under_way -= u32::from(FAULT != UNCOUNTED));
+        outer.inspect(WakerModel::wake_by_ref);
+        self.with(|body| body.pending_wakes -= u32::from(FAULT != UNCOUNTED));
     }
 
-    fn standing(&self) -> Standing {
-        self.with(|body| match (body.woken, body.under_way) {
-            (false, 0) => Standing::Waits,
-            (true, 0) => Standing::Unpolled,
-            _ => Standing::WakeUnderWay,
+    fn body_state(&self) -> BodyState {
+        self.with(|body| match (body.woken, body.pending_wakes) {
+            (false, 0) => BodyState::Waiting,
+            (true, 0) => BodyState::Unpolled,
+            _ => BodyState::WakePending,
         })
     }
 

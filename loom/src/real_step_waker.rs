@@ -1,24 +1,24 @@
-//! The waker of a step's body itself, with loom's mutex. It wakes the handler through a real tracker.
+//! The source of the waker of a step's body, with loom's mutex. The handler's waker comes from the real tracker.
 
 #[path = "../../crates/antiphon-engine/src/step_waker.rs"]
-#[expect(unreachable_pub, reason = "its crate gives it to others")]
+#[expect(unreachable_pub, reason = "its crate exports it")]
 mod step_waker;
 
 mod sync {
-    use crate::{Tracking, Wakes, real};
+    use crate::{TrackerModel, WakerModel, real_tracker};
     pub(super) use loom::sync::Arc;
     use loom::sync::MutexGuard;
 
-    /// The waker that the handler is polled with.
+    /// The waker of the handler's poll.
     #[derive(Clone)]
-    pub(super) struct Waker(pub(super) <real::WakeTracker as Tracking>::Waker);
+    pub(super) struct Waker(pub(super) <real_tracker::WakeTracker as TrackerModel>::Waker);
 
     impl Waker {
         pub(super) fn wake(self) {
             self.0.wake();
         }
 
-        /// Each poll of the model has a tracker of its own.
+        /// Each poll of the model has its own tracker.
         pub(super) fn will_wake(&self, _: &Self) -> bool {
             false
         }
@@ -32,26 +32,26 @@ mod sync {
         }
 
         pub(super) fn lock(&self) -> MutexGuard<'_, T> {
-            self.0.lock().expect("nobody panics with it")
+            self.0.lock().expect("the lock is not poisoned")
         }
     }
 }
 
 use crate::{
-    Tracking, real,
-    step::{Standing, Waking},
+    TrackerModel, real_tracker,
+    step_model::{BodyState, StepWakerModel},
 };
 
-/// The waker of a step's body, as the engine has it.
+/// The waker of a step's body.
 #[derive(Clone)]
 pub struct StepWaker(sync::Arc<step_waker::StepWaker>);
 
-impl Waking for StepWaker {
+impl StepWakerModel for StepWaker {
     fn new() -> Self {
         Self(step_waker::StepWaker::new())
     }
 
-    fn begin_poll(&self, waker: &<real::WakeTracker as Tracking>::Waker) -> bool {
+    fn begin_poll(&self, waker: &<real_tracker::WakeTracker as TrackerModel>::Waker) -> bool {
         self.0.begin_poll(&sync::Waker(waker.clone()))
     }
 
@@ -59,11 +59,11 @@ impl Waking for StepWaker {
         self.0.wake_outer();
     }
 
-    fn standing(&self) -> Standing {
+    fn body_state(&self) -> BodyState {
         match self.0.body_state() {
-            step_waker::BodyState::Waiting => Standing::Waits,
-            step_waker::BodyState::Unpolled => Standing::Unpolled,
-            step_waker::BodyState::WakePending => Standing::WakeUnderWay,
+            step_waker::BodyState::Waiting => BodyState::Waiting,
+            step_waker::BodyState::Unpolled => BodyState::Unpolled,
+            step_waker::BodyState::WakePending => BodyState::WakePending,
         }
     }
 

@@ -1,19 +1,19 @@
-//! The tracker itself, with loom's atomics and loom's `Arc`.
+//! The tracker's source, with loom's atomics and loom's `Arc`.
 
-/// Writes the module `sync` beside which `tracker.rs` expects to stand, and gives its tracker the face of the model.
-macro_rules! stand_ins {
+/// Writes the module `sync` that `wake_tracker.rs` imports, and implements the model's trait for the tracker.
+macro_rules! replacements {
     (arc: $arc:ty, release: $release:ident, acquire: $acquire:ident) => {
         mod sync {
             use super::wake_tracker::SharedWake;
-            use crate::{Wakes, parent::Parent};
+            use crate::{WakerModel, parent::Parent};
             pub(super) use loom::sync::atomic::AtomicBool;
 
             pub(super) type Arc<T> = $arc;
 
-            /// The orderings the source names.
+            /// The orderings that the source uses.
             pub(super) struct Ordering;
 
-            #[expect(non_upper_case_globals, reason = "they stand for variants")]
+            #[expect(non_upper_case_globals, reason = "they replace variants of an enum")]
             impl Ordering {
                 pub(super) const Release: loom::sync::atomic::Ordering =
                     loom::sync::atomic::Ordering::$release;
@@ -21,7 +21,7 @@ macro_rules! stand_ins {
                     loom::sync::atomic::Ordering::$acquire;
             }
 
-            /// The task's waker, or a tracker's.
+            /// The waker of the task, or of a tracker.
             #[derive(Clone)]
             pub struct Waker(pub(super) Inner);
 
@@ -40,7 +40,7 @@ macro_rules! stand_ins {
                 }
             }
 
-            impl Wakes for Waker {
+            impl WakerModel for Waker {
                 fn wake(self) {
                     self.wake_by_ref();
                 }
@@ -55,12 +55,12 @@ macro_rules! stand_ins {
             }
         }
 
-        use crate::{Quiet, Tracking, parent::Parent};
+        use crate::{TrackerModel, WakerState, parent::Parent};
 
-        /// The tracker, as the driver has it.
+        /// The tracker of one poll.
         pub struct WakeTracker(wake_tracker::WakeTracker);
 
-        impl Tracking for WakeTracker {
+        impl TrackerModel for WakeTracker {
             type Waker = sync::Waker;
 
             fn parent(parent: &Parent) -> sync::Waker {
@@ -75,20 +75,20 @@ macro_rules! stand_ins {
                 self.0.waker()
             }
 
-            fn judge(&mut self) -> Quiet {
+            fn waker_state(&mut self) -> WakerState {
                 match self.0.waker_state() {
-                    wake_tracker::WakerState::Released => Quiet::Nobody,
-                    wake_tracker::WakerState::Woken => Quiet::Woken,
-                    wake_tracker::WakerState::Held => Quiet::Kept,
+                    wake_tracker::WakerState::Released => WakerState::Released,
+                    wake_tracker::WakerState::Woken => WakerState::Woken,
+                    wake_tracker::WakerState::Held => WakerState::Held,
                 }
             }
         }
     };
 }
-pub(crate) use stand_ins;
+pub(crate) use replacements;
 
 #[path = "../../crates/antiphon-engine/src/wake_tracker.rs"]
-#[expect(unreachable_pub, reason = "its crate gives it to others")]
+#[expect(unreachable_pub, reason = "its crate exports it")]
 mod wake_tracker;
 
-stand_ins!(arc: loom::sync::Arc<T>, release: Release, acquire: Acquire);
+replacements!(arc: loom::sync::Arc<T>, release: Release, acquire: Acquire);

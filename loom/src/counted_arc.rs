@@ -1,5 +1,5 @@
-//! A reference count as the standard library keeps it, on loom's atomics, so that its orderings can be chosen. loom's own
-//! `Arc` has them built in.
+//! A reference count like the one of the standard library, on loom's atomics, with orderings that a model can choose.
+//! loom's own `Arc` has fixed orderings.
 
 use loom::sync::atomic::{
     AtomicUsize,
@@ -8,47 +8,48 @@ use loom::sync::atomic::{
 };
 use std::{marker::PhantomData, ops::Deref};
 
-/// How the drop of a reference is ordered.
+/// The memory ordering of dropping a reference.
 pub trait DropOrdering: Send + Sync + 'static {
     /// The ordering of the decrement.
     const DROP: Ordering;
 }
 
-/// As the standard library does.
-pub struct Releasing;
+/// The ordering of the standard library.
+pub struct ReleaseDrop;
 
-impl DropOrdering for Releasing {
+impl DropOrdering for ReleaseDrop {
     const DROP: Ordering = Release;
 }
 
-/// Too weak: what was written before the drop may not be there for whoever finds himself alone.
-pub struct Forgetting;
+/// An ordering that is too weak: a thread that finds no other reference may miss what was written before the drop.
+pub struct RelaxedDrop;
 
-impl DropOrdering for Forgetting {
+impl DropOrdering for RelaxedDrop {
     const DROP: Ordering = Relaxed;
 }
 
-/// A shared reference, counted by hand. The storage is freed by a real `Arc`, which the model does not see.
-pub struct Arc<T, D: DropOrdering = Releasing> {
+/// A shared reference with its own count. A real `Arc`, which the model does not see, frees the storage.
+pub struct Arc<T, D: DropOrdering = ReleaseDrop> {
     shared: std::sync::Arc<Shared<T>>,
     ordering: PhantomData<D>,
 }
 
 struct Shared<T> {
     strong: AtomicUsize,
-    /// Locked, as `usize::MAX`, while somebody asks whether he is alone; nobody makes weak references here.
+    /// The count of weak references. It is `usize::MAX` while `get_mut` reads `strong`. Weak references are never
+    /// created.
     weak: AtomicUsize,
     value: T,
 }
 
 impl<T, D: DropOrdering> Arc<T, D> {
-    /// One reference to a new value.
+    /// Creates a value with one reference.
     pub fn new(value: T) -> Self {
         let shared = Shared { strong: AtomicUsize::new(1), weak: AtomicUsize::new(1), value };
         Self { shared: std::sync::Arc::new(shared), ordering: PhantomData }
     }
 
-    /// The value, if this is the only reference.
+    /// Returns the value, if this is the only reference.
     pub fn get_mut(this: &mut Self) -> Option<&mut T> {
         let shared = &this.shared;
         shared.weak.compare_exchange(1, usize::MAX, Acquire, Relaxed).ok()?;
@@ -57,7 +58,7 @@ impl<T, D: DropOrdering> Arc<T, D> {
         if !alone {
             return None;
         }
-        let shared = std::sync::Arc::get_mut(&mut this.shared).expect("both counts agree");
+        let shared = std::sync::Arc::get_mut(&mut this.shared).expect("both counts are equal");
         Some(&mut shared.value)
     }
 }

@@ -1,39 +1,39 @@
-//! Written anew, each with one step out of order.
+//! Trackers with one fault each.
 
-use crate::{Quiet, Tracking, Wakes, counted::Arc, parent::Parent};
+use crate::{TrackerModel, WakerModel, WakerState, counted_arc::Arc, parent::Parent};
 use loom::sync::atomic::{
     AtomicBool,
     Ordering::{Acquire, Release},
 };
 
-/// Looks at the flag before the references: misses a clone that wakes and is dropped in between.
+/// Reads the flag before the references, and misses a clone that wakes and is dropped in between.
 pub const FLAG_FIRST: u8 = 0;
-/// A wake by value gives its reference up before it sets the flag.
+/// A wake by value drops its reference before it sets the flag.
 pub const DROPPED_FIRST: u8 = 1;
-/// A wake is noted and not passed on.
+/// A wake sets the flag and does not wake the parent.
 pub const SILENT: u8 = 2;
-/// Nobody asks who kept the waker.
+/// The references are not counted.
 pub const UNCOUNTED: u8 = 3;
 
-/// A tracker with the fault of that number.
+/// A tracker with the fault of this number.
 pub struct Faulty<const FAULT: u8> {
     parent: Parent,
-    /// Apart from the count, so that it can outlive its reference.
+    /// Separate from the count, so that the flag can outlive the reference.
     woken: Arc<AtomicBool>,
     count: Arc<()>,
 }
 
-/// Its waker.
+/// The waker of a faulty tracker.
 #[derive(Clone)]
 pub struct FaultyWaker<const FAULT: u8> {
     parent: Parent,
     woken: Arc<AtomicBool>,
     count: Option<Arc<()>>,
-    /// Whether this is a waker of the parent, which has no fault.
+    /// True for a waker of the parent, which has no fault.
     straight: bool,
 }
 
-impl<const FAULT: u8> Tracking for Faulty<FAULT> {
+impl<const FAULT: u8> TrackerModel for Faulty<FAULT> {
     type Waker = FaultyWaker<FAULT>;
 
     fn parent(parent: &Parent) -> Self::Waker {
@@ -49,19 +49,19 @@ impl<const FAULT: u8> Tracking for Faulty<FAULT> {
         FaultyWaker { parent, woken, count, straight: false }
     }
 
-    fn judge(&mut self) -> Quiet {
+    fn waker_state(&mut self) -> WakerState {
         let early = FAULT == FLAG_FIRST && self.woken.load(Acquire);
         let alone = FAULT == UNCOUNTED || Arc::get_mut(&mut self.count).is_some();
         let woken = if FAULT == FLAG_FIRST { early } else { self.woken.load(Acquire) };
         match (woken, alone) {
-            (true, _) => Quiet::Woken,
-            (false, true) => Quiet::Nobody,
-            (false, false) => Quiet::Kept,
+            (true, _) => WakerState::Woken,
+            (false, true) => WakerState::Released,
+            (false, false) => WakerState::Held,
         }
     }
 }
 
-impl<const FAULT: u8> Wakes for FaultyWaker<FAULT> {
+impl<const FAULT: u8> WakerModel for FaultyWaker<FAULT> {
     fn wake(mut self) {
         if FAULT == DROPPED_FIRST {
             self.count = None;
