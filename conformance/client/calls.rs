@@ -1,17 +1,18 @@
-//! Lists, calls, and every other request with a name in its headers.
+//! Lists, calls, and the other requests with a name in their headers.
 
 use crate::AnyError;
 use antiphon::client::Client;
 use serde_json::{Value, json};
 
-/// The server offers nothing: this is about how one comes to ask it.
+/// Connects to a server that offers nothing.
 pub(crate) async fn handshake(client: &Client) -> Result<(), AnyError> {
     client.list_tools().await?;
     client.close().await;
     Ok(())
 }
 
-/// The stream of the call's answer ends before the answer. It is to be waited for as long as the server said, and fetched.
+/// Calls a tool whose stream ends before the answer. The client must wait as long as the server says, then fetch the
+/// answer.
 pub(crate) async fn interrupted(client: &Client) -> Result<(), AnyError> {
     client.list_tools().await?;
     succeed(client, "test_reconnection", json!({})).await
@@ -22,7 +23,7 @@ pub(crate) async fn add_numbers(client: &Client) -> Result<(), AnyError> {
     succeed(client, "add_numbers", json!({"a": 5, "b": 3})).await
 }
 
-/// The call of a tool, and the end of the connection.
+/// Calls a tool, and closes the connection.
 pub(crate) async fn succeed(client: &Client, tool: &str, arguments: Value) -> Result<(), AnyError> {
     let result = client.call_tool(tool, arguments).await?;
     client.close().await;
@@ -32,7 +33,7 @@ pub(crate) async fn succeed(client: &Client, tool: &str, arguments: Value) -> Re
     }
 }
 
-/// Whatever comes first is refused with a list of versions; what comes after it must be served.
+/// Sends requests. The server rejects the first one with a list of versions, and must serve the next ones.
 pub(crate) async fn request_metadata(client: &Client) -> Result<(), AnyError> {
     client.discover().await?;
     client.list_tools().await?;

@@ -6,7 +6,7 @@ use serde::Deserialize;
 use serde_json::{json, value::RawValue};
 use std::env;
 
-/// What the suite wants to be called, exactly so.
+/// The calls that the suite requires, with exactly these arguments.
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
 struct Context {
@@ -28,7 +28,7 @@ pub(crate) async fn mirrored(client: &Client) -> Result<(), AnyError> {
     Ok(())
 }
 
-/// Calls whatever the list still offers: the tools whose annotations are wrong are not to be in it.
+/// Calls every listed tool. Tools with invalid annotations must not be in the list.
 pub(crate) async fn invalid(client: &Client) -> Result<(), AnyError> {
     for tool in client.list_tools().await? {
         client.call_tool(tool.name, json!({"region": "us-west1"})).await?;

@@ -1,24 +1,24 @@
-//! The everything client: what the official conformance suite asks a client to do, scenario by scenario.
+//! The everything client: the scenarios of the official conformance suite for clients.
 //!
-//! It is never told which revision the suite plays: it finds out, as any client of ours does.
+//! The client is not configured for a revision, but detects the server's revision as every client of antiphon does.
 //!
-//! `conformance-client URL`, with the scenario's name in `MCP_CONFORMANCE_SCENARIO` and what it needs to know in
-//! `MCP_CONFORMANCE_CONTEXT`. Its last line of output is `done`, and only if everything it did went well: the suite
-//! forgives some scenarios an exit status, the runner of this folder does not.
-#![allow(clippy::print_stdout, reason = "the last line is what its caller waits for")]
+//! Usage: `conformance-client URL`, with the name of the scenario in `MCP_CONFORMANCE_SCENARIO` and its data in
+//! `MCP_CONFORMANCE_CONTEXT`. The last line of output is `done` if the scenario succeeded. The runner requires the
+//! line, because the suite ignores the exit status of some scenarios.
+#![allow(clippy::print_stdout, reason = "the runner reads the last line")]
 
-mod asked;
 mod calls;
 mod headers;
+mod questions;
 mod schemas;
 
 use antiphon::client::{Client, ClientBuilder, transport::HttpTransport};
 use std::{env, error::Error, time::Duration};
 
-/// Anything that ends a scenario early.
+/// The error of a scenario.
 type AnyError = Box<dyn Error + Send + Sync>;
 
-/// A scenario that has not ended by now never will: the suite would wait for the pipes of a client left behind.
+/// The time limit of a scenario. Without it the suite would wait for the pipes of a client that does not end.
 const SCENARIO_TIME: Duration = Duration::from_secs(25);
 
 #[tokio::main]
@@ -35,13 +35,17 @@ async fn play(scenario: &str, url: &str) -> Result<(), AnyError> {
     match scenario {
         "initialize" => calls::handshake(&connect(plain(), url)?).await,
         "tools_call" => calls::add_numbers(&connect(plain(), url)?).await,
-        "request-metadata" => calls::request_metadata(&connect(asked::by_everything(plain()), url)?).await,
+        "request-metadata" => {
+            calls::request_metadata(&connect(questions::with_all_callbacks(plain()), url)?).await
+        }
         "http-standard-headers" => calls::standard_headers(&connect(plain(), url)?).await,
         "http-custom-headers" => headers::mirrored(&connect(plain(), url)?).await,
         "http-invalid-tool-headers" => headers::invalid(&connect(plain(), url)?).await,
-        "sep-2322-client-request-state" => asked::rounds(&connect(asked::confirming(plain()), url)?).await,
+        "sep-2322-client-request-state" => {
+            questions::rounds(&connect(questions::confirming_forms(plain()), url)?).await
+        }
         "elicitation-sep1034-client-defaults" => {
-            asked::defaults(&connect(asked::leaving_defaults(plain()), url)?).await
+            questions::defaults(&connect(questions::accepting_defaults(plain()), url)?).await
         }
         "sse-retry" => calls::interrupted(&connect(plain(), url)?).await,
         "json-schema-ref-no-deref" => schemas::list_only(&connect(plain(), url)?).await,

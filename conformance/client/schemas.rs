@@ -1,4 +1,4 @@
-//! Schemas: kept as they came, and nothing fetched on their account.
+//! Schemas: the client keeps them unchanged, and fetches nothing for them.
 
 use crate::AnyError;
 use antiphon::client::Client;
@@ -9,7 +9,7 @@ pub(crate) async fn list_only(client: &Client) -> Result<(), AnyError> {
     if tools.is_empty() { Err("the list is empty".into()) } else { Ok(()) }
 }
 
-/// Says the schema of one tool back to another.
+/// Sends the schema of one tool to another tool.
 pub(crate) async fn echo(client: &Client) -> Result<(), AnyError> {
     let tools = client.list_tools().await?;
     let listed = tools.into_iter().find(|tool| tool.name == "json_schema_2020_12_tool");

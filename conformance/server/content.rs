@@ -1,4 +1,4 @@
-//! Tools that answer at once: one for each kind of content, one that fails, one whose schema must stay as it is.
+//! Tools without questions: one for each kind of content, one that fails, one whose schema must stay unchanged.
 
 use crate::samples;
 use antiphon::{
@@ -61,7 +61,7 @@ async fn contact(_ctx: &Ctx, arguments: Map<String, Value>) -> String {
     format!("Called with: {}", Value::Object(arguments))
 }
 
-/// What the suite expects to find in the list, keyword by keyword.
+/// Returns the schema that the suite expects in the list, with all its keywords.
 fn schema_2020_12() -> Value {
     json!({
         "$schema": "https://json-schema.org/draft/2020-12/schema",

@@ -6,7 +6,7 @@ use serde::Deserialize;
 
 #[derive(Deserialize, JsonSchema)]
 struct Region {
-    /// Where the work is to be done; anywhere if it is left out.
+    /// The region of the work. Optional.
     #[schemars(extend("x-mcp-header" = "Region"))]
     region: Option<String>,
 }

@@ -1,21 +1,21 @@
-//! The everything server: every tool, prompt and resource that the official conformance suite asks a server for.
+//! The everything server: every tool, prompt and resource that the official conformance suite requires of a server.
 //!
-//! `conformance-server [HOST:PORT]` writes its URL as its only line of output; port 0, the default, is any free one.
-//! `conformance-server --stdio` serves on standard input and output. `--page-size N`, `--cache SECONDS` and `--more` make
-//! it more than the suite asks for: clients of other SDKs are tried with it.
-#![allow(clippy::print_stdout, reason = "the URL is what its caller waits for")]
+//! `conformance-server [HOST:PORT]` prints its URL as its only line of output. Port 0, the default, is any free port.
+//! `conformance-server --stdio` serves on standard input and output. `--page-size N`, `--cache SECONDS` and `--more`
+//! add features that the suite does not require; the clients of other SDKs are tested with them.
+#![allow(clippy::print_stdout, reason = "the runner reads the URL")]
 
-mod asking;
-mod awaiting;
-mod changing;
+mod awaited_questions;
 mod content;
+mod extra;
 mod headers;
-mod more;
+mod list_changes;
+mod notifications;
 mod options;
 mod prompts;
+mod questions_by_hand;
 mod resources;
 mod samples;
-mod telling;
 
 use antiphon::{
     serve::{
@@ -28,18 +28,18 @@ use options::Options;
 use std::{error::Error, io, pin::pin, sync::Arc, time::Duration};
 use tokio::{net::TcpListener, signal, sync::Notify};
 
-/// So long a server on standard input and output has for its last words.
+/// The time limit for the last messages of a server on standard input and output.
 const LAST_WORDS: Duration = Duration::from_secs(5);
 
 #[tokio::main]
 async fn main() -> Result<(), Box<dyn Error>> {
     tracing_subscriber::fmt().with_writer(io::stderr).init();
-    let options = Options::of_command_line()?;
+    let options = Options::from_command_line()?;
     let end = Arc::new(Notify::new());
     let server = everything(&options, &end)?;
     let stopped = async {
         tokio::select! {
-            // Without a signal handler the process just ends on the signal.
+            // Without a signal handler the signal ends the process.
             _ = signal::ctrl_c() => {}
             () = end.notified() => {}
         }
@@ -53,7 +53,7 @@ async fn main() -> Result<(), Box<dyn Error>> {
     Ok(())
 }
 
-/// Ends with its input, or some time after it was stopped: subscriptions end before it.
+/// Serves until the end of the input, or until `LAST_WORDS` after a stop. Subscriptions end first.
 async fn on_stdio(server: Server, stopped: impl Future<Output = ()>) -> io::Result<()> {
     let mut serving = pin!(serve_stdio(server.clone()));
     tokio::select! {
@@ -64,16 +64,16 @@ async fn on_stdio(server: Server, stopped: impl Future<Output = ()>) -> io::Resu
 }
 
 fn everything(options: &Options, end: &Arc<Notify>) -> Result<Server, BuildError> {
-    // The first tool must be callable without arguments: the suite probes headers with it.
+    // The first tool must be callable without arguments, because the suite probes headers with it.
     let builder = Server::builder("antiphon-conformance", env!("CARGO_PKG_VERSION"));
     let builder = content::add(builder);
-    let builder = telling::add(builder);
+    let builder = notifications::add(builder);
     let builder = headers::add(builder);
-    let builder = changing::add(builder);
-    let builder = asking::add(builder);
-    let builder = awaiting::add(builder);
+    let builder = list_changes::add(builder);
+    let builder = questions_by_hand::add(builder);
+    let builder = awaited_questions::add(builder);
     let builder = prompts::add(builder);
     let builder = resources::add(builder);
-    let builder = if options.more { more::add(builder, Arc::clone(end)) } else { builder };
+    let builder = if options.extra { extra::add(builder, Arc::clone(end)) } else { builder };
     options.apply(builder).build()
 }

@@ -1,6 +1,6 @@
-//! Prompts: without and with arguments, with a resource, with a picture, and one that asks.
+//! Prompts: without and with arguments, with a resource, with an image, and with a question.
 
-use crate::{asking, samples};
+use crate::{questions_by_hand, samples};
 use antiphon::{
     Error,
     server::{Answer, Ask, Completing, Ctx, NoArguments, Prompt, Reply, ServerBuilder},
@@ -77,7 +77,11 @@ async fn with_image(_ctx: &Ctx, _: NoArguments) -> Vec<PromptMessage> {
 }
 
 async fn asking_prompt(ctx: &Ctx, _: NoArguments) -> Result<Reply<String>, Error> {
-    let ask = Ask::form("user_context", "What context should the prompt use?", asking::text_form("context"));
+    let ask = Ask::form(
+        "user_context",
+        "What context should the prompt use?",
+        questions_by_hand::text_form("context"),
+    );
     Ok(match ctx.form::<Context>(&ask)? {
         None => ask.into(),
         Some(Answer::Accept(Context { context })) => Reply::Complete(format!("Use this context: {context}")),

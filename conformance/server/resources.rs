@@ -1,4 +1,4 @@
-//! Resources: text, bytes, one of a template, one to be watched.
+//! Resources: text, bytes, one of a template, and one with subscriptions.
 
 use crate::samples;
 use antiphon::{

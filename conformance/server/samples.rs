@@ -1,4 +1,4 @@
-//! The smallest picture and the smallest sound.
+//! The smallest image and the smallest sound.
 
 /// One red pixel, a PNG in base64.
 pub(crate) const PNG: &str =

@@ -1,15 +1,17 @@
-//! The smallest client that answers: it starts a server, calls one of its tools, and asks you what the server asks it.
+//! The smallest client that answers questions. It starts a server, calls one of its tools, and asks you the server's
+//! questions.
 //!
 //! Try it: `target/debug/answer greet target/debug/hello_ask`
 
-#![allow(clippy::print_stdout, clippy::print_stderr, reason = "it talks to a person")]
+#![allow(clippy::print_stdout, clippy::print_stderr, reason = "the program talks to a person")]
 
 use antiphon::client::transport::{ChildCommand, ChildTransport};
 use antiphon::client::{CallbackError, Client, FormAsk};
 use antiphon::wire::ElicitResult;
 use std::{env, error::Error, io};
 
-/// Says who asks, and lets the person answer or decline. `{:?}`, so that nothing of the server's steers the terminal.
+/// Shows the server's name and the question, and lets the person answer or decline. `{:?}` escapes control characters
+/// of the server's texts.
 async fn ask_person(ask: FormAsk) -> Result<ElicitResult, CallbackError> {
     eprintln!("{:?} asks: {:?} (an empty line declines)", ask.context.server.to_string(), ask.message);
     let mut content = serde_json::Map::new();

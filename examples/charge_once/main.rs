@@ -1,17 +1,17 @@
-//! A charge that happens once, whatever the network does: an impatient client sends each request of the call twice.
+//! A charge that happens once, although an impatient client sends each request of the call twice.
 //!
-//! The step runs again where the same request comes again, under the same idempotency key, and the payment provider
-//! charges once for each key.
+//! For the same request the step runs again with the same idempotency key, and the payment provider charges once per
+//! key.
 //!
 //! Try it: `cargo run -p antiphon-examples --bin charge_once`
 
-#![allow(clippy::print_stdout, reason = "it shows what happens")]
+#![allow(clippy::print_stdout, reason = "the program prints what happens")]
 
 use antiphon::{
     client::{Call, CallProgress, Client, PendingCall, transport::HttpTransport},
     wire::AskSupport,
 };
-use antiphon_examples::{Fleet, Plan, Proxy, Result, serve_if_replica};
+use antiphon_examples::{Fleet, FleetOptions, Proxy, Result, serve_if_replica};
 use serde_json::json;
 use std::sync::Arc;
 
@@ -20,7 +20,7 @@ async fn main() -> Result<()> {
     if serve_if_replica().await? {
         return Ok(());
     }
-    let fleet = Fleet::start(Plan::default()).await?;
+    let fleet = Fleet::start(FleetOptions::default()).await?;
     let proxy = Proxy::start(Arc::clone(&fleet), |leg| println!("{leg}")).await?;
     let client = Client::builder("charge-once", "1.0")
         .declare(AskSupport::ELICITATION)
@@ -33,7 +33,7 @@ async fn main() -> Result<()> {
             _ => return Err("the call goes on in a way that this example does not know".into()),
         };
         answer(&mut pending)?;
-        // Nobody takes the first response.
+        // The first response is ignored.
         let _ = client.resume(pending.clone()).await?;
         step = client.resume(pending).await?;
     };
@@ -42,14 +42,14 @@ async fn main() -> Result<()> {
         finished.into_tool().and_then(|result| result.first_text().map(str::to_owned)).unwrap_or_default()
     );
 
-    let done = fleet.done().await?;
-    for requests in done.charges.values() {
+    let effects = fleet.effects().await?;
+    for requests in effects.charges.values() {
         println!("one idempotency key, {requests} requests, one charge");
     }
     fleet.stop().await
 }
 
-/// What a person would fill in.
+/// Answers every question as a person would.
 fn answer(pending: &mut PendingCall) -> Result<()> {
     let keys: Vec<String> = pending.missing().into_iter().map(str::to_owned).collect();
     for key in keys {

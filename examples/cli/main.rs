@@ -1,4 +1,4 @@
-//! The `antiphon` program once more, so that this package's tests have it.
+//! The `antiphon` program, built in this package for its tests.
 
 use std::process::ExitCode;
 

@@ -1,13 +1,13 @@
-//! A computation that moves to another server on the way, because the first one is about to stop.
+//! A computation that moves to another server, because the first server is about to stop.
 //!
-//! Nothing of what was computed is computed again: it travels, sealed, through the client.
+//! The results so far travel through the client in the sealed state, so nothing is computed twice.
 //!
 //! Try it: `cargo run -p antiphon-examples --bin load_shedding`
 
-#![allow(clippy::print_stdout, reason = "it shows what happens")]
+#![allow(clippy::print_stdout, reason = "the program prints what happens")]
 
 use antiphon::client::{Client, transport::HttpTransport};
-use antiphon_examples::{Fleet, Plan, Proxy, Result, serve_if_replica};
+use antiphon_examples::{Fleet, FleetOptions, Proxy, Result, serve_if_replica};
 use serde_json::json;
 use std::sync::Arc;
 
@@ -16,13 +16,13 @@ async fn main() -> Result<()> {
     if serve_if_replica().await? {
         return Ok(());
     }
-    let fleet = Fleet::start(Plan { drain_at: Some(2), ..Plan::default() }).await?;
+    let fleet = Fleet::start(FleetOptions { drain_at: Some(2), ..FleetOptions::default() }).await?;
     let proxy = Proxy::start(Arc::clone(&fleet), |leg| println!("{leg}")).await?;
     let client = Client::builder("load-shedding", "1.0").connect(HttpTransport::new(proxy.url())?);
     let result = client.call_tool("load_shedding", json!({"portions": 5})).await?;
     println!("{}", result.first_text().unwrap_or_default());
 
-    let done = fleet.done().await?;
-    println!("portions: {}, computed: {}", done.portions.len(), done.portions.values().sum::<u32>());
+    let effects = fleet.effects().await?;
+    println!("portions: {}, computed: {}", effects.portions.len(), effects.portions.values().sum::<u32>());
     fleet.stop().await
 }

@@ -1,14 +1,14 @@
-//! A call that begins while the old build is served, and ends when the new one is.
+//! A call that begins with the old build and ends with the new one.
 //!
-//! Both builds ask for two logins, but for another second one. The answer that both want is asked for once.
+//! Both builds ask for two logins, of which the first is the same. The answer to the common question is asked for once.
 //!
 //! Try it: `cargo run -p antiphon-examples --bin rolling_upgrade`
 
-#![allow(clippy::print_stdout, reason = "it shows what happens")]
+#![allow(clippy::print_stdout, reason = "the program prints what happens")]
 
 use antiphon::client::{CallbackError, Client, FormAsk, transport::HttpTransport};
-use antiphon_cli::demo::Build;
-use antiphon_examples::{Fleet, Plan, Proxy, Result, serve_if_replica};
+use antiphon_demo::Build;
+use antiphon_examples::{Fleet, FleetOptions, Proxy, Result, serve_if_replica};
 use serde_json::json;
 use std::sync::Arc;
 
@@ -17,7 +17,7 @@ async fn main() -> Result<()> {
     if serve_if_replica().await? {
         return Ok(());
     }
-    let fleet = Fleet::start(Plan { build: Build::Old, ..Plan::default() }).await?;
+    let fleet = Fleet::start(FleetOptions { build: Build::Old, ..FleetOptions::default() }).await?;
     let proxy = Proxy::start(Arc::clone(&fleet), |leg| println!("{leg}")).await?;
     let upgraded = Arc::clone(&fleet);
     let client = Client::builder("rolling-upgrade", "1.0")
@@ -26,7 +26,7 @@ async fn main() -> Result<()> {
             let fleet = Arc::clone(&upgraded);
             async move {
                 println!("asked: {}", ask.message);
-                // While the person thinks, the new build is rolled out.
+                // The new build is deployed while the person answers.
                 if ask.context.key == "google_login" {
                     let deployed = fleet.deploy(Build::New).await;
                     deployed.map_err(|error| CallbackError::new(error.to_string()))?;

@@ -1,10 +1,10 @@
-//! The replicas that share a key and a world, and whose turn it is.
+//! The replicas, which share a key and a backend, and the order in which they serve.
 
 use crate::{Result, replica::Replica};
 use antiphon::seal::{KeyRing, SecretKey};
-use antiphon_cli::demo::{
-    self, Build, World,
-    world::{self, Counts, Deed, Gate},
+use antiphon_demo::{
+    Backend, Build,
+    backend::{self, ComputeHook, EffectCounts, Operation},
 };
 use std::{
     net::SocketAddr,
@@ -12,120 +12,121 @@ use std::{
 };
 use tokio::net::{TcpListener, TcpStream};
 
-/// Two replicas, A and B. Dropping them kills them.
+/// A fleet of replicas, at first two: A and B. Dropping the fleet kills them.
 pub struct Fleet {
     key: String,
-    world: SocketAddr,
+    backend: SocketAddr,
     state: Mutex<State>,
 }
 
-/// What a fleet begins as, and what happens to it by itself.
+/// The options of a fleet.
 #[derive(Clone, Copy, Debug, Default)]
-pub struct Plan {
-    /// Which build its replicas are.
+pub struct FleetOptions {
+    /// The build of the replicas.
     pub build: Build,
-    /// Before this portion of `load_shedding` is computed, the replica that asked for it is drained, and another one takes
-    /// its place.
+    /// The portion of `load_shedding` before which the replica that requested it is drained and replaced.
     pub drain_at: Option<u32>,
 }
 
 #[derive(Default)]
 struct State {
     replicas: Vec<Arc<Replica>>,
-    /// How many were ever started: the next one is named after it.
+    /// The number of replicas ever started, from which the next name is made.
     started: u8,
-    turn: usize,
-    served_last: String,
+    next: usize,
+    latest_replica: String,
 }
 
 impl Fleet {
-    /// Starts a world and two replicas, and waits until they listen.
+    /// Starts a backend and two replicas, and waits until they listen.
     ///
     /// # Errors
     /// If a process cannot be started.
-    pub async fn start(plan: Plan) -> Result<Arc<Self>> {
+    pub async fn start(options: FleetOptions) -> Result<Arc<Self>> {
         let listener = TcpListener::bind("127.0.0.1:0").await?;
-        let world = listener.local_addr()?;
+        let backend = listener.local_addr()?;
         let key = SecretKey::random()?.to_base64url().to_string();
-        // The world's page has the keys of the replicas: it verifies what they have sealed.
-        let server = demo::builder(World::at(world), plan.build).keys(KeyRing::parse_list(&key)?).build()?;
-        let fleet = Arc::new(Self { key, world, state: Mutex::default() });
-        let gate = gate(plan, Arc::downgrade(&fleet));
-        tokio::spawn(world::serve(listener, gate, Arc::new(OnceLock::from(server))));
+        // The payment page of the backend verifies references that the replicas sealed, so it has their key.
+        let server = antiphon_demo::builder(Backend::at(backend), options.build)
+            .keys(KeyRing::parse_list(&key)?)
+            .build()?;
+        let fleet = Arc::new(Self { key, backend, state: Mutex::default() });
+        let hook = drain_hook(options, Arc::downgrade(&fleet));
+        tokio::spawn(backend::serve(listener, hook, Arc::new(OnceLock::from(server))));
         for _ in 0..2 {
-            let replica = fleet.another(plan.build).await?;
+            let replica = fleet.start_replica(options.build).await?;
             fleet.state().replicas.push(replica);
         }
         Ok(fleet)
     }
 
-    /// Where the world is.
-    pub fn world(&self) -> SocketAddr {
-        self.world
+    /// Returns the address of the backend.
+    pub fn backend(&self) -> SocketAddr {
+        self.backend
     }
 
-    /// What was done there so far, by whichever replica.
+    /// Returns the effects on the backend so far, of all replicas.
     ///
     /// # Errors
-    /// If it cannot be reached.
-    pub async fn done(&self) -> Result<Counts> {
-        World::at(self.world).send(Deed::Count).await.map_err(|error| error.to_string().into())
+    /// If the backend cannot be reached.
+    pub async fn effects(&self) -> Result<EffectCounts> {
+        Backend::at(self.backend).send(Operation::Count).await.map_err(|error| error.to_string().into())
     }
 
-    /// Each replica in words: its name, its process, where it listens.
-    pub fn told(&self) -> Vec<String> {
-        let told =
+    /// Describes each replica: its name, its process id, its address.
+    pub fn describe_replicas(&self) -> Vec<String> {
+        let describe =
             |one: &Arc<Replica>| format!("replica {}: process {}, {}", one.name, one.process, one.address);
-        self.state().replicas.iter().map(told).collect()
+        self.state().replicas.iter().map(describe).collect()
     }
 
-    /// Where each replica itself is called, past any proxy: as a balancer that keeps a session with its replica would.
+    /// Returns the URL of each replica, for clients that bypass the proxy and keep a session with one replica.
     pub fn urls(&self) -> Vec<String> {
         self.state().replicas.iter().map(|replica| format!("http://{}/mcp", replica.address)).collect()
     }
 
-    /// What the replicas are called. No name is used twice.
+    /// Returns the names of the replicas. No name is used twice.
     pub fn names(&self) -> Vec<String> {
         self.state().replicas.iter().map(|replica| replica.name.clone()).collect()
     }
 
-    /// The replica that was connected to last.
-    pub fn served_last(&self) -> String {
-        self.state().served_last.clone()
+    /// Returns the name of the replica of the latest connection.
+    pub fn latest_replica(&self) -> String {
+        self.state().latest_replica.clone()
     }
 
-    /// `kill -9`, and waits until the process is gone.
+    /// Kills a replica with SIGKILL, and waits until the process has ended.
     ///
     /// # Errors
-    /// If it cannot be killed.
+    /// If the process cannot be killed.
     pub async fn kill(&self, name: &str) -> Result<()> {
-        match self.named(name) {
+        match self.find_replica(name) {
             Some(replica) => replica.kill().await,
             None => Ok(()),
         }
     }
 
-    /// Drains a replica once another one has taken its place; it ends by itself when its requests have.
+    /// Starts another replica, then drains this one, which ends when its requests have ended.
     ///
     /// # Errors
-    /// If the other one cannot be started.
+    /// If the new replica cannot be started.
     pub async fn replace(&self, name: &str, build: Build) -> Result<()> {
-        let Some(old) = self.named(name) else { return Ok(()) };
-        let new = self.another(build).await?;
+        let Some(old) = self.find_replica(name) else { return Ok(()) };
+        let new = self.start_replica(build).await?;
         {
             let mut state = self.state();
             state.replicas.retain(|replica| !Arc::ptr_eq(replica, &old));
             state.replicas.push(new);
         }
         old.drain().await?;
-        tokio::spawn(async move { old.ended().await });
+        tokio::spawn(async move { old.wait().await });
         Ok(())
     }
 
-    /// Puts this build in the place of every replica, one after the other.
+    /// Replaces every replica by one of this build, one after the other.
     ///
     /// # Errors
-    /// If one cannot be started.
+    /// If a replica cannot be started.
     pub async fn deploy(&self, build: Build) -> Result<()> {
         for name in self.names() {
             self.replace(&name, build).await?;
@@ -133,50 +134,50 @@ impl Fleet {
         Ok(())
     }
 
-    /// Lets those that still run end in peace.
+    /// Drains all replicas, and waits until they have ended.
     ///
     /// # Errors
-    /// If one cannot be waited for.
+    /// If a process cannot be waited for.
     pub async fn stop(&self) -> Result<()> {
         let replicas = std::mem::take(&mut self.state().replicas);
         for replica in replicas {
             replica.drain().await?;
-            replica.ended().await?;
+            replica.wait().await?;
         }
         Ok(())
     }
 
-    /// A connection to the next replica that can be reached, and its name.
+    /// Connects to the next reachable replica. Returns its name and the connection.
     pub(crate) async fn connect(&self) -> Option<(String, TcpStream)> {
         let tries = self.state().replicas.len();
         for _ in 0..tries {
             let replica = {
                 let mut state = self.state();
-                state.turn += 1;
-                let turn = (state.turn - 1) % state.replicas.len();
-                Arc::clone(&state.replicas[turn])
+                state.next += 1;
+                let index = (state.next - 1) % state.replicas.len();
+                Arc::clone(&state.replicas[index])
             };
             if let Ok(stream) = TcpStream::connect(replica.address).await {
-                self.state().served_last.clone_from(&replica.name);
+                self.state().latest_replica.clone_from(&replica.name);
                 return Some((replica.name.clone(), stream));
             }
         }
         None
     }
 
-    async fn another(&self, build: Build) -> Result<Arc<Replica>> {
+    async fn start_replica(&self, build: Build) -> Result<Arc<Replica>> {
         let number = {
             let mut state = self.state();
             state.started += 1;
             state.started - 1
         };
-        // A to Z, and from there on AA, BA, ..
+        // The names are A to Z, then AA, BA, and so on.
         let letter = char::from(b'A' + number % 26);
         let name = format!("{letter}{}", "A".repeat(usize::from(number / 26)));
-        Ok(Arc::new(Replica::start(name, build, &self.key, self.world).await?))
+        Ok(Arc::new(Replica::start(name, build, &self.key, self.backend).await?))
     }
 
-    fn named(&self, name: &str) -> Option<Arc<Replica>> {
+    fn find_replica(&self, name: &str) -> Option<Arc<Replica>> {
         self.state().replicas.iter().find(|replica| replica.name == name).cloned()
     }
 
@@ -185,14 +186,14 @@ impl Fleet {
     }
 }
 
-/// What drains the replica that has come to the portion of the plan.
-fn gate(plan: Plan, fleet: Weak<Fleet>) -> Gate {
-    Gate::new(move |portion| {
-        let fleet = fleet.upgrade().filter(|_| plan.drain_at == Some(portion));
+/// Returns the hook that drains the replica at the portion of the options.
+fn drain_hook(options: FleetOptions, fleet: Weak<Fleet>) -> ComputeHook {
+    ComputeHook::new(move |portion| {
+        let fleet = fleet.upgrade().filter(|_| options.drain_at == Some(portion));
         async move {
             if let Some(fleet) = fleet {
-                let name = fleet.served_last();
-                if let Err(error) = fleet.replace(&name, plan.build).await {
+                let name = fleet.latest_replica();
+                if let Err(error) = fleet.replace(&name, options.build).await {
                     eprintln!("replica {name} was not replaced: {error}");
                 }
             }

@@ -1,17 +1,17 @@
-//! What several examples share: replicas of the demo server as processes of their own, a proxy in front of them, and the
-//! world that they work on.
+//! The shared code of several examples: replicas of the demo server as processes, a proxy in front of them, and their
+//! backend.
 
-#![allow(clippy::print_stderr, reason = "whoever runs an example should see what went wrong")]
+#![allow(clippy::print_stderr, reason = "an example prints its errors for the person who runs it")]
 
 mod browser;
 mod fleet;
 mod proxy;
 mod replica;
 
-pub use browser::visit;
-pub use fleet::{Fleet, Plan};
+pub use browser::submit_form;
+pub use fleet::{Fleet, FleetOptions};
 pub use proxy::Proxy;
 pub use replica::serve_if_replica;
 
-/// What a program ends with.
+/// The result of an example.
 pub type Result<T, E = Box<dyn std::error::Error + Send + Sync>> = std::result::Result<T, E>;

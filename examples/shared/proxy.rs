@@ -1,4 +1,4 @@
-//! A proxy that gives each request to the next replica, whatever it is. It knows nothing of MCP but what it tells.
+//! A proxy that gives each request to the next replica. Of MCP the proxy reads only the header `Mcp-Name`, for its log.
 
 use crate::{Fleet, Result};
 use http_body_util::{Either, Full};
@@ -20,38 +20,38 @@ use tokio::{net::TcpListener, task::JoinHandle};
 
 type Reply = Response<Either<Incoming, Full<Bytes>>>;
 
-/// A proxy that is running. Dropping it ends it.
+/// A running proxy. Dropping the value stops it.
 pub struct Proxy {
     address: SocketAddr,
     balancer: Arc<Balancer>,
-    accepting: JoinHandle<()>,
+    accept_task: JoinHandle<()>,
 }
 
 struct Balancer {
     fleet: Arc<Fleet>,
     legs: AtomicU32,
-    tell: fn(&str),
+    log: fn(&str),
 }
 
 impl Proxy {
-    /// A proxy on a free port. `tell` hears which replica got which leg.
+    /// Starts a proxy on a free port. The proxy calls `log` with the tool, the number of the leg and the replica.
     ///
     /// # Errors
     /// If there is no free port.
-    pub async fn start(fleet: Arc<Fleet>, tell: fn(&str)) -> Result<Self> {
+    pub async fn start(fleet: Arc<Fleet>, log: fn(&str)) -> Result<Self> {
         let listener = TcpListener::bind("127.0.0.1:0").await?;
         let address = listener.local_addr()?;
-        let balancer = Arc::new(Balancer { fleet, legs: AtomicU32::new(0), tell });
-        let accepting = tokio::spawn(accept(listener, Arc::clone(&balancer)));
-        Ok(Self { address, balancer, accepting })
+        let balancer = Arc::new(Balancer { fleet, legs: AtomicU32::new(0), log });
+        let accept_task = tokio::spawn(accept(listener, Arc::clone(&balancer)));
+        Ok(Self { address, balancer, accept_task })
     }
 
-    /// The endpoint, for a client.
+    /// Returns the URL of the endpoint.
     pub fn url(&self) -> String {
         format!("http://{}/mcp", self.address)
     }
 
-    /// Counts legs anew.
+    /// Begins to count legs from one again.
     pub fn new_call(&self) {
         self.balancer.legs.store(0, Ordering::Relaxed);
     }
@@ -59,7 +59,7 @@ impl Proxy {
 
 impl Drop for Proxy {
     fn drop(&mut self) {
-        self.accepting.abort();
+        self.accept_task.abort();
     }
 }
 
@@ -73,7 +73,7 @@ impl Balancer {
         };
         let tool = request.headers().get("mcp-name").and_then(|name| name.to_str().ok()).unwrap_or("?");
         let leg = self.legs.fetch_add(1, Ordering::Relaxed) + 1;
-        (self.tell)(&format!("{tool}, leg {leg}: replica {name}"));
+        (self.log)(&format!("{tool}, leg {leg}: replica {name}"));
         let (mut sender, connection) = client::conn::http1::handshake(TokioIo::new(stream)).await?;
         tokio::spawn(connection);
         Ok(sender.send_request(request).await?.map(Either::Left))

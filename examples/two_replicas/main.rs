@@ -1,29 +1,28 @@
-//! Two server processes behind a proxy that gives each request to the next one, and an ordinary client in front.
+//! Two server processes behind a proxy that gives each request to the next one, and an ordinary client.
 //!
-//! The replicas share a key and nothing else: no storage, no sessions, no stickiness. Each leg of a call lands on
-//! another process, and the call completes; also when the process that asked the question is killed before the answer
-//! comes.
+//! The replicas share a key and nothing else: no storage, no sessions, no sticky routing. Each leg of a call runs on
+//! another process. The call completes even if the process that asked the question is killed before the answer comes.
 //!
 //! Try it: `cargo run -p antiphon-examples --bin two_replicas`
 
-#![allow(clippy::print_stdout, reason = "it shows what happens")]
+#![allow(clippy::print_stdout, reason = "the program prints what happens")]
 
 use antiphon::{
     client::{CallbackError, Client, FormAsk, transport::HttpTransport},
     wire::ElicitResult,
 };
-use antiphon_examples::{Fleet, Plan, Proxy, Result, serve_if_replica};
+use antiphon_examples::{Fleet, FleetOptions, Proxy, Result, serve_if_replica};
 use serde_json::{Value, json};
 use std::sync::Arc;
 
 #[tokio::main]
 async fn main() -> Result<()> {
-    // The replicas are this same program, started again.
+    // A replica is this program in another process.
     if serve_if_replica().await? {
         return Ok(());
     }
-    let fleet = Fleet::start(Plan::default()).await?;
-    fleet.told().iter().for_each(|replica| println!("{replica}"));
+    let fleet = Fleet::start(FleetOptions::default()).await?;
+    fleet.describe_replicas().iter().for_each(|replica| println!("{replica}"));
     let proxy = Proxy::start(Arc::clone(&fleet), |leg| println!("{leg}")).await?;
 
     let client = client(&proxy)?;
@@ -31,7 +30,7 @@ async fn main() -> Result<()> {
     let resolve = json!({"workItemId": 4522, "fields": {"System.State": "Resolved"}});
     call(&client, &proxy, "update_work_item", resolve).await?;
 
-    let client = client_that_kills(&proxy, &fleet)?;
+    let client = killing_client(&proxy, &fleet)?;
     call(&client, &proxy, "provision", json!({"name": "invoices"})).await?;
     fleet.stop().await
 }
@@ -43,7 +42,7 @@ async fn call(client: &Client, proxy: &Proxy, tool: &str, arguments: Value) -> R
     Ok(())
 }
 
-/// What a person would fill in.
+/// Answers a question as a person would.
 fn answer(ask: &FormAsk) -> Result<ElicitResult, CallbackError> {
     Ok(ask.accept(match ask.context.key.as_str() {
         "region" => json!({"region": "eu-west-1"}),
@@ -60,14 +59,14 @@ fn client(proxy: &Proxy) -> Result<Client> {
         .connect(transport))
 }
 
-/// Before it answers, it kills the process that asked.
-fn client_that_kills(proxy: &Proxy, fleet: &Arc<Fleet>) -> Result<Client> {
+/// Returns a client that kills the asking process before it answers.
+fn killing_client(proxy: &Proxy, fleet: &Arc<Fleet>) -> Result<Client> {
     let transport = HttpTransport::new(proxy.url())?;
     let fleet = Arc::clone(fleet);
     let callback = move |ask: FormAsk| {
         let fleet = Arc::clone(&fleet);
         async move {
-            let name = fleet.served_last();
+            let name = fleet.latest_replica();
             fleet.kill(&name).await.map_err(|error| CallbackError::new(error.to_string()))?;
             println!("killed: replica {name}");
             answer(&ask)

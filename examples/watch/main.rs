@@ -1,8 +1,8 @@
-//! A server whose resource changes, and a client that listens and reads it again, in one process.
+//! A server whose resource changes, and a client that subscribes to it and reads it again, in one process.
 //!
 //! Try it: `cargo run -p antiphon-examples --bin watch`
 
-#![allow(clippy::print_stdout, reason = "it shows what happens")]
+#![allow(clippy::print_stdout, reason = "the program prints what happens")]
 
 use antiphon::client::{Client, SubscriptionEvent};
 use antiphon::server::{Ctx, NoArguments, Resource, Server, Tool};
@@ -12,14 +12,14 @@ use std::sync::{Arc, atomic::AtomicU32, atomic::Ordering::Relaxed};
 
 const VISITS: &str = "counter://visits";
 
-/// Counts from one to three, and tells how far it has come.
+/// Returns a server whose tool counts visits and reports progress.
 fn server() -> Result<Server> {
     let count = Arc::new(AtomicU32::new(0));
     let counted = Arc::clone(&count);
     let visit = Tool::new("visit", move |ctx: &Ctx, _: NoArguments| {
         let visits = count.fetch_add(1, Relaxed) + 1;
         ctx.report_progress(f64::from(visits), Some(3.0), Some("counted"));
-        // Everyone who listens hears of it, on whatever connection.
+        // Every subscriber receives the change, on any connection.
         ctx.server().resource_updated(VISITS);
         async move { format!("You are visitor {visits}.") }
     });
@@ -35,7 +35,7 @@ async fn main() -> Result<()> {
     let (transport, input, output) = memory::duplex();
     tokio::spawn(serve_streams(input, output, server()?));
     let client = Client::builder("watch", "1.0")
-        .on_progress(|told| println!("progress: {} of {}", told.progress, told.total.unwrap_or_default()))
+        .on_progress(|event| println!("progress: {} of {}", event.progress, event.total.unwrap_or_default()))
         .connect(transport);
 
     let mut changes = client.listen(SubscriptionFilter::new().resource(VISITS));
@@ -47,7 +47,7 @@ async fn main() -> Result<()> {
                 break;
             }
         }
-        // The next visitor comes once it is known that somebody listens.
+        // The next visit begins when the subscription is active.
         println!("{}", client.call_tool("visit", ()).await?.first_text().unwrap_or_default());
     }
     Ok(())

@@ -1,5 +1,5 @@
-//! Nothing that a trusted issuer did not sign is accepted as an access token, and of what it signed only what is for this
-//! server, now, and names somebody. No set of keys makes the server fail.
+//! The server accepts an access token only if the trusted issuer signed it, and only if it is valid for this server,
+//! valid now, and has a subject. No key set makes the server panic.
 
 #![no_main]
 
@@ -20,18 +20,18 @@ use tower_service::Service as _;
 const RESOURCE: &str = "https://api.example.com/mcp";
 const ISSUER: &str = "https://issuer.example.com";
 
-/// The issuer's key, and one that is not.
-static OURS: LazyLock<Ed25519KeyPair> = LazyLock::new(|| key(1));
-static ANOTHER: LazyLock<Ed25519KeyPair> = LazyLock::new(|| key(2));
+/// The issuer's key, and another key.
+static ISSUER_KEY: LazyLock<Ed25519KeyPair> = LazyLock::new(|| key(1));
+static OTHER_KEY: LazyLock<Ed25519KeyPair> = LazyLock::new(|| key(2));
 static SERVICE: LazyLock<HttpService> = LazyLock::new(|| service(&key_set()).expect("a key set of ours"));
 
 fn key(byte: u8) -> Ed25519KeyPair {
     Ed25519KeyPair::from_seed_unchecked(&[byte; 32]).expect("32 bytes are a seed")
 }
 
-/// Beside the key that signs are two of other kinds, which nobody has the private half of: the examples of RFC 7517.
+/// Returns the issuer's key set: its key, and two public keys of other kinds from the examples of RFC 7517.
 fn key_set() -> String {
-    let ours = URL_SAFE_NO_PAD.encode(OURS.public_key());
+    let ours = URL_SAFE_NO_PAD.encode(ISSUER_KEY.public_key());
     let (x, y) =
         ("MKBCTNIcKUSDii11ySs3526iDZ8AiTo7Tu6KPAqv7D4", "4Etl6SRW2YiLUrN5vfvVHuhp7x8PxltmWWlbbM4IFyM");
     json!({"keys": [
@@ -42,7 +42,7 @@ fn key_set() -> String {
     .to_string()
 }
 
-/// A server with one tool, which says whom it was called by; `None` if these are no keys.
+/// Returns a server whose only tool returns the subject of its caller, or `None` if the key set is invalid.
 fn service(keys: &str) -> Option<HttpService> {
     let who = Tool::new("who", async |ctx: &Ctx, _: NoArguments| {
         let claims = ctx.bearer().map(|bearer| bearer.claims());
@@ -53,7 +53,7 @@ fn service(keys: &str) -> Option<HttpService> {
     Some(HttpService::new(server, HttpOptions::default().authorize(auth.build().ok()?)))
 }
 
-/// Status and body of a call with this `Authorization`; `None` if no header can say so.
+/// Returns the status and the body of a call with this `Authorization`, or `None` if the header value is invalid.
 fn call(service: &HttpService, authorization: &[u8]) -> Option<(u16, Vec<u8>)> {
     let message = json!({"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": {"name": "who", "_meta": {
         "io.modelcontextprotocol/protocolVersion": "2026-07-28",
@@ -77,7 +77,7 @@ fn call(service: &HttpService, authorization: &[u8]) -> Option<(u16, Vec<u8>)> {
     }))
 }
 
-fn refused(service: &HttpService, token: &str) {
+fn check_rejected(service: &HttpService, token: &str) {
     if let Some((status, _)) = call(service, format!("Bearer {token}").as_bytes()) {
         assert!([400, 401].contains(&status), "{status} for {token}");
     }
@@ -85,7 +85,7 @@ fn refused(service: &HttpService, token: &str) {
 
 fuzz_target!(|input: (u8, &[u8])| {
     let (kind, bytes) = input;
-    // Whatever stands there: there is no token of ours among it.
+    // Random bytes contain no token of the issuer.
     if let Some((status, _)) = call(&SERVICE, bytes) {
         assert!([400, 401].contains(&status), "{status}");
     }
@@ -93,34 +93,34 @@ fuzz_target!(|input: (u8, &[u8])| {
     if kind == 0 {
         let Some(service) = service(text) else { return };
         for header in [r#"{"alg":"EdDSA"}"#, r#"{"alg":"ES256"}"#, r#"{"alg":"RS256"}"#] {
-            refused(&service, &token(header, &good(), &|_| vec![1; 64]));
+            check_rejected(&service, &token(header, &valid_claims(), &|_| vec![1; 64]));
         }
         return;
     }
 
-    // Header and claims, each on a line of its own.
+    // Header and claims, one line each.
     let Some((header, claims)) = text.split_once('\n') else { return };
-    let public = OURS.public_key().as_ref();
+    let public = ISSUER_KEY.public_key().as_ref();
     for sign in [
-        &|message: &[u8]| ANOTHER.sign(message).as_ref().to_vec(),
+        &|message: &[u8]| OTHER_KEY.sign(message).as_ref().to_vec(),
         &|message: &[u8]| hmac::sign(&hmac::Key::new(hmac::HMAC_SHA256, public), message).as_ref().to_vec(),
         &|_: &[u8]| Vec::new(),
         &|_: &[u8]| vec![0; 64],
     ] as [&dyn Fn(&[u8]) -> Vec<u8>; 4]
     {
-        refused(&SERVICE, &token(header, claims, sign));
+        check_rejected(&SERVICE, &token(header, claims, sign));
     }
-    // What was signed, with one bit changed somewhere.
-    let signed = token(header, claims, &|message| OURS.sign(message).as_ref().to_vec());
+    // A signed token with one bit changed.
+    let signed = token(header, claims, &|message| ISSUER_KEY.sign(message).as_ref().to_vec());
     let mut changed = signed.clone().into_bytes();
     let at = usize::from(kind) * 31 % changed.len();
     changed[at] ^= 1;
-    refused(&SERVICE, std::str::from_utf8(&changed).expect("one bit of ASCII"));
+    check_rejected(&SERVICE, std::str::from_utf8(&changed).expect("one bit of ASCII"));
 
     let Some((status, body)) = call(&SERVICE, format!("Bearer {signed}").as_bytes()) else { return };
     match status {
-        200 => accepted(header, claims, &body),
-        // Of no length that a header of ours may have, or not good.
+        200 => check_accepted(header, claims, &body),
+        // The token is too long for a header, or its claims are invalid.
         status => assert_eq!(status, 401),
     }
 });
@@ -131,19 +131,19 @@ fn token(header: &str, claims: &str, sign: &dyn Fn(&[u8]) -> Vec<u8>) -> String 
     format!("{message}.{signature}")
 }
 
-fn good() -> String {
+fn valid_claims() -> String {
     json!({"iss": ISSUER, "aud": RESOURCE, "sub": "alice", "exp": NOW + 300}).to_string()
 }
 
-/// What must be true of a token that was accepted.
-fn accepted(header: &str, claims: &str, reply: &[u8]) {
+/// Checks the claims of an accepted token.
+fn check_accepted(header: &str, claims: &str, reply: &[u8]) {
     let [header, claims]: [Value; 2] =
         [header, claims].map(|text| serde_json::from_str(text).expect("an accepted token is of JSON"));
     assert!(["EdDSA", "Ed25519"].map(Value::from).contains(&header["alg"]));
     assert!(header.get("kid").is_none_or(|kid| kid == "ed") && header.get("crit").is_none());
     assert_eq!(claims["iss"], ISSUER);
     let is_ours = |name: &Value| {
-        // Scheme and host in any case; the path as it is.
+        // Scheme and host ignore case, the path does not.
         name.as_str().is_some_and(|name| name.eq_ignore_ascii_case(RESOURCE) && name.ends_with("/mcp"))
     };
     let audience = &claims["aud"];
@@ -152,7 +152,7 @@ fn accepted(header: &str, claims: &str, reply: &[u8]) {
     assert!(
         claims.get("nbf").is_none_or(|begins| begins.as_f64().is_some_and(|nbf| nbf < (NOW + 61) as f64))
     );
-    let subject = claims["sub"].as_str().expect("it names somebody");
+    let subject = claims["sub"].as_str().expect("an accepted token has a subject");
     assert!(!subject.is_empty());
     let reply: Value = serde_json::from_slice(reply).expect("a reply is JSON");
     assert_eq!(reply["result"]["content"][0]["text"], subject);

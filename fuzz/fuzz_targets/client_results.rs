@@ -1,6 +1,6 @@
-//! Whatever a server says in its results, a client's call ends: with a result that says it is complete and fits the schema
-//! that the tool declared, as another validator sees it, or with an error. On the way it sends the last state and the
-//! answers to the last questions, and nothing else.
+//! A client's call ends, for any results of a server: with a complete result that is valid for the tool's schema, as
+//! another validator confirms, or with an error. Each request of the call carries the last state and the answers to the
+//! last questions, and nothing else.
 
 #![no_main]
 
@@ -14,16 +14,16 @@ use std::{
     sync::{Arc, Mutex, MutexGuard},
 };
 
-/// A server that gives these results, one after the other, whatever it is asked.
+/// A server that returns these results one after the other, for any request.
 struct Scripted {
     script: Mutex<Script>,
 }
 
 #[derive(Default)]
 struct Script {
-    /// The last one first.
+    /// The results, the last one first.
     results: Vec<Box<RawValue>>,
-    /// The last result that was given.
+    /// The last result that was returned.
     given: Option<Value>,
 }
 
@@ -42,21 +42,21 @@ impl Transport for Scripted {
         let mut script = self.script();
         let request: Value = serde_json::from_slice(&request.body).expect("a client writes JSON");
         if request["method"] == "tools/call" {
-            follows(&request["params"], script.given.as_ref());
+            check_request(&request["params"], script.given.as_ref());
         }
         let result = script.results.pop();
         script.given = result.as_ref().and_then(|result| serde_json::from_str(result.get()).ok());
         let reply = match result {
-            // An error, told as one.
+            // A JSON array stands for an error.
             Some(result) if result.get().starts_with("[") => {
-                let told: Vec<Value> = serde_json::from_str(result.get()).unwrap_or_default();
-                let code = told.first().and_then(Value::as_i64).unwrap_or(-32603);
-                let mut error = ErrorObject::new(ErrorCode(code), "told");
-                error.data = told.get(1).cloned();
+                let parts: Vec<Value> = serde_json::from_str(result.get()).unwrap_or_default();
+                let code = parts.first().and_then(Value::as_i64).unwrap_or(-32603);
+                let mut error = ErrorObject::new(ErrorCode(code), "error");
+                error.data = parts.get(1).cloned();
                 Ok(Err(error))
             }
             Some(result) => Ok(Ok(result)),
-            None => Err(TransportError::new(TransportErrorKind::Closed, "there is no more")),
+            None => Err(TransportError::new(TransportErrorKind::Closed, "the script has ended")),
         };
         Box::pin(async { reply })
     }
@@ -70,10 +70,10 @@ impl Transport for Scripted {
     }
 }
 
-/// A leg of a call, after this result.
+/// Checks a request of a call that follows this result.
 ///
 /// > the client MUST echo back the exact value of `requestState`
-fn follows(params: &Value, last: Option<&Value>) {
+fn check_request(params: &Value, last: Option<&Value>) {
     let asked = last.filter(|last| last["resultType"] == "input_required");
     let Some(asked) = asked.filter(|_| params.get("inputResponses").or(params.get("requestState")).is_some())
     else {
@@ -92,7 +92,7 @@ fuzz_target!(|text: &str| {
     let transport = Arc::new(Scripted { script: Mutex::new(Script { results, given: None }) });
     let client = Client::builder("fuzzer", "1")
         .on_elicit_form(async |ask| {
-            // The person fills in what there is to fill in; what that does not fit is declined.
+            // Fills in every field with a text. Declines a form for which that is invalid.
             let filled =
                 Map::from_iter(ask.schema.fields().iter().map(|field| (field.name.clone(), json!("text"))));
             Ok(ask.accept(filled).unwrap_or_else(|_| ask.decline()))
@@ -139,7 +139,7 @@ fn is_complete(result: &Value) {
 
 fn fits(schema: impl serde::Serialize, content: &Value) {
     let schema = serde_json::to_value(schema).expect("a schema is JSON");
-    // What the other validator does not take is not for it to judge.
+    // A schema that the other validator rejects is not checked.
     if let Ok(validator) = jsonschema::validator_for(&schema) {
         assert!(validator.is_valid(content), "{content} does not fit {schema}");
     }

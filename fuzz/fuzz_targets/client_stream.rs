@@ -1,5 +1,5 @@
-//! Whatever a server writes on its pipes, of whatever revision it seems to be, its client says only messages: requests with
-//! ids of their own, and one answer to each request of the server that it takes. Each of its calls ends.
+//! A client writes only valid messages to any server, of any revision: requests with unique ids, and at most one answer
+//! to each request of the server. Each call ends.
 
 #![no_main]
 
@@ -10,14 +10,14 @@ use serde_json::{Map, json};
 use std::{collections::HashMap, time::Duration};
 use tokio::io::{AsyncBufReadExt as _, AsyncWriteExt as _, BufReader, DuplexStream, duplex};
 
-/// What the server says, line by line.
+/// The lines of the server.
 struct Script<'a> {
     lines: std::slice::Split<'a, u8, fn(&u8) -> bool>,
     /// The id of the client's last request, as JSON.
     id: String,
     /// The ids of the client's requests.
     seen: Vec<RequestId>,
-    /// How often each request of the server may be answered.
+    /// The number of answers that each request of the server may still receive.
     asked: HashMap<RequestId, usize>,
 }
 
@@ -50,7 +50,7 @@ fuzz_target!(|input: (u8, &[u8])| {
             let _ = tokio::time::timeout(Duration::from_secs(5), subscription.next()).await;
             client.close().await;
         };
-        // Every wait of the client is bounded.
+        // Every wait of the client has a time limit.
         let calls = tokio::time::timeout(Duration::from_secs(60 * 60), calls);
         let (ended, ()) = tokio::join!(calls, script.play(from_client, to_client));
         ended.expect("a call ends");
@@ -61,22 +61,22 @@ impl Script<'_> {
     async fn play(mut self, from_client: DuplexStream, mut to_client: DuplexStream) {
         let mut from_client = BufReader::new(from_client).lines();
         while let Some(line) = from_client.next_line().await.expect("a client writes UTF-8") {
-            self.hear(line.as_bytes());
-            // A line that ends with `+` brings the next one along.
-            while let Some(said) = self.lines.next() {
-                let (said, more) = said.strip_suffix(b"+").map_or((said, false), |said| (said, true));
+            self.check_message(line.as_bytes());
+            // A line that ends with `+` is followed by the next line at once.
+            while let Some(line) = self.lines.next() {
+                let (line, more) = line.strip_suffix(b"+").map_or((line, false), |line| (line, true));
                 let id = self.id.as_bytes();
-                let said: Vec<u8> = said
+                let line: Vec<u8> = line
                     .iter()
                     .flat_map(|byte| if *byte == b'@' { id.to_vec() } else { vec![*byte] })
                     .collect();
-                for message in messages(&said) {
+                for message in messages(&line) {
                     if let Ok(Incoming::Request(request)) = Incoming::parse(message) {
                         *self.asked.entry(request.id).or_default() += 1;
                     }
                 }
-                // The client may have gone.
-                let _ = to_client.write_all(&[&said[..], b"\n"].concat()).await;
+                // The client may have closed the stream.
+                let _ = to_client.write_all(&[&line[..], b"\n"].concat()).await;
                 if !more {
                     break;
                 }
@@ -84,19 +84,21 @@ impl Script<'_> {
         }
     }
 
-    fn hear(&mut self, line: &[u8]) {
-        match Incoming::parse(line).expect("a client says only messages") {
+    fn check_message(&mut self, line: &[u8]) {
+        match Incoming::parse(line).expect("a client writes only messages") {
             Incoming::Request(request) => {
-                assert!(!self.seen.contains(&request.id), "{} is asked twice", request.id);
+                assert!(!self.seen.contains(&request.id), "the id {} is used twice", request.id);
                 self.id = serde_json::to_string(&request.id).expect("an id is JSON");
                 self.seen.push(request.id);
             }
             Incoming::Response(response) => {
-                let id = response.id.expect("an answer says what it answers");
-                let left = self.asked.get_mut(&id).unwrap_or_else(|| panic!("nobody asked {id}"));
+                let id = response.id.expect("an answer has an id");
+                let left = self.asked.get_mut(&id).unwrap_or_else(|| panic!("there is no request {id}"));
                 *left = left.checked_sub(1).unwrap_or_else(|| panic!("{id} is answered twice"));
             }
-            Incoming::Notification(told) => assert!(told.method.starts_with("notifications/")),
+            Incoming::Notification(notification) => {
+                assert!(notification.method.starts_with("notifications/"))
+            }
         }
     }
 }

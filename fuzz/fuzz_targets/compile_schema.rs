@@ -1,5 +1,5 @@
-//! Any JSON is a schema or is refused, and any value is held against it: without a panic, an overflow or a long wait.
-//! The module is private to its crate, so its source is taken in here.
+//! Any JSON is compiled as a schema or rejected, and any value is validated against it, without a panic, an overflow or
+//! a long wait. The module is private to its crate, so the target includes its source.
 
 #![no_main]
 
@@ -11,11 +11,11 @@ use serde_json::Value;
 mod schema;
 
 fuzz_target!(|bytes: &[u8]| {
-    // The schema, then the value: two JSON texts, one after the other.
+    // The input is two JSON texts: the schema and the value.
     let mut texts = serde_json::Deserializer::from_slice(bytes).into_iter::<Value>();
     let (Some(Ok(schema)), Some(Ok(value))) = (texts.next(), texts.next()) else { return };
     match schema::CompiledSchema::compile(&schema) {
-        // What is told is not empty.
+        // The list of faults is not empty.
         Ok(compiled) => assert_ne!(compiled.faults(&value).as_deref(), Some("")),
         Err(fault) => assert!(fault.to_string().len() < 4096),
     }

@@ -1,19 +1,19 @@
-//! A record, and a program that calls a leg of it in any order, with slots that are gone: nothing panics, and each record
-//! that the program leaves is the same when it is written and read again.
+//! A record, and a program that calls methods of a leg in any order, also with slots that do not exist any more. No
+//! call panics, and each record encodes and decodes to itself.
 
 #![no_main]
 
 use antiphon_engine::Record;
 use libfuzzer_sys::fuzz_target;
 
-// The tests of the engine run such programs too.
-#[path = "../../crates/antiphon-engine/tests/calls/mod.rs"]
-mod calls;
+// The tests of the engine run the same programs.
+#[path = "../../crates/antiphon-engine/tests/random_program/mod.rs"]
+mod random_program;
 
 fuzz_target!(|bytes: &[u8]| {
-    // The length of the record, the record, the program.
+    // The input is the length of the record, the record, and the program.
     let Some((length, rest)) = bytes.split_first_chunk::<2>() else { return };
     let length = usize::from(u16::from_le_bytes(*length)).min(rest.len());
     let (record, program) = rest.split_at(length);
-    calls::run(Record::decode(record).ok(), program);
+    random_program::run(Record::decode(record).ok(), program);
 });

@@ -1,5 +1,5 @@
-//! Whatever a client answers, a handler sees only what fits the forms that were asked, as another validator sees it; what
-//! does not fit is asked again, alone, or refused; and nothing that was asked is forgotten.
+//! A handler receives only answers that are valid for the forms, as another validator confirms. Invalid answers are
+//! asked again, alone, or rejected. No question is lost.
 
 #![no_main]
 
@@ -16,7 +16,7 @@ use std::{
     sync::{LazyLock, Mutex},
 };
 
-/// The forms, by their keys.
+/// The forms, by key.
 static FORMS: LazyLock<[(&str, Value); 2]> = LazyLock::new(|| {
     [
         (
@@ -39,7 +39,7 @@ static FORMS: LazyLock<[(&str, Value); 2]> = LazyLock::new(|| {
         ),
     ]
 });
-/// Without formats, of which there are as many readings as readers.
+/// The other validators, without formats, because validators differ in formats.
 static VALIDATORS: LazyLock<Vec<Validator>> = LazyLock::new(|| {
     let options = jsonschema::options().should_validate_formats(false);
     FORMS.iter().map(|(_, schema)| options.build(schema).expect("a schema of ours")).collect()
@@ -51,10 +51,10 @@ static SERVER: LazyLock<Server> = LazyLock::new(|| {
 /// The state of the first leg.
 static STATE: LazyLock<String> = LazyLock::new(|| {
     let first = respond("").expect("the first leg is answered");
-    first["result"]["requestState"].as_str().expect("it asks").to_owned()
+    first["result"]["requestState"].as_str().expect("the first leg asks").to_owned()
 });
-/// Whether the handler has seen the answers of the present leg.
-static SEEN: Mutex<bool> = Mutex::new(false);
+/// True if the handler has received the answers of the present leg.
+static HANDLER_RAN: Mutex<bool> = Mutex::new(false);
 
 fn asks() -> Vec<Ask> {
     let form = |(key, schema): &(&str, Value)| {
@@ -74,7 +74,7 @@ fn handle(ctx: &Ctx) -> Result<Reply<String>, antiphon::Error> {
         let first = InputRequired::ask(asks.next().expect("five asks"));
         return Ok(asks.fold(first, InputRequired::and).into());
     }
-    *SEEN.lock().expect("nothing panics") = true;
+    *HANDLER_RAN.lock().expect("nothing panics") = true;
     for (ask, validator) in asks.iter().zip(&*VALIDATORS) {
         match ctx.form::<Map<String, Value>>(ask)?.expect("every ask has an answer") {
             Answer::Accept(form) => assert!(validator.is_valid(&Value::Object(form.clone())), "{form:?}"),
@@ -92,7 +92,7 @@ fn handle(ctx: &Ctx) -> Result<Reply<String>, antiphon::Error> {
     Ok(Reply::Complete("done".to_owned()))
 }
 
-/// The reply to a leg with these members of `params`.
+/// Returns the reply to a leg with these members of `params`.
 fn respond(members: &str) -> Option<Value> {
     let meta = r#"{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientCapabilities":{"elicitation":{"form":{},"url":{}},"sampling":{},"roots":{}}}"#;
     let message = format!(
@@ -103,19 +103,19 @@ fn respond(members: &str) -> Option<Value> {
 }
 
 fuzz_target!(|text: &str| {
-    // Anything that is one JSON value: what is no JSON is no message.
+    // Any JSON value. Other texts are not valid messages.
     let Ok(answers) = serde_json::from_str::<&RawValue>(text) else { return };
     let mut state = STATE.clone();
     let mut open: BTreeSet<String> = ["text", "numbers", "url", "sample", "roots"].map(str::to_owned).into();
-    // The same answers, again and again, until the server has had enough.
+    // Sends the same answers until the server rejects the call.
     for _ in 0..20 {
         let reply = respond(&format!(r#","inputResponses":{answers},"requestState":"{state}""#));
         let reply = reply.expect("a request is answered");
-        let seen = std::mem::take(&mut *SEEN.lock().expect("nothing panics"));
+        let seen = std::mem::take(&mut *HANDLER_RAN.lock().expect("nothing panics"));
         let result = &reply["result"];
         if result["resultType"] != "input_required" {
             assert_eq!(seen, result["content"][0]["text"] == "done", "{reply}");
-            // Refused: asked too often, of no form that answers have, or nested too deeply.
+            // The call was rejected: asked too often, malformed answers, or too deeply nested.
             assert!(seen || reply["error"]["code"].is_i64(), "{reply}");
             return;
         }
@@ -123,14 +123,14 @@ fuzz_target!(|text: &str| {
         let asked = result["inputRequests"].as_object().expect("asks are an object");
         let asked: BTreeSet<String> = asked.keys().cloned().collect();
         assert!(!asked.is_empty() && asked.is_subset(&open), "{asked:?} of {open:?}");
-        fits(answers, &asked);
+        check_repeated(answers, &asked);
         open = asked;
         state = result["requestState"].as_str().expect("a state").to_owned();
     }
 });
 
-/// None of the forms that are asked again had an answer that another validator accepts.
-fn fits(answers: &RawValue, asked: &BTreeSet<String>) {
+/// Checks that no form was asked again whose answer another validator accepts.
+fn check_repeated(answers: &RawValue, asked: &BTreeSet<String>) {
     let Ok(answers) = serde_json::from_str::<Value>(answers.get()) else { return };
     for ((key, form), validator) in FORMS.iter().zip(&*VALIDATORS) {
         let Some(answer) = answers.get(key).filter(|_| asked.contains(*key)) else { continue };
@@ -139,7 +139,7 @@ fn fits(answers: &RawValue, asked: &BTreeSet<String>) {
         else {
             continue;
         };
-        // A field that the form does not have is nobody's to judge, and one with a format is ours.
+        // Unknown fields are not validated, and formats are validated by antiphon only.
         let field =
             |name: &String| form["properties"].get(name).is_some_and(|field| field.get("format").is_none());
         let is_known = content.keys().all(field);

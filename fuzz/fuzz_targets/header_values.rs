@@ -1,5 +1,5 @@
-//! Values of headers: what is encoded comes back, what is read is what was meant, and no `x-mcp-header` of a foreign
-//! schema lets a header agree with a body that says something else.
+//! Header values: a decoded value is the encoded one. No `x-mcp-header` in a foreign schema lets a header differ from
+//! the body.
 
 #![no_main]
 
@@ -14,7 +14,7 @@ use std::collections::HashSet;
 
 fuzz_target!(|text: &str| {
     comes_back(text);
-    // What is said in base64 can be said in base64 in one way only.
+    // Every value has exactly one base64 form.
     let is_encoded = text.starts_with("=?base64?") && text.ends_with("?=") && text.len() > "=?base64?=".len();
     match decode(text) {
         Some(value) if is_encoded => assert!(encode(&value) == text || encode(&value) == value, "{text:?}"),
@@ -22,7 +22,7 @@ fuzz_target!(|text: &str| {
         None => assert!(is_encoded),
     }
 
-    // The schema, the arguments, and what a header says: three JSON texts, one after the other.
+    // The input is three JSON texts: the schema, the arguments, and the value of the header.
     let mut texts = serde_json::Deserializer::from_str(text).into_iter::<Value>();
     let (Some(Ok(schema)), Some(Ok(arguments))) = (texts.next(), texts.next()) else { return };
     let Ok(params) = ParamHeaders::of(&schema) else { return };

@@ -1,5 +1,5 @@
-//! Any head and any body is answered as the specification wants, and a tool runs only where the routing headers say what
-//! the body says: whoever stands between client and server, and reads the headers alone, is not misled.
+//! Any head and any body receives a response as the specification requires. A tool runs only if the routing headers
+//! agree with the body, so that an intermediary that reads only the headers is not misled.
 
 #![no_main]
 
@@ -15,7 +15,7 @@ use std::{
 };
 use tower_service::Service as _;
 
-/// The region that each call of the tool was for.
+/// The region of each call of the tool.
 static RAN: Mutex<Vec<String>> = Mutex::new(Vec::new());
 
 static SERVICE: LazyLock<HttpService> = LazyLock::new(|| {
@@ -32,7 +32,7 @@ struct Mirrored {
     region: String,
 }
 
-/// One header a line, then a blank line, then the body. What a correct client says need not be said.
+/// Reads one header per line, an empty line, and the body. Adds the headers of a correct client that are absent.
 fn read(bytes: &[u8]) -> Option<(HeaderMap, &[u8])> {
     let at = bytes.windows(2).position(|pair| pair == b"\n\n")?;
     let mut headers = HeaderMap::new();
@@ -68,11 +68,11 @@ fuzz_target!(|bytes: &[u8]| {
     let ran = std::mem::take(&mut *RAN.lock().expect("nothing panics"));
     assert!(ran.len() <= 1);
     if let [region] = &*ran {
-        agrees(&headers, &serde_json::from_slice(body).expect("what ran was JSON"), region);
+        check_agreement(&headers, &serde_json::from_slice(body).expect("the body of a call is JSON"), region);
         assert_eq!(status, 200);
     }
     if is_json {
-        answers(&reply, body);
+        check_response(&reply, body);
     } else {
         // > If the server accepts it, the server MUST return HTTP status code 202 Accepted with no body.
         assert!([202, 403, 404, 406, 413, 415, 421].contains(&status) || status == 200, "{status}");
@@ -80,12 +80,12 @@ fuzz_target!(|bytes: &[u8]| {
     }
 });
 
-/// Headers and body of a call that ran.
-fn agrees(headers: &HeaderMap, body: &Value, region: &str) {
+/// Checks that the headers and the body of a call agree.
+fn check_agreement(headers: &HeaderMap, body: &Value, region: &str) {
     let single = |name: &str| {
         let all: Vec<_> = headers.get_all(name).iter().collect();
         let [value] = &all[..] else { panic!("{name}: {all:?}") };
-        decode(value.to_str().expect("it is ASCII")).expect("it can be read").into_owned()
+        decode(value.to_str().expect("the value is ASCII")).expect("the value decodes").into_owned()
     };
     assert_eq!(single("mcp-method"), body["method"]);
     assert_eq!(single("mcp-name"), body["params"]["name"]);
@@ -97,15 +97,15 @@ fn agrees(headers: &HeaderMap, body: &Value, region: &str) {
     assert_eq!(region, body["params"]["arguments"]["region"]);
 }
 
-/// A response in JSON: to the request that was sent, if it was one.
-fn answers(reply: &[u8], body: &[u8]) {
-    let reply: Value = serde_json::from_slice(reply).expect("it says that it is JSON");
+/// Checks a JSON response. If the body was a request, the response has its id.
+fn check_response(reply: &[u8], body: &[u8]) {
+    let reply: Value = serde_json::from_slice(reply).expect("the content type is JSON");
     assert_eq!(reply["jsonrpc"], "2.0");
     assert_ne!(reply.get("result").is_some(), reply.get("error").is_some(), "{reply}");
     match (&reply["id"], serde_json::from_slice::<Value>(body)) {
         (Value::Null, _) => assert!(reply.get("error").is_some()),
         (id, Ok(request)) => assert_eq!(*id, request["id"]),
-        // A body in which a name is there twice, say.
+        // For example, a body with a duplicate member.
         (_, Err(_)) => {}
     }
 }

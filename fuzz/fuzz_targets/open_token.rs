@@ -1,5 +1,5 @@
-//! No text makes `open` panic, and none opens that was not sealed: neither as a token, nor as a body behind a
-//! known key id, nor as the claims that a custom codec hands over.
+//! No text makes `open` panic, and none opens that was not sealed: neither as a token, nor as a body with a known key
+//! id, nor as claims from a custom codec.
 
 #![no_main]
 
@@ -15,7 +15,7 @@ static RING: LazyLock<Sealer> = LazyLock::new(|| {
 });
 static TRUSTING: LazyLock<Sealer> = LazyLock::new(|| Sealer::with_codec(Box::new(Hex), "fuzz"));
 
-/// Authenticates nothing, so that the fuzzer reaches the decoder of claims.
+/// A codec that authenticates nothing, so that the fuzzer reaches the decoder of claims.
 struct Hex;
 
 impl Codec for Hex {
@@ -45,6 +45,6 @@ fuzz_target!(|data: &[u8]| {
         assert!(RING.open(&format!("r1.{text}"), &binding(), now()).is_err());
     }
     let claims = Hex.seal(data).expect("hexadecimal never fails");
-    // A fuzzer that finds claims with the right keyed digests has broken HMAC.
+    // Claims with valid keyed digests would break HMAC.
     assert!(TRUSTING.open_late(&claims, &binding(), now()).is_err());
 });

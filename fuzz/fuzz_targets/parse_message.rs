@@ -1,4 +1,5 @@
-//! Any bytes are a message or are refused, with one of two codes; a message that is read can be written and read again.
+//! Any bytes parse as a message or are rejected with one of two codes. A parsed message can be written and parsed
+//! again.
 
 #![no_main]
 
@@ -20,7 +21,7 @@ fuzz_target!(|bytes: &[u8]| {
     }
 });
 
-/// Reads what is inside, as a server or client would. It may be anything.
+/// Decodes the parameters or results as a server or client does. Errors are allowed.
 fn decode(message: &Incoming<'_>) {
     match message {
         Incoming::Request(request) => {
@@ -39,7 +40,7 @@ fn decode(message: &Incoming<'_>) {
     }
 }
 
-/// Asks that were read are the same asks when they are written and read again.
+/// Checks that questions are the same after they were written and read again.
 fn check_asks(result: &InputRequiredResult) {
     let text = serde_json::value::to_raw_value(result).expect("what was read can be written");
     let again = Outcome::<CallToolResult>::read(&text).expect("what was written can be read");

@@ -1,6 +1,5 @@
-//! Any JSON is a call that waits, or is refused. One that was read is the same when it is written and read again; what a
-//! client sends of it is exactly the answers that were asked for, each checked, and the state; and nothing where one is
-//! missing.
+//! Any JSON decodes as a pending call or is rejected. A decoded call is the same after another round trip. A client
+//! sends exactly the valid answers to its questions, and the state, and sends nothing while an answer is missing.
 
 #![no_main]
 
@@ -14,7 +13,7 @@ use std::{
     sync::{Arc, Mutex},
 };
 
-/// A server that finishes every call, and keeps what it was sent.
+/// A server that completes every call, and stores the requests.
 #[derive(Default)]
 struct Finishing(Mutex<Vec<Value>>);
 
@@ -41,7 +40,7 @@ impl Transport for Finishing {
 }
 
 fuzz_target!(|text: &str| {
-    // The call, and what a person answers: two JSON texts, one after the other.
+    // The input is two JSON texts: the call and the answers.
     let mut texts = serde_json::Deserializer::from_str(text).into_iter::<Box<RawValue>>();
     let Some(Ok(call)) = texts.next() else { return };
     let Ok(mut pending) = serde_json::from_str::<PendingCall>(call.get()) else { return };

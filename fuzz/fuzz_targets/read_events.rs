@@ -1,4 +1,4 @@
-//! Any bytes are events, wherever they are cut, and as a second reader sees them that takes the stream as a whole.
+//! Any bytes decode as events, for any split into chunks, as a second decoder confirms that reads the whole stream.
 
 #![no_main]
 
@@ -6,7 +6,7 @@ use antiphon::wire::sse::{Event, EventTooLong, SseDecoder};
 use libfuzzer_sys::fuzz_target;
 use std::time::Duration;
 
-/// All that is known at the end of a stream.
+/// The state of the second decoder at the end of a stream.
 #[derive(Debug, Default, PartialEq)]
 struct Heard {
     events: Vec<Result<Event, EventTooLong>>,
@@ -33,7 +33,7 @@ fn decode<'a>(pieces: impl IntoIterator<Item = &'a [u8]>, limit: usize) -> Heard
     Heard { events, last_id: decoder.last_id().map(str::to_owned), retry: decoder.retry() }
 }
 
-/// The algorithm of the HTML standard (9.2.6), with the bounds that our decoder documents.
+/// The algorithm of the HTML standard (section 9.2.6), with the documented limits of this decoder.
 fn second_opinion(stream: &[u8], limit: usize) -> Heard {
     let mut heard = Heard::default();
     let (mut kind, mut data, mut id) = (Vec::new(), Vec::new(), None);
@@ -69,7 +69,7 @@ fn second_opinion(stream: &[u8], limit: usize) -> Heard {
         match (name, text) {
             (b"event", _) => kind = value.to_vec(),
             (b"data", _) => data = [&data, value, b"\n"].concat(),
-            // One that could not be sent back in a header is none.
+            // An id that is not a valid header value is ignored.
             (b"id", Some(text)) if !text.contains('\0') && text.len() <= 1024 => id = Some(text.to_owned()),
             (b"retry", Some(text)) if !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit()) => {
                 let hour = Duration::from_secs(60 * 60);

@@ -1,4 +1,4 @@
-//! Any bytes are lines, wherever they are cut, and as a second reader sees them that takes the stream as a whole.
+//! Any bytes split into lines, for any split into chunks, as a second reader confirms that reads the whole stream.
 
 #![no_main]
 
@@ -26,7 +26,7 @@ fn read<'a>(pieces: impl IntoIterator<Item = &'a [u8]>, limit: usize) -> (Vec<Li
 
 fn second_opinion(stream: &[u8], limit: usize) -> Vec<Line> {
     let mut lines: Vec<&[u8]> = stream.split(|byte| *byte == b'\n').collect();
-    // What has not ended is no line yet, unless it is too long already.
+    // An unfinished line is not a line, except if it is already too long.
     if lines.last().is_some_and(|last| last.len() <= limit) {
         lines.pop();
     }

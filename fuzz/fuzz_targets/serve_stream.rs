@@ -1,5 +1,5 @@
-//! Whatever comes in on the pipes of a server, only messages go out: each the answer to a request that was there, or, where a
-//! session began, something that a session says.
+//! A server writes only valid messages for any input: answers to requests of the input, and the messages of a session
+//! if one began.
 
 #![no_main]
 
@@ -27,7 +27,7 @@ static SERVER: LazyLock<Server> = LazyLock::new(|| {
 
 fuzz_target!(|input: &[u8]| {
     let written = block_on(async {
-        // More than all replies to the input need: nobody reads before the end.
+        // Space for all replies, because the output is read at the end.
         let (output, mut reader) = duplex(16 << 20);
         serve_streams(input, output, SERVER.clone()).await.expect("streams that do not fail");
         let mut written = Vec::new();
@@ -47,12 +47,14 @@ fuzz_target!(|input: &[u8]| {
             match Incoming::parse(message).expect("only messages go out") {
                 Incoming::Response(response) => {
                     let id = response.id.as_ref().map_or("null".to_owned(), ToString::to_string);
-                    let left = asked.get_mut(&id).unwrap_or_else(|| panic!("nobody asked {id}"));
+                    let left = asked.get_mut(&id).unwrap_or_else(|| panic!("there is no request {id}"));
                     *left = left.checked_sub(1).unwrap_or_else(|| panic!("{id} is answered twice"));
                 }
-                // What a session asks and tells, and the progress of a request that wants to hear of it.
+                // The questions and notifications of a session, and the progress of requests.
                 Incoming::Request(request) => assert_eq!(request.method, "elicitation/create"),
-                Incoming::Notification(told) => assert!(told.method.starts_with("notifications/")),
+                Incoming::Notification(notification) => {
+                    assert!(notification.method.starts_with("notifications/"))
+                }
             }
         }
     }

@@ -1,6 +1,6 @@
-//! Whatever is sent in a session over HTTP (requests, batches, answers, and the ids of events where streams are taken up
-//! again), each request is answered once, each event has an id of its own, a stream is taken up only by such an id and only if
-//! it was opened, and a session that is over stays so.
+//! Any requests in a session over HTTP: messages, batches, answers, and event ids for resumption. Each request is
+//! answered once, each event has a unique id, a stream resumes only with such an id and only if the stream was opened,
+//! and a session that has ended stays ended.
 
 #![no_main]
 
@@ -16,15 +16,15 @@ use std::{
 };
 use tower_service::Service as _;
 
-/// Longer than an answer waits for its stream, and shorter than a stream is silent.
-const QUIET: Duration = Duration::from_secs(5);
+/// Longer than the wait of an answer for its stream, and shorter than the interval between messages on a silent stream.
+const SILENCE: Duration = Duration::from_secs(5);
 
 fuzz_target!(|input: (u8, &[u8])| {
     let (version, requests) = input;
     let version = ["2025-03-26", "2025-06-18", "2025-11-25"][usize::from(version % 3)];
     block_on(async {
         let mut session = Session::open(version).await;
-        // Separated by a byte that no text has.
+        // A byte that is not valid in UTF-8 separates the requests.
         for request in requests.split(|byte| *byte == 0xFF).take(16) {
             session.send(request).await;
         }
@@ -58,16 +58,16 @@ struct Session {
     id: HeaderValue,
     version: &'static str,
     is_over: bool,
-    /// How many POSTs there were: each may have opened a stream.
+    /// The number of POSTs. Each may have opened a stream.
     posts: usize,
-    /// How often each id may still be answered.
+    /// The number of answers that each id may still receive.
     asked: HashMap<String, usize>,
-    /// The events so far, by their ids.
+    /// The events so far, by id.
     events: HashMap<String, Vec<u8>>,
-    /// The id of the last request of the server, as JSON.
+    /// The id of the server's last request, as JSON.
     question: String,
-    /// Streams that say nothing now.
-    quiet: Vec<ReplyBody>,
+    /// The open streams without new events.
+    silent: Vec<ReplyBody>,
 }
 
 impl Session {
@@ -89,14 +89,14 @@ impl Session {
             asked: HashMap::new(),
             events: HashMap::new(),
             question: "0".to_owned(),
-            quiet: Vec::new(),
+            silent: Vec::new(),
         };
         session.send(br#"P{"jsonrpc":"2.0","method":"notifications/initialized"}"#).await;
         session
     }
 
-    /// `P` and a body, `G` and the id of an event, `D`, or `N` for what came next on the streams that were quiet. In a body,
-    /// `@` is the id of the last question.
+    /// Sends one request: `P` and a body, `G` and an event id, or `D`. `N` reads new events of the silent streams. In a
+    /// body, `@` is replaced by the id of the last question.
     async fn send(&mut self, request: &[u8]) {
         let Some((kind, rest)) = request.split_first() else { return };
         let mut headers = HeaderMap::new();
@@ -142,8 +142,8 @@ impl Session {
                 self.is_over = true;
             }
             _ => {
-                for body in std::mem::take(&mut self.quiet) {
-                    self.follow(body).await;
+                for body in std::mem::take(&mut self.silent) {
+                    self.read_stream(body).await;
                 }
             }
         }
@@ -155,19 +155,19 @@ impl Session {
             Some(b"application/json") => {
                 let body = body.collect().await.expect("a body of ours").to_bytes();
                 for message in messages(&body) {
-                    self.hear(message);
+                    self.check_message(message);
                 }
             }
-            Some(b"text/event-stream") => self.follow(body).await,
+            Some(b"text/event-stream") => self.read_stream(body).await,
             _ => drop(body.collect().await.expect("a body of ours")),
         }
     }
 
-    /// Reads a stream for as long as something comes.
-    async fn follow(&mut self, mut body: ReplyBody) {
+    /// Reads a stream as long as events come.
+    async fn read_stream(&mut self, mut body: ReplyBody) {
         loop {
-            let Ok(frame) = tokio::time::timeout(QUIET, body.frame()).await else {
-                self.quiet.push(body);
+            let Ok(frame) = tokio::time::timeout(SILENCE, body.frame()).await else {
+                self.silent.push(body);
                 return;
             };
             let Some(frame) = frame else { return };
@@ -178,34 +178,36 @@ impl Session {
             let events: Vec<_> = std::iter::from_fn(|| decoder.next_event()).collect();
             assert!(events.len() <= 1, "a frame is an event, or a comment");
             for event in events {
-                let data = event.expect("no event is so long").data;
+                let data = event.expect("an event within the limit").data;
                 let id = id.clone().expect("an event has an id");
-                // Where a stream begins, or is to be taken up again.
+                // The event at the beginning of a stream, or before a resumption.
                 if data.is_empty() {
                     self.events.entry(id).or_default();
                     continue;
                 }
                 match self.events.insert(id, data.clone()) {
                     Some(before) if !before.is_empty() => assert_eq!(before, data, "an id names one event"),
-                    // Of a batch they come together.
-                    _ => messages(&data).into_iter().for_each(|message| self.hear(message)),
+                    // The answers of a batch come in one event.
+                    _ => messages(&data).into_iter().for_each(|message| self.check_message(message)),
                 }
             }
         }
     }
 
-    fn hear(&mut self, message: &[u8]) {
+    fn check_message(&mut self, message: &[u8]) {
         match Incoming::parse(message).expect("only messages go out") {
             Incoming::Response(response) => {
                 let id = response.id.as_ref().map_or("null".to_owned(), ToString::to_string);
-                let left = self.asked.get_mut(&id).unwrap_or_else(|| panic!("nobody asked {id}"));
+                let left = self.asked.get_mut(&id).unwrap_or_else(|| panic!("there is no request {id}"));
                 *left = left.checked_sub(1).unwrap_or_else(|| panic!("{id} is answered twice"));
             }
             Incoming::Request(request) => {
                 assert_eq!(request.method, "elicitation/create");
                 self.question = serde_json::to_string(&request.id).expect("an id is JSON");
             }
-            Incoming::Notification(told) => assert!(told.method.starts_with("notifications/")),
+            Incoming::Notification(notification) => {
+                assert!(notification.method.starts_with("notifications/"))
+            }
         }
     }
 }

@@ -131,16 +131,16 @@ class Fleet {
         fleet.process = start([program], { stdio: ['pipe', 'pipe', 'inherit'] });
         const lines = createInterface(fleet.process.stdout)[Symbol.asyncIterator]();
         await lines.next();
-        fleet.world = (await lines.next()).value.replace('world at ', '');
+        fleet.backend = (await lines.next()).value.replace('backend at ', '');
         fleet.process.stdin.write('addresses\n');
         fleet.url = (await lines.next()).value.split(' ')[0];
         return fleet;
     }
 
-    async do(deed) {
+    async do(operation) {
         const headers = { 'content-type': 'application/json' };
-        const reply = await fetch(this.world, { method: 'POST', headers, body: JSON.stringify(deed) });
-        assert(reply.ok, `the world says ${reply.status}`);
+        const reply = await fetch(this.backend, { method: 'POST', headers, body: JSON.stringify(operation) });
+        assert(reply.ok, `the backend says ${reply.status}`);
         return reply.json();
     }
 }
@@ -160,7 +160,7 @@ async function visit(url, visits = []) {
     }
 }
 
-/** A session lives on one replica, and ends with it: it outlives no other build. Without a fleet there is no world. */
+/** A session lives on one replica, and ends with it: it outlives no other build. Without a fleet there is no backend. */
 function isPlayed(example, onFleet) {
     const needsWorld = ['before', 'page', 'bearer'].some(member => member in example) || example.tool === 'deposit_status';
     return !example.deploy && (onFleet || !needsWorld);
@@ -174,13 +174,13 @@ function asOfTable(example) {
 }
 
 async function playExample(our, connect, example) {
-    for (const deed of example.before ?? []) await our.do(deed);
-    const before = await our.do({ do: 'count' });
+    for (const operation of example.before ?? []) await our.do(operation);
+    const before = await our.do({ operation: 'count' });
     const person = new Person();
     const session = await connect({ http: new URL(our.url), bearer: example.bearer }, person);
     await play(session.client, person, asOfTable(example)).finally(() => session.close());
     await visit(person.url, example.page);
-    same(since(before, await our.do({ do: 'count' })), example.effects ?? {});
+    same(since(before, await our.do({ operation: 'count' })), example.effects ?? {});
     return session.revision;
 }
 

@@ -3,7 +3,7 @@
 # server. They run in the folder of a peer, beside this one.
 
 # Their client against ours: the demo, and the examples that ask with `await`. `--fleet` first says that the client can
-# drive these on a replica of the fleet, whose world is compared as well.
+# drive these on a replica of the fleet, whose backend is compared as well.
 #
 #   legacy_clients [--fleet] CLIENT ..
 legacy_clients() {

@@ -28,11 +28,11 @@ PER_CASE_SECONDS = 30
 
 @dataclass
 class Fleet:
-    """The replicas: where they are called, and where the world is that they work on."""
+    """The URLs of the replicas, and of their backend."""
 
     process: subprocess.Popen[str]
     url: str
-    world: str
+    backend: str
 
     def tell(self, line: str) -> set[str]:
         """Has the line obeyed; the names of the replicas."""
@@ -40,19 +40,19 @@ class Fleet:
         assert self.process.stdout is not None
         return set(self.process.stdout.readline().split())
 
-    def do(self, deed: dict[str, Any]) -> Any:
-        return httpx2.post(self.world, json=deed).raise_for_status().json()
+    def do(self, operation: dict[str, Any]) -> Any:
+        return httpx2.post(self.backend, json=operation).raise_for_status().json()
 
     def effects(self) -> dict[str, collections.Counter[str]]:
         """How often what was done, by kind and idempotency key."""
-        return {kind: collections.Counter(counts) for kind, counts in self.do({"do": "count"}).items()}
+        return {kind: collections.Counter(counts) for kind, counts in self.do({"operation": "count"}).items()}
 
 
 @contextlib.contextmanager
 def fleet(program: str) -> Iterator[Fleet]:
     with child([program], stdin=subprocess.PIPE, stdout=subprocess.PIPE) as process:
         said = [process.stdout.readline().rstrip("\n") for _ in range(2)]
-        yield Fleet(process, said[0].removeprefix("listening on "), said[1].removeprefix("world at "))
+        yield Fleet(process, said[0].removeprefix("listening on "), said[1].removeprefix("backend at "))
 
 
 @dataclass
@@ -113,8 +113,8 @@ def same(found: Any, wanted: Any) -> None:
 async def check(our: Fleet, case: dict[str, Any], mode: str) -> None:
     if deploy := case.get("deploy"):
         our.tell(f"deploy {deploy['before']}")
-    for deed in case.get("before", []):
-        our.do(deed)
+    for operation in case.get("before", []):
+        our.do(operation)
     before, replicas = our.effects(), our.tell("replicas")
     person = Person(our, case)
     async with person.client(mode) as client:

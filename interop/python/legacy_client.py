@@ -241,18 +241,18 @@ def check_asked(person: Person, case: Json) -> None:
 
 @dataclass
 class Fleet:
-    """The replicas' world, and a replica."""
+    """A replica, and the backend of all replicas."""
 
     url: str
-    world: str
+    backend: str
 
-    def do(self, deed: Json) -> Any:
-        request = urllib.request.Request(self.world, json.dumps(deed).encode(), {"content-type": "application/json"})
+    def do(self, operation: Json) -> Any:
+        request = urllib.request.Request(self.backend, json.dumps(operation).encode(), {"content-type": "application/json"})
         with urllib.request.urlopen(request) as reply:
             return json.load(reply)
 
     def effects(self) -> dict[str, collections.Counter[str]]:
-        return {kind: collections.Counter(counts) for kind, counts in self.do({"do": "count"}).items()}
+        return {kind: collections.Counter(counts) for kind, counts in self.do({"operation": "count"}).items()}
 
 
 @contextlib.contextmanager
@@ -263,7 +263,7 @@ def fleet(program: str) -> Iterator[Fleet]:
         said = [process.stdout.readline().rstrip("\n") for _ in range(2)]
         print("addresses", file=process.stdin, flush=True)
         addresses = process.stdout.readline().split()
-        yield Fleet(addresses[0], said[1].removeprefix("world at "))
+        yield Fleet(addresses[0], said[1].removeprefix("backend at "))
     finally:
         process.stdin.close()
         process.wait(10)
@@ -283,9 +283,9 @@ def visit(url: str, visits: list[Json]) -> None:
 
 
 def is_played(example: Json, on_fleet: bool) -> bool:
-    """A session lives on one replica, and ends with it: it outlives no other build. Without a fleet there is no world."""
-    needs_world = {"before", "page", "bearer"} & set(example) or example["tool"] == "deposit_status"
-    return "deploy" not in example and (on_fleet or not needs_world)
+    """A session lives on one replica, and ends with it: it outlives no other build. Without a fleet there is no backend."""
+    needs_backend = {"before", "page", "bearer"} & set(example) or example["tool"] == "deposit_status"
+    return "deploy" not in example and (on_fleet or not needs_backend)
 
 
 def as_of_table(example: Json) -> Json:
@@ -303,8 +303,8 @@ def as_of_table(example: Json) -> Json:
 
 
 async def play_example(our: Fleet, example: Json) -> str:
-    for deed in example.get("before", []):
-        await asyncio.to_thread(our.do, deed)
+    for operation in example.get("before", []):
+        await asyncio.to_thread(our.do, operation)
     before, person = our.effects(), Person()
     async with connect(our.url, person, example.get("bearer")) as server:
         await play(server, person, as_of_table(example))

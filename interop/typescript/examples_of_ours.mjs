@@ -19,14 +19,14 @@ function same(found, wanted) {
     if (!isDeepStrictEqual(found, wanted)) throw new Error(`found ${JSON.stringify(found)}, wanted ${JSON.stringify(wanted)}`);
 }
 
-/** The replicas: where they are called, and where the world is that they work on. */
+/** The URLs of the replicas, and of their backend. */
 class Fleet {
     static async start(program) {
         const fleet = new Fleet();
         fleet.process = start([program], { stdio: ['pipe', 'pipe', 'inherit'] });
         fleet.lines = createInterface(fleet.process.stdout)[Symbol.asyncIterator]();
         fleet.url = new URL((await fleet.line()).replace('listening on ', ''));
-        fleet.world = (await fleet.line()).replace('world at ', '');
+        fleet.backend = (await fleet.line()).replace('backend at ', '');
         return fleet;
     }
 
@@ -42,15 +42,15 @@ class Fleet {
         return (await this.line()).split(' ');
     }
 
-    async do(deed) {
+    async do(operation) {
         const headers = { 'content-type': 'application/json' };
-        const reply = await fetch(this.world, { method: 'POST', headers, body: JSON.stringify(deed) });
-        if (!reply.ok) throw new Error(`the world says ${reply.status}: ${await reply.text()}`);
+        const reply = await fetch(this.backend, { method: 'POST', headers, body: JSON.stringify(operation) });
+        if (!reply.ok) throw new Error(`the backend says ${reply.status}: ${await reply.text()}`);
         return reply.json();
     }
 
     effects() {
-        return this.do({ do: 'count' });
+        return this.do({ operation: 'count' });
     }
 }
 
@@ -118,7 +118,7 @@ async function visit(url, visits = []) {
 
 async function check(our, mode, one) {
     if (one.deploy) await our.tell(`deploy ${one.deploy.before}`);
-    for (const deed of one.before ?? []) await our.do(deed);
+    for (const operation of one.before ?? []) await our.do(operation);
     const [before, replicas] = [await our.effects(), await our.tell('replicas')];
     const heard = { asked: [], messages: [] };
     const client = await connect(our, mode, one, heard);

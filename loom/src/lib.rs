@@ -1,65 +1,64 @@
-//! A model of the suspension of a handler: `tracker.rs` and `step_wake.rs` of the crate `antiphon-engine`, the sources
-//! themselves, with stand-ins for what they take from the standard library, in every order in which the threads around them
-//! can run.
+//! A model of the suspension of a handler. The models compile the sources `wake_tracker.rs` and `step_waker.rs` of the crate
+//! `antiphon-engine` with replacements for the parts of the standard library, and run them in every order of threads.
 //!
-//! What is shown, in [`one_poll`] and [`driver`]:
-//! - a wake is never lost: the driver polls again, and that poll sees what was written before the wake;
-//! - *Nobody* is never said while somebody can still wake the handler, or has;
-//! - the driver's loop ends, and has taken what was sent to the handler by then.
+//! The properties of [`poll_model`] and [`driver_model`]:
+//! - No wake is lost: the driver polls again, and that poll sees what was written before the wake.
+//! - The state is never *released* while other code can still wake the handler, or has woken it.
+//! - The driver's loop ends, and the handler has received every message that was sent.
 //!
-//! In [`step`]:
-//! - a wake of a step's body is never lost: the body is polled again, and sees what was written before the wake;
-//! - a step is never said to be polled no more while a wake of its body is on its way to the handler.
+//! The properties of [`step_model`]:
+//! - No wake of a step's body is lost: the body is polled again, and sees what was written before the wake.
+//! - A step is never reported as unpolled while a wake of its body has not reached the handler.
 //!
-//! And that the model can fail: [`wrong`] has protocols and orderings that lose a wake, and each is found.
+//! The models can fail: [`faulty`] has protocols and orderings that lose a wake, and the tests require the models to find each.
 
-pub mod counted;
-pub mod driver;
-pub mod one_poll;
+pub mod counted_arc;
+pub mod driver_model;
+pub mod faulty;
 pub mod parent;
-pub mod real;
-pub mod real_counted;
-pub mod real_step;
-pub mod step;
-pub mod wrong;
+pub mod poll_model;
+pub mod real_counted_arc;
+pub mod real_step_waker;
+pub mod real_tracker;
+pub mod step_model;
 
 use parent::Parent;
 
-/// What a tracker says after a poll, for each compilation of it the same type.
+/// The state of a poll's waker, one type for all compilations of the tracker.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Quiet {
+pub enum WakerState {
     /// Only an answer can wake the handler.
-    Nobody,
-    /// It was woken.
+    Released,
+    /// The waker was woken.
     Woken,
-    /// Somebody kept the waker.
-    Kept,
+    /// A clone of the waker is held.
+    Held,
 }
 
-/// A tracker under the model.
-pub trait Tracking: 'static {
-    /// What the handler is polled with.
-    type Waker: Wakes;
-    /// The waker of the parent itself.
+/// A tracker in the model.
+pub trait TrackerModel: 'static {
+    /// The waker of the handler's poll.
+    type Waker: WakerModel;
+    /// Returns a waker of the parent itself.
     fn parent(parent: &Parent) -> Self::Waker;
-    /// A tracker for one poll.
+    /// Creates the tracker of one poll.
     fn new(parent: &Parent) -> Self;
-    /// Its waker.
+    /// Returns the waker of the poll.
     fn waker(&self) -> Self::Waker;
-    /// What can wake the handler.
-    fn judge(&mut self) -> Quiet;
+    /// Returns the state of the waker.
+    fn waker_state(&mut self) -> WakerState;
 }
 
-/// What the model needs of a waker.
-pub trait Wakes: Clone + Send + 'static {
-    /// Wakes, and drops the waker after it.
+/// A waker in the model.
+pub trait WakerModel: Clone + Send + 'static {
+    /// Wakes, then drops the waker.
     fn wake(self);
     /// Wakes.
     fn wake_by_ref(&self);
 }
 
-/// The first thing that was found wrong. An execution says so and goes on to its end: a panic within one would drop what
-/// threads hold that have yet to start, which loom does not allow. Whoever explores panics when all is tried.
+/// The first violated property. An execution notes it and continues to its end, because loom does not allow a panic
+/// while threads have not started. `explore` panics at the end.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Fault(pub Option<&'static str>);
 
@@ -71,8 +70,8 @@ impl Fault {
     }
 }
 
-/// Tries every order of the driver and one other thread. Beside more of them, every order in which the threads are
-/// interrupted, where they need not wait, at most three times in all; beside three of them, twice.
+/// Returns a model that tries every order of the driver and one other thread. With two other threads, the model tries
+/// at most three preemptions, with more threads at most two.
 fn model(threads: usize) -> loom::model::Builder {
     let mut builder = loom::model::Builder::new();
     builder.preemption_bound = match threads {

@@ -1,4 +1,4 @@
-//! The task that runs the driver, as an executor sees it.
+//! The task that runs the driver, as an executor provides it.
 
 use loom::sync::{
     Arc, Notify,
@@ -10,14 +10,14 @@ use loom::sync::{
 pub struct Parent(Arc<Task>);
 
 struct Task {
-    /// Wakes that no wait has taken.
+    /// The number of wakes that no wait has taken.
     wakes: AtomicUsize,
     parked: Notify,
 }
 
 impl Parent {
-    /// A task that nobody has woken.
-    #[expect(clippy::new_without_default, reason = "each execution of a model makes its own")]
+    /// Creates a task without wakes.
+    #[expect(clippy::new_without_default, reason = "each execution of a model creates one")]
     pub fn new() -> Self {
         Self(Arc::new(Task { wakes: AtomicUsize::new(0), parked: Notify::new() }))
     }
@@ -28,18 +28,18 @@ impl Parent {
         self.0.parked.notify();
     }
 
-    /// Waits until the task was woken; all wakes so far count as one. Returns how many they were.
+    /// Waits until the task was woken. All wakes so far count as one. Returns their number.
     pub fn wait(&self) -> usize {
         loop {
-            match self.taken() {
+            match self.take_wakes() {
                 0 => self.0.parked.wait(),
                 wakes => return wakes,
             }
         }
     }
 
-    /// How many wakes no wait has taken; takes them.
-    pub fn taken(&self) -> usize {
+    /// Takes the wakes that no wait has taken. Returns their number.
+    pub fn take_wakes(&self) -> usize {
         self.0.wakes.swap(0, Ordering::AcqRel)
     }
 }

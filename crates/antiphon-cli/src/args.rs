@@ -1,10 +1,10 @@
 //! The command line.
 
-mod plain;
+mod query;
 
-pub(crate) use plain::{Completable, CompleteArgs, ListArgs, ListenArgs, ListenTo};
+pub(crate) use query::{Completable, CompleteArgs, ListArgs, ListenArgs, ListenTo};
 
-use crate::hear;
+use crate::notifications;
 use antiphon::{
     client::Mode,
     wire::{LogLevel, ProtocolVersion},
@@ -12,24 +12,24 @@ use antiphon::{
 use clap::{Args, Parser, Subcommand};
 use std::{ffi::OsString, path::PathBuf};
 
-/// What is said at the end of the help.
+/// The end of the help.
 const AFTER_HELP: &str = "\
 Answers: --answer KEY.FIELD=VALUE fills in one field, --answer KEY=accept|decline|cancel answers the whole question.
-What has no answer is asked at the terminal. --sample and --root answer what is asked of the client itself.
+Questions without an answer are asked at the terminal. --sample and --root answer questions for the client itself.
 
 Exit codes:
   0    done
-  1    the tool says that it failed
+  1    the tool failed
   2    usage: arguments, answers, key files; `demo` without an answer and without a terminal
   3    pending: `--once`, or a question without an answer and without a terminal
   4    protocol or transport: an error of the server, no connection, no response in time
   130  interrupted: at a question, and nothing was sent; or while it listens";
 
-/// Calls tools that ask, and serves some.
+/// Calls tools that ask, and serves a demo of such tools.
 #[derive(Debug, Parser)]
 #[command(name = "antiphon", version, after_help = AFTER_HELP)]
 pub(crate) struct Cli {
-    /// Log in detail, and tell of every leg, on standard error
+    /// Log details and every leg on standard error
     #[arg(long, short, global = true)]
     pub(crate) verbose: bool,
     #[command(subcommand)]
@@ -43,47 +43,47 @@ pub(crate) enum Command {
         #[command(flatten)]
         answers: AnswerArgs,
     },
-    /// Serves the tools of the demo at /mcp
+    /// Serves the demo tools at /mcp
     ServeDemo(ServeArgs),
-    /// Calls a tool, and answers what it asks
+    /// Calls a tool, and answers its questions
     Call {
-        /// The tool
+        /// The name of the tool
         tool: String,
         #[command(flatten)]
         arguments: ArgumentArgs,
         #[command(flatten)]
-        how: CallArgs,
+        call_args: CallArgs,
         #[command(flatten)]
         target: TargetArgs,
     },
-    /// Gets a prompt, and answers what it asks
+    /// Gets a prompt, and answers its questions
     Prompt {
-        /// The prompt
+        /// The name of the prompt
         name: String,
         #[command(flatten)]
         arguments: ArgumentArgs,
         #[command(flatten)]
-        how: CallArgs,
+        call_args: CallArgs,
         #[command(flatten)]
         target: TargetArgs,
     },
-    /// Reads a resource, and answers what it asks
+    /// Reads a resource, and answers its questions
     Read {
-        /// The resource
+        /// The URI of the resource
         uri: String,
         #[command(flatten)]
-        how: CallArgs,
+        call_args: CallArgs,
         #[command(flatten)]
         target: TargetArgs,
     },
-    /// Goes on with a pending call
+    /// Continues a pending call
     ///
-    /// The server is that of the pending call, unless another way to it is given.
+    /// The server is the one that the pending call names, unless the command line names another one.
     Resume {
-        /// The file that holds the pending call; `-` for standard input
+        /// The file with the pending call; `-` for standard input
         file: PathBuf,
         #[command(flatten)]
-        how: CallArgs,
+        call_args: CallArgs,
         #[command(flatten)]
         target: TargetArgs,
     },
@@ -91,37 +91,38 @@ pub(crate) enum Command {
     Tools(ListArgs),
     /// Lists the prompts of a server
     Prompts(ListArgs),
-    /// Lists the resources of a server, and the templates of resources
+    /// Lists the resources and resource templates of a server
     Resources(ListArgs),
-    /// Suggests values for an argument of a prompt, or a variable of a resource template
+    /// Suggests values for an argument of a prompt or a variable of a resource template
     Complete(CompleteArgs),
-    /// Tells of changes until the server ends it
+    /// Prints changes until the server ends the subscription
     Listen(ListenArgs),
-    /// Asks a server what it is and what it offers
+    /// Prints the name, versions and capabilities of a server
     Discover(ListArgs),
-    /// Makes a key for servers that share their calls
+    /// Generates a key for servers that share their calls
     Keygen,
 }
 
 #[derive(Args, Debug)]
 pub(crate) struct ServeArgs {
-    /// Where to listen; port 0 is any free port
+    /// The address to listen on; port 0 is any free port
     #[arg(long, value_name = "HOST:PORT", default_value = "127.0.0.1:8000", conflicts_with = "stdio")]
     pub(crate) listen: String,
-    /// Also answer under this host name; loopback names always are
+    /// Also accept requests for this host name; loopback names are always accepted
     #[arg(long, value_name = "NAME", conflicts_with = "stdio")]
     pub(crate) allow_host: Vec<String>,
     /// Serve on standard input and output
     #[arg(long)]
     pub(crate) stdio: bool,
-    /// Seal state with these keys, one a line, the first one seals; or set ANTIPHON_KEYS, with commas in between
+    /// The file with the keys for sealed state, one per line; the first key seals. Or set ANTIPHON_KEYS, separated by
+    /// commas
     #[arg(long, value_name = "FILE")]
     pub(crate) key_file: Option<PathBuf>,
 }
 
 #[derive(Args, Debug)]
 pub(crate) struct ArgumentArgs {
-    /// The arguments, a JSON object
+    /// The arguments, as a JSON object
     #[arg(long = "args", value_name = "JSON", default_value = "{}")]
     pub(crate) arguments: String,
 }
@@ -130,18 +131,19 @@ pub(crate) struct ArgumentArgs {
 pub(crate) struct AnswerArgs {
     /// Answer KEY.FIELD=VALUE or KEY=accept|decline|cancel; may be repeated
     ///
-    /// On a session of a legacy server, questions have no keys: the first one is 1, the second one 2.
+    /// In a session with a legacy server, questions have no keys: the key of the first question is 1, of the second one
+    /// 2.
     #[arg(long = "answer", value_name = "ANSWER")]
     pub(crate) answers: Vec<String>,
 }
 
-/// What a server may ask of the client itself, and not of the person. Without a flag, it is told that it may not.
+/// The answers to questions for the client itself. Without a flag, the client does not declare the capability.
 #[derive(Args, Debug)]
 pub(crate) struct ClientArgs {
-    /// Let the server ask for a message of a model, and answer with this one
+    /// Declare sampling, and answer each request with this message
     #[arg(long, value_name = "TEXT")]
     pub(crate) sample: Option<String>,
-    /// Let the server ask for root directories, and answer with this one, a file:// URI; may be repeated
+    /// Declare roots, and answer with this root directory, a file:// URI; may be repeated
     #[arg(long = "root", value_name = "URI")]
     pub(crate) roots: Vec<String>,
 }
@@ -155,16 +157,17 @@ pub(crate) struct CallArgs {
     /// Stop at the next question, and print the pending call as JSON
     #[arg(long)]
     pub(crate) once: bool,
-    /// Print one JSON object; all else goes to standard error
+    /// Print one JSON object; everything else goes to standard error
     ///
-    /// Its members: "status", one of "done", "pending" and "error"; "rounds", how often the server asked, earlier
-    /// processes included; "result", as the server sent it; "pending", for `resume`; "error", with "kind", "message"
-    /// and the server's "code". A tool that says it failed is an "error" with a "result".
+    /// The members: "status" is "done", "pending" or "error". "rounds" is the number of rounds of questions, also of
+    /// earlier processes. "result" is the server's result. "pending" is the pending call, for `resume`. "error" has
+    /// "kind", "message" and the server's "code". If the tool fails, the status is "error", and there is a "result"
+    /// too.
     #[arg(long)]
     pub(crate) json: bool,
-    /// Show what the server logs about the call, from this level on: debug, info, notice, warning, error, critical,
-    /// alert or emergency
-    #[arg(long, value_name = "LEVEL", value_parser = hear::level)]
+    /// Show log messages of the server from this level on: debug, info, notice, warning, error, critical, alert or
+    /// emergency
+    #[arg(long, value_name = "LEVEL", value_parser = notifications::level)]
     pub(crate) log_level: Option<LogLevel>,
 }
 
@@ -173,21 +176,21 @@ pub(crate) struct TargetArgs {
     /// The URL of the server
     #[arg(value_name = "URL", conflicts_with = "command")]
     pub(crate) url: Option<String>,
-    /// How long one request may take, in seconds; questions do not count
+    /// The time limit of one request, in seconds; the time for answers does not count
     #[arg(long, value_name = "SECS", default_value_t = 60, value_parser = clap::value_parser!(u64).range(1..))]
     pub(crate) timeout: u64,
-    /// Which revisions to speak: auto, legacy (sessions), or one version, such as 2025-06-18
+    /// The protocol versions to use: auto, legacy (sessions), or one version, such as 2025-06-18
     #[arg(long, value_name = "MODE", default_value = "auto", value_parser = mode)]
     pub(crate) mode: Mode,
     /// The bearer token for a URL
     #[arg(long, value_name = "TOKEN", env = "MCP_BEARER", hide_env_values = true)]
     pub(crate) bearer: Option<String>,
-    /// The command that starts the server, on its standard input and output
+    /// The command that starts the server on its standard input and output
     #[arg(last = true, value_name = "CMD")]
     pub(crate) command: Vec<OsString>,
 }
 
-/// The mode of this word.
+/// Parses the value of `--mode`.
 fn mode(text: &str) -> Result<Mode, String> {
     let version = ProtocolVersion::new(text);
     match text {
@@ -197,7 +200,7 @@ fn mode(text: &str) -> Result<Mode, String> {
         _ => {
             let known = ProtocolVersion::MODERN.iter().chain(ProtocolVersion::LEGACY);
             let known: Vec<&str> = known.map(ProtocolVersion::as_str).collect();
-            Err(format!("one of auto, legacy, {}", known.join(", ")))
+            Err(format!("must be one of auto, legacy, {}", known.join(", ")))
         }
     }
 }

@@ -1,60 +1,60 @@
-//! What is printed, and where: results on standard output, all else on standard error.
+//! The output of the program: results on standard output, everything else on standard error.
 //!
-//! Written by hand instead of `println!`: a reader that has gone away, as `head` does, is no reason to panic.
+//! `println!` would panic if the reader has closed the pipe, as `head` does, so this module ignores such errors.
 
-use crate::{failure::Failure, show};
+use crate::{failure::Failure, sanitize};
 use std::io::{self, IsTerminal as _, Write as _};
 
-/// One line of the result.
+/// Prints one line of the result.
 pub(crate) fn out(line: &str) {
     let _ = try_out(line);
 }
 
-/// One line of a result that does not end by itself: whoever writes on should know that nobody reads any more.
+/// Prints one line of a result without an end. The caller stops if nobody reads the output.
 ///
 /// # Errors
-/// Standard output cannot be written.
+/// If standard output cannot be written.
 pub(crate) fn try_out(line: &str) -> io::Result<()> {
     let mut stdout = io::stdout().lock();
     writeln!(stdout, "{line}")?;
     stdout.flush()
 }
 
-/// A text of a server as the result: as it is for a program, harmless for a terminal.
+/// Prints a text of a server as the result. For a terminal, the text is sanitized.
 pub(crate) fn out_theirs(text: &str) {
-    if io::stdout().is_terminal() { out(&show::lines(text)) } else { out(text) }
+    if io::stdout().is_terminal() { out(&sanitize::lines(text)) } else { out(text) }
 }
 
-/// JSON as the result: as it is for a program, the same JSON but harmless for a terminal.
+/// Prints JSON as the result. For a terminal, unsafe characters are escaped, which keeps the JSON equal.
 pub(crate) fn out_json(text: &str) {
     let _ = try_out_json(text);
 }
 
-/// JSON as one line of a result that does not end by itself.
+/// Prints JSON as one line of a result without an end.
 ///
 /// # Errors
-/// Standard output cannot be written.
+/// If standard output cannot be written.
 pub(crate) fn try_out_json(text: &str) -> io::Result<()> {
-    if io::stdout().is_terminal() { try_out(&show::json(text)) } else { try_out(text) }
+    if io::stdout().is_terminal() { try_out(&sanitize::json(text)) } else { try_out(text) }
 }
 
-/// A line for the person.
+/// Prints a line for the person on standard error.
 pub(crate) fn note(line: &str) {
     let mut stderr = io::stderr().lock();
     let _ = writeln!(stderr, "{line}");
 }
 
-/// Why it failed.
+/// Prints a failure on standard error.
 pub(crate) fn failed(failure: &Failure) {
-    note(&format!("error: {}", show::line(&failure.message)));
+    note(&format!("error: {}", sanitize::line(&failure.message)));
 }
 
-/// Whether a person sits there who can be asked.
+/// Returns `true` if a person can answer prompts: standard input and standard error are terminals.
 pub(crate) fn has_terminal() -> bool {
     io::stdin().is_terminal() && io::stderr().is_terminal()
 }
 
-/// The text in bold, where that can be shown.
+/// Returns the text in bold, if standard error is a terminal and `NO_COLOR` is not set.
 pub(crate) fn strong(text: &str) -> String {
     let plain = std::env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty());
     if plain || !io::stderr().is_terminal() { text.to_owned() } else { format!("\x1b[1;7m{text}\x1b[0m") }

@@ -1,28 +1,33 @@
-//! From leg to leg: sends, answers, sends again.
+//! The loop over the legs of a call: sends a request, answers its questions, sends the next request.
 
 use crate::{
-    answers::Answers,
-    ask::{self, Unanswered},
+    answer_flags::AnswerFlags,
+    ask::{self, RoundError},
     failure::Failure,
-    report::Outcome,
+    outcome::Outcome,
 };
 use antiphon::client::{Call, CallProgress, Client, PendingCall};
 
-/// How often a call is sent again with answers. Common clients stop at ten.
+/// The maximum number of answered rounds. Common clients stop at ten.
 const MAX_ROUNDS: u32 = 10;
 
-/// Where a call begins.
+/// The beginning of a call: a new call or a pending one.
 pub(crate) enum Start {
     New(Call),
     Resume(PendingCall),
 }
 
 /// Drives a call to its end, or with `once` over one leg.
-pub(crate) async fn drive(client: &Client, start: Start, answers: &mut Answers, once: bool) -> Outcome {
+pub(crate) async fn drive(client: &Client, start: Start, answers: &mut AnswerFlags, once: bool) -> Outcome {
     walk(client, start, answers, once).await.unwrap_or_else(Outcome::Failed)
 }
 
-async fn walk(client: &Client, start: Start, answers: &mut Answers, once: bool) -> Result<Outcome, Failure> {
+async fn walk(
+    client: &Client,
+    start: Start,
+    answers: &mut AnswerFlags,
+    once: bool,
+) -> Result<Outcome, Failure> {
     let (mut step, mut legs) = match start {
         Start::New(call) => (client.begin(call).await?, 1),
         Start::Resume(pending) => (CallProgress::Pending(pending), 0),
@@ -46,13 +51,13 @@ async fn walk(client: &Client, start: Start, answers: &mut Answers, once: bool) 
             let text = format!("{} still asks after {answered} answered rounds", pending.server());
             return Err(Failure::protocol("round_limit", text));
         }
-        // A prompt waits for a person; other tasks go on elsewhere.
+        // A prompt blocks this thread until the person answers. Other tasks continue on other threads.
         match tokio::task::block_in_place(|| ask::answer_round(&mut pending, answers)) {
             Ok(()) => {}
-            Err(Unanswered::Missing(missing)) => {
+            Err(RoundError::Missing(missing)) => {
                 return Ok(Outcome::Pending { pending: Box::new(pending), missing: Some(missing) });
             }
-            Err(Unanswered::Failed(failure)) => return Err(failure),
+            Err(RoundError::Failed(failure)) => return Err(failure),
         }
         answered += 1;
         legs += 1;

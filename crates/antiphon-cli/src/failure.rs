@@ -1,4 +1,4 @@
-//! What goes wrong, and the exit code for it.
+//! Failures of the program, and their exit codes.
 
 use antiphon::{
     client::{AskFault, ClientError, ClientErrorKind, PendingCall, RequestFault},
@@ -7,7 +7,7 @@ use antiphon::{
 use serde::Serialize;
 use std::{error::Error as StdError, process::ExitCode};
 
-/// How the program ends. The help lists them.
+/// An exit code. The help lists all of them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Exit {
     Done = 0,
@@ -24,7 +24,7 @@ impl From<Exit> for ExitCode {
     }
 }
 
-/// Why there is no result.
+/// The reason why there is no result.
 #[derive(Debug, Serialize)]
 pub(crate) struct Failure {
     #[serde(skip)]
@@ -33,29 +33,32 @@ pub(crate) struct Failure {
     pub(crate) message: String,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) code: Option<i64>,
-    /// Where the call stood, answers included, if it can go on from there.
+    /// The call at the time of the failure, with its answers, if it can be continued.
     #[serde(skip)]
     pub(crate) pending: Option<Box<PendingCall>>,
 }
 
 impl Failure {
-    /// The mistake of whoever called the program.
+    /// Returns a failure caused by the command line.
     pub(crate) fn usage(message: impl Into<String>) -> Self {
         Self { exit: Exit::Usage, kind: "usage", message: message.into(), code: None, pending: None }
     }
 
-    /// The mistake of the server, or of what lies between.
+    /// Returns a failure caused by the server or by the connection.
     pub(crate) fn protocol(kind: &'static str, message: impl Into<String>) -> Self {
         Self { exit: Exit::Protocol, kind, message: message.into(), code: None, pending: None }
     }
 
-    /// An ask of a kind that this program does not declare.
+    /// Returns the failure of a question of a kind that the client did not declare.
     pub(crate) fn not_supported(what: &str, key: &str) -> Self {
-        let has = "this program answers forms and URLs; it has neither a model nor roots";
-        Self::protocol("not_supported", format!("{what} is asked as `{key}`, which was not declared: {has}"))
+        let declared = "this program answers forms and URLs; --sample and --root declare more";
+        Self::protocol(
+            "not_supported",
+            format!("{what} (the question `{key}`) was not declared by the client: {declared}"),
+        )
     }
 
-    /// The machine failed us.
+    /// Returns a failure of an operation of the operating system.
     pub(crate) fn io(what: &str, fault: &std::io::Error) -> Self {
         Self {
             exit: Exit::Protocol,
@@ -66,7 +69,7 @@ impl Failure {
         }
     }
 
-    /// Ctrl-C at a question.
+    /// Returns the failure of Ctrl-C at a question.
     pub(crate) fn interrupted() -> Self {
         let message = "interrupted; the answers of this round were not sent".to_owned();
         Self { exit: Exit::Interrupted, kind: "interrupted", message, code: None, pending: None }
@@ -114,7 +117,7 @@ fn request_kind(fault: &RequestFault) -> &'static str {
     }
 }
 
-/// Each error's text is one layer; the causes below it say the rest.
+/// Returns the text of an error and of its causes. Each error's text describes one layer.
 fn with_source(error: &dyn StdError) -> String {
     let mut text = error.to_string();
     let mut cause = error.source();

@@ -1,34 +1,30 @@
-//! The `antiphon` program: a server whose tools ask, and a client that asks you.
+//! The `antiphon` program: a client for MCP servers that asks you in the terminal, and a demo server whose tools ask.
 //!
 //! ```text
-//! antiphon demo                                     the whole of it, in one terminal
+//! antiphon demo                                     a server and a client in one terminal
 //! antiphon call provision --args '{"name": "orders"}' http://127.0.0.1:8000/mcp
 //! antiphon call provision --args '{"name": "orders"}' -- antiphon serve-demo --stdio
 //! ```
 //!
-//! [`demo::server`] is the server behind `antiphon demo` and `antiphon serve-demo`, for tests and examples; the files of
-//! [`demo`] show how a tool asks. [`run`] is the program.
+//! [`run`] is the program. The server of `antiphon demo` and `antiphon serve-demo` is the crate `antiphon-demo`.
 //!
-//! How it works inside: a command makes a call and hands it to `drive`, which walks from leg to leg; in between,
-//! `ask` answers each question from the command line or at the terminal. `observe` counts and narrates the legs.
-//! Texts of servers reach a terminal only through `show`, which takes out what would steer it, and everything is
-//! printed in `console`.
+//! The parts: a command makes a call and passes it to `drive`, which sends one request per leg. Between two legs, `ask`
+//! answers each question from the command line or at the terminal. `leg_observer` counts and logs the legs. All texts
+//! of servers pass through `sanitize` before they are printed on a terminal, and `console` prints everything.
 
-pub mod demo;
-
-mod answers;
+mod answer_flags;
 mod args;
 mod ask;
 mod commands;
 mod console;
 mod drive;
 mod failure;
-mod hear;
-mod live;
-mod observe;
-mod report;
-mod show;
+mod field_value;
+mod leg_observer;
+mod notifications;
+mod outcome;
+mod sanitize;
+mod session_questions;
 mod target;
-mod values;
 
 pub use commands::run;

@@ -1,4 +1,4 @@
-//! The `antiphon` program. See the library of this crate.
+//! The `antiphon` program. The library of this crate contains its code.
 
 use std::process::ExitCode;
 

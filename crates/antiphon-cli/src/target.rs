@@ -1,6 +1,6 @@
-//! The server that is called, and the way to it.
+//! The server of a call, and the connection to it.
 
-use crate::{args::TargetArgs, console, failure::Failure, observe::Legs, show};
+use crate::{args::TargetArgs, console, failure::Failure, leg_observer::LegObserver, sanitize};
 use antiphon::{
     client::{
         Client, ClientBuilder, Mode, PendingCall,
@@ -10,14 +10,14 @@ use antiphon::{
 };
 use std::{ffi::OsString, time::Duration};
 
-/// Where requests go.
+/// The server of a call.
 pub(crate) enum Target {
     Url { url: String, bearer: Option<String> },
     Child(Vec<OsString>),
 }
 
 impl Target {
-    /// The one that the command line names, if it does.
+    /// Returns the server that the command line names, if it names one.
     pub(crate) fn given(args: &TargetArgs) -> Result<Option<Self>, Failure> {
         match &args.url {
             _ if !args.command.is_empty() => Ok(Some(Self::Child(args.command.clone()))),
@@ -25,35 +25,35 @@ impl Target {
                 Ok(Some(Self::Url { url: url.clone(), bearer: args.bearer.clone() }))
             }
             Some(other) => Err(Failure::usage(format!(
-                "`{other}` is no URL of a server: it must begin with http:// or https://; a command stands after `--`"
+                "`{other}` is not the URL of a server: it must begin with http:// or https://. Write a command after `--`"
             ))),
             None => Ok(None),
         }
     }
 
-    /// The one that the command line names.
+    /// Returns the server that the command line names.
     pub(crate) fn required(args: &TargetArgs) -> Result<Self, Failure> {
         Self::given(args)?
             .ok_or_else(|| Failure::usage("no server: give its URL, or `--` and the command that starts it"))
     }
 
-    /// The one of the pending call, if it can be found again.
+    /// Returns the server of the pending call, if the call names a URL.
     pub(crate) fn of_pending(pending: &PendingCall, args: &TargetArgs) -> Result<Self, Failure> {
         let target = &pending.server().target;
         if target.starts_with("http://") || target.starts_with("https://") {
             if args.bearer.is_some() {
-                // Whoever wrote the file would choose where the token goes.
+                // Otherwise the author of the file would choose the receiver of the token.
                 return Err(Failure::usage(format!(
                     "a bearer token is set (--bearer or MCP_BEARER), and the pending call itself names the server, {}: \
-                     give the URL on the command line, so that the token goes where you mean it",
-                    show::line(target)
+                     give the URL on the command line, so that the token goes to the server that you intend",
+                    sanitize::line(target)
                 )));
             }
             return Ok(Self::Url { url: target.clone(), bearer: None });
         }
         Err(Failure::usage(format!(
             "the pending call began with the command `{}`: give the whole command after `--`, or a URL",
-            show::line(target)
+            sanitize::line(target)
         )))
     }
 
@@ -61,13 +61,13 @@ impl Target {
         matches!(self, Self::Child(_))
     }
 
-    /// A client of this server. It declares forms and URLs; what is asked is answered between the legs, by `drive`.
-    /// `attach` adds what else it needs.
+    /// Connects to the server. The client declares forms and URLs, and `drive` answers their questions between the
+    /// legs. `attach` configures the client further.
     pub(crate) fn connect(
         self,
         timeout: u64,
         mode: Mode,
-        legs: &Legs,
+        legs: &LegObserver,
         attach: impl FnOnce(ClientBuilder) -> ClientBuilder,
     ) -> Result<Client, Failure> {
         let transport = match self {
@@ -76,15 +76,15 @@ impl Target {
                 if let Some(token) = bearer {
                     builder = builder.bearer(token);
                 }
-                legs.watch(builder.build().map_err(|error| Failure::usage(error.to_string()))?)
+                legs.observe(builder.build().map_err(|error| Failure::usage(error.to_string()))?)
             }
-            Self::Child(words) => legs.watch(spawn(words)?),
+            Self::Child(words) => legs.observe(spawn(words)?),
         };
         let builder = Client::builder("antiphon", env!("CARGO_PKG_VERSION"))
             .declare(AskSupport::ELICITATION)
             .mode(mode)
             .leg_timeout(Duration::from_secs(timeout))
-            // URLs that must be opened before a call goes on.
+            // The time limit for URLs that must be opened before a call continues.
             .elicit_wait(Duration::from_secs(timeout));
         Ok(attach(builder).connect(transport))
     }
@@ -94,9 +94,10 @@ fn spawn(words: Vec<OsString>) -> Result<ChildTransport, Failure> {
     let mut words = words.into_iter();
     let program = words.next().ok_or_else(|| Failure::usage("no command after `--`"))?;
     let name = program.to_string_lossy().into_owned();
-    // Its lines are told apart from ours, and cannot steer the terminal.
-    let lines =
-        Box::new(move |line: &str| console::note(&format!("[{}] {}", show::line(&name), show::line(line))));
+    // The prefix distinguishes the server's lines from ours, and sanitizing keeps them from controlling the terminal.
+    let lines = Box::new(move |line: &str| {
+        console::note(&format!("[{}] {}", sanitize::line(&name), sanitize::line(line)))
+    });
     let command = ChildCommand::new(program).args(words).stderr(ChildStderr::Lines(lines));
     ChildTransport::spawn(command).map_err(|error| Failure::protocol("transport", error.to_string()))
 }

@@ -1,32 +1,32 @@
-//! The validation of answers: which answer fits its question, and what a person is asked again whose answer does not.
+//! The validation of answers, and the reason that a person reads when an answer is invalid.
 //!
-//! All questions pass here, whether a handler awaits or returns them.
+//! All answers pass through this module, for awaited questions and for questions asked by hand.
 
-use crate::{limits::Limits, stop::Stop};
+use crate::{limits::Limits, stop::StopReason};
 use antiphon_wire::{
     Action, AskKind, CreateMessageResult, ElicitRequest, ElicitResult, InputRequest, ListRootsResult,
 };
 use std::fmt;
 
-/// A verified answer, read as the kind of ask it answers.
+/// A valid answer, decoded as the kind of its question.
 #[derive(Clone)]
 #[non_exhaustive]
 pub enum Response {
-    /// To a form or a URL.
+    /// The answer to a form or a URL.
     Elicit(ElicitResult),
-    /// To a sampling ask.
+    /// The answer to a sampling request.
     Sampling(Box<CreateMessageResult>),
-    /// To a roots ask.
+    /// The answer to a roots request.
     Roots(ListRootsResult),
 }
 
 impl Response {
-    /// Returns whether the person declined or went away.
+    /// Returns `true` if the person declined or cancelled.
     pub(crate) fn is_refusal(&self) -> bool {
         matches!(self, Self::Elicit(result) if result.action != Action::Accept)
     }
 
-    /// The answer as it is recorded: as JSON.
+    /// Returns the answer as JSON, as it is recorded.
     pub(crate) fn to_text(&self) -> Result<String, String> {
         let text = match self {
             Self::Elicit(result) => serde_json::to_string(result),
@@ -38,7 +38,7 @@ impl Response {
 }
 
 impl fmt::Debug for Response {
-    /// The kind only: answers do not belong into logs.
+    /// Writes the kind only, because answers do not belong in logs.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             Self::Elicit(_) => "Elicit(..)",
@@ -48,18 +48,18 @@ impl fmt::Debug for Response {
     }
 }
 
-/// The reason for the person whose answer is not of the question's kind.
+/// The text for the person if the answer is not of the question's kind.
 pub(crate) const UNREADABLE: &str = "The answer could not be read.";
 
-/// The reason for the person whose answer is larger than what is left of the record.
+/// Returns the text for the person if the answer is larger than the space left in the record.
 pub(crate) fn too_long(room: usize) -> String {
     format!("The answers together are too long: this one may have {room} bytes.")
 }
 
-/// Checks an answer: its size, and whether it fits the question. Defaults are filled in, unknown fields dropped.
+/// Checks the size of an answer and validates it against the question. Fills in defaults and drops unknown fields.
 ///
 /// # Errors
-/// The reason in words for the person: fields and rules, never values.
+/// The reason, as text for the person. The text names fields and rules and contains no values.
 pub(crate) fn check(question: &InputRequest, text: &str, limits: &Limits) -> Result<Response, String> {
     let most = match question.kind() {
         AskKind::Form | AskKind::Url => limits.form_answer,
@@ -71,10 +71,10 @@ pub(crate) fn check(question: &InputRequest, text: &str, limits: &Limits) -> Res
     read_answer(question, text)
 }
 
-/// Reads one answer as the kind of ask it answers, defaults filled in.
+/// Decodes one answer as the kind of its question. Fills in defaults.
 ///
 /// # Errors
-/// What is wrong with it, in words for the person: fields and rules, never values.
+/// The reason, as text for the person. The text names fields and rules and contains no values.
 pub fn read_answer(question: &InputRequest, text: &str) -> Result<Response, String> {
     let unreadable = |_| UNREADABLE.to_owned();
     match question {
@@ -84,7 +84,7 @@ pub fn read_answer(question: &InputRequest, text: &str) -> Result<Response, Stri
                 (ElicitRequest::Form { requested_schema, .. }, Action::Accept) => {
                     let content = result.content.take().unwrap_or_default();
                     // > Servers **SHOULD** validate received data matches the requested schema
-                    Some(requested_schema.check(&content).map_err(|faults| in_words(&faults))?)
+                    Some(requested_schema.check(&content).map_err(|faults| describe(&faults))?)
                 }
                 _ => None,
             };
@@ -94,12 +94,12 @@ pub fn read_answer(question: &InputRequest, text: &str) -> Result<Response, Stri
             serde_json::from_str(text).map(Response::Sampling).map_err(unreadable)
         }
         InputRequest::ListRoots { .. } => serde_json::from_str(text).map(Response::Roots).map_err(unreadable),
-        // A kind of ask that this server cannot have sent.
+        // This server cannot have sent a question of another kind.
         _ => Err(UNREADABLE.to_owned()),
     }
 }
 
-/// The question once more, with the reason behind its message.
+/// Returns the question with the reason appended to its message.
 pub(crate) fn with_reason(question: InputRequest, reason: Option<&str>) -> InputRequest {
     match (question, reason) {
         (InputRequest::Elicit(elicit), Some(reason)) => {
@@ -110,17 +110,23 @@ pub(crate) fn with_reason(question: InputRequest, reason: Option<&str>) -> Input
     }
 }
 
-/// The end of a call in which one question was asked too often. `times`: with the one that is due now.
-pub(crate) fn asked_too_often(path: &str, times: u8, cause: Option<&str>, limits: &Limits) -> Option<Stop> {
+/// Returns the reason to stop if the question was asked more often than the limit allows. `times` includes the time
+/// that is due now.
+pub(crate) fn asked_too_often(
+    path: &str,
+    times: u8,
+    cause: Option<&str>,
+    limits: &Limits,
+) -> Option<StopReason> {
     if times <= limits.times_asked {
         return None;
     }
-    let cause = cause.unwrap_or("Its text is another one each time.");
+    let cause = cause.unwrap_or("Its text changes each time.");
     let text = format!("`{path}` was asked {} times without an answer that fits. {cause}", times - 1);
-    Some(Stop::Limit { name: "times_asked", text })
+    Some(StopReason::Limit { name: "times_asked", text })
 }
 
-fn in_words(faults: &[antiphon_wire::FieldFault]) -> String {
+fn describe(faults: &[antiphon_wire::FieldFault]) -> String {
     let rules: Vec<String> = faults.iter().take(8).map(ToString::to_string).collect();
     format!("{}.", rules.join("; "))
 }

@@ -1,16 +1,16 @@
-//! What an entry is known by: the scopes it stands in, and its key.
+//! Keys, and the paths of entries: the scopes and the key.
 
 use std::sync::Arc;
 
-/// Between scopes, and between a scope and a key.
+/// The separator between scopes, and between a scope and a key.
 const SCOPE_END: char = '/';
-/// Before a number from the program.
+/// The character before a number from the program.
 pub(crate) const NUMBER: char = '#';
 
-/// Keys are public: they stand on the wire and in logs.
+/// Checks that a text is a valid key. Keys are public: they appear on the wire and in logs.
 ///
 /// # Errors
-/// What a key must look like.
+/// The rule for keys, if the text breaks it.
 pub fn check_key(key: &str) -> Result<(), String> {
     let fits = (1..=64).contains(&key.len())
         && key.bytes().all(|byte| byte.is_ascii_graphic() && byte != SCOPE_END as u8 && byte != NUMBER as u8);
@@ -21,10 +21,10 @@ pub fn check_key(key: &str) -> Result<(), String> {
     }
 }
 
-/// The path of a key in its scopes: `alice/charge#2`.
+/// Returns the path of a key in its scopes, such as `alice/charge#2`.
 ///
 /// # Errors
-/// If the key is none.
+/// If the key is not valid.
 pub fn path(scope: &str, key: &str, number: Option<i128>) -> Result<Arc<str>, String> {
     check_key(key)?;
     Ok(match number {
@@ -34,21 +34,21 @@ pub fn path(scope: &str, key: &str, number: Option<i128>) -> Result<Arc<str>, St
     })
 }
 
-/// The prefix of all keys below a scope.
+/// Returns the prefix of all keys in a scope.
 ///
 /// # Errors
-/// If the name is none.
-pub fn below(scope: &str, name: &str) -> Result<String, String> {
+/// If the name is not a valid key.
+pub fn scope_prefix(scope: &str, name: &str) -> Result<String, String> {
     check_key(name)?;
     Ok(format!("{scope}{name}{SCOPE_END}"))
 }
 
-/// A path as its scope and its key: what an idempotency key is made of.
-pub fn split(path: &str) -> (&str, &str) {
+/// Splits a path into its scope and its key. An idempotency key is derived from both.
+pub fn split_scope(path: &str) -> (&str, &str) {
     path.rsplit_once(SCOPE_END).unwrap_or(("", path))
 }
 
-/// The key of a step: text, or text with a number from the program, such as a loop counter or a row's id.
+/// The key of a step: a text, or a text and a number from the program, such as a loop counter or a row's id.
 ///
 /// ```
 /// use antiphon_engine::StepKey;
@@ -58,9 +58,9 @@ pub fn split(path: &str) -> (&str, &str) {
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct StepKey<'k> {
-    /// The text.
+    /// The text of the key.
     pub key: &'k str,
-    /// The number, if there is one.
+    /// The number, if the key has one.
     pub number: Option<i128>,
 }
 
@@ -82,12 +82,13 @@ impl<'k, N: IntoNumber> From<(&'k str, N)> for StepKey<'k> {
     }
 }
 
-/// A number from the program, which tells several uses of one key apart: a loop counter, the id of a row. Every integer
-/// of up to 64 bits is one, and equal numbers of different types are the same: `charge#7`, `charge#-7`.
+/// A number from the program, which distinguishes several uses of one key: a loop counter or the id of a row. Every
+/// integer type of up to 64 bits implements the trait. Equal numbers of different types give the same key: `charge#7`,
+/// `charge#-7`.
 #[diagnostic::on_unimplemented(
-    message = "`{Self}` is no number of a key",
-    label = "no integer of up to 64 bits",
-    note = "a text that tells several apart is the name of a scope: `ctx.scope(name)`"
+    message = "`{Self}` cannot be the number of a key",
+    label = "not an integer of up to 64 bits",
+    note = "use a scope to distinguish several uses by a text: `ctx.scope(name)`"
 )]
 pub trait IntoNumber: sealed::Sealed {
     #[doc(hidden)]
@@ -103,7 +104,7 @@ macro_rules! numbers {
         impl sealed::Sealed for $integer {}
         impl IntoNumber for $integer {
             fn into_number(self) -> i128 {
-                // None is wider than 64 bits.
+                // Every type of the macro has at most 64 bits.
                 self as i128
             }
         }

@@ -1,26 +1,26 @@
-//! One leg of one call: its state, and what begins and ends a poll of its handler.
+//! One leg of one call: its state, and its settings.
 
 mod ask;
 mod by_hand;
 mod checkpoint;
+mod end;
 mod history;
-mod leave;
+mod next_action;
 mod notes;
-mod observe;
+mod observations;
 mod pending;
 mod poll;
-mod quiet;
 mod select;
 mod slots;
 mod stale;
 mod step;
 
-pub use ask::{AskPoll, Decodes, Question};
-pub use by_hand::Answered;
-pub use leave::Left;
-pub use observe::Observations;
+pub use ask::{AskPoll, DecodeCheck, Question};
+pub use by_hand::AnsweredAsk;
+pub use end::LegOutput;
+pub use next_action::{GraceReason, NextAction};
+pub use observations::Observations;
 pub use pending::PendingAsk;
-pub use quiet::{Next, Patience};
 pub use slots::{BranchId, SlotId};
 pub use step::StepPoll;
 
@@ -28,8 +28,8 @@ use crate::{
     CallSite,
     answer::too_long,
     limits::Limits,
-    record::{AskRecord, Kind, Migration, Note, Received, Record, State},
-    stop::Stop,
+    record::{AskRecord, EntryKind, HandlerState, Migration, Note, ReceivedAnswer, Record},
+    stop::StopReason,
 };
 use antiphon_seal::Call;
 use antiphon_wire::InputResponses;
@@ -37,16 +37,17 @@ use history::History;
 use slots::{Slots, WakerId};
 use std::task::Waker;
 
-/// Room that is kept free in the record before a step runs, besides for its outcome: one question finds room behind it.
-const ROOM_TO_LEAVE: usize = 512;
+/// The space that the record keeps free before a step runs, in bytes, besides the space for its outcome: one question
+/// must still fit after the step.
+const RESERVED_SPACE: usize = 512;
 
 /// The way in which an answer reaches the handler.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Delivery {
-    /// With the next leg: a question ends this one.
+    /// With the next leg: a question ends this leg.
     #[default]
     NextLeg,
-    /// While this leg runs: the handler waits for it.
+    /// During this leg: the handler waits for the answer.
     ThisLeg,
 }
 
@@ -56,26 +57,26 @@ pub enum Purpose {
     /// For its result.
     #[default]
     Serve,
-    /// For its result, and for whoever wants to see what the handler gives up.
-    Watch,
-    /// Only to see whether the handler comes to the same again: no step runs, no checkpoint ends it.
-    Rehearse,
+    /// For its result and for observations: the leg also records what the handler drops.
+    Observe,
+    /// For the observations only: no step runs, and no checkpoint ends the leg.
+    DryRun,
 }
 
 /// The settings of a leg.
 #[derive(Clone, Debug, Default)]
 pub struct Setup {
-    /// The bounds of the call.
+    /// The limits of the call.
     pub limits: Limits,
     /// The way in which answers reach the handler.
     pub delivery: Delivery,
     /// The purpose of the leg.
     pub purpose: Purpose,
-    /// Steps that this version of the tool runs before recorded ones.
+    /// The changes of this version of the tool to recorded steps.
     pub migration: Migration,
-    /// Recorded steps that are not met do not end the call.
+    /// If true, recorded steps that the handler does not reach do not end the call.
     pub lenient: bool,
-    /// When the leg begins, in Unix seconds.
+    /// The time at which the leg begins, in Unix seconds.
     pub now: u64,
 }
 
@@ -83,44 +84,45 @@ pub struct Setup {
 #[derive(Debug)]
 pub struct Leg {
     setup: Setup,
-    /// `None` until something needs it: a call that never asks has no id.
+    /// `None` until the leg needs the call: a call that never asks has no id.
     call: Option<Call>,
     status: Status,
     history: History,
-    /// Answers that have come and were not delivered, and those to questions asked by hand.
-    inbox: Vec<Incoming>,
-    /// Questions of the last round that were not answered.
-    open: Vec<Open>,
+    /// Answers that have come and were not delivered, and answers to questions asked by hand.
+    inbox: Vec<IncomingAnswer>,
+    /// Questions of the last round without an answer.
+    unanswered: Vec<UnansweredAsk>,
     notes: Vec<Note>,
     /// The handler's own state, from the last leg that asked by hand.
-    state: Option<State>,
+    state: Option<HandlerState>,
     slots: Slots,
-    /// Futures that go on once all that is recorded was met.
+    /// Futures that continue when all recorded entries were replayed.
     after_replay: Vec<SlotId>,
-    /// New steps that begin once the handler is at rest.
+    /// New steps that begin when the handler is idle.
     held: Vec<SlotId>,
-    /// New steps that begin once another one has ended.
-    held_for_room: Vec<SlotId>,
-    /// New steps that could begin but for a `select` that looks at its branches first.
+    /// New steps that begin when a running step has ended and its reserved space is free.
+    held_for_space: Vec<SlotId>,
+    /// New steps that begin after the `select` around them has polled its branches once without them.
     held_in_select: Vec<SlotId>,
     running: Vec<SlotId>,
-    /// Checkpoints that end the leg.
-    ending: u32,
-    /// Abandoned steps that are waited for.
-    waits_for_abandoned: u32,
-    /// A new step has begun.
-    is_beyond: bool,
-    /// An answer that the handler has used in this leg does not count any more: no step begins.
-    is_tainted: bool,
-    /// Answers have come, and the handler has not been at rest since: they are taken before a step begins.
-    takes_answers: bool,
+    /// The number of checkpoints that end the leg.
+    ending_checkpoints: u32,
+    /// The number of futures that wait for abandoned steps.
+    awaited_abandoned_steps: u32,
+    /// True if a new step has begun or a `select` was decided: what follows has never happened before.
+    is_past_history: bool,
+    /// True if the handler used an answer in this leg that became stale: no new step begins.
+    used_stale_answer: bool,
+    /// True if answers have come and the handler was not idle since: the handler takes the answers before a step
+    /// begins.
+    has_new_answers: bool,
     round: u32,
     state_only: u8,
-    /// Changes whenever a question is asked, or no longer.
+    /// A number that changes when a question is asked, answered or dropped.
     asks_version: u64,
-    poll: Poll,
-    scope: Scope,
-    aftermath: Aftermath,
+    poll: PollState,
+    context: PollContext,
+    deferred: DeferredWork,
     observations: Observations,
 }
 
@@ -129,100 +131,101 @@ pub struct Leg {
 enum Status {
     #[default]
     Running,
-    Stopping(Stop),
-    /// Nobody waits for it: what runs comes to its end, nothing resolves.
+    Stopping(StopReason),
+    /// No client waits for the leg: running steps end, and nothing resolves.
     Cancelled,
     Ended,
 }
 
 /// An answer that has come.
 #[derive(Debug)]
-struct Incoming {
-    received: Received,
-    /// A handler has read it, if it was asked by hand.
+struct IncomingAnswer {
+    received: ReceivedAnswer,
+    /// True if the question was asked by hand and a handler has read the answer.
     was_read: bool,
-    /// The future that asked it was dropped before it took it.
+    /// True if the future that asked was dropped before it took the answer.
     given_up: bool,
 }
 
-/// A question of the last round without an answer that counts, and why the one that came does not.
+/// A question of the last round without a valid answer, and the fault of the answer that came.
 #[derive(Debug)]
-struct Open {
+struct UnansweredAsk {
     asked: AskRecord,
     fault: Option<String>,
 }
 
 /// The state of the present poll of the handler.
 #[derive(Debug, Default)]
-struct Poll {
+struct PollState {
     number: u64,
-    /// The waker of the handler's poll.
+    /// The identity of the waker of the handler's poll.
     root: WakerId,
-    /// From its beginning until its driver waits.
-    is_on: bool,
-    /// All that is recorded was met when it began: what is new is delivered in such a poll only, in its order.
+    /// True from the beginning of the poll until the driver waits.
+    is_active: bool,
+    /// True if all recorded entries were replayed before the poll began. New outcomes are delivered only in such a
+    /// poll, in its order.
     is_replayed: bool,
-    /// Something that was reached by polling the handler may go on.
-    again: bool,
-    /// The driver's own.
+    /// True if a future that the handler's poll reaches may continue.
+    poll_again: bool,
+    /// The waker of the driver's task.
     parent: Option<Waker>,
-    /// Polls in a row in which the handler has woken itself while new steps waited.
-    busy: u32,
-    /// The poll only shows which steps are still polled.
-    probes: bool,
+    /// The number of polls in a row in which the handler woke itself.
+    self_wakes: u32,
+    /// True if the poll only shows which steps are still polled.
+    is_probe: bool,
 }
 
-/// The place of what is polled now: which branch, and whether in the body of a step. Set for a part of a poll with
-/// [`Leg::enter`], and put back behind it.
+/// The context of the code that is polled now: its branch, and the step or check around it. [`Leg::enter`] sets the
+/// context for a part of a poll.
 #[derive(Clone, Copy, Debug, Default)]
-pub struct Scope {
+pub struct PollContext {
     branch: BranchId,
-    inside: Option<Inside>,
-    /// A `select` looks whether a branch comes to its end without a new step: none begins.
+    inside: Option<EnclosingBody>,
+    /// True if a `select` polls its branches to see if one ends without a new step: no new step begins.
     holds_steps: bool,
 }
 
 #[derive(Clone, Copy, Debug)]
-enum Inside {
+enum EnclosingBody {
     Step(SlotId),
     Check(SlotId),
 }
 
-/// The wakers and log messages to be dealt with once the leg is unlocked.
+/// The wakers and log events that the caller handles after it has unlocked the leg.
 #[derive(Debug, Default)]
-pub struct Aftermath {
-    /// Wakers to be woken.
+pub struct DeferredWork {
+    /// The wakers to wake.
     pub wakes: Vec<Waker>,
-    /// Wakers to be dropped: that may run foreign code.
-    pub spent: Vec<Waker>,
-    /// Messages for the log.
-    pub events: Vec<Event>,
+    /// The wakers to drop. Dropping a waker may run foreign code.
+    pub drops: Vec<Waker>,
+    /// The events for the log.
+    pub events: Vec<LogEvent>,
 }
 
-/// Something for the log.
+/// An event for the log.
 #[derive(Clone, Debug)]
-pub enum Event {
-    /// An answer fits its form and not its type: it is asked again.
-    Misfit {
-        /// The question.
+pub enum LogEvent {
+    /// An answer is valid for its form, but does not decode as the handler's type. The question is asked again.
+    AnswerTypeMismatch {
+        /// The path of the question.
         path: String,
         /// The cause, without the value.
         cause: String,
     },
-    /// A step was dropped while it ran: it may have acted, and never runs again in this call.
-    StepCut {
-        /// The step.
+    /// A step was dropped while it ran. The step may have had its effect, and never runs again in this call.
+    StepAborted {
+        /// The path of the step.
         path: String,
     },
-    /// Recorded steps were not met, and that is permitted.
-    UnmetSteps {
-        /// Their paths.
+    /// The handler did not reach recorded steps, and the settings permit that.
+    UnreplayedSteps {
+        /// The paths of the steps.
         paths: Vec<String>,
     },
 }
 
 impl Leg {
-    /// A first leg.
+    /// Begins the first leg of a call.
     pub fn begin(setup: Setup) -> Self {
         let watches = setup.purpose.watches();
         Self {
@@ -231,144 +234,149 @@ impl Leg {
             status: Status::Running,
             history: History::default(),
             inbox: Vec::new(),
-            open: Vec::new(),
+            unanswered: Vec::new(),
             notes: Vec::new(),
             state: None,
             slots: Slots::default(),
             after_replay: Vec::new(),
             held: Vec::new(),
-            held_for_room: Vec::new(),
+            held_for_space: Vec::new(),
             held_in_select: Vec::new(),
             running: Vec::new(),
-            ending: 0,
-            waits_for_abandoned: 0,
-            is_beyond: false,
-            is_tainted: false,
-            takes_answers: false,
+            ending_checkpoints: 0,
+            awaited_abandoned_steps: 0,
+            is_past_history: false,
+            used_stale_answer: false,
+            has_new_answers: false,
             round: 1,
             state_only: 0,
             asks_version: 0,
-            poll: Poll::default(),
-            scope: Scope::default(),
-            aftermath: Aftermath::default(),
+            poll: PollState::default(),
+            context: PollContext::default(),
+            deferred: DeferredWork::default(),
             observations: Observations::watching(watches),
         }
     }
 
-    /// A later leg, with the answers to the questions that were awaited. Those that were asked by hand were received by
-    /// [`Record::receive`].
+    /// Begins a later leg, with the answers to awaited questions. [`Record::receive`] has received the answers to
+    /// questions asked by hand.
     pub fn resume(call: Call, record: Record, responses: Option<&InputResponses>, setup: Setup) -> Self {
         let mut room = setup
             .limits
             .state
             .saturating_sub(record.size())
             .saturating_sub(setup.limits.step_result)
-            .saturating_sub(ROOM_TO_LEAVE);
+            .saturating_sub(RESERVED_SPACE);
         let mut leg = Self::begin(setup);
         leg.call = Some(call);
         leg.history = History::of(record.entries);
-        leg.inbox.extend(record.received.into_iter().map(Incoming::from));
+        leg.inbox.extend(record.received.into_iter().map(IncomingAnswer::from));
         (leg.notes, leg.state) = (record.notes, record.state);
         (leg.round, leg.state_only) = (record.round.saturating_add(1), record.state_only);
-        leg.takes_answers = responses.is_some() || !leg.inbox.is_empty();
+        leg.has_new_answers = responses.is_some() || !leg.inbox.is_empty();
         for mut asked in record.asked {
             if let Some(reason) = asked.not_asked.take() {
                 let fault = (!reason.is_empty()).then(|| reason.into());
-                leg.open.push(Open { asked, fault });
+                leg.unanswered.push(UnansweredAsk { asked, fault });
                 continue;
             }
             let sent = responses.and_then(|responses| responses.get(&asked.path)).map(|text| text.get());
             let is_over = asked.deadline.is_some_and(|deadline| leg.setup.now > deadline);
             match sent {
-                _ if is_over => leg.inbox.push(Received { asked, text: None, response: None }.into()),
-                None => leg.open.push(Open { asked, fault: None }),
-                // A short one is not at fault where the record is full.
-                Some(text) if text.len() > room.max(ROOM_TO_LEAVE) => {
-                    leg.open.push(Open { asked, fault: Some(too_long(room.max(ROOM_TO_LEAVE))) });
+                _ if is_over => leg.inbox.push(ReceivedAnswer { asked, text: None, response: None }.into()),
+                None => leg.unanswered.push(UnansweredAsk { asked, fault: None }),
+                // `RESERVED_SPACE` is always accepted, so that a short answer to a full record is not rejected.
+                Some(text) if text.len() > room.max(RESERVED_SPACE) => {
+                    leg.unanswered
+                        .push(UnansweredAsk { asked, fault: Some(too_long(room.max(RESERVED_SPACE))) });
                 }
                 Some(text) => {
                     room = room.saturating_sub(text.len());
-                    leg.inbox.push(Received { asked, text: Some(text.to_owned()), response: None }.into());
+                    leg.inbox
+                        .push(ReceivedAnswer { asked, text: Some(text.to_owned()), response: None }.into());
                 }
             }
         }
         leg
     }
 
-    /// The call, which begins where it is first needed. The leg ends if it cannot.
+    /// Returns the call, and begins it first if necessary. The leg stops if `begin` fails.
     pub fn call(&mut self, begin: impl FnOnce() -> Result<Call, String>) -> Option<&Call> {
         if self.call.is_none() {
             match begin() {
                 Ok(call) => self.call = Some(call),
-                Err(fault) => self.stop(Stop::Author(fault)),
+                Err(fault) => self.stop(StopReason::Author(fault)),
             }
         }
         self.call.as_ref()
     }
 
-    /// The call, if it has begun.
+    /// Returns the call, if it has begun.
     pub fn begun_call(&self) -> Option<&Call> {
         self.call.as_ref()
     }
 
-    /// Sets the time, in Unix seconds, where a leg waits for people.
+    /// Sets the time, in Unix seconds. A leg that waits for people uses it for deadlines.
     pub fn set_now(&mut self, now: u64) {
         self.setup.now = now;
     }
 
-    /// The way in which answers reach the handler.
+    /// Returns the way in which answers reach the handler.
     pub fn delivery(&self) -> Delivery {
         self.setup.delivery
     }
 
-    /// Ends the leg, unless something has ended it. The first fault is the one that counts.
-    pub fn stop(&mut self, stop: Stop) {
+    /// Stops the leg. Only the first reason counts.
+    pub fn stop(&mut self, stop: StopReason) {
         if matches!(self.status, Status::Running) {
             self.status = Status::Stopping(stop);
         }
     }
 
-    /// Nothing resolves from here on, and no attempt of a step begins.
+    /// Cancels the leg: nothing resolves from now on, and no attempt of a step begins.
     pub fn cancel(&mut self) {
         if matches!(self.status, Status::Running | Status::Stopping(_)) {
             self.status = Status::Cancelled;
         }
     }
 
-    /// Returns whether it was cancelled.
+    /// Returns `true` if the leg was cancelled.
     pub fn is_cancelled(&self) -> bool {
         matches!(self.status, Status::Cancelled)
     }
 
-    /// Returns whether nothing resolves any more where the handler is polled now.
+    /// Returns `true` if nothing resolves any more in the present context.
     pub fn is_over(&self) -> bool {
-        !matches!(self.status, Status::Running) || self.slots.is_lost(self.scope.branch)
+        !matches!(self.status, Status::Running) || self.slots.is_abandoned_branch(self.context.branch)
     }
 
-    /// Returns whether a step runs.
-    pub fn runs_a_step(&self) -> bool {
+    /// Returns `true` if a step runs.
+    pub fn has_running_step(&self) -> bool {
         self.slots.running() > 0
     }
 
-    /// Returns whether what the handler sends now was sent by an earlier leg, or is for nobody.
-    pub fn is_silent(&self) -> bool {
+    /// Returns `true` if the handler's notifications must not be sent: an earlier leg has sent them, or the leg was
+    /// cancelled.
+    pub fn suppresses_output(&self) -> bool {
         self.is_cancelled() || self.is_repeating()
     }
 
-    /// Returns whether what happens now has happened in an earlier leg.
+    /// Returns `true` if the present code has already run in an earlier leg.
     fn is_repeating(&self) -> bool {
-        let waits = |incoming: &Incoming| !incoming.given_up && incoming.received.asked.question.is_none();
-        !self.is_beyond
-            && (!self.history.is_replayed() || !self.open.is_empty() || self.inbox.iter().any(waits))
+        let waits =
+            |incoming: &IncomingAnswer| !incoming.given_up && incoming.received.asked.question.is_none();
+        !self.is_past_history
+            && (!self.history.is_replayed() || !self.unanswered.is_empty() || self.inbox.iter().any(waits))
     }
 
-    /// Takes what is to be done without a lock.
-    pub fn take_aftermath(&mut self) -> Aftermath {
-        std::mem::take(&mut self.aftermath)
+    /// Takes the work that must be done without the lock.
+    pub fn take_deferred_work(&mut self) -> DeferredWork {
+        std::mem::take(&mut self.deferred)
     }
 
-    /// Returns whether something of this kind may be awaited where it is, once, and not within a step.
-    fn may_await(&mut self, kind: Kind, path: &str, site: CallSite) -> bool {
+    /// Returns `true` if the handler may await this key here. Stops the leg if the key is in use, or if the code is
+    /// inside of a step.
+    fn may_await(&mut self, kind: EntryKind, path: &str, site: CallSite) -> bool {
         if self.is_in_step(kind, path, site) || self.is_over() {
             return false;
         }
@@ -376,41 +384,41 @@ impl Leg {
         let first = waiting.or_else(|| self.history.delivered_at(self.history.find(kind, path)?));
         let Some(first) = first else { return true };
         let (what, cure) = match kind {
-            Kind::Step => ("The step", "a number from the program, `step((\"key\", i), ..)`"),
-            Kind::Ask => ("The question", "`.key(\"..\")`, or a number from the program with `.nth(i)`"),
-            Kind::Select => ("The select", "a number from the program, `select((\"key\", i), ..)`"),
-            Kind::Checkpoint => {
+            EntryKind::Step => ("The step", "a number from the program, `step((\"key\", i), ..)`"),
+            EntryKind::Ask => ("The question", "`.key(\"..\")`, or a number from the program with `.nth(i)`"),
+            EntryKind::Select => ("The select", "a number from the program, `select((\"key\", i), ..)`"),
+            EntryKind::Checkpoint => {
                 ("The checkpoint", "`.key(\"..\")`, or a number from the program with `.nth(i)`")
             }
         };
-        self.stop(Stop::Author(format!(
-            "{what} `{path}` is used twice, at {first} and at {site}: one key, one use. Give it {cure}, or use \
+        self.stop(StopReason::Author(format!(
+            "{what} `{path}` is used twice, at {first} and at {site}: a call uses each key once. Give it {cure}, or use \
              `ctx.scope(\"..\")`"
         )));
         false
     }
 
-    fn is_in_step(&mut self, kind: Kind, path: &str, site: CallSite) -> bool {
+    fn is_in_step(&mut self, kind: EntryKind, path: &str, site: CallSite) -> bool {
         let name = |id| self.slots.get(id).map_or("", |slot| &slot.path);
-        let step = match self.scope.inside {
+        let step = match self.context.inside {
             None => return false,
-            Some(Inside::Step(id)) => format!("the step `{}`", name(id)),
-            Some(Inside::Check(id)) => format!("the check of `{}`", name(id)),
+            Some(EnclosingBody::Step(id)) => format!("the step `{}`", name(id)),
+            Some(EnclosingBody::Check(id)) => format!("the check of `{}`", name(id)),
         };
         let what = match kind {
-            Kind::Ask => "The question",
-            Kind::Step => "The step",
-            Kind::Select => "The select",
-            Kind::Checkpoint => "The checkpoint",
+            EntryKind::Ask => "The question",
+            EntryKind::Step => "The step",
+            EntryKind::Select => "The select",
+            EntryKind::Checkpoint => "The checkpoint",
         };
-        self.stop(Stop::Author(format!(
-            "{what} `{path}` at {site} is inside of {step}, which runs to its end by itself: await it before or behind that"
+        self.stop(StopReason::Author(format!(
+            "{what} `{path}` at {site} is inside of {step}. Await it before or after that"
         )));
         true
     }
 
-    fn diverged(&mut self, path: &str, why: &'static str) {
-        let stop = Stop::Diverged { path: path.to_owned(), why, record: self.history.in_words() };
+    fn diverged(&mut self, path: &str, reason: &'static str) {
+        let stop = StopReason::Diverged { path: path.to_owned(), reason, record: self.history.describe() };
         self.stop(stop);
     }
 
@@ -419,8 +427,8 @@ impl Leg {
     }
 }
 
-impl From<Received> for Incoming {
-    fn from(received: Received) -> Self {
+impl From<ReceivedAnswer> for IncomingAnswer {
+    fn from(received: ReceivedAnswer) -> Self {
         Self { received, was_read: false, given_up: false }
     }
 }

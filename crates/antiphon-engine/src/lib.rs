@@ -1,81 +1,81 @@
-//! What a call remembers, and what may happen next in it: for the server of antiphon, which does the rest.
+//! The record of a call, and the rules for its replay. The server of antiphon does the rest.
 //!
-//! A handler is run again with each request of its call. This crate holds the record of the call and decides, for each
-//! question, step and `select` that the handler comes to, whether its outcome is recorded, whether it is asked or run now,
-//! or whether it waits. There is no I/O, no clock, no runtime and no logging in it: texts, times and wakers go in, outcomes
-//! and decisions come out.
+//! The server runs a handler again with each request of its call. This crate holds the record of the call. For each
+//! question, step and `select` that the handler reaches, the crate decides: the outcome is in the record, the question
+//! is asked or the step runs now, or the future waits. The crate has no I/O, no clock, no runtime and no logging: the
+//! caller passes texts, times and wakers in, and receives outcomes and decisions.
 //!
 //! # One leg
 //!
 //! ```text
-//!  Record ── Leg::resume ──▶ replaying ── all entries met ──▶ beyond the record: asks, begins steps
-//!    ▲                           │                                │
-//!    │                           └────────────┬───────────────────┘
+//!  Record ── Leg::resume ──▶ replaying ── all entries replayed ──▶ past the record: asks, begins steps
+//!    ▲                           │                                     │
+//!    │                           └────────────┬────────────────────────┘
 //!    │                                        │ after each poll of the handler: Leg::after_poll
-//!    │         ┌───────────┬─────────────┬────┴────────┬──────────────┐
-//!    │       Again       Wait,         Suspend       Stop         Cancelled
-//!    │    something may  Grace       only an answer  a fault       nobody
-//!    │      go on     something may  can wake it       │            waits
-//!    │                  wake it         │              │
-//!    └──── suspend, ask_by_hand ────────┘              │
-//!    └──── leave_with_state_only ──────────────────────┘ what was recorded leaves before the fault is told
+//!    │         ┌───────────┬─────────────┬────┴─────────┬──────────────┐
+//!    │     PollAgain     Wait,        Suspend          End          Cancelled
+//!    │   a future can  WaitAtMost    only an answer  an error       the request
+//!    │    continue    a waker is     can wake the       │          was cancelled
+//!    │                   held        handler            │
+//!    └──── suspend, ask_by_hand ────────┘               │
+//!    └──── suspend_before_error ────────────────────────┘ new entries leave before the error is reported
 //! ```
 //!
-//! # One waiting future
+//! # One awaited future
 //!
-//! Each question, step, `select` and checkpoint that a handler awaits has a slot of its own with its own waker:
+//! Each question, step, `select` and checkpoint that a handler awaits has a slot of its own, with its own waker:
 //!
 //! ```text
 //!              ┌─ in the record ───▶ Recorded ── its turn ──────────────────────────────▶ delivered
 //!  first poll ─┤
-//!              ├─ ask, answer came ▶ Answered ── all met ── fits ── [Agreed: until] ────▶ delivered, recorded
-//!              │                        └─ does not fit ─┐
+//!              ├─ ask, answer came ▶ Answered ── all replayed ── valid ── [Agreed: until] ▶ delivered, recorded
+//!              │                        └─ invalid ──────┐
 //!              ├─ ask ─────────────▶ Asked ◀─────────────┘ leaves with the round, or is sent now
-//!              ├─ step ────────────▶ Held ── handler at rest ──▶ Released ──▶ Running ──▶ delivered, recorded
+//!              ├─ step ────────────▶ Held ── handler idle ──▶ Released ──▶ Running ─────▶ delivered, recorded
 //!              ├─ select ──────────▶ Undecided ── a branch is first ──▶ Decided ────────▶ delivered, recorded
-//!              └─ checkpoint ──────▶ Ending (ends the leg), or it is passed
+//!              └─ checkpoint ──────▶ Ending (ends the leg), or passed at once
 //! ```
 //!
-//! The record is the order of delivery: an entry is written in the poll in which its future resolves, and on a later leg
-//! entries are delivered in that order, one after the other. All that is new is delivered behind them.
+//! The record has the order of delivery: the engine writes an entry in the poll in which its future resolves, and
+//! delivers the entries in that order on a later leg. New outcomes are delivered after all recorded ones.
 //!
 //! # The types
 //!
-//! | type | why it is public |
+//! | types | purpose |
 //! |---|---|
-//! | [`Record`], [`RecordError`], [`AskRecord`], [`UrlReference`] | it travels between legs, as bytes |
-//! | [`Leg`] | one leg: the futures of a handler and its driver talk to it |
-//! | [`Question`], [`Decodes`], [`AskPoll`], [`Answered`], [`Response`] | asking |
-//! | [`StepPoll`], [`StepWake`], [`StepOutcome`], [`StepFailure`] | steps |
-//! | [`SlotId`], [`BranchId`], [`Scope`] | the place of a future, while it is polled |
-//! | [`Tracker`], [`Next`], [`Patience`], [`Aftermath`], [`Event`] | driving: what the driver does after a poll |
-//! | [`Left`], [`Observations`], [`PendingAsk`] | the end of a leg |
-//! | [`Setup`], [`Delivery`], [`Purpose`], [`Limits`], [`Stop`], [`Migration`], [`Collision`] | what a leg is begun with, and how it fails |
-//! | [`StepKey`], [`IntoNumber`], [`Kind`], [`key`] | names |
+//! | [`Record`], [`RecordError`], [`AskRecord`], [`UrlReference`] | the data that travels between legs, as bytes |
+//! | [`Leg`] | one leg: the futures of a handler and the driver call its methods |
+//! | [`Question`], [`DecodeCheck`], [`AskPoll`], [`AnsweredAsk`], [`Response`] | questions and answers |
+//! | [`StepPoll`], [`StepWaker`], [`StepOutcome`], [`StepFailure`] | steps |
+//! | [`SlotId`], [`BranchId`], [`PollContext`] | the identity of a future while it is polled |
+//! | [`WakeTracker`], [`NextAction`], [`GraceReason`], [`DeferredWork`], [`LogEvent`] | the driver's work after a poll |
+//! | [`LegOutput`], [`Observations`], [`PendingAsk`] | the end of a leg, and the questions to send |
+//! | [`Setup`], [`Delivery`], [`Purpose`], [`Limits`], [`StopReason`], [`Migration`], [`Collision`] | settings and errors of a leg |
+//! | [`StepKey`], [`IntoNumber`], [`EntryKind`], [`key`] | keys |
 
 mod answer;
 pub mod key;
 mod leg;
 mod limits;
 mod record;
-mod step_wake;
+mod step_waker;
 mod stop;
 mod sync;
-mod tracker;
+mod wake_tracker;
 
 pub use answer::{Response, read_answer};
 pub use key::{IntoNumber, StepKey};
 pub use leg::{
-    Aftermath, Answered, AskPoll, BranchId, Decodes, Delivery, Event, Left, Leg, Next, Observations,
-    Patience, PendingAsk, Purpose, Question, Scope, Setup, SlotId, StepPoll,
+    AnsweredAsk, AskPoll, BranchId, DecodeCheck, DeferredWork, Delivery, GraceReason, Leg, LegOutput,
+    LogEvent, NextAction, Observations, PendingAsk, PollContext, Purpose, Question, Setup, SlotId, StepPoll,
 };
 pub use limits::Limits;
 pub use record::{
-    AskRecord, Collision, Kind, Migration, Record, RecordError, StepFailure, StepOutcome, UrlReference,
+    AskRecord, Collision, EntryKind, Migration, Record, RecordError, StepFailure, StepOutcome, UrlReference,
 };
-pub use step_wake::StepWake;
-pub use stop::Stop;
-pub use tracker::Tracker;
+pub use step_waker::StepWaker;
+pub use stop::StopReason;
+pub use wake_tracker::WakeTracker;
 
-/// The line of the author's code that called.
+/// The location of the call in the author's code.
 pub type CallSite = &'static std::panic::Location<'static>;

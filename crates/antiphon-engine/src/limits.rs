@@ -1,23 +1,25 @@
-//! The bounds that the engine enforces.
+//! The limits that the engine enforces.
 
-/// The bounds of one call. Every bound names itself in the [`Stop`](crate::Stop) that reaching it gives.
+/// The limits of one call. A leg that reaches a limit stops with [`StopReason::Limit`](crate::StopReason::Limit), which
+/// names the limit.
 #[derive(Clone, Copy, Debug)]
 pub struct Limits {
-    /// The maximum number of requests of one call.
+    /// The maximum number of requests of one call. Default: 16.
     pub legs: u16,
-    /// The maximum number of questions in one round.
+    /// The maximum number of questions in one round. Default: 64.
     pub asks: usize,
-    /// How often one question is asked while its answers do not fit, or while its text changes.
+    /// The maximum number of times that one question is asked while its answers are invalid or its text changes.
+    /// Default: 3.
     pub times_asked: u8,
-    /// The maximum size of the answer to one form or URL, in bytes of JSON.
+    /// The maximum size of the answer to one form or URL, in bytes of JSON. Default: 64 KiB.
     pub form_answer: usize,
-    /// The maximum size of one sampling or roots answer, in bytes of JSON.
+    /// The maximum size of one sampling or roots answer, in bytes of JSON. Default: 1 MiB.
     pub sampling_answer: usize,
-    /// The maximum size of the record, in bytes.
+    /// The maximum size of the record, in bytes. Default: 128 KiB.
     pub state: usize,
-    /// The maximum size of the outcome of one step, in bytes of JSON.
+    /// The maximum size of the outcome of one step, in bytes of JSON. Default: 16 KiB.
     pub step_result: usize,
-    /// The maximum number of legs of one call that end with state only.
+    /// The maximum number of legs of one call that end with state only. Default: 2.
     pub state_only: u8,
 }
 

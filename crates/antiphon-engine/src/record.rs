@@ -1,7 +1,7 @@
-//! The record of one call: what was answered and done, in the order in which the handler learned of it.
+//! The record of one call: its answers and steps, in the order in which the handler received them.
 //!
-//! The record travels between legs. It holds no question but those that were returned by hand: an entry has the digest of
-//! the question it answers.
+//! The record travels between legs. An entry holds the digest of its question. Only questions asked by hand are stored
+//! in full.
 
 mod codec;
 mod migrate;
@@ -14,12 +14,12 @@ use crate::answer::Response;
 use antiphon_seal::Digest;
 use antiphon_wire::AskSupport;
 
-/// The estimated size of an entry besides its texts, in bytes.
-const PER_ENTRY: usize = 32;
+/// The estimated size of an entry without its texts, in bytes.
+const ENTRY_OVERHEAD: usize = 32;
 
-/// The kinds of what has a key. Each kind has keys of its own: a step and a question may share one.
+/// The kinds of entries. Each kind has keys of its own: a step and a question may use the same key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Kind {
+pub enum EntryKind {
     /// A question.
     Ask,
     /// A step.
@@ -30,60 +30,61 @@ pub enum Kind {
     Checkpoint,
 }
 
-/// One thing that a handler has learned.
+/// One outcome that a handler has received.
 #[derive(Clone, Debug)]
 pub(crate) struct Entry {
-    /// Scopes and key.
+    /// The scopes and the key.
     pub(crate) path: Arc<str>,
-    /// The round in which it was asked or begun. What was asked later was asked of people who knew of it.
+    /// The round in which the question was asked or the step began. People who answered in later rounds knew of it.
     pub(crate) round: u32,
-    pub(crate) body: Body,
+    pub(crate) body: EntryBody,
 }
 
 #[derive(Clone, Debug)]
-pub(crate) enum Body {
+pub(crate) enum EntryBody {
     Answer {
-        /// Of the question it answers.
+        /// The digest of the question.
         digest: Digest,
-        /// How often that was asked until then.
+        /// The number of times that the question was asked.
         times: u8,
-        /// As checked JSON; `None` if the time for it was over.
+        /// The valid answer as JSON, or `None` if the person's time was over.
         text: Option<String>,
-        /// The person declined or went away.
+        /// True if the person declined or cancelled.
         refusal: bool,
     },
     Step {
-        /// Of its input, if that is pinned.
+        /// The digest of the input, if the input is part of the step.
         input: Option<Digest>,
-        /// An answer of an earlier round was dropped since.
+        /// True if an answer of an earlier round was removed.
         stale: bool,
-        /// The leg was over when the step ended: the handler has not received the outcome yet, and may drop the step.
+        /// True if the leg was over when the step ended. The handler has not received the outcome, and may drop the
+        /// step.
         undelivered: bool,
         outcome: StepOutcome,
     },
     Select {
-        /// The branch that came first.
+        /// The branch that ended first.
         winner: u8,
     },
     /// A checkpoint that ended a leg.
     Checkpoint,
 }
 
-/// The outcome of a step, the same on every leg.
+/// The outcome of a step. It is the same on every leg.
 #[derive(Clone, Debug, PartialEq)]
 pub enum StepOutcome {
-    /// Its value, as JSON.
+    /// The value, as JSON.
     Done(String),
-    /// Its error.
+    /// The error.
     Failed(StepFailure),
-    /// The step was dropped while it ran, or ended in a branch that had lost: it does not run again and never resolves.
+    /// The step was dropped while it ran, or ended in an abandoned branch. It does not run again and never resolves.
     Abandoned,
 }
 
-/// An error of a step as it is recorded.
+/// The recorded error of a step.
 #[derive(Clone, Debug, PartialEq)]
 pub struct StepFailure {
-    /// The words.
+    /// The message.
     pub message: String,
     /// The author's code.
     pub code: Option<String>,
@@ -98,70 +99,69 @@ pub struct StepFailure {
 pub struct AskRecord {
     pub(crate) path: Arc<str>,
     pub(crate) digest: Digest,
-    /// How often it was asked, this time included; not counted again where the answer was only missing.
+    /// The number of times that the question was asked, with this one. A missing answer does not count.
     pub(crate) times: u8,
     pub(crate) round: u32,
     /// The last second at which an answer counts, in Unix seconds.
     pub(crate) deadline: Option<u64>,
-    /// The person has agreed before, to what has this digest, and what happens behind the URL was not finished.
+    /// The digest of the purpose that the person has agreed to, if the action behind the URL is not finished.
     pub(crate) agreed: Option<Digest>,
-    /// The question as JSON, if it was returned by hand: it is checked and asked again without its handler.
+    /// The question as JSON, if it was asked by hand. It is validated and asked again without its handler.
     pub(crate) question: Option<Arc<str>>,
-    /// The checked answer to a question that was returned by hand, kept while others of its round are asked again.
-    pub(crate) answer: Option<Checked>,
-    /// It did not leave with its round, for its leg had failed: why it was to be asked again, if it was.
+    /// The valid answer to a question asked by hand, kept while other questions of its round are asked again.
+    pub(crate) answer: Option<CheckedAnswer>,
+    /// The reason to ask again, if the question did not leave because its leg failed. Empty if it was not asked before.
     pub(crate) not_asked: Option<Box<str>>,
 }
 
-/// A checked answer, as it is recorded, and as it was read if that was in this leg.
+/// A valid answer: its recorded text, and the decoded value if the answer came in this leg.
 #[derive(Clone, Debug)]
-pub(crate) struct Checked {
+pub(crate) struct CheckedAnswer {
     pub(crate) text: String,
     pub(crate) response: Option<Response>,
 }
 
-impl From<String> for Checked {
+impl From<String> for CheckedAnswer {
     fn from(text: String) -> Self {
         Self { text, response: None }
     }
 }
 
-/// An answer that has come and was not yet taken by an awaiting handler; or one to a question asked by hand, which is
-/// checked.
+/// An answer that no awaited question has taken yet, or the valid answer to a question asked by hand.
 #[derive(Clone, Debug)]
-pub(crate) struct Received {
-    /// The question.
+pub(crate) struct ReceivedAnswer {
+    /// The record of the question.
     pub(crate) asked: AskRecord,
-    /// As JSON; `None` if the time for it was over.
+    /// The answer as JSON, or `None` if the person's time was over.
     pub(crate) text: Option<String>,
-    /// The answer as it was read, if it was checked in this leg.
+    /// The decoded answer, if it was validated in this leg.
     pub(crate) response: Option<Response>,
 }
 
-/// Something that is read once and is the same on every later leg. It has no place in the order.
+/// A value that is read once and is the same on every later leg. It has no position in the order of delivery.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum Note {
-    /// What the client said it can be asked.
+    /// The kinds of questions that the client declared.
     Asks(AskSupport),
     /// The reference in the URL of a question.
     UrlReference { path: Arc<str>, reference: UrlReference },
 }
 
-/// The reference in the URL of a question, as it is recorded.
+/// The recorded reference in the URL of a question.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct UrlReference {
-    /// When the question was first asked, in Unix seconds.
-    pub first: u64,
-    /// When the reference was made, in Unix seconds.
-    pub made: u64,
+    /// The time at which the question was first asked, in Unix seconds.
+    pub first_asked: u64,
+    /// The time at which the reference was created, in Unix seconds.
+    pub created: u64,
     /// The sealed text.
     pub text: Box<str>,
 }
 
 /// The state of a handler that asks by hand.
 #[derive(Clone, Debug)]
-pub(crate) struct State {
-    /// The round in which the handler left it.
+pub(crate) struct HandlerState {
+    /// The round in which the handler returned the state.
     pub(crate) round: u32,
     pub(crate) text: String,
 }
@@ -170,31 +170,31 @@ pub(crate) struct State {
 #[derive(Clone, Debug, Default)]
 pub struct Record {
     /// The handler's own state, if it asks by hand.
-    pub(crate) state: Option<State>,
+    pub(crate) state: Option<HandlerState>,
     pub(crate) entries: Vec<Entry>,
-    pub(crate) received: Vec<Received>,
+    pub(crate) received: Vec<ReceivedAnswer>,
     pub(crate) asked: Vec<AskRecord>,
     pub(crate) notes: Vec<Note>,
     pub(crate) round: u32,
-    /// Legs that ended with state only.
+    /// The number of legs that ended with state only.
     pub(crate) state_only: u8,
 }
 
 impl Entry {
-    pub(crate) fn kind(&self) -> Kind {
+    pub(crate) fn kind(&self) -> EntryKind {
         match self.body {
-            Body::Answer { .. } => Kind::Ask,
-            Body::Step { .. } => Kind::Step,
-            Body::Select { .. } => Kind::Select,
-            Body::Checkpoint => Kind::Checkpoint,
+            EntryBody::Answer { .. } => EntryKind::Ask,
+            EntryBody::Step { .. } => EntryKind::Step,
+            EntryBody::Select { .. } => EntryKind::Select,
+            EntryBody::Checkpoint => EntryKind::Checkpoint,
         }
     }
 
-    /// The estimated size in bytes.
+    /// Returns the estimated size in bytes.
     pub(crate) fn size(&self) -> usize {
         let body = match &self.body {
-            Body::Answer { text, .. } => 16 + text.as_ref().map_or(0, String::len),
-            Body::Step { input, outcome, .. } => {
+            EntryBody::Answer { text, .. } => 16 + text.as_ref().map_or(0, String::len),
+            EntryBody::Step { input, outcome, .. } => {
                 let input = if input.is_some() { 16 } else { 0 };
                 input
                     + match outcome {
@@ -203,34 +203,34 @@ impl Entry {
                         StepOutcome::Abandoned => 0,
                     }
             }
-            Body::Select { .. } | Body::Checkpoint => 0,
+            EntryBody::Select { .. } | EntryBody::Checkpoint => 0,
         };
-        PER_ENTRY + self.path.len() + body
+        ENTRY_OVERHEAD + self.path.len() + body
     }
 }
 
 impl AskRecord {
-    /// The estimated size in bytes.
+    /// Returns the estimated size in bytes.
     pub(crate) fn size(&self) -> usize {
         let texts = self.question.as_ref().map_or(0, |text| text.len())
             + self.not_asked.as_ref().map_or(0, |text| text.len())
             + self.answer.as_ref().map_or(0, |answer| answer.text.len());
         let agreed = if self.agreed.is_some() { 16 } else { 0 };
-        PER_ENTRY + 16 + self.path.len() + agreed + texts
+        ENTRY_OVERHEAD + 16 + self.path.len() + agreed + texts
     }
 
-    /// The deadline for its answer, in Unix seconds.
+    /// Returns the last second at which an answer counts, in Unix seconds.
     pub fn deadline(&self) -> Option<u64> {
         self.deadline
     }
 
-    /// Scopes and key.
+    /// Returns the scopes and the key.
     pub fn path(&self) -> &str {
         &self.path
     }
 }
 
-impl Received {
+impl ReceivedAnswer {
     pub(crate) fn size(&self) -> usize {
         self.asked.size() + self.text.as_ref().map_or(0, String::len)
     }
@@ -239,14 +239,14 @@ impl Received {
 impl Note {
     pub(crate) fn size(&self) -> usize {
         match self {
-            Self::Asks(_) => PER_ENTRY,
-            Self::UrlReference { path, reference } => PER_ENTRY + path.len() + reference.text.len(),
+            Self::Asks(_) => ENTRY_OVERHEAD,
+            Self::UrlReference { path, reference } => ENTRY_OVERHEAD + path.len() + reference.text.len(),
         }
     }
 }
 
 impl StepFailure {
-    /// The size of its texts, in bytes.
+    /// Returns the size of all texts, in bytes.
     pub fn size(&self) -> usize {
         let text = |text: &Option<String>| text.as_ref().map_or(0, String::len);
         self.message.len() + text(&self.code) + text(&self.data)
@@ -254,20 +254,20 @@ impl StepFailure {
 }
 
 impl Record {
-    /// The record of the same call without what it came to. Legs that ended with state only stay counted, for its client
-    /// counts them.
+    /// Returns the record of the same call without its entries. The number of legs with state only stays, because the
+    /// client counts them too.
     #[must_use]
-    pub fn begun_again(&self) -> Self {
+    pub fn without_history(&self) -> Self {
         Self { state_only: self.state_only, round: self.round, ..Self::default() }
     }
 
-    /// The estimated size in bytes.
+    /// Returns the estimated size in bytes.
     pub fn size(&self) -> usize {
         self.sizes().map(|(_, size)| size).sum::<usize>() + self.state_size()
     }
 
-    /// The three largest parts by path and size: for the log.
-    pub fn largest(&self) -> Vec<(&str, usize)> {
+    /// Returns the three largest parts, by path and size in bytes, for the log.
+    pub fn largest_parts(&self) -> Vec<(&str, usize)> {
         let mut sizes: Vec<(&str, usize)> = self.sizes().collect();
         sizes.push(("(the handler's state)", self.state_size()));
         sizes.sort_by_key(|(_, size)| std::cmp::Reverse(*size));
@@ -287,24 +287,24 @@ impl Record {
         entries.chain(received).chain(asked).chain(notes)
     }
 
-    /// The questions of the last round.
+    /// Returns the questions of the last round.
     pub fn asked(&self) -> &[AskRecord] {
         &self.asked
     }
 
-    /// The questions that are asked now, and were answered before or asked in other words.
+    /// Returns the present questions that were answered before or had another text.
     pub fn changed_asks<'a>(&'a self, before: &'a Self) -> impl Iterator<Item = &'a str> {
         let changed = |now: &&AskRecord| {
-            let is_answer = |entry: &Entry| entry.kind() == Kind::Ask && entry.path == now.path;
+            let is_answer = |entry: &Entry| entry.kind() == EntryKind::Ask && entry.path == now.path;
             let was_other = |was: &AskRecord| was.path == now.path && !was.digest.matches(&now.digest);
             before.entries.iter().any(is_answer) || before.asked.iter().any(was_other)
         };
         self.asked.iter().filter(changed).map(|asked| &*asked.path)
     }
 
-    /// Returns whether a `select` was decided here that was not before.
-    pub fn decides_more_than(&self, before: &Self) -> bool {
+    /// Returns `true` if this record has a decided `select` that `before` has not.
+    pub fn has_new_selects_since(&self, before: &Self) -> bool {
         let is_new = |entry: &&Entry| before.entries.iter().all(|known| known.path != entry.path);
-        self.entries.iter().filter(|entry| entry.kind() == Kind::Select).any(|entry| is_new(&entry))
+        self.entries.iter().filter(|entry| entry.kind() == EntryKind::Select).any(|entry| is_new(&entry))
     }
 }

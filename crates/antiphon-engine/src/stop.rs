@@ -1,60 +1,60 @@
-//! Why a leg ends without a result of its handler.
+//! The reasons for which a leg ends without a result of its handler.
 
 use antiphon_wire::AskSupport;
 
-/// Why a leg ends though its handler has not returned. Nothing resolves for the handler from then on.
+/// The reason for which a leg ends before its handler has returned. No future of the handler resolves after that.
 #[derive(Clone, Debug, PartialEq)]
-pub enum Stop {
-    /// A mistake of the handler's author, in words for the log.
+pub enum StopReason {
+    /// A mistake of the handler's author. The text is for the log.
     Author(String),
-    /// The handler does not come to what it came to before.
+    /// The handler does not reach an entry that it reached on an earlier leg.
     Diverged {
-        /// The step or question where it was noticed.
+        /// The path of the step or question where the engine found the difference.
         path: String,
         /// The reason.
-        why: &'static str,
-        /// The path taken, as keys and digests: for the log.
+        reason: &'static str,
+        /// The entries of the record, as keys and digests, for the log.
         record: String,
     },
-    /// A step came to no outcome.
+    /// A step ended without an outcome.
     StepFailed {
-        /// The step.
+        /// The path of the step.
         path: String,
         /// The cause, for the log.
         cause: String,
     },
-    /// The client cannot be asked this.
+    /// The client did not declare a capability that the question needs.
     Capability {
-        /// The question.
+        /// The path of the question.
         path: String,
-        /// What the client did not declare.
+        /// The missing capabilities.
         missing: AskSupport,
     },
-    /// The client did not do its part, in words for it.
+    /// The client sent nothing valid. The text is for the client.
     Client(String),
-    /// A bound was reached.
+    /// The call reached a limit.
     Limit {
-        /// The bound's name.
+        /// The name of the limit, a field of [`Limits`](crate::Limits).
         name: &'static str,
-        /// The words for the caller.
+        /// The text for the caller.
         text: String,
     },
-    /// The handler panicked, with this text if it had one.
+    /// The handler panicked. The text is the panic's message, if it is a string.
     Panicked(Option<String>),
-    /// The handler's time was over.
+    /// The handler took longer than its time limit.
     OutOfTime,
 }
 
-impl Stop {
-    /// One sentence for the log.
-    pub fn in_words(&self) -> String {
+impl StopReason {
+    /// Returns one sentence for the log.
+    pub fn describe(&self) -> String {
         match self {
             Self::Author(text) | Self::Client(text) | Self::Limit { text, .. } => text.clone(),
-            Self::Diverged { path, why, record } => format!("`{path}`: {why}; the record: {record}"),
+            Self::Diverged { path, reason, record } => format!("`{path}`: {reason}; the record: {record}"),
             Self::StepFailed { path, cause } => format!("the step `{path}`: {cause}"),
             Self::Capability { path, .. } => format!("the client cannot be asked `{path}`"),
-            Self::Panicked(text) => format!("it panicked: {}", text.as_deref().unwrap_or_default()),
-            Self::OutOfTime => "it took longer than its time and was dropped".to_owned(),
+            Self::Panicked(text) => format!("the handler panicked: {}", text.as_deref().unwrap_or_default()),
+            Self::OutOfTime => "the handler took longer than its time limit and was dropped".to_owned(),
         }
     }
 }

@@ -1,7 +1,7 @@
-//! The parts of the standard library that wakers are made of, and what makes a waker of them.
+//! The parts of the standard library that the wakers use, and the implementations of `Wake`.
 //!
-//! The models in the workspace `loom` compile `tracker.rs` and `step_wake.rs` with stand-ins of the same names, which try
-//! every order in which the threads can run.
+//! The models in the workspace `loom` compile `wake_tracker.rs` and `step_waker.rs` with replacements of the same
+//! names. They try every order in which the threads can run.
 
 pub(crate) use std::{
     sync::{
@@ -11,13 +11,13 @@ pub(crate) use std::{
     task::Waker,
 };
 
-use crate::{step_wake::StepWake, tracker::Track};
+use crate::{step_waker::StepWaker, wake_tracker::SharedWake};
 use std::{
     sync::{self, MutexGuard, PoisonError},
     task::Wake,
 };
 
-/// A mutex that a panic does not poison: what it guards is whole at every moment.
+/// A mutex that ignores poisoning: no panic can leave its value half changed.
 pub(crate) struct Mutex<T>(sync::Mutex<T>);
 
 impl<T> Mutex<T> {
@@ -30,7 +30,7 @@ impl<T> Mutex<T> {
     }
 }
 
-impl Wake for Track {
+impl Wake for SharedWake {
     fn wake(self: Arc<Self>) {
         self.pass_on();
     }
@@ -40,7 +40,7 @@ impl Wake for Track {
     }
 }
 
-impl Wake for StepWake {
+impl Wake for StepWaker {
     fn wake(self: Arc<Self>) {
         self.wake_outer();
     }
@@ -50,7 +50,7 @@ impl Wake for StepWake {
     }
 }
 
-/// The waker that, with each clone of it, keeps one reference to the track.
-pub(crate) fn waker_of(track: Arc<Track>) -> Waker {
+/// Returns a waker. Each clone of the waker holds one reference to `track`.
+pub(crate) fn waker_of(track: Arc<SharedWake>) -> Waker {
     Waker::from(track)
 }

@@ -1,32 +1,40 @@
-//! Questions that a handler returns: what is kept of a round while parts of it are asked again.
+//! Questions that a handler returns: the answers that stay while other questions of the round are asked again.
 #![allow(clippy::unwrap_used, reason = "a failed unwrap fails the test")]
 
 #[allow(dead_code, reason = "no handler runs here")]
 mod driver;
 
-use antiphon_engine::{Left, Leg, Limits, Record, Response, Stop};
+use antiphon_engine::{Leg, LegOutput, Limits, Record, Response, StopReason};
 use antiphon_seal::Call;
 use antiphon_wire::InputRequests;
-use driver::{answer, form, setup, words_of_round};
+use driver::{answer, describe_round, form, setup};
 use std::{collections::HashMap, time::UNIX_EPOCH};
 
 const KEYS: [&str; 3] = ["a", "b", "c"];
 
-/// Returns questions with these keys and messages, and this state.
-fn returns(mut leg: Leg, asks: &[(&str, &str)], state: Option<&str>) -> (Result<InputRequests, Stop>, Left) {
+/// Ends a leg with these questions and this state.
+fn end_by_hand(
+    mut leg: Leg,
+    asks: &[(&str, &str)],
+    state: Option<&str>,
+) -> (Result<InputRequests, StopReason>, LegOutput) {
     leg.call(|| Call::begin(UNIX_EPOCH, None).map_err(|fault| fault.to_string())).unwrap();
     let asks = asks.iter().map(|(key, message)| ((*key).to_owned(), form(message))).collect();
     leg.ask_by_hand(asks, state.map(ToOwned::to_owned))
 }
 
 fn asked(state: Option<&str>) -> Record {
-    let (round, left) = returns(Leg::begin(setup()), &KEYS.map(|key| (key, key)), state);
-    assert_eq!(words_of_round(&round.unwrap()), "asks a: a, b: b, c: c");
+    let (round, left) = end_by_hand(Leg::begin(setup()), &KEYS.map(|key| (key, key)), state);
+    assert_eq!(describe_round(&round.unwrap()), "asks a: a, b: b, c: c");
     Record::decode(&left.record.encode().unwrap()).unwrap()
 }
 
-/// Receives these answers. The questions that are asked again, without their reasons.
-fn receive(record: &mut Record, answers: &[(&str, &str)], limits: &Limits) -> Result<Vec<String>, Stop> {
+/// Receives these answers. Returns the keys of the questions that are asked again.
+fn receive(
+    record: &mut Record,
+    answers: &[(&str, &str)],
+    limits: &Limits,
+) -> Result<Vec<String>, StopReason> {
     let answers: HashMap<&str, String> =
         answers.iter().map(|(key, words)| (*key, answer(words).to_string())).collect();
     let again = record.receive(None, |key| answers.get(key).map(String::as_str), limits)?;
@@ -34,7 +42,7 @@ fn receive(record: &mut Record, answers: &[(&str, &str)], limits: &Limits) -> Re
     Ok(again.iter().map(|(key, _)| key.to_owned()).collect())
 }
 
-/// The keys and values of the answers that the handler finds, in their order.
+/// Describes the answers that the handler receives, in their order.
 fn answered(leg: &mut Leg) -> String {
     let words = leg.answered_by_hand().into_iter().map(|answered| match answered.response {
         Response::Elicit(result) => {
@@ -46,12 +54,12 @@ fn answered(leg: &mut Leg) -> String {
     words.collect::<Vec<_>>().join(" ")
 }
 
-/// The answers that come, and the keys that are asked again.
+/// The answers of a round, and the keys that are asked again.
 type Round<'a> = (&'a [(&'a str, &'a str)], &'a [&'a str]);
 
 const BAD: &str = r#"{"action":"accept"}"#;
 
-/// Checks which questions are asked again behind each set of answers, and what the handler finds then.
+/// Checks the questions that are asked again after each set of answers, and the answers that the handler then receives.
 #[track_caller]
 fn check(rounds: &[Round<'_>], found: &str) {
     let mut record = asked(Some("state"));
@@ -70,33 +78,33 @@ fn answers_are_kept_in_the_order_of_their_questions() {
     check(&[(&[], &["a", "b", "c"]), (&[("a", "1"), ("b", "2"), ("c", "3")], &[])], all);
     check(&[(&[("c", "3")], &["a", "b"]), (&[("b", "2")], &["a"]), (&[("a", "1")], &[])], all);
     check(&[(&[("a", BAD), ("b", "2"), ("c", "3")], &["a"]), (&[("a", "1")], &[])], all);
-    // What was answered is not answered again; what was not asked is not taken.
+    // A second answer to an answered question and an answer without a question are ignored.
     check(&[(&[("a", "1")], &["b", "c"]), (&[("a", "9"), ("b", "2"), ("c", "3"), ("d", "4")], &[])], all);
     check(&[(&[("a", "no"), ("b", "2"), ("c", "3")], &[])], "a=refused b=2 c=3");
-    // The handler finds none while one is missing.
+    // The handler receives no answer while one is missing.
     check(&[(&[("a", "1"), ("b", "2")], &["c"])], "");
 }
 
 #[test]
-fn a_bad_answer_is_asked_again_so_often() {
+fn invalid_answers_are_limited() {
     let mut record = asked(None);
     for _ in 0..2 {
         assert_eq!(receive(&mut record, &[("a", BAD)], &Limits::default()).unwrap(), KEYS);
     }
     let stop = receive(&mut record, &[("a", BAD)], &Limits::default()).unwrap_err();
-    assert!(matches!(stop, Stop::Limit { name: "times_asked", .. }), "{stop:?}");
-    // A question that nothing came for is asked until the legs are used up.
+    assert!(matches!(stop, StopReason::Limit { name: "times_asked", .. }), "{stop:?}");
+    // A question without an answer is asked until the limit of legs.
     let mut record = asked(None);
     for _ in 0..20 {
         assert_eq!(receive(&mut record, &[], &Limits::default()).unwrap(), KEYS);
     }
     let one = Limits { legs: 1, ..Limits::default() };
     let stop = receive(&mut record, &[], &one).unwrap_err();
-    assert!(matches!(stop, Stop::Limit { name: "legs", .. }), "{stop:?}");
+    assert!(matches!(stop, StopReason::Limit { name: "legs", .. }), "{stop:?}");
 }
 
 #[test]
-fn one_answer_at_a_time() {
+fn answers_may_come_one_at_a_time() {
     let mut record = asked(None);
     let limits = Limits::default();
     let good = answer("1").to_string();
@@ -111,16 +119,16 @@ fn one_answer_at_a_time() {
 }
 
 #[test]
-fn a_round_by_hand_is_refused() {
-    let name = |stop: Stop| match stop {
-        Stop::Author(text) => text,
-        Stop::Limit { name, .. } => name.to_owned(),
-        stop => stop.in_words(),
+fn invalid_rounds_by_hand_are_rejected() {
+    let name = |stop: StopReason| match stop {
+        StopReason::Author(text) => text,
+        StopReason::Limit { name, .. } => name.to_owned(),
+        stop => stop.describe(),
     };
     let check = |asks: &[(&str, &str)], limits: Limits, expected: &str| {
         let mut setup = setup();
         setup.limits = limits;
-        let (round, left) = returns(Leg::begin(setup), asks, Some("kept"));
+        let (round, left) = end_by_hand(Leg::begin(setup), asks, Some("kept"));
         let words = name(round.unwrap_err());
         assert!(words.contains(expected), "{words}");
         left.record.encode().unwrap();
@@ -128,37 +136,37 @@ fn a_round_by_hand_is_refused() {
     check(&[("a", "A"), ("a", "B")], Limits::default(), "`a` is used twice in one round");
     check(&[("a/b", "A")], Limits::default(), "the key \"a/b\"");
     check(&[("", "A")], Limits::default(), "the key \"\"");
-    check(&[("a", "A"), ("b", "B")], Limits { asks: 1, ..Limits::default() }, "2 asks in one round");
+    check(&[("a", "A"), ("b", "B")], Limits { asks: 1, ..Limits::default() }, "2 questions in one round");
     check(&[("a", "A")], Limits { legs: 1, ..Limits::default() }, "legs");
     check(&[], Limits { legs: 1, ..Limits::default() }, "legs");
 }
 
 #[test]
-fn state_alone_is_counted() {
+fn legs_with_state_only_are_counted() {
     let mut record = Record::default();
     for leg in 1..4 {
         let call = Call::begin(UNIX_EPOCH, None).unwrap();
         let resumed = Leg::resume(call, record, None, setup());
-        let (round, mut left) = returns(resumed, &[], Some(&format!("state {leg}")));
+        let (round, mut left) = end_by_hand(resumed, &[], Some(&format!("state {leg}")));
         assert!(round.unwrap().is_empty());
         record = left.record.clone();
-        // Two are the limit, and nothing here was a step.
-        left.has_new = true;
-        assert!(!left.leaves_before_its_fault(&Limits::default()));
+        // The limit is two, and the leg recorded no step.
+        left.has_new_entries = true;
+        assert!(!left.suspend_before_error(&Limits::default()));
     }
 }
 
-/// A question in other words each time is asked so often, unless the handler has read its answer.
+/// The limit applies to a question whose text changes each time, unless the handler has read its answer.
 #[test]
-fn a_question_in_other_words_each_time() {
+fn changed_questions_are_limited() {
     for (reads, expected) in [(false, 3), (true, 8)] {
         let (mut leg, mut asked) = (Leg::begin(setup()), 0);
         loop {
-            let (round, left) = returns(leg, &[("a", &format!("A{asked}?"))], None);
+            let (round, left) = end_by_hand(leg, &[("a", &format!("A{asked}?"))], None);
             match round {
                 Ok(_) => asked += 1,
                 Err(stop) => {
-                    assert!(matches!(stop, Stop::Limit { name: "times_asked", .. }), "{stop:?}");
+                    assert!(matches!(stop, StopReason::Limit { name: "times_asked", .. }), "{stop:?}");
                     break;
                 }
             }

@@ -1,4 +1,5 @@
-//! Calls from leg to leg, without a runtime: what runs, what is asked and how each leg ends.
+//! Calls over several legs, without a runtime: the steps that run, the questions that are asked, and the end of each
+//! leg.
 #![allow(clippy::unwrap_used, reason = "a failed unwrap fails the test")]
 
 mod driver;
@@ -13,17 +14,17 @@ use std::{
     task::Poll,
 };
 
-/// One leg: the answers with which it begins, the handler, and what it does.
-type Played<'a> = (&'a [(&'a str, &'a str)], Handler, &'a str);
+/// One expected leg: the answers with which it begins, the handler, and the description of the leg.
+type ExpectedLeg<'a> = (&'a [(&'a str, &'a str)], Handler, &'a str);
 
 #[track_caller]
-fn check(setup: Setup, legs: &[Played<'_>]) {
+fn check(setup: Setup, legs: &[ExpectedLeg<'_>]) {
     check_migrated(setup, &Migration::new(), legs);
 }
 
-/// As [`check`], with a migration for each leg behind the first.
+/// Checks legs as [`check`] does, with a migration for each leg after the first.
 #[track_caller]
-fn check_migrated(setup: Setup, migration: &Migration, legs: &[Played<'_>]) {
+fn check_migrated(setup: Setup, migration: &Migration, legs: &[ExpectedLeg<'_>]) {
     let mut client = Client::new(setup);
     for (number, (answers, handler, expected)) in legs.iter().enumerate() {
         let migration = if number == 0 { Migration::new() } else { migration.clone() };
@@ -42,7 +43,7 @@ macro_rules! handler {
 }
 
 #[test]
-fn a_call_goes_on_where_it_was() {
+fn a_call_continues_from_its_record() {
     let book: Handler = handler!(ctx, {
         let who = ctx.ask("who", "Who?").await;
         let booked = ctx.step("book", &who).await;
@@ -71,7 +72,7 @@ fn a_call_goes_on_where_it_was() {
 }
 
 #[test]
-fn an_answer_that_does_not_fit_is_asked_again() {
+fn invalid_answers_are_asked_again() {
     let one: Handler = handler!(ctx, Ok(ctx.ask("a", "A?").await));
     let bad = &[("a", r#"{"action":"accept"}"#)] as &[_];
     let mut client = Client::new(driver::setup());
@@ -84,7 +85,7 @@ fn an_answer_that_does_not_fit_is_asked_again() {
 }
 
 #[test]
-fn an_answer_has_its_time() {
+fn answers_have_a_deadline() {
     let one: Handler = handler!(ctx, Ok(ctx.ask("a", "A?").await));
     for (later, expected) in [(60, "returns yes"), (61, "returns late")] {
         let mut client = Client::new(driver::setup());
@@ -107,7 +108,7 @@ macro_rules! rounds {
 }
 
 #[test]
-fn a_changed_question_takes_later_rounds_with_it() {
+fn a_changed_question_makes_later_rounds_stale() {
     let (old, new): (Handler, Handler) = (rounds!("A?"), rounds!("Really A?"));
     check(
         driver::setup(),
@@ -125,7 +126,7 @@ fn a_changed_question_takes_later_rounds_with_it() {
 }
 
 #[test]
-fn a_step_behind_a_changed_question_is_stale() {
+fn steps_after_a_changed_question_are_stale() {
     let old: Handler = handler!(ctx, {
         let a = ctx.ask("a", "A?").await;
         let s = ctx.step("s", "").await;
@@ -137,8 +138,8 @@ fn a_step_behind_a_changed_question_is_stale() {
         let s = ctx.step("s", "").await;
         Ok(format!("{a} {s}"))
     });
-    let stale = "leaves; diverges: s: it rests on an answer that has changed";
-    let legs = |end| -> [Played<'_>; 4] {
+    let stale = "leaves; diverges: s: it depends on an answer that has changed";
+    let legs = |end| -> [ExpectedLeg<'_>; 4] {
         [
             (&[], old, "asks a: A?"),
             (&[("a", "1")], old, "runs s; asks b: B?"),
@@ -151,7 +152,7 @@ fn a_step_behind_a_changed_question_is_stale() {
 }
 
 #[test]
-fn a_pinned_input_counts() {
+fn a_changed_input_diverges() {
     let with_one: Handler = handler!(ctx, {
         let s = ctx.step("s", "1").await;
         Ok(s + &ctx.ask("a", "A?").await)
@@ -165,7 +166,7 @@ fn a_pinned_input_counts() {
 }
 
 #[test]
-fn a_refusal_that_is_not_met_stops_a_new_step() {
+fn an_unreplayed_refusal_blocks_new_steps() {
     let old: Handler = handler!(ctx, {
         let (a, b) = both(ctx.ask("a", "A?"), ctx.ask("b", "B?")).await;
         let c = ctx.ask("c", "C?").await;
@@ -188,12 +189,12 @@ fn a_refusal_that_is_not_met_stops_a_new_step() {
             ],
         );
     }
-    // It has just come.
+    // The refusal has just come.
     check(
         driver::setup(),
         &[(&[], old, "asks a: A?, b: B?"), (&[("a", "no"), ("b", "2")], only_step, unmet)],
     );
-    // Nothing was refused.
+    // No answer is a refusal.
     check(
         driver::setup(),
         &[(&[], old, "asks a: A?, b: B?"), (&[("a", "1"), ("b", "2")], only_step, "runs s; returns s()")],
@@ -206,7 +207,7 @@ fn a_refusal_that_is_not_met_stops_a_new_step() {
 }
 
 #[test]
-fn recorded_steps_are_met_before_new_ones_begin() {
+fn recorded_steps_are_replayed_before_new_steps() {
     let old: Handler = handler!(ctx, {
         let s = ctx.step("s", "").await;
         Ok(s + &ctx.ask("a", "A?").await)
@@ -217,7 +218,7 @@ fn recorded_steps_are_met_before_new_ones_begin() {
         Ok(t + &s)
     });
     let without: Handler = handler!(ctx, Ok(ctx.step("t", "").await));
-    let unmet = "diverges: s: it was not met, and a new step is due";
+    let unmet = "diverges: s: it was not replayed, and a new step is due";
     let (first, lenient) =
         ((&[] as &[_], old, "runs s; asks a: A?"), Setup { lenient: true, ..driver::setup() });
     check(driver::setup(), &[first, (&[], new, unmet)]);
@@ -232,7 +233,7 @@ fn recorded_steps_are_met_before_new_ones_begin() {
 }
 
 #[test]
-fn what_was_done_leaves_before_a_fault() {
+fn new_entries_leave_before_an_error() {
     let step_1: Handler = handler!(ctx, Err(ctx.step("s", "").await));
     let step_2: Handler = handler!(ctx, {
         let s = ctx.step("s", "").await;
@@ -247,10 +248,10 @@ fn what_was_done_leaves_before_a_fault() {
         driver::setup(),
         &[
             (&[], step_1, "runs s; leaves; fails s()"),
-            // Nothing is new.
+            // The leg records nothing.
             (&[], step_1, "fails s()"),
             (&[], step_2, "runs t; leaves; fails s()t()"),
-            // The budget is used up.
+            // The limit of legs with state only is reached.
             (&[], step_3, "runs u; fails s()t()u()"),
         ],
     );
@@ -259,7 +260,7 @@ fn what_was_done_leaves_before_a_fault() {
         Err(s + &ctx.ask("a", "A?").await)
     });
     let asks_first: Handler = handler!(ctx, Err(ctx.ask("a", "A?").await));
-    // The first of two, for an answer; the last one is kept for a step.
+    // The first of two results with state only may be used for an answer; the last one is reserved for a step.
     check(
         driver::setup(),
         &[(&[], asks_first, "asks a: A?"), (&[("a", "1")], asks_first, "leaves; fails 1")],
@@ -281,7 +282,7 @@ fn what_was_done_leaves_before_a_fault() {
 }
 
 #[test]
-fn a_call_has_so_many_legs() {
+fn legs_are_limited() {
     let two: Handler = handler!(ctx, {
         let a = ctx.ask("a", "A?").await;
         Ok(a + &ctx.ask("b", "B?").await)
@@ -296,7 +297,7 @@ fn a_call_has_so_many_legs() {
 }
 
 #[test]
-fn a_round_has_so_many_questions() {
+fn questions_in_a_round_are_limited() {
     let three: Handler = handler!(ctx, {
         let (a, (b, c)) = both(ctx.ask("a", "A?"), both(ctx.ask("b", "B?"), ctx.ask("c", "C?"))).await;
         Ok(a + &b + &c)
@@ -312,7 +313,7 @@ fn a_round_has_so_many_questions() {
 }
 
 #[test]
-fn a_full_record_stops_before_the_effect() {
+fn a_full_record_stops_before_a_step() {
     let many: Handler = handler!(ctx, {
         let s = ctx.step("s", &"x".repeat(600)).await;
         Ok(s + &ctx.step("t", "").await)
@@ -322,7 +323,7 @@ fn a_full_record_stops_before_the_effect() {
 }
 
 #[test]
-fn one_key_has_one_use() {
+fn keys_are_used_once() {
     let twice: &[Handler] = &[
         handler!(ctx, Ok(both(ctx.ask("k", "A?"), ctx.ask("k", "B?")).await.0)),
         handler!(ctx, {
@@ -361,12 +362,12 @@ fn one_key_has_one_use() {
         let inner = ctx.clone();
         Ok(ctx.step_of("s", "", async move { inner.ask("a", "A?").await }).await)
     });
-    // The step has not ended, so nothing of it leaves.
+    // The step has not ended, so the leg has nothing to record.
     check(driver::setup(), &[(&[], inside, "runs s; stops: inside of a step")]);
 }
 
 #[test]
-fn checkpoints_end_a_leg_while_they_may() {
+fn checkpoints_with_state_only_are_limited() {
     let begun: Handler = handler!(ctx, {
         let s = ctx.step("s", "").await;
         ctx.checkpoint("one").await;
@@ -381,8 +382,8 @@ fn checkpoints_end_a_leg_while_they_may() {
     );
 }
 
-/// Runs a step until its body was polled, and drops it then.
-async fn cut(ctx: &driver::Ctx, key: &str) {
+/// Drops a step after its body was polled once.
+async fn abort_step(ctx: &driver::Ctx, key: &str) {
     let begun = Rc::new(Cell::new(false));
     let inside = Rc::clone(&begun);
     let step = ctx.step_of(key, "", async move {
@@ -398,9 +399,9 @@ async fn cut(ctx: &driver::Ctx, key: &str) {
 }
 
 #[test]
-fn a_step_that_was_dropped_while_it_ran_never_ends() {
+fn an_aborted_step_never_resolves() {
     let drops: Handler = handler!(ctx, {
-        cut(&ctx, "s").await;
+        abort_step(&ctx, "s").await;
         Ok(ctx.ask("a", "A?").await)
     });
     let waits: Handler = handler!(ctx, Ok(ctx.step("s", "").await));
@@ -409,19 +410,19 @@ fn a_step_that_was_dropped_while_it_ran_never_ends() {
         Ok(s + &a)
     });
     let other: Handler = handler!(ctx, Ok(ctx.step("t", "").await));
-    let never = "diverges: (an abandoned step): it is waited for, and never ends";
+    let never = "diverges: (an abandoned step): the handler waits for it, and it never ends";
     let first = (&[] as &[_], drops, "runs s; asks a: A?");
     check(driver::setup(), &[first, (&[("a", "1")], waits, never)]);
     check(
         driver::setup(),
         &[first, (&[], both_of, "asks a: A?"), (&[("a", "1")], both_of, &format!("leaves; {never}"))],
     );
-    // Nobody has to meet it.
+    // The handler need not reach it.
     check(driver::setup(), &[first, (&[("a", "1")], other, "runs t; returns t()")]);
 }
 
 #[test]
-fn a_step_that_is_not_polled_any_more_is_told_of() {
+fn a_step_that_is_not_polled_stops_the_leg() {
     let forgets: Handler = handler!(ctx, {
         let begun = Rc::new(Cell::new(false));
         let inside = Rc::clone(&begun);

@@ -1,4 +1,4 @@
-//! The macros of `antiphon`, which re-exports them: depend on that crate, not on this one.
+//! The macros of `antiphon`. The crate `antiphon` re-exports them, so depend on that crate.
 
 mod define;
 mod form;
@@ -6,9 +6,10 @@ mod resolver;
 
 use proc_macro::TokenStream;
 
-/// A form from a struct, or the choices of one from an enum without data.
+/// Derives a form from a struct, or the choices of a field from an enum without data.
 ///
-/// The struct's fields, in their order, are what a person fills in; serde reads the answer into it. So both are derived:
+/// A person fills in the fields of the struct, in their order. serde reads the answer into the struct, so derive
+/// `Deserialize` too:
 ///
 /// ```
 /// use antiphon::server::Ask;
@@ -47,56 +48,57 @@ use proc_macro::TokenStream;
 /// # assert_eq!(ask.key(), "place");
 /// ```
 ///
-/// # Fields
+/// # Types
 ///
-/// | type | in the form | attributes |
+/// | type | field | attributes |
 /// |---|---|---|
 /// | `String` | text | `min_length`, `max_length`, `format`, `default = ".."` |
 /// | `u8` .. `u64`, `i8` .. `i64`, `usize`, `isize` | a whole number | `min`, `max`, `default = 1` |
 /// | `f32`, `f64` | a number | `min`, `max`, `default = 0.5` |
 /// | `bool` | yes or no | `default = true` |
-/// | an enum that derives `Form` | one of its choices | `default = "value"` |
-/// | `Vec` of such an enum | several of its choices | `min_items`, `max_items`, `default = ["value"]` |
-/// | `Option` of any of these | the same, may be left empty | the same |
+/// | an enum that derives `Form` | one choice | `default = "value"` |
+/// | `Vec` of such an enum | several choices | `min_items`, `max_items`, `default = ["value"]` |
+/// | `Option` of one of these | the same field, optional | the same |
 ///
-/// Whole numbers of up to 32 bits, and all without a sign, are bounded by their type where `min` or `max` do not bound
-/// them: an answer that fits the form should fit the type. Types are known by the last part of their path: an alias of
-/// `String` is not seen through.
+/// If a whole number has no `min` or `max`, the form uses the bounds of its type, for types of up to 32 bits and for 0
+/// as the minimum of unsigned types. An answer that is valid for the form then also fits the type. The macro recognizes a
+/// type by the last segment of its path, so it does not recognize an alias of `String`.
 ///
 /// # Attributes
 ///
-/// All stand in `#[form(..)]`.
+/// The attributes are in `#[form(..)]`.
 ///
 /// | attribute | on | meaning |
 /// |---|---|---|
-/// | `title = ".."` | every field, a variant | what people read instead of the name |
-/// | `description = ".."` | every field | what to fill in; without it, the field's doc comment |
-/// | `default = ..` | every field | filled in beforehand; the field need not be |
-/// | `min = 1`, `max = 5` | numbers | the least and the most allowed |
-/// | `min_length = 2`, `max_length = 20` | text | in characters |
+/// | `title = ".."` | every field, a variant | the label, instead of the name |
+/// | `description = ".."` | every field | the description. Default: the field's doc comment |
+/// | `default = ..` | every field | the prefilled value; the field is then optional |
+/// | `min = 1`, `max = 5` | numbers | the minimum and the maximum |
+/// | `min_length = 2`, `max_length = 20` | text | the minimum and maximum length, in characters |
 /// | `format = ".."` | text | `email`, `uri`, `date` (2026-07-28) or `date-time` (2026-07-28T12:00:00Z) |
-/// | `min_items = 1`, `max_items = 3` | `Vec` | the fewest and the most choices |
-/// | `not_secret` | every field | the name sounds like a secret, and is none |
+/// | `min_items = 1`, `max_items = 3` | `Vec` | the minimum and maximum number of choices |
+/// | `not_secret` | every field | permits a name that suggests a secret |
 ///
-/// The doc comment of the struct is not sent: what is asked says the message.
+/// The doc comment of the struct is not sent: the message of the question explains the form.
 ///
 /// # serde
 ///
-/// The names are those that serde reads: `rename`, `rename_all`, `default` and `skip` are honoured, also where they are
-/// only for `deserialize`. What changes the shape of the answer (`flatten`, `with`, `tag`, `from` ..) is refused.
+/// The names are the names that serde reads: the macro supports `rename`, `rename_all`, `default` and `skip`, also if
+/// they are only for `deserialize`. It rejects attributes that change the shape of the answer, such as `flatten`,
+/// `with`, `tag` and `from`.
 ///
 /// # Secrets
 ///
 /// > Servers **MUST NOT** use form mode elicitation to request sensitive information
 ///
-/// A field with `password`, `token`, `secret`, `api_key`, `card` or `cvv` in its name does not compile: `ctx.elicit_url`
-/// leads the person to a page of yours instead, and `Ask::url` where one asks by hand.
+/// A field with `password`, `token`, `secret`, `api_key`, `card` or `cvv` in its name does not compile. Use
+/// `ctx.elicit_url`, or `Ask::url` by hand, to send the person to a page of your own.
 #[proc_macro_derive(Form, attributes(form))]
 pub fn derive_form(input: TokenStream) -> TokenStream {
     form::expand(input.into()).unwrap_or_else(|error| error.into_compile_error()).into()
 }
 
-/// A tool from an async function: its signature is the input schema, its doc comment the description.
+/// Defines a tool from an async function: the parameters are the input schema, and the doc comment is the description.
 ///
 /// ```
 /// use antiphon::{
@@ -111,12 +113,12 @@ pub fn derive_form(input: TokenStream) -> TokenStream {
 ///     id: String,
 /// }
 ///
-/// /// Order a database.
+/// /// Orders a database.
 /// #[tool(destructive = false, idempotent, version = 3, answer_within = "3d")]
 /// async fn order_database(
 ///     ctx: &Ctx,
 ///     State(db): State<Db>,
-///     /// What to call it.
+///     /// The name of the database.
 ///     #[arg(min_length = 1, max_length = 20)]
 ///     name: String,
 ///     #[arg(default = 1, min = 1, max = 5)] replicas: u8,
@@ -130,74 +132,75 @@ pub fn derive_form(input: TokenStream) -> TokenStream {
 /// # assert!(server.is_ok());
 /// ```
 ///
-/// The function stays a function: `.tool(order_database)` takes it by its path, and a test calls and awaits it like any
-/// other. A method is a tool in an impl with [`#[server]`](macro@server).
+/// The function stays a function: pass its path to `.tool(order_database)`, and call it in tests as any other function.
+/// To define a tool from a method, use [`#[server]`](macro@server).
 ///
 /// # Attributes
 ///
 /// | attribute | meaning |
 /// |---|---|
-/// | `name = ".."` | what clients call it; without it, the function's name. 1 to 128 ASCII letters, digits, `_`, `-`, `.` |
-/// | `title = ".."` | what people read instead of the name |
-/// | `description = ".."` | what it does, for the model; without it, the doc comment |
-/// | `read_only`, `destructive`, `idempotent`, `open_world` | hints: alone or `= true` it is so, `= false` it is not, absent nothing is said |
-/// | `version = 3` | sealed into its state. Default 0 |
-/// | `on_version = "reject"` | what becomes of a call that another version has begun: `"keep"` keeps what still fits, which is the default; `"reject"` refuses it; with `"restart"` it begins again by itself |
-/// | `added("audit")` | these steps are new, and run before steps that another version has recorded |
-/// | `rename("create", "create_db")` | a step that another version has recorded has a new key |
-/// | `forget("warm_up", "ping")` | these recorded steps are no more, or these questions: that does not end the call |
-/// | `keep_stale("quote")` | what these steps came to counts though an answer before them has changed |
-/// | `lenient_replay` | recorded steps that are not come to any more are a warning in the log, not the end of the call |
-/// | `answer_within = "3d"` | how long the person may take for one round: a whole number and one of `s`, `m`, `h`, `d`, `w`. Default: the server's |
-/// | `needs(form, url)` | what will surely be asked, of `form`, `url`, `sampling`, `sampling_tools`, `roots`: a client without it is refused before the first line |
+/// | `name = ".."` | the name for clients: 1 to 128 ASCII letters, digits, `_`, `-` and `.`. Default: the function's name |
+/// | `title = ".."` | the label for people |
+/// | `description = ".."` | the description for the model. Default: the doc comment |
+/// | `read_only`, `destructive`, `idempotent`, `open_world` | hints for clients. Alone or with `= true` the hint is true, with `= false` it is false, and without the attribute it is not sent |
+/// | `version = 3` | the version of the tool, a part of the sealed state. Default: 0 |
+/// | `on_version = "reject"` | the treatment of calls that another version has begun: `"keep"` keeps the recorded entries that are still valid, `"reject"` rejects the call, `"restart"` begins it again. Default: `"keep"` |
+/// | `added("audit")` | new steps, which run before recorded steps of another version |
+/// | `rename("create", "create_db")` | the new key of a step that another version has recorded |
+/// | `forget("warm_up", "ping")` | recorded steps or questions that the tool no longer has; they do not end the call |
+/// | `keep_stale("quote")` | steps whose outcome stays valid although an answer before them has changed |
+/// | `lenient_replay` | logs a warning for recorded steps that the tool does not reach, instead of ending the call |
+/// | `answer_within = "3d"` | the time that a person has for one round: a whole number and a unit, one of `s`, `m`, `h`, `d`, `w`. Default: the server's |
+/// | `scopes("orders:write")` | the OAuth scopes that the access token must have |
+/// | `needs(form, url)` | the questions that the tool always asks, of `form`, `url`, `sampling`, `sampling_tools`, `roots`. A client that does not support them is rejected before the tool runs |
 ///
-/// `added`, `rename`, `forget` and `keep_stale` may be there several times, and are done in their order. In scopes, a step's key is
-/// its path: `alice/create`. With numbers, `charge` stands for all of `charge#0`, `charge#1` and so on.
+/// `added`, `rename`, `forget` and `keep_stale` may be repeated, and apply in their order. In scopes, the key of a step
+/// is its path: `alice/create`. With numbers, `charge` means all of `charge#0`, `charge#1` and so on.
 ///
 /// # Parameters
 ///
-/// At most sixteen, in any order.
+/// A tool has at most sixteen parameters, in any order.
 ///
-/// | parameter | what it is |
+/// | parameter | value |
 /// |---|---|
-/// | `ctx: &Ctx` | the context of this leg; may be left out |
-/// | `db: State<Db>`, `State(db): State<Db>` | what the server was given with `.state(..)`: no caller sees or sets it |
-/// | `name: String`, a number, a `bool`, a `Vec`, any owned type with `serde::Deserialize` and `schemars::JsonSchema` | an argument. Its doc comment is its description |
-/// | `name: &str` | an argument, read as a text |
-/// | `Option` of these | the same, may be left out |
+/// | `ctx: &Ctx` | the context of this leg; optional |
+/// | `db: State<Db>`, `State(db): State<Db>` | a value that the server has from `.state(..)`; callers cannot see or set it |
+/// | `name: String`, a number, a `bool`, a `Vec`, any owned type with `serde::Deserialize` and `schemars::JsonSchema` | an argument; the doc comment is its description |
+/// | `name: &str` | an argument that is a text |
+/// | `Option` of one of these | the same argument, optional |
 ///
-/// Arguments are checked against the schema before the function runs. `42.0` is taken for a whole number; what was not
-/// asked for is passed over.
+/// The server validates the arguments against the schema before the function runs. It accepts `42.0` as a whole number,
+/// and ignores arguments that the tool does not have.
 ///
 /// # `#[arg(..)]`
 ///
 /// | attribute | on | meaning |
 /// |---|---|---|
-/// | `name = ".."` | every argument | what callers write; without it, the parameter's name |
-/// | `title = ".."`, `description = ".."` | every argument | for people; a description overrules the doc comment |
-/// | `default = ..` | every argument | what it is if it is left out: a text, a number, `true`, `false` or a list of texts |
-/// | `min = 1`, `max = 5` | numbers | the least and the most allowed |
-/// | `min_length = 1`, `max_length = 20` | texts | in characters |
-/// | `min_items = 1`, `max_items = 3` | lists | the fewest and the most |
-/// | `header = "Region"` | texts, whole numbers, yes or no | over HTTP, clients repeat it in `Mcp-Param-Region`, and a call in which the two differ is refused |
+/// | `name = ".."` | every argument | the name for callers. Default: the parameter's name |
+/// | `title = ".."`, `description = ".."` | every argument | texts for people; `description` replaces the doc comment |
+/// | `default = ..` | every argument | the value of an absent argument: a text, a number, `true`, `false` or a list of texts |
+/// | `min = 1`, `max = 5` | numbers | the minimum and the maximum |
+/// | `min_length = 1`, `max_length = 20` | texts | the minimum and maximum length, in characters |
+/// | `min_items = 1`, `max_items = 3` | lists | the minimum and maximum number of items |
+/// | `header = "Region"` | texts, whole numbers, booleans | the header in which clients repeat the argument over HTTP: `Mcp-Param-Region`. The server rejects a call whose header differs from the argument |
 ///
 /// > Server developers **SHOULD NOT** mark sensitive parameters (passwords, API keys, tokens, PII) with
 /// > `x-mcp-header`, as header values are visible to network intermediaries.
 ///
-/// Types are known by the last part of their path. On a type that is not known so, every attribute may stand; what does
-/// not fit it is told when the server is built.
+/// The macro recognizes a type by the last segment of its path. An argument of an unknown type may have every attribute;
+/// building the server then fails if an attribute does not fit the schema of the type.
 ///
 /// # Result
 ///
-/// Any `antiphon::server::IntoOutcome<CallToolResult>`: `String`, `&'static str`, `()`, `Json<T>`, content blocks,
-/// `CallToolResult`; in `Reply<..>`, to ask by hand; in `Result<.., E>`, whose `E` need only implement `Display`. With
-/// `Json<T>`, also inside the others, the output schema is that of `T`.
+/// The result is any `antiphon::server::IntoOutcome<CallToolResult>`: `String`, `&'static str`, `()`, `Json<T>`,
+/// content blocks or `CallToolResult`; any of these in `Reply<..>`, to ask by hand, or in `Result<.., E>`, where `E`
+/// implements `Display`. With `Json<T>`, also inside of the others, the tool has the output schema of `T`.
 #[proc_macro_attribute]
 pub fn tool(attribute: TokenStream, item: TokenStream) -> TokenStream {
     finish(define::function(define::Kind::Tool, attribute.into(), item.into()))
 }
 
-/// A prompt from an async function: what a person chooses to have said to the model.
+/// Defines a prompt from an async function. A person chooses a prompt, and its messages are sent to the model.
 ///
 /// ```
 /// use antiphon::{prompt, server::Server};
@@ -205,7 +208,7 @@ pub fn tool(attribute: TokenStream, item: TokenStream) -> TokenStream {
 /// /// Asks for a review.
 /// #[prompt(title = "Review")]
 /// async fn review(
-///     /// What to review.
+///     /// The code to review.
 ///     code: String,
 ///     #[arg(title = "Language", default = "Rust")] language: &str,
 ///     tone: Option<String>,
@@ -218,26 +221,27 @@ pub fn tool(attribute: TokenStream, item: TokenStream) -> TokenStream {
 /// # assert!(server.is_ok());
 /// ```
 ///
-/// It is to prompts what [`#[tool]`](macro@tool) is to tools, and takes `ctx: &Ctx` and `State<T>` in the same way.
+/// Parameters `ctx: &Ctx` and `State<T>` are as on [`#[tool]`](macro@tool).
 ///
 /// | attribute | meaning |
 /// |---|---|
-/// | `name`, `title`, `description`, `version`, `on_version`, `added`, `rename`, `forget`, `keep_stale`, `lenient_replay`, `answer_within`, `needs` | as on a tool |
-/// | `#[arg(name = "..", title = "..", description = "..", default = "..")]` | on an argument, as there |
+/// | `name`, `title`, `description`, `version`, `on_version`, `added`, `rename`, `forget`, `keep_stale`, `lenient_replay`, `answer_within`, `scopes`, `needs` | as on a tool |
+/// | `#[arg(name = "..", title = "..", description = "..", default = "..")]` | as on an argument of a tool |
 ///
-/// Arguments are texts: `String`, `&str` or `Option<String>`. The result is any `IntoOutcome<GetPromptResult>`: a
-/// `String` (one message of the user), `Vec<PromptMessage>`, `GetPromptResult`, also in `Reply<..>` and `Result<.., E>`.
+/// The type of an argument is `String`, `&str` or `Option<String>`. The result is any `IntoOutcome<GetPromptResult>`: a
+/// `String` (one message of the user), `Vec<PromptMessage>` or `GetPromptResult`, also in `Reply<..>` and
+/// `Result<.., E>`.
 #[proc_macro_attribute]
 pub fn prompt(attribute: TokenStream, item: TokenStream) -> TokenStream {
     finish(define::function(define::Kind::Prompt, attribute.into(), item.into()))
 }
 
-/// A resource from an async function; with variables in its URI, a template of resources.
+/// Defines a resource from an async function, or a resource template if the URI has variables.
 ///
 /// ```
 /// use antiphon::{resource, server::Server, wire::ResourceContents};
 ///
-/// /// How the application is set up.
+/// /// The settings of the application.
 /// #[resource("config://app", mime_type = "application/json")]
 /// async fn config() -> ResourceContents {
 ///     ResourceContents::text("config://app", "{}")
@@ -256,25 +260,25 @@ pub fn prompt(attribute: TokenStream, item: TokenStream) -> TokenStream {
 /// # assert!(server.is_ok());
 /// ```
 ///
-/// It is to resources what [`#[tool]`](macro@tool) is to tools, and takes `ctx: &Ctx` and `State<T>` in the same way.
+/// Parameters `ctx: &Ctx` and `State<T>` are as on [`#[tool]`](macro@tool).
 ///
 /// | attribute | meaning |
 /// |---|---|
-/// | `"report://{year}/{id}"` | the URI; stands first |
-/// | `name = ".."` | for programs; without it, the function's name |
-/// | `mime_type = ".."` | the media type |
-/// | `title`, `description`, `version`, `on_version`, `added`, `rename`, `forget`, `keep_stale`, `lenient_replay`, `answer_within`, `needs` | as on a tool |
+/// | `"report://{year}/{id}"` | the URI, which must be the first value |
+/// | `name = ".."` | the name for programs. Default: the function's name |
+/// | `mime_type = ".."` | the media type of the contents |
+/// | `title`, `description`, `version`, `on_version`, `added`, `rename`, `forget`, `keep_stale`, `lenient_replay`, `answer_within`, `scopes`, `needs` | as on a tool |
 ///
-/// Each variable of the URI is a parameter of that name, `String` or `&str`, percent-decoded; it stands for one or more
-/// characters other than `/`. A decoded value may well hold `/` and `..`, from `%2F`: a function that makes a path of it
-/// must check. The result is any `IntoOutcome<ReadResourceResult>`: `ResourceContents`, a `Vec` of them,
-/// `ReadResourceResult`, also in `Reply<..>` and `Result<.., E>`.
+/// Each variable of the URI is a parameter of the same name, of type `String` or `&str`. A variable matches one or more
+/// characters other than `/`, and its value is percent-decoded. A decoded value can contain `/` and `..`, from `%2F`: a
+/// function that uses the value as a path must check it. The result is any `IntoOutcome<ReadResourceResult>`:
+/// `ResourceContents`, a `Vec` of them or `ReadResourceResult`, also in `Reply<..>` and `Result<.., E>`.
 #[proc_macro_attribute]
 pub fn resource(attribute: TokenStream, item: TokenStream) -> TokenStream {
     finish(define::function(define::Kind::Resource, attribute.into(), item.into()))
 }
 
-/// Tools, prompts and resources from the methods of a type, which share its value.
+/// Defines the tools, prompts and resources of a type from its methods, which share one value.
 ///
 /// ```
 /// use antiphon::{server, server::Server, wire::ResourceContents};
@@ -287,7 +291,7 @@ pub fn resource(attribute: TokenStream, item: TokenStream) -> TokenStream {
 ///
 /// #[server]
 /// impl Notes {
-///     /// Keeps a note.
+///     /// Stores a note.
 ///     #[tool(idempotent)]
 ///     async fn keep(&self, name: String, text: String) {
 ///         self.lock().insert(name, text);
@@ -301,7 +305,7 @@ pub fn resource(attribute: TokenStream, item: TokenStream) -> TokenStream {
 ///     }
 ///
 ///     fn lock(&self) -> std::sync::MutexGuard<'_, BTreeMap<String, String>> {
-///         self.texts.lock().expect("nobody panics with the notes in hand")
+///         self.texts.lock().expect("the lock is not poisoned")
 ///     }
 /// }
 ///
@@ -309,19 +313,20 @@ pub fn resource(attribute: TokenStream, item: TokenStream) -> TokenStream {
 /// # assert!(server.is_ok());
 /// ```
 ///
-/// A marked method takes `&self`, for calls run at the same time, or no `self` at all. All else is as on functions:
-/// [`#[tool]`](macro@tool), [`#[prompt]`](macro@prompt), [`#[resource]`](macro@resource). Methods without a mark stay
-/// what they are, and marked ones can be called like any other. The marks in it need no import: `#[server]` reads them.
-/// The impl may be generic: `impl<D: Db> Files<D>`. A type has one such impl, and is `Send`, `Sync` and `'static`.
+/// A marked method takes `&self`, because calls run concurrently, or no `self`. The attributes of the marks are as on
+/// functions: [`#[tool]`](macro@tool), [`#[prompt]`](macro@prompt), [`#[resource]`](macro@resource). `#[server]` reads
+/// the marks, so they need no import. Marked methods can still be called, and methods without a mark are unchanged. The
+/// impl may be generic: `impl<D: Db> Files<D>`. A type has at most one impl with `#[server]`, and must be `Send`,
+/// `Sync` and `'static`.
 #[proc_macro_attribute]
 pub fn server(attribute: TokenStream, item: TokenStream) -> TokenStream {
     finish(define::service(attribute.into(), item.into()))
 }
 
-/// A resolver from an async function: what fills in a parameter that no caller gives.
+/// Defines a resolver from an async function: the source of a parameter that callers do not set.
 ///
-/// A parameter of a tool, a prompt or a resource that is marked `#[resolve(confirm_delete)]` takes what the resolver of
-/// that name gives. It is no argument: clients are not told of it, and what they send for it is not read.
+/// A parameter of a tool, a prompt or a resource with `#[resolve(confirm_delete)]` takes the value of the resolver
+/// `confirm_delete`. The parameter is not an argument: clients do not see it, and the server ignores a value for it.
 ///
 /// ```
 /// use antiphon::{Form, Result, resolver, server::{Answer, Ctx, Server}, tool};
@@ -343,7 +348,7 @@ pub fn server(attribute: TokenStream, item: TokenStream) -> TokenStream {
 ///     }
 /// }
 ///
-/// /// Asks only when the folder is not empty.
+/// /// Asks only if the folder is not empty.
 /// #[resolver]
 /// async fn confirm_delete(
 ///     ctx: &Ctx,
@@ -365,45 +370,47 @@ pub fn server(attribute: TokenStream, item: TokenStream) -> TokenStream {
 /// # assert!(server.is_ok());
 /// ```
 ///
-/// # What it takes
+/// # Parameters
 ///
-/// | parameter | is |
+/// | parameter | value |
 /// |---|---|
-/// | `ctx: &Ctx` | the context of the call, as a scope of the resolver's name |
-/// | `path: &str`, `count: u32`, `filter: &Filter` | the argument of that name: a text lent, a copy, any type lent |
-/// | `#[resolve(files)] files: usize` | what another resolver gives |
-/// | `db: State<Db>` | what the server has |
+/// | `ctx: &Ctx` | the context of the call, in a scope with the resolver's name |
+/// | `path: &str`, `count: u32`, `filter: &Filter` | the tool's argument of the same name: a borrowed text, a copy, or any borrowed type |
+/// | `#[resolve(files)] files: usize` | the value of another resolver |
+/// | `db: State<Db>` | a value of the server |
 ///
-/// The argument is called as the parameter of the tool is, whatever name callers know it by, and is of its type. A tool
-/// that lacks it does not compile, nor do resolvers that wait for each other:
+/// An argument is known by the name of the tool's parameter, even if callers know it by another name, and has the same
+/// type. A tool without the argument does not compile. Resolvers that wait for each other do not compile either:
 ///
 /// ```text
 /// resolver `files` takes `path`, but tool `delete_folder` has no such argument; it has: `folder` `force`
 /// resolvers wait for each other: `confirm_delete` -> `files` -> `confirm_delete`
 /// ```
 ///
-/// # What it gives
+/// # Value
 ///
-/// It returns a `Result`. An error ends the call as the handler's own would, before the handler runs. A value is taken,
-/// by the handler and by other resolvers,
+/// A resolver returns a `Result`. An error ends the call as an error of the handler does, before the handler runs. The
+/// handler and other resolvers take the value in one of these forms:
 ///
-/// | as | if |
+/// | form | condition |
 /// |---|---|
-/// | `V` | it is `Clone`: each has its own |
-/// | `&V`, `Arc<V>` | always: all share it. `&str` of a `String` too |
-/// | `T`, where `V` is `Answer<T>` | it is `Clone`. One who declines or goes away ends the call, which then says who refused what |
+/// | `V` | `V` is `Clone`; each parameter has its own clone |
+/// | `&V`, `Arc<V>` | none; all parameters share the value. `&str` can be taken from a `String` |
+/// | `T`, where `V` is `Answer<T>` | `T` is `Clone`. If the person declines or cancels, the call ends with an error that names the question |
 ///
-/// # How it runs
+/// # Execution
 ///
-/// Each resolver runs at most once a leg, however many take its value, and those that do not wait for each other run
-/// together, so that their questions leave in one round. It may ask and run steps. All its keys stand below its name: the
-/// question above is `confirm_delete/confirm` on the wire. The name is that of the function; as the keys live on in calls
-/// that are under way, a function that is renamed keeps it with `#[resolver(name = "confirm_delete")]`.
+/// Each resolver runs at most once per leg, for any number of parameters. Resolvers that do not depend on each other
+/// run concurrently, so their questions leave in one round. A resolver may ask questions and run steps. All its keys
+/// are in the scope of its name: the key of the question above is `confirm_delete/confirm` on the wire. The name is the
+/// function's name. Open calls contain the keys, so keep the old name with `#[resolver(name = "confirm_delete")]` if
+/// you rename the function.
 ///
-/// It asks with `await`. A function that takes the value may also return questions, as an `InputRequired` or a `Reply<..>`.
+/// A resolver asks with `await`. The function that takes the value may also ask by hand, with an `InputRequired` or a
+/// `Reply<..>`.
 ///
-/// The function stays a function, which tests and other functions call. Beside it is a type of the same name, which is
-/// what `#[resolve(..)]` names: an import of the one is an import of both. What a public resolver gives is public too.
+/// The function stays a function, for tests and for other functions. The macro adds a type of the same name, which
+/// `#[resolve(..)]` uses: importing the name imports both. The value of a public resolver must be a public type.
 #[proc_macro_attribute]
 pub fn resolver(attribute: TokenStream, item: TokenStream) -> TokenStream {
     finish(resolver::expand(attribute.into(), item.into()))

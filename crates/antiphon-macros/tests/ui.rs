@@ -1,7 +1,7 @@
-//! What those are told whose types are no forms, and whose functions no tools.
+//! The error messages of the macros, for programs that must not compile.
 //!
-//! All programs in one run, which checks and builds nothing: what must compile is tested in `antiphon`, as
-//! `tests/macros_*.rs`.
+//! One run checks all programs and builds none of them. `tests/macros` of the crate `antiphon` has the programs that
+//! must compile.
 
 #[test]
 fn ui() {

@@ -1,16 +1,16 @@
-//! What the examples say that have more to show than a tool.
+//! The output of the examples that use a fleet, and of `access_tokens`.
 
 use std::process::{Command, Stdio};
 
-fn check(program: &str, says: &[&str]) {
+fn check(program: &str, expected: &[&str]) {
     let output = Command::new(program).stdin(Stdio::null()).output().unwrap();
     let stdout = String::from_utf8(output.stdout).unwrap();
     assert!(output.status.success(), "{stdout}{}", String::from_utf8_lossy(&output.stderr));
-    assert_eq!(stdout.lines().collect::<Vec<_>>(), says, "{program}");
+    assert_eq!(stdout.lines().collect::<Vec<_>>(), expected, "{program}");
 }
 
 #[test]
-fn an_answer_that_both_builds_want_is_asked_for_once() {
+fn rolling_upgrade_asks_the_common_question_once() {
     check(
         env!("CARGO_BIN_EXE_rolling_upgrade"),
         &[
@@ -27,7 +27,7 @@ fn an_answer_that_both_builds_want_is_asked_for_once() {
 }
 
 #[test]
-fn what_was_computed_before_the_drain_is_not_computed_again() {
+fn load_shedding_computes_nothing_twice() {
     check(
         env!("CARGO_BIN_EXE_load_shedding"),
         &[
@@ -39,10 +39,10 @@ fn what_was_computed_before_the_drain_is_not_computed_again() {
     );
 }
 
-/// Addresses differ from run to run.
+/// The error contains an address, which differs from run to run.
 #[test]
-fn a_state_is_worth_nothing_to_another_user() {
-    let output = Command::new(env!("CARGO_BIN_EXE_who_is_calling")).output().unwrap();
+fn access_tokens_bind_the_state_to_its_user() {
+    let output = Command::new(env!("CARGO_BIN_EXE_access_tokens")).output().unwrap();
     let stdout = String::from_utf8(output.stdout).unwrap();
     let lines: Vec<&str> = stdout.lines().collect();
     let [bob, alice, guest] = lines[..] else {
@@ -54,7 +54,7 @@ fn a_state_is_worth_nothing_to_another_user() {
 }
 
 #[test]
-fn a_link_is_worth_nothing_to_anybody_else() {
+fn pay_deposit_binds_the_link_to_its_user() {
     check(
         env!("CARGO_BIN_EXE_pay_deposit"),
         &[
@@ -73,7 +73,7 @@ fn a_link_is_worth_nothing_to_anybody_else() {
 }
 
 #[test]
-fn a_request_that_comes_twice_is_charged_once() {
+fn charge_once_charges_once() {
     check(
         env!("CARGO_BIN_EXE_charge_once"),
         &[

@@ -1,4 +1,4 @@
-//! The smallest server and the smallest client, with each other.
+//! The smallest client, `answer`, with the smallest server, `hello_ask`.
 
 use std::{
     io::Write as _,

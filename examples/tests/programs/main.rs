@@ -1,4 +1,4 @@
-//! The examples, as they are run from a terminal.
+//! Tests of the examples as programs.
 
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 

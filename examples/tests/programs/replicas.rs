@@ -1,9 +1,9 @@
-//! The cases of `interop/examples.json`, which the peers run too, with the `antiphon` program: on two replicas behind a
-//! proxy, once as one command, and once with a process for each leg.
+//! The cases of `interop/examples.json`, which the peers run too, with the `antiphon` program and two replicas behind a
+//! proxy: once with one command per call, and once with one process per leg.
 
-use antiphon_cli::demo::{
-    World,
-    world::{Counts, Deed},
+use antiphon_demo::{
+    Backend,
+    backend::{EffectCounts, Operation},
 };
 use serde::Deserialize;
 use serde_json::{Value, json};
@@ -18,10 +18,10 @@ use std::{
 #[serde(deny_unknown_fields)]
 struct Case {
     case: String,
-    /// What there has to be in the world.
+    /// The operations that prepare the backend.
     #[serde(default)]
-    before: Vec<Deed>,
-    /// Which build is served, and which one from that question on.
+    before: Vec<Operation>,
+    /// The build before the call, and the build from one question on.
     deploy: Option<Deploy>,
     tool: String,
     arguments: Value,
@@ -29,21 +29,21 @@ struct Case {
     sample: Option<String>,
     #[serde(default)]
     roots: Vec<String>,
-    /// The keys of each round.
+    /// The keys of the questions in each round.
     asked: Vec<BTreeSet<String>>,
     messages: Option<Vec<String>>,
     text: String,
     #[serde(default)]
     is_error: bool,
-    /// Whose login the call comes with.
+    /// The bearer token of the call.
     bearer: Option<String>,
-    /// Who then opens the page that they were asked to open, and what it says to them.
+    /// The visits of the page that the person was asked to open.
     #[serde(default)]
     page: Vec<Visit>,
-    /// How often what was done, by kind; one number for each idempotency key.
+    /// The numbers of effects by kind, one number for each idempotency key.
     #[serde(default)]
     effects: BTreeMap<String, Vec<u64>>,
-    /// How many replicas another one has taken the place of.
+    /// The number of replicas that were replaced.
     #[serde(default)]
     replaced: usize,
 }
@@ -67,7 +67,7 @@ struct Fleet {
     stdin: Option<ChildStdin>,
     lines: BufReader<ChildStdout>,
     url: String,
-    world: World,
+    backend: Backend,
 }
 
 impl Fleet {
@@ -80,19 +80,19 @@ impl Fleet {
         let stdin = process.stdin.take();
         let mut lines = BufReader::new(process.stdout.take().unwrap());
         let url = line(&mut lines).strip_prefix("listening on ").unwrap().to_owned();
-        let world = line(&mut lines);
-        let world = world.strip_prefix("world at http://").unwrap().trim_end_matches('/');
-        Self { process, stdin, lines, url, world: World::at(world.parse().unwrap()) }
+        let backend = line(&mut lines);
+        let backend = backend.strip_prefix("backend at http://").unwrap().trim_end_matches('/');
+        Self { process, stdin, lines, url, backend: Backend::at(backend.parse().unwrap()) }
     }
 
-    /// Has the line obeyed; the names of the replicas.
-    fn tell(&mut self, order: &str) -> BTreeSet<String> {
-        writeln!(self.stdin.as_mut().unwrap(), "{order}").unwrap();
+    /// Sends a command. Returns the names of the replicas.
+    fn command(&mut self, command: &str) -> BTreeSet<String> {
+        writeln!(self.stdin.as_mut().unwrap(), "{command}").unwrap();
         line(&mut self.lines).split(' ').map(str::to_owned).collect()
     }
 
     async fn effects(&self) -> Value {
-        let counts: Counts = self.world.send(Deed::Count).await.unwrap();
+        let counts: EffectCounts = self.backend.send(Operation::Count).await.unwrap();
         serde_json::to_value(counts).unwrap()
     }
 }
@@ -110,7 +110,7 @@ fn line(lines: &mut BufReader<ChildStdout>) -> String {
     line.trim_end().to_owned()
 }
 
-/// The status of a page, for a browser with this user's cookie.
+/// Returns the status of a page, for a browser with this user's cookie.
 fn status(method: &str, url: &str, user: Option<&str>) -> u16 {
     let (host, path) = url.strip_prefix("http://").unwrap().split_once('/').unwrap();
     let mut stream = TcpStream::connect(host).unwrap();
@@ -121,12 +121,12 @@ fn status(method: &str, url: &str, user: Option<&str>) -> u16 {
     head.split(' ').nth(1).unwrap().parse().unwrap()
 }
 
-/// The page that somebody was asked to open, as the program has shown it.
-fn shown(stderr: &str) -> Option<String> {
+/// Returns the URL that the program has shown.
+fn shown_url(stderr: &str) -> Option<String> {
     stderr.lines().map(str::trim).find(|line| line.starts_with("http://")).map(str::to_owned)
 }
 
-/// Runs the program, with this on its standard input; what it prints is one JSON object. Also the page that it has shown.
+/// Runs the program with this standard input. Returns the JSON object that it prints, and the URL that it has shown.
 fn antiphon(arguments: &[String], input: &Value) -> (Value, Option<String>) {
     let mut process = Command::new(env!("CARGO_BIN_EXE_cli"))
         .args(arguments)
@@ -139,73 +139,74 @@ fn antiphon(arguments: &[String], input: &Value) -> (Value, Option<String>) {
     write!(process.stdin.take().unwrap(), "{input}").unwrap();
     let output = process.wait_with_output().unwrap();
     let stderr = String::from_utf8(output.stderr).unwrap();
-    let said = serde_json::from_slice(&output.stdout).unwrap_or_else(|fault| panic!("{fault}: {stderr}"));
-    (said, shown(&stderr))
+    let output = serde_json::from_slice(&output.stdout).unwrap_or_else(|fault| panic!("{fault}: {stderr}"));
+    (output, shown_url(&stderr))
 }
 
 impl Case {
-    /// `call`, and what every leg is told.
-    fn command(&self, fleet: &Fleet, leg_by_leg: bool) -> (Vec<String>, Vec<String>) {
-        let mut told = vec!["--json".to_owned()];
+    /// Returns the arguments of `call`, and those that every leg needs.
+    fn arguments(&self, fleet: &Fleet, leg_by_leg: bool) -> (Vec<String>, Vec<String>) {
+        let mut shared_arguments = vec!["--json".to_owned()];
         if leg_by_leg {
-            told.push("--once".to_owned());
+            shared_arguments.push("--once".to_owned());
         }
         let flags = [("--answer", &self.answers), ("--root", &self.roots)];
         for (flag, values) in flags {
-            told.extend(values.iter().flat_map(|value| [flag.to_owned(), value.clone()]));
+            shared_arguments.extend(values.iter().flat_map(|value| [flag.to_owned(), value.clone()]));
         }
         if let Some(text) = &self.sample {
-            told.extend(["--sample".to_owned(), text.clone()]);
+            shared_arguments.extend(["--sample".to_owned(), text.clone()]);
         }
         if let Some(token) = &self.bearer {
-            told.extend(["--bearer".to_owned(), token.clone()]);
+            shared_arguments.extend(["--bearer".to_owned(), token.clone()]);
         }
-        told.push(fleet.url.clone());
+        shared_arguments.push(fleet.url.clone());
         let mut call =
             vec!["call".to_owned(), self.tool.clone(), "--args".to_owned(), self.arguments.to_string()];
-        call.extend(told.iter().cloned());
-        (call, told)
+        call.extend(shared_arguments.iter().cloned());
+        (call, shared_arguments)
     }
 
-    /// A process for each leg: what it came to, and what was asked.
+    /// Runs a process for each leg. Checks the questions, and returns the last object and the URL.
     fn leg_by_leg(&self, fleet: &mut Fleet) -> (Value, Option<String>) {
-        let (call, told) = self.command(fleet, true);
-        let resume: Vec<String> = ["resume", "-"].map(String::from).into_iter().chain(told).collect();
+        let (call, shared_arguments) = self.arguments(fleet, true);
+        let resume: Vec<String> =
+            ["resume", "-"].map(String::from).into_iter().chain(shared_arguments).collect();
         let (mut rounds, mut messages) = (Vec::new(), Vec::new());
-        let (mut said, mut page) = antiphon(&call, &Value::Null);
-        while said["status"] == "pending" {
-            let asks = said["pending"]["asks"].as_object().unwrap().clone();
+        let (mut output, mut page) = antiphon(&call, &Value::Null);
+        while output["status"] == "pending" {
+            let asks = output["pending"]["asks"].as_object().unwrap().clone();
             let keys: BTreeSet<String> = asks.keys().cloned().collect();
             messages
                 .extend(asks.values().filter_map(|ask| ask["params"]["message"].as_str()).map(String::from));
             if let Some(deploy) = &self.deploy
                 && keys.contains(&deploy.key)
             {
-                fleet.tell(&format!("deploy {}", deploy.then));
+                fleet.command(&format!("deploy {}", deploy.then));
             }
             if !keys.is_empty() {
                 rounds.push(keys);
             }
-            let (then, shown) = antiphon(&resume, &said);
-            (said, page) = (then, page.or(shown));
+            let (then, shown) = antiphon(&resume, &output);
+            (output, page) = (then, page.or(shown));
         }
         assert_eq!(rounds, self.asked, "{}", self.case);
         assert_eq!(self.messages.as_ref().unwrap_or(&messages), &messages, "{}", self.case);
-        (said, page)
+        (output, page)
     }
 
     async fn check(&self, fleet: &mut Fleet, leg_by_leg: bool) {
         if let Some(deploy) = &self.deploy {
-            fleet.tell(&format!("deploy {}", deploy.before));
+            fleet.command(&format!("deploy {}", deploy.before));
         }
-        for deed in &self.before {
-            fleet.world.send::<Value>(deed.clone()).await.unwrap();
+        for operation in &self.before {
+            fleet.backend.send::<Value>(operation.clone()).await.unwrap();
         }
-        let (before, replicas) = (fleet.effects().await, fleet.tell("replicas"));
-        let (said, page) = if leg_by_leg {
+        let (before, replicas) = (fleet.effects().await, fleet.command("replicas"));
+        let (output, page) = if leg_by_leg {
             self.leg_by_leg(fleet)
         } else {
-            antiphon(&self.command(fleet, false).0, &Value::Null)
+            antiphon(&self.arguments(fleet, false).0, &Value::Null)
         };
         for Visit { user, status: expected } in &self.page {
             for method in ["GET", "POST"] {
@@ -213,21 +214,21 @@ impl Case {
                 assert_eq!(found, *expected, "{}: {method} as {user:?}", self.case);
             }
         }
-        let result = &said["result"];
+        let result = &output["result"];
         assert_eq!(
             (&result["content"][0]["text"], result["isError"].as_bool().unwrap_or_default()),
             (&json!(self.text), self.is_error),
-            "{}: {said}",
+            "{}: {output}",
             self.case
         );
-        assert_eq!(since(&before, &fleet.effects().await), self.effects, "{}", self.case);
-        let left = fleet.tell("replicas");
+        assert_eq!(increase(&before, &fleet.effects().await), self.effects, "{}", self.case);
+        let left = fleet.command("replicas");
         assert_eq!(replicas.difference(&left).count(), self.replaced, "{}", self.case);
     }
 }
 
-/// How often what was done between the two.
-fn since(before: &Value, after: &Value) -> BTreeMap<String, Vec<u64>> {
+/// Returns the increase of each count, by kind.
+fn increase(before: &Value, after: &Value) -> BTreeMap<String, Vec<u64>> {
     let grown = |(kind, counts): (&String, &Value)| {
         let grown = counts.as_object().unwrap().iter().map(|(key, count)| {
             count.as_u64().unwrap() - before[kind.as_str()][key].as_u64().unwrap_or_default()
@@ -242,7 +243,7 @@ async fn check_all(leg_by_leg: bool) {
     let cases: Vec<Case> = serde_json::from_str(include_str!("../../../interop/examples.json")).unwrap();
     let mut fleet = Fleet::start();
     for case in &cases {
-        // One command cannot stop for an upgrade.
+        // One command cannot wait for a deployment.
         if leg_by_leg || case.deploy.is_none() {
             case.check(&mut fleet, leg_by_leg).await;
         }
@@ -250,11 +251,11 @@ async fn check_all(leg_by_leg: bool) {
 }
 
 #[tokio::test]
-async fn one_command_each() {
+async fn one_command_per_call() {
     check_all(false).await;
 }
 
 #[tokio::test]
-async fn a_process_for_each_leg() {
+async fn one_process_per_leg() {
     check_all(true).await;
 }

@@ -1,4 +1,4 @@
-//! The example, and which replica got which leg.
+//! The example `two_replicas`: its legs run on different replicas.
 
 use std::process::{Command, Stdio};
 
@@ -10,17 +10,17 @@ fn run() -> String {
     stdout
 }
 
-/// The processes that were started.
+/// Returns the process ids of the replicas.
 fn processes(stdout: &str) -> Vec<&str> {
     stdout.lines().filter_map(|line| line.split_once(": process ")?.1.split(',').next()).collect()
 }
 
 #[test]
-fn each_leg_lands_on_another_process_and_a_killed_one_is_not_missed() {
+fn each_leg_runs_on_another_replica_and_one_may_be_killed() {
     let stdout = run();
-    let told: Vec<&str> = stdout.lines().filter(|line| !line.contains(": process ")).collect();
+    let lines: Vec<&str> = stdout.lines().filter(|line| !line.contains(": process ")).collect();
     assert_eq!(
-        told,
+        lines,
         [
             "provision, leg 1: replica A",
             "provision, leg 2: replica B",

@@ -43,7 +43,7 @@ struct Example {
     text: Value,
     #[serde(default)]
     is_error: bool,
-    /// What needs a fleet and its world.
+    /// The cases that need a fleet and its backend.
     #[serde(flatten)]
     more: Map<String, Value>,
 }

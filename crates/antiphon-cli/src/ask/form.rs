@@ -4,24 +4,24 @@
 
 use super::{
     Decision,
-    prompt::{self, Prompted},
+    prompt::{self, PromptResult},
 };
-use crate::{console, failure::Failure, show, values};
+use crate::{console, failure::Failure, field_value, sanitize};
 use antiphon::wire::{Action, Choice, FieldKind, FormField, FormSchema};
 use serde_json::{Map, Value};
 
-/// How many characters of a label, and of what explains it, are shown: prompts are drawn again at every key.
+/// The maximum length of a label and of its description, in characters, because prompts are drawn again at every key.
 const LABEL: usize = 200;
 const HELP: usize = 1000;
 
-/// What the menu after the form, or after Esc, comes to.
-enum Next {
+/// The choice in the menu after the form, or after Esc.
+enum MenuChoice {
     Send,
     Change,
     Refuse(Action),
 }
 
-/// Asks for every field that was not given on the command line, then shows all of them before they are sent.
+/// Asks for every field without a value from the command line, then shows all values before they are sent.
 pub(super) fn fill_in(schema: &FormSchema, mut content: Map<String, Value>) -> Result<Decision, Failure> {
     let mut fields: Vec<&FormField> =
         schema.fields().iter().filter(|field| !content.contains_key(&field.name)).collect();
@@ -32,14 +32,14 @@ pub(super) fn fill_in(schema: &FormSchema, mut content: Map<String, Value>) -> R
             review(schema, &content);
         }
         match menu(complete)? {
-            Next::Send => return Ok(Decision::Accept(content)),
-            Next::Change => fields = schema.fields().iter().collect(),
-            Next::Refuse(action) => return Ok(Decision::Refuse(action)),
+            MenuChoice::Send => return Ok(Decision::Accept(content)),
+            MenuChoice::Change => fields = schema.fields().iter().collect(),
+            MenuChoice::Refuse(action) => return Ok(Decision::Refuse(action)),
         }
     }
 }
 
-/// False if the person left the form.
+/// Asks for the fields. Returns `false` if the person left the form.
 fn ask_fields(
     schema: &FormSchema,
     fields: &[&FormField],
@@ -48,9 +48,9 @@ fn ask_fields(
     for field in fields {
         let before = content.get(&field.name).cloned().or_else(|| field.default_value());
         match ask_field(schema, field, before.as_ref())? {
-            Prompted::Value(Some(value)) => content.insert(field.name.clone(), value),
-            Prompted::Value(None) => content.remove(&field.name),
-            Prompted::Left => return Ok(false),
+            PromptResult::Value(Some(value)) => content.insert(field.name.clone(), value),
+            PromptResult::Value(None) => content.remove(&field.name),
+            PromptResult::Escaped => return Ok(false),
         };
     }
     Ok(true)
@@ -59,18 +59,22 @@ fn ask_fields(
 fn review(schema: &FormSchema, content: &Map<String, Value>) {
     console::note("  Your answers:");
     for field in schema.fields() {
-        let shown = |value: &Value| values::shown(&field.kind, value);
+        let shown = |value: &Value| field_value::shown(&field.kind, value);
         let value = match (content.get(&field.name), field.default_value()) {
             (Some(value), _) => shown(value),
-            // What is left empty is sent as the form says.
+            // The server fills in the default of an empty field.
             (None, Some(default)) => format!("{} (the form's default)", shown(&default)),
             (None, None) => "(empty)".into(),
         };
-        console::note(&format!("    {} = {}", show::short(field.label(), LABEL), show::line(&value)));
+        console::note(&format!(
+            "    {} = {}",
+            sanitize::truncated(field.label(), LABEL),
+            sanitize::line(&value)
+        ));
     }
 }
 
-fn menu(complete: bool) -> Result<Next, Failure> {
+fn menu(complete: bool) -> Result<MenuChoice, Failure> {
     let mut choices = vec!["Change the answers", "Decline: say no", "Cancel: decide nothing"];
     if complete {
         choices.insert(0, "Send");
@@ -78,25 +82,28 @@ fn menu(complete: bool) -> Result<Next, Failure> {
         choices[0] = "Go back to the form";
     }
     let chosen = prompt::choose("And now?", choices.iter().map(ToString::to_string).collect(), 0, None)?;
-    // Esc in the menu is the protocol's "pressed Escape".
-    let Prompted::Value(index) = chosen else { return Ok(Next::Refuse(Action::Cancel)) };
+    // Esc in the menu is "pressed Escape" of the protocol: the action `cancel`.
+    let PromptResult::Value(index) = chosen else { return Ok(MenuChoice::Refuse(Action::Cancel)) };
     Ok(match index + usize::from(!complete) {
-        0 => Next::Send,
-        1 => Next::Change,
-        2 => Next::Refuse(Action::Decline),
-        _ => Next::Refuse(Action::Cancel),
+        0 => MenuChoice::Send,
+        1 => MenuChoice::Change,
+        2 => MenuChoice::Refuse(Action::Decline),
+        _ => MenuChoice::Refuse(Action::Cancel),
     })
 }
 
-/// `None` is an empty field.
+/// Asks for one field. `None` is an empty field.
 fn ask_field(
     schema: &FormSchema,
     field: &FormField,
     before: Option<&Value>,
-) -> Result<Prompted<Option<Value>>, Failure> {
-    let message =
-        format!("{}{}:", show::short(field.label(), LABEL), if field.required { "" } else { " (optional)" });
-    let help = field.description.as_deref().map(|text| show::short(text, HELP));
+) -> Result<PromptResult<Option<Value>>, Failure> {
+    let message = format!(
+        "{}{}:",
+        sanitize::truncated(field.label(), LABEL),
+        if field.required { "" } else { " (optional)" }
+    );
+    let help = field.description.as_deref().map(|text| sanitize::truncated(text, HELP));
     let help = help.as_deref();
     match &field.kind {
         FieldKind::Boolean { .. } => {
@@ -114,10 +121,10 @@ fn ask_field(
     }
 }
 
-fn map(chosen: Prompted<Option<String>>, make: impl Fn(String) -> Value) -> Prompted<Option<Value>> {
+fn map(chosen: PromptResult<Option<String>>, make: impl Fn(String) -> Value) -> PromptResult<Option<Value>> {
     match chosen {
-        Prompted::Value(value) => Prompted::Value(value.map(make)),
-        Prompted::Left => Prompted::Left,
+        PromptResult::Value(value) => PromptResult::Value(value.map(make)),
+        PromptResult::Escaped => PromptResult::Escaped,
     }
 }
 
@@ -127,8 +134,9 @@ fn ask_one(
     help: Option<&str>,
     choices: &[Choice],
     before: Option<&Value>,
-) -> Result<Prompted<Option<String>>, Failure> {
-    let mut labels: Vec<String> = choices.iter().map(|choice| show::short(choice.label(), LABEL)).collect();
+) -> Result<PromptResult<Option<String>>, Failure> {
+    let mut labels: Vec<String> =
+        choices.iter().map(|choice| sanitize::truncated(choice.label(), LABEL)).collect();
     if !field.required {
         labels.push("(leave empty)".into());
     }
@@ -138,13 +146,15 @@ fn ask_one(
             format!("`{}` has nothing to choose from", field.name),
         ));
     }
-    // Enter alone fills in nothing where nothing is needed.
+    // In an optional field, Enter alone leaves the field empty.
     let nothing = if field.required { 0 } else { choices.len() };
     let start =
         before.and_then(|value| choices.iter().position(|choice| *value == *choice.value)).unwrap_or(nothing);
     Ok(match prompt::choose(message, labels, start, help)? {
-        Prompted::Value(index) => Prompted::Value(choices.get(index).map(|choice| choice.value.clone())),
-        Prompted::Left => Prompted::Left,
+        PromptResult::Value(index) => {
+            PromptResult::Value(choices.get(index).map(|choice| choice.value.clone()))
+        }
+        PromptResult::Escaped => PromptResult::Escaped,
     })
 }
 
@@ -154,8 +164,9 @@ fn ask_many(
     help: Option<&str>,
     choices: &[Choice],
     before: Option<&Value>,
-) -> Result<Prompted<Option<Value>>, Failure> {
-    let labels: Vec<String> = choices.iter().map(|choice| show::short(choice.label(), LABEL)).collect();
+) -> Result<PromptResult<Option<Value>>, Failure> {
+    let labels: Vec<String> =
+        choices.iter().map(|choice| sanitize::truncated(choice.label(), LABEL)).collect();
     let before: Vec<&Value> = before.and_then(Value::as_array).into_iter().flatten().collect();
     let start: Vec<usize> = (0..choices.len())
         .filter(|index| before.iter().any(|value| **value == *choices[*index].value))
@@ -168,34 +179,35 @@ fn ask_many(
             if indices.is_empty() && !field.required {
                 None
             } else {
-                values::broken_rule(&field, &pick(indices))
+                field_value::broken_rule(&field, &pick(indices))
             }
         }
     };
     Ok(match prompt::choose_several(message, labels, &start, help, rule)? {
-        Prompted::Value(indices) if indices.is_empty() && !field.required => Prompted::Value(None),
-        Prompted::Value(indices) => Prompted::Value(Some(pick(&indices))),
-        Prompted::Left => Prompted::Left,
+        PromptResult::Value(indices) if indices.is_empty() && !field.required => PromptResult::Value(None),
+        PromptResult::Value(indices) => PromptResult::Value(Some(pick(&indices))),
+        PromptResult::Escaped => PromptResult::Escaped,
     })
 }
 
-/// Text, numbers, and fields outside of the protocol's subset.
+/// Asks for a text, a number, or a field that the protocol does not define.
 fn ask_text(
     schema: &FormSchema,
     field: &FormField,
     message: &str,
     help: Option<&str>,
     before: Option<&Value>,
-) -> Result<Prompted<Option<Value>>, Failure> {
-    let start = before.map(|value| show::line(&values::shown(&field.kind, value))).unwrap_or_default();
+) -> Result<PromptResult<Option<Value>>, Failure> {
+    let start =
+        before.map(|value| sanitize::line(&field_value::shown(&field.kind, value))).unwrap_or_default();
     let read = {
         let (schema, field) = (schema.clone(), field.clone());
         move |text: &str| match text {
             "" if !field.required => Ok(None),
             "" => Err("must be filled in".to_owned()),
             text => {
-                let value = values::parse(&schema, &field, text)?;
-                values::broken_rule(&field, &value).map_or(Ok(Some(value)), Err)
+                let value = field_value::parse(&schema, &field, text)?;
+                field_value::broken_rule(&field, &value).map_or(Ok(Some(value)), Err)
             }
         }
     };
@@ -204,7 +216,7 @@ fn ask_text(
         move |text: &str| read(text).err()
     };
     Ok(match prompt::text(message, &start, help, rule)? {
-        Prompted::Value(text) => Prompted::Value(read(&text).ok().flatten()),
-        Prompted::Left => Prompted::Left,
+        PromptResult::Value(text) => PromptResult::Value(read(&text).ok().flatten()),
+        PromptResult::Escaped => PromptResult::Escaped,
     })
 }

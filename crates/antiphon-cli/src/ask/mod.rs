@@ -1,4 +1,4 @@
-//! Answers the questions of one round: from the command line, else at the terminal.
+//! Answers the questions of one round, from the command line or at the terminal.
 //!
 //! > Clients **MUST** provide clear indication of which server is requesting information
 //! >
@@ -9,10 +9,10 @@ mod prompt;
 mod url;
 
 use crate::{
-    answers::{Answers, Scripted},
+    answer_flags::{AnswerFlags, FlagAnswer},
     console,
     failure::Failure,
-    show,
+    sanitize,
 };
 use antiphon::{
     client::{ElicitAsk, PendingCall},
@@ -20,34 +20,34 @@ use antiphon::{
 };
 use serde_json::{Map, Value};
 
-/// Why a round has not all its answers.
-pub(crate) enum Unanswered {
-    /// There is nobody to ask: names the answers to give.
+/// The reason why a round has no complete answers.
+pub(crate) enum RoundError {
+    /// There is no terminal. The text names the answers to give.
     Missing(String),
-    /// It cannot go on.
+    /// An error.
     Failed(Failure),
 }
 
-impl From<Failure> for Unanswered {
+impl From<Failure> for RoundError {
     fn from(failure: Failure) -> Self {
         Self::Failed(failure)
     }
 }
 
-/// What the person does with a question.
+/// The decision of the person about a question.
 pub(crate) enum Decision {
     Accept(Map<String, Value>),
     Refuse(Action),
 }
 
-/// Sets every answer that is missing. Those that were found are set even if others are not.
-pub(crate) fn answer_round(pending: &mut PendingCall, answers: &Answers) -> Result<(), Unanswered> {
+/// Sets every missing answer. Sets the available answers even if others are missing.
+pub(crate) fn answer_round(pending: &mut PendingCall, answers: &AnswerFlags) -> Result<(), RoundError> {
     let asks = pending.asks().clone();
     let keys: Vec<&str> = asks.iter().map(|(key, _)| key).collect();
     let header = format!(
         "{} asks, for {}:",
-        show::line(&pending.server().to_string()),
-        show::line(&pending.call().to_string())
+        sanitize::line(&pending.server().to_string()),
+        sanitize::line(&pending.call().to_string())
     );
     let open: Vec<String> = pending.missing().into_iter().map(str::to_owned).collect();
     let mut missing = Vec::new();
@@ -62,7 +62,7 @@ pub(crate) fn answer_round(pending: &mut PendingCall, answers: &Answers) -> Resu
                 answer_url(&Question { key, header: &header, message }, url, &scripted)?
             }
             other => {
-                let Some(answer) = answers.of_the_client(other) else {
+                let Some(answer) = answers.client_answer(other) else {
                     return Err(undeclared(pending, key, other).into());
                 };
                 pending.answer(key, &answer).map_err(|error| Failure::usage(error.to_string()))?;
@@ -70,37 +70,41 @@ pub(crate) fn answer_round(pending: &mut PendingCall, answers: &Answers) -> Resu
             }
         };
         match result {
-            Found::Answer(answer) => {
+            AnswerResult::Answer(answer) => {
                 pending.answer(key, &answer).map_err(|error| Failure::usage(error.to_string()))?;
             }
-            Found::Missing(mut names) => missing.append(&mut names),
+            AnswerResult::Missing(mut names) => missing.append(&mut names),
         }
     }
     if missing.is_empty() {
         return Ok(());
     }
-    Err(Unanswered::Missing(self::missing(&missing)))
+    Err(RoundError::Missing(self::missing(&missing)))
 }
 
-/// Which answers to give.
-fn missing(needed: &[Needed]) -> String {
-    let examples: Vec<String> = needed.iter().map(|name| format!("--answer {}", example(name))).collect();
-    let names: Vec<&str> = needed.iter().map(|name| name.name.as_str()).collect();
-    show::line(&format!(
+/// Returns the message that names the missing answers.
+fn missing(missing_answer: &[MissingAnswer]) -> String {
+    let examples: Vec<String> =
+        missing_answer.iter().map(|name| format!("--answer {}", example(name))).collect();
+    let names: Vec<&str> = missing_answer.iter().map(|name| name.name.as_str()).collect();
+    sanitize::line(&format!(
         "no answer for {} and no terminal to ask: pass {}",
         names.join(", "),
         examples.join(" ")
     ))
 }
 
-/// The answer to a question that a session asks while a call is under way. It has no key but its number.
-pub(crate) fn answer_live(ask: &ElicitAsk, answers: &Answers) -> Result<ElicitResult, Unanswered> {
+/// Returns the answer to a question of a session, which comes during the call. Its key is its number.
+pub(crate) fn answer_session_question(
+    ask: &ElicitAsk,
+    answers: &AnswerFlags,
+) -> Result<ElicitResult, RoundError> {
     let context = ask.context();
     let key = context.round.to_string();
-    let server = show::line(&context.server.to_string());
+    let server = sanitize::line(&context.server.to_string());
     let header = match context.target.as_str() {
         "" => format!("{server} asks:"),
-        target => format!("{server} asks, for {} `{}`:", context.method, show::line(target)),
+        target => format!("{server} asks, for {} `{}`:", context.method, sanitize::line(target)),
     };
     let question = Question { key: &key, header: &header, message: ask.message() };
     let found = match ask {
@@ -111,16 +115,16 @@ pub(crate) fn answer_live(ask: &ElicitAsk, answers: &Answers) -> Result<ElicitRe
         ElicitAsk::Url(url) => answer_url(&question, &url.url, &answers.to(&key, &[&key], None)?)?,
     };
     match found {
-        Found::Answer(answer) => Ok(answer),
-        Found::Missing(names) => Err(Unanswered::Missing(missing(&names))),
+        AnswerResult::Answer(answer) => Ok(answer),
+        AnswerResult::Missing(names) => Err(RoundError::Missing(missing(&names))),
     }
 }
 
-/// After a message longer than this, who asks is said once more.
+/// The length of a message after which the name of the server is printed again.
 const LONG: usize = 1000;
 const LONG_LINES: usize = 12;
 
-/// Who asks what.
+/// A question, and the name of the server that asks.
 struct Question<'a> {
     key: &'a str,
     header: &'a str,
@@ -131,32 +135,36 @@ impl Question<'_> {
     fn show(&self) {
         console::note("");
         console::note(&console::strong(self.header));
-        console::note(&show::indented(self.message));
-        // It may have scrolled away.
+        console::note(&sanitize::indented(self.message));
+        // The first line may have scrolled out of view.
         if self.message.len() > LONG || self.message.lines().count() > LONG_LINES {
             console::note(&console::strong(self.header));
         }
     }
 }
 
-enum Found {
+enum AnswerResult {
     Answer(ElicitResult),
-    Missing(Vec<Needed>),
+    Missing(Vec<MissingAnswer>),
 }
 
-/// An answer that somebody has to give.
-struct Needed {
+/// A missing answer. If `whole` is true, the answer is an action for the whole question.
+struct MissingAnswer {
     name: String,
     whole: bool,
 }
 
-fn example(needed: &Needed) -> String {
-    format!("{}={}", needed.name, if needed.whole { "accept" } else { ".." })
+fn example(missing_answer: &MissingAnswer) -> String {
+    format!("{}={}", missing_answer.name, if missing_answer.whole { "accept" } else { ".." })
 }
 
-fn answer_form(question: &Question<'_>, schema: &FormSchema, scripted: Scripted) -> Result<Found, Failure> {
+fn answer_form(
+    question: &Question<'_>,
+    schema: &FormSchema,
+    scripted: FlagAnswer,
+) -> Result<AnswerResult, Failure> {
     if let Some(action @ (Action::Decline | Action::Cancel)) = scripted.action {
-        return Ok(Found::Answer(refusal(action)));
+        return Ok(AnswerResult::Answer(refusal(action)));
     }
     let given = scripted.fields;
     let open: Vec<_> = schema
@@ -164,37 +172,39 @@ fn answer_form(question: &Question<'_>, schema: &FormSchema, scripted: Scripted)
         .iter()
         .filter(|field| field.required && field.default_value().is_none() && !given.contains_key(&field.name))
         .collect();
-    // With every answer that is needed on the command line, nobody is asked; what is optional stays empty.
+    // If the command line has all required answers, the person is not asked, and optional fields stay empty.
     let is_scripted = open.is_empty() && (scripted.action == Some(Action::Accept) || !given.is_empty());
     if is_scripted {
-        return Ok(Found::Answer(ElicitResult::accept(given)));
+        return Ok(AnswerResult::Answer(ElicitResult::accept(given)));
     }
     if !console::has_terminal() {
         let key = question.key;
-        let mut needed: Vec<Needed> =
-            open.iter().map(|field| Needed { name: format!("{key}.{}", field.name), whole: false }).collect();
-        if needed.is_empty() {
-            needed.push(Needed { name: key.to_owned(), whole: true });
+        let mut missing_answer: Vec<MissingAnswer> = open
+            .iter()
+            .map(|field| MissingAnswer { name: format!("{key}.{}", field.name), whole: false })
+            .collect();
+        if missing_answer.is_empty() {
+            missing_answer.push(MissingAnswer { name: key.to_owned(), whole: true });
         }
-        return Ok(Found::Missing(needed));
+        return Ok(AnswerResult::Missing(missing_answer));
     }
     question.show();
-    Ok(Found::Answer(match form::fill_in(schema, given)? {
+    Ok(AnswerResult::Answer(match form::fill_in(schema, given)? {
         Decision::Accept(content) => ElicitResult::accept(content),
         Decision::Refuse(action) => refusal(action),
     }))
 }
 
-fn answer_url(question: &Question<'_>, url: &str, scripted: &Scripted) -> Result<Found, Failure> {
+fn answer_url(question: &Question<'_>, url: &str, scripted: &FlagAnswer) -> Result<AnswerResult, Failure> {
     if let Some(action @ (Action::Decline | Action::Cancel)) = scripted.action {
-        return Ok(Found::Answer(refusal(action)));
+        return Ok(AnswerResult::Answer(refusal(action)));
     }
     if scripted.action.is_none() && !console::has_terminal() {
-        return Ok(Found::Missing(vec![Needed { name: question.key.to_owned(), whole: true }]));
+        return Ok(AnswerResult::Missing(vec![MissingAnswer { name: question.key.to_owned(), whole: true }]));
     }
     question.show();
     let agreed = scripted.action == Some(Action::Accept);
-    Ok(Found::Answer(match url::consent(question.key, url, agreed)? {
+    Ok(AnswerResult::Answer(match url::consent(question.key, url, agreed)? {
         Decision::Accept(_) => ElicitResult::consent(),
         Decision::Refuse(action) => refusal(action),
     }))
@@ -204,6 +214,8 @@ fn refusal(action: Action) -> ElicitResult {
     if action == Action::Decline { ElicitResult::decline() } else { ElicitResult::cancel() }
 }
 
+/// Returns the failure of an undeclared question.
+///
 /// > Servers **MUST NOT** send an `inputRequests` that the client has not declared support for in its capabilities.
 fn undeclared(pending: &PendingCall, key: &str, ask: &InputRequest) -> Failure {
     Failure::not_supported(&format!("{}: `{}`", pending.server(), ask.method()), key)

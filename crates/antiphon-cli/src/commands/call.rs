@@ -1,15 +1,15 @@
 //! `call`, `prompt`, `read` and `resume`.
 
 use crate::{
-    answers::Answers,
+    answer_flags::AnswerFlags,
     args::{ArgumentArgs, CallArgs, TargetArgs},
     console,
     drive::{Start, drive},
     failure::{Exit, Failure},
-    hear, live,
-    observe::Legs,
-    report::Outcome,
-    show,
+    leg_observer::LegObserver,
+    notifications,
+    outcome::Outcome,
+    sanitize, session_questions,
     target::Target,
 };
 use antiphon::client::{Call, Client, PendingCall};
@@ -29,67 +29,67 @@ pub(super) fn resource(uri: String) -> Call {
     Call::resource(uri)
 }
 
-/// The text as it was written.
+/// Returns the arguments as they were written.
 fn json(arguments: ArgumentArgs) -> Result<Box<RawValue>, Failure> {
     RawValue::from_string(arguments.arguments)
-        .map_err(|fault| Failure::usage(format!("--args is no JSON: {fault}")))
+        .map_err(|fault| Failure::usage(format!("--args is not JSON: {fault}")))
 }
 
 /// Makes a call.
 pub(super) async fn run(
     call: impl FnOnce() -> Result<Call, Failure>,
-    how: CallArgs,
+    call_args: CallArgs,
     target: &TargetArgs,
-    tell: Option<fn(&str)>,
+    log: Option<fn(&str)>,
 ) -> Result<Exit, Failure> {
-    let legs = Legs::new(tell);
+    let legs = LegObserver::new(log);
     let start = call().and_then(|call| Ok((Start::New(call), Target::required(target)?)));
-    finish(start, how, target, &legs).await
+    finish(start, call_args, target, &legs).await
 }
 
-/// Goes on with a pending call.
+/// Continues a pending call.
 pub(super) async fn resume(
     file: &Path,
-    how: CallArgs,
+    call_args: CallArgs,
     target: &TargetArgs,
-    tell: Option<fn(&str)>,
+    log: Option<fn(&str)>,
 ) -> Result<Exit, Failure> {
-    let legs = Legs::new(tell);
+    let legs = LegObserver::new(log);
     let start = read_pending(file).and_then(|pending| {
-        let way = match Target::given(target)? {
-            Some(way) => way,
+        let server = match Target::given(target)? {
+            Some(server) => server,
             None => Target::of_pending(&pending, target)?,
         };
         legs.add_rounds(pending.round());
-        Ok((Start::Resume(pending), way))
+        Ok((Start::Resume(pending), server))
     });
-    finish(start, how, target, &legs).await
+    finish(start, call_args, target, &legs).await
 }
 
-/// Drives the call and prints what came of it, whatever it was.
+/// Drives the call and prints its outcome, also a failure.
 async fn finish(
     start: Result<(Start, Target), Failure>,
-    how: CallArgs,
+    call_args: CallArgs,
     target: &TargetArgs,
-    legs: &Legs,
+    legs: &LegObserver,
 ) -> Result<Exit, Failure> {
-    let outcome = match (start, Answers::new(how.answers.answers)) {
-        (Ok((start, way)), Ok(answers)) => {
-            let answers = answers.of_client(how.client);
-            let is_child = way.is_child();
-            let client = way.connect(target.timeout, target.mode.clone(), legs, |builder| {
-                let builder = hear::attach(builder, how.log_level).declare(answers.asks());
-                // A call that stops at its next question cannot do so in a session, where the question waits.
-                if how.once { builder } else { live::attach(builder, &answers) }
+    let outcome = match (start, AnswerFlags::new(call_args.answers.answers)) {
+        (Ok((start, server)), Ok(answers)) => {
+            let answers = answers.with_client_answers(call_args.client);
+            let is_child = server.is_child();
+            let client = server.connect(target.timeout, target.mode.clone(), legs, |builder| {
+                let builder = notifications::attach(builder, call_args.log_level).declare(answers.asks());
+                // With `--once` the call cannot be in a session, where a question would wait.
+                if call_args.once { builder } else { session_questions::attach(builder, &answers) }
             });
             match client {
-                Ok(client) => connected(start, &client, is_child, answers, how.once).await,
+                Ok(client) => connected(start, &client, is_child, answers, call_args.once).await,
                 Err(failure) => Outcome::Failed(failure),
             }
         }
         (Err(failure), _) | (_, Err(failure)) => Outcome::Failed(failure),
     };
-    if how.json {
+    if call_args.json {
         outcome.print_json(legs.rounds());
     } else {
         outcome.print();
@@ -101,7 +101,7 @@ async fn connected(
     start: Start,
     client: &Client,
     is_child: bool,
-    mut answers: Answers,
+    mut answers: AnswerFlags,
     once: bool,
 ) -> Outcome {
     let start = match start {
@@ -110,31 +110,31 @@ async fn connected(
     };
     let outcome = drive(client, start, &mut answers, once).await;
     client.close().await;
-    answers.tell_unused();
+    answers.warn_unused();
     if let Outcome::Pending { missing: None, .. } = &outcome {
-        console::note("The pending call holds the state of the call: keep it as you keep a password.");
+        console::note("The pending call contains the state of the call: protect it like a password.");
         if is_child {
             console::note(
-                "It dies with the server that was started here, unless that has a key file and is started again with it.",
+                "It becomes invalid when the server started here ends, unless that server has a key file and is started again with it.",
             );
         }
     }
     outcome
 }
 
-/// State and answers go where the command line says, which is said aloud.
+/// Sets the server of the pending call to the one on the command line, and prints a note if it changes.
 fn redirected(mut pending: PendingCall, target: &str) -> PendingCall {
     if pending.server().target != target {
-        let (from, to) = (show::line(&pending.server().target), show::line(target));
+        let (from, to) = (sanitize::line(&pending.server().target), sanitize::line(target));
         console::note(&format!("The call began at {from}; its state and answers now go to {to}."));
         pending.retarget(target);
     }
     pending
 }
 
-/// What `--once` printed, or the object that `--json` put around it.
+/// The object that `--json` prints around a pending call.
 #[derive(Deserialize)]
-struct Printed {
+struct JsonOutput {
     pending: PendingCall,
 }
 
@@ -145,9 +145,9 @@ fn read_pending(file: &Path) -> Result<PendingCall, Failure> {
         (file.display().to_string(), std::fs::read_to_string(file))
     };
     let text = text.map_err(|fault| Failure::usage(format!("{name}: {fault}")))?;
-    // The reason is that of the plain form; it may quote names, never state.
-    serde_json::from_str(&text).or_else(|fault| match serde_json::from_str::<Printed>(&text) {
+    // The error describes the plain form. It may contain names, but no state.
+    serde_json::from_str(&text).or_else(|fault| match serde_json::from_str::<JsonOutput>(&text) {
         Ok(printed) => Ok(printed.pending),
-        Err(_) => Err(Failure::usage(format!("{name} holds no pending call: {fault}"))),
+        Err(_) => Err(Failure::usage(format!("{name} contains no pending call: {fault}"))),
     })
 }

@@ -1,13 +1,13 @@
-//! `demo`: server and client in one process, with a socket in between.
+//! `demo`: a server and a client in one process, connected by a socket.
 
 use crate::{
-    answers::Answers,
+    answer_flags::AnswerFlags,
     args::AnswerArgs,
-    console, demo,
+    console,
     drive::{Start, drive},
     failure::{Exit, Failure},
-    observe::Legs,
-    report::Outcome,
+    leg_observer::LegObserver,
+    outcome::Outcome,
     target::Target,
 };
 use antiphon::{
@@ -19,14 +19,15 @@ use serde_json::json;
 use tokio::{net::TcpListener, sync::oneshot};
 
 pub(super) async fn demo(args: AnswerArgs) -> Result<Exit, Failure> {
-    let mut answers = Answers::new(args.answers)?;
+    let mut answers = AnswerFlags::new(args.answers)?;
     let listener =
         TcpListener::bind("127.0.0.1:0").await.map_err(|fault| Failure::io("no free port", &fault))?;
     let address = listener.local_addr().map_err(|fault| Failure::io("no address", &fault))?;
-    let server = demo::server(Some(own_ring()?)).map_err(|error| Failure::usage(error.to_string()))?;
+    let server =
+        antiphon_demo::server(Some(own_ring()?)).map_err(|error| Failure::usage(error.to_string()))?;
     let (stop, stopped) = oneshot::channel::<()>();
     let serving = tokio::spawn(serve_http(listener, server, HttpOptions::default(), async {
-        // Dropping the other end stops the server as well.
+        // Dropping the sender stops the server as well.
         let _ = stopped.await;
     }));
 
@@ -34,7 +35,7 @@ pub(super) async fn demo(args: AnswerArgs) -> Result<Exit, Failure> {
     console::out(&format!(
         "A server listens on {url}; a client calls its tool `provision` for a database, \"orders\"."
     ));
-    let legs = Legs::new(Some(console::out));
+    let legs = LegObserver::new(Some(console::out));
     let client = Target::Url { url, bearer: None }.connect(60, Mode::Auto, &legs, |builder| builder)?;
     let call = Call::tool("provision", json!({"name": "orders"}))
         .map_err(|error| Failure::usage(error.to_string()))?;
@@ -43,9 +44,9 @@ pub(super) async fn demo(args: AnswerArgs) -> Result<Exit, Failure> {
     client.close().await;
     drop(stop);
     let _ = serving.await;
-    answers.tell_unused();
+    answers.warn_unused();
     match outcome {
-        // The call ends with this process: there is nothing to resume.
+        // The process holds the only key, so the call cannot be resumed.
         Outcome::Pending { missing, .. } => Err(Failure::usage(missing.unwrap_or_default())),
         outcome => {
             outcome.print();
@@ -54,8 +55,8 @@ pub(super) async fn demo(args: AnswerArgs) -> Result<Exit, Failure> {
     }
 }
 
-/// A key for this process. A ring of its own, so that the server does not warn of calls that end with it: this one does
-/// end with it.
+/// Returns a key for this process. With an explicit key ring the server does not warn that calls end with the process,
+/// which is intended here.
 fn own_ring() -> Result<KeyRing, Failure> {
     let key = SecretKey::random().map_err(|error| Failure::protocol("key", error.to_string()))?;
     KeyRing::new(vec![key]).map_err(|error| Failure::protocol("key", error.to_string()))

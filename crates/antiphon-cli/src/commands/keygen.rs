@@ -1,4 +1,4 @@
-//! `keygen`: one key, and what to do with it.
+//! `keygen`: prints a new key, and instructions on standard error.
 
 use crate::{
     console,
@@ -10,11 +10,11 @@ pub(super) fn keygen() -> Result<Exit, Failure> {
     let key = SecretKey::random().map_err(|error| Failure::protocol("key", error.to_string()))?;
     console::out(&key.to_base64url());
     console::note(
-        "Put it into a file that only the servers can read (umask 077), one key a line, and give every instance the \
-         same file: `--key-file FILE`, or ANTIPHON_KEYS with commas in between. Whoever has the key can read and forge \
-         the state of calls.\n\
-         To change keys: add the new one at the end everywhere, then move it to the front everywhere, then remove the \
-         old one once the last call under it is over.",
+        "Put the key into a file that only the servers can read (umask 077), one key per line. Give every instance the \
+         same file with `--key-file FILE`, or set ANTIPHON_KEYS to the keys, separated by commas. Anyone with the key \
+         can read and forge the state of calls.\n\
+         To rotate keys: append the new key on every instance, then move it to the front on every instance, then \
+         remove the old key when its last call has ended.",
     );
     Ok(Exit::Done)
 }

@@ -1,28 +1,28 @@
 //! `tools`, `prompts`, `resources` and `discover`.
 
-use super::ask_server::{as_none, ended, with_client};
+use super::query::{none_if_unknown, print_failure, with_client};
 use crate::{
     args::ListArgs,
     console,
     failure::{Exit, Failure},
-    report, show,
+    outcome, sanitize,
 };
 use serde_json::{Value, json};
 
-pub(super) async fn tools(args: &ListArgs, tell: Option<fn(&str)>) -> Result<Exit, Failure> {
-    let work = with_client(&args.target, tell, async |client| {
-        let tools = as_none(client.list_tools().await)?;
+pub(super) async fn tools(args: &ListArgs, log: Option<fn(&str)>) -> Result<Exit, Failure> {
+    let work = with_client(&args.target, log, async |client| {
+        let tools = none_if_unknown(client.list_tools().await)?;
         let lines = tools.iter().flatten().map(|tool| line(&tool.name, tool.description.as_deref()));
         let missing = tools.is_none().then_some("tools");
         print(args.json, missing, lines, || json!({ "tools": tools.as_deref().unwrap_or_default() }));
         Ok(Exit::Done)
     });
-    ended(args.json, work.await)
+    print_failure(args.json, work.await)
 }
 
-pub(super) async fn prompts(args: &ListArgs, tell: Option<fn(&str)>) -> Result<Exit, Failure> {
-    let work = with_client(&args.target, tell, async |client| {
-        let prompts = as_none(client.list_prompts().await)?;
+pub(super) async fn prompts(args: &ListArgs, log: Option<fn(&str)>) -> Result<Exit, Failure> {
+    let work = with_client(&args.target, log, async |client| {
+        let prompts = none_if_unknown(client.list_prompts().await)?;
         let lines = prompts
             .iter()
             .flatten()
@@ -31,14 +31,14 @@ pub(super) async fn prompts(args: &ListArgs, tell: Option<fn(&str)>) -> Result<E
         print(args.json, missing, lines, || json!({ "prompts": prompts.as_deref().unwrap_or_default() }));
         Ok(Exit::Done)
     });
-    ended(args.json, work.await)
+    print_failure(args.json, work.await)
 }
 
-/// A resource is named by its URI: that is what `read` takes.
-pub(super) async fn resources(args: &ListArgs, tell: Option<fn(&str)>) -> Result<Exit, Failure> {
-    let work = with_client(&args.target, tell, async |client| {
-        let resources = as_none(client.list_resources().await)?;
-        let templates = as_none(client.list_resource_templates().await)?;
+/// Lists resources by their URIs, which `read` takes.
+pub(super) async fn resources(args: &ListArgs, log: Option<fn(&str)>) -> Result<Exit, Failure> {
+    let work = with_client(&args.target, log, async |client| {
+        let resources = none_if_unknown(client.list_resources().await)?;
+        let templates = none_if_unknown(client.list_resource_templates().await)?;
         let missing = (resources.is_none() && templates.is_none()).then_some("resources");
         let lines = resources
             .iter()
@@ -55,39 +55,43 @@ pub(super) async fn resources(args: &ListArgs, tell: Option<fn(&str)>) -> Result
         });
         Ok(Exit::Done)
     });
-    ended(args.json, work.await)
+    print_failure(args.json, work.await)
 }
 
-pub(super) async fn discover(args: &ListArgs, tell: Option<fn(&str)>) -> Result<Exit, Failure> {
-    let work = with_client(&args.target, tell, async |client| {
+pub(super) async fn discover(args: &ListArgs, log: Option<fn(&str)>) -> Result<Exit, Failure> {
+    let work = with_client(&args.target, log, async |client| {
         let found = client.discover().await?;
         if args.json {
-            report::print_result_json(&found);
+            outcome::print_result_json(&found);
             return Ok(Exit::Done);
         }
         if let Some(info) = client.server_info() {
-            console::out(&format!("{} {}", show::line(info.display_name()), show::line(&info.version)));
+            console::out(&format!(
+                "{} {}",
+                sanitize::line(info.display_name()),
+                sanitize::line(&info.version)
+            ));
         }
         let versions: Vec<String> =
-            found.supported_versions.iter().map(|version| show::line(version.as_str())).collect();
+            found.supported_versions.iter().map(|version| sanitize::line(version.as_str())).collect();
         console::out(&format!("versions: {}", versions.join(", ")));
-        let offers: Vec<String> = found.capabilities.0.keys().map(|name| show::line(name)).collect();
+        let offers: Vec<String> = found.capabilities.0.keys().map(|name| sanitize::line(name)).collect();
         console::out(&format!("offers: {}", offers.join(", ")));
         if let Some(instructions) = &found.instructions {
-            console::out(&show::indented(instructions));
+            console::out(&sanitize::indented(instructions));
         }
         Ok(Exit::Done)
     });
-    ended(args.json, work.await)
+    print_failure(args.json, work.await)
 }
 
-/// A name that the next command takes, and what it is for.
+/// Returns a line with a name, which the next command takes, and a description.
 fn line(name: &str, description: Option<&str>) -> String {
-    let description = description.map(show::line).unwrap_or_default();
-    format!("{}  {description}", show::line(name)).trim_end().to_owned()
+    let description = description.map(sanitize::line).unwrap_or_default();
+    format!("{}  {description}", sanitize::line(name)).trim_end().to_owned()
 }
 
-/// Prints a list. `missing` is what the server does not offer at all, which is not the same as an empty list.
+/// Prints a list. `missing` names what the server does not offer at all, as opposed to an empty list.
 fn print(
     as_json: bool,
     missing: Option<&str>,
@@ -95,7 +99,7 @@ fn print(
     object: impl FnOnce() -> Value,
 ) {
     if as_json {
-        report::print_result_json(&object());
+        outcome::print_result_json(&object());
     } else {
         lines.for_each(|line| console::out(&line));
     }

@@ -1,11 +1,11 @@
-//! `listen`: one line for each change.
+//! `listen`: prints one line for each change.
 
-use super::ask_server::{ended, with_client};
+use super::query::{print_failure, with_client};
 use crate::{
     args::{ListenArgs, ListenTo},
     console,
     failure::{Exit, Failure},
-    show,
+    sanitize,
 };
 use antiphon::{
     client::{ReconnectPolicy, Subscription, SubscriptionEvent as Event},
@@ -13,22 +13,22 @@ use antiphon::{
 };
 use serde_json::{Value, json};
 
-pub(super) async fn listen(args: ListenArgs, tell: Option<fn(&str)>) -> Result<Exit, Failure> {
+pub(super) async fn listen(args: ListenArgs, log: Option<fn(&str)>) -> Result<Exit, Failure> {
     let ListenArgs { to, json, target } = args;
-    let work = with_client(&target, tell, async |client| {
-        // The first connection has to stand at once: whoever mistyped a URL should not wait for ten attempts.
+    let work = with_client(&target, log, async |client| {
+        // The first connection is not retried, so that a wrong URL fails at once.
         let changes = client.listen(filter(to)).reconnect(ReconnectPolicy::never());
         tokio::select! {
-            // First, so that it is listened for before anything is printed.
+            // The signal handler is installed before anything is printed.
             biased;
             () = interrupted() => Ok(Exit::Interrupted),
             exit = follow(changes, json) => exit,
         }
     });
-    ended(json, work.await)
+    print_failure(json, work.await)
 }
 
-/// Prints what comes, until nothing comes any more or nobody reads it.
+/// Prints events until there are no more, or nobody reads the output.
 async fn follow(mut changes: Subscription, as_json: bool) -> Result<Exit, Failure> {
     while let Some(event) = changes.next().await {
         let event = event?;
@@ -44,7 +44,7 @@ async fn follow(mut changes: Subscription, as_json: bool) -> Result<Exit, Failur
             return Ok(Exit::Done);
         }
     }
-    console::note("the server ended it");
+    console::note("the server ended the subscription");
     Ok(Exit::Done)
 }
 
@@ -56,7 +56,7 @@ fn filter(to: ListenTo) -> SubscriptionFilter {
     to.uris.into_iter().fold(filter, SubscriptionFilter::resource)
 }
 
-/// What a filter names, for people.
+/// Returns the names of what a filter selects, for people.
 fn names(filter: &SubscriptionFilter) -> Vec<String> {
     let lists = [
         (filter.tools_list_changed, "tools"),
@@ -66,7 +66,7 @@ fn names(filter: &SubscriptionFilter) -> Vec<String> {
     let lists =
         lists.into_iter().filter(|(wanted, _)| *wanted == Some(true)).map(|(_, name)| name.to_owned());
     let uris = filter.resource_subscriptions.iter().flatten();
-    lists.chain(uris.map(|uri| format!("resource {}", show::line(uri)))).collect()
+    lists.chain(uris.map(|uri| format!("resource {}", sanitize::line(uri)))).collect()
 }
 
 fn line(event: &Event) -> String {
@@ -78,7 +78,7 @@ fn line(event: &Event) -> String {
         Event::ToolsListChanged => "tools changed".to_owned(),
         Event::PromptsListChanged => "prompts changed".to_owned(),
         Event::ResourcesListChanged => "resources changed".to_owned(),
-        Event::ResourceUpdated { uri } => format!("resource updated {}", show::line(uri)),
+        Event::ResourceUpdated { uri } => format!("resource updated {}", sanitize::line(uri)),
         _ => "something changed".to_owned(),
     }
 }
@@ -97,7 +97,7 @@ fn object(event: &Event) -> Value {
 /// Resolves at Ctrl-C.
 async fn interrupted() {
     if tokio::signal::ctrl_c().await.is_err() {
-        // Then a signal ends the process as it always does.
+        // Without a handler, the signal ends the process.
         std::future::pending().await
     }
 }

@@ -1,12 +1,12 @@
-//! The commands, one file for each kind.
+//! The commands, one file for each group.
 
-mod ask_server;
 mod call;
 mod complete;
 mod demo;
 mod keygen;
 mod list;
 mod listen;
+mod query;
 mod serve;
 
 use crate::{
@@ -18,7 +18,7 @@ use clap::Parser as _;
 use std::{io, process::ExitCode};
 use tracing_subscriber::filter::LevelFilter;
 
-/// Runs the program: reads the command line, and returns the exit code that the help explains.
+/// Runs the program: parses the command line, and returns the exit code.
 pub fn run() -> ExitCode {
     let cli = Cli::parse();
     let level = if cli.verbose { LevelFilter::DEBUG } else { LevelFilter::WARN };
@@ -39,30 +39,32 @@ pub fn run() -> ExitCode {
         console::failed(&failure);
         failure.exit
     });
-    // A read of standard input may still be waiting: it is not waited for.
+    // A pending read of standard input would block a normal shutdown.
     runtime.shutdown_background();
     exit.into()
 }
 
 async fn command(cli: Cli) -> Result<Exit, Failure> {
-    let tell: Option<fn(&str)> = if cli.verbose { Some(console::note) } else { None };
+    let log: Option<fn(&str)> = if cli.verbose { Some(console::note) } else { None };
     match cli.command {
         Command::Demo { answers } => demo::demo(answers).await,
         Command::ServeDemo(args) => serve::serve(args).await,
-        Command::Call { tool, arguments, how, target } => {
-            call::run(|| call::tool(tool, arguments), how, &target, tell).await
+        Command::Call { tool, arguments, call_args, target } => {
+            call::run(|| call::tool(tool, arguments), call_args, &target, log).await
         }
-        Command::Prompt { name, arguments, how, target } => {
-            call::run(|| call::prompt(name, arguments), how, &target, tell).await
+        Command::Prompt { name, arguments, call_args, target } => {
+            call::run(|| call::prompt(name, arguments), call_args, &target, log).await
         }
-        Command::Read { uri, how, target } => call::run(|| Ok(call::resource(uri)), how, &target, tell).await,
-        Command::Resume { file, how, target } => call::resume(&file, how, &target, tell).await,
-        Command::Tools(args) => list::tools(&args, tell).await,
-        Command::Prompts(args) => list::prompts(&args, tell).await,
-        Command::Resources(args) => list::resources(&args, tell).await,
-        Command::Complete(args) => complete::complete(args, tell).await,
-        Command::Listen(args) => listen::listen(args, tell).await,
-        Command::Discover(args) => list::discover(&args, tell).await,
+        Command::Read { uri, call_args, target } => {
+            call::run(|| Ok(call::resource(uri)), call_args, &target, log).await
+        }
+        Command::Resume { file, call_args, target } => call::resume(&file, call_args, &target, log).await,
+        Command::Tools(args) => list::tools(&args, log).await,
+        Command::Prompts(args) => list::prompts(&args, log).await,
+        Command::Resources(args) => list::resources(&args, log).await,
+        Command::Complete(args) => complete::complete(args, log).await,
+        Command::Listen(args) => listen::listen(args, log).await,
+        Command::Discover(args) => list::discover(&args, log).await,
         Command::Keygen => keygen::keygen(),
     }
 }

@@ -1,8 +1,8 @@
-//! `serve-demo`.
+//! `serve-demo`: serves the demo tools over HTTP or standard input and output.
 
 use crate::{
     args::ServeArgs,
-    console, demo,
+    console,
     failure::{Exit, Failure},
 };
 use antiphon::{
@@ -16,12 +16,12 @@ use antiphon::{
 use std::{env, fs, path::Path};
 use tokio::net::TcpListener;
 
-/// Keys in the environment, with commas in between.
+/// The environment variable with keys, separated by commas.
 const KEYS: &str = "ANTIPHON_KEYS";
 
 pub(super) async fn serve(args: ServeArgs) -> Result<Exit, Failure> {
-    let server =
-        demo::server(keys(args.key_file.as_deref())?).map_err(|error| Failure::usage(error.to_string()))?;
+    let server = antiphon_demo::server(keys(args.key_file.as_deref())?)
+        .map_err(|error| Failure::usage(error.to_string()))?;
     if args.stdio {
         return tokio::select! {
             served = serve_stdio(server) => {
@@ -39,7 +39,7 @@ async fn serve_on(listen: &str, server: Server, options: HttpOptions) -> Result<
     let cannot = |fault| Failure::usage(format!("cannot listen on {listen}: {fault}"));
     let listener = TcpListener::bind(listen).await.map_err(cannot)?;
     let address = listener.local_addr().map_err(cannot)?;
-    // From here on a signal is a drain, not an end: whoever reads the line may send one.
+    // The signal handler is installed before the line is printed, so that a reader of the line can send a signal.
     let stopped = stopped();
     console::note(&format!("listening on http://{address}/mcp"));
     serve_http(listener, server, options, stopped)
@@ -48,7 +48,7 @@ async fn serve_on(listen: &str, server: Server, options: HttpOptions) -> Result<
     Ok(Exit::Done)
 }
 
-/// The keys of the file, else of the environment; none means one that this process makes up.
+/// Returns the keys of the file, or else of the environment. `None` lets the server make a random key.
 fn keys(file: Option<&Path>) -> Result<Option<KeyRing>, Failure> {
     if let Some(file) = file {
         let name = file.display();
@@ -67,7 +67,7 @@ fn keys(file: Option<&Path>) -> Result<Option<KeyRing>, Failure> {
     }
 }
 
-/// Resolves at SIGTERM or Ctrl-C; both are listened for from now on.
+/// Returns a future that resolves at SIGTERM or Ctrl-C. The signal handlers are installed at once.
 #[cfg(unix)]
 fn stopped() -> impl Future<Output = ()> {
     use tokio::signal::unix::{SignalKind, signal};
@@ -80,7 +80,7 @@ fn stopped() -> impl Future<Output = ()> {
                     _ = interrupt.recv() => {}
                 }
             }
-            // Then a signal ends the process as it always does.
+            // Without a handler, a signal ends the process.
             _ => std::future::pending().await,
         }
     }

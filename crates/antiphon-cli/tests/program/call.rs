@@ -1,9 +1,9 @@
-//! Every tool, prompt and resource of the demo server, over HTTP and over the pipes of a child process.
+//! Every tool, prompt and resource of the demo server, over HTTP and over stdio.
 
 use crate::support::{ANTIPHON, Server, run};
 use serde_json::json;
 
-/// What is called, with which answers, what it says, and after how many rounds.
+/// A call, its answers, the text of its result, and the number of its rounds.
 type Case = (&'static [&'static str], &'static [&'static str], &'static str, u32);
 
 const RESOLVE: &str = r#"{"workItemId": 4522, "fields": {"System.State": "Resolved"}}"#;
@@ -120,18 +120,18 @@ fn check_all(server: &[&str]) {
 }
 
 #[test]
-fn over_http() {
+fn calls_over_http() {
     let server = Server::start();
     check_all(&[&server.url]);
 }
 
 #[test]
-fn over_stdio() {
+fn calls_over_stdio() {
     check_all(&["--", ANTIPHON, "serve-demo", "--stdio"]);
 }
 
 #[test]
-fn what_a_server_offers() {
+fn tools_and_discover() {
     let server = Server::start();
     let tools = run(["tools", &server.url]);
     assert_eq!(tools.code, 0, "{tools:?}");
@@ -170,7 +170,7 @@ fn what_a_server_offers() {
 }
 
 #[test]
-fn verbose_tells_of_each_leg_on_standard_error() {
+fn verbose_logs_each_leg_on_standard_error() {
     let server = Server::start();
     let done = run([
         "--verbose",

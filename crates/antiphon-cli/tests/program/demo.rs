@@ -3,7 +3,7 @@
 use crate::support::run;
 
 #[test]
-fn with_all_answers_it_needs_no_terminal() {
+fn the_demo_with_all_answers_needs_no_terminal() {
     let done = run(["demo", "--answer", "region.region=eu-west-1"]);
     done.ends(0, "Provisioned \"orders\" in eu-west-1.");
     assert_eq!(done.stderr, "", "{done:?}");
@@ -15,12 +15,12 @@ fn with_all_answers_it_needs_no_terminal() {
     ] {
         assert!(done.stdout.contains(part), "{part:?} is not in {}", done.stdout);
     }
-    // Of the state only its length.
+    // The state itself is not printed, only its length.
     assert!(!done.stdout.contains("r1."), "{done:?}");
 }
 
 #[test]
-fn without_an_answer_it_fails_at_once_and_names_it() {
+fn the_demo_names_a_missing_answer() {
     let failed = run(["demo"]);
     assert_eq!(failed.code, 2, "{failed:?}");
     let expected =
@@ -29,7 +29,7 @@ fn without_an_answer_it_fails_at_once_and_names_it() {
 }
 
 #[test]
-fn a_refusal_is_an_answer() {
+fn decline_and_cancel_are_answers() {
     for (answer, expected) in [
         ("region=decline", "Nothing was provisioned: the question was declined."),
         ("region=cancel", "Nothing was provisioned: the question was cancelled."),
@@ -39,7 +39,7 @@ fn a_refusal_is_an_answer() {
 }
 
 #[test]
-fn an_answer_that_answers_nothing_is_told_without_its_value() {
+fn an_unused_answer_is_a_warning_without_its_value() {
     let done = run(["demo", "--answer", "region.region=eu", "--answer", "regoin.region=private"]);
     done.ends(0, "Provisioned \"orders\" in eu.");
     assert_eq!(done.stderr, "warning: `--answer regoin.region=..` was not used\n");

@@ -1,10 +1,10 @@
-//! What a server says while it works, on standard error.
+//! Progress and log messages of a server, on standard error.
 
 #![cfg(unix)]
 
 use crate::support::run;
 
-/// A server that says these lines to the first request, then answers it. It prints its request to standard error.
+/// A server that prints its first request to standard error, sends these notifications, and answers the request.
 const SERVER: &str = r#"
 read -r line
 printf '%s\n' "$line" >&2
@@ -22,8 +22,8 @@ fn check(options: &[&str], shown: &[&str], asked: &str) {
         run(["call", "t"].iter().chain(options).chain(&["--mode", "2026-07-28", "--", "sh", "-c", SERVER]));
     done.ends(0, "ok");
     assert_eq!(done.stdout.lines().count(), 1);
-    let told: Vec<&str> = done.stderr.lines().filter(|line| !line.starts_with("[sh]")).collect();
-    assert_eq!(told, shown, "{done:?}");
+    let notes: Vec<&str> = done.stderr.lines().filter(|line| !line.starts_with("[sh]")).collect();
+    assert_eq!(notes, shown, "{done:?}");
     assert!(done.stderr.contains("\"progressToken\":1"), "{done:?}");
     assert_eq!(done.stderr.contains("logLevel"), !asked.is_empty(), "{done:?}");
     assert!(done.stderr.contains(asked), "{done:?}");
@@ -43,6 +43,6 @@ fn progress_and_log_messages_are_shown() {
 }
 
 #[test]
-fn a_level_that_is_none_is_a_mistake_of_usage() {
+fn an_unknown_level_is_a_usage_error() {
     run(["call", "t", "--log-level", "loud", "--", "true"]).fails(2, "one of debug, info");
 }

@@ -1,5 +1,5 @@
-//! Each example over every carrier: sealed in the requests of a memory pair, of pipes and of HTTP; pushed in sessions of
-//! pipes and of HTTP. The same questions, the same results, and the same done to the world.
+//! Each demo tool over every carrier: sealed state over a memory pair, stdio and HTTP; pushed questions in sessions over
+//! stdio and HTTP. The questions, the results and the effects on the backend are the same.
 use antiphon::{
     client::{
         Client, ClientError, Era, Mode,
@@ -15,9 +15,9 @@ use antiphon::{
         ResourceContents, Root,
     },
 };
-use antiphon_cli::demo::{
-    self, Build, World,
-    world::{ADDRESS, Counts, Deed, Gate, serve},
+use antiphon_demo::{
+    Backend, Build,
+    backend::{ADDRESS_VARIABLE, ComputeHook, EffectCounts, Operation, serve},
 };
 use serde_json::{Value, json};
 use std::{
@@ -26,7 +26,7 @@ use std::{
 };
 use tokio::net::TcpListener;
 
-/// How the requests travel, and how the questions do.
+/// The transport of the requests, and the carrier of the questions.
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Carrier {
     SealedMemory,
@@ -44,43 +44,44 @@ const ALL: [Carrier; 5] = [
     Carrier::PushedHttp,
 ];
 
-/// What the person does with the question whose message holds these words.
+/// The reaction of the scripted user to a question.
 #[derive(Clone)]
-enum Does {
-    Fills(Value),
-    Agrees,
-    Declines,
-    Cancels,
+enum Reaction {
+    FillIn(Value),
+    Agree,
+    Decline,
+    Cancel,
 }
 
-type Person = Vec<(&'static str, Does)>;
+/// The reactions of the scripted user, by a part of the message.
+type ScriptedUser = Vec<(&'static str, Reaction)>;
 
-/// What a call came to.
+/// The outcome of a call.
 #[derive(Debug, PartialEq)]
-struct Came {
+struct CallOutcome {
     result: Result<Value, String>,
-    /// The messages, in order of what they say: those asked together come in any.
+    /// The messages, sorted, because questions of one round come in any order.
     asked: Vec<String>,
-    /// How often each thing was done. The keys are another call's each time.
+    /// The counts of effects without their idempotency keys, which differ from call to call.
     done: [Vec<u32>; 4],
 }
 
-fn how_often(counts: Counts) -> [Vec<u32>; 4] {
+fn counts_only(counts: EffectCounts) -> [Vec<u32>; 4] {
     let numbers = |counts: std::collections::BTreeMap<String, u32>| counts.into_values().collect();
     [numbers(counts.charges), numbers(counts.portions), numbers(counts.deposits), numbers(counts.deleted)]
 }
 
-/// A world of its own for one call.
-async fn world() -> (SocketAddr, World) {
+/// Starts a backend for one call.
+async fn backend() -> (SocketAddr, Backend) {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = listener.local_addr().unwrap();
-    tokio::spawn(serve(listener, Gate::open(), Arc::default()));
-    (address, World::at(address))
+    tokio::spawn(serve(listener, ComputeHook::none(), Arc::default()));
+    (address, Backend::at(address))
 }
 
-/// The client's way to a server in this world.
-async fn way(carrier: Carrier, address: SocketAddr) -> Arc<dyn Transport> {
-    let server = || -> Server { demo::builder(World::at(address), Build::New).build().unwrap() };
+/// Returns the client's transport to a server with this backend.
+async fn connect(carrier: Carrier, address: SocketAddr) -> Arc<dyn Transport> {
+    let server = || -> Server { antiphon_demo::builder(Backend::at(address), Build::New).build().unwrap() };
     match carrier {
         Carrier::SealedMemory => {
             let (transport, input, output) = memory::duplex();
@@ -90,7 +91,7 @@ async fn way(carrier: Carrier, address: SocketAddr) -> Arc<dyn Transport> {
         Carrier::SealedPipes | Carrier::PushedPipes => {
             let child = ChildCommand::new(env!("CARGO_BIN_EXE_antiphon"))
                 .args(["serve-demo", "--stdio"])
-                .env(ADDRESS, address.to_string());
+                .env(ADDRESS_VARIABLE, address.to_string());
             Arc::new(ChildTransport::spawn(child).unwrap())
         }
         Carrier::SealedHttp | Carrier::PushedHttp => {
@@ -105,35 +106,35 @@ async fn way(carrier: Carrier, address: SocketAddr) -> Arc<dyn Transport> {
 fn client(
     carrier: Carrier,
     transport: Arc<dyn Transport>,
-    person: Person,
+    user: ScriptedUser,
     asked: Arc<Mutex<Vec<String>>>,
 ) -> Client {
     let mode = match carrier {
         Carrier::PushedPipes | Carrier::PushedHttp => Mode::Legacy,
         _ => Mode::Pinned(ProtocolVersion::V2026_07_28),
     };
-    let person = Arc::new(Mutex::new(person));
-    let does = move |message: &str| {
+    let user = Arc::new(Mutex::new(user));
+    let react = move |message: &str| {
         asked.lock().unwrap().push(message.to_owned());
-        let mut person = person.lock().unwrap();
-        let at = person.iter().position(|(words, _)| message.contains(words));
-        person.remove(at.unwrap_or_else(|| panic!("nobody expected {message:?}"))).1
+        let mut user = user.lock().unwrap();
+        let at = user.iter().position(|(words, _)| message.contains(words));
+        user.remove(at.unwrap_or_else(|| panic!("unexpected question {message:?}"))).1
     };
-    let reads = does.clone();
+    let react_to_url = react.clone();
     Client::builder("every-carrier", "1")
         .mode(mode)
         .on_elicit_form(move |ask| {
-            let answer = match does(&ask.message) {
-                Does::Fills(content) => ask.accept(content).map_err(Into::into),
-                Does::Declines => Ok(ElicitResult::decline()),
+            let answer = match react(&ask.message) {
+                Reaction::FillIn(content) => ask.accept(content).map_err(Into::into),
+                Reaction::Decline => Ok(ElicitResult::decline()),
                 _ => Ok(ElicitResult::cancel()),
             };
             async { answer }
         })
         .on_elicit_url(move |ask| {
-            let answer = match reads(&ask.message) {
-                Does::Agrees => ask.consent(),
-                Does::Declines => ElicitResult::decline(),
+            let answer = match react_to_url(&ask.message) {
+                Reaction::Agree => ask.consent(),
+                Reaction::Decline => ElicitResult::decline(),
                 _ => ElicitResult::cancel(),
             };
             async { Ok(answer) }
@@ -143,9 +144,9 @@ fn client(
         .connect(transport)
 }
 
-/// What is called.
+/// The target of a call.
 #[derive(Clone, Copy)]
-enum What {
+enum Target {
     Tool(&'static str),
     Prompt(&'static str),
     Resource(&'static str),
@@ -155,28 +156,37 @@ fn text_of(result: CallToolResult) -> Value {
     json!([result.is_error.unwrap_or_default(), result.content, result.structured_content])
 }
 
-async fn call(client: &Client, what: What, arguments: &Value) -> Result<Value, ClientError> {
-    Ok(match what {
-        What::Tool(name) => text_of(client.call_tool(name, arguments).await?),
-        What::Prompt(name) => json!(client.get_prompt(name, arguments).await?.messages),
-        What::Resource(uri) => {
+async fn call(client: &Client, target: Target, arguments: &Value) -> Result<Value, ClientError> {
+    Ok(match target {
+        Target::Tool(name) => text_of(client.call_tool(name, arguments).await?),
+        Target::Prompt(name) => json!(client.get_prompt(name, arguments).await?.messages),
+        Target::Resource(uri) => {
             let contents: Vec<ResourceContents> = client.read_resource(uri).await?.contents;
             json!(contents)
         }
     })
 }
 
-/// Makes one call over every carrier, and compares.
-async fn check(what: What, arguments: Value, person: Person, wanted: &str, asked: usize, done: [&[u32]; 4]) {
-    let mut first: Option<Came> = None;
+/// Makes one call over every carrier, and compares the outcomes.
+async fn check(
+    target: Target,
+    arguments: Value,
+    user: ScriptedUser,
+    expected: &str,
+    asked: usize,
+    done: [&[u32]; 4],
+) {
+    let mut first: Option<CallOutcome> = None;
     for carrier in ALL {
-        let (address, world) = world().await;
-        let fill =
-            Deed::Fill { path: "work/full".to_owned(), files: vec!["a.txt".to_owned(), "b.txt".to_owned()] };
-        let () = world.send(fill).await.unwrap();
+        let (address, backend) = backend().await;
+        let fill = Operation::Fill {
+            path: "work/full".to_owned(),
+            files: vec!["a.txt".to_owned(), "b.txt".to_owned()],
+        };
+        let () = backend.send(fill).await.unwrap();
         let messages = Arc::default();
-        let client = client(carrier, way(carrier, address).await, person.clone(), Arc::clone(&messages));
-        let result = call(&client, what, &arguments).await.map_err(|error| error.to_string());
+        let client = client(carrier, connect(carrier, address).await, user.clone(), Arc::clone(&messages));
+        let result = call(&client, target, &arguments).await.map_err(|error| error.to_string());
         let era = if matches!(carrier, Carrier::PushedPipes | Carrier::PushedHttp) {
             Era::Legacy
         } else {
@@ -185,17 +195,17 @@ async fn check(what: What, arguments: Value, person: Person, wanted: &str, asked
         assert_eq!(client.era(), Some(era), "{carrier:?}");
         let mut messages = std::mem::take(&mut *messages.lock().unwrap());
         messages.sort();
-        let counts: Counts = world.send(Deed::Count).await.unwrap();
-        let came = Came { result, asked: messages, done: how_often(counts) };
-        assert!(format!("{:?}", came.result).contains(wanted), "{carrier:?}: {came:?}");
+        let counts: EffectCounts = backend.send(Operation::Count).await.unwrap();
+        let outcome = CallOutcome { result, asked: messages, done: counts_only(counts) };
+        assert!(format!("{:?}", outcome.result).contains(expected), "{carrier:?}: {outcome:?}");
         assert_eq!(
-            (came.asked.len(), came.done.each_ref().map(Vec::as_slice)),
+            (outcome.asked.len(), outcome.done.each_ref().map(Vec::as_slice)),
             (asked, done),
-            "{carrier:?}: {came:?}"
+            "{carrier:?}: {outcome:?}"
         );
         match &first {
-            None => first = Some(came),
-            Some(first) => assert_eq!(*first, came, "{carrier:?}"),
+            None => first = Some(outcome),
+            Some(first) => assert_eq!(*first, outcome, "{carrier:?}"),
         }
         client.close().await;
     }
@@ -205,67 +215,59 @@ const NOTHING: [&[u32]; 4] = [&[], &[], &[], &[]];
 
 #[tokio::test(flavor = "multi_thread")]
 async fn every_example_over_every_carrier() {
-    use Does::{Agrees, Cancels, Declines, Fills};
-    use What::{Prompt, Resource, Tool};
-    let fills = |content: Value| Fills(content);
+    use Reaction::{Agree, Cancel, Decline, FillIn};
+    use Target::{Prompt, Resource, Tool};
     check(Tool("echo"), json!({"text": "hello"}), vec![], "hello", 0, NOTHING).await;
-    let region = ("region", fills(json!({"region": "eu-west-1"})));
+    let region = ("region", FillIn(json!({"region": "eu-west-1"})));
     let orders = json!({"name": "orders"});
     check(Tool("provision"), orders.clone(), vec![region], "Provisioned", 1, NOTHING).await;
-    check(Tool("provision"), orders, vec![("region", Declines)], "declined", 1, NOTHING).await;
+    check(Tool("provision"), orders, vec![("region", Decline)], "declined", 1, NOTHING).await;
     let item = json!({"workItemId": 4522, "fields": {"System.State": "Resolved"}});
     let duplicate =
-        vec![("", fills(json!({"resolution": "Duplicate"}))), ("", fills(json!({"duplicateOfId": 4301})))];
+        vec![("", FillIn(json!({"resolution": "Duplicate"}))), ("", FillIn(json!({"duplicateOfId": 4301})))];
     check(Tool("update_work_item"), item, duplicate, "Duplicate of Bug #4301", 2, NOTHING).await;
     let table = |party: u32| json!({"date": "2025-12-25", "party": party});
-    let date = |date: &str| fills(json!({"accept_alternative": true, "date": date}));
+    let date = |date: &str| FillIn(json!({"accept_alternative": true, "date": date}));
     check(Tool("book_table"), table(2), vec![("another date", date("2025-12-27"))], "2025-12-27", 1, NOTHING)
         .await;
     let twice = vec![("2025-12-25", date("2025-12-31")), ("2025-12-31", date("2025-12-27"))];
     check(Tool("book_table"), table(4), twice, "for 4 on 2025-12-27", 2, NOTHING).await;
-    let by_default = vec![("", fills(json!({"accept_alternative": true})))];
+    let by_default = vec![("", FillIn(json!({"accept_alternative": true})))];
     check(Tool("book_table"), table(2), by_default, "2025-12-26", 1, NOTHING).await;
     let folder = json!({"path": "work/full"});
-    let confirmed = vec![("Delete it all?", fills(json!({"ok": true})))];
+    let confirmed = vec![("Delete it all?", FillIn(json!({"ok": true})))];
     check(Tool("delete_folder"), folder.clone(), confirmed, "Deleted work/full.", 1, [&[], &[], &[], &[1]])
         .await;
-    check(Tool("delete_folder"), folder, vec![("", Cancels)], "Kept work/full", 1, NOTHING).await;
+    check(Tool("delete_folder"), folder, vec![("", Cancel)], "Kept work/full", 1, NOTHING).await;
     let folder = json!({"path": "work/full"});
-    let picked = ("Which file", fills(json!({"file": "b.txt"})));
-    let confirm = |value: bool| ("Delete b.txt from work/full?", fills(json!({ "value": value })));
+    let picked = ("Which file", FillIn(json!({"file": "b.txt"})));
+    let confirm = |value: bool| ("Delete b.txt from work/full?", FillIn(json!({ "value": value })));
     let file = vec![picked.clone(), confirm(true)];
     check(Tool("pick_file"), folder.clone(), file, "Deleted b.txt from work/full.", 2, [&[], &[], &[], &[1]])
         .await;
     let kept = vec![picked.clone(), confirm(false)];
     check(Tool("pick_file"), folder.clone(), kept, "Kept b.txt.", 2, NOTHING).await;
-    let left = vec![picked, ("Delete", Cancels)];
+    let left = vec![picked, ("Delete", Cancel)];
     check(Tool("pick_file"), folder.clone(), left, "dismissed `confirm`", 2, NOTHING).await;
-    check(Tool("pick_file"), folder, vec![("", Declines)], "declined to answer `form`", 1, NOTHING).await;
+    check(Tool("pick_file"), folder, vec![("", Decline)], "declined to answer `form`", 1, NOTHING).await;
     let booking = json!({"booking_id": 8});
-    check(
-        Tool("pay_deposit"),
-        booking.clone(),
-        vec![("deposit", Agrees)],
-        "Complete the payment",
-        1,
-        NOTHING,
-    )
-    .await;
-    check(Tool("pay_deposit"), booking, vec![("deposit", Declines)], "No deposit", 1, NOTHING).await;
+    check(Tool("pay_deposit"), booking.clone(), vec![("deposit", Agree)], "Complete the payment", 1, NOTHING)
+        .await;
+    check(Tool("pay_deposit"), booking, vec![("deposit", Decline)], "No deposit", 1, NOTHING).await;
     let charge = vec![
-        ("Charge 20 EUR", fills(json!({"ok": true}))),
-        ("receipt", fills(json!({"email": "ada@example.com"}))),
+        ("Charge 20 EUR", FillIn(json!({"ok": true}))),
+        ("receipt", FillIn(json!({"email": "ada@example.com"}))),
     ];
     let amount = json!({"amount": 20});
     check(Tool("charge_once"), amount.clone(), charge, "Charged 20 EUR", 2, [&[1], &[], &[], &[]]).await;
-    check(Tool("charge_once"), amount, vec![("Charge", Declines)], "declined to answer", 1, NOTHING).await;
+    check(Tool("charge_once"), amount, vec![("Charge", Decline)], "declined to answer", 1, NOTHING).await;
     let logins =
-        vec![("GitHub", fills(json!({"name": "octocat"}))), ("Microsoft", fills(json!({"name": "grace"})))];
+        vec![("GitHub", FillIn(json!({"name": "octocat"}))), ("Microsoft", FillIn(json!({"name": "grace"})))];
     check(Tool("rolling_upgrade"), json!({}), logins, "octocat (GitHub) and grace (Microsoft)", 2, NOTHING)
         .await;
     let portions = json!({"portions": 3});
     check(Tool("load_shedding"), portions, vec![], "primes below 3000", 0, [&[], &[1, 1, 1], &[], &[]]).await;
-    let reader = vec![("terms", Agrees), ("read the answer", fills(json!({"reader": "Ada"})))];
+    let reader = vec![("terms", Agree), ("read the answer", FillIn(json!({"reader": "Ada"})))];
     let question = json!({"question": "What is a replica?"});
     check(
         Tool("ask_the_model"),
@@ -276,10 +278,10 @@ async fn every_example_over_every_carrier() {
         NOTHING,
     )
     .await;
-    // By hand.
-    let login = vec![("GitHub", fills(json!({"name": "octocat"})))];
+    // Questions by hand.
+    let login = vec![("GitHub", FillIn(json!({"name": "octocat"})))];
     check(Tool("get_weather"), json!({"location": "Oslo"}), login, "Looked up for octocat", 1, NOTHING).await;
-    let audience = || fills(json!({"audience": "the board"}));
+    let audience = || FillIn(json!({"audience": "the board"}));
     let topic = json!({"topic": "replicas"});
     check(Prompt("briefing"), topic, vec![("briefing", audience())], "on replicas for the board", 1, NOTHING)
         .await;

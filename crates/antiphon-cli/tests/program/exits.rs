@@ -1,4 +1,4 @@
-//! The table of exit codes, and what `--json` says beside each.
+//! The exit codes, and the object that `--json` prints with each.
 
 use crate::support::{ANTIPHON, Run, Server, command, finish, run};
 use serde_json::json;
@@ -6,12 +6,12 @@ use std::net::TcpListener;
 
 const ORDERS: &str = r#"{"name": "orders"}"#;
 
-/// A server that says one thing.
+/// A server that asks for roots.
 const ASKS_FOR_ROOTS: &str = r#"read -r request
 echo '{"jsonrpc":"2.0","id":1,"result":{"resultType":"input_required","inputRequests":{"k":{"method":"roots/list"}}}}'
 cat > /dev/null"#;
 
-/// Runs `call .. URL`, plainly and with `--json`, and checks code, sentence, status and kind.
+/// Runs `call .. URL` without and with `--json`. Checks the exit code, the message, the status and the kind of the error.
 fn check(server: &[&str], arguments: &[&str], code: i32, says: &str, kind: &str, rounds: u32) -> Run {
     run(["call"].iter().chain(arguments).chain(server)).fails(code, says);
     let failed = run(["call", "--json"].iter().chain(arguments).chain(server));
@@ -25,10 +25,10 @@ fn check(server: &[&str], arguments: &[&str], code: i32, says: &str, kind: &str,
 }
 
 #[test]
-fn usage_is_2() {
+fn usage_errors_exit_with_2() {
     let server = Server::start();
     let url = [server.url.as_str()];
-    check(&url, &["provision", "--args", "{"], 2, "--args is no JSON", "usage", 0);
+    check(&url, &["provision", "--args", "{"], 2, "--args is not JSON", "usage", 0);
     check(&url, &["provision", "--args", "[1]"], 2, "must be a JSON object", "usage", 0);
     check(&url, &["provision", "--answer", "region"], 2, "has no `=`", "usage", 0);
     check(&[], &["provision"], 2, "no server: give its URL", "usage", 0);
@@ -54,7 +54,7 @@ fn usage_is_2() {
 }
 
 #[test]
-fn an_answer_without_anybody_to_give_it_is_3() {
+fn a_missing_answer_without_a_terminal_exits_with_3() {
     let server = Server::start();
     let arguments = ["call", "provision", "--args", ORDERS, &server.url];
     let says = "no answer for region.region and no terminal to ask: pass --answer region.region=..";
@@ -67,13 +67,13 @@ fn an_answer_without_anybody_to_give_it_is_3() {
 }
 
 #[test]
-fn protocol_and_transport_are_4() {
+fn protocol_and_transport_errors_exit_with_4() {
     let server = Server::start();
     let url = [server.url.as_str()];
     let failed = check(&url, &["no_such_tool"], 4, "no_such_tool", "server", 0);
     assert_eq!(failed.json()["error"]["code"], -32602, "{failed:?}");
 
-    // A port that was free a moment ago.
+    // A free port.
     let port = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
     check(&[&format!("http://127.0.0.1:{port}/mcp")], &["echo"], 4, "no response came back", "transport", 0);
     check(
@@ -89,8 +89,9 @@ fn protocol_and_transport_are_4() {
     run(["tools", "--", "false"]).fails(4, "ended");
     run(["discover", "--json", "--", "false"]).json();
 
-    // It asks what was not declared.
-    let says = "`roots/list` is asked as `k`, which was not declared: this program answers forms and URLs";
+    // A server that asks an undeclared question.
+    let says =
+        "`roots/list` (the question `k`) was not declared by the client: this program answers forms and URLs";
     check(
         &["--mode", "2026-07-28", "--", "sh", "-c", ASKS_FOR_ROOTS],
         &["echo"],
@@ -100,20 +101,20 @@ fn protocol_and_transport_are_4() {
         1,
     );
 
-    // It accepts, and never answers.
+    // A server that accepts connections and never answers.
     let silent = TcpListener::bind("127.0.0.1:0").unwrap();
     let url = format!("http://{}/mcp", silent.local_addr().unwrap());
     check(&[&url], &["echo", "--timeout", "1"], 4, "no response within 1s", "timeout", 0);
 }
 
 #[test]
-fn a_tool_that_fails_is_1() {
-    // Arguments that do not fit the schema are the model's to read.
+fn a_failed_tool_exits_with_1() {
+    // Invalid arguments are an error of the tool, so that the model reads the message.
     let server = Server::start();
     for way in [&[server.url.as_str()][..], &["--", ANTIPHON, "serve-demo", "--stdio"]] {
         let failed = run(["call", "echo", "--args", r#"{"text": 1}"#].iter().chain(way));
         assert_eq!(failed.code, 1, "{failed:?}");
-        assert!(failed.stderr.contains("the tool says that it failed"), "{failed:?}");
+        assert!(failed.stderr.contains("the tool failed"), "{failed:?}");
         let failed = run(["call", "--json", "echo", "--args", r#"{"text": 1}"#].iter().chain(way));
         let object = failed.json();
         assert_eq!(
@@ -125,12 +126,17 @@ fn a_tool_that_fails_is_1() {
 }
 
 #[test]
-fn the_help_lists_them() {
+fn the_help_lists_the_exit_codes() {
     let help = run(["--help"]);
     assert_eq!(help.code, 0);
-    for line in
-        ["0    done", "1    the tool", "2    usage", "3    pending", "4    protocol", "130  interrupted"]
-    {
+    for line in [
+        "0    done",
+        "1    the tool failed",
+        "2    usage",
+        "3    pending",
+        "4    protocol",
+        "130  interrupted",
+    ] {
         assert!(help.stdout.contains(line), "{line}");
     }
     let help = finish(command(["call", "--help"]).env("MCP_BEARER", "secret"));

@@ -1,4 +1,4 @@
-//! `listen`: one line for each change, until the server ends it.
+//! `listen`: one line for each change, until the server ends the subscription.
 
 use crate::support::{
     command, run,
@@ -12,12 +12,12 @@ use std::{
     time::Duration,
 };
 
-/// The program while it listens.
+/// The running program.
 struct Listener {
     process: Child,
     stdout: Option<BufReader<ChildStdout>>,
-    /// Until it is dropped, one that hangs is killed after a while, so that the test fails instead of hanging too.
-    _watched: Sender<()>,
+    /// Dropping it ends the watchdog, which kills the program after 20 seconds so that the test fails.
+    _watchdog: Sender<()>,
 }
 
 impl Listener {
@@ -25,14 +25,14 @@ impl Listener {
         let mut command = command(["listen"].iter().chain(arguments).chain(&[served.url.as_str()]));
         let mut process = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
         let stdout = process.stdout.take().map(BufReader::new);
-        let (watched, over) = mpsc::channel();
+        let (watchdog, over) = mpsc::channel();
         let kill = format!("kill -KILL {}", process.id());
         std::thread::spawn(move || {
             if over.recv_timeout(Duration::from_secs(20)) == Err(RecvTimeoutError::Timeout) {
                 let _ = Command::new("sh").args(["-c", &kill]).status();
             }
         });
-        Self { process, stdout, _watched: watched }
+        Self { process, stdout, _watchdog: watchdog }
     }
 
     fn line(&mut self) -> String {
@@ -45,7 +45,7 @@ impl Listener {
         serde_json::from_str(&self.line()).unwrap()
     }
 
-    /// The exit code, once nothing more is on standard output, and what is on standard error.
+    /// Waits for the end of standard output. Returns the exit code and the text on standard error.
     fn end(mut self) -> (i32, String) {
         if self.stdout.is_some() {
             assert_eq!(self.line(), "");
@@ -63,10 +63,10 @@ impl Drop for Listener {
     }
 }
 
-const ENDED: &str = "the server ended it\n";
+const ENDED: &str = "the server ended the subscription\n";
 
 #[test]
-fn each_change_is_a_line() {
+fn each_change_is_one_line() {
     let served = Served::start(changing());
     let all =
         ["--tools", "--prompts", "--resources", "--resource", "file:///a", "--resource", "b://\u{202e}b"];
@@ -88,12 +88,12 @@ fn each_change_is_a_line() {
 }
 
 #[test]
-fn each_change_is_an_object() {
+fn each_change_is_one_object() {
     let served = Served::start(changing());
     let mut listener = Listener::start(&["--json", "--tools", "--resource", "file:///a"], &served);
     let agreed = json!({"toolsListChanged": true, "resourceSubscriptions": ["file:///a"]});
     assert_eq!(listener.json(), json!({"event": "acknowledged", "notifications": agreed}));
-    // Not listened to.
+    // The client does not listen for this change.
     assert!(served.server.remove_prompt("review"));
     served.server.add_tool(tool("late")).unwrap();
     assert_eq!(listener.json(), json!({"event": "tools_list_changed"}));
@@ -104,7 +104,7 @@ fn each_change_is_an_object() {
 }
 
 #[test]
-fn what_the_server_does_not_tell_of_is_said() {
+fn missing_notifications_are_reported() {
     let served = Served::start(empty());
     let mut listener = Listener::start(&["--tools", "--resource", "a://b"], &served);
     assert_eq!(listener.line(), "acknowledged: nothing");
@@ -114,7 +114,7 @@ fn what_the_server_does_not_tell_of_is_said() {
 }
 
 #[test]
-fn a_connection_that_breaks_is_opened_again() {
+fn a_broken_connection_is_reopened() {
     let mut served = Served::start(changing());
     let mut listener = Listener::start(&["--tools"], &served);
     assert_eq!(listener.line(), "acknowledged: tools");
@@ -125,7 +125,7 @@ fn a_connection_that_breaks_is_opened_again() {
 }
 
 #[test]
-fn nobody_reads_any_more() {
+fn a_closed_pipe_ends_the_program() {
     let served = Served::start(changing());
     let mut listener = Listener::start(&["--tools"], &served);
     assert_eq!(listener.line(), "acknowledged: tools");
@@ -136,7 +136,7 @@ fn nobody_reads_any_more() {
 
 #[cfg(unix)]
 #[test]
-fn ctrl_c_is_130() {
+fn ctrl_c_exits_with_130() {
     let served = Served::start(changing());
     let mut listener = Listener::start(&["--tools"], &served);
     assert_eq!(listener.line(), "acknowledged: tools");
@@ -145,7 +145,7 @@ fn ctrl_c_is_130() {
     assert_eq!(listener.end(), (130, String::new()));
 }
 
-/// A server that knows no subscriptions.
+/// A server without subscriptions.
 #[cfg(unix)]
 const REFUSES: &str = r#"read -r request
 echo '{"jsonrpc":"2.0","id":1,"error":{"code":-32601,"message":"Method not found"}}'
@@ -153,7 +153,7 @@ cat > /dev/null"#;
 
 #[cfg(unix)]
 #[test]
-fn a_server_that_refuses_is_4() {
+fn a_server_without_subscriptions_exits_with_4() {
     let server = ["--mode", "2026-07-28", "--", "sh", "-c", REFUSES];
     run(["listen", "--tools"].iter().chain(&server)).fails(4, "Method not found");
     let failed = run(["listen", "--tools", "--json"].iter().chain(&server));
@@ -163,15 +163,15 @@ fn a_server_that_refuses_is_4() {
 }
 
 #[test]
-fn a_server_that_is_not_there_is_4_at_once() {
-    // A port that was free a moment ago.
+fn an_unreachable_server_exits_with_4_at_once() {
+    // A free port.
     let port = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
     run(["listen", "--tools", &format!("http://127.0.0.1:{port}/mcp")]).fails(4, "no response came back");
     run(["listen", "--tools", "--", "false"]).fails(4, "ended");
 }
 
 #[test]
-fn it_listens_to_something() {
+fn the_arguments_are_required() {
     run(["listen", "http://127.0.0.1:1/mcp"]).fails(2, "--tools|--prompts|--resources|--resource <URI>");
     run(["listen", "--tools"]).fails(2, "no server: give its URL");
 }

@@ -1,4 +1,4 @@
-//! What a server offers, and what it suggests: `tools`, `prompts`, `resources`, `complete`.
+//! The commands `tools`, `prompts`, `resources` and `complete`.
 
 use crate::support::{
     command, finish, run,
@@ -6,7 +6,7 @@ use crate::support::{
 };
 use serde_json::{Value, json};
 
-/// Runs a command plainly, and checks all that it prints; with `--json` it says the same on standard error.
+/// Runs a command and checks its output. Returns the result that `--json` prints.
 #[track_caller]
 fn check(served: &Served, arguments: &[&str], lines: &[&str], note: &str) -> Value {
     let plain = run(arguments.iter().chain(&[served.url.as_str()]));
@@ -20,7 +20,7 @@ fn check(served: &Served, arguments: &[&str], lines: &[&str], note: &str) -> Val
 }
 
 #[test]
-fn what_is_offered_is_listed() {
+fn tools_prompts_and_resources_are_listed() {
     let served = Served::start(changing());
     let tools = check(&served, &["tools"], &["echo"], "");
     assert_eq!(tools["tools"][0]["name"], "echo");
@@ -32,7 +32,7 @@ fn what_is_offered_is_listed() {
 }
 
 #[test]
-fn what_is_not_offered_is_no_error() {
+fn an_absent_capability_is_not_an_error() {
     let served = Served::start(empty());
     for (what, empty) in [
         ("tools", json!({"tools": []})),
@@ -48,7 +48,7 @@ fn what_is_not_offered_is_no_error() {
 }
 
 #[test]
-fn suggestions_come_one_a_line() {
+fn suggestions_are_one_per_line() {
     let served = Served::start(changing());
     let (prompt, resource) = (["complete", "prompt", "review"], ["complete", "resource", "db://{table}"]);
     let found = check(&served, &[&prompt[..], &["language=p"]].concat(), &["python", "perl"], "");
@@ -62,14 +62,14 @@ fn suggestions_come_one_a_line() {
     let found = run(prompt.iter().chain(&known).chain(&[served.url.as_str()]));
     let lines: Vec<&str> = found.stdout.lines().collect();
     assert_eq!((lines.len(), &lines[..3]), (100, &["language=a=b", "style=", "0"][..]), "{found:?}");
-    assert_eq!((found.code, found.stderr.as_str()), (0, "these are 100 of 102\n"));
+    assert_eq!((found.code, found.stderr.as_str()), (0, "showing 100 of 102\n"));
 }
 
 #[test]
-fn what_cannot_be_completed_is_an_error() {
+fn invalid_completions_are_errors() {
     let served = Served::start(changing());
     let url = served.url.as_str();
-    run(["complete", "prompt", "nobody", "a=", url]).fails(4, "Unknown prompt: nobody");
+    run(["complete", "prompt", "missing", "a=", url]).fails(4, "Unknown prompt: missing");
     let failed = run(["complete", "prompt", "review", "a=", "--json", url]);
     assert_eq!((failed.code, &failed.json()["error"]["code"]), (4, &json!(-32602)), "{failed:?}");
     run(["complete", "resource", "file:///b", "a=", url]).fails(4, "error: ");
@@ -80,7 +80,7 @@ fn what_cannot_be_completed_is_an_error() {
 }
 
 #[test]
-fn a_token_is_never_shown() {
+fn a_token_is_never_printed() {
     for subcommand in ["tools", "prompts", "resources", "complete", "listen", "discover"] {
         let help = finish(command([subcommand, "--help"]).env("MCP_BEARER", "secret"));
         assert!(help.stdout.contains("--bearer") && !help.stdout.contains("secret"), "{help:?}");

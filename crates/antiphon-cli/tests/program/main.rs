@@ -1,4 +1,4 @@
-//! The program `antiphon`, from its arguments to its exit status.
+//! Tests of the program `antiphon` from its arguments to its exit code.
 
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 

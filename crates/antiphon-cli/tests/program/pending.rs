@@ -1,4 +1,4 @@
-//! A call that stops at its question, and goes on in another process, at another server.
+//! A call that stops at its question, and continues in another process with another server.
 
 use crate::support::{ANTIPHON, Scratch, Server, command, finish, run};
 use serde_json::json;
@@ -8,27 +8,27 @@ const ORDERS: &str = r#"{"name": "orders"}"#;
 const RESOLVE: &str = r#"{"workItemId": 4522, "fields": {"System.State": "Resolved"}}"#;
 
 #[test]
-fn another_process_finishes_it_at_another_server_after_the_first_was_killed() {
+fn another_process_finishes_the_call_with_another_server() {
     let scratch = Scratch::new();
     let keys = scratch.keys("keys");
     let first = Server::with_keys(&keys);
     let once = run(["call", "update_work_item", "--args", RESOLVE, "--once", &first.url]);
     assert_eq!(once.code, 3, "{once:?}");
-    assert!(once.stderr.contains("keep it as you keep a password"), "{once:?}");
+    assert!(once.stderr.contains("protect it like a password"), "{once:?}");
     assert_eq!(once.json()["round"], 1);
     let file = scratch.file("pending", &once.stdout);
     let file = file.to_str().unwrap();
     first.kill();
 
     let second = Server::with_keys(&keys);
-    // One more leg: the next question.
+    // The next leg asks the next question.
     let answer = ["--answer", "resolution.resolution=Duplicate"];
     let next = run(["resume", file, "--once", "--json", &second.url].iter().chain(&answer));
     assert_eq!((next.code, &next.json()["rounds"]), (3, &json!(2)), "{next:?}");
     assert!(next.stderr.contains("its state and answers now go to"), "{next:?}");
     let file = scratch.file("next", &next.stdout);
     let file = file.to_str().unwrap();
-    // The server is that of the pending call, and what `--json` printed is read as well.
+    // The server is the one of the pending call. `resume` also reads the object that `--json` prints.
     let done = run(["resume", file, "--answer", "duplicate_of.duplicateOfId=4301"]);
     done.ends(
         0,
@@ -39,7 +39,7 @@ fn another_process_finishes_it_at_another_server_after_the_first_was_killed() {
 }
 
 #[test]
-fn what_is_pending_is_read_from_standard_input_too() {
+fn a_pending_call_is_read_from_standard_input() {
     let server = Server::start();
     let once = run(["call", "provision", "--args", ORDERS, "--once", &server.url]);
     let scratch = Scratch::new();
@@ -49,7 +49,7 @@ fn what_is_pending_is_read_from_standard_input_too() {
 }
 
 #[test]
-fn prompts_and_resources_wait_as_well() {
+fn prompts_and_resources_can_be_pending() {
     let server = Server::start();
     let scratch = Scratch::new();
     for (called, expected) in [
@@ -64,13 +64,13 @@ fn prompts_and_resources_wait_as_well() {
 }
 
 #[test]
-fn a_call_that_asks_nothing_is_done_at_once() {
+fn a_call_without_questions_is_done_at_once() {
     let server = Server::start();
     run(["call", "echo", "--args", r#"{"text": "hi"}"#, "--once", &server.url]).ends(0, "hi");
 }
 
 #[test]
-fn without_an_answer_nothing_is_sent() {
+fn resume_without_an_answer_sends_nothing() {
     let server = Server::start();
     let once = run(["call", "provision", "--args", ORDERS, "--once", &server.url]);
     let scratch = Scratch::new();
@@ -80,7 +80,7 @@ fn without_an_answer_nothing_is_sent() {
 }
 
 #[test]
-fn under_another_key_it_is_refused_and_not_started_over() {
+fn a_server_with_another_key_rejects_the_call() {
     let scratch = Scratch::new();
     let (first, second) = (Server::with_keys(&scratch.keys("a")), Server::with_keys(&scratch.keys("b")));
     let once = run(["call", "provision", "--args", ORDERS, "--once", &first.url]);
@@ -93,7 +93,7 @@ fn under_another_key_it_is_refused_and_not_started_over() {
 }
 
 #[test]
-fn a_child_takes_its_call_with_it_unless_it_has_keys() {
+fn a_call_outlives_a_child_only_with_a_key_file() {
     let scratch = Scratch::new();
     let keys = scratch.keys("keys");
     let keys = keys.to_str().unwrap();
@@ -103,7 +103,7 @@ fn a_child_takes_its_call_with_it_unless_it_has_keys() {
 
     let once = run(call.iter().chain(&keyed));
     assert_eq!(once.code, 3, "{once:?}");
-    assert!(once.stderr.contains("It dies with the server that was started here, unless"), "{once:?}");
+    assert!(once.stderr.contains("It becomes invalid when the server started here ends"), "{once:?}");
     let file = scratch.file("pending", &once.stdout);
     let resume = ["resume", file.to_str().unwrap(), "--answer", "region.region=eu"];
     run(resume.iter().chain(&keyed)).ends(0, "Provisioned \"orders\" in eu.");
@@ -112,16 +112,16 @@ fn a_child_takes_its_call_with_it_unless_it_has_keys() {
 }
 
 #[test]
-fn what_holds_no_pending_call_is_refused() {
+fn invalid_pending_calls_are_rejected() {
     let scratch = Scratch::new();
     for text in ["", "{}", "[1]", r#"{"status": "pending", "pending": {}}"#] {
         let file = scratch.file("pending", text);
-        run(["resume", file.to_str().unwrap()]).fails(2, "holds no pending call");
+        run(["resume", file.to_str().unwrap()]).fails(2, "contains no pending call");
     }
 }
 
 #[test]
-fn two_servers_that_share_keys_by_the_environment() {
+fn two_servers_share_keys_through_the_environment() {
     let key = run(["keygen"]).stdout;
     let serve = |order: &str| {
         let mut serve: Command = command(["serve-demo", "--listen", "127.0.0.1:0"]);
@@ -137,7 +137,7 @@ fn two_servers_that_share_keys_by_the_environment() {
 }
 
 #[test]
-fn a_file_does_not_say_where_a_token_goes() {
+fn a_file_cannot_choose_the_receiver_of_a_token() {
     let server = Server::start();
     let scratch = Scratch::new();
     let once = run(["call", "provision", "--args", ORDERS, "--once", &server.url]);
@@ -150,7 +150,7 @@ fn a_file_does_not_say_where_a_token_goes() {
 }
 
 #[test]
-fn answers_outlive_a_connection_that_breaks() {
+fn answers_survive_a_broken_connection() {
     let scratch = Scratch::new();
     let keys = scratch.keys("keys");
     let first = Server::with_keys(&keys);
@@ -160,7 +160,7 @@ fn answers_outlive_a_connection_that_breaks() {
     first.kill();
     let broken = run(["resume", file.to_str().unwrap(), "--json", "--answer", "region.region=eu", &url]);
     assert_eq!((broken.code, &broken.json()["error"]["kind"]), (4, &json!("transport")), "{broken:?}");
-    // The answer was given once, and is not asked for again.
+    // The pending call contains the answer, so it is not asked again.
     let second = Server::with_keys(&keys);
     let file = scratch.file("kept", &broken.stdout);
     run(["resume", file.to_str().unwrap(), &second.url]).ends(0, "Provisioned \"orders\" in eu.");

@@ -3,7 +3,7 @@
 use crate::support::{Scratch, Server, command, finish, run};
 
 #[test]
-fn a_key_is_one_line_and_the_advice_is_elsewhere() {
+fn keygen_prints_one_line_and_notes_on_standard_error() {
     let made = run(["keygen"]);
     assert_eq!((made.code, made.stdout.len()), (0, 44), "{made:?}");
     assert!(made.stdout.trim_end().bytes().all(|byte| byte.is_ascii_alphanumeric() || b"-_".contains(&byte)));
@@ -12,7 +12,7 @@ fn a_key_is_one_line_and_the_advice_is_elsewhere() {
 }
 
 #[test]
-fn a_bad_key_is_refused_by_its_line() {
+fn an_invalid_key_is_reported_with_its_line() {
     let scratch = Scratch::new();
     let (one, two) = (run(["keygen"]).stdout, run(["keygen"]).stdout);
     for (text, says) in [
@@ -22,8 +22,8 @@ fn a_bad_key_is_refused_by_its_line() {
         (String::new(), "no key given"),
     ] {
         let file = scratch.file("keys", &text);
-        for way in [&["--listen", "127.0.0.1:0"][..], &["--stdio"]] {
-            let failed = finish(command(["serve-demo"]).args(way).arg("--key-file").arg(&file));
+        for transport in [&["--listen", "127.0.0.1:0"][..], &["--stdio"]] {
+            let failed = finish(command(["serve-demo"]).args(transport).arg("--key-file").arg(&file));
             failed.fails(2, says);
             assert!(failed.stderr.contains(file.to_str().unwrap()), "{failed:?}");
             assert!(!failed.stderr.contains(one.trim()), "{failed:?}");
@@ -38,7 +38,7 @@ fn a_bad_key_is_refused_by_its_line() {
 }
 
 #[test]
-fn a_made_up_key_is_told_of_once_and_a_given_one_is_not() {
+fn a_random_key_is_a_warning() {
     let (_, said) = Server::start().terminate();
     assert_eq!((said.lines().count(), said.matches("random key").count()), (1, 1), "{said}");
     let scratch = Scratch::new();
@@ -47,7 +47,7 @@ fn a_made_up_key_is_told_of_once_and_a_given_one_is_not() {
 }
 
 #[test]
-fn port_0_is_a_free_port_and_the_line_says_which() {
+fn port_0_is_a_free_port() {
     let (one, two) = (Server::start(), Server::start());
     assert_ne!(one.url, two.url);
     for server in [&one, &two] {
@@ -59,7 +59,7 @@ fn port_0_is_a_free_port_and_the_line_says_which() {
 }
 
 #[test]
-fn sigterm_is_a_drain() {
+fn sigterm_drains_the_server() {
     let server = Server::start();
     let url = server.url.clone();
     run(["call", "echo", "--args", r#"{"text": "hi"}"#, &url]).ends(0, "hi");
@@ -69,7 +69,7 @@ fn sigterm_is_a_drain() {
 }
 
 #[test]
-fn the_end_of_standard_input_ends_a_server_on_it() {
+fn the_end_of_standard_input_ends_the_server() {
     let ended = run(["serve-demo", "--stdio"]);
     assert_eq!((ended.code, ended.stdout.as_str(), ended.stderr.as_str()), (0, "", ""));
 }

@@ -1,4 +1,4 @@
-//! What a person sees and does, at a terminal of its own: `script` makes it.
+//! The program at a terminal, which the program `script` creates.
 
 #![cfg(target_os = "linux")]
 
@@ -18,7 +18,7 @@ use std::{
 };
 use tokio::{net::TcpListener, runtime::Runtime};
 
-/// A server whose texts would like to steer the terminal.
+/// A tool whose texts contain control characters.
 async fn pay(ctx: &Ctx, _: NoArguments) -> Reply<&'static str> {
     let ask =
         Ask::url("checkout", "Pay \u{1b}[31m7 EUR\u{202e}\n? Send", "https://xn--pypal-4ve.com/pay?for=7");
@@ -30,7 +30,7 @@ async fn pay(ctx: &Ctx, _: NoArguments) -> Reply<&'static str> {
     })
 }
 
-/// As text: the order of its fields is that of the questions.
+/// The form as a text, because the order of its fields is the order of the prompts.
 const SURVEY: &str = r#"{
     "type": "object",
     "properties": {
@@ -56,7 +56,7 @@ async fn survey(ctx: &Ctx, _: NoArguments) -> Result<Reply<String>> {
     })
 }
 
-/// The server, for as long as the runtime lives.
+/// Starts the server, which runs until the runtime is dropped.
 fn serve() -> (Runtime, String) {
     let runtime = Runtime::new().unwrap();
     let listener = runtime.block_on(TcpListener::bind("127.0.0.1:0")).unwrap();
@@ -98,7 +98,7 @@ impl Terminal {
         Self { process, keyboard, screen, shown: Vec::new(), seen: 0 }
     }
 
-    /// Waits until the text is shown, behind what was waited for before; then types.
+    /// Waits until the text is shown after the previous text, then types the keys.
     fn when(&mut self, text: &str, keys: &str) -> &mut Self {
         loop {
             let shown = String::from_utf8_lossy(&self.shown[self.seen..]).into_owned();
@@ -113,7 +113,7 @@ impl Terminal {
         self
     }
 
-    /// False at the end; an end is also when nothing happens any more.
+    /// Reads the screen. Returns `false` at the end, or after 20 seconds without output.
     fn read(&mut self) -> bool {
         match self.screen.recv_timeout(Duration::from_secs(20)) {
             Ok(mut chunk) => {
@@ -124,7 +124,7 @@ impl Terminal {
         }
     }
 
-    /// Everything that was shown, and the exit code.
+    /// Waits for the end. Returns everything that was shown, and the exit code.
     fn end(mut self) -> (String, i32) {
         while self.read() {}
         let code = self.process.wait().unwrap().code().unwrap();
@@ -139,7 +139,7 @@ impl Drop for Terminal {
     }
 }
 
-/// A server that asks once, with more text than a screen holds.
+/// A server that asks once, with a text longer than a screen.
 const LENGTHY: &str = r#"read -r request
 long=$(printf 'long %01000d text' 0)
 printf '%s"message":"%s","requestedSchema":{"type":"object","properties":{"f":{"type":"string","title":"%s"}}}}}}}}\n' \
@@ -148,7 +148,7 @@ printf '%s"message":"%s","requestedSchema":{"type":"object","properties":{"f":{"
 cat > /dev/null"#;
 
 #[test]
-fn a_long_text_hides_nobody() {
+fn a_long_text_does_not_hide_the_server() {
     let scratch = Scratch::new();
     let server = scratch.file("lengthy", LENGTHY);
     let mut terminal = Terminal::start(&format!("call t --mode 2026-07-28 -- sh {}", server.display()));
@@ -162,7 +162,7 @@ fn a_long_text_hides_nobody() {
 }
 
 #[test]
-fn json_at_a_terminal_does_not_steer_it() {
+fn json_at_a_terminal_is_escaped() {
     let (_runtime, url) = serve();
     let (shown, code) = Terminal::start(&format!("call pay --once {url}")).end();
     assert_eq!(code, 3);
@@ -192,7 +192,7 @@ fn a_form_is_filled_in_reviewed_changed_and_sent() {
 }
 
 #[test]
-fn decline_and_cancel_are_always_there_and_ctrl_c_sends_nothing() {
+fn decline_cancel_and_ctrl_c() {
     for (keys, says) in [(format!("{DOWN}\r"), "was declined"), (format!("{DOWN}{DOWN}\r"), "was cancelled")]
     {
         let mut terminal = Terminal::start("demo");
@@ -237,11 +237,11 @@ fn every_kind_of_field() {
 }
 
 #[test]
-fn what_is_given_on_the_command_line_is_not_asked_but_reviewed() {
+fn answers_on_the_command_line_are_reviewed() {
     let (_runtime, url) = serve();
     let given = "--answer survey.age=36 --answer survey.member=true --answer survey.size=Small";
     let mut terminal = Terminal::start(&format!("call survey {given} {url}"));
-    // What is left empty is sent as the form says, and shown so before.
+    // The default of an empty field is shown before the form is sent.
     terminal.when("name (optional):", "").when("Ada", "\u{7f}\u{7f}\u{7f}\r").when("tags:", "\r");
     terminal.when("plan (optional):", "\r").when("note (optional):", "hi\r");
     terminal.when("name = Ada (the form's default)", "");
@@ -251,7 +251,7 @@ fn what_is_given_on_the_command_line_is_not_asked_but_reviewed() {
 }
 
 #[test]
-fn a_url_is_shown_whole_with_its_host_and_warnings_before_consent() {
+fn a_url_is_shown_with_host_and_warnings_before_consent() {
     let (_runtime, url) = serve();
     for (keys, more, says) in [
         ("\r".to_owned(), true, "agreed"),
@@ -269,7 +269,7 @@ fn a_url_is_shown_whole_with_its_host_and_warnings_before_consent() {
             .when("Do you agree?", &keys);
         if more {
             terminal.when("Open it in your browser: https://xn--pypal-4ve.com/pay?for=7", "");
-            terminal.when("When you are done there:", "\r");
+            terminal.when("When you are done on the page:", "\r");
         }
         terminal.when(&format!("{says}\r\n"), "");
         assert_eq!(terminal.end().1, 0);
@@ -277,7 +277,7 @@ fn a_url_is_shown_whole_with_its_host_and_warnings_before_consent() {
 }
 
 #[test]
-fn a_url_on_the_command_line() {
+fn consent_on_the_command_line() {
     let (_runtime, url) = serve();
     run(["call", "pay", &url])
         .fails(3, "no answer for checkout and no terminal to ask: pass --answer checkout=accept");
@@ -296,7 +296,7 @@ fn a_url_on_the_command_line() {
 }
 
 #[test]
-fn answers_by_type_and_what_is_optional_stays_empty() {
+fn answers_are_parsed_by_type_and_optional_fields_stay_empty() {
     let (_runtime, url) = serve();
     let answers = ["age=36", "member=no", "size=l", r#"tags=["a","c"]"#]
         .map(|answer| format!("--answer=survey.{answer}"));

@@ -1,89 +1,89 @@
-//! Questions: which have an answer, which are asked, which are asked again.
+//! Questions that a handler awaits: recorded answers, new answers, and questions that are asked again.
 
 use super::{
-    Delivery, Leg, Open, Purpose,
-    leave::may_continue,
-    slots::{Counted, Slot, SlotId, State},
+    Delivery, Leg, Purpose, UnansweredAsk,
+    end::check_leg_limit,
+    slots::{Counter, Slot, SlotId, SlotState},
 };
 use crate::{
     CallSite,
     answer::{UNREADABLE, asked_too_often, check, with_reason},
-    record::{AskRecord, Body, Entry, Kind},
-    stop::Stop,
+    record::{AskRecord, Entry, EntryBody, EntryKind},
+    stop::StopReason,
 };
 use antiphon_seal::{Call, Digest};
 use antiphon_wire::{InputRequest, InputRequests};
 use std::{borrow::Cow, sync::Arc, task::Waker};
 
-/// Says why an answer cannot be read as what the handler expects, without the value.
-pub type Decodes = fn(&str) -> Result<(), String>;
+/// A function that decodes an answer as the handler's type. The error says why the answer does not decode, without the
+/// value.
+pub type DecodeCheck = fn(&str) -> Result<(), String>;
 
-/// A question as the handler puts it now.
+/// A question that the handler awaits.
 #[derive(Debug)]
 pub struct Question {
-    /// Scopes and key.
+    /// The scopes and the key.
     pub path: Arc<str>,
-    /// The question.
+    /// The question for the client.
     pub request: InputRequest,
     /// The digest of the question, keyed by the call's secret.
     pub digest: Digest,
-    /// Says why an answer that fits the question is not what the handler expects, without the value: forms cannot say all
-    /// that types do.
-    pub decodes: Option<Decodes>,
-    /// How long the person may take, in seconds.
+    /// The check that an answer decodes as the handler's type. A type can have rules that a form cannot express.
+    pub decode_check: Option<DecodeCheck>,
+    /// The time that the person has for the answer, in seconds.
     pub within: Option<u64>,
-    /// Accepted, it resolves only once what happens behind its URL is finished: the digest of what that is about.
+    /// The digest of the purpose of a URL question that resolves only when the action behind its URL is finished.
     pub until: Option<Digest>,
-    /// The id of a URL question in a session, if its author gave one.
+    /// The id of a URL question in a session, if the author gave one.
     pub elicitation_id: Option<Box<str>>,
-    /// The line of code that asks.
+    /// The location of the call that asks.
     pub site: CallSite,
 }
 
-/// The answer to an awaited question, or not yet.
+/// The result of polling an awaited question.
 #[derive(Debug)]
 pub enum AskPoll {
-    /// Not yet, or never.
+    /// The question has not resolved, and perhaps never will.
     Pending,
-    /// The checked answer as JSON; `None` if the time for it is over.
+    /// The valid answer as JSON, or `None` if the person's time was over.
     Resolved(Option<String>),
-    /// The person agreed to open the URL of a question that waits until they are done: with
-    /// [`Leg::resolve_agreed`] it resolves, with [`Leg::ask_again`] it is asked again.
+    /// The person agreed to open the URL, and the question waits until the action behind the URL is finished. The
+    /// caller ends the wait with [`Leg::resolve_agreed`] or asks again with [`Leg::ask_again`].
     Agreed {
-        /// They agreed in an earlier leg, and came back without an answer.
-        before: bool,
+        /// True if the person agreed in an earlier leg, and this leg came without a new answer.
+        in_earlier_leg: bool,
     },
 }
 
-/// A question that waits, and how it stands.
+/// The state of an awaited question.
 #[derive(Debug)]
-pub(super) struct Asking {
+pub(super) struct AskSlot {
     pub(super) question: Question,
     pub(super) phase: AskPhase,
 }
 
 #[derive(Debug)]
 pub(super) enum AskPhase {
-    /// Its answer is in the record, at this place.
+    /// The answer is the entry with this index.
     Recorded(usize),
     /// An answer has come.
     Answered,
-    /// The person agreed; what happens behind the URL is checked. The answer that says so stays in the inbox, if there is
-    /// one.
+    /// The person agreed, and the caller checks the action behind the URL. The answer stays in the inbox, if this leg
+    /// brought one.
     Agreed(AskRecord),
-    /// It is asked: as this, with this reason.
+    /// The question is asked. `reason` is the text for the person if the question is asked again.
     Asked { asked: AskRecord, reason: Option<Cow<'static, str>> },
 }
 
-impl Asking {
+impl AskSlot {
     pub(super) fn is_asked(&self) -> bool {
         matches!(self.phase, AskPhase::Asked { .. })
     }
 
-    /// What the next leg is to know of a question that is not asked in this one, for the leg has failed.
+    /// Returns the record of a question that this leg does not ask because it failed. The next leg asks the question.
     pub(super) fn not_asked(&self) -> Option<AskRecord> {
         let AskPhase::Asked { asked, reason } = &self.phase else { return None };
-        // It is counted when it is put again.
+        // The next leg counts the question when it asks again.
         let times = asked.times.saturating_sub(u8::from(reason.is_some()));
         let not_asked = Some(reason.as_deref().unwrap_or_default().into());
         Some(AskRecord { times, not_asked, ..asked.clone() })
@@ -100,26 +100,26 @@ impl Asking {
 }
 
 impl Leg {
-    /// A question is awaited for the first time. `None`: it never resolves.
+    /// Begins to await a question. Returns `None` if the question never resolves.
     pub fn ask(&mut self, question: Question) -> Option<SlotId> {
-        if !self.may_await(Kind::Ask, &question.path, question.site) {
+        if !self.may_await(EntryKind::Ask, &question.path, question.site) {
             return None;
         }
         let (path, site) = (question.path.clone(), question.site);
         let found = self.find_answer(&question);
         let (phase, fault) = match found {
-            Found::Recorded(at) => (AskPhase::Recorded(at), None),
-            Found::Answered => (AskPhase::Answered, None),
-            Found::Agreed(asked) => (AskPhase::Agreed(asked), None),
-            Found::Nothing(asked, fault) => (self.asked(asked), fault),
+            AskLookup::Recorded(at) => (AskPhase::Recorded(at), None),
+            AskLookup::Answered => (AskPhase::Answered, None),
+            AskLookup::Agreed(asked) => (AskPhase::Agreed(asked), None),
+            AskLookup::NotAnswered(asked, fault) => (self.asked_phase(asked), fault),
         };
-        let state = State::Ask(Box::new(Asking { question, phase }));
-        let branch = self.scope.branch;
+        let state = SlotState::Ask(Box::new(AskSlot { question, phase }));
+        let branch = self.context.branch;
         let id = self.slots.add(path, site, branch, state);
-        match self.asking(id).map(|asking| &mut asking.phase) {
+        match self.ask_slot(id).map(|asking| &mut asking.phase) {
             Some(AskPhase::Recorded(at)) => {
                 let at = *at;
-                self.history.wait_for(at, Some(id));
+                self.history.set_waiting(at, Some(id));
             }
             Some(AskPhase::Asked { reason, .. }) => {
                 *reason = fault.map(Cow::Owned);
@@ -131,55 +131,55 @@ impl Leg {
         Some(id)
     }
 
-    /// The answer to a question, or how it is asked.
-    fn find_answer(&mut self, question: &Question) -> Found {
-        if let Some(at) = self.history.find(Kind::Ask, &question.path) {
+    /// Finds the answer to a question. If there is none, returns the record with which the question is asked.
+    fn find_answer(&mut self, question: &Question) -> AskLookup {
+        if let Some(at) = self.history.find(EntryKind::Ask, &question.path) {
             let entry = self.history.entry(at);
-            let (round, Body::Answer { digest, times, .. }) = (entry.round, &entry.body) else {
-                // Only answers are found as answers.
-                return Found::Nothing(self.first(question), None);
+            let (round, EntryBody::Answer { digest, times, .. }) = (entry.round, &entry.body) else {
+                // `find` with `EntryKind::Ask` returns answers only.
+                return AskLookup::NotAnswered(self.new_record(question), None);
             };
             if digest.matches(&question.digest) {
-                return Found::Recorded(at);
+                return AskLookup::Recorded(at);
             }
             let times = times.saturating_add(1);
-            self.history.drop_entry(at);
+            self.history.remove_entry(at);
             self.make_stale(round);
             self.advance();
-            return Found::Nothing(AskRecord { times, ..self.first(question) }, None);
+            return AskLookup::NotAnswered(AskRecord { times, ..self.new_record(question) }, None);
         }
         if let Some(at) = self.incoming(&question.path) {
             let asked = &self.inbox[at].received.asked;
             if asked.digest.matches(&question.digest) {
                 self.inbox[at].given_up = false;
-                return Found::Answered;
+                return AskLookup::Answered;
             }
             let (round, times) = (asked.round, asked.times.saturating_add(1));
             self.inbox.remove(at);
             self.make_stale(round);
-            return Found::Nothing(AskRecord { times, ..self.first(question) }, None);
+            return AskLookup::NotAnswered(AskRecord { times, ..self.new_record(question) }, None);
         }
-        let Some(at) = self.open.iter().position(|open| open.asked.path == question.path) else {
-            return Found::Nothing(self.first(question), None);
+        let Some(at) = self.unanswered.iter().position(|open| open.asked.path == question.path) else {
+            return AskLookup::NotAnswered(self.new_record(question), None);
         };
-        let Open { asked, fault } = self.open.swap_remove(at);
+        let UnansweredAsk { asked, fault } = self.unanswered.swap_remove(at);
         let is_about_it =
             |agreed: &Digest| question.until.as_ref().is_some_and(|about| about.matches(agreed));
         if fault.is_none() && asked.agreed.as_ref().is_some_and(is_about_it) {
-            // It is the same question, though its reference may be a new one.
-            return Found::Agreed(AskRecord { digest: question.digest, ..asked });
+            // The purpose is the same, although the URL may have a new reference.
+            return AskLookup::Agreed(AskRecord { digest: question.digest, ..asked });
         }
         let again = u8::from(fault.is_some() || !asked.digest.matches(&question.digest));
         let times = asked.times.saturating_add(again);
         let is_same = asked.digest.matches(&question.digest);
         let deadline = asked.deadline.filter(|_| is_same);
-        let first = self.first(question);
+        let first = self.new_record(question);
         let asked = AskRecord { times, deadline: deadline.or(first.deadline), ..first };
-        Found::Nothing(asked, fault.filter(|_| is_same))
+        AskLookup::NotAnswered(asked, fault.filter(|_| is_same))
     }
 
-    /// A question that is asked for the first time.
-    fn first(&self, question: &Question) -> AskRecord {
+    /// Returns the record of a question that is asked for the first time.
+    fn new_record(&self, question: &Question) -> AskRecord {
         AskRecord {
             path: question.path.clone(),
             digest: question.digest,
@@ -193,60 +193,62 @@ impl Leg {
         }
     }
 
-    fn asked(&mut self, asked: AskRecord) -> AskPhase {
+    fn asked_phase(&self, asked: AskRecord) -> AskPhase {
         AskPhase::Asked { asked: AskRecord { round: self.round, ..asked }, reason: None }
     }
 
     fn count_asked(&mut self, id: SlotId) {
         if let Some(branch) = self.slots.get(id).map(|slot| slot.branch) {
-            self.slots.branches().add(branch, Counted::Asking, 1);
+            self.slots.branches().add(branch, Counter::Asking, 1);
             self.asks_version += 1;
         }
     }
 
-    /// Returns whether a question may be asked as it now is; the leg ends otherwise.
+    /// Stops the leg if the question was asked too often or the record is full.
     fn check_asked(&mut self, id: SlotId) {
         let limits = self.setup.limits;
-        let Some(State::Ask(asking)) = self.slots.get(id).map(|slot| &slot.state) else { return };
+        let Some(SlotState::Ask(asking)) = self.slots.get(id).map(|slot| &slot.state) else { return };
         let AskPhase::Asked { asked, reason } = &asking.phase else { return };
         let too_often = asked_too_often(&asked.path, asked.times, reason.as_deref(), &limits);
-        // The room for a round that leaves is measured when it does.
+        // For a round that leaves, `suspend` measures the space.
         let is_full = self.setup.delivery == Delivery::ThisLeg && self.history.size() > limits.state;
         let is_full = is_full.then(|| {
-            let text = format!("The record of this call has no room for the question `{}`", asked.path);
-            Stop::Limit { name: "state", text }
+            let text = format!("The record of this call has no space for the question `{}`", asked.path);
+            StopReason::Limit { name: "state", text }
         });
-        if let Some(stop) = too_often.filter(|_| self.setup.purpose != Purpose::Rehearse).or(is_full) {
+        if let Some(stop) = too_often.filter(|_| self.setup.purpose != Purpose::DryRun).or(is_full) {
             self.stop(stop);
         }
     }
 
-    pub(super) fn asking(&mut self, id: SlotId) -> Option<&mut Asking> {
+    pub(super) fn ask_slot(&mut self, id: SlotId) -> Option<&mut AskSlot> {
         match &mut self.slots.get_mut(id)?.state {
-            State::Ask(asking) => Some(asking),
+            SlotState::Ask(asking) => Some(asking),
             _ => None,
         }
     }
 
-    /// The answer to a question that is awaited.
+    /// Polls an awaited question.
     pub fn poll_ask(&mut self, id: SlotId, waker: &Waker) -> AskPoll {
         if self.is_over() {
             return AskPoll::Pending;
         }
-        self.slots.move_to(id, self.scope.branch);
+        self.slots.move_to(id, self.context.branch);
         let is_replayed = self.poll.is_replayed;
-        let Some(State::Ask(asking)) = self.slots.get(id).map(|slot| &slot.state) else {
+        let Some(SlotState::Ask(asking)) = self.slots.get(id).map(|slot| &slot.state) else {
             return AskPoll::Pending;
         };
         match asking.phase {
-            AskPhase::Recorded(at) if self.history.is_gone(at) => return self.put_stale(id, waker),
+            AskPhase::Recorded(at) if self.history.is_removed(at) => return self.ask_stale_again(id, waker),
             AskPhase::Recorded(at) if self.history.is_due(at) => return self.deliver_answer(id, at),
             AskPhase::Recorded(_) => {}
-            AskPhase::Answered if !self.is_answered(id) => return self.put_stale(id, waker),
+            AskPhase::Answered if !self.is_answered(id) => return self.ask_stale_again(id, waker),
             AskPhase::Answered if is_replayed => return self.take_answer(id, waker),
-            AskPhase::Agreed(_) if is_replayed => return AskPoll::Agreed { before: !self.is_answered(id) },
+            AskPhase::Agreed(_) if is_replayed => {
+                return AskPoll::Agreed { in_earlier_leg: !self.is_answered(id) };
+            }
             AskPhase::Answered | AskPhase::Agreed(_) => self.wait_for_replay(id),
-            // Nobody is to be woken while this leg lasts, so no waker is kept.
+            // Nothing wakes the future during this leg, so its waker is not kept.
             AskPhase::Asked { .. } if self.setup.delivery == Delivery::NextLeg => return AskPoll::Pending,
             AskPhase::Asked { .. } => {}
         }
@@ -264,20 +266,20 @@ impl Leg {
         }
     }
 
-    /// The answer it waited for does not count any more: it is asked again, and that is not its fault.
-    fn put_stale(&mut self, id: SlotId, waker: &Waker) -> AskPoll {
-        let Some(State::Ask(asking)) = self.slots.get(id).map(|slot| &slot.state) else {
+    /// Asks a question whose answer became stale. The number of times is not counted.
+    fn ask_stale_again(&mut self, id: SlotId, waker: &Waker) -> AskPoll {
+        let Some(SlotState::Ask(asking)) = self.slots.get(id).map(|slot| &slot.state) else {
             return AskPoll::Pending;
         };
-        let asked = self.first(&asking.question);
-        self.put(id, asked, None);
+        let asked = self.new_record(&asking.question);
+        self.ask_now(id, asked, None);
         self.poll_ask(id, waker)
     }
 
-    /// Has a waiting question asked.
-    fn put(&mut self, id: SlotId, asked: AskRecord, reason: Option<Cow<'static, str>>) {
+    /// Asks an awaited question.
+    fn ask_now(&mut self, id: SlotId, asked: AskRecord, reason: Option<Cow<'static, str>>) {
         let asked = AskRecord { round: self.round, ..asked };
-        let Some(asking) = self.asking(id) else { return };
+        let Some(asking) = self.ask_slot(id) else { return };
         asking.phase = AskPhase::Asked { asked, reason };
         self.count_asked(id);
         self.check_asked(id);
@@ -286,23 +288,26 @@ impl Leg {
     /// Delivers a recorded answer.
     fn deliver_answer(&mut self, id: SlotId, at: usize) -> AskPoll {
         let Some(slot) = self.slots.get(id) else { return AskPoll::Pending };
-        let (State::Ask(asking), Body::Answer { text, digest, times, .. }) =
+        let (SlotState::Ask(asking), EntryBody::Answer { text, digest, times, .. }) =
             (&slot.state, &self.history.entry(at).body)
         else {
             return AskPoll::Pending;
         };
-        if let (Some(text), Some(decodes)) = (text, asking.question.decodes)
-            && let Err(cause) = decodes(text)
+        if let (Some(text), Some(decode_check)) = (text, asking.question.decode_check)
+            && let Err(cause) = decode_check(text)
         {
-            // It was recorded by a version that read it as another type.
-            let asked =
-                AskRecord { digest: *digest, times: times.saturating_add(1), ..self.first(&asking.question) };
+            // An older version recorded the answer and decoded it as another type.
+            let asked = AskRecord {
+                digest: *digest,
+                times: times.saturating_add(1),
+                ..self.new_record(&asking.question)
+            };
             let (path, round) = (slot.path.to_string(), self.history.entry(at).round);
-            self.aftermath.events.push(super::Event::Misfit { path, cause });
-            self.history.drop_entry(at);
+            self.deferred.events.push(super::LogEvent::AnswerTypeMismatch { path, cause });
+            self.history.remove_entry(at);
             self.make_stale(round);
             self.advance();
-            self.put(id, asked, Some(Cow::Borrowed(UNREADABLE)));
+            self.ask_now(id, asked, Some(Cow::Borrowed(UNREADABLE)));
             return AskPoll::Pending;
         }
         let (text, site) = (text.clone(), slot.site);
@@ -313,11 +318,11 @@ impl Leg {
         AskPoll::Resolved(text)
     }
 
-    /// Takes an answer that has come, if it fits.
+    /// Takes an answer that has come, if it is valid.
     fn take_answer(&mut self, id: SlotId, waker: &Waker) -> AskPoll {
         let limits = self.setup.limits;
         let Some(slot) = self.slots.get(id) else { return AskPoll::Pending };
-        let (State::Ask(asking), Some(at)) = (&slot.state, self.incoming(&slot.path)) else {
+        let (SlotState::Ask(asking), Some(at)) = (&slot.state, self.incoming(&slot.path)) else {
             return AskPoll::Pending;
         };
         let question = &asking.question;
@@ -326,10 +331,10 @@ impl Leg {
         let path = Arc::clone(&slot.path);
         let checked = check(&question.request, text, &limits).and_then(|response| {
             let text = response.to_text()?;
-            match question.decodes.map(|decodes| decodes(&text)) {
+            match question.decode_check.map(|decode_check| decode_check(&text)) {
                 Some(Err(cause)) => {
                     let path = path.to_string();
-                    self.aftermath.events.push(super::Event::Misfit { path, cause });
+                    self.deferred.events.push(super::LogEvent::AnswerTypeMismatch { path, cause });
                     Err(UNREADABLE.to_owned())
                 }
                 _ => Ok((response.is_refusal(), text)),
@@ -338,23 +343,23 @@ impl Leg {
         match checked {
             Ok((false, _)) if question.until.is_some() => {
                 let asked = received.asked.clone();
-                if let Some(asking) = self.asking(id) {
+                if let Some(asking) = self.ask_slot(id) {
                     asking.phase = AskPhase::Agreed(asked);
                 }
-                AskPoll::Agreed { before: false }
+                AskPoll::Agreed { in_earlier_leg: false }
             }
             Ok((is_refusal, text)) => self.resolve(id, Some(text), is_refusal),
             Err(reason) => {
-                // A bad answer gives no more time.
+                // The deadline stays the same after an invalid answer.
                 let received = self.inbox.remove(at).received;
                 let times = received.asked.times.saturating_add(1);
-                self.put(id, AskRecord { times, ..received.asked }, Some(Cow::Owned(reason)));
+                self.ask_now(id, AskRecord { times, ..received.asked }, Some(Cow::Owned(reason)));
                 self.poll_ask(id, waker)
             }
         }
     }
 
-    /// Records the answer of a question, and resolves it.
+    /// Records the answer to a question, and resolves the question.
     fn resolve(&mut self, id: SlotId, text: Option<String>, refusal: bool) -> AskPoll {
         let Some(slot) = self.slots.get(id) else { return AskPoll::Pending };
         let (path, site) = (slot.path.clone(), slot.site);
@@ -363,25 +368,25 @@ impl Leg {
                 let asked = &self.inbox[at].received.asked;
                 Some((asked.digest, asked.times, asked.round))
             }
-            (None, State::Ask(asking)) => match &asking.phase {
+            (None, SlotState::Ask(asking)) => match &asking.phase {
                 AskPhase::Agreed(asked) => Some((asked.digest, asked.times, asked.round)),
                 _ => None,
             },
             _ => None,
         };
         let Some((digest, times, round)) = asked else { return AskPoll::Pending };
-        // One that was asked by hand may be read by hand again.
+        // An answer to a question asked by hand stays, because the handler may read it again.
         self.inbox.retain(|incoming| {
             incoming.received.asked.path != path || incoming.received.asked.question.is_some()
         });
         self.observe_answer(id);
         self.remove(id, true);
-        let body = Body::Answer { digest, times, text: text.clone(), refusal };
+        let body = EntryBody::Answer { digest, times, text: text.clone(), refusal };
         self.history.record(Entry { path, round, body }, site);
         AskPoll::Resolved(text)
     }
 
-    /// What the person agreed to is finished, or its time is over: the question resolves.
+    /// Resolves a question that the person agreed to. `is_finished` is false if the person's time was over.
     pub fn resolve_agreed(&mut self, id: SlotId, is_finished: bool) -> AskPoll {
         if self.is_over() {
             return AskPoll::Pending;
@@ -390,18 +395,19 @@ impl Leg {
         self.resolve(id, text, false)
     }
 
-    /// What the person agreed to is not finished: the same question is asked again, with this line. How often it was asked
-    /// is not counted. `deadline` is the last second at which an answer counts.
+    /// Asks a question again that the person agreed to, because the action behind its URL is not finished. `line` is
+    /// appended to the message. The number of times is not counted. `deadline` is the last second at which an answer
+    /// counts.
     pub fn ask_again(&mut self, id: SlotId, line: &'static str, deadline: Option<u64>) {
-        let Some(State::Ask(asking)) = self.slots.get(id).map(|slot| &slot.state) else { return };
+        let Some(SlotState::Ask(asking)) = self.slots.get(id).map(|slot| &slot.state) else { return };
         let AskPhase::Agreed(asked) = &asking.phase else { return };
         let agreed = asking.question.until;
         let asked = AskRecord { agreed, deadline: deadline.or(asked.deadline), ..asked.clone() };
-        // Elsewhere each time is a leg of its own.
+        // With `Delivery::NextLeg`, each repetition is a leg of its own and is counted there.
         if self.setup.delivery == Delivery::ThisLeg {
             let mut request = InputRequests::new();
             let _ = request.insert(&*asked.path, asking.question.request.clone());
-            if let Err(stop) = may_continue(self.legs(), self.setup.limits.legs, &request) {
+            if let Err(stop) = check_leg_limit(self.legs(), self.setup.limits.legs, &request) {
                 return self.stop(stop);
             }
             self.call = self.call.take().and_then(Call::next_leg);
@@ -409,21 +415,22 @@ impl Leg {
         if let Some(at) = self.incoming(&asked.path) {
             self.inbox.remove(at);
         }
-        self.put(id, asked, Some(Cow::Borrowed(line)));
+        self.ask_now(id, asked, Some(Cow::Borrowed(line)));
     }
 
-    /// Returns whether a question of this path was agreed to in an earlier leg, or has an answer.
+    /// Returns `true` if the question with this path has an answer, or was agreed to in an earlier leg.
     pub fn has_answer(&self, path: &str) -> bool {
-        self.history.find(Kind::Ask, path).is_some() || self.incoming(path).is_some()
+        self.history.find(EntryKind::Ask, path).is_some() || self.incoming(path).is_some()
     }
 
     fn observe_answer(&mut self, id: SlotId) {
-        let Some(State::Ask(asking)) = self.slots.get(id).map(|slot| &slot.state) else { return };
-        self.observations.shown = self.observations.shown.and(asking.question.request.needs());
+        let Some(SlotState::Ask(asking)) = self.slots.get(id).map(|slot| &slot.state) else { return };
+        self.observations.proven_support =
+            self.observations.proven_support.and(asking.question.request.needs());
     }
 
-    /// A waiting question is dropped.
-    pub(super) fn leave_ask(&mut self, id: SlotId, slot: &Slot, asking: &Asking) {
+    /// Releases the slot of a dropped question.
+    pub(super) fn release_ask(&mut self, id: SlotId, slot: &Slot, asking: &AskSlot) {
         match &asking.phase {
             AskPhase::Recorded(at) => self.history.give_up(*at),
             AskPhase::Answered | AskPhase::Agreed(_) => {
@@ -432,10 +439,10 @@ impl Leg {
                 }
             }
             AskPhase::Asked { .. } => {
-                self.slots.branches().add(slot.branch, Counted::Asking, -1);
+                self.slots.branches().add(slot.branch, Counter::Asking, -1);
                 self.asks_version += 1;
-                if !self.slots.is_lost(slot.branch) {
-                    self.observations.note_dropped(Kind::Ask, &slot.path);
+                if !self.slots.is_abandoned_branch(slot.branch) {
+                    self.observations.note_dropped(EntryKind::Ask, &slot.path);
                 }
             }
         }
@@ -443,9 +450,9 @@ impl Leg {
     }
 }
 
-enum Found {
+enum AskLookup {
     Recorded(usize),
     Answered,
     Agreed(AskRecord),
-    Nothing(AskRecord, Option<String>),
+    NotAnswered(AskRecord, Option<String>),
 }

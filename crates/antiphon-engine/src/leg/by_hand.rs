@@ -1,60 +1,61 @@
-//! Questions that a handler returns: entries of the same record, checked, asked again and limited as awaited ones are.
+//! Questions that a handler returns. They are entries of the same record, and have the same validation and limits as
+//! awaited ones.
 //!
-//! The question itself is in the record, so an answer is checked against what was asked whichever version of the handler
-//! runs now, and a question whose answer does not fit is asked again without its handler. An answer is there on each leg
-//! until the handler returns questions or state again.
+//! The record holds the question itself. An answer is validated against the question that was asked, whichever version
+//! of the handler runs now. A question with an invalid answer is asked again without its handler. An answer stays
+//! available on each leg until the handler returns questions or state again.
 
 use super::{
-    Incoming, Leg,
-    leave::{Left, may_continue},
+    IncomingAnswer, Leg,
+    end::{LegOutput, check_leg_limit},
 };
 use crate::{
     answer::{Response, asked_too_often, check, read_answer, too_long, with_reason},
     key::check_key,
     limits::Limits,
-    record::{AskRecord, Checked, Received, Record, State},
-    stop::Stop,
+    record::{AskRecord, CheckedAnswer, HandlerState, ReceivedAnswer, Record},
+    stop::StopReason,
 };
 use antiphon_seal::Call;
 use antiphon_wire::{Action, InputRequest, InputRequests};
 use serde::Deserialize;
 use std::sync::Arc;
 
-/// A question that a handler returned, with its checked answer.
+/// A question that a handler returned, with its valid answer.
 #[derive(Clone, Debug)]
-pub struct Answered {
-    /// The key.
+pub struct AnsweredAsk {
+    /// The key of the question.
     pub key: Arc<str>,
-    /// The question as JSON, as it was when it was asked.
+    /// The question as JSON, as it was asked.
     pub question: Arc<str>,
     /// The answer.
     pub response: Response,
 }
 
 impl Leg {
-    /// The handler returned these questions, or none with state only: the round that leaves, or why none can, and what is
-    /// kept for the next leg.
+    /// Ends the leg with questions that the handler returned, or with state only if `asks` is empty. Returns the round,
+    /// or the reason why no round can leave, and the output of the leg.
     pub fn ask_by_hand(
         &mut self,
         asks: Vec<(String, InputRequest)>,
         state: Option<String>,
-    ) -> (Result<InputRequests, Stop>, Left) {
-        if self.is_tainted {
-            // The handler has returned what it made of answers that do not count any more: it begins anew.
-            return self.leave_to_begin_anew();
+    ) -> (Result<InputRequests, StopReason>, LegOutput) {
+        if self.used_stale_answer {
+            // The handler returned a result of stale answers, so it starts again.
+            return self.end_and_restart();
         }
         let round = self.round_by_hand(asks);
         if let Ok((_, asked)) = &round {
             self.drop_changed(asked);
         }
         self.inbox.retain(|incoming| !incoming.is_by_hand());
-        self.state = state.map(|text| State { round: self.round, text });
+        self.state = state.map(|text| HandlerState { round: self.round, text });
         match round {
             Ok((requests, asked)) => {
                 if requests.is_empty() {
                     self.state_only = self.state_only.saturating_add(1);
                 }
-                self.leave_with(requests, asked)
+                self.end_with_round(requests, asked)
             }
             Err(stop) => (Err(stop), self.finish()),
         }
@@ -63,21 +64,22 @@ impl Leg {
     fn round_by_hand(
         &self,
         asks: Vec<(String, InputRequest)>,
-    ) -> Result<(InputRequests, Vec<AskRecord>), Stop> {
+    ) -> Result<(InputRequests, Vec<AskRecord>), StopReason> {
         let limits = &self.setup.limits;
         if asks.len() > limits.asks {
-            let text = format!("{} asks in one round; the limit is {}", asks.len(), limits.asks);
-            return Err(Stop::Author(text));
+            let text = format!("{} questions in one round; the limit is {}", asks.len(), limits.asks);
+            return Err(StopReason::Author(text));
         }
         let (mut requests, mut asked) = (InputRequests::new(), Vec::with_capacity(asks.len()));
         for (key, request) in asks {
-            check_key(&key).map_err(Stop::Author)?;
-            let text = serde_json::to_string(&request).map_err(|fault| Stop::Author(fault.to_string()))?;
+            check_key(&key).map_err(StopReason::Author)?;
+            let text =
+                serde_json::to_string(&request).map_err(|fault| StopReason::Author(fault.to_string()))?;
             let Some(call) = &self.call else {
-                return Err(Stop::Author("the call has not begun".to_owned()));
+                return Err(StopReason::Author("the call has not begun".to_owned()));
             };
             let digest = call.secret().pin(text.as_bytes());
-            // One that was answered in other words is asked again for these.
+            // A question with the same key and another text was answered: the new text is asked.
             let before = self.incoming(&key).map(|at| &self.inbox[at]).filter(|incoming| !incoming.was_read);
             let before = before.map(|incoming| &incoming.received.asked);
             let changed = before.filter(|asked| asked.question.is_some() && !asked.digest.matches(&digest));
@@ -99,13 +101,13 @@ impl Leg {
             // > `inputRequests` keys are server assigned identifiers and **MUST** be unique within the scope of the
             // > request.
             if !requests.insert(&*key, request) {
-                return Err(Stop::Author(format!("the key `{key}` is used twice in one round")));
+                return Err(StopReason::Author(format!("the key `{key}` is used twice in one round")));
             }
         }
         Ok((requests, asked))
     }
 
-    /// Questions that were answered, and are asked in other words now: what came after their answers does not count.
+    /// Makes everything stale that followed an answer whose question has changed.
     fn drop_changed(&mut self, asked: &[AskRecord]) {
         let changed = self.inbox.iter().filter(|incoming| incoming.is_by_hand() && !incoming.was_read);
         let changed = changed.map(|incoming| &incoming.received.asked).filter(|before| {
@@ -116,31 +118,32 @@ impl Leg {
         }
     }
 
-    /// The answers to the questions that the handler returned.
-    pub fn answered_by_hand(&mut self) -> Vec<Answered> {
+    /// Returns the answers to the questions that the handler returned.
+    pub fn answered_by_hand(&mut self) -> Vec<AnsweredAsk> {
         let by_hand = self.inbox.iter_mut().filter(|incoming| incoming.is_by_hand());
         by_hand.filter_map(|incoming| incoming.received.answered()).collect()
     }
 
-    /// The handler reads the answer to a question that it returned. Whether the answer still counts.
+    /// Notes that the handler reads the answer to a question that it returned. Returns `true` if the answer is still
+    /// valid.
     pub fn read_by_hand(&mut self, key: &str) -> bool {
         let Some(at) = self.incoming(key) else { return false };
         self.inbox[at].was_read = true;
         self.inbox[at].is_by_hand()
     }
 
-    /// The handler's own state.
+    /// Returns the handler's own state.
     pub fn state(&self) -> Option<&str> {
         self.state.as_ref().map(|state| state.text.as_str())
     }
 }
 
-impl Incoming {
+impl IncomingAnswer {
     fn is_by_hand(&self) -> bool {
         self.received.asked.question.is_some()
     }
 
-    /// Returns whether the person declined or went away.
+    /// Returns `true` if the person declined or cancelled.
     pub(super) fn is_refusal(&self) -> bool {
         #[derive(Deserialize)]
         struct Head {
@@ -151,43 +154,45 @@ impl Incoming {
     }
 }
 
-impl Received {
-    fn answered(&mut self) -> Option<Answered> {
+impl ReceivedAnswer {
+    fn answered(&mut self) -> Option<AnsweredAsk> {
         let question = self.asked.question.clone()?;
         let response = self.response.take().or_else(|| {
             let request: InputRequest = serde_json::from_str(&question).ok()?;
             read_answer(&request, self.text.as_deref()?).ok()
         });
-        Some(Answered { key: Arc::clone(&self.asked.path), question, response: response? })
+        Some(AnsweredAsk { key: Arc::clone(&self.asked.path), question, response: response? })
     }
 }
 
 impl Record {
-    /// Receives the answers to questions that a handler returned; `answer` gives the text that came under a key. The
-    /// questions to be asked again, those alone: empty once each has an answer that counts.
+    /// Receives the answers to questions that a handler returned. `answer` returns the text under a key. Returns only
+    /// the questions to ask again: none if every question has a valid answer.
     ///
     /// > If the client fails to send all the information requested in a previous `InputRequests` [...] the server **SHOULD**
     /// > respond with a new `InputRequiredResult` requesting the missing information again, rather than returning an error.
     ///
     /// # Errors
-    /// If a question was asked as often as it may be, or the call has had as many legs as it may.
+    /// If a question was asked as often as the limit allows, or the call has had as many legs as the limit allows.
     pub fn receive<'t>(
         &mut self,
         call: Option<&Call>,
         answer: impl Fn(&str) -> Option<&'t str>,
         limits: &Limits,
-    ) -> Result<InputRequests, Stop> {
+    ) -> Result<InputRequests, StopReason> {
         let mut again = InputRequests::new();
         let mut room = limits.state.saturating_sub(self.size());
         let checked = self.check_all(answer, limits)?;
-        let is_complete = checked.iter().all(|(_, (_, came))| matches!(came, Came::Fits(_) | Came::Before));
-        for (at, (request, came)) in checked {
-            let reason = match came {
-                Came::Before => continue,
-                Came::Nothing => None,
-                Came::Wrong(reason) => Some(reason),
-                // What is kept while others are asked again must find room.
-                Came::Fits(answer) => match room.checked_sub(answer.text.len()) {
+        let is_complete = checked.iter().all(|(_, (_, answer_check))| {
+            matches!(answer_check, AnswerCheck::Valid(_) | AnswerCheck::AnsweredBefore)
+        });
+        for (at, (request, answer_check)) in checked {
+            let reason = match answer_check {
+                AnswerCheck::AnsweredBefore => continue,
+                AnswerCheck::Missing => None,
+                AnswerCheck::Invalid(reason) => Some(reason),
+                // An answer that waits for the others must fit into the record.
+                AnswerCheck::Valid(answer) => match room.checked_sub(answer.text.len()) {
                     None if !is_complete => Some(too_long(room)),
                     rest => {
                         room = rest.unwrap_or_default();
@@ -197,12 +202,12 @@ impl Record {
                 },
             };
             let request = self.asked[at].again(request, reason, limits)?;
-            // Keys were unique when the round left.
+            // The keys were unique when the round left.
             let _ = again.insert(&*self.asked[at].path, request);
         }
         self.take_answered();
         if !again.is_empty() {
-            may_continue(call.map_or(1, Call::leg), limits.legs, &again)?;
+            check_leg_limit(call.map_or(1, Call::leg), limits.legs, &again)?;
             self.round = self.round.saturating_add(1);
             let round = self.round;
             self.asked.iter_mut().for_each(|asked| asked.round = round);
@@ -210,23 +215,25 @@ impl Record {
         Ok(again)
     }
 
-    /// Receives what came for one question that a handler returned: `None` if nothing did. The question, if it is to be
-    /// asked again.
+    /// Receives the answer to one question that a handler returned, or `None` if none came. Returns the question if it
+    /// must be asked again.
     ///
     /// # Errors
-    /// If it was asked as often as it may be.
+    /// If the question was asked as often as the limit allows.
     pub fn receive_one(
         &mut self,
         path: &str,
         text: Option<&str>,
         limits: &Limits,
-    ) -> Result<Option<InputRequest>, Stop> {
+    ) -> Result<Option<InputRequest>, StopReason> {
         let Some(at) = self.asked.iter().position(|asked| *asked.path == *path) else { return Ok(None) };
         let again = match self.asked[at].check(text, limits)? {
-            (_, Came::Before) => None,
-            (request, Came::Nothing) => Some(request),
-            (request, Came::Wrong(reason)) => Some(self.asked[at].again(request, Some(reason), limits)?),
-            (_, Came::Fits(answer)) => {
+            (_, AnswerCheck::AnsweredBefore) => None,
+            (request, AnswerCheck::Missing) => Some(request),
+            (request, AnswerCheck::Invalid(reason)) => {
+                Some(self.asked[at].again(request, Some(reason), limits)?)
+            }
+            (_, AnswerCheck::Valid(answer)) => {
                 self.asked[at].answer = Some(answer);
                 None
             }
@@ -235,17 +242,18 @@ impl Record {
         Ok(again)
     }
 
-    /// Each question that a handler returned, by its place, with what came for it.
+    /// Checks each question that a handler returned, with its index.
     fn check_all<'t>(
         &self,
         answer: impl Fn(&str) -> Option<&'t str>,
         limits: &Limits,
-    ) -> Result<Vec<(usize, Found)>, Stop> {
+    ) -> Result<Vec<(usize, CheckedAsk)>, StopReason> {
         let by_hand = self.asked.iter().enumerate().filter(|(_, asked)| asked.question.is_some());
         by_hand.map(|(at, asked)| Ok((at, asked.check(answer(&asked.path), limits)?))).collect()
     }
 
-    /// Once each question that a handler returned has an answer, they are there for the handler, in their order.
+    /// Moves the answers to the inbox of the handler, in their order, once each question that a handler returned has
+    /// one.
     fn take_answered(&mut self) {
         let mut by_hand = self.asked.iter().filter(|asked| asked.question.is_some()).peekable();
         if by_hand.peek().is_none() || by_hand.any(|asked| asked.answer.is_none()) {
@@ -258,50 +266,52 @@ impl Record {
     }
 }
 
-/// A question, and what came for it.
-type Found = (InputRequest, Came);
+/// A question, and the check of its answer.
+type CheckedAsk = (InputRequest, AnswerCheck);
 
-/// What came for a question that a handler returned.
-enum Came {
-    /// A good answer, earlier.
-    Before,
-    /// A client may answer question by question: only the bound on legs ends that.
-    Nothing,
-    Fits(Checked),
-    Wrong(String),
+/// The check of the answer to a question that a handler returned.
+enum AnswerCheck {
+    /// A valid answer came in an earlier round.
+    AnsweredBefore,
+    /// No answer came. A client may answer one question at a time; only the limit of legs ends that.
+    Missing,
+    Valid(CheckedAnswer),
+    Invalid(String),
 }
 
 impl AskRecord {
-    fn into_received(mut self) -> Received {
-        let (text, response) = self.answer.take().map(|Checked { text, response }| (text, response)).unzip();
-        Received { asked: self, text, response: response.flatten() }
+    fn into_received(mut self) -> ReceivedAnswer {
+        let (text, response) =
+            self.answer.take().map(|CheckedAnswer { text, response }| (text, response)).unzip();
+        ReceivedAnswer { asked: self, text, response: response.flatten() }
     }
 
-    fn check(&self, text: Option<&str>, limits: &Limits) -> Result<Found, Stop> {
+    fn check(&self, text: Option<&str>, limits: &Limits) -> Result<CheckedAsk, StopReason> {
         let question = self.question.as_deref().unwrap_or_default();
         let Ok(request) = serde_json::from_str::<InputRequest>(question) else {
-            // It was written here, and the seal held.
-            return Err(Stop::Author(format!("the question `{}` cannot be read again", self.path)));
+            // This crate wrote the text, and the seal protects it.
+            return Err(StopReason::Author(format!("the question `{}` cannot be read again", self.path)));
         };
-        let came = match (&self.answer, text) {
-            (Some(_), _) => Came::Before,
-            (None, None) => Came::Nothing,
+        let answer_check = match (&self.answer, text) {
+            (Some(_), _) => AnswerCheck::AnsweredBefore,
+            (None, None) => AnswerCheck::Missing,
             (None, Some(text)) => {
-                let checked = check(&request, text, limits)
-                    .and_then(|response| Ok(Checked { text: response.to_text()?, response: Some(response) }));
-                checked.map_or_else(Came::Wrong, Came::Fits)
+                let checked = check(&request, text, limits).and_then(|response| {
+                    Ok(CheckedAnswer { text: response.to_text()?, response: Some(response) })
+                });
+                checked.map_or_else(AnswerCheck::Invalid, AnswerCheck::Valid)
             }
         };
-        Ok((request, came))
+        Ok((request, answer_check))
     }
 
-    /// The question once more, with the reason, if it may be asked once more.
+    /// Returns the question with the reason, if it may be asked once more.
     fn again(
         &mut self,
         request: InputRequest,
         reason: Option<String>,
         limits: &Limits,
-    ) -> Result<InputRequest, Stop> {
+    ) -> Result<InputRequest, StopReason> {
         if let Some(reason) = &reason {
             self.times = self.times.saturating_add(1);
             if let Some(stop) = asked_too_often(&self.path, self.times, Some(reason), limits) {

@@ -1,67 +1,67 @@
-//! Checkpoints: places at which a leg may end with state only.
+//! Checkpoints: points at which a leg may end with state only.
 
 use super::{
     Delivery, Leg, Purpose,
-    slots::{SlotId, State},
+    slots::{SlotId, SlotState},
 };
 use crate::{
     CallSite,
-    record::{Body, Entry, Kind},
+    record::{Entry, EntryBody, EntryKind},
 };
 use std::sync::Arc;
 use std::task::Waker;
 
-/// How a waiting checkpoint stands.
+/// The state of an awaited checkpoint.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum CheckpointPhase {
-    /// It ended an earlier leg, as the record says at this place.
+    /// The checkpoint ended an earlier leg. It is the entry with this index.
     Recorded(usize),
-    /// It ends this leg.
+    /// The checkpoint ends this leg.
     Ending,
 }
 
 impl Leg {
-    /// A checkpoint is awaited for the first time. `wants_to_end`: the leg is to end here if it may, and the client takes results that hold state only. `Ok` where it is passed
-    /// at once; its place where it is waited for, if it ever resolves.
+    /// Begins to await a checkpoint. `wants_to_end` is true if the leg should end here and the client accepts results
+    /// with state only. Returns `Ok` if the checkpoint is passed at once.
     ///
     /// # Errors
-    /// The place of a checkpoint that is not passed at once.
+    /// The slot of a checkpoint that is not passed at once, or `None` if it never resolves.
     pub fn checkpoint(
         &mut self,
         path: Arc<str>,
         wants_to_end: bool,
         site: CallSite,
     ) -> Result<(), Option<SlotId>> {
-        if !self.may_await(Kind::Checkpoint, &path, site) {
+        if !self.may_await(EntryKind::Checkpoint, &path, site) {
             return Err(None);
         }
-        let branch = self.scope.branch;
-        if let Some(at) = self.history.find(Kind::Checkpoint, &path) {
-            let state = State::Checkpoint(CheckpointPhase::Recorded(at));
+        let branch = self.context.branch;
+        if let Some(at) = self.history.find(EntryKind::Checkpoint, &path) {
+            let state = SlotState::Checkpoint(CheckpointPhase::Recorded(at));
             let id = self.slots.add(path, site, branch, state);
-            self.history.wait_for(at, Some(id));
+            self.history.set_waiting(at, Some(id));
             return Err(Some(id));
         }
         let may_end = self.setup.delivery == Delivery::NextLeg
-            && self.setup.purpose != Purpose::Rehearse
+            && self.setup.purpose != Purpose::DryRun
             && self.state_only < self.setup.limits.state_only
-            // What was done is with the client already.
+            // The client already has the record of everything up to here.
             && !self.is_repeating();
         if !wants_to_end || !may_end {
             return Ok(());
         }
-        self.ending += 1;
-        Err(Some(self.slots.add(path, site, branch, State::Checkpoint(CheckpointPhase::Ending))))
+        self.ending_checkpoints += 1;
+        Err(Some(self.slots.add(path, site, branch, SlotState::Checkpoint(CheckpointPhase::Ending))))
     }
 
-    /// Returns whether a checkpoint is passed.
+    /// Polls a checkpoint. Returns `true` if it is passed.
     pub fn poll_checkpoint(&mut self, id: SlotId, waker: &Waker) -> bool {
         if self.is_over() {
             return false;
         }
-        self.slots.move_to(id, self.scope.branch);
+        self.slots.move_to(id, self.context.branch);
         let Some(slot) = self.slots.get(id) else { return false };
-        let State::Checkpoint(phase) = &slot.state else { return false };
+        let SlotState::Checkpoint(phase) = &slot.state else { return false };
         match phase {
             CheckpointPhase::Recorded(at) if self.history.is_due(*at) => {
                 let (at, site) = (*at, slot.site);
@@ -78,24 +78,24 @@ impl Leg {
         }
     }
 
-    pub(super) fn leave_checkpoint(&mut self, phase: &CheckpointPhase) {
+    pub(super) fn release_checkpoint(&mut self, phase: &CheckpointPhase) {
         match phase {
-            CheckpointPhase::Recorded(at) => self.history.wait_for(*at, None),
-            CheckpointPhase::Ending => self.ending = self.ending.saturating_sub(1),
+            CheckpointPhase::Recorded(at) => self.history.set_waiting(*at, None),
+            CheckpointPhase::Ending => self.ending_checkpoints = self.ending_checkpoints.saturating_sub(1),
         }
     }
 
     /// Records the checkpoints at which the leg ends.
     pub(super) fn record_checkpoints(&mut self) {
-        let is_ending = |state: &State| matches!(state, State::Checkpoint(CheckpointPhase::Ending));
+        let is_ending = |state: &SlotState| matches!(state, SlotState::Checkpoint(CheckpointPhase::Ending));
         let ending: Vec<(Arc<str>, CallSite)> = self
             .slots
             .iter()
-            .filter(|(_, slot)| is_ending(&slot.state) && !self.slots.is_lost(slot.branch))
+            .filter(|(_, slot)| is_ending(&slot.state) && !self.slots.is_abandoned_branch(slot.branch))
             .map(|(_, slot)| (slot.path.clone(), slot.site))
             .collect();
         for (path, site) in ending {
-            self.history.record(Entry { path, round: self.round, body: Body::Checkpoint }, site);
+            self.history.record(Entry { path, round: self.round, body: EntryBody::Checkpoint }, site);
         }
     }
 }

@@ -1,102 +1,105 @@
-//! The entries of a call, and whose turn it is: history comes back in its own order.
+//! The entries of a call and their delivery in order.
 //!
 //! ```text
-//!   InTurn ──its turn, and its future is polled──▶ delivered, the turn passes on
+//!   InOrder ── it is next, and its future is polled ──▶ delivered, the next entry follows
 //!     │ ▲
-//!     │ └ the turn stops here
-//!     ├─ nothing can wake the handler ──▶ Free: delivered whenever it is met
-//!     ├─ a step that was never delivered is dropped ──▶ Free, and need not be met
-//!     └─ its question changed, or an answer of an earlier round was dropped ──▶ Gone (steps: Free)
+//!     │ └ delivery waits here
+//!     ├─ nothing can wake the handler ──▶ AnyTime: delivered when the handler reaches it
+//!     ├─ a step that was never delivered is dropped ──▶ AnyTime, and need not be replayed
+//!     └─ its question changed, or an answer of an earlier round was removed ──▶ Removed (steps: AnyTime)
 //! ```
 
 use super::slots::SlotId;
-use crate::record::{Body, Entry, Kind, StepOutcome};
+use crate::record::{Entry, EntryBody, EntryKind, StepOutcome};
 use antiphon_seal::Digest;
 use std::collections::HashMap;
 use std::sync::Arc;
 
 use crate::CallSite;
 
-/// Up to so many entries are searched one by one.
-const FEW: usize = 32;
+/// The maximum number of entries that are searched without an index.
+const LINEAR_SEARCH_MAX: usize = 32;
 
-/// Old entries first, in their order; then those of this leg.
+/// The entries of earlier legs in their order, then those of this leg.
 #[derive(Debug, Default)]
 pub(super) struct History {
-    kept: Vec<Kept>,
-    /// The places of each path, once there are more than [`FEW`] entries.
-    places: HashMap<Arc<str>, Vec<usize>>,
+    items: Vec<HistoryItem>,
+    /// The indexes of each path, once there are more than [`LINEAR_SEARCH_MAX`] entries.
+    indexes: HashMap<Arc<str>, Vec<usize>>,
     /// The number of entries from earlier legs.
-    old: usize,
-    /// The old entry that is delivered next.
-    turn: usize,
+    old_len: usize,
+    /// The index of the old entry that is delivered next.
+    next: usize,
     delivered: u32,
-    /// Old steps that count and were not delivered.
-    unmet_steps: usize,
-    /// Old refusals that were not delivered.
-    unmet_refusals: usize,
+    /// The number of old, valid steps that were not delivered.
+    unreplayed_steps: usize,
+    /// The number of old refusals that were not delivered.
+    unreplayed_refusals: usize,
     size: usize,
 }
 
 #[derive(Debug)]
-struct Kept {
+struct HistoryItem {
     entry: Entry,
-    order: Order,
-    /// In which place of the order, and for which call.
+    order: DeliveryOrder,
+    /// The position in the order of delivery, and the location of the call that received the entry.
     delivered: Option<(u32, CallSite)>,
-    /// The future that waits for it.
-    waits: Option<SlotId>,
-    /// It need not be met.
-    excused: bool,
-    /// It was recorded while the handler unwound.
+    /// The future that waits for the entry.
+    waiting: Option<SlotId>,
+    /// True if the handler need not reach the entry.
+    optional: bool,
+    /// True if the entry was recorded while the handler unwound.
     unwinding: bool,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Order {
-    InTurn,
-    Free,
-    Gone,
+enum DeliveryOrder {
+    InOrder,
+    AnyTime,
+    Removed,
 }
 
-impl Kept {
+impl HistoryItem {
     fn is_abandoned(&self) -> bool {
-        matches!(self.entry.body, Body::Step { outcome: StepOutcome::Abandoned, .. })
+        matches!(self.entry.body, EntryBody::Step { outcome: StepOutcome::Abandoned, .. })
     }
 
-    fn is_unmet(&self) -> bool {
-        self.delivered.is_none() && !self.excused && self.order != Order::Gone && !self.is_abandoned()
+    fn is_unreplayed(&self) -> bool {
+        self.delivered.is_none()
+            && !self.optional
+            && self.order != DeliveryOrder::Removed
+            && !self.is_abandoned()
     }
 
-    fn is_unmet_step(&self) -> bool {
-        self.entry.kind() == Kind::Step && self.is_unmet()
+    fn is_unreplayed_step(&self) -> bool {
+        self.entry.kind() == EntryKind::Step && self.is_unreplayed()
     }
 
-    fn is_unmet_refusal(&self) -> bool {
-        matches!(self.entry.body, Body::Answer { refusal: true, .. }) && self.is_unmet()
+    fn is_unreplayed_refusal(&self) -> bool {
+        matches!(self.entry.body, EntryBody::Answer { refusal: true, .. }) && self.is_unreplayed()
     }
 }
 
 impl History {
     pub(super) fn of(entries: Vec<Entry>) -> Self {
-        let mut history = Self { kept: Vec::with_capacity(entries.len() + 8), ..Self::default() };
+        let mut history = Self { items: Vec::with_capacity(entries.len() + 8), ..Self::default() };
         for entry in entries {
-            let stale = matches!(entry.body, Body::Step { stale: true, .. });
+            let stale = matches!(entry.body, EntryBody::Step { stale: true, .. });
             history.push(entry, None);
-            if let Some(kept) = history.kept.last_mut() {
-                if stale || kept.is_abandoned() {
-                    kept.order = Order::Free;
+            if let Some(item) = history.items.last_mut() {
+                if stale || item.is_abandoned() {
+                    item.order = DeliveryOrder::AnyTime;
                 }
-                history.unmet_steps += usize::from(kept.is_unmet_step());
-                history.unmet_refusals += usize::from(kept.is_unmet_refusal());
+                history.unreplayed_steps += usize::from(item.is_unreplayed_step());
+                history.unreplayed_refusals += usize::from(item.is_unreplayed_refusal());
             }
         }
-        history.old = history.kept.len();
+        history.old_len = history.items.len();
         history.advance();
         history
     }
 
-    /// Records something that the handler learns now, or never.
+    /// Records an outcome of this leg. The handler receives it now or never.
     pub(super) fn record(&mut self, entry: Entry, site: CallSite) {
         self.delivered += 1;
         self.push(entry, Some((self.delivered, site)));
@@ -105,32 +108,38 @@ impl History {
     /// Records a step that was dropped while the handler unwound.
     pub(super) fn record_unwinding(&mut self, entry: Entry, site: CallSite) {
         self.record(entry, site);
-        if let Some(kept) = self.kept.last_mut() {
-            kept.unwinding = true;
+        if let Some(item) = self.items.last_mut() {
+            item.unwinding = true;
         }
     }
 
-    /// The handler's panic has reached its driver: the steps that it dropped are as those of a crash, and may run again.
-    pub(super) fn forget_unwound(&mut self) {
-        for at in self.old..self.kept.len() {
-            if self.kept[at].unwinding {
-                self.change(at, |kept| kept.order = Order::Gone);
+    /// Removes the steps that a panic of the handler dropped: as after a crash, they may run again.
+    pub(super) fn remove_unwound(&mut self) {
+        for at in self.old_len..self.items.len() {
+            if self.items[at].unwinding {
+                self.change(at, |item| item.order = DeliveryOrder::Removed);
             }
         }
     }
 
     fn push(&mut self, entry: Entry, delivered: Option<(u32, CallSite)>) {
         self.size += entry.size();
-        let kept =
-            Kept { entry, order: Order::InTurn, delivered, waits: None, excused: false, unwinding: false };
-        self.kept.push(kept);
-        let unplaced = match self.kept.len() {
-            ..=FEW => return,
-            many if many == FEW + 1 => 0,
+        let item = HistoryItem {
+            entry,
+            order: DeliveryOrder::InOrder,
+            delivered,
+            waiting: None,
+            optional: false,
+            unwinding: false,
+        };
+        self.items.push(item);
+        let unplaced = match self.items.len() {
+            ..=LINEAR_SEARCH_MAX => return,
+            many if many == LINEAR_SEARCH_MAX + 1 => 0,
             many => many - 1,
         };
-        for (at, kept) in self.kept.iter().enumerate().skip(unplaced) {
-            self.places.entry(kept.entry.path.clone()).or_default().push(at);
+        for (at, item) in self.items.iter().enumerate().skip(unplaced) {
+            self.indexes.entry(item.entry.path.clone()).or_default().push(at);
         }
     }
 
@@ -138,238 +147,240 @@ impl History {
         self.size
     }
 
-    /// The entry of this key, if it still counts.
-    pub(super) fn find(&self, kind: Kind, path: &str) -> Option<usize> {
-        let is_it = |at: &usize| {
-            let kept = &self.kept[*at];
-            kept.order != Order::Gone && kept.entry.kind() == kind && *kept.entry.path == *path
+    /// Returns the index of the entry with this key, unless the entry was removed.
+    pub(super) fn find(&self, kind: EntryKind, path: &str) -> Option<usize> {
+        let matches = |at: &usize| {
+            let item = &self.items[*at];
+            item.order != DeliveryOrder::Removed && item.entry.kind() == kind && *item.entry.path == *path
         };
-        if self.kept.len() <= FEW {
-            return (0..self.kept.len()).find(is_it);
+        if self.items.len() <= LINEAR_SEARCH_MAX {
+            return (0..self.items.len()).find(matches);
         }
-        self.places.get(path)?.iter().copied().find(is_it)
+        self.indexes.get(path)?.iter().copied().find(matches)
     }
 
     pub(super) fn entry(&self, at: usize) -> &Entry {
-        &self.kept[at].entry
+        &self.items[at].entry
     }
 
-    /// The call that this entry was delivered to in this leg.
+    /// Returns the location of the call that received the entry in this leg.
     pub(super) fn delivered_at(&self, at: usize) -> Option<CallSite> {
-        self.kept[at].delivered.map(|(_, site)| site)
+        self.items[at].delivered.map(|(_, site)| site)
     }
 
-    pub(super) fn is_gone(&self, at: usize) -> bool {
-        self.kept[at].order == Order::Gone
+    pub(super) fn is_removed(&self, at: usize) -> bool {
+        self.items[at].order == DeliveryOrder::Removed
     }
 
-    /// Returns whether the entry may be delivered now.
+    /// Returns `true` if the entry may be delivered now.
     pub(super) fn is_due(&self, at: usize) -> bool {
-        at == self.turn || self.kept[at].order == Order::Free
+        at == self.next || self.items[at].order == DeliveryOrder::AnyTime
     }
 
-    /// Has this future woken when the entry is due; nobody, if it is `None`.
-    pub(super) fn wait_for(&mut self, at: usize, slot: Option<SlotId>) {
-        self.kept[at].waits = slot;
+    /// Sets the future that is woken when the entry is due.
+    pub(super) fn set_waiting(&mut self, at: usize, slot: Option<SlotId>) {
+        self.items[at].waiting = slot;
     }
 
-    /// A question was dropped before it took its recorded answer: it was asked all the same.
+    /// Notes that a question was dropped before it received its recorded answer. The handler has still asked it.
     pub(super) fn give_up(&mut self, at: usize) {
-        self.change(at, |kept| (kept.waits, kept.excused) = (None, true));
+        self.change(at, |item| (item.waiting, item.optional) = (None, true));
     }
 
-    /// A step was dropped before it received its recorded outcome. That is the same path only where the handler has never
-    /// received the outcome: two steps that ended behind the end of a leg were delivered to nobody, and the first of them
-    /// may be what makes the handler drop the second.
+    /// Notes that a step was dropped before it received its recorded outcome. The path is the same only if the handler
+    /// never received the outcome: two steps that ended after the end of a leg were not delivered, and the outcome of
+    /// the first one may make the handler drop the second one.
     pub(super) fn give_up_step(&mut self, at: usize) {
-        self.change(at, |kept| {
-            kept.waits = None;
-            if matches!(kept.entry.body, Body::Step { undelivered: true, .. }) {
-                (kept.excused, kept.order) = (true, Order::Free);
+        self.change(at, |item| {
+            item.waiting = None;
+            if matches!(item.entry.body, EntryBody::Step { undelivered: true, .. }) {
+                (item.optional, item.order) = (true, DeliveryOrder::AnyTime);
             }
         });
     }
 
-    /// Delivers an entry. The turn passes on with [`advance`](Self::advance).
+    /// Delivers an entry. [`advance`](Self::advance) moves to the next one.
     pub(super) fn deliver(&mut self, at: usize, site: CallSite) {
         self.delivered += 1;
         let delivered = Some((self.delivered, site));
-        self.change(at, |kept| {
-            (kept.delivered, kept.waits) = (delivered, None);
-            if let Body::Step { undelivered, .. } = &mut kept.entry.body {
+        self.change(at, |item| {
+            (item.delivered, item.waiting) = (delivered, None);
+            if let EntryBody::Step { undelivered, .. } = &mut item.entry.body {
                 *undelivered = false;
             }
         });
     }
 
-    fn change<R>(&mut self, at: usize, change: impl FnOnce(&mut Kept) -> R) -> R {
-        let kept = &mut self.kept[at];
-        let (size, steps, refusals) = (kept.size(), kept.is_unmet_step(), kept.is_unmet_refusal());
-        let result = change(kept);
-        self.size = self.size - size + kept.size();
-        if at < self.old {
-            self.unmet_steps -= usize::from(steps && !kept.is_unmet_step());
-            self.unmet_refusals -= usize::from(refusals && !kept.is_unmet_refusal());
+    fn change<R>(&mut self, at: usize, change: impl FnOnce(&mut HistoryItem) -> R) -> R {
+        let item = &mut self.items[at];
+        let (size, steps, refusals) = (item.size(), item.is_unreplayed_step(), item.is_unreplayed_refusal());
+        let result = change(item);
+        self.size = self.size - size + item.size();
+        if at < self.old_len {
+            self.unreplayed_steps -= usize::from(steps && !item.is_unreplayed_step());
+            self.unreplayed_refusals -= usize::from(refusals && !item.is_unreplayed_refusal());
         }
         result
     }
 
-    /// Passes the turn on to the next entry that must be met in its place. The future that waits for it.
+    /// Moves to the next entry that must be delivered in order. Returns the future that waits for the entry.
     pub(super) fn advance(&mut self) -> Option<SlotId> {
-        let before = self.turn;
-        while self.turn < self.old && {
-            let kept = &self.kept[self.turn];
-            kept.delivered.is_some() || kept.order != Order::InTurn
+        let before = self.next;
+        while self.next < self.old_len && {
+            let item = &self.items[self.next];
+            item.delivered.is_some() || item.order != DeliveryOrder::InOrder
         } {
-            self.turn += 1;
+            self.next += 1;
         }
-        self.kept[..self.old].get(self.turn).filter(|_| self.turn != before)?.waits
+        self.items[..self.old_len].get(self.next).filter(|_| self.next != before)?.waiting
     }
 
-    /// The number of entries that were delivered in this leg.
+    /// Returns the number of entries that were delivered in this leg.
     pub(super) fn delivered(&self) -> u32 {
         self.delivered
     }
 
-    /// Returns whether all that must be met in its place was met.
+    /// Returns `true` if all entries that must be delivered in order were delivered.
     pub(super) fn is_replayed(&self) -> bool {
-        self.turn >= self.old
+        self.next >= self.old_len
     }
 
-    /// No longer waits for the entry whose turn it is: it is delivered whenever it is met.
-    pub(super) fn pass_over(&mut self) {
-        if self.turn < self.old {
-            self.kept[self.turn].order = Order::Free;
+    /// Lets the next entry be delivered at any time.
+    pub(super) fn skip_next(&mut self) {
+        if self.next < self.old_len {
+            self.items[self.next].order = DeliveryOrder::AnyTime;
         }
     }
 
-    /// Drops an entry.
-    pub(super) fn drop_entry(&mut self, at: usize) {
-        self.change(at, |kept| kept.order = Order::Gone);
+    /// Removes an entry.
+    pub(super) fn remove_entry(&mut self, at: usize) {
+        self.change(at, |item| item.order = DeliveryOrder::Removed);
     }
 
-    /// Drops the answers and winners of later rounds, and marks their steps as stale. The futures that wait for them, and
-    /// whether any was delivered in this leg.
+    /// Removes the answers and winners of later rounds, and marks their steps as stale. Returns the futures that wait
+    /// for them, and `true` if any of them was delivered in this leg.
     pub(super) fn make_stale(&mut self, round: u32) -> (Vec<SlotId>, bool) {
         let (mut waiting, mut was_used) = (Vec::new(), false);
-        for at in 0..self.kept.len() {
-            let kept = &mut self.kept[at];
-            if kept.entry.round <= round || kept.order == Order::Gone {
+        for at in 0..self.items.len() {
+            let item = &mut self.items[at];
+            if item.entry.round <= round || item.order == DeliveryOrder::Removed {
                 continue;
             }
-            was_used |= kept.delivered.is_some();
-            match &mut kept.entry.body {
-                Body::Step { stale, .. } => {
+            was_used |= item.delivered.is_some();
+            match &mut item.entry.body {
+                EntryBody::Step { stale, .. } => {
                     *stale = true;
-                    kept.order = Order::Free;
-                    waiting.extend(kept.waits);
+                    item.order = DeliveryOrder::AnyTime;
+                    waiting.extend(item.waiting);
                 }
-                Body::Answer { .. } | Body::Select { .. } => {
-                    waiting.extend(kept.waits.take());
-                    self.drop_entry(at);
+                EntryBody::Answer { .. } | EntryBody::Select { .. } => {
+                    waiting.extend(item.waiting.take());
+                    self.remove_entry(at);
                 }
-                Body::Checkpoint => {}
+                EntryBody::Checkpoint => {}
             }
         }
         (waiting, was_used)
     }
 
-    /// The digest of the input, the outcome and the staleness of a step.
+    /// Returns the digest of the input, the outcome and the staleness of a step.
     pub(super) fn step(&self, at: usize) -> Option<(Option<Digest>, &StepOutcome, bool)> {
-        match &self.kept[at].entry.body {
-            Body::Step { input, outcome, stale, .. } => Some((*input, outcome, *stale)),
+        match &self.items[at].entry.body {
+            EntryBody::Step { input, outcome, stale, .. } => Some((*input, outcome, *stale)),
             _ => None,
         }
     }
 
-    pub(super) fn has_unmet_steps(&self) -> bool {
-        self.unmet_steps > 0
+    pub(super) fn has_unreplayed_steps(&self) -> bool {
+        self.unreplayed_steps > 0
     }
 
-    pub(super) fn unmet_steps(&self) -> Vec<String> {
-        let unmet = self.kept[..self.old].iter().filter(|kept| kept.is_unmet_step());
-        unmet.map(|kept| kept.entry.path.to_string()).collect()
+    pub(super) fn unreplayed_steps(&self) -> Vec<String> {
+        let unmet = self.items[..self.old_len].iter().filter(|item| item.is_unreplayed_step());
+        unmet.map(|item| item.entry.path.to_string()).collect()
     }
 
-    /// Recorded steps need not be met.
-    pub(super) fn excuse_steps(&mut self) {
-        for at in 0..self.old {
-            if self.kept[at].is_unmet_step() {
-                self.change(at, |kept| kept.excused = true);
+    /// Lets the handler end without reaching the remaining recorded steps.
+    pub(super) fn make_steps_optional(&mut self) {
+        for at in 0..self.old_len {
+            if self.items[at].is_unreplayed_step() {
+                self.change(at, |item| item.optional = true);
             }
         }
     }
 
-    /// The refusals that were not met, with their rounds.
-    pub(super) fn unmet_refusals(&self) -> impl Iterator<Item = (&str, u32)> {
-        let old = if self.unmet_refusals > 0 { self.old } else { 0 };
-        let unmet = self.kept[..old].iter().filter(|kept| kept.is_unmet_refusal());
-        unmet.map(|kept| (&*kept.entry.path, kept.entry.round))
+    /// Returns the refusals that were not replayed, with their rounds.
+    pub(super) fn unreplayed_refusals(&self) -> impl Iterator<Item = (&str, u32)> {
+        let old = if self.unreplayed_refusals > 0 { self.old_len } else { 0 };
+        let unmet = self.items[..old].iter().filter(|item| item.is_unreplayed_refusal());
+        unmet.map(|item| (&*item.entry.path, item.entry.round))
     }
 
-    /// Returns whether an answer of this round was met in this leg, or a checkpoint at which that round left.
-    pub(super) fn has_met_answer_of(&self, round: u32) -> bool {
-        self.kept.iter().any(|kept| {
-            let is_one = matches!(kept.entry.kind(), Kind::Ask | Kind::Checkpoint);
-            is_one && kept.entry.round == round && kept.delivered.is_some()
+    /// Returns `true` if this leg has replayed an answer of this round, or a checkpoint at which that round ended.
+    pub(super) fn has_replayed_answer_of(&self, round: u32) -> bool {
+        self.items.iter().any(|item| {
+            let is_one = matches!(item.entry.kind(), EntryKind::Ask | EntryKind::Checkpoint);
+            is_one && item.entry.round == round && item.delivered.is_some()
         })
     }
 
-    /// Returns whether this leg has recorded anything.
-    pub(super) fn has_new(&self) -> bool {
-        self.kept[self.old..].iter().any(|kept| kept.order != Order::Gone)
+    /// Returns `true` if this leg has recorded an entry.
+    pub(super) fn has_new_entries(&self) -> bool {
+        self.items[self.old_len..].iter().any(|item| item.order != DeliveryOrder::Removed)
     }
 
-    /// The paths of the steps that count, of all legs: of those that have an outcome.
+    /// Returns the paths of the valid steps of all legs that have an outcome.
     pub(super) fn steps_done(&self) -> impl Iterator<Item = &str> {
-        let done = self.kept.iter().filter(|kept| {
-            kept.order != Order::Gone && kept.entry.kind() == Kind::Step && !kept.is_abandoned()
+        let done = self.items.iter().filter(|item| {
+            item.order != DeliveryOrder::Removed
+                && item.entry.kind() == EntryKind::Step
+                && !item.is_abandoned()
         });
-        done.map(|kept| &*kept.entry.path)
+        done.map(|item| &*item.entry.path)
     }
 
-    /// The path of the first step that this leg recorded.
+    /// Returns the path of the first step that this leg recorded.
     pub(super) fn first_new_step(&self) -> Option<&str> {
-        let new = self.kept[self.old..].iter().filter(|kept| kept.order != Order::Gone);
-        new.map(|kept| &kept.entry).find(|entry| entry.kind() == Kind::Step).map(|entry| &*entry.path)
+        let new = self.items[self.old_len..].iter().filter(|item| item.order != DeliveryOrder::Removed);
+        new.map(|item| &item.entry).find(|entry| entry.kind() == EntryKind::Step).map(|entry| &*entry.path)
     }
 
-    /// The path that was taken, for the log: keys and digests, no values.
-    pub(super) fn in_words(&self) -> String {
-        let words = self.kept.iter().map(|kept| {
-            let Entry { path, body, .. } = &kept.entry;
-            let is_stale = matches!(body, Body::Step { stale: true, .. });
-            let mark = match (kept.order, kept.delivered.is_some(), is_stale) {
-                (Order::Gone, ..) => "dropped",
-                (_, true, _) => "met",
+    /// Describes the entries for the log: keys and digests, no values.
+    pub(super) fn describe(&self) -> String {
+        let words = self.items.iter().map(|item| {
+            let Entry { path, body, .. } = &item.entry;
+            let is_stale = matches!(body, EntryBody::Step { stale: true, .. });
+            let state = match (item.order, item.delivered.is_some(), is_stale) {
+                (DeliveryOrder::Removed, ..) => "removed",
+                (_, true, _) => "replayed",
                 (_, _, true) => "stale",
-                _ => "not met",
+                _ => "not replayed",
             };
             match body {
-                Body::Answer { digest, .. } => format!("answer {path} {digest:?} {mark}"),
-                Body::Step { input: Some(input), .. } => format!("step {path} {input:?} {mark}"),
-                Body::Step { .. } => format!("step {path} {mark}"),
-                Body::Select { winner } => format!("select {path} branch {winner} {mark}"),
-                Body::Checkpoint => format!("checkpoint {path} {mark}"),
+                EntryBody::Answer { digest, .. } => format!("answer {path} {digest:?} {state}"),
+                EntryBody::Step { input: Some(input), .. } => format!("step {path} {input:?} {state}"),
+                EntryBody::Step { .. } => format!("step {path} {state}"),
+                EntryBody::Select { winner } => format!("select {path} branch {winner} {state}"),
+                EntryBody::Checkpoint => format!("checkpoint {path} {state}"),
             }
         });
         words.collect::<Vec<_>>().join(", ")
     }
 
-    /// The entries that count: those of this leg in the order in which they were delivered, behind them those that were not.
+    /// Returns the valid entries: the delivered ones in the order of delivery, then the others.
     pub(super) fn into_entries(self) -> Vec<Entry> {
-        let mut kept = self.kept;
-        kept.retain(|kept| kept.order != Order::Gone);
-        let place = |kept: &Kept| kept.delivered.map_or(u32::MAX, |(place, _)| place);
-        if !kept.is_sorted_by_key(place) {
-            kept.sort_by_key(place);
+        let mut items = self.items;
+        items.retain(|item| item.order != DeliveryOrder::Removed);
+        let place = |item: &HistoryItem| item.delivered.map_or(u32::MAX, |(place, _)| place);
+        if !items.is_sorted_by_key(place) {
+            items.sort_by_key(place);
         }
-        kept.into_iter().map(|kept| kept.entry).collect()
+        items.into_iter().map(|item| item.entry).collect()
     }
 }
 
-impl Kept {
+impl HistoryItem {
     fn size(&self) -> usize {
-        if self.order == Order::Gone { 0 } else { self.entry.size() }
+        if self.order == DeliveryOrder::Removed { 0 } else { self.entry.size() }
     }
 }

@@ -1,24 +1,24 @@
-//! Notes: what is read or made once, and is the same on every later leg.
+//! Notes: values that are read or created once and are the same on every later leg.
 
 use super::Leg;
 use crate::record::{Note, UrlReference};
 use antiphon_wire::AskSupport;
 
 impl Leg {
-    /// What the client said it can be asked when the handler first looked.
-    pub fn noted_asks(&self) -> Option<AskSupport> {
+    /// Returns the kinds of questions that the client declared when the handler first looked.
+    pub fn recorded_ask_support(&self) -> Option<AskSupport> {
         self.notes.iter().find_map(|note| match note {
             Note::Asks(asks) => Some(*asks),
             Note::UrlReference { .. } => None,
         })
     }
 
-    /// Notes what the client said it can be asked.
-    pub fn note_asks(&mut self, asks: AskSupport) {
+    /// Records the kinds of questions that the client declared.
+    pub fn record_ask_support(&mut self, asks: AskSupport) {
         self.notes.push(Note::Asks(asks));
     }
 
-    /// The reference in the URL of this question.
+    /// Returns the reference in the URL of this question.
     pub fn url_reference(&self, question: &str) -> Option<&UrlReference> {
         self.notes.iter().find_map(|note| match note {
             Note::UrlReference { path, reference } => (**path == *question).then_some(reference),
@@ -26,7 +26,7 @@ impl Leg {
         })
     }
 
-    /// Notes the reference in the URL of this question, in the place of an older one.
+    /// Records the reference in the URL of this question, and replaces an older one.
     pub fn note_url_reference(&mut self, question: &str, reference: UrlReference) {
         self.notes.retain(|note| !matches!(note, Note::UrlReference { path, .. } if **path == *question));
         self.notes.push(Note::UrlReference { path: question.into(), reference });

@@ -1,21 +1,21 @@
-//! The questions that wait for their answers now: those that leave with the round, or are sent at once.
+//! The questions that wait for their answers now. They leave with the round, or are sent at once.
 
 use super::{
-    Incoming, Leg,
+    IncomingAnswer, Leg,
     ask::AskPhase,
-    slots::{Counted, Slot, SlotId, State},
+    slots::{Counter, Slot, SlotId, SlotState},
 };
-use crate::{answer::with_reason, record::Received};
+use crate::{answer::with_reason, record::ReceivedAnswer};
 use antiphon_wire::InputRequest;
 
 /// A question that waits for its answer now.
 #[derive(Clone, Debug)]
 pub struct PendingAsk {
-    /// The future that waits.
+    /// The slot of the future that waits.
     pub slot: SlotId,
-    /// Scopes and key.
+    /// The scopes and the key.
     pub path: String,
-    /// The question, with the reason if it is asked again.
+    /// The question, with the reason in its message if the question is asked again.
     pub request: InputRequest,
     /// The last second at which an answer counts, in Unix seconds.
     pub deadline: Option<u64>,
@@ -24,57 +24,58 @@ pub struct PendingAsk {
 }
 
 impl Leg {
-    /// An answer has come while the handler waits; `None`: its time is over.
-    pub fn arrive(&mut self, id: SlotId, answer: Option<String>) {
-        let Some(asking) = self.asking(id) else { return };
+    /// Receives an answer during this leg, or `None` if the person's time is over.
+    pub fn receive_answer(&mut self, id: SlotId, answer: Option<String>) {
+        let Some(asking) = self.ask_slot(id) else { return };
         let AskPhase::Asked { asked, .. } = &asking.phase else { return };
         let asked = asked.clone();
         asking.phase = AskPhase::Answered;
         self.uncount_asked(id);
-        self.inbox.push(Incoming::from(Received { asked, text: answer, response: None }));
-        // What is asked from here on is asked of somebody who knows of this answer.
+        self.inbox.push(IncomingAnswer::from(ReceivedAnswer { asked, text: answer, response: None }));
+        // Later questions belong to a later round, because the person who reads them may know this answer.
         self.round = self.round.saturating_add(1);
-        self.takes_answers = true;
+        self.has_new_answers = true;
         self.wake(id);
     }
 
     fn uncount_asked(&mut self, id: SlotId) {
         if let Some(branch) = self.slots.get(id).map(|slot| slot.branch) {
-            self.slots.branches().add(branch, Counted::Asking, -1);
+            self.slots.branches().add(branch, Counter::Asking, -1);
             self.asks_version += 1;
         }
     }
 
-    /// A number that changes whenever what is asked does.
+    /// Returns a number that changes when a question is asked, answered or dropped.
     pub fn asks_version(&self) -> u64 {
         self.asks_version
     }
 
-    /// Returns whether a question is asked, or a checkpoint is to end the leg.
+    /// Returns `true` if a question is asked, or a checkpoint is about to end the leg.
     pub fn waits_for_client(&self) -> bool {
-        self.slots.asking() > 0 || self.ending > 0
+        self.slots.asking() > 0 || self.ending_checkpoints > 0
     }
 
-    /// Returns whether this future still asks.
-    pub fn asks(&self, id: SlotId) -> bool {
+    /// Returns `true` if this future still asks.
+    pub fn is_asking(&self, id: SlotId) -> bool {
         self.slots.get(id).is_some_and(|slot| self.asks_in(slot))
     }
 
     fn asks_in(&self, slot: &Slot) -> bool {
-        matches!(&slot.state, State::Ask(asking) if asking.is_asked()) && !self.slots.is_lost(slot.branch)
+        matches!(&slot.state, SlotState::Ask(asking) if asking.is_asked())
+            && !self.slots.is_abandoned_branch(slot.branch)
     }
 
-    /// The futures that ask, in the order in which they were first polled.
-    pub fn asking_now(&self) -> Vec<SlotId> {
+    /// Returns the futures that ask, in the order of their first polls.
+    pub fn asking_slots(&self) -> Vec<SlotId> {
         let asking = self.slots.iter().filter(|(_, slot)| self.asks_in(slot)).map(|(id, _)| id);
         let mut asking: Vec<SlotId> = asking.collect();
         asking.sort_unstable_by_key(|id| self.slots.get(*id).map(|slot| slot.order));
         asking
     }
 
-    /// A question that is asked, to be sent now.
+    /// Returns the question of a future that asks, ready to send.
     pub fn pending_ask(&self, id: SlotId) -> Option<PendingAsk> {
-        let State::Ask(asking) = &self.slots.get(id)?.state else { return None };
+        let SlotState::Ask(asking) = &self.slots.get(id)?.state else { return None };
         let AskPhase::Asked { asked, reason } = &asking.phase else { return None };
         Some(PendingAsk {
             slot: id,
@@ -85,9 +86,10 @@ impl Leg {
         })
     }
 
-    /// An id for a URL question whose author gave none: the same whenever it is asked.
+    /// Returns the id of a URL question to which the author gave none. The id is the same each time the question is
+    /// asked.
     pub fn elicitation_id(&self, path: &str) -> Option<String> {
-        // Nobody's scope has this name.
+        // No scope can have this name, because `#` is not allowed in keys.
         Some(self.call.as_ref()?.secret().idempotency_key("#elicitation", path))
     }
 }

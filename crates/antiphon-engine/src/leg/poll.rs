@@ -1,50 +1,51 @@
-//! A poll of the handler: its beginning and end, the place of what is polled, and who is woken.
+//! The beginning and the end of a poll, the context of the polled code, and the wakers of futures.
 
 use super::{
-    BranchId, Inside, Leg, Scope,
+    BranchId, EnclosingBody, Leg, PollContext,
     slots::{SlotId, SlotWaker, WakerId},
 };
 use std::task::Waker;
 
 impl Leg {
-    /// The handler is polled with `waker`, by a driver that was polled with `parent`.
+    /// Begins a poll of the handler with `waker`. The driver itself was polled with `parent`.
     pub fn begin_poll(&mut self, waker: &Waker, parent: &Waker) {
         self.poll.number += 1;
         self.poll.is_replayed = self.history.is_replayed();
-        (self.poll.is_on, self.poll.again, self.poll.root) = (true, false, WakerId::of(waker));
+        (self.poll.is_active, self.poll.poll_again, self.poll.root) = (true, false, WakerId::of(waker));
         if !self.poll.parent.as_ref().is_some_and(|known| known.will_wake(parent)) {
-            self.aftermath.spent.extend(self.poll.parent.replace(parent.clone()));
+            self.deferred.drops.extend(self.poll.parent.replace(parent.clone()));
         }
-        self.scope = Scope::default();
+        self.context = PollContext::default();
         self.held_in_select.clear();
     }
 
-    /// The handler was polled; its waker may be dropped behind this.
+    /// Ends the poll. The caller may drop the waker after this call.
     pub fn end_poll(&mut self) {
         self.poll.root = WakerId::default();
     }
 
-    /// Takes this place for a part of the poll. The place before, to be put back, panic or not.
-    pub fn enter(&mut self, scope: Scope) -> Scope {
-        std::mem::replace(&mut self.scope, scope)
+    /// Enters a context for a part of the poll. Returns the context before, which the caller enters again afterwards,
+    /// also after a panic.
+    pub fn enter(&mut self, context: PollContext) -> PollContext {
+        std::mem::replace(&mut self.context, context)
     }
 
-    /// The present place in this branch. `holds_steps`: no new step begins there.
-    pub fn in_branch(&self, branch: BranchId, holds_steps: bool) -> Scope {
-        Scope { branch, holds_steps: self.scope.holds_steps || holds_steps, ..self.scope }
+    /// Returns the present context in this branch. If `holds_steps` is true, no new step begins there.
+    pub fn in_branch(&self, branch: BranchId, holds_steps: bool) -> PollContext {
+        PollContext { branch, holds_steps: self.context.holds_steps || holds_steps, ..self.context }
     }
 
-    /// The present place in the body of this step.
-    pub fn in_step(&self, slot: SlotId) -> Scope {
-        Scope { inside: Some(Inside::Step(slot)), ..self.scope }
+    /// Returns the present context in the body of this step.
+    pub fn in_step(&self, slot: SlotId) -> PollContext {
+        PollContext { inside: Some(EnclosingBody::Step(slot)), ..self.context }
     }
 
-    /// The present place in the check of what happens behind the URL of this question.
-    pub fn in_check(&self, slot: SlotId) -> Scope {
-        Scope { inside: Some(Inside::Check(slot)), ..self.scope }
+    /// Returns the present context in the check of this URL question.
+    pub fn in_check(&self, slot: SlotId) -> PollContext {
+        PollContext { inside: Some(EnclosingBody::Check(slot)), ..self.context }
     }
 
-    /// Keeps the waker that a future was polled with.
+    /// Keeps the waker of a future's poll.
     pub(super) fn register(&mut self, id: SlotId, waker: &Waker) {
         let root = WakerId::of(waker) == self.poll.root;
         let Some(slot) = self.slots.get_mut(id) else { return };
@@ -54,29 +55,30 @@ impl Leg {
             _ => SlotWaker::Foreign(waker.clone()),
         };
         if let SlotWaker::Foreign(known) = std::mem::replace(&mut slot.waker, new) {
-            self.aftermath.spent.push(known);
+            self.deferred.drops.push(known);
         }
     }
 
-    /// Wakes one future and nobody else. Its waker is spent.
+    /// Wakes one future, and removes its waker.
     pub(super) fn wake(&mut self, id: SlotId) {
         let Some(slot) = self.slots.get_mut(id) else { return };
         match std::mem::take(&mut slot.waker) {
             SlotWaker::None => {}
-            SlotWaker::Foreign(waker) => self.aftermath.wakes.push(waker),
-            SlotWaker::Root if self.poll.is_on => self.poll.again = true,
-            SlotWaker::Root => self.aftermath.wakes.extend(self.poll.parent.clone()),
+            SlotWaker::Foreign(waker) => self.deferred.wakes.push(waker),
+            SlotWaker::Root if self.poll.is_active => self.poll.poll_again = true,
+            SlotWaker::Root => self.deferred.wakes.extend(self.poll.parent.clone()),
         }
     }
 
-    /// Passes the turn on, and wakes the one future that has it.
+    /// Moves to the next entry in order, and wakes the future that waits for it.
     pub(super) fn advance(&mut self) {
         if let Some(slot) = self.history.advance() {
             self.wake(slot);
         }
     }
 
-    /// Wakes all that waited for the end of the record, if that was reached. Whether there was any.
+    /// Wakes all futures that wait for the end of the replay, if all entries were replayed. Returns `true` if there
+    /// were any.
     pub(super) fn wake_replayed(&mut self) -> bool {
         if !self.history.is_replayed() || self.after_replay.is_empty() {
             return false;

@@ -1,79 +1,79 @@
-//! Selects: which branch came first, and what becomes of the others.
+//! Selects: the winner, and the branches that lose.
 
 use super::{
     Leg,
-    slots::{BranchId, SlotId, SlotWaker, State},
+    slots::{BranchId, SlotId, SlotState, SlotWaker},
 };
 use crate::{
     CallSite,
-    record::{Body, Entry, Kind},
+    record::{Entry, EntryBody, EntryKind},
 };
 use std::{sync::Arc, task::Waker};
 
-/// How a `select` stands.
+/// The state of an awaited `select`.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum SelectPhase {
-    /// Its winner is in the record, at this place.
+    /// The winner is the entry with this index.
     Recorded(usize),
     Undecided,
-    /// The others come to the end of their steps. With the place of its record, if it has one.
+    /// The winner, and the index of its entry if there is one. Running steps of the other branches run to their end.
     Decided(u8, Option<usize>),
 }
 
 impl Leg {
-    /// A `select` of so many branches is awaited for the first time: its place, and its first branch; the others follow.
-    /// `None`: it never resolves.
+    /// Begins to await a `select` with this number of branches. Returns its slot and its first branch; the other
+    /// branches follow. Returns `None` if the select never resolves.
     pub fn select(&mut self, path: Arc<str>, branches: usize, site: CallSite) -> Option<(SlotId, BranchId)> {
-        if !self.may_await(Kind::Select, &path, site) {
+        if !self.may_await(EntryKind::Select, &path, site) {
             return None;
         }
-        let recorded = self.history.find(Kind::Select, &path);
-        if let Some(Body::Select { winner }) = recorded.map(|at| &self.history.entry(at).body)
+        let recorded = self.history.find(EntryKind::Select, &path);
+        if let Some(EntryBody::Select { winner }) = recorded.map(|at| &self.history.entry(at).body)
             && usize::from(*winner) >= branches
         {
-            self.diverged(&path, "the branch that came first is not there any more");
+            self.diverged(&path, "its recorded winner is a branch that does not exist any more");
             return None;
         }
         let phase = recorded.map_or(SelectPhase::Undecided, SelectPhase::Recorded);
-        let branch = self.scope.branch;
-        let id = self.slots.add(path, site, branch, State::Select(phase));
+        let branch = self.context.branch;
+        let id = self.slots.add(path, site, branch, SlotState::Select(phase));
         if let Some(at) = recorded {
-            self.history.wait_for(at, Some(id));
+            self.history.set_waiting(at, Some(id));
         }
-        Some((id, self.slots.branches().below(branch, branches)))
+        Some((id, self.slots.branches().add_below(branch, branches)))
     }
 
     fn select_phase(&self, id: SlotId) -> Option<SelectPhase> {
         match self.slots.get(id)?.state {
-            // What was recorded is gone.
-            State::Select(SelectPhase::Recorded(_)) if self.is_over() => None,
-            State::Select(SelectPhase::Recorded(at)) if self.history.is_gone(at) => {
+            // After the end of the leg the entry is gone.
+            SlotState::Select(SelectPhase::Recorded(_)) if self.is_over() => None,
+            SlotState::Select(SelectPhase::Recorded(at)) if self.history.is_removed(at) => {
                 Some(SelectPhase::Undecided)
             }
-            State::Select(phase) => Some(phase),
+            SlotState::Select(phase) => Some(phase),
             _ => None,
         }
     }
 
-    /// The winner, if the select is decided.
-    pub fn decided(&self, id: SlotId) -> Option<usize> {
+    /// Returns the winner, if the select is decided.
+    pub fn winner(&self, id: SlotId) -> Option<usize> {
         match self.select_phase(id)? {
             SelectPhase::Decided(winner, _) => Some(usize::from(winner)),
             SelectPhase::Recorded(_) | SelectPhase::Undecided => None,
         }
     }
 
-    /// The branch that is to be polled alone: the recorded winner, once it is the select's turn.
+    /// Returns the recorded winner, if its entry is due. The caller then polls only that branch.
     pub fn recorded_winner(&self, id: SlotId) -> Option<usize> {
         let SelectPhase::Recorded(at) = self.select_phase(id)? else { return None };
-        let Body::Select { winner } = self.history.entry(at).body else { return None };
+        let EntryBody::Select { winner } = self.history.entry(at).body else { return None };
         self.history.is_due(at).then_some(usize::from(winner))
     }
 
-    /// Returns whether new steps in the branches of an undecided select wait for nothing but it, and may begin now that no branch
-    /// came to its end without them. Those that polling the branches does not reach are woken.
-    pub fn lets_steps_begin(&mut self) -> bool {
-        if self.scope.holds_steps || self.held_in_select.is_empty() {
+    /// Lets new steps in the branches of an undecided select begin, because no branch ended without them. Wakes the
+    /// steps that a poll of the branches does not reach. Returns `true` if such steps exist.
+    pub fn release_steps_of_select(&mut self) -> bool {
+        if self.context.holds_steps || self.held_in_select.is_empty() {
             return false;
         }
         for id in std::mem::take(&mut self.held_in_select) {
@@ -84,8 +84,8 @@ impl Leg {
         true
     }
 
-    /// Decides a select, if it can be: `done` says which branches have come to their end. From then on the other branches
-    /// have lost, and nothing in them resolves. The winner.
+    /// Decides a select, if possible, and returns the winner. `done` returns `true` for a branch that has ended. The other
+    /// branches are then abandoned: nothing in them resolves.
     pub fn decide(
         &mut self,
         id: SlotId,
@@ -93,35 +93,36 @@ impl Leg {
         branches: usize,
         done: impl Fn(usize) -> bool,
     ) -> Option<usize> {
-        self.slots.move_to(id, self.scope.branch);
+        self.slots.move_to(id, self.context.branch);
         let (winner, at) = match self.select_phase(id)? {
             SelectPhase::Decided(winner, _) => return Some(usize::from(winner)),
             SelectPhase::Recorded(at) => {
                 let winner = self.recorded_winner(id).filter(|winner| done(*winner))?;
                 (winner, Some(at))
             }
-            // Answers that have come are taken before steps begin: in source order, the first that is done wins.
+            // Answers are taken before steps begin. The first branch in source order that has ended wins.
             SelectPhase::Undecided if self.poll.is_replayed => {
                 ((0..branches).find(|branch| done(*branch))?, None)
             }
             SelectPhase::Undecided => return None,
         };
-        // There are four branches at most.
+        // A select has at most four branches.
         let number = u8::try_from(winner).unwrap_or(u8::MAX);
         if let Some(slot) = self.slots.get_mut(id) {
-            slot.state = State::Select(SelectPhase::Decided(number, at));
+            slot.state = SlotState::Select(SelectPhase::Decided(number, at));
         }
-        // What comes behind a new decision was never sent before.
-        self.is_beyond |= at.is_none();
+        // Code after a new decision has not run in an earlier leg.
+        self.is_past_history |= at.is_none();
         for branch in (0..branches).filter(|branch| *branch != winner) {
-            self.slots.branches().lose(first.plus(branch));
+            self.slots.branches().abandon(first.offset(branch));
         }
         self.asks_version += 1;
         Some(winner)
     }
 
-    /// A select waits: for its turn or the end of the record. Otherwise a branch of it wakes it.
-    pub fn wait_select(&mut self, id: SlotId, waker: &Waker, is_done: bool) {
+    /// Keeps the waker of a select that waits for its entry or for the end of the replay. In all other cases a branch
+    /// wakes the select.
+    pub fn wait_for_select(&mut self, id: SlotId, waker: &Waker, is_done: bool) {
         match self.select_phase(id) {
             Some(SelectPhase::Recorded(at)) if !self.history.is_due(at) => self.register(id, waker),
             Some(SelectPhase::Undecided) if is_done => {
@@ -132,23 +133,24 @@ impl Leg {
         }
     }
 
-    /// Returns whether a step runs in this branch.
-    pub fn runs_in(&self, branch: BranchId) -> bool {
-        self.slots.runs_in(branch)
+    /// Returns `true` if a step runs in this branch.
+    pub fn has_running_step_in(&self, branch: BranchId) -> bool {
+        self.slots.has_running_step_in(branch)
     }
 
-    /// A select resolves. Its entry is written now, not when it was decided: others may have been delivered since.
+    /// Resolves a select. The entry is written now and not at the decision, because other entries may have been
+    /// delivered since.
     pub fn end_select(&mut self, id: SlotId) {
         if self.is_over() {
             return;
         }
         let Some(slot) = self.remove(id, true) else { return };
         match slot.state {
-            State::Select(SelectPhase::Decided(winner, None)) => {
-                let entry = Entry { path: slot.path, round: self.round, body: Body::Select { winner } };
+            SlotState::Select(SelectPhase::Decided(winner, None)) => {
+                let entry = Entry { path: slot.path, round: self.round, body: EntryBody::Select { winner } };
                 self.history.record(entry, slot.site);
             }
-            State::Select(SelectPhase::Decided(_, Some(at))) => {
+            SlotState::Select(SelectPhase::Decided(_, Some(at))) => {
                 self.history.deliver(at, slot.site);
                 self.advance();
             }
@@ -156,10 +158,10 @@ impl Leg {
         }
     }
 
-    /// A waiting select is dropped.
-    pub(super) fn leave_select(&mut self, id: SlotId, phase: &SelectPhase) {
+    /// Releases the slot of a dropped select.
+    pub(super) fn release_select(&mut self, id: SlotId, phase: &SelectPhase) {
         if let SelectPhase::Recorded(at) = phase {
-            self.history.wait_for(*at, None);
+            self.history.set_waiting(*at, None);
         }
         self.after_replay.retain(|waiting| *waiting != id);
     }

@@ -1,78 +1,79 @@
-//! The futures that wait, one slot each, with the waker of each; and the branches of `select` they stand in.
+//! The awaited futures, one slot each, with their wakers, and the branches of `select`.
 
-use super::{ask::Asking, checkpoint::CheckpointPhase, select::SelectPhase, step::StepPhase};
-use crate::{CallSite, record::Kind};
+use super::{ask::AskSlot, checkpoint::CheckpointPhase, select::SelectPhase, step::StepPhase};
+use crate::{CallSite, record::EntryKind};
 use antiphon_seal::Digest;
 use std::{collections::HashMap, mem, sync::Arc, task::Waker};
 
-/// Up to so many slots are searched one by one.
-const FEW: usize = 32;
+/// The maximum number of slots that are searched without an index.
+const LINEAR_SEARCH_MAX: usize = 32;
 
-/// The name of one waiting future. It is never used again for another one.
+/// The identity of one awaited future. It is never reused for another one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SlotId {
     index: u32,
     generation: u32,
 }
 
-/// A branch of a `select`, or the handler itself.
+/// The identity of a branch of a `select`, or of the handler itself.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct BranchId(u32);
 
 impl BranchId {
     pub(super) const ROOT: Self = Self(0);
 
-    /// The branch that stands so many behind this one.
-    pub fn plus(self, branches: usize) -> Self {
+    /// Returns the branch that follows this one by `branches`.
+    pub fn offset(self, branches: usize) -> Self {
         Self(self.0.saturating_add(u32::try_from(branches).unwrap_or(u32::MAX)))
     }
 }
 
-/// One waiting future.
+/// One awaited future.
 #[derive(Debug)]
 pub(super) struct Slot {
     pub(super) path: Arc<str>,
     pub(super) site: CallSite,
     pub(super) branch: BranchId,
-    /// In the order of the first polls.
+    /// The number of the future in the order of first polls.
     pub(super) order: u64,
     pub(super) waker: SlotWaker,
-    pub(super) state: State,
+    pub(super) state: SlotState,
 }
 
-/// What waits, and for what.
+/// The state of an awaited future.
 #[derive(Debug)]
-pub(super) enum State {
-    Ask(Box<Asking>),
+pub(super) enum SlotState {
+    Ask(Box<AskSlot>),
     Step { input: Option<Digest>, phase: StepPhase },
     Select(SelectPhase),
     Checkpoint(CheckpointPhase),
 }
 
 impl Slot {
-    pub(super) fn kind(&self) -> Kind {
+    pub(super) fn kind(&self) -> EntryKind {
         match self.state {
-            State::Ask(_) => Kind::Ask,
-            State::Step { .. } => Kind::Step,
-            State::Select(_) => Kind::Select,
-            State::Checkpoint(_) => Kind::Checkpoint,
+            SlotState::Ask(_) => EntryKind::Ask,
+            SlotState::Step { .. } => EntryKind::Step,
+            SlotState::Select(_) => EntryKind::Select,
+            SlotState::Checkpoint(_) => EntryKind::Checkpoint,
         }
     }
 }
 
-/// How a waiting future is woken.
+/// The waker of an awaited future.
 #[derive(Debug, Default)]
 pub(super) enum SlotWaker {
     #[default]
     None,
-    /// It was polled with the waker of the handler's poll: to poll the handler is to poll it. No clone is kept, so that a
-    /// clone that is alive belongs to somebody else.
+    /// The future was polled with the waker of the handler's poll, so polling the handler polls the future. The slot
+    /// keeps no clone, so that a clone that is alive belongs to other code.
     Root,
-    /// It was polled with the waker of a combinator.
+    /// The future was polled with the waker of a combinator.
     Foreign(Waker),
 }
 
-/// The identity of a waker, without a clone. Two are equal only for clones of one waker while one of them is alive.
+/// The identity of a waker, without a clone. Two identities are equal only for clones of one waker while one of them is
+/// alive.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct WakerId(usize, usize);
 
@@ -84,37 +85,43 @@ impl WakerId {
 
 #[derive(Debug, Default)]
 pub(super) struct Slots {
-    places: Vec<Place>,
-    /// The first place that is free; each names the next one.
+    entries: Vec<SlotEntry>,
+    /// The first free entry. Each free entry has the index of the next one.
     free: Option<u32>,
     live: usize,
-    /// The slots of each path, once there are more than [`FEW`].
+    /// The slots of each path, once there are more than [`LINEAR_SEARCH_MAX`] slots.
     by_path: HashMap<Arc<str>, Vec<SlotId>>,
     branches: Branches,
     order: u64,
 }
 
 #[derive(Debug)]
-struct Place {
+struct SlotEntry {
     generation: u32,
     next_free: Option<u32>,
     slot: Option<Slot>,
 }
 
 impl Slots {
-    pub(super) fn add(&mut self, path: Arc<str>, site: CallSite, branch: BranchId, state: State) -> SlotId {
+    pub(super) fn add(
+        &mut self,
+        path: Arc<str>,
+        site: CallSite,
+        branch: BranchId,
+        state: SlotState,
+    ) -> SlotId {
         self.order += 1;
         let slot = Slot { path, site, branch, order: self.order, waker: SlotWaker::None, state };
         let index = self.free.unwrap_or_else(|| {
-            self.places.push(Place { generation: 0, next_free: None, slot: None });
-            u32::try_from(self.places.len() - 1).unwrap_or(u32::MAX)
+            self.entries.push(SlotEntry { generation: 0, next_free: None, slot: None });
+            u32::try_from(self.entries.len() - 1).unwrap_or(u32::MAX)
         });
-        let place = &mut self.places[index as usize];
-        self.free = place.next_free.take();
-        let id = SlotId { index, generation: place.generation };
-        place.slot = Some(slot);
+        let entry = &mut self.entries[index as usize];
+        self.free = entry.next_free.take();
+        let id = SlotId { index, generation: entry.generation };
+        entry.slot = Some(slot);
         self.live += 1;
-        if self.live > FEW || !self.by_path.is_empty() {
+        if self.live > LINEAR_SEARCH_MAX || !self.by_path.is_empty() {
             self.index(id);
         }
         id
@@ -133,19 +140,19 @@ impl Slots {
         }
     }
 
-    /// Takes a slot out where no other follows: the leg is over.
+    /// Takes a slot out without freeing its entry, because no slot follows at the end of a leg.
     pub(super) fn take(&mut self, id: SlotId) -> Option<Slot> {
-        let place =
-            self.places.get_mut(id.index as usize).filter(|place| place.generation == id.generation)?;
-        place.slot.take()
+        let entry =
+            self.entries.get_mut(id.index as usize).filter(|entry| entry.generation == id.generation)?;
+        entry.slot.take()
     }
 
     pub(super) fn remove(&mut self, id: SlotId) -> Option<Slot> {
-        let place =
-            self.places.get_mut(id.index as usize).filter(|place| place.generation == id.generation)?;
-        let slot = place.slot.take()?;
-        place.generation += 1;
-        place.next_free = self.free.replace(id.index);
+        let entry =
+            self.entries.get_mut(id.index as usize).filter(|entry| entry.generation == id.generation)?;
+        let slot = entry.slot.take()?;
+        entry.generation += 1;
+        entry.next_free = self.free.replace(id.index);
         self.live -= 1;
         if let Some(ids) = self.by_path.get_mut(&slot.path) {
             ids.retain(|known| *known != id);
@@ -157,25 +164,25 @@ impl Slots {
     }
 
     pub(super) fn get(&self, id: SlotId) -> Option<&Slot> {
-        let place = self.places.get(id.index as usize).filter(|place| place.generation == id.generation)?;
-        place.slot.as_ref()
+        let entry = self.entries.get(id.index as usize).filter(|entry| entry.generation == id.generation)?;
+        entry.slot.as_ref()
     }
 
     pub(super) fn get_mut(&mut self, id: SlotId) -> Option<&mut Slot> {
-        let place =
-            self.places.get_mut(id.index as usize).filter(|place| place.generation == id.generation)?;
-        place.slot.as_mut()
+        let entry =
+            self.entries.get_mut(id.index as usize).filter(|entry| entry.generation == id.generation)?;
+        entry.slot.as_mut()
     }
 
     pub(super) fn iter(&self) -> impl Iterator<Item = (SlotId, &Slot)> {
-        let places = (0_u32..).zip(&self.places);
-        places.filter_map(|(index, place)| {
-            Some((SlotId { index, generation: place.generation }, place.slot.as_ref()?))
+        let entries = (0_u32..).zip(&self.entries);
+        entries.filter_map(|(index, entry)| {
+            Some((SlotId { index, generation: entry.generation }, entry.slot.as_ref()?))
         })
     }
 
-    /// The waiting future of this key.
-    pub(super) fn find(&self, kind: Kind, path: &str) -> Option<&Slot> {
+    /// Returns the awaited future with this key.
+    pub(super) fn find(&self, kind: EntryKind, path: &str) -> Option<&Slot> {
         if self.by_path.is_empty() {
             return self.iter().map(|(_, slot)| slot).find(|slot| slot.kind() == kind && *slot.path == *path);
         }
@@ -191,52 +198,52 @@ impl Slots {
         &mut self.branches
     }
 
-    pub(super) fn is_lost(&self, branch: BranchId) -> bool {
-        self.branches.is_lost(branch)
+    pub(super) fn is_abandoned_branch(&self, branch: BranchId) -> bool {
+        self.branches.is_abandoned_branch(branch)
     }
 
-    pub(super) fn runs_in(&self, branch: BranchId) -> bool {
+    pub(super) fn has_running_step_in(&self, branch: BranchId) -> bool {
         self.branches.get(branch).running > 0
     }
 
-    /// The number of steps that run.
+    /// Returns the number of steps that run.
     pub(super) fn running(&self) -> usize {
         self.branches.root.running as usize
     }
 
-    /// The number of questions that are asked, but for those of branches that have lost.
+    /// Returns the number of questions that are asked, without those in abandoned branches.
     pub(super) fn asking(&self) -> usize {
         self.branches.root.asking as usize
     }
 
-    /// Notes that a future is polled in this branch, and with this waker.
+    /// Moves a future to the branch in which it is polled now.
     pub(super) fn move_to(&mut self, id: SlotId, branch: BranchId) {
         let Some(slot) = self.get_mut(id) else { return };
         let was = mem::replace(&mut slot.branch, branch);
         if was == branch {
             return;
         }
-        let counted = match &slot.state {
-            State::Ask(asking) if asking.is_asked() => Some(Counted::Asking),
-            State::Step { phase: StepPhase::Running { .. }, .. } => Some(Counted::Running),
+        let counter = match &slot.state {
+            SlotState::Ask(asking) if asking.is_asked() => Some(Counter::Asking),
+            SlotState::Step { phase: StepPhase::Running { .. }, .. } => Some(Counter::Running),
             _ => None,
         };
-        if let Some(counted) = counted {
-            self.branches.add(was, counted, -1);
-            self.branches.add(branch, counted, 1);
+        if let Some(counter) = counter {
+            self.branches.add(was, counter, -1);
+            self.branches.add(branch, counter, 1);
         }
     }
 }
 
-/// What is counted for each branch, those below it included.
+/// A number that is counted for each branch and includes the branches below it.
 #[derive(Clone, Copy, Debug)]
-pub(super) enum Counted {
+pub(super) enum Counter {
     Running,
     Asking,
 }
 
-/// The branches of all `select`s of a leg. A branch that has lost is taken out of the counts of those above it, but for
-/// steps: these run to their end.
+/// The branches of all `select`s of a leg. The questions of an abandoned branch do not count for the branches above it.
+/// Its steps count, because they run to their end.
 #[derive(Debug, Default)]
 pub(super) struct Branches {
     root: Branch,
@@ -246,7 +253,7 @@ pub(super) struct Branches {
 #[derive(Debug, Default)]
 struct Branch {
     parent: BranchId,
-    lost: bool,
+    abandoned: bool,
     running: u32,
     asking: u32,
 }
@@ -266,24 +273,24 @@ impl Branches {
         }
     }
 
-    /// So many new branches below this one. The first.
-    pub(super) fn below(&mut self, parent: BranchId, count: usize) -> BranchId {
+    /// Adds `count` branches below a branch. Returns the first one.
+    pub(super) fn add_below(&mut self, parent: BranchId, count: usize) -> BranchId {
         let first = BranchId(u32::try_from(self.inner.len() + 1).unwrap_or(u32::MAX));
-        // A branch stands below one that was there before it, so every way up ends.
+        // A parent always has a lower number, so every path to the root ends.
         let parent = if parent.0 < first.0 { parent } else { BranchId::ROOT };
         self.inner.extend((0..count).map(|_| Branch { parent, ..Branch::default() }));
         first
     }
 
-    pub(super) fn add(&mut self, mut id: BranchId, counted: Counted, change: i32) {
+    pub(super) fn add(&mut self, mut id: BranchId, counter: Counter, change: i32) {
         loop {
             let branch = self.get_mut(id);
-            let count = match counted {
-                Counted::Running => &mut branch.running,
-                Counted::Asking => &mut branch.asking,
+            let count = match counter {
+                Counter::Running => &mut branch.running,
+                Counter::Asking => &mut branch.asking,
             };
             *count = count.saturating_add_signed(change);
-            let stops = branch.lost && matches!(counted, Counted::Asking);
+            let stops = branch.abandoned && matches!(counter, Counter::Asking);
             if id == BranchId::ROOT || stops {
                 return;
             }
@@ -291,10 +298,10 @@ impl Branches {
         }
     }
 
-    fn is_lost(&self, mut id: BranchId) -> bool {
+    fn is_abandoned_branch(&self, mut id: BranchId) -> bool {
         while id != BranchId::ROOT {
             let branch = self.get(id);
-            if branch.lost {
+            if branch.abandoned {
                 return true;
             }
             id = branch.parent;
@@ -302,13 +309,13 @@ impl Branches {
         false
     }
 
-    pub(super) fn lose(&mut self, id: BranchId) {
+    pub(super) fn abandon(&mut self, id: BranchId) {
         let branch = self.get(id);
-        if branch.lost || id == BranchId::ROOT {
+        if branch.abandoned || id == BranchId::ROOT {
             return;
         }
         let (parent, asking) = (branch.parent, i32::try_from(branch.asking).unwrap_or(i32::MAX));
-        self.get_mut(id).lost = true;
-        self.add(parent, Counted::Asking, -asking);
+        self.get_mut(id).abandoned = true;
+        self.add(parent, Counter::Asking, -asking);
     }
 }

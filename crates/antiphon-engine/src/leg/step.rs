@@ -1,60 +1,60 @@
-//! Steps: which were run before, which may run now, which wait.
+//! Steps: recorded outcomes, new steps that wait, and running steps.
 
 use super::{
-    Leg, Purpose, ROOM_TO_LEAVE, Status,
-    slots::{Counted, Slot, SlotId, State, WakerId},
+    Leg, Purpose, RESERVED_SPACE, Status,
+    slots::{Counter, Slot, SlotId, SlotState, WakerId},
 };
 use crate::{
     CallSite,
-    key::split,
-    record::{Body, Entry, Kind, StepOutcome},
-    step_wake::{Standing, StepWake},
-    stop::Stop,
+    key::split_scope,
+    record::{Entry, EntryBody, EntryKind, StepOutcome},
+    step_waker::{BodyState, StepWaker},
+    stop::StopReason,
 };
 use antiphon_seal::Digest;
 use std::{sync::Arc, task::Waker};
 
-/// How a waiting step stands.
+/// The state of an awaited step.
 #[derive(Debug)]
 pub(super) enum StepPhase {
-    /// Its outcome is in the record, at this place.
+    /// The outcome is the entry with this index.
     Recorded(usize),
-    /// New: it begins once the handler is at rest.
+    /// A new step that begins when the handler is idle.
     Held,
-    /// New: it may begin.
+    /// A new step that may begin.
     Released,
     Running {
-        wake: Arc<StepWake>,
+        wake: Arc<StepWaker>,
         round: u32,
-        /// The handler's poll in which it was polled last, if that was with the handler's waker.
+        /// The number of the handler's poll that polled the step last, if that poll used the handler's own waker.
         root_poll: Option<u64>,
     },
-    /// It was dropped while it ran, in an earlier leg: it never resolves.
+    /// An earlier leg dropped the step while it ran. The step never resolves.
     Abandoned,
 }
 
-/// What becomes of a step that does not run yet.
+/// The result of polling a step that does not run yet.
 #[derive(Debug)]
 pub enum StepPoll {
-    /// Not yet, or never.
+    /// The step has not resolved, and perhaps never will.
     Pending,
-    /// It was run before.
+    /// The recorded outcome of an earlier leg.
     Recorded(StepOutcome),
-    /// Its body is polled from now on, with this waker, under this idempotency key.
-    Run(Arc<StepWake>, String),
+    /// The step begins: the caller polls the body with this waker. The text is the idempotency key.
+    Run(Arc<StepWaker>, String),
 }
 
 impl Leg {
-    /// A step is awaited for the first time. `None`: it never resolves.
+    /// Begins to await a step. Returns `None` if the step never resolves.
     pub fn step(&mut self, path: Arc<str>, input: Option<Digest>, site: CallSite) -> Option<SlotId> {
-        if !self.may_await(Kind::Step, &path, site) {
+        if !self.may_await(EntryKind::Step, &path, site) {
             return None;
         }
-        let recorded = self.history.find(Kind::Step, &path);
+        let recorded = self.history.find(EntryKind::Step, &path);
         let phase = match recorded.and_then(|at| Some((at, self.history.step(at)?))) {
             None => StepPhase::Held,
             Some((_, (_, StepOutcome::Abandoned, _))) => {
-                self.waits_for_abandoned += 1;
+                self.awaited_abandoned_steps += 1;
                 StepPhase::Abandoned
             }
             Some((at, (recorded, _, is_stale))) => {
@@ -65,7 +65,7 @@ impl Leg {
                 };
                 if !fits {
                     let why = if is_stale {
-                        "it rests on an answer that has changed"
+                        "it depends on an answer that has changed"
                     } else {
                         "its input has changed"
                     };
@@ -77,9 +77,9 @@ impl Leg {
         };
         let recorded = if let StepPhase::Recorded(at) = phase { Some(at) } else { None };
         let is_new = matches!(phase, StepPhase::Held);
-        let id = self.slots.add(path, site, self.scope.branch, State::Step { input, phase });
+        let id = self.slots.add(path, site, self.context.branch, SlotState::Step { input, phase });
         if let Some(at) = recorded {
-            self.history.wait_for(at, Some(id));
+            self.history.set_waiting(at, Some(id));
         }
         if is_new {
             self.held.push(id);
@@ -87,27 +87,27 @@ impl Leg {
         Some(id)
     }
 
-    /// The outcome of a step that does not run yet.
+    /// Polls a step that does not run yet.
     pub fn poll_step(&mut self, id: SlotId, waker: &Waker) -> StepPoll {
         if self.is_over() {
             return StepPoll::Pending;
         }
-        self.slots.move_to(id, self.scope.branch);
+        self.slots.move_to(id, self.context.branch);
         let Some(slot) = self.slots.get(id) else { return StepPoll::Pending };
-        let State::Step { phase, .. } = &slot.state else { return StepPoll::Pending };
+        let SlotState::Step { phase, .. } = &slot.state else { return StepPoll::Pending };
         match phase {
             StepPhase::Recorded(at) if self.history.is_due(*at) => {
                 let (at, site) = (*at, slot.site);
                 let Some((_, outcome, _)) = self.history.step(at) else { return StepPoll::Pending };
                 let outcome = outcome.clone();
-                self.observations.sees(&outcome);
+                self.observations.note_outcome(&outcome);
                 self.history.deliver(at, site);
                 self.remove(id, true);
                 self.advance();
                 return StepPoll::Recorded(outcome);
             }
             StepPhase::Held | StepPhase::Released
-                if self.scope.holds_steps && self.may_begin(&slot.path, self.poll.is_replayed) =>
+                if self.context.holds_steps && self.may_begin(&slot.path, self.poll.is_replayed) =>
             {
                 self.held_in_select.push(id);
             }
@@ -128,195 +128,202 @@ impl Leg {
         StepPoll::Pending
     }
 
-    /// Returns whether a new step may begin: all that is recorded was met, and answers that have come were taken first.
+    /// Returns `true` if a new step may begin: all entries were replayed, and new answers were taken.
     fn may_begin(&self, path: &str, is_replayed: bool) -> bool {
-        let is_due = is_replayed && !self.is_held_back();
-        !self.takes_answers && (is_due || self.setup.migration.adds(path) && !self.is_tainted)
+        let is_due = is_replayed && !self.blocks_new_steps();
+        !self.has_new_answers && (is_due || self.setup.migration.adds(path) && !self.used_stale_answer)
     }
 
-    /// Returns whether no new step may begin: something that was recorded is not met, or does not count any more.
-    pub(super) fn is_held_back(&self) -> bool {
-        self.is_tainted || self.history.has_unmet_steps() || self.unmet_refusal().is_some()
+    /// Returns `true` if no new step may begin: an entry was not replayed or became stale.
+    pub(super) fn blocks_new_steps(&self) -> bool {
+        self.used_stale_answer || self.history.has_unreplayed_steps() || self.unreplayed_refusal().is_some()
     }
 
-    /// A refusal that the handler does not come to, if no other question of its round was met either: a version that no
-    /// longer asks would do what the person refused.
-    pub(super) fn unmet_refusal(&self) -> Option<String> {
-        let recorded = self.history.unmet_refusals();
-        // A question that was dropped before it took its answer was asked all the same.
-        let is_unmet = |incoming: &&super::Incoming| !incoming.was_read && !incoming.given_up;
-        let come = self.inbox.iter().filter(is_unmet).filter(|incoming| incoming.is_refusal());
+    /// Returns the path of a refusal that the handler has not reached, if no other question of its round was reached
+    /// either. A version that no longer asks would otherwise do what the person refused.
+    pub(super) fn unreplayed_refusal(&self) -> Option<String> {
+        let recorded = self.history.unreplayed_refusals();
+        // A question that was dropped before it took its answer was still asked.
+        let is_unreplayed = |incoming: &&super::IncomingAnswer| !incoming.was_read && !incoming.given_up;
+        let come = self.inbox.iter().filter(is_unreplayed).filter(|incoming| incoming.is_refusal());
         let come = come.map(|incoming| (&*incoming.received.asked.path, incoming.received.asked.round));
         let mut unmet = recorded.chain(come);
-        let (path, _) = unmet.find(|(_, round)| !self.has_met_answer_of(*round))?;
+        let (path, _) = unmet.find(|(_, round)| !self.has_replayed_answer_of(*round))?;
         Some(path.to_owned())
     }
 
-    fn has_met_answer_of(&self, round: u32) -> bool {
-        let read = |incoming: &super::Incoming| incoming.was_read && incoming.received.asked.round == round;
-        self.history.has_met_answer_of(round) || self.inbox.iter().any(read)
+    fn has_replayed_answer_of(&self, round: u32) -> bool {
+        let read =
+            |incoming: &super::IncomingAnswer| incoming.was_read && incoming.received.asked.round == round;
+        self.history.has_replayed_answer_of(round) || self.inbox.iter().any(read)
     }
 
     fn begin_step(&mut self, id: SlotId, waker: &Waker) -> StepPoll {
         let Some(slot) = self.slots.get(id) else { return StepPoll::Pending };
         let path = slot.path.clone();
-        if self.setup.purpose == Purpose::Rehearse {
+        if self.setup.purpose == Purpose::DryRun {
             self.observations.would_run.get_or_insert_with(|| path.clone());
-            self.stop(Stop::Author(format!("the step `{path}` is not run to look only")));
+            self.stop(StopReason::Author(format!("the step `{path}` does not run in a dry run")));
             return StepPoll::Pending;
         }
-        // Before the effect, not behind it: its outcome must find room.
+        // The space is reserved before the effect, because the outcome must fit afterwards.
         let limits = self.setup.limits;
         let reserved =
-            (self.slots.running() + 1).saturating_mul(limits.step_result).saturating_add(ROOM_TO_LEAVE);
+            (self.slots.running() + 1).saturating_mul(limits.step_result).saturating_add(RESERVED_SPACE);
         if self.history.size().saturating_add(reserved) > limits.state {
-            // The room that is kept for those that run is free again once they end.
+            // A running step that ends frees its reserved space.
             self.set_phase(id, StepPhase::Held);
-            self.held_for_room.push(id);
+            self.held_for_space.push(id);
             self.register(id, waker);
             return StepPoll::Pending;
         }
         let Some(call) = &self.call else { return StepPoll::Pending };
-        let (scope, key) = split(&path);
+        let (scope, key) = split_scope(&path);
         let key = call.secret().idempotency_key(scope, key);
-        let wake = StepWake::new();
+        let wake = StepWaker::new();
         self.set_phase(
             id,
             StepPhase::Running { wake: Arc::clone(&wake), round: self.round, root_poll: None },
         );
-        let branch = self.scope.branch;
-        self.slots.branches().add(branch, Counted::Running, 1);
+        let branch = self.context.branch;
+        self.slots.branches().add(branch, Counter::Running, 1);
         self.running.push(id);
-        self.is_beyond = true;
+        self.is_past_history = true;
         StepPoll::Run(wake, key)
     }
 
     fn set_phase(&mut self, id: SlotId, new: StepPhase) {
-        if let Some(State::Step { phase, .. }) = self.slots.get_mut(id).map(|slot| &mut slot.state) {
+        if let Some(SlotState::Step { phase, .. }) = self.slots.get_mut(id).map(|slot| &mut slot.state) {
             *phase = new;
         }
     }
 
-    /// A step that runs is polled here and now.
-    pub fn touch_step(&mut self, id: SlotId, waker: &Waker) {
-        self.slots.move_to(id, self.scope.branch);
+    /// Notes that a running step is polled now.
+    pub fn note_step_poll(&mut self, id: SlotId, waker: &Waker) {
+        self.slots.move_to(id, self.context.branch);
         let (is_root, number) = (WakerId::of(waker) == self.poll.root, self.poll.number);
         let Some(slot) = self.slots.get_mut(id) else { return };
-        if let State::Step { phase: StepPhase::Running { root_poll, .. }, .. } = &mut slot.state {
+        if let SlotState::Step { phase: StepPhase::Running { root_poll, .. }, .. } = &mut slot.state {
             *root_poll = is_root.then_some(number);
         }
     }
 
-    /// Returns whether another attempt of a step may begin: also where its branch has lost, but not once the leg is over.
-    pub fn may_try(&self) -> bool {
+    /// Returns `true` if another attempt of a step may begin. That is also the case in an abandoned branch, but not
+    /// after the end of the leg.
+    pub fn may_attempt_step(&self) -> bool {
         matches!(self.status, Status::Running)
     }
 
-    /// Records the outcome of a step. Whether the handler goes on with it.
+    /// Records the outcome of a step. Returns `true` if the handler receives the outcome.
     pub fn end_step(&mut self, id: SlotId, outcome: StepOutcome) -> bool {
         let goes_on = !self.is_over();
         let Some((slot, input, round)) = self.stop_running(id) else { return false };
-        self.observations.sees(&outcome);
-        // What the handler never learns, no later leg may tell it.
-        let outcome = if self.slots.is_lost(slot.branch) { StepOutcome::Abandoned } else { outcome };
-        let body = Body::Step { input, stale: false, undelivered: !goes_on, outcome };
+        self.observations.note_outcome(&outcome);
+        // The handler never receives this outcome in this leg, so later legs must not deliver it either.
+        let outcome =
+            if self.slots.is_abandoned_branch(slot.branch) { StepOutcome::Abandoned } else { outcome };
+        let body = EntryBody::Step { input, stale: false, undelivered: !goes_on, outcome };
         self.history.record(Entry { path: slot.path, round, body }, slot.site);
         goes_on
     }
 
-    /// A step comes to no outcome: the leg ends.
+    /// Stops the leg because a step ended without an outcome.
     pub fn fail_step(&mut self, id: SlotId, cause: String) {
         if let Some((slot, ..)) = self.stop_running(id) {
-            self.stop(Stop::StepFailed { path: slot.path.to_string(), cause });
+            self.stop(StopReason::StepFailed { path: slot.path.to_string(), cause });
         }
     }
 
-    /// The recorded outcome of a step is not of the type it is read as.
-    pub fn misread_step(&mut self, path: &str) {
-        self.diverged(path, "its recorded result is not of the type that it is read as now");
+    /// Stops the leg because the recorded outcome of a step does not decode as its type.
+    pub fn reject_step_result(&mut self, path: &str) {
+        self.diverged(path, "its recorded result does not decode as its present type");
     }
 
     fn stop_running(&mut self, id: SlotId) -> Option<(Slot, Option<Digest>, u32)> {
         let slot = self.remove(id, true)?;
-        let State::Step { input, phase: StepPhase::Running { wake, round, .. } } = &slot.state else {
+        let SlotState::Step { input, phase: StepPhase::Running { wake, round, .. } } = &slot.state else {
             return None;
         };
         let (input, round) = (*input, *round);
-        self.aftermath.spent.extend(wake.end());
-        self.slots.branches().add(slot.branch, Counted::Running, -1);
+        self.deferred.drops.extend(wake.end());
+        self.slots.branches().add(slot.branch, Counter::Running, -1);
         self.running.retain(|running| *running != id);
-        // There is room again.
-        self.held.append(&mut self.held_for_room);
+        // The space of the step that ended is free again.
+        self.held.append(&mut self.held_for_space);
         Some((slot, input, round))
     }
 
-    /// A future goes, resolved or not. `unwinding`: the handler panics.
-    pub fn leave(&mut self, id: SlotId, unwinding: bool) {
+    /// Releases the slot of a future that resolved or was dropped. `unwinding` is true if the handler panics.
+    pub fn release(&mut self, id: SlotId, unwinding: bool) {
         let is_running = matches!(
             self.slots.get(id).map(|slot| &slot.state),
-            Some(State::Step { phase: StepPhase::Running { .. }, .. })
+            Some(SlotState::Step { phase: StepPhase::Running { .. }, .. })
         );
-        if is_running { self.cut_step(id, unwinding) } else { drop(self.remove(id, false)) }
+        if is_running { self.abort_step(id, unwinding) } else { drop(self.remove(id, false)) }
     }
 
-    /// A step is dropped while it runs: it may have acted, and nobody learns of it.
-    fn cut_step(&mut self, id: SlotId, unwinding: bool) {
+    /// Records a step that was dropped while it ran. The step may have had its effect, and the handler does not receive
+    /// the outcome.
+    fn abort_step(&mut self, id: SlotId, unwinding: bool) {
         let Some((slot, input, round)) = self.stop_running(id) else { return };
         if !matches!(self.status, Status::Running) {
             return;
         }
         let path = slot.path.to_string();
-        let body = Body::Step { input, stale: false, undelivered: false, outcome: StepOutcome::Abandoned };
+        let body =
+            EntryBody::Step { input, stale: false, undelivered: false, outcome: StepOutcome::Abandoned };
         let entry = Entry { path: slot.path, round, body };
         if unwinding {
             self.history.record_unwinding(entry, slot.site);
             return;
         }
         self.history.record(entry, slot.site);
-        self.observations.note_cut(&path);
-        self.aftermath.events.push(super::Event::StepCut { path });
+        self.observations.note_aborted(&path);
+        self.deferred.events.push(super::LogEvent::StepAborted { path });
     }
 
-    /// Takes a slot out.
+    /// Takes a slot out, and releases what its future waited for.
     pub(super) fn remove(&mut self, id: SlotId, is_delivered: bool) -> Option<Slot> {
         let mut slot = self.slots.remove(id)?;
         if let super::slots::SlotWaker::Foreign(waker) = std::mem::take(&mut slot.waker) {
-            self.aftermath.spent.push(waker);
+            self.deferred.drops.push(waker);
         }
         if is_delivered || matches!(self.status, Status::Ended) {
             return Some(slot);
         }
         match &slot.state {
-            State::Ask(asking) => self.leave_ask(id, &slot, asking),
-            State::Step { phase, .. } => self.leave_step(id, &slot, phase),
-            State::Select(phase) => self.leave_select(id, phase),
-            State::Checkpoint(phase) => self.leave_checkpoint(phase),
+            SlotState::Ask(asking) => self.release_ask(id, &slot, asking),
+            SlotState::Step { phase, .. } => self.release_step(id, &slot, phase),
+            SlotState::Select(phase) => self.release_select(id, phase),
+            SlotState::Checkpoint(phase) => self.release_checkpoint(phase),
         }
         Some(slot)
     }
 
-    fn leave_step(&mut self, id: SlotId, slot: &Slot, phase: &StepPhase) {
+    fn release_step(&mut self, id: SlotId, slot: &Slot, phase: &StepPhase) {
         match phase {
             StepPhase::Recorded(at) => {
                 self.history.give_up_step(*at);
                 self.advance();
             }
-            StepPhase::Abandoned => self.waits_for_abandoned = self.waits_for_abandoned.saturating_sub(1),
+            StepPhase::Abandoned => {
+                self.awaited_abandoned_steps = self.awaited_abandoned_steps.saturating_sub(1)
+            }
             StepPhase::Held | StepPhase::Released => {
                 self.held.retain(|held| *held != id);
-                self.held_for_room.retain(|held| *held != id);
-                // To lose a select is no accident.
-                if !self.slots.is_lost(slot.branch) {
-                    self.observations.note_dropped(Kind::Step, &slot.path);
+                self.held_for_space.retain(|held| *held != id);
+                // A branch that loses its select is dropped intentionally.
+                if !self.slots.is_abandoned_branch(slot.branch) {
+                    self.observations.note_dropped(EntryKind::Step, &slot.path);
                 }
             }
             StepPhase::Running { .. } => {}
         }
     }
 
-    /// Wakes the new steps that may begin. Whether there are any.
+    /// Wakes the new steps that may begin. Returns `true` if there are any.
     pub(super) fn release_steps(&mut self) -> bool {
-        self.takes_answers = false;
+        self.has_new_answers = false;
         let mut held = std::mem::take(&mut self.held);
         let is_replayed = self.history.is_replayed();
         let mut released = Vec::new();
@@ -336,34 +343,36 @@ impl Leg {
         !released.is_empty()
     }
 
-    /// How the steps that were begun stand. The first that is polled as it should be decides.
-    pub(super) fn running_steps(&self) -> Steps {
-        let mut stalled = Steps::None;
+    /// Returns the common state of the running steps. The first step that is polled properly decides.
+    pub(super) fn running_steps(&self) -> RunningSteps {
+        let mut stalled = RunningSteps::None;
         for id in &self.running {
             let Some(slot) = self.slots.get(*id) else { continue };
-            let State::Step { phase: StepPhase::Running { wake, root_poll, .. }, .. } = &slot.state else {
+            let SlotState::Step { phase: StepPhase::Running { wake, root_poll, .. }, .. } = &slot.state
+            else {
                 continue;
             };
-            let standing = match root_poll {
-                // Nothing between it and the handler keeps wakers, and the handler was polled without it.
-                Some(poll) if *poll < self.poll.number => Standing::Unpolled,
-                _ => wake.standing(),
+            let body_state = match root_poll {
+                // Nothing between the step and the handler keeps wakers, and the handler was polled without polling the
+                // step.
+                Some(poll) if *poll < self.poll.number => BodyState::Unpolled,
+                _ => wake.body_state(),
             };
-            match standing {
-                Standing::Waits => return Steps::Run,
-                Standing::WakeUnderWay => return Steps::WakeUnderWay,
-                Standing::Unpolled => stalled = Steps::Stalled(slot.path.to_string(), slot.site),
+            match body_state {
+                BodyState::Waiting => return RunningSteps::Polled,
+                BodyState::WakePending => return RunningSteps::WakePending,
+                BodyState::Unpolled => stalled = RunningSteps::Stalled(slot.path.to_string(), slot.site),
             }
         }
         stalled
     }
 }
 
-/// How the steps of a leg stand together.
+/// The common state of the running steps of a leg.
 #[derive(Debug)]
-pub(super) enum Steps {
+pub(super) enum RunningSteps {
     None,
-    Run,
-    WakeUnderWay,
+    Polled,
+    WakePending,
     Stalled(String, CallSite),
 }

@@ -1,7 +1,13 @@
-//! The record as CBOR: `[3, [round, state] | null, round, state-only legs, [entry, ...], [received, ...], [asked, ...], [note, ...]]`.
-//! Questions, answers and results are JSON text in it.
+//! The record as CBOR. Questions, answers and results are JSON texts in it.
+//!
+//! ```text
+//! [3, [round, state] | null, round, state-only legs, [entry, ...], [received, ...], [asked, ...], [note, ...]]
+//! ```
 
-use super::{AskRecord, Body, Entry, Note, Received, Record, State, StepFailure, StepOutcome, UrlReference};
+use super::{
+    AskRecord, Entry, EntryBody, HandlerState, Note, ReceivedAnswer, Record, StepFailure, StepOutcome,
+    UrlReference,
+};
 use antiphon_seal::Digest;
 use antiphon_wire::AskSupport;
 use minicbor::{Decoder, Encoder, data::Type, decode, encode};
@@ -12,7 +18,7 @@ const FORMAT: u8 = 3;
 type Encoded = Result<(), encode::Error<Infallible>>;
 type Out = Encoder<Vec<u8>>;
 
-/// An error from a record that cannot be written as bytes, or from bytes that are no record of this format.
+/// An error from a record that cannot be encoded, or from bytes that are not a record of this format.
 #[derive(Debug)]
 pub struct RecordError(String);
 
@@ -25,10 +31,10 @@ impl std::fmt::Display for RecordError {
 impl std::error::Error for RecordError {}
 
 impl Record {
-    /// The record as bytes.
+    /// Encodes the record as bytes.
     ///
     /// # Errors
-    /// If the codec refuses a part of it.
+    /// If the codec rejects a part of the record.
     pub fn encode(&self) -> Result<Vec<u8>, RecordError> {
         let mut out = Encoder::new(Vec::with_capacity(256));
         self.write(&mut out).map_err(|fault| RecordError(fault.to_string()))?;
@@ -38,20 +44,20 @@ impl Record {
     fn write(&self, out: &mut Out) -> Encoded {
         out.array(8)?.u8(FORMAT)?;
         match &self.state {
-            Some(State { round, text }) => out.array(2)?.u32(*round)?.str(text)?,
+            Some(HandlerState { round, text }) => out.array(2)?.u32(*round)?.str(text)?,
             None => out.null()?,
         };
         out.u32(self.round)?.u8(self.state_only)?;
-        list(out, &self.entries, Entry::encode)?;
-        list(out, &self.received, Received::encode)?;
-        list(out, &self.asked, AskRecord::encode)?;
-        list(out, &self.notes, Note::encode)
+        write_list(out, &self.entries, Entry::encode)?;
+        write_list(out, &self.received, ReceivedAnswer::encode)?;
+        write_list(out, &self.asked, AskRecord::encode)?;
+        write_list(out, &self.notes, Note::encode)
     }
 
-    /// The record that these bytes hold.
+    /// Decodes a record.
     ///
     /// # Errors
-    /// If they are not exactly one record of this format.
+    /// If the bytes are not exactly one record of this format.
     pub fn decode(bytes: &[u8]) -> Result<Self, RecordError> {
         let mut input = Decoder::new(bytes);
         let record = Self::read(&mut input).and_then(|record| {
@@ -64,18 +70,18 @@ impl Record {
     fn read(input: &mut Decoder<'_>) -> Result<Self, decode::Error> {
         expect(input.array()? == Some(8) && input.u8()? == FORMAT)?;
         Ok(Self {
-            state: optional(input, State::decode)?,
+            state: optional(input, HandlerState::decode)?,
             round: input.u32()?,
             state_only: input.u8()?,
-            entries: all(input, Entry::decode)?,
-            received: all(input, Received::decode)?,
-            asked: all(input, AskRecord::decode)?,
-            notes: all(input, Note::decode)?,
+            entries: read_list(input, Entry::decode)?,
+            received: read_list(input, ReceivedAnswer::decode)?,
+            asked: read_list(input, AskRecord::decode)?,
+            notes: read_list(input, Note::decode)?,
         })
     }
 }
 
-/// The first member of an entry.
+/// The tags of entries and notes: the first member of each.
 mod tag {
     pub(super) const ANSWER: u8 = 0;
     pub(super) const STEP_DONE: u8 = 1;
@@ -83,12 +89,12 @@ mod tag {
     pub(super) const STEP_ABANDONED: u8 = 3;
     pub(super) const SELECT: u8 = 4;
     pub(super) const CHECKPOINT: u8 = 5;
-    /// Of a note.
+    /// The tags of notes.
     pub(super) const ASKS: u8 = 0;
     pub(super) const URL_REFERENCE: u8 = 1;
 }
 
-impl State {
+impl HandlerState {
     fn decode(input: &mut Decoder<'_>) -> Result<Self, decode::Error> {
         expect(input.array()? == Some(2))?;
         Ok(Self { round: input.u32()?, text: input.str()?.to_owned() })
@@ -98,21 +104,21 @@ impl State {
 impl Entry {
     fn encode(&self, out: &mut Out) -> Encoded {
         let (tag, members) = match &self.body {
-            Body::Answer { .. } => (tag::ANSWER, 4),
-            Body::Step { outcome: StepOutcome::Done(_), .. } => (tag::STEP_DONE, 3),
-            Body::Step { outcome: StepOutcome::Failed(_), .. } => (tag::STEP_FAILED, 6),
-            Body::Step { outcome: StepOutcome::Abandoned, .. } => (tag::STEP_ABANDONED, 2),
-            Body::Select { .. } => (tag::SELECT, 1),
-            Body::Checkpoint => (tag::CHECKPOINT, 0),
+            EntryBody::Answer { .. } => (tag::ANSWER, 4),
+            EntryBody::Step { outcome: StepOutcome::Done(_), .. } => (tag::STEP_DONE, 3),
+            EntryBody::Step { outcome: StepOutcome::Failed(_), .. } => (tag::STEP_FAILED, 6),
+            EntryBody::Step { outcome: StepOutcome::Abandoned, .. } => (tag::STEP_ABANDONED, 2),
+            EntryBody::Select { .. } => (tag::SELECT, 1),
+            EntryBody::Checkpoint => (tag::CHECKPOINT, 0),
         };
         out.array(3 + members)?.u8(tag)?.str(&self.path)?.u32(self.round)?;
         match &self.body {
-            Body::Answer { digest, times, text, refusal } => {
+            EntryBody::Answer { digest, times, text, refusal } => {
                 out.bytes(&digest.to_bytes())?.u8(*times)?.bool(*refusal)?;
-                maybe(out, text.as_deref())?;
+                write_optional_text(out, text.as_deref())?;
             }
-            Body::Step { input, stale, undelivered, outcome } => {
-                maybe_digest(out, input.as_ref())?;
+            EntryBody::Step { input, stale, undelivered, outcome } => {
+                write_optional_digest(out, input.as_ref())?;
                 out.u8(u8::from(*stale) | (u8::from(*undelivered) << 1))?;
                 match outcome {
                     StepOutcome::Done(text) => {
@@ -120,17 +126,17 @@ impl Entry {
                     }
                     StepOutcome::Failed(failure) => {
                         out.str(&failure.message)?;
-                        maybe(out, failure.code.as_deref())?;
-                        maybe(out, failure.data.as_deref())?;
+                        write_optional_text(out, failure.code.as_deref())?;
+                        write_optional_text(out, failure.data.as_deref())?;
                         out.bool(failure.user_facing)?;
                     }
                     StepOutcome::Abandoned => {}
                 }
             }
-            Body::Select { winner } => {
+            EntryBody::Select { winner } => {
                 out.u8(*winner)?;
             }
-            Body::Checkpoint => {}
+            EntryBody::Checkpoint => {}
         }
         Ok(())
     }
@@ -142,26 +148,34 @@ impl Entry {
         let (body, expected) = match tag {
             tag::ANSWER => {
                 let (digest, times, refusal) = (digest(input)?, input.u8()?, input.bool()?);
-                (Body::Answer { digest, times, refusal, text: text(input)? }, 4)
+                (EntryBody::Answer { digest, times, refusal, text: optional_text(input)? }, 4)
             }
             tag::STEP_DONE => {
                 let (pinned, (stale, undelivered)) = (optional(input, digest)?, step_flags(input)?);
                 let outcome = StepOutcome::Done(input.str()?.to_owned());
-                (Body::Step { input: pinned, stale, undelivered, outcome }, 3)
+                (EntryBody::Step { input: pinned, stale, undelivered, outcome }, 3)
             }
             tag::STEP_FAILED => {
                 let (pinned, (stale, undelivered)) = (optional(input, digest)?, step_flags(input)?);
                 let message = input.str()?.to_owned();
-                let (code, data) = (text(input)?, text(input)?);
+                let (code, data) = (optional_text(input)?, optional_text(input)?);
                 let failure = StepFailure { message, code, data, user_facing: input.bool()? };
-                (Body::Step { input: pinned, stale, undelivered, outcome: StepOutcome::Failed(failure) }, 6)
+                (
+                    EntryBody::Step {
+                        input: pinned,
+                        stale,
+                        undelivered,
+                        outcome: StepOutcome::Failed(failure),
+                    },
+                    6,
+                )
             }
             tag::STEP_ABANDONED => {
                 let (pinned, (stale, undelivered)) = (optional(input, digest)?, step_flags(input)?);
-                (Body::Step { input: pinned, stale, undelivered, outcome: StepOutcome::Abandoned }, 2)
+                (EntryBody::Step { input: pinned, stale, undelivered, outcome: StepOutcome::Abandoned }, 2)
             }
-            tag::SELECT => (Body::Select { winner: input.u8()? }, 1),
-            tag::CHECKPOINT => (Body::Checkpoint, 0),
+            tag::SELECT => (EntryBody::Select { winner: input.u8()? }, 1),
+            tag::CHECKPOINT => (EntryBody::Checkpoint, 0),
             _ => return Err(decode::Error::message("an entry of an unknown kind")),
         };
         expect(members == Some(3 + expected))?;
@@ -172,11 +186,11 @@ impl Entry {
 impl AskRecord {
     fn encode(&self, out: &mut Out) -> Encoded {
         out.array(9)?.str(&self.path)?.bytes(&self.digest.to_bytes())?.u8(self.times)?.u32(self.round)?;
-        maybe_number(out, self.deadline)?;
-        maybe_digest(out, self.agreed.as_ref())?;
-        maybe(out, self.question.as_deref())?;
-        maybe(out, self.answer.as_ref().map(|answer| &*answer.text))?;
-        maybe(out, self.not_asked.as_deref())
+        write_optional_number(out, self.deadline)?;
+        write_optional_digest(out, self.agreed.as_ref())?;
+        write_optional_text(out, self.question.as_deref())?;
+        write_optional_text(out, self.answer.as_ref().map(|answer| &*answer.text))?;
+        write_optional_text(out, self.not_asked.as_deref())
     }
 
     fn decode(input: &mut Decoder<'_>) -> Result<Self, decode::Error> {
@@ -188,23 +202,23 @@ impl AskRecord {
             round: input.u32()?,
             deadline: optional(input, Decoder::u64)?,
             agreed: optional(input, digest)?,
-            question: text(input)?.map(Into::into),
-            answer: text(input)?.map(Into::into),
-            not_asked: text(input)?.map(Into::into),
+            question: optional_text(input)?.map(Into::into),
+            answer: optional_text(input)?.map(Into::into),
+            not_asked: optional_text(input)?.map(Into::into),
         })
     }
 }
 
-impl Received {
+impl ReceivedAnswer {
     fn encode(&self, out: &mut Out) -> Encoded {
         out.array(2)?;
         self.asked.encode(out)?;
-        maybe(out, self.text.as_deref())
+        write_optional_text(out, self.text.as_deref())
     }
 
     fn decode(input: &mut Decoder<'_>) -> Result<Self, decode::Error> {
         expect(input.array()? == Some(2))?;
-        Ok(Self { asked: AskRecord::decode(input)?, text: text(input)?, response: None })
+        Ok(Self { asked: AskRecord::decode(input)?, text: optional_text(input)?, response: None })
     }
 }
 
@@ -213,8 +227,13 @@ impl Note {
         match self {
             Self::Asks(asks) => out.array(2)?.u8(tag::ASKS)?.u8(bits(*asks))?,
             Self::UrlReference { path, reference } => {
-                let UrlReference { first, made, text } = reference;
-                out.array(5)?.u8(tag::URL_REFERENCE)?.str(path)?.u64(*first)?.u64(*made)?.str(text)?
+                let UrlReference { first_asked, created, text } = reference;
+                out.array(5)?
+                    .u8(tag::URL_REFERENCE)?
+                    .str(path)?
+                    .u64(*first_asked)?
+                    .u64(*created)?
+                    .str(text)?
             }
         };
         Ok(())
@@ -226,8 +245,8 @@ impl Note {
             tag::ASKS => (Self::Asks(asks(input.u8()?)), 2),
             tag::URL_REFERENCE => {
                 let path = input.str()?.into();
-                let (first, made, text) = (input.u64()?, input.u64()?, input.str()?.into());
-                (Self::UrlReference { path, reference: UrlReference { first, made, text } }, 5)
+                let (first_asked, created, text) = (input.u64()?, input.u64()?, input.str()?.into());
+                (Self::UrlReference { path, reference: UrlReference { first_asked, created, text } }, 5)
             }
             _ => return Err(decode::Error::message("a note of an unknown kind")),
         };
@@ -236,7 +255,7 @@ impl Note {
     }
 }
 
-/// One bit for each that is there.
+/// Encodes each supported kind of question as one bit.
 fn bits(asks: AskSupport) -> u8 {
     let all = [asks.form, asks.url, asks.sampling, asks.sampling_tools, asks.sampling_context, asks.roots];
     all.iter().enumerate().fold(0, |bits, (at, is_there)| bits | (u8::from(*is_there) << at))
@@ -250,7 +269,7 @@ fn asks(bits: u8) -> AskSupport {
     asks
 }
 
-/// Two bits: the step is stale, and its outcome was not delivered.
+/// Decodes the two flags of a step: bit 0 is stale, bit 1 is undelivered.
 fn step_flags(input: &mut Decoder<'_>) -> Result<(bool, bool), decode::Error> {
     let flags = input.u8()?;
     expect(flags < 4)?;
@@ -258,15 +277,15 @@ fn step_flags(input: &mut Decoder<'_>) -> Result<(bool, bool), decode::Error> {
 }
 
 fn expect(holds: bool) -> Result<(), decode::Error> {
-    if holds { Ok(()) } else { Err(decode::Error::message("another member was expected")) }
+    if holds { Ok(()) } else { Err(decode::Error::message("unexpected member")) }
 }
 
-fn list<T>(out: &mut Out, items: &[T], encode: impl Fn(&T, &mut Out) -> Encoded) -> Encoded {
+fn write_list<T>(out: &mut Out, items: &[T], encode: impl Fn(&T, &mut Out) -> Encoded) -> Encoded {
     out.array(items.len() as u64)?;
     items.iter().try_for_each(|item| encode(item, out))
 }
 
-fn all<'b, T>(
+fn read_list<'b, T>(
     input: &mut Decoder<'b>,
     read: impl Fn(&mut Decoder<'b>) -> Result<T, decode::Error>,
 ) -> Result<Vec<T>, decode::Error> {
@@ -278,7 +297,7 @@ fn all<'b, T>(
     Ok(items)
 }
 
-fn maybe(out: &mut Out, text: Option<&str>) -> Encoded {
+fn write_optional_text(out: &mut Out, text: Option<&str>) -> Encoded {
     match text {
         Some(text) => out.str(text)?,
         None => out.null()?,
@@ -286,7 +305,7 @@ fn maybe(out: &mut Out, text: Option<&str>) -> Encoded {
     Ok(())
 }
 
-fn maybe_number(out: &mut Out, number: Option<u64>) -> Encoded {
+fn write_optional_number(out: &mut Out, number: Option<u64>) -> Encoded {
     match number {
         Some(number) => out.u64(number)?,
         None => out.null()?,
@@ -294,7 +313,7 @@ fn maybe_number(out: &mut Out, number: Option<u64>) -> Encoded {
     Ok(())
 }
 
-fn maybe_digest(out: &mut Out, digest: Option<&Digest>) -> Encoded {
+fn write_optional_digest(out: &mut Out, digest: Option<&Digest>) -> Encoded {
     match digest {
         Some(digest) => out.bytes(&digest.to_bytes())?,
         None => out.null()?,
@@ -302,7 +321,7 @@ fn maybe_digest(out: &mut Out, digest: Option<&Digest>) -> Encoded {
     Ok(())
 }
 
-fn text(input: &mut Decoder<'_>) -> Result<Option<String>, decode::Error> {
+fn optional_text(input: &mut Decoder<'_>) -> Result<Option<String>, decode::Error> {
     optional(input, |input| input.str().map(str::to_owned))
 }
 

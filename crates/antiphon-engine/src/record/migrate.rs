@@ -1,11 +1,11 @@
-//! What a new version of a tool does with the steps that an older one has recorded.
+//! Migrations: the changes of a new version of a tool to steps that an older version has recorded.
 
-use super::{Body, Entry, Kind, Record};
+use super::{Entry, EntryBody, EntryKind, Record};
 use crate::key::NUMBER;
 use std::sync::Arc;
 
-/// What a new version does with steps that an older one has recorded, and with answers: by their paths, which are their keys below their
-/// scopes, `alice/create`. `charge` stands for `charge#0`, `charge#1` and so on as well; `charge#1` for that one alone.
+/// The changes of a new version of a tool to recorded steps and answers. A change names a path: the scopes and the key,
+/// such as `alice/create`. `charge` also means `charge#0`, `charge#1` and so on; `charge#1` means only that one.
 ///
 /// ```
 /// use antiphon_engine::Migration;
@@ -18,7 +18,7 @@ pub struct Migration {
     changes: Vec<Change>,
 }
 
-/// By the paths of steps: scopes and key.
+/// One change, with the paths of steps.
 #[derive(Clone, Debug)]
 enum Change {
     Added(String),
@@ -27,51 +27,51 @@ enum Change {
     KeepStale(String),
 }
 
-/// A step that was recorded under the name that a migration gives to another one: neither result counts.
+/// Two recorded steps that a migration gives the same path. Neither result is valid.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Collision {
-    /// The path that both would have.
+    /// The common path.
     pub path: String,
 }
 
 impl Migration {
-    /// No change.
+    /// Returns a migration without changes.
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// A step that this version runs before steps that older versions have recorded. The step runs although those were not
-    /// replayed yet. Without this word, a call that comes to such a step ends as `flow_diverged`.
+    /// Adds a step that this version runs before the recorded steps of older versions. The step runs although those
+    /// steps were not replayed yet. Without this change, a call that reaches such a step ends as `flow_diverged`.
     #[must_use]
     pub fn added(mut self, step: impl Into<String>) -> Self {
         self.changes.push(Change::Added(step.into()));
         self
     }
 
-    /// The step of this key is no more, or the question: that a step was recorded, or that a question was refused, does not
-    /// end the call.
+    /// Removes the steps and questions with this key from the record. A recorded step or a refused question with this
+    /// key does not end the call.
     #[must_use]
     pub fn forget(mut self, key: impl Into<String>) -> Self {
         self.changes.push(Change::Forget(key.into()));
         self
     }
 
-    /// This step has another key now. Its idempotency key was made of the old one. Changes are made in their order; where
-    /// the new key was recorded as well, neither result counts.
+    /// Renames a step. Its idempotency key stays derived from the old key. Changes apply in order. If the new key was
+    /// recorded as well, neither result is valid.
     #[must_use]
     pub fn rename(mut self, from: impl Into<String>, to: impl Into<String>) -> Self {
         self.changes.push(Change::Rename(from.into(), to.into()));
         self
     }
 
-    /// The outcome of this step counts though an answer before it has changed.
+    /// Keeps the outcome of a step valid although an answer before it has changed.
     #[must_use]
     pub fn keep_stale(mut self, step: impl Into<String>) -> Self {
         self.changes.push(Change::KeepStale(step.into()));
         self
     }
 
-    /// Returns whether this step is one that the version has added.
+    /// Returns `true` if this version has added the step.
     pub(crate) fn adds(&self, path: &str) -> bool {
         let is_it =
             |change: &Change| matches!(change, Change::Added(step) if number_in(path, step).is_some());
@@ -79,18 +79,19 @@ impl Migration {
     }
 }
 
-/// The number behind the name of this step in a path, `""` if there is none; `None` if the path is of another step.
+/// Returns the number after the name of this step in a path, or `""` if there is none. Returns `None` if the path
+/// belongs to another step.
 fn number_in<'p>(path: &'p str, step: &str) -> Option<&'p str> {
     let number = path.strip_prefix(step)?;
     (number.is_empty() || number.starts_with(NUMBER)).then_some(number)
 }
 
 fn number_of<'e>(entry: &'e Entry, step: &str) -> Option<&'e str> {
-    number_in(&entry.path, step).filter(|_| entry.kind() == Kind::Step)
+    number_in(&entry.path, step).filter(|_| entry.kind() == EntryKind::Step)
 }
 
 impl Record {
-    /// Does with recorded steps what a newer version says. Names that collide are for the log.
+    /// Applies the changes of a newer version. Returns the collisions, for the log.
     pub fn migrate(&mut self, migration: &Migration) -> Vec<Collision> {
         let mut collisions = Vec::new();
         for change in &migration.changes {
@@ -101,9 +102,9 @@ impl Record {
                 Change::Rename(from, to) => collisions.extend(self.rename(from, to)),
                 Change::KeepStale(step) => {
                     for entry in self.entries.iter_mut().filter(|entry| number_of(entry, step).is_some()) {
-                        // It rests on no answer.
+                        // Round 0 is before all answers, so no change of an answer makes the step stale.
                         entry.round = 0;
-                        if let Body::Step { stale, .. } = &mut entry.body {
+                        if let EntryBody::Step { stale, .. } = &mut entry.body {
                             *stale = false;
                         }
                     }
@@ -115,7 +116,9 @@ impl Record {
 
     fn forget(&mut self, key: &str) {
         let is_kept = |path: &str| number_in(path, key).is_none();
-        self.entries.retain(|entry| is_kept(&entry.path) || !matches!(entry.kind(), Kind::Step | Kind::Ask));
+        self.entries.retain(|entry| {
+            is_kept(&entry.path) || !matches!(entry.kind(), EntryKind::Step | EntryKind::Ask)
+        });
         self.received.retain(|received| is_kept(&received.asked.path));
         self.asked.retain(|asked| is_kept(&asked.path));
     }
@@ -124,27 +127,27 @@ impl Record {
         let mut collisions = Vec::new();
         for at in 0..self.entries.len() {
             let Some(number) = number_of(&self.entries[at], from) else { continue };
-            // A number stands there once.
+            // A path has at most one number.
             let path: Arc<str> = match number {
                 "" => to.into(),
                 _ if to.contains(NUMBER) => continue,
                 number => format!("{to}{number}").into(),
             };
-            if self.entries.iter().any(|entry| entry.kind() == Kind::Step && entry.path == path) {
+            if self.entries.iter().any(|entry| entry.kind() == EntryKind::Step && entry.path == path) {
                 collisions.push(Collision { path: path.to_string() });
             }
             self.entries[at].path = path;
         }
         for collision in &collisions {
-            self.discredit(&collision.path);
+            self.mark_stale(&collision.path);
         }
         collisions
     }
 
-    /// Of two results nobody knows which is this step's: neither counts.
-    fn discredit(&mut self, step: &str) {
+    /// Marks both steps of a collision as stale, because the record cannot show which result belongs to the step.
+    fn mark_stale(&mut self, step: &str) {
         for entry in self.entries.iter_mut().filter(|entry| *entry.path == *step) {
-            if let Body::Step { input, stale, .. } = &mut entry.body {
+            if let EntryBody::Step { input, stale, .. } = &mut entry.body {
                 (*input, *stale) = (None, true);
             }
         }

@@ -1,8 +1,8 @@
-//! A driver without a runtime: it polls a handler until its leg ends, and carries the record to the next leg as bytes.
+//! A driver without a runtime. It polls a handler until its leg ends, and passes the record to the next leg as bytes.
 
 use antiphon_engine::{
-    AskPoll, Delivery, Left, Leg, Migration, Next, Question, Record, Setup, SlotId, StepOutcome, StepPoll,
-    Stop, Tracker,
+    AskPoll, Delivery, Leg, LegOutput, Migration, NextAction, Question, Record, Setup, SlotId, StepOutcome,
+    StepPoll, StopReason, WakeTracker,
 };
 use antiphon_seal::{Call, Digest};
 use antiphon_wire::{ElicitRequest, FormField, FormSchema, InputRequest, InputRequests, InputResponses};
@@ -17,16 +17,16 @@ use std::{
     time::{Duration, UNIX_EPOCH},
 };
 
-/// The seconds since 1970 at which a call begins.
+/// The time at which a call begins, in Unix seconds.
 pub(crate) const NOW: u64 = 1_800_000_000;
 
-/// The result of a handler: its words, or those of its error.
+/// The result of a handler: its text, or the text of its error.
 pub(crate) type Outcome = Result<String, String>;
 
-/// A handler, of any version.
+/// A handler of any version.
 pub(crate) type Handler = fn(Ctx) -> Pin<Box<dyn Future<Output = Outcome>>>;
 
-/// A form with one field, `x`.
+/// Returns a form with one field, `x`.
 pub(crate) fn form(message: &str) -> InputRequest {
     InputRequest::Elicit(ElicitRequest::Form {
         message: message.to_owned(),
@@ -34,7 +34,7 @@ pub(crate) fn form(message: &str) -> InputRequest {
     })
 }
 
-/// The answer that these words stand for: `no` declines, JSON is itself, and anything else fills in the form.
+/// Returns the answer for a text: `no` declines, JSON is the answer itself, and any other text fills in the form.
 pub(crate) fn answer(words: &str) -> Value {
     match words {
         "no" => json!({"action": "decline"}),
@@ -43,14 +43,14 @@ pub(crate) fn answer(words: &str) -> Value {
     }
 }
 
-fn words_of(answer: Option<&str>) -> String {
+fn describe_answer(answer: Option<&str>) -> String {
     let Some(answer) = answer else { return "late".to_owned() };
     let answer: Value = serde_json::from_str(answer).expect("checked answers are JSON");
     answer["content"]["x"].as_str().unwrap_or("refused").to_owned()
 }
 
-/// The messages of these requests, with their keys.
-pub(crate) fn words_of_round(round: &InputRequests) -> String {
+/// Describes a round by its keys and messages.
+pub(crate) fn describe_round(round: &InputRequests) -> String {
     let words = round.iter().map(|(key, request)| match request {
         InputRequest::Elicit(elicit) => format!("{key}: {}", elicit.message().replace('\n', " ")),
         _ => key.to_owned(),
@@ -67,16 +67,16 @@ struct Inner {
     ran: RefCell<Vec<String>>,
 }
 
-/// Leaves its slot when it is dropped.
-struct Held<'c> {
+/// Releases its slot when it is dropped.
+struct SlotGuard<'c> {
     ctx: &'c Ctx,
     slot: Option<SlotId>,
 }
 
-impl Drop for Held<'_> {
+impl Drop for SlotGuard<'_> {
     fn drop(&mut self) {
         if let Some(slot) = self.slot {
-            self.ctx.with(|leg| leg.leave(slot, false));
+            self.ctx.with(|leg| leg.release(slot, false));
         }
     }
 }
@@ -85,9 +85,9 @@ impl Ctx {
     pub(crate) fn with<R>(&self, act: impl FnOnce(&mut Leg) -> R) -> R {
         let mut leg = self.0.leg.borrow_mut();
         let result = act(&mut leg);
-        let aftermath = leg.take_aftermath();
+        let deferred = leg.take_deferred_work();
         drop(leg);
-        aftermath.wakes.into_iter().for_each(Waker::wake);
+        deferred.wakes.into_iter().for_each(Waker::wake);
         result
     }
 
@@ -97,30 +97,38 @@ impl Ctx {
         self.with(|leg| Some(leg.call(begin)?.secret().pin(text.as_bytes())))
     }
 
-    /// Asks, and waits for the answer in words.
+    /// Asks a question, and returns the description of the answer.
     #[track_caller]
     pub(crate) fn ask(&self, key: &str, message: &str) -> impl Future<Output = String> {
         let (ctx, key, message, site) =
             (self.clone(), key.to_owned(), message.to_owned(), Location::caller());
         async move {
-            let mut held = None;
+            let mut guard = None;
             poll_fn(|cx| {
-                let held = held.get_or_insert_with(|| {
+                let guard = guard.get_or_insert_with(|| {
                     let slot = ctx.pin(&message).and_then(|digest| {
                         let request = form(&message);
                         let path = key.as_str().into();
-                        let (decodes, within, until, elicitation_id) = (None, Some(60), None, None);
-                        let question =
-                            Question { path, request, digest, decodes, within, until, elicitation_id, site };
+                        let (decode_check, within, until, elicitation_id) = (None, Some(60), None, None);
+                        let question = Question {
+                            path,
+                            request,
+                            digest,
+                            decode_check,
+                            within,
+                            until,
+                            elicitation_id,
+                            site,
+                        };
                         ctx.with(|leg| leg.ask(question))
                     });
-                    Held { ctx: &ctx, slot }
+                    SlotGuard { ctx: &ctx, slot }
                 });
-                let Some(slot) = held.slot else { return Poll::Pending };
+                let Some(slot) = guard.slot else { return Poll::Pending };
                 match ctx.with(|leg| leg.poll_ask(slot, cx.waker())) {
                     AskPoll::Resolved(text) => {
-                        held.slot = None;
-                        Poll::Ready(words_of(text.as_deref()))
+                        guard.slot = None;
+                        Poll::Ready(describe_answer(text.as_deref()))
                     }
                     AskPoll::Pending | AskPoll::Agreed { .. } => Poll::Pending,
                 }
@@ -129,7 +137,7 @@ impl Ctx {
         }
     }
 
-    /// Runs a step, which gives its own key and this input.
+    /// Runs a step that returns its own key and this input.
     #[track_caller]
     pub(crate) fn step(&self, key: &str, input: &str) -> impl Future<Output = String> {
         let result = format!("{key}({input})");
@@ -147,18 +155,18 @@ impl Ctx {
         let (ctx, key, input, site) = (self.clone(), key.to_owned(), input.to_owned(), Location::caller());
         let body = Box::pin(body);
         async move {
-            let (mut body, mut held, mut wake) = (body, None, None);
+            let (mut body, mut guard, mut wake) = (body, None, None);
             poll_fn(|cx| {
-                let held = held.get_or_insert_with(|| {
+                let guard = guard.get_or_insert_with(|| {
                     let pinned = ctx.pin(&input).filter(|_| !input.is_empty());
-                    Held { ctx: &ctx, slot: ctx.with(|leg| leg.step(key.as_str().into(), pinned, site)) }
+                    SlotGuard { ctx: &ctx, slot: ctx.with(|leg| leg.step(key.as_str().into(), pinned, site)) }
                 });
-                let Some(slot) = held.slot else { return Poll::Pending };
+                let Some(slot) = guard.slot else { return Poll::Pending };
                 if wake.is_none() {
                     match ctx.with(|leg| leg.poll_step(slot, cx.waker())) {
                         StepPoll::Pending => return Poll::Pending,
                         StepPoll::Recorded(StepOutcome::Done(text)) => {
-                            held.slot = None;
+                            guard.slot = None;
                             return Poll::Ready(text);
                         }
                         StepPoll::Recorded(_) => return Poll::Ready("failed".to_owned()),
@@ -168,7 +176,7 @@ impl Ctx {
                         }
                     }
                 }
-                ctx.with(|leg| leg.touch_step(slot, cx.waker()));
+                ctx.with(|leg| leg.note_step_poll(slot, cx.waker()));
                 let Some(wake) = wake.as_ref().filter(|wake| wake.begin_poll(cx.waker())) else {
                     return Poll::Pending;
                 };
@@ -180,7 +188,7 @@ impl Ctx {
                 let polled = body.as_mut().poll(&mut Context::from_waker(&inside));
                 ctx.with(|leg| leg.enter(before));
                 let Poll::Ready(text) = polled else { return Poll::Pending };
-                held.slot = None;
+                guard.slot = None;
                 match ctx.with(|leg| leg.end_step(slot, StepOutcome::Done(text.clone()))) {
                     true => Poll::Ready(text),
                     false => Poll::Pending,
@@ -190,23 +198,23 @@ impl Ctx {
         }
     }
 
-    /// A checkpoint that ends the leg if it may.
+    /// Awaits a checkpoint that ends the leg if it may.
     #[track_caller]
     pub(crate) fn checkpoint(&self, key: &str) -> impl Future<Output = ()> {
         let (ctx, key, site) = (self.clone(), key.to_owned(), Location::caller());
         async move {
-            let mut held = None;
+            let mut guard = None;
             poll_fn(|cx| {
-                let held = match &mut held {
-                    Some(held) => held,
+                let guard = match &mut guard {
+                    Some(guard) => guard,
                     new => match ctx.with(|leg| leg.checkpoint(key.as_str().into(), true, site)) {
                         Ok(()) => return Poll::Ready(()),
-                        Err(slot) => new.insert(Held { ctx: &ctx, slot }),
+                        Err(slot) => new.insert(SlotGuard { ctx: &ctx, slot }),
                     },
                 };
-                match held.slot.is_some_and(|slot| ctx.with(|leg| leg.poll_checkpoint(slot, cx.waker()))) {
+                match guard.slot.is_some_and(|slot| ctx.with(|leg| leg.poll_checkpoint(slot, cx.waker()))) {
                     true => {
-                        held.slot = None;
+                        guard.slot = None;
                         Poll::Ready(())
                     }
                     false => Poll::Pending,
@@ -217,7 +225,7 @@ impl Ctx {
     }
 }
 
-/// Both, in one task.
+/// Polls two futures in one task until both have resolved.
 pub(crate) async fn both<A, B>(one: impl Future<Output = A>, other: impl Future<Output = B>) -> (A, B) {
     let (mut one, mut other) = (pin!(one), pin!(other));
     let (mut first, mut second) = (None, None);
@@ -243,7 +251,7 @@ pub(crate) async fn both<A, B>(one: impl Future<Output = A>, other: impl Future<
     .await
 }
 
-/// One call, seen from its client.
+/// The client of one call.
 pub(crate) struct Client {
     pub(crate) setup: Setup,
     state: Option<(Call, Vec<u8>)>,
@@ -254,7 +262,7 @@ impl Client {
         Self { setup: Setup { now: NOW, ..setup }, state: None }
     }
 
-    /// Runs the handler in one leg. The words for what it did: the steps that ran, and the end.
+    /// Runs the handler in one leg. Returns a description of the leg: the steps that ran, and the end.
     pub(crate) fn leg(&mut self, answers: &[(&str, &str)], migration: Migration, handler: Handler) -> String {
         let setup = Setup { migration: migration.clone(), ..self.setup.clone() };
         let leg = match self.state.take() {
@@ -264,7 +272,7 @@ impl Client {
                 for (key, words) in answers {
                     responses.insert(*key, &answer(words)).expect("answers are JSON");
                 }
-                let mut record = Record::decode(&record).expect("what was encoded decodes");
+                let mut record = Record::decode(&record).expect("encoded bytes decode");
                 record.migrate(&migration);
                 Leg::resume(call, record, (!answers.is_empty()).then_some(&responses), setup)
             }
@@ -277,11 +285,11 @@ impl Client {
         ran + &end
     }
 
-    fn drive(&self, ctx: &Ctx, handler: Handler) -> (String, Left) {
+    fn drive(&self, ctx: &Ctx, handler: Handler) -> (String, LegOutput) {
         let parent = Waker::noop();
         let mut future = handler(ctx.clone());
         for _ in 0..1000 {
-            let mut tracker = Tracker::new(parent);
+            let mut tracker = WakeTracker::new(parent);
             let waker = tracker.waker();
             ctx.with(|leg| leg.begin_poll(&waker, parent));
             let polled = future.as_mut().poll(&mut Context::from_waker(&waker));
@@ -291,58 +299,58 @@ impl Client {
                 return self.returned(ctx, outcome);
             }
             let mut next = ctx.with(|leg| leg.after_poll(Some(&mut tracker), None));
-            if let Next::Grace(patience) = next {
+            if let NextAction::WaitAtMost(patience) = next {
                 next = ctx.with(|leg| leg.after_poll(Some(&mut tracker), Some(patience)));
             }
             match next {
-                Next::Again | Next::Track | Next::Soon => {}
-                Next::Suspend => {
+                NextAction::PollAgain | NextAction::PollTracked | NextAction::Yield => {}
+                NextAction::Suspend => {
                     let (round, left) = ctx.with(Leg::suspend);
                     return match round {
                         Ok(round) if round.is_empty() => ("leaves with state only".to_owned(), left),
-                        Ok(round) => (words_of_round(&round), left),
-                        Err(stop) => (words_of_stop(&stop), left),
+                        Ok(round) => (describe_round(&round), left),
+                        Err(stop) => (describe_stop(&stop), left),
                     };
                 }
-                Next::Stop | Next::StopSoon | Next::Cancelled => {
-                    let stop = ctx.with(|leg| leg.stopped().cloned());
-                    let words = stop.as_ref().map_or("is over".to_owned(), words_of_stop);
-                    return self.failed(ctx, &words);
+                NextAction::End | NextAction::EndAfterSteps | NextAction::Cancelled => {
+                    let stop = ctx.with(|leg| leg.stop_reason().cloned());
+                    let words = stop.as_ref().map_or("is over".to_owned(), describe_stop);
+                    return self.error(ctx, &words);
                 }
-                Next::Wait | Next::Grace(_) => return self.failed(ctx, "waits"),
+                NextAction::Wait | NextAction::WaitAtMost(_) => return self.error(ctx, "waits"),
             }
         }
-        panic!("the driver polls for ever");
+        panic!("the driver never stops polling");
     }
 
-    fn returned(&self, ctx: &Ctx, outcome: Outcome) -> (String, Left) {
-        let stop = ctx.with(|leg| leg.stopped().cloned());
+    fn returned(&self, ctx: &Ctx, outcome: Outcome) -> (String, LegOutput) {
+        let stop = ctx.with(|leg| leg.stop_reason().cloned());
         match (stop, outcome) {
-            (Some(stop), _) => self.failed(ctx, &words_of_stop(&stop)),
+            (Some(stop), _) => self.error(ctx, &describe_stop(&stop)),
             (None, Ok(words)) => (format!("returns {words}"), ctx.with(Leg::finish)),
-            (None, Err(words)) => self.failed(ctx, &format!("fails {words}")),
+            (None, Err(words)) => self.error(ctx, &format!("fails {words}")),
         }
     }
 
-    fn failed(&self, ctx: &Ctx, words: &str) -> (String, Left) {
+    fn error(&self, ctx: &Ctx, words: &str) -> (String, LegOutput) {
         let mut left = ctx.with(Leg::finish);
-        let leaves = left.leaves_before_its_fault(&self.setup.limits);
+        let leaves = left.suspend_before_error(&self.setup.limits);
         (if leaves { format!("leaves; {words}") } else { words.to_owned() }, left)
     }
 }
 
-fn words_of_stop(stop: &Stop) -> String {
+fn describe_stop(stop: &StopReason) -> String {
     match stop {
-        Stop::Author(text) if text.contains("is used twice") => "stops: used twice".to_owned(),
-        Stop::Author(text) if text.contains("is inside of") => "stops: inside of a step".to_owned(),
-        Stop::Author(text) => format!("stops: {text}"),
-        Stop::Diverged { path, why, .. } => format!("diverges: {path}: {why}"),
-        Stop::Limit { name, .. } => format!("limit {name}"),
+        StopReason::Author(text) if text.contains("is used twice") => "stops: used twice".to_owned(),
+        StopReason::Author(text) if text.contains("is inside of") => "stops: inside of a step".to_owned(),
+        StopReason::Author(text) => format!("stops: {text}"),
+        StopReason::Diverged { path, reason, .. } => format!("diverges: {path}: {reason}"),
+        StopReason::Limit { name, .. } => format!("limit {name}"),
         stop => format!("stops: {stop:?}"),
     }
 }
 
-/// The default, with answers that come with the next leg.
+/// Returns settings in which answers come with the next leg.
 pub(crate) fn setup() -> Setup {
     Setup { delivery: Delivery::NextLeg, now: NOW, ..Setup::default() }
 }

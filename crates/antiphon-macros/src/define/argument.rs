@@ -1,4 +1,4 @@
-//! One argument: its name, what is told of it, what bounds it.
+//! One argument: its name, its schema keywords and its default.
 
 use super::{
     kind::Kind,
@@ -13,16 +13,16 @@ use proc_macro2::{Span, TokenStream};
 use quote::{quote, quote_spanned};
 use syn::{Attribute, Error, Ident, Result, Type, spanned::Spanned as _};
 
-/// A parameter that comes from the caller.
+/// A parameter whose value comes from the caller.
 pub(super) struct Argument {
-    /// As callers write it.
+    /// The name that callers write.
     pub(super) name: String,
-    /// As the function calls it, and resolvers.
+    /// The name of the parameter in the function, which resolvers use too.
     pub(super) parameter: String,
     pub(super) span: Span,
     ty: Type,
-    /// The calls that complete its `Spec`.
-    told: Vec<TokenStream>,
+    /// The method calls that complete its `Spec`.
+    spec_calls: Vec<TokenStream>,
 }
 
 impl Argument {
@@ -33,52 +33,52 @@ impl Argument {
         }
         let shape = Shape::of(ty);
         let (known, place) = known(kind, shape);
-        settings.none_but(known, place)?;
+        settings.reject_unknown(known, place)?;
         let name = match settings.text("name")? {
             Some((name, _)) => name,
             None => plain(ident),
         };
-        let mut told = Vec::new();
+        let mut spec_calls = Vec::new();
         if let Some((title, _)) = settings.text("title")? {
-            told.push(quote! { .title(#title) });
+            spec_calls.push(quote! { .title(#title) });
         }
         let description = settings.text("description")?.map(|(text, _)| text);
         if let Some(description) = description.or_else(|| doc_comment(attrs)) {
-            told.push(quote! { .description(#description) });
+            spec_calls.push(quote! { .description(#description) });
         }
-        bounds(shape, &mut settings, &mut told)?;
+        bounds(shape, &mut settings, &mut spec_calls)?;
         if let Some((header, span)) = settings.text("header")? {
             let fits = |byte: u8| byte.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~".contains(&byte);
             if !header.bytes().all(fits) {
                 return Err(Error::new(
                     span,
                     format!(
-                        "`{header}` is no header name: letters, digits and hyphens, as in `header = \"Region\"`"
+                        "`{header}` is not a valid header name: use letters, digits and hyphens, as in `header = \"Region\"`"
                     ),
                 ));
             }
-            told.push(quote! { .keyword("x-mcp-header", #header) });
+            spec_calls.push(quote! { .keyword("x-mcp-header", #header) });
         }
-        Ok(Self { name, parameter: plain(ident), span: ident.span(), ty: ty.clone(), told })
+        Ok(Self { name, parameter: plain(ident), span: ident.span(), ty: ty.clone(), spec_calls })
     }
 
-    /// The expression of its slot.
+    /// Returns the expression of the argument's slot.
     pub(super) fn slot(&self, kind: Kind) -> TokenStream {
-        let Self { name, ty, told, .. } = self;
+        let Self { name, ty, spec_calls, .. } = self;
         let ty = if is_str(ty) {
             quote! { ::std::string::String }
         } else {
             quote! { #ty }
         };
         let slot = kind.slot();
-        // What a type lacks is told where it stands.
+        // The compiler reports a missing trait at the span of the type.
         let span = Span::mixed_site().located_at(self.ty.span());
         let slot = quote_spanned! { span => ::antiphon::__expanded::#slot::<#ty> };
-        quote! { #slot(::antiphon::__expanded::Spec::new(#name) #(#told)*) }
+        quote! { #slot(::antiphon::__expanded::Spec::new(#name) #(#spec_calls)*) }
     }
 
-    /// The argument of the function, from the variable that holds the value.
-    pub(super) fn passed(&self, variable: &Ident) -> TokenStream {
+    /// Returns the argument of the function call, from the variable that holds the value.
+    pub(super) fn call_argument(&self, variable: &Ident) -> TokenStream {
         if is_str(&self.ty) {
             quote! { &#variable }
         } else {
@@ -87,7 +87,7 @@ impl Argument {
     }
 }
 
-/// Which attributes an argument has, and what it is.
+/// Returns the attributes that an argument may have, and its kind with an article.
 fn known(kind: Kind, shape: Shape) -> (&'static [&'static str], &'static str) {
     match (kind, shape) {
         (Kind::Prompt, _) => (&["name", "title", "description", "default"], "an argument of a prompt"),
@@ -115,13 +115,13 @@ fn known(kind: Kind, shape: Shape) -> (&'static [&'static str], &'static str) {
                     "header",
                 ],
             };
-            (known, shape.in_words())
+            (known, shape.with_article())
         }
     }
 }
 
-/// What bounds it, and its default, which is within.
-fn bounds(shape: Shape, settings: &mut Settings, told: &mut Vec<TokenStream>) -> Result<()> {
+/// Reads the bounds and the default, and checks that the default is within the bounds.
+fn bounds(shape: Shape, settings: &mut Settings, spec_calls: &mut Vec<TokenStream>) -> Result<()> {
     let mut numbers = Vec::new();
     for (key, keyword) in [("min", "minimum"), ("max", "maximum")] {
         let Some(given) = settings.value(key)? else {
@@ -129,18 +129,18 @@ fn bounds(shape: Shape, settings: &mut Settings, told: &mut Vec<TokenStream>) ->
             continue;
         };
         let value = number(shape, key, &given)?;
-        told.push(quote! { .keyword(#keyword, #value) });
+        spec_calls.push(quote! { .keyword(#keyword, #value) });
         numbers.push(Some(given));
     }
     let [min, max] = numbers.as_slice() else { return Ok(()) };
     if let (Some(min), Some(max)) = (min, max)
         && less(&max.value, &min.value)
     {
-        return Err(Error::new(max.span, "`max` is less than `min`: no value would do"));
+        return Err(Error::new(max.span, "`max` is less than `min`: no value is valid"));
     }
     let sizes = [
-        Sizes::read(settings, ("min_length", "minLength"), ("max_length", "maxLength"), told)?,
-        Sizes::read(settings, ("min_items", "minItems"), ("max_items", "maxItems"), told)?,
+        Sizes::read(settings, ("min_length", "minLength"), ("max_length", "maxLength"), spec_calls)?,
+        Sizes::read(settings, ("min_items", "minItems"), ("max_items", "maxItems"), spec_calls)?,
     ];
     let Some(given) = settings.value("default")? else { return Ok(()) };
     let value = default_value(shape, &given)?;
@@ -153,35 +153,35 @@ fn bounds(shape: Shape, settings: &mut Settings, told: &mut Vec<TokenStream>) ->
     };
     let fits = size.is_none_or(|size| sizes.iter().all(|sizes| sizes.hold(size)));
     if below || above || !fits {
-        return Err(Error::new(given.span, "the default is out of the argument's own bounds"));
+        return Err(Error::new(given.span, "the default is not within the bounds of the argument"));
     }
-    told.push(quote! { .default_value(#value) });
+    spec_calls.push(quote! { .default_value(#value) });
     Ok(())
 }
 
-/// The least and the most of characters or items.
+/// The minimum and maximum number of characters or items.
 struct Sizes {
     least: Option<u64>,
     most: Option<u64>,
 }
 
 impl Sizes {
-    /// Each bound by the name of its attribute and its keyword.
+    /// Reads both bounds. Each has the name of its attribute and the keyword of its schema.
     fn read(
         settings: &mut Settings,
         least: (&str, &str),
         most: (&str, &str),
-        told: &mut Vec<TokenStream>,
+        spec_calls: &mut Vec<TokenStream>,
     ) -> Result<Self> {
         let (low, high) = (settings.count(least.0)?, settings.count(most.0)?);
         for (count, keyword) in [(low, least.1), (high, most.1)] {
             if let Some((count, _)) = count {
-                told.push(quote! { .keyword(#keyword, #count) });
+                spec_calls.push(quote! { .keyword(#keyword, #count) });
             }
         }
         match (low, high) {
             (Some((low, _)), Some((high, span))) if high < low => {
-                let fault = format!("`{}` is less than `{}`: no value would do", most.0, least.0);
+                let fault = format!("`{}` is less than `{}`: no value is valid", most.0, least.0);
                 Err(Error::new(span, fault))
             }
             _ => Ok(Self { least: low.map(|(low, _)| low), most: high.map(|(high, _)| high) }),
@@ -193,18 +193,19 @@ impl Sizes {
     }
 }
 
-/// A bound, as an expression.
+/// Returns a bound as an expression.
 fn number(shape: Shape, key: &str, given: &Given) -> Result<TokenStream> {
     match (&given.value, shape) {
         (Value::Whole(whole), Shape::Whole { least, most }) if !(least..=most).contains(whole) => {
-            Err(Error::new(given.span, format!("`{key}` is beyond what the type holds")))
+            Err(Error::new(given.span, format!("`{key}` is out of the range of the type")))
         }
         (Value::Whole(whole), _) => whole_number(*whole, given.span),
-        (Value::Float(_), Shape::Whole { .. }) => {
-            Err(Error::new(given.span, format!("`{key}` of a whole number is one: `{key} = 1`")))
-        }
+        (Value::Float(_), Shape::Whole { .. }) => Err(Error::new(
+            given.span,
+            format!("`{key}` of a whole number must be a whole number: `{key} = 1`"),
+        )),
         (Value::Float(float), _) if float.is_finite() => Ok(quote! { #float }),
-        _ => Err(Error::new(given.span, format!("`{key}` is a number: `{key} = 1`"))),
+        _ => Err(Error::new(given.span, format!("`{key}` must be a number: `{key} = 1`"))),
     }
 }
 
@@ -216,15 +217,15 @@ fn whole_number(whole: i128, span: Span) -> Result<TokenStream> {
     }
 }
 
-/// A default, as an expression.
+/// Returns a default as an expression.
 fn default_value(shape: Shape, given: &Given) -> Result<TokenStream> {
     let refuse = |example: &str| {
-        let of = shape.in_words();
-        Err(Error::new(given.span, format!("the default of {of} is {of}: `default = {example}`")))
+        let of = shape.with_article();
+        Err(Error::new(given.span, format!("the default of {of} must be {of}: `default = {example}`")))
     };
     match (&given.value, shape) {
         (Value::Whole(whole), Shape::Whole { least, most }) if !(least..=most).contains(whole) => {
-            Err(Error::new(given.span, "the default is beyond what the type holds"))
+            Err(Error::new(given.span, "the default is out of the range of the type"))
         }
         (Value::Text(text), Shape::Text | Shape::Unknown) => Ok(quote! { #text }),
         (Value::Whole(whole), Shape::Whole { .. } | Shape::Float | Shape::Unknown) => {
@@ -233,7 +234,7 @@ fn default_value(shape: Shape, given: &Given) -> Result<TokenStream> {
         (Value::Float(float), Shape::Float | Shape::Unknown) if float.is_finite() => Ok(quote! { #float }),
         (Value::Bool(yes), Shape::Bool | Shape::Unknown) => Ok(quote! { #yes }),
         (Value::List(items), Shape::List | Shape::Unknown) => {
-            // With its type, for it may be empty.
+            // The list has an explicit type, because it may be empty.
             Ok(quote! { ::std::vec::Vec::<&'static str>::from([#(#items),*]) })
         }
         (_, Shape::Text) => refuse("\"..\""),
@@ -245,9 +246,9 @@ fn default_value(shape: Shape, given: &Given) -> Result<TokenStream> {
     }
 }
 
-/// Whether one number is less than another; what is no number is not.
+/// Returns `true` if both values are numbers and the first is less than the second.
 fn less(one: &Value, other: &Value) -> bool {
-    // Whole numbers beyond 2^53 are compared exactly with each other only.
+    // Whole numbers beyond 2^53 are compared exactly only with each other.
     #[allow(clippy::cast_precision_loss, reason = "see above")]
     let float = |value: &Value| match value {
         Value::Whole(whole) => Some(*whole as f64),

@@ -1,18 +1,18 @@
-//! The definition, as the expression that makes it when the server is built.
+//! The definition as an expression, which runs when the server is built.
 
 use super::{
     function::{Function, Param},
     kind::Kind,
-    resolved::{Resolving, resolving},
+    resolver_code::{ResolverCode, resolver_code},
 };
 use proc_macro2::{Ident, Span, TokenStream};
 use quote::{quote, quote_spanned};
 
-/// A block that returns a `Result` of the definition; `states` is in scope. `callee` is the function's path; `this`, for
-/// methods, a variable that holds an `Arc` of what they belong to.
+/// Returns a block whose value is a `Result` of the definition. `states` is in scope. `callee` is the path of the
+/// function. `this` is, for methods, a variable with an `Arc` of the receiver.
 pub(super) fn definition(function: &Function, callee: &TokenStream, this: Option<&Ident>) -> TokenStream {
     let Function { kind, name, setters, .. } = function;
-    let user = format!("{} `{name}`", kind.in_words().replacen('a', "the", 1));
+    let user = format!("{} `{name}`", kind.with_article().replacen('a', "the", 1));
     let slots = function.arguments().rev().fold(quote! { () }, |rest, (_, argument)| {
         let slot = argument.slot(*kind);
         quote! { (#slot, #rest) }
@@ -21,13 +21,14 @@ pub(super) fn definition(function: &Function, callee: &TokenStream, this: Option
         function.arguments().rev().fold(quote! { () }, |rest, (variable, _)| quote! { (#variable, #rest) });
     let (states, types): (Vec<_>, Vec<_>) = function.states().unzip();
     let outcome = outcome(function);
-    let resolving = resolving(function);
-    let before = resolving.as_ref().map(|resolving| &resolving.before);
-    let kept = states.iter().chain(this).chain(resolving.as_ref().map(|resolving| &resolving.kept));
+    let resolver_code = resolver_code(function);
+    let before = resolver_code.as_ref().map(|resolver_code| &resolver_code.before);
+    let kept =
+        states.iter().chain(this).chain(resolver_code.as_ref().map(|resolver_code| &resolver_code.kept));
     let kept = quote! { #(let #kept = ::core::clone::Clone::clone(&#kept);)* };
-    // The names of what is written here are not those of the function's surroundings: it may be called `ctx`.
+    // The variables have this crate's hygiene, because a parameter of the function may also be named `ctx`.
     let own = Span::mixed_site();
-    let call = call(function, callee, this, resolving.as_ref());
+    let call = call(function, callee, this, resolver_code.as_ref());
     let (make, first) = maker(function);
     quote_spanned! { own => {
         #before
@@ -41,7 +42,7 @@ pub(super) fn definition(function: &Function, callee: &TokenStream, this: Option
     } }
 }
 
-/// What becomes of its result: an expression.
+/// Returns the expression of the handler's outcome.
 fn outcome(function: &Function) -> TokenStream {
     let Function { kind, output, .. } = function;
     let result = kind.result();
@@ -49,7 +50,7 @@ fn outcome(function: &Function) -> TokenStream {
     quote_spanned! { span => ::antiphon::__expanded::outcome::<::antiphon::wire::#result, #output>() }
 }
 
-/// The function of the runtime that makes it, and its first arguments.
+/// Returns the runtime function that creates the definition, and its first arguments.
 fn maker(function: &Function) -> (TokenStream, TokenStream) {
     let name = &function.name;
     match (&function.template, function.kind) {
@@ -63,39 +64,39 @@ fn maker(function: &Function) -> (TokenStream, TokenStream) {
             (quote! { ::antiphon::__expanded::#make }, quote! { #uri, #name, })
         }
         (None, kind) => {
-            let make = Ident::new(kind.word(), Span::mixed_site());
+            let make = Ident::new(kind.name(), Span::mixed_site());
             (quote! { ::antiphon::__expanded::#make }, quote! { #name, })
         }
     }
 }
 
-/// The boxed future of one call.
+/// Returns the expression of the boxed future of one call.
 fn call(
     function: &Function,
     callee: &TokenStream,
     this: Option<&Ident>,
-    resolving: Option<&Resolving>,
+    resolver_code: Option<&ResolverCode>,
 ) -> TokenStream {
     let passed = function.params.iter().enumerate().map(|(place, param)| {
         let variable = Function::variable(place);
         match param {
             Param::Ctx => quote_spanned! { Span::mixed_site() => &ctx },
-            Param::Argument(argument) => argument.passed(&variable),
+            Param::Argument(argument) => argument.call_argument(&variable),
             Param::State(_) => quote! { #variable },
-            Param::Resolved(taken) => taken.passed(&variable),
+            Param::Resolved(taken) => taken.call_argument(&variable),
         }
     });
     let this = this.filter(|_| function.takes_self).map(|this| quote! { &#this, });
     let mut run = quote! { run };
     let mut handler = quote! { #callee(#this #(#passed),*) };
-    if let Some(Resolving { statements, .. }) = resolving {
+    if let Some(ResolverCode { statements, .. }) = resolver_code {
         run = quote! { run_resolved };
         handler = quote_spanned! { Span::mixed_site() => async {
             #statements
             ::core::result::Result::<_, ::antiphon::Error>::Ok(#handler.await)
         } };
     }
-    // A future that is not Send is told where its function stands.
+    // The compiler reports a future that is not `Send` at the name of the function.
     let span = Span::mixed_site().located_at(function.ident.span());
     quote_spanned! { span =>
         ::antiphon::__expanded::boxed(async move {
@@ -104,8 +105,8 @@ fn call(
     }
 }
 
-/// The type that a definition is made as.
-pub(super) fn made_type(kind: Kind) -> TokenStream {
+/// Returns the type of a definition.
+pub(super) fn definition_type(kind: Kind) -> TokenStream {
     match kind {
         Kind::Tool => quote! { ::antiphon::server::Tool },
         Kind::Prompt => quote! { ::antiphon::server::Prompt },

@@ -1,16 +1,16 @@
-//! From a signature and its attributes to a model of what is defined.
+//! The model of a marked function, read from its signature and its attributes.
 
 use super::{
     argument::Argument,
+    call_settings::call_settings,
     kind::Kind,
-    rounds::rounds,
     settings::Settings,
     shape::{is_str, last, name_behind, only_argument, ungrouped},
     template::Template,
 };
 use crate::{
-    form::{Faults, Seen, attributes::doc_comment, plain},
-    resolver::Taken,
+    form::{Errors, UniqueNames, attributes::doc_comment, plain},
+    resolver::ResolvedParam,
 };
 use proc_macro2::{Ident, Span, TokenStream, TokenTree};
 use quote::{ToTokens as _, format_ident, quote};
@@ -19,79 +19,79 @@ use syn::{
     Token, Type, parse::ParseStream, spanned::Spanned as _,
 };
 
-/// As many as functions that `.tool(..)` takes may have.
+/// The maximum number of parameters, which the traits behind `.tool(..)` support.
 const MOST_PARAMS: usize = 16;
 
-/// What is defined.
+/// A marked function.
 pub(super) struct Function {
     pub(super) kind: Kind,
     pub(super) ident: Ident,
-    /// As clients know it.
+    /// The name for clients.
     pub(super) name: String,
     pub(super) name_span: Span,
     pub(super) takes_self: bool,
-    /// In order, without `&self`.
+    /// The parameters in order, without `&self`.
     pub(super) params: Vec<Param>,
     pub(super) output: Type,
     pub(super) output_span: Span,
-    /// Of a resource.
+    /// The URI, for a resource.
     pub(super) template: Option<Template>,
-    /// The calls that complete the definition.
+    /// The method calls that complete the definition.
     pub(super) setters: TokenStream,
 }
 
-/// Where a parameter comes from.
+/// A parameter, by the source of its value.
 pub(super) enum Param {
     Ctx,
-    /// The server: the `T` of its `State<T>`.
+    /// A value of the server: the `T` of `State<T>`.
     State(Type),
-    /// The caller.
+    /// An argument from the caller.
     Argument(Argument),
-    /// Another function.
-    Resolved(Taken),
+    /// A value from a resolver.
+    Resolved(ResolvedParam),
 }
 
-/// Where the function stands.
+/// The place of the function.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub(super) enum Place {
+pub(super) enum Context {
     Free,
-    /// In an impl with `#[server]`, of a type with parameters or without.
+    /// In an impl with `#[server]`. `generic` is true if the type has parameters.
     Method {
         generic: bool,
     },
 }
 
 impl Function {
-    /// Reads it, and takes from its parameters the attributes that no compiler knows.
+    /// Reads a signature, and removes the attributes of its parameters that the compiler does not know.
     pub(super) fn read(
         kind: Kind,
-        place: Place,
+        place: Context,
         attribute: TokenStream,
         attrs: &[Attribute],
         sig: &mut Signature,
     ) -> Result<Self> {
-        let mut faults = Faults::default();
-        faults.note(check_signature(kind, sig));
-        let given = faults.note(Given::read(kind, attribute, &sig.ident, attrs));
+        let mut errors = Errors::default();
+        errors.note(check_signature(kind, sig));
+        let given = errors.note(Given::read(kind, attribute, &sig.ident, attrs));
         let mut takes_self = false;
         let mut params = Vec::new();
-        let mut seen = Seen::new("argument");
+        let mut seen = UniqueNames::new("argument");
         for input in &mut sig.inputs {
             match input {
                 FnArg::Receiver(receiver) => {
                     takes_self = true;
-                    faults.note(check_receiver(kind, place, receiver));
+                    errors.note(check_receiver(kind, place, receiver));
                 }
                 FnArg::Typed(typed) => {
-                    let Some(param) = faults.note(Param::read(kind, typed)) else { continue };
+                    let Some(param) = errors.note(Param::read(kind, typed)) else { continue };
                     match &param {
                         Param::Argument(argument) => {
-                            faults.note(seen.add(&argument.name, argument.span));
+                            errors.note(seen.add(&argument.name, argument.span));
                         }
                         Param::Ctx if params.iter().any(|param| matches!(param, Param::Ctx)) => {
-                            faults.note::<()>(Err(Error::new(
+                            errors.note::<()>(Err(Error::new(
                                 typed.span(),
-                                "one `ctx: &Ctx` is enough: leave this one out",
+                                "a function has at most one `ctx: &Ctx`: remove this one",
                             )));
                         }
                         _ => {}
@@ -100,16 +100,16 @@ impl Function {
                 }
             }
         }
-        let output = faults.note(read_output(sig));
-        // What could not be read is no parameter that is missing.
+        let output = errors.note(read_output(sig));
+        // A parameter that could not be read is not a missing parameter.
         let all_read = params.len() + usize::from(takes_self) == sig.inputs.len();
         if let Some(template) = given.as_ref().and_then(|given| given.template.as_ref()).filter(|_| all_read)
         {
-            faults.note(check_variables(template, &params));
+            errors.note(check_variables(template, &params));
         }
-        faults.done()?;
+        errors.done()?;
         let (Some(given), Some((output, output_span))) = (given, output) else {
-            return Err(Error::new(sig.span(), "this cannot be read"));
+            return Err(Error::new(sig.span(), "this signature cannot be read"));
         };
         Ok(Self {
             kind,
@@ -125,7 +125,7 @@ impl Function {
         })
     }
 
-    /// The arguments, each with its variable.
+    /// Returns the arguments, each with its variable.
     pub(super) fn arguments(&self) -> impl DoubleEndedIterator<Item = (Ident, &Argument)> {
         self.params.iter().enumerate().filter_map(|(place, param)| match param {
             Param::Argument(argument) => Some((Self::variable(place), argument)),
@@ -133,7 +133,7 @@ impl Function {
         })
     }
 
-    /// The states, each with its variable.
+    /// Returns the states, each with its variable.
     pub(super) fn states(&self) -> impl Iterator<Item = (Ident, &Type)> {
         self.params.iter().enumerate().filter_map(|(place, param)| match param {
             Param::State(ty) => Some((Self::variable(place), ty)),
@@ -141,41 +141,41 @@ impl Function {
         })
     }
 
-    /// What resolvers give, each with its place.
-    pub(super) fn resolved(&self) -> impl Iterator<Item = (usize, &Taken)> {
+    /// Returns the parameters from resolvers, each with its index.
+    pub(super) fn resolved(&self) -> impl Iterator<Item = (usize, &ResolvedParam)> {
         self.params.iter().enumerate().filter_map(|(place, param)| match param {
             Param::Resolved(taken) => Some((place, taken)),
             _ => None,
         })
     }
 
-    /// The variable that holds the value of the parameter at this place.
+    /// Returns the variable that holds the value of the parameter with this index.
     pub(super) fn variable(place: usize) -> Ident {
         format_ident!("value_{place}", span = Span::mixed_site())
     }
 }
 
 fn check_signature(kind: Kind, sig: &Signature) -> Result<()> {
-    let what = kind.in_words();
+    let what = kind.with_article();
     let ident = &sig.ident;
     if sig.asyncness.is_none() {
         return Err(Error::new(
             sig.fn_token.span,
-            format!("{what} may wait, so it is asynchronous: `async fn {ident}`"),
+            format!("{what} must be asynchronous: `async fn {ident}`"),
         ));
     }
     let chosen = sig.generics.params.iter().find(|param| !matches!(param, GenericParam::Lifetime(_)));
     if let Some(param) = chosen {
         return Err(Error::new(
             param.span(),
-            format!("{what} is called by its name, so that nothing chooses a type: write the type itself"),
+            format!("{what} cannot have type parameters: write a concrete type"),
         ));
     }
     if sig.inputs.len() > MOST_PARAMS {
         return Err(Error::new(
             sig.inputs.span(),
             format!(
-                "{what} has at most {MOST_PARAMS} parameters: take a struct for some of them, which derives \
+                "{what} has at most {MOST_PARAMS} parameters: combine some of them in a struct that derives \
                  `serde::Deserialize` and `schemars::JsonSchema`"
             ),
         ));
@@ -183,14 +183,14 @@ fn check_signature(kind: Kind, sig: &Signature) -> Result<()> {
     Ok(())
 }
 
-fn check_receiver(kind: Kind, place: Place, receiver: &Receiver) -> Result<()> {
-    let word = kind.word();
-    if place == Place::Free {
+fn check_receiver(kind: Kind, place: Context, receiver: &Receiver) -> Result<()> {
+    let word = kind.name();
+    if place == Context::Free {
         return Err(Error::new(
             receiver.span(),
             format!(
-                "a method is {} through its impl: put `#[antiphon::server]` above `impl`",
-                kind.in_words()
+                "a method can be {} only in an impl with `#[antiphon::server]`: add it above `impl`",
+                kind.with_article()
             ),
         ));
     }
@@ -201,7 +201,7 @@ fn check_receiver(kind: Kind, place: Place, receiver: &Receiver) -> Result<()> {
     Err(Error::new(
         receiver.span(),
         format!(
-            "calls run at the same time, so a `#[{word}]` takes `&self`: what changes is in a Mutex or an atomic"
+            "a `#[{word}]` must take `&self`, because calls run concurrently: use a Mutex or an atomic for values that change"
         ),
     ))
 }
@@ -217,16 +217,13 @@ pub(crate) fn read_output(sig: &Signature) -> Result<(Type, Span)> {
         {
             return Err(Error::new(
                 span,
-                "what is returned outlives the call: return an owned type, such as String",
+                "the result outlives the call: return an owned type, such as String",
             ));
         }
         _ => {}
     }
     if has_ident(output.to_token_stream(), "impl") {
-        return Err(Error::new(
-            span,
-            "name the type that is returned: an `impl ..` tells nothing of its result",
-        ));
+        return Err(Error::new(span, "the return type cannot be `impl ..`: write a concrete type"));
     }
     Ok(((**output).clone(), span))
 }
@@ -247,10 +244,10 @@ fn check_variables(template: &Template, params: &[Param]) -> Result<()> {
             _ => None,
         })
         .collect();
-    let mut faults = Faults::default();
+    let mut errors = Errors::default();
     for variable in &template.variables {
         if !names.iter().any(|(name, _)| name == variable) {
-            faults.note::<()>(Err(Error::new(
+            errors.note::<()>(Err(Error::new(
                 template.literal.span(),
                 format!("the variable `{{{variable}}}` has no parameter: add `{variable}: String`"),
             )));
@@ -258,13 +255,13 @@ fn check_variables(template: &Template, params: &[Param]) -> Result<()> {
     }
     for (name, span) in names {
         if !template.variables.iter().any(|variable| variable == name) {
-            faults.note::<()>(Err(Error::new(
+            errors.note::<()>(Err(Error::new(
                 span,
-                format!("`{name}` is no variable of the URI: write `{{{name}}}` in it, or take `State<..>`"),
+                format!("`{name}` is not a variable of the URI: write `{{{name}}}` in the URI, or take `State<..>`"),
             )));
         }
     }
-    faults.done()
+    errors.done()
 }
 
 impl Param {
@@ -276,7 +273,7 @@ impl Param {
         if let Some(attr) = attrs.iter().find(|attr| attr.path().is_ident("cfg")) {
             return Err(Error::new(
                 attr.span(),
-                "every build has the same arguments: put `#[cfg]` on the function",
+                "an argument cannot depend on `#[cfg]`: put `#[cfg]` on the function",
             ));
         }
         let arg = attrs.iter().find(|attr| attr.path().is_ident("arg"));
@@ -284,12 +281,12 @@ impl Param {
             arg.map_or(Ok(()), |arg| {
                 Err(Error::new(
                     arg.span(),
-                    format!("`#[arg(..)]` tells callers of an argument, and {what} is none: leave it out"),
+                    format!("`#[arg(..)]` is only for arguments, and {what} is not an argument: remove it"),
                 ))
             })
         };
-        if let Some(taken) = Taken::read(&attrs, &typed.ty)? {
-            no_arg("what a resolver gives")?;
+        if let Some(taken) = ResolvedParam::read(&attrs, &typed.ty)? {
+            no_arg("the value of a resolver")?;
             return Ok(Self::Resolved(taken));
         }
         if name_behind(&typed.ty).is_some_and(|name| name == "Ctx") {
@@ -297,7 +294,7 @@ impl Param {
             return check_ctx(&typed.ty).map(|()| Self::Ctx);
         }
         if let Some(state) = state_of(&typed.ty)? {
-            no_arg("what the server has")?;
+            no_arg("a state")?;
             return Ok(Self::State(state));
         }
         check_argument_type(&typed.ty)?;
@@ -305,10 +302,9 @@ impl Param {
             Pat::Ident(pat) if pat.by_ref.is_none() && pat.subpat.is_none() => {
                 Argument::read(kind, &pat.ident, &typed.ty, &attrs).map(Self::Argument)
             }
-            pat => Err(Error::new(
-                pat.span(),
-                "the name of an argument stands here, which callers write: take it apart in the body",
-            )),
+            pat => {
+                Err(Error::new(pat.span(), "an argument must have a name: destructure the value in the body"))
+            }
         }
     }
 }
@@ -321,17 +317,17 @@ pub(crate) fn check_ctx(ty: &Type) -> Result<()> {
         {
             Ok(())
         }
-        _ => Err(Error::new(ty.span(), "the context is lent, and shared: `ctx: &Ctx`")),
+        _ => Err(Error::new(ty.span(), "the context is a shared reference: `ctx: &Ctx`")),
     }
 }
 
-/// The `T` of `State<T>`.
+/// Returns the `T` of `State<T>`.
 pub(crate) fn state_of(ty: &Type) -> Result<Option<Type>> {
     let inner = |ty: &Type| last(ty).and_then(|segment| only_argument(segment, "State")).cloned();
     match ungrouped(ty) {
         Type::Reference(reference) if inner(&reference.elem).is_some() => Err(Error::new(
             ty.span(),
-            "state is taken as it is, without `&`: it is cheap to clone, and all clones share the value",
+            "state is taken by value, without `&`: a clone is cheap, and all clones share the value",
         )),
         ty => Ok(inner(ty)),
     }
@@ -339,25 +335,23 @@ pub(crate) fn state_of(ty: &Type) -> Result<Option<Type>> {
 
 fn check_argument_type(ty: &Type) -> Result<()> {
     match ungrouped(ty) {
-        Type::Reference(_) if !is_str(ty) => Err(Error::new(
-            ty.span(),
-            "an argument is made from the request, so it is owned; only `&str` may be borrowed",
-        )),
-        Type::ImplTrait(_) => Err(Error::new(
-            ty.span(),
-            "an argument has one type, which tells its schema: write the type itself",
-        )),
+        Type::Reference(_) if !is_str(ty) => {
+            Err(Error::new(ty.span(), "an argument must be owned: only `&str` may be borrowed"))
+        }
+        Type::ImplTrait(_) => {
+            Err(Error::new(ty.span(), "an argument cannot be `impl ..`: its schema needs a concrete type"))
+        }
         ty => match borrowed_within(ty) {
             Some(span) => Err(Error::new(
                 span,
-                "an argument is made from the request, so it is owned: only `&str` by itself may be borrowed, here it is `String`",
+                "an argument must be owned: `&str` may be borrowed only by itself, so use `String` here",
             )),
             None => Ok(()),
         },
     }
 }
 
-/// Where the first reference stands among the types that this one is made of.
+/// Returns the span of the first reference in the generic arguments of a type.
 fn borrowed_within(ty: &Type) -> Option<Span> {
     let segment = last(ty)?;
     let syn::PathArguments::AngleBracketed(arguments) = &segment.arguments else { return None };
@@ -370,7 +364,7 @@ fn borrowed_within(ty: &Type) -> Option<Span> {
     })
 }
 
-/// What stands in the attribute.
+/// The content of the attribute.
 struct Given {
     name: String,
     name_span: Span,
@@ -385,7 +379,7 @@ impl Given {
             Ok((template, input.parse::<Settings>()?))
         };
         let (template, mut settings) = syn::parse::Parser::parse2(parse, attribute)?;
-        settings.none_but(kind.settings(), kind.in_words())?;
+        settings.reject_unknown(kind.settings(), kind.with_article())?;
         let (name, name_span) = settings.text("name")?.unwrap_or_else(|| (plain(ident), ident.span()));
         // > Tool names **SHOULD** be between 1 and 128 characters in length (inclusive). [...] uppercase and lowercase
         // > ASCII letters (A-Z, a-z), digits (0-9), underscore (\_), hyphen (-), and dot (.)
@@ -411,15 +405,15 @@ impl Given {
             setters.extend(quote! { .mime_type(#mime_type) });
         }
         setters.extend(annotations(&mut settings)?);
-        setters.extend(rounds(&mut settings)?);
+        setters.extend(call_settings(&mut settings)?);
         Ok(Self { name, name_span, template, setters })
     }
 }
 
-/// The URI that stands first.
+/// Reads the URI, which must be the first value.
 fn read_uri(input: ParseStream<'_>) -> Result<Template> {
     let uri: LitStr = input.parse().map_err(|fault| {
-        Error::new(fault.span(), "the URI stands first: `#[resource(\"report://{id}\")]`")
+        Error::new(fault.span(), "the first value must be the URI: `#[resource(\"report://{id}\")]`")
     })?;
     if !input.is_empty() {
         input.parse::<Token![,]>()?;
@@ -427,7 +421,7 @@ fn read_uri(input: ParseStream<'_>) -> Result<Template> {
     Template::read(uri)
 }
 
-/// Hints about how a tool behaves.
+/// Returns the method call for the tool's annotations.
 fn annotations(settings: &mut Settings) -> Result<TokenStream> {
     let mut hints = TokenStream::new();
     for (key, hint) in [

@@ -1,4 +1,4 @@
-//! What a function is marked as.
+//! The kinds of marked functions.
 
 use proc_macro2::{Ident, Span};
 use syn::Attribute;
@@ -13,8 +13,8 @@ pub(crate) enum Kind {
 impl Kind {
     pub(super) const ALL: [Self; 3] = [Self::Tool, Self::Prompt, Self::Resource];
 
-    /// The attribute that marks it.
-    pub(super) fn word(self) -> &'static str {
+    /// Returns the name of the attribute.
+    pub(super) fn name(self) -> &'static str {
         match self {
             Self::Tool => "tool",
             Self::Prompt => "prompt",
@@ -22,8 +22,8 @@ impl Kind {
         }
     }
 
-    /// With an article, for people.
-    pub(super) fn in_words(self) -> &'static str {
+    /// Returns the name with an article, for messages.
+    pub(super) fn with_article(self) -> &'static str {
         match self {
             Self::Tool => "a tool",
             Self::Prompt => "a prompt",
@@ -31,13 +31,13 @@ impl Kind {
         }
     }
 
-    /// The kind that this attribute marks, by the last part of its path.
+    /// Returns the kind that an attribute marks, by the last segment of its path.
     pub(super) fn of(attribute: &Attribute) -> Option<Self> {
         let last = &attribute.path().segments.last()?.ident;
-        Self::ALL.into_iter().find(|kind| last == kind.word())
+        Self::ALL.into_iter().find(|kind| last == kind.name())
     }
 
-    /// The settings that may stand in the attribute.
+    /// Returns the settings that the attribute may have.
     pub(super) fn settings(self) -> &'static [&'static str] {
         match self {
             Self::Tool => &[
@@ -93,22 +93,22 @@ impl Kind {
         }
     }
 
-    /// The trait of what a marked function returns.
+    /// Returns the trait of the future that a marked function returns.
     pub(super) fn future(self) -> Ident {
         self.named("ToolFuture", "PromptFuture", "ResourceFuture")
     }
 
-    /// The trait that makes the definition.
+    /// Returns the trait that creates the definition.
     pub(super) fn define(self) -> Ident {
         self.named("DefineTool", "DefinePrompt", "DefineResource")
     }
 
-    /// What the function's result becomes on the wire.
+    /// Returns the wire type of the result.
     pub(super) fn result(self) -> Ident {
         self.named("CallToolResult", "GetPromptResult", "ReadResourceResult")
     }
 
-    /// What makes a parameter an argument.
+    /// Returns the runtime function that describes an argument.
     pub(super) fn slot(self) -> Ident {
         self.named("argument", "text", "variable")
     }

@@ -1,22 +1,23 @@
-//! `#[tool]`, `#[prompt]`, `#[resource]` on functions, and `#[server]` for those that are methods.
+//! `#[tool]`, `#[prompt]` and `#[resource]` on functions, and `#[server]` on impls whose methods have these marks.
 //!
-//! `function` reads a signature into a model, with the help of `settings` (what stands in an attribute) and
-//! `rounds` (what of it is about asking and versions), `argument` (`#[arg(..)]`) and `template` (URIs). `expand` writes the definition, `free` and `service` put it beside a function
-//! and into an impl. `refused` is what they write where something is wrong.
+//! `function` reads a signature into a model. It uses `settings` (the content of an attribute), `call_settings`
+//! (questions and versions), `argument` (`#[arg(..)]`) and `template` (URIs). `expand` writes the definition.
+//! `free_function` puts the definition beside a function, and `service` puts it into an impl. Both write a `fallback`
+//! if there is an error.
 
 mod argument;
+mod call_settings;
 mod expand;
-mod free;
+mod fallback;
+mod free_function;
 pub(crate) mod function;
 mod kind;
-mod refused;
-mod resolved;
-mod rounds;
+mod resolver_code;
 mod service;
 mod settings;
 pub(crate) mod shape;
 mod template;
 
-pub(crate) use free::expand as function;
+pub(crate) use free_function::expand as function;
 pub(crate) use kind::Kind;
 pub(crate) use service::expand as service;

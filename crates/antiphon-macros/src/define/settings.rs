@@ -1,4 +1,4 @@
-//! What stands in `#[tool(..)]` and its like, and in `#[arg(..)]`.
+//! The settings in `#[tool(..)]`, `#[prompt(..)]`, `#[resource(..)]` and `#[arg(..)]`.
 
 use crate::form::attributes::{Given, Value};
 use proc_macro2::Span;
@@ -10,54 +10,54 @@ use syn::{
     punctuated::Punctuated,
 };
 
-/// Settings by their names, each taken by who knows it.
+/// Settings by name. A reader removes each setting that it supports.
 #[derive(Default)]
 pub(super) struct Settings(Vec<Setting>);
 
 struct Setting {
     key: Ident,
-    held: Held,
+    value: SettingValue,
 }
 
-enum Held {
+enum SettingValue {
     Alone,
     Given(Given),
-    /// `needs(form, url)`.
+    /// Words in parentheses, such as `needs(form, url)`.
     Words(Vec<Ident>),
-    /// `forget("create")`.
+    /// Texts in parentheses, such as `forget("create")`.
     Names(Vec<LitStr>),
 }
 
-/// Which may be there more than once.
+/// The settings that may be repeated.
 const REPEATED: [&str; 4] = ["added", "rename", "forget", "keep_stale"];
 
 impl Parse for Setting {
     fn parse(input: ParseStream<'_>) -> Result<Self> {
         let key = input.call(Ident::parse_any)?;
-        let held = if input.parse::<Option<Token![=]>>()?.is_some() {
+        let value = if input.parse::<Option<Token![=]>>()?.is_some() {
             if input.peek(Ident) && !input.peek(LitBool) {
                 let word: Ident = input.parse()?;
                 return Err(Error::new(
                     word.span(),
-                    format!("a text stands in quotes: `{key} = \"{word}\"`"),
+                    format!("a text must be in quotes: `{key} = \"{word}\"`"),
                 ));
             }
-            Held::Given(input.parse()?)
+            SettingValue::Given(input.parse()?)
         } else if input.peek(syn::token::Paren) {
             let words;
             parenthesized!(words in input);
             if words.peek(LitStr) {
                 let names = words.call(Punctuated::<LitStr, Token![,]>::parse_terminated);
                 let names = names.map_err(|fault| Error::new(fault.span(), names_steps(&key)))?;
-                Held::Names(names.into_iter().collect())
+                SettingValue::Names(names.into_iter().collect())
             } else {
                 let words = words.call(Punctuated::<Ident, Token![,]>::parse_terminated)?;
-                Held::Words(words.into_iter().collect())
+                SettingValue::Words(words.into_iter().collect())
             }
         } else {
-            Held::Alone
+            SettingValue::Alone
         };
-        Ok(Self { key, held })
+        Ok(Self { key, value })
     }
 }
 
@@ -70,12 +70,12 @@ impl Parse for Settings {
 }
 
 impl Settings {
-    /// Adds what one attribute holds.
+    /// Adds the settings of one attribute.
     pub(super) fn add(&mut self, input: ParseStream<'_>) -> Result<()> {
         for setting in input.call(Punctuated::<Setting, Token![,]>::parse_terminated)? {
             let key = setting.key.unraw().to_string();
             if !REPEATED.contains(&&*key) && self.has(&key) {
-                return Err(Error::new(setting.key.span(), format!("`{}` is here twice", setting.key)));
+                return Err(Error::new(setting.key.span(), format!("`{}` is set twice", setting.key)));
             }
             self.0.push(setting);
         }
@@ -86,20 +86,20 @@ impl Settings {
         self.0.iter().any(|setting| setting.key.unraw() == key)
     }
 
-    /// Refuses all but `known`; `place` is what they stand on ("a tool").
-    pub(super) fn none_but(&self, known: &[&str], place: &str) -> Result<()> {
+    /// Rejects settings that are not in `known`. `place` is the item with its article, such as "a tool".
+    pub(super) fn reject_unknown(&self, known: &[&str], place: &str) -> Result<()> {
         let is_known = |setting: &&Setting| known.contains(&setting.key.unraw().to_string().as_str());
         let Some(unknown) = self.0.iter().find(|setting| !is_known(setting)) else { return Ok(()) };
         let key = &unknown.key;
-        let known = match (meant(&key.unraw().to_string(), known), known) {
-            (Some(meant), _) => format!("`{meant}` is"),
-            (None, []) => "it has none".to_owned(),
+        let known = match (suggestion(&key.unraw().to_string(), known), known) {
+            (Some(meant), _) => format!("did you mean `{meant}`?"),
+            (None, []) => "no attribute is allowed".to_owned(),
             (None, known) => {
                 let known: Vec<String> = known.iter().map(|key| format!("`{key}`")).collect();
-                format!("it has {}", known.join(", "))
+                format!("use {}", known.join(", "))
             }
         };
-        Err(Error::new(key.span(), format!("`{key}` is no attribute of {place}: {known}")))
+        Err(Error::new(key.span(), format!("`{key}` is not an attribute of {place}: {known}")))
     }
 
     fn take(&mut self, key: &str) -> Option<Setting> {
@@ -107,18 +107,18 @@ impl Settings {
         Some(self.0.remove(at))
     }
 
-    /// A value of any kind.
+    /// Removes a setting with a value of any type.
     pub(super) fn value(&mut self, key: &str) -> Result<Option<Given>> {
         match self.take(key) {
             None => Ok(None),
-            Some(Setting { held: Held::Given(given), .. }) => Ok(Some(given)),
+            Some(Setting { value: SettingValue::Given(given), .. }) => Ok(Some(given)),
             Some(Setting { key: at, .. }) => {
-                Err(Error::new(at.span(), format!("`{key}` has a value: `{key} = ..`")))
+                Err(Error::new(at.span(), format!("`{key}` needs a value: `{key} = ..`")))
             }
         }
     }
 
-    /// A text that is not empty.
+    /// Removes a setting with a text that is not empty.
     pub(super) fn text(&mut self, key: &str) -> Result<Option<(String, Span)>> {
         match self.value(key)? {
             None => Ok(None),
@@ -126,69 +126,70 @@ impl Settings {
                 Ok(Some((text, span)))
             }
             Some(Given { value: Value::Text(_), span }) => {
-                Err(Error::new(span, format!("`{key}` is empty here: write something, or leave it out")))
+                Err(Error::new(span, format!("`{key}` is empty: write a text, or remove it")))
             }
-            Some(given) => Err(Error::new(given.span, format!("`{key}` is a text: `{key} = \"..\"`"))),
+            Some(given) => Err(Error::new(given.span, format!("`{key}` must be a text: `{key} = \"..\"`"))),
         }
     }
 
-    /// A count: of characters, of items.
+    /// Removes a setting with a number of characters or items.
     pub(super) fn count(&mut self, key: &str) -> Result<Option<(u64, Span)>> {
         let Some(given) = self.value(key)? else { return Ok(None) };
         let count = match given.value {
             Value::Whole(whole) => u64::try_from(whole).ok(),
             _ => None,
         };
-        let refuse = || Error::new(given.span, format!("`{key}` is a count: `{key} = 1`"));
+        let refuse = || Error::new(given.span, format!("`{key}` must be a whole number: `{key} = 1`"));
         count.ok_or_else(refuse).map(|count| Some((count, given.span)))
     }
 
-    /// Yes or no: alone, it is yes.
+    /// Removes a setting that is true or false. A setting without a value is true.
     pub(super) fn flag(&mut self, key: &str) -> Result<Option<bool>> {
         let Some(setting) = self.take(key) else { return Ok(None) };
-        match setting.held {
-            Held::Alone => Ok(Some(true)),
-            Held::Given(Given { value: Value::Bool(yes), .. }) => Ok(Some(yes)),
-            Held::Given(Given { span, .. }) => {
-                Err(Error::new(span, format!("`{key}` is yes or no: `{key}`, or `{key} = false`")))
+        match setting.value {
+            SettingValue::Alone => Ok(Some(true)),
+            SettingValue::Given(Given { value: Value::Bool(yes), .. }) => Ok(Some(yes)),
+            SettingValue::Given(Given { span, .. }) => {
+                Err(Error::new(span, format!("`{key}` must be true or false: `{key}`, or `{key} = false`")))
             }
-            Held::Words(_) | Held::Names(_) => {
-                Err(Error::new(setting.key.span(), format!("`{key}` stands alone, or is `{key} = false`")))
-            }
+            SettingValue::Words(_) | SettingValue::Names(_) => Err(Error::new(
+                setting.key.span(),
+                format!("`{key}` takes no list: write `{key}`, or `{key} = false`"),
+            )),
         }
     }
 
-    /// Words in parentheses.
+    /// Removes a setting with words in parentheses.
     pub(super) fn words(&mut self, key: &str) -> Result<Vec<Ident>> {
         match self.take(key) {
             None => Ok(Vec::new()),
-            Some(Setting { held: Held::Words(words), .. }) if !words.is_empty() => Ok(words),
+            Some(Setting { value: SettingValue::Words(words), .. }) if !words.is_empty() => Ok(words),
             Some(Setting { key: at, .. }) => {
-                Err(Error::new(at.span(), format!("`{key}` lists what it is: `{key}(form, url)`")))
+                Err(Error::new(at.span(), format!("`{key}` needs a list: `{key}(form, url)`")))
             }
         }
     }
 
-    /// The first that is left of these, with the names of steps in its parentheses: one or more.
+    /// Removes the first of these settings. Returns its name and its texts, at least one.
     pub(super) fn names(&mut self, keys: &[&str]) -> Result<Option<(Ident, Vec<LitStr>)>> {
         let Some(at) = self.0.iter().position(|setting| keys.iter().any(|key| setting.key == key)) else {
             return Ok(None);
         };
-        let Setting { key, held } = self.0.remove(at);
-        let Held::Names(names) = held else {
+        let Setting { key, value } = self.0.remove(at);
+        let SettingValue::Names(names) = value else {
             return Err(Error::new(key.span(), names_steps(&key)));
         };
         if let Some(empty) = names.iter().find(|name| name.value().is_empty()) {
             let fault = match key == "scopes" {
                 true => names_steps(&key),
-                false => "the key of a step stands here: no step has an empty one".to_owned(),
+                false => "the key of a step cannot be empty".to_owned(),
             };
             return Err(Error::new(empty.span(), fault));
         }
         Ok(Some((key, names)))
     }
 
-    /// A time such as `3d`, in seconds.
+    /// Removes a setting with a duration, such as `3d`. Returns seconds.
     pub(super) fn seconds(&mut self, key: &str) -> Result<Option<u64>> {
         let Some((text, span)) = self.text(key)? else { return Ok(None) };
         let seconds = duration(&text);
@@ -196,7 +197,7 @@ impl Settings {
             Error::new(
                 span,
                 format!(
-                    "`{text}` is no time: a whole number from 1 and a unit, one of s, m, h, d, w, as in `{key} = \"3d\"`"
+                    "`{text}` is not a duration: write a whole number from 1 and one of the units s, m, h, d, w, as in `{key} = \"3d\"`"
                 ),
             )
         };
@@ -204,24 +205,25 @@ impl Settings {
     }
 }
 
-/// What stands in the parentheses of `forget` and its like, and of `scopes`.
+/// Returns the message for a setting that must have texts in parentheses.
 fn names_steps(key: &Ident) -> String {
     if key == "scopes" {
-        return "`scopes` lists what a token must hold, in quotes: `scopes(\"orders:write\")`".to_owned();
+        return "`scopes` needs a list of texts: `scopes(\"orders:write\")`".to_owned();
     }
     let example = if key == "rename" { "\"create\", \"create_db\"" } else { "\"create\"" };
-    format!("`{key}` names steps, by their keys in quotes: `{key}({example})`")
+    format!("`{key}` needs the keys of steps, in quotes: `{key}({example})`")
 }
 
-/// What was probably meant by a word that is not among `known`: written otherwise, or with one letter more, less or other.
-fn meant<'k>(word: &str, known: &[&'k str]) -> Option<&'k str> {
+/// Returns the known word that is spelled almost the same: with other separators or case, or with one letter more, less
+/// or different.
+fn suggestion<'k>(word: &str, known: &[&'k str]) -> Option<&'k str> {
     let letters = |word: &str| word.replace(['_', '-'], "").to_lowercase();
     let word = letters(word);
-    known.iter().copied().find(|known| is_near(word.as_bytes(), letters(known).as_bytes()))
+    known.iter().copied().find(|known| differs_by_one_letter(word.as_bytes(), letters(known).as_bytes()))
 }
 
-/// Whether they are the same but for one byte.
-fn is_near(a: &[u8], b: &[u8]) -> bool {
+/// Returns `true` if the words differ in at most one byte.
+fn differs_by_one_letter(a: &[u8], b: &[u8]) -> bool {
     let same = a.iter().zip(b).take_while(|(a, b)| a == b).count();
     let (a, b) = (&a[same..], &b[same..]);
     match (a, b) {
@@ -252,7 +254,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_word_that_is_nearly_known_was_meant() {
+    fn similar_words_are_suggested() {
         let known = ["read_only", "version", "needs", "on_version"];
         for (word, expected) in [
             ("readonly", Some("read_only")),
@@ -265,13 +267,13 @@ mod tests {
             ("ver", None),
             ("s", None),
         ] {
-            assert_eq!(meant(word, &known), expected, "{word}");
+            assert_eq!(suggestion(word, &known), expected, "{word}");
         }
-        assert_eq!(meant("read_only", &[]), None);
+        assert_eq!(suggestion("read_only", &[]), None);
     }
 
     #[test]
-    fn times_are_a_number_and_a_unit() {
+    fn durations_are_a_number_and_a_unit() {
         for (text, expected) in [
             ("1s", Some(1)),
             ("90m", Some(5400)),

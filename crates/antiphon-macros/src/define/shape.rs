@@ -1,5 +1,6 @@
-//! What can be seen of an argument's type: enough to refuse attributes that cannot fit it. A type that is not known by
-//! its name takes them all; what its schema then says is checked when the server is built.
+//! The shape of an argument's type, as far as its name shows it. The macro rejects attributes that do not fit the
+//! shape. A type with an unknown name may have every attribute, and the server checks the attributes against its schema
+//! when the server is built.
 
 use proc_macro2::Ident;
 use syn::{GenericArgument, PathArguments, PathSegment, Type};
@@ -15,7 +16,7 @@ pub(super) enum Shape {
 }
 
 impl Shape {
-    /// Of the type, or of what is in its `Option`.
+    /// Returns the shape of a type, or of the type in its `Option`.
     pub(super) fn of(ty: &Type) -> Self {
         if is_str(ty) {
             return Self::Text;
@@ -30,7 +31,7 @@ impl Shape {
             ($($name:ident)*) => {
                 match segment.ident.to_string().as_str() {
                     $(stringify!($name) => Self::Whole { least: $name::MIN as i128, most: $name::MAX as i128 },)*
-                    // Of the server's machine; clients know only numbers.
+                    // The size depends on the server's machine, which clients do not know.
                     "usize" => Self::Whole { least: 0, most: u64::MAX as i128 },
                     "isize" => Self::Whole { least: i64::MIN as i128, most: i64::MAX as i128 },
                     "String" => Self::Text,
@@ -44,20 +45,20 @@ impl Shape {
         whole!(u8 u16 u32 u64 i8 i16 i32 i64)
     }
 
-    /// With an article, for people.
-    pub(super) fn in_words(self) -> &'static str {
+    /// Returns the name with an article, for messages.
+    pub(super) fn with_article(self) -> &'static str {
         match self {
             Self::Text => "a text",
             Self::Whole { .. } => "a whole number",
             Self::Float => "a number",
-            Self::Bool => "a yes or no",
+            Self::Bool => "a boolean",
             Self::List => "a list",
             Self::Unknown => "an argument",
         }
     }
 }
 
-/// `&str`, with whatever lifetime.
+/// Returns `true` for `&str`, with any lifetime.
 pub(crate) fn is_str(ty: &Type) -> bool {
     match ungrouped(ty) {
         Type::Reference(reference) if reference.mutability.is_none() => {
@@ -67,7 +68,7 @@ pub(crate) fn is_str(ty: &Type) -> bool {
     }
 }
 
-/// The last part of the type's path.
+/// Returns the last segment of the type's path.
 pub(super) fn last(ty: &Type) -> Option<&PathSegment> {
     match ungrouped(ty) {
         Type::Path(path) if path.qself.is_none() => path.path.segments.last(),
@@ -75,7 +76,7 @@ pub(super) fn last(ty: &Type) -> Option<&PathSegment> {
     }
 }
 
-/// The `T` of `State<T>`, if that is what the segment is.
+/// Returns the `T` if the segment is, for example, `State<T>`.
 pub(super) fn only_argument<'t>(segment: &'t PathSegment, name: &str) -> Option<&'t Type> {
     let PathArguments::AngleBracketed(arguments) = &segment.arguments else { return None };
     match arguments.args.first()? {
@@ -84,7 +85,7 @@ pub(super) fn only_argument<'t>(segment: &'t PathSegment, name: &str) -> Option<
     }
 }
 
-/// The name of the type behind any references.
+/// Returns the name of the type without its references.
 pub(crate) fn name_behind(ty: &Type) -> Option<&Ident> {
     match ungrouped(ty) {
         Type::Reference(reference) => name_behind(&reference.elem),
@@ -92,7 +93,7 @@ pub(crate) fn name_behind(ty: &Type) -> Option<&Ident> {
     }
 }
 
-/// What a macro's substitution stands for.
+/// Returns the type that a macro's substitution wraps.
 pub(crate) fn ungrouped(ty: &Type) -> &Type {
     match ty {
         Type::Group(group) => ungrouped(&group.elem),

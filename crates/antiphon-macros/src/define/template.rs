@@ -2,7 +2,7 @@
 
 use syn::{Error, LitStr, Result};
 
-/// A URI, or a template with variables: simple ones, as the server matches them.
+/// A URI, or a URI template with simple variables, the only ones that the server matches.
 pub(super) struct Template {
     pub(super) literal: LitStr,
     pub(super) variables: Vec<String>,
@@ -22,31 +22,31 @@ fn variables(text: &str) -> std::result::Result<Vec<String>, String> {
     let scheme = text.split_once(':').map(|(scheme, _)| scheme).unwrap_or_default();
     let fits = |c: char| c.is_ascii_alphanumeric() || matches!(c, '+' | '-' | '.');
     if !scheme.starts_with(|first: char| first.is_ascii_alphabetic()) || !scheme.chars().all(fits) {
-        return Err(format!("`{text}` is no URI: it begins with a scheme, as in \"report://{{id}}\""));
+        return Err(format!("`{text}` is not a URI: it must begin with a scheme, as in \"report://{{id}}\""));
     }
     let (mut names, mut rest) = (Vec::new(), text);
     while let Some((literal, after)) = rest.split_once('{') {
         let Some((name, after)) = after.split_once('}') else {
-            return Err("a `{` has no `}`: a variable is written `{id}`".to_owned());
+            return Err("a `{` has no `}`: write a variable as `{id}`".to_owned());
         };
         if syn::parse_str::<syn::Ident>(name).is_err() || !name.is_ascii() {
             return Err(format!(
-                "`{{{name}}}` is no simple variable: it is named like a parameter, without operators, as in `{{id}}`"
+                "`{{{name}}}` is not a simple variable: it must be the name of a parameter, without operators, as in `{{id}}`"
             ));
         }
         if literal.is_empty() && !names.is_empty() {
             return Err(format!(
-                "nothing separates `{{{name}}}` from the variable before it: write a `/` between them"
+                "there is no separator between `{{{name}}}` and the variable before it: write a `/` between them"
             ));
         }
         if names.iter().any(|known| known == name) {
-            return Err(format!("`{{{name}}}` is there twice: give the second one a name of its own"));
+            return Err(format!("`{{{name}}}` is used twice: give the second variable another name"));
         }
         names.push(name.to_owned());
         rest = after;
     }
     if rest.contains('}') {
-        return Err("a `}` has no `{`: a variable is written `{id}`".to_owned());
+        return Err("a `}` has no `{`: write a variable as `{id}`".to_owned());
     }
     Ok(names)
 }

@@ -1,4 +1,4 @@
-//! What stands in `#[form(..)]`, and in doc comments.
+//! The attributes in `#[form(..)]`, and doc comments.
 
 use proc_macro2::Span;
 use syn::{
@@ -16,7 +16,7 @@ struct Entry {
     value: Option<Given>,
 }
 
-/// A value, and where it was written.
+/// A value and its span.
 pub(crate) struct Given {
     pub(crate) value: Value,
     pub(crate) span: Span,
@@ -48,7 +48,7 @@ impl Parse for Given {
             return Ok(Self { value: Value::List(values.into_iter().collect()), span });
         }
         let negative = input.parse::<Option<Token![-]>>()?.is_some();
-        let refuse = || Error::new(span, "a text, a number, true, false, or a list of texts stands here");
+        let refuse = || Error::new(span, "expected a text, a number, true, false, or a list of texts");
         let literal: Lit = input.parse().map_err(|_| refuse())?;
         let value = match &literal {
             Lit::Int(number) => {
@@ -73,7 +73,7 @@ impl Attributes {
         for attr in attrs.iter().filter(|attr| attr.path().is_ident("form")) {
             for entry in attr.parse_args_with(Punctuated::<Entry, Token![,]>::parse_terminated)? {
                 if entries.iter().any(|earlier| earlier.key == entry.key) {
-                    return Err(Error::new(entry.key.span(), format!("`{}` is here twice", entry.key)));
+                    return Err(Error::new(entry.key.span(), format!("`{}` is set twice", entry.key)));
                 }
                 entries.push(entry);
             }
@@ -86,51 +86,51 @@ impl Attributes {
         Some(self.0.remove(at))
     }
 
-    /// Whether it is there.
+    /// Returns `true` if the attribute is present.
     pub(super) fn has(&self, key: &str) -> bool {
         self.0.iter().any(|entry| entry.key == key)
     }
 
-    /// A value of any kind.
+    /// Removes an attribute with a value of any type.
     pub(super) fn value(&mut self, key: &str) -> Result<Option<Given>> {
         let Some(entry) = self.take(key) else { return Ok(None) };
-        let missing = || Error::new(entry.key.span(), format!("`{key}` has a value: `{key} = ..`"));
+        let missing = || Error::new(entry.key.span(), format!("`{key}` needs a value: `{key} = ..`"));
         entry.value.ok_or_else(missing).map(Some)
     }
 
-    /// A text.
+    /// Removes an attribute with a text.
     pub(super) fn text(&mut self, key: &str) -> Result<Option<(String, Span)>> {
         match self.value(key)? {
             None => Ok(None),
             Some(Given { value: Value::Text(text), span }) => Ok(Some((text, span))),
-            Some(given) => Err(Error::new(given.span, format!("`{key}` is a text: `{key} = \"..\"`"))),
+            Some(given) => Err(Error::new(given.span, format!("`{key}` must be a text: `{key} = \"..\"`"))),
         }
     }
 
-    /// A count: of characters, of items.
+    /// Removes an attribute with a number of characters or items.
     pub(super) fn count(&mut self, key: &str) -> Result<Option<(u64, Span)>> {
         let Some(given) = self.value(key)? else { return Ok(None) };
         let count = match given.value {
             Value::Whole(whole) => u64::try_from(whole).ok(),
             _ => None,
         };
-        let refuse = || Error::new(given.span, format!("`{key}` is a count: `{key} = 1`"));
+        let refuse = || Error::new(given.span, format!("`{key}` must be a whole number: `{key} = 1`"));
         count.ok_or_else(refuse).map(|count| Some((count, given.span)))
     }
 
-    /// A word without a value.
+    /// Removes an attribute without a value.
     pub(super) fn flag(&mut self, key: &str) -> Result<bool> {
         match self.take(key) {
             None => Ok(false),
             Some(Entry { value: None, .. }) => Ok(true),
             Some(Entry { value: Some(given), .. }) => {
-                Err(Error::new(given.span, format!("`{key}` has no value: it stands alone")))
+                Err(Error::new(given.span, format!("`{key}` takes no value")))
             }
         }
     }
 
-    /// Refuses all but `known`; `place` is what they stand on ("a text").
-    pub(super) fn none_but(&self, known: &[&str], place: &str) -> Result<()> {
+    /// Rejects attributes that are not in `known`. `place` is the item with its article, such as "a text".
+    pub(super) fn reject_unknown(&self, known: &[&str], place: &str) -> Result<()> {
         let Some(entry) =
             self.0.iter().find(|entry| !known.contains(&entry.key.unraw().to_string().as_str()))
         else {
@@ -139,14 +139,14 @@ impl Attributes {
         let key = &entry.key;
         let known: Vec<String> = known.iter().map(|key| format!("`{key}`")).collect();
         let known = match known.as_slice() {
-            [] => "it has none".to_owned(),
-            known => format!("it has {}", known.join(", ")),
+            [] => "no attribute is allowed".to_owned(),
+            known => format!("use {}", known.join(", ")),
         };
-        Err(Error::new(key.span(), format!("`{key}` is no attribute of {place}: {known}")))
+        Err(Error::new(key.span(), format!("`{key}` is not an attribute of {place}: {known}")))
     }
 }
 
-/// The text of a doc comment: lines of a paragraph are one line.
+/// Returns the text of a doc comment. The lines of a paragraph become one line.
 pub(crate) fn doc_comment(attrs: &[Attribute]) -> Option<String> {
     let mut paragraphs = vec![String::new()];
     for line in attrs
@@ -172,7 +172,7 @@ fn doc_lines(attr: &Attribute) -> Option<String> {
     let Meta::NameValue(meta) = &attr.meta else { return None };
     match &meta.value {
         Expr::Lit(ExprLit { lit: Lit::Str(text), .. }) if meta.path.is_ident("doc") => {
-            // An empty line of a comment is an empty attribute, and ends a paragraph.
+            // An empty line of a comment is an empty attribute. It ends a paragraph.
             Some(if text.value().trim().is_empty() { "\n".to_owned() } else { text.value() })
         }
         _ => None,

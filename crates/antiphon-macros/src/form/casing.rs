@@ -1,6 +1,6 @@
 //! serde's `rename_all`.
 
-/// How names are written.
+/// A casing of names.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Casing {
     Lower,
@@ -14,7 +14,7 @@ pub(super) enum Casing {
 }
 
 impl Casing {
-    /// The names that serde has for them.
+    /// The casings by the names that serde gives them.
     pub(super) const ALL: [(&'static str, Self); 8] = [
         ("lowercase", Self::Lower),
         ("UPPERCASE", Self::Upper),
@@ -26,7 +26,7 @@ impl Casing {
         ("SCREAMING-KEBAB-CASE", Self::ScreamingKebab),
     ];
 
-    /// A field's name, which is in snake case.
+    /// Returns the name of a field, which is written in snake case.
     pub(super) fn field(self, name: &str) -> String {
         match self {
             Self::Lower | Self::Snake => name.to_owned(),
@@ -38,7 +38,7 @@ impl Casing {
         }
     }
 
-    /// A variant's name, which is in Pascal case.
+    /// Returns the name of a variant, which is written in Pascal case.
     pub(super) fn variant(self, name: &str) -> String {
         match self {
             Self::Lower => name.to_ascii_lowercase(),

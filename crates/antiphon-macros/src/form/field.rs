@@ -1,10 +1,10 @@
-//! One field of a form: what is common to all kinds.
+//! One field of a form: the parts that all kinds share.
 
 use super::{
     attributes::{Attributes, doc_comment},
     plain,
     secret::secret_in,
-    serde_names::{Names, Own},
+    serde_names::{FieldAttributes, TypeAttributes},
     shape::Shape,
 };
 use proc_macro2::{Span, TokenStream};
@@ -12,30 +12,30 @@ use quote::quote;
 use syn::{Error, Result};
 
 pub(super) struct Field {
-    /// As serde reads it.
+    /// The name that serde reads.
     pub(super) name: String,
     pub(super) span: Span,
     title: Option<String>,
     description: Option<String>,
     required: bool,
     pub(super) shape: Shape,
-    /// What belongs to the kind.
+    /// The attributes of the field's kind.
     pub(super) attributes: Attributes,
 }
 
 impl Field {
-    /// `None` if serde never reads the field.
-    pub(super) fn read(field: &syn::Field, names: &Names) -> Result<Option<Self>> {
-        // Only named fields come here.
+    /// Reads a field. Returns `None` if serde never reads it.
+    pub(super) fn read(field: &syn::Field, names: &TypeAttributes) -> Result<Option<Self>> {
+        // The caller passes named fields only.
         let Some(ident) = &field.ident else { return Ok(None) };
-        let own = Own::read(&field.attrs)?;
+        let own = FieldAttributes::read(&field.attrs)?;
         let mut attributes = Attributes::read(&field.attrs)?;
         if own.skipped {
-            attributes.none_but(&[], "a field that serde skips")?;
+            attributes.reject_unknown(&[], "a field that serde skips")?;
             return Ok(None);
         }
         let (shape, optional) = Shape::read(&field.ty)?;
-        attributes.none_but(shape.attributes(), shape.in_words())?;
+        attributes.reject_unknown(shape.attributes(), shape.with_article())?;
         let name = names.field(&own, ident);
         let secret = secret_in(&plain(ident)).or_else(|| secret_in(&name));
         let not_secret = attributes.flag("not_secret")?;
@@ -61,7 +61,7 @@ impl Field {
         }))
     }
 
-    /// The expression that makes it.
+    /// Returns the expression that creates the field.
     pub(super) fn expand(&self, kind: &TokenStream) -> TokenStream {
         let Self { name, required, .. } = self;
         let some = |text: &Option<String>| match text {

@@ -1,10 +1,10 @@
-//! What a text with a format looks like, as far as a default is checked here: a slip is seen, no proof is made.
+//! A simple check that a default has its format. The check finds obvious mistakes, and proves nothing.
 
-/// The formats there are, and their names in code.
+/// The names of the formats, and the variants of `TextFormat`.
 pub(super) const FORMATS: [(&str, &str); 4] =
     [("email", "Email"), ("uri", "Uri"), ("date", "Date"), ("date-time", "DateTime")];
 
-pub(super) fn may_be(format: &str, text: &str) -> bool {
+pub(super) fn has_format(format: &str, text: &str) -> bool {
     let two_parts =
         |mark| text.split_once(mark).is_some_and(|(a, b): (&str, &str)| !a.is_empty() && !b.is_empty());
     match format {
@@ -26,15 +26,15 @@ mod tests {
     use super::*;
 
     #[test]
-    fn slips_are_seen() {
+    fn obvious_mistakes_are_found() {
         for (format, good, bad) in [
             ("email", "a@b.example", "a.example"),
             ("uri", "https://a.example/", "a.example"),
             ("date", "2026-07-28", "28.07.2026"),
             ("date-time", "2026-07-28T12:00:00Z", "2026-07-28"),
         ] {
-            assert!(may_be(format, good), "{good}");
-            assert!(!may_be(format, bad), "{bad}");
+            assert!(has_format(format, good), "{good}");
+            assert!(!has_format(format, bad), "{bad}");
         }
     }
 }

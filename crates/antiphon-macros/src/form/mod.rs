@@ -4,55 +4,54 @@ pub(crate) mod attributes;
 mod casing;
 mod choice;
 mod field;
+mod field_kind;
 mod format;
-mod kind;
 mod secret;
 mod serde_names;
 mod shape;
 
 use proc_macro2::{Span, TokenStream};
 use quote::quote;
-use serde_names::Names;
+use serde_names::TypeAttributes;
 use syn::{Data, DeriveInput, Error, Fields, FieldsNamed, Result, ext::IdentExt as _, spanned::Spanned as _};
 
-/// The impl of `Form` for a struct, of `FormChoice` for an enum.
+/// Returns the impl of `Form` for a struct, or of `FormChoice` for an enum.
 pub(crate) fn expand(input: TokenStream) -> Result<TokenStream> {
     let input: DeriveInput = syn::parse2(input)?;
     let generics = &input.generics;
     if !generics.params.is_empty() {
-        return Err(Error::new(
-            generics.span(),
-            "a form is one form: it has no type parameters or lifetimes",
-        ));
+        return Err(Error::new(generics.span(), "a form cannot have type parameters or lifetimes"));
     }
-    attributes::Attributes::read(&input.attrs)?.none_but(&[], "a type")?;
-    let names = Names::of_type(&input.attrs)?;
+    attributes::Attributes::read(&input.attrs)?.reject_unknown(&[], "a type")?;
+    let names = TypeAttributes::of_type(&input.attrs)?;
     match &input.data {
         Data::Struct(data) => match &data.fields {
             Fields::Named(fields) => structure(&input, fields, &names),
             _ => Err(Error::new(
                 input.ident.span(),
-                "the fields of a form have names: `struct Place { region: String }`",
+                "the fields of a form must have names: `struct Place { region: String }`",
             )),
         },
         Data::Enum(data) => choice::expand(&input.ident, data, &names),
-        Data::Union(_) => Err(Error::new(input.ident.span(), "a form is a struct or an enum without data")),
+        Data::Union(_) => {
+            Err(Error::new(input.ident.span(), "a form must be a struct or an enum without data"))
+        }
     }
 }
 
-fn structure(input: &DeriveInput, fields: &FieldsNamed, names: &Names) -> Result<TokenStream> {
-    let mut faults = Faults::default();
+fn structure(input: &DeriveInput, fields: &FieldsNamed, names: &TypeAttributes) -> Result<TokenStream> {
+    let mut errors = Errors::default();
     let (mut expanded, mut checks) = (Vec::new(), Vec::new());
-    let mut seen = Seen::new("field");
+    let mut seen = UniqueNames::new("field");
     for field in &fields.named {
-        let Some(mut field) = faults.note(field::Field::read(field, names)).flatten() else { continue };
-        faults.note(seen.add(&field.name, field.span));
-        if let Some(kind) = faults.note(kind::expand(&mut field)) {
+        let Some(mut field) = errors.note(field::Field::read(field, names)).flatten() else { continue };
+        errors.note(seen.add(&field.name, field.span));
+        if let Some(kind) = errors.note(field_kind::expand(&mut field)) {
             expanded.push(field.expand(&kind.tokens));
             checks.extend(kind.checks);
         }
     }
-    faults.done()?;
+    errors.done()?;
     let ident = &input.ident;
     let key = casing::Casing::Snake.variant(&plain(ident));
     Ok(quote! {
@@ -71,12 +70,12 @@ fn structure(input: &DeriveInput, fields: &FieldsNamed, names: &Names) -> Result
     })
 }
 
-/// All that is wrong with a type, told at once.
+/// A collection of errors, which the compiler reports together.
 #[derive(Default)]
-pub(crate) struct Faults(Option<Error>);
+pub(crate) struct Errors(Option<Error>);
 
-impl Faults {
-    /// What is well, or nothing and one more fault.
+impl Errors {
+    /// Returns the value, or adds the error and returns `None`.
     pub(crate) fn note<T>(&mut self, result: Result<T>) -> Option<T> {
         let fault = match result {
             Ok(value) => return Some(value),
@@ -94,27 +93,27 @@ impl Faults {
     }
 }
 
-/// The names that were given so far.
-pub(crate) struct Seen {
+/// The names that are in use.
+pub(crate) struct UniqueNames {
     what: &'static str,
     names: Vec<String>,
 }
 
-impl Seen {
+impl UniqueNames {
     pub(crate) fn new(what: &'static str) -> Self {
         Self { what, names: Vec::new() }
     }
 
     pub(crate) fn add(&mut self, name: &str, span: Span) -> Result<()> {
         if self.names.iter().any(|seen| seen == name) {
-            return Err(Error::new(span, format!("a second {} has the name `{name}`", self.what)));
+            return Err(Error::new(span, format!("another {} has the name `{name}`", self.what)));
         }
         self.names.push(name.to_owned());
         Ok(())
     }
 }
 
-/// A name as serde takes it: without `r#`.
+/// Returns the name of an identifier as serde reads it, without `r#`.
 pub(crate) fn plain(ident: &syn::Ident) -> String {
     ident.unraw().to_string()
 }

@@ -1,6 +1,6 @@
-//! Names that sound like a secret.
+//! Names of fields that suggest a secret.
 
-/// The word in `name` that sounds like a secret.
+/// Returns the word in `name` that suggests a secret.
 ///
 /// > Servers **MUST NOT** use form mode elicitation to request sensitive information such as passwords, API keys,
 /// > access tokens, or payment credentials
@@ -11,7 +11,7 @@ pub(super) fn secret_in(name: &str) -> Option<&'static str> {
     pair.or_else(|| SECRETS.into_iter().find(|secret| words.iter().any(|word| word == secret)))
 }
 
-/// The words of a name in any case, in lower case, without numbers at their end.
+/// Returns the words of a name in any casing, in lower case and without digits.
 fn words(name: &str) -> Vec<String> {
     let mut words = vec![String::new()];
     let mut last = '_';
@@ -33,7 +33,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_sounds_like_a_secret() {
+    fn secrets_are_recognized() {
         for (name, secret) in [
             ("password", Some("password")),
             ("PASSWORD", Some("password")),

@@ -1,4 +1,4 @@
-//! The names that serde reads, and what of it a form cannot follow.
+//! The names that serde reads, and the attributes of serde that a form does not support.
 
 use super::{casing::Casing, plain};
 use proc_macro2::TokenStream;
@@ -6,25 +6,25 @@ use syn::{
     Attribute, Error, Ident, Lit, LitStr, Path, Result, Token, meta::ParseNestedMeta, spanned::Spanned as _,
 };
 
-/// What serde's attributes of a type say of all its fields or variants.
+/// serde's attributes of a type, for all its fields or variants.
 #[derive(Default)]
-pub(super) struct Names {
+pub(super) struct TypeAttributes {
     casing: Option<Casing>,
-    /// Every field has a default.
+    /// True if every field has a default.
     pub(super) defaults: bool,
 }
 
-/// What serde's attributes of a field or variant say.
+/// serde's attributes of a field or a variant.
 #[derive(Default)]
-pub(super) struct Own {
+pub(super) struct FieldAttributes {
     rename: Option<String>,
-    /// It has a default when it is absent.
+    /// True if the field has a default.
     pub(super) default: bool,
-    /// It is never read.
+    /// True if serde never reads the field or variant.
     pub(super) skipped: bool,
 }
 
-impl Names {
+impl TypeAttributes {
     pub(super) fn of_type(attrs: &[Attribute]) -> Result<Self> {
         let mut names = Self::default();
         read(attrs, |meta, key| {
@@ -35,26 +35,26 @@ impl Names {
                 }
                 "default" => {
                     names.defaults = true;
-                    pass(meta)?;
+                    skip_value(meta)?;
                 }
                 "tag" | "content" | "untagged" | "from" | "try_from" | "remote" | "transparent"
-                | "field_identifier" | "variant_identifier" => return Err(unlike(&meta.path, key)),
-                _ => pass(meta)?,
+                | "field_identifier" | "variant_identifier" => return Err(unsupported(&meta.path, key)),
+                _ => skip_value(meta)?,
             }
             Ok(())
         })?;
         Ok(names)
     }
 
-    pub(super) fn field(&self, own: &Own, ident: &Ident) -> String {
+    pub(super) fn field(&self, own: &FieldAttributes, ident: &Ident) -> String {
         self.name(own, ident, Casing::field)
     }
 
-    pub(super) fn variant(&self, own: &Own, ident: &Ident) -> String {
+    pub(super) fn variant(&self, own: &FieldAttributes, ident: &Ident) -> String {
         self.name(own, ident, Casing::variant)
     }
 
-    fn name(&self, own: &Own, ident: &Ident, cased: fn(Casing, &str) -> String) -> String {
+    fn name(&self, own: &FieldAttributes, ident: &Ident, cased: fn(Casing, &str) -> String) -> String {
         let plain = plain(ident);
         own.rename
             .clone()
@@ -62,7 +62,7 @@ impl Names {
     }
 }
 
-impl Own {
+impl FieldAttributes {
     pub(super) fn read(attrs: &[Attribute]) -> Result<Self> {
         let mut own = Self::default();
         read(attrs, |meta, key| {
@@ -70,13 +70,13 @@ impl Own {
                 "rename" => own.rename = deserialized(meta)?.map(|name| name.value()).or(own.rename.take()),
                 "default" => {
                     own.default = true;
-                    pass(meta)?;
+                    skip_value(meta)?;
                 }
                 "skip" | "skip_deserializing" => own.skipped = true,
                 "flatten" | "with" | "deserialize_with" | "other" | "untagged" => {
-                    return Err(unlike(&meta.path, key));
+                    return Err(unsupported(&meta.path, key));
                 }
-                _ => pass(meta)?,
+                _ => skip_value(meta)?,
             }
             Ok(())
         })?;
@@ -84,11 +84,10 @@ impl Own {
     }
 }
 
-fn unlike(path: &Path, key: &str) -> Error {
-    let told = format!(
-        "serde's `{key}` reads something else than a derived form asks: leave it out, or implement the trait by hand"
-    );
-    Error::new(path.span(), told)
+fn unsupported(path: &Path, key: &str) -> Error {
+    let message =
+        format!("a derived form does not support serde's `{key}`: remove it, or implement the trait by hand");
+    Error::new(path.span(), message)
 }
 
 fn read(attrs: &[Attribute], mut each: impl FnMut(&ParseNestedMeta<'_>, &str) -> Result<()>) -> Result<()> {
@@ -100,7 +99,7 @@ fn read(attrs: &[Attribute], mut each: impl FnMut(&ParseNestedMeta<'_>, &str) ->
     })
 }
 
-/// `key = ".."`, or `key(serialize = "..", deserialize = "..")`, of which the second counts.
+/// Reads `key = ".."`, or the `deserialize` name of `key(serialize = "..", deserialize = "..")`.
 fn deserialized(meta: &ParseNestedMeta<'_>) -> Result<Option<LitStr>> {
     if meta.input.peek(Token![=]) {
         return meta.value()?.parse().map(Some);
@@ -118,12 +117,12 @@ fn deserialized(meta: &ParseNestedMeta<'_>) -> Result<Option<LitStr>> {
 
 fn casing(name: &LitStr) -> Result<Casing> {
     let known = Casing::ALL.iter().find(|(known, _)| *known == name.value());
-    let refuse = || Error::new(name.span(), "serde has no such `rename_all`");
+    let refuse = || Error::new(name.span(), "serde has no `rename_all` of this name");
     known.map(|(_, casing)| *casing).ok_or_else(refuse)
 }
 
-/// Reads over what is of no concern here; whether it is right is serde's to say.
-fn pass(meta: &ParseNestedMeta<'_>) -> Result<()> {
+/// Skips a value that the form does not need. serde checks the value.
+fn skip_value(meta: &ParseNestedMeta<'_>) -> Result<()> {
     if meta.input.peek(Token![=]) {
         meta.value()?.parse::<Lit>()?;
     } else if meta.input.peek(syn::token::Paren) {

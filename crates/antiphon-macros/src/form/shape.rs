@@ -1,4 +1,4 @@
-//! What a field's type is in a form. Types are known by the last part of their path.
+//! The shape of a field's type in a form. A type is known by the last segment of its path.
 
 use syn::{Error, GenericArgument, PathArguments, PathSegment, Result, Type, spanned::Spanned as _};
 
@@ -9,7 +9,7 @@ pub(super) enum Shape {
         single: bool,
     },
     Bool,
-    /// An enum, as far as its path tells.
+    /// Any other path, which must be an enum.
     One(Type),
     Many(Type),
 }
@@ -36,17 +36,17 @@ impl Whole {
         Self { name: "isize", least: i64::MIN as i128, most: i64::MAX as i128 },
     ];
 
-    /// The least and the most that a form says unasked. Not what is beyond the numbers of JavaScript: clients would
-    /// round it.
-    pub(super) fn told(self) -> (Option<i128>, Option<i128>) {
+    /// Returns the bounds of a field without `min` and `max`. Bounds of more than 32 bits are left out, because clients
+    /// in JavaScript would round them.
+    pub(super) fn form_bounds(self) -> (Option<i128>, Option<i128>) {
         let exact = |bound: i128| (bound.abs() <= i128::from(u32::MAX)).then_some(bound);
         (exact(self.least), exact(self.most))
     }
 }
 
 impl Shape {
-    /// With an article, for people.
-    pub(super) fn in_words(&self) -> &'static str {
+    /// Returns the name with an article, for messages.
+    pub(super) fn with_article(&self) -> &'static str {
         match self {
             Self::Text => "a text",
             Self::Whole(_) | Self::Float { .. } => "a number",
@@ -56,7 +56,7 @@ impl Shape {
         }
     }
 
-    /// The attributes it has.
+    /// Returns the attributes that the field may have.
     pub(super) fn attributes(&self) -> &'static [&'static str] {
         match self {
             Self::Text => {
@@ -70,11 +70,11 @@ impl Shape {
         }
     }
 
-    /// The shape, and whether the field may be left empty.
+    /// Reads the shape of a type. The flag is true if the field is optional.
     pub(super) fn read(ty: &Type) -> Result<(Self, bool)> {
         match argument_of(ty, "Option")? {
             Some(inner) if last(inner).is_some_and(|segment| segment.ident == "Option") => {
-                Err(Error::new(ty.span(), "a field is filled in or not: one `Option` says it"))
+                Err(Error::new(ty.span(), "a field can have one `Option` only"))
             }
             Some(inner) => Ok((Self::of(inner)?, true)),
             None => Ok((Self::of(ty)?, false)),
@@ -87,8 +87,8 @@ impl Shape {
                 Ok(Self::One(choice)) => Ok(Self::Many(choice)),
                 _ => Err(Error::new(
                     item.span(),
-                    "a list in a form holds choices: an enum without data that derives `antiphon::Form`; other lists are \
-                     an argument of the tool, or several questions",
+                    "a list in a form must contain choices: an enum without data that derives `antiphon::Form`; use \
+                     an argument of the tool or several questions for other lists",
                 )),
             };
         }
@@ -104,11 +104,12 @@ impl Shape {
             "bool" => Ok(Self::Bool),
             "u128" | "i128" => Err(Error::new(
                 ty.span(),
-                format!("`{name}` has no number in JSON: take `i64`, `u64` or a String"),
+                format!("JSON has no number for `{name}`: use `i64`, `u64` or String"),
             )),
-            "char" | "str" => {
-                Err(Error::new(ty.span(), "a text is a String: `max_length = 1` bounds it to one character"))
-            }
+            "char" | "str" => Err(Error::new(
+                ty.span(),
+                "the type of a text must be String: `max_length = 1` limits it to one character",
+            )),
             _ if matches!(segment.arguments, PathArguments::None) => Ok(Self::One(ty.clone())),
             _ => Err(nested(ty)),
         }
@@ -118,12 +119,12 @@ impl Shape {
 fn nested(ty: &Type) -> Error {
     Error::new(
         ty.span(),
-        "a form is flat: Strings, numbers, bools, enums without data that derive `antiphon::Form`, a Vec of such an enum, \
-         and an Option of one of these; for a nested answer, use an argument of the tool, or several questions",
+        "the type of a field must be String, a number, bool, an enum without data that derives `antiphon::Form`, a Vec of \
+         such an enum, or an Option of one of these; use an argument of the tool or several questions for nested data",
     )
 }
 
-/// The `T` of `Option<T>`, if that is what the type is.
+/// Returns the `T` if the type is, for example, `Option<T>`.
 fn argument_of<'t>(ty: &'t Type, outer: &str) -> Result<Option<&'t Type>> {
     let Some(segment) = last(ty).filter(|segment| segment.ident == outer) else { return Ok(None) };
     match &segment.arguments {
@@ -143,7 +144,7 @@ fn last(ty: &Type) -> Option<&PathSegment> {
     }
 }
 
-/// What a macro's substitution stands for.
+/// Returns the type that a macro's substitution wraps.
 fn ungrouped(ty: &Type) -> &Type {
     match ty {
         Type::Group(group) => ungrouped(&group.elem),

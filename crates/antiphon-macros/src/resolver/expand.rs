@@ -1,15 +1,16 @@
-//! The function as it was, and the type of its name.
+//! The expansion of a resolver: the unchanged function, and a type of the same name.
 
 use super::{
     model::{Argument, Model, Param},
-    taken::name_type,
+    resolved_param::name_type,
 };
 use proc_macro2::{Span, TokenStream};
 use quote::{format_ident, quote, quote_spanned};
 use syn::{Error, ItemFn, Result, spanned::Spanned as _};
 
 pub(crate) fn expand(attribute: TokenStream, item: TokenStream) -> Result<TokenStream> {
-    let place = Error::new_spanned(item.clone().into_iter().next(), "`#[resolver]` goes above an `async fn`");
+    let place =
+        Error::new_spanned(item.clone().into_iter().next(), "`#[resolver]` must be above an `async fn`");
     let mut item: ItemFn = syn::parse2(item).map_err(|_| place)?;
     let model = Model::read(attribute, &mut item.sig)?;
     let vis = &item.vis;
@@ -32,7 +33,7 @@ pub(crate) fn expand(attribute: TokenStream, item: TokenStream) -> Result<TokenS
     })
 }
 
-/// What it is for every tool.
+/// Returns the impl of `Resolves`, for all tools.
 fn resolves(model: &Model) -> TokenStream {
     let Model { ident, name, output, output_span, .. } = model;
     let states = model.params.iter().filter_map(|param| match param {
@@ -42,7 +43,7 @@ fn resolves(model: &Model) -> TokenStream {
         _ => None,
     });
     let before = model.taken().map(|(place, taken)| {
-        let alias = taken.alias_there(place);
+        let alias = taken.spanned_alias(place);
         quote_spanned! { Span::mixed_site() => <#alias as ::antiphon::__expanded::Resolves>::provide(states, provided)?; }
     });
     let span = Span::mixed_site().located_at(*output_span);
@@ -65,14 +66,14 @@ fn resolves(model: &Model) -> TokenStream {
     }
 }
 
-/// What is known of it at compile time.
+/// Returns the impl of `Described`, which the compiler evaluates.
 fn described(model: &Model) -> TokenStream {
     let Model { ident, name, .. } = model;
     let takes = model.arguments().map(|argument| &argument.name);
     let (bounds, after): (Vec<_>, Vec<_>) = model
         .taken()
         .map(|(place, taken)| {
-            let alias = taken.alias_there(place);
+            let alias = taken.spanned_alias(place);
             let described = quote_spanned! { taken.span() => ::antiphon::__expanded::Described<__D> };
             (quote! { #alias: #described, }, quote! { &<#alias as #described>::DESCRIPTION })
         })
@@ -101,7 +102,7 @@ fn described(model: &Model) -> TokenStream {
     }
 }
 
-/// What it is for tools with the arguments that it takes.
+/// Returns the impl of `Resolver`, for tools with the arguments of the resolver.
 fn resolver(model: &Model) -> TokenStream {
     let ident = &model.ident;
     let arguments = model.arguments().map(|Argument { name, ty, .. }| {
@@ -110,7 +111,7 @@ fn resolver(model: &Model) -> TokenStream {
         quote! { __A: ::antiphon::__expanded::HasArgument<#name, Type: #lends>, }
     });
     let before = model.taken().map(|(place, taken)| {
-        let alias = taken.alias_there(place);
+        let alias = taken.spanned_alias(place);
         quote_spanned! { taken.span() => #alias: ::antiphon::__expanded::Resolver<__A>, }
     });
     let body = body(model);
@@ -130,7 +131,7 @@ fn resolver(model: &Model) -> TokenStream {
     }
 }
 
-/// How it is called.
+/// Returns the body that calls the function.
 fn body(model: &Model) -> TokenStream {
     let Model { ident, name, params, .. } = model;
     let own = Span::mixed_site();
@@ -156,7 +157,7 @@ fn body(model: &Model) -> TokenStream {
     let passed = params.iter().enumerate().map(|(place, param)| match param {
         Param::Ctx => quote_spanned! { own => &ctx },
         Param::State(ty) => quote_spanned! { own => round.provided().get::<#ty>() },
-        Param::Taken(taken) => taken.passed(&format_ident!("value_{place}", span = own)),
+        Param::Resolved(taken) => taken.call_argument(&format_ident!("value_{place}", span = own)),
         Param::Argument(Argument { name, ty, lent }) => {
             let name = name_type(name);
             let get = if *lent {
@@ -168,7 +169,7 @@ fn body(model: &Model) -> TokenStream {
             quote_spanned! { own => #get::<#name, #ty, __A>(round.arguments()) }
         }
     });
-    // A future that is not Send is told where its function stands.
+    // The compiler reports a future that is not `Send` at the name of the function.
     let boxed = quote_spanned! { own.located_at(ident.span()) => ::antiphon::__expanded::boxed_resolver };
     quote_spanned! { own =>
         #begun

@@ -1,11 +1,12 @@
-//! `#[resolver]`, and what `#[resolve(..)]` writes into tools, prompts and resources.
+//! `#[resolver]`, and the code that `#[resolve(..)]` adds to tools, prompts and resources.
 //!
-//! `model` reads a signature, `expand` writes beside the function a type of its name: what it takes and gives, for tools
-//! that know it by its name alone. `taken` writes what takes a resolver's value, in a tool and in a resolver.
+//! `model` reads a signature. `expand` writes a type beside the function, with the same name: the type has the
+//! parameters and the value of the resolver, so that a tool needs only the name. `resolved_param` writes the code for a
+//! parameter that takes the value of a resolver, in a tool or in another resolver.
 
 mod expand;
 mod model;
-mod taken;
+mod resolved_param;
 
 pub(crate) use expand::expand;
-pub(crate) use taken::{Taken, name_type};
+pub(crate) use resolved_param::{ResolvedParam, name_type};

@@ -1,12 +1,12 @@
-//! From the signature of a resolver to what it takes and gives.
+//! The model of a resolver, read from its signature.
 
-use super::taken::Taken;
+use super::resolved_param::ResolvedParam;
 use crate::{
     define::{
         function::{check_ctx, has_ident, read_output, state_of},
         shape::{name_behind, ungrouped},
     },
-    form::{Faults, Seen, plain},
+    form::{Errors, UniqueNames, plain},
 };
 use proc_macro2::{Span, TokenStream, TokenTree};
 use quote::ToTokens as _;
@@ -18,56 +18,59 @@ use syn::{
 /// A resolver.
 pub(super) struct Model {
     pub(super) ident: Ident,
-    /// Its scope.
+    /// The name, which is the scope of the resolver's keys.
     pub(super) name: String,
-    /// In order.
+    /// The parameters, in order.
     pub(super) params: Vec<Param>,
     pub(super) output: Type,
     pub(super) output_span: Span,
 }
 
-/// Where a parameter comes from.
+/// A parameter, by the source of its value.
 pub(super) enum Param {
     Ctx,
-    /// The server: the `T` of its `State<T>`.
+    /// A value of the server: the `T` of `State<T>`.
     State(Type),
-    /// Another resolver.
-    Taken(Taken),
-    /// The tool.
+    /// The value of another resolver.
+    Resolved(ResolvedParam),
+    /// An argument of the tool.
     Argument(Argument),
 }
 
 /// An argument of the tool.
 pub(super) struct Argument {
     pub(super) name: String,
-    /// Without the `&` of what is lent.
+    /// The type without the `&` of a borrowed argument.
     pub(super) ty: Type,
     pub(super) lent: bool,
 }
 
 impl Model {
-    /// Reads it, and takes from its parameters the attributes that no compiler knows.
+    /// Reads a signature, and removes the attributes of its parameters that the compiler does not know.
     pub(super) fn read(attribute: TokenStream, sig: &mut Signature) -> Result<Self> {
-        let mut faults = Faults::default();
-        faults.note(check_signature(sig));
-        let name = faults.note(read_name(attribute, &sig.ident));
-        let (mut params, mut seen) = (Vec::new(), Seen::new("argument"));
+        let mut errors = Errors::default();
+        errors.note(check_signature(sig));
+        let name = errors.note(read_name(attribute, &sig.ident));
+        let (mut params, mut seen) = (Vec::new(), UniqueNames::new("argument"));
         for input in &mut sig.inputs {
             match input {
                 FnArg::Receiver(receiver) => {
-                    faults.note::<()>(Err(Error::new(
+                    errors.note::<()>(Err(Error::new(
                         receiver.span(),
-                        "a resolver is a function, no method: what it needs of the server is a `State<..>`",
+                        "a resolver cannot be a method: take a `State<..>` for values of the server",
                     )));
                 }
                 FnArg::Typed(typed) => {
-                    let Some(param) = faults.note(Param::read(typed)) else { continue };
+                    let Some(param) = errors.note(Param::read(typed)) else { continue };
                     match &param {
                         Param::Argument(argument) => {
-                            faults.note(seen.add(&argument.name, typed.pat.span()));
+                            errors.note(seen.add(&argument.name, typed.pat.span()));
                         }
                         Param::Ctx if params.iter().any(|param| matches!(param, Param::Ctx)) => {
-                            faults.note::<()>(Err(Error::new(typed.span(), "one `ctx: &Ctx` is enough")));
+                            errors.note::<()>(Err(Error::new(
+                                typed.span(),
+                                "a function has at most one `ctx: &Ctx`: remove this one",
+                            )));
                         }
                         _ => {}
                     }
@@ -75,23 +78,23 @@ impl Model {
                 }
             }
         }
-        let output = faults.note(read_output(sig));
-        faults.done()?;
+        let output = errors.note(read_output(sig));
+        errors.done()?;
         let (Some(name), Some((output, output_span))) = (name, output) else {
-            return Err(Error::new(sig.span(), "this cannot be read"));
+            return Err(Error::new(sig.span(), "this signature cannot be read"));
         };
         Ok(Self { ident: sig.ident.clone(), name, params, output, output_span })
     }
 
-    /// The resolvers before it, each with its place among the parameters.
-    pub(super) fn taken(&self) -> impl DoubleEndedIterator<Item = (usize, &Taken)> {
+    /// Returns the parameters from other resolvers, each with its index.
+    pub(super) fn taken(&self) -> impl DoubleEndedIterator<Item = (usize, &ResolvedParam)> {
         self.params.iter().enumerate().filter_map(|(place, param)| match param {
-            Param::Taken(taken) => Some((place, taken)),
+            Param::Resolved(taken) => Some((place, taken)),
             _ => None,
         })
     }
 
-    /// The arguments that it takes.
+    /// Returns the arguments of the tool that the resolver takes.
     pub(super) fn arguments(&self) -> impl Iterator<Item = &Argument> {
         self.params.iter().filter_map(|param| match param {
             Param::Argument(argument) => Some(argument),
@@ -105,19 +108,18 @@ fn check_signature(sig: &Signature) -> Result<()> {
         let ident = &sig.ident;
         return Err(Error::new(
             sig.fn_token.span,
-            format!("a resolver may wait, so it is asynchronous: `async fn {ident}`"),
+            format!("a resolver must be asynchronous: `async fn {ident}`"),
         ));
     }
     match sig.generics.params.iter().find(|param| !matches!(param, GenericParam::Lifetime(_))) {
-        Some(param) => Err(Error::new(
-            param.span(),
-            "a resolver is named without its types, so that nothing chooses one: write the type itself",
-        )),
+        Some(param) => {
+            Err(Error::new(param.span(), "a resolver cannot have type parameters: write a concrete type"))
+        }
         None => Ok(()),
     }
 }
 
-/// The name that it has, or is given: a key, for it is a scope.
+/// Reads the name, which must be a valid key, because it is a scope. Without a setting it is the function's name.
 fn read_name(attribute: TokenStream, ident: &Ident) -> Result<String> {
     let parse = |input: ParseStream<'_>| {
         if input.is_empty() {
@@ -127,7 +129,7 @@ fn read_name(attribute: TokenStream, ident: &Ident) -> Result<String> {
         if key != "name" {
             return Err(Error::new(
                 key.span(),
-                "a resolver has a name and nothing else: `#[resolver(name = \"confirm\")]`",
+                "a resolver has only the setting `name`: `#[resolver(name = \"confirm\")]`",
             ));
         }
         input.parse::<Token![=]>()?;
@@ -144,8 +146,8 @@ fn read_name(attribute: TokenStream, ident: &Ident) -> Result<String> {
     if !(1..=64).contains(&name.len()) || !name.bytes().all(fits) {
         return Err(Error::new(
             span,
-            "the name of a resolver stands before its keys, which clients see: 1 to 64 visible ASCII characters without \
-             `#` and `/`; `#[resolver(name = \"..\")]` gives another",
+            "the name of a resolver is a prefix of its keys: it must have 1 to 64 visible ASCII characters without \
+             `#` and `/`; `#[resolver(name = \"..\")]` sets another name",
         ));
     }
     Ok(name)
@@ -161,13 +163,10 @@ impl Param {
             .cloned()
             .collect();
         if let Some(arg) = attrs.iter().find(|attr| attr.path().is_ident("arg")) {
-            return Err(Error::new(
-                arg.span(),
-                "`#[arg(..)]` tells callers of an argument: it stands where the tool has it",
-            ));
+            return Err(Error::new(arg.span(), "`#[arg(..)]` belongs to the parameter of the tool"));
         }
-        if let Some(taken) = Taken::read(&attrs, &typed.ty)? {
-            return Ok(Self::Taken(taken));
+        if let Some(taken) = ResolvedParam::read(&attrs, &typed.ty)? {
+            return Ok(Self::Resolved(taken));
         }
         if name_behind(&typed.ty).is_some_and(|name| name == "Ctx") {
             return check_ctx(&typed.ty).map(|()| Self::Ctx);
@@ -181,7 +180,7 @@ impl Param {
             }
             pat => Err(Error::new(
                 pat.span(),
-                "the name of an argument of the tool stands here: take it apart in the body",
+                "the parameter must have the name of an argument of the tool: destructure the value in the body",
             )),
         }
     }
@@ -197,11 +196,14 @@ impl Argument {
         if has_reference(tokens.clone()) {
             return Err(Error::new(
                 ty.span(),
-                "an argument is lent as a whole, `&T`, or copied as a whole, `T`: `&Option<String>`, for example",
+                "an argument is taken as `&T` or as a copy `T`: for example `&Option<String>`",
             ));
         }
         if has_ident(tokens, "impl") {
-            return Err(Error::new(ty.span(), "an argument has one type, the tool's: write the type itself"));
+            return Err(Error::new(
+                ty.span(),
+                "an argument cannot be `impl ..`: write the type of the tool's argument",
+            ));
         }
         Ok(Self { name: plain(ident), ty: inner.clone(), lent })
     }

@@ -6,7 +6,7 @@ use crate::{
     form,
     runtime::Runtime,
 };
-use antiphon_engine::Answered;
+use antiphon_engine::AnsweredAsk;
 use antiphon_seal::{CallId, Principal};
 use antiphon_wire::{
     Action, AskSupport, CreateMessageResult, ElicitResult, Implementation, InputResponses, ListRootsResult,
@@ -48,7 +48,7 @@ pub struct Ctx {
 pub(crate) struct LegContext {
     pub(crate) call: Option<CallId>,
     pub(crate) leg: u16,
-    pub(crate) answered: Vec<Answered>,
+    pub(crate) answered: Vec<AnsweredAsk>,
     pub(crate) state: Option<String>,
     pub(crate) unverified: Option<InputResponses>,
     pub(crate) asks: AskSupport,
@@ -163,7 +163,7 @@ impl Ctx {
     /// Returns the model's message for exactly this ask; `None` if it was not asked in the last leg.
     pub fn sampled(&self, ask: &Ask) -> Option<&CreateMessageResult> {
         match self.answer_to(ask)? {
-            Answered { response: Response::Sampling(result), .. } => Some(result),
+            AnsweredAsk { response: Response::Sampling(result), .. } => Some(result),
             _ => None,
         }
     }
@@ -171,7 +171,7 @@ impl Ctx {
     /// Returns the client's roots; `None` if they were not requested in the last leg.
     pub fn listed_roots(&self, ask: &Ask) -> Option<&ListRootsResult> {
         match self.answer_to(ask)? {
-            Answered { response: Response::Roots(result), .. } => Some(result),
+            AnsweredAsk { response: Response::Roots(result), .. } => Some(result),
             _ => None,
         }
     }
@@ -179,8 +179,8 @@ impl Ctx {
     /// Returns every answer of this leg with its key. Each answer was requested by the opened state, fits its question,
     /// and is decoded.
     pub fn input_responses(&self) -> impl ExactSizeIterator<Item = (&str, &Response)> {
-        let counts = |answered: &&Answered| self.leg_runtime().with(|leg| leg.read_by_hand(&answered.key));
-        let answered: Vec<&Answered> = self.leg.answered.iter().filter(counts).collect();
+        let counts = |answered: &&AnsweredAsk| self.leg_runtime().with(|leg| leg.read_by_hand(&answered.key));
+        let answered: Vec<&AnsweredAsk> = self.leg.answered.iter().filter(counts).collect();
         answered.into_iter().map(|answered| (&*answered.key, &answered.response))
     }
 
@@ -261,7 +261,7 @@ impl Ctx {
         self.server_runtime().state_only.permits(self.leg.client_info.as_deref())
     }
 
-    fn answer_to(&self, ask: &Ask) -> Option<&Answered> {
+    fn answer_to(&self, ask: &Ask) -> Option<&AnsweredAsk> {
         let answered = self.leg.answered.iter().find(|answered| &*answered.key == ask.key())?;
         // A question whose wording has changed was not asked.
         let is_it = serde_json::to_string(ask.request()).is_ok_and(|text| text == *answered.question);
@@ -270,13 +270,13 @@ impl Ctx {
 
     fn elicited(&self, ask: &Ask) -> Option<&ElicitResult> {
         match self.answer_to(ask)? {
-            Answered { response: Response::Elicit(result), .. } => Some(result),
+            AnsweredAsk { response: Response::Elicit(result), .. } => Some(result),
             _ => None,
         }
     }
 }
 
-/// Decodes a person's answer to a form.
+/// DecodeCheck a person's answer to a form.
 fn decoded<T: DeserializeOwned>(ask: &Ask, result: &ElicitResult) -> Result<Answer<T>, Error> {
     Ok(match result.action {
         Action::Accept => {

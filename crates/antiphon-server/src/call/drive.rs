@@ -9,7 +9,7 @@
 //!   │      ├─ Wait ──▶ new questions are sent, if pushed; a wake ────────▶ poll again
 //!   │      ├─ Grace ─▶ the same, for a bounded time ─────────────────────▶ decide again
 //!   │      ├─ Suspend ──▶ the round leaves, the handler is dropped
-//!   │      └─ Stop, Cancelled, and the handler's time
+//!   │      └─ StopReason, Cancelled, and the handler's time
 //!   └────────────────────────────────────────────────────────────────────┘
 //! ```
 
@@ -21,7 +21,7 @@ use crate::{
         leg_runtime::LegRuntime,
     },
 };
-use antiphon_engine::{Left, Next, Patience, Stop, Tracker};
+use antiphon_engine::{GraceReason, LegOutput, NextAction, StopReason, WakeTracker};
 use antiphon_wire::{InputRequest, InputRequests};
 use std::{
     any::Any,
@@ -42,11 +42,11 @@ const REPLAY_PATIENCE: Duration = Duration::from_secs(1);
 #[derive(Debug)]
 pub(crate) enum DriveResult<T> {
     /// The handler returned a result.
-    Returned(HandlerOutcome<T>, Box<Left>),
+    Returned(HandlerOutcome<T>, Box<LegOutput>),
     /// The handler waits for answers, or the leg ends at a checkpoint.
-    Round(Round, Box<Left>),
+    Round(Round, Box<LegOutput>),
     /// The leg ended without a result.
-    Stopped(Stop, Box<Left>),
+    Stopped(StopReason, Box<LegOutput>),
     /// The request was cancelled.
     Cancelled,
 }
@@ -84,7 +84,7 @@ pub(crate) async fn drive<T, R: IntoOutcome<T>>(
         HandlerEnd::Cancelled => DriveResult::Cancelled,
         HandlerEnd::Stopped => stopped(runtime),
         HandlerEnd::Suspended => suspended(runtime.with(antiphon_engine::Leg::suspend), None),
-        HandlerEnd::Returned(result) => match runtime.with(|leg| leg.stopped().cloned()) {
+        HandlerEnd::Returned(result) => match runtime.with(|leg| leg.stop_reason().cloned()) {
             Some(_) => stopped(runtime),
             None => returned(runtime, result.into_outcome()),
         },
@@ -103,7 +103,7 @@ fn returned<T>(runtime: &LegRuntime, outcome: HandlerOutcome<T>) -> DriveResult<
         check_elicit(elicit).err().map(|cause| format!("`{}`: {cause}", ask.key()))
     });
     if let Some(cause) = faulty {
-        runtime.with(|leg| leg.stop(Stop::Author(cause)));
+        runtime.with(|leg| leg.stop(StopReason::Author(cause)));
         return stopped(runtime);
     }
     let id = |ask: &Ask| Some((ask.key().to_owned(), ask.elicitation_id.clone()?));
@@ -114,7 +114,7 @@ fn returned<T>(runtime: &LegRuntime, outcome: HandlerOutcome<T>) -> DriveResult<
 }
 
 fn suspended<T>(
-    (round, left): (Result<InputRequests, Stop>, Left),
+    (round, left): (Result<InputRequests, StopReason>, LegOutput),
     by_hand: Option<ByHand>,
 ) -> DriveResult<T> {
     match round {
@@ -124,7 +124,7 @@ fn suspended<T>(
 }
 
 fn stopped<T>(runtime: &LegRuntime) -> DriveResult<T> {
-    runtime.with(|leg| match leg.stopped().cloned() {
+    runtime.with(|leg| match leg.stop_reason().cloned() {
         Some(stop) => DriveResult::Stopped(stop, Box::new(leg.finish())),
         None => DriveResult::Cancelled,
     })
@@ -136,7 +136,7 @@ struct Driver<'f> {
     /// True if the engine must know who keeps the waker: each poll then has a tracker.
     tracks: bool,
     /// A bounded wait, with the number of delivered answers when it began.
-    wait: Option<(Patience, u32, Pin<Box<Sleep>>)>,
+    wait: Option<(GraceReason, u32, Pin<Box<Sleep>>)>,
     /// The time limit of the handler.
     time: Option<Pin<Box<Sleep>>>,
     /// The time limit of steps that still run after the leg is over.
@@ -156,30 +156,30 @@ impl<'f> Driver<'f> {
     ) -> Poll<HandlerEnd<R>> {
         for _ in 0..POLLS_IN_A_ROW {
             self.exchange.receive(cx);
-            let mut tracker = self.tracks.then(|| Tracker::new(cx.waker()));
+            let mut tracker = self.tracks.then(|| WakeTracker::new(cx.waker()));
             if let Poll::Ready(ended) = self.poll_handler(cx, tracker.as_ref(), handler.as_mut()) {
                 return Poll::Ready(ended);
             }
             let mut next = self.runtime.with(|leg| leg.after_poll(tracker.as_mut(), None));
-            if let Next::Grace(patience) = next
+            if let NextAction::WaitAtMost(patience) = next
                 && self.has_waited(patience, cx)
             {
                 // A wake may have arrived in between.
                 next = self.runtime.with(|leg| leg.after_poll(tracker.as_mut(), Some(patience)));
             }
             match next {
-                Next::Again => continue,
-                Next::Track => self.tracks = true,
-                Next::Soon => break,
-                Next::Suspend => return Poll::Ready(HandlerEnd::Suspended),
-                Next::Stop => return Poll::Ready(HandlerEnd::Stopped),
-                Next::StopSoon => {
+                NextAction::PollAgain => continue,
+                NextAction::PollTracked => self.tracks = true,
+                NextAction::Yield => break,
+                NextAction::Suspend => return Poll::Ready(HandlerEnd::Suspended),
+                NextAction::End => return Poll::Ready(HandlerEnd::Stopped),
+                NextAction::EndAfterSteps => {
                     let (grace, limit) = (&mut self.step_grace, self.runtime.limits().step_grace);
                     return after(grace, limit, cx).map(|()| HandlerEnd::Stopped);
                 }
-                Next::Cancelled => return Poll::Ready(HandlerEnd::Cancelled),
-                Next::Wait | Next::Grace(_) => {
-                    if !matches!(next, Next::Grace(_)) {
+                NextAction::Cancelled => return Poll::Ready(HandlerEnd::Cancelled),
+                NextAction::Wait | NextAction::WaitAtMost(_) => {
+                    if !matches!(next, NextAction::WaitAtMost(_)) {
                         // The grace period counts only while no step runs.
                         self.wait = None;
                     }
@@ -199,10 +199,10 @@ impl<'f> Driver<'f> {
     fn poll_handler<R>(
         &self,
         cx: &mut Context<'_>,
-        tracker: Option<&Tracker>,
+        tracker: Option<&WakeTracker>,
         handler: Pin<&mut impl Future<Output = R>>,
     ) -> Poll<HandlerEnd<R>> {
-        let tracking = tracker.map(Tracker::waker);
+        let tracking = tracker.map(WakeTracker::waker);
         let waker = tracking.as_ref().unwrap_or(cx.waker());
         self.runtime.with(|leg| leg.begin_poll(waker, cx.waker()));
         let polled = {
@@ -217,23 +217,23 @@ impl<'f> Driver<'f> {
             Ok(Poll::Pending) => Poll::Pending,
             Ok(Poll::Ready(result)) => Poll::Ready(HandlerEnd::Returned(result)),
             Err(panic) => {
-                self.runtime.with(|leg| leg.panicked(text_of(&*panic)));
+                self.runtime.with(|leg| leg.stop_at_panic(text_of(&*panic)));
                 Poll::Ready(HandlerEnd::Stopped)
             }
         }
     }
 
     /// Returns true if a bounded wait is over. The wait begins with the first call for it.
-    fn has_waited(&mut self, patience: Patience, cx: &mut Context<'_>) -> bool {
+    fn has_waited(&mut self, patience: GraceReason, cx: &mut Context<'_>) -> bool {
         // The wait for the record begins again with each replayed entry.
         let delivered = match patience {
-            Patience::Ask => 0,
-            Patience::Replay => self.runtime.with(|leg| leg.delivered()),
+            GraceReason::Ask => 0,
+            GraceReason::Replay => self.runtime.with(|leg| leg.delivered_entries()),
         };
         if self.wait.as_ref().is_none_or(|(of, at, _)| (*of, *at) != (patience, delivered)) {
             let time = match patience {
-                Patience::Ask => self.runtime.limits().grace,
-                Patience::Replay => REPLAY_PATIENCE,
+                GraceReason::Ask => self.runtime.limits().grace,
+                GraceReason::Replay => REPLAY_PATIENCE,
             };
             self.wait = Some((patience, delivered, Box::pin(tokio::time::sleep(time))));
         }
@@ -254,7 +254,7 @@ impl<'f> Driver<'f> {
         }
         let is_over = after(&mut self.time, limit, cx).is_ready();
         if is_over {
-            self.runtime.with(antiphon_engine::Leg::out_of_time);
+            self.runtime.with(antiphon_engine::Leg::stop_at_timeout);
         }
         is_over
     }

@@ -51,7 +51,7 @@ impl<T: Send + 'static> Drop for InFlight<T> {
         let Some(handler) = self.handler.take() else { return };
         let runs = self.leg.runtime.with(|leg| {
             leg.cancel();
-            leg.runs_a_step()
+            leg.has_running_step()
         });
         if !runs {
             return;

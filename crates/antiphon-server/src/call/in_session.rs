@@ -12,7 +12,7 @@ use crate::{
     runtime::Runtime,
     session::{AnswerTimeout, Session},
 };
-use antiphon_engine::{Left, Record};
+use antiphon_engine::{LegOutput, Record};
 use antiphon_seal::Call;
 use antiphon_wire::{
     AskSupport, InputRequest, InputRequests, UrlElicitations,
@@ -40,9 +40,9 @@ impl SessionPacing {
         admitted: &mut Admitted<'_>,
         pushed: &Pushed,
         round: Round,
-        left: Left,
+        left: LegOutput,
     ) -> Result<LegInput, Refusal> {
-        let Left { call, mut record, steps_done, .. } = left;
+        let LegOutput { call, mut record, steps_done, .. } = left;
         let given = round.by_hand.as_ref().map_or(&[] as &[_], |by_hand| &by_hand.ids);
         let ids = ElicitationIds::of(call.as_ref(), &round.requests, given);
         let id = call.as_ref().map(Call::id);
@@ -80,7 +80,7 @@ impl SessionPacing {
 /// The reason for which a round in a session has no answers.
 enum AskFailure {
     Refused(Refusal),
-    Stopped(antiphon_engine::Stop),
+    Stopped(antiphon_engine::StopReason),
 }
 
 impl AskFailure {

@@ -137,7 +137,7 @@ fn context(
 ) -> Arc<ctx::LegContext> {
     let (call, number) = (admitted.call_id(), admitted.leg_number());
     let watches = server.replay.is_on() && matches!(carrier, LegCarrier::Sealed);
-    let purpose = if watches { Purpose::Watch } else { Purpose::Serve };
+    let purpose = if watches { Purpose::Observe } else { Purpose::Serve };
     let setup = setup(server, admitted, &carrier, purpose);
     let LegInput { record, responses } = input;
     let (engine, unverified) = match (admitted.take_call(), record) {

@@ -10,7 +10,7 @@ use crate::{
     request::admit::{Admitted, Permit},
     runtime::Runtime,
 };
-use antiphon_engine::{Left, Stop};
+use antiphon_engine::{LegOutput, StopReason};
 use antiphon_seal::CallId;
 use antiphon_wire::{AskSupport, InputRequests, InputRequiredResult};
 
@@ -19,7 +19,7 @@ pub(crate) enum LegEnd<T> {
     /// The call is over.
     Over(LegResult<T>),
     /// A round leaves, or state only.
-    Leaves(Round, Box<Left>),
+    Leaves(Round, Box<LegOutput>),
 }
 
 /// Returns the next action after a handler has run.
@@ -37,14 +37,14 @@ pub(crate) fn settle<T>(
                 return Ok(LegEnd::Leaves(round, left));
             }
             let path = round.requests.iter().next().map_or("", |(key, _)| key).to_owned();
-            return failed(server, admitted, Stop::Capability { path, missing }, left);
+            return failed(server, admitted, StopReason::Capability { path, missing }, left);
         }
         DriveResult::Stopped(stop, left) => return failed(server, admitted, stop, left),
         // The request was cancelled, so this error is not sent.
         DriveResult::Cancelled => return Err(Refusal::Internal),
     };
-    if !left.unmet.is_empty() {
-        tracing::warn!(target, steps = ?left.unmet, "the call ended without reaching all recorded steps");
+    if !left.unreplayed_steps.is_empty() {
+        tracing::warn!(target, steps = ?left.unreplayed_steps, "the call ended without reaching all recorded steps");
     }
     Ok(LegEnd::Over(match outcome {
         HandlerOutcome::Complete(result) => LegResult::Complete(result),
@@ -64,13 +64,13 @@ pub(crate) fn settle<T>(
 fn failed<T>(
     server: &Runtime,
     admitted: &mut Admitted<'_>,
-    stop: Stop,
-    mut left: Box<Left>,
+    stop: StopReason,
+    mut left: Box<LegOutput>,
 ) -> Result<LegEnd<T>, Refusal> {
     let target = admitted.leg().target;
     let call = left.call.as_ref().map(antiphon_seal::Call::id);
-    if admitted.takes_state_only(server) && left.leaves_before_its_fault(&server.limits.engine_limits()) {
-        let (call, fault) = (call.map(|call| call.to_string()), stop.in_words());
+    if admitted.takes_state_only(server) && left.suspend_before_error(&server.limits.engine_limits()) {
+        let (call, fault) = (call.map(|call| call.to_string()), stop.describe());
         tracing::warn!(target, call, %fault, "a leg failed: its record leaves first");
         let requests = InputRequests::new();
         return Ok(LegEnd::Leaves(Round { requests, by_hand: None }, left));
@@ -86,7 +86,7 @@ pub(crate) fn seal(
     server: &Runtime,
     mut admitted: Admitted<'_>,
     permit: Permit,
-    left: Left,
+    left: LegOutput,
 ) -> Result<InputRequiredResult, Refusal> {
     let after_effect = left.has_new_step();
     let done = if after_effect { left.steps_done } else { Vec::new() };
@@ -97,7 +97,7 @@ pub(crate) fn seal(
 /// Reports the cause of a failed request to the replay settings' observer.
 pub(crate) fn report_cause<T>(server: &Runtime, result: &DriveResult<T>) {
     match result {
-        DriveResult::Stopped(stop, _) => server.replay.report_cause(|| stop.in_words()),
+        DriveResult::Stopped(stop, _) => server.replay.report_cause(|| stop.describe()),
         DriveResult::Returned(HandlerOutcome::Failed(cause), _) => {
             server.replay.report_cause(|| cause.clone())
         }
@@ -106,14 +106,14 @@ pub(crate) fn report_cause<T>(server: &Runtime, result: &DriveResult<T>) {
 }
 
 /// Logs the reason for which a leg was stopped, and returns the refusal for the caller.
-pub(crate) fn refuse(target: &str, stop: Stop, call: Option<CallId>) -> Refusal {
+pub(crate) fn refuse(target: &str, stop: StopReason, call: Option<CallId>) -> Refusal {
     let call = call.map(|call| call.to_string());
     match stop {
-        Stop::Author(cause) => {
+        StopReason::Author(cause) => {
             tracing::error!(target, call, %cause, "a handler asked an invalid question");
             Refusal::Internal
         }
-        Stop::Diverged { path, why, record } => {
+        StopReason::Diverged { path, reason: why, record } => {
             tracing::error!(
                 target,
                 call,
@@ -124,28 +124,28 @@ pub(crate) fn refuse(target: &str, stop: Stop, call: Option<CallId>) -> Refusal 
             );
             Refusal::Diverged
         }
-        Stop::StepFailed { path, cause } => {
+        StopReason::StepFailed { path, cause } => {
             tracing::error!(target, call, path, %cause, "a step has no outcome");
             Refusal::StepFailed { path }
         }
-        Stop::Capability { path, missing } => {
+        StopReason::Capability { path, missing } => {
             tracing::warn!(target, call, path, ?missing, "the client does not support this question");
             Refusal::Capability { missing }
         }
-        Stop::Client(text) => {
+        StopReason::Client(text) => {
             // The client's text is logged in quotes.
             tracing::warn!(target, call, ?text, "a session's client did not answer");
             Refusal::UserFacing(text)
         }
-        Stop::Limit { name, text } => {
+        StopReason::Limit { name, text } => {
             tracing::error!(target, call, name, %text, "a limit was reached");
             Refusal::Limit { name, text }
         }
-        Stop::Panicked(cause) => {
+        StopReason::Panicked(cause) => {
             tracing::error!(target, call, cause, "a request panicked");
             Refusal::Internal
         }
-        Stop::OutOfTime => {
+        StopReason::OutOfTime => {
             tracing::error!(target, call, "a handler took too long and was dropped");
             Refusal::Internal
         }

@@ -1,7 +1,7 @@
 //! The state that a running handler, its futures and its driver share.
 
 use crate::{AskError, call::carrier::LegCarrier, clock::seconds, limits::Limits, runtime::Runtime};
-use antiphon_engine::{Aftermath, CallSite, Event, Leg, Scope, SlotId, Stop};
+use antiphon_engine::{CallSite, DeferredWork, Leg, LogEvent, PollContext, SlotId, StopReason};
 use antiphon_seal::{Call, CallSecret, Digest};
 use std::{
     cell::Cell,
@@ -39,7 +39,7 @@ impl Drop for PollGuard {
 
 /// A guard: while it exists, the poll is in another scope of the leg. Dropping it restores the previous scope, even
 /// after a panic.
-pub(crate) struct ScopeGuard<'f>(&'f LegRuntime, Scope);
+pub(crate) struct ScopeGuard<'f>(&'f LegRuntime, PollContext);
 
 impl Drop for ScopeGuard<'_> {
     fn drop(&mut self) {
@@ -60,11 +60,11 @@ impl LegRuntime {
     pub(crate) fn with<R>(&self, act: impl FnOnce(&mut Leg) -> R) -> R {
         let mut leg = self.leg.lock().unwrap_or_else(PoisonError::into_inner);
         let result = act(&mut leg);
-        let Aftermath { wakes, spent, events } = leg.take_aftermath();
+        let DeferredWork { wakes, drops, events } = leg.take_deferred_work();
         let call = (!events.is_empty()).then(|| leg.begun_call().map(|call| call.id().to_string()));
         drop(leg);
         wakes.into_iter().for_each(Waker::wake);
-        drop(spent);
+        drop(drops);
         events.iter().for_each(|event| log(event, call.as_ref().and_then(Option::as_deref)));
         result
     }
@@ -91,7 +91,7 @@ impl LegRuntime {
     }
 
     /// Enters a scope for a part of a poll.
-    pub(crate) fn scope(&self, place: impl FnOnce(&Leg) -> Scope) -> ScopeGuard<'_> {
+    pub(crate) fn scope(&self, place: impl FnOnce(&Leg) -> PollContext) -> ScopeGuard<'_> {
         let before = self.with(|leg| {
             let scope = place(leg);
             leg.enter(scope)
@@ -130,7 +130,7 @@ impl LegRuntime {
 
     /// Returns true if output is suppressed: an earlier leg already sent it, or the request was cancelled.
     pub(crate) fn is_silent(&self) -> bool {
-        self.with(|leg| leg.is_silent())
+        self.with(|leg| leg.suppresses_output())
     }
 
     /// Derives a value from the call, and begins the call if necessary; `None` if it cannot begin.
@@ -168,7 +168,7 @@ impl LegRuntime {
 
     /// Reports a mistake of the author: the leg ends, and no future resolves.
     pub(crate) fn author_fault(&self, site: CallSite, fault: impl std::fmt::Display) {
-        self.with(|leg| leg.stop(Stop::Author(format!("{fault}, at {site}"))));
+        self.with(|leg| leg.stop(StopReason::Author(format!("{fault}, at {site}"))));
     }
 
     pub(crate) fn end_with_leg(&self, task: AbortHandle) {
@@ -192,17 +192,17 @@ impl Drop for LegRuntime {
     }
 }
 
-fn log(event: &Event, call: Option<&str>) {
+fn log(event: &LogEvent, call: Option<&str>) {
     match event {
-        Event::Misfit { path, cause } => {
+        LogEvent::AnswerTypeMismatch { path, cause } => {
             tracing::error!(call, %path, %cause, "an answer fits its form but not its type: it is asked again");
         }
-        Event::StepCut { path } => tracing::warn!(
+        LogEvent::StepAborted { path } => tracing::warn!(
             call,
             path,
             "a step was dropped while it ran: it may have acted, and never runs again in this call"
         ),
-        Event::UnmetSteps { paths } => {
+        LogEvent::UnreplayedSteps { paths } => {
             tracing::warn!(call, steps = ?paths, "recorded steps were not reached")
         }
     }
@@ -253,7 +253,7 @@ impl Drop for SlotHandle<'_> {
     fn drop(&mut self) {
         if let SlotState::Waits(slot) = self.slot {
             let unwinding = std::thread::panicking();
-            self.runtime.with(|leg| leg.leave(slot, unwinding));
+            self.runtime.with(|leg| leg.release(slot, unwinding));
         }
     }
 }

@@ -10,7 +10,7 @@ use crate::{
     call::{carrier::Pushed, leg_runtime::LegRuntime},
     session::{AnswerTimeout, AskEnd, OutboundRequest, not_answered, too_late},
 };
-use antiphon_engine::{PendingAsk, SlotId, Stop};
+use antiphon_engine::{PendingAsk, SlotId, StopReason};
 use antiphon_wire::{AskSupport, InputRequest};
 use std::{
     task::{Context, Poll},
@@ -51,14 +51,14 @@ impl<'f> PushedAsks<'f> {
             };
             let SentAsk { slot, path, expires, .. } = self.sent.remove(at);
             self.runtime.with(|leg| match end {
-                AskEnd::Answer(Ok(text)) => leg.arrive(slot, Some(text.get().to_owned())),
-                AskEnd::Answer(Err(error)) => leg.stop(Stop::Client(not_answered(&path, &error))),
+                AskEnd::Answer(Ok(text)) => leg.receive_answer(slot, Some(text.get().to_owned())),
+                AskEnd::Answer(Err(error)) => leg.stop(StopReason::Client(not_answered(&path, &error))),
                 AskEnd::SessionOver => {
-                    leg.stop(Stop::Client(format!("`{path}` was not answered: the session ended")));
+                    leg.stop(StopReason::Client(format!("`{path}` was not answered: the session ended")));
                 }
-                AskEnd::TooLate(_) if expires => leg.arrive(slot, None),
+                AskEnd::TooLate(_) if expires => leg.receive_answer(slot, None),
                 AskEnd::TooLate(waited) => {
-                    leg.stop(Stop::Limit { name: "answer_within", text: too_late(&path, waited) });
+                    leg.stop(StopReason::Limit { name: "answer_within", text: too_late(&path, waited) });
                 }
             });
             received = true;
@@ -74,7 +74,7 @@ impl<'f> PushedAsks<'f> {
             leg.set_now(now);
             let version = leg.asks_version();
             let is_new = self.version != Some(version) && !leg.is_cancelled();
-            (version, is_new.then(|| leg.asking_now()))
+            (version, is_new.then(|| leg.asking_slots()))
         });
         if let Some(asking) = asking {
             self.version = Some(version);
@@ -98,12 +98,12 @@ impl<'f> PushedAsks<'f> {
         self.receive(cx)
     }
 
-    fn send_one(&self, ask: PendingAsk, now: u64) -> Result<SentAsk, Stop> {
+    fn send_one(&self, ask: PendingAsk, now: u64) -> Result<SentAsk, StopReason> {
         let PendingAsk { slot, path, request, deadline, elicitation_id } = ask;
         // > A server **MUST NOT** send requests for capabilities that were not negotiated.
         let missing = self.pushed.session.missing(&request);
         if missing != AskSupport::NONE {
-            return Err(Stop::Capability { path, missing });
+            return Err(StopReason::Capability { path, missing });
         }
         let id = elicitation_id.or_else(|| match &request {
             InputRequest::Elicit(elicit) if elicit.is_url() => {
@@ -119,7 +119,7 @@ impl<'f> PushedAsks<'f> {
         };
         let Pushed { session, outbox, scopes, .. } = self.pushed;
         let outbound = OutboundRequest::send(session, outbox, scopes, &request, id.as_deref(), wait)
-            .map_err(Stop::Author)?;
+            .map_err(StopReason::Author)?;
         Ok(SentAsk { slot, path, outbound, expires: deadline.is_some() })
     }
 

@@ -14,7 +14,7 @@ use crate::{
         replay::{FaultPlace, ReplayFault},
     },
 };
-use antiphon_engine::{Kind, Left, Leg, Purpose, Stop};
+use antiphon_engine::{EntryKind, Leg, LegOutput, Purpose, StopReason};
 use antiphon_seal::CallId;
 use antiphon_wire::{AskSupport, InputRequests};
 use futures_util::FutureExt as _;
@@ -63,7 +63,7 @@ struct ReplayRun<'a> {
 }
 
 impl<'a> ReplayRun<'a> {
-    fn at(server: &'a Arc<Runtime>, admitted: &'a Admitted<'a>, left: &Left) -> Option<Self> {
+    fn at(server: &'a Arc<Runtime>, admitted: &'a Admitted<'a>, left: &LegOutput) -> Option<Self> {
         let call = left.call.as_ref().map(antiphon_seal::Call::id);
         server.replay.check.covers(call).then_some(Self { server, admitted, call })
     }
@@ -77,16 +77,17 @@ impl<'a> ReplayRun<'a> {
         (self.server.replay.report)(&fault(self.place(key)));
     }
 
-    fn at_cut(&self, left: &Left) {
-        for path in &left.observations.cut {
+    fn at_cut(&self, left: &LegOutput) {
+        for path in &left.observations.aborted_steps {
             self.report(ReplayFault::StepDropped, path);
         }
     }
 
-    fn at_dropped(&self, left: &Left) {
+    fn at_dropped(&self, left: &LegOutput) {
         self.at_cut(left);
         for (kind, path) in &left.observations.dropped {
-            let fault = if *kind == Kind::Ask { ReplayFault::AskDropped } else { ReplayFault::StepDropped };
+            let fault =
+                if *kind == EntryKind::Ask { ReplayFault::AskDropped } else { ReplayFault::StepDropped };
             self.report(fault, path);
         }
     }
@@ -95,15 +96,15 @@ impl<'a> ReplayRun<'a> {
     ///
     /// A client's capabilities are checked before the handler runs only for the declared needs of a tool, and before a
     /// step only for earlier questions.
-    fn at_order(&self, requests: &InputRequests, left: &Left) {
-        let Some(step) = &left.first_step else { return };
+    fn at_order(&self, requests: &InputRequests, left: &LegOutput) {
+        let Some(step) = &left.first_new_step else { return };
         // A handler that has read the capabilities decides by them.
-        if left.record.knows_what_can_be_asked() {
+        if left.record.has_ask_support() {
             return;
         }
         let settings = self.admitted.leg().settings;
         let is_unsaid = |request: &antiphon_wire::InputRequest| {
-            settings.needs.and(left.observations.shown).missing(request.needs()) != AskSupport::NONE
+            settings.needs.and(left.observations.proven_support).missing(request.needs()) != AskSupport::NONE
         };
         let Some((ask, _)) = requests.iter().find(|(_, request)| is_unsaid(request)) else { return };
         if !settings.order_reported.swap(true, Ordering::Relaxed) {
@@ -116,13 +117,13 @@ impl<'a> ReplayRun<'a> {
     async fn again<T: Send + 'static>(
         &self,
         start: &impl Fn(Ctx) -> Result<HandlerFuture<T>, String>,
-        left: &mut Left,
+        left: &mut LegOutput,
     ) {
         let Some(call) = left.call.take() else { return };
         let limits = &self.server.limits;
         let carrier = LegCarrier::Sealed;
-        let setup = setup(self.server, self.admitted, &carrier, Purpose::Rehearse);
-        let engine = Leg::rehearse(call, left.record.clone(), setup);
+        let setup = setup(self.server, self.admitted, &carrier, Purpose::DryRun);
+        let engine = Leg::dry_run(call, left.record.clone(), setup);
         let leg = self.admitted.leg_number().saturating_add(1);
         let shared = Arc::new(leg_context(self.server, self.admitted, self.call, leg, engine, carrier));
         let result = match start(Ctx::new(Arc::clone(&shared))) {
@@ -142,10 +143,10 @@ impl<'a> ReplayRun<'a> {
             Ok(Ok(DriveResult::Stopped(stop, mut again))) => {
                 match (stop, &again.observations.would_run) {
                     // A leg that was cut short may reach this step later.
-                    (_, Some(_)) if left.observations.cut_short => {}
+                    (_, Some(_)) if left.observations.ended_early => {}
                     (_, Some(step)) => self.report(ReplayFault::StepAdded, step),
-                    (Stop::Panicked(_), None) => self.report(ReplayFault::Panicked, ""),
-                    (Stop::Diverged { path, .. }, None) => self.report(ReplayFault::Diverged, &path),
+                    (StopReason::Panicked(_), None) => self.report(ReplayFault::Panicked, ""),
+                    (StopReason::Diverged { path, .. }, None) => self.report(ReplayFault::Diverged, &path),
                     (stop, None) => {
                         tracing::debug!(?stop, "a handler that runs again is stopped");
                         self.report(ReplayFault::Diverged, "");
@@ -171,9 +172,9 @@ impl<'a> ReplayRun<'a> {
         }
     }
 
-    fn compare(&self, before: &Left, again: &Left) {
+    fn compare(&self, before: &LegOutput, again: &LegOutput) {
         // If something beside the questions has a time limit of its own, the other run may have come further.
-        let (was_cut, is_cut) = (before.observations.cut_short, again.observations.cut_short);
+        let (was_cut, is_cut) = (before.observations.ended_early, again.observations.ended_early);
         let (before, again) = (&before.record, &again.record);
         let mut is_changed = false;
         for path in again.changed_asks(before) {
@@ -188,7 +189,7 @@ impl<'a> ReplayRun<'a> {
             record.asked().iter().any(|asked| asked.path() == path)
         };
         // The second run had its own grace period and came further: a timer was first in a `select`.
-        let is_ahead = was_cut && again.decides_more_than(before);
+        let is_ahead = was_cut && again.has_new_selects_since(before);
         for was in before.asked().iter().filter(|was| !is_cut && !is_ahead && !asks(again, was.path())) {
             self.report(ReplayFault::AskMissing, was.path());
         }

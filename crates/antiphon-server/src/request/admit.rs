@@ -132,7 +132,7 @@ fn open(
                 }
             }
             OnVersion::Reject => return Err(Refusal::Version),
-            OnVersion::Restart => record = record.begun_again(),
+            OnVersion::Restart => record = record.without_history(),
         }
     }
     Ok((opened.call, record, opened.expired))
@@ -233,7 +233,7 @@ impl<'a> Admitted<'a> {
         }
         let size = record.size();
         if size > JOURNAL_WARNING {
-            let largest = record.largest();
+            let largest = record.largest_parts();
             tracing::warn!(target = self.leg.target, size, ?largest, "the record of a call grows large");
         }
         let now = server.clock.now();
@@ -268,7 +268,7 @@ impl Admitted<'_> {
 
 /// Logs the largest entries by key and size, and returns the refusal.
 fn too_large(target: &str, record: &Record, actual: usize, limit: usize) -> Refusal {
-    tracing::error!(target, actual, limit, largest = ?record.largest(), "the state of a call is too large");
+    tracing::error!(target, actual, limit, largest = ?record.largest_parts(), "the state of a call is too large");
     Refusal::Limit {
         name: "state",
         text: format!("The state of this call would take {actual} bytes; the limit is {limit}"),

@@ -1,6 +1,6 @@
-//! Drives the built program: over real sockets, real pipes, in real processes.
+//! Runs the built program as a process, with real sockets and pipes.
 
-// Each test program uses a part of it.
+// Each test program uses only a part of this module.
 #![allow(
     dead_code,
     clippy::unwrap_used,
@@ -18,10 +18,10 @@ use std::{
     sync::atomic::{AtomicU32, Ordering},
 };
 
-/// The program.
+/// The path of the program.
 pub(crate) const ANTIPHON: &str = env!("CARGO_BIN_EXE_antiphon");
 
-/// What a run came to.
+/// The output of a run.
 #[derive(Debug)]
 pub(crate) struct Run {
     pub(crate) code: i32,
@@ -30,19 +30,19 @@ pub(crate) struct Run {
 }
 
 impl Run {
-    /// The one JSON object on standard output.
+    /// Returns the JSON object on standard output.
     pub(crate) fn json(&self) -> Value {
         assert_eq!(self.stdout.lines().count(), 1, "{self:?}");
         serde_json::from_str(&self.stdout).unwrap()
     }
 
-    /// Checks code and the last line of standard output.
+    /// Checks the exit code and the last line of standard output.
     #[track_caller]
     pub(crate) fn ends(&self, code: i32, last: &str) {
         assert_eq!((self.code, self.stdout.lines().last().unwrap_or_default()), (code, last), "{self:?}");
     }
 
-    /// Checks the code, that nothing is on standard output, and that standard error says this.
+    /// Checks the exit code, an empty standard output, and a text on standard error.
     #[track_caller]
     pub(crate) fn fails(&self, code: i32, says: &str) {
         assert_eq!((self.code, self.stdout.as_str()), (code, ""), "{self:?}");
@@ -50,14 +50,14 @@ impl Run {
     }
 }
 
-/// The program with these arguments: without a terminal, and with nothing of the environment that it reads.
+/// Returns the program with these arguments, without a terminal and without its environment variables.
 pub(crate) fn command<S: AsRef<std::ffi::OsStr>>(arguments: impl IntoIterator<Item = S>) -> Command {
     let mut command = Command::new(ANTIPHON);
     command.args(arguments).env_remove("ANTIPHON_KEYS").env_remove("MCP_BEARER").stdin(Stdio::null());
     command
 }
 
-/// Runs it to its end.
+/// Runs the program with these arguments to its end.
 pub(crate) fn run<S: AsRef<std::ffi::OsStr>>(arguments: impl IntoIterator<Item = S>) -> Run {
     finish(&mut command(arguments))
 }
@@ -72,11 +72,11 @@ pub(crate) fn finish(command: &mut Command) -> Run {
     }
 }
 
-/// `serve-demo` on a free port. Killed when dropped.
+/// A `serve-demo` on a free port. Dropping the value kills the process.
 pub(crate) struct Server {
     process: Child,
     stderr: BufReader<ChildStderr>,
-    /// Its endpoint.
+    /// The URL of the endpoint.
     pub(crate) url: String,
 }
 
@@ -89,7 +89,7 @@ impl Server {
         Self::start_with(command(["serve-demo", "--listen", "127.0.0.1:0", "--key-file"]).arg(file))
     }
 
-    /// Waits for the line that says where it listens.
+    /// Starts the command, and waits for the line with the URL.
     pub(crate) fn start_with(command: &mut Command) -> Self {
         let mut process = command.stderr(Stdio::piped()).spawn().unwrap();
         let mut stderr = BufReader::new(process.stderr.take().unwrap());
@@ -100,13 +100,13 @@ impl Server {
         Self { process, stderr, url }
     }
 
-    /// As `kill -9`.
+    /// Kills the process.
     pub(crate) fn kill(mut self) {
         self.process.kill().unwrap();
         self.process.wait().unwrap();
     }
 
-    /// As an orchestrator does: SIGTERM, then its end, and what it said until then.
+    /// Sends SIGTERM and waits for the end. Returns the exit status and the rest of standard error.
     pub(crate) fn terminate(mut self) -> (ExitStatus, String) {
         let status =
             Command::new("sh").args(["-c", &format!("kill -TERM {}", self.process.id())]).status().unwrap();
@@ -124,7 +124,7 @@ impl Drop for Server {
     }
 }
 
-/// A directory that is gone afterwards.
+/// A temporary directory. Dropping the value removes it.
 pub(crate) struct Scratch(PathBuf);
 
 impl Scratch {
@@ -136,14 +136,14 @@ impl Scratch {
         Self(path)
     }
 
-    /// A file with this text.
+    /// Writes a file with this text.
     pub(crate) fn file(&self, name: &str, text: &str) -> PathBuf {
         let path = self.0.join(name);
         fs::write(&path, text).unwrap();
         path
     }
 
-    /// A file with a new key.
+    /// Writes a file with a new key.
     pub(crate) fn keys(&self, name: &str) -> PathBuf {
         self.file(name, &run(["keygen"]).stdout)
     }

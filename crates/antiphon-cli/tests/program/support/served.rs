@@ -1,4 +1,4 @@
-//! A server in this process, over HTTP, whose lists change when a test says so.
+//! A server in this process over HTTP, whose lists a test can change.
 
 use antiphon::{
     serve::http::{HttpOptions, serve_http},
@@ -9,10 +9,10 @@ use serde_json::{Map, Value};
 use std::net::TcpListener;
 use tokio::runtime::Runtime;
 
-/// Served until it is dropped.
+/// A running server. Dropping the value stops it.
 pub(crate) struct Served {
     runtime: Option<Runtime>,
-    /// Kept, so that the port stays this server's while nothing runs on it.
+    /// Keeps the port bound while no runtime serves it.
     listener: TcpListener,
     pub(crate) server: Server,
     pub(crate) url: String,
@@ -28,7 +28,7 @@ impl Served {
         served
     }
 
-    /// Breaks every connection, and serves again.
+    /// Closes every connection, and serves again.
     pub(crate) fn restart(&mut self) {
         drop(self.runtime.take());
         let runtime = Runtime::new().unwrap();
@@ -41,17 +41,17 @@ impl Served {
     }
 }
 
-/// A tool that does nothing.
+/// Returns a tool that does nothing.
 pub(crate) fn tool(name: &str) -> Tool {
     Tool::new(name, async |_: &Ctx, _: NoArguments| "")
 }
 
-/// A server that offers nothing.
+/// Returns a server that offers nothing.
 pub(crate) fn empty() -> Server {
     Server::builder("empty", "1").build().unwrap()
 }
 
-/// A server that offers one of each, and tells of every change.
+/// Returns a server with one tool, prompt, resource and template, which sends all change notifications.
 pub(crate) fn changing() -> Server {
     let prompt = Prompt::new("review", async |_: &Ctx, _: Map<String, Value>| String::new())
         .title("Review\nof code")

@@ -25,15 +25,15 @@ fn outcome() -> impl Strategy<Value = StepOutcome> {
     ]
 }
 
-fn body() -> impl Strategy<Value = Body> {
+fn body() -> impl Strategy<Value = EntryBody> {
     prop_oneof![
         (digest(), any::<u8>(), maybe_text(), any::<bool>())
-            .prop_map(|(digest, times, text, refusal)| Body::Answer { digest, times, text, refusal }),
+            .prop_map(|(digest, times, text, refusal)| EntryBody::Answer { digest, times, text, refusal }),
         (option::of(digest()), any::<bool>(), any::<bool>(), outcome()).prop_map(
-            |(input, stale, undelivered, outcome)| Body::Step { input, stale, undelivered, outcome }
+            |(input, stale, undelivered, outcome)| EntryBody::Step { input, stale, undelivered, outcome }
         ),
-        any::<u8>().prop_map(|winner| Body::Select { winner }),
-        Just(Body::Checkpoint),
+        any::<u8>().prop_map(|winner| EntryBody::Select { winner }),
+        Just(EntryBody::Checkpoint),
     ]
 }
 
@@ -41,9 +41,9 @@ fn note() -> impl Strategy<Value = Note> {
     let reference = (".{0,12}", any::<u64>(), any::<u64>(), ".{0,40}");
     prop_oneof![
         (0..64_u8).prop_map(|bits| Note::Asks(asks(bits))),
-        reference.prop_map(|(path, first, made, text)| Note::UrlReference {
+        reference.prop_map(|(path, first_asked, created, text)| Note::UrlReference {
             path: path.into(),
-            reference: UrlReference { first, made, text: text.into() }
+            reference: UrlReference { first_asked, created, text: text.into() }
         }),
     ]
 }
@@ -67,14 +67,14 @@ prop_compose! {
 }
 
 prop_compose! {
-    fn received()(asked in asked(), text in maybe_text()) -> Received {
-        Received { asked, text, response: None }
+    fn received()(asked in asked(), text in maybe_text()) -> ReceivedAnswer {
+        ReceivedAnswer { asked, text, response: None }
     }
 }
 
 prop_compose! {
     fn record()(
-        state in option::of((any::<u32>(), ".{0,30}").prop_map(|(round, text)| State { round, text })),
+        state in option::of((any::<u32>(), ".{0,30}").prop_map(|(round, text)| HandlerState { round, text })),
         entries in vec(entry(), 0..6),
         received in vec(received(), 0..4),
         asked in vec(asked(), 0..4),
@@ -89,17 +89,17 @@ proptest! {
     #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
-    fn a_record_is_read_as_it_was_written(record in record()) {
+    fn decoding_restores_the_record(record in record()) {
         let bytes = record.encode().unwrap();
         let read = Record::decode(&bytes).unwrap();
-        // Digests are not compared with `==`, on purpose: their text is.
+        // `Digest` has no `==` on purpose, so the texts are compared.
         prop_assert_eq!(format!("{record:?}"), format!("{read:?}"));
         prop_assert_eq!(read.encode().unwrap(), bytes);
         prop_assert_eq!(read.size(), record.size());
     }
 
     #[test]
-    fn a_part_of_a_record_or_more_than_one_is_refused(record in record(), behind in any::<u8>()) {
+    fn partial_and_trailing_bytes_are_rejected(record in record(), behind in any::<u8>()) {
         let mut bytes = record.encode().unwrap();
         for end in 0..bytes.len() {
             prop_assert!(Record::decode(&bytes[..end]).is_err(), "{} of {} bytes", end, bytes.len());
@@ -108,10 +108,9 @@ proptest! {
         prop_assert!(Record::decode(&bytes).is_err());
     }
 
-    /// The estimated size is not below the size in bytes, but for the two members of questions that it leaves out:
-    /// see `defect_size_of_a_question_that_was_not_asked`.
+    /// The estimated size is not smaller than the encoded size, except for members that the estimate leaves out.
     #[test]
-    fn the_size_is_not_understated(record in record()) {
+    fn the_estimated_size_covers_the_encoded_size(record in record()) {
         let received = record.received.iter().map(|received| &received.asked);
         let all = record.asked.iter().chain(received);
         let left_out: usize = all.map(|asked| 17 + asked.not_asked.as_ref().map_or(0, |text| text.len())).sum();
@@ -119,11 +118,11 @@ proptest! {
     }
 
     #[test]
-    fn any_bytes_are_read_or_refused(bytes in vec(any::<u8>(), 0..300)) {
+    fn random_bytes_do_not_panic(bytes in vec(any::<u8>(), 0..300)) {
         let _ = Record::decode(&bytes);
     }
 
-    /// Bytes that are a record but for one of them. What is read of them is written and read as the same.
+    /// Bytes that differ from a record in one byte. Everything that decodes encodes and decodes to the same record.
     #[test]
     fn a_changed_byte_is_read_or_refused(record in record(), at in any::<prop::sample::Index>(), byte: u8) {
         let mut bytes = record.encode().unwrap();
@@ -137,8 +136,8 @@ proptest! {
 }
 
 #[test]
-fn size_of_a_question_that_was_not_asked() {
-    let reason = "a field fault in words; ".repeat(8);
+fn the_estimated_size_includes_reasons() {
+    let reason = "a description of a field fault; ".repeat(8);
     let asked = AskRecord {
         path: "a".into(),
         digest: Digest::from_bytes([7; 16]),
@@ -154,27 +153,27 @@ fn size_of_a_question_that_was_not_asked() {
     assert!(record.encode().unwrap().len() <= record.size() + 32);
 }
 
-/// Checks that the bytes are refused.
+/// Checks that the bytes are rejected.
 fn check_refused(bytes: &[u8], why: &str) {
     let fault = Record::decode(bytes).unwrap_err();
     assert!(fault.to_string().starts_with("not a record of this format"), "{why}: {fault}");
 }
 
 #[test]
-fn other_bytes_are_refused() {
+fn malformed_bytes_are_rejected() {
     const HEAD: [u8; 5] = [0x88, FORMAT, 0xf6, 0x01, 0x00];
     let with = |rest: &[u8]| [&HEAD[..], rest].concat();
     Record::decode(&with(&[0x80, 0x80, 0x80, 0x80])).unwrap();
     check_refused(&[], "nothing");
     check_refused(&[0x88, FORMAT - 1, 0xf6, 0x01, 0x00, 0x80, 0x80, 0x80, 0x80], "an older format");
     check_refused(&[0x88, FORMAT + 1, 0xf6, 0x01, 0x00, 0x80, 0x80, 0x80, 0x80], "a newer format");
-    check_refused(&[0x87, FORMAT, 0xf6, 0x01, 0x00, 0x80, 0x80, 0x80], "a list too few");
+    check_refused(&[0x87, FORMAT, 0xf6, 0x01, 0x00, 0x80, 0x80, 0x80], "a missing list");
     check_refused(&with(&[0x9f, 0xff, 0x80, 0x80, 0x80]), "an open-ended list");
     check_refused(&with(&[0x9b, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff]), "more entries than bytes");
     check_refused(&with(&[0x81, 0x83, 0x06, 0x61, b'a', 0x01, 0x80, 0x80, 0x80]), "an unknown kind of entry");
     check_refused(
         &with(&[0x81, 0x84, 0x05, 0x61, b'a', 0x01, 0x00, 0x80, 0x80, 0x80]),
-        "a checkpoint with more",
+        "a checkpoint with an extra member",
     );
     check_refused(&with(&[0x80, 0x80, 0x80, 0x81, 0x82, 0x02, 0x00]), "an unknown kind of note");
 }

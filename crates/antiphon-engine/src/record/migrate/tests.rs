@@ -1,9 +1,9 @@
 use super::*;
-use crate::record::{AskRecord, Received, StepOutcome};
+use crate::record::{AskRecord, ReceivedAnswer, StepOutcome};
 use antiphon_seal::Digest;
 
-/// The record that these words describe: `step KEY`, `stale KEY`, `pinned KEY`, `select KEY`, `checkpoint KEY`, `answer KEY`,
-/// `received KEY`, `asked KEY`. Entries are of the rounds 1, 2, ...
+/// Builds a record from descriptions: `step KEY`, `stale KEY`, `pinned KEY`, `select KEY`, `checkpoint KEY`, `answer
+/// KEY`, `received KEY`, `asked KEY`. The entries belong to the rounds 1, 2, and so on.
 fn record(words: &[&str]) -> Record {
     let mut record = Record::default();
     let digest = Digest::from_bytes([7; 16]);
@@ -20,7 +20,7 @@ fn record(words: &[&str]) -> Record {
             answer: None,
             not_asked: None,
         };
-        let step = |input, stale| Body::Step {
+        let step = |input, stale| EntryBody::Step {
             input,
             stale,
             undelivered: false,
@@ -30,11 +30,11 @@ fn record(words: &[&str]) -> Record {
             "step" => step(None, false),
             "stale" => step(None, true),
             "pinned" => step(Some(digest), false),
-            "select" => Body::Select { winner: 0 },
-            "checkpoint" => Body::Checkpoint,
-            "answer" => Body::Answer { digest, times: 1, text: None, refusal: false },
+            "select" => EntryBody::Select { winner: 0 },
+            "checkpoint" => EntryBody::Checkpoint,
+            "answer" => EntryBody::Answer { digest, times: 1, text: None, refusal: false },
             "received" => {
-                record.received.push(Received { asked, text: None, response: None });
+                record.received.push(ReceivedAnswer { asked, text: None, response: None });
                 continue;
             }
             _ => {
@@ -47,17 +47,17 @@ fn record(words: &[&str]) -> Record {
     record
 }
 
-/// The words for a record. `0` behind an entry: it rests on no answer.
+/// Describes a record. `0` after an entry: it belongs to round 0.
 fn words(record: &Record) -> Vec<String> {
     let entries = record.entries.iter().map(|entry| {
         let what = match &entry.body {
-            Body::Step { input: Some(_), stale: false, .. } => "pinned",
-            Body::Step { input: None, stale: false, .. } => "step",
-            Body::Step { input: None, stale: true, .. } => "stale",
-            Body::Step { input: Some(_), stale: true, .. } => "stale pinned",
-            Body::Select { .. } => "select",
-            Body::Checkpoint => "checkpoint",
-            Body::Answer { .. } => "answer",
+            EntryBody::Step { input: Some(_), stale: false, .. } => "pinned",
+            EntryBody::Step { input: None, stale: false, .. } => "step",
+            EntryBody::Step { input: None, stale: true, .. } => "stale",
+            EntryBody::Step { input: Some(_), stale: true, .. } => "stale pinned",
+            EntryBody::Select { .. } => "select",
+            EntryBody::Checkpoint => "checkpoint",
+            EntryBody::Answer { .. } => "answer",
         };
         let round = if entry.round == 0 { " 0" } else { "" };
         format!("{what} {}{round}", entry.path)
@@ -88,14 +88,14 @@ fn steps_are_renamed() {
     check(rename(), &["step create"], &["step make"], &[]);
     check(rename(), &["pinned create", "stale create#1"], &["pinned make", "stale make#1"], &[]);
     check(rename(), &["step create#0", "step create#-3"], &["step make#0", "step make#-3"], &[]);
-    // Other keys, other scopes, other kinds.
+    // Other keys, other scopes and other kinds stay.
     check(rename(), &["step created", "step a/create"], &["step created", "step a/create"], &[]);
     let others = &["answer create", "select create", "checkpoint create", "received create", "asked create"];
     check(rename(), others, others, &[]);
     // One number of several.
     check(migration().rename("a#1", "b"), &["step a#0", "step a#1"], &["step a#0", "step b"], &[]);
     check(migration().rename("a#1", "b#2"), &["step a#1", "step a#11"], &["step b#2", "step a#11"], &[]);
-    // A number stands there once.
+    // A path has at most one number.
     check(migration().rename("a", "b#2"), &["step a", "step a#1"], &["step b#2", "step a#1"], &[]);
     check(migration().rename("a", "x/b"), &["step a#1"], &["step x/b#1"], &[]);
     check(migration().rename("a", "a"), &["step a"], &["step a"], &[]);
@@ -103,18 +103,18 @@ fn steps_are_renamed() {
 }
 
 #[test]
-fn of_two_results_neither_counts() {
+fn colliding_results_are_stale() {
     let rename = || migration().rename("a", "b");
     check(rename(), &["step a", "step b"], &["stale b", "stale b"], &["b"]);
     check(rename(), &["pinned b", "pinned a"], &["stale b", "stale b"], &["b"]);
     let numbers = &["step a#0", "step a#1", "step b#1"];
     check(rename(), numbers, &["step b#0", "stale b#1", "stale b#1"], &["b#1"]);
-    // What is no step does not collide, and does not change.
+    // Entries that are not steps do not collide and do not change.
     check(rename(), &["step a", "answer b"], &["step b", "answer b"], &[]);
 }
 
 #[test]
-fn changes_are_made_in_their_order() {
+fn changes_apply_in_order() {
     let chain = migration().rename("a", "b").rename("b", "c");
     check(chain, &["step a"], &["step c"], &[]);
     let back = migration().rename("b", "c").rename("a", "b");

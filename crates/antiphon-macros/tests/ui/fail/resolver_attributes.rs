@@ -1,4 +1,4 @@
-//! What stands in the attributes.
+//! Invalid attributes of resolvers.
 use antiphon::{Result, resolver, tool};
 
 #[resolver(name = "with/slash")]

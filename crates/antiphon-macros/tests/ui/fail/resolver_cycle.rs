@@ -1,4 +1,4 @@
-//! Resolvers that wait for each other, and one that waits for itself.
+//! Resolvers that depend on each other, and a resolver that depends on itself.
 use antiphon::{Result, resolver, tool};
 
 #[resolver]

@@ -1,4 +1,4 @@
-//! By value, several may take it: what cannot be copied is lent.
+//! A value that is not Clone cannot be taken by value, because several parameters may take it.
 use antiphon::{Result, resolver, tool};
 
 struct Plan;

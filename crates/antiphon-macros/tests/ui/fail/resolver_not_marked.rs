@@ -1,4 +1,4 @@
-//! A function that is no resolver, though the parameter has its name; and one under another name.
+//! Functions without `#[resolver]`, under the name of the parameter and under another name.
 use antiphon::{Result, tool};
 
 async fn size() -> Result<u64> {

@@ -1,4 +1,4 @@
-//! Calls move between threads.
+//! A resolver must be Send, because calls move between threads.
 use antiphon::{Result, resolver};
 use std::rc::Rc;
 

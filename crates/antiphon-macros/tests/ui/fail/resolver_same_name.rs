@@ -1,4 +1,4 @@
-//! Two scopes of one name: their keys would meet.
+//! Two resolvers of one name: their scopes would be the same.
 use antiphon::{Result, tool};
 
 mod files {

@@ -1,4 +1,4 @@
-//! What a resolver cannot be, and what it cannot take.
+//! Invalid signatures and parameters of resolvers.
 use antiphon::{Result, resolver, server::{Ctx, State}};
 
 #[resolver]

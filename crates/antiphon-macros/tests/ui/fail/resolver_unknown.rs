@@ -1,4 +1,4 @@
-//! There is no such function.
+//! A resolver that does not exist.
 use antiphon::{Result, resolver, tool};
 
 #[tool]

@@ -1,4 +1,4 @@
-//! A resolver takes what the tool has not; the words are those of the check, and nothing follows.
+//! A resolver takes an argument that the tool does not have. The compiler reports only the failed check.
 use antiphon::{Result, resolver, tool};
 
 #[resolver]

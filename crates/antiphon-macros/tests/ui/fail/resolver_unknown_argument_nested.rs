@@ -1,4 +1,4 @@
-//! A resolver that another one takes wants what the prompt and the resource have not.
+//! A resolver of a resolver takes an argument that the prompt and the resource do not have.
 use antiphon::{Result, prompt, resolver, resource, wire::ResourceContents};
 
 #[resolver]

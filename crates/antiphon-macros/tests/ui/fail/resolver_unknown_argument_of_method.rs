@@ -1,4 +1,4 @@
-//! In an impl it is the same.
+//! A resolver takes an argument that the method does not have.
 use antiphon::{Result, resolver, server};
 
 #[resolver]

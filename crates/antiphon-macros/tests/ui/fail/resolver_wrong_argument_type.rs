@@ -1,4 +1,4 @@
-//! The name is right, and the type is not.
+//! A resolver takes an argument of the right name and of the wrong type.
 use antiphon::{Result, resolver, tool};
 
 #[resolver]

@@ -1,4 +1,4 @@
-//! What is given is not what is taken.
+//! A parameter takes the value of a resolver as another type.
 use antiphon::{Form, Result, resolver, server::Answer, tool};
 
 #[derive(Clone, serde::Deserialize, Form)]

@@ -1,26 +1,26 @@
-//! What a token must hold is listed in quotes.
+//! `scopes` needs texts in quotes.
 
 use antiphon::tool;
 
-/// Alone.
+/// No list.
 #[tool(scopes)]
 async fn alone() -> &'static str {
     ""
 }
 
-/// A word.
+/// A word without quotes.
 #[tool(scopes(write))]
 async fn word() -> &'static str {
     ""
 }
 
-/// One text.
+/// A text without parentheses.
 #[tool(scopes = "write")]
 async fn one() -> &'static str {
     ""
 }
 
-/// An empty one.
+/// An empty text.
 #[tool(scopes("write", ""))]
 async fn empty() -> &'static str {
     ""

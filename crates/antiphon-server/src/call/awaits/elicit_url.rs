@@ -230,7 +230,7 @@ impl<F: Fn(&UrlRef) -> String> ElicitUrl<'_, F> {
     fn check(&mut self, cx: &mut Context<'_>, once: bool) -> Poll<Result<Option<AskOutcome>, AskError>> {
         let runtime = self.raw.ctx().leg_runtime();
         let (Some(until), Some(slot)) = (&mut self.until, self.raw.slot()) else { return Poll::Pending };
-        let (is_over, rehearses) = runtime.with(|leg| (leg.is_over(), leg.rehearses()));
+        let (is_over, rehearses) = runtime.with(|leg| (leg.is_over(), leg.is_dry_run()));
         if is_over {
             return Poll::Pending;
         }

@@ -12,8 +12,8 @@ impl Ctx {
     pub fn can_ask(&self) -> AskSupport {
         let now = self.declared();
         self.leg_runtime().with(|leg| {
-            leg.noted_asks().unwrap_or_else(|| {
-                leg.note_asks(now);
+            leg.recorded_ask_support().unwrap_or_else(|| {
+                leg.record_ask_support(now);
                 now
             })
         })

@@ -4,7 +4,7 @@ use crate::{
     AskError, Ctx,
     call::leg_runtime::{LegRuntime, SlotHandle},
 };
-use antiphon_engine::{AskPoll, CallSite, Decodes, Leg, Question, SlotId, key::path};
+use antiphon_engine::{AskPoll, CallSite, DecodeCheck, Leg, Question, SlotId, key::path};
 use antiphon_seal::Digest;
 use antiphon_wire::{AskSupport, ElicitRequest, InputRequest};
 use std::{
@@ -45,7 +45,7 @@ pub(crate) struct PreparedAsk {
     /// The text from which the digest is computed.
     pub(crate) text: Vec<u8>,
     /// A function that checks if an answer decodes into the handler's type.
-    pub(crate) decodes: Option<Decodes>,
+    pub(crate) decodes: Option<DecodeCheck>,
     /// The digest of the work behind the URL. If it is set, an accepted question waits until that work is finished.
     pub(crate) until: Option<Digest>,
 }
@@ -147,7 +147,7 @@ impl<'a> RawAsk<'a> {
     fn settle(&mut self, polled: AskPoll) -> Poll<Result<AskOutcome, AskError>> {
         match polled {
             AskPoll::Pending => Poll::Pending,
-            AskPoll::Agreed { before } => Poll::Ready(Ok(AskOutcome::Agreed { before })),
+            AskPoll::Agreed { in_earlier_leg: before } => Poll::Ready(Ok(AskOutcome::Agreed { before })),
             AskPoll::Resolved(answer) => {
                 self.handle.end();
                 self.is_given = true;
@@ -191,7 +191,7 @@ impl<'a> RawAsk<'a> {
             path,
             request: rendered.request,
             digest,
-            decodes: rendered.decodes,
+            decode_check: rendered.decodes,
             within: self.within.map(|within| within.as_secs()),
             until: rendered.until,
             elicitation_id: self.elicitation_id.as_deref().map(Into::into),

@@ -1,7 +1,7 @@
 //! Prefixes of keys, so that the same code can ask in several places.
 
 use crate::Ctx;
-use antiphon_engine::key::below;
+use antiphon_engine::key::scope_prefix;
 use std::{marker::PhantomData, ops::Deref};
 
 impl Ctx {
@@ -11,7 +11,7 @@ impl Ctx {
     /// The name must be different for each use, like a key: a text of the program, or the id of a row.
     #[track_caller]
     pub fn scope(&self, name: impl AsRef<str>) -> Scope<'_> {
-        let prefix = match below(self.scope_prefix(), name.as_ref()) {
+        let prefix = match scope_prefix(self.scope_prefix(), name.as_ref()) {
             Ok(prefix) => prefix,
             Err(fault) => {
                 self.leg_runtime().author_fault(crate::call::leg_runtime::call_site(), fault);

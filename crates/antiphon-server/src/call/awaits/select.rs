@@ -123,11 +123,11 @@ impl SelectRun<'_> {
                 Some(slot)
             });
             let (Some(slot), Some(first)) = (begun, first) else { return Poll::Pending };
-            let runs = |branch: &usize| runtime.with(|leg| leg.runs_in(first.plus(*branch)));
+            let runs = |branch: &usize| runtime.with(|leg| leg.has_running_step_in(first.offset(*branch)));
             if runtime.with(|leg| leg.is_over()) {
                 // The running steps are polled to their end; no branch can win any more.
                 for branch in (0..N).filter(runs) {
-                    done[branch] = self.poll((first.plus(branch), false), branch, &mut act, cx);
+                    done[branch] = self.poll((first.offset(branch), false), branch, &mut act, cx);
                 }
                 return Poll::Pending;
             }
@@ -138,7 +138,7 @@ impl SelectRun<'_> {
             let mut goes_on = false;
             for branch in (0..N).filter(|branch| *branch != winner) {
                 if runs(&branch) {
-                    done[branch] = self.poll((first.plus(branch), false), branch, &mut act, cx);
+                    done[branch] = self.poll((first.offset(branch), false), branch, &mut act, cx);
                 }
                 if runs(&branch) {
                     goes_on = true;
@@ -180,19 +180,19 @@ impl SelectRun<'_> {
     ) -> Option<usize> {
         let runtime = self.ctx.leg_runtime();
         let decide = |done: &[bool; N]| runtime.with(|leg| leg.decide(slot, first, N, |branch| done[branch]));
-        if let Some(winner) = runtime.with(|leg| leg.decided(slot)) {
+        if let Some(winner) = runtime.with(|leg| leg.winner(slot)) {
             return Some(winner);
         }
         // If the winner is recorded and due, the other branches are not polled any more.
         let alone = runtime.with(|leg| leg.recorded_winner(slot));
         // Branches that need no new step are polled first; only then may new steps begin.
         for holds_steps in [true, false] {
-            if !holds_steps && !runtime.with(|leg| leg.lets_steps_begin()) {
+            if !holds_steps && !runtime.with(|leg| leg.release_steps_of_select()) {
                 break;
             }
             for branch in (0..N).filter(|branch| alone.is_none_or(|alone| alone == *branch)) {
                 if !done[branch] {
-                    done[branch] = self.poll((first.plus(branch), holds_steps), branch, act, cx);
+                    done[branch] = self.poll((first.offset(branch), holds_steps), branch, act, cx);
                 }
                 if done[branch]
                     && let Some(winner) = decide(done)
@@ -201,7 +201,7 @@ impl SelectRun<'_> {
                 }
             }
         }
-        runtime.with(|leg| leg.wait_select(slot, cx.waker(), done.contains(&true)));
+        runtime.with(|leg| leg.wait_for_select(slot, cx.waker(), done.contains(&true)));
         None
     }
 }

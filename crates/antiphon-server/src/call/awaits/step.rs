@@ -4,7 +4,7 @@ use crate::{
     Ctx, Error, StepError,
     call::leg_runtime::{LegRuntime, SlotHandle},
 };
-use antiphon_engine::{CallSite, SlotId, StepKey, StepOutcome, StepPoll, StepWake, key::path};
+use antiphon_engine::{CallSite, SlotId, StepKey, StepOutcome, StepPoll, StepWaker, key::path};
 use antiphon_seal::{Digest, canonical::canonical};
 use pin_project_lite::pin_project;
 use serde::{Serialize, de::DeserializeOwned};
@@ -208,7 +208,7 @@ pin_project! {
 
 /// A step that runs.
 struct Run {
-    wake: Arc<StepWake>,
+    wake: Arc<StepWaker>,
     attempt: Attempt,
 }
 
@@ -334,8 +334,8 @@ where
         let runtime = this.ctx.leg_runtime();
         let Some(Run { wake, attempt }) = this.running else { return Poll::Pending };
         let may_try = runtime.with(|leg| {
-            leg.touch_step(slot, cx.waker());
-            leg.may_try()
+            leg.note_step_poll(slot, cx.waker());
+            leg.may_attempt_step()
         });
         if this.pause.is_some() && !may_try {
             return Poll::Ready(Err("another attempt was requested, but the request is gone".to_owned()));
@@ -387,7 +387,7 @@ where
         let this = self.project();
         let Some(Run { attempt, wake }) = this.running else { return false };
         let may_try = this.again.is_some() && attempt.number < this.retry.times;
-        if !may_try || !runtime.with(|leg| leg.may_try()) {
+        if !may_try || !runtime.with(|leg| leg.may_attempt_step()) {
             return false;
         }
         let pause = this.retry.pause(attempt.number);
@@ -414,7 +414,7 @@ where
                         %fault,
                         "the recorded result of a step does not decode into its type"
                     );
-                    self.ctx.leg_runtime().with(|leg| leg.misread_step(path));
+                    self.ctx.leg_runtime().with(|leg| leg.reject_step_result(path));
                     Poll::Pending
                 }
             },

@@ -79,10 +79,10 @@ impl UrlRef {
             runtime.with(|leg| (leg.url_reference(path).cloned(), leg.has_answer(path)));
         let first = match noted {
             // An answer belongs to the URL with which it was given.
-            Some(noted) if has_answer || now.saturating_sub(noted.made) <= URL_REF_WITHIN.as_secs() => {
-                return Ok(Self { text: noted.text.into(), first: noted.first });
+            Some(noted) if has_answer || now.saturating_sub(noted.created) <= URL_REF_WITHIN.as_secs() => {
+                return Ok(Self { text: noted.text.into(), first: noted.first_asked });
             }
-            Some(noted) => noted.first,
+            Some(noted) => noted.first_asked,
             None => now,
         };
         let person = ctx.principal().map(person);
@@ -97,7 +97,7 @@ impl UrlRef {
                 "the codec returned text that is not valid in a URL: use letters, digits and `-._~` only";
             return Err(fault.to_owned());
         }
-        let reference = UrlReference { first, made: now, text: text.as_str().into() };
+        let reference = UrlReference { first_asked: first, created: now, text: text.as_str().into() };
         runtime.with(|leg| leg.note_url_reference(path, reference));
         Ok(Self { text, first })
     }

@@ -4,7 +4,7 @@ use crate::{
     call::{Pushed, in_session::ids::ElicitationIds},
     session::{AskEnd, OutboundRequest, not_answered, too_late},
 };
-use antiphon_engine::{Limits, Record, Stop};
+use antiphon_engine::{Limits, Record, StopReason};
 use antiphon_wire::{InputRequest, InputRequests};
 use std::{
     future::poll_fn,
@@ -25,7 +25,7 @@ impl<'a> PendingRound<'a> {
         pushed: &'a Pushed,
         ids: &'a ElicitationIds,
         requests: &InputRequests,
-    ) -> Result<Self, Stop> {
+    ) -> Result<Self, StopReason> {
         let mut round = Self { pushed, ids, pending: Vec::with_capacity(requests.len()) };
         for (key, request) in requests.iter() {
             round.put(key, request)?;
@@ -33,19 +33,24 @@ impl<'a> PendingRound<'a> {
         Ok(round)
     }
 
-    fn put(&mut self, key: &str, request: &InputRequest) -> Result<(), Stop> {
+    fn put(&mut self, key: &str, request: &InputRequest) -> Result<(), StopReason> {
         let Pushed { session, outbox, scopes, wait } = self.pushed;
         let outbound = OutboundRequest::send(session, outbox, scopes, request, self.ids.get(key), *wait);
-        self.pending.push((key.to_owned(), outbound.map_err(Stop::Author)?));
+        self.pending.push((key.to_owned(), outbound.map_err(StopReason::Author)?));
         Ok(())
     }
 
     /// Waits until the record has an answer to each question.
-    pub(crate) async fn answered(mut self, record: &mut Record, limits: Limits) -> Result<(), Stop> {
+    pub(crate) async fn answered(mut self, record: &mut Record, limits: Limits) -> Result<(), StopReason> {
         poll_fn(|cx| self.poll(cx, record, &limits)).await
     }
 
-    fn poll(&mut self, cx: &mut Context<'_>, record: &mut Record, limits: &Limits) -> Poll<Result<(), Stop>> {
+    fn poll(
+        &mut self,
+        cx: &mut Context<'_>,
+        record: &mut Record,
+        limits: &Limits,
+    ) -> Poll<Result<(), StopReason>> {
         let mut at = 0;
         while let Some((_, outbound)) = self.pending.get_mut(at) {
             if let Poll::Ready(end) = outbound.poll(cx) {
@@ -62,11 +67,15 @@ impl<'a> PendingRound<'a> {
     }
 }
 
-fn text_of(key: &str, end: AskEnd) -> Result<Box<serde_json::value::RawValue>, Stop> {
+fn text_of(key: &str, end: AskEnd) -> Result<Box<serde_json::value::RawValue>, StopReason> {
     match end {
         AskEnd::Answer(Ok(text)) => Ok(text),
-        AskEnd::Answer(Err(error)) => Err(Stop::Client(not_answered(key, &error))),
-        AskEnd::SessionOver => Err(Stop::Client(format!("`{key}` was not answered: the session ended"))),
-        AskEnd::TooLate(waited) => Err(Stop::Limit { name: "answer_within", text: too_late(key, waited) }),
+        AskEnd::Answer(Err(error)) => Err(StopReason::Client(not_answered(key, &error))),
+        AskEnd::SessionOver => {
+            Err(StopReason::Client(format!("`{key}` was not answered: the session ended")))
+        }
+        AskEnd::TooLate(waited) => {
+            Err(StopReason::Limit { name: "answer_within", text: too_late(key, waited) })
+        }
     }
 }

@@ -1,0 +1,180 @@
+//! The backend as an HTTP service: one process serves it, other processes send operations to it.
+
+use super::{
+    EffectCounts, Operation,
+    payment_page::{self, Reply},
+};
+use antiphon::{Result, server::Server};
+use http_body_util::{BodyExt as _, Limited};
+use hyper::{Method, Request, StatusCode, body::Incoming, header, server::conn::http1, service::service_fn};
+use hyper_util::rt::TokioIo;
+use serde_json::{Value, json};
+use std::{
+    collections::BTreeMap,
+    convert::Infallible,
+    fmt,
+    future::Future,
+    io,
+    pin::Pin,
+    sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError},
+};
+use tokio::net::TcpListener;
+
+/// The maximum length of a request's body, in bytes.
+const MAX_BODY: usize = 64 * 1024;
+
+/// A function that delays [`Operation::Compute`]: the backend awaits its future before it computes a portion.
+#[derive(Clone)]
+pub struct ComputeHook(Arc<dyn Fn(u32) -> BoxFuture + Send + Sync>);
+
+type BoxFuture = Pin<Box<dyn Future<Output = ()> + Send>>;
+
+impl ComputeHook {
+    /// Returns a hook that delays nothing.
+    pub fn none() -> Self {
+        Self::new(|_| async {})
+    }
+
+    /// Returns a hook that calls `before` with the index of each portion and awaits the future.
+    pub fn new<F: Future<Output = ()> + Send + 'static>(
+        before: impl Fn(u32) -> F + Send + Sync + 'static,
+    ) -> Self {
+        Self(Arc::new(move |portion| Box::pin(before(portion))))
+    }
+}
+
+impl fmt::Debug for ComputeHook {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("ComputeHook(..)")
+    }
+}
+
+/// The data of a backend.
+#[derive(Default)]
+pub(super) struct Records {
+    folders: BTreeMap<String, Vec<String>>,
+    /// By idempotency key.
+    receipts: BTreeMap<String, String>,
+    /// The users who paid, by number of the booking.
+    pub(super) deposits: BTreeMap<String, String>,
+    pub(super) counts: EffectCounts,
+}
+
+/// The data of a backend, shared by all its requests.
+#[derive(Clone, Default)]
+pub(super) struct SharedRecords(Arc<Mutex<Records>>);
+
+impl SharedRecords {
+    pub(super) fn lock(&self) -> MutexGuard<'_, Records> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Serves a backend until the future is dropped. The backend begins with two folders: `reports` with two files, and
+/// `drafts` with none.
+///
+/// `server` verifies the references on the payment page. It needs the keys of the servers whose tools send people there.
+///
+/// # Errors
+/// If the listener cannot accept connections.
+pub async fn serve(
+    listener: TcpListener,
+    hook: ComputeHook,
+    server: Arc<OnceLock<Server>>,
+) -> io::Result<()> {
+    let records = SharedRecords::default();
+    {
+        let mut records = records.lock();
+        records.folders.insert("reports".into(), vec!["q1.txt".into(), "q2.txt".into()]);
+        records.folders.insert("drafts".into(), Vec::new());
+    }
+    loop {
+        let (stream, _) = listener.accept().await?;
+        let (records, hook, server) = (records.clone(), hook.clone(), Arc::clone(&server));
+        let handle = service_fn(move |request| {
+            let (records, hook, server) = (records.clone(), hook.clone(), Arc::clone(&server));
+            async move {
+                let reply = answer(request, &records, &hook, server.get()).await;
+                Ok::<_, Infallible>(reply.unwrap_or_else(|error| bad_request(&error.to_string())))
+            }
+        });
+        tokio::spawn(http1::Builder::new().serve_connection(TokioIo::new(stream), handle));
+    }
+}
+
+async fn answer(
+    request: Request<Incoming>,
+    records: &SharedRecords,
+    hook: &ComputeHook,
+    server: Option<&Server>,
+) -> Result<Reply> {
+    let (head, body) = request.into_parts();
+    let body = Limited::new(body, MAX_BODY).collect().await.map(|body| body.to_bytes());
+    let body = body.map_err(|fault| antiphon::Error::user_facing(fault.to_string()))?;
+    if head.uri.path() != "/" {
+        return Ok(payment_page::answer(&head, &body, records, server));
+    }
+    // A browser sends this content type to another origin only after a preflight request, which this service rejects.
+    let is_json = head.headers.get(header::CONTENT_TYPE).is_some_and(|value| value == JSON);
+    if head.method != Method::POST || !is_json {
+        return Ok(bad_request("POST an operation as application/json"));
+    }
+    let operation = serde_json::from_slice(&body)?;
+    if let Operation::Compute { portion, .. } = &operation {
+        (hook.0)(*portion).await;
+    }
+    let result = serde_json::to_vec(&records.lock().apply(operation)?)?;
+    Ok(payment_page::reply(StatusCode::OK, JSON, result))
+}
+
+const JSON: &str = "application/json";
+
+fn bad_request(reason: &str) -> Reply {
+    payment_page::reply(StatusCode::BAD_REQUEST, "text/plain; charset=utf-8", reason.into())
+}
+
+impl Records {
+    fn apply(&mut self, operation: Operation) -> Result<Value> {
+        Ok(match operation {
+            Operation::Fill { path, files } => {
+                self.folders.insert(path, files);
+                Value::Null
+            }
+            Operation::List { path } => json!(self.folders.get(&path)),
+            Operation::Delete { path } => {
+                let existed = self.folders.remove(&path).is_some();
+                if existed {
+                    *self.counts.deleted.entry(path).or_default() += 1;
+                }
+                json!(existed)
+            }
+            Operation::DeleteFile { path, file } => {
+                let files = self.folders.get_mut(&path);
+                let index = files.as_ref().and_then(|files| files.iter().position(|name| *name == file));
+                if let Some((files, index)) = files.zip(index) {
+                    files.remove(index);
+                    *self.counts.deleted.entry(format!("{path}/{file}")).or_default() += 1;
+                }
+                json!(index.is_some())
+            }
+            Operation::Charge { amount, key } => {
+                *self.counts.charges.entry(key.clone()).or_default() += 1;
+                let next = self.receipts.len() + 1;
+                json!(self.receipts.entry(key).or_insert_with(|| format!("receipt {next} over {amount} EUR")))
+            }
+            Operation::Deposit { booking_id } => json!(self.deposits.get(&booking_id.to_string())),
+            Operation::Compute { portion, key } => {
+                *self.counts.portions.entry(key).or_default() += 1;
+                json!((portion * 1000..(portion + 1) * 1000).filter(|number| is_prime(*number)).count())
+            }
+            Operation::Count => serde_json::to_value(&self.counts)?,
+        })
+    }
+}
+
+fn is_prime(number: u32) -> bool {
+    number > 1
+        && (2..)
+            .take_while(|divisor| divisor * divisor <= number)
+            .all(|divisor| !number.is_multiple_of(divisor))
+}

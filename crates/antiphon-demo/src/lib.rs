@@ -1,0 +1,93 @@
+//! The demo server of `antiphon demo` and `antiphon serve-demo`: one small tool for each way of asking, one file each,
+//! written to be copied.
+//!
+//! | offer | asks for |
+//! |---|---|
+//! | tool `echo` | nothing |
+//! | tool `provision` | one form |
+//! | tool `get_weather` | one form, by hand |
+//! | tool `update_work_item` | two forms in order, the second depends on the first answer |
+//! | tool `book_table` | one form, repeated until the answer is a free date |
+//! | tool `delete_folder` | one form from a resolver, only if the folder has files |
+//! | tool `pick_file` | a form with choices that are known at run time, then a confirmation |
+//! | tool `pay_deposit` | a URL; the tool `deposit_status` reports the payment |
+//! | tool `charge_once` | one form before a step with an effect, one form after it |
+//! | tool `rolling_upgrade` | two forms at once; the two builds differ in the second form |
+//! | tool `load_shedding` | nothing; the call can move to another server at a checkpoint |
+//! | tool `ask_the_model` | a sample, roots, a URL and a form at once |
+//! | prompt `briefing` | one form, by hand |
+//! | resource template `report://{id}` | one form, by hand |
+//!
+//! A tool that asks with `await` reads from top to bottom; the server runs the tool again from its top for each answer.
+//! A tool that asks by hand returns its question, and looks for the answer when the server calls the tool again.
+//! If the user declines or cancels, the result is a normal result or a tool error whose text says so.
+//!
+//! ```no_run
+//! # async fn run() -> Result<(), Box<dyn std::error::Error>> {
+//! use antiphon::transport::http::{HttpOptions, serve_http};
+//!
+//! let listener = tokio::net::TcpListener::bind("127.0.0.1:8000").await?;
+//! let server = antiphon_demo::server(None)?;
+//! serve_http(listener, server, HttpOptions::default(), std::future::pending()).await?;
+//! # Ok(()) }
+//! ```
+
+pub mod backend;
+
+mod briefing;
+mod report;
+mod tools;
+mod user;
+
+pub use backend::Backend;
+pub use tools::rolling_upgrade::Build;
+
+use antiphon::{
+    seal::KeyRing,
+    server::{BuildError, Server, ServerBuilder},
+};
+use tools::{
+    ask_the_model, book_table, charge_once, delete_folder, echo, get_weather, load_shedding, pay_deposit,
+    pick_file, provision, rolling_upgrade, update_work_item,
+};
+
+/// Builds the demo server, with the backend that [`Backend::from_env`] returns.
+///
+/// All processes with the same key ring can continue each other's calls. Without a key ring the server makes a random
+/// key, and only this process can continue its calls.
+///
+/// # Errors
+/// [`BuildError`], if the operating system gives no random bytes for a key.
+pub fn server(keys: Option<KeyRing>) -> Result<Server, BuildError> {
+    let builder = builder(Backend::from_env(), Build::New);
+    match keys {
+        Some(ring) => builder.keys(ring).build(),
+        None => builder.build(),
+    }
+}
+
+/// Returns a builder of the demo server, with this backend and this build of `rolling_upgrade`.
+pub fn builder(backend: Backend, build: Build) -> ServerBuilder {
+    let builder = Server::builder("antiphon-demo", env!("CARGO_PKG_VERSION"))
+        .instructions("Tools that ask: try `provision` with a name.")
+        .bind_principal(user::principal_of)
+        .state(backend)
+        .tool(echo::echo)
+        .tool(provision::provision)
+        .tool(get_weather::tool())
+        .tool(update_work_item::update_work_item)
+        .tool(book_table::book_table)
+        .tool(delete_folder::delete_folder)
+        .tool(pick_file::pick_file)
+        .tool(pay_deposit::pay_deposit)
+        .tool(pay_deposit::deposit_status)
+        .tool(charge_once::charge_once)
+        .tool(load_shedding::load_shedding)
+        .tool(ask_the_model::ask_the_model)
+        .prompt(briefing::prompt())
+        .template(report::template());
+    match build {
+        Build::Old => builder.tool(rolling_upgrade::old),
+        Build::New => builder.tool(rolling_upgrade::new),
+    }
+}

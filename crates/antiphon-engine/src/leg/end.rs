@@ -1,0 +1,180 @@
+//! The end of a leg: the round that leaves, and the output for the next leg.
+
+use super::{Delivery, Leg, Observations, Status, slots::SlotState};
+use crate::{
+    limits::Limits,
+    record::{AskRecord, ReceivedAnswer, Record},
+    stop::StopReason,
+};
+use antiphon_seal::Call;
+use antiphon_wire::InputRequests;
+use std::sync::Arc;
+
+/// The estimated size of a record without its entries, in bytes.
+const FRAME_SIZE: usize = 32;
+
+/// The output of a leg.
+#[derive(Debug, Default)]
+pub struct LegOutput {
+    /// The call, if it has begun.
+    pub call: Option<Call>,
+    /// The record for the next leg.
+    pub record: Record,
+    /// The number of legs that count for the limit, with this one.
+    legs: u16,
+    /// True if this leg has recorded an entry.
+    pub has_new_entries: bool,
+    /// The path of the first step that this leg has recorded.
+    pub first_new_step: Option<Arc<str>>,
+    /// The paths of all steps that have an outcome, of all legs.
+    pub steps_done: Vec<String>,
+    /// The paths of recorded steps that this leg did not reach.
+    pub unreplayed_steps: Vec<String>,
+    /// The observations of the handler.
+    pub observations: Observations,
+}
+
+impl LegOutput {
+    /// Returns `true` if this leg has recorded a step.
+    pub fn has_new_step(&self) -> bool {
+        self.first_new_step.is_some()
+    }
+
+    /// Decides if the new entries of a failed leg leave first, with state only, so that nothing runs twice. If so, the
+    /// result is counted. The last result of this kind is reserved for a leg that has recorded a step.
+    pub fn suspend_before_error(&mut self, limits: &Limits) -> bool {
+        let kept = u8::from(!self.has_new_step());
+        let may_leave = self.has_new_entries
+            && self.record.state_only.saturating_add(kept) < limits.state_only
+            && check_leg_limit(self.legs, limits.legs, &InputRequests::new()).is_ok();
+        self.record.state_only = self.record.state_only.saturating_add(u8::from(may_leave));
+        may_leave
+    }
+}
+
+impl Leg {
+    /// Ends the leg. Returns the round, in the order in which the questions were asked, or the reason why no round can
+    /// leave, and the output of the leg.
+    pub fn suspend(&mut self) -> (Result<InputRequests, StopReason>, LegOutput) {
+        if self.setup.delivery == Delivery::ThisLeg {
+            return self.end_and_restart();
+        }
+        self.observations.at_checkpoint = self.ending_checkpoints > 0;
+        self.observations.ended_early |= !self.held.is_empty() || !self.held_for_space.is_empty();
+        self.record_checkpoints();
+        let limits = self.setup.limits;
+        let mut requests = InputRequests::new();
+        let mut asked: Vec<AskRecord> = Vec::new();
+        let mut room = limits.state.saturating_sub(self.history.size() + FRAME_SIZE);
+        // The questions above the limit are asked in the next round. The entries of this leg leave in any case.
+        for id in self.asking_slots().into_iter().take(limits.asks) {
+            let Some(SlotState::Ask(asking)) = self.slots.take(id).map(|slot| slot.state) else { continue };
+            let Some((record, request)) = asking.into_asked() else { continue };
+            let size = record.size();
+            if size > room && !asked.is_empty() {
+                break;
+            }
+            room = room.saturating_sub(size);
+            // A call uses each key once, so no key is present twice.
+            let _ = requests.insert(&*record.path, request);
+            asked.push(record);
+        }
+        if requests.is_empty() {
+            self.state_only = self.state_only.saturating_add(1);
+        }
+        self.end_with_round(requests, asked)
+    }
+
+    /// Ends a leg whose handler starts again, with the entries that are still valid.
+    pub(super) fn end_and_restart(&mut self) -> (Result<InputRequests, StopReason>, LegOutput) {
+        self.state_only = self.state_only.saturating_add(1);
+        let legs = self.legs();
+        let left = self.finish();
+        let round = check_leg_limit(legs, self.setup.limits.legs, &InputRequests::new());
+        (round.map(|()| InputRequests::new()), left)
+    }
+
+    /// Ends a leg that has a successor. No other function enforces the limit of legs.
+    pub(super) fn end_with_round(
+        &mut self,
+        requests: InputRequests,
+        asked: Vec<AskRecord>,
+    ) -> (Result<InputRequests, StopReason>, LegOutput) {
+        let legs = self.legs();
+        let left = self.take_output(asked);
+        let round = check_leg_limit(legs, self.setup.limits.legs, &requests).map(|()| requests);
+        (round, left)
+    }
+
+    /// Returns the number of legs that count for the limit, with this one.
+    pub(super) fn legs(&self) -> u16 {
+        let leg = self.call.as_ref().map_or(1, Call::leg);
+        match self.setup.delivery {
+            Delivery::NextLeg => leg,
+            // Within one request, a leg without a question costs the client nothing.
+            Delivery::ThisLeg => leg.saturating_sub(self.state_only.into()),
+        }
+    }
+
+    /// Ends the leg after the handler returned a result, or after an error.
+    pub fn finish(&mut self) -> LegOutput {
+        let asking = self.asking_slots();
+        let not_asked = asking.into_iter().filter_map(|id| match &self.slots.get(id)?.state {
+            SlotState::Ask(asking) => asking.not_asked(),
+            _ => None,
+        });
+        let not_asked = not_asked.collect();
+        self.take_output(not_asked)
+    }
+
+    /// Returns the reason for which the leg was stopped.
+    pub fn stop_reason(&self) -> Option<&StopReason> {
+        match &self.status {
+            Status::Stopping(stop) => Some(stop),
+            _ => None,
+        }
+    }
+
+    fn take_output(&mut self, asked: Vec<AskRecord>) -> LegOutput {
+        self.status = Status::Ended;
+        let legs = self.legs();
+        let history = std::mem::take(&mut self.history);
+        let received = std::mem::take(&mut self.inbox).into_iter().map(|incoming| incoming.received);
+        LegOutput {
+            legs,
+            call: self.call.take(),
+            has_new_entries: history.has_new_entries(),
+            first_new_step: history.first_new_step().map(Into::into),
+            steps_done: history.steps_done().map(ToOwned::to_owned).collect(),
+            unreplayed_steps: history.unreplayed_steps(),
+            observations: std::mem::take(&mut self.observations),
+            record: Record {
+                state: self.state.take(),
+                entries: history.into_entries(),
+                received: received.collect::<Vec<ReceivedAnswer>>(),
+                asked,
+                notes: std::mem::take(&mut self.notes),
+                round: self.round,
+                state_only: self.state_only,
+            },
+        }
+    }
+}
+
+/// Checks that one more leg may follow this number of legs. No other function enforces the limit of legs.
+///
+/// # Errors
+/// The reason to stop, if the call has had as many legs as the limit allows. Its questions are not sent, because no leg
+/// would receive their answers.
+pub(super) fn check_leg_limit(legs: u16, limit: u16, requests: &InputRequests) -> Result<(), StopReason> {
+    if legs < limit {
+        return Ok(());
+    }
+    let what = match (requests.iter().next(), requests.len()) {
+        (None, _) => "it cannot go on".to_owned(),
+        (Some((key, _)), 1) => format!("`{key}` cannot be asked"),
+        (Some((key, _)), several) => format!("`{key}` and {} more cannot be asked", several - 1),
+    };
+    let text = format!("This call has had {limit} requests, as many as the limit `legs` allows: {what}");
+    Err(StopReason::Limit { name: "legs", text })
+}
