@@ -116,12 +116,13 @@ impl Sealer {
         ttl: Duration,
         now: SystemTime,
     ) -> Result<String, SealError> {
+        let audience = call.secret.audience_digest(&self.audience);
         let stamp = Stamp {
             issued_at: unix_seconds(now),
             ttl: u32::try_from(ttl.as_secs()).unwrap_or(u32::MAX),
             call,
             tool_version: binding.tool_version,
-            bound: binding.digest(&call.secret, &self.audience).map_err(SealError::Arguments)?,
+            bound: binding.digest(&call.secret, audience).map_err(SealError::Arguments)?,
             payload,
         };
         let plaintext = stamp.encode();
