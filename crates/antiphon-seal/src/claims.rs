@@ -11,7 +11,7 @@
 //! ```
 
 use minicbor::{Decoder, Encoder, data::Type, decode};
-use zeroize::{Zeroize as _, Zeroizing};
+use zeroize::Zeroizing;
 
 use crate::call::Call;
 use crate::error::Reason;
@@ -109,9 +109,9 @@ impl Claims {
         let born = from.u64()?;
         let deadline = nullable(from, Decoder::u64)?;
         let id = CallId::from_bytes(sixteen(from)?);
-        let mut secret = sixteen(from)?;
-        let call = Call { id, secret: CallSecret::from_bytes(secret), born, deadline, leg: from.u16()? };
-        secret.zeroize();
+        let secret = Zeroizing::new(sixteen(from)?);
+        let secret = CallSecret::from_bytes(*secret);
+        let call = Call { id, secret, born, deadline, leg: from.u16()?, nonce: None };
         let tool_version = from.u32()?;
         let bound = Bound {
             audience: Digest::from_bytes(sixteen(from)?),

@@ -90,7 +90,8 @@ impl Sealer {
         ttl: Duration,
         now: SystemTime,
     ) -> Result<String, SealError> {
-        self.seal_with(random::bytes, call, binding, payload, ttl, now)
+        let nonce = || call.take_nonce(now).map_or_else(random::bytes, Ok);
+        self.seal_with(nonce, call, binding, payload, ttl, now)
     }
 
     /// As [`seal`](Self::seal), with a nonce that a test vector gives.

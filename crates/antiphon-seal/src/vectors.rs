@@ -28,6 +28,7 @@ fn call() -> Call {
         born: ISSUED_AT - 10,
         deadline: Some(ISSUED_AT + 86_400),
         leg: 2,
+        nonce: None,
     }
 }
 
