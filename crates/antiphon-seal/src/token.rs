@@ -15,7 +15,7 @@ use zeroize::Zeroizing;
 use crate::binding::{Binding, Late, verify};
 use crate::call::{Call, Opened, unix_seconds};
 use crate::cipher::{RingCipher, token_len};
-use crate::claims::{Claims, Stamp};
+use crate::claims::{Claims, Room, Stamp};
 use crate::codec::Codec;
 use crate::error::{OpenError, Reason, SealError};
 use crate::key::KeyRing;
@@ -126,15 +126,15 @@ impl Sealer {
             bound: binding.digest(&call.secret, audience).map_err(SealError::Arguments)?,
             payload,
         };
-        let plaintext = stamp.encode();
         match &self.seal {
             Seal::Ring(cipher) => {
+                let body = stamp.encode(RingCipher::ROOM);
                 // Known beforehand, so nothing is encrypted in vain.
-                self.fits(token_len(plaintext.len()))?;
-                Ok(cipher.seal(nonce().map_err(SealError::Entropy)?, &plaintext))
+                self.fits(token_len(&body))?;
+                Ok(cipher.seal(nonce().map_err(SealError::Entropy)?, body))
             }
             Seal::Codec(codec) => {
-                let token = codec.seal(&plaintext).map_err(SealError::Codec)?;
+                let token = codec.seal(&stamp.encode(Room::NONE)).map_err(SealError::Codec)?;
                 self.fits(token.len())?;
                 Ok(token)
             }
