@@ -1,7 +1,8 @@
 //! The built-in seal: which key, which bytes, and the text around them.
 
+use aes::Aes256Enc;
 use aes_gcm_siv::aead::inout::InOutBuf;
-use aes_gcm_siv::{AeadInOut as _, Aes256GcmSiv, KeyInit as _, Nonce, Tag};
+use aes_gcm_siv::{AeadInOut as _, AesGcmSiv, KeyInit as _, Nonce, Tag};
 use zeroize::Zeroizing;
 
 use crate::base64url;
@@ -11,6 +12,9 @@ use crate::key::{KeyId, KeyRing, SecretKey};
 
 /// Names the whole suite: a token never chooses an algorithm, and another suite will have another prefix.
 const PREFIX: &str = "r1.";
+
+/// AES-256-GCM-SIV without the key schedules for decryption: counter mode only encrypts.
+pub(crate) type Aes256GcmSiv = AesGcmSiv<Aes256Enc>;
 
 const ID: usize = 4;
 const NONCE: usize = 12;

@@ -4,9 +4,10 @@
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use aes_gcm_siv::aead::inout::InOutBuf;
-use aes_gcm_siv::{AeadInOut as _, Aes256GcmSiv, KeyInit as _, Nonce};
+use aes_gcm_siv::{AeadInOut as _, KeyInit as _, Nonce};
 
 use crate::canonical::canonical;
+use crate::cipher::Aes256GcmSiv;
 use crate::secret::Digest;
 use crate::{Binding, Call, CallId, CallSecret, KeyRing, Principal, Sealer, SecretKey};
 
