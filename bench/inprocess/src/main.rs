@@ -1,4 +1,4 @@
-//! What one leg costs without any transport: bytes in, bytes out, on one thread. Time and allocations.
+//! Prints time and allocations of one leg without any transport: bytes in, bytes out, on one thread.
 //!
 //! Rows are measured in turn, batch by batch, so that two of them may be compared: a leg asked by hand with the same leg
 //! asked with `await`, and the legs of a long call with each other.
