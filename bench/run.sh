@@ -1,14 +1,15 @@
 #!/usr/bin/env bash
-# Builds the three servers, measures them side by side, prints the table. See README.md.
+# Builds the servers, measures them in turn, and writes the tables to results.md. See README.md.
 set -euo pipefail
 
 here=$(cd "$(dirname "$0")" && pwd)
-server_cpu=${SERVER_CPU:-0}
-load_cpu=${LOAD_CPU:-1}
+cpu=${SERVER_CPU:-0}
 port=${PORT:-38470}
 rounds=${ROUNDS:-5}
-read -r -a plans <<<"${PLANS:-1x6000 16x24000}"
 jobs=${JOBS:-$(nproc)}
+results=${RESULTS:-$here/results.md}
+# The numbers of requests are divided by this one: for a quick look.
+less=${LESS:-1}
 dir=$(mktemp -d)
 pids=()
 
@@ -20,80 +21,125 @@ stop() {
 trap stop EXIT
 trap 'exit 130' INT TERM
 
+# One package at a time: no server gets features that only another one asks for.
+export CARGO_TARGET_DIR=${CARGO_TARGET_DIR:-$here/target}
+CARGO_TARGET_DIR=$(realpath -m "$CARGO_TARGET_DIR")
+bin=$CARGO_TARGET_DIR/bench-fat
+for package in bench-bare bench-server bench-rmcp-server bench-load; do
+    (cd "$here" && cargo build --profile bench-fat --locked -j "$jobs" -p "$package") >&2
+done
+# ANTIPHON, BEFORE: other builds of antiphon-server, the second one for a column of its own.
+antiphon=${ANTIPHON:-$bin/antiphon-server}
+
+servers=()
 # start NAME PORT PROGRAM ARGUMENT..: `taskset` becomes the server, so $! is the server's id.
 start() {
     local name=$1 port=$2
     shift 2
-    taskset -c "$server_cpu" "$@" --listen "127.0.0.1:$port" >"$dir/$name.log" 2>&1 &
+    taskset -c "$cpu" "$@" --listen "127.0.0.1:$port" >"$dir/$name.log" 2>&1 &
     pids+=("$!")
     servers+=(--server "$name=127.0.0.1:$port=$!")
 }
 
+# end: ends all servers.
+end() {
+    for pid in "${pids[@]}"; do kill "$pid" 2>/dev/null || true; done
+    wait 2>/dev/null || true
+    pids=() servers=()
+}
+
 # load ARGUMENT..: shows the servers' output if it fails.
 load() {
-    taskset -c "$load_cpu" "$bin/load" "$@" &
-    pids+=("$!")
+    taskset -c "$cpu" "$bin/load" "$@" &
+    local load=$!
+    pids+=("$load")
     # In the background, so that a signal is not held back until it ends.
-    wait "$!" || {
+    wait "$load" || {
         tail -n 20 "$dir"/*.log >&2
         exit 1
     }
     unset 'pids[-1]'
 }
 
-profile() {
-    sed -n '/^\[profile.release\]/,/^$/p' "$1" | sed '1d;/^ *#/d;/^$/d' | sort | paste -sd' '
+# compare TITLE "CASE.." PLAN..
+compare() {
+    local title=$1 cases=$2
+    shift 2
+    local options=(--subject antiphon --rounds "$rounds" --cpu "$cpu")
+    for case in $cases; do options+=(--case "$case"); done
+    for plan in "$@"; do
+        local connections=${plan%x*} requests=$((${plan#*x} / less))
+        options+=(--plan "${connections}x$((requests > connections ? requests : connections))")
+    done
+    printf '\n## %s\n\n' "$title"
+    load compare "${servers[@]}" "${options[@]}"
 }
 
-export CARGO_TARGET_DIR
-if [ -n "${CARGO_TARGET_DIR:-}" ]; then
-    CARGO_TARGET_DIR=$(realpath -m "$CARGO_TARGET_DIR")
-    ours=$CARGO_TARGET_DIR/release/antiphon
-else
-    CARGO_TARGET_DIR=$here/target
-    ours=$here/../target/release/antiphon
-fi
-bin=$CARGO_TARGET_DIR/release
+all='echo hand-1 hand-2 await-1 await-2'
+large='progress text records'
 
-# One package at a time: no server gets features that only another one asks for.
-for package in bench-bare bench-rmcp-server bench-load; do
-    (cd "$here" && cargo build --release --locked -j "$jobs" -p "$package")
-done
+begin() {
+    start antiphon $((port + 1)) "$antiphon"
+    start rmcp $((port + 2)) "$bin/rmcp-server"
+    if [ -n "${BEFORE:-}" ]; then start before $((port + 3)) "$BEFORE"; fi
+    # The order of the turns is bare first; it starts last, for it needs the recorded answers.
+    local options=()
+    for case in $all $large; do options+=(--case "$case"); done
+    load record --addr "127.0.0.1:$((port + 1))" --out "$dir/answers" "${options[@]}"
+    local rest=("${servers[@]}")
+    servers=()
+    start bare "$port" "$bin/bare" --answers "$dir/answers"
+    servers+=("${rest[@]}")
+}
 
-# ANTIPHON: a built binary, or `none` to try the harness without it.
-subject=antiphon
-case ${ANTIPHON:-} in
-none) subject=rmcp ours= ;;
-'') (cd "$here/.." && CARGO_TARGET_DIR=$(dirname "$(dirname "$ours")") \
-    cargo build --release -j "$jobs" -p antiphon-cli) ;;
-*) ours=$ANTIPHON ;;
-esac
+starts() {
+    printf '\n## Start and memory\n\n'
+    printf 'Median of %s starts, [lowest-highest]: from the start of the process to its first answer, and its resident memory then.\n\n' "$rounds"
+    printf '| server | ready ms | resident MiB | of it anonymous MiB |\n|---|--:|--:|--:|\n'
+    for tools in 0 10000; do
+        load start --addr "127.0.0.1:$port" --runs "$rounds" --name "antiphon, $((tools + 6)) tools" \
+            -- "$antiphon" --listen "127.0.0.1:$port" --tools "$tools"
+        load start --addr "127.0.0.1:$port" --runs "$rounds" --name "rmcp, $((tools + 6)) tools" \
+            -- "$bin/rmcp-server" --listen "127.0.0.1:$port" --tools "$tools"
+    done
+}
 
-# The order of the turns is bare, antiphon, rmcp; bare starts last: it needs the recorded answers.
-servers=()
-recorded=$((port + 2))
-if [ -n "$ours" ]; then
-    recorded=$((port + 1))
-    start antiphon "$recorded" "$ours" serve-demo
-fi
-start rmcp $((port + 2)) "$bin/rmcp-server"
-load record --addr "127.0.0.1:$recorded" --out "$dir/answers"
-rest=("${servers[@]}")
-servers=()
-start bare "$port" "$bin/bare" --answers "$dir/answers"
+machine() {
+    cat <<END
+# Results of run.sh
 
-cat <<END
+Written by \`bench/run.sh\`; README.md says what the columns mean.
 
-Date: $(date -u +%Y-%m-%dT%H:%MZ), load average $(cut -d' ' -f1-3 /proc/loadavg)
-Machine: $(nproc) processors, $(sed -n 's/^model name[^:]*: //p' /proc/cpuinfo | head -n 1), $(uname -sr)
-Compiler: $(rustc --version)
-Peers: $(cd "$here" && cargo tree --locked -p bench-rmcp-server --depth 1 --prefix none |
-    sed -n 's/^\(rmcp\|hyper\|tokio\) v\([^ ]*\).*/\1 \2/p' | paste -sd,)
-Commit: $(git -C "$here" describe --always --dirty 2>/dev/null || echo none)
-Server: ${ours:-none}
-Release profile, bench: $(profile "$here/Cargo.toml")
-Release profile, main:  $([ -f "$here/../Cargo.toml" ] && profile "$here/../Cargo.toml")
-Command: servers "taskset -c $server_cpu", load "taskset -c $load_cpu", $rounds rounds, plans ${plans[*]}
-
+- Date: $(date -u +%Y-%m-%dT%H:%MZ), load average before $(cut -d' ' -f1-3 /proc/loadavg)
+- Command: \`ROUNDS=$rounds LESS=$less bench/run.sh\`, servers and load generator pinned to processor $cpu
+- Machine: $(nproc) processors, $(sed -n 's/^model name[^:]*: //p' /proc/cpuinfo | head -n 1), $(uname -sr)
+- Compiler: $(rustc --version), profile bench-fat: $(sed -n '/^\[profile.bench-fat\]/,/^$/p' "$here/Cargo.toml" | sed '1d;/^$/d' | paste -sd, | sed 's/,/, /g')
+- Peers: $(cd "$here" && cargo tree --locked -p bench-rmcp-server --depth 1 --prefix none |
+        sed -n 's/^\(rmcp\|hyper\|tokio\) v\([^ ]*\).*/\1 \2/p' | paste -sd, | sed 's/,/, /g')
+- Commit: $(git -C "$here" describe --always --dirty 2>/dev/null || echo none)
 END
-load compare "${servers[@]}" "${rest[@]}" --subject "$subject" --rounds "$rounds" "${plans[@]/#/--plan=}"
+}
+
+measure() {
+    machine
+    begin
+    compare 'Small calls' "$all" 16x48000
+    compare 'Connections' echo 1x12000 64x48000 256x48000
+    compare '100 progress notifications in one call' progress 16x1600
+    compare 'Arguments of 1 MiB, one text' text 4x800
+    compare 'Arguments of 1 MiB, small objects' records 4x60
+    end
+    starts
+    start antiphon $((port + 1)) "$antiphon" --tools 10000
+    start rmcp $((port + 2)) "$bin/rmcp-server" --tools 10000
+    compare '10,000 tools' echo 16x48000
+    compare 'A page of 10,000 tools' list 1x300
+    end
+}
+
+# Not in a pipe: `end` waits for the servers of this very shell.
+exec 3>&1 >"$dir/results.md"
+measure
+exec >&3
+mv "$dir/results.md" "$results"
+cat "$results"

@@ -1,6 +1,8 @@
 //! Recorded answers, and which request gets which.
 
+use std::collections::HashMap;
 use std::error::Error;
+use std::ffi::OsStr;
 use std::fs;
 use std::path::Path;
 
@@ -16,34 +18,34 @@ pub(crate) struct Answer {
     pub(crate) body: Bytes,
 }
 
-/// The answers to the three requests of the benchmark.
+/// The recorded answers, by the name of their tool or method. `+state` is behind it where the request carries state.
 #[derive(Debug)]
 pub(crate) struct Answers {
-    echo: Answer,
-    asks: Answer,
-    done: Answer,
+    by_name: HashMap<Vec<u8>, Answer>,
     state: Finder<'static>,
 }
 
 impl Answers {
-    /// Reads all three from the folder that `load record` wrote.
+    /// Reads all answers from the folder that `load record` wrote.
     pub(crate) fn load(dir: &Path) -> Result<Self, Box<dyn Error>> {
-        Ok(Self {
-            echo: Answer::load(dir, "echo")?,
-            asks: Answer::load(dir, "provision-1")?,
-            done: Answer::load(dir, "provision-2")?,
-            state: Finder::new("\"requestState\""),
-        })
+        let mut by_name = HashMap::new();
+        for entry in fs::read_dir(dir)? {
+            let path = entry?.path();
+            let name = path.file_stem().and_then(OsStr::to_str);
+            if let (Some(name), Some("body")) = (name, path.extension().and_then(OsStr::to_str)) {
+                by_name.insert(name.as_bytes().to_vec(), Answer::load(dir, name)?);
+            }
+        }
+        Ok(Self { by_name, state: Finder::new("\"requestState\"") })
     }
 
-    /// A retry carries `requestState`, a first leg does not.
+    /// The answer for a tool of this name. Only the tools that ask are called with state.
     pub(crate) fn choose(&self, name: Option<&[u8]>, body: &[u8]) -> Option<&Answer> {
-        match name? {
-            b"echo" => Some(&self.echo),
-            b"provision" if self.state.find(body).is_some() => Some(&self.done),
-            b"provision" => Some(&self.asks),
-            _ => None,
+        let name = name?;
+        if name.starts_with(b"provision") && self.state.find(body).is_some() {
+            return self.by_name.get([name, b"+state"].concat().as_slice());
         }
+        self.by_name.get(name)
     }
 }
 
@@ -58,7 +60,7 @@ impl Answer {
         for field in fields.iter().take_while(|field| !field.name.is_empty()) {
             let key = HeaderName::from_bytes(field.name.as_bytes())?;
             // Hyper writes these itself.
-            if !matches!(key.as_str(), "date" | "content-length" | "connection") {
+            if !matches!(key.as_str(), "date" | "content-length" | "transfer-encoding" | "connection") {
                 headers.append(key, HeaderValue::from_bytes(field.value)?);
             }
         }

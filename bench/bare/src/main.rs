@@ -1,8 +1,8 @@
 //! The floor: hyper, the whole body read, recorded bytes sent back.
 //!
-//! `bare --listen ADDR --answers DIR` reads from DIR, for each of the three requests, `NAME.head`
-//! (the header fields of a recorded answer) and `NAME.body`. It parses no JSON: the `mcp-name`
-//! header and one substring search choose the answer.
+//! `bare --listen ADDR --answers DIR` reads from DIR, for each request, `NAME.head` (the header fields of a recorded
+//! answer) and `NAME.body`. It parses no JSON: the `mcp-name` header chooses the answer, and for tools that ask one
+//! substring search.
 
 mod answers;
 

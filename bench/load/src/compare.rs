@@ -6,7 +6,7 @@ use crate::Error;
 use crate::arguments::{Options, Plan};
 use crate::case::Case;
 use crate::measure::{Figures, measure};
-use crate::report;
+use crate::{record, report};
 
 /// All measurements of one case under one plan: per server, one per round.
 pub(crate) struct Series {
@@ -18,10 +18,14 @@ pub(crate) struct Series {
 /// Measures round after round, the servers in turn within each case, and prints the report.
 pub(crate) async fn compare(options: &Options) -> Result<(), Error> {
     let mut all: Vec<Series> = Vec::new();
-    for plan in &options.plans {
-        for case in Case::ALL {
+    for case in &options.cases {
+        for server in &options.servers {
+            let checked = record::check(server.addr, *case).await;
+            checked.map_err(|error| format!("{}: {error}", server.name))?;
+        }
+        for plan in &options.plans {
             let figures = options.servers.iter().map(|_| Vec::new()).collect();
-            all.push(Series { case, plan: *plan, figures });
+            all.push(Series { case: *case, plan: *plan, figures });
         }
     }
     let started = Instant::now();
@@ -29,7 +33,7 @@ pub(crate) async fn compare(options: &Options) -> Result<(), Error> {
     while rounds < options.rounds && (rounds == 0 || started.elapsed() < options.deadline) {
         for series in &mut all {
             for (server, figures) in options.servers.iter().zip(&mut series.figures) {
-                figures.push(measure(server, series.case, series.plan).await?);
+                figures.push(measure(server, series.case, series.plan, options.processor).await?);
             }
         }
         rounds += 1;

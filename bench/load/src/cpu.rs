@@ -1,39 +1,66 @@
-//! What a process, or the whole machine, has used of the processors so far.
+//! Processor time that a process, or a whole processor, has used so far.
 
 use std::fs;
+use std::ops::Sub;
 use std::time::Duration;
 
 use crate::Error;
 
-/// User and system time of all threads of `pid`, ended ones included, in steps of one clock tick.
-pub(crate) fn used_by(pid: u32) -> Result<Duration, Error> {
-    let path = format!("/proc/{pid}/stat");
-    let stat = fs::read_to_string(&path).map_err(|error| format!("{path}: {error}"))?;
-    duration(ticks(&stat).ok_or_else(|| format!("{path}: unknown form"))?)
+/// The time that a process has run, in steps of one clock tick.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Times {
+    pub(crate) user: Duration,
+    pub(crate) system: Duration,
 }
 
-/// Time that any processor was not idle; time stolen by other guests of the host counts too.
-pub(crate) fn used_by_all() -> Result<Duration, Error> {
+impl Times {
+    /// Of all threads of the process, ended ones included.
+    pub(crate) fn of(pid: u32) -> Result<Self, Error> {
+        let path = format!("/proc/{pid}/stat");
+        let stat = fs::read_to_string(&path).map_err(|error| format!("{path}: {error}"))?;
+        let (user, system) = ticks(&stat).ok_or_else(|| format!("{path}: unknown form"))?;
+        Ok(Self { user: duration(user)?, system: duration(system)? })
+    }
+
+    pub(crate) fn total(self) -> Duration {
+        self.user + self.system
+    }
+}
+
+impl Sub for Times {
+    type Output = Self;
+
+    fn sub(self, before: Self) -> Self {
+        Self {
+            user: self.user.saturating_sub(before.user),
+            system: self.system.saturating_sub(before.system),
+        }
+    }
+}
+
+/// Time that this processor was not idle; time stolen by other guests of the host counts too.
+pub(crate) fn used_of(processor: u32) -> Result<Duration, Error> {
     let stat = fs::read_to_string("/proc/stat")?;
-    duration(busy_ticks(&stat).ok_or("/proc/stat: unknown form")?)
+    duration(busy_ticks(&stat, processor).ok_or_else(|| format!("/proc/stat: no processor {processor}"))?)
 }
 
 fn duration(ticks: u64) -> Result<Duration, Error> {
     Ok(Duration::from_secs(ticks) / u32::try_from(rustix::param::clock_ticks_per_second())?)
 }
 
-/// `utime` + `stime`, fields 14 and 15. The name in field 2 may contain anything, `)` included.
-fn ticks(stat: &str) -> Option<u64> {
+/// `utime` and `stime`, fields 14 and 15. The name in field 2 may contain anything, `)` included.
+fn ticks(stat: &str) -> Option<(u64, u64)> {
     let (_, from_field_3) = stat.rsplit_once(") ")?;
     let mut fields = from_field_3.split(' ').skip(11);
     let (utime, stime) = (fields.next()?, fields.next()?);
-    Some(utime.parse::<u64>().ok()? + stime.parse::<u64>().ok()?)
+    Some((utime.parse().ok()?, stime.parse().ok()?))
 }
 
-/// The first line, without its fields 4 and 5 (idle, waiting for disks) and the guests' times,
-/// which the first two already hold.
-fn busy_ticks(stat: &str) -> Option<u64> {
-    let fields = stat.lines().next()?.strip_prefix("cpu ")?.split_ascii_whitespace();
+/// The processor's line, without its fields 4 and 5 (idle, waiting for disks) and the guests' times, which the first
+/// two already hold.
+fn busy_ticks(stat: &str, processor: u32) -> Option<u64> {
+    let name = format!("cpu{processor} ");
+    let fields = stat.lines().find_map(|line| line.strip_prefix(&name))?.split_ascii_whitespace();
     let fields: Vec<u64> = fields.map_while(|field| field.parse().ok()).collect();
     let fields = fields.get(..8)?;
     Some(fields.iter().sum::<u64>() - fields[3] - fields[4])
@@ -46,12 +73,12 @@ mod tests {
     #[test]
     fn reads_both_times_behind_an_odd_name() {
         let stat = "7 (a) b) S 1 7 7 0 -1 4194560 9 0 0 0 31 11 0 0 20 0 2 0 99 1 2";
-        assert_eq!(ticks(stat), Some(42));
+        assert_eq!(ticks(stat), Some((31, 11)));
     }
 
     #[test]
-    fn idle_time_and_guests_do_not_count() {
-        let stat = "cpu  1 2 3 400 500 6 7 8 90 10\ncpu0 1 1 1 1 1 1 1 1 1 1\n";
-        assert_eq!(busy_ticks(stat), Some(27));
+    fn idle_time_guests_and_other_processors_do_not_count() {
+        let stat = "cpu  9 9 9 9 9 9 9 9 9 9\ncpu1 1 2 3 400 500 6 7 8 90 10\ncpu12 9 9 9 9 9 9 9 9\n";
+        assert_eq!(busy_ticks(stat, 1), Some(27));
     }
 }

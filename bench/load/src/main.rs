@@ -1,9 +1,9 @@
 //! The load generator.
 //!
-//! - `load record --addr ADDR --out DIR` asks a live server the three questions of the benchmark,
-//!   checks the answers as JSON and keeps their bytes for the bare server.
-//! - `load compare --server NAME=ADDR=PID ...` measures the servers in interleaved rounds and
-//!   prints the table.
+//! - `load record --addr ADDR --out DIR --case NAME ..` sends each request once to a live server, checks the answers as
+//!   JSON and stores their bytes for the bare server.
+//! - `load compare --server NAME=ADDR=PID ..` measures the servers in interleaved rounds and prints tables.
+//! - `load start --addr ADDR --name NAME -- PROGRAM ARGUMENT ..` starts a server several times and prints a line of a table.
 //!
 //! One thread, keep-alive connections, one request in flight on each. Every answer is checked.
 
@@ -15,6 +15,7 @@ mod cpu;
 mod measure;
 mod record;
 mod report;
+mod start;
 
 use std::error::Error as StdError;
 use std::process::ExitCode;
@@ -39,8 +40,9 @@ fn run() -> Result<(), Error> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     runtime.block_on(async {
         match command {
-            Command::Record { addr, out } => record::record(addr, &out).await,
+            Command::Record { addr, out, cases } => record::record(addr, &out, &cases).await,
             Command::Compare(options) => compare::compare(&options).await,
+            Command::Start(options) => start::start(&options).await,
         }
     })
 }

@@ -11,37 +11,45 @@ use crate::Error;
 use crate::arguments::{Plan, Server};
 use crate::case::Case;
 use crate::connection::{Answer, Connection};
+use crate::cpu::Times;
 use crate::{cpu, record};
 
 /// A server that hangs fails the run.
 const PATIENCE: Duration = Duration::from_mins(1);
 
-/// What one measurement found.
+/// The result of one measurement.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Figures {
     pub(crate) requests_per_second: f64,
     pub(crate) p50_micros: f64,
     pub(crate) p99_micros: f64,
-    /// The server's user and system time per request.
-    pub(crate) cpu_micros: f64,
-    /// That time as a share of the wall time: near 1 means that the server was the bottleneck.
-    pub(crate) busy: f64,
-    /// Processors that others used meanwhile: how noisy the machine was.
+    /// The server's time per request, in the program itself and in the kernel.
+    pub(crate) user_micros: f64,
+    pub(crate) system_micros: f64,
+    /// The share of the processor that neither server nor load generator used: how noisy the machine was.
     pub(crate) others: f64,
 }
 
+impl Figures {
+    pub(crate) fn cpu_micros(&self) -> f64 {
+        self.user_micros + self.system_micros
+    }
+}
+
 /// Opens the connections, warms them up with a tenth of the requests, then measures.
-pub(crate) async fn measure(server: &Server, case: Case, plan: Plan) -> Result<Figures, Error> {
-    let measured = tokio::time::timeout(PATIENCE, unbounded(server, case, plan)).await;
+pub(crate) async fn measure(
+    server: &Server,
+    case: Case,
+    plan: Plan,
+    processor: u32,
+) -> Result<Figures, Error> {
+    let measured = tokio::time::timeout(PATIENCE, unbounded(server, case, plan, processor)).await;
     let measured = measured.unwrap_or_else(|_| Err("no end within a minute".into()));
     measured.map_err(|error| format!("{}, {}: {error}", server.name, case.name()).into())
 }
 
-async fn unbounded(server: &Server, case: Case, plan: Plan) -> Result<Figures, Error> {
-    let state = match case {
-        Case::Done => record::state(server.addr).await?,
-        Case::Echo | Case::Asks => String::new(),
-    };
+async fn unbounded(server: &Server, case: Case, plan: Plan, processor: u32) -> Result<Figures, Error> {
+    let state = record::state(server.addr, case).await?;
     let mut connections = Vec::with_capacity(plan.connections);
     for _ in 0..plan.connections {
         connections.push(Connection::open(server.addr).await?);
@@ -50,51 +58,42 @@ async fn unbounded(server: &Server, case: Case, plan: Plan) -> Result<Figures, E
     let warm_up = (plan.requests / 10).max(plan.connections);
     let (connections, _) = load.drive(connections, warm_up).await?;
 
-    let before = Used::now(server)?;
+    let before = Used::now(server, processor)?;
     let started = Instant::now();
     let (_, mut latencies) = load.drive(connections, plan.requests).await?;
     let wall = started.elapsed();
-    let used = Used::now(server)?.since(&before);
+    let after = Used::now(server, processor)?;
 
     latencies.sort_unstable();
     let count = latencies.len() as f64;
+    let server = after.server - before.server;
+    let ours = server.total() + (after.load - before.load).total();
+    let others = after.all.saturating_sub(before.all).saturating_sub(ours);
     Ok(Figures {
         requests_per_second: count / wall.as_secs_f64(),
         p50_micros: percentile(&latencies, 50),
         p99_micros: percentile(&latencies, 99),
-        cpu_micros: used.server.as_secs_f64() * 1e6 / count,
-        busy: used.server.as_secs_f64() / wall.as_secs_f64(),
-        others: used.others().as_secs_f64() / wall.as_secs_f64(),
+        user_micros: server.user.as_secs_f64() * 1e6 / count,
+        system_micros: server.system.as_secs_f64() * 1e6 / count,
+        others: others.as_secs_f64() / wall.as_secs_f64(),
     })
 }
 
 /// Processor time, by who used it.
 struct Used {
-    server: Duration,
-    load: Duration,
+    server: Times,
+    load: Times,
     all: Duration,
 }
 
 impl Used {
-    fn now(server: &Server) -> Result<Self, Error> {
-        let (server, load) = (cpu::used_by(server.pid)?, cpu::used_by(std::process::id())?);
-        Ok(Self { server, load, all: cpu::used_by_all()? })
-    }
-
-    fn since(&self, before: &Self) -> Self {
-        Self {
-            server: self.server.saturating_sub(before.server),
-            load: self.load.saturating_sub(before.load),
-            all: self.all.saturating_sub(before.all),
-        }
-    }
-
-    fn others(&self) -> Duration {
-        self.all.saturating_sub(self.server + self.load)
+    fn now(server: &Server, processor: u32) -> Result<Self, Error> {
+        let (server, load) = (Times::of(server.pid)?, Times::of(std::process::id())?);
+        Ok(Self { server, load, all: cpu::used_of(processor)? })
     }
 }
 
-/// What all connections of one measurement share.
+/// The state that all connections of one measurement share.
 struct Load {
     request: Vec<u8>,
     expected: Vec<Finder<'static>>,
@@ -152,7 +151,7 @@ impl Load {
         if answer.status == 200 && self.expected.iter().all(holds) {
             return Ok(());
         }
-        let text = String::from_utf8_lossy(answer.body);
+        let text: String = String::from_utf8_lossy(answer.body).chars().take(2000).collect();
         Err(format!("wrong answer: {} {text}", answer.status).into())
     }
 }

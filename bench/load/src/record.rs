@@ -1,4 +1,4 @@
-//! Asking a live server the three questions, once, with every check.
+//! Each request once, with every check.
 
 use std::fs;
 use std::net::SocketAddr;
@@ -8,42 +8,44 @@ use serde_json::Value;
 
 use crate::Error;
 use crate::case::Case;
-use crate::connection::Connection;
+use crate::connection::{Connection, without_chunks};
 
-/// Keeps header fields and body of each answer as `NAME.head` and `NAME.body`.
-pub(crate) async fn record(addr: SocketAddr, out: &Path) -> Result<(), Error> {
+/// Stores header fields and body of each answer as `NAME.head` and `NAME.body`, for the bare server.
+pub(crate) async fn record(addr: SocketAddr, out: &Path, cases: &[Case]) -> Result<(), Error> {
     fs::create_dir_all(out)?;
-    let mut connection = Connection::open(addr).await?;
-    let mut state = String::new();
-    for case in Case::ALL {
-        let answer = ask(&mut connection, addr, case, &state).await?;
-        fs::write(out.join(format!("{}.head", case.name())), &answer.head)?;
-        fs::write(out.join(format!("{}.body", case.name())), &answer.body)?;
-        println!("{}: {} bytes", case.name(), answer.body.len());
-        if case == Case::Asks {
-            state = answer.state()?;
-        }
+    for case in cases {
+        let answer = check(addr, *case).await?;
+        let name = case.recorded_as();
+        fs::write(out.join(format!("{name}.head")), &answer.head)?;
+        fs::write(out.join(format!("{name}.body")), &answer.body)?;
+        eprintln!("{}: {} bytes", case.name(), answer.body.len());
     }
     Ok(())
 }
 
-/// A state that this server sealed, for its own second leg.
-pub(crate) async fn state(addr: SocketAddr) -> Result<String, Error> {
+/// The state that this server seals for the second leg of a call; an empty text for other requests.
+pub(crate) async fn state(addr: SocketAddr, case: Case) -> Result<String, Error> {
+    let Some(first) = case.first_leg() else {
+        return Ok(String::new());
+    };
     let mut connection = Connection::open(addr).await?;
-    ask(&mut connection, addr, Case::Asks, "").await?.state()
+    let answer = ask(&mut connection, addr, first, "").await?;
+    let state = answer.messages.last().and_then(|message| message["result"]["requestState"].as_str());
+    Ok(state.ok_or("the first leg brought no requestState")?.to_owned())
 }
 
-struct Checked {
+/// One request and its answer, checked as JSON.
+pub(crate) async fn check(addr: SocketAddr, case: Case) -> Result<Checked, Error> {
+    let state = state(addr, case).await?;
+    let mut connection = Connection::open(addr).await?;
+    ask(&mut connection, addr, case, &state).await
+}
+
+/// A right answer.
+pub(crate) struct Checked {
     head: Vec<u8>,
     body: Vec<u8>,
-    json: Value,
-}
-
-impl Checked {
-    fn state(&self) -> Result<String, Error> {
-        let state = self.json["result"]["requestState"].as_str();
-        Ok(state.ok_or("the first leg brought no requestState")?.to_owned())
-    }
+    messages: Vec<Value>,
 }
 
 async fn ask(
@@ -53,11 +55,24 @@ async fn ask(
     state: &str,
 ) -> Result<Checked, Error> {
     let answer = connection.exchange(&case.request(addr, state)).await?;
-    let (head, body) = (answer.head.to_vec(), answer.body.to_vec());
-    let json: Value = serde_json::from_slice(&body)?;
-    if answer.status != 200 || !case.accepts(&json) {
-        let text = String::from_utf8_lossy(&body);
-        return Err(format!("{addr}, {}: {} {text}", case.name(), answer.status).into());
+    let (status, head) = (answer.status, answer.head.to_vec());
+    let body = if answer.is_chunked { without_chunks(answer.body) } else { answer.body.to_vec() };
+    let messages = messages(&body);
+    match messages {
+        Ok(messages) if status == 200 && case.accepts(&messages) => Ok(Checked { head, body, messages }),
+        _ => {
+            let text: String = String::from_utf8_lossy(&body).chars().take(2000).collect();
+            Err(format!("{addr}, {}: {status} {text}", case.name()).into())
+        }
     }
-    Ok(Checked { head, body, json })
+}
+
+/// The JSON-RPC messages of a body: one, or those of an event stream.
+fn messages(body: &[u8]) -> Result<Vec<Value>, Error> {
+    if body.starts_with(b"{") {
+        return Ok(vec![serde_json::from_slice(body)?]);
+    }
+    let lines = std::str::from_utf8(body)?.lines();
+    let data = lines.filter_map(|line| line.strip_prefix("data:")).filter(|data| !data.trim().is_empty());
+    data.map(|data| Ok(serde_json::from_str(data)?)).collect()
 }

@@ -6,27 +6,30 @@ use crate::measure::Figures;
 
 pub(crate) fn print(options: &Options, all: &[Series], rounds: usize) {
     println!("Medians of {rounds} interleaved rounds, [lowest-highest].\n");
-    println!("| request | connections | server | requests/s | p50 µs | p99 µs | CPU µs | busy | others |");
-    println!("|---|--:|---|--:|--:|--:|--:|--:|--:|");
+    println!(
+        "| request | connections | server | CPU µs | user | system | requests/s | p50 µs | p99 µs | others |"
+    );
+    println!("|---|--:|---|--:|--:|--:|--:|--:|--:|--:|");
     for series in all {
         for (server, figures) in options.servers.iter().zip(&series.figures) {
             println!(
-                "| {} | {} | {} | {} | {} | {} | {} | {:.0} % | {:.0} % |",
+                "| {} | {} | {} | {} | {:.1} | {:.1} | {} | {:.0} | {:.0} | {:.0} % |",
                 series.case.name(),
                 series.plan.connections,
                 server.name,
+                Spread::of(figures, Figures::cpu_micros).text(1),
+                Spread::of(figures, |one| one.user_micros).median,
+                Spread::of(figures, |one| one.system_micros).median,
                 Spread::of(figures, |one| one.requests_per_second).text(0),
-                Spread::of(figures, |one| one.p50_micros).text(0),
-                Spread::of(figures, |one| one.p99_micros).text(0),
-                Spread::of(figures, |one| one.cpu_micros).text(1),
-                Spread::of(figures, |one| one.busy).median * 100.0,
+                Spread::of(figures, |one| one.p50_micros).median,
+                Spread::of(figures, |one| one.p99_micros).median,
                 Spread::of(figures, |one| one.others).median * 100.0,
             );
         }
     }
     println!("\nRatios: taken within each round, then the median, [lowest-highest].\n");
-    println!("| request | connections | ratio | requests/s | p50 | p99 | CPU |");
-    println!("|---|--:|---|--:|--:|--:|--:|");
+    println!("| request | connections | ratio | CPU | user | requests/s |");
+    println!("|---|--:|---|--:|--:|--:|");
     for series in all {
         print_ratios(options, series);
     }
@@ -43,21 +46,20 @@ fn print_ratios(options: &Options, series: &Series) {
             Spread::of(&pairs, |one| *one).text(2)
         };
         println!(
-            "| {} | {} | {}/{} | {} | {} | {} | {} |",
+            "| {} | {} | {} / {} | {} | {} | {} |",
             series.case.name(),
             series.plan.connections,
             subject.name,
             other.name,
+            ratio(Figures::cpu_micros),
+            ratio(|one| one.user_micros),
             ratio(|one| one.requests_per_second),
-            ratio(|one| one.p50_micros),
-            ratio(|one| one.p99_micros),
-            ratio(|one| one.cpu_micros),
         );
     }
 }
 
 /// Median and extremes of a figure.
-struct Spread {
+pub(crate) struct Spread {
     lowest: f64,
     median: f64,
     highest: f64,
@@ -65,14 +67,14 @@ struct Spread {
 
 impl Spread {
     /// `all` is not empty: there is at least one round.
-    fn of<T>(all: &[T], figure: impl Fn(&T) -> f64) -> Self {
+    pub(crate) fn of<T>(all: &[T], figure: impl Fn(&T) -> f64) -> Self {
         let mut sorted: Vec<f64> = all.iter().map(figure).collect();
         sorted.sort_by(f64::total_cmp);
         let (below, above) = (sorted[(sorted.len() - 1) / 2], sorted[sorted.len() / 2]);
         Self { lowest: sorted[0], median: f64::midpoint(below, above), highest: sorted[sorted.len() - 1] }
     }
 
-    fn text(&self, digits: usize) -> String {
+    pub(crate) fn text(&self, digits: usize) -> String {
         let Self { lowest, median, highest } = self;
         format!("{median:.digits$} [{lowest:.digits$}-{highest:.digits$}]")
     }

@@ -1,4 +1,6 @@
-//! The demo tools on rmcp 3.9, over its Streamable HTTP service at `/mcp`.
+//! The measured tools on rmcp 3.9, over its Streamable HTTP service at `/mcp`.
+//!
+//! `rmcp-server --listen ADDR [--tools N]`: with `--tools`, N more tools are listed and may be called.
 //!
 //! Set up as fast as its public API allows: no sessions, JSON replies instead of event streams,
 //! a hand-written handler instead of the macros (which rebuild the tool table on each call),
@@ -17,11 +19,11 @@ use hyper::{Request, Response, StatusCode};
 use rmcp::transport::streamable_http_server::session::never::NeverSessionManager;
 use rmcp::transport::streamable_http_server::{StreamableHttpServerConfig, StreamableHttpService};
 
-use crate::tools::DemoTools;
+use crate::tools::Tools;
 
 fn main() -> Result<(), Box<dyn Error>> {
-    let listen = arguments()?;
-    let tools = DemoTools::new()?;
+    let (listen, more) = arguments()?;
+    let tools = Tools::new(more)?;
     let config =
         StreamableHttpServerConfig::default().with_legacy_session_mode(false).with_json_response(true);
     let service = Arc::new(StreamableHttpService::new(
@@ -46,18 +48,19 @@ fn main() -> Result<(), Box<dyn Error>> {
     Ok(())
 }
 
-fn arguments() -> Result<SocketAddr, Box<dyn Error>> {
+fn arguments() -> Result<(SocketAddr, usize), Box<dyn Error>> {
     use lexopt::prelude::*;
 
-    let mut listen = None;
+    let (mut listen, mut tools) = (None, 0);
     let mut parser = lexopt::Parser::from_env();
     while let Some(argument) = parser.next()? {
         match argument {
             Long("listen") => listen = Some(parser.value()?.parse()?),
+            Long("tools") => tools = parser.value()?.parse()?,
             other => return Err(other.unexpected().into()),
         }
     }
-    Ok(listen.ok_or("--listen ADDR is missing")?)
+    Ok((listen.ok_or("--listen ADDR is missing")?, tools))
 }
 
 type Body = http_body_util::combinators::BoxBody<bytes::Bytes, Infallible>;

@@ -1,5 +1,8 @@
-//! `echo` and `provision`, the input-required flow written by hand as rmcp asks for.
+//! The tools. Those of `server` have the same names, arguments and answers.
+//!
+//! A question is returned by hand, for rmcp has no other way: `provision` and `provision_by_hand` are one.
 
+use std::collections::HashMap;
 use std::error::Error;
 use std::sync::Arc;
 use std::time::Duration;
@@ -7,41 +10,66 @@ use std::time::Duration;
 use rmcp::model::{
     CallToolRequestParams, CallToolResponse, CallToolResult, ContentBlock, ElicitRequest,
     ElicitRequestParams, ElicitationSchema, InputRequest, InputRequests, InputRequiredResult, JsonObject,
-    ListToolsResult, PaginatedRequestParams, RequestStateCodec, SealOptions, ServerCapabilities,
-    ServerConfig, Tool,
+    ListToolsResult, PaginatedRequestParams, ProgressNotificationParam, RequestStateCodec, SealOptions,
+    ServerCapabilities, ServerConfig, Tool,
 };
 use rmcp::service::{RequestContext, RoleServer};
 use rmcp::{ErrorData, ServerHandler};
+use serde::Deserialize;
 use serde_json::{Value, json};
 
-/// How long a person has to answer.
+/// The number of progress notifications in one call.
+const NOTIFICATIONS: u32 = 100;
+/// The time that a person has to answer.
 const ANSWER_WITHIN: Duration = Duration::from_mins(10);
 /// Fine for a benchmark on loopback, for nothing else.
 const KEY: &[u8; 32] = b"a key for this benchmark, only.!";
 
-/// The demo server: its tool table and the codec for its request state.
+#[derive(Deserialize)]
+struct Records {
+    records: Vec<Record>,
+}
+
+#[derive(Deserialize)]
+struct Record {
+    id: u64,
+    name: String,
+    tags: Vec<String>,
+}
+
+/// The server: its tools and the codec for its request state.
 #[derive(Clone)]
-pub(crate) struct DemoTools {
+pub(crate) struct Tools {
     shared: Arc<Shared>,
 }
 
 struct Shared {
-    echo: Tool,
-    provision: Tool,
+    tools: Vec<Tool>,
+    /// The place of each tool in the list, by its name.
+    places: HashMap<String, usize>,
     region: ElicitationSchema,
     codec: RequestStateCodec,
 }
 
-impl DemoTools {
-    pub(crate) fn new() -> Result<Self, Box<dyn Error>> {
+impl Tools {
+    /// The measured tools, and `more` that differ in their names only.
+    pub(crate) fn new(more: usize) -> Result<Self, Box<dyn Error>> {
+        let mut tools = vec![
+            Tool::new("echo", "Say it back.", one("text", json!({ "type": "string" }))),
+            Tool::new("provision", "Order a database.", one("name", json!({ "type": "string" }))),
+            Tool::new("provision_by_hand", "Order a database.", one("name", json!({ "type": "string" }))),
+            Tool::new("progress", "Report progress.", JsonObject::new()),
+            Tool::new("text", "Count the bytes of a text.", one("text", json!({ "type": "string" }))),
+            Tool::new("records", "Add up records.", one("records", records_schema())),
+        ];
+        tools.extend((0..more).map(|number| {
+            let schema = one("text", json!({ "type": "string" }));
+            Tool::new(format!("tool_{number}"), "Say it back.", schema)
+        }));
+        let places = tools.iter().enumerate().map(|(place, tool)| (tool.name.to_string(), place)).collect();
         let region = ElicitationSchema::builder().required_string("region").build()?;
-        let shared = Shared {
-            echo: Tool::new("echo", "Say it back.", one_string("text")),
-            provision: Tool::new("provision", "Order a database.", one_string("name")),
-            region,
-            codec: RequestStateCodec::try_new(KEY.as_slice())?,
-        };
-        Ok(Self { shared: Arc::new(shared) })
+        let codec = RequestStateCodec::try_new(KEY.as_slice())?;
+        Ok(Self { shared: Arc::new(Shared { tools, places, region, codec }) })
     }
 
     fn provision(&self, call: &CallToolRequestParams) -> Result<CallToolResponse, ErrorData> {
@@ -86,17 +114,14 @@ impl DemoTools {
     }
 }
 
-impl ServerHandler for DemoTools {
+impl ServerHandler for Tools {
     fn get_info(&self) -> ServerConfig {
         ServerConfig::new(ServerCapabilities::builder().enable_tools().build())
     }
 
     fn get_tool(&self, name: &str) -> Option<Tool> {
-        match name {
-            "echo" => Some(self.shared.echo.clone()),
-            "provision" => Some(self.shared.provision.clone()),
-            _ => None,
-        }
+        let Shared { tools, places, .. } = &*self.shared;
+        places.get(name).and_then(|place| tools.get(*place)).cloned()
     }
 
     async fn list_tools(
@@ -104,24 +129,51 @@ impl ServerHandler for DemoTools {
         _page: Option<PaginatedRequestParams>,
         _context: RequestContext<RoleServer>,
     ) -> Result<ListToolsResult, ErrorData> {
-        let tools = vec![self.shared.echo.clone(), self.shared.provision.clone()];
-        Ok(ListToolsResult::with_all_items(tools))
+        Ok(ListToolsResult::with_all_items(self.shared.tools.clone()))
     }
 
     async fn call_tool(
         &self,
         call: CallToolRequestParams,
-        _context: RequestContext<RoleServer>,
+        context: RequestContext<RoleServer>,
     ) -> Result<CallToolResponse, ErrorData> {
         match call.name.as_ref() {
             "echo" => Ok(said(string_argument(&call, "text")?)),
-            "provision" => self.provision(&call),
+            "provision" | "provision_by_hand" => self.provision(&call),
+            "progress" => progress(&context).await,
+            "text" => Ok(said(string_argument(&call, "text")?.len().to_string())),
+            "records" => records(call),
+            name if self.shared.places.contains_key(name) => Ok(said(string_argument(&call, "text")?)),
             other => Err(ErrorData::invalid_params(format!("Unknown tool: {other}"), None)),
         }
     }
 }
 
-/// What the state is bound to: this method, this tool, these arguments.
+async fn progress(context: &RequestContext<RoleServer>) -> Result<CallToolResponse, ErrorData> {
+    let token = context.meta.get_progress_token();
+    let token = token.ok_or_else(|| ErrorData::invalid_params("no progressToken", None))?;
+    for step in 1..=NOTIFICATIONS {
+        let params = ProgressNotificationParam::new(token.clone(), f64::from(step))
+            .with_total(f64::from(NOTIFICATIONS))
+            .with_message("working");
+        let sent = context.peer.notify_progress(params).await;
+        sent.map_err(|error| ErrorData::internal_error(error.to_string(), None))?;
+        tokio::task::yield_now().await;
+    }
+    Ok(said("done"))
+}
+
+fn records(call: CallToolRequestParams) -> Result<CallToolResponse, ErrorData> {
+    let arguments = Value::Object(call.arguments.unwrap_or_default());
+    let Records { records } = serde_json::from_value(arguments)
+        .map_err(|error| ErrorData::invalid_params(error.to_string(), None))?;
+    let sum: u64 = records.iter().map(|record| record.id).sum();
+    let named = records.iter().filter(|record| !record.name.is_empty()).count();
+    let tags: usize = records.iter().map(|record| record.tags.len()).sum();
+    Ok(said(format!("{named} records, {tags} tags, sum {sum}")))
+}
+
+/// The bytes that the state is bound to: this method, this tool, these arguments.
 fn binding(call: &CallToolRequestParams) -> Result<Vec<u8>, ErrorData> {
     let mut bytes = format!("tools/call\0{}\0", call.name).into_bytes();
     serde_json::to_writer(&mut bytes, &call.arguments)
@@ -141,12 +193,24 @@ fn said(text: impl Into<String>) -> CallToolResponse {
     CallToolResult::success(vec![ContentBlock::text(text)]).into()
 }
 
-fn one_string(name: &str) -> JsonObject {
-    let mut properties = JsonObject::new();
-    properties.insert(name.to_owned(), json!({ "type": "string" }));
-    let mut schema = JsonObject::new();
-    schema.insert("type".to_owned(), json!("object"));
-    schema.insert("properties".to_owned(), Value::Object(properties));
-    schema.insert("required".to_owned(), json!([name]));
-    schema
+/// The schema of an object with this one member, which is required.
+fn one(name: &str, schema: Value) -> JsonObject {
+    let mut object = JsonObject::new();
+    object.insert("type".to_owned(), json!("object"));
+    object.insert("properties".to_owned(), json!({ name: schema }));
+    object.insert("required".to_owned(), json!([name]));
+    object
+}
+
+fn records_schema() -> Value {
+    let record = json!({
+        "type": "object",
+        "properties": {
+            "id": { "type": "integer", "minimum": 0 },
+            "name": { "type": "string" },
+            "tags": { "type": "array", "items": { "type": "string" } }
+        },
+        "required": ["id", "name", "tags"]
+    });
+    json!({ "type": "array", "items": record })
 }

@@ -1,7 +1,7 @@
-//! How much memory idle connections, idle subscriptions and waiting calls take on a server.
+//! Prints the memory that idle connections, idle subscriptions and waiting calls take on a server.
 //!
 //! `streams [CONNECTIONS] [CALLS]`: each case gets a fresh server process; its resident memory is read from `/proc` before and
-//! after. Every subscription is then told one change, and every call is let go on: so they were all alive.
+//! after. Then every subscription receives one change, and every call goes on: all of them were alive.
 
 mod client;
 mod server;
@@ -17,7 +17,7 @@ use std::{
 
 type Result<T, E = Box<dyn Error>> = std::result::Result<T, E>;
 
-/// What is opened many times.
+/// A kind of stream that is opened many times.
 #[derive(Clone, Copy)]
 enum Case {
     /// A connection that has had one small answer.
@@ -48,7 +48,7 @@ fn main() -> Result<()> {
     Ok(())
 }
 
-/// KiB for each, and how long it took until all had been told.
+/// KiB for each, and the time until all were notified.
 async fn measure(case: Case, count: usize) -> Result<(f64, String)> {
     let mut server = Server::start()?;
     // Whatever the first request costs is not counted.

@@ -7,7 +7,7 @@ use crate::canonical::TextFault;
 use crate::claims::{Bound, Claims};
 use crate::error::{OpenError, Reason};
 use crate::principal::Principal;
-use crate::secret::CallSecret;
+use crate::secret::{CallSecret, Digest};
 
 /// How far the clocks of two servers may differ, in seconds; allowed at both ends of every time.
 pub const CLOCK_SKEW: u64 = 60;
@@ -28,10 +28,10 @@ pub struct Binding<'a> {
 }
 
 impl Binding<'_> {
-    /// The digests that a token made for this request carries.
-    pub(crate) fn digest(&self, secret: &CallSecret, audience: &str) -> Result<Bound, TextFault> {
+    /// The digests that a token made for this request, and for this audience, carries.
+    pub(crate) fn digest(&self, secret: &CallSecret, audience: Digest) -> Result<Bound, TextFault> {
         Ok(Bound {
-            audience: secret.audience_digest(audience),
+            audience,
             request: secret.request_digest(self.method, self.target, self.arguments)?,
             principal: self.principal.map(|principal| secret.principal_digest(principal)),
         })
@@ -65,11 +65,13 @@ fn admit(
     late: Late,
     now: SystemTime,
 ) -> Result<Opened, Reason> {
-    if !claims.bound.audience.matches(&claims.call.secret.audience_digest(audience)) {
+    let secret = &claims.call.secret;
+    let audience = secret.audience_digest(audience);
+    if !claims.bound.audience.matches(&audience) {
         return Err(Reason::Audience);
     }
     let times = times(&claims, late, now)?;
-    let bound = binding.digest(&claims.call.secret, audience).map_err(|_| Reason::Arguments)?;
+    let bound = binding.digest(secret, audience).map_err(|_| Reason::Arguments)?;
     belongs(&claims.bound, &bound)?;
     Ok(Opened {
         call: claims.call,

@@ -1,22 +1,24 @@
 //! One call, and what a token of it gives back.
 
+use std::fmt;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use zeroize::Zeroizing;
 
-use crate::random::{self, EntropyError};
+use crate::random::{self, EntropyError, Nonce};
 use crate::secret::{CallId, CallSecret};
 
 /// One call from its first request to its final result: what is made once and travels in every token of it.
 ///
 /// Times are whole seconds since 1970-01-01 UTC.
-#[derive(Debug)]
 pub struct Call {
     pub(crate) id: CallId,
     pub(crate) secret: CallSecret,
     pub(crate) born: u64,
     pub(crate) deadline: Option<u64>,
     pub(crate) leg: u16,
+    /// The nonce of the first token, in the leg that began the call.
+    pub(crate) nonce: Option<Nonce>,
 }
 
 impl Call {
@@ -27,18 +29,26 @@ impl Call {
     ///
     /// [`EntropyError`] if the system gives no random bytes.
     pub fn begin(now: SystemTime, deadline: Option<SystemTime>) -> Result<Self, EntropyError> {
-        // One request to the system for both.
-        let random = Zeroizing::new(random::bytes::<32>()?);
-        let (mut id, mut secret) = ([0; 16], [0; 16]);
+        // One request to the system for all three.
+        let random = Zeroizing::new(random::bytes::<44>()?);
+        let (mut id, mut secret, mut nonce) = ([0; 16], Zeroizing::new([0; 16]), [0; 12]);
         id.copy_from_slice(&random[..16]);
-        secret.copy_from_slice(&random[16..]);
+        secret.copy_from_slice(&random[16..32]);
+        nonce.copy_from_slice(&random[32..]);
         Ok(Self {
             id: CallId::from_bytes(id),
-            secret: CallSecret::from_bytes(secret),
+            secret: CallSecret::from_bytes(*secret),
             born: unix_seconds(now),
             deadline: deadline.map(unix_seconds),
             leg: 1,
+            nonce: Some(Nonce::new(nonce)),
         })
+    }
+
+    /// Returns the nonce that was drawn when the call began: once, and only within the same second. A virtual machine
+    /// may be cloned while a handler runs, and its copies should not share a nonce.
+    pub(crate) fn take_nonce(&self, now: SystemTime) -> Option<[u8; 12]> {
+        self.nonce.as_ref().filter(|_| unix_seconds(now) == self.born)?.take()
     }
 
     /// The call's name in logs and stores.
@@ -75,7 +85,7 @@ impl Call {
     /// The same call in its next leg; `None` when the counter is used up, after 65,535 legs.
     #[must_use]
     pub fn next_leg(self) -> Option<Self> {
-        Some(Self { leg: self.leg.checked_add(1)?, ..self })
+        Some(Self { leg: self.leg.checked_add(1)?, nonce: None, ..self })
     }
 }
 
@@ -103,14 +113,46 @@ pub(crate) fn unix_seconds(time: SystemTime) -> u64 {
     time.duration_since(UNIX_EPOCH).unwrap_or(Duration::ZERO).as_secs()
 }
 
-impl std::fmt::Debug for Opened {
+impl fmt::Debug for Call {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Call")
+            .field("id", &self.id)
+            .field("secret", &self.secret)
+            .field("born", &self.born)
+            .field("deadline", &self.deadline)
+            .field("leg", &self.leg)
+            .finish_non_exhaustive()
+    }
+}
+
+impl fmt::Debug for Opened {
     /// Not the payload: what was sealed does not belong into logs.
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Opened")
             .field("call", &self.call)
             .field("tool_version", &self.tool_version)
             .field("expired", &self.expired)
             .field("accepted_until", &self.accepted_until)
             .finish_non_exhaustive()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn at(seconds: u64) -> SystemTime {
+        UNIX_EPOCH + Duration::from_secs(seconds)
+    }
+
+    #[test]
+    fn the_first_nonce_is_taken_once_and_at_once() {
+        let call = Call::begin(at(7), None).unwrap();
+        assert_eq!(call.take_nonce(at(8)), None);
+        assert!(call.take_nonce(at(7)).is_some());
+        assert_eq!(call.take_nonce(at(7)), None);
+
+        let next = Call::begin(at(7), None).unwrap().next_leg().unwrap();
+        assert_eq!(next.take_nonce(at(7)), None);
     }
 }

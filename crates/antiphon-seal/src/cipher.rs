@@ -1,15 +1,20 @@
 //! The built-in seal: which key, which bytes, and the text around them.
 
+use aes::Aes256Enc;
 use aes_gcm_siv::aead::inout::InOutBuf;
-use aes_gcm_siv::{AeadInOut as _, Aes256GcmSiv, KeyInit as _, Nonce, Tag};
+use aes_gcm_siv::{AeadInOut as _, AesGcmSiv, KeyInit as _, Nonce, Tag};
 use zeroize::Zeroizing;
 
 use crate::base64url;
+use crate::claims::Room;
 use crate::error::Reason;
 use crate::key::{KeyId, KeyRing, SecretKey};
 
 /// Names the whole suite: a token never chooses an algorithm, and another suite will have another prefix.
 const PREFIX: &str = "r1.";
+
+/// AES-256-GCM-SIV without the key schedules for decryption: counter mode only encrypts.
+pub(crate) type Aes256GcmSiv = AesGcmSiv<Aes256Enc>;
 
 const ID: usize = 4;
 const NONCE: usize = 12;
@@ -43,12 +48,15 @@ impl Slot {
     }
 }
 
-/// The length of the token for so many bytes of plaintext.
-pub(crate) fn token_len(plaintext: usize) -> usize {
-    PREFIX.len() + base64url::encoded_len(ID + NONCE + plaintext + TAG)
+/// The length of the token for a body without its tag.
+pub(crate) fn token_len(body: &[u8]) -> usize {
+    PREFIX.len() + base64url::encoded_len(body.len() + TAG)
 }
 
 impl RingCipher {
+    /// Key id and nonce stand before the claims, the tag behind them.
+    pub(crate) const ROOM: Room = Room { before: ID + NONCE, after: TAG };
+
     pub(crate) fn new(ring: &KeyRing, audience: &str) -> Self {
         let (first, others) = ring.keys();
         Self {
@@ -57,23 +65,22 @@ impl RingCipher {
         }
     }
 
-    pub(crate) fn seal(&self, nonce: [u8; NONCE], plaintext: &[u8]) -> String {
+    /// The token of this body: claims, with [`ROOM`](Self::ROOM) around them.
+    pub(crate) fn seal(&self, nonce: [u8; NONCE], mut body: Zeroizing<Vec<u8>>) -> String {
         let slot = &self.first;
-        // Reserved whole, so that the plaintext is never moved and left behind.
-        let mut body = Vec::with_capacity(ID + NONCE + plaintext.len() + TAG);
-        body.extend(slot.id);
-        body.extend(nonce);
-        body.extend_from_slice(plaintext);
-
-        let sealed = InOutBuf::from(&mut body[ID + NONCE..]);
+        let (head, claims) = body.split_at_mut(ID + NONCE);
+        head[..ID].copy_from_slice(&slot.id);
+        head[ID..].copy_from_slice(&nonce);
         #[allow(
             clippy::expect_used,
             reason = "the cipher refuses only plaintexts above 64 GiB; tokens are capped"
         )]
         let tag = slot
             .cipher
-            .encrypt_inout_detached(&Nonce::from(nonce), &slot.associated_data(), sealed)
+            .encrypt_inout_detached(&Nonce::from(nonce), &slot.associated_data(), InOutBuf::from(claims))
             .expect("the cipher takes plaintexts up to 64 GiB");
+        // Encrypted in place: there is nothing left to wipe.
+        let mut body = std::mem::take(&mut *body);
         body.extend_from_slice(&tag);
 
         let mut token = String::with_capacity(PREFIX.len() + base64url::encoded_len(body.len()));

@@ -11,7 +11,7 @@
 //! ```
 
 use minicbor::{Decoder, Encoder, data::Type, decode};
-use zeroize::{Zeroize as _, Zeroizing};
+use zeroize::Zeroizing;
 
 use crate::call::Call;
 use crate::error::Reason;
@@ -49,19 +49,34 @@ pub(crate) struct Stamp<'a> {
     pub(crate) payload: &'a [u8],
 }
 
+/// The bytes that a cipher adds around the claims.
+#[derive(Clone, Copy)]
+pub(crate) struct Room {
+    pub(crate) before: usize,
+    pub(crate) after: usize,
+}
+
+impl Room {
+    pub(crate) const NONE: Self = Self { before: 0, after: 0 };
+}
+
 impl Stamp<'_> {
-    pub(crate) fn encode(&self) -> Zeroizing<Vec<u8>> {
+    /// Returns the padded claims behind `room.before` zero bytes, in a vector that takes `room.after` more bytes without
+    /// moving.
+    pub(crate) fn encode(&self, room: Room) -> Zeroizing<Vec<u8>> {
         // Room for all of it at once, so that no growing vector leaves a copy of the secret behind.
-        let room = padded_len(self.payload.len() + MAX_HEAD);
-        let mut encoder = Encoder::new(Vec::with_capacity(room));
+        let most = room.before + padded_len(self.payload.len() + MAX_HEAD) + room.after;
+        let mut bytes = Vec::with_capacity(most);
+        bytes.resize(room.before, 0);
+        let mut encoder = Encoder::new(bytes);
         #[allow(
             clippy::expect_used,
             reason = "a vector takes all bytes, and no element encodes conditionally"
         )]
         self.write(&mut encoder).expect("writing to a vector cannot fail");
         let mut bytes = Zeroizing::new(encoder.into_writer());
-        let padded = padded_len(bytes.len());
-        bytes.resize(padded, 0);
+        let padded = padded_len(bytes.len() - room.before);
+        bytes.resize(room.before + padded, 0);
         bytes
     }
 
@@ -109,9 +124,9 @@ impl Claims {
         let born = from.u64()?;
         let deadline = nullable(from, Decoder::u64)?;
         let id = CallId::from_bytes(sixteen(from)?);
-        let mut secret = sixteen(from)?;
-        let call = Call { id, secret: CallSecret::from_bytes(secret), born, deadline, leg: from.u16()? };
-        secret.zeroize();
+        let secret = Zeroizing::new(sixteen(from)?);
+        let secret = CallSecret::from_bytes(*secret);
+        let call = Call { id, secret, born, deadline, leg: from.u16()?, nonce: None };
         let tool_version = from.u32()?;
         let bound = Bound {
             audience: Digest::from_bytes(sixteen(from)?),

@@ -1,6 +1,7 @@
 //! The one place that asks the operating system for random bytes.
 
 use std::fmt;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 /// The operating system gave no random bytes.
 ///
@@ -22,4 +23,23 @@ pub(crate) fn bytes<const N: usize>() -> Result<[u8; N], EntropyError> {
     let mut bytes = [0; N];
     getrandom::fill(&mut bytes).map_err(|_| EntropyError(()))?;
     Ok(bytes)
+}
+
+/// Twelve random bytes that may be taken once.
+///
+/// A call draws the nonce of its first token together with its id and secret: one request to the system instead of two.
+pub(crate) struct Nonce {
+    bytes: [u8; 12],
+    taken: AtomicBool,
+}
+
+impl Nonce {
+    pub(crate) fn new(bytes: [u8; 12]) -> Self {
+        Self { bytes, taken: AtomicBool::new(false) }
+    }
+
+    /// Returns the bytes to the first caller, and `None` to every other one.
+    pub(crate) fn take(&self) -> Option<[u8; 12]> {
+        (!self.taken.swap(true, Ordering::Relaxed)).then_some(self.bytes)
+    }
 }

@@ -56,7 +56,12 @@ impl fmt::Debug for CallId {
 ///
 /// It travels inside the call's own tokens only, so neither a rotation of the sealing keys nor a custom codec
 /// changes what is derived from it. It cannot be printed or cloned, and is wiped when dropped.
-pub struct CallSecret(Zeroizing<[u8; 16]>);
+pub struct CallSecret {
+    bytes: Zeroizing<[u8; 16]>,
+    /// HMAC-SHA256 under these bytes, before any input: the two blocks of its key are hashed once per call.
+    /// It wipes itself, by the `zeroize` features of its crates.
+    keyed: Hmac<Sha256>,
+}
 
 impl CallSecret {
     /// A new secret.
@@ -71,11 +76,14 @@ impl CallSecret {
     /// The secret with these bytes: for test vectors, and for a call that comes back from a store.
     #[must_use]
     pub fn from_bytes(bytes: [u8; 16]) -> Self {
-        Self(Zeroizing::new(bytes))
+        let bytes = Zeroizing::new(bytes);
+        #[allow(clippy::expect_used, reason = "HMAC is defined for keys of every length")]
+        let keyed = Hmac::new_from_slice(&*bytes).expect("HMAC takes a key of any length");
+        Self { bytes, keyed }
     }
 
     pub(crate) fn as_bytes(&self) -> &[u8; 16] {
-        &self.0
+        &self.bytes
     }
 
     /// The digest of a request: its method, its target (a tool's or prompt's name, a resource's URI) and the
@@ -127,13 +135,11 @@ impl CallSecret {
     #[must_use]
     pub fn principal_digest(&self, principal: &Principal) -> Digest {
         let parts = [principal.issuer(), principal.client_id(), principal.subject()];
-        let fields: Vec<&[u8]> = parts
-            .iter()
-            .flat_map(|part| {
-                [if part.is_some() { b"1" } else { b"0" }.as_slice(), part.unwrap_or("").as_bytes()]
-            })
-            .collect();
-        self.digest("principal", &fields)
+        let fields = parts.map(|part| match part {
+            Some(part) => [b"1".as_slice(), part.as_bytes()],
+            None => [b"0".as_slice(), b""],
+        });
+        self.digest("principal", fields.as_flattened())
     }
 
     /// The digest of the server name or audience that a token was made for.
@@ -148,9 +154,7 @@ impl CallSecret {
     /// HMAC-SHA256 over the label and the fields, each behind its length (eight bytes, big-endian), cut to 16
     /// bytes.
     fn mac(&self, label: &str, fields: &[&[u8]]) -> [u8; 16] {
-        #[allow(clippy::expect_used, reason = "HMAC is defined for keys of every length")]
-        let mut mac =
-            Hmac::<Sha256>::new_from_slice(self.as_bytes()).expect("HMAC takes a key of any length");
+        let mut mac = self.keyed.clone();
         for field in std::iter::once(&label.as_bytes()).chain(fields) {
             mac.update(&(field.len() as u64).to_be_bytes());
             mac.update(field);
@@ -212,6 +216,21 @@ pub(crate) fn same(a: &[u8], b: &[u8]) -> bool {
 }
 
 fn hex(bytes: &[u8]) -> String {
-    let digit = |nibble: u8| char::from_digit(u32::from(nibble), 16).unwrap_or_default();
-    bytes.iter().flat_map(|byte| [digit(byte >> 4), digit(byte & 15)]).collect()
+    let digit = |nibble: u8| char::from(b"0123456789abcdef"[usize::from(nibble)]);
+    let mut text = String::with_capacity(2 * bytes.len());
+    text.extend(bytes.iter().flat_map(|byte| [digit(byte >> 4), digit(byte & 15)]));
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use sha2::Sha256;
+    use zeroize::ZeroizeOnDrop;
+
+    /// Compiles only with the `zeroize` features of the crates below: HMAC is two states and one buffer of its hash.
+    #[test]
+    fn the_keyed_state_wipes_itself() {
+        fn wipes_itself<T: ZeroizeOnDrop>() {}
+        wipes_itself::<Sha256>();
+    }
 }

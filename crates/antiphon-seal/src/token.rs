@@ -15,7 +15,7 @@ use zeroize::Zeroizing;
 use crate::binding::{Binding, Late, verify};
 use crate::call::{Call, Opened, unix_seconds};
 use crate::cipher::{RingCipher, token_len};
-use crate::claims::{Claims, Stamp};
+use crate::claims::{Claims, Room, Stamp};
 use crate::codec::Codec;
 use crate::error::{OpenError, Reason, SealError};
 use crate::key::KeyRing;
@@ -90,7 +90,8 @@ impl Sealer {
         ttl: Duration,
         now: SystemTime,
     ) -> Result<String, SealError> {
-        self.seal_with(random::bytes, call, binding, payload, ttl, now)
+        let nonce = || call.take_nonce(now).map_or_else(random::bytes, Ok);
+        self.seal_with(nonce, call, binding, payload, ttl, now)
     }
 
     /// As [`seal`](Self::seal), with a nonce that a test vector gives.
@@ -116,23 +117,24 @@ impl Sealer {
         ttl: Duration,
         now: SystemTime,
     ) -> Result<String, SealError> {
+        let audience = call.secret.audience_digest(&self.audience);
         let stamp = Stamp {
             issued_at: unix_seconds(now),
             ttl: u32::try_from(ttl.as_secs()).unwrap_or(u32::MAX),
             call,
             tool_version: binding.tool_version,
-            bound: binding.digest(&call.secret, &self.audience).map_err(SealError::Arguments)?,
+            bound: binding.digest(&call.secret, audience).map_err(SealError::Arguments)?,
             payload,
         };
-        let plaintext = stamp.encode();
         match &self.seal {
             Seal::Ring(cipher) => {
+                let body = stamp.encode(RingCipher::ROOM);
                 // Known beforehand, so nothing is encrypted in vain.
-                self.fits(token_len(plaintext.len()))?;
-                Ok(cipher.seal(nonce().map_err(SealError::Entropy)?, &plaintext))
+                self.fits(token_len(&body))?;
+                Ok(cipher.seal(nonce().map_err(SealError::Entropy)?, body))
             }
             Seal::Codec(codec) => {
-                let token = codec.seal(&plaintext).map_err(SealError::Codec)?;
+                let token = codec.seal(&stamp.encode(Room::NONE)).map_err(SealError::Codec)?;
                 self.fits(token.len())?;
                 Ok(token)
             }

@@ -4,9 +4,10 @@
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use aes_gcm_siv::aead::inout::InOutBuf;
-use aes_gcm_siv::{AeadInOut as _, Aes256GcmSiv, KeyInit as _, Nonce};
+use aes_gcm_siv::{AeadInOut as _, KeyInit as _, Nonce};
 
 use crate::canonical::canonical;
+use crate::cipher::Aes256GcmSiv;
 use crate::secret::Digest;
 use crate::{Binding, Call, CallId, CallSecret, KeyRing, Principal, Sealer, SecretKey};
 
@@ -28,6 +29,7 @@ fn call() -> Call {
         born: ISSUED_AT - 10,
         deadline: Some(ISSUED_AT + 86_400),
         leg: 2,
+        nonce: None,
     }
 }
 

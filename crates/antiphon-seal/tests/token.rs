@@ -2,7 +2,9 @@
 
 mod common;
 
+use std::collections::HashSet;
 use std::sync::{Arc, Mutex};
+use std::thread;
 
 use antiphon_seal::{Codec, CodecError, KeyRing, SealError, Sealer};
 use base64::Engine as _;
@@ -147,6 +149,41 @@ fn two_tokens_of_one_state_differ() {
     let call = call();
     let make = || sealer.seal(&call, &binding(), b"state", TTL, at(NOW)).unwrap();
     assert_ne!(make(), make());
+}
+
+/// The twelve bytes behind the key id.
+fn nonce(token: &str) -> [u8; 12] {
+    let head = URL_SAFE_NO_PAD.decode(&token[3..27]).expect("base64url");
+    head[4..16].try_into().expect("twelve bytes")
+}
+
+#[test]
+fn every_token_of_a_call_has_its_own_nonce() {
+    let sealer = sealer(&[1]);
+    let mut call = call();
+    let mut nonces = HashSet::new();
+    for leg in 0..3 {
+        // The second in which the call began, whose first token takes the nonce drawn with the call, and a later one.
+        for now in [NOW, NOW, NOW + 1] {
+            let token = sealer.seal(&call, &binding(), b"state", TTL, at(now)).unwrap();
+            assert!(nonces.insert(nonce(&token)), "leg {leg}");
+        }
+        call = call.next_leg().unwrap();
+    }
+}
+
+#[test]
+fn threads_that_seal_one_call_share_no_nonce() {
+    let sealer = sealer(&[1]);
+    for _ in 0..50 {
+        let call = call();
+        let seal = || nonce(&sealer.seal(&call, &binding(), b"state", TTL, at(NOW)).unwrap());
+        let nonces: HashSet<_> = thread::scope(|scope| {
+            let threads: Vec<_> = (0..4).map(|_| scope.spawn(seal)).collect();
+            threads.into_iter().map(|thread| thread.join().unwrap()).collect()
+        });
+        assert_eq!(nonces.len(), 4);
+    }
 }
 
 #[test]

@@ -1,0 +1,40 @@
+//! The measured tools on antiphon, over HTTP at `/mcp`.
+//!
+//! `antiphon-server --listen ADDR [--tools N]`: with `--tools`, N more tools are listed and may be called.
+
+mod tools;
+
+use std::error::Error;
+use std::future::pending;
+use std::net::SocketAddr;
+
+use antiphon::server::Server;
+use antiphon::transport::http::{HttpOptions, serve_http};
+use tokio::net::TcpListener;
+
+fn main() -> Result<(), Box<dyn Error>> {
+    let (listen, more) = arguments()?;
+    let server =
+        tools::all(more).fold(Server::builder("bench", "1.0"), |all, tool| all.tool(tool)).build()?;
+    let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
+    runtime.block_on(async {
+        let listener = TcpListener::bind(listen).await?;
+        serve_http(listener, server, HttpOptions::default(), pending()).await
+    })?;
+    Ok(())
+}
+
+fn arguments() -> Result<(SocketAddr, usize), Box<dyn Error>> {
+    use lexopt::prelude::*;
+
+    let (mut listen, mut tools) = (None, 0);
+    let mut parser = lexopt::Parser::from_env();
+    while let Some(argument) = parser.next()? {
+        match argument {
+            Long("listen") => listen = Some(parser.value()?.parse()?),
+            Long("tools") => tools = parser.value()?.parse()?,
+            other => return Err(other.unexpected().into()),
+        }
+    }
+    Ok((listen.ok_or("--listen ADDR is missing")?, tools))
+}
