@@ -8,7 +8,7 @@ use crate::common::{log::take_log, *};
 use antiphon::{
     OneField, Result,
     server::{Answer, Ask, Caller, Ctx, InputRequired, NoArguments, Reply, Server, State, Tool},
-    testing::{Bench, Effects, Guarantee, Person},
+    testing::{Bench, Effects, Guarantee, ScriptedUser},
     tool,
     wire::{FormField, FormSchema},
 };
@@ -386,11 +386,16 @@ async fn on_the_bench() {
     let bench = Bench::new(|effects: &Effects| {
         Server::builder("files", "1").state(effects.clone()).tool(delete_a_file)
     });
-    let person =
-        Person::new().accept("form", json!({"file": "a.txt"})).accept("confirm", json!({"value": true}));
-    let bench = bench.person(person);
+    let person = ScriptedUser::new()
+        .accept("form", json!({"file": "a.txt"}))
+        .accept("confirm", json!({"value": true}));
+    let bench = bench.user(person);
     bench.call("delete_a_file", ()).await.expect_text("a.txt 1").expect_asked(&["form", "confirm"]);
-    bench.torture("delete_a_file", ()).await.expect_same_result().expect_effects(Guarantee::OneKeyEach);
+    bench
+        .run_all_faults("delete_a_file", ())
+        .await
+        .expect_same_result()
+        .expect_effects(Guarantee::OneKeyEach);
 }
 
 /// The same questions by hand.

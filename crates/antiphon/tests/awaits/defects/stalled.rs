@@ -4,7 +4,7 @@ use super::*;
 use crate::common::tool_t::built;
 use antiphon::{
     server::ServerBuilder,
-    testing::{Bench, Person},
+    testing::{Bench, ScriptedUser},
 };
 use futures_util::poll;
 use std::pin::pin;
@@ -56,7 +56,7 @@ async fn a_step_that_is_kept_beside_a_question_ends_the_leg_at_once() {
 #[tokio::test(start_paused = true)]
 async fn the_bench_names_a_step_that_is_kept_beside_a_question() {
     let bench = Bench::new(|_| Server::builder("stalled", "1").tool(tool(keeping)))
-        .person(Person::new().accept("sure", json!({"ok": true})));
+        .user(ScriptedUser::new().accept("sure", json!({"ok": true})));
     let done = bench.call("t", ()).await;
     assert!(done.causes().iter().any(|cause| cause.contains("slow")), "{:?}", done.causes());
 }
