@@ -97,7 +97,9 @@ impl CompiledSchema {
             return None;
         }
         if !lists_faults {
-            return Some("the value does not match the schema; it is too large to list the faults".to_owned());
+            return Some(
+                "the value does not match the schema; it is too large to list the faults".to_owned(),
+            );
         }
         let describe = |fault: jsonschema::ValidationError<'_>| match fault.instance_path().as_str() {
             "" => fault.to_string(),

@@ -1,7 +1,7 @@
 //! The work of validating one value against a schema.
 
 use super::{
-    MAX_CHAIN, MAX_INSTANCE_DEPTH, MAX_WORK_WITH_FAULTS, MAX_WORK,
+    MAX_CHAIN, MAX_INSTANCE_DEPTH, MAX_WORK, MAX_WORK_WITH_FAULTS,
     cost::{Costs, Rules},
 };
 use serde_json::Value;

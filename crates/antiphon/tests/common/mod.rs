@@ -7,15 +7,15 @@
     reason = "each test file uses its part; a failed unwrap fails the test"
 )]
 
-pub mod census;
 pub mod gate;
+pub mod leak_check;
 pub mod lines;
 pub mod log;
+pub mod one_tool;
 pub mod post;
 pub mod session;
 pub mod socket;
-pub mod talk;
-pub mod tool_t;
+pub mod tool_call;
 
 use antiphon::{
     Clock, ManualClock,

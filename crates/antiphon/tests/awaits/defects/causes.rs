@@ -22,7 +22,7 @@ async fn a_recorded_result_of_another_type_is_divergence() {
         }
         .boxed()
     }));
-    let mut talk = Talk::new(json!({}));
+    let mut talk = ToolCall::new(json!({}));
     talk.leg(&old, Value::Null).await;
     take_log();
     let reply = settled(&mut talk, &new, json!({"sure": yes()})).await;

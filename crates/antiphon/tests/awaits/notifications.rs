@@ -64,10 +64,10 @@ async fn sent(over: Over, message: &Value) -> Vec<Value> {
         };
     }
     let mut peer = lines::serve(server(), 1 << 16);
-    peer.says(message.to_string()).await;
+    peer.send(message.to_string()).await;
     let mut heard = Vec::new();
     while heard.last().is_none_or(|message: &Value| message.get("id").is_none()) {
-        heard.push(peer.hears().await.expect("a reply"));
+        heard.push(peer.receive().await.expect("a reply"));
     }
     assert_eq!(peer.ends().await, [] as [Value; 0]);
     heard

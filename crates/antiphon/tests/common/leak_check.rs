@@ -6,7 +6,7 @@ use std::time::Instant;
 use tokio::runtime::Handle;
 
 /// What was there at first.
-pub struct Census {
+pub struct LeakCheck {
     server: Server,
     before: Count,
 }
@@ -20,7 +20,7 @@ struct Count {
     server: String,
 }
 
-impl Census {
+impl LeakCheck {
     pub fn of(server: &Server) -> Self {
         Self { server: server.clone(), before: Count::of(server) }
     }

@@ -8,7 +8,7 @@ use antiphon::{
 use serde_json::{Value, json};
 
 /// A call of the tool `t`.
-pub struct Talk {
+pub struct ToolCall {
     params: Value,
     /// The last state.
     pub state: Option<String>,
@@ -16,7 +16,7 @@ pub struct Talk {
     pub rounds: Vec<Vec<String>>,
 }
 
-impl Talk {
+impl ToolCall {
     pub fn new(arguments: Value) -> Self {
         Self { params: json!({"name": "t", "arguments": arguments}), state: None, rounds: Vec::new() }
     }
@@ -70,7 +70,7 @@ impl Talk {
 }
 
 /// Legs with exactly these answers, one after the other. Gives the last response.
-pub async fn legs(server: &Server, talk: &mut Talk, all: &[Value]) -> Value {
+pub async fn legs(server: &Server, talk: &mut ToolCall, all: &[Value]) -> Value {
     let mut reply = Value::Null;
     for answers in all {
         reply = talk.leg(server, answers.clone()).await;
