@@ -325,7 +325,7 @@ async fn builds() {
     let found: Vec<String> = report.findings().iter().map(ToString::to_string).collect();
     assert_eq!(found.len(), 2, "{found:?}");
     assert!(
-        found[0].starts_with("newer build from leg 2 on: a newer build was to refuse the call"),
+        found[0].starts_with("newer build from leg 2 on: the newer build must refuse the call"),
         "{found:?}"
     );
     let report =
@@ -388,5 +388,5 @@ async fn only_some_faults() {
         report.runs().map(|(fault, _)| fault.clone()).collect::<Vec<_>>(),
         [Fault::Move, Fault::SlowUser]
     );
-    assert_eq!(report.to_string(), "a call of 3 legs under 2 faults");
+    assert_eq!(report.to_string(), "a call of 3 legs with 2 faults");
 }
