@@ -1,9 +1,15 @@
-//! Nothing that a trusted issuer did not sign is accepted as an access token, and of what it signed only what is for this
-//! server, now, and names somebody. No set of keys makes the server fail.
+//! Property: the server accepts only access tokens that a trusted issuer signed, and of those only tokens with a subject, for
+//! this server, and valid now. No key set makes the server fail.
 
 #![no_main]
 
-use antiphon::{serve::http::{HttpOptions, HttpService, auth::{Issuer, ResourceServer}}, server::{Ctx, NoArguments, Tool}};
+use antiphon::{
+    serve::http::{
+        HttpOptions, HttpService,
+        auth::{Issuer, ResourceServer},
+    },
+    server::{Ctx, NoArguments, Tool},
+};
 use antiphon_fuzz::{NOW, block_on, server};
 use base64::{Engine as _, engine::general_purpose::URL_SAFE_NO_PAD};
 use http::{HeaderValue, Request};
@@ -20,7 +26,7 @@ use tower_service::Service as _;
 const RESOURCE: &str = "https://api.example.com/mcp";
 const ISSUER: &str = "https://issuer.example.com";
 
-/// The issuer's key, and one that is not.
+/// The issuer's key, and a key of nobody.
 static OURS: LazyLock<Ed25519KeyPair> = LazyLock::new(|| key(1));
 static ANOTHER: LazyLock<Ed25519KeyPair> = LazyLock::new(|| key(2));
 static SERVICE: LazyLock<HttpService> = LazyLock::new(|| service(&key_set()).expect("a key set of ours"));
@@ -29,7 +35,7 @@ fn key(byte: u8) -> Ed25519KeyPair {
     Ed25519KeyPair::from_seed_unchecked(&[byte; 32]).expect("32 bytes are a seed")
 }
 
-/// Beside the key that signs are two of other kinds, which nobody has the private half of: the examples of RFC 7517.
+/// Two more keys of other kinds without known private keys: the examples of RFC 7517.
 fn key_set() -> String {
     let ours = URL_SAFE_NO_PAD.encode(OURS.public_key());
     let (x, y) =
@@ -42,7 +48,7 @@ fn key_set() -> String {
     .to_string()
 }
 
-/// A server with one tool, which says whom it was called by; `None` if these are no keys.
+/// Creates a server with one tool that returns its caller; `None` if the key set is invalid.
 fn service(keys: &str) -> Option<HttpService> {
     let who = Tool::new("who", async |ctx: &Ctx, _: NoArguments| {
         let claims = ctx.bearer().map(|bearer| bearer.claims());
@@ -53,7 +59,7 @@ fn service(keys: &str) -> Option<HttpService> {
     Some(HttpService::new(server, HttpOptions::default().authorize(auth.build().ok()?)))
 }
 
-/// Status and body of a call with this `Authorization`; `None` if no header can say so.
+/// Returns the status and body of a call with this `Authorization`; `None` if it is no valid header value.
 fn call(service: &HttpService, authorization: &[u8]) -> Option<(u16, Vec<u8>)> {
     let message = json!({"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": {"name": "who", "_meta": {
         "io.modelcontextprotocol/protocolVersion": "2026-07-28",
@@ -135,7 +141,7 @@ fn good() -> String {
     json!({"iss": ISSUER, "aud": RESOURCE, "sub": "alice", "exp": NOW + 300}).to_string()
 }
 
-/// What must be true of a token that was accepted.
+/// Checks the rules for an accepted token.
 fn accepted(header: &str, claims: &str, reply: &[u8]) {
     let [header, claims]: [Value; 2] =
         [header, claims].map(|text| serde_json::from_str(text).expect("an accepted token is of JSON"));

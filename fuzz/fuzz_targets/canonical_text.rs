@@ -1,4 +1,4 @@
-//! The walk neither panics nor disagrees: not with itself, and not with serde_json about what is JSON.
+//! Property: the canonical text parser does not panic, is consistent with itself, and accepts the same JSON as serde_json.
 
 #![no_main]
 

@@ -1,10 +1,18 @@
-//! Whatever a server says in its results, a client's call ends: with a result that says it is complete and fits the schema
-//! that the tool declared, as another validator sees it, or with an error. On the way it sends the last state and the
-//! answers to the last questions, and nothing else.
+//! Property: a client call ends for all results of a server, either with a complete result that matches the tool's schema
+//! according to another validator, or with an error. Until then the client sends only the last state and the answers to the
+//! last questions.
 
 #![no_main]
 
-use antiphon::{client::{Client, RoundDecision, transport::{IncomingNotification, OutgoingRequest, ServerReply, Transport, TransportError, TransportErrorKind}}, wire::{CreateMessageResult, ErrorCode, ErrorObject, ListRootsResult}};
+use antiphon::{
+    client::{
+        Client, RoundDecision,
+        transport::{
+            IncomingNotification, OutgoingRequest, ServerReply, Transport, TransportError, TransportErrorKind,
+        },
+    },
+    wire::{CreateMessageResult, ErrorCode, ErrorObject, ListRootsResult},
+};
 use antiphon_fuzz::block_on;
 use futures_util::future::BoxFuture;
 use libfuzzer_sys::fuzz_target;
@@ -14,16 +22,16 @@ use std::{
     sync::{Arc, Mutex, MutexGuard},
 };
 
-/// A server that gives these results, one after the other, whatever it is asked.
+/// A server that returns these results in order, for any request.
 struct Scripted {
     script: Mutex<Script>,
 }
 
 #[derive(Default)]
 struct Script {
-    /// The last one first.
+    /// The results in reverse order.
     results: Vec<Box<RawValue>>,
-    /// The last result that was given.
+    /// The last result that was returned.
     given: Option<Value>,
 }
 
@@ -70,7 +78,7 @@ impl Transport for Scripted {
     }
 }
 
-/// A leg of a call, after this result.
+/// Checks one leg of a call, after this result.
 ///
 /// > the client MUST echo back the exact value of `requestState`
 fn follows(params: &Value, last: Option<&Value>) {

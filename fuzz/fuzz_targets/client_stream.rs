@@ -1,23 +1,26 @@
-//! Whatever a server writes on its pipes, of whatever revision it seems to be, its client says only messages: requests with
-//! ids of their own, and one answer to each request of the server that it takes. Each of its calls ends.
+//! Property: for any output of a server of any revision, the client sends only valid messages: requests with unique ids, and
+//! one response per accepted request of the server. Each call of the client ends.
 
 #![no_main]
 
-use antiphon::{client::{Client, Mode, transport::StreamTransport}, wire::{Incoming, ListRootsResult, ProtocolVersion, RequestId, SubscriptionFilter}};
+use antiphon::{
+    client::{Client, Mode, transport::StreamTransport},
+    wire::{Incoming, ListRootsResult, ProtocolVersion, RequestId, SubscriptionFilter},
+};
 use antiphon_fuzz::{block_on, messages};
 use libfuzzer_sys::fuzz_target;
 use serde_json::{Map, json};
 use std::{collections::HashMap, sync::Arc, time::Duration};
 use tokio::io::{AsyncBufReadExt as _, AsyncWriteExt as _, BufReader, DuplexStream, duplex};
 
-/// What the server says, line by line.
+/// The lines of the server.
 struct Script<'a> {
     lines: std::slice::Split<'a, u8, fn(&u8) -> bool>,
     /// The id of the client's last request, as JSON.
     id: String,
     /// The ids of the client's requests.
     seen: Vec<RequestId>,
-    /// How often each request of the server may be answered.
+    /// The number of responses that each request of the server may have.
     asked: HashMap<RequestId, usize>,
 }
 

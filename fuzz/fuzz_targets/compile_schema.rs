@@ -1,5 +1,5 @@
-//! Any JSON is a schema or is refused, and any value is held against it: without a panic, an overflow or a long wait.
-//! The module is private to its crate, so its source is taken in here.
+//! Property: any JSON compiles as a schema or is refused, and any value can be validated, without a panic, an overflow or a
+//! long run.
 
 #![no_main]
 
@@ -15,7 +15,7 @@ fuzz_target!(|bytes: &[u8]| {
     let mut texts = serde_json::Deserializer::from_slice(bytes).into_iter::<Value>();
     let (Some(Ok(schema)), Some(Ok(value))) = (texts.next(), texts.next()) else { return };
     match schema::CompiledSchema::compile(&schema) {
-        // What is told is not empty.
+        // The message is not empty.
         Ok(compiled) => assert_ne!(compiled.faults(&value).as_deref(), Some("")),
         Err(fault) => assert!(fault.to_string().len() < 4096),
     }

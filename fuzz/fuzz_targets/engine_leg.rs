@@ -1,5 +1,5 @@
-//! A record, and a program that calls a leg of it in any order, with slots that are gone: nothing panics, and each record
-//! that the program leaves is the same when it is written and read again.
+//! Property: a program that calls a leg in any order, also with stale slots, causes no panic, and each resulting record is
+//! equal after encoding and decoding.
 
 #![no_main]
 

@@ -1,12 +1,12 @@
-//! Any bytes are the record of a call, or are refused. One that was read is the same when it is written and read again, also
-//! behind a migration.
+//! Property: any bytes decode as a record or are refused. A decoded record is equal after encoding and decoding, also after a
+//! migration.
 
 #![no_main]
 
 use antiphon_engine::{Migration, Record};
 use libfuzzer_sys::fuzz_target;
 
-/// The record once more, written and read.
+/// Encodes and decodes the record.
 fn again(record: &Record) -> Record {
     let bytes = record.encode().expect("what was read can be written");
     let again = Record::decode(&bytes).expect("what was written can be read");

@@ -1,5 +1,5 @@
-//! Whatever a client answers, a handler sees only what fits the forms that were asked, as another validator sees it; what
-//! does not fit is asked again, alone, or refused; and nothing that was asked is forgotten.
+//! Property: a handler receives only answers that match the forms according to another validator. The server asks again for
+//! each invalid answer alone, or refuses it, and no question is lost.
 
 #![no_main]
 
@@ -39,7 +39,7 @@ static FORMS: LazyLock<[(&str, Value); 2]> = LazyLock::new(|| {
         ),
     ]
 });
-/// Without formats, of which there are as many readings as readers.
+/// Removes formats, because implementations of formats differ.
 static VALIDATORS: LazyLock<Vec<Validator>> = LazyLock::new(|| {
     let options = jsonschema::options().should_validate_formats(false);
     FORMS.iter().map(|(_, schema)| options.build(schema).expect("a schema of ours")).collect()
@@ -53,7 +53,7 @@ static STATE: LazyLock<String> = LazyLock::new(|| {
     let first = respond("").expect("the first leg is answered");
     first["result"]["requestState"].as_str().expect("it asks").to_owned()
 });
-/// Whether the handler has seen the answers of the present leg.
+/// True if the handler has received the answers of the current leg.
 static SEEN: Mutex<bool> = Mutex::new(false);
 
 fn asks() -> Vec<Ask> {
@@ -139,7 +139,7 @@ fn fits(answers: &RawValue, asked: &BTreeSet<String>) {
         else {
             continue;
         };
-        // A field that the form does not have is nobody's to judge, and one with a format is ours.
+        // Unknown fields and fields with a format are not compared.
         let field =
             |name: &String| form["properties"].get(name).is_some_and(|field| field.get("format").is_none());
         let is_known = content.keys().all(field);

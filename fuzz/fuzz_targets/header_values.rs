@@ -1,5 +1,5 @@
-//! Values of headers: what is encoded comes back, what is read is what was meant, and no `x-mcp-header` of a foreign
-//! schema lets a header agree with a body that says something else.
+//! Property: encoded header values decode to the same text, and no `x-mcp-header` of a schema makes a header match a body
+//! with a different value.
 
 #![no_main]
 
@@ -14,7 +14,7 @@ use std::collections::HashSet;
 
 fuzz_target!(|text: &str| {
     comes_back(text);
-    // What is said in base64 can be said in base64 in one way only.
+    // Base64 values have one encoding only.
     let is_encoded = text.starts_with("=?base64?") && text.ends_with("?=") && text.len() > "=?base64?=".len();
     match decode(text) {
         Some(value) if is_encoded => assert!(encode(&value) == text || encode(&value) == value, "{text:?}"),

@@ -1,9 +1,13 @@
-//! Any head and any body is answered as the specification wants, and a tool runs only where the routing headers say what
-//! the body says: whoever stands between client and server, and reads the headers alone, is not misled.
+//! Property: every request has a response that complies with the specification, and a tool runs only if the routing headers
+//! match the body, so that intermediaries can rely on the headers.
 
 #![no_main]
 
-use antiphon::{serve::http::{HttpOptions, HttpService}, server::{Ctx, Tool}, wire::header::decode};
+use antiphon::{
+    serve::http::{HttpOptions, HttpService},
+    server::{Ctx, Tool},
+    wire::header::decode,
+};
 use antiphon_fuzz::{block_on, server};
 use http::{HeaderMap, HeaderName, HeaderValue, Request};
 use http_body_util::{BodyExt as _, Full};
@@ -32,7 +36,7 @@ struct Mirrored {
     region: String,
 }
 
-/// One header a line, then a blank line, then the body. What a correct client says need not be said.
+/// The input: one header per line, a blank line, then the body. Headers of a correct client are added.
 fn read(bytes: &[u8]) -> Option<(HeaderMap, &[u8])> {
     let at = bytes.windows(2).position(|pair| pair == b"\n\n")?;
     let mut headers = HeaderMap::new();

@@ -1,5 +1,5 @@
-//! No text makes `open` panic, and none opens that was not sealed: neither as a token, nor as a body behind a
-//! known key id, nor as the claims that a custom codec hands over.
+//! Property: `open` does not panic, and opens only sealed text: as a token, as a body after a known key id, and as the claims
+//! of a custom codec.
 
 #![no_main]
 

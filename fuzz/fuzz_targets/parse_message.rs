@@ -1,4 +1,5 @@
-//! Any bytes are a message or are refused, with one of two codes; a message that is read can be written and read again.
+//! Property: any bytes parse as a message or are refused with one of two codes; a parsed message is equal after writing and
+//! parsing.
 
 #![no_main]
 
@@ -20,7 +21,7 @@ fuzz_target!(|bytes: &[u8]| {
     }
 });
 
-/// Reads what is inside, as a server or client would. It may be anything.
+/// Decodes the content, as a server or client does. Any outcome is allowed.
 fn decode(message: &Incoming<'_>) {
     match message {
         Incoming::Request(request) => {

@@ -1,10 +1,15 @@
-//! Any JSON is a call that waits, or is refused. One that was read is the same when it is written and read again; what a
-//! client sends of it is exactly the answers that were asked for, each checked, and the state; and nothing where one is
-//! missing.
+//! Property: any JSON decodes as a pending call or is refused. A decoded call is equal after encoding and decoding. The client
+//! sends exactly the requested answers, each validated, and the state, and nothing if an answer is missing.
 
 #![no_main]
 
-use antiphon::{client::{Client, PendingCall, transport::{IncomingNotification, OutgoingRequest, ServerReply, Transport, TransportError}}, wire::AskSupport};
+use antiphon::{
+    client::{
+        Client, PendingCall,
+        transport::{IncomingNotification, OutgoingRequest, ServerReply, Transport, TransportError},
+    },
+    wire::AskSupport,
+};
 use antiphon_fuzz::block_on;
 use futures_util::future::BoxFuture;
 use libfuzzer_sys::fuzz_target;
@@ -14,7 +19,7 @@ use std::{
     sync::{Arc, Mutex},
 };
 
-/// A server that finishes every call, and keeps what it was sent.
+/// A server that finishes every call, and records the requests.
 #[derive(Default)]
 struct Finishing(Mutex<Vec<Value>>);
 

@@ -1,4 +1,5 @@
-//! Any bytes are events, wherever they are cut, and as a second reader sees them that takes the stream as a whole.
+//! Property: the events do not depend on how the bytes are split, and equal those of a second decoder that reads the whole
+//! stream.
 
 #![no_main]
 
@@ -6,7 +7,7 @@ use antiphon::wire::sse::{Event, EventTooLong, SseDecoder};
 use libfuzzer_sys::fuzz_target;
 use std::time::Duration;
 
-/// All that is known at the end of a stream.
+/// The state at the end of a stream.
 #[derive(Debug, Default, PartialEq)]
 struct Heard {
     events: Vec<Result<Event, EventTooLong>>,

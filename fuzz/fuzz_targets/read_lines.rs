@@ -1,4 +1,5 @@
-//! Any bytes are lines, wherever they are cut, and as a second reader sees them that takes the stream as a whole.
+//! Property: the lines do not depend on how the bytes are split, and equal those of a second parser that reads the whole
+//! stream.
 
 #![no_main]
 
@@ -26,7 +27,7 @@ fn read<'a>(pieces: impl IntoIterator<Item = &'a [u8]>, limit: usize) -> (Vec<Li
 
 fn second_opinion(stream: &[u8], limit: usize) -> Vec<Line> {
     let mut lines: Vec<&[u8]> = stream.split(|byte| *byte == b'\n').collect();
-    // What has not ended is no line yet, unless it is too long already.
+    // An incomplete line is not returned, unless it is already too long.
     if lines.last().is_some_and(|last| last.len() <= limit) {
         lines.pop();
     }

@@ -1,9 +1,13 @@
-//! Whatever comes in on the pipes of a server, only messages go out: each the answer to a request that was there, or, where a
-//! session began, something that a session says.
+//! Property: for any input, a server on streams writes only valid messages: responses to requests in the input, and messages
+//! of a session if one began.
 
 #![no_main]
 
-use antiphon::{serve::stdio::serve_streams, server::{Ask, Ctx, NoArguments, Reply, Server, Tool}, wire::{FormField, FormSchema, Incoming}};
+use antiphon::{
+    serve::stdio::serve_streams,
+    server::{Ask, Ctx, NoArguments, Reply, Server, Tool},
+    wire::{FormField, FormSchema, Incoming},
+};
 use antiphon_fuzz::{block_on, count_requests, messages, server};
 use libfuzzer_sys::fuzz_target;
 use serde_json::{Map, Value};

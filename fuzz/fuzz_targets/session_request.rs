@@ -1,10 +1,13 @@
-//! Whatever is sent in a session over HTTP (requests, batches, answers, and the ids of events where streams are taken up
-//! again), each request is answered once, each event has an id of its own, a stream is taken up only by such an id and only if
-//! it was opened, and a session that is over stays so.
+//! Property: in a session over HTTP, for any requests, batches, answers and event ids, each request is answered once, each
+//! event has a unique id, only an opened stream can be resumed with such an id, and an ended session stays ended.
 
 #![no_main]
 
-use antiphon::{serve::http::{HttpOptions, HttpService, ReplyBody}, server::{Answer, Ask, Ctx, NoArguments, Reply, Tool}, wire::{FormField, FormSchema, Incoming, sse::SseDecoder}};
+use antiphon::{
+    serve::http::{HttpOptions, HttpService, ReplyBody},
+    server::{Answer, Ask, Ctx, NoArguments, Reply, Tool},
+    wire::{FormField, FormSchema, Incoming, sse::SseDecoder},
+};
 use antiphon_fuzz::{block_on, count_requests, messages, server};
 use http::{HeaderMap, HeaderValue, Method, Request, Response};
 use http_body_util::{BodyExt as _, Full};
@@ -58,9 +61,9 @@ struct Session {
     id: HeaderValue,
     version: &'static str,
     is_over: bool,
-    /// How many POSTs there were: each may have opened a stream.
+    /// The number of POSTs, each of which may have opened a stream.
     posts: usize,
-    /// How often each id may still be answered.
+    /// The number of responses that each id may still have.
     asked: HashMap<String, usize>,
     /// The events so far, by their ids.
     events: HashMap<String, Vec<u8>>,
@@ -163,7 +166,7 @@ impl Session {
         }
     }
 
-    /// Reads a stream for as long as something comes.
+    /// Reads a stream until it is idle.
     async fn follow(&mut self, mut body: ReplyBody) {
         loop {
             let Ok(frame) = tokio::time::timeout(QUIET, body.frame()).await else {

@@ -8,7 +8,7 @@ use loom::sync::atomic::{
 };
 use std::{marker::PhantomData, ops::Deref};
 
-/// How the drop of a reference is ordered.
+/// The memory orderings of the drop of a reference.
 pub trait DropOrdering: Send + Sync + 'static {
     /// The ordering of the decrement.
     const DROP: Ordering;

@@ -10,34 +10,34 @@ use loom::{
 };
 use std::task::Poll;
 
-/// What a thread does with the place a handler waits at.
+/// The action of a thread on the place at which a handler waits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Sender {
-    /// Sends, and wakes whoever waits.
+    /// Sends a value and wakes the waiting task.
     Sends,
-    /// Throws away the waker it finds and sends nothing: what waits there waits for ever.
+    /// Drops the waker and sends nothing, so the task waits for ever.
     Forgets,
 }
 
-/// Why a leg was suspended.
+/// The reason for which a leg was suspended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum By {
-    /// Nobody was left who could wake the handler.
+    /// No waker of the handler was left.
     Rule,
-    /// The time to wait for others was over.
+    /// The grace time was over.
     Grace,
 }
 
-/// What the executions came to.
+/// The counts over all executions.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Seen {
-    /// How many orders were tried.
+    /// The number of interleavings.
     pub executions: u64,
-    /// Suspended by the rule.
+    /// The number suspended because no waker was left.
     pub by_rule: u64,
-    /// Suspended by the grace.
+    /// The number suspended at the end of the grace time.
     pub by_grace: u64,
-    /// Polls beyond the first, in all of them.
+    /// The total number of polls after the first.
     pub polls: u64,
     fault: Fault,
 }

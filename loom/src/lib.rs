@@ -25,20 +25,20 @@ pub mod wrong;
 
 use parent::Parent;
 
-/// What a tracker says after a poll, for each compilation of it the same type.
+/// The verdict of a tracker after a poll, one type for all implementations.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Quiet {
     /// Only an answer can wake the handler.
     Nobody,
-    /// It was woken.
+    /// The handler was woken.
     Woken,
-    /// Somebody kept the waker.
+    /// A clone of the waker exists.
     Kept,
 }
 
 /// A tracker under the model.
 pub trait Tracking: 'static {
-    /// What the handler is polled with.
+    /// The waker type that the handler is polled with.
     type Waker: Wakes;
     /// The waker of the parent itself.
     fn parent(parent: &Parent) -> Self::Waker;
@@ -46,11 +46,11 @@ pub trait Tracking: 'static {
     fn new(parent: &Parent) -> Self;
     /// Its waker.
     fn waker(&self) -> Self::Waker;
-    /// What can wake the handler.
+    /// Returns the verdict after a poll.
     fn judge(&mut self) -> Quiet;
 }
 
-/// What the model needs of a waker.
+/// The operations of a waker that the model uses.
 pub trait Wakes: Clone + Send + 'static {
     /// Wakes, and drops the waker after it.
     fn wake(self);

@@ -1,4 +1,4 @@
-//! One poll: clones of its waker go to other threads, and the driver judges while they do what they do.
+//! One poll: other threads use clones of its waker while the driver checks the tracker.
 
 use crate::{Fault, Quiet, Tracking, Wakes, model, parent::Parent};
 use loom::{
@@ -10,9 +10,9 @@ use loom::{
 };
 use std::sync::Mutex;
 
-/// What a thread does with its clone.
+/// The action of a thread on its clone.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Deed {
+pub enum WakerAction {
     /// Wakes by value, as most do.
     Wake,
     /// Wakes by reference, then drops it.
@@ -23,7 +23,7 @@ pub enum Deed {
     Drop,
 }
 
-impl Deed {
+impl WakerAction {
     fn wakes(self) -> usize {
         match self {
             Self::Wake | Self::WakeByRef => 1,
@@ -46,16 +46,16 @@ impl Deed {
     }
 }
 
-/// What came of all the executions of a model.
+/// The counts over all executions of a model.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Seen {
-    /// How many orders were tried.
+    /// The number of interleavings.
     pub executions: u64,
-    /// How often nobody was left.
+    /// The number of executions in which no waker was left.
     pub nobody: u64,
-    /// How often a wake had come.
+    /// The number of executions in which a wake had arrived.
     pub woken: u64,
-    /// How often a clone was left.
+    /// The number of executions in which a clone was left.
     pub kept: u64,
     fault: Fault,
 }
@@ -71,47 +71,47 @@ impl Seen {
     }
 }
 
-/// Tries every order in which one thread for each of `deeds` can run beside the driver.
+/// Tries every order in which one thread for each of `actions` can run beside the driver.
 ///
 /// # Panics
-/// If a wake is lost, or nobody is said to be left and somebody was.
+/// If a wake is lost, or the tracker reports that no waker is left while one is.
 #[must_use]
-pub fn explore<T: Tracking>(deeds: &'static [Deed]) -> Seen {
+pub fn explore<T: Tracking>(actions: &'static [WakerAction]) -> Seen {
     let seen = std::sync::Arc::new(Mutex::new(Seen::default()));
     let all = std::sync::Arc::clone(&seen);
-    model(deeds.len()).check(move || {
-        let (quiet, fault) = execution::<T>(deeds);
+    model(actions.len()).check(move || {
+        let (quiet, fault) = execution::<T>(actions);
         let mut all = all.lock().expect("counting does not panic");
         all.count(quiet);
         all.fault = Fault(all.fault.0.or(fault.0));
     });
     let seen = *seen.lock().expect("counting does not panic");
-    assert_eq!(seen.fault, Fault::default(), "{deeds:?}: {seen:?}");
+    assert_eq!(seen.fault, Fault::default(), "{actions:?}: {seen:?}");
     seen
 }
 
-fn execution<T: Tracking>(deeds: &[Deed]) -> (Quiet, Fault) {
+fn execution<T: Tracking>(actions: &[WakerAction]) -> (Quiet, Fault) {
     let mut fault = Fault::default();
     let parent = Parent::new();
     let mut tracker = T::new(&parent);
     let waker = tracker.waker();
-    let (notes, threads): (Vec<_>, Vec<_>) = deeds
+    let (notes, threads): (Vec<_>, Vec<_>) = actions
         .iter()
-        .map(|&deed| {
+        .map(|&action| {
             let (note, clone) = (Arc::new(AtomicBool::new(false)), waker.clone());
             let written = note.clone();
             let thread = thread::spawn(move || {
                 // Nothing but the wake orders this against the poll that follows.
                 written.store(true, Relaxed);
-                deed.done_with(clone);
+                action.done_with(clone);
             });
-            ((deed, note), thread)
+            ((action, note), thread)
         })
         .unzip();
     drop(waker);
     // What a thread wrote before it woke is there for the next poll.
-    let readable = || notes.iter().any(|(deed, note)| deed.wakes() > 0 && note.load(Relaxed));
-    let wakes: usize = deeds.iter().map(|deed| deed.wakes()).sum();
+    let readable = || notes.iter().any(|(action, note)| action.wakes() > 0 && note.load(Relaxed));
+    let wakes: usize = actions.iter().map(|action| action.wakes()).sum();
 
     let quiet = tracker.judge();
     let mut heard = 0;

@@ -38,7 +38,7 @@ impl Parent {
         }
     }
 
-    /// How many wakes no wait has taken; takes them.
+    /// Takes the pending wakes, and returns their number.
     pub fn taken(&self) -> usize {
         self.0.wakes.swap(0, Ordering::AcqRel)
     }

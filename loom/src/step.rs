@@ -25,7 +25,7 @@ pub enum Standing {
 pub trait Waking: Clone + Send + 'static {
     /// That of a step that was never polled.
     fn new() -> Self;
-    /// Whether the body is to be polled, now that the step is polled with this waker.
+    /// Returns true if the body must be polled, now that the step is polled with this waker.
     fn begin_poll(&self, waker: &<real::Tracker as Tracking>::Waker) -> bool;
     /// Wakes.
     fn wake(&self);
@@ -35,7 +35,7 @@ pub trait Waking: Clone + Send + 'static {
     fn end(&self);
 }
 
-/// What the driver does behind its look at the step.
+/// The action of the driver after its check of the step.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Looks {
     /// It looks at the tracker once more.
@@ -44,16 +44,16 @@ pub enum Looks {
     Once,
 }
 
-/// What the executions came to.
+/// The counts over all executions.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Seen {
-    /// How many orders were tried.
+    /// The number of interleavings.
     pub executions: u64,
-    /// How often a wake was found on its way.
+    /// The number of times a wake was in flight.
     pub under_way: u64,
-    /// How often a step seemed not to be polled any more, and the second look at the tracker found a wake.
+    /// The number of times a step seemed abandoned and the second check of the tracker found a wake.
     pub second_looks: u64,
-    /// How often the driver waited.
+    /// The number of times the driver waited.
     pub waits: u64,
     fault: Fault,
 }

@@ -1,4 +1,4 @@
-//! Every order of the threads that wake the body of a step, and what must be found when its waker is wrong.
+//! Tests of a step's waker in every interleaving, and of the model's ability to detect wrong wakers.
 
 use antiphon_loom::{
     real_step::StepWake,
@@ -9,7 +9,7 @@ use antiphon_loom::{
     wrong::step_protocol::{FIRST_WAKER_ONLY, Faulty, PASSED_ON_FIRST, UNCOUNTED},
 };
 
-/// The step has its result in every order, and each look of the driver decides in some.
+/// Checks that the step gets its result in every interleaving, and that each check of the driver is decisive in some.
 fn check(threads: usize) {
     let seen: Seen = explore::<StepWake>(threads, Twice);
     println!("{threads} threads: {seen:?}");

@@ -1,4 +1,4 @@
-//! Every order of the threads around a tracker, and what must be found when it is wrong.
+//! Tests of a tracker in every interleaving, and of the model's ability to detect wrong trackers.
 
 use antiphon_loom::{
     Tracking,
@@ -8,7 +8,7 @@ use antiphon_loom::{
     },
     one_poll::{
         self,
-        Deed::{self, Drop, Wake, WakeByRef, WakeTwice},
+        WakerAction::{self, Drop, Wake, WakeByRef, WakeTwice},
     },
     real, real_counted,
     wrong::{
@@ -17,19 +17,19 @@ use antiphon_loom::{
     },
 };
 
-/// No wake is lost, and each verdict that can be given is: nobody only where no thread wakes.
-fn judged<T: Tracking>(deeds: &'static [Deed]) {
-    let seen = one_poll::explore::<T>(deeds);
-    println!("{deeds:?}: {seen:?}");
-    let wakes = deeds.iter().any(|deed| *deed != Drop);
+/// Checks that no wake is lost, that all possible verdicts occur, and that `Nobody` occurs only without wakes.
+fn judged<T: Tracking>(actions: &'static [WakerAction]) {
+    let seen = one_poll::explore::<T>(actions);
+    println!("{actions:?}: {seen:?}");
+    let wakes = actions.iter().any(|action| *action != Drop);
     assert_eq!((seen.nobody > 0, seen.woken > 0), (!wakes, wakes));
-    assert_eq!(seen.kept > 0, !deeds.is_empty());
+    assert_eq!(seen.kept > 0, !actions.is_empty());
 }
 
 fn judged_all<T: Tracking>() {
     judged::<T>(&[]);
-    for deeds in [&[Drop] as &[Deed], &[Wake], &[WakeByRef], &[WakeTwice]] {
-        judged::<T>(deeds);
+    for actions in [&[Drop] as &[WakerAction], &[Wake], &[WakeByRef], &[WakeTwice]] {
+        judged::<T>(actions);
     }
     judged::<T>(&[Drop, Drop]);
     judged::<T>(&[Wake, Drop]);

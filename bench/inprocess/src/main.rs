@@ -1,4 +1,4 @@
-//! What one leg costs without any transport: bytes in, bytes out, on one thread. Time and allocations.
+//! The time and the allocations of one leg without a transport: bytes in, bytes out, on one thread.
 //!
 //! Rows are measured in turn, batch by batch, so that two of them may be compared: a leg asked by hand with the same leg
 //! asked with `await`, and the legs of a long call with each other.
@@ -42,7 +42,8 @@ async fn by_hand(ctx: &Ctx, args: Provision) -> antiphon::Result<Reply<String>> 
 }
 
 async fn by_await(ctx: &Ctx, args: Provision) -> antiphon::Result<String> {
-    let place = ctx.elicit::<Place>("Which region should the database live in?").key("region").outcome().await?;
+    let place =
+        ctx.elicit::<Place>("Which region should the database live in?").key("region").outcome().await?;
     Ok(match place {
         Answer::Accept(place) => format!("Provisioned {:?} in {}.", args.name, place.region),
         Answer::Decline | Answer::Cancel => "Nothing was provisioned.".into(),
@@ -103,7 +104,8 @@ fn call(
     let mut params = json!({"name": tool, "arguments": arguments});
     let mut rows = Vec::new();
     loop {
-        let mut row = Row { name: format!("{tool}-{}", rows.len() + 1), message: request(&params), expected: "" };
+        let mut row =
+            Row { name: format!("{tool}-{}", rows.len() + 1), message: request(&params), expected: "" };
         let result = leg(runtime, server, &row)?["result"].take();
         let is_over = result["resultType"] == "complete";
         row.expected = if is_over { expected } else { "input_required" };

@@ -9,15 +9,15 @@ use lexopt::prelude::*;
 
 use crate::Error;
 
-/// What to do.
+/// The command.
 pub(crate) enum Command {
-    /// Keep the answers of the server at `addr` in `out`.
+    /// Records the answers of the server at `addr` in `out`.
     Record { addr: SocketAddr, out: PathBuf },
-    /// Measure.
+    /// Measures servers.
     Compare(Options),
 }
 
-/// How to measure.
+/// The plan of a measurement.
 pub(crate) struct Options {
     /// In the order of their turns.
     pub(crate) servers: Vec<Server>,

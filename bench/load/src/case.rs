@@ -1,16 +1,16 @@
-//! The three requests of the benchmark, and what a right answer contains.
+//! The three requests of the benchmark, and the checks of their answers.
 
 use std::net::SocketAddr;
 
 use serde_json::Value;
 
-/// What every modern request says about itself.
+/// The `_meta` of every request.
 const META: &str = concat!(
     r#"{"io.modelcontextprotocol/protocolVersion":"2026-07-28","#,
     r#""io.modelcontextprotocol/clientInfo":{"name":"bench","version":"1"},"#,
     r#""io.modelcontextprotocol/clientCapabilities":{"elicitation":{"form":{}}}}"#,
 );
-/// The person's answer.
+/// The user's answer.
 const ANSWERS: &str = r#"{"region":{"action":"accept","content":{"region":"eu-west-1"}}}"#;
 
 /// One kind of request. All carry id 1, so that recorded answers fit.

@@ -69,7 +69,7 @@ impl Connection {
     }
 }
 
-/// Where a complete answer ends.
+/// Returns the end of a complete answer in the buffer.
 struct Frame {
     status: u16,
     body: usize,

@@ -1,4 +1,4 @@
-//! What a process, or the whole machine, has used of the processors so far.
+//! The processor time of a process or of the whole machine.
 
 use std::fs;
 use std::time::Duration;

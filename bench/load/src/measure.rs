@@ -16,7 +16,7 @@ use crate::{cpu, record};
 /// A server that hangs fails the run.
 const PATIENCE: Duration = Duration::from_mins(1);
 
-/// What one measurement found.
+/// The result of one measurement.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Figures {
     pub(crate) requests_per_second: f64,
@@ -26,7 +26,7 @@ pub(crate) struct Figures {
     pub(crate) cpu_micros: f64,
     /// That time as a share of the wall time: near 1 means that the server was the bottleneck.
     pub(crate) busy: f64,
-    /// Processors that others used meanwhile: how noisy the machine was.
+    /// The number of processors that other processes used meanwhile, as a measure of noise.
     pub(crate) others: f64,
 }
 
@@ -94,7 +94,7 @@ impl Used {
     }
 }
 
-/// What all connections of one measurement share.
+/// The state that all connections of one measurement share.
 struct Load {
     request: Vec<u8>,
     expected: Vec<Finder<'static>>,

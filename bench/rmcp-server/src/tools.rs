@@ -14,7 +14,7 @@ use rmcp::service::{RequestContext, RoleServer};
 use rmcp::{ErrorData, ServerHandler};
 use serde_json::{Value, json};
 
-/// How long a person has to answer.
+/// The maximum time for an answer.
 const ANSWER_WITHIN: Duration = Duration::from_mins(10);
 /// Fine for a benchmark on loopback, for nothing else.
 const KEY: &[u8; 32] = b"a key for this benchmark, only.!";
@@ -121,7 +121,7 @@ impl ServerHandler for DemoTools {
     }
 }
 
-/// What the state is bound to: this method, this tool, these arguments.
+/// The values that the state is bound to: the method, the tool and the arguments.
 fn binding(call: &CallToolRequestParams) -> Result<Vec<u8>, ErrorData> {
     let mut bytes = format!("tools/call\0{}\0", call.name).into_bytes();
     serde_json::to_writer(&mut bytes, &call.arguments)

@@ -26,7 +26,7 @@ impl Connection {
         Ok(self.stream.write_all(request.as_bytes()).await?)
     }
 
-    /// Waits until this text was heard since the last question, and forgets what was heard.
+    /// Waits until this text is received, and clears the buffer.
     pub(crate) async fn hears(&mut self, text: &str) -> Result<()> {
         let mut piece = [0; 4096];
         while !self.heard.contains(text) {
@@ -41,7 +41,7 @@ impl Connection {
     }
 }
 
-/// Waits until all have heard this text.
+/// Waits until all connections have received this text.
 pub(crate) async fn tell_all(open: Vec<Connection>, text: &str) -> Result<()> {
     for mut connection in open {
         connection.hears(text).await?;

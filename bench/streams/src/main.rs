@@ -1,4 +1,4 @@
-//! How much memory idle connections, idle subscriptions and waiting calls take on a server.
+//! The memory of idle connections, idle subscriptions and waiting calls on a server.
 //!
 //! `streams [CONNECTIONS] [CALLS]`: each case gets a fresh server process; its resident memory is read from `/proc` before and
 //! after. Every subscription is then told one change, and every call is let go on: so they were all alive.
@@ -17,7 +17,7 @@ use std::{
 
 type Result<T, E = Box<dyn Error>> = std::result::Result<T, E>;
 
-/// What is opened many times.
+/// The kind of connection that is opened many times.
 #[derive(Clone, Copy)]
 enum Case {
     /// A connection that has had one small answer.
@@ -48,10 +48,10 @@ fn main() -> Result<()> {
     Ok(())
 }
 
-/// KiB for each, and how long it took until all had been told.
+/// Returns the KiB per connection, and the time until all had received the change.
 async fn measure(case: Case, count: usize) -> Result<(f64, String)> {
     let mut server = Server::start()?;
-    // Whatever the first request costs is not counted.
+    // The cost of the first request is not counted.
     let mut control = Connection::open(server.address).await?;
     control.asks(&client::call("echo", 0)).await?;
     control.hears("\"result\"").await?;

@@ -6,13 +6,13 @@ use loom::sync::atomic::{
     Ordering::{Acquire, Release},
 };
 
-/// Looks at the flag before the references: misses a clone that wakes and is dropped in between.
+/// Reads the flag before the reference count, so it misses a clone that wakes and is dropped in between.
 pub const FLAG_FIRST: u8 = 0;
 /// A wake by value gives its reference up before it sets the flag.
 pub const DROPPED_FIRST: u8 = 1;
 /// A wake is noted and not passed on.
 pub const SILENT: u8 = 2;
-/// Nobody asks who kept the waker.
+/// The reference count is not checked.
 pub const UNCOUNTED: u8 = 3;
 
 /// A tracker with the fault of that number.
@@ -29,7 +29,7 @@ pub struct FaultyWaker<const FAULT: u8> {
     parent: Parent,
     woken: Arc<AtomicBool>,
     count: Option<Arc<()>>,
-    /// Whether this is a waker of the parent, which has no fault.
+    /// True for a waker of the parent, which has no fault.
     straight: bool,
 }
 
