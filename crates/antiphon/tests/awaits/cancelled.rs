@@ -56,7 +56,7 @@ impl Drop for Guard {
 /// Where the step stands.
 type Handler = for<'a> fn(&'a Ctx, &'a Told) -> BoxFuture<'a, Result<()>>;
 
-/// Says of a closure that its future may hold the context it is lent.
+/// Returns the closure unchanged. The bound lets its future borrow the context.
 fn lent<F: for<'a> Fn(&'a Ctx, NoArguments) -> BoxFuture<'a, Result<()>>>(handler: F) -> F {
     handler
 }

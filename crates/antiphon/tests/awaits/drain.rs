@@ -19,7 +19,7 @@ use serde_json::{Value, json};
 use std::sync::atomic::AtomicUsize;
 use tokio::sync::{mpsc, watch};
 
-/// Says of a closure that its future may hold the context it is lent.
+/// Returns the closure unchanged. The bound lets its future borrow the context.
 fn lent<F: for<'a> Fn(&'a Ctx, NoArguments) -> BoxFuture<'a, Result<String>>>(handler: F) -> F {
     handler
 }

@@ -34,7 +34,7 @@ struct Confirm {
 
 type Handler = for<'a> fn(&'a Ctx) -> BoxFuture<'a, Result<String>>;
 
-/// Says of a closure that its future may hold the context it is lent.
+/// Returns the closure unchanged. The bound lets its future borrow the context.
 fn lent<F: for<'a> Fn(&'a Ctx, NoArguments) -> BoxFuture<'a, Result<String>>>(handler: F) -> F {
     handler
 }

@@ -63,7 +63,7 @@ async fn order(ctx: &Ctx, order: Order, effects: Effects) -> antiphon::Result<Re
     Ok(Reply::Complete(format!("{}-{number} in {place} for {count}, {agreed}, {listed}", order.name)))
 }
 
-/// Says of a closure that its future may hold the context it is lent.
+/// Returns the closure unchanged. The bound lets its future borrow the context.
 fn lent<A, F: for<'a> Fn(&'a Ctx, A) -> BoxFuture<'a, antiphon::Result<Reply<String>>>>(handler: F) -> F {
     handler
 }

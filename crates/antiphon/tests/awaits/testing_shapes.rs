@@ -217,7 +217,7 @@ async fn sign_up_newer(ctx: &Ctx, effects: &Effects) -> Result<String> {
     Ok(format!("account {account} in {region} for {amount}, {yes}"))
 }
 
-/// Says of a closure that its future may hold the context it is lent.
+/// Returns the closure unchanged. The bound lets its future borrow the context.
 fn lent<F: for<'a> Fn(&'a Ctx, NoArguments) -> BoxFuture<'a, Result<String>>>(handler: F) -> F {
     handler
 }

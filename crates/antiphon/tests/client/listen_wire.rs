@@ -138,7 +138,7 @@ async fn whoever_falls_behind_is_told_so_and_no_change_is_lost() {
 #[cfg(feature = "http")]
 mod http {
     use super::*;
-    use crate::transport_support::server::{Server, events, hears, json_response, response, sees_close};
+    use crate::transport_support::server::{Server, events, expect_close, json_response, receive, response};
     use tokio::io::AsyncWriteExt;
 
     async fn asked(connection: &mut tokio::net::TcpStream) -> Value {

@@ -1,4 +1,4 @@
-//! Servers that are played: lines over a pair of streams, and answers over HTTP.
+//! Scripted servers: lines over a pair of streams, and answers over HTTP.
 
 use antiphon::client::{
     Client, ClientBuilder,
@@ -17,7 +17,7 @@ use tokio::{
     task::JoinHandle,
 };
 
-/// No test waits longer for anything.
+/// The maximum time that a test waits for one event.
 pub(crate) const LONG: Duration = Duration::from_secs(60);
 
 pub(crate) fn builder() -> ClientBuilder {
@@ -94,7 +94,7 @@ impl Peer {
         let _ = soon(self.writer.write_all(format!("{line}\n").as_bytes())).await;
     }
 
-    /// Refuses the probe and shakes hands. Gives back what was said in `initialize`.
+    /// Refuses the probe and performs the handshake. Returns the `initialize` request.
     pub(crate) async fn handshake(&mut self, version: &str) -> Value {
         let probe = self.receive_of("server/discover").await;
         self.send(error(&probe["id"], -32601, Value::Null)).await;
@@ -128,7 +128,7 @@ impl Heard {
         self.headers.get(name).map(String::as_str)
     }
 
-    /// The verb and the method, or what was answered.
+    /// The HTTP verb and the JSON-RPC method, or the answered id.
     pub(crate) fn short(&self) -> String {
         let what = if self.body.is_null() {
             String::new()
@@ -141,7 +141,7 @@ impl Heard {
     }
 }
 
-/// What is answered.
+/// The answer to a request.
 pub(crate) enum Said {
     Whole(u16, Vec<(String, String)>, String),
     /// A stream: this first, and what comes; it ends when the sender is dropped.
@@ -223,7 +223,7 @@ impl ScriptedHttpServer {
         self.heard().iter().map(Heard::short).collect()
     }
 
-    /// Waits until such a request was heard.
+    /// Waits for a request that matches `wanted`.
     pub(crate) async fn receive(&self, wanted: impl Fn(&Heard) -> bool) -> Heard {
         soon(async {
             loop {

@@ -1,4 +1,4 @@
-//! A server on a pair of streams, and a client that writes its lines by hand.
+//! A server on a pair of streams, and a client that writes raw lines.
 
 use super::{
     fixture,
@@ -20,7 +20,7 @@ pub struct Peer {
     pub serving: JoinHandle<io::Result<()>>,
 }
 
-/// A server behind pipes of this size.
+/// Starts a server on pipes of this size.
 pub fn serve(server: Server, size: usize) -> Peer {
     let (ours, theirs) = tokio::io::duplex(size);
     let (input, output) = tokio::io::split(theirs);

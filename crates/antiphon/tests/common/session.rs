@@ -1,4 +1,4 @@
-//! A legacy session on a pair of streams, whose client writes its lines by hand.
+//! A legacy session on a pair of streams, with a client that writes raw lines.
 
 use super::lines::{Peer, serve};
 use antiphon::server::Server;
@@ -22,13 +22,13 @@ pub fn plain(id: u32, method: &str, params: Value) -> Value {
     json!({"jsonrpc": "2.0", "id": id, "method": method, "params": params})
 }
 
-/// All that a client of 2025-11-25 can be asked.
+/// All capabilities of a client of 2025-11-25.
 pub fn everything() -> Value {
     json!({"elicitation": {"form": {}, "url": {}}, "sampling": {"tools": {}, "context": {}}, "roots": {}})
 }
 
 impl InSession {
-    /// A session of this version, of a client that can do this.
+    /// Opens a session of this version, for a client with these capabilities.
     pub async fn open(server: &Server, version: &str, capabilities: Value) -> Self {
         let mut peer = serve(server.clone(), 1 << 16);
         peer.send(plain(0, "initialize", initialize(version, capabilities)).to_string()).await;
@@ -37,7 +37,7 @@ impl InSession {
         Self { peer, opened }
     }
 
-    /// The newest, with everything.
+    /// Opens a session of the newest version, with all capabilities.
     pub async fn newest(server: &Server) -> Self {
         Self::open(server, "2025-11-25", everything()).await
     }
@@ -50,7 +50,7 @@ impl InSession {
         self.peer.receive().await.expect("a message")
     }
 
-    /// Sends a request, and gives the next message.
+    /// Sends a request, and returns the next message.
     pub async fn asks(&mut self, id: u32, method: &str, params: Value) -> Value {
         self.send(plain(id, method, params)).await;
         self.receive().await

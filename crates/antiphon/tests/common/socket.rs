@@ -1,4 +1,4 @@
-//! A server on a real socket, and clients that speak HTTP by hand.
+//! A server on a real socket, and clients that write raw HTTP.
 
 use super::{
     fixture,
@@ -171,7 +171,7 @@ impl Client {
         heard
     }
 
-    /// Waits until the server has closed without another word.
+    /// Waits until the server closes the connection without further bytes.
     pub async fn expect_close(mut self) {
         // A reset is a close as well.
         let _ = soon(self.stream.read_to_end(&mut self.ahead)).await;

@@ -37,7 +37,7 @@ fn asking(within: Option<u64>, change: impl FnOnce(ServerBuilder) -> ServerBuild
     server(|builder| change(builder).tool(Tool::new("t", lent(move |ctx, _| Box::pin(ask(ctx, within))))))
 }
 
-/// Says of a closure that its future may hold the context it is lent.
+/// Returns the closure unchanged. The bound lets its future borrow the context.
 fn lent<F: for<'a> Fn(&'a Ctx, NoArguments) -> BoxFuture<'a, String>>(handler: F) -> F {
     handler
 }

@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 use std::sync::Arc;
 use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufReader, DuplexStream, Lines};
 
-/// The server's end, played by hand.
+/// The server's end of the streams.
 pub(crate) struct Peer {
     pub(crate) lines: Lines<BufReader<DuplexStream>>,
     pub(crate) writer: DuplexStream,

@@ -9,7 +9,7 @@ use tokio::{
     net::{TcpListener, TcpStream},
 };
 
-/// A server's side, played by hand.
+/// The server's side of a connection.
 pub(crate) struct Server {
     listener: TcpListener,
     pub(crate) url: String,
