@@ -1,7 +1,10 @@
 //! The server that is measured: one tool that answers at once, one that waits, and the means to tell all.
 
 use crate::Result;
-use antiphon::{serve::http::{HttpOptions, serve_http}, server::{Ctx, Limits, NoArguments, Server, Tool}};
+use antiphon::{
+    serve::http::{HttpOptions, serve_http},
+    server::{Ctx, Limits, NoArguments, Server, Tool},
+};
 use serde_json::{Map, Value, json};
 use std::sync::{
     Arc,
@@ -9,7 +12,7 @@ use std::sync::{
 };
 use tokio::{net::TcpListener, sync::watch};
 
-/// Says its address on the first line, and serves until the process ends.
+/// Prints its address on the first line, and serves until the process ends.
 pub(crate) async fn serve() -> Result<()> {
     let (go, going) = watch::channel(false);
     let (go, waiting) = (Arc::new(go), Arc::new(AtomicUsize::new(0)));

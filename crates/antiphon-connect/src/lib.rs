@@ -1,4 +1,4 @@
-//! One connection to the server: TCP, through a proxy if the environment names one, in TLS if the URL says so.
+//! Connections of an HTTP client: TCP, TLS for `https` URLs, and the HTTP proxy from the environment.
 
 use http::{HeaderValue, Uri, uri::Scheme};
 use hyper_util::{
@@ -29,10 +29,10 @@ use tokio_rustls::{
 };
 use tower_service::Service;
 
-/// After so long without a byte the other machine is asked whether it is still there.
+/// The idle time before the first TCP keep-alive probe, and the time between probes.
 const KEEP_ALIVE: Duration = Duration::from_secs(30);
 
-/// Opens connections to the one server of a transport.
+/// A connector to one server.
 #[derive(Clone)]
 pub struct Connector {
     tcp: HttpConnector,
@@ -42,12 +42,16 @@ pub struct Connector {
 }
 
 impl Connector {
-    /// A connector for `uri`, which has a scheme and a host. Only an `https` one loads roots and sets up TLS.
+    /// Creates a connector for `uri`, which must have a scheme and a host. Root certificates are loaded only for `https`.
+    /// `limit` is the maximum time to connect.
+    ///
+    /// # Errors
+    /// TLS cannot be set up, or the proxy is not an `http` proxy.
     pub fn new(uri: &Uri, limit: Duration) -> Result<Self, String> {
         let mut tcp = HttpConnector::new();
         tcp.enforce_http(false);
         tcp.set_nodelay(true);
-        // A stream may be silent for hours: without this, nobody would notice that the other end is gone.
+        // A stream may be idle for hours. Without keep-alive, a lost peer would not be detected.
         tcp.set_keepalive(Some(KEEP_ALIVE));
         tcp.set_keepalive_interval(Some(KEEP_ALIVE));
         tcp.set_keepalive_retries(Some(4));
@@ -64,7 +68,7 @@ impl Connector {
         }
     }
 
-    /// What a proxy must be sent with every request; a tunnel is sent it once, by itself.
+    /// The `Proxy-Authorization` header for requests through a proxy without a tunnel. A tunnel sends the header itself.
     pub fn proxy_authorization(&self) -> Option<&HeaderValue> {
         self.proxy.as_ref().filter(|_| self.tls.is_none())?.basic_auth()
     }
@@ -110,7 +114,7 @@ impl Service<Uri> for Connector {
     }
 }
 
-/// The provider is this client's alone: the one of the process is neither read nor set.
+/// Sets up TLS with a crypto provider of its own; the process-wide provider is neither used nor set.
 fn tls_for(host: &str) -> Result<(TlsConnector, ServerName<'static>), String> {
     let name = ServerName::try_from(host.trim_matches(['[', ']']).to_owned())
         .map_err(|_| format!("`{host}` is not a host name that a certificate can hold"))?;
@@ -122,16 +126,16 @@ fn tls_for(host: &str) -> Result<(TlsConnector, ServerName<'static>), String> {
     Ok((TlsConnector::from(Arc::new(config)), name))
 }
 
-/// What no proxy is asked for, whatever the environment says.
+/// Returns true for loopback hosts, which are always connected to directly.
 fn is_loopback(host: &str) -> bool {
     host.eq_ignore_ascii_case("localhost")
         || host.trim_matches(['[', ']']).parse::<IpAddr>().is_ok_and(|address| address.is_loopback())
 }
 
-/// A connection as the HTTP client takes it.
+/// A connection for the HTTP client.
 pub struct Channel {
     io: TokioIo<Stream>,
-    /// The other end is a proxy that reads the whole URL.
+    /// True if the peer is a proxy, which needs absolute URLs.
     proxied: bool,
 }
 

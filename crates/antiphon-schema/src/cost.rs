@@ -1,7 +1,7 @@
-//! What a schema can cost, as far as can be said without a value.
+//! Upper bounds on the cost of a schema, computed without a value.
 //!
-//! Work is counted in steps: one visit of one schema at one value is about one. The count is an upper bound: every branch
-//! is taken to be visited, and no short cut of the validator is trusted, but one (see [`Edge::remembered`]).
+//! Work is counted in steps: a visit of one schema at one value is about one step. The count is an upper bound: it includes
+//! every branch and assumes only one optimization of the validator (see [`Edge::remembered`]).
 
 use super::{
     MAX_CHAIN, MAX_COMPILED, MAX_WORK, NESTED_COMPILATIONS,
@@ -16,11 +16,11 @@ use std::collections::HashMap;
 /// Upper bounds for a schema and all that it applies.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Bound {
-    /// Visits, weighed.
+    /// The number of weighted visits.
     pub(super) steps: u64,
-    /// Regular expressions that are matched.
+    /// The number of matched regular expressions.
     pub(super) matches: u64,
-    /// Schemas that are entered inside of one another.
+    /// The maximum number of nested schemas.
     pub(super) chain: u32,
 }
 
@@ -34,13 +34,13 @@ impl Bound {
     }
 }
 
-/// A schema, and the schemas that it applies.
+/// A schema and its references to the schemas that it applies.
 #[derive(Debug, Default)]
 pub(super) struct Rules {
     pub(super) own: Bound,
-    /// Regular expressions for the names of members.
+    /// The number of regular expressions for names of members.
     pub(super) patterns: u64,
-    /// How many keywords look again at what others have looked at, and with them the schemas in place.
+    /// The number of `unevaluated...` keywords. Each repeats the visits of the schemas in place.
     pub(super) unevaluated: u64,
     pub(super) in_place: Vec<Edge>,
     pub(super) named: HashMap<String, usize>,
@@ -49,21 +49,21 @@ pub(super) struct Rules {
     pub(super) names: Vec<usize>,
     pub(super) prefix: HashMap<usize, Vec<usize>>,
     pub(super) items: Vec<usize>,
-    /// At a value without members: the schemas in place, with multiplicities.
+    /// The bound at a value without members: the schemas in place, with multiplicities.
     pub(super) flat: Bound,
-    /// As `flat`, when an `unevaluated...` looks for what was evaluated.
+    /// The bound at a value without members, when an `unevaluated...` keyword repeats the visit.
     pub(super) flat_again: Bound,
-    /// At any value: all schemas that are applied on any way. Endless if the schema is recursive.
+    /// The bound per value: all schemas that are applied on any path. Endless if the schema is recursive.
     pub(super) unfolded: Bound,
-    /// The same for schemas that reach each other.
+    /// The number of the strongly connected component.
     pub(super) component: usize,
 }
 
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Edge {
     pub(super) to: usize,
-    /// A reference that closes a recursion which has no other target. The validator keeps the verdict of such a target on
-    /// an object or array, so that it is reached once and not once on every way. This is the bound on one such reference.
+    /// The bound on a reference that closes a recursion with no other target. The validator caches the verdict of such a
+    /// target per object or array, so the target is visited once, not once per path.
     pub(super) remembered: Option<u64>,
 }
 
@@ -71,11 +71,11 @@ pub(super) struct Edge {
 pub(super) struct Costs {
     pub(super) rules: Vec<Rules>,
     pub(super) steps_per_byte: u64,
-    /// Whether work may be counted once where the validator remembers it.
+    /// True if work that the validator caches may be counted once.
     pub(super) remembers: bool,
 }
 
-/// What is visited again because a verdict was too cheap to be kept: the validator keeps those that took as many visits.
+/// The minimum number of visits of a verdict that the validator caches. Cheaper ones are repeated.
 const FORGOTTEN: u64 = 16;
 
 impl Costs {
@@ -121,7 +121,7 @@ impl Costs {
 }
 
 impl Rules {
-    /// Every schema that is applied, one entry for each way.
+    /// All applied schemas, one entry per path.
     fn applied(&self) -> impl Iterator<Item = usize> {
         let lists = [&self.matched, &self.other, &self.names, &self.items];
         let in_place = self.in_place.iter().map(|edge| edge.to);
@@ -168,7 +168,7 @@ fn own_rules(document: &Document<'_>, index: usize) -> Rules {
     rules
 }
 
-/// The values in a value.
+/// The values directly in a value.
 fn size(value: &Value) -> u64 {
     let (mut count, mut open) = (0, vec![value]);
     while let Some(value) = open.pop() {
@@ -183,7 +183,7 @@ fn size(value: &Value) -> u64 {
     count
 }
 
-/// All after those they lead to, but for cycles; and a node on a cycle, if there is one. Without recursion.
+/// Returns the nodes in topological order, targets first, and a node on a cycle, if there is one. Not recursive.
 fn postorder(edges: &[Vec<usize>]) -> (Vec<usize>, Option<usize>) {
     #[derive(Clone, Copy, PartialEq)]
     enum State {
@@ -223,7 +223,7 @@ fn postorder(edges: &[Vec<usize>]) -> (Vec<usize>, Option<usize>) {
     (order, cycle)
 }
 
-/// The schemas in place are done.
+/// Computes the bounds. Requires the bounds of the schemas in place.
 fn flatten(rules: &mut [Rules], node: usize) {
     let (mut flat, mut again) = (Bound::default(), Bound::default());
     for edge in &rules[node].in_place {
@@ -246,7 +246,7 @@ fn unfold(rules: &mut [Rules], order: &[usize]) {
     for &node in order {
         let mut bound = Bound::default();
         for to in rules[node].applied() {
-            // What is not done is on the way here: a recursion.
+            // An unfinished node is on the current path, so this is a recursion.
             bound.add(done[to].unwrap_or(Bound::ENDLESS));
         }
         let mut looked = Bound::default();
@@ -266,7 +266,7 @@ fn unfold(rules: &mut [Rules], order: &[usize]) {
     }
 }
 
-/// Marks the references that close a recursion with one target only.
+/// Marks the references that close a recursion with a single target.
 fn remember(rules: &mut [Rules], references: &[Reference], all: &[Vec<usize>], component: &[usize]) {
     let mut targets: HashMap<usize, Option<usize>> = HashMap::new();
     for reference in references.iter().filter(|it| component[it.from] == component[it.to]) {
@@ -277,7 +277,7 @@ fn remember(rules: &mut [Rules], references: &[Reference], all: &[Vec<usize>], c
     }
     for target in targets.into_values().flatten() {
         let within = |node: usize| component[node] == component[target];
-        // One round of the recursion: without what leads to the target again, the component is no longer cyclic.
+        // One iteration of the recursion: without the references to the target, the component has no cycle.
         let mut round: HashMap<usize, u64> = HashMap::new();
         let inner: Vec<Vec<usize>> = all
             .iter()
@@ -304,10 +304,10 @@ fn remember(rules: &mut [Rules], references: &[Reference], all: &[Vec<usize>], c
     }
 }
 
-/// At least the length of the longest way from the root that visits no schema twice.
+/// Returns an upper bound on the length of the longest path from the root without a repeated schema.
 fn longest_ways(all: &[Vec<usize>], order: &[usize], component: &[usize]) -> u32 {
-    // Each component counts as long as it is large. Components come to an end in the order in which their first nodes were
-    // left for good, so those below are done.
+    // The size of a component bounds a path in it. Components are in the order in which their first nodes were finished, so
+    // those below are complete.
     let mut members: HashMap<usize, Vec<usize>> = HashMap::new();
     component.iter().enumerate().for_each(|(node, &it)| members.entry(it).or_default().push(node));
     let mut longest: HashMap<usize, u32> = HashMap::new();
@@ -322,7 +322,7 @@ fn longest_ways(all: &[Vec<usize>], order: &[usize], component: &[usize]) -> u32
     component.first().and_then(|it| longest.get(it)).copied().unwrap_or(u32::MAX)
 }
 
-/// Nodes that reach each other have the same number: that of the one which was left last.
+/// Returns the component of each node: the number of its node that was finished last.
 fn components(all: &[Vec<usize>], order: &[usize]) -> Vec<usize> {
     let mut back = vec![Vec::new(); all.len()];
     for (node, edges) in all.iter().enumerate() {

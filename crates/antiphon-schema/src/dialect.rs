@@ -4,6 +4,8 @@ use super::fault::{SchemaFault, quoted};
 use jsonschema::Draft;
 use serde_json::Value;
 
+/// The `$schema` URIs of the supported dialects.
+///
 /// > Clients and servers **SHOULD** document which schema dialects they support
 pub(super) const SUPPORTED: [(&str, Draft); 5] = [
     ("https://json-schema.org/draft/2020-12/schema", Draft::Draft202012),
@@ -13,6 +15,8 @@ pub(super) const SUPPORTED: [(&str, Draft); 5] = [
     ("http://json-schema.org/draft-04/schema#", Draft::Draft4),
 ];
 
+/// Returns the dialect of a schema.
+///
 /// > When a schema does not include a `$schema` field, it defaults to JSON Schema 2020-12
 pub(super) fn of(schema: &Value) -> Result<Draft, SchemaFault> {
     match schema.get("$schema") {
@@ -22,7 +26,7 @@ pub(super) fn of(schema: &Value) -> Result<Draft, SchemaFault> {
     }
 }
 
-/// With or without the empty fragment at its end, and with either scheme: both are in use.
+/// Returns the dialect of a `$schema` URI. The scheme may be `http` or `https`, and an empty fragment is ignored.
 pub(super) fn named(uri: &str) -> Option<Draft> {
     let bare = |uri: &'_ str| -> String {
         let uri = uri.strip_suffix('#').unwrap_or(uri);
@@ -32,7 +36,7 @@ pub(super) fn named(uri: &str) -> Option<Draft> {
     SUPPORTED.iter().find(|(known, _)| bare(known) == wanted).map(|(_, draft)| *draft)
 }
 
-/// Whether identifiers and references are as before 2019-09: an `$id` may be an anchor, and nothing beside `$ref` counts.
+/// Returns true for dialects before 2019-09, in which an `$id` may be an anchor and siblings of `$ref` are ignored.
 pub(super) fn is_old(draft: Draft) -> bool {
     matches!(draft, Draft::Draft4 | Draft::Draft6 | Draft::Draft7)
 }

@@ -1,4 +1,4 @@
-//! A schema as a graph: every place at which a schema stands, and how it is applied.
+//! A schema as a graph: all subschemas, and the ways in which they are applied.
 
 use super::{
     MAX_PATTERNS, MAX_SCHEMA_DEPTH, MAX_SCHEMA_SIZE, MAX_SUBSCHEMAS, dialect,
@@ -10,25 +10,26 @@ use serde_json::{Map, Value};
 use std::collections::{HashMap, HashSet};
 use url::Url;
 
-/// A place at which a schema stands.
+/// A subschema.
 pub(super) struct Node<'a> {
     pub(super) value: &'a Value,
-    /// The resource it belongs to, an index of `Document::resources`.
+    /// The index of its resource in `Document::resources`.
     pub(super) resource: usize,
-    /// The schema around it, and the rest of the JSON pointer.
+    /// The enclosing schema, and the JSON pointer relative to that schema.
     parent: Option<(usize, String)>,
     pub(super) edges: Vec<(Applied, usize)>,
 }
 
-/// A schema with a URI of its own.
+/// A schema resource: a schema with its own URI.
 pub(super) struct Resource {
     pub(super) base: Url,
     pub(super) root: usize,
     pub(super) anchors: HashMap<String, usize>,
-    /// Those of `anchors` that are dynamic.
+    /// The dynamic ones among `anchors`.
     pub(super) dynamic: HashSet<String>,
 }
 
+/// The graph of one schema document.
 pub(super) struct Document<'a> {
     pub(super) draft: Draft,
     pub(super) nodes: Vec<Node<'a>>,
@@ -36,11 +37,11 @@ pub(super) struct Document<'a> {
     by_address: HashMap<usize, usize>,
     by_uri: HashMap<String, usize>,
     patterns: HashSet<&'a str>,
-    /// Up to here, `nodes` are opened.
+    /// The number of `nodes` whose keywords have been read.
     opened: usize,
 }
 
-/// Bounds on the text and its nesting, counted without recursion.
+/// Checks the size and the nesting of a schema, without recursion.
 pub(super) fn check_size(schema: &Value) -> Result<(), SchemaFault> {
     let mut size = 0;
     let mut open = vec![(schema, 1)];
@@ -69,7 +70,7 @@ fn address(value: &Value) -> usize {
     std::ptr::from_ref(value) as usize
 }
 
-/// One segment of a JSON pointer.
+/// Escapes a name as one segment of a JSON pointer.
 fn segment(name: &str) -> String {
     format!("/{}", name.replace('~', "~0").replace('/', "~1"))
 }
@@ -88,7 +89,7 @@ impl<'a> Document<'a> {
             patterns: HashSet::new(),
             opened: 0,
         };
-        // No schema can be there, so a relative `$ref` that leads nowhere inside leads outside.
+        // No schema exists at this URI, so an unresolved relative `$ref` counts as external.
         let base = Url::parse("json-schema:///").map_err(|_| SchemaFault::Identifier("(base)".to_owned()))?;
         document.add_resource(base, 0)?;
         document.add(schema, 0, None)?;
@@ -96,7 +97,7 @@ impl<'a> Document<'a> {
         Ok(document)
     }
 
-    /// The node that stands at a value of the document.
+    /// The node of a value in the document.
     pub(super) fn at(&self, value: &Value) -> Option<usize> {
         self.by_address.get(&address(value)).copied()
     }
@@ -109,7 +110,7 @@ impl<'a> Document<'a> {
         !self.patterns.is_empty()
     }
 
-    /// Takes a place as a schema that only a reference says is one, and all that is in it.
+    /// Adds a value as a schema because a reference points to it, with all its subschemas.
     pub(super) fn adopt(
         &mut self,
         value: &'a Value,
@@ -139,11 +140,11 @@ impl<'a> Document<'a> {
         Ok(self.nodes.len() - 1)
     }
 
-    /// How many schemas stand inside of one another where they are most.
+    /// The maximum nesting of schemas.
     pub(super) fn deepest(&self) -> u32 {
         let mut depths: Vec<u32> = Vec::with_capacity(self.nodes.len());
         for node in &self.nodes {
-            // Those around a node come before it.
+            // Enclosing nodes have lower indexes.
             let around = node.parent.as_ref().and_then(|(parent, _)| depths.get(*parent));
             depths.push(around.map_or(1, |depth| depth + 1));
         }
@@ -233,7 +234,7 @@ impl<'a> Document<'a> {
         value: &'a Value,
         applied: Applied,
     ) -> Result<(), SchemaFault> {
-        // Anything else is either data (`dependencies` may hold names) or a fault that the dialect's own schema finds.
+        // Any other value is data (`dependencies` may contain names) or a fault that the meta-schema detects.
         if value.is_object() || value.is_boolean() {
             let child = self.add(value, self.nodes[index].resource, Some((index, path)))?;
             self.nodes[index].edges.push((applied, child));
@@ -241,14 +242,14 @@ impl<'a> Document<'a> {
         Ok(())
     }
 
-    /// Takes note of the identifiers of a schema. They are taken out later, so that they are checked here.
+    /// Records and checks the identifiers of a schema. They are removed later, so the validator does not check them.
     fn identify(&mut self, index: usize, members: &Map<String, Value>) -> Result<(), SchemaFault> {
         let text = |name: &str| match members.get(name) {
             None => Ok(None),
             Some(Value::String(text)) => Ok(Some(&**text)),
             Some(_) => Err(SchemaFault::Identifier(format!("`{name}`"))),
         };
-        // An embedded schema of another dialect would be read by other rules.
+        // An embedded schema of another dialect would have other rules.
         if let Some(uri) = text("$schema")?
             && dialect::named(uri) != Some(self.draft)
         {
@@ -257,7 +258,7 @@ impl<'a> Document<'a> {
         let old = dialect::is_old(self.draft);
         let id = text(if self.draft == Draft::Draft4 { "id" } else { IDENTIFIERS[0] })?;
         match id {
-            // Beside a `$ref`, old dialects read nothing.
+            // Old dialects ignore all siblings of `$ref`.
             Some(_) if old && members.contains_key("$ref") => {}
             Some(id) => match id.strip_prefix('#') {
                 Some(anchor) if old && !anchor.is_empty() => self.anchor(index, anchor)?,
@@ -266,7 +267,7 @@ impl<'a> Document<'a> {
                     let mut base = base.join(id).map_err(|_| SchemaFault::Identifier(quoted(id)))?;
                     base.set_fragment(None);
                     if index == 0 && base == self.resources[0].base {
-                        // `"#"`, which some roots have.
+                        // Some root schemas have the id `"#"`.
                         return self.name(index, members);
                     }
                     self.nodes[index].resource = self.add_resource(base, index)?;

@@ -1,36 +1,36 @@
-//! Why a schema cannot be used.
+//! Errors of schemas.
 
 use super::{MAX_CHAIN, MAX_PATTERNS, MAX_SCHEMA_DEPTH, MAX_SCHEMA_SIZE, MAX_SUBSCHEMAS, MAX_WORK, dialect};
 use std::fmt;
 
-/// Why a schema cannot be used: a mistake of its author, or more than is checked here.
+/// An error that makes a schema unusable: a mistake of its author, or a limit of this crate.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum SchemaFault {
     /// The `$schema` names a dialect that is not supported.
     Dialect(String),
-    /// Not valid for its dialect, or the validator refuses it.
+    /// The schema is invalid for its dialect, or the validator rejects it.
     Invalid(String),
-    /// A reference leads out of the document.
+    /// A reference points to another document.
     External(String),
-    /// A reference leads to nothing in the document, or to what is no schema.
+    /// A reference points to a place in the document where there is no schema.
     Unresolved(String),
-    /// A name or an identifier is not usable.
+    /// An identifier is malformed or used twice.
     Identifier(String),
-    /// Which schema a dynamic reference means depends on the way that led to it.
+    /// A dynamic reference has several targets, depending on the path of evaluation.
     Ambiguous(String),
-    /// Deeper than the bound.
+    /// The schema is nested too deeply.
     Deep,
-    /// Longer than the bound.
+    /// The schema is too large.
     Large,
-    /// More subschemas than the bound.
+    /// The schema has too many subschemas.
     Many,
-    /// More regular expressions than the bound.
+    /// The schema has too many distinct regular expressions.
     Patterns,
-    /// A schema applies itself to the same value again.
+    /// A schema applies itself to the same value without end.
     Endless(String),
-    /// Checking one value could take more work than the bound.
+    /// The validation of one value could take more work than the limit.
     Costly,
-    /// Schemas apply one another in a chain longer than the bound.
+    /// The chain of schemas that apply one another is longer than the limit.
     Chain,
 }
 
@@ -83,17 +83,17 @@ impl fmt::Display for SchemaFault {
 
 impl std::error::Error for SchemaFault {}
 
-/// Text of a schema for a message: escaped, quoted, and not too long.
+/// Quotes text of a schema for a message, escaped and shortened.
 pub(super) fn quoted(text: &str) -> String {
     format!("\"{}\"", short(text))
 }
 
-/// Escaped, and not too long.
+/// Escapes and shortens a text for a message.
 pub(super) fn short(text: &str) -> String {
     const MOST: usize = 300;
     let mut characters = text.chars().flat_map(|character| {
         match character {
-            // Quotes stay as they are; control characters and the like would upset a log.
+            // Quotes stay as they are. Control characters are escaped because they could corrupt a log.
             '"' | '\'' | '\\' => character.to_string(),
             other => other.escape_debug().to_string(),
         }

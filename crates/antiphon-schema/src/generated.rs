@@ -1,10 +1,10 @@
-//! What holds for generated schemas and values.
+//! Properties that hold for generated schemas and values.
 
 use super::CompiledSchema;
 use proptest::prelude::*;
 use serde_json::{Value, json};
 
-/// Schemas with every kind of reference, some of which lead nowhere or in a circle.
+/// Generates schemas with every kind of reference, including unresolvable and circular ones.
 fn any_schema() -> impl Strategy<Value = Value> {
     let references =
         ["#", "#/$defs/a", "#/$defs/b", "#anchor", "urn:r", "urn:r#in", "#/$defs/c/items", "#/x/y"];
@@ -63,16 +63,16 @@ fn any_value() -> impl Strategy<Value = Value> {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(300))]
 
-    /// With local pointers only, a schema says what it said before.
+    /// Rewriting references as local pointers does not change the meaning of a schema.
     #[test]
     fn rewriting_changes_no_verdict(schema in any_schema(), value in any_value()) {
         if let Ok(compiled) = CompiledSchema::compile(&schema) {
-            let told = compiled.faults(&value);
+            let faults = compiled.faults(&value);
             let original = jsonschema::options().offline().build(&schema);
             prop_assert!(original.is_ok(), "{:?}", original);
             let valid = original.is_ok_and(|original| original.is_valid(&value));
-            let costly = told.as_deref().is_some_and(|told| told.contains("too costly"));
-            prop_assert!(costly || valid == told.is_none(), "{:?}", told);
+            let costly = faults.as_deref().is_some_and(|faults| faults.contains("too costly"));
+            prop_assert!(costly || valid == faults.is_none(), "{:?}", faults);
         }
     }
 }

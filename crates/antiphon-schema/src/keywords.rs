@@ -1,40 +1,40 @@
-//! What each keyword does with the schemas under it. The dialects are taken together: where they differ, the more costly
-//! reading counts.
+//! The keywords that contain subschemas. All dialects share one table; where they differ, the table has the more costly
+//! interpretation.
 
-/// How a subschema is applied.
+/// The values to which a subschema is applied.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Applied {
-    /// To the same value.
+    /// The same value.
     InPlace,
-    /// To the member of this name.
+    /// The member of this name.
     Property(String),
-    /// To members whose names match a pattern; which, is not looked at.
+    /// The members whose names match a pattern. The pattern itself is not evaluated.
     Pattern,
-    /// To every member that has no `properties` entry beside it.
+    /// The members without an entry in the sibling `properties`.
     OtherProperty,
-    /// To every name of a member.
+    /// The names of members.
     Name,
-    /// To the item at this index.
+    /// The item at this index.
     Item(usize),
-    /// To every item.
+    /// All items.
     EveryItem,
-    /// To nothing where it stands: a definition.
+    /// No values: a definition.
     Nowhere,
 }
 
-/// What stands under a keyword.
+/// The kind of value that a keyword has.
 pub(super) enum Under {
     /// A schema, or a list of them.
     Schemas(Applied),
-    /// Schemas by name.
+    /// An object of schemas by name.
     Map(Applied),
-    /// `properties`.
+    /// The value of `properties`.
     Properties,
-    /// A list by index (or one schema for every item).
+    /// A list of schemas by index, or one schema for all items.
     Items,
-    /// Data.
+    /// Data without schemas.
     Data,
-    /// Nothing known. A reference may lead there.
+    /// The value of an unknown keyword. A reference may point into it.
     Unknown,
 }
 
@@ -56,7 +56,7 @@ pub(super) fn under(keyword: &str) -> Under {
     }
 }
 
-/// References: the value names a schema that is applied in place.
+/// The reference keywords, whose targets are applied in place.
 pub(super) const REFERENCES: [&str; 3] = ["$ref", "$dynamicRef", "$recursiveRef"];
-/// What says where a schema is, or under which name. Taken out once references are resolved.
+/// The identifier keywords. They are removed after references are resolved.
 pub(super) const IDENTIFIERS: [&str; 4] = ["$id", "$anchor", "$dynamicAnchor", "$recursiveAnchor"];

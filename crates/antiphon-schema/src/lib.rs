@@ -1,9 +1,9 @@
-//! JSON Schema: what a foreign schema may say, and what it may cost.
+//! Validation against JSON Schemas from untrusted peers, with a bound on the work of each validation.
 //!
-//! A schema may come from a peer, and so may the data it is held against. So before a schema is compiled it is read as a
-//! graph ([`document`]), its references are resolved and written again as local pointers ([`reference`]), and a bound on
-//! the work it can cause is computed ([`cost`]). What the validator sees has one base URI, no anchors, and nothing that
-//! leads outside.
+//! Both the schema and the validated data may come from a peer. Before a schema is compiled, it is parsed into a graph
+//! ([`document`]), its references are resolved and replaced by local pointers ([`reference`]), and an upper bound on the
+//! validation work is computed ([`cost`]). The schema that the validator compiles has one base URI, no anchors, and no
+//! references to other documents.
 //!
 //! > Composition keywords [...] can be expensive to validate. Implementations **SHOULD** apply reasonable bounds
 //!
@@ -24,36 +24,36 @@ use document::Document;
 use serde_json::Value;
 use work::Verdict;
 
-/// JSON nesting of a schema. Compiling recurses along it.
+/// The maximum JSON nesting of a schema. Compilation recurses along the nesting.
 const MAX_SCHEMA_DEPTH: usize = 96;
-/// Of a schema, in bytes of its text, roughly.
+/// The approximate maximum size of a schema's text, in bytes.
 const MAX_SCHEMA_SIZE: usize = 512 * 1024;
-/// Places at which a schema stands.
+/// The maximum number of subschemas.
 const MAX_SUBSCHEMAS: usize = 8_192;
-/// Different regular expressions; each may take the last of [`PATTERN_SIZES`].
+/// The maximum number of distinct regular expressions. Each may use up to the last of [`PATTERN_SIZES`].
 const MAX_PATTERNS: usize = 128;
-/// Of one compiled regular expression, in bytes: as few of these as will do. The engine is linear in the text, and at worst
-/// in this too.
+/// The size limits for one compiled regular expression, in bytes. The smallest sufficient one is used. The engine's time is
+/// linear in the text and at worst linear in this size.
 const PATTERN_SIZES: [usize; 4] = [4 << 10, 32 << 10, 256 << 10, 1 << 20];
-/// Of a compiled regular expression, what costs one step for each byte of text: a state takes some 32 bytes, and a step of
-/// ours as long as some 32 of them.
+/// The size of a compiled regular expression that costs one step per byte of text: a state has about 32 bytes, and one step
+/// takes about as long as 32 states.
 const PATTERN_BYTES_PER_STEP: usize = 1 << 10;
-/// JSON nesting of an instance.
+/// The maximum JSON nesting of a value.
 const MAX_INSTANCE_DEPTH: usize = 128;
-/// Schemas that are entered inside of one another, the whole way from the root of schema and instance. Validating recurses,
-/// and so does dropping what was compiled.
+/// The maximum number of nested schemas in one validation, from the root. Both validation and the drop of a compiled schema
+/// are recursive.
 const MAX_CHAIN: u32 = 400;
-/// The same for compiling, which takes some 5 KiB of stack for each in a build that is not optimised.
+/// The maximum number of nested schemas in compilation. Each takes about 5 KiB of stack in an unoptimized build.
 const MAX_COMPILED: u32 = 220;
-/// How many targets of references the validator compiles inside of one another; it leaves further ones for later.
+/// The number of nested reference targets that the validator compiles recursively; it defers deeper ones.
 const NESTED_COMPILATIONS: u32 = 9;
-/// Visits of one schema at one value, weighed. A visit takes some tens of nanoseconds.
+/// The maximum work of one validation, in weighted visits of one schema at one value. A visit takes tens of nanoseconds.
 const MAX_WORK: u64 = 8_000_000;
-/// Visits in one validation for its faults to be told: the validator collects all of them, some hundred bytes each, and
-/// repeats work that a verdict does once.
-const MAX_TOLD_WORK: u64 = 400_000;
+/// The maximum work of a validation that lists its faults, in visits. The validator collects all faults, about a hundred
+/// bytes each, and repeats work that a plain verdict does once.
+const MAX_WORK_WITH_FAULTS: u64 = 400_000;
 
-/// A schema, ready to be held against values.
+/// A compiled schema.
 #[derive(Debug)]
 pub struct CompiledSchema {
     validator: jsonschema::Validator,
@@ -61,12 +61,12 @@ pub struct CompiledSchema {
 }
 
 impl CompiledSchema {
-    /// Reads, checks and compiles a schema. Nothing is fetched.
+    /// Parses, checks and compiles a schema. References to other documents are not fetched.
     ///
     /// # Errors
     ///
-    /// The schema is not valid for its dialect, of a dialect that is not known, refers outside of itself, or could cost too
-    /// much. The fault says which, for the schema's author.
+    /// The schema is invalid, has an unsupported dialect, refers to another document, or could cost too much. The fault has a
+    /// message for the schema's author.
     pub fn compile(schema: &Value) -> Result<Self, SchemaFault> {
         // > Schemas **MUST** be valid according to their declared or default dialect
         let dialect = dialect::of(schema)?;
@@ -80,42 +80,44 @@ impl CompiledSchema {
         Ok(Self { validator, costs })
     }
 
-    /// What the schema says against the value: up to five faults as one sentence, or `None` if it is valid. A value that
-    /// would cost too much to check is not valid.
+    /// Validates a value. Returns `None` if the value is valid, otherwise up to five faults as one sentence. A value that is
+    /// too costly to validate is invalid.
     pub fn faults(&self, value: &Value) -> Option<String> {
-        let told = match self.costs.weigh(value) {
+        let lists_faults = match self.costs.weigh(value) {
             Verdict::TooDeep => {
                 return Some(format!("the value nests deeper than {MAX_INSTANCE_DEPTH} levels"));
             }
             Verdict::TooCostly => {
                 return Some("the value is too costly to check against the schema".to_owned());
             }
-            Verdict::Silent => false,
-            Verdict::Told => true,
+            Verdict::WithoutFaults => false,
+            Verdict::WithFaults => true,
         };
         if self.validator.is_valid(value) {
             return None;
         }
-        if !told {
-            return Some("the value does not match the schema; it is too large to say where".to_owned());
+        if !lists_faults {
+            return Some(
+                "the value does not match the schema; it is too large to list the faults".to_owned(),
+            );
         }
-        let told = |fault: jsonschema::ValidationError<'_>| match fault.instance_path().as_str() {
+        let describe = |fault: jsonschema::ValidationError<'_>| match fault.instance_path().as_str() {
             "" => fault.to_string(),
             path => format!("{}: {fault}", path.trim_start_matches('/')),
         };
-        let faults: Vec<String> = self.validator.iter_errors(value).take(5).map(told).collect();
+        let faults: Vec<String> = self.validator.iter_errors(value).take(5).map(describe).collect();
         Some(faults.join("; "))
     }
 }
 
-/// The validator, and how large its regular expressions may be.
+/// Builds the validator. Returns it with the size limit of its regular expressions.
 fn build(
     local: &Value,
     dialect: jsonschema::Draft,
     patterns: bool,
 ) -> Result<(jsonschema::Validator, usize), SchemaFault> {
     let with_size = |size| {
-        // The engine without backtracking; it knows neither look-around nor back references.
+        // The engine without backtracking, which supports neither look-around nor back references.
         let patterns = jsonschema::PatternOptions::regex().size_limit(size).dfa_size_limit(size);
         jsonschema::options()
             .with_draft(dialect)

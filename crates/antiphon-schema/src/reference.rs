@@ -1,4 +1,4 @@
-//! References: where each leads, and the same schema with local pointers instead.
+//! Resolution of references, and their replacement by local pointers.
 
 use super::{
     MAX_SCHEMA_SIZE, dialect,
@@ -10,14 +10,14 @@ use jsonschema::Draft;
 use serde_json::{Map, Value};
 use std::fmt::Write as _;
 
-/// A reference that was resolved: from a node, by a keyword, to a node.
+/// A resolved reference from one node to another.
 pub(super) struct Reference {
     pub(super) from: usize,
     keyword: &'static str,
     pub(super) to: usize,
 }
 
-/// Resolves every reference. What one leads to may hold more of them.
+/// Resolves all references, including those in targets of references.
 pub(super) fn resolve(document: &mut Document<'_>) -> Result<Vec<Reference>, SchemaFault> {
     let mut found = Vec::new();
     let mut from = 0;
@@ -40,7 +40,7 @@ pub(super) fn resolve(document: &mut Document<'_>) -> Result<Vec<Reference>, Sch
     Ok(found)
 }
 
-/// The schema that a reference names, as the base URI of where it stands has it.
+/// Returns the target of a reference, resolved against the base URI at its node.
 fn lookup(document: &mut Document<'_>, from: usize, reference: &str) -> Result<usize, SchemaFault> {
     let nowhere = || SchemaFault::Unresolved(quoted(reference));
     let base = &document.resources[document.nodes[from].resource].base;
@@ -59,7 +59,7 @@ fn lookup(document: &mut Document<'_>, from: usize, reference: &str) -> Result<u
     };
     let (mut around, mut path) = (root, String::new());
     let mut value = document.nodes[root].value;
-    // Below a schema, a keyword whose value is data leads to no schema.
+    // The value of a data keyword contains no schemas.
     let mut at_schema = true;
     for segment in pointer.split('/') {
         let name = segment.replace("~1", "/").replace("~0", "~");
@@ -86,8 +86,8 @@ fn lookup(document: &mut Document<'_>, from: usize, reference: &str) -> Result<u
     }
 }
 
-/// Where a dynamic reference leads when what it names statically is a dynamic anchor: to the outermost schema of that name
-/// on the way of the evaluation, which always begins at the root.
+/// Returns the target of a dynamic reference. If the static target is a dynamic anchor, this is the outermost schema with
+/// that anchor on the path of evaluation, which begins at the root.
 fn outermost_anchor(document: &Document<'_>, to: usize, reference: &str) -> Result<usize, SchemaFault> {
     let Some((_, name)) = reference.split_once('#') else { return Ok(to) };
     let resources = &document.resources;
@@ -104,7 +104,7 @@ fn outermost_anchor(document: &Document<'_>, to: usize, reference: &str) -> Resu
     }
 }
 
-/// The same for 2019-09, where only the root of a resource can be marked.
+/// Returns the target of a recursive reference of 2019-09, which marks only roots of resources.
 fn outermost_root(document: &Document<'_>, to: usize, reference: &str) -> Result<usize, SchemaFault> {
     let marked = |node: usize| document.nodes[node].value.get("$recursiveAnchor") == Some(&Value::Bool(true));
     if !marked(to) {
@@ -119,11 +119,11 @@ fn outermost_root(document: &Document<'_>, to: usize, reference: &str) -> Result
     }
 }
 
-/// The schema again, with every reference a pointer from the root and without identifiers: what the validator resolves is
-/// then what was resolved here.
+/// Returns the schema with all references as JSON pointers from the root and without identifiers, so that the validator
+/// resolves the same targets.
 pub(super) fn rewrite(document: &Document<'_>, references: &[Reference]) -> Result<Value, SchemaFault> {
     let mut schema = document.nodes[0].value.clone();
-    // The values of references grow by this; a short anchor may have a long pointer.
+    // Pointers may be longer than the references that they replace.
     let mut grown = 0;
     for (index, node) in document.nodes.iter().enumerate() {
         if node.value.as_object().is_some_and(|members| identifiers(document, members).next().is_some()) {
@@ -141,7 +141,7 @@ pub(super) fn rewrite(document: &Document<'_>, references: &[Reference]) -> Resu
         if grown > 4 * MAX_SCHEMA_SIZE {
             return Err(SchemaFault::Large);
         }
-        // What is left of the two dynamic keywords is a plain reference.
+        // The two dynamic keywords become a plain `$ref`.
         members.remove(reference.keyword);
         if members.insert("$ref".to_owned(), Value::String(pointer)).is_some() && reference.keyword != "$ref"
         {
@@ -171,7 +171,7 @@ fn object_at<'v>(schema: &'v mut Value, pointer: &str) -> Option<&'v mut Map<Str
     schema.pointer_mut(pointer)?.as_object_mut()
 }
 
-/// A JSON pointer as a URI fragment (RFC 6901, section 6).
+/// Encodes a JSON pointer as a URI fragment (RFC 6901, section 6).
 fn escape(pointer: &str) -> String {
     let mut fragment = "#".to_owned();
     for byte in pointer.bytes() {

@@ -2,7 +2,7 @@ use super::*;
 use serde_json::{Map, json};
 use std::net::TcpListener;
 
-/// What a value is told; empty if it is valid.
+/// Returns the faults of a value; empty if the value is valid.
 fn told(schema: &Value, value: &Value) -> String {
     let compiled = CompiledSchema::compile(schema).unwrap_or_else(|fault| panic!("{schema}: {fault}"));
     compiled.faults(value).unwrap_or_default()
@@ -23,12 +23,12 @@ fn refused(schema: &Value, words: &str) {
     assert!(fault.len() < 1000, "{fault}");
 }
 
-/// `{"x": {"x": ...}}`, built without recursion.
+/// Builds `{"x": {"x": ...}}` without recursion.
 fn nested(depth: usize, innermost: Value) -> Value {
     (0..depth).fold(innermost, |inner, _| Value::Object(Map::from_iter([("x".to_owned(), inner)])))
 }
 
-/// Definitions `d0`, `d1`, ... and a reference to the first.
+/// Builds the definitions `d0`, `d1`, ... and a reference to the first.
 fn chain(length: usize, definition: impl Fn(usize, Value) -> Value, last: Value) -> Value {
     let link = |at: usize| if at < length { json!({"$ref": format!("#/$defs/d{at}")}) } else { last.clone() };
     let definitions: Map<String, Value> =
@@ -140,7 +140,7 @@ fn nothing_outside_is_fetched() {
         refused(&schema, "outside of itself; nothing is fetched");
     }
     refused(&json!({ "$schema": uri }), "is not supported");
-    // An identifier is a name, and no place to fetch from.
+    // Identifiers are not fetched.
     check(json!({"$id": uri, "type": "string"}), &[json!("a")], &[json!(1)]);
     let fault = listener.accept().expect_err("no connection was opened");
     assert_eq!(fault.kind(), std::io::ErrorKind::WouldBlock);
@@ -165,13 +165,13 @@ fn references_are_resolved_within_the_document() {
             "definitions": {"a": {"$id": "#a", "type": "string"}}}),
         json!({"$schema": "http://json-schema.org/draft-04/schema#", "id": "http://a.example/r", "allOf": [{"$ref": "s"}],
             "definitions": {"a": {"id": "s", "type": "string"}}}),
-        // The outermost one of a dynamic anchor.
+        // A dynamic reference uses the outermost dynamic anchor.
         json!({"$dynamicAnchor": "t", "type": "string", "$defs": {"inner": {"$id": "urn:i", "$ref": "#/$defs/u",
             "$defs": {"u": {"allOf": [{"type": ["string", "number"]}]}, "t": {"$dynamicAnchor": "t"}}}}, "allOf": [{"$ref": "urn:i"}]}),
     ] {
         check(schema, &good, &bad);
     }
-    // Names that only look like keywords.
+    // Property names that look like keywords.
     let schema = json!({"properties": {"$id": text, "$ref": text, "$schema": text, "$anchor": text}});
     check(
         schema,
@@ -215,7 +215,7 @@ fn references_that_lead_nowhere_are_refused() {
         let schema = json!({"properties": {"p": {"$ref": reference}}, "default": {"x": {}}, "const": {},
             "$defs": {"a": {"allOf": [true]}}, "required": ["p"]});
         if reference == "#/$defs" {
-            // A map of schemas is an object, and is taken as one.
+            // A map of schemas is treated as an object.
             assert!(CompiledSchema::compile(&schema).is_ok());
         } else {
             refused(&schema, "where no schema is");
@@ -272,7 +272,7 @@ fn usual_schemas_pass() {
             json!({"kind": "a", "n": 2, "l": [1]}),
         ],
     );
-    // Each branch of the recursion has a name of its own, so nothing doubles.
+    // Each branch of the recursion has its own name, so the work does not double.
     let filter = json!({"$ref": "#/$defs/f", "$defs": {"f": {"oneOf": [
         {"type": "object", "properties": {"and": {"type": "array", "items": {"$ref": "#/$defs/f"}}}, "required": ["and"], "additionalProperties": false},
         {"type": "object", "properties": {"not": {"$ref": "#/$defs/f"}}, "required": ["not"], "additionalProperties": false},
@@ -289,7 +289,7 @@ fn large_results_of_simple_schemas_are_checked() {
     let row = json!({"id": 1, "name": "a name of a row"});
     for (count, words) in [
         (2_000, "rows/2000: \"id\" is a required property"),
-        (30_000, "the value does not match the schema; it is too large to say where"),
+        (30_000, "the value does not match the schema; it is too large to list the faults"),
     ] {
         let mut rows = vec![row.clone(); count];
         check(schema.clone(), &[json!({ "rows": rows })], &[]);
@@ -340,7 +340,7 @@ fn a_schema_that_doubles_in_place_is_refused() {
     assert_eq!(told(&doubling(12), &json!({})), "");
     refused(&doubling(24), "steps to check");
     refused(&doubling(500), "steps to check");
-    // A member that is looked at again by each level doubles too.
+    // A member that each level visits again doubles the work too.
     let again = |length: usize| {
         (0..length).fold(
             json!({"properties": {"x": {}}}),
@@ -355,14 +355,14 @@ fn a_schema_that_doubles_in_place_is_refused() {
 
 #[test]
 fn a_schema_that_doubles_with_the_depth_of_a_value_is_bounded_by_the_value() {
-    // Not recursive: the number of ways is bounded, yet far too large for a deep value.
+    // Not recursive: the number of paths is bounded, but far too large for a deep value.
     let steps = chain(
         40,
         |_, next| json!({"allOf": [{"properties": {"x": next}}, {"properties": {"x": next}}]}),
         json!({"type": "string"}),
     );
     check(steps, &[nested(8, json!({}))], &[nested(40, json!({}))]);
-    // Recursive, with targets of more than one name: no verdict is remembered for sure.
+    // Recursive with several targets: the validator does not cache every verdict.
     for length in [2, 3, 30] {
         let twice =
             |next: Value| json!({"allOf": [{"properties": {"x": next}}, {"properties": {"x": next}}]});
@@ -381,7 +381,7 @@ fn a_schema_that_doubles_with_the_depth_of_a_value_is_bounded_by_the_value() {
 
 #[test]
 fn a_recursion_with_one_target_is_answered_however_often_it_branches() {
-    // 20^40 ways. If the validator did not remember its verdicts, this would not end.
+    // 20^40 paths. Without cached verdicts, validation would not end.
     let variants: Vec<Value> = (0..20)
         .map(|at| json!({"properties": {"x": {"$ref": "#/$defs/e"}, "y": {"const": at}}, "required": ["y"]}))
         .collect();
@@ -391,7 +391,7 @@ fn a_recursion_with_one_target_is_answered_however_often_it_branches() {
     assert_eq!(told(&schema, &value(19)), "");
     assert_eq!(
         told(&schema, &value(20)),
-        "the value does not match the schema; it is too large to say where"
+        "the value does not match the schema; it is too large to list the faults"
     );
     let twice =
         json!({"allOf": [{"properties": {"x": {"$ref": "#"}}}, {"properties": {"x": {"$ref": "#"}}}]});
@@ -402,7 +402,7 @@ fn a_recursion_with_one_target_is_answered_however_often_it_branches() {
 fn patterns_are_matched_in_linear_time_or_not_at_all() {
     let schema = json!({"type": "string", "pattern": "^(a+)+$"});
     check(schema, &[json!("a".repeat(50_000))], &[json!("a".repeat(50_000) + "b")]);
-    // No finite table holds this one, so each byte may cost as much as the expression is long.
+    // The automaton of this expression is too large for a table, so each byte may cost the length of the expression.
     let heavy = json!({"pattern": "[ab]*a[ab]{1000}[ab]{1000}$"});
     let compiled = CompiledSchema::compile(&heavy).unwrap();
     assert_eq!(compiled.faults(&json!("a".repeat(3_000))), None);
@@ -419,11 +419,11 @@ fn a_value_that_nests_too_deep_is_refused() {
     let deep = nested(20_000, json!(1));
     let compiled = CompiledSchema::compile(&schema).unwrap();
     assert!(compiled.faults(&deep).unwrap().contains("nests deeper"));
-    // Dropping it would recurse.
+    // The drop would be recursive.
     std::mem::forget(deep);
 }
 
-/// On a stack of 1.5 MiB, where a runtime's worker has 2 and an optimised build needs a fraction of it.
+/// Runs on a stack of 1.5 MiB; a worker of tokio has 2 MiB, and an optimized build needs less.
 #[test]
 fn the_deepest_that_is_allowed_fits_the_stack() {
     let within = std::thread::Builder::new().stack_size(3 << 19);
@@ -433,7 +433,7 @@ fn the_deepest_that_is_allowed_fits_the_stack() {
 fn deepest() {
     let wrap =
         |levels: usize, inner: Value| (0..levels).fold(inner, |inner, _| json!({"properties": {"x": inner}}));
-    // Definitions that are as deep as may be, each leading to the next, and the last to the first.
+    // Definitions of maximum depth, each with a reference to the next, and the last to the first.
     let levels = MAX_COMPILED as usize / NESTED_COMPILATIONS as usize - 3;
     let ends = [json!({"$ref": "#/$defs/d0"}), json!({"type": "number"})];
     for (length, end) in [17, 9].into_iter().zip(ends) {
@@ -472,7 +472,7 @@ fn a_schema_that_would_overflow_the_stack_is_refused() {
     refused(&chain(1000, step, json!(true)), "in a chain");
 }
 
-/// Which of the ways a value goes: by arithmetic alone, without the validator.
+/// Checks verdicts by the computed cost alone, without the validator.
 #[test]
 fn work_is_counted() {
     let twice = |next: Value| json!({"allOf": [{"properties": {"x": next}}, {"properties": {"x": next}}]});
@@ -489,7 +489,7 @@ fn work_is_counted() {
     ] {
         assert_eq!(weigh(schema, &nested(depth, json!(1))), verdict, "{schema} at {depth}");
     }
-    // A flat schema is never counted value by value.
+    // The work of a flat schema is not counted per value.
     let flat = json!({"type": "object", "properties": {"a": {"type": "string"}}});
     let costs = CompiledSchema::compile(&flat).unwrap().costs;
     assert!(costs.rules[0].unfolded.steps < 10, "{:?}", costs.rules[0]);

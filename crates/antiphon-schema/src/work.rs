@@ -1,32 +1,33 @@
-//! What holding one value against a schema can cost.
+//! The work of validating one value against a schema.
 
 use super::{
-    MAX_CHAIN, MAX_INSTANCE_DEPTH, MAX_TOLD_WORK, MAX_WORK,
+    MAX_CHAIN, MAX_INSTANCE_DEPTH, MAX_WORK, MAX_WORK_WITH_FAULTS,
     cost::{Costs, Rules},
 };
 use serde_json::Value;
 use std::collections::HashMap;
 
-/// How a value may be checked.
+/// The kind of validation that the cost of a value allows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Verdict {
     TooDeep,
     TooCostly,
-    /// Whether it is valid can be said, but not why.
-    Silent,
-    Told,
+    /// A plain verdict.
+    WithoutFaults,
+    /// A verdict with a list of faults.
+    WithFaults,
 }
 
-/// Counting is work too: after so many steps of it a value is too costly.
+/// The maximum number of counting steps, because counting is work too. A value that needs more is too costly.
 const MAX_COUNTED: u64 = 4_000_000;
-/// And so is memory: pairs of a schema and an object or array.
+/// The maximum number of remembered pairs of a schema and an object or array, which bounds memory.
 const MAX_KNOWN: usize = 400_000;
 
-/// What is read of a value without its schema.
+/// The size of a value.
 #[derive(Default)]
 struct Extent {
     values: u64,
-    /// Bytes of strings and names.
+    /// The total length of strings and names, in bytes.
     text: u64,
     deep: bool,
 }
@@ -58,38 +59,38 @@ impl Costs {
         if extent.deep {
             return Verdict::TooDeep;
         }
-        // Every value meets every applied schema at most once on each way: for most schemas this is enough.
+        // A bound from the size alone: each value visits each applied schema at most once per path. It suffices for most.
         let whole = self.rules[0].unfolded;
         let text = whole.matches.saturating_mul(self.steps_per_byte).saturating_mul(extent.text);
         let steps =
             whole.steps.saturating_mul(extent.values.saturating_add(extent.text / 256)).saturating_add(text);
-        if steps <= MAX_TOLD_WORK && whole.chain <= MAX_CHAIN {
-            return Verdict::Told;
+        if steps <= MAX_WORK_WITH_FAULTS && whole.chain <= MAX_CHAIN {
+            return Verdict::WithFaults;
         }
         match Count::new(self, false).whole(value) {
-            Some(steps) if steps <= MAX_TOLD_WORK => return Verdict::Told,
-            Some(_) => return Verdict::Silent,
+            Some(steps) if steps <= MAX_WORK_WITH_FAULTS => return Verdict::WithFaults,
+            Some(_) => return Verdict::WithoutFaults,
             None => {}
         }
         if self.remembers && Count::new(self, true).whole(value).is_some() {
-            return Verdict::Silent;
+            return Verdict::WithoutFaults;
         }
         Verdict::TooCostly
     }
 }
 
-/// A count of the visits to one value and all in it.
+/// Counts the visits to one value and all values in it.
 struct Count<'c> {
     costs: &'c Costs,
     known: HashMap<Key, Visited>,
     counted: u64,
-    /// Whether a verdict that the validator remembers is counted once.
+    /// True if a verdict that the validator caches is counted once.
     once: bool,
-    /// What was counted once.
+    /// The steps of cached verdicts.
     remembered: u64,
 }
 
-/// One schema at one object or array.
+/// A pair of a schema and an object or array.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
 struct Key {
     schema: usize,
@@ -97,12 +98,12 @@ struct Key {
     at: Entry,
 }
 
-/// How a schema was come to.
+/// The way in which a schema is entered.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
 struct Entry {
-    /// By what looks for evaluated members.
+    /// From a keyword that looks for evaluated members.
     again: bool,
-    /// By a reference of its own recursion.
+    /// From a reference inside of its own recursion.
     inside: bool,
 }
 
@@ -119,7 +120,7 @@ impl Visited {
     }
 }
 
-/// More than is counted.
+/// The counting limits are exceeded.
 struct TooMuch;
 
 impl<'c> Count<'c> {
@@ -133,7 +134,7 @@ impl<'c> Count<'c> {
         (steps <= MAX_WORK).then_some(steps)
     }
 
-    /// `depth` schemas are open, this one too.
+    /// Counts one visit. `depth` is the number of nested schemas, including this one.
     fn visit(&mut self, schema: usize, value: &Value, at: Entry, depth: u32) -> Result<Visited, TooMuch> {
         self.counted += 1;
         let rules = &self.costs.rules[schema];
@@ -157,7 +158,7 @@ impl<'c> Count<'c> {
         if too_much { Err(TooMuch) } else { Ok(visited) }
     }
 
-    /// At a string, or at any other value that holds none.
+    /// Returns the cost at a value without members.
     fn flat(&self, rules: &Rules, text: &str, again: bool) -> Visited {
         let bound = if again { rules.flat_again } else { rules.flat };
         let length = text.len() as u64;
@@ -173,7 +174,7 @@ impl<'c> Count<'c> {
         at: Entry,
         depth: u32,
     ) -> Result<Visited, TooMuch> {
-        // Before anything deeper is entered, so that this cannot overflow the stack.
+        // Checked before deeper schemas, so that this function cannot overflow the stack.
         if depth > MAX_CHAIN {
             return Err(TooMuch);
         }
@@ -185,7 +186,7 @@ impl<'c> Count<'c> {
                 Some(bound) => sum.add(self.refer(edge.to, value, at, bound, depth)?),
                 None => sum.add(self.visit(edge.to, value, Entry { again: false, inside }, depth + 1)?),
             }
-            // What is looked at again: for each keyword that does so, and if this is itself looked at again.
+            // One repetition per `unevaluated...` keyword, and one if this visit is itself a repetition.
             let repeats = rules.unevaluated + u64::from(at.again);
             if repeats > 0 {
                 let again = self.visit(edge.to, value, Entry { again: true, inside }, depth + 1)?;
@@ -238,7 +239,7 @@ impl<'c> Count<'c> {
         self.once && at.inside && from.component == self.costs.rules[to].component
     }
 
-    /// A reference whose target is remembered. From outside of the recursion each counts in full.
+    /// Counts a reference whose target's verdict is cached. References from outside of the recursion count in full.
     fn refer(
         &mut self,
         to: usize,
@@ -257,7 +258,7 @@ impl<'c> Count<'c> {
         if first {
             self.remembered = self.remembered.saturating_add(visited.steps);
         }
-        // A value without members costs little, and no verdict on it is kept.
+        // A value without members is cheap, and its verdict is not cached.
         Ok(Visited { steps: visited.steps.min(bound), chain: visited.chain })
     }
 }

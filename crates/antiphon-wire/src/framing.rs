@@ -1,42 +1,42 @@
-//! Lines out of bytes: the framing of stdio, without any I/O.
+//! The line framing of stdio, without I/O.
 
-/// The longest line accepted unless set otherwise: 16 MiB.
+/// The default maximum length of a line, in bytes: 16 MiB.
 pub const MAX_LINE: usize = 16 * 1024 * 1024;
 
-/// Collects bytes and gives them back as lines.
+/// A buffer that splits bytes into lines.
 #[derive(Debug)]
 pub struct LineBuffer {
     buffer: Vec<u8>,
-    /// Up to here all has been given back.
+    /// The number of bytes at the start that were returned already.
     taken: usize,
-    /// From there up to here there is no newline.
+    /// The position up to which the rest was searched for a newline.
     scanned: usize,
     limit: usize,
-    /// The rest of a line that was too long is being thrown away.
+    /// True while the rest of a line that is too long is discarded.
     skipping: bool,
 }
 
-/// What came out of the buffer.
+/// One result of the buffer.
 #[derive(Debug, PartialEq, Eq)]
 pub enum Line {
-    /// A line, without its end.
+    /// A line without its newline.
     Whole(Vec<u8>),
-    /// A line was longer than the limit. It is skipped up to its end.
+    /// A line longer than the limit. The buffer discards the line up to its end.
     TooLong,
 }
 
 impl LineBuffer {
-    /// A buffer whose lines have at most `limit` bytes, with the white space at their ends.
+    /// Creates a buffer for lines of at most `limit` bytes, including trailing white space.
     pub fn new(limit: usize) -> Self {
         Self { buffer: Vec::new(), taken: 0, scanned: 0, limit, skipping: false }
     }
 
-    /// Adds what was read.
+    /// Adds bytes.
     pub fn push(&mut self, bytes: &[u8]) {
         self.buffer.extend_from_slice(bytes);
     }
 
-    /// The next line that is not blank; `None` until more is pushed.
+    /// Returns the next line that is not blank; `None` if more bytes are needed.
     pub fn next_line(&mut self) -> Option<Line> {
         loop {
             let Some(offset) = self.buffer[self.scanned..].iter().position(|byte| *byte == b'\n') else {
@@ -67,8 +67,8 @@ impl LineBuffer {
         }
     }
 
-    /// Copies what is shorter: most often the line. All that is behind it stays where it is, or many short lines would
-    /// each move all the others.
+    /// Takes a line out of the buffer. Copies the shorter part, usually the line: if each short line moved all bytes after
+    /// it, the work would be quadratic.
     fn take(&mut self, start: usize, length: usize) -> Vec<u8> {
         let behind = self.buffer.len() - self.taken;
         if start > 0 || behind >= length {
@@ -81,7 +81,7 @@ impl LineBuffer {
         line
     }
 
-    /// Whether a line has begun that has not ended.
+    /// Returns true if the buffer contains an incomplete line.
     pub fn is_mid_line(&self) -> bool {
         self.skipping || !self.buffer[self.taken..].trim_ascii().is_empty()
     }
@@ -116,7 +116,7 @@ mod tests {
                 "{\"a\":1}\r\n\n  \n{\"b\":\"0123456789\"}\n{\"c\":3}\nhalf",
                 vec![whole("{\"a\":1}"), Line::TooLong, whole("{\"c\":3}")],
             ),
-            // White space counts too: nobody knows what follows it.
+            // Trailing white space counts, because more of the line may follow.
             ("{}         \n           \n{}       \r\n", vec![Line::TooLong, Line::TooLong, whole("{}")]),
         ] {
             let text = text.as_bytes();

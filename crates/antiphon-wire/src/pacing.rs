@@ -1,14 +1,14 @@
-//! Times that both sides of a call agree on: the pauses between legs that hold state only, and the time that progress adds
-//! to a request. Nothing in here reads a clock.
+//! Times that the client and the server share: the pauses after results that contain only a state, and the time that
+//! progress adds to a request. No function reads a clock.
 
 use std::time::Duration;
 
-/// The limits on a row of results that hold state only.
+/// The limits on consecutive results that contain only a state.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct StateOnlyLimits {
-    /// The maximum number of such results in a row. Default 60.
+    /// The maximum number of such results in a row. Default: 60.
     pub legs: u32,
-    /// The maximum time from the first result of the row. Default 120 s.
+    /// The maximum time since the first result of the row. Default: 120 s.
     pub time: Duration,
 }
 
@@ -18,7 +18,7 @@ impl Default for StateOnlyLimits {
     }
 }
 
-/// The pauses within one row of results that hold state only.
+/// The pauses between consecutive results that contain only a state.
 #[derive(Debug)]
 pub struct Pacing {
     limits: StateOnlyLimits,
@@ -26,13 +26,13 @@ pub struct Pacing {
 }
 
 impl Pacing {
-    /// A row that has not begun.
+    /// Creates the pauses of a new row.
     pub fn new(limits: StateOnlyLimits) -> Self {
         Self { limits, seen: 0 }
     }
 
-    /// Returns the pause before the next leg, `waited` after the first result of the row. `None` once the row has reached
-    /// a limit.
+    /// Returns the pause before the next leg; `None` if the row has reached a limit. `waited` is the time since the first
+    /// result of the row.
     pub fn next(&mut self, waited: Duration) -> Option<Duration> {
         if self.seen >= self.limits.legs || waited >= self.limits.time {
             return None;
@@ -42,7 +42,7 @@ impl Pacing {
     }
 }
 
-/// 50, 100, 200, then 250 ms; from the tenth on doubling, up to 5 s.
+/// Returns the pause before a leg: 50, 100, 200, then 250 ms. From the tenth on it doubles, up to 5 s.
 fn pause_before(leg: u32) -> Duration {
     Duration::from_millis(match leg {
         0 | 1 => 50,
@@ -54,14 +54,15 @@ fn pause_before(leg: u32) -> Duration {
     })
 }
 
-/// Returns the end of a time, measured from its start, and the limit that sets this end. The last progress came `heard`
-/// after the start and begins the time anew, up to `most` in all; without `most`, progress changes nothing.
+/// Returns the deadline of a request, measured from its start, and the limit that sets this deadline. `last_progress` is
+/// the time of the last progress notification since the start, which restarts `limit`, up to `most` in total. Without
+/// `most`, progress does not change the deadline.
 ///
 /// > Implementations **MAY** choose to reset the timeout clock when receiving a progress notification [...].
 /// > However, implementations **SHOULD** always enforce a maximum timeout, regardless of progress notifications
-pub fn stretched(limit: Duration, most: Option<Duration>, heard: Duration) -> (Duration, Duration) {
+pub fn stretched(limit: Duration, most: Option<Duration>, last_progress: Duration) -> (Duration, Duration) {
     let Some(most) = most else { return (limit, limit) };
-    let (end, most) = (heard.saturating_add(limit), most.max(limit));
+    let (end, most) = (last_progress.saturating_add(limit), most.max(limit));
     if end < most { (end, limit) } else { (most, most) }
 }
 
@@ -84,9 +85,9 @@ mod tests {
         let patient = StateOnlyLimits { time: Duration::from_secs(3600), ..standard };
         let schedule = [50, 100, 200, 250, 250, 250, 250, 250, 250, 500, 1000, 2000, 4000, 5000, 5000];
         check(patient, 0, &schedule, 60);
-        // Two minutes of waiting come first; the last wait is cut to fit.
+        // The limit of two minutes is reached first; the last pause is shortened to fit.
         check(standard, 0, &schedule, 36);
-        // The time of the legs counts.
+        // The duration of the legs counts too.
         check(standard, 20_000, &[50, 100, 200, 250, 250], 6);
         check(StateOnlyLimits { legs: 2, ..standard }, 0, &[50, 100], 2);
         check(StateOnlyLimits { legs: 0, ..standard }, 0, &[], 0);

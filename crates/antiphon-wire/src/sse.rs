@@ -1,34 +1,34 @@
-//! Server-sent events out of bytes: the framing of a streamed response, without any I/O.
+//! A decoder of server-sent events, without I/O.
 
 use std::{collections::VecDeque, fmt, time::Duration};
 
-/// The longest event accepted unless set otherwise: 16 MiB.
+/// The default maximum size of an event, in bytes: 16 MiB.
 pub const MAX_EVENT: usize = 16 * 1024 * 1024;
-/// A longer `id` is not kept: it has to fit into a header.
+/// The maximum length of an `id`, in bytes. A longer one is ignored, because it must fit into a header.
 const MAX_ID: usize = 1024;
-/// A longer `retry` is taken as this: an hour.
+/// The maximum `retry`, in milliseconds: one hour. A longer one is reduced to this.
 const MAX_RETRY: u64 = 60 * 60 * 1000;
 
-/// Collects bytes and gives them back as events.
+/// A decoder that splits bytes into events.
 ///
-/// Lines end with LF, CR or CRLF; one byte order mark at the start is skipped; comments are not kept. The last `id` and
-/// `retry` are, also those of events without data. An event that the end of the stream cuts off is never given back.
+/// Lines end with LF, CR or CRLF. The decoder skips a byte order mark at the start and ignores comments. It stores the last
+/// `id` and `retry`, also from events without data. It does not return an event that the end of the stream cuts off.
 #[derive(Debug)]
 pub struct SseDecoder {
-    /// The line that has begun.
+    /// The incomplete line.
     line: Vec<u8>,
-    /// The event that has begun.
+    /// The type of the incomplete event.
     event: Vec<u8>,
     data: Vec<u8>,
     ready: VecDeque<Event>,
-    /// The last `id:` line; it counts once its event has ended.
+    /// The last `id:` line. It becomes `last_id` at the end of its event.
     id: Option<String>,
     last_id: Option<String>,
     retry: Option<Duration>,
     limit: usize,
-    /// A CR ended the last line: an LF now belongs to it.
+    /// True if the last line ended with CR: a following LF belongs to that line end.
     after_cr: bool,
-    /// No line has ended yet: a byte order mark may stand here.
+    /// True before the end of the first line, which may begin with a byte order mark.
     first_line: bool,
     state: State,
 }
@@ -36,25 +36,25 @@ pub struct SseDecoder {
 #[derive(Debug, PartialEq, Eq)]
 enum State {
     Reading,
-    /// An event is too long; the events before it are still to be taken.
+    /// An event is too long, and the error was not returned yet.
     Overflowing,
-    /// The caller knows.
+    /// An event is too long, and the error was returned.
     Overflown,
 }
 
 /// One event.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Event {
-    /// The event's type; `message` where the stream names none.
+    /// The type of the event. Default: `message`.
     pub kind: String,
     /// The `data` lines, joined by LF.
     pub data: Vec<u8>,
 }
 
-/// An event was longer than the limit. Nothing comes out of the decoder afterwards.
+/// An error: an event is longer than the limit. The decoder returns no events after it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct EventTooLong {
-    /// What the decoder accepts, in bytes.
+    /// The limit of the decoder, in bytes.
     pub limit: usize,
 }
 
@@ -67,7 +67,7 @@ impl fmt::Display for EventTooLong {
 impl std::error::Error for EventTooLong {}
 
 impl SseDecoder {
-    /// A decoder whose events have at most `limit` bytes, line by line and in total.
+    /// Creates a decoder for events of at most `limit` bytes. The limit applies to each line and to the whole event.
     pub fn new(limit: usize) -> Self {
         Self {
             line: Vec::new(),
@@ -84,7 +84,7 @@ impl SseDecoder {
         }
     }
 
-    /// Adds what was read.
+    /// Adds bytes.
     pub fn push(&mut self, mut bytes: &[u8]) {
         while !bytes.is_empty() && self.state == State::Reading {
             if std::mem::take(&mut self.after_cr) && bytes[0] == b'\n' {
@@ -106,7 +106,7 @@ impl SseDecoder {
         }
     }
 
-    /// The next event; `None` until more is pushed.
+    /// Returns the next event; `None` if more bytes are needed.
     pub fn next_event(&mut self) -> Option<Result<Event, EventTooLong>> {
         if let Some(event) = self.ready.pop_front() {
             return Some(Ok(event));
@@ -118,13 +118,13 @@ impl SseDecoder {
         None
     }
 
-    /// The id of the last event that ended, with or without data: where a stream can be resumed. It is that of all that
-    /// was pushed, taken or not.
+    /// The id of the last complete event among all pushed bytes, with or without data. A stream can be resumed after this
+    /// event.
     pub fn last_id(&self) -> Option<&str> {
         self.last_id.as_deref()
     }
 
-    /// How long to wait before the stream is opened again, if it said so.
+    /// The last `retry` of the stream: the delay before the stream is opened again. Default: none.
     pub fn retry(&self) -> Option<Duration> {
         self.retry
     }
@@ -161,7 +161,7 @@ impl SseDecoder {
                 _ => {}
             }
         }
-        // The next line takes the same allocation, unless it was a giant.
+        // The next line reuses the allocation, unless the allocation is very large.
         if line.capacity() <= 64 * 1024 {
             self.line = line;
             self.line.clear();
@@ -170,7 +170,7 @@ impl SseDecoder {
 
     fn end_event(&mut self) {
         if let Some(id) = self.id.take() {
-            // An empty one takes back what was said before.
+            // An empty id resets the last one.
             self.last_id = Some(id).filter(|id| !id.is_empty());
         }
         let kind = std::mem::take(&mut self.event);
@@ -200,7 +200,7 @@ mod tests {
         events
     }
 
-    /// Whole, split at every byte, and byte by byte.
+    /// Decodes the input whole, split at every position, and byte by byte.
     fn check(stream: &str, limit: usize, expected: &[Result<(&str, &str), EventTooLong>]) {
         let expected: Vec<_> = expected
             .iter()

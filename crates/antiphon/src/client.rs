@@ -1,4 +1,4 @@
-//! The client: calls tools, and answers the questions they ask. See [`Client`].
+//! The client: calls tools, and passes their questions to callbacks. See [`Client`].
 
 #[doc(inline)]
 pub use antiphon_client::*;

@@ -23,7 +23,7 @@ pub use antiphon_macros::{Form, prompt, resolver, resource, server, tool};
 #[doc(hidden)]
 pub use antiphon_server::__expanded;
 
-/// The README's examples, compiled.
+/// The README, whose examples are doctests.
 #[cfg(doctest)]
 #[doc = include_str!("../../../README.md")]
 struct Readme;

@@ -8,7 +8,7 @@ use antiphon::{
     Form, Result,
     server::{Answer, Ask, Caller, Ctx, ReplayCheck, Reply, Server, Tool},
 };
-use common::talk::*;
+use common::tool_call::*;
 use common::*;
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -66,7 +66,7 @@ fn allocations(server: &Server, params: &Value) -> u64 {
 
 /// The params of the first and of the second leg.
 async fn legs(server: &Server) -> [Value; 2] {
-    let mut talk = Talk::new(json!({"text": "orders"}));
+    let mut talk = ToolCall::new(json!({"text": "orders"}));
     talk.leg(server, Value::Null).await;
     let first = json!({"name": "t", "arguments": {"text": "orders"}});
     let answers = json!({"region": accept(json!({"region": "eu-west-1"}))});

@@ -1,22 +1,22 @@
-//! How to write tools that ask: twelve chapters, each about one thing, each example compiled and most of them run.
+//! A guide to tools that ask, in twelve chapters. All examples are compiled, and most are run.
 //!
-//! | chapter | answers |
+//! | chapter | question |
 //! |---|---|
-//! | [`replay`] | what does `await` mean, when nothing is kept between two requests? |
-//! | [`steps`] | what runs twice, and what never? |
-//! | [`mistakes`] | what do I see when I get it wrong? |
-//! | [`forms`] | what can I ask, and what becomes of an answer that does not fit? |
+//! | [`replay`] | what does `await` mean if the server stores nothing between two requests? |
+//! | [`steps`] | which code can run twice, and which cannot? |
+//! | [`mistakes`] | what does each common mistake look like? |
+//! | [`forms`] | what can a form ask, and what happens to an invalid answer? |
 //! | [`cannot_ask`] | what if the client cannot ask? |
 //! | [`urls`] | what must the page behind a URL do? |
-//! | [`macros`] | which attributes are there, and what are resolvers? |
-//! | [`testing`] | how do I test it? |
-//! | [`migrating`] | how does what I have look here? |
+//! | [`macros`] | which attributes exist, and what is a resolver? |
+//! | [`testing`] | how do I test a tool that asks? |
+//! | [`migrating`] | how do I port code from another SDK? |
 //! | [`auth`] | who is calling, and what may they do? |
-//! | [`eras`] | what do clients of 2025 get? |
+//! | [`eras`] | how are clients of the 2025 revisions served? |
 //! | [`fleets`] | how do I upgrade and stop instances while calls are open? |
 //!
 //! Words: a *call* is one logical tools/call, prompts/get or resources/read, from its first request to its final result. A
-//! *leg* is one request of it. Whatever is said of tools holds for prompts and resources.
+//! *leg* is one request of a call. Statements about tools also apply to prompts and resources.
 
 #[doc = include_str!("replay.md")]
 pub mod replay {}

@@ -1,6 +1,6 @@
-//! The bench itself: what is under test, who is asked, and what is done to it.
+//! The bench: the server under test, the scripted user, and the faults.
 
-use super::{Done, Effects, Fault, Person, Report, client, run};
+use super::{CallRun, Effects, Fault, Report, ScriptedUser, client, run};
 use crate::{client::Call, server::ServerBuilder};
 use antiphon_seal::Principal;
 use serde::Serialize;
@@ -9,19 +9,19 @@ use std::{fmt, sync::Arc};
 
 pub(super) type Factory = Arc<dyn Fn(&Effects) -> ServerBuilder + Send + Sync>;
 
-/// A server under test, with as many replicas as a run needs, and the person who is asked.
+/// A server under test, with as many replicas as a run needs, and a [`ScriptedUser`].
 #[derive(Clone)]
 pub struct Bench {
     pub(super) factory: Factory,
     pub(super) upgrade: Option<Upgrade>,
-    pub(super) person: Person,
+    pub(super) user: ScriptedUser,
     pub(super) principal: Option<Principal>,
     pub(super) may_fail: bool,
     pub(super) disregard: Arc<dyn Fn(&mut Value) + Send + Sync>,
     pub(super) chosen: Arc<dyn Fn(&Fault) -> bool + Send + Sync>,
 }
 
-/// The newer build.
+/// A newer build of the server.
 #[derive(Clone)]
 pub(super) struct Upgrade {
     pub(super) factory: Factory,
@@ -29,13 +29,14 @@ pub(super) struct Upgrade {
 }
 
 impl Bench {
-    /// A bench for the server that this makes: one replica each time it is called. Every run begins with new
-    /// [`Effects`], which all its replicas share. The bench sets the key ring, the clock and the replay check of each.
+    /// Creates a bench for the server that `factory` builds: one replica per call of `factory`. Every run begins with
+    /// new [`Effects`], which all its replicas share. The bench sets the key ring, the clock and the replay check of
+    /// each replica.
     pub fn new(factory: impl Fn(&Effects) -> ServerBuilder + Send + Sync + 'static) -> Self {
         Self {
             factory: Arc::new(factory),
             upgrade: None,
-            person: Person::new(),
+            user: ScriptedUser::new(),
             principal: None,
             may_fail: false,
             disregard: Arc::new(|_| {}),
@@ -43,21 +44,21 @@ impl Bench {
         }
     }
 
-    /// Who is asked.
+    /// Sets the user who answers. Default: [`ScriptedUser::new`], who has no answers.
     #[must_use]
-    pub fn person(mut self, person: Person) -> Self {
-        self.person = person;
+    pub fn user(mut self, user: ScriptedUser) -> Self {
+        self.user = user;
         self
     }
 
-    /// Who calls, as a layer in front of the server would have found out. Default: nobody in particular.
+    /// Sets the principal of each request, as an authentication layer in front of the server would. Default: none.
     #[must_use]
     pub fn principal(mut self, principal: Principal) -> Self {
         self.principal = Some(principal);
         self
     }
 
-    /// A newer build, that takes over from each leg in turn: calls go on there, and end as they do on the newer build
+    /// Adds [`Fault::Upgrade`] for each leg: a newer build continues the call. The call must end as on the newer build
     /// alone.
     #[must_use]
     pub fn upgrade(mut self, factory: impl Fn(&Effects) -> ServerBuilder + Send + Sync + 'static) -> Self {
@@ -65,7 +66,7 @@ impl Bench {
         self
     }
 
-    /// A newer build, that refuses what an older one began.
+    /// Adds [`Fault::Upgrade`] for each leg: a newer build must reject calls that the older build began.
     #[must_use]
     pub fn upgrade_refused(
         mut self,
@@ -75,68 +76,69 @@ impl Bench {
         self
     }
 
-    /// The call is to end with a JSON-RPC error, as a prompt does whose person says no; without this,
-    /// [`torture`](Self::torture) takes that for a fault of its own.
+    /// Allows the call without a fault to end with a JSON-RPC error, for example a prompt whose user declines. By
+    /// default [`run_all_faults`](Self::run_all_faults) reports that error as a finding.
     #[must_use]
     pub fn may_fail(mut self) -> Self {
         self.may_fail = true;
         self
     }
 
-    /// Changes results before they are compared: takes out what may differ from run to run, such as a time or an id.
+    /// Sets a function that changes results before they are compared, to remove members that differ between runs, such as
+    /// a time or an id. Default: no change.
     #[must_use]
     pub fn disregard(mut self, change: impl Fn(&mut Value) + Send + Sync + 'static) -> Self {
         self.disregard = Arc::new(change);
         self
     }
 
-    /// Only these faults. Default: all.
+    /// Limits [`run_all_faults`](Self::run_all_faults) to the faults for which `chosen` returns true. Default: all.
     #[must_use]
     pub fn only(mut self, chosen: impl Fn(&Fault) -> bool + Send + Sync + 'static) -> Self {
         self.chosen = Arc::new(chosen);
         self
     }
 
-    /// Calls a tool; nothing goes wrong. The arguments are an object; `()` means none.
+    /// Calls a tool without faults. The arguments are an object; `()` means none.
     ///
     /// # Panics
-    /// If the arguments are something else, or the server cannot be built.
-    pub async fn call(&self, tool: &str, arguments: impl Serialize) -> Done {
+    /// If the arguments are neither an object nor `()`, or the server cannot be built.
+    pub async fn call(&self, tool: &str, arguments: impl Serialize) -> CallRun {
         self.run(&tool_call(tool, arguments), None).await
     }
 
-    /// Calls a tool under every fault at every boundary, each in a run of its own, and compares it with a run in which
-    /// nothing goes wrong.
+    /// Calls a tool once without faults, then once per [`Fault`] and boundary, and compares the results. Each call is a
+    /// separate run.
     ///
     /// # Panics
     /// As [`call`](Self::call).
-    pub async fn torture(&self, tool: &str, arguments: impl Serialize) -> Report {
-        self.torture_call(&tool_call(tool, arguments)).await
+    pub async fn run_all_faults(&self, tool: &str, arguments: impl Serialize) -> Report {
+        self.run_all_faults_on(&tool_call(tool, arguments)).await
     }
 
-    /// Makes any call: of a tool, a prompt or a resource, with a fault or without one.
+    /// Calls a tool, a prompt or a resource, with one fault or none.
     ///
     /// # Panics
     /// If the server cannot be built.
-    pub async fn run(&self, call: &Call, fault: Option<&Fault>) -> Done {
+    pub async fn run(&self, call: &Call, fault: Option<&Fault>) -> CallRun {
         run::run(self, call, fault, false).await
     }
 
-    /// As [`torture`](Self::torture), for any call.
+    /// Runs [`run_all_faults`](Self::run_all_faults) for a call of a tool, a prompt or a resource.
     ///
     /// # Panics
     /// If the server cannot be built.
-    pub async fn torture_call(&self, call: &Call) -> Report {
+    pub async fn run_all_faults_on(&self, call: &Call) -> Report {
         Report::make(self, call).await
     }
 
     /// Makes a call through a real [`Client`](crate::client::Client) over the [memory
-    /// pair](crate::transport::memory::duplex). A client checks answers before it sends them, so a person who is wrong
-    /// first ends the call there; a question left open ends it too. Legs and polls are not seen.
+    /// pair](crate::client::transport::memory::duplex). The client validates answers before it sends them, so an invalid or
+    /// missing answer ends the call. The result has one [`Leg`](super::Leg) with all asks and no polls.
     ///
     /// # Panics
     /// If the server cannot be built, or outside of a tokio runtime.
-    pub async fn run_through_client(&self, call: &Call) -> Done {
+    pub async fn run_through_client(&self, call: &Call) -> CallRun {
         client::run(self, call).await
     }
 }
@@ -147,6 +149,6 @@ fn tool_call(tool: &str, arguments: impl Serialize) -> Call {
 
 impl fmt::Debug for Bench {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Bench").field("person", &self.person).finish_non_exhaustive()
+        f.debug_struct("Bench").field("user", &self.user).finish_non_exhaustive()
     }
 }

@@ -1,9 +1,9 @@
-//! The same call through a real client.
+//! Runs a call through a real client.
 
 use super::{
-    Bench, Done, Leg, Outcome, Says,
-    person::{Asked, no_answer},
-    world::World,
+    Bench, CallRun, Leg, Outcome, UserAnswer,
+    simulation::Simulation,
+    user::{AskCounts, no_answer},
 };
 use crate::{
     client::{Call, CallbackError, Client, ClientBuilder, ClientError, ElicitAsk, Mode, transport::memory},
@@ -16,18 +16,22 @@ use std::{
     sync::{Arc, Mutex, PoisonError},
 };
 
-/// Who answers the client's callbacks, and what was asked of them.
+/// The scripted user behind the client's callbacks, and a record of the asks.
 struct Answering {
     bench: Bench,
-    asked: Mutex<(Asked, Vec<(String, AskKind)>)>,
-    hand: crate::ManualClock,
+    asked: Mutex<(AskCounts, Vec<(String, AskKind)>)>,
+    manual_clock: crate::ManualClock,
 }
 
-pub(super) async fn run(bench: &Bench, call: &Call) -> Done {
-    let world = World::new(bench, call, false);
-    let answering = Arc::new(Answering { bench: bench.clone(), asked: Mutex::default(), hand: world.hand() });
+pub(super) async fn run(bench: &Bench, call: &Call) -> CallRun {
+    let simulation = Simulation::new(bench, call, false);
+    let answering = Arc::new(Answering {
+        bench: bench.clone(),
+        asked: Mutex::default(),
+        manual_clock: simulation.manual_clock(),
+    });
     let (transport, input, output) = memory::duplex();
-    let serving = serve_streams(input, output, world.replica());
+    let serving = serve_streams(input, output, simulation.replica());
     let client = client_of(&answering).connect(transport);
     let called = async {
         let result = client.call(call.clone()).await;
@@ -45,24 +49,32 @@ pub(super) async fn run(bench: &Bench, call: &Call) -> Done {
         (Err(error), _) => ended(&error),
     };
     let asked = answering.asked.lock().unwrap_or_else(PoisonError::into_inner).1.clone();
-    done(outcome, asked, &world)
+    done(outcome, asked, &simulation)
 }
 
-/// The client asks in whatever order it likes, and tells no legs.
-fn done(outcome: Outcome, asked: Vec<(String, AskKind)>, world: &World<'_>) -> Done {
+/// The client does not report legs, so the result has one leg with all asks.
+fn done(outcome: Outcome, asked: Vec<(String, AskKind)>, simulation: &Simulation<'_>) -> CallRun {
     let legs = vec![Leg { asked, polls: 0 }];
-    let (effects, causes) = (world.common.effects.clone(), world.common.causes.take());
-    Done { outcome, legs, effects, causes, struck: true, begun: BTreeMap::new(), findings: Vec::new() }
+    let (effects, causes) = (simulation.shared.effects.clone(), simulation.shared.causes.take());
+    CallRun {
+        outcome,
+        legs,
+        effects,
+        causes,
+        fault_occurred: true,
+        begun: BTreeMap::new(),
+        findings: Vec::new(),
+    }
 }
 
 fn ended(error: &ClientError) -> Outcome {
     match error.server_error().map(serde_json::to_value) {
-        Some(Ok(told)) => Outcome::Error(told),
+        Some(Ok(error)) => Outcome::Error(error),
         _ => Outcome::Stopped(in_full(error)),
     }
 }
 
-/// An error with its causes.
+/// Returns the text of an error and of its sources.
 fn in_full(error: &dyn std::error::Error) -> String {
     let mut text = error.to_string();
     let mut source = error.source();
@@ -74,9 +86,9 @@ fn in_full(error: &dyn std::error::Error) -> String {
     text
 }
 
-/// A client that declares what the person's client declares.
+/// Builds a client with the capabilities that the scripted user declares.
 fn client_of(answering: &Arc<Answering>) -> ClientBuilder {
-    let declared = answering.bench.person.declared();
+    let declared = answering.bench.user.declared();
     let modern = Mode::Pinned(ProtocolVersion::V2026_07_28);
     let mut client = Client::builder("antiphon-testing", env!("CARGO_PKG_VERSION")).mode(modern);
     if declared.form {
@@ -127,13 +139,14 @@ impl Answering {
     fn answer<T: DeserializeOwned>(&self, key: &str, request: &InputRequest) -> Result<T, CallbackError> {
         let mut asked = self.asked.lock().unwrap_or_else(PoisonError::into_inner);
         asked.1.push((key.to_owned(), request.kind()));
-        let Some(Says { answer, after }) = self.bench.person.answer(key, request, &mut asked.0) else {
+        let Some(UserAnswer { answer, after }) = self.bench.user.next_answer(key, request, &mut asked.0)
+        else {
             return Err(CallbackError::new(no_answer(key)));
         };
-        self.hand.advance(after);
+        self.manual_clock.advance(after);
         let Some(answer) = answer else {
             return Err(CallbackError::new(format!(
-                "the person leaves `{key}` open, which a client cannot send"
+                "the scripted user leaves `{key}` unanswered, which a client cannot send"
             )));
         };
         Ok(serde_json::from_value(answer)?)

@@ -1,4 +1,4 @@
-//! What a tool did to the world, counted by idempotency key.
+//! The effects of a tool, counted by idempotency key.
 
 use std::{
     any::{Any, TypeId},
@@ -8,11 +8,11 @@ use std::{
     task::Poll,
 };
 
-/// What the tool under test did outside of itself: charges, rows, messages. One per run, shared by all its replicas;
-/// cheap to clone.
+/// A log of the external effects of the tool under test, such as charges, rows and messages. All replicas of a run
+/// share one log; a clone is cheap and refers to the same log.
 ///
-/// It stands where a payment provider or a database would: the tool calls [`perform`](Self::perform) from its steps,
-/// with the idempotency key it would give the provider.
+/// `Effects` is the fake of a payment provider or a database: the tool calls [`perform`](Self::perform) in its steps,
+/// with the idempotency key that it would send to the provider.
 #[derive(Clone, Default)]
 pub struct Effects(Arc<Inner>);
 
@@ -24,101 +24,102 @@ struct Inner {
 
 #[derive(Default)]
 struct Log {
-    happened: Vec<Effect>,
-    /// The request whose handler is polled now.
-    polled: Option<Place>,
-    /// The request that was polled last: tasks that its handler left behind belong to it.
-    last: Place,
-    /// The run is over: what handlers of replicas that are gone still do is not told.
+    effects: Vec<Effect>,
+    /// The request whose handler is being polled.
+    polled: Option<Origin>,
+    /// The request that was polled last. Effects of tasks that its handler spawned are attributed to that request.
+    last: Origin,
+    /// True after the end of the run: later effects, from handlers of crashed replicas, are not recorded.
     closed: bool,
 }
 
-/// One thing that happened.
+/// One effect.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Effect {
-    /// What it was.
+    /// The name given to [`Effects::perform`] or [`Effects::note`].
     pub name: String,
-    /// Under which idempotency key.
+    /// The idempotency key.
     pub key: String,
-    /// In which leg of the call, from 1; 0 where no leg can be told, as through a real client.
+    /// The leg of the call, from 1; 0 if the leg is not known, as through a real client.
     pub leg: u16,
-    /// In which of the requests that were sent, from 1.
+    /// The number of the request in the run, from 1.
     pub request: u32,
 }
 
-/// The request that something happens in.
+/// The request that an effect belongs to.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) struct Place {
+pub(super) struct Origin {
     pub(super) leg: u16,
     pub(super) request: u32,
 }
 
 impl Effects {
-    /// This happened, under this key. Gives the number of the key, from 1, among all keys that this has happened under:
-    /// a provider that knows idempotency keys makes one thing for each, so that `format!("db-{number}")` names it.
+    /// Records an effect at once. Returns the number of the key, from 1, among all keys of effects of this name. A
+    /// provider that supports idempotency keys creates one object per key, so `format!("db-{number}")` can name it.
     pub fn note(&self, name: impl Into<String>, key: impl Into<String>) -> usize {
-        let place = self.place();
-        self.note_at(name.into(), key.into(), place)
+        let origin = self.origin();
+        self.note_at(name.into(), key.into(), origin)
     }
 
-    /// As [`note`](Self::note), the way a remote call is: a poll passes before it happens, and one before the caller
-    /// hears of it. At both the bench can crash the replica, so that the thing has happened and nobody knows.
+    /// Records an effect as a remote call does: the returned future is pending once before the effect is recorded and
+    /// once after. The bench can crash the replica at both points, also when the effect has happened and its result is
+    /// lost. Returns the same number as [`note`](Self::note).
     pub async fn perform(&self, name: impl Into<String>, key: impl Into<String>) -> usize {
-        // The handler's poll that begins it tells whose it is; a task may go on with it later.
-        let place = self.place();
+        // The first poll is a poll of the handler; a spawned task may continue later.
+        let origin = self.origin();
         next_poll().await;
-        let number = self.note_at(name.into(), key.into(), place);
+        let number = self.note_at(name.into(), key.into(), origin);
         next_poll().await;
         number
     }
 
-    /// How often this happened.
+    /// The number of times that the effect happened.
     pub fn runs(&self, name: &str) -> usize {
-        self.log().happened.iter().filter(|effect| effect.name == name).count()
+        self.log().effects.iter().filter(|effect| effect.name == name).count()
     }
 
-    /// Under how many keys this happened: how often a provider that knows idempotency keys did it.
+    /// The number of distinct keys of the effect: the number of times that a provider with idempotency keys acted.
     pub fn distinct_keys(&self, name: &str) -> usize {
-        keys_of(&self.log().happened, name).len()
+        keys_of(&self.log().effects, name).len()
     }
 
-    /// All that happened, in order.
+    /// All effects, in the order in which they happened.
     pub fn all(&self) -> Vec<Effect> {
-        self.log().happened.clone()
+        self.log().effects.clone()
     }
 
-    /// What all replicas of a run have in common, such as a fake database: made by its `Default` when it is first asked
-    /// for, one of each type.
+    /// Returns a value that all replicas of a run share, such as a fake database. The run has one value per type, made
+    /// with `Default` on first use.
     pub fn shared<T: Default + Send + Sync + 'static>(&self) -> Arc<T> {
         let mut shared = self.0.shared.lock().unwrap_or_else(PoisonError::into_inner);
         let made = shared.entry(TypeId::of::<T>()).or_insert_with(|| Arc::new(T::default())).clone();
         made.downcast().unwrap_or_else(|_| Arc::default())
     }
 
-    /// From here on, a handler of this request is polled; or none, with `None`.
-    pub(super) fn polling(&self, place: Option<Place>) {
+    /// Sets the request whose handler is being polled; `None` after the poll.
+    pub(super) fn polling(&self, origin: Option<Origin>) {
         let mut log = self.log();
-        log.last = place.or(log.polled).unwrap_or(log.last);
-        log.polled = place;
+        log.last = origin.or(log.polled).unwrap_or(log.last);
+        log.polled = origin;
     }
 
-    /// The run is over.
+    /// Ends the run: later effects are not recorded.
     pub(super) fn close(&self) {
         self.log().closed = true;
     }
 
-    fn place(&self) -> Place {
+    fn origin(&self) -> Origin {
         let log = self.log();
         log.polled.unwrap_or(log.last)
     }
 
-    fn note_at(&self, name: String, key: String, place: Place) -> usize {
+    fn note_at(&self, name: String, key: String, origin: Origin) -> usize {
         let mut log = self.log();
-        let keys = keys_of(&log.happened, &name);
+        let keys = keys_of(&log.effects, &name);
         let number = keys.iter().position(|known| **known == key).unwrap_or(keys.len()) + 1;
         if !log.closed {
-            log.happened.push(Effect { name, key, leg: place.leg, request: place.request });
+            log.effects.push(Effect { name, key, leg: origin.leg, request: origin.request });
         }
         number
     }
@@ -128,18 +129,18 @@ impl Effects {
     }
 }
 
-/// In the order they were first used.
-fn keys_of<'a>(happened: &'a [Effect], name: &str) -> Vec<&'a String> {
+/// The distinct keys of the effect, in the order of their first use.
+fn keys_of<'a>(effects: &'a [Effect], name: &str) -> Vec<&'a String> {
     let mut seen = BTreeSet::new();
-    let of_name = happened.iter().filter(|effect| effect.name == name);
+    let of_name = effects.iter().filter(|effect| effect.name == name);
     of_name.map(|effect| &effect.key).filter(|key| seen.insert(*key)).collect()
 }
 
-/// Ready at the poll after this one, which it asks for.
+/// Completes at the second poll, and wakes the task for that poll.
 pub(super) async fn next_poll() {
-    let mut asked = false;
+    let mut polled = false;
     std::future::poll_fn(|cx| {
-        if std::mem::replace(&mut asked, true) {
+        if std::mem::replace(&mut polled, true) {
             return Poll::Ready(());
         }
         cx.waker().wake_by_ref();
@@ -150,6 +151,6 @@ pub(super) async fn next_poll() {
 
 impl fmt::Debug for Effects {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_list().entries(&self.log().happened).finish()
+        f.debug_list().entries(&self.log().effects).finish()
     }
 }

@@ -1,108 +1,107 @@
-//! What can go wrong between a person and a tool.
+//! The faults that the bench can inject.
 
-use super::{Bench, Done};
+use super::{Bench, CallRun};
 use std::fmt;
 
-/// Polls of one leg that are tried at most; of longer legs, so many evenly spread ones.
+/// The maximum number of polls of one leg that are tried. In longer legs they are spread evenly.
 const POLLS: usize = 64;
 
-/// One thing that goes wrong in a call. Legs count from 1, and the first leg brings no state; polls of a leg's handler
-/// count from 1.
+/// A fault in a call. Legs count from 1, and the first leg has no request state. Polls of a leg's handler count from 1.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Fault {
-    /// The replica is gone after so many polls of this leg; 0 is before it saw the request. Nothing of the handler runs
-    /// any more, not even its guards. A new replica takes the same request.
+    /// The replica crashes. The handler is neither polled nor dropped afterwards, so its guards do not run. The same
+    /// request is then sent to a new replica.
     Crash {
-        /// In this leg.
+        /// The leg.
         leg: u16,
-        /// After so many polls.
+        /// The number of polls before the crash; 0 is before the request arrives.
         polls: usize,
     },
-    /// The connection breaks after so many polls of this leg: the request is cancelled. The same request is sent again.
+    /// The connection breaks, which cancels the request. The same request is then sent again.
     Disconnect {
-        /// In this leg.
+        /// The leg.
         leg: u16,
-        /// After so many polls.
+        /// The number of polls before the connection breaks.
         polls: usize,
     },
-    /// The replica is to stop, and drains while it answers this leg: a handler that comes to a
-    /// [checkpoint](crate::server::Ctx::checkpoint) goes on elsewhere.
+    /// The replica drains during this leg: a handler that reaches a [checkpoint](crate::server::Ctx::checkpoint)
+    /// continues on another replica.
     Drain {
-        /// In this leg.
+        /// The leg.
         leg: u16,
     },
-    /// Two replicas take turns, leg by leg.
+    /// Two replicas alternate, leg by leg.
     Move,
-    /// The request of this leg is sent twice. The reply to the second one counts.
+    /// The request of this leg is sent twice. The bench uses the reply to the second one.
     Duplicate {
-        /// Of this leg.
+        /// The leg.
         leg: u16,
-        /// When, and where to.
-        second: Second,
+        /// The time and the replica of the second request.
+        timing: DuplicateTiming,
     },
-    /// The request of an older leg, its state and its answers, is sent again after a later leg. After the last leg the
-    /// repeated call is walked to its end.
+    /// The request of an older leg, with its state and answers, is sent again after a later leg. If the later leg is the
+    /// last one, the repeated call is continued to its end.
     Replay {
         /// The older leg, from 2.
         leg: u16,
-        /// After the reply to this leg.
+        /// The leg after whose reply the older leg is sent.
         after: u16,
     },
-    /// The state of this leg is changed, at one place after the other: each is to be refused, and no handler may run.
-    /// Then the right one is sent.
+    /// The request state of this leg is altered at one position after the other. The server must reject each altered
+    /// state without running a handler. Then the correct state is sent.
     Tamper {
         /// The leg, from 2.
         leg: u16,
     },
-    /// The state of this leg comes after its time: it is to be refused, or the round to be asked again, as the server
-    /// says.
+    /// The request state of this leg arrives after its expiry. The server must reject it or ask the round again,
+    /// depending on its [`OnExpired`](crate::server::OnExpired) setting.
     Expire {
         /// The leg, from 2.
         leg: u16,
     },
-    /// From this leg on, the newer build runs.
+    /// The newer build runs from this leg on.
     Upgrade {
         /// The leg, from 2.
         leg: u16,
     },
-    /// Of several answers that this leg could bring, it brings the first one only.
-    PartOfTheAnswers {
+    /// The request of this leg contains only the first of several answers.
+    PartialAnswers {
         /// The leg, from 2.
         leg: u16,
     },
-    /// The answers of each leg come in another order than they were asked.
-    AnswersReversed,
-    /// This leg brings an answer that nobody asked for.
-    UnaskedAnswer {
+    /// The answers of each leg are in reverse order.
+    ReversedAnswers,
+    /// The request of this leg contains an answer to a question that was not asked.
+    UnsolicitedAnswer {
         /// The leg.
         leg: u16,
     },
-    /// This leg brings answers that fit no question; they are to be asked again.
-    Nonsense {
+    /// The answers of this leg are invalid. The server must ask the questions again.
+    InvalidAnswers {
         /// The leg, from 2.
         leg: u16,
     },
-    /// Each round takes almost all the time it may.
-    Slow,
+    /// The user takes almost the whole lifetime of each round to answer.
+    SlowUser,
 }
 
-/// When a request that is sent twice is sent the second time, and where to.
+/// The time and the replica of the second request of [`Fault::Duplicate`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
-pub enum Second {
-    /// After the reply to the first, which is lost, to the same replica.
-    Later,
-    /// At once, to the same replica.
-    AtOnce,
-    /// At once, to another replica.
-    AtOnceElsewhere,
+pub enum DuplicateTiming {
+    /// The second request is sent after the reply to the first, which is lost, to the same replica.
+    AfterReply,
+    /// Both requests are in flight at the same time, at the same replica.
+    Concurrent,
+    /// Both requests are in flight at the same time, at two replicas.
+    ConcurrentOnAnotherReplica,
 }
 
 impl Fault {
-    /// Every fault that fits a call which went like this.
-    pub(super) fn all(bench: &Bench, plain: &Done) -> Vec<Self> {
-        let mut faults = vec![Self::Move, Self::AnswersReversed, Self::Slow];
+    /// Returns every fault that applies to a call whose run without faults was `plain`.
+    pub(super) fn all(bench: &Bench, plain: &CallRun) -> Vec<Self> {
+        let mut faults = vec![Self::Move, Self::ReversedAnswers, Self::SlowUser];
         let last = plain.legs.len() as u16;
         for leg in 1..=last {
             faults.push(Self::Crash { leg, polls: 0 });
@@ -110,10 +109,14 @@ impl Fault {
             for polls in (1..=times).step_by(times.div_ceil(POLLS).max(1)) {
                 faults.extend([Self::Crash { leg, polls }, Self::Disconnect { leg, polls }]);
             }
-            for second in [Second::Later, Second::AtOnce, Second::AtOnceElsewhere] {
-                faults.push(Self::Duplicate { leg, second });
+            for timing in [
+                DuplicateTiming::AfterReply,
+                DuplicateTiming::Concurrent,
+                DuplicateTiming::ConcurrentOnAnotherReplica,
+            ] {
+                faults.push(Self::Duplicate { leg, timing });
             }
-            faults.extend([Self::Drain { leg }, Self::UnaskedAnswer { leg }]);
+            faults.extend([Self::Drain { leg }, Self::UnsolicitedAnswer { leg }]);
             if leg > 1 {
                 faults.extend((leg..=last).map(|after| Self::Replay { leg, after }));
                 faults.extend(Self::of_later(bench, plain, leg));
@@ -123,15 +126,15 @@ impl Fault {
         faults
     }
 
-    /// What only a leg that brings a state can suffer.
-    fn of_later(bench: &Bench, plain: &Done, leg: u16) -> Vec<Self> {
+    /// Returns the faults that apply only to a leg with request state.
+    fn of_later(bench: &Bench, plain: &CallRun, leg: u16) -> Vec<Self> {
         let mut faults = vec![Self::Tamper { leg }, Self::Expire { leg }];
         let asked = plain.legs[usize::from(leg) - 2].asked.len();
         if asked > 0 {
-            faults.push(Self::Nonsense { leg });
+            faults.push(Self::InvalidAnswers { leg });
         }
         if asked > 1 {
-            faults.push(Self::PartOfTheAnswers { leg });
+            faults.push(Self::PartialAnswers { leg });
         }
         if bench.upgrade.is_some() {
             faults.push(Self::Upgrade { leg });
@@ -139,7 +142,7 @@ impl Fault {
         faults
     }
 
-    /// Whether it sends the request of this leg a second time.
+    /// Returns true if the request of the first leg is sent a second time.
     pub(super) fn repeats_first_leg(&self) -> bool {
         match self {
             Self::Crash { leg, polls } | Self::Disconnect { leg, polls } => *leg == 1 && *polls > 0,
@@ -157,20 +160,22 @@ impl fmt::Display for Fault {
             Self::Disconnect { leg, polls } => write!(f, "connection broken after poll {polls} of leg {leg}"),
             Self::Drain { leg } => write!(f, "replica drained in leg {leg}"),
             Self::Move => f.write_str("another replica on each leg"),
-            Self::Duplicate { leg, second: Second::Later } => {
+            Self::Duplicate { leg, timing: DuplicateTiming::AfterReply } => {
                 write!(f, "leg {leg} sent again after its reply")
             }
-            Self::Duplicate { leg, second: Second::AtOnce } => write!(f, "leg {leg} sent twice at once"),
+            Self::Duplicate { leg, timing: DuplicateTiming::Concurrent } => {
+                write!(f, "leg {leg} sent twice at once")
+            }
             Self::Duplicate { leg, .. } => write!(f, "leg {leg} sent to two replicas at once"),
             Self::Replay { leg, after } => write!(f, "leg {leg} sent again after leg {after}"),
             Self::Tamper { leg } => write!(f, "state of leg {leg} changed"),
             Self::Expire { leg } => write!(f, "state of leg {leg} expired"),
             Self::Upgrade { leg } => write!(f, "newer build from leg {leg} on"),
-            Self::PartOfTheAnswers { leg } => write!(f, "only the first answer in leg {leg}"),
-            Self::AnswersReversed => f.write_str("answers in reverse order"),
-            Self::UnaskedAnswer { leg } => write!(f, "an answer nobody asked for in leg {leg}"),
-            Self::Nonsense { leg } => write!(f, "answers that fit no question in leg {leg}"),
-            Self::Slow => f.write_str("a person who takes all the time there is"),
+            Self::PartialAnswers { leg } => write!(f, "only the first answer in leg {leg}"),
+            Self::ReversedAnswers => f.write_str("answers in reverse order"),
+            Self::UnsolicitedAnswer { leg } => write!(f, "an unsolicited answer in leg {leg}"),
+            Self::InvalidAnswers { leg } => write!(f, "invalid answers in leg {leg}"),
+            Self::SlowUser => f.write_str("a user who takes almost all the time of each round"),
         }
     }
 }

@@ -1,37 +1,37 @@
-//! What the bench saw that must not be.
+//! Violations that the bench found.
 
 use super::Fault;
 use std::fmt;
 
-/// Something that must not be: what was done to the call, and what came of it.
+/// A violation: the fault that was injected, and the difference.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Finding {
-    /// What went wrong in the call; `None` in a call in which nothing went wrong.
+    /// The injected fault; `None` for the run without a fault.
     pub fault: Option<Fault>,
-    /// What it is about.
-    pub about: About,
-    /// What differs.
+    /// The kind of violation.
+    pub kind: FindingKind,
+    /// A description of the difference.
     pub text: String,
 }
 
-/// What a [`Finding`] is about.
+/// The kind of a [`Finding`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
-pub enum About {
-    /// Another result, or other questions.
+pub enum FindingKind {
+    /// The result or the questions differ.
     Result,
-    /// What must be refused was not.
+    /// A request that must be rejected was accepted.
     Refusal,
-    /// More effects, or fewer, or under other keys.
+    /// The number of effects or of their keys differs.
     Effects,
-    /// The handler does not run the same way twice.
+    /// The handler differs between a run and its replay.
     Replay,
 }
 
 impl Finding {
-    pub(super) fn new(fault: Option<&Fault>, about: About, text: String) -> Self {
-        Self { fault: fault.cloned(), about, text }
+    pub(super) fn new(fault: Option<&Fault>, kind: FindingKind, text: String) -> Self {
+        Self { fault: fault.cloned(), kind, text }
     }
 }
 
@@ -44,10 +44,10 @@ impl fmt::Display for Finding {
     }
 }
 
-/// Findings below each other.
+/// A list of findings, one per line.
 pub(super) struct Findings<'a>(pub(super) &'a [Finding]);
 
-/// More are not read.
+/// The maximum number of findings in one message.
 const SHOWN: usize = 20;
 
 impl fmt::Display for Findings<'_> {

@@ -1,4 +1,4 @@
-//! The requests that the bench writes by itself, and what it reads from the replies.
+//! The requests that the bench writes, and the replies that it reads.
 
 use super::{Bench, Outcome};
 use crate::{
@@ -12,7 +12,7 @@ use antiphon_wire::{
 use serde::Serialize;
 use serde_json::{Value, json, value::RawValue};
 
-/// What differs from leg to leg of one call.
+/// The members of a request that differ between the legs of one call.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Retry {
     pub(super) answers: Option<InputResponses>,
@@ -43,7 +43,7 @@ pub(super) fn request(bench: &Bench, call: &Call, retry: &Retry, id: u32) -> Vec
         CallKind::Resource => (None, Some(call.name())),
     };
     let client = Implementation::new("antiphon-testing", env!("CARGO_PKG_VERSION"));
-    let can = ClientCapabilities::for_asks(bench.person.declared());
+    let can = ClientCapabilities::for_asks(bench.user.declared());
     let params = Params {
         meta: Meta::for_request(&ProtocolVersion::V2026_07_28, Some(&client), &can),
         name,
@@ -56,7 +56,7 @@ pub(super) fn request(bench: &Bench, call: &Call, retry: &Retry, id: u32) -> Vec
         .unwrap_or_else(|fault| panic!("a request cannot be written: {fault}"))
 }
 
-/// What one request came to.
+/// The outcome of one request.
 #[derive(Clone, Debug)]
 pub(super) enum Reply {
     Ended(Outcome),
@@ -67,7 +67,7 @@ impl Reply {
     pub(super) fn read(reply: Option<ReplyMessage>) -> Self {
         match reply {
             Some(reply) => Self::read_bytes(&reply.body),
-            None => Self::stopped("the server took the request for a notification"),
+            None => Self::stopped("the server treated the request as a notification"),
         }
     }
 
@@ -87,7 +87,7 @@ impl Reply {
                 let (asks, state) = required.into_parts();
                 Self::Asks { asks, state }
             }
-            Ok(_) => Self::stopped("the reply is of a kind this bench does not know"),
+            Ok(_) => Self::stopped("the bench does not support this kind of reply"),
             Err(fault) => Self::stopped(format!("the reply cannot be read: {fault}")),
         }
     }
@@ -100,9 +100,9 @@ impl Reply {
         matches!(self, Self::Ended(outcome) if outcome.is_frozen_refusal())
     }
 
-    /// What it says, for comparison with another reply to the same request: not the state, which is sealed anew each
-    /// time, and not the addresses of pages, which hold a reference that may be made anew.
-    pub(super) fn said(&self, bench: &Bench) -> Value {
+    /// Returns the content that is compared with another reply to the same request. The state is left out because the
+    /// server seals it anew each time; URLs are left out because they may contain a new reference.
+    pub(super) fn comparable(&self, bench: &Bench) -> Value {
         match self {
             Self::Ended(outcome) => outcome.comparable(bench),
             Self::Asks { asks, .. } => {
@@ -111,8 +111,8 @@ impl Reply {
         }
     }
 
-    /// For people.
-    pub(super) fn in_words(&self) -> String {
+    /// Returns a description for messages.
+    pub(super) fn describe(&self) -> String {
         match self {
             Self::Ended(outcome) => outcome.to_string(),
             Self::Asks { asks, .. } => {
@@ -122,7 +122,7 @@ impl Reply {
         }
     }
 
-    /// The keys and kinds of what it asks.
+    /// The keys and kinds of the asks in the reply.
     pub(super) fn asked(&self) -> Vec<(String, AskKind)> {
         match self {
             Self::Ended(_) => Vec::new(),
@@ -142,8 +142,8 @@ fn written(value: &impl Serialize) -> Value {
     serde_json::to_value(value).unwrap_or_else(|fault| Value::String(fault.to_string()))
 }
 
-/// An answer that fits no question of this kind.
-pub(super) fn nonsense(ask: &InputRequest) -> Value {
+/// Returns an answer that is invalid for this ask.
+pub(super) fn invalid_answer(ask: &InputRequest) -> Value {
     match ask {
         InputRequest::Elicit(ElicitRequest::Form { requested_schema, .. }) => {
             // No field of a form is an object.
@@ -151,6 +151,6 @@ pub(super) fn nonsense(ask: &InputRequest) -> Value {
             json!({ "action": "accept", "content": Value::Object(fields.collect()) })
         }
         InputRequest::Elicit(_) => json!({ "action": "perhaps" }),
-        _ => json!("nonsense"),
+        _ => json!("invalid_answer"),
     }
 }

@@ -1,27 +1,27 @@
-//! A call in which everything went wrong, once each.
+//! The comparison of a call's runs with each fault.
 
 use super::{
-    Bench, Done, Fault, Guarantee, Outcome,
-    finding::{About, Finding, Findings},
+    Bench, CallRun, Fault, Guarantee, Outcome,
+    finding::{Finding, FindingKind, Findings},
+    guarantee,
     run::run,
-    tally,
 };
 use crate::client::Call;
 use std::fmt;
 
-/// What became of a call under every fault at every boundary.
+/// The runs of one call: one without faults, and one per fault and boundary.
 #[derive(Clone, Debug)]
-#[must_use = "ask it with `expect_same_result` and `expect_effects`"]
+#[must_use = "check the report with `expect_same_result` and `expect_effects`"]
 pub struct Report {
-    pub(super) plain: Done,
-    /// On the newer build alone.
-    pub(super) upgraded: Option<Done>,
-    runs: Vec<(Fault, Done)>,
+    pub(super) plain: CallRun,
+    /// The run on the newer build alone, without faults.
+    pub(super) upgraded: Option<CallRun>,
+    runs: Vec<(Fault, CallRun)>,
     findings: Vec<Finding>,
 }
 
 impl Report {
-    /// Runs the call once as it is, then once with each fault.
+    /// Runs the call once without faults, then once with each fault.
     pub(super) async fn make(bench: &Bench, call: &Call) -> Self {
         let plain = run(bench, call, None, false).await;
         let upgraded = match bench.upgrade {
@@ -29,59 +29,59 @@ impl Report {
             None => None,
         };
         let mut report = Self { plain, upgraded, runs: Vec::new(), findings: Vec::new() };
-        if report.look_at_plain(bench) {
+        if report.check_plain(bench) {
             for fault in Fault::all(bench, &report.plain) {
                 let done = run(bench, call, Some(&fault), false).await;
-                report.look_at(bench, &fault, &done);
+                report.check_run(bench, &fault, &done);
                 report.runs.push((fault, done));
             }
         }
         report
     }
 
-    /// The call in which nothing went wrong.
-    pub fn plain(&self) -> &Done {
+    /// The run without faults.
+    pub fn plain(&self) -> &CallRun {
         &self.plain
     }
 
-    /// Every fault, and the call in which it happened. None, if the call does not succeed when nothing goes wrong.
-    pub fn runs(&self) -> impl ExactSizeIterator<Item = (&Fault, &Done)> {
+    /// The faults, each with its run. Empty if the run without faults does not succeed.
+    pub fn runs(&self) -> impl ExactSizeIterator<Item = (&Fault, &CallRun)> {
         self.runs.iter().map(|(fault, done)| (fault, done))
     }
 
-    /// All that must not be, effects aside.
+    /// The findings, without those about effects.
     pub fn findings(&self) -> &[Finding] {
         &self.findings
     }
 
-    /// What is wrong with the effects, if this is guaranteed.
+    /// Returns the violations of `guarantee` in the effects.
     pub fn effect_findings(&self, guarantee: Guarantee) -> Vec<Finding> {
-        let found = |fault, text| Finding::new(fault, About::Effects, text);
+        let found = |fault, text| Finding::new(fault, FindingKind::Effects, text);
         let mut findings: Vec<Finding> =
-            tally::repeated(&self.plain).into_iter().map(|text| found(None, text)).collect();
+            guarantee::repeated(&self.plain).into_iter().map(|text| found(None, text)).collect();
         for (fault, done) in &self.runs {
-            let repeated = if findings.is_empty() { tally::repeated(done) } else { Vec::new() };
-            let wrong = tally::compare(self, fault, done, guarantee);
+            let repeated = if findings.is_empty() { guarantee::repeated(done) } else { Vec::new() };
+            let wrong = guarantee::compare(self, fault, done, guarantee);
             findings.extend(repeated.into_iter().chain(wrong).map(|text| found(Some(fault), text)));
         }
         findings
     }
 
-    /// Whatever happened, the call asked the same questions and ended with the same result; what had to be refused was;
-    /// and the handler runs the same way twice.
+    /// Asserts that [`findings`](Self::findings) is empty: every run asked the same questions and returned the same
+    /// result, the server rejected every request that it must reject, and the handler is deterministic.
     ///
     /// # Panics
-    /// If not, with what was done to the call and what differs.
+    /// If there are findings. The message lists each fault and the difference.
     #[track_caller]
     pub fn expect_same_result(&self) -> &Self {
         assert!(self.findings.is_empty(), "{} of {self}:{}", self.findings.len(), Findings(&self.findings));
         self
     }
 
-    /// Whatever happened, the effects were as guaranteed.
+    /// Asserts that the effects of every run comply with `guarantee`.
     ///
     /// # Panics
-    /// If not, with what was done to the call and what differs.
+    /// If they do not. The message lists each fault and the difference.
     #[track_caller]
     pub fn expect_effects(&self, guarantee: Guarantee) -> &Self {
         let findings = self.effect_findings(guarantee);
@@ -89,8 +89,8 @@ impl Report {
         self
     }
 
-    /// Whether it is worth going on.
-    fn look_at_plain(&mut self, bench: &Bench) -> bool {
+    /// Checks the runs without faults. Returns false if they failed, so that runs with faults are useless.
+    fn check_plain(&mut self, bench: &Bench) -> bool {
         for done in [Some(&self.plain), self.upgraded.as_ref()].into_iter().flatten() {
             self.findings.extend(done.findings.iter().cloned());
             let fine = match &done.outcome {
@@ -99,31 +99,35 @@ impl Report {
                 Outcome::Refused | Outcome::Stopped(_) => false,
             };
             if !fine {
-                let text = format!("the call comes to {}", done.came_to());
-                self.findings.push(Finding::new(None, done.outcome.about(), text));
+                let text = format!("the call ends with {}", done.describe());
+                self.findings.push(Finding::new(None, done.outcome.finding_kind(), text));
                 return false;
             }
         }
         true
     }
 
-    fn look_at(&mut self, bench: &Bench, fault: &Fault, done: &Done) {
-        // What the handler does anyway is said once.
+    /// Compares a run with the one without faults.
+    fn check_run(&mut self, bench: &Bench, fault: &Fault, done: &CallRun) {
+        // Replay findings of the run without faults are not repeated.
         let known = |finding: &Finding| {
-            finding.about == About::Replay
+            finding.kind == FindingKind::Replay
                 && self.plain.findings.iter().any(|plain| plain.text == finding.text)
         };
         self.findings.extend(done.findings.iter().filter(|finding| !known(finding)).cloned());
         if done.outcome == Outcome::Refused {
             return;
         }
-        let about = done.outcome.about();
-        let mut found = |text| self.findings.push(Finding::new(Some(fault), about, text));
+        let kind = done.outcome.finding_kind();
+        let mut found = |text| self.findings.push(Finding::new(Some(fault), kind, text));
         if let (Fault::Upgrade { .. }, Some(upgrade)) = (fault, &bench.upgrade)
             && upgrade.is_refused
         {
             if !done.outcome.refuses_a_version() {
-                found(format!("a newer build was to refuse the call, but it came to {}", done.came_to()));
+                found(format!(
+                    "the newer build must refuse the call, but the call ended with {}",
+                    done.describe()
+                ));
             }
             return;
         }
@@ -135,38 +139,38 @@ impl Report {
             let may =
                 fault.repeats_first_leg() && self.plain.effects.all().iter().any(|effect| effect.leg == 1);
             let hint = if may {
-                " (what stands before the first ask runs once per request sent: move it behind the ask, or \
-                 `Bench::disregard` what it may change)"
+                " (code before the first ask runs once per request sent: move it behind the ask, or remove \
+                 what it changes with `Bench::disregard`)"
             } else if matches!(fault, Fault::Upgrade { .. }) && done.outcome.refuses_a_version() {
-                " (a build that is to refuse what an older one began is given with `Bench::upgrade_refused`)"
+                " (use `Bench::upgrade_refused` for a build that must refuse calls of an older one)"
             } else {
                 ""
             };
             found(format!(
-                "the call comes to {}, and when nothing goes wrong to {}{hint}",
-                done.came_to(),
+                "the call ends with {}, and without faults with {}{hint}",
+                done.describe(),
                 like.outcome
             ));
         } else if keeps_legs(fault) && done.asked() != like.asked() {
             let (asked, expected) = (done.asked().join(", "), like.asked().join(", "));
-            found(format!("the call asks {asked}, and when nothing goes wrong {expected}"));
+            found(format!("the call asks {asked}, and without faults {expected}"));
         }
     }
 }
 
-/// Whether nothing is asked again because of it.
+/// Returns true if the fault does not cause a question to be asked again.
 fn keeps_legs(fault: &Fault) -> bool {
     !matches!(
         fault,
         Fault::Upgrade { .. }
             | Fault::Expire { .. }
-            | Fault::PartOfTheAnswers { .. }
-            | Fault::Nonsense { .. }
+            | Fault::PartialAnswers { .. }
+            | Fault::InvalidAnswers { .. }
     )
 }
 
 impl fmt::Display for Report {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "a call of {} legs under {} faults", self.plain.legs.len(), self.runs.len())
+        write!(f, "a call of {} legs with {} faults", self.plain.legs.len(), self.runs.len())
     }
 }

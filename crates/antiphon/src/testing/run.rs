@@ -1,77 +1,78 @@
-//! One call from its first request to its end, with one fault.
+//! Runs one call from its first request to its end, with at most one fault.
 
 use super::{
-    Bench, Done, Fault, Leg, Outcome,
-    finding::{About, Finding},
-    message::{Reply, Retry, nonsense},
-    person::{Asked, no_answer},
-    world::World,
+    Bench, CallRun, Fault, Leg, Outcome,
+    finding::{Finding, FindingKind},
+    message::{Reply, Retry, invalid_answer},
+    simulation::Simulation,
+    user::{AskCounts, no_answer},
 };
 use crate::{client::Call, server::Server};
 use antiphon_wire::{InputRequests, InputResponses};
 use serde_json::{Value, json};
 use std::time::Duration;
 
-/// More legs than any limit allows: a call that goes on for longer never ends.
+/// The maximum number of legs, above any limit of a server. A longer call is stopped.
 const LEGS: usize = 200;
-/// So many turns of the runtime are left to tasks when a call is over.
+/// The number of times the bench yields to other tasks after the end of a call.
 const SETTLING: usize = 32;
 
+/// The state of one run.
 pub(super) struct Run<'a> {
-    pub(super) world: World<'a>,
+    pub(super) simulation: Simulation<'a>,
     pub(super) fault: Option<&'a Fault>,
-    /// What was sent in each leg, and what came of it, in the order of the call.
+    /// The requests and replies of the legs, in order.
     pub(super) sent: Vec<Sent>,
-    /// How often each question was asked by now.
-    pub(super) asked: Asked,
+    /// The number of times each question was asked so far.
+    pub(super) asked: AskCounts,
     pub(super) findings: Vec<Finding>,
-    /// Whether the fault has happened.
-    pub(super) struck: bool,
-    /// The replica whose turn it is not.
+    /// True after the fault happened.
+    pub(super) fault_occurred: bool,
+    /// The second replica of [`Fault::Move`], while the first one is current.
     pub(super) other: Option<Server>,
 }
 
-/// One leg, as it was sent and answered.
+/// The request and the reply of one leg.
 #[derive(Clone)]
 pub(super) struct Sent {
     pub(super) retry: Retry,
     pub(super) reply: Reply,
     pub(super) polls: usize,
-    /// What was asked by the time it was sent.
-    pub(super) asked: Asked,
+    /// The ask counts when the request was sent.
+    pub(super) asked: AskCounts,
 }
 
-/// Makes a call, in a world of its own. `upgraded`: on the newer build from the first leg on.
+/// Runs a call in a new simulation. `upgraded`: on the newer build from the first leg on.
 ///
 /// # Panics
-/// If a newer build is to take over, and there is none.
-pub(super) async fn run(bench: &Bench, call: &Call, fault: Option<&Fault>, upgraded: bool) -> Done {
+/// If the fault is [`Fault::Upgrade`] and the bench has no newer build.
+pub(super) async fn run(bench: &Bench, call: &Call, fault: Option<&Fault>, upgraded: bool) -> CallRun {
     assert!(
         bench.upgrade.is_some() || !matches!(fault, Some(Fault::Upgrade { .. })),
         "`Fault::Upgrade` needs a newer build: give the bench one with `upgrade` or `upgrade_refused`"
     );
     let mut run = Run {
-        world: World::new(bench, call, upgraded),
+        simulation: Simulation::new(bench, call, upgraded),
         fault,
         sent: Vec::new(),
-        asked: Asked::default(),
+        asked: AskCounts::default(),
         findings: Vec::new(),
-        struck: fault.is_none(),
+        fault_occurred: fault.is_none(),
         other: None,
     };
-    let outcome = run.walk(Retry::default()).await;
+    let outcome = run.continue_from(Retry::default()).await;
     run.after_the_end(&outcome).await;
-    // A step of a cancelled request may still be on its way.
+    // A step of a cancelled request may still run in a task.
     for _ in 0..SETTLING {
         tokio::task::yield_now().await;
     }
-    run.world.common.effects.close();
+    run.simulation.shared.effects.close();
     run.done(outcome)
 }
 
 impl Run<'_> {
-    /// Walks on from this request to the end.
-    pub(super) async fn walk(&mut self, mut retry: Retry) -> Outcome {
+    /// Continues the call from this request to its end.
+    pub(super) async fn continue_from(&mut self, mut retry: Retry) -> Outcome {
         loop {
             if self.sent.len() == LEGS {
                 return Outcome::Stopped(format!("the call has not ended after {LEGS} legs"));
@@ -91,87 +92,87 @@ impl Run<'_> {
         }
     }
 
-    /// What the person says to a round, as the next leg brings it; `None` where nothing was asked.
+    /// Returns the user's answers to a round for the next leg; `None` if the round has no asks.
     fn answered(&mut self, asks: &InputRequests) -> Result<Option<InputResponses>, String> {
-        let (leg, mut said, mut took) = (self.sent.len() as u16 + 1, Vec::new(), Duration::ZERO);
-        let asks_in_part = matches!(self.fault, Some(Fault::PartOfTheAnswers { leg: part }) if *part == leg);
+        let (leg, mut answers, mut delay) = (self.sent.len() as u16 + 1, Vec::new(), Duration::ZERO);
+        let is_partial = matches!(self.fault, Some(Fault::PartialAnswers { leg: part }) if *part == leg);
         for (key, ask) in asks.iter() {
-            let says = self.world.bench.person.answer(key, ask, &mut self.asked);
-            let says = says.ok_or_else(|| no_answer(key))?;
-            took = took.max(says.after);
-            said.extend(says.answer.map(|answer| (key.to_owned(), answer)));
-            if asks_in_part {
-                self.struck = asks.len() > 1;
+            let answer = self.simulation.bench.user.next_answer(key, ask, &mut self.asked);
+            let answer = answer.ok_or_else(|| no_answer(key))?;
+            delay = delay.max(answer.after);
+            answers.extend(answer.answer.map(|answer| (key.to_owned(), answer)));
+            if is_partial {
+                self.fault_occurred = asks.len() > 1;
                 break;
             }
         }
-        self.world.pass(took);
-        self.distort(leg, asks, &mut said);
-        if asks.is_empty() && said.is_empty() { Ok(None) } else { Ok(Some(responses(&said))) }
+        self.simulation.pass(delay);
+        self.distort(leg, asks, &mut answers);
+        if asks.is_empty() && answers.is_empty() { Ok(None) } else { Ok(Some(responses(&answers))) }
     }
 
-    /// What a fault makes of the answers before they are sent.
-    fn distort(&mut self, leg: u16, asks: &InputRequests, said: &mut Vec<(String, Value)>) {
+    /// Applies the fault to the answers before they are sent.
+    fn distort(&mut self, leg: u16, asks: &InputRequests, answers: &mut Vec<(String, Value)>) {
         match self.fault {
-            Some(Fault::AnswersReversed) if said.len() > 1 => {
-                said.reverse();
-                self.struck = true;
+            Some(Fault::ReversedAnswers) if answers.len() > 1 => {
+                answers.reverse();
+                self.fault_occurred = true;
             }
-            Some(Fault::Nonsense { leg: at }) if *at == leg && !asks.is_empty() => {
-                *said = asks.iter().map(|(key, ask)| (key.to_owned(), nonsense(ask))).collect();
-                // What the person would have said counts when it is asked again.
+            Some(Fault::InvalidAnswers { leg: at }) if *at == leg && !asks.is_empty() => {
+                *answers = asks.iter().map(|(key, ask)| (key.to_owned(), invalid_answer(ask))).collect();
+                // The user's next answer is used when the question is asked again.
                 self.asked = self.sent.last().map(|sent| sent.asked.clone()).unwrap_or_default();
-                self.struck = true;
+                self.fault_occurred = true;
             }
-            Some(Fault::UnaskedAnswer { leg: at }) if *at == leg => {
-                said.push((
-                    UNASKED.to_owned(),
-                    json!({ "action": "accept", "content": { "unasked": true } }),
+            Some(Fault::UnsolicitedAnswer { leg: at }) if *at == leg => {
+                answers.push((
+                    UNSOLICITED.to_owned(),
+                    json!({ "action": "accept", "content": { "unsolicited": true } }),
                 ));
-                self.struck = true;
+                self.fault_occurred = true;
             }
             _ => {}
         }
     }
 
     pub(super) fn bench(&self) -> &Bench {
-        self.world.bench
+        self.simulation.bench
     }
 
-    pub(super) fn found(&mut self, about: About, text: String) {
-        self.findings.push(Finding::new(self.fault, about, text));
+    pub(super) fn found(&mut self, kind: FindingKind, text: String) {
+        self.findings.push(Finding::new(self.fault, kind, text));
     }
 
-    fn done(mut self, outcome: Outcome) -> Done {
-        for text in self.world.common.replays.take() {
-            self.found(About::Replay, text);
+    fn done(mut self, outcome: Outcome) -> CallRun {
+        for text in self.simulation.shared.replays.take() {
+            self.found(FindingKind::Replay, text);
         }
         let legs =
             self.sent.iter().map(|sent| Leg { asked: sent.reply.asked(), polls: sent.polls }).collect();
-        Done {
+        CallRun {
             outcome,
             legs,
-            effects: self.world.common.effects.clone(),
-            causes: self.world.common.causes.take(),
-            struck: self.struck,
-            begun: self.world.begun,
+            effects: self.simulation.shared.effects.clone(),
+            causes: self.simulation.shared.causes.take(),
+            fault_occurred: self.fault_occurred,
+            begun: self.simulation.begun,
             findings: self.findings,
         }
     }
 }
 
 /// A key that no tool uses.
-const UNASKED: &str = "antiphon-nobody-asked";
+const UNSOLICITED: &str = "antiphon-unsolicited";
 
-pub(super) fn responses(said: &[(String, Value)]) -> InputResponses {
+pub(super) fn responses(answers: &[(String, Value)]) -> InputResponses {
     let mut responses = InputResponses::new();
-    for (key, answer) in said {
+    for (key, answer) in answers {
         responses.insert(key, answer).unwrap_or_else(|fault| panic!("an answer is not JSON: {fault}"));
     }
     responses
 }
 
-/// The answers of a first leg, where nobody asked.
-pub(super) fn unasked() -> InputResponses {
-    responses(&[(UNASKED.to_owned(), json!({ "action": "accept", "content": { "unasked": true } }))])
+/// Returns answers for the first leg, in which the server has not asked anything.
+pub(super) fn unsolicited() -> InputResponses {
+    responses(&[(UNSOLICITED.to_owned(), json!({ "action": "accept", "content": { "unsolicited": true } }))])
 }

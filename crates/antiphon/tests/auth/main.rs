@@ -8,10 +8,10 @@ mod auth_support;
 #[path = "../common/mod.rs"]
 mod common;
 
-mod attack;
+mod challenges;
 mod hostile;
 mod keys;
-mod ladder;
 mod scopes;
 mod sessions;
+mod stolen_state;
 mod tokens;

@@ -1,4 +1,4 @@
-//! What an issuer serves, on a real socket: answers by path, each counted.
+//! An issuer's HTTP server on a real socket, with answers by path.
 
 use std::{
     collections::HashMap,
@@ -47,7 +47,7 @@ impl IssuerServer {
         format!("http://{}{path}", self.address)
     }
 
-    /// From now on, this path is answered so.
+    /// Sets the answer for a path.
     pub fn set(&self, path: &str, status: u16, body: impl ToString) {
         self.answers.lock().unwrap().insert(path.to_owned(), (status, body.to_string()));
     }
@@ -57,7 +57,7 @@ impl IssuerServer {
         self.asked.lock().unwrap().clone()
     }
 
-    /// No answer leaves until [`release`](Self::release).
+    /// Holds all answers back until [`release`](Self::release).
     pub fn hold(&self) {
         self.open.forget_permits(1_000);
     }

@@ -1,4 +1,4 @@
-//! An issuer of access tokens: its keys, its tokens, and what it serves.
+//! An issuer of access tokens: its keys, its tokens, and its HTTP server.
 #![allow(
     dead_code,
     unreachable_pub,
@@ -195,7 +195,7 @@ pub async fn send(service: &HttpService, message: &Value, token: &str) -> Got {
     common::post::post(service, bearing(message, token)).await
 }
 
-/// What `WWW-Authenticate` says.
+/// The value of `WWW-Authenticate`.
 pub fn challenge(got: &Got) -> Option<&str> {
     got.headers.get("www-authenticate").map(|value| value.to_str().unwrap())
 }

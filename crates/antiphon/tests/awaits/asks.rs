@@ -1,6 +1,6 @@
 //! Questions and steps with `await`, over the sealed state.
 
-use crate::common::talk::*;
+use crate::common::tool_call::*;
 use crate::common::*;
 use antiphon::wire::AskSupport;
 use antiphon::{
@@ -53,7 +53,7 @@ async fn a_question_is_asked_once_and_a_step_runs_once() {
             })
         }))
     };
-    let mut talk = Talk::new(json!({}));
+    let mut talk = ToolCall::new(json!({}));
     let mut given = Value::Null;
     let mut reply;
     loop {
@@ -82,7 +82,7 @@ async fn questions_that_are_joined_leave_in_one_round() {
         );
         Ok(format!("{} {} {}", a?.region, b?.ok, roots?.len()))
     }));
-    let mut talk = Talk::new(json!({}));
+    let mut talk = ToolCall::new(json!({}));
     let answers = json!({
         "place": accept(json!({"region": "eu"})),
         "sure": accept(json!({"ok": false})),
@@ -101,7 +101,7 @@ async fn a_refusal_that_is_unwrapped_says_who_refused_what() {
         ("decline", "The user declined to answer `place`: Where?"),
         ("cancel", "The user dismissed `place` without an answer: Where?"),
     ] {
-        let reply = Talk::new(json!({})).through(&server, &json!({"place": {"action": action}})).await;
+        let reply = ToolCall::new(json!({})).through(&server, &json!({"place": {"action": action}})).await;
         assert_eq!((said(&reply).as_str(), &reply["result"]["isError"]), (said_then, &json!(true)));
     }
 }
@@ -115,7 +115,7 @@ async fn an_error_that_is_swallowed_loses_no_question() {
         "nowhere".to_owned()
     }));
     let reply =
-        Talk::new(json!({})).through(&server, &json!({"place": accept(json!({"region": "eu"}))})).await;
+        ToolCall::new(json!({})).through(&server, &json!({"place": accept(json!({"region": "eu"}))})).await;
     assert_eq!(said(&reply), "eu");
 }
 
@@ -136,7 +136,7 @@ async fn a_race_has_the_same_winner_on_every_leg() {
         Ok(format!("{first} {}", sure.ok))
     }));
     let answers = json!({"place": accept(json!({"region": "eu"})), "confirm": accept(json!({"ok": true}))});
-    let mut talk = Talk::new(json!({}));
+    let mut talk = ToolCall::new(json!({}));
     assert_eq!(said(&talk.through(&server, &answers).await), "here true");
     assert_eq!(talk.rounds, [["confirm"]]);
 }

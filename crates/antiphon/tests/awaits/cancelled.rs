@@ -1,8 +1,8 @@
 //! Requests that nobody waits for any more: a step that runs then has its effect, and nothing else happens.
 
 use crate::common::{
-    census::load,
     gate::{LONGEST, soon},
+    leak_check::load,
     lines,
     socket::{self, Client, text_of},
     *,
@@ -56,7 +56,7 @@ impl Drop for Guard {
 /// Where the step stands.
 type Handler = for<'a> fn(&'a Ctx, &'a Told) -> BoxFuture<'a, Result<()>>;
 
-/// Says of a closure that its future may hold the context it is lent.
+/// Returns the closure unchanged. The bound lets its future borrow the context.
 fn lent<F: for<'a> Fn(&'a Ctx, NoArguments) -> BoxFuture<'a, Result<()>>>(handler: F) -> F {
     handler
 }
@@ -91,12 +91,12 @@ fn rig(handler: Handler, change: impl FnOnce(&mut Limits)) -> Rig {
 }
 
 impl Rig {
-    async fn hears(&mut self, expected: &str) {
+    async fn receive(&mut self, expected: &str) {
         assert_eq!(soon(self.events.recv()).await, Some(expected));
     }
 
     /// Nothing more is told: the handler, which holds the sender but for the tool's own, says all it says before this.
-    fn hears_no_more(&mut self) {
+    fn receive_no_more(&mut self) {
         assert_eq!(self.events.try_recv().ok(), None);
     }
 
@@ -150,29 +150,29 @@ async fn check(end: End, handler: Handler, has_step: bool) {
             let caller = Caller::default();
             let mut asked = Box::pin(server.respond(message.as_bytes(), &caller));
             assert!(asked.as_mut().now_or_never().is_none());
-            rig.hears("begun").await;
+            rig.receive("begun").await;
         }
         End::Disconnected | End::Shutdown => {
             let running = socket::serve_this(server.clone(), options).await;
             let mut client = Client::new(&running).await;
-            client.says(text_of(&call())).await;
-            rig.hears("begun").await;
+            client.send(text_of(&call())).await;
+            rig.receive("begun").await;
             if end == End::Disconnected {
                 drop(client);
             } else {
                 running.shutdown.send(()).unwrap();
                 rest = Box::pin(async {
                     soon(running.ended).await.unwrap().unwrap();
-                    client.sees_close().await;
+                    client.expect_close().await;
                 });
             }
         }
         End::Cancelled | End::InputEnds => {
             let mut peer = lines::serve(server.clone(), 1 << 16);
-            peer.says(call().to_string()).await;
-            rig.hears("begun").await;
+            peer.send(call().to_string()).await;
+            rig.receive("begun").await;
             if end == End::Cancelled {
-                peer.says(lines::cancelled(r#","params":{"requestId":1}"#)).await;
+                peer.send(lines::cancelled(r#","params":{"requestId":1}"#)).await;
             }
             rest = Box::pin(async { assert_eq!(peer.ends().await, [] as [Value; 0], "nothing is sent") });
         }
@@ -196,12 +196,12 @@ async fn check(end: End, handler: Handler, has_step: bool) {
     );
     let () = events;
     for event in expected {
-        rig.hears(event).await;
+        rig.receive(event).await;
     }
     rig.detached(0).await;
     rig.server.steps_ended().await;
     assert_eq!(load(&rig.server), (0, 0));
-    rig.hears_no_more();
+    rig.receive_no_more();
 }
 
 #[tokio::test]
@@ -283,11 +283,11 @@ async fn a_handler_whose_time_is_over() {
             assert_eq!(reply["error"]["code"], -32603, "{reply}");
         }
         for event in then {
-            rig.hears(event).await;
+            rig.receive(event).await;
         }
         rig.server.steps_ended().await;
         assert_eq!(load(&rig.server), (0, 0));
-        rig.hears_no_more();
+        rig.receive_no_more();
     }
 }
 
@@ -297,15 +297,15 @@ async fn a_step_that_takes_too_long_is_dropped() {
     let server = rig.server.clone();
     let task =
         tokio::spawn(async move { server.respond(call().to_string().as_bytes(), &Caller::default()).await });
-    rig.hears("begun").await;
+    rig.receive("begun").await;
     let begun = tokio::time::Instant::now();
     task.abort();
-    rig.hears("dropped").await;
+    rig.receive("dropped").await;
     assert_eq!(begun.elapsed().as_secs(), 5);
     rig.server.steps_ended().await;
     assert_eq!(load(&rig.server), (0, 0));
     rig.open.send(true).unwrap_or_default();
-    rig.hears_no_more();
+    rig.receive_no_more();
 }
 
 #[tokio::test]
@@ -315,7 +315,7 @@ async fn a_handler_that_panics_takes_its_steps_along() {
     let reply: Value = serde_json::from_slice(&reply.body).unwrap();
     assert_eq!(reply["error"]["code"], -32603, "{reply}");
     for event in ["begun", "dropped"] {
-        rig.hears(event).await;
+        rig.receive(event).await;
     }
     // Nothing is left to be polled again.
     assert_eq!(format!("{:?}", rig.server).matches("detached_steps: 0").count(), 1);

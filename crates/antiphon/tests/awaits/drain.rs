@@ -2,7 +2,7 @@
 
 use crate::common;
 
-use crate::common::talk::*;
+use crate::common::tool_call::*;
 use crate::common::{
     gate::soon,
     socket::{Client, serve_this, text_of},
@@ -19,7 +19,7 @@ use serde_json::{Value, json};
 use std::sync::atomic::AtomicUsize;
 use tokio::sync::{mpsc, watch};
 
-/// Says of a closure that its future may hold the context it is lent.
+/// Returns the closure unchanged. The bound lets its future borrow the context.
 fn lent<F: for<'a> Fn(&'a Ctx, NoArguments) -> BoxFuture<'a, Result<String>>>(handler: F) -> F {
     handler
 }
@@ -63,7 +63,7 @@ async fn what_one_instance_began_another_one_finishes() {
     let call = json!({"name": "t", "arguments": {}});
 
     let mut client = Client::new(&old).await;
-    client.says(text_of(&request(1, "tools/call", call.clone()))).await;
+    client.send(text_of(&request(1, "tools/call", call.clone()))).await;
     soon(mid.recv()).await.unwrap();
     old.shutdown.send(()).unwrap();
     // It drains once it accepts nobody any more.
@@ -71,18 +71,18 @@ async fn what_one_instance_began_another_one_finishes() {
         tokio::task::yield_now().await;
     }
     done.send(true).unwrap();
-    let heard = client.hears().await;
+    let heard = client.receive().await;
     assert!(heard.status == 200 && heard.head.contains("connection: close"), "{}", heard.head);
     // Some clients take a result without it as final.
     assert!(heard.body.contains(r#""inputRequests":{}"#), "{}", heard.body);
-    client.sees_close().await;
+    client.expect_close().await;
     soon(old.ended).await.unwrap().unwrap();
 
     let state = state_of(&serde_json::from_str(&heard.body).unwrap());
     let mut client = Client::new(&new).await;
     let next = request(2, "tools/call", with(&call, json!({"requestState": state})));
-    client.says(text_of(&next)).await;
-    let heard = client.hears_result(2, "0 1").await;
+    client.send(text_of(&next)).await;
+    let heard = client.receive_result(2, "0 1").await;
     assert!(!heard.head.contains("connection:"), "{}", heard.head);
     assert_eq!(common::runs(&runs), 2);
 }
@@ -121,7 +121,7 @@ struct Place {
 /// Runs the tool to its end; gives what it says, and of each leg before whether it asked.
 async fn check(builder: ServerBuilder, expected: (&str, &[bool])) {
     let server = builder.build().expect("the server can be built");
-    let mut talk = Talk::new(json!({}));
+    let mut talk = ToolCall::new(json!({}));
     let reply = talk.through(&server, &json!({"place": accept(json!({"region": "eu"}))})).await;
     let asked: Vec<bool> = talk.rounds.iter().map(|round| !round.is_empty()).collect();
     assert_eq!((said(&reply).as_str(), asked.as_slice()), expected);
@@ -173,7 +173,7 @@ async fn a_server_that_drains_sheds() {
     .build()
     .unwrap();
     server.drain();
-    let mut talk = Talk::new(json!({}));
+    let mut talk = ToolCall::new(json!({}));
     assert_eq!(talk.leg(&server, Value::Null).await["result"]["inputRequests"], json!({}));
     // It was passed, though the client came back to the same one.
     assert_eq!(said(&talk.leg(&server, Value::Null).await), "2");

@@ -1,14 +1,14 @@
 //! Forms that the program makes at run time, and answers of one field: over the sealed state and in a session.
 #![cfg(feature = "macros")]
 
+use crate::common::one_tool::*;
 use crate::common::session::{InSession, plain};
-use crate::common::talk::*;
-use crate::common::tool_t::*;
+use crate::common::tool_call::*;
 use crate::common::{log::take_log, *};
 use antiphon::{
     OneField, Result,
     server::{Answer, Ask, Caller, Ctx, InputRequired, NoArguments, Reply, Server, State, Tool},
-    testing::{Bench, Effects, Guarantee, Person},
+    testing::{Bench, Effects, Guarantee, ScriptedUser},
     tool,
     wire::{FormField, FormSchema},
 };
@@ -47,7 +47,7 @@ fn question(params: &Value) -> (String, Value) {
 
 /// A call over the sealed state, one question in each round.
 async fn sealed(server: &Server, answers: &[Value]) -> (Came, Vec<String>) {
-    let (mut talk, mut answers, mut asked) = (Talk::new(json!({})), answers.iter(), Vec::new());
+    let (mut talk, mut answers, mut asked) = (ToolCall::new(json!({})), answers.iter(), Vec::new());
     let mut given = Value::Null;
     loop {
         let reply = talk.leg(server, given).await;
@@ -69,7 +69,7 @@ async fn pushed(server: &Server, answers: &[Value]) -> Came {
         asked.push(question(&message["params"]));
         let answer = answers.next().unwrap_or_else(|| panic!("no answer to {message}"));
         session.answers(&message, answer.clone()).await;
-        message = session.hears().await;
+        message = session.receive().await;
     }
     Came { asked, said: said(&message) }
 }
@@ -386,11 +386,16 @@ async fn on_the_bench() {
     let bench = Bench::new(|effects: &Effects| {
         Server::builder("files", "1").state(effects.clone()).tool(delete_a_file)
     });
-    let person =
-        Person::new().accept("form", json!({"file": "a.txt"})).accept("confirm", json!({"value": true}));
-    let bench = bench.person(person);
+    let person = ScriptedUser::new()
+        .accept("form", json!({"file": "a.txt"}))
+        .accept("confirm", json!({"value": true}));
+    let bench = bench.user(person);
     bench.call("delete_a_file", ()).await.expect_text("a.txt 1").expect_asked(&["form", "confirm"]);
-    bench.torture("delete_a_file", ()).await.expect_same_result().expect_effects(Guarantee::OneKeyEach);
+    bench
+        .run_all_faults("delete_a_file", ())
+        .await
+        .expect_same_result()
+        .expect_effects(Guarantee::OneKeyEach);
 }
 
 /// The same questions by hand.
@@ -425,12 +430,12 @@ async fn by_hand() {
         "copies": accept(json!({"value": 3})),
         "file": accept(json!({"file": "b"})),
     });
-    let reply = Talk::new(json!({})).through(&server, &answers).await;
+    let reply = ToolCall::new(json!({})).through(&server, &answers).await;
     assert_eq!(said(&reply), "Accept(\"orders\") Accept(3) \"b\"");
     let mut session = InSession::newest(&server).await;
-    session.says(plain(1, "tools/call", json!({"name": "t"}))).await;
+    session.send(plain(1, "tools/call", json!({"name": "t"}))).await;
     for _ in 0..3 {
-        let ask = session.hears().await;
+        let ask = session.receive().await;
         let key = match ask["params"]["message"].as_str().unwrap() {
             "Name?" => "name",
             "How many?" => "copies",
@@ -438,5 +443,5 @@ async fn by_hand() {
         };
         session.answers(&ask, answers[key].clone()).await;
     }
-    assert_eq!(said(&session.hears().await), "Accept(\"orders\") Accept(3) \"b\"");
+    assert_eq!(said(&session.receive().await), "Accept(\"orders\") Accept(3) \"b\"");
 }

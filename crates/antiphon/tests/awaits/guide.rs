@@ -4,7 +4,7 @@
 use antiphon::{
     Form, Result,
     server::{Ctx, Server, State},
-    testing::{Bench, Done, Effects, Guarantee, Outcome, Person},
+    testing::{Bench, CallRun, Effects, Guarantee, Outcome, ScriptedUser},
     tool,
 };
 use serde_json::json;
@@ -34,11 +34,11 @@ fn server(effects: &Effects) -> antiphon::server::ServerBuilder {
 }
 
 fn bench() -> Bench {
-    let person = Person::new().accept("place", json!({"region": "eu"}));
-    Bench::new(server).person(person.accept("confirm", json!({"ok": true})))
+    let person = ScriptedUser::new().accept("place", json!({"region": "eu"}));
+    Bench::new(server).user(person.accept("confirm", json!({"ok": true})))
 }
 
-async fn call(name: &str) -> Done {
+async fn call(name: &str) -> CallRun {
     bench().call(name, ()).await
 }
 
@@ -156,7 +156,7 @@ async fn reserve(ctx: &Ctx, cloud: State<Effects>) -> Result<String> {
 
 #[tokio::test(start_paused = true)]
 async fn a_checkpoint_before_the_first_step_gives_it_one_key() {
-    let report = bench().torture("reserve", ()).await;
+    let report = bench().run_all_faults("reserve", ()).await;
     report.expect_same_result().expect_effects(Guarantee::OneKeyEach);
     assert_eq!(report.plain().legs().len(), 3);
 }

@@ -1,8 +1,8 @@
 //! Handlers that do not come to the same again, found before their first round has left; and those that do, of whom nothing
 //! is said.
 
-use crate::common::census::load;
-use crate::common::talk::*;
+use crate::common::leak_check::load;
+use crate::common::tool_call::*;
 use crate::common::*;
 use antiphon::{
     Error, Form, Result,
@@ -34,7 +34,7 @@ struct Confirm {
 
 type Handler = for<'a> fn(&'a Ctx) -> BoxFuture<'a, Result<String>>;
 
-/// Says of a closure that its future may hold the context it is lent.
+/// Returns the closure unchanged. The bound lets its future borrow the context.
 fn lent<F: for<'a> Fn(&'a Ctx, NoArguments) -> BoxFuture<'a, Result<String>>>(handler: F) -> F {
     handler
 }
@@ -83,7 +83,7 @@ fn answers() -> Value {
 /// Runs the tool to its end; `tool` says what is found.
 async fn check_tool(tool: Tool, said_then: &str, expected: &[&str]) {
     let (server, faults) = server(tool, ReplayCheck::Always);
-    let reply = Talk::new(json!({})).through(&server, &answers()).await;
+    let reply = ToolCall::new(json!({})).through(&server, &answers()).await;
     assert_eq!(
         (said(&reply).as_str(), said_of(&faults).as_slice()),
         (said_then, strings(expected).as_slice())
@@ -106,7 +106,7 @@ fn tool(handler: Handler) -> Tool {
 /// Its first leg alone: such a handler may never come to an end.
 async fn check_first_leg(handler: Handler, expected: &[&str]) {
     let (server, faults) = server(tool(handler).needs(AskSupport::FORM), ReplayCheck::Always);
-    let reply = Talk::new(json!({})).leg(&server, Value::Null).await;
+    let reply = ToolCall::new(json!({})).leg(&server, Value::Null).await;
     // The reply is the same with the check.
     assert_eq!(reply["result"]["resultType"], "input_required", "{reply}");
     assert_eq!(said_of(&faults), strings(expected));
@@ -337,7 +337,7 @@ async fn a_step_before_a_question_that_may_be_refused() {
     // Once for each tool, however many calls.
     let (server, faults) = server(tool(handler), ReplayCheck::Always);
     for _ in 0..3 {
-        Talk::new(json!({})).through(&server, &answers()).await;
+        ToolCall::new(json!({})).through(&server, &answers()).await;
     }
     assert_eq!(faults.lock().unwrap().len(), 1);
     // Who looks, or says what stands for an answer, has thought of it.
@@ -617,7 +617,7 @@ async fn how_often_is_looked() {
         let (server, faults) = server(tool(handler), how);
         let mut expected = BTreeSet::new();
         for _ in 0..100 {
-            let call = said(&Talk::new(json!({})).through(&server, &answers()).await);
+            let call = said(&ToolCall::new(json!({})).through(&server, &answers()).await);
             if expects(u8::from_str_radix(&call[..2], 16).unwrap()) {
                 expected.insert(call);
             }
@@ -639,6 +639,6 @@ async fn what_a_report_panics_of_ends_the_request() {
     let builder = Server::builder("replay", "1").tool(tool(handler)).keys(ring(7));
     let server =
         builder.replay_check(ReplayCheck::Always).on_replay_fault(|fault| panic!("{fault}")).build().unwrap();
-    let reply = Talk::new(json!({})).leg(&server, Value::Null).await;
+    let reply = ToolCall::new(json!({})).leg(&server, Value::Null).await;
     assert_eq!(reply["error"]["code"], -32603, "{reply}");
 }

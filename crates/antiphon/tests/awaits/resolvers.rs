@@ -1,7 +1,7 @@
 //! Parameters that resolvers fill in: what is asked, how often what runs, and what ends a call.
 #![cfg(feature = "macros")]
 
-use crate::common::talk::{Talk, accept, keys, legs};
+use crate::common::tool_call::{ToolCall, accept, keys, legs};
 use crate::common::*;
 use antiphon::{
     Error, Form, Result, prompt, resolver, resource,
@@ -517,7 +517,7 @@ async fn reserve(ctx: &Ctx, #[resolve(place)] place: Place) -> Result<Reply<Stri
 async fn a_tool_with_resolvers_may_return_a_question() {
     let server = Server::builder("reserve", "1").state(Log::default()).tool(reserve).keys(ring(7));
     let server = server.build().unwrap();
-    let mut talk = Talk::named("reserve");
+    let mut talk = ToolCall::named("reserve");
     let answers = [
         Value::Null,
         json!({"place/place": accept(json!({"region": "eu"}))}),

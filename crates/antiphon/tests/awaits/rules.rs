@@ -7,8 +7,8 @@ mod races;
 mod stale;
 mod steps;
 
-use crate::common::talk::*;
-use crate::common::tool_t::*;
+use crate::common::one_tool::*;
+use crate::common::tool_call::*;
 use crate::common::{log::take_log, *};
 use antiphon::{
     Form, Result,

@@ -4,7 +4,7 @@
 //! Where the rule decides, the grace is an hour: a wake that is lost, or a waker that is kept for nothing, is a call that
 //! does not end. Where only the grace can decide it is short.
 
-use crate::common::talk::*;
+use crate::common::tool_call::*;
 use crate::common::*;
 use antiphon::{
     Form, Result,
@@ -123,7 +123,7 @@ async fn call(server: &Server, run: usize, rounds: &[&[&str]]) {
     let keys = || rounds.iter().copied().flatten();
     let answers: Map<_, _> =
         keys().map(|key| ((*key).to_owned(), accept(json!({"word": format!("{key}{run}")})))).collect();
-    let mut talk = Talk::new(json!({}));
+    let mut talk = ToolCall::new(json!({}));
     let reply = talk.through(server, &Value::Object(answers)).await;
     let mut asked = talk.rounds;
     asked.iter_mut().for_each(|round| round.sort_unstable());

@@ -6,7 +6,7 @@ use antiphon::{
     Form, Result,
     client::Call,
     server::{AskError, Ctx, NoArguments, Server, ServerBuilder, Tool},
-    testing::{About, Bench, Effects, Fault, Finding, Guarantee, Person, Report, Says},
+    testing::{Bench, Effects, Fault, Finding, FindingKind, Guarantee, Report, ScriptedUser, UserAnswer},
 };
 use futures_util::future::BoxFuture;
 use serde_json::json;
@@ -45,7 +45,7 @@ impl Replica {
     }
 }
 
-/// Says of a closure that its future may hold the context it is lent.
+/// Returns the closure unchanged. The bound lets its future borrow the context.
 fn lent<F: for<'a> Fn(&'a Ctx, NoArguments) -> BoxFuture<'a, Result<String>>>(handler: F) -> F {
     handler
 }
@@ -60,12 +60,13 @@ fn server(effects: &Effects, handler: Handler) -> ServerBuilder {
 }
 
 fn bench(handler: Handler) -> Bench {
-    let person = Person::new().accept("region", json!({"region": "eu"})).accept("keep", json!({"days": 3}));
-    Bench::new(move |effects| server(effects, handler)).person(person)
+    let person =
+        ScriptedUser::new().accept("region", json!({"region": "eu"})).accept("keep", json!({"days": 3}));
+    Bench::new(move |effects| server(effects, handler)).user(person)
 }
 
-async fn torture(handler: Handler) -> Report {
-    bench(handler).torture("tool", ()).await
+async fn run_all_faults(handler: Handler) -> Report {
+    bench(handler).run_all_faults("tool", ()).await
 }
 
 /// Asks, does, asks, does.
@@ -81,14 +82,14 @@ fn order<'a>(ctx: &'a Ctx, replica: &'a Replica) -> BoxFuture<'a, Result<String>
 
 #[tokio::test(start_paused = true)]
 async fn a_tool_that_keeps_the_rules() {
-    let report = torture(order).await;
+    let report = run_all_faults(order).await;
     report.expect_same_result().expect_effects(Guarantee::OneKeyEach);
     report.plain().expect_text("db-1 in eu for 3 days, bill 1").expect_asked(&["region", "keep"]);
     assert_eq!(report.plain().legs().len(), 3);
     let call = Call::tool("tool", ()).unwrap();
     bench(order).run_through_client(&call).await.expect_text("db-1 in eu for 3 days, bill 1");
     for (fault, done) in report.runs() {
-        assert!(done.struck() || matches!(fault, Fault::AnswersReversed), "{fault} did not happen");
+        assert!(done.fault_occurred() || matches!(fault, Fault::ReversedAnswers), "{fault} did not happen");
     }
 }
 
@@ -97,7 +98,7 @@ async fn a_tool_that_keeps_the_rules() {
 async fn steps_that_are_cut_off() {
     let check = async |fault: Fault, expected: &[u16]| {
         let done = bench(order).run(&Call::tool("tool", ()).unwrap(), Some(&fault)).await;
-        assert!(done.struck(), "{fault}");
+        assert!(done.fault_occurred(), "{fault}");
         done.expect_text("db-1 in eu for 3 days, bill 1");
         let effects = done.effects().all();
         let legs: Vec<u16> =
@@ -127,9 +128,9 @@ async fn a_person_who_is_late() {
         })
     };
     let answers = |after: u64| {
-        let says = Says::accept(json!({"region": "eu"})).after(Duration::from_secs(after));
-        let person = Person::new().says("region", says);
-        Bench::new(move |effects| server(effects, handler)).person(person)
+        let says = UserAnswer::accept(json!({"region": "eu"})).after(Duration::from_secs(after));
+        let person = ScriptedUser::new().answer("region", says);
+        Bench::new(move |effects| server(effects, handler)).user(person)
     };
     answers(59).call("tool", ()).await.expect_text("eu");
     answers(200).call("tool", ()).await.expect_text("The user did not answer `region` in time");
@@ -151,7 +152,7 @@ enum Caught {
 }
 
 async fn check(handler: Handler, caught: Caught) {
-    let report = torture(handler).await;
+    let report = run_all_faults(handler).await;
     let words =
         |findings: &[Finding]| findings.iter().map(ToString::to_string).collect::<Vec<_>>().join("\n");
     let results = words(report.findings());
@@ -159,7 +160,8 @@ async fn check(handler: Handler, caught: Caught) {
         .map(|guarantee| words(&report.effect_findings(guarantee)));
     match caught {
         Caught::Replay(text) => {
-            let found = |finding: &Finding| finding.about == About::Replay && finding.text.contains(text);
+            let found =
+                |finding: &Finding| finding.kind == FindingKind::Replay && finding.text.contains(text);
             assert!(report.findings().iter().any(found), "{caught:?}: {results}");
         }
         Caught::Result(text) => assert!(results.contains(text), "{caught:?}: {results}"),
@@ -184,7 +186,7 @@ async fn an_effect_outside_of_a_step() {
         })
     };
     let text = "without any fault: `mail` happened under the key `to the owner` in the legs 2, 3: \
-                it stands outside of a step";
+                it is outside of a step";
     check(handler, Caught::Effects(text)).await;
 }
 
@@ -200,7 +202,7 @@ async fn a_key_that_is_made_anew() {
             Ok(region)
         })
     };
-    check(handler, Caught::Effects("`charge` happened under 2 keys behind the first ask, and under 1")).await;
+    check(handler, Caught::Effects("`charge` happened under 2 keys after the first ask, and under 1")).await;
 }
 
 #[tokio::test(start_paused = true)]
@@ -245,8 +247,8 @@ async fn an_answer_kept_in_memory() {
             Ok(format!("{kept}, {days}"))
         })
     };
-    check(handler, Caught::Result("crash before leg 3: the call comes to the result")).await;
-    check(handler, Caught::Result("another replica on each leg: the call comes to the result")).await;
+    check(handler, Caught::Result("crash before leg 3: the call ends with the result")).await;
+    check(handler, Caught::Result("another replica on each leg: the call ends with the result")).await;
 }
 
 #[tokio::test(start_paused = true)]
@@ -315,7 +317,7 @@ async fn chance_that_is_the_same_on_every_leg() {
             Ok(region)
         })
     };
-    torture(handler).await.expect_same_result();
+    run_all_faults(handler).await.expect_same_result();
 }
 
 /// The servers' clock goes with the time that passes while they wait.
@@ -334,7 +336,7 @@ async fn a_page_that_is_never_finished() {
         })
     });
     let bench = Bench::new(move |_| Server::builder("tools", "1.0").tool(Tool::new("tool", never)));
-    let done = bench.person(Person::new().consent("url")).call("tool", ()).await;
+    let done = bench.user(ScriptedUser::new().consent("url")).call("tool", ()).await;
     done.expect_text("too late");
     // 20 seconds of each leg, and the last one is too late.
     assert_eq!(done.legs().len(), 4);
@@ -365,7 +367,7 @@ async fn why_a_call_fails() {
         let panic = std::panic::catch_unwind(|| done.expect_text("eu").text().to_owned()).unwrap_err();
         let panic = panic.downcast_ref::<String>().unwrap();
         assert!(panic.contains(told) && panic.contains(cause), "{panic}");
-        let report = bench(handler).torture("tool", ()).await;
+        let report = bench(handler).run_all_faults("tool", ()).await;
         let found = report.findings().iter().any(|finding| finding.text.contains(cause));
         assert_eq!(found, is_found, "{:?}", report.findings());
     }
@@ -392,9 +394,10 @@ async fn a_step_before_a_question_that_is_not_needed() {
         });
         Server::builder("tools", "1.0").tool(Tool::new("tool", run))
     });
-    let person = Person::new().accept("region", json!({"region": "eu"})).accept("keep", json!({"days": 3}));
+    let person =
+        ScriptedUser::new().accept("region", json!({"region": "eu"})).accept("keep", json!({"days": 3}));
     assert_eq!(bench.call("tool", ()).await.findings(), []);
-    let report = careless.person(person).torture("tool", ()).await;
+    let report = careless.user(person).run_all_faults("tool", ()).await;
     // Once, though it is so in every run.
     let found: Vec<String> = report.findings().iter().map(ToString::to_string).collect();
     assert_eq!(found.len(), 1, "{found:?}");
@@ -410,11 +413,11 @@ async fn chance_in_a_result() {
             Ok(format!("{region} at {:?}", Instant::now()))
         })
     };
-    check(handler, Caught::Result("the call comes to the result")).await;
-    let person = Person::new().accept("region", json!({"region": "eu"}));
-    let bench = Bench::new(move |effects| server(effects, handler)).person(person);
+    check(handler, Caught::Result("the call ends with the result")).await;
+    let person = ScriptedUser::new().accept("region", json!({"region": "eu"}));
+    let bench = Bench::new(move |effects| server(effects, handler)).user(person);
     let bench = bench.disregard(|result| result["content"] = json!("of no matter"));
-    bench.torture("tool", ()).await.expect_same_result();
+    bench.run_all_faults("tool", ()).await.expect_same_result();
 }
 
 #[tokio::test(start_paused = true)]
@@ -427,5 +430,5 @@ async fn expectations_panic_with_what_was_found() {
             Ok(region)
         })
     };
-    torture(handler).await.expect_same_result().expect_effects(Guarantee::AtLeastOnce);
+    run_all_faults(handler).await.expect_same_result().expect_effects(Guarantee::AtLeastOnce);
 }

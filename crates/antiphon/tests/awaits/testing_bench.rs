@@ -7,7 +7,10 @@ use antiphon::{
         Answer, Ask, Ctx, InputRequired, NoArguments, OnExpired, OnVersion, Prompt, Reply, Resource,
         ResourceTemplate, Server, ServerBuilder, Tool,
     },
-    testing::{About, Bench, Effects, Fault, Guarantee, Outcome, Person, Question, Says, Second},
+    testing::{
+        Bench, DuplicateTiming, Effects, Fault, FindingKind, Guarantee, Outcome, Question, ScriptedUser,
+        UserAnswer,
+    },
     wire::{AskKind, FormField, FormSchema, ResourceContents},
 };
 use futures_util::future::BoxFuture;
@@ -60,7 +63,7 @@ async fn order(ctx: &Ctx, order: Order, effects: Effects) -> antiphon::Result<Re
     Ok(Reply::Complete(format!("{}-{number} in {place} for {count}, {agreed}, {listed}", order.name)))
 }
 
-/// Says of a closure that its future may hold the context it is lent.
+/// Returns the closure unchanged. The bound lets its future borrow the context.
 fn lent<A, F: for<'a> Fn(&'a Ctx, A) -> BoxFuture<'a, antiphon::Result<Reply<String>>>>(handler: F) -> F {
     handler
 }
@@ -71,8 +74,8 @@ fn server(effects: &Effects) -> ServerBuilder {
     Server::builder("orders", "1.0").tool(Tool::new("order", handler))
 }
 
-fn person() -> Person {
-    Person::new()
+fn person() -> ScriptedUser {
+    ScriptedUser::new()
         .accept("region", json!({"region": "eu"}))
         .accept("guests", json!({"guests": 3}))
         .consent("terms")
@@ -80,7 +83,7 @@ fn person() -> Person {
 }
 
 fn bench() -> Bench {
-    Bench::new(server).person(person())
+    Bench::new(server).user(person())
 }
 
 fn orders() -> Value {
@@ -105,7 +108,7 @@ async fn a_call_in_which_nothing_goes_wrong() {
 #[tokio::test(start_paused = true)]
 async fn every_fault_at_every_boundary() {
     let newer = |effects: &Effects| server(effects).instructions("newer");
-    let report = bench().upgrade(newer).torture("order", orders()).await;
+    let report = bench().upgrade(newer).run_all_faults("order", orders()).await;
     report.expect_same_result().expect_effects(Guarantee::OneKeyEach).expect_effects(Guarantee::AtLeastOnce);
     let count = |which: fn(&Fault) -> bool| report.runs().filter(|(fault, _)| which(fault)).count();
     for (found, expected) in [
@@ -119,16 +122,16 @@ async fn every_fault_at_every_boundary() {
         (count(|fault| matches!(fault, Fault::Tamper { .. })), 2),
         (count(|fault| matches!(fault, Fault::Expire { .. })), 2),
         (count(|fault| matches!(fault, Fault::Upgrade { .. })), 2),
-        (count(|fault| matches!(fault, Fault::PartOfTheAnswers { leg: 3 })), 1),
-        (count(|fault| matches!(fault, Fault::AnswersReversed)), 1),
-        (count(|fault| matches!(fault, Fault::UnaskedAnswer { .. })), 3),
-        (count(|fault| matches!(fault, Fault::Nonsense { .. })), 2),
-        (count(|fault| matches!(fault, Fault::Slow)), 1),
+        (count(|fault| matches!(fault, Fault::PartialAnswers { leg: 3 })), 1),
+        (count(|fault| matches!(fault, Fault::ReversedAnswers)), 1),
+        (count(|fault| matches!(fault, Fault::UnsolicitedAnswer { .. })), 3),
+        (count(|fault| matches!(fault, Fault::InvalidAnswers { .. })), 2),
+        (count(|fault| matches!(fault, Fault::SlowUser)), 1),
     ] {
         assert_eq!(found, expected, "{report}");
     }
     for (fault, done) in report.runs() {
-        assert!(done.struck(), "{fault} did not happen");
+        assert!(done.fault_occurred(), "{fault} did not happen");
         let refused = matches!(fault, Fault::Expire { .. });
         assert_eq!(*done.outcome() == Outcome::Refused, refused, "{fault}");
     }
@@ -139,7 +142,7 @@ async fn every_fault_at_every_boundary() {
 async fn effects_by_key() {
     let check = async |fault: Fault, runs: usize| {
         let done = bench().run(&Call::tool("order", orders()).unwrap(), Some(&fault)).await;
-        assert!(done.struck(), "{fault}");
+        assert!(done.fault_occurred(), "{fault}");
         done.expect_text(RESULT);
         let found = (done.effects().runs("create"), done.effects().distinct_keys("create"));
         assert_eq!(found, (runs, 1), "{fault}");
@@ -148,11 +151,11 @@ async fn effects_by_key() {
     check(Fault::Crash { leg: 3, polls: 2 }, 2).await; // before anybody hears of it
     check(Fault::Disconnect { leg: 3, polls: 2 }, 2).await;
     check(Fault::Crash { leg: 2, polls: 0 }, 1).await;
-    check(Fault::Duplicate { leg: 2, second: Second::Later }, 1).await;
-    check(Fault::Duplicate { leg: 3, second: Second::Later }, 2).await;
-    check(Fault::Duplicate { leg: 3, second: Second::AtOnceElsewhere }, 2).await;
+    check(Fault::Duplicate { leg: 2, timing: DuplicateTiming::AfterReply }, 1).await;
+    check(Fault::Duplicate { leg: 3, timing: DuplicateTiming::AfterReply }, 2).await;
+    check(Fault::Duplicate { leg: 3, timing: DuplicateTiming::ConcurrentOnAnotherReplica }, 2).await;
     check(Fault::Replay { leg: 2, after: 2 }, 1).await;
-    check(Fault::Replay { leg: 2, after: 3 }, 2).await; // walked to the end again
+    check(Fault::Replay { leg: 2, after: 3 }, 2).await; // continued to the end again
     check(Fault::Tamper { leg: 3 }, 1).await;
 }
 
@@ -162,19 +165,19 @@ async fn a_fault_that_cannot_happen_is_told() {
     for fault in [
         Fault::Crash { leg: 2, polls: 1 },
         Fault::Crash { leg: 9, polls: 0 },
-        Fault::PartOfTheAnswers { leg: 2 },
+        Fault::PartialAnswers { leg: 2 },
         Fault::Replay { leg: 2, after: 9 },
     ] {
         let done = bench().run(&call, Some(&fault)).await;
         done.expect_text(RESULT);
-        assert!(!done.struck(), "{fault}");
+        assert!(!done.fault_occurred(), "{fault}");
     }
 }
 
 #[tokio::test(start_paused = true)]
 async fn late_answers_are_asked_again_if_the_server_says_so() {
     let patient = |effects: &Effects| server(effects).on_expired(OnExpired::AskAgain);
-    let report = Bench::new(patient).person(person()).torture("order", orders()).await;
+    let report = Bench::new(patient).user(person()).run_all_faults("order", orders()).await;
     report.expect_same_result().expect_effects(Guarantee::OneKeyEach);
     let (_, late) = report.runs().find(|(fault, _)| **fault == Fault::Expire { leg: 3 }).unwrap();
     late.expect_text(RESULT)
@@ -183,7 +186,7 @@ async fn late_answers_are_asked_again_if_the_server_says_so() {
     let hurried = |effects: &Effects| {
         server(effects).on_expired(OnExpired::AskAgain).call_within(Duration::from_secs(600))
     };
-    let report = Bench::new(hurried).person(person()).torture("order", orders()).await;
+    let report = Bench::new(hurried).user(person()).run_all_faults("order", orders()).await;
     report.expect_same_result();
     let (_, late) = report.runs().find(|(fault, _)| **fault == Fault::Expire { leg: 2 }).unwrap();
     assert_eq!(*late.outcome(), Outcome::Refused);
@@ -192,26 +195,26 @@ async fn late_answers_are_asked_again_if_the_server_says_so() {
 /// What the person says, what is asked then, and what comes of it.
 #[tokio::test(start_paused = true)]
 async fn people() {
-    let check = async |person: Person, asked: &[&str], text: &str| {
-        let done = Bench::new(server).person(person).call("order", orders()).await;
+    let check = async |person: ScriptedUser, asked: &[&str], text: &str| {
+        let done = Bench::new(server).user(person).call("order", orders()).await;
         done.expect_asked(asked).expect_text(text);
     };
     let rest = ["guests", "terms", "roots"];
     check(person(), &["region", "guests", "terms", "roots"], RESULT).await;
-    check(Person::new().decline("region"), &["region"], "nowhere").await;
-    check(Person::new().cancel("region"), &["region"], "nowhere").await;
+    check(ScriptedUser::new().decline("region"), &["region"], "nowhere").await;
+    check(ScriptedUser::new().cancel("region"), &["region"], "nowhere").await;
     let wrong_first =
-        Person::new().accept("region", json!({"region": 7})).accept("region", json!({"region": "eu"}));
+        ScriptedUser::new().accept("region", json!({"region": 7})).accept("region", json!({"region": "eu"}));
     let wrong_first =
         wrong_first.accept("guests", json!({"guests": 3})).consent("terms").roots("roots", ["file:///here"]);
     check(wrong_first, &[&["region", "region"], &rest[..]].concat(), RESULT).await;
-    let in_part = Person::new().says("terms", Says::nothing()).decline("terms");
+    let in_part = ScriptedUser::new().answer("terms", UserAnswer::none()).decline("terms");
     let in_part = in_part.accept("region", json!({"region": "eu"})).accept("guests", json!({"guests": 3}));
     let in_part = in_part.roots("roots", Vec::<String>::new());
     check(in_part, &[&["region"], &rest[..], &["terms"]].concat(), "db-1 in eu for 3, false, 0").await;
-    let reads = person().answers("region", |question: &Question<'_>| {
+    let reads = person().answer_with("region", |question: &Question<'_>| {
         assert_eq!((question.key, question.times, question.request.kind()), ("region", 1, AskKind::Form));
-        Says::accept(json!({"region": "us"}))
+        UserAnswer::accept(json!({"region": "us"}))
     });
     // The first line of a key is said first.
     check(reads, &[&["region"], &rest[..]].concat(), RESULT).await;
@@ -225,15 +228,15 @@ async fn through_a_real_client() {
     done.expect_text(RESULT).expect_asked(&["region", "guests", "terms", "roots"]);
     assert_eq!(done.effects().distinct_keys("create"), 1);
 
-    let stopped = async |person: Person, why: &str| {
-        let done = Bench::new(server).person(person).run_through_client(&call).await;
+    let stopped = async |person: ScriptedUser, why: &str| {
+        let done = Bench::new(server).user(person).run_through_client(&call).await;
         match done.outcome() {
             Outcome::Stopped(told) => assert!(told.contains(why), "{told}"),
             other => panic!("{other}"),
         }
     };
-    stopped(Person::new(), "the person has no answer to `region`").await;
-    stopped(Person::new().says("region", Says::nothing()), "leaves `region` open").await;
+    stopped(ScriptedUser::new(), "the scripted user has no answer to `region`").await;
+    stopped(ScriptedUser::new().answer("region", UserAnswer::none()), "leaves `region` unanswered").await;
     let unknown = bench().run_through_client(&Call::tool("other", ()).unwrap()).await;
     unknown.expect_failure("other");
 }
@@ -244,7 +247,7 @@ async fn a_script_without_an_answer() {
     assert_eq!(
         *done.outcome(),
         Outcome::Stopped(
-            "the person has no answer to `region`: give them one, such as `.accept(\"region\", ..)`"
+            "the scripted user has no answer to `region`: add one, such as `.accept(\"region\", ..)`"
                 .to_owned()
         )
     );
@@ -286,19 +289,20 @@ async fn prompts_resources_and_callers() {
         Call::resource("ask://many/7"),
     ];
     for call in calls {
-        let bench = Bench::new(everything).person(Person::new().accept("region", json!({"region": "eu"})));
+        let bench =
+            Bench::new(everything).user(ScriptedUser::new().accept("region", json!({"region": "eu"})));
         bench.run(&call, None).await.expect_text("eu");
-        bench.torture_call(&call).await.expect_same_result();
-        let report = bench.clone().principal(Principal::user("alice")).torture_call(&call).await;
+        bench.run_all_faults_on(&call).await.expect_same_result();
+        let report = bench.clone().principal(Principal::user("alice")).run_all_faults_on(&call).await;
         report.expect_same_result();
         assert!(report.runs().len() > 10, "{report}");
 
         // Who says no ends a prompt or a resource with an error, which is an end like any other if it was meant.
-        let refusing = bench.person(Person::new().decline("region"));
+        let refusing = bench.user(ScriptedUser::new().decline("region"));
         refusing.run(&call, None).await.expect_failure("no region was chosen");
-        let report = refusing.torture_call(&call).await;
+        let report = refusing.run_all_faults_on(&call).await;
         assert_eq!(report.findings().is_empty(), call.kind() == CallKind::Tool, "{:?}", report.findings());
-        refusing.may_fail().torture_call(&call).await.expect_same_result();
+        refusing.may_fail().run_all_faults_on(&call).await.expect_same_result();
     }
 }
 
@@ -314,17 +318,18 @@ async fn builds() {
         }
     };
     let report =
-        Bench::new(build(1)).upgrade_refused(build(2)).person(person()).torture("order", orders()).await;
+        Bench::new(build(1)).upgrade_refused(build(2)).user(person()).run_all_faults("order", orders()).await;
     report.expect_same_result();
     let report =
-        Bench::new(build(1)).upgrade_refused(build(1)).person(person()).torture("order", orders()).await;
+        Bench::new(build(1)).upgrade_refused(build(1)).user(person()).run_all_faults("order", orders()).await;
     let found: Vec<String> = report.findings().iter().map(ToString::to_string).collect();
     assert_eq!(found.len(), 2, "{found:?}");
     assert!(
-        found[0].starts_with("newer build from leg 2 on: a newer build was to refuse the call"),
+        found[0].starts_with("newer build from leg 2 on: the newer build must refuse the call"),
         "{found:?}"
     );
-    let report = Bench::new(build(1)).upgrade(build(2)).person(person()).torture("order", orders()).await;
+    let report =
+        Bench::new(build(1)).upgrade(build(2)).user(person()).run_all_faults("order", orders()).await;
     assert!(report.findings()[0].text.contains("`Bench::upgrade_refused`"), "{:?}", report.findings());
 }
 
@@ -352,9 +357,9 @@ impl Codec for Plain {
 #[tokio::test(start_paused = true)]
 async fn a_codec_that_takes_any_state() {
     let careless = |effects: &Effects| server(effects).codec(Box::new(Plain));
-    let report = Bench::new(careless).person(person()).torture("order", orders()).await;
-    let about: Vec<About> = report.findings().iter().map(|finding| finding.about).collect();
-    assert!(about.contains(&About::Refusal), "{:?}", report.findings());
+    let report = Bench::new(careless).user(person()).run_all_faults("order", orders()).await;
+    let about: Vec<FindingKind> = report.findings().iter().map(|finding| finding.kind).collect();
+    assert!(about.contains(&FindingKind::Refusal), "{:?}", report.findings());
     for finding in report.findings() {
         assert!(matches!(finding.fault, Some(Fault::Tamper { .. })), "{finding}");
     }
@@ -377,8 +382,11 @@ async fn effects_are_numbered_by_key_and_shared() {
 
 #[tokio::test(start_paused = true)]
 async fn only_some_faults() {
-    let bench = bench().only(|fault| matches!(fault, Fault::Move | Fault::Slow));
-    let report = bench.torture("order", orders()).await;
-    assert_eq!(report.runs().map(|(fault, _)| fault.clone()).collect::<Vec<_>>(), [Fault::Move, Fault::Slow]);
-    assert_eq!(report.to_string(), "a call of 3 legs under 2 faults");
+    let bench = bench().only(|fault| matches!(fault, Fault::Move | Fault::SlowUser));
+    let report = bench.run_all_faults("order", orders()).await;
+    assert_eq!(
+        report.runs().map(|(fault, _)| fault.clone()).collect::<Vec<_>>(),
+        [Fault::Move, Fault::SlowUser]
+    );
+    assert_eq!(report.to_string(), "a call of 3 legs with 2 faults");
 }

@@ -8,7 +8,7 @@ use antiphon::{
         Attempt, Ctx, IntoTool, Migration, NoArguments, OnVersion, Retry, Server, ServerBuilder, State,
         StepError, Tool, Won,
     },
-    testing::{Bench, Effects, Fault, Guarantee, Outcome, Person},
+    testing::{Bench, Effects, Fault, Guarantee, Outcome, ScriptedUser},
     tool,
     wire::{AskSupport, SamplingMessage},
 };
@@ -30,8 +30,8 @@ struct Confirm {
     yes: bool,
 }
 
-fn person() -> Person {
-    let person = Person::new()
+fn person() -> ScriptedUser {
+    let person = ScriptedUser::new()
         .accept("region", json!({"region": "eu"}))
         .accept("amount", json!({"amount": 3}))
         .accept("confirm", json!({"yes": true}))
@@ -49,8 +49,8 @@ fn person() -> Person {
 
 /// The name of a tool, what it says, and what it asks when nothing goes wrong.
 async fn check<S>(tool: impl IntoTool<S> + Clone, name: &str, text: &str, asked: &[&str]) {
-    let bench = Bench::new(move |effects| server(effects).tool(tool.clone())).person(person());
-    let report = bench.torture(name, ()).await;
+    let bench = Bench::new(move |effects| server(effects).tool(tool.clone())).user(person());
+    let report = bench.run_all_faults(name, ()).await;
     report.expect_same_result().expect_effects(Guarantee::AtLeastOnce);
     report.plain().expect_text(text).expect_asked(asked);
     assert!(report.runs().len() > 10, "{report}");
@@ -149,7 +149,7 @@ async fn checkpoints(ctx: &Ctx, effects: State<Effects>) -> Result<String> {
 #[tokio::test(start_paused = true)]
 async fn legs_without_a_question() {
     check(checkpoints, "checkpoints", "true/1 in eu", &["region"]).await;
-    let bench = Bench::new(|effects| server(effects).tool(checkpoints)).person(person());
+    let bench = Bench::new(|effects| server(effects).tool(checkpoints)).user(person());
     let call = Call::tool("checkpoints", ()).unwrap();
     let [plain, drained] = [None, Some(Fault::Drain { leg: 2 })];
     let legs = async |fault: Option<Fault>| bench.run(&call, fault.as_ref()).await.legs().len();
@@ -217,7 +217,7 @@ async fn sign_up_newer(ctx: &Ctx, effects: &Effects) -> Result<String> {
     Ok(format!("account {account} in {region} for {amount}, {yes}"))
 }
 
-/// Says of a closure that its future may hold the context it is lent.
+/// Returns the closure unchanged. The bound lets its future borrow the context.
 fn lent<F: for<'a> Fn(&'a Ctx, NoArguments) -> BoxFuture<'a, Result<String>>>(handler: F) -> F {
     handler
 }
@@ -234,14 +234,14 @@ async fn newer_builds() {
             server(effects).tool(change(Tool::new("sign_up", handler).needs(AskSupport::FORM).version(2)))
         }
     };
-    let bench = Bench::new(|effects| server(effects).tool(sign_up)).person(person());
+    let bench = Bench::new(|effects| server(effects).tool(sign_up)).user(person());
     let renamed = newer(|tool| tool.migrate(Migration::new().rename("create", "create_account")));
-    let report = bench.clone().upgrade(renamed).torture("sign_up", ()).await;
+    let report = bench.clone().upgrade(renamed).run_all_faults("sign_up", ()).await;
     report.expect_same_result().expect_effects(Guarantee::OneKeyEach);
     let refusing = newer(|tool| tool.on_version(OnVersion::Reject));
-    bench.clone().upgrade_refused(refusing).torture("sign_up", ()).await.expect_same_result();
+    bench.clone().upgrade_refused(refusing).run_all_faults("sign_up", ()).await.expect_same_result();
     // Without a word of what became of the step, the call ends.
-    let report = bench.upgrade(newer(|tool| tool)).torture("sign_up", ()).await;
+    let report = bench.upgrade(newer(|tool| tool)).run_all_faults("sign_up", ()).await;
     let ended = report.findings().iter().filter(|finding| finding.text.contains("flow_diverged")).count();
     assert_eq!(ended, report.findings().len());
     let (_, last) = report.runs().find(|(fault, _)| **fault == Fault::Upgrade { leg: 3 }).unwrap();

@@ -1,6 +1,6 @@
 //! URLs asked with `await`: the reference in them, the page behind them, and the wait for what happens there.
 
-use crate::common::talk::*;
+use crate::common::tool_call::*;
 use crate::common::*;
 use antiphon::{
     Clock, Form, Result,
@@ -96,7 +96,7 @@ async fn the_url_is_the_same_on_every_leg_and_instance() {
             })
         }))
     };
-    let mut talk = Talk::new(json!({}));
+    let mut talk = ToolCall::new(json!({}));
     let first = talk.leg(&make(), Value::Null).await;
     let text = reference(&first, "alice/url#2");
     assert!(text.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"-_.".contains(&byte)), "{text}");
@@ -119,7 +119,7 @@ async fn the_page_learns_which_call_it_is() {
         ctx.elicit_url("Connect?", |r| format!("https://page.example/{r}")).await?;
         Ok(ctx.call_id().expect("a second leg").to_string())
     }));
-    let mut talk = Talk::new(json!({}));
+    let mut talk = ToolCall::new(json!({}));
     let first = talk.leg(&server, Value::Null).await;
     let seen = UrlRef::verify(&server, &reference(&first, "url"), None).unwrap();
     assert_eq!(said(&talk.leg(&server, agreed()).await), seen.call_id().to_string());
@@ -155,7 +155,7 @@ async fn the_person_who_opens_it_is_the_one_who_was_asked() {
 #[tokio::test]
 async fn a_reference_of_elsewhere_or_a_changed_one_does_not_count() {
     let ours = server(consent());
-    let text = reference(&Talk::new(json!({})).leg(&ours, Value::Null).await, "url");
+    let text = reference(&ToolCall::new(json!({})).leg(&ours, Value::Null).await, "url");
     let refused = |server: &Server, text: &str, what: &str| {
         assert_eq!(UrlRef::verify(server, text, None), Err(UrlRefError), "{what}");
     };
@@ -181,7 +181,7 @@ async fn a_reference_ends_after_a_day_or_with_its_call() {
             Some(time) => builder.clock(clock).call_within(time),
             None => builder.clock(clock),
         });
-        let text = reference(&Talk::new(json!({})).leg(&server, Value::Null).await, "url");
+        let text = reference(&ToolCall::new(json!({})).leg(&server, Value::Null).await, "url");
         hand.advance(good_for + skew);
         assert!(UrlRef::verify(&server, &text, None).is_ok(), "{call_within:?}");
         hand.advance(Duration::from_secs(1));
@@ -196,12 +196,12 @@ async fn a_reference_ends_after_a_day_or_with_its_call() {
 async fn a_question_that_is_asked_after_its_reference_ended_has_a_new_one() {
     let (clock, hand) = Clock::manual(start());
     let server = changed(consent(), |builder| builder.clock(clock).answer_within(3 * DAY));
-    let mut talk = Talk::new(json!({}));
+    let mut talk = ToolCall::new(json!({}));
     let first = reference(&talk.leg(&server, Value::Null).await, "url");
     hand.advance(DAY);
     assert_eq!(reference(&talk.leg(&server, Value::Null).await, "url"), first);
     hand.advance(HOUR);
-    let mut late = Talk::new(json!({}));
+    let mut late = ToolCall::new(json!({}));
     late.state = talk.state.clone();
     let second = reference(&talk.leg(&server, Value::Null).await, "url");
     assert_eq!(UrlRef::verify(&server, &first, None), Err(UrlRefError));
@@ -214,7 +214,7 @@ async fn a_question_that_is_asked_after_its_reference_ended_has_a_new_one() {
 #[tokio::test]
 async fn a_reference_is_no_state_and_a_state_no_reference() {
     let server = server(consent());
-    let first = Talk::new(json!({})).leg(&server, Value::Null).await;
+    let first = ToolCall::new(json!({})).leg(&server, Value::Null).await;
     let forged = with(
         &call(),
         json!({"requestState": reference(&first, "url"), "inputResponses": {"url": {"action": "accept"}}}),
@@ -255,12 +255,12 @@ async fn a_codec_must_give_what_can_stand_in_a_url() {
             .collect()
     }
     let plain = changed(consent(), |builder| builder.codec(Box::new(Spelled(hex, unhex))));
-    let text = reference(&Talk::new(json!({})).leg(&plain, Value::Null).await, "url");
+    let text = reference(&ToolCall::new(json!({})).leg(&plain, Value::Null).await, "url");
     assert!(UrlRef::verify(&plain, &text, None).is_ok());
     assert_eq!(UrlRef::verify(&plain, &text[2..], None), Err(UrlRefError));
     let slashed = Spelled(|bytes| format!("a/{}", hex(bytes)), |text| unhex(&text[2..]));
     let slashed = changed(consent(), |builder| builder.codec(Box::new(slashed)));
-    let reply = Talk::new(json!({})).leg(&slashed, Value::Null).await;
+    let reply = ToolCall::new(json!({})).leg(&slashed, Value::Null).await;
     assert_eq!(reply["error"]["code"], -32603, "{reply}");
 }
 
@@ -302,7 +302,7 @@ const LOOKS: usize = 22;
 #[tokio::test(start_paused = true)]
 async fn what_is_not_finished_is_asked_again_and_once_it_is_nobody_looks_again() {
     let till = Till::default();
-    let mut talk = Talk::new(json!({}));
+    let mut talk = ToolCall::new(json!({}));
     let first = talk.leg(&paying(&till), Value::Null).await;
     assert_eq!((till.looks(), asked(&first, "url")["message"].as_str()), (0, Some("Pay.")));
     // More often than a question is asked whose answers do not fit.
@@ -326,7 +326,7 @@ async fn what_is_not_finished_is_asked_again_and_once_it_is_nobody_looks_again()
 async fn it_goes_on_as_soon_as_it_is_finished() {
     let till = Till::default();
     let server = paying(&till);
-    let mut talk = Talk::new(json!({}));
+    let mut talk = ToolCall::new(json!({}));
     talk.leg(&server, Value::Null).await;
     let began = tokio::time::Instant::now();
     tokio::join!(talk.leg(&server, agreed()), async {
@@ -343,7 +343,7 @@ async fn it_goes_on_as_soon_as_it_is_finished() {
 async fn a_client_that_comes_back_without_an_answer_is_looked_after_once() {
     let till = Till::default();
     let server = paying(&till);
-    let mut talk = Talk::new(json!({}));
+    let mut talk = ToolCall::new(json!({}));
     // Nobody has agreed yet: there is nothing to look at.
     for _ in 0..2 {
         talk.leg(&server, Value::Null).await;
@@ -365,7 +365,7 @@ async fn a_client_that_comes_back_without_an_answer_is_looked_after_once() {
 #[tokio::test(start_paused = true)]
 async fn asking_again_ends_with_the_legs_of_the_call() {
     let server = paying(&Till::default());
-    let mut talk = Talk::new(json!({}));
+    let mut talk = ToolCall::new(json!({}));
     let reply = talk.through(&server, &agreed()).await;
     assert_eq!(reply["error"]["data"], json!({"reason": "limit", "limit": "legs"}), "{reply}");
     assert_eq!(talk.rounds.len(), 15);
@@ -380,7 +380,7 @@ async fn a_refusal_counts_whenever_it_comes() {
         ("cancel", "The user dismissed `url` without an answer: Pay."),
     ] {
         for agreed_before in [false, true] {
-            let mut talk = Talk::new(json!({}));
+            let mut talk = ToolCall::new(json!({}));
             talk.leg(&server, Value::Null).await;
             if agreed_before {
                 talk.leg(&server, agreed()).await;
@@ -405,7 +405,7 @@ async fn a_refusal_can_be_had_as_a_value() {
         [("accept", Answer::Accept(())), ("decline", Answer::Decline), ("cancel", Answer::Cancel)]
     {
         let answers = json!({"inner/url": {"action": action}, "inner/again": {"action": "decline"}});
-        let reply = Talk::new(json!({})).through(&server, &answers).await;
+        let reply = ToolCall::new(json!({})).through(&server, &answers).await;
         assert_eq!(said(&reply), format!("{answer:?} inner/again"));
     }
 }
@@ -421,7 +421,7 @@ async fn a_check_that_fails_counts_as_not_yet() {
         ctx.elicit_url("Pay.", |r| format!("https://page.example/{r}")).until(look).await?;
         Ok("paid")
     }));
-    assert_eq!(said(&Talk::new(json!({})).through(&server, &agreed()).await), "paid");
+    assert_eq!(said(&ToolCall::new(json!({})).through(&server, &agreed()).await), "paid");
     assert_eq!(LOOKS.load(Ordering::Relaxed), 5);
 }
 
@@ -433,7 +433,7 @@ async fn a_check_looks_and_does_nothing_else() {
         asked.until(std::future::pending::<bool>).await?;
         Ok("paid")
     }));
-    let mut talk = Talk::new(json!({}));
+    let mut talk = ToolCall::new(json!({}));
     talk.leg(&hangs, Value::Null).await;
     let again = talk.leg(&hangs, agreed()).await;
     assert_eq!(asked(&again, "url")["message"], format!("Pay.\n\n{LINE}"));
@@ -443,7 +443,7 @@ async fn a_check_looks_and_does_nothing_else() {
         asked.until(async || ctx.step("look", async |_| Ok(true)).await).await?;
         Ok("paid")
     }));
-    let mut talk = Talk::new(json!({}));
+    let mut talk = ToolCall::new(json!({}));
     talk.leg(&acts, Value::Null).await;
     assert_eq!(talk.leg(&acts, agreed()).await["error"]["code"], -32603);
 }
@@ -465,7 +465,7 @@ async fn a_question_beside_the_wait_leaves_at_once() {
             })
         }))
     };
-    let mut talk = Talk::new(json!({}));
+    let mut talk = ToolCall::new(json!({}));
     talk.leg(&server, Value::Null).await;
     let began = tokio::time::Instant::now();
     talk.leg(&server, agreed()).await;
@@ -507,7 +507,7 @@ async fn too_late(comes_late: bool) {
         })
     };
     let server = changed(tool, |builder| builder.clock(clock).answer_within(DAY));
-    let mut talk = Talk::new(json!({}));
+    let mut talk = ToolCall::new(json!({}));
     talk.leg(&server, Value::Null).await;
     // 22 minutes each: the hour counts from the first time it was asked.
     for _ in 0..2 {
@@ -543,7 +543,7 @@ async fn what_is_asked_about_something_else_is_looked_at_anew() {
         }))
     };
     till.pay();
-    let mut talk = Talk::new(json!({}));
+    let mut talk = ToolCall::new(json!({}));
     talk.leg(&server, Value::Null).await;
     talk.leg(&server, agreed()).await;
     assert_eq!(till.looks(), 1);
@@ -563,7 +563,7 @@ async fn only_https_and_the_loopback_interface() {
                 Ok("paid".to_owned())
             })
         }));
-        let reply = Talk::new(json!({})).leg(&server, Value::Null).await;
+        let reply = ToolCall::new(json!({})).leg(&server, Value::Null).await;
         if goes_out {
             assert_eq!(asked(&reply, "url"), &json!({"mode": "url", "message": "Pay.", "url": url}));
         } else {
@@ -649,7 +649,7 @@ async fn four_kinds_leave_in_one_round_in_source_order() {
         "sample": {"role": "assistant", "content": {"type": "text", "text": "Hi."}, "model": "m"},
         "roots": {"roots": []},
     });
-    let mut talk = Talk::new(json!({}));
+    let mut talk = ToolCall::new(json!({}));
     talk.leg(&server, Value::Null).await;
     // The others are kept while it is not paid.
     talk.leg(&server, answers.clone()).await;

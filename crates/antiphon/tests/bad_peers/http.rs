@@ -17,7 +17,7 @@ enum Then {
     Again(String),
 }
 
-async fn hears_request(connection: &mut TcpStream) {
+async fn receive_request(connection: &mut TcpStream) {
     let mut heard = Vec::new();
     while !heard.ends_with(b"}") {
         assert_ne!(connection.read_buf(&mut heard).await.unwrap(), 0, "a whole request");
@@ -26,7 +26,7 @@ async fn hears_request(connection: &mut TcpStream) {
 
 async fn plays(listener: TcpListener, said: String, then: Then) {
     let (mut connection, _) = listener.accept().await.unwrap();
-    hears_request(&mut connection).await;
+    receive_request(&mut connection).await;
     let mut open = connection.write_all(said.as_bytes()).await.is_ok();
     match then {
         Then::Close => return,

@@ -19,7 +19,7 @@ use std::{
     time::Duration,
 };
 
-/// What a call came to.
+/// The outcome of a call.
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Came {
     Good,
@@ -32,7 +32,7 @@ enum Came {
     BadResult,
 }
 
-/// How long a call may take that is meant to end by its timeout, and any other.
+/// The timeout of calls that must end by it, and of all others.
 const SHORT: Duration = Duration::from_millis(300);
 const LONG: Duration = Duration::from_secs(30);
 
@@ -60,7 +60,7 @@ async fn call(transport: Arc<dyn Transport>, limit: Duration) -> Came {
 /// The result of a call that went well, to the request of id 1.
 const GOOD: &str = r#"{"jsonrpc":"2.0","id":1,"result":{"resultType":"complete","content":[]}}"#;
 
-/// What is alive: tasks and open files.
+/// The numbers of live tasks and open files.
 fn alive() -> (usize, usize) {
     let tasks = tokio::runtime::Handle::current().metrics().num_alive_tasks();
     (tasks, std::fs::read_dir("/proc/self/fd").unwrap().count())

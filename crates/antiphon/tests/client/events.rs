@@ -29,7 +29,7 @@ fn message(level: &str, data: Value) -> (Duration, &'static str, Value) {
 }
 
 /// A client that notes what it hears.
-fn hears(log: &Log) -> ClientBuilder {
+fn receive(log: &Log) -> ClientBuilder {
     let (of_progress, of_log) = (Arc::clone(log), Arc::clone(log));
     builder()
         .on_progress(move |event| {
@@ -57,7 +57,7 @@ fn hears(log: &Log) -> ClientBuilder {
 async fn check(told: Vec<(Duration, &'static str, Value)>, heard: &[&str]) {
     let log = Log::default();
     let fake = Fake::script([Reply::Telling(told.clone(), Box::new(done("ok")))]);
-    fake.client(hears(&log)).call_tool("t", ()).await.unwrap();
+    fake.client(receive(&log)).call_tool("t", ()).await.unwrap();
     assert_eq!(*log.lock().unwrap(), heard, "{told:?}");
 }
 
@@ -114,7 +114,7 @@ async fn each_leg_is_heard_anew() {
     let fake =
         Fake::script([tell(asking(json!({"a": form()}), Some("s"))), tell(not_yet("s2")), tell(done("ok"))]);
     let client =
-        fake.client(hears(&log).on_elicit_form(async |ask| Ok(ask.accept(json!({"region": "eu"}))?)));
+        fake.client(receive(&log).on_elicit_form(async |ask| Ok(ask.accept(json!({"region": "eu"}))?)));
     client.call_tool("t", ()).await.unwrap();
     let each = |at: &str| {
         [format!("tools/call t {at}: 1 of None None"), format!(r#"tools/call {at}: Info None "m""#)]
@@ -164,7 +164,7 @@ async fn a_call_may_have_listeners_of_its_own() {
     let fake = Fake::new(|_| {
         Reply::Telling(vec![progress(json!(1)), message("warning", json!("w"))], Box::new(done("ok")))
     });
-    let client = fake.client(hears(&log));
+    let client = fake.client(receive(&log));
     let own = Arc::clone(&log);
     let call = Call::tool("t", ()).unwrap().log_level(LogLevel::Error);
     let call = call.on_progress(move |event| own.lock().unwrap().push(format!("own {}", event.progress)));

@@ -14,7 +14,7 @@ async fn answers(
     member: &str,
     value: Value,
 ) -> (String, Vec<String>) {
-    let (head, body) = hears(connection).await;
+    let (head, body) = receive(connection).await;
     let request: Value = serde_json::from_slice(&body).unwrap();
     let reply = json!({"jsonrpc": "2.0", "id": request["id"], member: value}).to_string();
     connection.write_all(json_response(status, &reply).as_bytes()).await.unwrap();
@@ -61,7 +61,7 @@ async fn progress_comes_on_the_stream_of_its_request() {
         .connect(server.client());
     let call = tokio::spawn(async move { client.call_tool("t", ()).await });
     let mut connection = server.accepts().await;
-    let (_, body) = hears(&mut connection).await;
+    let (_, body) = receive(&mut connection).await;
     let request: Value = serde_json::from_slice(&body).unwrap();
     let token = &request["params"]["_meta"]["progressToken"];
     let progress = |progress: f64| {

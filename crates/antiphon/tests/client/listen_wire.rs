@@ -42,19 +42,19 @@ async fn a_subscription_over_streams() {
     let (client, mut peer) = pair();
     let mut subscription = listen(client);
     let (event, id) = tokio::join!(next(&mut subscription), async {
-        let request = peer.hears().await.unwrap();
+        let request = peer.receive().await.unwrap();
         assert_eq!(request["method"], "subscriptions/listen");
         let id = request["id"].clone();
         // Another subscription's messages may come first.
-        peer.says(told(&json!(99), "tools/list_changed", json!({})) + "\n").await;
-        peer.says(acknowledged(&id) + "\n").await;
+        peer.send(told(&json!(99), "tools/list_changed", json!({})) + "\n").await;
+        peer.send(acknowledged(&id) + "\n").await;
         id
     });
     assert_eq!(event, Some(ack()));
     // While nobody waits, what is told waits as one each.
     for _ in 0..1000 {
-        peer.says(told(&id, "tools/list_changed", json!({})) + "\n").await;
-        peer.says(told(&id, "resources/updated", json!({"uri": "file:///a"})) + "\n").await;
+        peer.send(told(&id, "tools/list_changed", json!({})) + "\n").await;
+        peer.send(told(&id, "resources/updated", json!({"uri": "file:///a"})) + "\n").await;
     }
     peer.answers(&id, json!({"resultType": "complete"})).await;
     let mut events = Vec::new();
@@ -65,7 +65,7 @@ async fn a_subscription_over_streams() {
     assert!(events.len() >= 2 && events.len() < 100, "{} events", events.len());
     assert_eq!(events[0], Event::ToolsListChanged);
     drop(subscription);
-    assert_eq!(peer.hears().await, None, "an ended subscription is not cancelled");
+    assert_eq!(peer.receive().await, None, "an ended subscription is not cancelled");
 }
 
 #[tokio::test]
@@ -73,18 +73,18 @@ async fn dropping_a_subscription_over_streams_cancels_it() {
     let (client, mut peer) = pair();
     let mut subscription = listen(Arc::clone(&client) as Arc<dyn Transport>);
     let (event, id) = tokio::join!(next(&mut subscription), async {
-        let id = peer.hears_id().await;
-        peer.says(acknowledged(&id) + "\n").await;
+        let id = peer.receive_id().await;
+        peer.send(acknowledged(&id) + "\n").await;
         id
     });
     assert_eq!(event, Some(ack()));
     drop(subscription);
-    let notice = peer.hears().await.unwrap();
+    let notice = peer.receive().await.unwrap();
     assert_eq!((&notice["method"], &notice["params"]["requestId"]), (&json!("notifications/cancelled"), &id));
     // What still comes for it harms nobody.
-    peer.says(told(&id, "tools/list_changed", json!({})) + "\n").await;
+    peer.send(told(&id, "tools/list_changed", json!({})) + "\n").await;
     let call = asking(&client, 1000, "tools/call");
-    let id = peer.hears_id().await;
+    let id = peer.receive_id().await;
     peer.answers(&id, json!({"ok": true})).await;
     assert_eq!(call.await.unwrap().0, ok());
 }
@@ -94,8 +94,8 @@ async fn a_subscription_ends_with_its_streams() {
     let (client, mut peer) = pair();
     let mut subscription = listen(client);
     let (event, ()) = tokio::join!(next(&mut subscription), async {
-        let id = peer.hears_id().await;
-        peer.says(acknowledged(&id) + "\n").await;
+        let id = peer.receive_id().await;
+        peer.send(acknowledged(&id) + "\n").await;
     });
     assert_eq!(event, Some(ack()));
     drop(peer);
@@ -109,23 +109,23 @@ async fn whoever_falls_behind_is_told_so_and_no_change_is_lost() {
     let (client, mut peer) = pair();
     let mut subscription = listen(client);
     let (event, id) = tokio::join!(next(&mut subscription), async {
-        let id = peer.hears_id().await;
-        peer.says(acknowledged(&id) + "\n").await;
+        let id = peer.receive_id().await;
+        peer.send(acknowledged(&id) + "\n").await;
         id
     });
     assert_eq!(event, Some(ack()));
     // More than may wait, and then the only news: it must not be what is dropped.
     let long = "x".repeat(1024 * 1024);
     for _ in 0..17 {
-        peer.says(told(&id, "tools/list_changed", json!({"x": long})) + "\n").await;
+        peer.send(told(&id, "tools/list_changed", json!({"x": long})) + "\n").await;
     }
-    peer.says(told(&id, "resources/updated", json!({"uri": "file:///a"})) + "\n").await;
-    let notice = peer.hears().await.unwrap();
+    peer.send(told(&id, "resources/updated", json!({"uri": "file:///a"})) + "\n").await;
+    let notice = peer.receive().await.unwrap();
     assert_eq!((&notice["method"], &notice["params"]["requestId"]), (&json!("notifications/cancelled"), &id));
     assert_eq!(next(&mut subscription).await, Some(Event::ToolsListChanged));
     let (event, again) = tokio::join!(next(&mut subscription), async {
-        let id = peer.hears_id().await;
-        peer.says(acknowledged(&id) + "\n").await;
+        let id = peer.receive_id().await;
+        peer.send(acknowledged(&id) + "\n").await;
         id
     });
     assert_eq!(event, Some(ack()));
@@ -135,11 +135,11 @@ async fn whoever_falls_behind_is_told_so_and_no_change_is_lost() {
 #[cfg(feature = "http")]
 mod http {
     use super::*;
-    use crate::transport_support::server::{Server, events, hears, json_response, response, sees_close};
+    use crate::transport_support::server::{Server, events, expect_close, json_response, receive, response};
     use tokio::io::AsyncWriteExt;
 
     async fn asked(connection: &mut tokio::net::TcpStream) -> Value {
-        let (head, body) = hears(connection).await;
+        let (head, body) = receive(connection).await;
         assert!(head.contains("mcp-method: subscriptions/listen") && !head.contains("mcp-name"), "{head}");
         serde_json::from_slice::<Value>(&body).unwrap()["id"].clone()
     }
@@ -176,7 +176,7 @@ mod http {
         assert_eq!(event, Some(ack()));
         // > Closing the SSE response stream is the cancellation signal.
         drop(subscription);
-        sees_close(&mut second).await;
+        expect_close(&mut second).await;
     }
 
     #[tokio::test]

@@ -1,7 +1,7 @@
 //! What a server asks on a session: the same callbacks, the same checks, and what does not fit is said in the words of the
 //! session's version.
 
-use crate::play::{Peer, asks, builder, hello, result, soon, tells};
+use crate::scripted_server::{Peer, asks, builder, hello, result, soon, tells};
 use antiphon::{
     client::{
         Call, CallbackError, Client, ClientBuilder, ClientErrorKind, Mode, RequestFault, RoundDecision,
@@ -61,7 +61,7 @@ async fn calling(
             .map_err(|error| error.to_string())
     });
     peer.initializes("2025-11-25").await;
-    let call = peer.hears_of("tools/call").await;
+    let call = peer.receive_of("tools/call").await;
     (client, peer, call, called)
 }
 
@@ -101,8 +101,8 @@ async fn what_is_asked_is_answered_by_the_callbacks() {
     let seen = Arc::default();
     let (_client, mut peer, call, called) = calling(person(&seen)).await;
     for (at, (method, params, expected)) in rows.into_iter().enumerate() {
-        peer.says(asks(format!("s{at}"), method, params)).await;
-        let mut answer = peer.hears().await.unwrap();
+        peer.send(asks(format!("s{at}"), method, params)).await;
+        let mut answer = peer.receive().await.unwrap();
         assert_eq!(answer["id"], format!("s{at}"), "{answer}");
         if let Some(code) = answer["error"]["code"].as_i64() {
             answer["error"] = code.into();
@@ -110,7 +110,7 @@ async fn what_is_asked_is_answered_by_the_callbacks() {
         let (name, wanted) = expected.as_object().unwrap().iter().next().unwrap();
         assert_eq!(answer[name], *wanted, "{method}: {answer}");
     }
-    peer.says(done(&call)).await;
+    peer.send(done(&call)).await;
     assert_eq!(called.await.unwrap(), Ok("done".into()));
     // Over streams nothing says for which request something is asked: it belongs to the session.
     assert_eq!(
@@ -160,19 +160,19 @@ async fn exactly_what_is_attached_is_declared_and_the_rest_is_not_supported() {
         let (client, mut peer) = Peer::of(builder.declare(antiphon::wire::AskSupport::ALL));
         let caller = client.clone();
         let called = tokio::spawn(async move { caller.call_tool("t", ()).await.map(|_| ()).is_ok() });
-        let said = peer.shakes_hands("2025-11-25").await;
+        let said = peer.handshake("2025-11-25").await;
         assert_eq!(said["capabilities"], declared);
         assert_eq!(said["clientInfo"], json!({"name": "my-host", "version": "1.0"}));
         assert_eq!(said["protocolVersion"], "2025-11-25");
-        let call = peer.hears_of("tools/call").await;
+        let call = peer.receive_of("tools/call").await;
         // Nothing of the modern era is said on a session.
         assert_eq!(call["params"], json!({"name": "t"}));
         for (method, params, code, text) in asked {
-            peer.says(asks(7, method, params)).await;
-            let answer = peer.hears().await.unwrap();
+            peer.send(asks(7, method, params)).await;
+            let answer = peer.receive().await.unwrap();
             assert_eq!(answer["error"], json!({"code": code, "message": text}), "{method}");
         }
-        peer.says(done(&call)).await;
+        peer.send(done(&call)).await;
         assert!(called.await.unwrap());
     }
 }
@@ -195,11 +195,11 @@ async fn callbacks_that_fail() {
         ("sampling/createMessage", sampling(), -1, "User rejected sampling request"),
         ("roots/list", json!({}), -32603, "The roots could not be listed"),
     ] {
-        peer.says(asks(7, method, params)).await;
-        let answer = peer.hears().await.unwrap();
+        peer.send(asks(7, method, params)).await;
+        let answer = peer.receive().await.unwrap();
         assert_eq!(answer["error"], json!({"code": code, "message": text}), "{method}");
     }
-    peer.says(done(&call)).await;
+    peer.send(done(&call)).await;
     assert_eq!(called.await.unwrap(), Ok("done".into()));
 }
 
@@ -207,7 +207,7 @@ async fn callbacks_that_fail() {
 async fn what_is_known_of_the_server() {
     let (client, mut peer) = Peer::of(builder());
     assert_eq!(client.era(), None);
-    let (discovered, _) = tokio::join!(client.discover(), peer.shakes_hands("2025-06-18"));
+    let (discovered, _) = tokio::join!(client.discover(), peer.handshake("2025-06-18"));
     let discovered = discovered.unwrap();
     assert_eq!(discovered.supported_versions, [ProtocolVersion::V2025_06_18]);
     assert_eq!(discovered.instructions.as_deref(), Some("Ask."));
@@ -229,14 +229,14 @@ async fn a_person_may_take_longer_than_a_request() {
     });
     let (_client, mut peer, call, called) = calling(slow).await;
     tokio::time::advance(Duration::from_secs(4)).await;
-    peer.says(asks(1, "elicitation/create", form())).await;
+    peer.send(asks(1, "elicitation/create", form())).await;
     tokio::task::yield_now().await;
     tokio::time::sleep(Duration::from_secs(3600)).await;
     assert!(!called.is_finished());
     answer.send(()).unwrap();
-    assert_eq!(peer.hears().await.unwrap()["result"]["action"], "decline");
+    assert_eq!(peer.receive().await.unwrap()["result"]["action"], "decline");
     // From here on it is the server's time again: the second that was left.
-    let cancelled = peer.hears_of("notifications/cancelled").await;
+    let cancelled = peer.receive_of("notifications/cancelled").await;
     assert_eq!(cancelled["params"]["requestId"], call["id"]);
     assert!(called.await.unwrap().unwrap_err().contains("no response within 5s"));
 }
@@ -254,16 +254,16 @@ async fn the_server_takes_its_question_back() {
         }
     });
     let (_client, mut peer, call, called) = calling(waits).await;
-    peer.says(asks("q", "elicitation/create", form())).await;
-    peer.says(asks("p", "ping", json!({}))).await;
-    assert_eq!(peer.hears().await.unwrap()["id"], "p");
-    peer.says(tells("cancelled", json!({"requestId": "q"}))).await;
+    peer.send(asks("q", "elicitation/create", form())).await;
+    peer.send(asks("p", "ping", json!({}))).await;
+    assert_eq!(peer.receive().await.unwrap()["id"], "p");
+    peer.send(tells("cancelled", json!({"requestId": "q"}))).await;
     assert!(soon(is_gone).await.is_err());
-    peer.says(done(&call)).await;
+    peer.send(done(&call)).await;
     assert!(called.await.unwrap().is_ok());
     // No answer was sent to what nobody wants to know any more.
-    peer.says(asks("p2", "ping", json!({}))).await;
-    assert_eq!(peer.hears().await.unwrap()["id"], "p2");
+    peer.send(asks("p2", "ping", json!({}))).await;
+    assert_eq!(peer.receive().await.unwrap()["id"], "p2");
 }
 
 /// What is taken back before its turn is never shown, whether it has just come or waits for another.
@@ -283,23 +283,23 @@ async fn a_question_that_is_taken_back_before_its_turn() {
         });
         let person = if one_at_a_time { person.one_at_a_time() } else { person };
         let (_client, mut peer, call, called) = calling(person).await;
-        peer.says(asks("first", "elicitation/create", form())).await;
+        peer.send(asks("first", "elicitation/create", form())).await;
         if one_at_a_time {
-            peer.says(asks("waits", "elicitation/create", form())).await;
-            peer.says(asks("p", "ping", json!({}))).await;
-            assert_eq!(peer.hears().await.unwrap()["id"], "p");
-            peer.says(tells("cancelled", json!({"requestId": "waits"}))).await;
+            peer.send(asks("waits", "elicitation/create", form())).await;
+            peer.send(asks("p", "ping", json!({}))).await;
+            assert_eq!(peer.receive().await.unwrap()["id"], "p");
+            peer.send(tells("cancelled", json!({"requestId": "waits"}))).await;
         }
         let taken_back = tells("cancelled", json!({"requestId": "at once"}));
-        peer.says(json!([asks("at once", "elicitation/create", form()), taken_back])).await;
-        peer.says(asks("p", "ping", json!({}))).await;
-        assert_eq!(peer.hears().await.unwrap()["id"], "p");
+        peer.send(json!([asks("at once", "elicitation/create", form()), taken_back])).await;
+        peer.send(asks("p", "ping", json!({}))).await;
+        assert_eq!(peer.receive().await.unwrap()["id"], "p");
         answer.send_replace(true);
-        assert_eq!(peer.hears().await.unwrap()["id"], "first");
-        peer.says(asks("last", "elicitation/create", form())).await;
-        assert_eq!(peer.hears().await.unwrap()["id"], "last");
+        assert_eq!(peer.receive().await.unwrap()["id"], "first");
+        peer.send(asks("last", "elicitation/create", form())).await;
+        assert_eq!(peer.receive().await.unwrap()["id"], "last");
         assert_eq!(*shown.lock().unwrap(), ["first", "last"], "{one_at_a_time}");
-        peer.says(done(&call)).await;
+        peer.send(done(&call)).await;
         assert!(called.await.unwrap().is_ok());
     }
 }
@@ -323,15 +323,15 @@ async fn one_at_a_time() {
     });
     let (_client, mut peer, call, called) = calling(careful).await;
     for id in 0..3 {
-        peer.says(asks(id, "elicitation/create", form())).await;
+        peer.send(asks(id, "elicitation/create", form())).await;
     }
     // A ping does not wait for a person.
-    peer.says(asks(9, "ping", json!({}))).await;
+    peer.send(asks(9, "ping", json!({}))).await;
     for id in [9, 0, 1, 2] {
-        assert_eq!(peer.hears().await.unwrap()["id"], id);
+        assert_eq!(peer.receive().await.unwrap()["id"], id);
     }
     assert_eq!(open.lock().unwrap().1, 1);
-    peer.says(done(&call)).await;
+    peer.send(done(&call)).await;
     assert!(called.await.unwrap().is_ok());
 }
 
@@ -351,16 +351,16 @@ async fn progress_and_logs() {
     let caller = client.clone();
     let called = tokio::spawn(async move { caller.call_tool("t", ()).await });
     peer.initializes("2025-11-25").await;
-    let level = peer.hears_of("logging/setLevel").await;
+    let level = peer.receive_of("logging/setLevel").await;
     assert_eq!(level["params"], json!({"level": "notice"}));
-    peer.says(tells("message", json!({"level": "notice", "data": "of the session"}))).await;
-    peer.says(result(&level["id"], json!({}))).await;
-    let call = peer.hears_of("tools/call").await;
+    peer.send(tells("message", json!({"level": "notice", "data": "of the session"}))).await;
+    peer.send(result(&level["id"], json!({}))).await;
+    let call = peer.receive_of("tools/call").await;
     assert_eq!(call["params"]["_meta"], json!({"progressToken": call["id"]}));
-    peer.says(tells("progress", json!({"progressToken": call["id"], "progress": 1}))).await;
-    peer.says(tells("message", json!({"level": "info", "data": "too low"}))).await;
-    peer.says(tells("message", json!({"level": "error", "data": "of the call"}))).await;
-    peer.says(done(&call)).await;
+    peer.send(tells("progress", json!({"progressToken": call["id"], "progress": 1}))).await;
+    peer.send(tells("message", json!({"level": "info", "data": "too low"}))).await;
+    peer.send(tells("message", json!({"level": "error", "data": "of the call"}))).await;
+    peer.send(done(&call)).await;
     called.await.unwrap().unwrap();
     let mut heard = heard.lock().unwrap().clone();
     // What comes while one request of the client's own is under way belongs to that.
@@ -372,11 +372,11 @@ async fn progress_and_logs() {
         tokio::spawn(
             async move { caller.call(Call::tool("t", ()).unwrap().log_level(LogLevel::Debug)).await },
         );
-    let level = peer.hears_of("logging/setLevel").await;
+    let level = peer.receive_of("logging/setLevel").await;
     assert_eq!(level["params"], json!({"level": "debug"}));
-    peer.says(result(&level["id"], json!({}))).await;
-    let call = peer.hears_of("tools/call").await;
-    peer.says(done(&call)).await;
+    peer.send(result(&level["id"], json!({}))).await;
+    let call = peer.receive_of("tools/call").await;
+    peer.send(done(&call)).await;
     called.await.unwrap().unwrap();
 }
 
@@ -385,15 +385,15 @@ async fn progress_and_logs() {
 async fn what_nobody_waits_for_is_cancelled() {
     let (_client, mut peer, call, called) = calling(builder()).await;
     called.abort();
-    let cancelled = peer.hears_of("notifications/cancelled").await;
+    let cancelled = peer.receive_of("notifications/cancelled").await;
     assert_eq!(cancelled["params"]["requestId"], call["id"]);
 
     let (client, mut peer) = Peer::of(builder().mode(Mode::Legacy));
     let called = tokio::spawn(async move { client.call_tool("t", ()).await });
-    peer.hears_of("initialize").await;
+    peer.receive_of("initialize").await;
     called.abort();
     drop(called);
-    assert_eq!(peer.hears().await, None);
+    assert_eq!(peer.receive().await, None);
 }
 
 /// Batches are of 2025-03-26, and are heard on any session.
@@ -401,8 +401,8 @@ async fn what_nobody_waits_for_is_cancelled() {
 async fn messages_in_a_batch() {
     let (_client, mut peer, call, called) = calling(builder()).await;
     let batch = json!([asks("p", "ping", json!({})), tells("x", json!({})), done(&call)]);
-    peer.says(batch).await;
-    assert_eq!(peer.hears().await.unwrap()["id"], "p");
+    peer.send(batch).await;
+    assert_eq!(peer.receive().await.unwrap()["id"], "p");
     assert!(called.await.unwrap().is_ok());
 }
 
@@ -411,21 +411,21 @@ async fn messages_in_a_batch() {
 async fn pending_calls_do_not_go_on_in_a_session() {
     let (modern, mut peer) = Peer::of(builder().on_elicit(async |_| Ok(ElicitResult::decline())));
     let (step, ()) = tokio::join!(modern.begin(Call::tool("t", ()).unwrap()), async {
-        let probe = peer.hears_of("server/discover").await;
+        let probe = peer.receive_of("server/discover").await;
         let found =
             json!({"resultType": "complete", "supportedVersions": ["2026-07-28"], "capabilities": {}});
-        peer.says(result(&probe["id"], found)).await;
-        let call = peer.hears_of("tools/call").await;
+        peer.send(result(&probe["id"], found)).await;
+        let call = peer.receive_of("tools/call").await;
         let mut ask = form();
         ask["mode"] = "form".into();
         let asks = json!({"q": {"method": "elicitation/create", "params": ask}});
         let asked = json!({"resultType": "input_required", "inputRequests": asks, "requestState": "s"});
-        peer.says(result(&call["id"], asked)).await;
+        peer.send(result(&call["id"], asked)).await;
     });
     let mut pending = step.unwrap().pending().unwrap();
     pending.decline("q").unwrap();
     let (legacy, mut peer) = Peer::of(builder().declare(antiphon::wire::AskSupport::ELICITATION));
-    let (resumed, _) = tokio::join!(legacy.resume(pending), peer.shakes_hands("2025-11-25"));
+    let (resumed, _) = tokio::join!(legacy.resume(pending), peer.handshake("2025-11-25"));
     let error = resumed.unwrap_err();
     assert!(
         matches!(error.kind(), ClientErrorKind::Request(RequestFault::PendingOnSession))
@@ -443,12 +443,12 @@ async fn a_flood_of_questions() {
     });
     let (_client, mut peer, call, called) = calling(patient).await;
     for id in 0..50 {
-        peer.says(asks(id, "elicitation/create", form())).await;
+        peer.send(asks(id, "elicitation/create", form())).await;
     }
-    peer.says(done(&call)).await;
+    peer.send(done(&call)).await;
     assert!(called.await.unwrap().is_ok());
     let mut answered = 0;
-    while let Ok(Some(message)) = tokio::time::timeout(Duration::from_secs(30), peer.hears()).await {
+    while let Ok(Some(message)) = tokio::time::timeout(Duration::from_secs(30), peer.receive()).await {
         assert_eq!(message["result"]["action"], "decline");
         answered += 1;
     }
@@ -462,13 +462,13 @@ async fn a_flood_of_questions() {
 async fn a_ping_before_the_handshake_is_over() {
     let (client, mut peer) = Peer::of(builder().mode(Mode::Legacy));
     let called = tokio::spawn(async move { client.call_tool("t", ()).await.map(|_| ()).is_ok() });
-    let initialize = peer.hears_of("initialize").await;
-    peer.says(asks("p", "ping", json!({}))).await;
-    assert_eq!(peer.hears().await.unwrap(), json!({"jsonrpc": "2.0", "id": "p", "result": {}}));
-    peer.says(result(&initialize["id"], hello("2025-06-18"))).await;
-    peer.hears_of("notifications/initialized").await;
-    let call = peer.hears_of("tools/call").await;
-    peer.says(done(&call)).await;
+    let initialize = peer.receive_of("initialize").await;
+    peer.send(asks("p", "ping", json!({}))).await;
+    assert_eq!(peer.receive().await.unwrap(), json!({"jsonrpc": "2.0", "id": "p", "result": {}}));
+    peer.send(result(&initialize["id"], hello("2025-06-18"))).await;
+    peer.receive_of("notifications/initialized").await;
+    let call = peer.receive_of("tools/call").await;
+    peer.send(done(&call)).await;
     assert!(called.await.unwrap());
 }
 
@@ -479,14 +479,14 @@ async fn who_declares_no_roots_tells_nothing_of_them() {
         [(builder(), false), (builder().on_roots(async |_| Ok(ListRootsResult::new(vec![]))), true)]
     {
         let (client, mut peer) = Peer::of(builder);
-        let (told, said) = tokio::join!(client.discover(), peer.shakes_hands("2025-06-18"));
+        let (told, said) = tokio::join!(client.discover(), peer.handshake("2025-06-18"));
         assert!(told.is_ok());
         assert_eq!(said["capabilities"].get("roots").is_some(), tells);
         client.roots_changed().await;
         if tells {
-            peer.hears_of("notifications/roots/list_changed").await;
+            peer.receive_of("notifications/roots/list_changed").await;
         }
         client.close().await;
-        assert_eq!(peer.hears().await, None);
+        assert_eq!(peer.receive().await, None);
     }
 }

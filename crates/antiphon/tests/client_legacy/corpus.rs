@@ -1,6 +1,6 @@
 //! What real servers answer, recorded: each file of `tests/corpus` is played, and the client must make of it what it is.
 
-use crate::play::{Heard, Peer, Played, Said, builder, hello, result};
+use crate::scripted_server::{Heard, Peer, Said, ScriptedHttpServer, builder, hello, result};
 use antiphon::{
     client::{
         Client, ClientErrorKind, Era, Mode, RequestFault,
@@ -115,17 +115,17 @@ fn start(entries: &Arc<Entries>) -> StreamTransport {
     let (transport, reader, writer) = memory::duplex();
     let (mut peer, entries) = (Peer::new(reader, writer), Arc::clone(entries));
     tokio::spawn(async move {
-        while let Some(message) = peer.hears().await {
+        while let Some(message) = peer.receive().await {
             let name = probe(&message, true);
             match find(&entries, &name) {
                 Some(entry) if entry["answer"]["closed"] == true => return,
                 Some(entry) if entry["answer"]["silence"] == true => {}
                 Some(entry) => {
-                    peer.says_line(&text_of(entry, &entry["answer"]["line"], &message["id"])).await
+                    peer.send_line(&text_of(entry, &entry["answer"]["line"], &message["id"])).await
                 }
                 // What comes after the handshake was not recorded over stdio.
                 None if message["method"] == "tools/list" => {
-                    peer.says(result(&message["id"], tools())).await;
+                    peer.send(result(&message["id"], tools())).await;
                 }
                 None if message.get("id").is_none() => {}
                 None => panic!("nothing was recorded for `{name}`"),
@@ -207,7 +207,7 @@ async fn check(
         listed(&builder.connect(Reborn::new(entries.clone()))).await
     } else {
         let entries = entries.clone();
-        let played = Played::new(move |heard| over_http(&entries, heard)).await;
+        let played = ScriptedHttpServer::new(move |heard| over_http(&entries, heard)).await;
         let client = played.client(builder);
         let came = listed(&client).await;
         client.close().await;
@@ -270,7 +270,7 @@ async fn judged(entry: &Value) -> (Option<Era>, Result<(), String>) {
     };
     let (client, _server) = if is_http {
         let played_entries = entries.clone();
-        let server = Played::new(move |heard| match (heard.verb.as_str(), legacy(&heard.body)) {
+        let server = ScriptedHttpServer::new(move |heard| match (heard.verb.as_str(), legacy(&heard.body)) {
             ("POST", Some(answer)) => Said::json(200, answer),
             ("POST", None) if heard.method() == "server/discover" => {
                 played(&played_entries[0], &heard.body["id"])

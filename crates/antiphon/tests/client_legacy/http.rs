@@ -1,6 +1,8 @@
 //! Sessions over HTTP: their id, their streams, and what breaks.
 
-use crate::play::{Heard, Played, Said, asks, builder, error, event, hello, result, soon, tells};
+use crate::scripted_server::{
+    Heard, Said, ScriptedHttpServer, asks, builder, error, event, hello, result, soon, tells,
+};
 use antiphon::{
     client::{AskFault, Call, ClientBuilder, ClientErrorKind, Era, Mode, RequestFault},
     wire::ProtocolVersion,
@@ -45,7 +47,7 @@ fn handshake(heard: &Heard, session: &str) -> Option<Said> {
 
 #[tokio::test]
 async fn a_session_from_its_beginning_to_its_end() {
-    let played = Played::new(|heard| {
+    let played = ScriptedHttpServer::new(|heard| {
         handshake(heard, "s-1").unwrap_or_else(|| match heard.verb.as_str() {
             "GET" => Said::empty(405),
             _ => Said::json(200, done(&heard.body["id"])).with("set-cookie", "SRV=s2"),
@@ -88,7 +90,7 @@ async fn a_session_from_its_beginning_to_its_end() {
 }
 
 /// Sends a request of another client, and waits for its answer: what was about to be sent before has been sent.
-async fn fence(played: &Played) {
+async fn fence(played: &ScriptedHttpServer) {
     let fence = played.client(builder().mode(Mode::Pinned(ProtocolVersion::V2026_07_28)));
     assert!(soon(fence.call_tool("fence", ())).await.is_err());
 }
@@ -116,7 +118,7 @@ async fn a_client_that_is_dropped_ends_its_session() {
     ] {
         let opened = AtomicUsize::new(0);
         let streams = Mutex::new(Vec::new());
-        let played = Played::new(move |heard| {
+        let played = ScriptedHttpServer::new(move |heard| {
             if heard.method() == "initialize" {
                 opened.fetch_add(1, Ordering::SeqCst);
             }
@@ -149,7 +151,7 @@ async fn a_client_that_is_dropped_ends_its_session() {
         }
         drop(client);
         if !ended.is_empty() {
-            played.hears(|heard| heard.verb == "DELETE").await;
+            played.receive(|heard| heard.verb == "DELETE").await;
         }
         fence(&played).await;
         let deletes: Vec<Heard> = played.heard().into_iter().filter(|heard| heard.verb == "DELETE").collect();
@@ -162,7 +164,7 @@ async fn a_client_that_is_dropped_ends_its_session() {
 /// A server that lets no client end its sessions is asked to once.
 #[tokio::test]
 async fn a_server_that_keeps_its_sessions() {
-    let played = Played::new(|heard| handshake(heard, "s").unwrap_or(Said::empty(405))).await;
+    let played = ScriptedHttpServer::new(|heard| handshake(heard, "s").unwrap_or(Said::empty(405))).await;
     // It answers with a version that is not spoken here, hence the session ends with its handshake.
     let pinned = builder().mode(Mode::Pinned(ProtocolVersion::V2025_06_18));
     let client = played.client(pinned);
@@ -178,7 +180,7 @@ async fn a_server_that_keeps_its_sessions() {
 /// A call that is dropped with its client is cancelled, and then the session ends.
 #[tokio::test]
 async fn a_client_that_is_dropped_with_its_call() {
-    let played = Played::new(|heard| {
+    let played = ScriptedHttpServer::new(|heard| {
         handshake(heard, "s").unwrap_or_else(|| match heard.verb.as_str() {
             "GET" => Said::empty(405),
             _ => Said::Silence,
@@ -187,9 +189,9 @@ async fn a_client_that_is_dropped_with_its_call() {
     .await;
     let client = played.client(builder().mode(Mode::Legacy));
     let called = tokio::spawn(async move { client.call_tool("t", ()).await });
-    played.hears(|heard| heard.method() == "tools/call").await;
+    played.receive(|heard| heard.method() == "tools/call").await;
     called.abort();
-    played.hears(|heard| heard.verb == "DELETE").await;
+    played.receive(|heard| heard.verb == "DELETE").await;
     let last: Vec<String> = played.short().into_iter().skip_while(|what| what != "POST tools/call").collect();
     assert_eq!(last, ["POST tools/call", "POST notifications/cancelled", "DELETE"]);
 }
@@ -197,7 +199,7 @@ async fn a_client_that_is_dropped_with_its_call() {
 /// Where no runtime is, there is nobody to send anything, and nothing happens.
 #[tokio::test]
 async fn a_client_that_is_dropped_outside_of_a_runtime() {
-    let played = Played::new(|heard| {
+    let played = ScriptedHttpServer::new(|heard| {
         handshake(heard, "s").unwrap_or_else(|| match heard.verb.as_str() {
             "GET" => Said::empty(405),
             _ => Said::json(200, done(&heard.body["id"])),
@@ -223,7 +225,7 @@ async fn a_client_that_is_dropped_outside_of_a_runtime() {
 async fn a_session_that_is_forgotten() {
     for (status, body, again) in [(404, "", true), (400, r#"{"error": "no valid session"}"#, false)] {
         let opened = AtomicUsize::new(0);
-        let played = Played::new(move |heard| {
+        let played = ScriptedHttpServer::new(move |heard| {
             if heard.method() == "initialize" {
                 opened.fetch_add(1, Ordering::SeqCst);
             }
@@ -249,7 +251,7 @@ async fn a_session_that_is_forgotten() {
 async fn a_stream_that_is_resumed() {
     let asked: Arc<Mutex<Vec<Instant>>> = Arc::default();
     let times = Arc::clone(&asked);
-    let played = Played::new(move |heard| {
+    let played = ScriptedHttpServer::new(move |heard| {
         handshake(heard, "s").unwrap_or_else(|| {
             times.lock().unwrap().push(Instant::now());
             match (heard.verb.as_str(), heard.header("last-event-id")) {
@@ -266,13 +268,13 @@ async fn a_stream_that_is_resumed() {
     let client = played.client(builder().mode(Mode::Legacy));
     let called = tokio::spawn(async move { client.call_tool("t", ()).await });
     let resumed = |id: &'static str| move |heard: &Heard| heard.header("last-event-id") == Some(id);
-    let first = played.hears(resumed("e-1")).await;
+    let first = played.receive(resumed("e-1")).await;
     assert_eq!(
         (first.header("mcp-session-id"), first.header("accept")),
         (Some("s"), Some("text/event-stream"))
     );
-    played.hears(resumed("e-2")).await;
-    played.hears(resumed("e-3")).await;
+    played.receive(resumed("e-2")).await;
+    played.receive(resumed("e-3")).await;
     called.abort();
     let times = asked.lock().unwrap().clone();
     let waits: Vec<u128> = times.windows(2).map(|pair| (pair[1] - pair[0]).as_millis()).collect();
@@ -289,7 +291,7 @@ async fn the_answer_comes_on_the_resumed_stream_or_not_at_all() {
         ((|_| Said::typed(200, "text/html", "<p>")) as fn(String) -> Said, false),
     ] {
         let answer = event(&done(&call));
-        let played = Played::new(move |heard| {
+        let played = ScriptedHttpServer::new(move |heard| {
             handshake(heard, "s").unwrap_or_else(|| {
                 match (heard.verb.as_str(), heard.header("last-event-id")) {
                     ("GET", None) => Said::empty(405),
@@ -329,7 +331,7 @@ async fn questions_on_the_stream_of_a_call_and_of_the_session() {
     for (on_call, context) in [(true, "tools/call t {\"a\":1} 1"), (false, "initialize  none 1")] {
         let streams: Arc<Mutex<Vec<mpsc::UnboundedSender<String>>>> = Arc::default();
         let kept = Arc::clone(&streams);
-        let played = Played::new(move |heard| {
+        let played = ScriptedHttpServer::new(move |heard| {
             if heard.verb == "POST" && heard.method().is_empty() {
                 // The answer ends the call.
                 assert_eq!(heard.body["result"], json!({"action": "accept", "content": {"size": 1}}));
@@ -354,7 +356,7 @@ async fn questions_on_the_stream_of_a_call_and_of_the_session() {
         let result = soon(client.call_tool("t", json!({"a": 1}))).await.unwrap();
         assert_eq!(serde_json::to_value(&result).unwrap()["content"][0]["text"], "done");
         assert_eq!(*told.lock().unwrap(), [context]);
-        let answer = played.hears(|heard| heard.body.get("result").is_some()).await;
+        let answer = played.receive(|heard| heard.body.get("result").is_some()).await;
         assert_eq!((answer.header("mcp-session-id"), &answer.body["id"]), (Some("s"), &json!("q")));
         client.close().await;
     }
@@ -364,7 +366,7 @@ async fn questions_on_the_stream_of_a_call_and_of_the_session() {
 #[tokio::test]
 async fn a_call_that_is_dropped_or_whose_callback_fails_is_cancelled() {
     for fails in [false, true] {
-        let played = Played::new(move |heard| {
+        let played = ScriptedHttpServer::new(move |heard| {
             handshake(heard, "s").unwrap_or_else(|| match heard.verb.as_str() {
                 "GET" => Said::empty(405),
                 _ if fails => Said::open(event(&asks("q", "elicitation/create", form()))).1.with("x", "y"),
@@ -377,21 +379,21 @@ async fn a_call_that_is_dropped_or_whose_callback_fails_is_cancelled() {
             .on_elicit_form(async |_| Err(antiphon::client::CallbackError::new("no terminal")));
         let client = played.client(failing);
         let called = tokio::spawn(async move { client.call(Call::tool("t", ()).unwrap()).await });
-        let call = played.hears(|heard| heard.method() == "tools/call").await;
+        let call = played.receive(|heard| heard.method() == "tools/call").await;
         if fails {
             let error = soon(called).await.unwrap().unwrap_err();
             assert!(
                 matches!(error.kind(), ClientErrorKind::Ask(AskFault::Callback { key, .. }) if key == "q"),
                 "{error:?}"
             );
-            let told = played.hears(|heard| heard.body.get("error").is_some()).await;
+            let told = played.receive(|heard| heard.body.get("error").is_some()).await;
             // What failed here is nobody's business there.
             let error = json!({"code": -32603, "message": "The question could not be answered"});
             assert_eq!(told.body["error"], error);
         } else {
             called.abort();
         }
-        let cancelled = played.hears(|heard| heard.method() == "notifications/cancelled").await;
+        let cancelled = played.receive(|heard| heard.method() == "notifications/cancelled").await;
         assert_eq!(cancelled.body["params"]["requestId"], call.body["id"]);
         assert_eq!(cancelled.header("mcp-session-id"), Some("s"));
     }
@@ -413,7 +415,7 @@ async fn http_and_sse_comes_last() {
         let kept = Arc::clone(&stream);
         let own = Arc::new(Mutex::new(String::new()));
         let url = Arc::clone(&own);
-        let played = Played::new(move |heard| match (heard.verb.as_str(), heard.path.as_str()) {
+        let played = ScriptedHttpServer::new(move |heard| match (heard.verb.as_str(), heard.path.as_str()) {
             ("POST", "/mcp") => Said::typed(405, "text/plain", "Method Not Allowed"),
             ("GET", "/mcp") if first.is_empty() => Said::typed(200, "text/html", "<p>"),
             ("GET", "/mcp") => {
@@ -468,7 +470,7 @@ async fn what_is_told_and_no_fallback() {
     for (said, expected) in
         [(401, "401"), (403, "403"), (429, "429"), (500, "500"), (503, "503"), (302, "302")]
     {
-        let played = Played::new(move |_| Said::typed(said, "text/html", "<p>")).await;
+        let played = ScriptedHttpServer::new(move |_| Said::typed(said, "text/html", "<p>")).await;
         let error = played.client(builder()).call_tool("t", ()).await.unwrap_err();
         let ClientErrorKind::Request(RequestFault::Transport(told)) = error.kind() else {
             panic!("{error:?}")
@@ -481,7 +483,7 @@ async fn what_is_told_and_no_fallback() {
 /// A tool that has run is not called a second time to find out what the server is.
 #[tokio::test]
 async fn a_result_of_either_era_is_taken_as_it_is() {
-    let played = Played::new(|heard| Said::json(200, done(&heard.body["id"]))).await;
+    let played = ScriptedHttpServer::new(|heard| Said::json(200, done(&heard.body["id"]))).await;
     let client = played.client(builder());
     client.call_tool("t", ()).await.unwrap();
     assert_eq!((client.era(), played.short()), (None, vec!["POST tools/call".to_owned()]));
@@ -490,7 +492,7 @@ async fn a_result_of_either_era_is_taken_as_it_is() {
 /// An error that both eras know is the request's own where the server can be discovered.
 #[tokio::test]
 async fn an_error_that_both_eras_know() {
-    let played = Played::new(|heard| match heard.method() {
+    let played = ScriptedHttpServer::new(|heard| match heard.method() {
         "server/discover" => {
             let found =
                 json!({"resultType": "complete", "supportedVersions": ["2026-07-28"], "capabilities": {}});
@@ -511,7 +513,7 @@ async fn an_error_that_both_eras_know() {
 #[tokio::test]
 async fn a_callback_that_fails_ends_the_call_whatever_the_server_makes_of_it() {
     let call = Waits::default();
-    let played = Played::new(move |heard| {
+    let played = ScriptedHttpServer::new(move |heard| {
         // The server ends the call before it has taken in the client's error.
         if heard.verb == "POST" && heard.body.get("error").is_some() {
             let (id, more) = call.lock().unwrap().take().unwrap();
@@ -540,7 +542,7 @@ async fn a_callback_that_fails_ends_the_call_whatever_the_server_makes_of_it() {
 #[tokio::test]
 async fn a_ping_on_the_stream_of_the_handshake() {
     let handshake = Waits::default();
-    let played = Played::new(move |heard| match (heard.verb.as_str(), heard.method()) {
+    let played = ScriptedHttpServer::new(move |heard| match (heard.verb.as_str(), heard.method()) {
         ("POST", "initialize") => {
             let (sender, said) = Said::open(event(&asks("p", "ping", json!({}))));
             *handshake.lock().unwrap() = Some((heard.body["id"].clone(), sender));
@@ -569,7 +571,7 @@ async fn pings_on_the_stream_of_the_handshake_are_bounded() {
     const PINGS: usize = 16;
     let (answers, handshake) = (Arc::new(AtomicUsize::new(0)), Waits::default());
     let seen = Arc::clone(&answers);
-    let played = Played::new(move |heard| match (heard.verb.as_str(), heard.method()) {
+    let played = ScriptedHttpServer::new(move |heard| match (heard.verb.as_str(), heard.method()) {
         ("POST", "initialize") => {
             let pings = (0..10 * PINGS).map(|id| event(&asks(id, "ping", json!({})))).collect::<String>();
             let (sender, said) = Said::open(pings);

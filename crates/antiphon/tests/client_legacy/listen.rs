@@ -1,6 +1,8 @@
 //! Subscriptions on a session.
 
-use crate::play::{Heard, Peer, Played, Said, builder, error, hello, result, soon, tells};
+use crate::scripted_server::{
+    Heard, Peer, Said, ScriptedHttpServer, builder, error, hello, result, soon, tells,
+};
 use antiphon::{
     client::{Mode, ReconnectPolicy, SubscriptionEvent as Event},
     wire::SubscriptionFilter,
@@ -15,11 +17,11 @@ async fn what_a_session_tells() {
     let mut subscription = client.listen(filter).reconnect(ReconnectPolicy::never());
     let (first, ()) = tokio::join!(subscription.next(), async {
         peer.initializes("2025-11-25").await;
-        let one = peer.hears_of("resources/subscribe").await;
+        let one = peer.receive_of("resources/subscribe").await;
         assert_eq!(one["params"], json!({"uri": "a:1"}));
-        peer.says(result(&one["id"], json!({}))).await;
-        let two = peer.hears_of("resources/subscribe").await;
-        peer.says(error(&two["id"], -32002, Value::Null)).await;
+        peer.send(result(&one["id"], json!({}))).await;
+        let two = peer.receive_of("resources/subscribe").await;
+        peer.send(error(&two["id"], -32002, Value::Null)).await;
     });
     // Prompts do not change there, and one resource is unknown.
     let granted = SubscriptionFilter::new().tools().resource("a:1");
@@ -32,7 +34,7 @@ async fn what_a_session_tells() {
             Some(Event::ResourceUpdated { uri: "a:1".into() }),
         ),
     ] {
-        peer.says(told).await;
+        peer.send(told).await;
         if let Some(event) = event {
             assert_eq!(subscription.next().await.unwrap().unwrap(), event);
         }
@@ -41,10 +43,10 @@ async fn what_a_session_tells() {
     let mut second = client.listen(SubscriptionFilter::new().resource("a:1"));
     assert!(matches!(second.next().await, Some(Ok(Event::Acknowledged(_)))));
     drop(subscription);
-    peer.says(tells("resources/updated", json!({"uri": "a:1"}))).await;
+    peer.send(tells("resources/updated", json!({"uri": "a:1"}))).await;
     assert!(matches!(second.next().await, Some(Ok(Event::ResourceUpdated { .. }))));
     drop(second);
-    let last = peer.hears_of("resources/unsubscribe").await;
+    let last = peer.receive_of("resources/unsubscribe").await;
     assert_eq!(last["params"], json!({"uri": "a:1"}));
 }
 
@@ -52,7 +54,7 @@ async fn what_a_session_tells() {
 async fn a_subscription_ends_with_its_session() {
     let (client, mut peer) = Peer::of(builder());
     let mut subscription = client.listen(SubscriptionFilter::new().tools());
-    let (first, _) = tokio::join!(subscription.next(), peer.shakes_hands("2025-06-18"));
+    let (first, _) = tokio::join!(subscription.next(), peer.handshake("2025-06-18"));
     assert!(matches!(first, Some(Ok(Event::Acknowledged(_)))));
     drop(peer);
     assert!(subscription.next().await.unwrap().is_err());
@@ -66,7 +68,7 @@ async fn a_subscription_ends_with_its_session() {
 #[tokio::test]
 async fn a_subscription_goes_on_in_another_session_when_the_first_is_forgotten() {
     let streams = Mutex::new(Vec::new());
-    let played = Played::new(move |heard: &Heard| {
+    let played = ScriptedHttpServer::new(move |heard: &Heard| {
         let mut streams = streams.lock().unwrap();
         match (heard.verb.as_str(), heard.method(), heard.header("mcp-session-id")) {
             ("POST", "initialize", _) => {

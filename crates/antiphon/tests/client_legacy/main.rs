@@ -4,12 +4,12 @@
 #![allow(clippy::unwrap_used, reason = "what fails here fails the test")]
 
 mod asks;
+mod bad_servers;
 mod corpus;
 mod http;
 mod listen;
 mod matrix;
-mod ours;
-mod play;
+mod own_server;
 mod progress;
-mod stuck;
+mod scripted_server;
 mod urls;

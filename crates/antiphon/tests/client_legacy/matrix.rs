@@ -1,7 +1,7 @@
 //! The compatibility matrix of the specification's versioning page: every mode of the client with every kind of server, over
 //! streams and over HTTP.
 
-use crate::play::{Heard, Peer, Played, Said, builder, error, hello, result, soon};
+use crate::scripted_server::{Heard, Peer, Said, ScriptedHttpServer, builder, error, hello, result, soon};
 use antiphon::{
     client::{
         Client, ClientBuilder, ClientErrorKind, Era, Mode, RequestFault,
@@ -91,9 +91,9 @@ async fn over_streams(builder: ClientBuilder, server: Server) -> Result<(Era, St
     tokio::select! {
         came = came(&client) => came,
         () = async {
-            while let Some(request) = peer.hears().await {
+            while let Some(request) = peer.receive().await {
                 if request.get("id").is_some() && let Some(answer) = answer(server, &request) {
-                    peer.says(answer).await;
+                    peer.send(answer).await;
                 }
             }
         } => panic!("the client went away"),
@@ -161,7 +161,7 @@ async fn every_mode_with_every_server() {
     }
     tokio::time::resume();
     for (mode, server, streams, http) in rows {
-        let played = Played::new(move |heard| over_http(server, heard)).await;
+        let played = ScriptedHttpServer::new(move |heard| over_http(server, heard)).await;
         let patient = builder().mode(mode.clone()).leg_timeout(Duration::from_millis(300));
         let found = came(&played.client(patient)).await;
         let expected = http.unwrap_or(streams).map(|(era, version)| (era, version.to_owned()));
@@ -179,15 +179,15 @@ async fn a_modern_server_that_is_slow_to_start() {
             let client = client.clone();
             async move { came(&client).await }
         });
-        let probe = peer.hears_of("server/discover").await;
-        let initialize = peer.hears_of("initialize").await;
+        let probe = peer.receive_of("server/discover").await;
+        let initialize = peer.receive_of("initialize").await;
         if refuses_first {
-            peer.says(answer(Server::Modern, &initialize).unwrap()).await;
+            peer.send(answer(Server::Modern, &initialize).unwrap()).await;
         }
-        peer.says(answer(Server::Modern, &probe).unwrap()).await;
+        peer.send(answer(Server::Modern, &probe).unwrap()).await;
         for _ in 0..2 {
-            let list = peer.hears_of("tools/list").await;
-            peer.says(answer(Server::Modern, &list).unwrap()).await;
+            let list = peer.receive_of("tools/list").await;
+            peer.send(answer(Server::Modern, &list).unwrap()).await;
         }
         assert_eq!(listed.await.unwrap(), Ok((Era::Modern, MODERN.into())));
     }

@@ -1,6 +1,8 @@
 //! What callbacks report while they answer what a session asks.
 
-use crate::play::{Peer, Played, Said, asks, builder, event, hello, result, soon, tells};
+use crate::scripted_server::{
+    Peer, Said, ScriptedHttpServer, asks, builder, event, hello, result, soon, tells,
+};
 use antiphon::{
     Form, Result,
     client::{Client, ClientBuilder, ElicitAsk, FormAsk, Mode, transport::memory},
@@ -30,7 +32,7 @@ async fn calling(builder: ClientBuilder) -> (Peer, Value, JoinHandle<bool>) {
     let (client, mut peer) = Peer::of(builder.mode(Mode::Legacy));
     let called = tokio::spawn(async move { client.call_tool("t", ()).await.is_ok() });
     peer.initializes("2025-11-25").await;
-    let call = peer.hears_of("tools/call").await;
+    let call = peer.receive_of("tools/call").await;
     (peer, call, called)
 }
 
@@ -95,18 +97,18 @@ async fn each_kind_of_ask_reports_under_its_token() {
             for (meta, is_wanted) in &tokens {
                 let mut params = params.clone();
                 params["_meta"] = meta.clone();
-                peer.says(asks("q", method, params)).await;
+                peer.send(asks("q", method, params)).await;
                 if *is_wanted {
-                    let told = peer.hears_of("notifications/progress").await;
+                    let told = peer.receive_of("notifications/progress").await;
                     let wanted = json!({"progressToken": meta["progressToken"], "progress": 0.5});
                     assert_eq!(told["params"], wanted, "{method}");
                     assert!(told.get("id").is_none());
                 }
-                let answer = peer.hears().await.unwrap();
+                let answer = peer.receive().await.unwrap();
                 assert!(answer["id"] == "q" && answer["result"].is_object(), "{method} {meta}: {answer}");
             }
         }
-        peer.says(done(&call)).await;
+        peer.send(done(&call)).await;
         assert!(called.await.unwrap());
     }
 }
@@ -134,10 +136,10 @@ fn reporting(reports: Reports) -> ClientBuilder {
 /// What the server hears before the answer.
 async fn heard_of(reports: Reports) -> Vec<Value> {
     let (mut peer, call, called) = calling(reporting(reports)).await;
-    peer.says(asks("q", "elicitation/create", form("t".into()))).await;
+    peer.send(asks("q", "elicitation/create", form("t".into()))).await;
     let mut heard = Vec::new();
     loop {
-        let message = peer.hears().await.unwrap();
+        let message = peer.receive().await.unwrap();
         if message["id"] == "q" {
             break;
         }
@@ -149,7 +151,7 @@ async fn heard_of(reports: Reports) -> Vec<Value> {
         params.as_object_mut().unwrap().remove("progressToken");
         heard.push(params);
     }
-    peer.says(done(&call)).await;
+    peer.send(done(&call)).await;
     assert!(called.await.unwrap());
     heard
 }
@@ -225,22 +227,22 @@ async fn nothing_is_told_of_what_is_over() {
         }
     });
     let (mut peer, call, called) = calling(answers).await;
-    peer.says(asks("answered", "elicitation/create", form("t".into()))).await;
-    assert_eq!(peer.hears().await.unwrap()["id"], "answered");
-    peer.says(asks("taken back", "elicitation/create", form("u".into()))).await;
+    peer.send(asks("answered", "elicitation/create", form("t".into()))).await;
+    assert_eq!(peer.receive().await.unwrap()["id"], "answered");
+    peer.send(asks("taken back", "elicitation/create", form("u".into()))).await;
     for told in [None, Some(tells("cancelled", json!({"requestId": "taken back"})))] {
         for message in told.into_iter().chain([asks("p", "ping", json!({}))]) {
-            peer.says(message).await;
+            peer.send(message).await;
         }
-        assert_eq!(peer.hears().await.unwrap()["id"], "p");
+        assert_eq!(peer.receive().await.unwrap()["id"], "p");
     }
     let kept = std::mem::take(&mut *kept.lock().unwrap());
     assert_eq!(kept.len(), 2);
     kept.iter().for_each(|ask| ask.report_progress(1.0, None, None));
     sleep(Duration::from_secs(1)).await;
-    peer.says(asks("p", "ping", json!({}))).await;
-    assert_eq!(peer.hears().await.unwrap()["id"], "p");
-    peer.says(done(&call)).await;
+    peer.send(asks("p", "ping", json!({}))).await;
+    assert_eq!(peer.receive().await.unwrap()["id"], "p");
+    peer.send(done(&call)).await;
     assert!(called.await.unwrap());
 }
 
@@ -249,16 +251,16 @@ async fn nothing_is_told_of_what_is_over() {
 async fn nothing_is_told_to_a_modern_server() {
     let (client, mut peer) = Peer::of(reporting(vec![(0, 1.0, None, None), (500, 2.0, None, None)]));
     let called = tokio::spawn(async move { client.call_tool("t", ()).await.is_ok() });
-    let probe = peer.hears_of("server/discover").await;
+    let probe = peer.receive_of("server/discover").await;
     let found = json!({"resultType": "complete", "supportedVersions": ["2026-07-28"], "capabilities": {}});
-    peer.says(result(&probe["id"], found)).await;
-    let call = peer.hears_of("tools/call").await;
+    peer.send(result(&probe["id"], found)).await;
+    let call = peer.receive_of("tools/call").await;
     let asked = json!({"q": {"method": "elicitation/create", "params": form("t".into())}});
     let asked = json!({"resultType": "input_required", "inputRequests": asked, "requestState": "s"});
-    peer.says(result(&call["id"], asked)).await;
-    let again = peer.hears_of("tools/call").await;
+    peer.send(result(&call["id"], asked)).await;
+    let again = peer.receive_of("tools/call").await;
     assert_eq!(again["params"]["inputResponses"]["q"]["action"], "decline");
-    peer.says(result(&again["id"], json!({"resultType": "complete", "content": []}))).await;
+    peer.send(result(&again["id"], json!({"resultType": "complete", "content": []}))).await;
     assert!(called.await.unwrap());
 }
 
@@ -268,7 +270,7 @@ async fn over_http() {
     for accepts in [true, false] {
         let open: Arc<Mutex<Option<mpsc::UnboundedSender<String>>>> = Arc::default();
         let stream = Arc::clone(&open);
-        let played = Played::new(move |heard| match (heard.verb.as_str(), heard.method()) {
+        let played = ScriptedHttpServer::new(move |heard| match (heard.verb.as_str(), heard.method()) {
             ("POST", "initialize") => {
                 Said::json(200, result(&heard.body["id"], hello("2025-11-25"))).with("mcp-session-id", "s-1")
             }
@@ -293,15 +295,15 @@ async fn over_http() {
             }
         }));
         let called = tokio::spawn(async move { client.call_tool("t", ()).await.is_ok() });
-        let told = played.hears(|heard| heard.method() == "notifications/progress").await;
+        let told = played.receive(|heard| heard.method() == "notifications/progress").await;
         let wanted = json!({"progressToken": 7, "progress": 1.0, "total": 2.0, "message": "at it"});
         assert_eq!(told.body["params"], wanted);
         assert_eq!(told.header("mcp-session-id"), Some("s-1"));
         assert_eq!(told.header("mcp-protocol-version"), Some("2025-11-25"));
         answer.send_replace(true);
-        let answered = played.hears(|heard| heard.body["id"] == "q").await;
+        let answered = played.receive(|heard| heard.body["id"] == "q").await;
         assert_eq!(answered.body["result"]["action"], "decline");
-        let call = played.hears(|heard| heard.method() == "tools/call").await;
+        let call = played.receive(|heard| heard.method() == "tools/call").await;
         let more = open.lock().unwrap().take().unwrap();
         more.send(event(&done(&call.body))).unwrap();
         drop(more);

@@ -1,6 +1,6 @@
 //! Error -32042: URLs that must be finished before a request is sent again.
 
-use crate::play::{Peer, builder, error, result, tells};
+use crate::scripted_server::{Peer, builder, error, result, tells};
 use antiphon::client::{
     AskFault, Call, CallProgress, ClientBuilder, ClientErrorKind, Mode, RequestFault, RoundDecision,
 };
@@ -51,17 +51,17 @@ async fn a_call_goes_on_once_the_url_is_finished() {
     let began = Instant::now();
     let (called, ()) = tokio::join!(client.call_tool("t", json!({"a": 1})), async {
         peer.initializes("2025-11-25").await;
-        let first = peer.hears_of("tools/call").await;
-        peer.says(required(&first, "e1")).await;
+        let first = peer.receive_of("tools/call").await;
+        peer.send(required(&first, "e1")).await;
         // Of no interest: it was never asked.
-        peer.says(tells("elicitation/complete", json!({"elicitationId": "other"}))).await;
+        peer.send(tells("elicitation/complete", json!({"elicitationId": "other"}))).await;
         tokio::time::sleep(Duration::from_secs(20)).await;
-        peer.says(tells("elicitation/complete", json!({"elicitationId": "e1"}))).await;
-        peer.says(tells("elicitation/complete", json!({"elicitationId": "e1"}))).await;
-        let again = peer.hears_of("tools/call").await;
+        peer.send(tells("elicitation/complete", json!({"elicitationId": "e1"}))).await;
+        peer.send(tells("elicitation/complete", json!({"elicitationId": "e1"}))).await;
+        let again = peer.receive_of("tools/call").await;
         assert_eq!(again["params"], first["params"]);
         assert_ne!(again["id"], first["id"]);
-        peer.says(done(&again)).await;
+        peer.send(done(&again)).await;
     });
     assert_eq!(called.unwrap().first_text(), Some("done"));
     assert_eq!(began.elapsed().as_secs(), 20);
@@ -77,8 +77,8 @@ async fn a_server_that_never_says_so_is_asked_again_and_the_person_is_not() {
     let (called, ()) = tokio::join!(client.call_tool("t", ()), async {
         peer.initializes("2025-11-25").await;
         for _ in 0..4 {
-            let call = peer.hears_of("tools/call").await;
-            peer.says(required(&call, "e1")).await;
+            let call = peer.receive_of("tools/call").await;
+            peer.send(required(&call, "e1")).await;
         }
     });
     assert!(matches!(called.unwrap_err().kind(), ClientErrorKind::Ask(AskFault::RoundLimit { rounds: 3 })));
@@ -92,8 +92,8 @@ async fn without_consent_nothing_is_sent_again() {
         let (client, mut peer) = Peer::of(builder);
         let (called, ()) = tokio::join!(client.get_prompt("p", ()), async {
             peer.initializes("2025-11-25").await;
-            let call = peer.hears_of("prompts/get").await;
-            peer.says(required(&call, "e1")).await;
+            let call = peer.receive_of("prompts/get").await;
+            peer.send(required(&call, "e1")).await;
         });
         let error = called.unwrap_err();
         let ClientErrorKind::Request(RequestFault::Server(told)) = error.kind() else { panic!("{error:?}") };
@@ -108,16 +108,16 @@ async fn by_hand() {
     let (client, mut peer) = Peer::of(person(&Seen::default(), true).elicit_wait(Duration::ZERO));
     let (step, ()) = tokio::join!(client.begin(Call::resource("a:b")), async {
         peer.initializes("2025-11-25").await;
-        let call = peer.hears_of("resources/read").await;
-        peer.says(required(&call, "e1")).await;
+        let call = peer.receive_of("resources/read").await;
+        peer.send(required(&call, "e1")).await;
     });
     let mut pending = step.unwrap().pending().unwrap();
     assert_eq!(pending.missing(), ["e1"]);
     pending.accept("e1", &()).unwrap();
     let (step, ()) = tokio::join!(client.resume(pending), async {
-        let again = peer.hears_of("resources/read").await;
+        let again = peer.receive_of("resources/read").await;
         assert_eq!(again["params"], json!({"uri": "a:b"}));
-        peer.says(result(&again["id"], json!({"contents": []}))).await;
+        peer.send(result(&again["id"], json!({"contents": []}))).await;
     });
     assert!(matches!(step.unwrap(), CallProgress::Done(_)));
 }

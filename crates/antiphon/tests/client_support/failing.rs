@@ -18,16 +18,16 @@ pub(crate) fn one_form() -> Reply {
     asking(json!({"where": form()}), Some(SECRET))
 }
 
-/// What the error of a call must be.
+/// The expected error of a call.
 #[derive(Default)]
 pub(crate) struct Expected<'a> {
     /// Parts of its text, causes included.
     pub(crate) texts: &'a [&'a str],
-    /// How many requests were sent.
+    /// The number of requests.
     pub(crate) sent: usize,
     /// The pending call: its round, and the keys that are answered.
     pub(crate) pending: Option<(u32, &'a [&'a str])>,
-    /// Whether this holds.
+    /// A condition on the error.
     pub(crate) is: Option<fn(&ClientError) -> bool>,
 }
 

@@ -1,4 +1,4 @@
-//! A server that exists only as a script: what it answers to each request, and what it was sent.
+//! A scripted server behind a fake transport, with a record of the requests.
 #![allow(clippy::unwrap_used, reason = "helpers of tests")]
 #![allow(dead_code, reason = "shared by several test programs, each of which uses a part")]
 
@@ -27,7 +27,7 @@ use std::{
     time::Duration,
 };
 
-/// What the server does with a request.
+/// The reaction of the server to a request.
 #[derive(Clone, Debug)]
 pub(crate) enum Reply {
     /// Answers with this result.
@@ -101,7 +101,7 @@ impl Fake {
         self.requests().iter().map(|request| request["method"].as_str().unwrap().to_owned()).collect()
     }
 
-    /// What the requests so far would repeat in headers.
+    /// The headers of the requests so far, with the mirrored parameters.
     pub(crate) fn headers(&self) -> Vec<Vec<(String, String)>> {
         self.headers.lock().unwrap().clone()
     }
@@ -111,7 +111,7 @@ impl Fake {
         self.seen.lock().unwrap().iter().map(|(_, text)| text.clone()).collect()
     }
 
-    /// What each request carried beside the call: `[inputResponses, requestState]`, null where absent.
+    /// The state and answers of each request: `[inputResponses, requestState]`, null where absent.
     pub(crate) fn carried(&self) -> Vec<Value> {
         let member =
             |request: &Value, name: &str| request["params"].get(name).cloned().unwrap_or(Value::Null);
@@ -121,7 +121,7 @@ impl Fake {
             .collect()
     }
 
-    /// How many requests were cancelled.
+    /// The number of cancelled requests.
     pub(crate) fn cancelled(&self) -> usize {
         self.dropped.load(Ordering::SeqCst)
     }

@@ -1,16 +1,16 @@
-//! A tool that waits until the test lets it go on, and tells what becomes of it.
+//! A tool that waits until the test opens its gate, and reports its start, end or drop.
 
 use antiphon::server::{Ctx, Tool};
 use futures_util::future::BoxFuture;
 use std::{collections::BTreeSet, future::Future, task::Poll, time::Duration};
 use tokio::sync::{mpsc, watch};
 
-/// What became of a handler, by the `name` it was called with.
+/// An event of a handler, with the `name` argument of its call.
 #[derive(Debug, PartialEq)]
 pub enum Event {
     Started(String),
     Ended(String),
-    /// It was dropped before it ended.
+    /// The handler was dropped before its end.
     Dropped(String),
 }
 
@@ -20,7 +20,7 @@ pub struct Gate {
     open: watch::Sender<BTreeSet<String>>,
 }
 
-/// So long a test waits at most for one thing.
+/// The maximum time that a test waits for one event.
 pub const LONGEST: Duration = Duration::from_secs(30);
 
 #[derive(serde::Deserialize, schemars::JsonSchema)]
@@ -30,22 +30,22 @@ struct Held {
     how: How,
 }
 
-/// What a held handler does meanwhile.
+/// The behaviour of a handler while it waits.
 #[derive(
     Clone, Copy, Debug, Default, PartialEq, serde::Serialize, serde::Deserialize, schemars::JsonSchema,
 )]
 #[serde(rename_all = "lowercase")]
 pub enum How {
-    /// Nothing.
+    /// Waits silently.
     #[default]
     Waits,
-    /// It tells its progress once, then nothing.
+    /// Reports progress once.
     Tells,
-    /// It tells its progress on and on.
+    /// Reports progress until the gate opens.
     Floods,
 }
 
-/// Tells when it is dropped.
+/// A guard that reports its drop.
 struct Guard {
     name: String,
     ended: bool,
@@ -59,8 +59,8 @@ impl Drop for Guard {
     }
 }
 
-/// The tool `hold`: it starts, waits for [`Gate::open`] with its name, and gives the name back. What it does while it
-/// waits, the argument `how` says.
+/// Creates the tool `hold`, which waits for [`Gate::open`] with its name and returns the name. The argument `how` selects
+/// the behaviour while it waits.
 pub fn gate() -> (Tool, Gate) {
     let (sender, events) = mpsc::unbounded_channel();
     let (open, opened) = watch::channel(BTreeSet::new());
@@ -69,7 +69,7 @@ pub fn gate() -> (Tool, Gate) {
     (tool, Gate { events, open })
 }
 
-/// Says of a closure that its future may hold the context it is lent.
+/// Returns the closure unchanged. The bound lets its future borrow the context.
 fn lent<F: for<'a> Fn(&'a Ctx, Held) -> BoxFuture<'a, String>>(handler: F) -> F {
     handler
 }
@@ -99,7 +99,7 @@ async fn run(
     name
 }
 
-/// Lets others go on, and is ready again at once: `tokio::task::yield_now` waits for a whole turn of the runtime.
+/// Yields once and wakes itself at once; `tokio::task::yield_now` waits for a whole turn of the runtime.
 async fn yield_at_once() {
     let mut yielded = false;
     std::future::poll_fn(|cx| {
@@ -113,7 +113,7 @@ async fn yield_at_once() {
 }
 
 impl Gate {
-    /// What happened next.
+    /// Returns the next event.
     pub async fn event(&mut self) -> Event {
         soon(self.events.recv()).await.unwrap()
     }
@@ -140,13 +140,13 @@ impl Gate {
         });
     }
 
-    /// Whether nothing has happened since.
+    /// Returns true if there is no further event.
     pub fn is_quiet(&mut self) -> bool {
         self.events.try_recv().is_err()
     }
 }
 
-/// Waits for `future`, but not forever.
+/// Waits for `future`, at most [`LONGEST`].
 pub async fn soon<T>(future: impl Future<Output = T>) -> T {
     tokio::time::timeout(LONGEST, future).await.expect("this happens before the deadline")
 }

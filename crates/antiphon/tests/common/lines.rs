@@ -1,4 +1,4 @@
-//! A server on a pair of streams, and a client that writes its lines by hand.
+//! A server on a pair of streams, and a client that writes raw lines.
 
 use super::{
     fixture,
@@ -20,7 +20,7 @@ pub struct Peer {
     pub serving: JoinHandle<io::Result<()>>,
 }
 
-/// A server behind pipes of this size.
+/// Starts a server on pipes of this size.
 pub fn serve(server: Server, size: usize) -> Peer {
     let (ours, theirs) = tokio::io::duplex(size);
     let (input, output) = tokio::io::split(theirs);
@@ -35,13 +35,13 @@ pub fn holding() -> (Peer, Gate) {
 }
 
 impl Peer {
-    pub async fn says(&mut self, line: impl AsRef<[u8]>) {
+    pub async fn send(&mut self, line: impl AsRef<[u8]>) {
         soon(self.writer.write_all(line.as_ref())).await.unwrap();
         soon(self.writer.write_all(b"\n")).await.unwrap();
     }
 
     /// The next message; `None` at the end.
-    pub async fn hears(&mut self) -> Option<Value> {
+    pub async fn receive(&mut self) -> Option<Value> {
         let line = soon(self.lines.next_line()).await.unwrap()?;
         let message: Value = serde_json::from_str(&line).expect("a line of JSON");
         assert_eq!(message["jsonrpc"], "2.0");
@@ -49,8 +49,8 @@ impl Peer {
     }
 
     /// The id and the code of the next message; 0 for a result.
-    pub async fn hears_outcome(&mut self) -> (Value, i64) {
-        let message = self.hears().await.expect("a message");
+    pub async fn receive_outcome(&mut self) -> (Value, i64) {
+        let message = self.receive().await.expect("a message");
         (
             message.get("id").cloned().unwrap_or_default(),
             message["error"]["code"].as_i64().unwrap_or_default(),
@@ -59,7 +59,7 @@ impl Peer {
 
     /// Calls `hold` and waits until it runs.
     pub async fn holds(&mut self, gate: &mut Gate, id: Value, name: &str) {
-        self.says(hold(id, name)).await;
+        self.send(hold(id, name)).await;
         gate.started(name).await;
     }
 
@@ -67,7 +67,7 @@ impl Peer {
     pub async fn ends(mut self) -> Vec<Value> {
         soon(self.writer.shutdown()).await.unwrap();
         let mut rest = Vec::new();
-        while let Some(message) = self.hears().await {
+        while let Some(message) = self.receive().await {
             rest.push(message);
         }
         soon(self.serving).await.unwrap().unwrap();

@@ -1,4 +1,4 @@
-//! What is logged by antiphon, at every level, with the fields of events and spans.
+//! A capture of antiphon's log at every level, with the fields of events and spans.
 
 use std::{
     cell::RefCell,
@@ -17,20 +17,20 @@ thread_local! {
 
 static ALL_LINES: Mutex<String> = Mutex::new(String::new());
 
-/// What this thread has logged since the last time: each test has a thread of its own. What is logged before the first
-/// call of all is not kept.
+/// Returns the log of this thread since the last call. Each test has its own thread. Lines before the first call in the
+/// process are lost.
 pub fn take_log() -> String {
     install();
     LINES.take()
 }
 
-/// The same of all threads, for a file with one test.
+/// Returns the log of all threads, for a program with one test.
 pub fn take_log_of_all_threads() -> String {
     install();
     std::mem::take(&mut *ALL_LINES.lock().unwrap())
 }
 
-/// One for all tests of a file, since whether a line is wanted is remembered per line, not per thread.
+/// Installs one subscriber for all tests, because `tracing` caches interest per callsite, not per thread.
 fn install() {
     static INSTALLED: Once = Once::new();
     INSTALLED.call_once(|| tracing::subscriber::set_global_default(Log).unwrap());

@@ -1,4 +1,4 @@
-//! A server that asks in every way, and a way to send it one message over each transport.
+//! A server with every kind of asking handler, and a function that sends one message over each transport.
 #![allow(
     dead_code,
     unreachable_pub,
@@ -7,15 +7,15 @@
     reason = "each test file uses its part; a failed unwrap fails the test"
 )]
 
-pub mod census;
 pub mod gate;
+pub mod leak_check;
 pub mod lines;
 pub mod log;
+pub mod one_tool;
 pub mod post;
 pub mod session;
 pub mod socket;
-pub mod talk;
-pub mod tool_t;
+pub mod tool_call;
 
 use antiphon::{
     Clock, ManualClock,
@@ -42,7 +42,7 @@ use std::{
 use tokio::io::{AsyncBufReadExt as _, AsyncWriteExt as _, BufReader};
 use tower_service::Service as _;
 
-/// How often a handler ran, so that a test can say it did not.
+/// The number of runs of a handler.
 pub type Runs = Arc<AtomicUsize>;
 
 pub fn runs(counter: &Runs) -> usize {
@@ -58,7 +58,7 @@ pub fn ring(byte: u8) -> KeyRing {
     KeyRing::new(vec![SecretKey::from_bytes([byte; 32])]).unwrap()
 }
 
-/// The form every handler here asks.
+/// The form that every handler of the fixture asks.
 pub fn region() -> Ask {
     let schema = FormSchema::new(vec![FormField::text("region").title("Region")]);
     Ask::form("region", "Which region?", schema)
@@ -85,7 +85,7 @@ pub struct Named {
     pub name: String,
 }
 
-/// The server under test, its clock, and how often its handlers ran.
+/// The server under test, its clock, and the runs of its handlers.
 pub struct Fixture {
     pub server: Server,
     pub clock: ManualClock,
@@ -157,7 +157,7 @@ pub fn fixture(change: impl FnOnce(ServerBuilder) -> ServerBuilder) -> Fixture {
     Fixture { server: change(builder).build().unwrap(), clock: hand, runs }
 }
 
-/// Whoever the header `x-user` names, as `subject@client`; nobody without it, an error for `?`.
+/// Returns the principal in the header `x-user`, as `subject@client`; `None` without the header, an error for `?`.
 pub fn by_header(caller: &Caller<'_>) -> Result<Option<Principal>, String> {
     let Some(user) = caller.headers.and_then(|headers| headers.get("x-user")) else { return Ok(None) };
     match user.to_str().unwrap().split_once('@') {
@@ -207,7 +207,7 @@ pub fn answers() -> Value {
     json!({"region": {"action": "accept", "content": {"region": "eu"}}})
 }
 
-/// Over which transport a message goes.
+/// The transport of a message.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Over {
     Http,

@@ -1,4 +1,4 @@
-//! One HTTP request to the service, in pieces that a test can bend.
+//! One HTTP request to the service, with parts that a test can change.
 
 use antiphon::serve::{MessageService, http::HttpService};
 use bytes::Bytes;
@@ -8,7 +8,7 @@ use hyper::body::Body;
 use serde_json::Value;
 use tower_service::Service as _;
 
-/// What came back.
+/// The response.
 pub struct Got {
     pub status: u16,
     pub headers: HeaderMap,

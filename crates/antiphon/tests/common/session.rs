@@ -1,4 +1,4 @@
-//! A legacy session on a pair of streams, whose client writes its lines by hand.
+//! A legacy session on a pair of streams, with a client that writes raw lines.
 
 use super::lines::{Peer, serve};
 use antiphon::server::Server;
@@ -22,42 +22,42 @@ pub fn plain(id: u32, method: &str, params: Value) -> Value {
     json!({"jsonrpc": "2.0", "id": id, "method": method, "params": params})
 }
 
-/// All that a client of 2025-11-25 can be asked.
+/// All capabilities of a client of 2025-11-25.
 pub fn everything() -> Value {
     json!({"elicitation": {"form": {}, "url": {}}, "sampling": {"tools": {}, "context": {}}, "roots": {}})
 }
 
 impl InSession {
-    /// A session of this version, of a client that can do this.
+    /// Opens a session of this version, for a client with these capabilities.
     pub async fn open(server: &Server, version: &str, capabilities: Value) -> Self {
         let mut peer = serve(server.clone(), 1 << 16);
-        peer.says(plain(0, "initialize", initialize(version, capabilities)).to_string()).await;
-        let opened = peer.hears().await.expect("an answer to initialize");
-        peer.says(json!({"jsonrpc": "2.0", "method": "notifications/initialized"}).to_string()).await;
+        peer.send(plain(0, "initialize", initialize(version, capabilities)).to_string()).await;
+        let opened = peer.receive().await.expect("an answer to initialize");
+        peer.send(json!({"jsonrpc": "2.0", "method": "notifications/initialized"}).to_string()).await;
         Self { peer, opened }
     }
 
-    /// The newest, with everything.
+    /// Opens a session of the newest version, with all capabilities.
     pub async fn newest(server: &Server) -> Self {
         Self::open(server, "2025-11-25", everything()).await
     }
 
-    pub async fn says(&mut self, message: Value) {
-        self.peer.says(message.to_string()).await;
+    pub async fn send(&mut self, message: Value) {
+        self.peer.send(message.to_string()).await;
     }
 
-    pub async fn hears(&mut self) -> Value {
-        self.peer.hears().await.expect("a message")
+    pub async fn receive(&mut self) -> Value {
+        self.peer.receive().await.expect("a message")
     }
 
-    /// Sends a request, and gives the next message.
+    /// Sends a request, and returns the next message.
     pub async fn asks(&mut self, id: u32, method: &str, params: Value) -> Value {
-        self.says(plain(id, method, params)).await;
-        self.hears().await
+        self.send(plain(id, method, params)).await;
+        self.receive().await
     }
 
     /// Answers a request of the server.
     pub async fn answers(&mut self, request: &Value, result: Value) {
-        self.says(json!({"jsonrpc": "2.0", "id": request["id"], "result": result})).await;
+        self.send(json!({"jsonrpc": "2.0", "id": request["id"], "result": result})).await;
     }
 }

@@ -1,4 +1,4 @@
-//! A server on a real socket, and clients that speak HTTP by hand.
+//! A server on a real socket, and clients that write raw HTTP.
 
 use super::{
     fixture,
@@ -106,12 +106,12 @@ impl Client {
         Self { stream: soon(TcpStream::connect(server.address)).await.unwrap(), ahead: Vec::new() }
     }
 
-    pub async fn says(&mut self, text: impl AsRef<[u8]>) {
+    pub async fn send(&mut self, text: impl AsRef<[u8]>) {
         soon(self.stream.write_all(text.as_ref())).await.unwrap();
     }
 
     /// The head of a response whose body is a stream, in lower case.
-    pub async fn hears_head(&mut self) -> String {
+    pub async fn receive_head(&mut self) -> String {
         loop {
             if let Some(end) = self.ahead.windows(4).position(|four| four == b"\r\n\r\n") {
                 let head = String::from_utf8(self.ahead[..end].to_vec()).unwrap().to_lowercase();
@@ -123,7 +123,7 @@ impl Client {
     }
 
     /// The next chunk of a stream; `None` at its end.
-    pub async fn hears_chunk(&mut self) -> Option<String> {
+    pub async fn receive_chunk(&mut self) -> Option<String> {
         loop {
             if let Some(end) = self.ahead.windows(2).position(|two| two == b"\r\n") {
                 let length = std::str::from_utf8(&self.ahead[..end]).unwrap();
@@ -140,13 +140,13 @@ impl Client {
     }
 
     /// The message of the next event; `None` at the stream's end.
-    pub async fn hears_event(&mut self) -> Option<Value> {
-        let chunk = self.hears_chunk().await?;
+    pub async fn receive_event(&mut self) -> Option<Value> {
+        let chunk = self.receive_chunk().await?;
         let data = chunk.strip_prefix("data: ").and_then(|rest| rest.strip_suffix("\n\n"));
         Some(serde_json::from_str(data.unwrap_or_else(|| panic!("an event: {chunk:?}"))).unwrap())
     }
 
-    pub async fn hears(&mut self) -> Heard {
+    pub async fn receive(&mut self) -> Heard {
         loop {
             if let Some(end) = self.ahead.windows(4).position(|four| four == b"\r\n\r\n") {
                 let head = String::from_utf8(self.ahead[..end].to_vec()).unwrap().to_lowercase();
@@ -163,16 +163,16 @@ impl Client {
     }
 
     /// Waits for the result of `text(id, .., name, ..)`.
-    pub async fn hears_result(&mut self, id: u32, name: &str) -> Heard {
-        let heard = self.hears().await;
+    pub async fn receive_result(&mut self, id: u32, name: &str) -> Heard {
+        let heard = self.receive().await;
         let reply: Value = serde_json::from_str(&heard.body).unwrap();
         assert_eq!((heard.status, &reply["id"]), (200, &json!(id)), "{}", heard.body);
         assert_eq!(reply["result"]["content"][0]["text"], name, "{reply}");
         heard
     }
 
-    /// Waits until the server has closed without another word.
-    pub async fn sees_close(mut self) {
+    /// Waits until the server closes the connection without further bytes.
+    pub async fn expect_close(mut self) {
         // A reset is a close as well.
         let _ = soon(self.stream.read_to_end(&mut self.ahead)).await;
         assert_eq!(self.ahead, b"");

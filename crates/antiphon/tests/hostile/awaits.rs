@@ -4,8 +4,8 @@ mod clients;
 mod limits;
 mod records;
 
-use crate::common::talk::*;
-use crate::common::tool_t::*;
+use crate::common::one_tool::*;
+use crate::common::tool_call::*;
 use crate::common::*;
 use antiphon::{
     Form, Result,

@@ -2,9 +2,9 @@
 
 use crate::common;
 use crate::common::{
-    census::{Census, load},
     fixture,
     gate::{Gate, How, gate, soon},
+    leak_check::{LeakCheck, load},
     request,
     socket::{Client, Running, serve_held, text, text_of},
     with,
@@ -47,10 +47,10 @@ fn server(limits: Limits) -> (Server, Gate) {
     (server.server, gate)
 }
 
-async fn running(limits: Limits, options: HttpOptions) -> (Server, Running, Census) {
+async fn running(limits: Limits, options: HttpOptions) -> (Server, Running, LeakCheck) {
     let (server, gate) = server(limits);
     let running = serve_held(server.clone(), gate, options).await;
-    let census = Census::of(&server);
+    let census = LeakCheck::of(&server);
     (server, running, census)
 }
 
@@ -101,16 +101,16 @@ fn statuses(heard: &[u8]) -> Vec<u16> {
 }
 
 /// A good client is served, and then all is as it was.
-async fn still_serves(what: &str, running: &Running, census: &Census) {
+async fn still_serves(what: &str, running: &Running, census: &LeakCheck) {
     let mut good = Client::new(running).await;
-    good.says(text(1, "echo", "x", "")).await;
-    good.hears_result(1, "x").await;
+    good.send(text(1, "echo", "x", "")).await;
+    good.receive_result(1, "x").await;
     drop(good);
     census.is_back(what).await;
 }
 
 async fn check(
-    (running, census): (&Running, &Census),
+    (running, census): (&Running, &LeakCheck),
     what: &str,
     says: impl AsRef<[u8]>,
     leaves: Leaves,
@@ -185,17 +185,17 @@ async fn what_is_refused_before_its_body_is_told() {
         ("text/event-stream", "text/html", 406),
     ] {
         let mut client = Client::new(&running).await;
-        client.says(format!("{}Content-Length: {length}\r\n\r\n", head.replacen(from, to, 1))).await;
+        client.send(format!("{}Content-Length: {length}\r\n\r\n", head.replacen(from, to, 1))).await;
         // It has its answer before it sends any of the body, and may send all of it all the same.
-        assert_eq!(client.hears().await.status, status, "{from}");
-        client.says(vec![b' '; length]).await;
+        assert_eq!(client.receive().await.status, status, "{from}");
+        client.send(vec![b' '; length]).await;
         drop(client);
         census.is_back(from).await;
         // The same if it sends first and listens then.
         let mut client = Client::new(&running).await;
-        client.says(format!("{}Content-Length: {length}\r\n\r\n", head.replacen(from, to, 1))).await;
-        client.says(vec![b' '; length]).await;
-        assert_eq!(client.hears().await.status, status, "{from}");
+        client.send(format!("{}Content-Length: {length}\r\n\r\n", head.replacen(from, to, 1))).await;
+        client.send(vec![b' '; length]).await;
+        assert_eq!(client.receive().await.status, status, "{from}");
         drop(client);
         still_serves(from, &running, &census).await;
     }
@@ -208,11 +208,11 @@ async fn a_client_that_goes_in_any_phase_drops_its_handler() {
     for leaves in [Leaves::Closes, Leaves::HalfCloses, Leaves::Resets] {
         for how in [How::Waits, How::Tells, How::Floods] {
             let mut client = Client::new(&running).await;
-            client.says(text_of(&hold("a", how))).await;
+            client.send(text_of(&hold("a", how))).await;
             running.gate.started("a").await;
             if how != How::Waits {
-                client.hears_head().await;
-                client.hears_event().await.unwrap();
+                client.receive_head().await;
+                client.receive_event().await.unwrap();
             }
             assert_eq!(load(&server), (0, 1));
             leaves.go(client.stream).await;
@@ -220,9 +220,9 @@ async fn a_client_that_goes_in_any_phase_drops_its_handler() {
             census.is_back("a handler").await;
         }
         let mut client = Client::new(&running).await;
-        client.says(text_of(&listen(json!({"toolsListChanged": true})))).await;
-        client.hears_head().await;
-        client.hears_event().await.unwrap();
+        client.send(text_of(&listen(json!({"toolsListChanged": true})))).await;
+        client.receive_head().await;
+        client.receive_event().await.unwrap();
         assert_eq!(load(&server), (1, 0));
         leaves.go(client.stream).await;
         census.is_back("a subscription").await;
@@ -241,12 +241,12 @@ async fn a_client_that_goes_behind_pipelined_requests_is_missed_in_time() {
         for first in [hold("a", How::Waits), hold("a", How::Tells), listen(json!({"toolsListChanged": true}))]
         {
             let mut client = Client::new(&running).await;
-            client.says([text_of(&first), text(2, "echo", "x", "")].concat()).await;
+            client.send([text_of(&first), text(2, "echo", "x", "")].concat()).await;
             let holds = first["params"]["name"] == "hold";
             if holds {
                 running.gate.started("a").await;
             } else {
-                client.hears_head().await;
+                client.receive_head().await;
             }
             leaves.go(client.stream).await;
             if holds {
@@ -342,17 +342,17 @@ async fn a_client_that_waits_for_leave_to_send_gets_it_or_an_answer() {
     let good = text(1, "echo", "x", "Expect: 100-continue\r\n");
     let (head, body) = good.split_once("\r\n\r\n").unwrap();
     let mut client = Client::new(&running).await;
-    client.says(format!("{head}\r\n\r\n")).await;
-    assert_eq!(client.hears_head().await, "http/1.1 100 continue");
-    client.says(body).await;
-    client.hears_result(1, "x").await;
+    client.send(format!("{head}\r\n\r\n")).await;
+    assert_eq!(client.receive_head().await, "http/1.1 100 continue");
+    client.send(body).await;
+    client.receive_result(1, "x").await;
     drop(client);
     census.is_back("told to go on").await;
     // Refused at once: it need not send anything.
     for (from, to, status) in [("/mcp", "/", 404), ("localhost", "evil.example.com", 421)] {
         let mut client = Client::new(&running).await;
-        client.says(format!("{}\r\n\r\n", head.replacen(from, to, 1))).await;
-        assert_eq!(client.hears().await.status, status);
+        client.send(format!("{}\r\n\r\n", head.replacen(from, to, 1))).await;
+        assert_eq!(client.receive().await.status, status);
         drop(client);
         census.is_back("refused").await;
     }
@@ -371,7 +371,7 @@ async fn older_clients_get_what_they_can_read() {
     check(on, "HTTP/1.0 without a host", unnamed, Leaves::Never, &[421]).await;
     // Without chunks the end of the stream is that of the connection.
     let mut client = Client::new(&running).await;
-    client.says(old(&text_of(&hold("a", How::Tells)))).await;
+    client.send(old(&text_of(&hold("a", How::Tells)))).await;
     running.gate.started("a").await;
     running.gate.open("a");
     soon(client.stream.read_to_end(&mut client.ahead)).await.unwrap();
@@ -386,9 +386,9 @@ async fn older_clients_get_what_they_can_read() {
 
     // HEAD has the head of 405 and nothing behind it, or the next response could not be found.
     let mut client = Client::new(&running).await;
-    client.says("HEAD /mcp HTTP/1.1\r\nHost: localhost\r\n\r\n").await;
-    let head = client.hears_head().await;
+    client.send("HEAD /mcp HTTP/1.1\r\nHost: localhost\r\n\r\n").await;
+    let head = client.receive_head().await;
     assert!(head.starts_with("http/1.1 405") && head.contains("allow: post"), "{head}");
-    client.says(text(1, "echo", "x", "")).await;
-    client.hears_result(1, "x").await;
+    client.send(text(1, "echo", "x", "")).await;
+    client.receive_result(1, "x").await;
 }

@@ -7,10 +7,10 @@ mod common;
 
 mod answers;
 mod awaits;
-mod emission;
-mod gate;
+mod capabilities;
 mod http;
 mod leaks;
 mod limits;
+mod notifications;
 mod states;
 mod stdio;

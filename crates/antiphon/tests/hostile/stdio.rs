@@ -2,9 +2,9 @@
 
 use crate::common;
 use crate::common::{
-    census::{Census, load},
     fixture,
     gate::{Gate, How, gate, soon},
+    leak_check::{LeakCheck, load},
     lines::{Peer, cancelled, discover, serve},
     request, with,
 };
@@ -60,7 +60,7 @@ enum Phase {
 #[tokio::test(start_paused = true)]
 async fn a_client_that_goes_in_any_phase_leaves_nothing() {
     let (server, mut gate) = server();
-    let census = Census::of(&server);
+    let census = LeakCheck::of(&server);
     for phase in [
         Phase::Idle,
         Phase::HalfALine,
@@ -75,12 +75,12 @@ async fn a_client_that_goes_in_any_phase_leaves_nothing() {
                 Phase::Idle => {}
                 Phase::HalfALine => peer.writer.write_all(&discover(1).as_bytes()[..20]).await.unwrap(),
                 Phase::Held(how) => {
-                    peer.says(hold(json!(1), "a", how)).await;
+                    peer.send(hold(json!(1), "a", how)).await;
                     gate.started("a").await;
                 }
                 Phase::Listening => {
-                    peer.says(listen(1, json!({"toolsListChanged": true}))).await;
-                    peer.hears().await.unwrap();
+                    peer.send(listen(1, json!({"toolsListChanged": true}))).await;
+                    peer.receive().await.unwrap();
                 }
             }
             let Peer { lines, mut writer, serving } = peer;
@@ -116,7 +116,7 @@ async fn a_client_that_goes_in_any_phase_leaves_nothing() {
 #[tokio::test(start_paused = true)]
 async fn a_client_that_stops_reading_is_left() {
     let (server, mut gate) = server();
-    let census = Census::of(&server);
+    let census = LeakCheck::of(&server);
     for (what, says) in [
         ("a large reply", request(1, "tools/call", json!({"name": "large", "arguments": {}})).to_string()),
         ("progress", hold(json!(1), "a", How::Floods)),
@@ -129,7 +129,7 @@ async fn a_client_that_stops_reading_is_left() {
         let _ = tokio::time::timeout(Duration::from_secs(1), peer.writer.write_all(b"\n")).await;
         if what == "changes" {
             // Acknowledged, and then left alone with the first change.
-            peer.hears().await.unwrap();
+            peer.receive().await.unwrap();
             server.add_tool(tool("late")).unwrap();
         }
         let error = tokio::time::timeout(AGES, peer.serving).await.expect(what).unwrap().unwrap_err();
@@ -147,7 +147,7 @@ async fn a_client_that_stops_reading_is_left() {
 #[tokio::test]
 async fn a_flood_of_progress_can_be_cancelled() {
     let (server, mut gate) = server();
-    let census = Census::of(&server);
+    let census = LeakCheck::of(&server);
     let Peer { mut lines, mut writer, serving } = serve(server, 1 << 16);
     let reading = tokio::spawn(async move {
         let mut ids = Vec::new();
@@ -180,27 +180,27 @@ async fn a_flood_of_progress_can_be_cancelled() {
 #[tokio::test]
 async fn cancelling_what_is_not_under_way_does_nothing() {
     let (server, mut gate) = server();
-    let census = Census::of(&server);
+    let census = LeakCheck::of(&server);
     let mut peer = serve(server.clone(), 1 << 16);
     // Done, unknown, twice.
-    peer.says(discover(1)).await;
-    assert_eq!(peer.hears_outcome().await, (json!(1), 0));
+    peer.send(discover(1)).await;
+    assert_eq!(peer.receive_outcome().await, (json!(1), 0));
     peer.holds(&mut gate, json!(2), "a").await;
     for id in [json!(1), json!(3), json!(2), json!(2)] {
-        peer.says(cancel(&id)).await;
+        peer.send(cancel(&id)).await;
     }
     gate.dropped("a").await;
-    peer.says(discover(4)).await;
-    assert_eq!(peer.hears_outcome().await, (json!(4), 0));
+    peer.send(discover(4)).await;
+    assert_eq!(peer.receive_outcome().await, (json!(4), 0));
     // A reply comes before the cancellation is read: there is one reply, and the id is free.
     peer.holds(&mut gate, json!(2), "b").await;
     gate.open("b");
     gate.ended("b").await;
-    peer.says(cancel(&json!(2))).await;
-    assert_eq!(peer.hears_outcome().await, (json!(2), 0));
-    peer.says(format!("{}\n{}", discover(2), discover(5))).await;
-    assert_eq!(peer.hears_outcome().await, (json!(2), 0));
-    assert_eq!(peer.hears_outcome().await, (json!(5), 0));
+    peer.send(cancel(&json!(2))).await;
+    assert_eq!(peer.receive_outcome().await, (json!(2), 0));
+    peer.send(format!("{}\n{}", discover(2), discover(5))).await;
+    assert_eq!(peer.receive_outcome().await, (json!(2), 0));
+    assert_eq!(peer.receive_outcome().await, (json!(5), 0));
     assert_eq!(peer.ends().await, [] as [Value; 0]);
     census.is_back("cancelling").await;
 }
@@ -224,24 +224,24 @@ async fn a_cancelled_handler_has_no_last_words() {
     let mut peer = serve(server, 1 << 16);
     let meta = json!({"progressToken": 1, "io.modelcontextprotocol/logLevel": "debug"});
     let meta = with(&common::meta(), meta);
-    peer.says(request(1, "tools/call", json!({"name": "parting", "_meta": meta})).to_string()).await;
-    assert_eq!(peer.hears().await.unwrap()["method"], "notifications/progress");
-    peer.says(format!("{}\n{}", cancel(&json!(1)), discover(2))).await;
-    assert_eq!(peer.hears_outcome().await, (json!(2), 0));
+    peer.send(request(1, "tools/call", json!({"name": "parting", "_meta": meta})).to_string()).await;
+    assert_eq!(peer.receive().await.unwrap()["method"], "notifications/progress");
+    peer.send(format!("{}\n{}", cancel(&json!(1)), discover(2))).await;
+    assert_eq!(peer.receive_outcome().await, (json!(2), 0));
     assert_eq!(peer.ends().await, [] as [Value; 0]);
 }
 
 #[tokio::test]
 async fn a_flood_of_nothing_costs_little() {
     let (server, _gate) = server();
-    let census = Census::of(&server);
+    let census = LeakCheck::of(&server);
     for flood in ["\n".to_owned(), format!("{}\n", cancelled(r#","params":{"requestId":1}"#))] {
         let mut peer = serve(server.clone(), 1 << 16);
         let began = std::time::Instant::now();
         let bytes = flood.repeat((8 << 20) / flood.len());
         soon(peer.writer.write_all(bytes.as_bytes())).await.unwrap();
-        peer.says(discover(1)).await;
-        assert_eq!(peer.hears_outcome().await, (json!(1), 0));
+        peer.send(discover(1)).await;
+        assert_eq!(peer.receive_outcome().await, (json!(1), 0));
         // Far more than it takes, and far less than it took once: each line moved all that was read behind it.
         assert!(began.elapsed() < Duration::from_secs(15), "{:?}", began.elapsed());
         assert_eq!(peer.ends().await, [] as [Value; 0]);
@@ -252,10 +252,10 @@ async fn a_flood_of_nothing_costs_little() {
 #[tokio::test]
 async fn a_line_without_end_is_refused_once() {
     let (server, _gate) = server();
-    let census = Census::of(&server);
+    let census = LeakCheck::of(&server);
     let mut peer = serve(server, 1 << 16);
     soon(peer.writer.write_all(&vec![b'x'; 20 << 20])).await.unwrap();
-    assert_eq!(peer.hears_outcome().await, (Value::Null, -32600));
+    assert_eq!(peer.receive_outcome().await, (Value::Null, -32600));
     assert_eq!(peer.ends().await, [] as [Value; 0]);
     census.is_back("a long line").await;
 }
@@ -264,12 +264,12 @@ async fn a_line_without_end_is_refused_once() {
 async fn many_subscriptions_of_one_channel_end_in_any_order() {
     const MANY: u32 = 100;
     let (server, _gate) = server();
-    let census = Census::of(&server);
+    let census = LeakCheck::of(&server);
     let mut peer = serve(server.clone(), 1 << 16);
     for id in 0..MANY {
         let uris = json!(["all://", format!("one://{id}")]);
-        peer.says(listen(id, json!({"toolsListChanged": true, "resourceSubscriptions": uris}))).await;
-        peer.hears().await.unwrap();
+        peer.send(listen(id, json!({"toolsListChanged": true, "resourceSubscriptions": uris}))).await;
+        peer.receive().await.unwrap();
     }
     assert_eq!(load(&server), (100, 0));
     let id_of = |message: &Value| {
@@ -278,14 +278,14 @@ async fn many_subscriptions_of_one_channel_end_in_any_order() {
     // 37 and 100 have no common divisor: each comes once.
     let mut open: Vec<u32> = (0..MANY).map(|number| number * 37 % MANY).collect();
     while let Some(id) = open.pop() {
-        peer.says(format!("{}\n{}", cancel(&json!(id)), discover(1000))).await;
-        assert_eq!(peer.hears().await.unwrap()["id"], 1000);
+        peer.send(format!("{}\n{}", cancel(&json!(id)), discover(1000))).await;
+        assert_eq!(peer.receive().await.unwrap()["id"], 1000);
         assert_eq!(load(&server), (open.len(), 0));
         server.resource_updated(&format!("one://{id}"));
         server.resource_updated("all://");
         let mut heard = Vec::new();
         for _ in &open {
-            heard.push(id_of(&peer.hears().await.unwrap()));
+            heard.push(id_of(&peer.receive().await.unwrap()));
         }
         heard.sort_unstable();
         let mut expected = open.clone();
@@ -302,15 +302,15 @@ async fn after_a_drain_requests_are_answered_and_subscriptions_end() {
     let mut peer = serve(server.clone(), 1 << 16);
     peer.holds(&mut gate, json!(1), "a").await;
     server.drain();
-    peer.says(discover(2)).await;
-    assert_eq!(peer.hears_outcome().await, (json!(2), 0));
-    peer.says(listen(3, json!({}))).await;
-    let acknowledged = peer.hears().await.unwrap();
+    peer.send(discover(2)).await;
+    assert_eq!(peer.receive_outcome().await, (json!(2), 0));
+    peer.send(listen(3, json!({}))).await;
+    let acknowledged = peer.receive().await.unwrap();
     assert_eq!(acknowledged["method"], "notifications/subscriptions/acknowledged");
-    assert_eq!(peer.hears_outcome().await, (json!(3), 0));
-    assert_eq!(peer.hears().await.unwrap()["method"], "notifications/cancelled");
+    assert_eq!(peer.receive_outcome().await, (json!(3), 0));
+    assert_eq!(peer.receive().await.unwrap()["method"], "notifications/cancelled");
     gate.open("a");
-    assert_eq!(peer.hears_outcome().await, (json!(1), 0));
+    assert_eq!(peer.receive_outcome().await, (json!(1), 0));
     assert_eq!(load(&server), (0, 0));
     assert_eq!(peer.ends().await, [] as [Value; 0]);
 }
@@ -326,7 +326,7 @@ async fn a_message_is_one_line_whatever_is_in_it() {
     });
     let server = fixture(|builder| builder.tool(asks)).server;
     let mut peer = serve(server, 1 << 16);
-    peer.says(request(1, "tools/call", json!({"name": "asks"})).to_string()).await;
+    peer.send(request(1, "tools/call", json!({"name": "asks"})).to_string()).await;
     let line = soon(peer.lines.next_line()).await.unwrap().unwrap();
     assert!(!line.contains('\r'), "{line}");
     let reply: Value = serde_json::from_str(&line).unwrap();

@@ -1,8 +1,8 @@
 //! What must hold of the effects of a call, whatever its client did.
 
 use crate::{
-    person::Said,
     trace::{Chain, LegTrace, Run, RunEnd},
+    user::Said,
 };
 use std::{
     collections::{BTreeMap, BTreeSet},

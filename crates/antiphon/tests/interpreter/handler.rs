@@ -2,9 +2,9 @@
 
 use crate::{
     leaves::{ask, raw, step},
-    person::{Stop, in_branch, mix, together},
     trace::{Chain, Decided, Scene},
     tree::{At, Joined, Name, Node, letter},
+    user::{Stop, in_branch, mix, together},
 };
 use antiphon::server::{Ctx, Won};
 use futures_util::{

@@ -9,11 +9,11 @@
 
 use crate::{
     case::{Carrier, Case},
-    make::{Family, case},
-    person::mix,
+    generate::{Family, case},
     pushed,
     sealed::{self, CallEnd},
     trace::{Scene, Trace},
+    user::mix,
 };
 use proptest::{
     strategy::Strategy as _,

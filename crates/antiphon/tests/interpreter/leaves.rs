@@ -2,9 +2,9 @@
 
 use crate::{
     handler::{End, Env, panic_quietly},
-    person::{Said, Stop, after_answer, after_step},
     trace::{Chain, Link, Run, RunEnd},
     tree::{Ask, Form, Kind, Raw, Step, Text, letter},
+    user::{Said, Stop, after_answer, after_step},
 };
 use antiphon::{
     Result as Outcome,

@@ -5,29 +5,29 @@
 //! answers in any split over the rounds, badly at first, with answers nobody asked for; it goes away, loses replies, sends
 //! requests twice at once and comes back with older states; each request meets another instance. Questions change meanwhile.
 //!
-//! [`harness`] says how to run more programs, or other ones. A program that failed once is kept in [`kept`].
+//! [`harness`] says how to run more programs, or other ones. A program that failed once is kept in [`regressions`].
 #![allow(clippy::unwrap_used, missing_docs, reason = "a failed unwrap fails the test")]
 
 mod case;
 mod checks;
+mod generate;
 mod handler;
 mod harness;
-mod kept;
 mod leaves;
-mod make;
 mod outcome;
-mod person;
-mod plain;
 mod pushed;
+mod reference;
+mod regressions;
 mod reply;
 mod sealed;
 mod shapes;
 mod trace;
 mod tree;
+mod user;
 
 use case::Carrier::{Pushed, Sealed};
+use generate::{Family, Shape};
 use harness::programs;
-use make::{Family, Shape};
 
 const ASKS: Family =
     Family { shape: Shape::Awaits, carriers: &[Sealed], waits: false, fails: false, changes: false };

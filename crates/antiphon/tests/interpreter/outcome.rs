@@ -1,9 +1,9 @@
 //! The result of a program, given its answers and what came first.
 
 use crate::{
-    person::{Said, Stop, after_answer, after_step, in_branch, mix, together},
     trace::{Decided, LegTrace},
     tree::{Ask, At, Node, Program, letter},
+    user::{Said, Stop, after_answer, after_step, in_branch, mix, together},
 };
 use std::collections::BTreeMap;
 

@@ -4,13 +4,13 @@ use crate::{
     case::{Case, Move, What},
     checks::{Allowance, Consents, effects, ended},
     outcome::Facts,
-    person::in_words,
-    plain::{Leg, Plain},
+    reference::{Leg, Plain},
     reply::{Shown, answer, misfit, shown},
     sealed::CallEnd,
     shapes::{instance, tool_of},
     trace::{LegTrace, Scene, Trace, on_scene},
     tree::Program,
+    user::in_words,
 };
 use antiphon::serve::stdio::serve_streams;
 use serde_json::{Value, json};

@@ -1,8 +1,8 @@
 //! The replies of a server, and the answers of a client.
 
 use crate::{
-    person::{Said, said},
     tree::Form,
+    user::{Said, said},
 };
 use serde_json::{Value, json};
 use std::collections::BTreeMap;

@@ -4,11 +4,11 @@ use crate::{
     case::{Case, Move, What},
     checks::{Allowance, Consents, effects, ended},
     outcome::Facts,
-    person::in_words,
-    plain::{Leg, Plain},
+    reference::{Leg, Plain},
     reply::{Reply, Shown, answer, foreign, misfit, read_reply},
     shapes::{ServerKind, instance, tool_of},
     trace::{Decided, LegTrace, Scene, Trace, on_scene},
+    user::in_words,
 };
 use antiphon::server::Caller;
 use futures_util::future::join;
@@ -134,7 +134,7 @@ impl Client<'_> {
                 continue;
             }
             let (said, text) = answer(self.case.seed, path, shown);
-            now.has_record |= !matches!(said, crate::person::Said::Accept(_));
+            now.has_record |= !matches!(said, crate::user::Said::Accept(_));
             now.consents.answer(path, said);
             answers.push((path.clone(), text));
         }

@@ -3,9 +3,9 @@
 use crate::{
     handler::{End, Env, all_of, run},
     leaves::{Note, Pick, Sure, answered, read, words},
-    person::{Said, Stop, after_answer, in_words},
     trace::{Scene, counted},
     tree::{Ask, At, Form, Program, Stage},
+    user::{Said, Stop, after_answer, in_words},
 };
 use antiphon::{
     Result as Outcome, resolver,

@@ -1,8 +1,8 @@
 //! What a handler writes down while it runs: in one request, and in all requests of a call.
 
 use crate::{
-    person::{Said, Stop},
     tree::Program,
+    user::{Said, Stop},
 };
 use antiphon::server::Ctx;
 use std::{

@@ -1,6 +1,6 @@
 //! Programs as trees, and the keys of their questions and steps.
 
-use crate::person::Stop;
+use crate::user::Stop;
 
 /// A key, made unique in its scope by a number.
 #[derive(Clone, Copy, Debug, Default)]

@@ -1,4 +1,4 @@
-//! A client of an earlier revision that speaks HTTP by hand.
+//! A client of an earlier revision that writes raw HTTP.
 #![allow(
     dead_code,
     unreachable_pub,
@@ -31,7 +31,7 @@ pub struct Session {
     pub user: Option<&'static str>,
 }
 
-/// What came back: whole, or a stream whose events are read one by one.
+/// A response: a whole body, or a stream of events.
 pub struct Came {
     pub status: u16,
     pub headers: http::HeaderMap,
@@ -216,7 +216,7 @@ impl Came {
         }
     }
 
-    /// What is in the events up to the end, with their ids; an empty one is the priming event.
+    /// The messages of all further events, with their ids; the priming event has an empty message.
     pub async fn rest(mut self) -> Vec<(String, Value)> {
         let mut found = Vec::new();
         while let Some(event) = self.event().await {
@@ -237,13 +237,13 @@ impl Event {
         self.json()["params"]["progress"].as_f64().unwrap() as u64
     }
 
-    /// The text that the tool gave back.
+    /// The text of the tool's result.
     pub fn result(&self) -> String {
         text_of(&self.json())
     }
 }
 
-/// The text that a tool gave back.
+/// The text of a tool's result.
 pub fn text_of(reply: &Value) -> String {
     reply["result"]["content"][0]["text"].as_str().unwrap_or_else(|| panic!("no text: {reply}")).to_owned()
 }

@@ -6,7 +6,7 @@
 mod common;
 
 mod form;
-mod forms_made;
+mod forms_by_macro;
 pub mod forms_renamed;
 mod shapes;
 mod steps;

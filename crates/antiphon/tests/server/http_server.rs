@@ -19,25 +19,25 @@ async fn a_connection_takes_one_request_after_another() {
     let server = serve(HttpOptions::default()).await;
     let mut client = Client::new(&server).await;
     for id in 1..4 {
-        client.says(text(id, "echo", "x", "")).await;
-        let heard = client.hears_result(id, "x").await;
+        client.send(text(id, "echo", "x", "")).await;
+        let heard = client.receive_result(id, "x").await;
         assert!(!heard.head.contains("connection:"), "{}", heard.head);
         assert!(heard.head.contains("content-type: application/json"), "{}", heard.head);
     }
     // All at once: the answers come in order.
     let pipelined: String = (4..24).map(|id| text(id, "echo", &format!("name {id}"), "")).collect();
-    client.says(pipelined).await;
+    client.send(pipelined).await;
     for id in 4..24 {
-        client.hears_result(id, &format!("name {id}")).await;
+        client.receive_result(id, &format!("name {id}")).await;
     }
     // Byte by byte.
     for byte in text(24, "echo", "slow", "").bytes() {
-        client.says([byte]).await;
+        client.send([byte]).await;
     }
-    client.hears_result(24, "slow").await;
-    client.says(text(25, "echo", "last", "Connection: close\r\n")).await;
-    assert!(client.hears_result(25, "last").await.head.contains("connection: close"));
-    client.sees_close().await;
+    client.receive_result(24, "slow").await;
+    client.send(text(25, "echo", "last", "Connection: close\r\n")).await;
+    assert!(client.receive_result(25, "last").await.head.contains("connection: close"));
+    client.expect_close().await;
 }
 
 #[tokio::test]
@@ -60,8 +60,8 @@ async fn a_refused_request_leaves_the_connection_usable() {
             202,
         ),
     ] {
-        client.says(good.replacen(from, to, 1)).await;
-        let heard = client.hears().await;
+        client.send(good.replacen(from, to, 1)).await;
+        let heard = client.receive().await;
         assert_eq!(
             (heard.status, heard.head.contains("allow: post")),
             (status, status == 405),
@@ -73,8 +73,8 @@ async fn a_refused_request_leaves_the_connection_usable() {
             "{}",
             heard.head
         );
-        client.says(&good).await;
-        client.hears_result(1, "x").await;
+        client.send(&good).await;
+        client.receive_result(1, "x").await;
     }
 }
 
@@ -102,16 +102,16 @@ async fn broken_requests_are_refused_or_forgotten() {
         ("both lengths", &good.replacen("HOST", "Transfer-Encoding: gzip\r\nHOST", 1), Some(400)),
     ] {
         let mut client = Client::new(&server).await;
-        client.says(said).await;
+        client.send(said).await;
         // It may have closed already.
         let _ = client.stream.shutdown().await;
         if let Some(status) = status {
-            assert_eq!(client.hears().await.status, status, "{what}");
+            assert_eq!(client.receive().await.status, status, "{what}");
         }
-        client.sees_close().await;
+        client.expect_close().await;
         let mut next = Client::new(&server).await;
-        next.says(&good).await;
-        next.hears_result(1, "x").await;
+        next.send(&good).await;
+        next.receive_result(1, "x").await;
     }
 }
 
@@ -131,11 +131,11 @@ async fn too_large_or_too_slow_is_told_before_the_connection_closes() {
         let options = HttpOptions::default().max_body(1000).body_time(Duration::from_millis(50));
         let server = serve(options).await;
         let mut client = Client::new(&server).await;
-        client.says(format!("{head}{rest}")).await;
-        let heard = client.hears().await;
+        client.send(format!("{head}{rest}")).await;
+        let heard = client.receive().await;
         assert_eq!(heard.status, status, "{what}: {}", heard.body);
         assert!(heard.head.contains("connection: close"), "{what}: {}", heard.head);
-        client.sees_close().await;
+        client.expect_close().await;
     }
 }
 
@@ -151,10 +151,10 @@ async fn a_giant_body_still_gets_its_answer() {
         format!("Transfer-Encoding: chunked\r\n\r\n{length:x}\r\n"),
     ] {
         let mut client = Client::new(&server).await;
-        client.says(format!("{head}{coding}")).await;
-        client.says(vec![b' '; length]).await;
-        assert_eq!(client.hears().await.status, 413);
-        client.sees_close().await;
+        client.send(format!("{head}{coding}")).await;
+        client.send(vec![b' '; length]).await;
+        assert_eq!(client.receive().await.status, 413);
+        client.expect_close().await;
     }
 }
 
@@ -162,8 +162,8 @@ async fn a_giant_body_still_gets_its_answer() {
 async fn a_head_that_takes_too_long_is_given_up() {
     let server = serve(HttpOptions::default().header_time(Duration::from_millis(50))).await;
     let mut client = Client::new(&server).await;
-    client.says("POST /mcp HTTP/1.1\r\nHost: local").await;
-    client.sees_close().await;
+    client.send("POST /mcp HTTP/1.1\r\nHost: local").await;
+    client.expect_close().await;
 }
 
 /// > The server **MUST** treat a client disconnect as cancellation of that request.
@@ -173,7 +173,7 @@ async fn a_client_that_goes_away_cancels_its_request() {
     let mut other = Client::new(&server).await;
     for drop_it in [true, false] {
         let mut client = Client::new(&server).await;
-        client.says(text(1, "hold", "a", "")).await;
+        client.send(text(1, "hold", "a", "")).await;
         server.gate.started("a").await;
         if drop_it {
             drop(client);
@@ -181,8 +181,8 @@ async fn a_client_that_goes_away_cancels_its_request() {
             client.stream.shutdown().await.unwrap();
         }
         server.gate.dropped("a").await;
-        other.says(text(2, "echo", "x", "")).await;
-        other.hears_result(2, "x").await;
+        other.send(text(2, "echo", "x", "")).await;
+        other.receive_result(2, "x").await;
     }
 }
 
@@ -190,19 +190,19 @@ async fn a_client_that_goes_away_cancels_its_request() {
 async fn one_more_connection_than_allowed_waits() {
     let mut server = serve(HttpOptions::default().connections(1)).await;
     let mut first = Client::new(&server).await;
-    first.says(text(1, "echo", "x", "")).await;
-    first.hears_result(1, "x").await;
+    first.send(text(1, "echo", "x", "")).await;
+    first.receive_result(1, "x").await;
     let mut second = Client::new(&server).await;
-    second.says(text(1, "hold", "second", "")).await;
+    second.send(text(1, "hold", "second", "")).await;
     for id in 2..10 {
-        first.says(text(id, "echo", "x", "")).await;
-        first.hears_result(id, "x").await;
+        first.send(text(id, "echo", "x", "")).await;
+        first.receive_result(id, "x").await;
     }
     assert!(server.gate.is_quiet());
     drop(first);
     server.gate.started("second").await;
     server.gate.open("second");
-    second.hears_result(1, "second").await;
+    second.receive_result(1, "second").await;
 }
 
 #[tokio::test]
@@ -210,15 +210,15 @@ async fn a_shutdown_lets_requests_end_and_nothing_begin() {
     let mut server = serve(HttpOptions::default()).await;
     let (mut busy, mut idle, fresh) =
         (Client::new(&server).await, Client::new(&server).await, Client::new(&server).await);
-    idle.says(text(1, "echo", "x", "")).await;
-    idle.hears_result(1, "x").await;
-    busy.says(text(1, "hold", "a", "")).await;
+    idle.send(text(1, "echo", "x", "")).await;
+    idle.receive_result(1, "x").await;
+    busy.send(text(1, "hold", "a", "")).await;
     server.gate.started("a").await;
     // Behind the one that runs: it will not be begun.
-    busy.says(text(2, "hold", "b", "")).await;
+    busy.send(text(2, "hold", "b", "")).await;
     server.shutdown.send(()).unwrap();
-    idle.sees_close().await;
-    fresh.sees_close().await;
+    idle.expect_close().await;
+    fresh.expect_close().await;
     assert_eq!(
         TcpStream::connect(server.address).await.unwrap_err().kind(),
         io::ErrorKind::ConnectionRefused
@@ -226,8 +226,8 @@ async fn a_shutdown_lets_requests_end_and_nothing_begin() {
     assert!(!server.ended.is_finished() && server.gate.is_quiet());
     server.gate.open("a");
     server.gate.open("b");
-    assert!(busy.hears_result(1, "a").await.head.contains("connection: close"));
-    busy.sees_close().await;
+    assert!(busy.receive_result(1, "a").await.head.contains("connection: close"));
+    busy.expect_close().await;
     soon(server.ended).await.unwrap().unwrap();
     server.gate.ended("a").await;
     assert!(server.gate.is_quiet());
@@ -237,15 +237,15 @@ async fn a_shutdown_lets_requests_end_and_nothing_begin() {
 async fn what_does_not_end_within_the_drain_time_is_cancelled() {
     let mut server = serve(HttpOptions::default().drain_time(Duration::from_millis(10))).await;
     let mut busy = Client::new(&server).await;
-    busy.says(text(1, "hold", "a", "")).await;
+    busy.send(text(1, "hold", "a", "")).await;
     server.gate.started("a").await;
     let mut half = Client::new(&server).await;
-    half.says("POST /mcp HTTP/1.1\r\n").await;
+    half.send("POST /mcp HTTP/1.1\r\n").await;
     server.shutdown.send(()).unwrap();
     server.gate.dropped("a").await;
     soon(server.ended).await.unwrap().unwrap();
-    busy.sees_close().await;
-    half.sees_close().await;
+    busy.expect_close().await;
+    half.expect_close().await;
 }
 
 /// What axum and tower mount takes a body of any kind.

@@ -5,11 +5,10 @@
 #[path = "../common/mod.rs"]
 mod common;
 
-mod attack;
-mod emission;
+mod body_checks;
+mod forged_state;
+mod http_head_checks;
 mod http_server;
-mod ladder;
-mod ladder_body;
 mod lists;
 mod lists_bounds;
 mod lists_build;
@@ -18,6 +17,7 @@ mod lists_completion;
 mod lists_output;
 mod lists_pages;
 mod message_service;
+mod notifications;
 mod rounds;
 mod spec_http;
 mod spec_server;

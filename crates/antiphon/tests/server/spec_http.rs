@@ -105,8 +105,8 @@ async fn header_and_body_say_one_thing_however_they_are_written() {
         ("of nothing", "{}", b"Mcp-Param-N: \r\n", (400, -32020)),
     ] {
         let mut client = socket::Client::new(&running).await;
-        client.says(call(arguments, headers)).await;
-        let heard = client.hears().await;
+        client.send(call(arguments, headers)).await;
+        let heard = client.receive().await;
         let reply: Value =
             serde_json::from_str(&heard.body).unwrap_or_else(|_| panic!("{what}: {}", heard.body));
         let code = reply["error"]["code"].as_i64().unwrap_or_default();
@@ -131,8 +131,8 @@ async fn broken_header_lines_are_no_request() {
         ("a name that is none", b"Mcp-Param-R\xc3\xa9gion: eu\r\n"),
     ] {
         let mut client = socket::Client::new(&running).await;
-        client.says(call(r#"{"region":"eu"}"#, headers)).await;
-        let heard = client.hears_head().await;
+        client.send(call(r#"{"region":"eu"}"#, headers)).await;
+        let heard = client.receive_head().await;
         assert!(heard.starts_with("http/1.1 400"), "{what}: {heard}");
     }
 }
@@ -142,7 +142,7 @@ async fn broken_header_lines_are_no_request() {
 async fn a_notification_is_accepted_with_any_headers_and_cancels_nothing() {
     let mut running = socket::serve(HttpOptions::default()).await;
     let mut held = socket::Client::new(&running).await;
-    held.says(socket::text(7, "hold", "one", "")).await;
+    held.send(socket::text(7, "hold", "one", "")).await;
     running.gate.started("one").await;
     let service = HttpService::new(routed(), HttpOptions::default());
     for message in [
@@ -161,17 +161,17 @@ async fn a_notification_is_accepted_with_any_headers_and_cancels_nothing() {
         .to_string();
     let mut other = socket::Client::new(&running).await;
     other
-        .says(format!(
+        .send(format!(
             "POST /mcp HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n\
              Accept: application/json, text/event-stream\r\nContent-Length: {}\r\n\r\n{body}",
             body.len()
         ))
         .await;
-    assert!(other.hears_head().await.starts_with("http/1.1 202"));
+    assert!(other.receive_head().await.starts_with("http/1.1 202"));
     // Still there: on HTTP only the end of the stream cancels.
     running.gate.open("one");
     running.gate.ended("one").await;
-    held.hears_result(7, "one").await;
+    held.receive_result(7, "one").await;
 }
 
 /// > The server **MUST** treat a client disconnect as cancellation of that request.
@@ -185,8 +185,8 @@ async fn a_subscription_ends_with_its_connection_and_leaves_its_place() {
     for _ in 0..3 {
         let mut client = loop {
             let mut client = socket::Client::new(&running).await;
-            client.says(socket::text_of(&listen)).await;
-            let head = client.hears_head().await;
+            client.send(socket::text_of(&listen)).await;
+            let head = client.receive_head().await;
             // Refused for as long as the server has not noticed that the last one is gone.
             if head.contains("text/event-stream") {
                 break client;
@@ -194,12 +194,12 @@ async fn a_subscription_ends_with_its_connection_and_leaves_its_place() {
             tokio::task::yield_now().await;
         };
         assert_eq!(
-            soon(client.hears_event()).await.unwrap()["method"],
+            soon(client.receive_event()).await.unwrap()["method"],
             "notifications/subscriptions/acknowledged"
         );
         let mut second = socket::Client::new(&running).await;
-        second.says(socket::text_of(&listen)).await;
-        assert!(second.hears().await.body.contains("\"reason\":\"busy\""));
+        second.send(socket::text_of(&listen)).await;
+        assert!(second.receive().await.body.contains("\"reason\":\"busy\""));
         drop(client);
     }
 }

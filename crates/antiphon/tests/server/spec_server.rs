@@ -69,9 +69,9 @@ async fn reply_to(over: Over, server: &Server, message: &Value) -> Value {
     server.drain();
     if over == Over::Stdio {
         let mut peer = lines::serve(server.clone(), 1 << 16);
-        peer.says(message.to_string()).await;
-        peer.hears().await.unwrap();
-        return peer.hears().await.unwrap();
+        peer.send(message.to_string()).await;
+        peer.receive().await.unwrap();
+        return peer.receive().await.unwrap();
     }
     let service = antiphon::serve::http::HttpService::new(server.clone(), Default::default());
     let got = common::post::post(&service, common::post::correct(message)).await;
@@ -228,11 +228,11 @@ async fn a_subscription_carries_neither_progress_nor_log_messages() {
     let wants =
         with(&meta(), json!({"progressToken": "listen", "io.modelcontextprotocol/logLevel": "debug"}));
     let params = json!({"notifications": {"toolsListChanged": true}, "_meta": wants});
-    peer.says(request(1, "subscriptions/listen", params).to_string()).await;
-    assert_eq!(peer.hears().await.unwrap()["method"], "notifications/subscriptions/acknowledged");
+    peer.send(request(1, "subscriptions/listen", params).to_string()).await;
+    assert_eq!(peer.receive().await.unwrap()["method"], "notifications/subscriptions/acknowledged");
     // A call that wants to hear of nothing, while a subscription beside it asked for everything.
-    peer.says(request(2, "tools/call", json!({"name": "chatty"})).to_string()).await;
-    assert_eq!(peer.hears().await.unwrap()["id"], 2);
+    peer.send(request(2, "tools/call", json!({"name": "chatty"})).to_string()).await;
+    assert_eq!(peer.receive().await.unwrap()["id"], 2);
     assert_eq!(peer.ends().await, Vec::<Value>::new());
 }
 
@@ -251,11 +251,11 @@ async fn nothing_follows_the_reply_of_a_request() {
     for id in 1..=3 {
         let wants = with(&meta(), json!({"progressToken": id, "io.modelcontextprotocol/logLevel": "debug"}));
         let call = request(id, "tools/call", json!({"name": "telling", "_meta": wants}));
-        peer.says(call.to_string()).await;
+        peer.send(call.to_string()).await;
     }
     let mut done = Vec::new();
     while done.len() < 3 {
-        let message = peer.hears().await.unwrap();
+        let message = peer.receive().await.unwrap();
         if let Some(id) = message.get("id") {
             done.push(id.clone());
         } else if message["method"] == "notifications/progress" {
@@ -281,22 +281,22 @@ async fn a_cancelled_request_is_silent_in_every_phase() {
         request(id, "tools/call", json!({"name": "telling", "_meta": wants})).to_string()
     };
     // Before anything of it was heard: both lines in one write.
-    peer.says(format!("{}\n{}", call(1), cancel(json!(1)))).await;
+    peer.send(format!("{}\n{}", call(1), cancel(json!(1)))).await;
     // Before it was sent, of another type, of nobody, and malformed: ignored.
     for what in [json!(2), json!("3"), json!(null), json!({"a": 1}), json!(1.5)] {
-        peer.says(cancel(what)).await;
+        peer.send(cancel(what)).await;
     }
-    peer.says(lines::cancelled("")).await;
-    peer.says(call(3)).await;
-    let progress = peer.hears().await.unwrap();
+    peer.send(lines::cancelled("")).await;
+    peer.send(call(3)).await;
+    let progress = peer.receive().await.unwrap();
     assert_eq!(progress["params"]["progressToken"], 3, "{progress}");
     // While it runs; twice; and its id is free again at once.
-    peer.says(format!("{0}\n{0}\n{1}", cancel(json!(3)), lines::discover(3))).await;
-    assert_eq!(peer.hears().await.unwrap()["result"]["resultType"], "complete");
+    peer.send(format!("{0}\n{0}\n{1}", cancel(json!(3)), lines::discover(3))).await;
+    assert_eq!(peer.receive().await.unwrap()["result"]["resultType"], "complete");
     // After its reply.
-    peer.says(cancel(json!(3))).await;
-    peer.says(lines::discover(4)).await;
-    assert_eq!(peer.hears().await.unwrap()["id"], 4);
+    peer.send(cancel(json!(3))).await;
+    peer.send(lines::discover(4)).await;
+    assert_eq!(peer.receive().await.unwrap()["id"], 4);
     assert_eq!(peer.ends().await, Vec::<Value>::new());
 }
 
@@ -308,16 +308,16 @@ async fn one_request_says_nothing_about_the_next() {
         let (method, params) = common::askable()[0].clone();
         request(id, method, with(&params, json!({ "_meta": meta }))).to_string()
     };
-    peer.says(call(1, meta())).await;
-    assert_eq!(peer.hears().await.unwrap()["result"]["resultType"], "input_required");
+    peer.send(call(1, meta())).await;
+    assert_eq!(peer.receive().await.unwrap()["result"]["resultType"], "input_required");
     let mut bare = meta();
     bare["io.modelcontextprotocol/clientCapabilities"] = json!({});
-    peer.says(call(2, bare)).await;
-    assert_eq!(peer.hears_outcome().await, (json!(2), -32021));
-    peer.says(call(3, json!({"progressToken": 3}))).await;
-    assert_eq!(peer.hears_outcome().await, (json!(3), -32602));
-    peer.says(call(4, meta())).await;
-    assert_eq!(peer.hears().await.unwrap()["result"]["resultType"], "input_required");
+    peer.send(call(2, bare)).await;
+    assert_eq!(peer.receive_outcome().await, (json!(2), -32021));
+    peer.send(call(3, json!({"progressToken": 3}))).await;
+    assert_eq!(peer.receive_outcome().await, (json!(3), -32602));
+    peer.send(call(4, meta())).await;
+    assert_eq!(peer.receive().await.unwrap()["result"]["resultType"], "input_required");
 }
 
 /// Whatever else `_meta` holds, of any name and form, costs the request nothing.

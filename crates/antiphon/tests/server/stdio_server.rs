@@ -17,11 +17,11 @@ use tokio::io::AsyncWriteExt as _;
 /// To a server without sessions, says these bytes, and hears exactly these outcomes before that of a request which follows.
 async fn check(what: &str, bytes: impl AsRef<[u8]>, outcomes: &[(Value, i64)]) {
     let mut peer = serve(fixture(|builder| builder.modern_only()).server, 1 << 16);
-    peer.says(bytes).await;
-    peer.says(discover(99)).await;
+    peer.send(bytes).await;
+    peer.send(discover(99)).await;
     let mut heard = Vec::new();
     loop {
-        match peer.hears_outcome().await {
+        match peer.receive_outcome().await {
             (id, 0) if id == 99 => break,
             outcome => heard.push(outcome),
         }
@@ -100,12 +100,12 @@ async fn requests_are_answered_when_they_are_done() {
     for name in ["a", "b", "c"] {
         peer.holds(&mut gate, json!(name), name).await;
     }
-    peer.says(discover(1)).await;
-    assert_eq!(peer.hears_outcome().await, (json!(1), 0));
+    peer.send(discover(1)).await;
+    assert_eq!(peer.receive_outcome().await, (json!(1), 0));
     for name in ["b", "c", "a"] {
         gate.open(name);
         gate.ended(name).await;
-        let reply = peer.hears().await.unwrap();
+        let reply = peer.receive().await.unwrap();
         assert_eq!((&reply["id"], &reply["result"]["content"][0]["text"]), (&json!(name), &json!(name)));
     }
     assert!(peer.ends().await.is_empty());
@@ -123,24 +123,24 @@ async fn a_cancelled_request_is_dropped_and_not_answered() {
         peer.holds(&mut gate, id.clone(), "a").await;
         // Of the others none is meant.
         for other in ["2", r#""2""#, "1.0", "null", "[1]"] {
-            peer.says(cancelled(&format!(r#","params":{{"requestId":{other}}}"#))).await;
+            peer.send(cancelled(&format!(r#","params":{{"requestId":{other}}}"#))).await;
         }
-        peer.says(discover(2)).await;
-        assert_eq!(peer.hears_outcome().await, (json!(2), 0));
+        peer.send(discover(2)).await;
+        assert_eq!(peer.receive_outcome().await, (json!(2), 0));
         assert!(gate.is_quiet());
-        peer.says(cancelled(params)).await;
+        peer.send(cancelled(params)).await;
         gate.dropped("a").await;
         // The id is free again.
         peer.holds(&mut gate, id.clone(), "b").await;
         gate.open("b");
         gate.ended("b").await;
-        assert_eq!(peer.hears_outcome().await, (id, 0));
+        assert_eq!(peer.receive_outcome().await, (id, 0));
     }
     // In one write: it may never have begun.
     let both =
         format!("{}\n{}\n{}", hold(json!(1), "c"), cancelled(r#","params":{"requestId":1}"#), discover(2));
-    peer.says(both).await;
-    assert_eq!(peer.hears_outcome().await, (json!(2), 0));
+    peer.send(both).await;
+    assert_eq!(peer.receive_outcome().await, (json!(2), 0));
     assert!(peer.ends().await.is_empty());
 }
 
@@ -150,13 +150,13 @@ async fn a_cancelled_request_is_dropped_and_not_answered() {
 async fn an_id_under_way_is_refused() {
     let (mut peer, mut gate) = holding();
     peer.holds(&mut gate, json!(1), "a").await;
-    peer.says(hold(json!(1), "b")).await;
-    assert_eq!(peer.hears_outcome().await, (json!(1), -32600));
+    peer.send(hold(json!(1), "b")).await;
+    assert_eq!(peer.receive_outcome().await, (json!(1), -32600));
     // The text "1" is another id.
     peer.holds(&mut gate, json!("1"), "c").await;
     gate.open("a");
     gate.ended("a").await;
-    assert_eq!(peer.hears_outcome().await, (json!(1), 0));
+    assert_eq!(peer.receive_outcome().await, (json!(1), 0));
     peer.holds(&mut gate, json!(1), "b").await;
     peer.ends().await;
 }
@@ -168,10 +168,10 @@ async fn a_full_server_says_so_and_still_listens() {
     for id in 0..1024 {
         peer.holds(&mut gate, json!(id), &id.to_string()).await;
     }
-    peer.says(hold(json!(1024), "one too many")).await;
-    let reply = peer.hears().await.unwrap();
+    peer.send(hold(json!(1024), "one too many")).await;
+    let reply = peer.receive().await.unwrap();
     assert_eq!((&reply["id"], &reply["error"]["data"]["reason"]), (&json!(1024), &json!("busy")));
-    peer.says(cancelled(r#","params":{"requestId":7}"#)).await;
+    peer.send(cancelled(r#","params":{"requestId":7}"#)).await;
     gate.dropped("7").await;
     peer.holds(&mut gate, json!(1025), "one more").await;
     peer.ends().await;
@@ -196,7 +196,7 @@ async fn the_end_of_the_input_ends_the_server() {
 async fn what_needs_no_waiting_is_answered_before_the_end() {
     for _ in 0..50 {
         let (mut peer, _gate) = holding();
-        peer.says(format!("{}\n{}", discover(1), discover(2))).await;
+        peer.send(format!("{}\n{}", discover(1), discover(2))).await;
         let ids: Vec<Value> = peer.ends().await.iter().map(|reply| reply["id"].clone()).collect();
         assert_eq!(ids, [1, 2]);
     }

@@ -23,20 +23,20 @@ impl Listener {
         if over == "http" {
             let running = socket::serve_this(server.clone(), HttpOptions::default()).await;
             let mut client = socket::Client::new(&running).await;
-            client.says(socket::text_of(&message)).await;
-            let head = client.hears_head().await;
+            client.send(socket::text_of(&message)).await;
+            let head = client.receive_head().await;
             assert!(head.starts_with("http/1.1 200 ok") && head.contains("text/event-stream"), "{head}");
             return Self::Http { client, _server: running };
         }
         let mut peer = lines::serve(server.clone(), 1 << 16);
-        peer.says(message.to_string()).await;
+        peer.send(message.to_string()).await;
         Self::Stdio(peer)
     }
 
-    async fn hears(&mut self) -> Option<Value> {
+    async fn receive(&mut self) -> Option<Value> {
         match self {
-            Self::Http { client, .. } => client.hears_event().await,
-            Self::Stdio(peer) => peer.hears().await,
+            Self::Http { client, .. } => client.receive_event().await,
+            Self::Stdio(peer) => peer.receive().await,
         }
     }
 }
@@ -92,7 +92,7 @@ async fn the_acknowledgement_comes_first_and_says_what_is_honoured() {
             (&nothing, &all, &json!({})),
         ] {
             let mut listener = Listener::open(over, server, filter.clone()).await;
-            assert_eq!(listener.hears().await, Some(acknowledged(honoured.clone())), "{over} {filter}");
+            assert_eq!(listener.receive().await, Some(acknowledged(honoured.clone())), "{over} {filter}");
         }
     }
 }
@@ -103,29 +103,29 @@ async fn a_subscription_hears_what_it_asked_for_and_nothing_else() {
         let server = changing();
         let filter = json!({"toolsListChanged": true, "resourceSubscriptions": ["ask://one"]});
         let mut listener = Listener::open(over, &server, filter.clone()).await;
-        assert_eq!(listener.hears().await, Some(acknowledged(filter)));
+        assert_eq!(listener.receive().await, Some(acknowledged(filter)));
         server.add_prompt(Prompt::new("p", async |_: &Ctx, _: NoArguments| String::new())).unwrap();
         let read = async |_: &Ctx| ResourceContents::text("r://1", "");
         server.add_resource(Resource::new("r://1", "r", read)).unwrap();
         server.resource_updated("ask://two");
         server.add_tool(tool("late")).unwrap();
         assert_eq!(
-            listener.hears().await,
+            listener.receive().await,
             Some(told("notifications/tools/list_changed", json!({}))),
             "{over}"
         );
         server.resource_updated("ask://one");
-        assert_eq!(listener.hears().await, Some(updated("ask://one")), "{over}");
+        assert_eq!(listener.receive().await, Some(updated("ask://one")), "{over}");
         assert!(server.remove_tool("late"));
         assert_eq!(
-            listener.hears().await,
+            listener.receive().await,
             Some(told("notifications/tools/list_changed", json!({}))),
             "{over}"
         );
         // What changed nothing is not told.
         assert!(!server.remove_tool("late"));
         server.resource_updated("ask://one");
-        assert_eq!(listener.hears().await, Some(updated("ask://one")), "{over}");
+        assert_eq!(listener.receive().await, Some(updated("ask://one")), "{over}");
     }
 }
 
@@ -136,15 +136,15 @@ async fn every_list_has_its_notification() {
         let filter =
             json!({"toolsListChanged": true, "promptsListChanged": true, "resourcesListChanged": true});
         let mut listener = Listener::open(over, &server, filter.clone()).await;
-        listener.hears().await.unwrap();
+        listener.receive().await.unwrap();
         server.add_tool(tool("late")).unwrap();
-        assert_eq!(listener.hears().await.unwrap()["method"], "notifications/tools/list_changed");
+        assert_eq!(listener.receive().await.unwrap()["method"], "notifications/tools/list_changed");
         assert!(server.remove_prompt("ask"));
-        assert_eq!(listener.hears().await.unwrap()["method"], "notifications/prompts/list_changed");
+        assert_eq!(listener.receive().await.unwrap()["method"], "notifications/prompts/list_changed");
         assert!(server.remove_resource("ask://one"));
-        assert_eq!(listener.hears().await.unwrap()["method"], "notifications/resources/list_changed");
+        assert_eq!(listener.receive().await.unwrap()["method"], "notifications/resources/list_changed");
         assert!(server.remove_template("ask://many/{id}"));
-        assert_eq!(listener.hears().await.unwrap()["method"], "notifications/resources/list_changed");
+        assert_eq!(listener.receive().await.unwrap()["method"], "notifications/resources/list_changed");
     }
 }
 
@@ -153,22 +153,22 @@ async fn the_server_ends_a_subscription_with_its_response() {
     for over in OVER {
         let server = changing();
         let mut listener = Listener::open(over, &server, json!({"toolsListChanged": true})).await;
-        listener.hears().await.unwrap();
+        listener.receive().await.unwrap();
         // What is known by then is still told.
         server.add_tool(tool("late")).unwrap();
         server.drain();
-        assert_eq!(listener.hears().await.unwrap()["method"], "notifications/tools/list_changed");
-        let response = listener.hears().await.unwrap();
+        assert_eq!(listener.receive().await.unwrap()["method"], "notifications/tools/list_changed");
+        let response = listener.receive().await.unwrap();
         assert_eq!(response["id"], ID, "{over}");
         assert_eq!(response["result"]["resultType"], "complete");
         let meta = &response["result"]["_meta"];
         assert_eq!(meta["io.modelcontextprotocol/subscriptionId"], ID);
         assert_eq!(meta["io.modelcontextprotocol/serverInfo"]["name"], "fixture");
         match &mut listener {
-            Listener::Http { client, .. } => assert_eq!(client.hears_event().await, None),
+            Listener::Http { client, .. } => assert_eq!(client.receive_event().await, None),
             // For clients that wait for the notification instead.
             Listener::Stdio(peer) => {
-                let cancelled = peer.hears().await.unwrap();
+                let cancelled = peer.receive().await.unwrap();
                 assert_eq!(
                     (&cancelled["method"], &cancelled["params"]["requestId"]),
                     (&json!("notifications/cancelled"), &json!(ID))
@@ -177,8 +177,8 @@ async fn the_server_ends_a_subscription_with_its_response() {
         }
         // A new one ends at once.
         let mut late = Listener::open(over, &server, json!({})).await;
-        assert_eq!(late.hears().await, Some(acknowledged(json!({}))));
-        assert_eq!(late.hears().await.unwrap()["id"], ID);
+        assert_eq!(late.receive().await, Some(acknowledged(json!({}))));
+        assert_eq!(late.receive().await.unwrap()["id"], ID);
     }
 }
 
@@ -186,12 +186,12 @@ async fn the_server_ends_a_subscription_with_its_response() {
 async fn a_shutdown_ends_subscriptions_and_does_not_wait_for_them() {
     let running = socket::serve_this(changing(), HttpOptions::default()).await;
     let mut client = socket::Client::new(&running).await;
-    client.says(socket::text_of(&listen(ID, json!({"toolsListChanged": true})))).await;
-    client.hears_head().await;
-    client.hears_event().await.unwrap();
+    client.send(socket::text_of(&listen(ID, json!({"toolsListChanged": true})))).await;
+    client.receive_head().await;
+    client.receive_event().await.unwrap();
     running.shutdown.send(()).unwrap();
-    assert_eq!(client.hears_event().await.unwrap()["id"], ID);
-    assert_eq!(client.hears_event().await, None);
+    assert_eq!(client.receive_event().await.unwrap()["id"], ID);
+    assert_eq!(client.receive_event().await, None);
     soon(running.ended).await.unwrap().unwrap();
 }
 
@@ -202,19 +202,19 @@ async fn subscriptions_of_one_channel_are_told_apart_and_cancelled_one_by_one() 
     let id_of =
         |message: &Value| message["params"]["_meta"]["io.modelcontextprotocol/subscriptionId"].clone();
     for id in [1, 2] {
-        peer.says(listen(id, json!({"toolsListChanged": true})).to_string()).await;
-        assert_eq!(id_of(&peer.hears().await.unwrap()), id);
+        peer.send(listen(id, json!({"toolsListChanged": true})).to_string()).await;
+        assert_eq!(id_of(&peer.receive().await.unwrap()), id);
     }
     server.add_tool(tool("late")).unwrap();
-    let mut heard = [id_of(&peer.hears().await.unwrap()), id_of(&peer.hears().await.unwrap())];
+    let mut heard = [id_of(&peer.receive().await.unwrap()), id_of(&peer.receive().await.unwrap())];
     heard.sort_by_key(Value::as_u64);
     assert_eq!(heard, [1, 2]);
-    peer.says(lines::cancelled(r#","params":{"requestId":1}"#)).await;
+    peer.send(lines::cancelled(r#","params":{"requestId":1}"#)).await;
     // Answered behind the cancellation, so it has been read.
-    peer.says(lines::discover(9)).await;
-    assert_eq!(peer.hears().await.unwrap()["id"], 9);
+    peer.send(lines::discover(9)).await;
+    assert_eq!(peer.receive().await.unwrap()["id"], 9);
     assert!(server.remove_tool("late"));
-    assert_eq!(id_of(&peer.hears().await.unwrap()), 2);
+    assert_eq!(id_of(&peer.receive().await.unwrap()), 2);
     assert_eq!(peer.ends().await, Vec::<Value>::new());
 }
 
@@ -240,17 +240,17 @@ async fn what_a_subscription_may_ask_for_is_bounded() {
     check_refused(&server, json!([]), -32602).await;
     check_refused(&server, json!(null), -32602).await;
     let mut first = Listener::open("stdio", &server, json!({"resourceSubscriptions": ["a"]})).await;
-    first.hears().await.unwrap();
+    first.receive().await.unwrap();
     check_refused(&server, json!({"resourceSubscriptions": ["b"]}), -32603).await;
     drop(first);
     let mut limits = Limits::default();
     limits.all_subscription_uri_bytes = 10;
     let server = fixture(|builder| builder.resource_updates().limits(limits)).server;
     let mut first = Listener::open("stdio", &server, json!({"resourceSubscriptions": ["0123456"]})).await;
-    first.hears().await.unwrap();
+    first.receive().await.unwrap();
     check_refused(&server, json!({"resourceSubscriptions": ["7890"]}), -32603).await;
     let mut second = Listener::open("stdio", &server, json!({"resourceSubscriptions": ["789"]})).await;
-    second.hears().await.unwrap();
+    second.receive().await.unwrap();
 }
 
 #[tokio::test]
@@ -258,8 +258,8 @@ async fn a_change_that_happens_often_is_told_once_to_a_slow_client() {
     let server = changing();
     // A pipe that holds hardly more than one message.
     let mut peer = lines::serve(server.clone(), 64);
-    peer.says(listen(ID, json!({"resourceSubscriptions": ["a", "b"]})).to_string()).await;
-    peer.hears().await.unwrap();
+    peer.send(listen(ID, json!({"resourceSubscriptions": ["a", "b"]})).to_string()).await;
+    peer.receive().await.unwrap();
     for _ in 0..10_000 {
         server.resource_updated("a");
         server.resource_updated("b");
@@ -268,7 +268,7 @@ async fn a_change_that_happens_often_is_told_once_to_a_slow_client() {
     server.drain();
     let mut heard = Vec::new();
     loop {
-        let message = peer.hears().await.unwrap();
+        let message = peer.receive().await.unwrap();
         if message["id"] == ID {
             break;
         }

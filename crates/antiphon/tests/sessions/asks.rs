@@ -120,9 +120,9 @@ async fn one_form() {
         ),
     ] {
         let mut session = InSession::newest(&place_or_not()).await;
-        session.says(call()).await;
+        session.send(call()).await;
         for (at, answer) in answers.iter().enumerate() {
-            let asked = session.hears().await;
+            let asked = session.receive().await;
             assert_eq!(asked["method"], "elicitation/create", "{what}: {asked}");
             let params = &asked["params"];
             assert_eq!(
@@ -134,7 +134,7 @@ async fn one_form() {
             assert!(at == 0 || reason.is_some_and(|reason| message.contains(reason)), "{what}: {message}");
             session.answers(&asked, answer.clone()).await;
         }
-        let reply = session.hears().await;
+        let reply = session.receive().await;
         assert!(text(&reply).starts_with(wanted), "{what}: {reply}");
     }
 }
@@ -157,12 +157,12 @@ async fn a_form_that_is_not_answered() {
         ("another error", &rejected, 1, -32603, "The client did not answer `place` (error -1): no"),
     ] {
         let mut session = InSession::newest(&place_or_not()).await;
-        session.says(call()).await;
+        session.send(call()).await;
         for _ in 0..times {
-            let asked = session.hears().await;
-            session.says(says(&asked)).await;
+            let asked = session.receive().await;
+            session.send(send(&asked)).await;
         }
-        let error = session.hears().await["error"].take();
+        let error = session.receive().await["error"].take();
         assert_eq!(error["code"], code, "{what}: {error}");
         assert_eq!(error["message"], told, "{what}");
     }
@@ -173,15 +173,15 @@ async fn a_form_that_is_not_answered() {
 async fn answers_to_nothing_are_dropped() {
     let mut session = InSession::newest(&place_or_not()).await;
     for id in [json!(0), json!(1), json!(-1), json!("1"), json!(u64::MAX)] {
-        session.says(json!({"jsonrpc": "2.0", "id": id, "result": {}})).await;
+        session.send(json!({"jsonrpc": "2.0", "id": id, "result": {}})).await;
     }
-    session.says(call()).await;
-    let asked = session.hears().await;
-    session.says(json!({"jsonrpc": "2.0", "id": 77, "result": accept(json!({"region": "no"}))})).await;
+    session.send(call()).await;
+    let asked = session.receive().await;
+    session.send(json!({"jsonrpc": "2.0", "id": 77, "result": accept(json!({"region": "no"}))})).await;
     session.answers(&asked, accept(json!({"region": "eu"}))).await;
     // Once more: nobody waits any more.
     session.answers(&asked, accept(json!({"region": "us"}))).await;
-    assert_eq!(text(&session.hears().await), "eu 3");
+    assert_eq!(text(&session.receive().await), "eu 3");
 }
 
 /// All kinds at once, in the order in which they are called for; answered in the other order.
@@ -200,10 +200,10 @@ async fn what_is_asked_together_is_sent_together() {
         })
     });
     let mut session = InSession::newest(&server).await;
-    session.says(call()).await;
+    session.send(call()).await;
     let mut asked = Vec::new();
     for _ in 0..4 {
-        asked.push(session.hears().await);
+        asked.push(session.receive().await);
     }
     let methods: Vec<&str> = asked.iter().map(|asked| asked["method"].as_str().unwrap()).collect();
     assert_eq!(methods, ["elicitation/create", "elicitation/create", "sampling/createMessage", "roots/list"]);
@@ -221,11 +221,11 @@ async fn what_is_asked_together_is_sent_together() {
     for (asked, answer) in asked.iter().zip(answers).rev() {
         session.answers(asked, answer).await;
     }
-    assert_eq!(text(&session.hears().await), "eu m file:///work");
+    assert_eq!(text(&session.receive().await), "eu m file:///work");
     // It is told once, to whom was asked.
     assert!(server.elicitation_complete("deposit-42"));
     assert!(!server.elicitation_complete("deposit-42") && !server.elicitation_complete("other"));
-    let told = session.hears().await;
+    let told = session.receive().await;
     assert_eq!(told["method"], "notifications/elicitation/complete");
     assert_eq!(told["params"], json!({"elicitationId": "deposit-42"}));
 }
@@ -255,17 +255,17 @@ async fn branches_do_not_wait_for_each_other() {
         })
     });
     let mut session = InSession::newest(&server).await;
-    session.says(call()).await;
-    let (a, b) = (session.hears().await, session.hears().await);
+    session.send(call()).await;
+    let (a, b) = (session.receive().await, session.receive().await);
     session.answers(&b, accept(json!({"region": "us"}))).await;
-    let keep_b = session.hears().await;
+    let keep_b = session.receive().await;
     assert_eq!(keep_b["params"]["message"], "b: 1 charged. Keep us?");
     session.answers(&a, accept(json!({"region": "eu"}))).await;
-    let keep_a = session.hears().await;
+    let keep_a = session.receive().await;
     assert_eq!(keep_a["params"]["message"], "a: 2 charged. Keep eu?");
     session.answers(&keep_b, accept(json!({"keep": false}))).await;
     session.answers(&keep_a, accept(json!({"keep": true}))).await;
-    assert_eq!(text(&session.hears().await), "a eu true, b us false");
+    assert_eq!(text(&session.receive().await), "a eu true, b us false");
     assert_eq!((charges.load(Ordering::SeqCst), count.load(Ordering::SeqCst)), (2, 1));
 }
 
@@ -281,15 +281,15 @@ async fn an_answer_wakes_who_waits_for_it() {
         })
     });
     let mut session = InSession::newest(&server).await;
-    session.says(call()).await;
+    session.send(call()).await;
     let mut asked = Vec::new();
     for _ in 0..40 {
-        asked.push(session.hears().await);
+        asked.push(session.receive().await);
     }
     for (row, asked) in asked.iter().enumerate().rev() {
         session.answers(asked, accept(json!({"keep": row % 2 == 0}))).await;
     }
-    assert_eq!(text(&session.hears().await), "20");
+    assert_eq!(text(&session.receive().await), "20");
 }
 
 /// What lost a race is taken back.
@@ -308,17 +308,17 @@ async fn losers_are_cancelled() {
         })
     });
     let mut session = InSession::newest(&server).await;
-    session.says(call()).await;
-    let (first, second) = (session.hears().await, session.hears().await);
+    session.send(call()).await;
+    let (first, second) = (session.receive().await, session.receive().await);
     session.answers(&second, accept(json!({"keep": true}))).await;
-    let cancelled = session.hears().await;
+    let cancelled = session.receive().await;
     assert_eq!(cancelled["method"], "notifications/cancelled");
     assert_eq!(cancelled["params"]["requestId"], first["id"]);
-    let sure = session.hears().await;
+    let sure = session.receive().await;
     // Too late.
     session.answers(&first, accept(json!({"region": "eu"}))).await;
     session.answers(&sure, accept(json!({"keep": true}))).await;
-    assert_eq!(text(&session.hears().await), "true true");
+    assert_eq!(text(&session.receive().await), "true true");
 }
 
 /// The time of an ask, and of its author's `within`.
@@ -344,12 +344,12 @@ async fn asks_wait_so_long_and_no_longer() {
             })
         });
         let mut session = InSession::newest(&server).await;
-        session.says(call()).await;
-        let asked = session.hears().await;
+        session.send(call()).await;
+        let asked = session.receive().await;
         let began = tokio::time::Instant::now();
         let cancelled = patiently(&mut session).await;
         assert_eq!(cancelled["params"]["requestId"], asked["id"], "{what}: {cancelled}");
-        let reply = session.hears().await;
+        let reply = session.receive().await;
         assert!(reply.to_string().contains(wanted), "{what}: {reply}");
         let waited = began.elapsed().as_secs();
         assert!((took..=took + 2).contains(&waited), "{what}: {waited}");
@@ -375,7 +375,7 @@ async fn people_may_take_longer_than_handlers() {
         })
     });
     let mut session = InSession::newest(&server).await;
-    session.says(call()).await;
+    session.send(call()).await;
     for answer in [json!({"region": "eu"}), json!({"keep": true})] {
         let asked = patiently(&mut session).await;
         tokio::time::sleep(Duration::from_secs(400)).await;
@@ -399,8 +399,8 @@ async fn a_url_and_what_happens_behind_it() {
         })
     });
     let mut session = InSession::newest(&server).await;
-    session.says(call()).await;
-    let asked = session.hears().await;
+    session.send(call()).await;
+    let asked = session.receive().await;
     let id = asked["params"]["elicitationId"].as_str().unwrap().to_owned();
     assert_eq!(id.len(), 32, "made up, and not to be guessed: {id}");
     session.answers(&asked, json!({"action": "accept"})).await;
@@ -491,12 +491,12 @@ async fn what_a_client_cannot_be_asked() {
 #[tokio::test]
 async fn a_cancelled_call() {
     let mut session = InSession::newest(&place_or_not()).await;
-    session.says(call()).await;
-    let asked = session.hears().await;
+    session.send(call()).await;
+    let asked = session.receive().await;
     session
-        .says(json!({"jsonrpc": "2.0", "method": "notifications/cancelled", "params": {"requestId": 1}}))
+        .send(json!({"jsonrpc": "2.0", "method": "notifications/cancelled", "params": {"requestId": 1}}))
         .await;
-    let cancelled = session.hears().await;
+    let cancelled = session.receive().await;
     assert_eq!(
         (&cancelled["method"], &cancelled["params"]["requestId"]),
         (&json!("notifications/cancelled"), &asked["id"])
@@ -522,17 +522,17 @@ async fn prompts_and_resources() {
         ("resources/read", json!({"uri": "ask://r"}), "/result/contents/0/text"),
     ] {
         let mut session = InSession::newest(&server).await;
-        session.says(plain(1, method, params.clone())).await;
-        let asked = session.hears().await;
+        session.send(plain(1, method, params.clone())).await;
+        let asked = session.receive().await;
         session.answers(&asked, accept(json!({"region": "eu"}))).await;
-        let reply = session.hears().await;
+        let reply = session.receive().await;
         assert_eq!(reply.pointer(at), Some(&json!("eu")), "{reply}");
         assert_eq!(reply["result"].as_object().unwrap().len(), 1, "{reply}");
         // Refused, it is an error.
-        session.says(plain(2, method, params)).await;
-        let asked = session.hears().await;
+        session.send(plain(2, method, params)).await;
+        let asked = session.receive().await;
         session.answers(&asked, json!({"action": "decline"})).await;
-        assert!(session.hears().await["error"]["message"].as_str().unwrap().contains("declined"));
+        assert!(session.receive().await["error"]["message"].as_str().unwrap().contains("declined"));
     }
 }
 
@@ -548,11 +548,11 @@ async fn checkpoints_are_passed() {
         })
     });
     let mut session = InSession::newest(&server).await;
-    session.says(call()).await;
-    let asked = session.hears().await;
+    session.send(call()).await;
+    let asked = session.receive().await;
     server.drain();
     session.answers(&asked, accept(json!({"region": "eu"}))).await;
-    assert_eq!(text(&session.hears().await), "eu");
+    assert_eq!(text(&session.receive().await), "eu");
     // A server that drains opens no session.
     let refused = InSession::newest(&server).await;
     assert_eq!(refused.opened["error"]["data"]["reason"], "busy");
@@ -588,7 +588,7 @@ async fn a_url_that_is_never_finished() {
         })
     });
     let mut session = InSession::newest(&server).await;
-    session.says(call()).await;
+    session.send(call()).await;
     let mut asked = 0;
     let reply = loop {
         let message = patiently(&mut session).await;
@@ -614,14 +614,14 @@ async fn handlers_of_sessions_have_places_of_their_own() {
     let echo = Tool::new("echo", async |_: &Ctx, _: NoArguments| "here");
     let server = built(|builder| builder.limits(limits).tool(asks).tool(echo));
     let mut session = InSession::newest(&server).await;
-    session.says(call()).await;
-    let asked = session.hears().await;
+    session.send(call()).await;
+    let asked = session.receive().await;
     let refused = session.asks(2, "tools/call", json!({"name": "echo"})).await;
     assert_eq!(refused["error"]["data"]["reason"], "busy", "{refused}");
-    session.says(request(3, "tools/call", json!({"name": "echo", "arguments": {}}))).await;
-    assert_eq!(session.hears().await["result"]["content"][0]["text"], "here");
+    session.send(request(3, "tools/call", json!({"name": "echo", "arguments": {}}))).await;
+    assert_eq!(session.receive().await["result"]["content"][0]["text"], "here");
     session.answers(&asked, accept(json!({"region": "eu"}))).await;
-    assert_eq!(text(&session.hears().await), "eu");
+    assert_eq!(text(&session.receive().await), "eu");
     let served = session.asks(4, "tools/call", json!({"name": "echo"})).await;
     assert_eq!(served["result"]["content"][0]["text"], "here", "{served}");
 }

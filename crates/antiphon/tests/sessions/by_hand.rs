@@ -53,15 +53,15 @@ async fn asked_by_hand() {
         }))
     });
     let mut session = InSession::newest(&server).await;
-    session.says(call()).await;
-    let (first, second) = (session.hears().await, session.hears().await);
+    session.send(call()).await;
+    let (first, second) = (session.receive().await, session.receive().await);
     session.answers(&second, accept(json!({"sure": "yes"}))).await;
     session.answers(&first, accept(json!({"region": "eu"}))).await;
     // The one that did not fit is asked again, alone.
-    let again = session.hears().await;
+    let again = session.receive().await;
     assert!(again["params"]["message"].as_str().unwrap().starts_with("Sure?\n\n"), "{again}");
     session.answers(&again, accept(json!({"sure": true}))).await;
-    assert_eq!(text(&session.hears().await), "eu true 3");
+    assert_eq!(text(&session.receive().await), "eu true 3");
     assert_eq!(entered.load(Ordering::SeqCst), 3);
 }
 
@@ -105,15 +105,15 @@ async fn each_answer_by_hand_is_judged_when_it_comes() {
         });
         for gives_up in [false, true] {
             let mut session = InSession::newest(&server).await;
-            session.says(call()).await;
-            let (mut asked, last) = (session.hears().await, session.hears().await);
+            session.send(call()).await;
+            let (mut asked, last) = (session.receive().await, session.receive().await);
             for times in 1..=3 {
                 session.answers(&asked, bad.clone()).await;
-                let again = session.hears().await;
+                let again = session.receive().await;
                 if times == 3 {
                     // The other is taken back.
                     let error = if again["method"] == "notifications/cancelled" {
-                        session.hears().await
+                        session.receive().await
                     } else {
                         again
                     };
@@ -127,7 +127,7 @@ async fn each_answer_by_hand_is_judged_when_it_comes() {
                 if !gives_up {
                     session.answers(&asked, good.clone()).await;
                     session.answers(&last, accept(json!({"sure": true}))).await;
-                    assert_eq!(text(&session.hears().await), "ask and last", "{what}");
+                    assert_eq!(text(&session.receive().await), "ask and last", "{what}");
                     break;
                 }
             }
@@ -150,7 +150,7 @@ async fn the_time_of_each_question_by_hand() {
         }))
     });
     let mut session = InSession::newest(&server).await;
-    session.says(call()).await;
+    session.send(call()).await;
     let (one, two) = (patiently(&mut session).await, patiently(&mut session).await);
     tokio::time::sleep(Duration::from_secs(40)).await;
     session.answers(&one, accept(json!({}))).await;
@@ -176,7 +176,7 @@ async fn state_only_results_have_an_end() {
         }))
     });
     let mut session = InSession::newest(&server).await;
-    session.says(call()).await;
+    session.send(call()).await;
     let error = patiently(&mut session).await["error"].take();
     assert_eq!(error["data"], json!({"reason": "limit", "limit": "state_only"}), "{error}");
 }
@@ -207,7 +207,7 @@ async fn urls_first() {
     let url = json!({"mode": "url", "message": "Pay.", "url": "https://pay.example/1", "elicitationId": "deposit-42"});
     assert_eq!(error["data"], json!({"elicitations": [url]}));
     assert!(server.elicitation_complete("deposit-42"));
-    assert_eq!(session.hears().await["params"], json!({"elicitationId": "deposit-42"}));
+    assert_eq!(session.receive().await["params"], json!({"elicitationId": "deposit-42"}));
     let error = session.asks(2, "tools/call", json!({"name": "mixed"})).await["error"].take();
     assert_eq!(error["code"], -32603, "only URLs can be asked for first");
     // A version that knows neither is told so.
@@ -229,13 +229,13 @@ async fn asking_by_hand_has_an_end() {
     });
     let server = built(|builder| builder.limits(limits).tool(asks));
     let mut session = InSession::newest(&server).await;
-    session.says(call()).await;
+    session.send(call()).await;
     for _ in 0..3 {
-        let asked = session.hears().await;
+        let asked = session.receive().await;
         assert_eq!(asked["method"], "elicitation/create", "{asked}");
         session.answers(&asked, accept(json!({"region": "eu"}))).await;
     }
-    let reply = session.hears().await;
+    let reply = session.receive().await;
     assert_eq!(reply["error"]["data"], json!({"reason": "limit", "limit": "legs"}), "{reply}");
     let text = "This call has had 4 requests, as many as the limit `legs` allows: `region` cannot be asked";
     assert_eq!(reply["error"]["message"], text);

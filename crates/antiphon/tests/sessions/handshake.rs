@@ -84,13 +84,13 @@ async fn a_handshake_that_is_none() {
         if params.is_null() {
             message.as_object_mut().unwrap().remove("params");
         }
-        peer.says(message.to_string()).await;
-        assert_eq!(peer.hears_outcome().await, (json!(1), code), "{what}");
+        peer.send(message.to_string()).await;
+        assert_eq!(peer.receive_outcome().await, (json!(1), code), "{what}");
         // It may try again.
-        peer.says(plain(2, "initialize", good.clone()).to_string()).await;
-        assert_eq!(peer.hears_outcome().await, (json!(2), 0), "{what}");
-        peer.says(plain(3, "initialize", good.clone()).to_string()).await;
-        assert_eq!(peer.hears_outcome().await, (json!(3), -32600), "{what}: twice");
+        peer.send(plain(2, "initialize", good.clone()).to_string()).await;
+        assert_eq!(peer.receive_outcome().await, (json!(2), 0), "{what}");
+        peer.send(plain(3, "initialize", good.clone()).to_string()).await;
+        assert_eq!(peer.receive_outcome().await, (json!(3), -32600), "{what}: twice");
     }
 }
 
@@ -99,8 +99,8 @@ async fn a_handshake_that_is_none() {
 async fn before_the_handshake() {
     let mut peer = serve(server(), 1 << 16);
     for (id, method, code) in [(1, "ping", 0), (2, "tools/list", -32602), (3, "no/such", -32602)] {
-        peer.says(plain(id, method, json!({})).to_string()).await;
-        assert_eq!(peer.hears_outcome().await, (json!(id), code), "{method}");
+        peer.send(plain(id, method, json!({})).to_string()).await;
+        assert_eq!(peer.receive_outcome().await, (json!(id), code), "{method}");
     }
 }
 
@@ -240,9 +240,9 @@ async fn progress_and_logs_go_before_the_reply() {
             session.asks(1, "logging/setLevel", json!({"level": level})).await;
         }
         let mut heard = Vec::new();
-        session.says(plain(2, "tools/call", call.clone())).await;
+        session.send(plain(2, "tools/call", call.clone())).await;
         loop {
-            let message = session.hears().await;
+            let message = session.receive().await;
             match message["method"].as_str() {
                 Some("notifications/message") => {
                     heard.push(message["params"]["level"].as_str().unwrap().to_owned())
@@ -262,25 +262,25 @@ async fn changes_are_told() {
     session.asks(1, "resources/subscribe", json!({"uri": "ask://one"})).await;
     server.resource_updated("ask://one");
     server.resource_updated("ask://other");
-    let told = session.hears().await;
+    let told = session.receive().await;
     assert_eq!(
         (&told["method"], &told["params"]),
         (&json!("notifications/resources/updated"), &json!({"uri": "ask://one"}))
     );
     assert!(server.remove_tool("size"));
-    assert_eq!(session.hears().await["method"], "notifications/tools/list_changed");
+    assert_eq!(session.receive().await["method"], "notifications/tools/list_changed");
     session.asks(2, "resources/unsubscribe", json!({"uri": "ask://one"})).await;
     server.resource_updated("ask://one");
     assert!(server.remove_tool("names"));
-    assert_eq!(session.hears().await["method"], "notifications/tools/list_changed");
+    assert_eq!(session.receive().await["method"], "notifications/tools/list_changed");
 }
 
 /// Requests that speak for themselves are served beside the session.
 #[tokio::test]
 async fn both_eras_on_one_stream() {
     let mut session = InSession::newest(&server()).await;
-    session.says(request(1, "tools/call", json!({"name": "ask", "arguments": {"name": "x"}}))).await;
-    let modern = session.hears().await;
+    session.send(request(1, "tools/call", json!({"name": "ask", "arguments": {"name": "x"}}))).await;
+    let modern = session.receive().await;
     assert_eq!(modern["result"]["resultType"], "input_required");
     let legacy = session.asks(2, "tools/call", json!({"name": "ask", "arguments": {"name": "x"}})).await;
     assert_eq!(legacy["method"], "elicitation/create");
@@ -292,11 +292,11 @@ async fn batches_of_the_one_version_that_has_them() {
     let batch = json!([plain(1, "ping", json!({})), plain(2, "ping", json!({}))]);
     for (version, ids) in [("2025-03-26", vec![json!(1), json!(2)]), ("2025-06-18", vec![Value::Null])] {
         let mut session = InSession::open(&server(), version, json!({})).await;
-        session.says(batch.clone()).await;
-        session.says(plain(9, "ping", json!({}))).await;
+        session.send(batch.clone()).await;
+        session.send(plain(9, "ping", json!({}))).await;
         let mut heard = Vec::new();
         loop {
-            match session.peer.hears_outcome().await.0 {
+            match session.peer.receive_outcome().await.0 {
                 id if id == 9 => break,
                 id => heard.push(id),
             }

@@ -8,12 +8,12 @@ mod common;
 mod legacy_http_support;
 
 mod asks;
+mod bad_clients;
 mod by_hand;
 mod handshake;
+mod hostile_clients;
 mod http;
-mod peers;
 mod progress;
-mod red;
 mod replicas;
 mod sockets;
 mod streams;

@@ -37,7 +37,7 @@ fn asking(within: Option<u64>, change: impl FnOnce(ServerBuilder) -> ServerBuild
     server(|builder| change(builder).tool(Tool::new("t", lent(move |ctx, _| Box::pin(ask(ctx, within))))))
 }
 
-/// Says of a closure that its future may hold the context it is lent.
+/// Returns the closure unchanged. The bound lets its future borrow the context.
 fn lent<F: for<'a> Fn(&'a Ctx, NoArguments) -> BoxFuture<'a, String>>(handler: F) -> F {
     handler
 }
@@ -56,12 +56,12 @@ async fn ask(ctx: &Ctx, within: Option<u64>) -> String {
 }
 
 /// A client in a session that has called `t`. It has all the time of the paused clock.
-enum Talk {
+enum ToolCall {
     Pipes(Box<InSession>),
     Http(Box<(Session, Came)>),
 }
 
-impl Talk {
+impl ToolCall {
     async fn call(server: &Server, http: bool) -> Self {
         if http {
             let service = HttpService::new(server.clone(), HttpOptions::default());
@@ -70,11 +70,11 @@ impl Talk {
             return Self::Http(Box::new((session, called)));
         }
         let mut session = InSession::newest(server).await;
-        session.says(plain(1, "tools/call", json!({"name": "t"}))).await;
+        session.send(plain(1, "tools/call", json!({"name": "t"}))).await;
         Self::Pipes(Box::new(session))
     }
 
-    async fn hears(&mut self) -> Value {
+    async fn receive(&mut self) -> Value {
         match self {
             Self::Pipes(session) => {
                 let line = session.peer.lines.next_line().await.unwrap().unwrap();
@@ -84,9 +84,9 @@ impl Talk {
         }
     }
 
-    async fn says(&mut self, message: &str) {
+    async fn send(&mut self, message: &str) {
         match self {
-            Self::Pipes(session) => session.peer.says(message).await,
+            Self::Pipes(session) => session.peer.send(message).await,
             Self::Http(http) => {
                 let session = &http.0;
                 assert_eq!(send(&session.service, session.own(post(message))).await.status, 202, "{message}");
@@ -95,13 +95,13 @@ impl Talk {
     }
 
     async fn tells(&mut self, params: &str) {
-        self.says(&format!(r#"{{"jsonrpc":"2.0","method":"notifications/progress","params":{params}}}"#))
+        self.send(&format!(r#"{{"jsonrpc":"2.0","method":"notifications/progress","params":{params}}}"#))
             .await;
     }
 
     async fn answers(&mut self, asked: &Value, region: &str) {
         let result = json!({"action": "accept", "content": {"region": region}});
-        self.says(&json!({"jsonrpc": "2.0", "id": asked["id"], "result": result}).to_string()).await;
+        self.send(&json!({"jsonrpc": "2.0", "id": asked["id"], "result": result}).to_string()).await;
     }
 }
 
@@ -138,9 +138,9 @@ async fn every_question_carries_its_id_as_a_token() {
         let mut session = InSession::open(&server, version, everything()).await;
         let mut tokens = Vec::new();
         for id in 1..=2 {
-            session.says(plain(id, "tools/call", json!({"name": tool}))).await;
+            session.send(plain(id, "tools/call", json!({"name": tool}))).await;
             for _ in 0..asks {
-                let asked = session.hears().await;
+                let asked = session.receive().await;
                 assert_eq!(
                     asked["params"]["_meta"],
                     json!({"progressToken": asked["id"]}),
@@ -159,19 +159,19 @@ async fn every_question_carries_its_id_as_a_token() {
 /// stands for the token.
 async fn check(what: &str, server: &Server, tells: &[(u64, &str)], lasts: u64, wanted: &str) {
     for http in [false, true] {
-        let mut talk = Talk::call(server, http).await;
-        let asked = soon(talk.hears()).await;
+        let mut talk = ToolCall::call(server, http).await;
+        let asked = soon(talk.receive()).await;
         let (began, token) = (Instant::now(), asked["params"]["_meta"]["progressToken"].to_string());
         for (at, params) in tells.iter().take_while(|(at, _)| *at < lasts) {
             sleep_until(began + Duration::from_secs(*at)).await;
             talk.tells(&params.replace("TOKEN", &token)).await;
         }
-        let cancelled = talk.hears().await;
+        let cancelled = talk.receive().await;
         let name = format!("{what}, over HTTP: {http}");
         assert_eq!(cancelled["params"]["requestId"], asked["id"], "{name}: {cancelled}");
         let lasted = began.elapsed().as_secs();
         assert!((lasts..=lasts + 2).contains(&lasted), "{name}: {lasted}");
-        let reply = talk.hears().await;
+        let reply = talk.receive().await;
         assert!(reply["id"] == 1 && reply.to_string().contains(wanted), "{name}: {reply}");
     }
 }
@@ -270,18 +270,19 @@ async fn tokens_of_others() {
     });
     let server = server(|builder| builder.tool(tool));
     for http in [false, true] {
-        let (mut talk, mut other) = (Talk::call(&server, http).await, Talk::call(&server, http).await);
-        let (first, theirs) = (talk.hears().await, other.hears().await);
+        let (mut talk, mut other) =
+            (ToolCall::call(&server, http).await, ToolCall::call(&server, http).await);
+        let (first, theirs) = (talk.receive().await, other.receive().await);
         assert_eq!(first["id"], theirs["id"], "each session counts for itself");
         talk.answers(&first, "eu").await;
-        let second = talk.hears().await;
+        let second = talk.receive().await;
         let began = Instant::now();
         sleep_until(began + Duration::from_secs(500)).await;
         talk.tells(&format!(r#"{{"progressToken": {}, "progress": 1}}"#, first["id"])).await;
         other.tells(&format!(r#"{{"progressToken": {}, "progress": 1}}"#, theirs["id"])).await;
-        assert_eq!(talk.hears().await["params"]["requestId"], second["id"]);
+        assert_eq!(talk.receive().await["params"]["requestId"], second["id"]);
         assert!((600..=602).contains(&began.elapsed().as_secs()), "{:?}", began.elapsed());
-        assert_eq!(other.hears().await["params"]["requestId"], theirs["id"]);
+        assert_eq!(other.receive().await["params"]["requestId"], theirs["id"]);
         assert!((1100..=1102).contains(&began.elapsed().as_secs()), "{:?}", began.elapsed());
     }
 }
@@ -309,8 +310,8 @@ async fn answers_that_took_longer() {
     for tool in [by_hand, awaited] {
         let server = server(|builder| builder.tool(tool));
         for (http, both) in [(false, true), (false, false), (true, true), (true, false)] {
-            let mut talk = Talk::call(&server, http).await;
-            let asked = [talk.hears().await, talk.hears().await];
+            let mut talk = ToolCall::call(&server, http).await;
+            let asked = [talk.receive().await, talk.receive().await];
             let began = Instant::now();
             sleep_until(began + Duration::from_secs(500)).await;
             for one in &asked[..if both { 2 } else { 1 }] {
@@ -322,16 +323,16 @@ async fn answers_that_took_longer() {
                 for (one, region) in asked.iter().zip(["eu", "us"]) {
                     talk.answers(one, region).await;
                 }
-                let reply = talk.hears().await;
+                let reply = talk.receive().await;
                 assert_eq!(reply["result"]["content"][0]["text"], "eu us", "{reply}");
                 continue;
             }
             // Both are taken back, the one that was late and the other with the call.
             let mut over =
-                [talk.hears().await, talk.hears().await].map(|told| told["params"]["requestId"].clone());
+                [talk.receive().await, talk.receive().await].map(|told| told["params"]["requestId"].clone());
             over.sort_by_key(Value::as_u64);
             assert_eq!(over, asked.map(|one| one["id"].clone()));
-            let reply = talk.hears().await;
+            let reply = talk.receive().await;
             let text = reply["error"]["message"].as_str().unwrap_or_else(|| panic!("{reply}"));
             assert!(text.contains("`b` was not answered within 600 seconds"), "{text}");
             assert!((600..=602).contains(&began.elapsed().as_secs()), "{:?}", began.elapsed());

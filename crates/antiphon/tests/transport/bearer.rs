@@ -52,7 +52,7 @@ async fn check(row: Row<'_>) {
     let mut sent = Vec::new();
     for answer in row.answers {
         let mut connection = server.accepts().await;
-        let (head, body) = hears(&mut connection).await;
+        let (head, body) = receive(&mut connection).await;
         assert_eq!(body, request(1, "tools/call").body, "{name}");
         sent.push(head.lines().find_map(|line| line.strip_prefix("authorization: ")).map(str::to_owned));
         connection.write_all(answer.as_bytes()).await.unwrap();
@@ -162,7 +162,7 @@ async fn a_refusal_names_its_challenge_and_the_token_is_shown_nowhere() {
             async move { client.exchange(request(1, "tools/call"), &mut |_| {}).await }
         });
         let mut connection = server.accepts().await;
-        hears(&mut connection).await;
+        receive(&mut connection).await;
         let answer = refusal("401 Unauthorized", challenges, if challenges.is_empty() { "" } else { ERROR });
         connection.write_all(answer.as_bytes()).await.unwrap();
         drop(connection);

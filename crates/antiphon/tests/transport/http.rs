@@ -10,7 +10,7 @@ async fn check(name: &str, pieces: &[&[u8]], expected: &Outcome, notifications: 
     let server = Server::new().await;
     let call = asking(&server.client(), request(1, "tools/call"));
     let mut connection = server.accepts().await;
-    hears(&mut connection).await;
+    receive(&mut connection).await;
     for piece in pieces {
         // The client may have heard enough.
         if connection.write_all(piece).await.is_err() {

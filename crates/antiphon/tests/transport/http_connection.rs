@@ -22,7 +22,7 @@ async fn a_request_is_one_post_with_its_headers() {
     let body = first.body.clone();
     let call = asking(&client, first);
     let mut connection = server.accepts().await;
-    let (head, heard) = hears(&mut connection).await;
+    let (head, heard) = receive(&mut connection).await;
     assert_eq!(heard, body);
     let mut lines = head.lines();
     assert_eq!(lines.next(), Some("post /mcp?key=hunter2 http/1.1"));
@@ -47,13 +47,13 @@ async fn a_request_is_one_post_with_its_headers() {
     // The connection is used again, after JSON and after events; a request without a name says none.
     for answer in [events(&[OK]) + "0\r\n\r\n", json_response("200 OK", OK)] {
         let next = asking(&client, request(1, "tools/list"));
-        let (head, _) = hears(&mut connection).await;
+        let (head, _) = receive(&mut connection).await;
         assert!(!head.contains("mcp-name"), "{head}");
         connection.write_all(answer.as_bytes()).await.unwrap();
         assert_eq!(next.await.unwrap().0, ok());
     }
     soon(client.close()).await;
-    sees_close(&mut connection).await;
+    expect_close(&mut connection).await;
 }
 
 #[tokio::test]
@@ -71,17 +71,17 @@ async fn dropping_a_request_closes_its_connection() {
             }
         });
         let mut connection = server.accepts().await;
-        hears(&mut connection).await;
+        receive(&mut connection).await;
         connection.write_all(said.as_bytes()).await.unwrap();
         if said.contains("progress") {
             soon(notified.recv()).await;
         }
         call.abort();
-        sees_close(&mut connection).await;
+        expect_close(&mut connection).await;
         // The next request has a connection of its own.
         let next = asking(&client, request(1, "tools/call"));
         let mut connection = server.accepts().await;
-        hears(&mut connection).await;
+        receive(&mut connection).await;
         connection.write_all(json_response("200 OK", OK).as_bytes()).await.unwrap();
         assert_eq!(next.await.unwrap().0, ok());
     }
@@ -93,10 +93,10 @@ async fn closing_fails_what_is_under_way() {
     let client = server.client();
     let call = asking(&client, request(1, "tools/call"));
     let mut connection = server.accepts().await;
-    hears(&mut connection).await;
+    receive(&mut connection).await;
     soon(client.close()).await;
     assert!(call.await.unwrap().0.fits(&failed(Closed, "this client closed")));
-    sees_close(&mut connection).await;
+    expect_close(&mut connection).await;
     assert!(ask(&*client, request(2, "tools/call")).await.0.fits(&failed(Closed, "this client closed")));
 }
 
@@ -138,7 +138,7 @@ async fn a_smaller_limit_is_kept() {
     let client = Arc::new(HttpTransport::builder(&server.url).max_response(44).build().unwrap());
     let call = asking(&client, request(1, "tools/call"));
     let mut connection = server.accepts().await;
-    hears(&mut connection).await;
+    receive(&mut connection).await;
     connection.write_all(json_response("200 OK", OK).as_bytes()).await.unwrap();
     let (outcome, _) = call.await.unwrap();
     assert!(outcome.fits(&failed(TooLarge, "longer than 44 bytes")), "{outcome:?}");

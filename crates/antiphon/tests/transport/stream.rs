@@ -8,9 +8,9 @@ use serde_json::json;
 async fn check(name: &str, pieces: &[&[u8]], expected: Outcome, notifications: &[&str]) {
     let (client, mut peer) = pair();
     let call = asking(&client, 1, "tools/call");
-    peer.hears_id().await;
+    peer.receive_id().await;
     for piece in pieces {
-        peer.says(piece).await;
+        peer.send(piece).await;
     }
     drop(peer);
     let (outcome, methods) = call.await.unwrap();
@@ -90,23 +90,23 @@ async fn notifications_find_their_request() {
     let (first, second) = (asking(&client, 1, "tools/call"), asking(&client, 2, "tools/call"));
     let listening = asking(&client, 3, "subscriptions/listen");
     for _ in 0..3 {
-        peer.hears_id().await;
+        peer.receive_id().await;
     }
-    peer.says(progress).await;
+    peer.send(progress).await;
     // Two calls are under way: nobody knows whose log this is.
-    peer.says(log).await;
+    peer.send(log).await;
     for id in [3, 4] {
         let meta = json!({"io.modelcontextprotocol/subscriptionId": id});
         let update =
             json!({"jsonrpc": "2.0", "method": "notifications/resources/updated", "params": {"_meta": meta}});
-        peer.says(format!("{update}\n")).await;
+        peer.send(format!("{update}\n")).await;
     }
     peer.answers(&json!(2), json!({})).await;
     peer.answers(&json!(1), json!({})).await;
     assert_eq!(first.await.unwrap(), (Outcome::Result(json!({})), vec!["notifications/progress".into()]));
     assert_eq!(second.await.unwrap(), (Outcome::Result(json!({})), vec![]));
     let end = json!({"jsonrpc": "2.0", "method": "notifications/cancelled", "params": {"requestId": 3}});
-    peer.says(format!("{end}\n")).await;
+    peer.send(format!("{end}\n")).await;
     let (outcome, methods) = listening.await.unwrap();
     assert!(outcome.fits(&failed(Closed, "ended the subscription")), "{outcome:?}");
     assert_eq!(methods, ["notifications/resources/updated", "notifications/cancelled"]);

@@ -1,4 +1,4 @@
-//! What the transport tests share.
+//! Helpers of the transport tests.
 
 #![allow(dead_code, reason = "each test file uses its part")]
 
@@ -11,10 +11,10 @@ use antiphon_wire::{ProtocolVersion, RequestId, write_request};
 use serde_json::{Value, json};
 use std::time::Duration;
 
-/// No test waits longer than this for anything.
+/// The maximum time that a test waits for one event.
 pub(crate) const DEADLINE: Duration = Duration::from_secs(30);
 
-/// What came of a request, in a form that can be compared.
+/// The outcome of a request, in a comparable form.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum Outcome {
     /// The result.
@@ -26,7 +26,7 @@ pub(crate) enum Outcome {
 }
 
 impl Outcome {
-    /// Whether this is what was expected; the expected text need only be a part.
+    /// Returns true if the outcome matches `expected`, whose text may be a part of the actual text.
     pub(crate) fn fits(&self, expected: &Self) -> bool {
         match (self, expected) {
             (Self::Failed(kind, text), Self::Failed(expected, part)) => {
@@ -68,7 +68,7 @@ pub(crate) async fn ask(transport: &dyn Transport, request: OutgoingRequest) -> 
     (outcome, methods)
 }
 
-/// Waits for `future`, but not forever.
+/// Waits for `future` with a time limit.
 pub(crate) async fn soon<T>(future: impl Future<Output = T>) -> T {
     tokio::time::timeout(DEADLINE, future).await.expect("this happens before the deadline")
 }

@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 use std::sync::Arc;
 use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufReader, DuplexStream, Lines};
 
-/// The server's end, played by hand.
+/// The server's end of the streams.
 pub(crate) struct Peer {
     pub(crate) lines: Lines<BufReader<DuplexStream>>,
     pub(crate) writer: DuplexStream,
@@ -19,21 +19,21 @@ pub(crate) fn pair() -> (Arc<StreamTransport>, Peer) {
 
 impl Peer {
     /// The next message; `None` at the end.
-    pub(crate) async fn hears(&mut self) -> Option<Value> {
+    pub(crate) async fn receive(&mut self) -> Option<Value> {
         let line = soon(self.lines.next_line()).await.unwrap()?;
         Some(serde_json::from_str(&line).expect("a line of JSON"))
     }
 
-    pub(crate) async fn hears_id(&mut self) -> Value {
-        self.hears().await.expect("a request")["id"].clone()
+    pub(crate) async fn receive_id(&mut self) -> Value {
+        self.receive().await.expect("a request")["id"].clone()
     }
 
-    pub(crate) async fn says(&mut self, text: impl AsRef<[u8]>) {
+    pub(crate) async fn send(&mut self, text: impl AsRef<[u8]>) {
         soon(self.writer.write_all(text.as_ref())).await.unwrap();
     }
 
     pub(crate) async fn answers(&mut self, id: &Value, result: Value) {
-        self.says(format!("{}\n", json!({"jsonrpc": "2.0", "id": id, "result": result}))).await;
+        self.send(format!("{}\n", json!({"jsonrpc": "2.0", "id": id, "result": result}))).await;
     }
 }
 

@@ -9,7 +9,7 @@ use tokio::{
     net::{TcpListener, TcpStream},
 };
 
-/// A server's side, played by hand.
+/// The server's side of a connection.
 pub(crate) struct Server {
     listener: TcpListener,
     pub(crate) url: String,
@@ -34,7 +34,7 @@ impl Server {
 }
 
 /// Reads one request: its head, in lower case, and its body.
-pub(crate) async fn hears(connection: &mut TcpStream) -> (String, Vec<u8>) {
+pub(crate) async fn receive(connection: &mut TcpStream) -> (String, Vec<u8>) {
     let mut bytes = Vec::new();
     loop {
         assert_ne!(soon(connection.read_buf(&mut bytes)).await.unwrap(), 0, "a whole request");
@@ -49,7 +49,7 @@ pub(crate) async fn hears(connection: &mut TcpStream) -> (String, Vec<u8>) {
 }
 
 /// Waits until the other side has closed.
-pub(crate) async fn sees_close(connection: &mut TcpStream) {
+pub(crate) async fn expect_close(connection: &mut TcpStream) {
     let mut rest = Vec::new();
     // A reset is a close as well.
     let _ = soon(connection.read_to_end(&mut rest)).await;

@@ -1,7 +1,7 @@
 //! Why a call ended, for the author: in the log, and in `causes` of the bench.
 
 use super::*;
-use antiphon::testing::{Bench, Done, Person};
+use antiphon::testing::{Bench, CallRun, ScriptedUser};
 
 /// The number of an order, which an older version records as text.
 #[tokio::test]
@@ -22,7 +22,7 @@ async fn a_recorded_result_of_another_type_is_divergence() {
         }
         .boxed()
     }));
-    let mut talk = Talk::new(json!({}));
+    let mut talk = ToolCall::new(json!({}));
     talk.leg(&old, Value::Null).await;
     take_log();
     let reply = settled(&mut talk, &new, json!({"sure": yes()})).await;
@@ -34,9 +34,9 @@ async fn a_recorded_result_of_another_type_is_divergence() {
 }
 
 /// What the bench says of a call of this tool.
-async fn done(handler: for<'a> fn(&'a Ctx) -> BoxFuture<'a, Result<String>>) -> Done {
+async fn done(handler: for<'a> fn(&'a Ctx) -> BoxFuture<'a, Result<String>>) -> CallRun {
     let bench = Bench::new(move |_| Server::builder("causes", "1").tool(tool(handler)));
-    bench.person(Person::new().accept("sure", json!({"ok": true}))).call("t", ()).await
+    bench.user(ScriptedUser::new().accept("sure", json!({"ok": true}))).call("t", ()).await
 }
 
 #[tokio::test(start_paused = true)]

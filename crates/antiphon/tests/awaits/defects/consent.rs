@@ -12,7 +12,7 @@ fn text_of(list: &Shared) -> String {
 }
 
 /// Runs each leg with these answers; asserts that it asks exactly these keys, in whatever order.
-async fn asks(talk: &mut Talk, server: &Server, answers: Value, expected: &[&str]) {
+async fn asks(talk: &mut ToolCall, server: &Server, answers: Value, expected: &[&str]) {
     let reply = settled(talk, server, answers).await;
     let mut keys = asked(&reply);
     keys.sort();
@@ -36,7 +36,7 @@ async fn a_confirmation_that_comes_with_a_changed_question_is_asked_again() {
             .boxed()
         }
     }));
-    let mut talk = Talk::new(json!({}));
+    let mut talk = ToolCall::new(json!({}));
     asks(&mut talk, &server, Value::Null, &["pick"]).await;
     asks(&mut talk, &server, json!({"pick": pick("a")}), &["sure"]).await;
     list.store(1, SeqCst);
@@ -68,7 +68,7 @@ fn paying(question: &'static str, effects: &Effects) -> Server {
 async fn a_version_that_words_a_question_anew_asks_all_later_questions_again() {
     let effects = Effects::default();
     let (old, new) = (paying("Pay whom?", &effects), paying("Pay whom? Give the full name.", &effects));
-    let mut talk = Talk::new(json!({}));
+    let mut talk = ToolCall::new(json!({}));
     asks(&mut talk, &old, Value::Null, &["pick"]).await;
     asks(&mut talk, &old, json!({"pick": pick("ada")}), &["sure"]).await;
     // Recorded by the older version, and not only in the hand of the newer one.
@@ -99,7 +99,7 @@ async fn answers_of_the_same_round_stay() {
             .boxed()
         }
     }));
-    let mut talk = Talk::new(json!({}));
+    let mut talk = ToolCall::new(json!({}));
     asks(&mut talk, &server, Value::Null, &["pick", "sure"]).await;
     asks(&mut talk, &server, json!({"pick": pick("a"), "sure": yes()}), &["really"]).await;
     list.store(1, SeqCst);
@@ -129,7 +129,7 @@ async fn a_race_behind_a_dropped_answer_is_decided_again() {
             .boxed()
         }
     }));
-    let mut talk = Talk::new(json!({}));
+    let mut talk = ToolCall::new(json!({}));
     asks(&mut talk, &server, Value::Null, &["pick"]).await;
     asks(&mut talk, &server, json!({"pick": pick("a")}), &["drop", "keep"]).await;
     asks(&mut talk, &server, json!({"drop": yes()}), &["sure"]).await;
@@ -161,7 +161,7 @@ async fn a_step_of_a_later_round_counts_only_with_the_input_that_it_had() {
     for (input, expected) in [(1, "b"), (2, "flow_diverged")] {
         let effects = Effects::default();
         let (old, new) = (quoting("What?", 1, &effects), quoting("Which article?", input, &effects));
-        let mut talk = Talk::new(json!({}));
+        let mut talk = ToolCall::new(json!({}));
         asks(&mut talk, &old, Value::Null, &["pick"]).await;
         asks(&mut talk, &old, json!({"pick": pick("a")}), &["sure"]).await;
         // The step before the question stays, whatever becomes of the answer.
@@ -198,7 +198,7 @@ async fn a_step_of_a_later_round_without_a_pinned_input_is_divergence() {
             .boxed()
         }
     }));
-    let mut talk = Talk::new(json!({}));
+    let mut talk = ToolCall::new(json!({}));
     asks(&mut talk, &server, Value::Null, &["pick"]).await;
     asks(&mut talk, &server, json!({"pick": pick("a")}), &["sure"]).await;
     list.store(1, SeqCst);

@@ -19,7 +19,7 @@ async fn goes_on(ctx: &Ctx) -> Result<String> {
 async fn check(handler: for<'a> fn(&'a Ctx) -> BoxFuture<'a, Result<String>>) {
     let server = impatient(tool(handler));
     let answers = json!({"pick": pick("ada"), "url": {"action": "accept"}, "sure": yes()});
-    assert_eq!(said(&Talk::new(json!({})).through(&server, &answers).await), "first ada second");
+    assert_eq!(said(&ToolCall::new(json!({})).through(&server, &answers).await), "first ada second");
     let answers = json!({"Who?": pick("ada"), "Pay.": {"action": "accept"}, "Sure?": yes()});
     assert_eq!(said(&in_session(&server, &answers).await), "first ada second", "in a session");
 }

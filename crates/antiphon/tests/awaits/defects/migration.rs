@@ -36,7 +36,7 @@ fn second_version(create: &'static str, migration: Migration, effects: &Effects)
 async fn upgraded(create: &'static str, migration: Migration) -> (String, usize, usize) {
     let effects = Effects::default();
     let new = second_version(create, migration, &effects);
-    let mut talk = Talk::new(json!({}));
+    let mut talk = ToolCall::new(json!({}));
     talk.leg(&first_version(&effects), Value::Null).await;
     let reply = settled(&mut talk, &new, json!({"sure": yes()})).await;
     let said = if reply.get("error").is_some() { refused(&reply).1.to_owned() } else { said(&reply) };

@@ -3,18 +3,18 @@
 // `migration.rs` is to be listed here once there is `Migration::added`.
 mod causes;
 mod consent;
+mod failed_legs;
 mod guards;
 mod migration;
 mod refusals;
-mod rehearsal;
+mod replay_check;
 mod retry;
 mod stalled;
 mod wakers;
-mod way_out;
 
+use crate::common::one_tool::{limited, server};
 use crate::common::session::{InSession, plain};
-use crate::common::talk::*;
-use crate::common::tool_t::{limited, server};
+use crate::common::tool_call::*;
 use crate::common::{log::take_log, *};
 use antiphon::{
     Error, Form, Result,
@@ -77,7 +77,7 @@ fn is_state_only(reply: &Value) -> bool {
 }
 
 /// Sends these answers, then goes on for as long as the server sends state only. Gives the first other response.
-async fn settled(talk: &mut Talk, server: &Server, answers: Value) -> Value {
+async fn settled(talk: &mut ToolCall, server: &Server, answers: Value) -> Value {
     let mut reply = talk.leg(server, answers).await;
     while is_state_only(&reply) {
         reply = talk.leg(server, Value::Null).await;
@@ -94,9 +94,9 @@ fn asked(reply: &Value) -> Vec<String> {
 /// response.
 async fn in_session(server: &Server, answers: &Value) -> Value {
     let mut session = InSession::newest(server).await;
-    session.says(plain(1, "tools/call", json!({"name": "t"}))).await;
+    session.send(plain(1, "tools/call", json!({"name": "t"}))).await;
     loop {
-        let message = session.hears().await;
+        let message = session.receive().await;
         match (message.get("id"), message["params"]["message"].as_str()) {
             // It takes a question back.
             (None, _) => {}

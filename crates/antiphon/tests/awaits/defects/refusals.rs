@@ -1,7 +1,7 @@
 //! A refusal that the handler does not ask for any more stops new steps, unless a sibling of its round explains it.
 
 use super::*;
-use crate::common::tool_t::built;
+use crate::common::one_tool::built;
 use antiphon::server::{Migration, ServerBuilder, Won};
 
 /// The version that asks before it deletes. `name` comes later, so that the refusal is recorded by then.
@@ -41,7 +41,7 @@ async fn a_refusal_that_just_came_stops_a_version_that_does_not_ask() {
     for action in ["decline", "cancel"] {
         let effects = Effects::default();
         let new = server(deleting(false, &effects));
-        let mut talk = Talk::new(json!({}));
+        let mut talk = ToolCall::new(json!({}));
         talk.leg(&asking(), Value::Null).await;
         let reply = settled(&mut talk, &new, json!({"sure": refusal(action)})).await;
         assert_eq!((refused(&reply), effects.runs("delete")), ((-32603, "flow_diverged"), 0), "{reply}");
@@ -54,7 +54,7 @@ async fn a_recorded_refusal_stops_a_version_that_does_not_ask() {
         for names in [true, false] {
             let effects = Effects::default();
             let new = server(deleting(names, &effects));
-            let mut talk = Talk::new(json!({}));
+            let mut talk = ToolCall::new(json!({}));
             legs(&asking(), &mut talk, &[Value::Null, json!({"sure": refusal(action)})]).await;
             let reply = settled(&mut talk, &new, json!({"pick": pick("ada")})).await;
             let came_to = (refused(&reply), effects.runs("delete"));
@@ -67,7 +67,7 @@ async fn a_recorded_refusal_stops_a_version_that_does_not_ask() {
 async fn a_question_may_be_asked_before_an_unmet_refusal_stops_a_step() {
     let effects = Effects::default();
     let new = server(deleting(true, &effects));
-    let mut talk = Talk::new(json!({}));
+    let mut talk = ToolCall::new(json!({}));
     talk.leg(&asking(), Value::Null).await;
     let reply = settled(&mut talk, &new, json!({"sure": refusal("decline")})).await;
     assert_eq!(asked(&reply), ["pick"], "{reply}");
@@ -79,7 +79,7 @@ async fn a_question_may_be_asked_before_an_unmet_refusal_stops_a_step() {
 async fn an_unmet_consent_stops_nothing() {
     let effects = Effects::default();
     let new = server(deleting(false, &effects));
-    let mut talk = Talk::new(json!({}));
+    let mut talk = ToolCall::new(json!({}));
     talk.leg(&asking(), Value::Null).await;
     let reply = settled(&mut talk, &new, json!({"sure": yes()})).await;
     assert_eq!((said(&reply).as_str(), effects.runs("delete")), ("deleted", 1));
@@ -90,7 +90,7 @@ async fn a_version_that_says_that_it_does_not_ask_goes_on() {
     let effects = Effects::default();
     let forgets = deleting(false, &effects).version(1).migrate(Migration::new().forget("sure"));
     let new = built(forgets, |builder: ServerBuilder| builder);
-    let mut talk = Talk::new(json!({}));
+    let mut talk = ToolCall::new(json!({}));
     talk.leg(&asking(), Value::Null).await;
     let reply = settled(&mut talk, &new, json!({"sure": refusal("decline")})).await;
     assert_eq!((said(&reply).as_str(), effects.runs("delete")), ("deleted", 1));
@@ -100,7 +100,7 @@ async fn a_version_that_says_that_it_does_not_ask_goes_on() {
 async fn check_sibling(handler: for<'a> fn(&'a Ctx) -> BoxFuture<'a, Result<String>>, answers: Value) {
     let server = server(tool(handler));
     for action in ["decline", "cancel"] {
-        let mut talk = Talk::new(json!({}));
+        let mut talk = ToolCall::new(json!({}));
         let reply = settled(&mut talk, &server, Value::Null).await;
         assert_eq!(asked(&reply), ["pick", "sure"], "{reply}");
         let answers = with(&answers, json!({"sure": refusal(action)}));

@@ -71,7 +71,7 @@ async fn no_attempt_begins_after_cancellation_in_the_pause_between_two() {
 async fn attempts_go_on_as_long_as_somebody_waits() {
     let rig = rig(Retry::times(3).every(Duration::from_secs(1)));
     rig.open.send_replace(true);
-    let reply = Talk::new(json!({})).leg(&rig.server, Value::Null).await;
+    let reply = ToolCall::new(json!({})).leg(&rig.server, Value::Null).await;
     assert_eq!(refused(&reply), (-32603, "step_failed"), "{reply}");
     assert_eq!((rig.begun.load(SeqCst), rig.ended.load(SeqCst)), (3, 3));
 }

@@ -1,10 +1,10 @@
 //! Steps that were begun and are not polled while a question waits: the author's fault, told at once.
 
 use super::*;
-use crate::common::tool_t::built;
+use crate::common::one_tool::built;
 use antiphon::{
     server::ServerBuilder,
-    testing::{Bench, Person},
+    testing::{Bench, ScriptedUser},
 };
 use futures_util::poll;
 use std::pin::pin;
@@ -44,7 +44,7 @@ async fn a_step_that_is_kept_beside_a_question_ends_the_leg_at_once() {
     for handler in [keeping as for<'a> fn(&'a Ctx) -> BoxFuture<'a, Result<String>>, forgetting] {
         take_log();
         let (server, begun) = (server(tool(handler)), Instant::now());
-        let reply = Talk::new(json!({})).leg(&server, Value::Null).await;
+        let reply = ToolCall::new(json!({})).leg(&server, Value::Null).await;
         assert_eq!(reply["error"]["code"], -32603, "{reply}");
         assert!(begun.elapsed() < Duration::from_secs(1), "after {:?}", begun.elapsed());
         let log = take_log();
@@ -56,7 +56,7 @@ async fn a_step_that_is_kept_beside_a_question_ends_the_leg_at_once() {
 #[tokio::test(start_paused = true)]
 async fn the_bench_names_a_step_that_is_kept_beside_a_question() {
     let bench = Bench::new(|_| Server::builder("stalled", "1").tool(tool(keeping)))
-        .person(Person::new().accept("sure", json!({"ok": true})));
+        .user(ScriptedUser::new().accept("sure", json!({"ok": true})));
     let done = bench.call("t", ()).await;
     assert!(done.causes().iter().any(|cause| cause.contains("slow")), "{:?}", done.causes());
 }
@@ -82,7 +82,7 @@ async fn a_step_that_is_polled_beside_a_question_is_waited_for() {
         .boxed()
     });
     let server = built(polls, |builder: ServerBuilder| builder);
-    let mut talk = Talk::new(json!({}));
+    let mut talk = ToolCall::new(json!({}));
     assert_eq!(said(&talk.through(&server, &json!({"sure": yes()})).await), "slow");
     assert_eq!(talk.rounds, [["sure"]]);
 }

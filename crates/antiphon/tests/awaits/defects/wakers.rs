@@ -28,7 +28,7 @@ async fn on_both_carriers(
     by_key: Value,
     by_message: Value,
 ) -> (String, String) {
-    let legs = Talk::new(json!({})).through(&impatient(tool(handler)), &by_key).await;
+    let legs = ToolCall::new(json!({})).through(&impatient(tool(handler)), &by_key).await;
     let session = in_session(&impatient(tool(handler)), &by_message).await;
     (said(&legs), said(&session))
 }
@@ -218,7 +218,7 @@ async fn polls_of_a_replay(
         (limits.state, limits.step_result) = (8 << 20, 64);
         limits.handler_time = Duration::from_secs(3600);
     });
-    let mut talk = Talk::new(json!({}));
+    let mut talk = ToolCall::new(json!({}));
     let reply = talk.leg(&server, Value::Null).await;
     assert_eq!(asked(&reply), ["sure"], "{reply}");
     polls.store(0, SeqCst);

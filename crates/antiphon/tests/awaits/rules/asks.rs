@@ -39,7 +39,7 @@ async fn a_bad_answer_is_asked_again_alone_with_the_reason_and_without_the_value
         json!({"method": "elicitation/create", "result": {"action": "accept", "content": {"count": 1}}}),
         Value::Null,
     ] {
-        let mut talk = Talk::new(json!({}));
+        let mut talk = ToolCall::new(json!({}));
         let both = json!({"guests": bad, "place": place("eu")});
         let reply = legs(&server, &mut talk, &[Value::Null, both]).await;
         assert_eq!(talk.rounds[1..], [["guests"]], "{bad}");
@@ -55,7 +55,7 @@ async fn a_bad_answer_is_asked_again_alone_with_the_reason_and_without_the_value
 async fn a_question_is_asked_three_times_for_answers_that_do_not_fit_and_any_time_for_missing_ones() {
     let server = server(guests());
     let bad = json!({"guests": accept(json!({"count": 0})), "place": place("eu")});
-    let mut talk = Talk::new(json!({}));
+    let mut talk = ToolCall::new(json!({}));
     let reply =
         legs(&server, &mut talk, &[Value::Null, json!({}), json!({}), bad.clone(), bad.clone()]).await;
     assert_eq!(reply["result"]["resultType"], "input_required", "{reply}");
@@ -91,7 +91,7 @@ async fn a_number_that_its_type_does_not_take_is_asked_again() {
     ] {
         take_log();
         let (mut talk, right) =
-            (Talk::new(json!({})), json!({"signed": -1, "unsigned": u64::MAX, "single": 0.5}));
+            (ToolCall::new(json!({})), json!({"signed": -1, "unsigned": u64::MAX, "single": 0.5}));
         let reply = legs(&server, &mut talk, &[Value::Null, json!({"numbers": accept(content)})]).await;
         let question = &reply["result"]["inputRequests"]["numbers"]["params"]["message"];
         assert_eq!(*question, format!("Which?\n\n{reason}"), "{reply}");
@@ -109,7 +109,7 @@ async fn a_question_whose_text_changes_on_each_leg_ends_the_call() {
     let server = server(tool!(|ctx| {
         Ok(ctx.elicit::<Place>(format!("Where, at {}?", TIMES.fetch_add(1, SeqCst))).await?.region)
     }));
-    let mut talk = Talk::new(json!({}));
+    let mut talk = ToolCall::new(json!({}));
     let given = json!({"place": place("eu")});
     let reply = legs(&server, &mut talk, &[Value::Null, given.clone(), given.clone()]).await;
     assert_eq!(reply["result"]["resultType"], "input_required", "{reply}");
@@ -133,7 +133,7 @@ async fn a_refusal_is_an_answer_and_never_asked_again() {
             let last: Confirm = ctx.elicit("Sure?").await?;
             Ok(format!("{value} {}", last.ok))
         }));
-        let mut talk = Talk::new(json!({}));
+        let mut talk = ToolCall::new(json!({}));
         let refusal = json!({"action": action, "content": {"region": 1}});
         let answers = json!({"place": refusal, "else": refusal, "confirm": yes()});
         assert_eq!(said(&talk.through(&server, &answers).await), format!("{told} true"));
@@ -148,7 +148,7 @@ async fn answers_nobody_asked_for_are_ignored() {
         let sure: Confirm = ctx.elicit("Sure?").await?;
         Ok(format!("{} {}", place.region, sure.ok))
     }));
-    let mut talk = Talk::new(json!({}));
+    let mut talk = ToolCall::new(json!({}));
     let early = json!({"place": place("early"), "confirm": yes(), "other": 1});
     legs(&server, &mut talk, &[early.clone(), json!({"place": place("eu"), "confirm": yes()})]).await;
     // What was answered stays as it was answered.
@@ -182,7 +182,7 @@ async fn an_answer_counts_within_its_time_from_the_first_asking() {
                 Ok(said)
             });
             let server = built(tool, |builder| builder.clock(clock));
-            let mut talk = Talk::new(json!({}));
+            let mut talk = ToolCall::new(json!({}));
             talk.leg(&server, Value::Null).await;
             let (last, first) = waits.split_last().unwrap();
             for wait in first {
@@ -223,7 +223,7 @@ async fn a_fallback_stands_for_a_missing_capability_only() {
         ),
         (json!({"place": declined, "confirm": yes()}), "The user declined to answer `place`: Where?"),
     ] {
-        assert_eq!(said(&Talk::new(json!({})).through(&server, &answers).await), expected);
+        assert_eq!(said(&ToolCall::new(json!({})).through(&server, &answers).await), expected);
     }
 }
 
@@ -278,7 +278,7 @@ async fn seventy_questions_take_two_rounds() {
     let key = |n: &usize| format!("place#{n}");
     let all: Vec<String> = (0..70).map(|n| key(&n)).collect();
     let answers: Value = all.iter().map(|key| (key.clone(), place(&key[6..]))).collect();
-    let mut talk = Talk::new(json!({}));
+    let mut talk = ToolCall::new(json!({}));
     let expected: Vec<String> = (0..70).map(|n| n.to_string()).collect();
     assert_eq!(said(&talk.through(&server, &answers).await), expected.join(","));
     assert_eq!(talk.rounds, [&all[..64], &all[64..]]);

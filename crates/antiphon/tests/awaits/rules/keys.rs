@@ -65,7 +65,7 @@ type Walk<'a> = Pin<Box<dyn Future<Output = usize> + 'a>>;
 fn walk(scoped: bool, so_far: Vec<BTreeSet<String>>) -> Walk<'static> {
     Box::pin(async move {
         let call = format!("{scoped} {so_far:?}");
-        let mut talk = Talk::new(json!({"scoped": scoped, "call": call}));
+        let mut talk = ToolCall::new(json!({"scoped": scoped, "call": call}));
         let mut reply = talk.leg(&server(Tool::new("t", two)), Value::Null).await;
         for answered in &so_far {
             let answers = answered.iter().map(|key| (key.clone(), answer_to(key))).collect();
@@ -110,7 +110,7 @@ async fn any_integer_tells_uses_of_a_key_apart() {
         ctx.elicit::<Confirm>("And this?").nth(1).await?;
         ok("").await
     }));
-    let mut talk = Talk::new(json!({}));
+    let mut talk = ToolCall::new(json!({}));
     for _ in 0..8 {
         let answers = talk.rounds.last().into_iter().flatten().map(|key| (key.clone(), yes())).collect();
         let reply = talk.leg(&server, answers).await;
@@ -133,7 +133,7 @@ async fn any_integer_tells_uses_of_a_key_apart() {
 async fn is_a_fault(tool: Tool, answers: Value, in_log: &[&str]) {
     take_log();
     let server = server(tool);
-    let reply = Talk::new(json!({})).through(&server, &answers).await;
+    let reply = ToolCall::new(json!({})).through(&server, &answers).await;
     assert_eq!(refused(&reply), (-32603, ""), "{in_log:?}: {reply}");
     let log = take_log();
     for words in in_log {
@@ -220,7 +220,7 @@ async fn the_same_key_may_name_a_question_and_a_step_and_stand_in_each_scope() {
         let deeper: Place = ctx.scope("a").scope("a").elicit("Where?").key("a").nth(3).await?;
         Ok(place.region + &step + &below + &deeper.region)
     }));
-    let mut talk = Talk::new(json!({}));
+    let mut talk = ToolCall::new(json!({}));
     let reply = talk.through(&server, &json!({"a": place("1"), "a/a/a#3": place("2")})).await;
     assert_eq!(said(&reply), "1xy2");
     assert_eq!(talk.rounds, [["a"], ["a/a/a#3"]]);
@@ -322,7 +322,7 @@ async fn a_call_may_await_questions_and_return_them() {
         let next: Place = ctx.elicit("And then?").key("next").await?;
         Ok(Reply::Complete(format!("{} {} {} {:?}", place.region, sure.ok, next.region, ctx.state())))
     }));
-    let mut talk = Talk::new(json!({}));
+    let mut talk = ToolCall::new(json!({}));
     let answers = [
         Value::Null,
         json!({"place": place("eu")}),
@@ -347,7 +347,7 @@ async fn an_answer_to_a_returned_question_is_dropped_with_an_awaited_one_before_
             _ => Ok(ask.into()),
         }
     }));
-    let mut talk = Talk::new(json!({}));
+    let mut talk = ToolCall::new(json!({}));
     legs(&server, &mut talk, &[Value::Null, json!({"place": place("eu")})]).await;
     TEXT.store(1, SeqCst);
     let answers = [json!({"sure": yes()}), json!({"place": place("prod")}), json!({"sure": yes()})];

@@ -18,7 +18,7 @@ async fn a_leg_ends_at_a_checkpoint_twice_and_passes_the_third() {
         }
         Ok(ctx.leg().to_string())
     }));
-    let mut talk = Talk::new(json!({}));
+    let mut talk = ToolCall::new(json!({}));
     for _ in 0..2 {
         let reply = talk.leg(&server, Value::Null).await;
         // Some clients take a result without it as the final one.
@@ -45,7 +45,7 @@ async fn a_call_that_begins_again_ends_no_more_legs_at_checkpoints() {
         };
     }
     let (old, new) = (server(pauses!(1)), server(pauses!(2)));
-    let mut talk = Talk::new(json!({}));
+    let mut talk = ToolCall::new(json!({}));
     talk.leg(&old, Value::Null).await;
     talk.leg(&new, Value::Null).await;
     talk.leg(&old, Value::Null).await;
@@ -95,7 +95,7 @@ async fn another_version_goes_on_as_it_says() {
         (version!(2), "flow_diverged"),
         (version!(2).migrate(migration().keep_stale("create")), "create of eu for us"),
     ] {
-        let mut talk = Talk::new(json!({}));
+        let mut talk = ToolCall::new(json!({}));
         legs(&server(version!(1, "create")), &mut talk, &[Value::Null, json!({"place": place("eu")})]).await;
         let new = server(new);
         let mut reply = talk.leg(&new, json!({"confirm": yes()})).await;
@@ -120,7 +120,7 @@ async fn time_and_chance_are_the_same_on_every_leg() {
     let (clock, hand) = Clock::manual(start());
     let server = built(tool, |builder| builder.clock(clock));
     for _ in 0..2 {
-        let mut talk = Talk::new(json!({}));
+        let mut talk = ToolCall::new(json!({}));
         talk.leg(&server, Value::Null).await;
         hand.advance(Duration::from_secs(60));
         talk.leg(&server, json!({"confirm": yes()})).await;
@@ -164,9 +164,9 @@ async fn what_was_told_is_not_told_again() {
     let mut params = json!({"name": "t", "_meta": loud});
     let mut told = Vec::new();
     for _ in 0..2 {
-        peer.says(request(1, "tools/call", params.clone()).to_string()).await;
+        peer.send(request(1, "tools/call", params.clone()).to_string()).await;
         loop {
-            let message = peer.hears().await.unwrap();
+            let message = peer.receive().await.unwrap();
             match message["method"].as_str() {
                 Some("notifications/progress") => told.push(message["params"]["progress"].to_string()),
                 Some(_) => told.push(message["params"]["data"].to_string()),
@@ -207,7 +207,7 @@ async fn a_spawned_task_ends_with_its_leg() {
         ctx.elicit::<Confirm>("Sure?").await?;
         Ok(quick.to_string())
     }));
-    let mut talk = Talk::new(json!({}));
+    let mut talk = ToolCall::new(json!({}));
     for answers in [Value::Null, json!({"confirm": yes()})] {
         talk.leg(&server, answers).await;
         gate::soon(gone.recv()).await.unwrap();

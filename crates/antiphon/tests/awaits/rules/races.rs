@@ -17,7 +17,7 @@ async fn a_race_within_a_race_begins_no_step_out_of_turn() {
             Won::B(Won::B(place)) => Ok(place?.region),
         }
     }));
-    assert_eq!(said(&Talk::new(json!({})).leg(&server, Value::Null).await), "first");
+    assert_eq!(said(&ToolCall::new(json!({})).leg(&server, Value::Null).await), "first");
 }
 
 #[tokio::test]
@@ -35,7 +35,7 @@ async fn of_two_answers_the_first_in_source_order_wins_whatever_was_recorded_bef
         }
         .to_owned())
     }));
-    let mut talk = Talk::new(json!({}));
+    let mut talk = ToolCall::new(json!({}));
     let answers = [Value::Null, json!({"go": yes()}), json!({"sure": yes(), "place": place("eu")})];
     assert_eq!(said(&legs(&server, &mut talk, &answers).await), "first");
     assert_eq!(talk.rounds, [["place", "go"], ["place", "sure"]]);
@@ -53,7 +53,7 @@ async fn of_two_answers_the_first_wins_whoever_polls_it() {
         }
         .to_owned())
     }));
-    let mut talk = Talk::new(json!({}));
+    let mut talk = ToolCall::new(json!({}));
     let answers = json!({"place": place("eu"), "confirm": yes()});
     assert_eq!(said(&legs(&server, &mut talk, &[Value::Null, answers]).await), "both");
 }
@@ -70,7 +70,7 @@ async fn steps_begin_in_a_race_whoever_polls_them() {
             Won::B(_) => "an answer".to_owned(),
         })
     }));
-    let mut talk = Talk::new(json!({}));
+    let mut talk = ToolCall::new(json!({}));
     let reply = tokio::time::timeout(Duration::from_secs(10), talk.leg(&server, Value::Null)).await;
     assert_eq!(said(&reply.expect("it ends")), "3 steps");
 }
@@ -86,7 +86,7 @@ async fn keys_may_look_like_the_seats_of_other_races() {
             ctx.select("a:0>b", (where_to, never().map(|_| unreachable!()))).await;
         Ok(format!("{} {}", first?, place?.region))
     }));
-    let reply = Talk::new(json!({})).through(&server, &json!({"place": place("eu")})).await;
+    let reply = ToolCall::new(json!({})).through(&server, &json!({"place": place("eu")})).await;
     assert_eq!(said(&reply), "guess eu");
 }
 #[tokio::test(start_paused = true)]
@@ -108,7 +108,7 @@ async fn a_branch_that_only_waits_may_win_while_a_step_runs() {
         };
         Ok(format!("{first} {}", place?.region))
     }));
-    let mut talk = Talk::new(json!({}));
+    let mut talk = ToolCall::new(json!({}));
     assert_eq!(
         said(&legs(&server, &mut talk, &[Value::Null, json!({"place": place("eu")})]).await),
         "waited eu"
@@ -138,7 +138,7 @@ async fn a_step_of_a_loser_runs_to_its_end_and_no_line_behind_it() {
         let sure: Confirm = ctx.elicit("Sure?").await?;
         Ok(sure.ok.to_string())
     }));
-    let mut talk = Talk::new(json!({}));
+    let mut talk = ToolCall::new(json!({}));
     assert_eq!(said(&legs(&server, &mut talk, &[Value::Null, json!({"confirm": yes()})]).await), "true");
     // The loser's question is not asked.
     assert_eq!(talk.rounds, [["confirm"]]);
@@ -154,7 +154,7 @@ async fn an_answer_to_a_loser_holds_nothing_up() {
         ctx.checkpoint().now().await;
         ok("the first").await
     }));
-    let mut talk = Talk::new(json!({}));
+    let mut talk = ToolCall::new(json!({}));
     let both = json!({"place": place("eu"), "confirm": yes()});
     let reply = legs(&server, &mut talk, &[Value::Null, both]).await;
     assert_eq!(reply["result"]["inputRequests"], json!({}), "{reply}");

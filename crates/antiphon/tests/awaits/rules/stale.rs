@@ -23,7 +23,7 @@ async fn a_reworded_question_makes_the_steps_behind_it_stale_for_good() {
         (creating!("Where?"), creating!("In which region?"), "flow_diverged"),
         (creating!("Where?", pinned), creating!("In which region?", pinned), "db-eu"),
     ] {
-        let mut talk = Talk::new(json!({}));
+        let mut talk = ToolCall::new(json!({}));
         legs(&server(old), &mut talk, &[Value::Null, json!({"place": place("eu")})]).await;
         // Asked again, in other words: the person may mean another place.
         let new = server(new);

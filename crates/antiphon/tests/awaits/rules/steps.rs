@@ -40,7 +40,7 @@ async fn a_pinned_step_counts_for_its_input_only() {
         ctx.elicit::<Confirm>("Sure?").await?;
         Ok(id)
     }));
-    let mut talk = Talk::new(json!({}));
+    let mut talk = ToolCall::new(json!({}));
     talk.leg(&server, Value::Null).await;
     INPUT.store(2, SeqCst);
     take_log();
@@ -60,7 +60,7 @@ async fn a_pinned_input_is_the_same_in_any_order() {
         ctx.elicit::<Confirm>("Sure?").await?;
         Ok(sum.to_string())
     }));
-    let mut talk = Talk::new(json!({}));
+    let mut talk = ToolCall::new(json!({}));
     assert_eq!(said(&talk.through(&server, &json!({"confirm": yes()})).await), "496");
 }
 
@@ -74,7 +74,7 @@ async fn nothing_new_runs_while_a_recorded_step_is_not_met() {
         ctx.elicit::<Confirm>("Sure?").await?;
         Ok(format!("{}", caught.is_ok()))
     }));
-    let mut talk = Talk::new(json!({}));
+    let mut talk = ToolCall::new(json!({}));
     talk.leg(&server, Value::Null).await;
     OTHER.store(1, SeqCst);
     let reply = talk.leg(&server, json!({"confirm": yes()})).await;
@@ -98,7 +98,7 @@ async fn a_failed_branch_and_a_step_that_was_done_beside_it_are_met_again() {
         ctx.elicit::<Confirm>("Really?").key("really").await?;
         Ok(format!("{failed} {later}"))
     }));
-    let mut talk = Talk::new(json!({}));
+    let mut talk = ToolCall::new(json!({}));
     assert_eq!(said(&talk.through(&server, &json!({"confirm": yes(), "really": yes()})).await), "no later");
     assert_eq!(RUNS.count(), 1);
 }
@@ -122,7 +122,7 @@ async fn no_step_is_begun_while_an_answer_may_end_its_branch() {
             Err(error) => error.to_string(),
         })
     }));
-    let mut talk = Talk::new(json!({}));
+    let mut talk = ToolCall::new(json!({}));
     let answers = json!({"place": place("eu"), "confirm": accept(json!({"ok": false}))});
     assert_eq!(said(&legs(&server, &mut talk, &[Value::Null, answers]).await), "not sure");
     assert_eq!(RUNS.count(), 0);
@@ -143,7 +143,7 @@ async fn a_step_that_was_dropped_while_it_ran_neither_runs_nor_ends_again() {
         Ok(failed.to_string())
     }));
     take_log();
-    assert_eq!(said(&Talk::new(json!({})).through(&server, &json!({"confirm": yes()})).await), "no");
+    assert_eq!(said(&ToolCall::new(json!({})).through(&server, &json!({"confirm": yes()})).await), "no");
     assert_eq!(RUNS.count(), 1);
     let log = take_log();
     assert_eq!(log.matches("a step was dropped while it ran").count(), 1, "{log}");
@@ -192,7 +192,7 @@ async fn without_an_outcome_the_answer_leaves_first_and_the_step_runs_again_unde
     });
     for (tool, runs) in [(retried, &RETRIED), (panicked, &PANICKED)] {
         let server = server(tool);
-        let mut talk = Talk::new(json!({}));
+        let mut talk = ToolCall::new(json!({}));
         let given = json!({"confirm": yes()});
         let reply = legs(&server, &mut talk, &[Value::Null, given]).await;
         assert_eq!(reply["result"]["inputRequests"], json!({}), "{reply}");
@@ -212,9 +212,9 @@ async fn without_an_outcome_and_without_anything_recorded_the_same_request_is_se
             })
             .await?)
     }));
-    let reply = Talk::new(json!({})).leg(&server, Value::Null).await;
+    let reply = ToolCall::new(json!({})).leg(&server, Value::Null).await;
     assert_eq!((refused(&reply), &reply["error"]["data"]["step"]), ((-32603, "step_failed"), &json!("s")));
-    assert_eq!(said(&Talk::new(json!({})).leg(&server, Value::Null).await), "2");
+    assert_eq!(said(&ToolCall::new(json!({})).leg(&server, Value::Null).await), "2");
 }
 
 #[tokio::test(start_paused = true)]
@@ -240,7 +240,7 @@ async fn a_step_is_tried_again_in_place() {
         ctx.step_retry("fails", Retry::times(2), run).await?;
         Ok(number.to_string())
     }));
-    let mut talk = Talk::new(json!({}));
+    let mut talk = ToolCall::new(json!({}));
     // The step that worked leaves with its record before the other one's failure is told.
     let reply = talk.leg(&server, Value::Null).await;
     assert_eq!(reply["result"]["inputRequests"], json!({}), "{reply}");
@@ -293,7 +293,7 @@ async fn what_cannot_be_recorded_is_an_error_and_not_done_again() {
         (unrecordable!(Err::<(), _>(Error::user_facing("x".repeat(20_000)))), "its error takes"),
     ] {
         RUNS.store(0, SeqCst);
-        let said = said(&Talk::new(json!({})).through(&server(tool), &json!({"confirm": yes()})).await);
+        let said = said(&ToolCall::new(json!({})).through(&server(tool), &json!({"confirm": yes()})).await);
         assert!(said.contains(words) && !said.contains("SECRET"), "{said}");
         assert_eq!(RUNS.load(SeqCst), 1, "{words}");
     }
@@ -312,7 +312,7 @@ async fn an_error_is_the_same_on_the_first_run_and_from_the_record() {
         ctx.elicit::<Confirm>("Sure?").await?;
         ok(path).await
     }));
-    assert_eq!(said(&Talk::new(json!({})).through(&server, &json!({"confirm": yes()})).await), "card");
+    assert_eq!(said(&ToolCall::new(json!({})).through(&server, &json!({"confirm": yes()})).await), "card");
     let seen = SEEN.lock().unwrap();
     assert_eq!(seen.len(), 6);
     assert_eq!(seen[..3], seen[3..]);
@@ -331,7 +331,7 @@ async fn steps_may_stand_beside_questions_by_hand() {
             Some(Confirm { ok }) => Reply::Complete(format!("{id} {ok}")),
         })
     }));
-    let mut talk = Talk::new(json!({}));
+    let mut talk = ToolCall::new(json!({}));
     let reply = legs(&server, &mut talk, &[Value::Null, json!({}), json!({"sure": yes()})]).await;
     assert_eq!((said(&reply).as_str(), RUNS.count()), ("1 true", 1));
 }
@@ -363,7 +363,7 @@ async fn a_record_that_is_full_is_noticed_before_the_effect() {
     for room in (0..1000).step_by(7) {
         ROOM.store(room, SeqCst);
         RUNS.store(0, SeqCst);
-        let mut talk = Talk::new(json!({}));
+        let mut talk = ToolCall::new(json!({}));
         let mut reply = talk.leg(&server, Value::Null).await;
         let mut legs = 0;
         while reply["result"]["resultType"] == "input_required" && legs < 12 {
@@ -408,10 +408,10 @@ async fn where_a_full_record_may_not_leave_alone_it_leaves_with_a_question_or_th
             )
         };
     }
-    let mut talk = Talk::new(json!({}));
+    let mut talk = ToolCall::new(json!({}));
     let alone = legs(&three_of_four!(false), &mut talk, &[Value::Null, json!({"confirm": yes()})]).await;
     assert_eq!((refused(&alone), &alone["error"]["data"]["limit"]), ((-32602, "limit"), &json!("state")));
-    let mut talk = Talk::new(json!({}));
+    let mut talk = ToolCall::new(json!({}));
     legs(&three_of_four!(true), &mut talk, &[Value::Null, json!({"confirm": yes()})]).await;
     assert_eq!(talk.rounds, [["confirm"], ["really"]]);
 }

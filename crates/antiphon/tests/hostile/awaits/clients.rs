@@ -62,7 +62,7 @@ async fn only_the_very_key_of_an_open_question_answers_it() {
         ("[]".to_owned(), "-32602"),
         ("null".to_owned(), "asks"),
     ];
-    let first = Talk::new(json!({})).leg(&server, Value::Null).await;
+    let first = ToolCall::new(json!({})).leg(&server, Value::Null).await;
     for (answers, expected) in cases {
         let reply = raw(&server, &state_of(&first), &answers).await;
         let came = match reply["error"]["code"].as_i64() {
@@ -89,7 +89,7 @@ async fn each_state_takes_the_answers_of_its_own_round() {
         let c: Confirm = ctx.elicit("C?").key("c").await?;
         Ok(format!("{} {charged} {} {}", a.ok, b.ok, c.ok))
     }));
-    let mut talk = Talk::new(json!({}));
+    let mut talk = ToolCall::new(json!({}));
     let mut states = Vec::new();
     for answers in [json!({}), json!({"a": yes()}), json!({"b": yes()})] {
         states.push(state_of(&talk.leg(&server, answers).await));
@@ -133,7 +133,7 @@ async fn a_race_that_was_decided_stays_so_whatever_is_answered_later() {
         (json!({"one": no()}), "one false"),
         (json!({"two": no(), "one": no()}), "one false"),
     ] {
-        let mut talk = Talk::new(json!({}));
+        let mut talk = ToolCall::new(json!({}));
         let later = json!({"one": yes(), "two": yes(), "confirm": yes()});
         let reply = legs(&server, &mut talk, &[json!({}), answers, later]).await;
         assert_eq!(said(&reply), format!("{winner} true"));
@@ -156,7 +156,7 @@ async fn a_guard_that_panics_where_its_leg_ends_costs_one_request() {
         std::mem::forget(guard);
         Ok(sure.ok.to_string())
     }));
-    let mut talk = Talk::new(json!({}));
+    let mut talk = ToolCall::new(json!({}));
     talk.leg(&server, Value::Null).await;
     BROKEN.store(1, SeqCst);
     assert_eq!(talk.leg(&server, json!({})).await["error"]["code"], -32603);

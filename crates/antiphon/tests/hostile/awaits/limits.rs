@@ -41,7 +41,7 @@ async fn what_is_recorded_behind_an_effect_does_not_cost_its_record() {
         for room in (0..1000).step_by(25) {
             fill.store(room, SeqCst);
             effects.store(0, SeqCst);
-            let mut talk = Talk::new(json!({}));
+            let mut talk = ToolCall::new(json!({}));
             let reply = legs(&server, &mut talk, &[Value::Null, json!({"confirm": yes()})]).await;
             let reply = talk.settled(&server, reply).await;
             if effects.load(SeqCst) == 1 {
@@ -74,7 +74,7 @@ async fn a_question_is_given_up_once_the_record_of_an_effect_has_left() {
         Ok(format!("{} {}", works?, late?.ok))
     }));
     let bad = accept(json!({"ok": "perhaps"}));
-    let mut talk = Talk::new(json!({}));
+    let mut talk = ToolCall::new(json!({}));
     let before = json!({"sure": bad});
     legs(&server, &mut talk, &[Value::Null, before.clone(), before]).await;
     let reply = talk.leg(&server, json!({"sure": bad, "go": yes()})).await;
@@ -105,7 +105,7 @@ async fn more_steps_at_once_than_the_record_has_room_for_wait_for_each_other() {
         ctx.elicit::<Confirm>("Sure?").await?;
         Ok(format!("{all:?}"))
     }));
-    let mut talk = Talk::new(json!({}));
+    let mut talk = ToolCall::new(json!({}));
     let reply = legs(&server, &mut talk, &[Value::Null, json!({})]).await;
     assert!(asks(&reply), "{reply}");
     let reply = said(&talk.leg(&server, json!({"confirm": yes()})).await);
@@ -126,7 +126,7 @@ async fn a_leg_that_has_filled_the_record_leaves_with_it() {
         }
         ok("done").await
     }));
-    let mut talk = Talk::new(json!({}));
+    let mut talk = ToolCall::new(json!({}));
     let reply = talk.leg(&server, Value::Null).await;
     assert_eq!(reply["result"]["inputRequests"], json!({}), "{reply}");
     let effects = EFFECTS.load(SeqCst);
@@ -154,7 +154,7 @@ async fn a_short_answer_counts_where_the_record_is_full() {
     }));
     let no = accept(json!({"ok": false}));
     for (more, expected) in [(no, "done"), (yes(), "limit")] {
-        let mut talk = Talk::new(json!({}));
+        let mut talk = ToolCall::new(json!({}));
         let reply =
             legs(&server, &mut talk, &[Value::Null, json!({"confirm": yes()}), json!({"more": more})]).await;
         let reply = talk.settled(&server, reply).await;
@@ -164,7 +164,7 @@ async fn a_short_answer_counts_where_the_record_is_full() {
     }
     // What is long is at fault.
     let long = json!({"action": "accept", "content": {"ok": true}, "_meta": {"x": "x".repeat(600)}});
-    let reply = legs(&server, &mut Talk::new(json!({})), &[Value::Null, json!({"confirm": long})]).await;
+    let reply = legs(&server, &mut ToolCall::new(json!({})), &[Value::Null, json!({"confirm": long})]).await;
     let question = &reply["result"]["inputRequests"]["confirm"]["params"]["message"];
     assert_eq!(question, "Sure?\n\nThe answers together are too long: this one may have 512 bytes.");
     assert_eq!(EFFECTS.load(SeqCst), 0);
@@ -202,7 +202,7 @@ async fn what_runs_beside_a_fault_is_not_cut() {
             ok("done").await
         });
         let server = limited(tool, |_| ());
-        let mut talk = Talk::new(json!({}));
+        let mut talk = ToolCall::new(json!({}));
         let reply = talk.leg(&server, Value::Null).await;
         // A step that has ended leaves with its record; then the fault is told.
         assert_eq!(reply["result"]["inputRequests"].is_object(), ended == 1, "{reply}");

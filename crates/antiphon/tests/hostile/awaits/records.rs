@@ -19,7 +19,7 @@ async fn a_winner_that_is_not_there_any_more_ends_the_call() {
             .version($version)
         };
     }
-    let mut talk = Talk::new(json!({}));
+    let mut talk = ToolCall::new(json!({}));
     let old = server(racing!(1, async {}));
     assert!(asks(&talk.leg(&old, Value::Null).await));
     let new = server(racing!(2,));
@@ -43,7 +43,7 @@ async fn a_checkpoint_of_a_loser_silences_nothing() {
         ok("done").await
     });
     let server = server(tool);
-    let mut talk = Talk::new(json!({}));
+    let mut talk = ToolCall::new(json!({}));
     let reply = legs(&server, &mut talk, &[Value::Null, json!({"go": yes()})]).await;
     assert_eq!(reply["result"]["inputRequests"], json!({}), "{reply}");
     assert_eq!(said(&talk.leg(&server, Value::Null).await), "done");
@@ -58,7 +58,7 @@ async fn a_question_of_a_loser_silences_nothing() {
         Ok(first?.ok.to_string())
     }));
     for answers in [json!({"one": yes()}), json!({"two": yes()}), json!({"one": yes(), "two": no()})] {
-        let mut talk = Talk::new(json!({}));
+        let mut talk = ToolCall::new(json!({}));
         let reply = legs(&server, &mut talk, &[Value::Null, answers]).await;
         // It ends a leg, for nothing that was recorded is still to come.
         assert_eq!(reply["result"]["inputRequests"], json!({}), "{reply}");
@@ -78,7 +78,7 @@ async fn what_a_step_of_a_loser_came_to_is_handed_to_no_other() {
         ctx.elicit::<Confirm>("Sure?").await?;
         Ok(ctx.step("s", async |_| ok("another").await).await?)
     }));
-    let mut talk = Talk::new(json!({}));
+    let mut talk = ToolCall::new(json!({}));
     let reply = legs(&server, &mut talk, &[Value::Null, json!({"confirm": yes()})]).await;
     let reply = talk.settled(&server, reply).await;
     assert_eq!(reply["error"]["code"], -32603, "{reply}");
@@ -109,7 +109,7 @@ async fn a_migration_hands_no_result_to_another_step() {
     ];
     for (migration, new, expected) in cases {
         for lenient in [false, true] {
-            let mut talk = Talk::new(json!({}));
+            let mut talk = ToolCall::new(json!({}));
             talk.leg(&server(two!(1, "a", "b")), Value::Null).await;
             let new = new().migrate(migration.clone());
             let new = server(if lenient { new.lenient_replay() } else { new });
@@ -152,7 +152,7 @@ async fn a_migration_is_for_a_step_under_all_its_numbers() {
         (migration().rename("rows/charge", "rows/pay#1"), "flow_diverged"),
         (migration().rename("rows/charge", "rows/pay").rename("rows/pay#8", "rows/pay#7"), "flow_diverged"),
     ] {
-        let mut talk = Talk::new(json!({}));
+        let mut talk = ToolCall::new(json!({}));
         talk.leg(&server(rows!(1, "charge", 100)), Value::Null).await;
         let new = server(rows!(2, "pay", 200).migrate(migration.clone()));
         let reply = talk.leg(&new, json!({"confirm": yes()})).await;
@@ -178,7 +178,7 @@ async fn what_rests_on_a_url_is_stale_once_that_is_another() {
     for in_vain in [false, true] {
         DONE.store(usize::from(!in_vain), SeqCst);
         let (old, new) = (server(paying!("Pay one.")), server(paying!("Pay two.")));
-        let mut talk = Talk::new(json!({}));
+        let mut talk = ToolCall::new(json!({}));
         legs(&old, &mut talk, &[Value::Null, json!({"url": agreed()})]).await;
         if in_vain {
             DONE.store(1, SeqCst);
@@ -204,7 +204,7 @@ async fn a_url_that_is_finished_without_an_answer_is_used_once_too() {
         }
         Ok(format!("paid {paid} times"))
     }));
-    let mut talk = Talk::new(json!({}));
+    let mut talk = ToolCall::new(json!({}));
     legs(&server, &mut talk, &[Value::Null, json!({"url": agreed()})]).await;
     DONE.store(1, SeqCst);
     let reply = talk.leg(&server, Value::Null).await;

@@ -50,7 +50,7 @@ fn server() -> Server {
     builder.build().unwrap()
 }
 
-/// What is sent for this message, the reply last.
+/// Returns the messages sent for this request, the reply last.
 async fn sent(over: Over, message: &Value) -> Vec<Value> {
     if over == Over::Http {
         let got = post(&HttpService::new(server(), HttpOptions::default()), correct(message)).await;
@@ -64,16 +64,16 @@ async fn sent(over: Over, message: &Value) -> Vec<Value> {
         };
     }
     let mut peer = lines::serve(server(), 1 << 16);
-    peer.says(message.to_string()).await;
+    peer.send(message.to_string()).await;
     let mut heard = Vec::new();
     while heard.last().is_none_or(|message: &Value| message.get("id").is_none()) {
-        heard.push(peer.hears().await.expect("a reply"));
+        heard.push(peer.receive().await.expect("a reply"));
     }
     assert_eq!(peer.ends().await, [] as [Value; 0]);
     heard
 }
 
-/// What was told on the way to the reply: each number as progress, then in the log.
+/// Returns the numbers in the notifications before the reply. Each is sent as progress, then as a log message.
 fn numbers(told: &[Value]) -> Vec<u64> {
     let (pairs, rest) = told.as_chunks::<2>();
     assert!(rest.is_empty(), "{told:?}");

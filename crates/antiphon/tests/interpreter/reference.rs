@@ -1,9 +1,9 @@
 //! The same programs without a server: on a table of answers, in memory.
 
 use crate::{
-    person::{Stop, after_answer, after_step, in_branch, mix, said, together},
     trace::Decided,
     tree::{Ask, At, Joined, Node, Program, Stage, letter},
+    user::{Stop, after_answer, after_step, in_branch, mix, said, together},
 };
 use std::{
     cell::{Cell, RefCell},

@@ -1,4 +1,4 @@
-//! One call of a tool, leg by leg, by a client that answers what it is told to.
+//! One call of a tool, leg by leg, by a client with given answers.
 
 use super::{request, with};
 use antiphon::{
@@ -8,7 +8,7 @@ use antiphon::{
 use serde_json::{Value, json};
 
 /// A call of the tool `t`.
-pub struct Talk {
+pub struct ToolCall {
     params: Value,
     /// The last state.
     pub state: Option<String>,
@@ -16,7 +16,7 @@ pub struct Talk {
     pub rounds: Vec<Vec<String>>,
 }
 
-impl Talk {
+impl ToolCall {
     pub fn new(arguments: Value) -> Self {
         Self { params: json!({"name": "t", "arguments": arguments}), state: None, rounds: Vec::new() }
     }
@@ -26,7 +26,7 @@ impl Talk {
         Self { params: json!({"name": name}), state: None, rounds: Vec::new() }
     }
 
-    /// One leg with these answers. Gives the response.
+    /// Sends one leg with these answers. Returns the response.
     pub async fn leg(&mut self, server: &Server, answers: Value) -> Value {
         let mut params = self.params.clone();
         if let Some(state) = &self.state {
@@ -47,7 +47,7 @@ impl Talk {
         reply
     }
 
-    /// Goes on with state alone, as clients do, as long as the server answers with nothing else.
+    /// Sends legs with the state only, as long as the server returns only a state.
     pub async fn settled(&mut self, server: &Server, mut reply: Value) -> Value {
         while reply["result"]["inputRequests"] == json!({}) {
             reply = self.leg(server, Value::Null).await;
@@ -55,7 +55,7 @@ impl Talk {
         reply
     }
 
-    /// Legs until the result; each question is answered from `answers` by its key.
+    /// Sends legs until the result; answers each question from `answers` by its key.
     pub async fn through(&mut self, server: &Server, answers: &Value) -> Value {
         let mut given = Value::Null;
         loop {
@@ -69,8 +69,8 @@ impl Talk {
     }
 }
 
-/// Legs with exactly these answers, one after the other. Gives the last response.
-pub async fn legs(server: &Server, talk: &mut Talk, all: &[Value]) -> Value {
+/// Sends legs with exactly these answers, in order. Returns the last response.
+pub async fn legs(server: &Server, talk: &mut ToolCall, all: &[Value]) -> Value {
     let mut reply = Value::Null;
     for answers in all {
         reply = talk.leg(server, answers.clone()).await;
@@ -78,12 +78,12 @@ pub async fn legs(server: &Server, talk: &mut Talk, all: &[Value]) -> Value {
     reply
 }
 
-/// What a step gives back that goes well.
+/// The result of a successful step.
 pub async fn ok(text: &str) -> antiphon::Result<String> {
     Ok(text.to_owned())
 }
 
-/// The keys of a round, in the order in which they stand on the wire.
+/// The keys of a round, in the order on the wire.
 pub fn keys(reply: &[u8]) -> Vec<String> {
     #[derive(serde::Deserialize)]
     struct Reply {
@@ -105,7 +105,7 @@ pub fn accept(content: Value) -> Value {
     json!({"action": "accept", "content": content})
 }
 
-/// What a tool's result says, or the error.
+/// Returns the text of a tool's result, or the error as JSON.
 pub fn said(reply: &Value) -> String {
     match reply["result"]["content"][0]["text"].as_str() {
         Some(text) => text.to_owned(),

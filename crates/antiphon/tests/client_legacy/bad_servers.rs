@@ -1,6 +1,6 @@
 //! Servers of sessions that are stuck, slow, lying or gone: each call ends in time, with an error that says so, or goes well.
 
-use crate::play::{Heard, Peer, Played, Said, builder, event, hello, result};
+use crate::scripted_server::{Heard, Peer, Said, ScriptedHttpServer, builder, event, hello, result};
 use antiphon::client::{Client, ClientErrorKind, Mode, RequestFault, transport::TransportErrorKind as Kind};
 use serde_json::{Value, json};
 use std::time::Duration;
@@ -106,7 +106,7 @@ async fn over_streams() {
     for (name, to_hello, to_call, expected) in rows {
         let (client, mut peer) = Peer::of(builder().mode(Mode::Legacy));
         let playing = async move {
-            while let Some(message) = peer.hears().await {
+            while let Some(message) = peer.receive().await {
                 let said = match message["method"].as_str() {
                     Some("initialize") => to_hello.clone(),
                     Some("tools/call") => to_call.clone(),
@@ -114,7 +114,7 @@ async fn over_streams() {
                 };
                 let Some(said) = said else { return };
                 // Whoever floods does not read.
-                peer.says_line(&said.replace("ID", &message["id"].to_string())).await;
+                peer.send_line(&said.replace("ID", &message["id"].to_string())).await;
             }
         };
         let playing = tokio::spawn(playing);
@@ -162,7 +162,7 @@ async fn over_http() {
         ),
     ];
     for (name, says, expected) in rows {
-        let played = Played::new(move |heard| match (heard.verb.as_str(), heard.method()) {
+        let played = ScriptedHttpServer::new(move |heard| match (heard.verb.as_str(), heard.method()) {
             ("POST", "initialize") => {
                 Said::json(200, result(&heard.body["id"], hello("2025-06-18"))).with("mcp-session-id", "s")
             }

@@ -1,6 +1,6 @@
 //! How large the record of a call grows.
 
-use crate::common::talk::*;
+use crate::common::tool_call::*;
 use crate::common::*;
 use antiphon::{
     Form, Result,
@@ -46,7 +46,7 @@ async fn long(ctx: &Ctx, _: NoArguments) -> Result<String> {
 #[tokio::test]
 async fn nine_rounds_with_thirty_steps_take_less_than_16_kib() {
     let server = server(Tool::new("t", long));
-    let mut talk = Talk::new(json!({}));
+    let mut talk = ToolCall::new(json!({}));
     let (mut given, mut sizes) = (Value::Null, Vec::new());
     let reply = loop {
         let reply = talk.leg(&server, given).await;
@@ -76,7 +76,7 @@ async fn an_answer_in_any_script_grows_the_token_by_its_own_size_and_half_of_it_
     for letter in ["a", "é", "漢", "🎻", "\"", "\u{1}"] {
         let mut sizes = [0, 0];
         for (at, length) in [0, 1000].into_iter().enumerate() {
-            let mut talk = Talk::new(json!({}));
+            let mut talk = ToolCall::new(json!({}));
             talk.leg(&server, Value::Null).await;
             talk.leg(&server, json!({"first": accept(json!({"text": letter.repeat(length)}))})).await;
             assert_eq!(talk.rounds, [["first"], ["second"]]);

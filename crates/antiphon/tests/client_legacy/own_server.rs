@@ -1,6 +1,6 @@
 //! Our own server at the other end: the same call comes to the same, whatever is spoken and however it travels.
 
-use crate::play::{builder, soon};
+use crate::scripted_server::{builder, soon};
 use antiphon::{
     Form, Result,
     client::{

@@ -1,38 +1,38 @@
-//! What a call came to.
+//! The result of one run of a call.
 
 use super::{
     Bench, Effects,
-    finding::{About, Finding, Findings},
+    finding::{Finding, FindingKind, Findings},
 };
 use antiphon_wire::{AskKind, meta_keys};
 use serde_json::{Value, json};
 use std::{collections::BTreeMap, fmt};
 
-/// One call, from its first request to its end.
+/// One run of a call, from its first request to its end.
 #[derive(Clone, Debug)]
-#[must_use = "a call that nobody looks at tests nothing"]
-pub struct Done {
+#[must_use = "check the run with `expect_text` or another method"]
+pub struct CallRun {
     pub(super) outcome: Outcome,
     pub(super) legs: Vec<Leg>,
     pub(super) effects: Effects,
     pub(super) causes: Vec<String>,
-    pub(super) struck: bool,
-    /// How often the request of each leg was begun.
+    pub(super) fault_occurred: bool,
+    /// The number of requests that were sent per leg.
     pub(super) begun: BTreeMap<u16, usize>,
     pub(super) findings: Vec<Finding>,
 }
 
-/// How a call ended.
+/// The end of a call.
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub enum Outcome {
-    /// With this `result`, as it is on the wire. A tool that failed has `"isError": true` in it.
+    /// A JSON-RPC `result`, as on the wire. The result of a failed tool contains `"isError": true`.
     Complete(Value),
-    /// With this JSON-RPC `error`.
+    /// A JSON-RPC `error`.
     Error(Value),
-    /// Its state was refused, as it should be: the fault was one that ends a call.
+    /// The server rejected the request state, as it must after [`Fault::Expire`](super::Fault::Expire).
     Refused,
-    /// The bench could not go on: the script has no answer to a question, the call does not end, a reply is not valid.
+    /// The bench stopped: the script has no answer to a question, the call has too many legs, or a reply is invalid.
     Stopped(String),
 }
 
@@ -40,14 +40,14 @@ pub enum Outcome {
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Leg {
-    /// What it asked, by key, in the order it was asked.
+    /// The keys and kinds of the asks, in order.
     pub asked: Vec<(String, AskKind)>,
-    /// How often its handler was polled, the last time included.
+    /// The number of polls of the handler, including the last one.
     pub polls: usize,
 }
 
 impl Outcome {
-    /// Whether it is the one answer to every state that is not to be opened, byte for byte.
+    /// Returns true for the exact error that the server returns for every invalid request state.
     pub(super) fn is_frozen_refusal(&self) -> bool {
         let frozen = json!({
             "code": -32602,
@@ -57,15 +57,15 @@ impl Outcome {
         matches!(self, Self::Error(error) if *error == frozen)
     }
 
-    /// What an unexpected end is about.
-    pub(super) fn about(&self) -> About {
-        let Self::Error(error) = self else { return About::Result };
+    /// Returns the kind of finding that an unexpected end is.
+    pub(super) fn finding_kind(&self) -> FindingKind {
+        let Self::Error(error) = self else { return FindingKind::Result };
         let is = |place: &str, name: &str| error.pointer(place).and_then(Value::as_str) == Some(name);
         let is_another_handler = is("/data/reason", "flow_diverged") || is("/data/limit", "times_asked");
-        if is_another_handler { About::Replay } else { About::Result }
+        if is_another_handler { FindingKind::Replay } else { FindingKind::Result }
     }
 
-    /// Whether a call of an older version was refused.
+    /// Returns true if the server rejected a call of an older version.
     pub(super) fn refuses_a_version(&self) -> bool {
         let reason = match self {
             Self::Error(error) => error.pointer("/data/reason").and_then(Value::as_str),
@@ -74,8 +74,8 @@ impl Outcome {
         reason == Some("version") || self.is_frozen_refusal()
     }
 
-    /// What is compared: without who answered, which a newer build says otherwise, and as
-    /// [`Bench::disregard`] leaves it.
+    /// Returns the value that is compared between runs: without the server info, which differs in a newer build, and
+    /// after [`Bench::disregard`].
     pub(super) fn comparable(&self, bench: &Bench) -> Value {
         match self {
             Self::Complete(result) => {
@@ -94,7 +94,7 @@ impl Outcome {
 }
 
 impl fmt::Display for Outcome {
-    /// Without what every result has.
+    /// Writes the outcome without the members that every result has.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Complete(result) => {
@@ -111,35 +111,35 @@ impl fmt::Display for Outcome {
     }
 }
 
-impl Done {
-    /// How it ended.
+impl CallRun {
+    /// The end of the call.
     pub fn outcome(&self) -> &Outcome {
         &self.outcome
     }
 
-    /// Its legs, in order.
+    /// The legs, in order.
     pub fn legs(&self) -> &[Leg] {
         &self.legs
     }
 
-    /// The keys of all that was asked, in order.
+    /// The keys of all asks, in order.
     pub fn asked(&self) -> Vec<&str> {
         self.legs.iter().flat_map(|leg| &leg.asked).map(|(key, _)| key.as_str()).collect()
     }
 
-    /// What it did to the world.
+    /// The effects of the call.
     pub fn effects(&self) -> &Effects {
         &self.effects
     }
 
-    /// Why requests of it failed, as the server's log is told and callers are not: an author's mistake, what a step came
-    /// to, a panic. What went on nevertheless is there too.
+    /// The causes of failures, as in the server's log: mistakes of the author, errors of steps, panics. Replies to callers
+    /// do not contain them. The list includes failures after which the call continued.
     pub fn causes(&self) -> &[String] {
         &self.causes
     }
 
-    /// How it ended, and why, if that does not say.
-    pub(super) fn came_to(&self) -> String {
+    /// Returns the end of the call, and the causes that the end does not contain.
+    pub(super) fn describe(&self) -> String {
         let unsaid = |cause: &&String| !self.outcome.to_string().contains(cause.as_str());
         let causes: Vec<&str> = self.causes.iter().filter(unsaid).map(String::as_str).collect();
         match (&self.outcome, causes.as_slice()) {
@@ -149,68 +149,73 @@ impl Done {
         }
     }
 
-    /// Whether the fault happened: a leg may be over before it can.
-    pub fn struck(&self) -> bool {
-        self.struck
+    /// Returns true if the fault happened, or if there was none. A leg can end before the fault is due.
+    pub fn fault_occurred(&self) -> bool {
+        self.fault_occurred
     }
 
-    /// What the bench saw that must not be. What a run with a fault must have in common with one without, only
-    /// [`Report`](super::Report) can tell.
+    /// The violations found in this run alone. [`Report`](super::Report) has those found by comparison with a run without
+    /// faults.
     pub fn findings(&self) -> &[Finding] {
         &self.findings
     }
 
-    /// The first text of the result of a tool, prompt or resource; empty if it has none.
+    /// The first text in the result of a tool, prompt or resource; empty if there is none.
     pub fn text(&self) -> &str {
         let Outcome::Complete(result) = &self.outcome else { return "" };
         let places = ["/content/0/text", "/messages/0/content/text", "/contents/0/text"];
         places.iter().find_map(|place| result.pointer(place)).and_then(Value::as_str).unwrap_or_default()
     }
 
-    /// The first text of the result is this, and nothing was found.
+    /// Asserts that the first text of the result is `text`, and that there are no findings.
     ///
     /// # Panics
-    /// If not.
+    /// If the text differs or there are findings.
     #[track_caller]
     pub fn expect_text(&self, text: &str) -> &Self {
         assert!(
             matches!(self.outcome, Outcome::Complete(_)) && self.text() == text,
-            "expected {text:?}, but the call came to {}{}",
-            self.came_to(),
+            "expected {text:?}, but the call ended with {}{}",
+            self.describe(),
             Findings(&self.findings),
         );
         self.expect_nothing_found()
     }
 
-    /// The call ended with an error whose message holds this, be it a tool's failure or a JSON-RPC error.
+    /// Asserts that the call failed with a message that contains `part`: a tool result with `isError`, or a JSON-RPC
+    /// error.
     ///
     /// # Panics
-    /// If not.
+    /// If the call succeeded, or failed with another message.
     #[track_caller]
     pub fn expect_failure(&self, part: &str) -> &Self {
-        let told = match &self.outcome {
+        let contains = match &self.outcome {
             Outcome::Complete(result) if result["isError"] == json!(true) => self.text().contains(part),
             Outcome::Error(error) => error["message"].as_str().is_some_and(|text| text.contains(part)),
             _ => false,
         };
-        assert!(told, "expected a failure that says {part:?}, but the call came to {}", self.came_to());
+        assert!(
+            contains,
+            "expected a failure that contains {part:?}, but the call ended with {}",
+            self.describe()
+        );
         self
     }
 
-    /// These keys were asked, in this order.
+    /// Asserts that exactly these keys were asked, in this order.
     ///
     /// # Panics
-    /// If not.
+    /// If the keys or their order differ.
     #[track_caller]
     pub fn expect_asked(&self, keys: &[&str]) -> &Self {
-        assert_eq!(self.asked(), keys, "these questions were asked, in this order");
+        assert_eq!(self.asked(), keys, "the keys of the questions, in order");
         self
     }
 
-    /// The bench saw nothing that must not be.
+    /// Asserts that there are no findings.
     ///
     /// # Panics
-    /// If it did.
+    /// If there are.
     #[track_caller]
     pub fn expect_nothing_found(&self) -> &Self {
         assert!(self.findings.is_empty(), "the bench found:{}", Findings(&self.findings));

@@ -1,10 +1,10 @@
-//! A server of one tool, `t`, written as the lines of its handler.
+//! A server with one tool `t`, from the body of its handler.
 #![allow(unused_macros, unused_imports, reason = "each test program uses its part")]
 
 use super::ring;
 use antiphon::server::{Limits, ReplayCheck, Server, ServerBuilder, Tool};
 
-/// The tool `t`, from the lines of its handler.
+/// Creates the tool `t` from the body of its handler.
 macro_rules! tool {
     (|$ctx:ident| $body:block) => {
         Tool::new("t", async |$ctx: &Ctx, _: NoArguments| -> Result<String> { $body })

@@ -64,7 +64,7 @@ async fn a_leg_that_fails_once_behind_a_step_goes_on_with_its_record() {
     for fails in ALL {
         let effects = Effects::default();
         let server = impatient(charging(fails, 1, &effects));
-        let mut talk = Talk::new(json!({}));
+        let mut talk = ToolCall::new(json!({}));
         let reply = talk.leg(&server, Value::Null).await;
         assert!(is_state_only(&reply), "{fails:?}: {reply}");
         assert_eq!(said(&settled(&mut talk, &server, Value::Null).await), "mailed", "{fails:?}");
@@ -78,7 +78,7 @@ async fn a_failure_that_still_holds_is_told_on_the_next_leg_and_the_state_stays_
     for fails in ALL {
         let effects = Effects::default();
         let server = impatient(charging(fails, 2, &effects));
-        let mut talk = Talk::new(json!({}));
+        let mut talk = ToolCall::new(json!({}));
         assert!(is_state_only(&talk.leg(&server, Value::Null).await), "{fails:?}");
         let reply = talk.leg(&server, Value::Null).await;
         assert_eq!(refused(&reply).0, -32603, "{fails:?}: {reply}");
@@ -99,7 +99,7 @@ async fn where_no_state_may_leave_alone_the_error_names_what_was_done() {
         let server = limited(charging(fails, 1, &effects), |limits| {
             (limits.state_only, limits.handler_time) = (0, Duration::from_secs(10));
         });
-        let reply = Talk::new(json!({})).leg(&server, Value::Null).await;
+        let reply = ToolCall::new(json!({})).leg(&server, Value::Null).await;
         assert_eq!(refused(&reply).0, -32603, "{fails:?}: {reply}");
         names_what_was_done(&reply, fails);
         if fails == Fails::StepRetries {
@@ -117,7 +117,7 @@ async fn a_leg_that_did_nothing_tells_its_failure_at_once() {
         }
         .boxed()
     }));
-    let reply = Talk::new(json!({})).leg(&server, Value::Null).await;
+    let reply = ToolCall::new(json!({})).leg(&server, Value::Null).await;
     assert_eq!(refused(&reply), (-32603, "step_failed"), "{reply}");
     assert_eq!(reply["error"]["data"].get("done").unwrap_or(&json!([])), &json!([]), "{reply}");
 }
@@ -146,7 +146,7 @@ async fn a_step_that_runs_beside_the_failure_is_recorded_as_well() {
             .boxed()
         }
     }));
-    let mut talk = Talk::new(json!({}));
+    let mut talk = ToolCall::new(json!({}));
     assert!(is_state_only(&talk.leg(&server, Value::Null).await));
     assert_eq!(said(&settled(&mut talk, &server, Value::Null).await), "1");
     assert_eq!(effects.runs("charge"), 1);
@@ -182,7 +182,7 @@ async fn an_answer_leaves_with_the_record_and_the_last_such_leg_is_kept_for_step
         let what = format!("charges: {charges}, budget: {state_only}");
         let effects = Effects::default();
         let server = asking_first(charges, state_only, &effects);
-        let mut talk = Talk::new(json!({}));
+        let mut talk = ToolCall::new(json!({}));
         talk.leg(&server, Value::Null).await;
         let reply = talk.leg(&server, json!({"sure": yes()})).await;
         if leaves {

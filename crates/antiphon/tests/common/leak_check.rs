@@ -1,17 +1,17 @@
-//! What is there before a peer comes must be all that is there after it.
+//! Checks that a peer leaves no tasks, sockets, handlers or subscriptions behind.
 
 use super::gate::LONGEST;
 use antiphon::server::Server;
 use std::time::Instant;
 use tokio::runtime::Handle;
 
-/// What was there at first.
-pub struct Census {
+/// The counts before the peer connects.
+pub struct LeakCheck {
     server: Server,
     before: Count,
 }
 
-/// Tasks and sockets of this process, and what runs in the server: its `Debug` says how many handlers and
+/// The tasks and sockets of this process, and the server's `Debug` output, which contains the numbers of handlers and
 /// subscriptions.
 #[derive(Debug, PartialEq)]
 struct Count {
@@ -20,22 +20,22 @@ struct Count {
     server: String,
 }
 
-impl Census {
+impl LeakCheck {
     pub fn of(server: &Server) -> Self {
         Self { server: server.clone(), before: Count::of(server) }
     }
 
-    /// Whether nothing more is there than at first.
+    /// Returns true if the counts equal those at the start.
     pub fn is_back_now(&self) -> bool {
         Count::of(&self.server) == self.before
     }
 
-    /// Waits until nothing more is there than at first.
+    /// Waits until the counts equal those at the start.
     pub async fn is_back(&self, what: &str) {
         self.is_back_but(what, 0).await;
     }
 
-    /// Waits until nothing more is there than at first and this many sockets of the test.
+    /// Waits until the counts equal those at the start, apart from `ours` sockets of the test.
     pub async fn is_back_but(&self, what: &str, ours: usize) {
         let began = Instant::now();
         loop {
@@ -64,7 +64,7 @@ impl Count {
     }
 }
 
-/// How many subscriptions the server has, and how many handlers it runs.
+/// Returns the numbers of the server's subscriptions and running handlers.
 pub fn load(server: &Server) -> (usize, usize) {
     let text = format!("{server:?}");
     let number = |name: &str| {

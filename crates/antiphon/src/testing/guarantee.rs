@@ -1,42 +1,42 @@
-//! Effects of a run, compared with those of a run in which nothing went wrong.
+//! Compares the effects of a run with those of a run without faults.
 
-use super::{Done, Effect, Fault, Outcome, Report};
+use super::{CallRun, Effect, Fault, Outcome, Report};
 use std::collections::{BTreeMap, BTreeSet};
 
-/// What becomes of effects when something goes wrong.
+/// The guarantee about effects when a fault happens.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Guarantee {
-    /// What a server without a store promises. A step behind the first ask has one idempotency key, however often its
-    /// leg is sent. What stands before the first ask runs once per request, each time under a new key: the call only
+    /// The guarantee of a server without a store. A step after the first ask has one idempotency key, even if its leg is
+    /// sent several times. A step before the first ask runs once per request, each time with a new key, because the call
     /// begins with its first state.
     AtLeastOnce,
-    /// Nothing stands before the first ask, so that each effect has one key, whatever happens: a provider that knows
-    /// idempotency keys does it once.
+    /// Each effect has one key with every fault, so a provider that supports idempotency keys acts once. This requires
+    /// that there are no effects before the first ask.
     OneKeyEach,
 }
 
-/// How often one thing happened in one run.
+/// The counts of one effect in one run.
 #[derive(Debug, Default)]
-struct Tally {
-    /// Keys that were first used in the first leg.
+struct Counts {
+    /// The number of keys first used in the first leg.
     early: usize,
-    /// Keys that were first used in a later leg.
+    /// The number of keys first used in a later leg.
     late: usize,
-    /// How often it happened in each leg.
+    /// The number of times it happened, by leg.
     runs: BTreeMap<u16, usize>,
 }
 
-impl Tally {
+impl Counts {
     fn of(effects: &[Effect], name: &str) -> Self {
-        let (mut tally, mut seen) = (Self::default(), BTreeSet::new());
+        let (mut counts, mut seen) = (Self::default(), BTreeSet::new());
         for effect in effects.iter().filter(|effect| effect.name == name) {
-            *tally.runs.entry(effect.leg).or_default() += 1;
+            *counts.runs.entry(effect.leg).or_default() += 1;
             if seen.insert(&effect.key) {
-                *(if effect.leg <= 1 { &mut tally.early } else { &mut tally.late }) += 1;
+                *(if effect.leg <= 1 { &mut counts.early } else { &mut counts.late }) += 1;
             }
         }
-        tally
+        counts
     }
 
     fn keys(&self) -> usize {
@@ -48,8 +48,8 @@ impl Tally {
     }
 }
 
-/// A key that was used in several legs: a recorded step runs in one.
-pub(super) fn repeated(done: &Done) -> Vec<String> {
+/// Returns a message for each key that was used in several legs. A recorded step runs in one leg only.
+pub(super) fn repeated(done: &CallRun) -> Vec<String> {
     let mut legs: BTreeMap<(String, String), BTreeSet<u16>> = BTreeMap::new();
     for effect in done.effects.all() {
         legs.entry((effect.name, effect.key)).or_default().insert(effect.leg);
@@ -59,28 +59,28 @@ pub(super) fn repeated(done: &Done) -> Vec<String> {
         .map(|((name, key), legs)| {
             let legs: Vec<String> = legs.iter().map(u16::to_string).collect();
             let legs = legs.join(", ");
-            format!("`{name}` happened under the key `{key}` in the legs {legs}: it stands outside of a step")
+            format!("`{name}` happened under the key `{key}` in the legs {legs}: it is outside of a step")
         })
         .collect()
 }
 
-/// What is wrong with the effects of a disturbed run.
-pub(super) fn compare(report: &Report, fault: &Fault, done: &Done, guarantee: Guarantee) -> Vec<String> {
+/// Returns the violations of `guarantee` in a run with a fault.
+pub(super) fn compare(report: &Report, fault: &Fault, done: &CallRun, guarantee: Guarantee) -> Vec<String> {
     let (plain, disturbed) = (report.plain.effects.all(), done.effects.all());
     let newer = report.upgraded.as_ref().map(|done| done.effects.all()).unwrap_or_default();
     let names: BTreeSet<&str> =
         plain.iter().chain(&newer).chain(&disturbed).map(|effect| effect.name.as_str()).collect();
     let mut wrong = Vec::new();
     for name in names {
-        let (expected, found) = (Tally::of(&plain, name), Tally::of(&disturbed, name));
+        let (expected, found) = (Counts::of(&plain, name), Counts::of(&disturbed, name));
         let fault = match fault {
             Fault::Upgrade { .. } => {
-                let newer = Tally::of(&newer, name).keys();
+                let newer = Counts::of(&newer, name).keys();
                 between(expected.keys().min(newer), expected.keys().max(newer), found.keys())
             }
-            // What stood before the first ask may stand behind a state now.
+            // Effects before the first ask may be in a later leg now.
             Fault::Drain { .. } => between(expected.keys(), expected.keys(), found.keys()),
-            // The call went only so far.
+            // The call ended early.
             _ if done.outcome == Outcome::Refused => between(0, expected.keys(), found.keys()),
             _ => against(&expected, &found, done, guarantee),
         };
@@ -89,11 +89,11 @@ pub(super) fn compare(report: &Report, fault: &Fault, done: &Done, guarantee: Gu
     wrong
 }
 
-fn against(expected: &Tally, found: &Tally, done: &Done, guarantee: Guarantee) -> Option<String> {
+fn against(expected: &Counts, found: &Counts, done: &CallRun, guarantee: Guarantee) -> Option<String> {
     let sent = |leg: &u16| done.begun.get(leg).copied().unwrap_or(1).max(1);
     if expected.late != found.late {
         return Some(format!(
-            "happened under {} keys behind the first ask, and under {} when nothing goes wrong",
+            "happened under {} keys after the first ask, and under {} without faults",
             found.late, expected.late
         ));
     }
@@ -101,7 +101,7 @@ fn against(expected: &Tally, found: &Tally, done: &Done, guarantee: Guarantee) -
     if let Some(fault) = between(expected.early, most, found.early) {
         return Some(format!("{fault} before the first ask"));
     }
-    // Whoever asks again shifts legs, but then sends each only once.
+    // Questions that are asked again add legs, but each of those is sent once.
     let bound: usize = expected.runs.iter().map(|(leg, runs)| runs * sent(leg)).sum();
     let bound = bound.max(expected.runs());
     (found.runs() > bound)

@@ -1,9 +1,9 @@
 //! Bad clients in sessions, on pipes and on real sockets: stuck, slow, lying, vanishing. Nothing of them stays behind.
 
 use crate::common::{
-    census::Census,
     fixture,
     gate::{Gate, How, LONGEST, gate, soon},
+    leak_check::LeakCheck,
     lines::serve,
     session::{everything, initialize, plain},
     socket::{Client, Running, post, serve_held},
@@ -93,18 +93,18 @@ async fn a_client_on_pipes_that_goes_in_any_phase_leaves_nothing() {
     for (what, says) in phases() {
         for goes in [Goes::AtOnce, Goes::ReadsOn, Goes::HalfWay] {
             let (server, _gate) = server();
-            let census = Census::of(&server);
+            let census = LeakCheck::of(&server);
             let mut peer = serve(server.clone(), 1 << 20);
-            peer.says(plain(0, "initialize", initialize("2025-11-25", everything())).to_string()).await;
-            peer.hears().await.unwrap();
+            peer.send(plain(0, "initialize", initialize("2025-11-25", everything())).to_string()).await;
+            peer.receive().await.unwrap();
             for message in &says {
-                peer.says(message.to_string()).await;
+                peer.send(message.to_string()).await;
             }
             match goes {
                 Goes::AtOnce => {}
                 Goes::ReadsOn => {
                     soon(peer.writer.shutdown()).await.unwrap();
-                    while peer.hears().await.is_some() {}
+                    while peer.receive().await.is_some() {}
                 }
                 Goes::HalfWay => soon(peer.writer.write_all(b"{\"jsonrpc\":")).await.unwrap(),
             }
@@ -125,14 +125,14 @@ struct Bad<'a> {
 impl<'a> Bad<'a> {
     async fn open(running: &'a Running) -> Self {
         let mut client = Client::new(running).await;
-        client.says(post(&plain(0, "initialize", initialize("2025-11-25", everything())), "")).await;
+        client.send(post(&plain(0, "initialize", initialize("2025-11-25", everything())), "")).await;
         while !client.ahead.windows(4).any(|four| four == b"\r\n\r\n") {
             use tokio::io::AsyncReadExt as _;
             assert_ne!(soon(client.stream.read_buf(&mut client.ahead)).await.unwrap(), 0);
         }
         let head = String::from_utf8_lossy(&client.ahead).into_owned();
         let id = head.lines().find_map(|line| line.strip_prefix("mcp-session-id: ")).unwrap().to_owned();
-        client.hears().await;
+        client.receive().await;
         Self { running, id }
     }
 
@@ -141,7 +141,7 @@ impl<'a> Bad<'a> {
     }
 
     /// Sends this on a connection of its own.
-    async fn says(&self, text: impl AsRef<[u8]>) -> Client {
+    async fn send(&self, text: impl AsRef<[u8]>) -> Client {
         let mut client = Client::new(self.running).await;
         // The server may have closed before all is written.
         let _ = soon(client.stream.write_all(text.as_ref())).await;
@@ -150,8 +150,8 @@ impl<'a> Bad<'a> {
 
     async fn ends(self) {
         let own = self.own();
-        let mut client = self.says(format!("DELETE /mcp HTTP/1.1\r\nHost: localhost\r\n{own}\r\n")).await;
-        assert!(client.hears_head().await.starts_with("http/1.1 204"));
+        let mut client = self.send(format!("DELETE /mcp HTTP/1.1\r\nHost: localhost\r\n{own}\r\n")).await;
+        assert!(client.receive_head().await.starts_with("http/1.1 204"));
     }
 }
 
@@ -171,7 +171,7 @@ async fn a_client_over_http_that_goes_in_any_phase_leaves_nothing() {
     for leaves in [Leaves::Ends, Leaves::Closes, Leaves::Resets] {
         let (server, gate) = server();
         let running = serve_held(server.clone(), gate, HttpOptions::default().session_idle(SHORT)).await;
-        let census = Census::of(&server);
+        let census = LeakCheck::of(&server);
         for (_, says) in phases() {
             let bad = Bad::open(&running).await;
             let own = bad.own();
@@ -179,11 +179,11 @@ async fn a_client_over_http_that_goes_in_any_phase_leaves_nothing() {
             // One that listens, and one that breaks off in the middle.
             let get =
                 format!("GET /mcp HTTP/1.1\r\nHost: localhost\r\nAccept: text/event-stream\r\n{own}\r\n");
-            connections.push(bad.says(get).await);
+            connections.push(bad.send(get).await);
             let whole = post(&ask(99), &own);
-            connections.push(bad.says(&whole[..whole.len() - 9]).await);
+            connections.push(bad.send(&whole[..whole.len() - 9]).await);
             for message in says.iter().take(30) {
-                connections.push(bad.says(post(message, &own)).await);
+                connections.push(bad.send(post(message, &own)).await);
             }
             if leaves == Leaves::Resets {
                 connections.iter().for_each(|client| client.stream.set_zero_linger().unwrap());
@@ -197,15 +197,15 @@ async fn a_client_over_http_that_goes_in_any_phase_leaves_nothing() {
 }
 
 /// Good clients are served meanwhile, and then all is as it was.
-async fn settles(what: &str, running: &Running, census: &Census) {
+async fn settles(what: &str, running: &Running, census: &LeakCheck) {
     let began = Instant::now();
     loop {
         // Sessions that nobody uses are looked for when another one begins.
         let good = Bad::open(running).await;
         let own = good.own();
         let echo = plain(1, "tools/call", json!({"name": "echo", "arguments": {"name": "x"}}));
-        let mut client = good.says(post(&with(&echo, json!({})), &own)).await;
-        client.hears_result(1, "x").await;
+        let mut client = good.send(post(&with(&echo, json!({})), &own)).await;
+        client.receive_result(1, "x").await;
         drop(client);
         good.ends().await;
         if census.is_back_now() {

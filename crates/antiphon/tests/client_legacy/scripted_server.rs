@@ -1,4 +1,4 @@
-//! Servers that are played: lines over a pair of streams, and answers over HTTP.
+//! Scripted servers: lines over a pair of streams, and answers over HTTP.
 
 use antiphon::client::{
     Client, ClientBuilder,
@@ -17,7 +17,7 @@ use tokio::{
     task::JoinHandle,
 };
 
-/// No test waits longer for anything.
+/// The maximum time that a test waits for one event.
 pub(crate) const LONG: Duration = Duration::from_secs(60);
 
 pub(crate) fn builder() -> ClientBuilder {
@@ -74,37 +74,37 @@ impl Peer {
     }
 
     /// The next message; none at the end.
-    pub(crate) async fn hears(&mut self) -> Option<Value> {
+    pub(crate) async fn receive(&mut self) -> Option<Value> {
         let line = soon(self.lines.next_line()).await.unwrap()?;
         Some(serde_json::from_str(&line).expect("a line of JSON"))
     }
 
     /// The next message, which is of this method.
-    pub(crate) async fn hears_of(&mut self, method: &str) -> Value {
-        let message = self.hears().await.expect("a message");
+    pub(crate) async fn receive_of(&mut self, method: &str) -> Value {
+        let message = self.receive().await.expect("a message");
         assert_eq!(message["method"], method, "{message}");
         message
     }
 
-    pub(crate) async fn says(&mut self, message: Value) {
+    pub(crate) async fn send(&mut self, message: Value) {
         let _ = soon(self.writer.write_all(format!("{message}\n").as_bytes())).await;
     }
 
-    pub(crate) async fn says_line(&mut self, line: &str) {
+    pub(crate) async fn send_line(&mut self, line: &str) {
         let _ = soon(self.writer.write_all(format!("{line}\n").as_bytes())).await;
     }
 
-    /// Refuses the probe and shakes hands. Gives back what was said in `initialize`.
-    pub(crate) async fn shakes_hands(&mut self, version: &str) -> Value {
-        let probe = self.hears_of("server/discover").await;
-        self.says(error(&probe["id"], -32601, Value::Null)).await;
+    /// Refuses the probe and performs the handshake. Returns the `initialize` request.
+    pub(crate) async fn handshake(&mut self, version: &str) -> Value {
+        let probe = self.receive_of("server/discover").await;
+        self.send(error(&probe["id"], -32601, Value::Null)).await;
         self.initializes(version).await
     }
 
     pub(crate) async fn initializes(&mut self, version: &str) -> Value {
-        let initialize = self.hears_of("initialize").await;
-        self.says(result(&initialize["id"], hello(version))).await;
-        let initialized = self.hears_of("notifications/initialized").await;
+        let initialize = self.receive_of("initialize").await;
+        self.send(result(&initialize["id"], hello(version))).await;
+        let initialized = self.receive_of("notifications/initialized").await;
         assert!(initialized.get("id").is_none());
         initialize["params"].clone()
     }
@@ -128,7 +128,7 @@ impl Heard {
         self.headers.get(name).map(String::as_str)
     }
 
-    /// The verb and the method, or what was answered.
+    /// The HTTP verb and the JSON-RPC method, or the answered id.
     pub(crate) fn short(&self) -> String {
         let what = if self.body.is_null() {
             String::new()
@@ -141,7 +141,7 @@ impl Heard {
     }
 }
 
-/// What is answered.
+/// The answer to a request.
 pub(crate) enum Said {
     Whole(u16, Vec<(String, String)>, String),
     /// A stream: this first, and what comes; it ends when the sender is dropped.
@@ -188,13 +188,13 @@ pub(crate) fn event(message: &Value) -> String {
 }
 
 /// A server over HTTP.
-pub(crate) struct Played {
+pub(crate) struct ScriptedHttpServer {
     pub(crate) url: String,
     heard: Arc<Mutex<Vec<Heard>>>,
     task: JoinHandle<()>,
 }
 
-impl Played {
+impl ScriptedHttpServer {
     pub(crate) async fn new(answer: impl Fn(&Heard) -> Said + Send + Sync + 'static) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let url = format!("http://{}/mcp", listener.local_addr().unwrap());
@@ -223,8 +223,8 @@ impl Played {
         self.heard().iter().map(Heard::short).collect()
     }
 
-    /// Waits until such a request was heard.
-    pub(crate) async fn hears(&self, wanted: impl Fn(&Heard) -> bool) -> Heard {
+    /// Waits for a request that matches `wanted`.
+    pub(crate) async fn receive(&self, wanted: impl Fn(&Heard) -> bool) -> Heard {
         soon(async {
             loop {
                 if let Some(heard) = self.heard().into_iter().find(&wanted) {
@@ -237,7 +237,7 @@ impl Played {
     }
 }
 
-impl Drop for Played {
+impl Drop for ScriptedHttpServer {
     fn drop(&mut self) {
         self.task.abort();
     }

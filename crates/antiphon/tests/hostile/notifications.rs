@@ -2,10 +2,9 @@
 
 use crate::common;
 use crate::common::{
-    Over,
-    census::{Census, load},
-    fixture,
+    Over, fixture,
     gate::{How, gate, soon},
+    leak_check::{LeakCheck, load},
     lines::serve,
     post::correct,
     request, send, with,
@@ -39,10 +38,10 @@ async fn sent(server: &Server, message: &Value) -> Vec<Value> {
         }
     };
     let mut peer = serve(server.clone(), 1 << 16);
-    peer.says(message.to_string()).await;
+    peer.send(message.to_string()).await;
     let mut over_stdio = Vec::new();
     while over_stdio.last().is_none_or(|last: &Value| last.get("id").is_none()) {
-        over_stdio.push(peer.hears().await.unwrap());
+        over_stdio.push(peer.receive().await.unwrap());
     }
     assert_eq!(peer.ends().await, [] as [Value; 0]);
     assert_eq!(over_http, over_stdio);
@@ -97,7 +96,7 @@ async fn a_handler_that_panics_after_it_told_something_is_answered() {
     let mut limits = antiphon::server::Limits::default();
     limits.handlers = 1;
     let server = fixture(|builder| builder.tool(panics).limits(limits).logging()).server;
-    let census = Census::of(&server);
+    let census = LeakCheck::of(&server);
     for _ in 0..2 {
         let told = sent(&server, &call("panics", json!(1))).await;
         let methods: Vec<&str> = told.iter().filter_map(|message| message["method"].as_str()).collect();
@@ -120,14 +119,14 @@ async fn a_chatty_request_does_not_silence_the_channel() {
     let server = fixture(|builder| builder.tool(chatty).logging().list_changed()).server;
     let mut peer = serve(server.clone(), 1 << 16);
     let listen = request(0, "subscriptions/listen", json!({"notifications": {"toolsListChanged": true}}));
-    peer.says(listen.to_string()).await;
-    peer.hears().await.unwrap();
+    peer.send(listen.to_string()).await;
+    peer.receive().await.unwrap();
     let calls = (1..=20).map(|id| with(&call("chatty", json!(id)), json!({ "id": id })).to_string());
-    peer.says(calls.collect::<Vec<_>>().join("\n")).await;
+    peer.send(calls.collect::<Vec<_>>().join("\n")).await;
     server.add_tool(Tool::new("late", async |_: &Ctx, _: NoArguments| "")).unwrap();
     let (mut answered, mut changed, mut told) = (Vec::new(), 0, 0);
     while answered.len() < 20 {
-        let message = peer.hears().await.unwrap();
+        let message = peer.receive().await.unwrap();
         match message["method"].as_str() {
             None => answered.push(message["id"].as_u64().unwrap()),
             Some("notifications/tools/list_changed") => changed += 1,
@@ -149,7 +148,7 @@ async fn a_layer_that_drops_the_exchange_cancels_it() {
     let mut limits = antiphon::server::Limits::default();
     (limits.handlers, limits.subscriptions) = (1, 1);
     let server = fixture(|builder| builder.tool(hold).limits(limits).list_changed()).server;
-    let census = Census::of(&server);
+    let census = LeakCheck::of(&server);
     let mut service = HttpService::new(server.clone(), HttpOptions::default());
     let held = |how: How| {
         let meta = with(&common::meta(), json!({"progressToken": 1}));
@@ -229,8 +228,8 @@ async fn an_idle_subscription_holds_little() {
     let kept = whole.clone();
     let response = service.call(correct(&message).map(|_| Full::new(whole))).await.unwrap();
     let mut peer = serve(server.clone(), 1 << 16);
-    peer.says(message.to_string()).await;
-    peer.hears().await.unwrap();
+    peer.send(message.to_string()).await;
+    peer.receive().await.unwrap();
     assert_eq!(load(&server), (2, 0));
     assert!(kept.is_unique(), "the body is held");
     assert!(server.remove_tool("kept"));

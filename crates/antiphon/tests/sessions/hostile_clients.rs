@@ -147,8 +147,8 @@ async fn a_client_that_is_called_a_megabyte_has_no_name() {
         let mut other = common::lines::serve(server, 1 << 16);
         let params = json!({"protocolVersion": NEWEST, "capabilities": {},
             "clientInfo": {"name": "x".repeat(length), "version": "1"}});
-        other.says(plain(0, "initialize", params).to_string()).await;
-        assert!(other.hears().await.unwrap().get("result").is_some());
+        other.send(plain(0, "initialize", params).to_string()).await;
+        assert!(other.receive().await.unwrap().get("result").is_some());
         std::mem::swap(&mut session.peer, &mut other);
         let reply = session.asks(1, "tools/call", json!({"name": "t"})).await;
         assert_eq!(reply["result"]["content"][0]["text"], is_known.to_string(), "{length}");
@@ -160,12 +160,12 @@ async fn a_client_that_is_called_a_megabyte_has_no_name() {
 async fn a_batch_on_streams_is_bounded() {
     let mut session = InSession::open(&fixture(|builder| builder).server, "2025-03-26", json!({})).await;
     let pings: Vec<Value> = (1..=64).map(|id| plain(id, "ping", json!({}))).collect();
-    session.says(json!(pings)).await;
+    session.send(json!(pings)).await;
     for _ in 0..64 {
-        assert!(session.hears().await.get("result").is_some());
+        assert!(session.receive().await.get("result").is_some());
     }
-    session.says(json!(vec![1; 65])).await;
-    let refused = session.hears().await;
+    session.send(json!(vec![1; 65])).await;
+    let refused = session.receive().await;
     assert_eq!((&refused["id"], &refused["error"]["code"]), (&Value::Null, &json!(-32600)), "{refused}");
     assert_eq!(session.asks(99, "ping", json!({})).await["id"], 99);
 }
@@ -181,10 +181,10 @@ async fn a_question_behind_a_step_is_asked_as_often_as_any() {
         })
     });
     let mut session = InSession::newest(&server).await;
-    session.says(tool(1)).await;
+    session.send(tool(1)).await;
     let mut asked = 0;
     let reply = loop {
-        let heard = session.hears().await;
+        let heard = session.receive().await;
         if !is_ask(&heard) || asked == 10 {
             break heard;
         }
@@ -207,20 +207,20 @@ async fn so_many_questions_wait_at_once() {
         })
     });
     let mut session = InSession::newest(&server).await;
-    session.says(tool(1)).await;
+    session.send(tool(1)).await;
     let mut asked = Vec::new();
     for _ in 0..64 {
-        asked.push(session.hears().await);
+        asked.push(session.receive().await);
     }
     assert!(asked.iter().all(is_ask));
     assert_eq!(session.asks(2, "ping", json!({})).await["id"], 2, "nothing more is asked yet");
     for at in 0..100 {
         session.answers(&asked[at].clone(), accept("x")).await;
         if asked.len() < 100 {
-            asked.push(session.hears().await);
+            asked.push(session.receive().await);
         }
     }
-    let reply = session.hears().await;
+    let reply = session.receive().await;
     assert_eq!(reply["result"]["content"][0]["text"], "x".repeat(100), "{reply}");
 }
 
@@ -238,10 +238,10 @@ async fn answers_fill_the_record_too() {
         })
     });
     let mut session = InSession::newest(&server).await;
-    session.says(tool(1)).await;
+    session.send(tool(1)).await;
     let mut asked = 0;
     let reply = loop {
-        let heard = session.hears().await;
+        let heard = session.receive().await;
         if !is_ask(&heard) || asked == 20 {
             break heard;
         }
@@ -290,8 +290,8 @@ async fn errors_of_a_client_are_told_in_short() {
         let asked = session.asks(id, "tools/call", json!({"name": name})).await;
         assert!(is_ask(&asked), "{asked}");
         let error = json!({"code": -1, "message": format!("I will not. {}", "é".repeat(1 << 20))});
-        session.says(json!({"jsonrpc": "2.0", "id": asked["id"], "error": error})).await;
-        let reply = session.hears().await;
+        session.send(json!({"jsonrpc": "2.0", "id": asked["id"], "error": error})).await;
+        let reply = session.receive().await;
         let text = reply["error"]["message"].as_str().unwrap();
         assert!(
             text.starts_with("The client did not answer `text` (error -1): I will not. éé"),
@@ -315,14 +315,14 @@ async fn a_panic_takes_back_what_was_asked() {
     });
     let mut session = InSession::newest(&server).await;
     for id in 1..4 {
-        session.says(tool(id)).await;
-        let (text, now) = (session.hears().await, session.hears().await);
+        session.send(tool(id)).await;
+        let (text, now) = (session.receive().await, session.receive().await);
         session.answers(&now, accept("x")).await;
-        let cancelled = session.hears().await;
+        let cancelled = session.receive().await;
         assert_eq!(cancelled["method"], "notifications/cancelled", "{cancelled}");
         assert_eq!(cancelled["params"]["requestId"], text["id"]);
         session.answers(&text, accept("late")).await;
-        let reply = session.hears().await;
+        let reply = session.receive().await;
         assert_eq!((&reply["id"], &reply["error"]["code"]), (&json!(id), &json!(-32603)));
     }
 }
@@ -362,17 +362,17 @@ async fn ids_of_two_kinds_are_two_ids() {
     for id in [json!(1), json!("1")] {
         let mut request = tool(0);
         request["id"] = id;
-        session.says(request).await;
-        asked.push(session.hears().await);
+        session.send(request).await;
+        asked.push(session.receive().await);
     }
     session
-        .says(json!({"jsonrpc": "2.0", "method": "notifications/cancelled", "params": {"requestId": "1"}}))
+        .send(json!({"jsonrpc": "2.0", "method": "notifications/cancelled", "params": {"requestId": "1"}}))
         .await;
-    let cancelled = session.hears().await;
+    let cancelled = session.receive().await;
     assert_eq!(cancelled["params"]["requestId"], asked[1]["id"], "{cancelled}");
     session.answers(&asked[1], accept("late")).await;
     session.answers(&asked[0], accept("in time")).await;
-    let reply = session.hears().await;
+    let reply = session.receive().await;
     assert_eq!((&reply["id"], &reply["result"]["content"][0]["text"]), (&json!(1), &json!("in time")));
 }
 
@@ -387,8 +387,8 @@ async fn a_call_is_cancelled_before_it_has_begun() {
         let cancelled =
             json!({"jsonrpc": "2.0", "method": "notifications/cancelled", "params": {"requestId": id}});
         let ping = plain(9, "ping", json!({}));
-        session.peer.says(format!("{}\n{cancelled}\n{ping}", tool(id))).await;
-        let heard = session.hears().await;
+        session.peer.send(format!("{}\n{cancelled}\n{ping}", tool(id))).await;
+        let heard = session.receive().await;
         assert_eq!(heard["id"], 9, "{heard}");
     }
     // Its id is free again.
@@ -435,14 +435,14 @@ async fn answers_to_all_of_a_race_at_once() {
         })
     });
     let mut session = InSession::newest(&server).await;
-    session.says(tool(1)).await;
-    let (a, b) = (session.hears().await, session.hears().await);
+    session.send(tool(1)).await;
+    let (a, b) = (session.receive().await, session.receive().await);
     let answer = |asked: &Value, text| json!({"jsonrpc": "2.0", "id": asked["id"], "result": accept(text)});
-    session.peer.says(format!("{}\n{}", answer(&b, "b"), answer(&a, "a"))).await;
-    let sure = session.hears().await;
+    session.peer.send(format!("{}\n{}", answer(&b, "b"), answer(&a, "a"))).await;
+    let sure = session.receive().await;
     assert_eq!(sure["params"]["message"], "Sure?", "{sure}");
     session.answers(&sure, accept("yes")).await;
-    assert_eq!(session.hears().await["result"]["content"][0]["text"], "a charged yes");
+    assert_eq!(session.receive().await["result"]["content"][0]["text"], "a charged yes");
 }
 
 /// A server whose tool `t` asks beside a step that waits to be let go, and tells of its end.
@@ -475,9 +475,9 @@ async fn a_call_that_is_cancelled_beside_its_step_asks_no_more() {
     assert!(is_ask(&asked), "{asked}");
     assert_eq!(soon(events.recv()).await, Some("begun"));
     session
-        .says(json!({"jsonrpc": "2.0", "method": "notifications/cancelled", "params": {"requestId": 1}}))
+        .send(json!({"jsonrpc": "2.0", "method": "notifications/cancelled", "params": {"requestId": 1}}))
         .await;
-    let cancelled = session.hears().await;
+    let cancelled = session.receive().await;
     assert_eq!(cancelled["params"]["requestId"], asked["id"], "{cancelled}");
     session.answers(&asked, accept("late")).await;
     open.send_replace(true);

@@ -1,6 +1,6 @@
 //! Questions that are polled where their call is not: the caller learns nothing, the log says what to do.
 
-use crate::common::talk::*;
+use crate::common::tool_call::*;
 use crate::common::{log::take_log_of_all_threads, *};
 use antiphon::{
     Result,
@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 
 type Handler = for<'a> fn(&'a Ctx) -> BoxFuture<'a, Result<String>>;
 
-/// Says of a closure that its future may hold the context it is lent.
+/// Returns the closure unchanged. The bound lets its future borrow the context.
 fn lent<F: for<'a> Fn(&'a Ctx, NoArguments) -> BoxFuture<'a, Result<String>>>(handler: F) -> F {
     handler
 }
@@ -49,7 +49,7 @@ async fn what_is_polled_outside_of_its_call_ends_the_request() {
     for handler in handlers {
         let tool = Tool::new("t", lent(move |ctx, _| handler(ctx)));
         let server = Server::builder("outside", "1").tool(tool).keys(ring(7)).build().unwrap();
-        let reply = Talk::new(json!({})).leg(&server, Value::Null).await;
+        let reply = ToolCall::new(json!({})).leg(&server, Value::Null).await;
         // > Internal error
         assert_eq!(reply["error"]["code"], -32603, "{reply}");
         assert!(!reply.to_string().contains("polled"), "{reply}");

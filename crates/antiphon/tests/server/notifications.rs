@@ -86,10 +86,10 @@ async fn check(logging: bool, meta: Value, sends: Value, expected: &[Value]) {
         };
         assert_eq!(got.status, 200);
         let mut peer = lines::serve(server(logging), 1 << 16);
-        peer.says(message.to_string()).await;
+        peer.send(message.to_string()).await;
         let mut over_stdio = Vec::new();
         for _ in 0..over_http.len() {
-            over_stdio.push(peer.hears().await.unwrap());
+            over_stdio.push(peer.receive().await.unwrap());
         }
         assert_eq!(peer.ends().await, Vec::<Value>::new());
         assert_eq!(over_http, over_stdio, "{message}");
@@ -167,14 +167,14 @@ async fn a_notification_leaves_while_its_handler_runs() {
     let (server, _gate) = telling();
     let running = socket::serve_this(server.clone(), HttpOptions::default()).await;
     let mut client = socket::Client::new(&running).await;
-    client.says(socket::text_of(&tell(3))).await;
-    let head = client.hears_head().await;
+    client.send(socket::text_of(&tell(3))).await;
+    let head = client.receive_head().await;
     assert!(head.starts_with("http/1.1 200 ok") && head.contains("text/event-stream"), "{head}");
-    assert_eq!(client.hears_event().await, Some(progress(json!(3), json!({"progress": 1.0}))));
+    assert_eq!(client.receive_event().await, Some(progress(json!(3), json!({"progress": 1.0}))));
 
     let mut peer = lines::serve(server, 1 << 16);
-    peer.says(tell(4).to_string()).await;
-    assert_eq!(peer.hears().await, Some(progress(json!(4), json!({"progress": 1.0}))));
+    peer.send(tell(4).to_string()).await;
+    assert_eq!(peer.receive().await, Some(progress(json!(4), json!({"progress": 1.0}))));
 }
 
 #[tokio::test]
@@ -183,11 +183,11 @@ async fn a_silent_stream_is_kept_alive() {
     let options = HttpOptions::default().keep_alive(std::time::Duration::from_millis(20));
     let running = socket::serve_this(server, options).await;
     let mut client = socket::Client::new(&running).await;
-    client.says(socket::text_of(&tell(3))).await;
-    client.hears_head().await;
-    client.hears_event().await.unwrap();
+    client.send(socket::text_of(&tell(3))).await;
+    client.receive_head().await;
+    client.receive_event().await.unwrap();
     for _ in 0..3 {
-        assert_eq!(client.hears_chunk().await.as_deref(), Some(":\n\n"));
+        assert_eq!(client.receive_chunk().await.as_deref(), Some(":\n\n"));
     }
 }
 
@@ -212,9 +212,9 @@ async fn a_client_that_leaves_the_stream_drops_the_handler() {
     let server = fixture(|builder| builder.tool(tell)).server;
     let running = socket::serve_this(server, HttpOptions::default()).await;
     let mut client = socket::Client::new(&running).await;
-    client.says(socket::text_of(&tell_once())).await;
-    client.hears_head().await;
-    client.hears_event().await.unwrap();
+    client.send(socket::text_of(&tell_once())).await;
+    client.receive_head().await;
+    client.receive_event().await.unwrap();
     drop(client);
     soon(dropped).await.unwrap();
 }

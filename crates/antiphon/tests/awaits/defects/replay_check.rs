@@ -1,7 +1,7 @@
 //! What the replay check reports: nothing of a right program, however far a leg came in its time.
 
 use super::*;
-use crate::common::tool_t::built;
+use crate::common::one_tool::built;
 use antiphon::server::ReplayCheck;
 use std::sync::{Arc, Mutex};
 use tokio::time::sleep;
@@ -14,7 +14,7 @@ async fn faults(tool: Tool, answers: Value) -> (String, Vec<String>) {
         let builder = builder.replay_check(ReplayCheck::Always);
         builder.on_replay_fault(move |fault| reported.lock().unwrap().push(fault.to_string()))
     });
-    let said = said(&Talk::new(json!({})).through(&server, &answers).await);
+    let said = said(&ToolCall::new(json!({})).through(&server, &answers).await);
     let faults = faults.lock().unwrap().clone();
     (said, faults)
 }

@@ -1,8 +1,8 @@
-//! The replicas of one run, their clock, and the requests under way.
+//! The replicas of one run, their clock, and the requests in flight.
 
 use super::{
     Bench, Effects,
-    effects::Place,
+    effects::Origin,
     message::{Reply, Retry, request},
 };
 use crate::{
@@ -27,18 +27,18 @@ use std::{
 };
 use tokio::time::Instant;
 
-/// Where every run begins: some day in 2027.
+/// The time at which every run begins, since the Unix epoch: a day in 2027.
 const START: Duration = Duration::from_secs(1_800_000_000);
 
-/// What all replicas of a run tell, each thing once.
+/// Messages from all replicas of a run, without repetitions.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Told(Arc<Mutex<Vec<String>>>);
+pub(super) struct UniqueTexts(Arc<Mutex<Vec<String>>>);
 
-impl Told {
+impl UniqueTexts {
     fn add(&self, text: String) {
-        let mut told = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        if !told.contains(&text) {
-            told.push(text);
+        let mut texts = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if !texts.contains(&text) {
+            texts.push(text);
         }
     }
 
@@ -47,62 +47,66 @@ impl Told {
     }
 }
 
-/// What all replicas of a run have in common.
+/// The state that all replicas of a run share.
 #[derive(Clone)]
-pub(super) struct Common {
+pub(super) struct Shared {
     pub(super) effects: Effects,
-    /// Where a handler did not come to the same, run twice.
-    pub(super) replays: Told,
-    /// Why requests failed, where their senders are not told.
-    pub(super) causes: Told,
+    /// Differences between a handler and its replay.
+    pub(super) replays: UniqueTexts,
+    /// Causes of failures that the replies do not contain.
+    pub(super) causes: UniqueTexts,
     clock: Clock,
 }
 
-/// Every run has a world of its own.
-pub(super) struct World<'a> {
+/// The environment of one run: its replicas, their clock and the effects.
+pub(super) struct Simulation<'a> {
     pub(super) bench: &'a Bench,
     pub(super) call: &'a Call,
-    pub(super) common: Common,
-    /// How often the request of each leg was begun, but for those that were to be refused.
+    pub(super) shared: Shared,
+    /// The number of requests that were sent per leg, without those that the server must reject.
     pub(super) begun: BTreeMap<u16, usize>,
     upgraded: bool,
-    hand: ManualClock,
+    manual_clock: ManualClock,
     replica: Server,
     requests: u32,
-    /// Handlers of replicas that are gone: neither polled nor dropped while the run lasts.
-    gone: Vec<Exchange>,
+    /// Handlers of crashed replicas. The run neither polls nor drops them before its end.
+    crashed: Vec<Exchange>,
 }
 
-impl<'a> World<'a> {
+impl<'a> Simulation<'a> {
     pub(super) fn new(bench: &'a Bench, call: &'a Call, upgraded: bool) -> Self {
-        let (hand_alone, hand) = Clock::manual(SystemTime::UNIX_EPOCH + START);
-        // What waits, waits by tokio's time, and the servers must see it pass.
+        let (manual_time, manual_clock) = Clock::manual(SystemTime::UNIX_EPOCH + START);
+        // Timers in handlers use tokio's time, so the servers' clock includes it.
         let start = Instant::now();
-        let clock = Clock::from_fn(move || hand_alone.now() + start.elapsed());
-        let common =
-            Common { effects: Effects::default(), replays: Told::default(), causes: Told::default(), clock };
-        let replica = build(bench, upgraded, &common);
-        let (begun, gone) = (BTreeMap::new(), Vec::new());
-        Self { bench, call, common, begun, upgraded, hand, replica, requests: 0, gone }
+        let clock = Clock::from_fn(move || manual_time.now() + start.elapsed());
+        let shared = Shared {
+            effects: Effects::default(),
+            replays: UniqueTexts::default(),
+            causes: UniqueTexts::default(),
+            clock,
+        };
+        let replica = build(bench, upgraded, &shared);
+        let (begun, crashed) = (BTreeMap::new(), Vec::new());
+        Self { bench, call, shared, begun, upgraded, manual_clock, replica, requests: 0, crashed }
     }
 
-    /// One more replica, of the present build.
+    /// Builds another replica of the current build.
     pub(super) fn another(&self) -> Server {
-        build(self.bench, self.upgraded, &self.common)
+        build(self.bench, self.upgraded, &self.shared)
     }
 
-    /// The replica that requests go to is gone, and with it the handler that ran there; another one takes its place.
-    pub(super) fn crash(&mut self, under_way: Option<Exchange>) {
-        self.gone.extend(under_way);
+    /// Replaces the current replica. The handler that ran there is never polled again.
+    pub(super) fn crash(&mut self, in_flight: Option<Exchange>) {
+        self.crashed.extend(in_flight);
         self.replica = self.another();
     }
 
-    /// Requests go to this replica from now on; gives the one they went to.
+    /// Sends later requests to `replica`; returns the previous replica.
     pub(super) fn go_to(&mut self, replica: Server) -> Server {
         mem::replace(&mut self.replica, replica)
     }
 
-    /// From here on, new replicas are of the newer build.
+    /// Uses the newer build for the current replica and all later ones.
     pub(super) fn upgrade(&mut self) {
         self.upgraded = true;
         self.crash(None);
@@ -112,8 +116,9 @@ impl<'a> World<'a> {
         self.replica.clone()
     }
 
-    pub(super) fn hand(&self) -> ManualClock {
-        self.hand.clone()
+    /// Returns the handle that moves the clock of the servers.
+    pub(super) fn manual_clock(&self) -> ManualClock {
+        self.manual_clock.clone()
     }
 
     pub(super) fn lifetime(&self) -> Lifetime {
@@ -121,15 +126,15 @@ impl<'a> World<'a> {
     }
 
     pub(super) fn pass(&self, time: Duration) {
-        self.hand.advance(time);
+        self.manual_clock.advance(time);
     }
 
-    /// How long the run lasts, by the servers' clock.
+    /// The time since the run began, by the servers' clock.
     pub(super) fn age(&self) -> Duration {
-        self.common.clock.now().duration_since(SystemTime::UNIX_EPOCH + START).unwrap_or_default()
+        self.shared.clock.now().duration_since(SystemTime::UNIX_EPOCH + START).unwrap_or_default()
     }
 
-    /// Begins a request at the present replica.
+    /// Begins a request at the current replica.
     pub(super) fn begin(&mut self, leg: u16, retry: &Retry) -> Exchange {
         self.begin_at(self.replica(), leg, retry)
     }
@@ -139,7 +144,7 @@ impl<'a> World<'a> {
         self.exchange(replica, leg, retry, self.bench.principal.clone())
     }
 
-    /// Begins a request that is to be refused.
+    /// Begins a request that the server must reject.
     pub(super) fn begin_refused(
         &mut self,
         leg: u16,
@@ -165,42 +170,42 @@ impl<'a> World<'a> {
             }
             replica.respond(&message, &Caller::http(&headers, &extensions)).await
         });
-        let place = Place { leg, request: self.requests };
-        Exchange { future, effects: self.common.effects.clone(), place, polls: 0 }
+        let origin = Origin { leg, request: self.requests };
+        Exchange { future, effects: self.shared.effects.clone(), origin, polls: 0 }
     }
 }
 
-/// A replica, with what all replicas of a run have in common.
-fn build(bench: &Bench, upgraded: bool, common: &Common) -> Server {
+/// Builds a replica with the shared state of the run.
+fn build(bench: &Bench, upgraded: bool, shared: &Shared) -> Server {
     let factory =
         bench.upgrade.as_ref().filter(|_| upgraded).map_or(&bench.factory, |upgrade| &upgrade.factory);
-    let (replays, causes) = (common.replays.clone(), common.causes.clone());
+    let (replays, causes) = (shared.replays.clone(), shared.causes.clone());
     let report = move |fault: &ReplayFault| {
         let mut text = fault.to_string();
         if let Some(call) = fault.place().call {
-            // Every run is another call.
+            // The call id differs in each run.
             text = text.replace(&format!(" (call {call})"), "");
         }
         replays.add(text);
     };
     let ring = KeyRing::new(vec![SecretKey::from_bytes([0x5a; 32])]);
-    let ring = ring.unwrap_or_else(|fault| panic!("the bench's key ring is not one: {fault}"));
-    let builder = factory(&common.effects);
-    on_bench(builder, ring, common.clock.clone(), report, move |cause| causes.add(cause))
+    let ring = ring.unwrap_or_else(|fault| panic!("the bench's key ring is invalid: {fault}"));
+    let builder = factory(&shared.effects);
+    on_bench(builder, ring, shared.clock.clone(), report, move |cause| causes.add(cause))
         .build()
         .unwrap_or_else(|fault| panic!("a replica cannot be built: {fault}"))
 }
 
-/// One request under way. It is polled by the bench alone, which counts.
+/// One request in flight. The bench alone polls it, and counts the polls.
 pub(super) struct Exchange {
     future: BoxFuture<'static, Option<ReplyMessage>>,
     effects: Effects,
-    place: Place,
+    origin: Origin,
     pub(super) polls: usize,
 }
 
 impl Exchange {
-    /// Polls it so many times; `None` if it is not over by then.
+    /// Polls the request `times` times. Returns `None` if there is no reply by then.
     pub(super) async fn polls(&mut self, times: usize) -> Option<Reply> {
         poll_fn(|cx| match Pin::new(&mut *self).poll(cx) {
             Poll::Ready(reply) => Poll::Ready(Some(reply)),
@@ -216,7 +221,7 @@ impl Future for Exchange {
 
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Reply> {
         self.polls += 1;
-        self.effects.polling(Some(self.place));
+        self.effects.polling(Some(self.origin));
         let polled = self.future.as_mut().poll(cx);
         self.effects.polling(None);
         polled.map(Reply::read)

@@ -1,0 +1,180 @@
+//! Injects the fault of a run.
+
+use super::{
+    DuplicateTiming, Fault, Outcome,
+    finding::FindingKind,
+    message::{Reply, Retry},
+    run::{Run, unsolicited},
+};
+use futures_util::future::join;
+use std::time::Duration;
+
+impl Run<'_> {
+    /// Sends the request of this leg and injects the fault, if it is due. Returns the reply to continue with, and its number
+    /// of polls.
+    pub(super) async fn leg(&mut self, leg: u16, retry: &Retry) -> (Reply, usize) {
+        match self.fault.cloned() {
+            Some(Fault::Crash { leg: at, polls: 0 }) if at == leg => {
+                self.simulation.crash(None);
+                self.fault_occurred = true;
+            }
+            Some(Fault::Crash { leg: at, polls }) if at == leg => {
+                let mut exchange = self.simulation.begin(leg, retry);
+                if let Some(reply) = exchange.polls(polls).await {
+                    return (reply, exchange.polls);
+                }
+                self.simulation.crash(Some(exchange));
+                self.fault_occurred = true;
+            }
+            Some(Fault::Disconnect { leg: at, polls }) if at == leg => {
+                let mut exchange = self.simulation.begin(leg, retry);
+                if let Some(reply) = exchange.polls(polls).await {
+                    return (reply, exchange.polls);
+                }
+                drop(exchange);
+                self.fault_occurred = true;
+            }
+            Some(Fault::Duplicate { leg: at, timing }) if at == leg => {
+                return self.twice(leg, retry, timing).await;
+            }
+            Some(Fault::Move) => self.take_turns(leg),
+            Some(Fault::Upgrade { leg: at }) if at == leg => {
+                self.simulation.upgrade();
+                self.fault_occurred = true;
+            }
+            Some(Fault::Drain { leg: at }) if at == leg => {
+                self.fault_occurred = true;
+                let next = self.simulation.another();
+                self.simulation.replica().drain();
+                let answered = self.undisturbed(leg, retry).await;
+                self.simulation.go_to(next);
+                return answered;
+            }
+            Some(Fault::Tamper { leg: at }) if at == leg => self.tamper(leg, retry).await,
+            Some(Fault::Expire { leg: at }) if at == leg => return self.expire(leg, retry).await,
+            Some(Fault::InvalidAnswers { leg: at }) if at == leg && self.fault_occurred => {
+                return self.asks_again(leg, retry).await;
+            }
+            Some(Fault::SlowUser) if leg > 1 && retry.state.is_some() => self.delay_answers(),
+            Some(Fault::UnsolicitedAnswer { leg: 1 }) if leg == 1 => {
+                self.fault_occurred = true;
+                let retry = Retry { answers: Some(unsolicited()), ..retry.clone() };
+                return self.undisturbed(leg, &retry).await;
+            }
+            _ => {}
+        }
+        self.undisturbed(leg, retry).await
+    }
+
+    /// Sends the request of this leg without a fault.
+    pub(super) async fn undisturbed(&mut self, leg: u16, retry: &Retry) -> (Reply, usize) {
+        let mut exchange = self.simulation.begin(leg, retry);
+        let reply = (&mut exchange).await;
+        (reply, exchange.polls)
+    }
+
+    /// Sends the request of this leg twice. Returns the second reply, and its number of polls.
+    async fn twice(&mut self, leg: u16, retry: &Retry, timing: DuplicateTiming) -> (Reply, usize) {
+        let mut one = self.simulation.begin(leg, retry);
+        let at = if timing == DuplicateTiming::ConcurrentOnAnotherReplica {
+            self.simulation.another()
+        } else {
+            self.simulation.replica()
+        };
+        let mut two = self.simulation.begin_at(at, leg, retry);
+        let (first, reply) = match timing {
+            DuplicateTiming::AfterReply => {
+                let first = (&mut one).await;
+                (first, (&mut two).await)
+            }
+            DuplicateTiming::Concurrent | DuplicateTiming::ConcurrentOnAnotherReplica => {
+                join(&mut one, &mut two).await
+            }
+        };
+        self.fault_occurred = true;
+        self.agree(leg, &first, &reply, "the two replies to one request differ");
+        (reply, two.polls)
+    }
+
+    /// Checks that two replies to the same request are equal. A first request that is sent twice makes two calls with
+    /// different secrets, so their asks are compared by key and kind only, and not at all if there are effects before the
+    /// first ask.
+    fn agree(&mut self, leg: u16, one: &Reply, other: &Reply, what: &str) {
+        let has_effects = self.simulation.shared.effects.all().iter().any(|effect| effect.leg == 1);
+        let differ = match (one, other) {
+            (Reply::Asks { .. }, Reply::Asks { .. }) if leg == 1 => one.asked() != other.asked(),
+            _ => one.comparable(self.bench()) != other.comparable(self.bench()),
+        };
+        if differ && (leg > 1 || !has_effects) {
+            self.found(FindingKind::Result, format!("{what}: {} and {}", one.describe(), other.describe()));
+        }
+    }
+
+    /// Switches to the other one of two replicas.
+    fn take_turns(&mut self, leg: u16) {
+        let next = match (leg, self.other.take()) {
+            (1, _) => return self.other = Some(self.simulation.another()),
+            (_, Some(next)) => next,
+            (_, None) => self.simulation.another(),
+        };
+        self.other = Some(self.simulation.go_to(next));
+        self.fault_occurred = true;
+    }
+
+    /// Sends an older leg again between two legs, and checks that its reply is the same.
+    pub(super) async fn replay_in_between(&mut self) {
+        let Some(Fault::Replay { leg, after }) = self.fault.cloned() else { return };
+        let ended = matches!(self.sent.last().map(|sent| &sent.reply), Some(Reply::Ended(_)) | None);
+        if ended || self.sent.len() != usize::from(after) {
+            return;
+        }
+        let old = self.sent[usize::from(leg) - 1].clone();
+        let (reply, _) = self.undisturbed(leg, &old.retry).await;
+        self.fault_occurred = true;
+        self.agree(leg, &old.reply, &reply, "the replies to the older leg differ");
+    }
+
+    /// Sends an older leg again after the end of the call, continues from there, and checks that the end is the same.
+    pub(super) async fn after_the_end(&mut self, outcome: &Outcome) {
+        let Some(Fault::Replay { leg, after }) = self.fault.cloned() else { return };
+        if self.fault_occurred || self.sent.len() != usize::from(after) {
+            return;
+        }
+        let (legs, asked) = (self.sent.clone(), self.asked.clone());
+        let old = self.sent[usize::from(leg) - 1].clone();
+        self.sent.truncate(usize::from(leg) - 1);
+        self.asked = old.asked.clone();
+        self.fault_occurred = true;
+        let again = self.continue_from(old.retry).await;
+        (self.sent, self.asked) = (legs, asked);
+        if outcome.comparable(self.bench()) != again.comparable(self.bench()) {
+            let text =
+                format!("continued again from that leg, the call ends differently: {outcome} and {again}");
+            self.found(FindingKind::Result, text);
+        }
+    }
+
+    /// Sends invalid answers, and checks that the server asks the same questions again.
+    async fn asks_again(&mut self, leg: u16, retry: &Retry) -> (Reply, usize) {
+        let expected = self.sent.last().map(|sent| sent.reply.asked()).unwrap_or_default();
+        let (reply, polls) = self.undisturbed(leg, retry).await;
+        if reply.asked() != expected {
+            let reply = reply.describe();
+            self.found(
+                FindingKind::Result,
+                format!("invalid answers are not asked again; the reply is {reply}"),
+            );
+        }
+        (reply, polls)
+    }
+
+    /// Advances the clock by almost the lifetime of the round, unless the call would expire.
+    fn delay_answers(&mut self) {
+        let lifetime = self.simulation.lifetime();
+        let time = lifetime.round.saturating_sub(Duration::from_secs(1));
+        if lifetime.call.is_none_or(|limit| self.simulation.age() + time < limit) {
+            self.simulation.pass(time);
+            self.fault_occurred = true;
+        }
+    }
+}
