@@ -480,10 +480,10 @@ fn work_is_counted() {
     let one_target = twice(json!({"$ref": "#"}));
     let two_targets = chain(2, |_, next| twice(next), json!({"$ref": "#/$defs/d0"}));
     for (schema, depth, verdict) in [
-        (&one_target, 10, Verdict::Told),
-        (&one_target, 18, Verdict::Silent),
-        (&one_target, 100, Verdict::Silent),
-        (&two_targets, 10, Verdict::Told),
+        (&one_target, 10, Verdict::WithFaults),
+        (&one_target, 18, Verdict::WithoutFaults),
+        (&one_target, 100, Verdict::WithoutFaults),
+        (&two_targets, 10, Verdict::WithFaults),
         (&two_targets, 30, Verdict::TooCostly),
         (&two_targets, MAX_INSTANCE_DEPTH, Verdict::TooDeep),
     ] {

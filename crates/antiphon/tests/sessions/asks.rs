@@ -160,7 +160,7 @@ async fn a_form_that_is_not_answered() {
         session.send(call()).await;
         for _ in 0..times {
             let asked = session.receive().await;
-            session.send(send(&asked)).await;
+            session.send(says(&asked)).await;
         }
         let error = session.receive().await["error"].take();
         assert_eq!(error["code"], code, "{what}: {error}");
