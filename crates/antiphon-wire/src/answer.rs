@@ -1,5 +1,5 @@
-//! Answers: the entries of `inputResponses`. Each answer is read as the kind of its input request, never guessed
-//! from its shape.
+//! Answers: the entries of `inputResponses`. Each answer is read as the kind of its input request, never
+//! guessed from its shape.
 
 use crate::{Meta, members::Members};
 use serde::{Deserialize, Serialize};
@@ -29,8 +29,8 @@ impl ElicitResult {
         Self { action: Action::Accept, content: Some(content), meta: None, extra: Map::new() }
     }
 
-    /// Returns the response of a person who agreed to open the URL. The response does not mean that the person is
-    /// finished at the URL.
+    /// Returns the response of a person who agreed to open the URL. The response does not mean that the
+    /// person is finished at the URL.
     pub fn consent() -> Self {
         Self { action: Action::Accept, content: None, meta: None, extra: Map::new() }
     }
@@ -103,8 +103,8 @@ impl Root {
     }
 }
 
-/// The answers of one leg by their keys, as the text that was sent. An answer is decoded once its input request is
-/// found.
+/// The answers of one leg by their keys, as the text that was sent. An answer is decoded once its input
+/// request is found.
 #[derive(Clone, Default, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct InputResponses(Members);

@@ -9,7 +9,8 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer, de, ser::Serialize
 use serde_json::value::RawValue;
 use std::{borrow::Cow, fmt};
 
-/// An input request (ask): the data that the server needs before it can continue. `method` selects the variant.
+/// An input request (ask): the data that the server needs before it can continue. `method` selects the
+/// variant.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub enum InputRequest {

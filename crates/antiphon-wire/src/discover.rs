@@ -1,4 +1,5 @@
-//! `server/discover`, and the types that its result shares with other results: identity, icons, caching hints.
+//! `server/discover`, and the types that its result shares with other results: identity, icons, caching
+//! hints.
 
 use crate::{Meta, ProtocolVersion, ServerCapabilities, tag::Complete};
 use serde::{Deserialize, Deserializer, Serialize};
@@ -50,8 +51,8 @@ impl DiscoverResult {
     }
 }
 
-/// A time to live in milliseconds; 0, the default, means "do not cache". A negative or fractional value from a
-/// peer is read as the nearest whole number from 0.
+/// A time to live in milliseconds; 0, the default, means "do not cache". A negative or fractional value from
+/// a peer is read as the nearest whole number from 0.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 #[serde(transparent)]
 pub struct Ttl(pub u64);

@@ -92,8 +92,8 @@ impl ErrorObject {
         Self::new(ErrorCode::INTERNAL_ERROR, "Internal error")
     }
 
-    /// Returns an unsupported version error (`-32022`) with the supported versions and the requested version in
-    /// `data`.
+    /// Returns an unsupported version error (`-32022`) with the supported versions and the requested version
+    /// in `data`.
     pub fn unsupported_version<'a>(supported: impl IntoIterator<Item = &'a str>, requested: &str) -> Self {
         let supported: Vec<&str> = supported.into_iter().collect();
         let message = format!(
@@ -104,8 +104,8 @@ impl ErrorObject {
             .with_data(json!({ "supported": supported, "requested": requested }))
     }
 
-    /// Returns a missing capability error (`-32021`). `required` is a `ClientCapabilities` object with the missing
-    /// capabilities.
+    /// Returns a missing capability error (`-32021`). `required` is a `ClientCapabilities` object with the
+    /// missing capabilities.
     pub fn missing_capability(message: impl Into<String>, required: Value) -> Self {
         Self::new(ErrorCode::MISSING_REQUIRED_CLIENT_CAPABILITY, message)
             .with_data(json!({ "requiredCapabilities": required }))

@@ -200,8 +200,8 @@ impl FormField {
         Self::new(name, FieldKind::Boolean { default: None })
     }
 
-    /// Returns a required field with a choice of one. The choices are values (`String`, `&str`), pairs of value and
-    /// title, or [`Choice`]s:
+    /// Returns a required field with a choice of one. The choices are values (`String`, `&str`), pairs of
+    /// value and title, or [`Choice`]s:
     ///
     /// ```
     /// use antiphon_wire::FormField;
@@ -221,8 +221,8 @@ impl FormField {
         )
     }
 
-    /// Returns a required field with a choice of one, from values that are also displayed to a person: names from a
-    /// database, for example. For titles apart from the values, use [`one`](Self::one).
+    /// Returns a required field with a choice of one, from values that are also displayed to a person: names
+    /// from a database, for example. For titles apart from the values, use [`one`](Self::one).
     ///
     /// ```
     /// use antiphon_wire::FormField;
@@ -234,7 +234,8 @@ impl FormField {
         Self::one(name, values.into_iter().map(|value| Choice::from(value.into())))
     }
 
-    /// Returns a required field with a choice of several, from the same kinds of choices as [`one`](Self::one).
+    /// Returns a required field with a choice of several, from the same kinds of choices as
+    /// [`one`](Self::one).
     pub fn many<C: Into<Choice>>(name: impl Into<String>, choices: impl IntoIterator<Item = C>) -> Self {
         let choices = choices.into_iter().map(Into::into).collect();
         Self::new(name, FieldKind::Many { choices, min_items: None, max_items: None, default: None })
@@ -281,8 +282,8 @@ impl FormField {
 }
 
 impl FormSchema {
-    /// Returns a form with these fields, in this order. [`unaskable`](Self::unaskable) returns the reason if a server
-    /// cannot send the form, for example because two fields have the same name.
+    /// Returns a form with these fields, in this order. [`unaskable`](Self::unaskable) returns the reason if
+    /// a server cannot send the form, for example because two fields have the same name.
     pub fn new(fields: Vec<FormField>) -> Self {
         let required: Vec<&str> =
             fields.iter().filter(|field| field.required).map(|field| field.name.as_str()).collect();
@@ -305,21 +306,21 @@ impl FormSchema {
         self.text.get()
     }
 
-    /// Returns the part of the schema that is outside the protocol's subset, with the name of the field. Peers may
-    /// send such a schema; a server must not.
+    /// Returns the part of the schema that is outside the protocol's subset, with the name of the field.
+    /// Peers may send such a schema; a server must not.
     pub fn beyond_subset(&self) -> Option<&str> {
         self.beyond.as_deref()
     }
 
-    /// Returns the reason why a server cannot send this form, with the name of the field: a part of the form is
-    /// [`beyond_subset`](Self::beyond_subset), or a field has no choices, the same choice twice, or a default that is
-    /// not among its choices. `None` if there is no such reason.
+    /// Returns the reason why a server cannot send this form, with the name of the field: a part of the form
+    /// is [`beyond_subset`](Self::beyond_subset), or a field has no choices, the same choice twice, or a
+    /// default that is not among its choices. `None` if there is no such reason.
     pub fn unaskable(&self) -> Option<String> {
         self.beyond.clone().or_else(|| choices::fault_of(&self.fields))
     }
 
-    /// Checks the values that were filled in. Defaults are added, unknown fields and `null`s are removed, and a whole
-    /// number that was written with a fraction of zero is written without the fraction.
+    /// Checks the values that were filled in. Defaults are added, unknown fields and `null`s are removed, and
+    /// a whole number that was written with a fraction of zero is written without the fraction.
     ///
     /// # Errors
     /// The fault of every field that breaks a rule, in the form's order.

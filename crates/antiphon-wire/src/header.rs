@@ -18,7 +18,8 @@ const SUFFIX: &str = "?=";
 /// Returns a value in the encoding of `Mcp-Name` and `Mcp-Param-*`.
 ///
 /// > When a value cannot be safely represented as a plain ASCII header value (e.g., it contains non-ASCII
-/// > characters, control characters, or has leading/trailing whitespace), clients **MUST** use Base64 encoding
+/// > characters, control characters, or has leading/trailing whitespace), clients **MUST** use Base64
+/// > encoding
 ///
 /// ```
 /// use antiphon_wire::header::{decode, encode};

@@ -79,7 +79,8 @@ pub(super) fn as_asked(kind: &FieldKind, value: Value) -> Value {
     }
 }
 
-/// Returns the reason why no type for whole numbers can hold a whole number that was read as a float, if no type can.
+/// Returns the reason why no type for whole numbers can hold a whole number that was read as a float, if no
+/// type can.
 fn beyond_whole_numbers(float: f64) -> Option<String> {
     // The floats next to the bounds, beyond them.
     match float {

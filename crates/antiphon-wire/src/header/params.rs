@@ -1,5 +1,5 @@
-//! Arguments of a tool that are mirrored into `Mcp-Param-*` headers: the annotations of a schema, the headers that
-//! a client writes, and the comparison of a header with the body.
+//! Arguments of a tool that are mirrored into `Mcp-Param-*` headers: the annotations of a schema, the headers
+//! that a client writes, and the comparison of a header with the body.
 
 mod number;
 mod places;
@@ -14,8 +14,8 @@ const KEYWORD: &str = "x-mcp-header";
 
 /// The parameters of one tool that are mirrored into headers, read from its `inputSchema` and checked.
 ///
-/// > MCP servers **MAY** designate specific tool parameters to be mirrored into HTTP headers using an `x-mcp-header`
-/// > extension property in the parameter's schema within the tool's `inputSchema`.
+/// > MCP servers **MAY** designate specific tool parameters to be mirrored into HTTP headers using an
+/// > `x-mcp-header` extension property in the parameter's schema within the tool's `inputSchema`.
 ///
 /// ```
 /// use antiphon_wire::header::params::ParamHeaders;
@@ -42,8 +42,8 @@ pub struct ParamHeaders {
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct ParamHeader {
-    /// The part of the header name after `Mcp-Param-`, in the schema's spelling: an HTTP token. Header names are not
-    /// case-sensitive.
+    /// The part of the header name after `Mcp-Param-`, in the schema's spelling: an HTTP token. Header names
+    /// are not case-sensitive.
     pub name: String,
     /// The names of the properties that lead from the arguments to the value; never empty.
     pub path: Vec<String>,
@@ -53,8 +53,8 @@ pub struct ParamHeader {
 
 /// The types of parameters that can be mirrored.
 ///
-/// > **MUST** only be applied to parameters with primitive types (integer, string, boolean). Parameters with type
-/// > `number` are not permitted.
+/// > **MUST** only be applied to parameters with primitive types (integer, string, boolean). Parameters with
+/// > type `number` are not permitted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum ParamKind {
     /// `"type": "integer"`.
@@ -84,8 +84,8 @@ enum Misuse {
     OffChain,
 }
 
-/// The reason why a header and the body do not agree: a mistake of the caller, or of an intermediary between caller
-/// and server. Never quotes a value.
+/// The reason why a header and the body do not agree: a mistake of the caller, or of an intermediary between
+/// caller and server. Never quotes a value.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ParamMismatch {
     header: String,
@@ -103,15 +103,15 @@ enum Disagreement {
 }
 
 impl ParamHeaders {
-    /// Reads every `x-mcp-header` of an input schema. Searches the whole schema, so that an annotation at a place where
-    /// it is not allowed is found. Takes time proportional to the size of the schema.
+    /// Reads every `x-mcp-header` of an input schema. Searches the whole schema, so that an annotation at a
+    /// place where it is not allowed is found. Takes time proportional to the size of the schema.
     ///
     /// # Errors
     ///
     /// An error if an annotation breaks a constraint.
     ///
-    /// > Clients using the Streamable HTTP transport **MUST** reject tool definitions where any `x-mcp-header` value
-    /// > violates these constraints.
+    /// > Clients using the Streamable HTTP transport **MUST** reject tool definitions where any
+    /// > `x-mcp-header` value violates these constraints.
     pub fn of(schema: &Value) -> Result<Self, ParamHeaderFault> {
         read::read(schema).map(|list| Self { list })
     }
@@ -130,9 +130,9 @@ impl ParamHeaders {
     ///
     /// > Append a `Mcp-Param-{Name}: {Value}` header to the request.
     ///
-    /// A value of another type than the declared one is mirrored by its own type, so that the tool's schema rejects
-    /// the value and not the transport. Objects, arrays, and integers beyond ±(2^53 - 1) have no header: see
-    /// [`ParamHeader::check`].
+    /// A value of another type than the declared one is mirrored by its own type, so that the tool's schema
+    /// rejects the value and not the transport. Objects, arrays, and integers beyond ±(2^53 - 1) have no
+    /// header: see [`ParamHeader::check`].
     pub fn mirror(&self, arguments: &Value) -> Vec<(String, String)> {
         let header = |param: &ParamHeader| match param.text(arguments) {
             Mirrored::Text(text) | Mirrored::Number(text) => {
@@ -162,27 +162,30 @@ impl ParamHeader {
         format!("Mcp-Param-{}", self.name)
     }
 
-    /// Checks that this header of a request agrees with the arguments of the request's body. `None` means that the
-    /// request has no such header.
+    /// Checks that this header of a request agrees with the arguments of the request's body. `None` means
+    /// that the request has no such header.
     ///
-    /// > Any server that processes the message body **MUST** validate that encoded header values, after decoding if
-    /// > Base64-encoded, match the corresponding values in the request body.
+    /// > Any server that processes the message body **MUST** validate that encoded header values, after
+    /// > decoding if Base64-encoded, match the corresponding values in the request body.
     ///
-    /// A value of another type than the declared one is compared by its own type. An object or array has no text, so
-    /// only an absent header agrees with it. The tool's schema later rejects both, with a better message.
+    /// A value of another type than the declared one is compared by its own type. An object or array has no
+    /// text, so only an absent header agrees with it. The tool's schema later rejects both, with a better
+    /// message.
     ///
     /// # Errors
     ///
-    /// An error if the header is missing, is present without a value in the body, has another value, or cannot be
-    /// read. Also an error if the value is an integer beyond ±(2^53 - 1), with or without a header:
+    /// An error if the header is missing, is present without a value in the body, has another value, or
+    /// cannot be read. Also an error if the value is an integer beyond ±(2^53 - 1), with or without a header:
     ///
-    /// > Integer values **MUST** be within the safe range for JavaScript (−2<sup>53</sup>+1 to 2<sup>53</sup>−1)
+    /// > Integer values **MUST** be within the safe range for JavaScript (−2<sup>53</sup>+1 to
+    /// > 2<sup>53</sup>−1)
     ///
-    /// A router that reads the header may take two such integers for the same integer, while the tool separates them.
-    /// Such integers are therefore not compared.
+    /// A router that reads the header may take two such integers for the same integer, while the tool
+    /// separates them. Such integers are therefore not compared.
     pub fn check(&self, arguments: &Value, header: Option<&str>) -> Result<(), ParamMismatch> {
         let differ = |what| ParamMismatch { header: self.header_name(), what };
-        // White space around a value is no part of it (RFC 9110, section 5.5); a value with its own is base64.
+        // White space around a value is no part of it (RFC 9110, section 5.5); a value with its own is
+        // base64.
         let header = header.map(|header| header.trim_matches([' ', '\t']));
         match (self.text(arguments), header) {
             (Mirrored::Unsafe, _) => Err(differ(Disagreement::Unsafe)),
@@ -205,8 +208,9 @@ impl ParamHeader {
 
     /// Returns the text of the parameter's value in the arguments.
     ///
-    /// > Header extraction is defined as reading the instance value at the exact property path of the annotated
-    /// > property [...]. If no value is present at that path in the call arguments, the header is omitted.
+    /// > Header extraction is defined as reading the instance value at the exact property path of the
+    /// > annotated property [...]. If no value is present at that path in the call arguments, the header is
+    /// > omitted.
     fn text<'a>(&self, arguments: &'a Value) -> Mirrored<'a> {
         let mut value = arguments;
         for name in &self.path {
@@ -235,7 +239,8 @@ impl ParamHeader {
 
 /// Returns the decoded value of a header.
 ///
-/// > Servers **MUST** reject requests with a recognized `Mcp-Param-{Name}` header that contains invalid characters
+/// > Servers **MUST** reject requests with a recognized `Mcp-Param-{Name}` header that contains invalid
+/// > characters
 fn read_value(header: &str) -> Result<Cow<'_, str>, Disagreement> {
     // > visible ASCII characters (0x21-0x7E), space (0x20), and horizontal tab (0x09)
     if !header.bytes().all(|byte| matches!(byte, b' '..=b'~' | b'\t')) {

@@ -19,7 +19,8 @@ pub(super) fn decimal(number: &Number) -> Option<String> {
     (float.abs() <= SAFE as f64).then(|| (float as i64).to_string())
 }
 
-/// Returns true if both texts are JSON numbers of the same value: `42.0` and `42`, `1e2` and `100`, `-0` and `0`.
+/// Returns true if both texts are JSON numbers of the same value: `42.0` and `42`, `1e2` and `100`, `-0` and
+/// `0`.
 pub(super) fn equal(one: &str, other: &str) -> bool {
     match (Decimal::read(one), Decimal::read(other)) {
         (Some(one), Some(other)) => one == other,
@@ -27,8 +28,8 @@ pub(super) fn equal(one: &str, other: &str) -> bool {
     }
 }
 
-/// A decimal number, `digits * 10^exponent`. The digits are a whole number without zeros at either end. Zero has no
-/// digits.
+/// A decimal number, `digits * 10^exponent`. The digits are a whole number without zeros at either end. Zero
+/// has no digits.
 #[derive(PartialEq, Eq)]
 struct Decimal {
     negative: bool,

@@ -6,8 +6,8 @@ use std::borrow::Cow;
 /// The maximum length of a pointer in a message, in characters. A longer pointer is cut.
 const MAX_POINTER: usize = 200;
 
-/// A walk through a schema without recursion: `seen` is the list of all places and the queue of the places that are
-/// still to open.
+/// A walk through a schema without recursion: `seen` is the list of all places and the queue of the places
+/// that are still to open.
 pub(super) struct Places<'a> {
     seen: Vec<Seen<'a>>,
     next: usize,
@@ -47,7 +47,8 @@ pub(super) struct Place<'a> {
 impl Place<'_> {
     /// Returns true if the place is statically reachable.
     ///
-    /// > _statically reachable_ from the schema root: reachable via a chain consisting solely of `properties` keys.
+    /// > _statically reachable_ from the schema root: reachable via a chain consisting solely of `properties`
+    /// > keys.
     pub(super) fn is_property(&self) -> bool {
         self.chain == Chain::Property
     }
@@ -110,8 +111,8 @@ impl<'a> Places<'a> {
         path
     }
 
-    /// Returns the place as a JSON pointer for people: without characters that would damage a log, and cut to the
-    /// maximum length.
+    /// Returns the place as a JSON pointer for people: without characters that would damage a log, and cut to
+    /// the maximum length.
     pub(super) fn pointer(&self, place: &Place<'_>) -> String {
         let mut names: Vec<Cow<'a, str>> = self.steps(place.index, |_| true).collect();
         names.reverse();

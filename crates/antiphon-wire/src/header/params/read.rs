@@ -26,7 +26,8 @@ pub(super) fn read(schema: &Value) -> Result<Vec<ParamHeader>, ParamHeaderFault>
 }
 
 fn read_one<'a>(place: &Place<'_>, annotation: &'a Value) -> Result<(&'a str, ParamKind), Misuse> {
-    // > An `x-mcp-header` annotation anywhere else makes the annotation — and thus the tool definition — invalid.
+    // > An `x-mcp-header` annotation anywhere else makes the annotation — and thus the tool definition —
+    // > invalid.
     if !place.is_property() {
         return Err(Misuse::OffChain);
     }
@@ -48,9 +49,9 @@ fn read_one<'a>(place: &Place<'_>, annotation: &'a Value) -> Result<(&'a str, Pa
 ///
 /// > **MUST** only be applied to parameters with primitive types (integer, string, boolean).
 ///
-/// An array of types is rejected, `["string", "null"]` too: `null` is not among the three types, and existing clients
-/// drop a tool with such an annotation. A parameter that may be left out needs no `null`: it is left out of
-/// `required`. The types behind `$ref` are not searched.
+/// An array of types is rejected, `["string", "null"]` too: `null` is not among the three types, and existing
+/// clients drop a tool with such an annotation. A parameter that may be left out needs no `null`: it is left
+/// out of `required`. The types behind `$ref` are not searched.
 fn kind(name: &str) -> Option<ParamKind> {
     match name {
         "integer" => Some(ParamKind::Integer),
