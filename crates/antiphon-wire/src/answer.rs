@@ -1,20 +1,21 @@
-//! Answers: the entries of `inputResponses`. Each is read as the kind of ask it answers, never guessed by its shape.
+//! Answers: the entries of `inputResponses`. Each answer is read as the kind of its input request, never
+//! guessed from its shape.
 
 use crate::{Meta, members::Members};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, value::RawValue};
 use std::fmt;
 
-/// What the person did with a form or a URL.
+/// The person's response to a form or a URL.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct ElicitResult {
-    /// What the person chose.
+    /// The action that the person chose.
     pub action: Action,
-    /// The form's fields: there if a form was accepted.
+    /// The values of the form's fields; present if a form was accepted.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub content: Option<Map<String, Value>>,
-    /// Anything else.
+    /// Further metadata (`_meta`).
     #[serde(rename = "_meta", default, skip_serializing_if = "Option::is_none")]
     pub meta: Option<Meta>,
     /// Members this type does not name.
@@ -23,46 +24,47 @@ pub struct ElicitResult {
 }
 
 impl ElicitResult {
-    /// The person filled in the form.
+    /// Returns the response of a person who filled in the form.
     pub fn accept(content: Map<String, Value>) -> Self {
         Self { action: Action::Accept, content: Some(content), meta: None, extra: Map::new() }
     }
 
-    /// The person agreed to open the URL. It does not say that they are done there.
+    /// Returns the response of a person who agreed to open the URL. The response does not mean that the
+    /// person is finished at the URL.
     pub fn consent() -> Self {
         Self { action: Action::Accept, content: None, meta: None, extra: Map::new() }
     }
 
-    /// The person said no.
+    /// Returns the response of a person who refused.
     pub fn decline() -> Self {
         Self { action: Action::Decline, content: None, meta: None, extra: Map::new() }
     }
 
-    /// The person went away without choosing.
+    /// Returns the response of a person who left without a choice.
     pub fn cancel() -> Self {
         Self { action: Action::Cancel, content: None, meta: None, extra: Map::new() }
     }
 }
 
-/// The three things a person can do when asked.
+/// The three actions that a person can choose in response to a form or a URL.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Action {
-    /// Submit, or agree.
+    /// The person submitted the form, or agreed to open the URL.
     Accept,
-    /// Say no.
+    /// The person refused.
     Decline,
-    /// Go away without choosing.
+    /// The person left without a choice.
     Cancel,
 }
 
-/// The client's root directories.
+/// The client's root directories: the result of `roots/list`.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct ListRootsResult {
-    /// In the client's order.
+    /// The roots in the client's order.
     pub roots: Vec<Root>,
-    /// Anything else.
+    /// Further metadata (`_meta`).
     #[serde(rename = "_meta", default, skip_serializing_if = "Option::is_none")]
     pub meta: Option<Meta>,
     /// Members this type does not name.
@@ -71,7 +73,7 @@ pub struct ListRootsResult {
 }
 
 impl ListRootsResult {
-    /// These roots.
+    /// Returns a result with these roots.
     pub fn new(roots: Vec<Root>) -> Self {
         Self { roots, meta: None, extra: Map::new() }
     }
@@ -81,12 +83,12 @@ impl ListRootsResult {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct Root {
-    /// A `file://` URI.
+    /// The root's `file://` URI.
     pub uri: String,
-    /// For people.
+    /// The name to display to people.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub name: Option<String>,
-    /// Anything else.
+    /// Further metadata (`_meta`).
     #[serde(rename = "_meta", default, skip_serializing_if = "Option::is_none")]
     pub meta: Option<Meta>,
     /// Members this type does not name.
@@ -95,27 +97,28 @@ pub struct Root {
 }
 
 impl Root {
-    /// A root without a name.
+    /// Returns a root without a name.
     pub fn new(uri: impl Into<String>) -> Self {
         Self { uri: uri.into(), name: None, meta: None, extra: Map::new() }
     }
 }
 
-/// The answers of one leg by their keys, as the text that was sent. What each says is read once its ask is known.
+/// The answers of one leg by their keys, as the text that was sent. An answer is decoded once its input
+/// request is found.
 #[derive(Clone, Default, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct InputResponses(Members);
 
 impl InputResponses {
-    /// No answers.
+    /// Returns an empty collection.
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// Sets the answer to this key.
+    /// Sets the answer for this key.
     ///
     /// # Errors
-    /// Only if `answer` cannot be written as JSON.
+    /// An error only if `answer` cannot be written as JSON.
     pub fn insert(
         &mut self,
         key: impl Into<String>,
@@ -129,29 +132,29 @@ impl InputResponses {
         Ok(())
     }
 
-    /// The answer to this key, as text.
+    /// Returns the answer for this key, as text.
     pub fn get(&self, key: &str) -> Option<&RawValue> {
         self.0.get(key)
     }
 
-    /// The answers in the order they were sent.
+    /// Returns the answers in the order in which they were sent.
     pub fn iter(&self) -> impl ExactSizeIterator<Item = (&str, &RawValue)> {
         self.0.0.iter().map(|(key, answer)| (key.as_str(), &**answer))
     }
 
-    /// How many answers there are.
+    /// Returns the number of answers.
     pub fn len(&self) -> usize {
         self.0.0.len()
     }
 
-    /// Whether there are none.
+    /// Returns true if there are no answers.
     pub fn is_empty(&self) -> bool {
         self.0.0.is_empty()
     }
 }
 
 impl fmt::Debug for InputResponses {
-    /// Names the keys only: answers do not belong into logs.
+    /// Writes the keys only: answers do not belong in logs.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_set().entries(self.iter().map(|(key, _)| key)).finish()
     }

@@ -1,4 +1,4 @@
-//! Asks: the entries of `inputRequests`.
+//! Input requests (asks): the entries of `inputRequests`.
 
 use crate::{
     AskSupport, CreateMessageParams, FormSchema, Meta,
@@ -9,55 +9,56 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer, de, ser::Serialize
 use serde_json::value::RawValue;
 use std::{borrow::Cow, fmt};
 
-/// One ask: what the server wants to know before it can go on. Decided by `method`.
+/// An input request (ask): the data that the server needs before it can continue. `method` selects the
+/// variant.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub enum InputRequest {
-    /// `elicitation/create`: of the person at the client.
+    /// `elicitation/create`: a request to the person at the client.
     Elicit(ElicitRequest),
-    /// `sampling/createMessage`: of the client's model. Deprecated in 2026-07-28.
+    /// `sampling/createMessage`: a request to the client's model. Deprecated in 2026-07-28.
     CreateMessage(Box<CreateMessageParams>),
-    /// `roots/list`: of the client itself. Deprecated in 2026-07-28.
+    /// `roots/list`: a request to the client itself. Deprecated in 2026-07-28.
     ListRoots {
-        /// `params._meta`, where sent.
+        /// The request's `params._meta`, if present.
         meta: Option<Meta>,
     },
 }
 
-/// An ask of the person at the client. Decided by `mode`; without it, a form.
+/// A request to the person at the client. `mode` selects the variant; without `mode`, it is a form.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub enum ElicitRequest {
-    /// A form to fill in. Not for secrets: those go through a URL.
+    /// A form to fill in. Not for secrets: secrets go through a URL.
     Form {
-        /// Why, for the person.
+        /// The reason for the form, for the person.
         message: String,
-        /// The fields.
+        /// The schema of the form's fields.
         requested_schema: FormSchema,
     },
-    /// A URL to open, after the person agreed.
+    /// A URL that the client opens after the person agreed.
     Url {
-        /// Why, for the person.
+        /// The reason for the URL, for the person.
         message: String,
-        /// Where to.
+        /// The URL to open.
         url: String,
     },
 }
 
 impl ElicitRequest {
-    /// What the person reads.
+    /// Returns the message that is shown to the person.
     pub fn message(&self) -> &str {
         match self {
             Self::Form { message, .. } | Self::Url { message, .. } => message,
         }
     }
 
-    /// Whether it is a URL to open.
+    /// Returns true if the request is a URL to open.
     pub fn is_url(&self) -> bool {
         matches!(self, Self::Url { .. })
     }
 
-    /// The same ask with another message.
+    /// Returns the same request with another message.
     #[must_use]
     pub fn with_message(self, message: String) -> Self {
         match self {
@@ -67,7 +68,7 @@ impl ElicitRequest {
     }
 }
 
-/// The kind of an ask, which decides how its answer is read.
+/// The kind of an input request. The kind decides how the answer is read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum AskKind {
@@ -75,14 +76,14 @@ pub enum AskKind {
     Form,
     /// A URL.
     Url,
-    /// A message of the client's model.
+    /// A message of the client's model (`sampling/createMessage`).
     Sampling,
     /// The client's root directories.
     Roots,
 }
 
 impl InputRequest {
-    /// Which kind of ask this is.
+    /// Returns the kind of the input request.
     pub fn kind(&self) -> AskKind {
         match self {
             Self::Elicit(ElicitRequest::Form { .. }) => AskKind::Form,
@@ -92,7 +93,7 @@ impl InputRequest {
         }
     }
 
-    /// Its method on the wire.
+    /// Returns the method of the input request on the wire.
     pub fn method(&self) -> &'static str {
         match self {
             Self::Elicit(_) => method::ELICITATION_CREATE,
@@ -101,7 +102,7 @@ impl InputRequest {
         }
     }
 
-    /// What a client must have declared to be asked this.
+    /// Returns the support that a client must have declared to receive this input request.
     pub fn needs(&self) -> AskSupport {
         let mut needs = AskSupport::NONE;
         match self {
@@ -134,7 +135,7 @@ struct UrlOut<'a> {
 }
 
 impl Serialize for ElicitRequest {
-    /// The params of `elicitation/create`; `mode` is always written.
+    /// Writes the params of `elicitation/create`; `mode` is always written.
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         match self {
             Self::Form { message, requested_schema } => {
@@ -222,10 +223,10 @@ impl<'de> Deserialize<'de> for InputRequest {
 }
 
 impl InputRequest {
-    /// Reads an ask that came as a request of its own.
+    /// Reads an input request that came as a request of its own.
     ///
     /// # Errors
-    /// If the method is no ask, or the params do not fit it.
+    /// An error if the method is not the method of an input request, or the params do not fit the method.
     pub fn read(method: &str, params: Option<&RawValue>) -> Result<Self, serde_json::Error> {
         use de::Error as _;
         let params = || params.map_or("null", RawValue::get);
@@ -246,19 +247,20 @@ impl InputRequest {
     }
 }
 
-/// The asks of one round by their keys, in the order the server asked them.
+/// The input requests of one round by their keys, in the server's order.
 #[derive(Clone, Debug, Default)]
 pub struct InputRequests(Vec<(String, InputRequest)>);
 
 impl InputRequests {
-    /// No asks.
+    /// Returns an empty collection.
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// Adds an ask. False, and nothing is added, if the key is there already.
+    /// Adds an input request. Returns false, and adds nothing, if the key is already present.
     ///
-    /// > `inputRequests` keys are server assigned identifiers and **MUST** be unique within the scope of the request.
+    /// > `inputRequests` keys are server assigned identifiers and **MUST** be unique within the scope of the
+    /// > request.
     #[must_use]
     pub fn insert(&mut self, key: impl Into<String>, request: InputRequest) -> bool {
         let key = key.into();
@@ -269,22 +271,22 @@ impl InputRequests {
         new
     }
 
-    /// The ask with this key.
+    /// Returns the input request with this key.
     pub fn get(&self, key: &str) -> Option<&InputRequest> {
         self.0.iter().find(|(name, _)| name == key).map(|(_, request)| request)
     }
 
-    /// The asks in order.
+    /// Returns the input requests in order.
     pub fn iter(&self) -> impl ExactSizeIterator<Item = (&str, &InputRequest)> {
         self.0.iter().map(|(key, request)| (key.as_str(), request))
     }
 
-    /// How many asks there are.
+    /// Returns the number of input requests.
     pub fn len(&self) -> usize {
         self.0.len()
     }
 
-    /// Whether there are none.
+    /// Returns true if there are no input requests.
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }

@@ -1,4 +1,4 @@
-//! What each side can do.
+//! The capabilities of client and server.
 
 use crate::members::Object;
 use serde::{
@@ -8,13 +8,13 @@ use serde::{
 use serde_json::{Map, Value, json};
 use std::{fmt, marker::PhantomData};
 
-/// The capabilities a client declares with each request. Every member is kept, known or not.
+/// The capabilities that a client declares with each request. Every member is kept, known or unknown.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct ClientCapabilities(pub Map<String, Value>);
 
 impl ClientCapabilities {
-    /// The capabilities that declare exactly these asks.
+    /// Returns the capabilities that declare exactly these kinds of input requests.
     pub fn for_asks(asks: AskSupport) -> Self {
         let mut members = Map::new();
         if asks.form || asks.url {
@@ -43,14 +43,15 @@ impl ClientCapabilities {
         Self(members)
     }
 
-    /// Which asks these capabilities allow.
+    /// Returns the kinds of input requests that these capabilities allow.
     pub fn asks(&self) -> AskSupport {
         // A capability of a wrong type declares nothing.
         AskSupport::deserialize(&Value::Object(self.0.clone())).unwrap_or_default()
     }
 }
 
-/// The kinds of asks a client can answer, sub-modes included: read from its capabilities, nothing else of them kept.
+/// The kinds of input requests (asks) that a client can answer, sub-modes included. Read from the client's
+/// capabilities; no other capability is stored.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub struct AskSupport {
@@ -58,18 +59,18 @@ pub struct AskSupport {
     pub form: bool,
     /// URLs to open.
     pub url: bool,
-    /// Messages of the client's model.
+    /// Messages of the client's model (`sampling`).
     pub sampling: bool,
-    /// `sampling.tools`: the model may be given tools.
+    /// Tools for the model (`sampling.tools`): the request may give tools to the model.
     pub sampling_tools: bool,
-    /// `sampling.context`: the model may be given the context of servers.
+    /// Context for the model (`sampling.context`): the request may give the context of servers to the model.
     pub sampling_context: bool,
     /// The client's root directories.
     pub roots: bool,
 }
 
 impl AskSupport {
-    /// Everything.
+    /// Every kind of input request.
     pub const ALL: Self = Self {
         form: true,
         url: true,
@@ -78,17 +79,17 @@ impl AskSupport {
         sampling_context: true,
         roots: true,
     };
-    /// Forms.
+    /// Forms only.
     pub const FORM: Self = Self { form: true, ..Self::NONE };
-    /// URLs.
+    /// URLs only.
     pub const URL: Self = Self { url: true, ..Self::NONE };
-    /// A message of the client's model, without tools and without context.
+    /// Messages of the client's model only, without tools and without context.
     pub const SAMPLING: Self = Self { sampling: true, ..Self::NONE };
-    /// The client's root directories.
+    /// The client's root directories only.
     pub const ROOTS: Self = Self { roots: true, ..Self::NONE };
-    /// Forms and URLs: all that a person can be asked.
+    /// Forms and URLs: every kind of input request to a person.
     pub const ELICITATION: Self = Self { form: true, url: true, ..Self::NONE };
-    /// Nothing.
+    /// No kind of input request.
     pub const NONE: Self = Self {
         form: false,
         url: false,
@@ -98,12 +99,12 @@ impl AskSupport {
         roots: false,
     };
 
-    /// Whether all of `needed` is there.
+    /// Returns true if `self` contains all of `needed`.
     pub fn covers(self, needed: Self) -> bool {
         self.missing(needed) == Self::NONE
     }
 
-    /// What of `needed` is not there.
+    /// Returns the part of `needed` that `self` does not contain.
     #[must_use]
     pub fn missing(self, needed: Self) -> Self {
         Self {
@@ -116,7 +117,7 @@ impl AskSupport {
         }
     }
 
-    /// Both together.
+    /// Returns the union of both.
     #[must_use]
     pub fn and(self, other: Self) -> Self {
         Self {
@@ -129,7 +130,7 @@ impl AskSupport {
         }
     }
 
-    /// As a `ClientCapabilities` object, for `data.requiredCapabilities`.
+    /// Returns the support as a `ClientCapabilities` object, for `data.requiredCapabilities`.
     pub fn to_value(self) -> Value {
         let sampling = self.sampling || self.sampling_tools || self.sampling_context;
         Value::Object(ClientCapabilities::for_asks(Self { sampling, ..self }).0)
@@ -162,7 +163,7 @@ struct Sampling {
     tools: Given<IgnoredAny>,
 }
 
-/// A capability: given by an object, not by any other value.
+/// A capability. An object declares the capability; any other value does not.
 struct Given<T>(Option<T>);
 
 impl<T> Default for Given<T> {
@@ -228,7 +229,7 @@ impl<'de> Deserialize<'de> for AskSupport {
     }
 }
 
-/// The capabilities a server declares in `server/discover`. Every member is kept, known or not.
+/// The capabilities that a server declares in `server/discover`. Every member is kept, known or unknown.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct ServerCapabilities(pub Map<String, Value>);
@@ -241,7 +242,7 @@ impl ServerCapabilities {
         self
     }
 
-    /// Whether the capability is declared.
+    /// Returns true if the capability is declared.
     pub fn has(&self, name: &str) -> bool {
         self.0.get(name).is_some_and(Value::is_object)
     }

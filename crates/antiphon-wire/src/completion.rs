@@ -13,52 +13,52 @@ use std::{borrow::Cow, collections::BTreeMap, fmt};
 #[derive(Clone, PartialEq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct CompleteParams {
-    /// What the argument belongs to.
+    /// The prompt or resource template that the argument belongs to.
     #[serde(rename = "ref")]
     pub reference: CompletionReference,
     /// The argument, as far as it is typed.
     #[serde(deserialize_with = "object")]
     pub argument: CompletionArgument,
-    /// What is known already.
+    /// The values that are already set.
     #[serde(default, deserialize_with = "optional_object", skip_serializing_if = "Option::is_none")]
     pub context: Option<CompletionContext>,
-    /// Version, identity and capabilities of the client.
+    /// The version, identity and capabilities of the client.
     #[serde(rename = "_meta", default, skip_serializing_if = "Meta::is_empty")]
     pub meta: Meta,
 }
 
 impl CompleteParams {
-    /// Nothing else is known yet.
+    /// Returns params without `context`: no other values are set yet.
     pub fn new(reference: CompletionReference, argument: CompletionArgument, meta: Meta) -> Self {
         Self { reference, argument, context: None, meta }
     }
 }
 
-/// What an argument belongs to. Decided by `type`.
+/// The prompt or resource template that an argument belongs to. `type` selects the variant.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum CompletionReference {
-    /// `ref/prompt`: a prompt.
+    /// A prompt (`ref/prompt`).
     Prompt {
-        /// Its name.
+        /// The prompt's name.
         name: String,
-        /// For people.
+        /// The title to display to people.
         title: Option<String>,
     },
-    /// `ref/resource`: a resource template.
+    /// A resource template (`ref/resource`).
     Resource {
-        /// Its URI template, as it is listed.
+        /// The template's URI template, as it is listed.
         uri: String,
     },
 }
 
 impl CompletionReference {
-    /// The prompt of this name.
+    /// Returns a reference to the prompt with this name.
     pub fn prompt(name: impl Into<String>) -> Self {
         Self::Prompt { name: name.into(), title: None }
     }
 
-    /// The resource template with this URI template.
+    /// Returns a reference to the resource template with this URI template.
     pub fn resource(uri: impl Into<String>) -> Self {
         Self::Resource { uri: uri.into() }
     }
@@ -111,30 +111,30 @@ impl<'de> Deserialize<'de> for CompletionReference {
 #[derive(Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct CompletionArgument {
-    /// Its name.
+    /// The argument's name.
     pub name: String,
-    /// What is typed of it.
+    /// The part of the value that is already typed.
     pub value: String,
 }
 
 impl CompletionArgument {
-    /// This much of this argument is typed.
+    /// Returns an argument with its name and the part of the value that is already typed.
     pub fn new(name: impl Into<String>, value: impl Into<String>) -> Self {
         Self { name: name.into(), value: value.into() }
     }
 }
 
-/// What is known while an argument is typed.
+/// The values that are already set while an argument is typed.
 #[derive(Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct CompletionContext {
-    /// The other arguments, as far as they are known.
+    /// The other arguments, as far as they are set.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub arguments: Option<BTreeMap<String, String>>,
 }
 
 impl CompletionContext {
-    /// These arguments are known.
+    /// Returns a context in which these arguments are set.
     pub fn new(arguments: BTreeMap<String, String>) -> Self {
         Self { arguments: Some(arguments) }
     }
@@ -145,12 +145,12 @@ impl CompletionContext {
 #[serde(rename_all = "camelCase")]
 #[non_exhaustive]
 pub struct CompleteResult {
-    /// Always `complete`.
+    /// The result type: always `complete`.
     #[serde(default)]
     pub result_type: Complete,
     /// The suggestions.
     pub completion: Completion,
-    /// Anything else.
+    /// Further metadata (`_meta`).
     #[serde(rename = "_meta", default, skip_serializing_if = "Option::is_none")]
     pub meta: Option<Meta>,
     /// Members this type does not name.
@@ -159,7 +159,7 @@ pub struct CompleteResult {
 }
 
 impl CompleteResult {
-    /// These suggestions.
+    /// Returns a result with these suggestions.
     pub fn new(completion: Completion) -> Self {
         Self { result_type: Complete, completion, meta: None, extra: Map::new() }
     }
@@ -170,12 +170,12 @@ impl CompleteResult {
 #[serde(rename_all = "camelCase")]
 #[non_exhaustive]
 pub struct Completion {
-    /// Best first; at most [`MAX_VALUES`](Self::MAX_VALUES).
+    /// The suggested values, best first; at most [`MAX_VALUES`](Self::MAX_VALUES).
     pub values: Vec<String>,
-    /// How many there are in all.
+    /// The total number of suggestions.
     #[serde(default, deserialize_with = "optional_whole", skip_serializing_if = "Option::is_none")]
     pub total: Option<u64>,
-    /// Whether there are more than these.
+    /// True if there are more suggestions than these.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub has_more: Option<bool>,
     /// Members this type does not name.
@@ -184,17 +184,19 @@ pub struct Completion {
 }
 
 impl Completion {
+    /// The maximum number of values in a completion.
+    ///
     /// > An array of completion values. Must not exceed 100 items.
     pub const MAX_VALUES: usize = 100;
 
-    /// These values, without a word on how many more there are.
+    /// Returns a completion with these values, without `total` and `hasMore`.
     pub fn new(values: Vec<String>) -> Self {
         Self { values, total: None, has_more: None, extra: Map::new() }
     }
 }
 
 impl fmt::Debug for CompleteParams {
-    /// Neither values of arguments nor `_meta`: they do not belong into logs.
+    /// Writes neither the values of arguments nor `_meta`: they do not belong in logs.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("CompleteParams")
             .field("reference", &self.reference)
@@ -205,14 +207,14 @@ impl fmt::Debug for CompleteParams {
 }
 
 impl fmt::Debug for CompletionArgument {
-    /// Not the value: arguments do not belong into logs.
+    /// Writes the name without the value: values of arguments do not belong in logs.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("CompletionArgument").field("name", &self.name).finish_non_exhaustive()
     }
 }
 
 impl fmt::Debug for CompletionContext {
-    /// Names the arguments only: their values do not belong into logs.
+    /// Writes the names of the arguments only: their values do not belong in logs.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_set().entries(self.arguments.iter().flatten().map(|(name, _)| name)).finish()
     }

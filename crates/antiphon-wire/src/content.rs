@@ -1,4 +1,4 @@
-//! Content blocks, decided by `type`. Blocks of unknown types and unknown members are kept.
+//! Content blocks; `type` selects the variant. Blocks of unknown types and unknown members are kept.
 
 use crate::{Meta, ResourceLink, members::present, tag};
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
@@ -8,42 +8,42 @@ use serde_json::{Map, Value};
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub enum ContentBlock {
-    /// `text`.
+    /// A text (`text`).
     Text(TextContent),
-    /// `image`.
+    /// An image (`image`).
     Image(ImageContent),
-    /// `audio`.
+    /// An audio recording (`audio`).
     Audio(AudioContent),
-    /// `resource_link`: a resource to fetch.
+    /// A link to a resource that the receiver can read (`resource_link`).
     ResourceLink(Box<ResourceLink>),
-    /// `resource`: a resource, here and now.
+    /// A resource with its contents (`resource`).
     Resource(Box<EmbeddedResource>),
-    /// A type these types do not know, with all its members.
+    /// A block of a type without a variant here, with all its members.
     Other(Map<String, Value>),
 }
 
 impl ContentBlock {
-    /// A text.
+    /// Returns a text block.
     pub fn text(text: impl Into<String>) -> Self {
         Self::Text(TextContent::new(text))
     }
 
-    /// A picture, as base64, of this media type.
+    /// Returns an image block from base64 data of this media type.
     pub fn image(data: impl Into<String>, mime_type: impl Into<String>) -> Self {
         Self::Image(ImageContent::new(data, mime_type))
     }
 
-    /// A sound, as base64, of this media type.
+    /// Returns an audio block from base64 data of this media type.
     pub fn audio(data: impl Into<String>, mime_type: impl Into<String>) -> Self {
         Self::Audio(AudioContent::new(data, mime_type))
     }
 
-    /// The contents of a resource.
+    /// Returns a block with the contents of a resource.
     pub fn resource(contents: ResourceContents) -> Self {
         Self::Resource(Box::new(EmbeddedResource::new(contents)))
     }
 
-    /// The text, if it is one.
+    /// Returns the text, if the block is a text.
     pub fn as_text(&self) -> Option<&str> {
         match self {
             Self::Text(content) => Some(&content.text),
@@ -91,17 +91,17 @@ impl<'de> Deserialize<'de> for ContentBlock {
     }
 }
 
-/// The `type` of a block.
+/// Returns the `type` of a block.
 pub(crate) fn type_of<E: de::Error>(members: &Map<String, Value>) -> Result<&str, E> {
     members.get("type").and_then(Value::as_str).ok_or_else(|| E::missing_field("type"))
 }
 
-/// Reads a block whose type is known.
+/// Reads a block of a known type.
 pub(crate) fn read<T: de::DeserializeOwned, E: de::Error>(members: Map<String, Value>) -> Result<T, E> {
     T::deserialize(Value::Object(members)).map_err(E::custom)
 }
 
-/// Text.
+/// A text block (`text`).
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct TextContent {
@@ -109,10 +109,10 @@ pub struct TextContent {
     kind: tag::Text,
     /// The text.
     pub text: String,
-    /// For whom, how important.
+    /// The intended audience, the importance and the last change.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub annotations: Option<Annotations>,
-    /// Anything else.
+    /// Further metadata (`_meta`).
     #[serde(rename = "_meta", default, skip_serializing_if = "Option::is_none")]
     pub meta: Option<Meta>,
     /// Members this type does not name.
@@ -121,27 +121,27 @@ pub struct TextContent {
 }
 
 impl TextContent {
-    /// A text without annotations.
+    /// Returns a text without annotations.
     pub fn new(text: impl Into<String>) -> Self {
         Self { kind: tag::Text, text: text.into(), annotations: None, meta: None, extra: Map::new() }
     }
 }
 
-/// A picture.
+/// An image block (`image`).
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 #[non_exhaustive]
 pub struct ImageContent {
     #[serde(rename = "type")]
     kind: tag::Image,
-    /// The bytes, in base64.
+    /// The bytes of the image, in base64.
     pub data: String,
-    /// Their media type.
+    /// The media type of the image.
     pub mime_type: String,
-    /// For whom, how important.
+    /// The intended audience, the importance and the last change.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub annotations: Option<Annotations>,
-    /// Anything else.
+    /// Further metadata (`_meta`).
     #[serde(rename = "_meta", default, skip_serializing_if = "Option::is_none")]
     pub meta: Option<Meta>,
     /// Members this type does not name.
@@ -150,7 +150,7 @@ pub struct ImageContent {
 }
 
 impl ImageContent {
-    /// A picture, as base64.
+    /// Returns an image from base64 data and a media type.
     pub fn new(data: impl Into<String>, mime_type: impl Into<String>) -> Self {
         Self {
             kind: tag::Image,
@@ -163,21 +163,21 @@ impl ImageContent {
     }
 }
 
-/// A sound.
+/// An audio block (`audio`).
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 #[non_exhaustive]
 pub struct AudioContent {
     #[serde(rename = "type")]
     kind: tag::Audio,
-    /// The bytes, in base64.
+    /// The bytes of the audio, in base64.
     pub data: String,
-    /// Their media type.
+    /// The media type of the audio.
     pub mime_type: String,
-    /// For whom, how important.
+    /// The intended audience, the importance and the last change.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub annotations: Option<Annotations>,
-    /// Anything else.
+    /// Further metadata (`_meta`).
     #[serde(rename = "_meta", default, skip_serializing_if = "Option::is_none")]
     pub meta: Option<Meta>,
     /// Members this type does not name.
@@ -186,7 +186,7 @@ pub struct AudioContent {
 }
 
 impl AudioContent {
-    /// A sound, as base64.
+    /// Returns an audio block from base64 data and a media type.
     pub fn new(data: impl Into<String>, mime_type: impl Into<String>) -> Self {
         Self {
             kind: tag::Audio,
@@ -199,18 +199,18 @@ impl AudioContent {
     }
 }
 
-/// A resource inside a message.
+/// A resource with its contents inside a message (`resource`).
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct EmbeddedResource {
     #[serde(rename = "type")]
     kind: tag::Embedded,
-    /// The resource.
+    /// The contents of the resource.
     pub resource: ResourceContents,
-    /// For whom, how important.
+    /// The intended audience, the importance and the last change.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub annotations: Option<Annotations>,
-    /// Anything else.
+    /// Further metadata (`_meta`).
     #[serde(rename = "_meta", default, skip_serializing_if = "Option::is_none")]
     pub meta: Option<Meta>,
     /// Members this type does not name.
@@ -219,25 +219,25 @@ pub struct EmbeddedResource {
 }
 
 impl EmbeddedResource {
-    /// This resource.
+    /// Returns a block with these contents.
     pub fn new(resource: ResourceContents) -> Self {
         Self { kind: tag::Embedded, resource, annotations: None, meta: None, extra: Map::new() }
     }
 }
 
-/// A model wants to use a tool.
+/// A model's request to call a tool (`tool_use`).
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct ToolUseContent {
     #[serde(rename = "type")]
     kind: tag::ToolUse,
-    /// Identifies this use.
+    /// The identifier of this tool use.
     pub id: String,
-    /// Which tool.
+    /// The tool's name.
     pub name: String,
-    /// With which arguments.
+    /// The arguments of the call.
     pub input: Map<String, Value>,
-    /// Anything else.
+    /// Further metadata (`_meta`).
     #[serde(rename = "_meta", default, skip_serializing_if = "Option::is_none")]
     pub meta: Option<Meta>,
     /// Members this type does not name.
@@ -246,31 +246,31 @@ pub struct ToolUseContent {
 }
 
 impl ToolUseContent {
-    /// This use of this tool.
+    /// Returns a tool use with this identifier, tool name and arguments.
     pub fn new(id: impl Into<String>, name: impl Into<String>, input: Map<String, Value>) -> Self {
         let (id, name) = (id.into(), name.into());
         Self { kind: tag::ToolUse, id, name, input, meta: None, extra: Map::new() }
     }
 }
 
-/// What a tool answered a model.
+/// The result of a tool, for the model that requested the call (`tool_result`).
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 #[non_exhaustive]
 pub struct ToolResultContent {
     #[serde(rename = "type")]
     kind: tag::ToolResult,
-    /// The use it answers.
+    /// The identifier of the tool use that this result belongs to.
     pub tool_use_id: String,
-    /// The answer.
+    /// The result as content blocks.
     pub content: Vec<ContentBlock>,
-    /// The answer as data.
+    /// The result as structured data.
     #[serde(default, deserialize_with = "present", skip_serializing_if = "Option::is_none")]
     pub structured_content: Option<Value>,
-    /// Whether the tool failed.
+    /// True if the tool failed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub is_error: Option<bool>,
-    /// Anything else.
+    /// Further metadata (`_meta`).
     #[serde(rename = "_meta", default, skip_serializing_if = "Option::is_none")]
     pub meta: Option<Meta>,
     /// Members this type does not name.
@@ -279,7 +279,7 @@ pub struct ToolResultContent {
 }
 
 impl ToolResultContent {
-    /// The answer to this use.
+    /// Returns the result of the tool use with this identifier.
     pub fn new(tool_use_id: impl Into<String>, content: Vec<ContentBlock>) -> Self {
         Self {
             kind: tag::ToolResult,
@@ -297,34 +297,34 @@ impl ToolResultContent {
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub struct ResourceContents {
-    /// Which resource.
+    /// The resource's URI.
     pub uri: String,
-    /// Its media type.
+    /// The resource's media type.
     pub mime_type: Option<String>,
     /// The contents themselves.
     pub body: BlobOrText,
-    /// Anything else.
+    /// Further metadata (`_meta`).
     pub meta: Option<Meta>,
     /// Members this type does not name.
     pub extra: Map<String, Value>,
 }
 
-/// Text, or bytes in base64: the protocol tells them apart by the member's name.
+/// Text, or bytes in base64. In the protocol, the member's name separates the two.
 #[derive(Clone, Debug, PartialEq)]
 pub enum BlobOrText {
-    /// `blob`, in base64.
+    /// Bytes in base64 (`blob`).
     Blob(String),
-    /// `text`.
+    /// Text (`text`).
     Text(String),
 }
 
 impl ResourceContents {
-    /// Text.
+    /// Returns contents that are text.
     pub fn text(uri: impl Into<String>, text: impl Into<String>) -> Self {
         Self::new(uri, BlobOrText::Text(text.into()))
     }
 
-    /// Bytes, in base64.
+    /// Returns contents that are bytes in base64.
     pub fn blob(uri: impl Into<String>, blob: impl Into<String>) -> Self {
         Self::new(uri, BlobOrText::Blob(blob.into()))
     }
@@ -333,14 +333,14 @@ impl ResourceContents {
         Self { uri: uri.into(), mime_type: None, body, meta: None, extra: Map::new() }
     }
 
-    /// The same contents, of this media type.
+    /// Returns the same contents with this media type.
     #[must_use]
     pub fn with_mime_type(mut self, mime_type: impl Into<String>) -> Self {
         self.mime_type = Some(mime_type.into());
         self
     }
 
-    /// The text, if it is text.
+    /// Returns the text, if the contents are text.
     pub fn as_text(&self) -> Option<&str> {
         match &self.body {
             BlobOrText::Text(text) => Some(text),
@@ -395,18 +395,18 @@ impl<'de> Deserialize<'de> for ResourceContents {
     }
 }
 
-/// For whom something is, how important it is, and when it changed.
+/// The intended audience of an item, its importance, and the time of its last change.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 #[non_exhaustive]
 pub struct Annotations {
-    /// For whom.
+    /// The roles that the item is intended for.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub audience: Option<Vec<Role>>,
-    /// From 0, optional, to 1, required.
+    /// The importance, from 0 (optional) to 1 (required).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub priority: Option<serde_json::Number>,
-    /// An ISO 8601 time.
+    /// The time of the last change, in ISO 8601.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub last_modified: Option<String>,
     /// Members this type does not name.
@@ -414,21 +414,21 @@ pub struct Annotations {
     pub extra: Map<String, Value>,
 }
 
-/// Who speaks. Words that are not known are kept.
+/// The role of a speaker. Unknown words are kept.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(from = "String", into = "String")]
 #[non_exhaustive]
 pub enum Role {
-    /// The person.
+    /// The person (`user`).
     User,
-    /// The model.
+    /// The model (`assistant`).
     Assistant,
-    /// Somebody else.
+    /// Another role, with its word on the wire.
     Other(String),
 }
 
 impl Role {
-    /// The word on the wire.
+    /// Returns the word on the wire.
     pub fn as_str(&self) -> &str {
         match self {
             Self::User => "user",

@@ -1,4 +1,5 @@
-//! `server/discover`, and what its result shares with others: identity, icons, caching hints.
+//! `server/discover`, and the types that its result shares with other results: identity, icons, caching
+//! hints.
 
 use crate::{Meta, ProtocolVersion, ServerCapabilities, tag::Complete};
 use serde::{Deserialize, Deserializer, Serialize};
@@ -10,23 +11,23 @@ use std::borrow::Cow;
 #[serde(rename_all = "camelCase")]
 #[non_exhaustive]
 pub struct DiscoverResult {
-    /// Always `complete`.
+    /// The result type: always `complete`.
     #[serde(default)]
     pub result_type: Complete,
-    /// The versions the server speaks.
+    /// The protocol versions that the server supports.
     pub supported_versions: Vec<ProtocolVersion>,
-    /// What the server offers.
+    /// The capabilities that the server offers.
     pub capabilities: ServerCapabilities,
-    /// How to use the server, for a model.
+    /// Instructions for a model on the use of the server.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub instructions: Option<String>,
-    /// For how long the result may be kept.
+    /// The time for which the result may be cached, in milliseconds.
     #[serde(default)]
     pub ttl_ms: Ttl,
-    /// Who may share a kept result.
+    /// The scope in which a cached result may be shared.
     #[serde(default)]
     pub cache_scope: CacheScope,
-    /// Holds the server's identity.
+    /// Further metadata (`_meta`); contains the server's identity.
     #[serde(rename = "_meta", default, skip_serializing_if = "Option::is_none")]
     pub meta: Option<Meta>,
     /// Members this type does not name.
@@ -35,7 +36,7 @@ pub struct DiscoverResult {
 }
 
 impl DiscoverResult {
-    /// A result that is not to be kept.
+    /// Returns a result that must not be cached.
     pub fn new(supported_versions: Vec<ProtocolVersion>, capabilities: ServerCapabilities) -> Self {
         Self {
             result_type: Complete,
@@ -50,8 +51,8 @@ impl DiscoverResult {
     }
 }
 
-/// A time to live in milliseconds; 0, the default, means "do not keep". What a peer sends as negative or
-/// fractional is read as the nearest whole number from 0.
+/// A time to live in milliseconds; 0, the default, means "do not cache". A negative or fractional value from
+/// a peer is read as the nearest whole number from 0.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 #[serde(transparent)]
 pub struct Ttl(pub u64);
@@ -64,13 +65,13 @@ impl<'de> Deserialize<'de> for Ttl {
     }
 }
 
-/// Who may share a kept result. A word that is not known is read as the narrower scope.
+/// The scope in which a cached result may be shared. An unknown word is read as the narrower scope.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase", from = "Cow<'_, str>")]
 pub enum CacheScope {
-    /// Anybody.
+    /// A cached result may be shared with anybody.
     Public,
-    /// Only the principal who asked. The default.
+    /// A cached result is for the principal that sent the request only. The default.
     #[default]
     Private,
 }
@@ -86,20 +87,20 @@ impl From<Cow<'_, str>> for CacheScope {
 #[serde(rename_all = "camelCase")]
 #[non_exhaustive]
 pub struct Implementation {
-    /// For programs.
+    /// The name for programs.
     pub name: String,
-    /// For people.
+    /// The title to display to people.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub title: Option<String>,
-    /// Any format.
+    /// The version, in any format.
     pub version: String,
-    /// What it is for.
+    /// The purpose of the implementation.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub description: Option<String>,
-    /// Where to learn more.
+    /// The URL of a page with more information.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub website_url: Option<String>,
-    /// Pictures for it.
+    /// The icons of the implementation.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub icons: Vec<Icon>,
     /// Members this type does not name.
@@ -108,7 +109,7 @@ pub struct Implementation {
 }
 
 impl Implementation {
-    /// A name and a version.
+    /// Returns an implementation with a name and a version.
     pub fn new(name: impl Into<String>, version: impl Into<String>) -> Self {
         Self {
             name: name.into(),
@@ -121,7 +122,7 @@ impl Implementation {
         }
     }
 
-    /// What a person should read: the title, or else the name.
+    /// Returns the name to display to a person: the title, or else the name.
     pub fn display_name(&self) -> &str {
         self.title.as_deref().unwrap_or(&self.name)
     }
@@ -132,20 +133,20 @@ impl Implementation {
     }
 }
 
-/// A picture, by its URI (`https:` or `data:`).
+/// An image by its URI (`https:` or `data:`).
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 #[non_exhaustive]
 pub struct Icon {
-    /// Where it is. Untrusted input: check the scheme before you fetch it.
+    /// The icon's URI. Untrusted input: check the scheme before you fetch the icon.
     pub src: String,
-    /// Its media type, where the server's own is missing or generic.
+    /// The icon's media type, if the media type from the server of the icon is missing or generic.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub mime_type: Option<String>,
-    /// Sizes such as `48x48`, or `any`.
+    /// The icon's sizes such as `48x48`, or `any`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub sizes: Option<Vec<String>>,
-    /// The background it is drawn for.
+    /// The background that the icon is drawn for.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub theme: Option<IconTheme>,
     /// Members this type does not name.
@@ -154,22 +155,22 @@ pub struct Icon {
 }
 
 impl Icon {
-    /// An icon of no stated type, size or theme.
+    /// Returns an icon without a media type, size or theme.
     pub fn new(src: impl Into<String>) -> Self {
         Self { src: src.into(), mime_type: None, sizes: None, theme: None, extra: Map::new() }
     }
 }
 
-/// The background an icon is drawn for. Words that are not known are kept.
+/// The background that an icon is drawn for. Unknown words are kept.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(from = "String", into = "String")]
 #[non_exhaustive]
 pub enum IconTheme {
-    /// A light one.
+    /// A light background.
     Light,
-    /// A dark one.
+    /// A dark background.
     Dark,
-    /// Another one.
+    /// Another background, with its word on the wire.
     Other(String),
 }
 

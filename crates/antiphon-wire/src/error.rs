@@ -15,22 +15,22 @@ impl ErrorCode {
     pub const PARSE_ERROR: Self = Self(-32700);
     /// The message is JSON, but not a request.
     pub const INVALID_REQUEST: Self = Self(-32600);
-    /// The method does not exist here.
+    /// The method does not exist on this server.
     pub const METHOD_NOT_FOUND: Self = Self(-32601);
     /// The params do not fit the method.
     pub const INVALID_PARAMS: Self = Self(-32602);
     /// The server failed.
     pub const INTERNAL_ERROR: Self = Self(-32603);
-    /// The HTTP headers do not say what the body says.
+    /// The HTTP headers do not match the body.
     pub const HEADER_MISMATCH: Self = Self(-32020);
     /// The request needs a capability that the client did not declare.
     pub const MISSING_REQUIRED_CLIENT_CAPABILITY: Self = Self(-32021);
-    /// The server does not speak the requested version.
+    /// The server does not support the requested protocol version.
     pub const UNSUPPORTED_PROTOCOL_VERSION: Self = Self(-32022);
 
-    /// There is no such resource. Of legacy versions.
+    /// The resource does not exist. Used in legacy versions.
     pub const RESOURCE_NOT_FOUND: Self = Self(-32002);
-    /// URLs must be opened before the request is sent again. Of 2025-11-25.
+    /// The URLs must be opened before the request is sent again. Used in 2025-11-25.
     pub const URL_ELICITATION_REQUIRED: Self = Self(-32042);
 }
 
@@ -50,49 +50,50 @@ impl fmt::Display for ErrorCode {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct ErrorObject {
-    /// What kind of error.
+    /// The code: the kind of the error.
     pub code: ErrorCode,
     /// One sentence for a person.
     pub message: String,
-    /// Details for a program.
+    /// The details for a program.
     #[serde(default, deserialize_with = "present", skip_serializing_if = "Option::is_none")]
     pub data: Option<Value>,
 }
 
 impl ErrorObject {
-    /// An error without `data`.
+    /// Returns an error without `data`.
     pub fn new(code: ErrorCode, message: impl Into<String>) -> Self {
         Self { code, message: message.into(), data: None }
     }
 
-    /// The same error with `data`.
+    /// Returns the same error with `data`.
     #[must_use]
     pub fn with_data(mut self, data: Value) -> Self {
         self.data = Some(data);
         self
     }
 
-    /// `-32602`.
+    /// Returns an invalid params error (`-32602`).
     pub fn invalid_params(message: impl Into<String>) -> Self {
         Self::new(ErrorCode::INVALID_PARAMS, message)
     }
 
-    /// `-32600`.
+    /// Returns an invalid request error (`-32600`).
     pub fn invalid_request(message: impl Into<String>) -> Self {
         Self::new(ErrorCode::INVALID_REQUEST, message)
     }
 
-    /// `-32601`, naming the method.
+    /// Returns a method not found error (`-32601`) with the method in `data`.
     pub fn method_not_found(method: &str) -> Self {
         Self::new(ErrorCode::METHOD_NOT_FOUND, "Method not found").with_data(json!({ "method": method }))
     }
 
-    /// `-32603` with nothing said: the details belong to the server's log.
+    /// Returns an internal error (`-32603`) without details: the details belong in the server's log.
     pub fn internal() -> Self {
         Self::new(ErrorCode::INTERNAL_ERROR, "Internal error")
     }
 
-    /// `-32022`: names the versions that are spoken here, and the one that was asked for.
+    /// Returns an unsupported version error (`-32022`) with the supported versions and the requested version
+    /// in `data`.
     pub fn unsupported_version<'a>(supported: impl IntoIterator<Item = &'a str>, requested: &str) -> Self {
         let supported: Vec<&str> = supported.into_iter().collect();
         let message = format!(
@@ -103,13 +104,14 @@ impl ErrorObject {
             .with_data(json!({ "supported": supported, "requested": requested }))
     }
 
-    /// `-32021`: `required` is a `ClientCapabilities` object with what was missing.
+    /// Returns a missing capability error (`-32021`). `required` is a `ClientCapabilities` object with the
+    /// missing capabilities.
     pub fn missing_capability(message: impl Into<String>, required: Value) -> Self {
         Self::new(ErrorCode::MISSING_REQUIRED_CLIENT_CAPABILITY, message)
             .with_data(json!({ "requiredCapabilities": required }))
     }
 
-    /// `data.reason`, where the error carries one.
+    /// Returns `data.reason`, if the error has one.
     pub fn reason(&self) -> Option<&str> {
         self.data.as_ref()?.get("reason")?.as_str()
     }

@@ -1,4 +1,4 @@
-//! Forms: the flat subset of JSON Schema that a person can be asked to fill in.
+//! Forms: the flat subset of JSON Schema that the client can present to a person.
 //!
 //! > form mode elicitation schemas are limited to flat objects with primitive properties only.
 
@@ -11,7 +11,7 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer, de, ser::Serialize
 use serde_json::{Map, Number, Value, json, value::RawValue};
 use std::{borrow::Cow, fmt};
 
-/// The schema of a form: the text it was written in, and the fields read from it, in the order they were written.
+/// The schema of a form: its original text, and the fields read from the text, in their original order.
 #[derive(Clone, Debug)]
 pub struct FormSchema {
     text: Box<RawValue>,
@@ -23,72 +23,72 @@ pub struct FormSchema {
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub struct FormField {
-    /// For programs.
+    /// The name for programs.
     pub name: String,
-    /// For people.
+    /// The title to display to people.
     pub title: Option<String>,
-    /// What to fill in.
+    /// The description of the value to fill in.
     pub description: Option<String>,
-    /// Whether the person must fill it in. A field with a default need not be.
+    /// True if the person must fill in the field. A field with a default may stay empty.
     pub required: bool,
-    /// What can be filled in.
+    /// The kind of value that can be filled in.
     pub kind: FieldKind,
 }
 
-/// What can be filled into a field.
+/// The kind of value that can be filled into a field.
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub enum FieldKind {
     /// Text.
     Text {
-        /// In characters.
+        /// The minimum length, in characters.
         min_length: Option<u64>,
-        /// In characters.
+        /// The maximum length, in characters.
         max_length: Option<u64>,
-        /// What the text must be.
+        /// The format that the text must have.
         format: Option<TextFormat>,
-        /// Filled in beforehand.
+        /// The value that is filled in beforehand.
         default: Option<String>,
     },
     /// A number, whole or not.
     Number {
-        /// Whether it must be whole.
+        /// True if the number must be whole.
         integer: bool,
-        /// The least allowed.
+        /// The minimum.
         minimum: Option<Number>,
-        /// The most allowed.
+        /// The maximum.
         maximum: Option<Number>,
-        /// Filled in beforehand.
+        /// The value that is filled in beforehand.
         default: Option<Number>,
     },
     /// Yes or no.
     Boolean {
-        /// Filled in beforehand.
+        /// The value that is filled in beforehand.
         default: Option<bool>,
     },
-    /// One of several.
+    /// A choice of one value.
     One {
-        /// What to choose from.
+        /// The choices.
         choices: Vec<Choice>,
-        /// Chosen beforehand.
+        /// The value that is chosen beforehand.
         default: Option<String>,
     },
-    /// Several of several.
+    /// A choice of several values.
     Many {
-        /// What to choose from.
+        /// The choices.
         choices: Vec<Choice>,
-        /// The fewest allowed.
+        /// The minimum number of chosen values.
         min_items: Option<u64>,
-        /// The most allowed.
+        /// The maximum number of chosen values.
         max_items: Option<u64>,
-        /// Chosen beforehand.
+        /// The values that are chosen beforehand.
         default: Option<Vec<String>>,
     },
-    /// Something outside the subset, from a peer: anything can be filled in.
+    /// A field of a peer that is outside the subset: any value can be filled in.
     Other,
 }
 
-/// What a text must be.
+/// The format of a text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum TextFormat {
@@ -102,23 +102,23 @@ pub enum TextFormat {
     DateTime,
 }
 
-/// Something to choose.
+/// A value to choose, and its title.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Choice {
-    /// For programs: what the answer holds.
+    /// The value for programs: the answer contains this value.
     pub value: String,
-    /// For people.
+    /// The title to display to people.
     pub title: Option<String>,
 }
 
 impl Choice {
-    /// What a person should read: the title, or else the value.
+    /// Returns the text to display to a person: the title, or else the value.
     pub fn label(&self) -> &str {
         self.title.as_deref().unwrap_or(&self.value)
     }
 }
 
-/// A value that people read as it is.
+/// Returns a choice without a title: the value is displayed to people.
 impl From<String> for Choice {
     fn from(value: String) -> Self {
         Self { value, title: None }
@@ -137,7 +137,7 @@ impl From<&str> for Choice {
     }
 }
 
-/// The items of `["a", "b"].iter()`.
+/// Converts the items of `["a", "b"].iter()`.
 impl From<&&str> for Choice {
     fn from(value: &&str) -> Self {
         (*value).into()
@@ -150,22 +150,22 @@ impl From<Cow<'_, str>> for Choice {
     }
 }
 
-/// A value and its title.
+/// Converts a pair of value and title.
 impl<V: Into<String>, T: Into<String>> From<(V, T)> for Choice {
     fn from((value, title): (V, T)) -> Self {
         Self { value: value.into(), title: Some(title.into()) }
     }
 }
 
-/// What is wrong with one field of an answer. Never holds the value.
+/// A fault of one field of an answer. Never contains the value.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct FieldFault {
     /// The field's name.
     pub field: String,
-    /// What a person should read: the field's title, or else its name.
+    /// The text to display to a person: the field's title, or else its name.
     pub label: String,
-    /// The broken rule: "must be a whole number".
+    /// The broken rule, for example "must be a whole number".
     pub rule: String,
 }
 
@@ -180,27 +180,28 @@ impl FormField {
         Self { name: name.into(), title: None, description: None, required: true, kind }
     }
 
-    /// A required text.
+    /// Returns a required text field.
     pub fn text(name: impl Into<String>) -> Self {
         Self::new(name, FieldKind::Text { min_length: None, max_length: None, format: None, default: None })
     }
 
-    /// A required number.
+    /// Returns a required number field.
     pub fn number(name: impl Into<String>) -> Self {
         Self::new(name, FieldKind::Number { integer: false, minimum: None, maximum: None, default: None })
     }
 
-    /// A required whole number.
+    /// Returns a required field for a whole number.
     pub fn integer(name: impl Into<String>) -> Self {
         Self::new(name, FieldKind::Number { integer: true, minimum: None, maximum: None, default: None })
     }
 
-    /// A required yes or no.
+    /// Returns a required yes or no field.
     pub fn boolean(name: impl Into<String>) -> Self {
         Self::new(name, FieldKind::Boolean { default: None })
     }
 
-    /// A required choice of one. The choices are values (`String`, `&str`), pairs of value and title, or [`Choice`]s:
+    /// Returns a required field with a choice of one. The choices are values (`String`, `&str`), pairs of
+    /// value and title, or [`Choice`]s:
     ///
     /// ```
     /// use antiphon_wire::FormField;
@@ -211,8 +212,8 @@ impl FormField {
     /// assert_eq!((file.label(), size.label()), ("File", "size"));
     /// ```
     ///
-    /// A form with a field that has no choices, or the same choice twice, cannot be asked:
-    /// [`FormSchema::unaskable`] says so.
+    /// A server cannot send a form with a field that has no choices, or the same choice twice:
+    /// [`FormSchema::unaskable`] returns the reason.
     pub fn one<C: Into<Choice>>(name: impl Into<String>, choices: impl IntoIterator<Item = C>) -> Self {
         Self::new(
             name,
@@ -220,8 +221,8 @@ impl FormField {
         )
     }
 
-    /// A required choice of one, from values that are also what a person reads: names from a database, for example. With
-    /// titles apart from the values, it is [`one`](Self::one).
+    /// Returns a required field with a choice of one, from values that are also displayed to a person: names
+    /// from a database, for example. For titles apart from the values, use [`one`](Self::one).
     ///
     /// ```
     /// use antiphon_wire::FormField;
@@ -233,39 +234,40 @@ impl FormField {
         Self::one(name, values.into_iter().map(|value| Choice::from(value.into())))
     }
 
-    /// A required choice of several, from the same kinds of choices as [`one`](Self::one).
+    /// Returns a required field with a choice of several, from the same kinds of choices as
+    /// [`one`](Self::one).
     pub fn many<C: Into<Choice>>(name: impl Into<String>, choices: impl IntoIterator<Item = C>) -> Self {
         let choices = choices.into_iter().map(Into::into).collect();
         Self::new(name, FieldKind::Many { choices, min_items: None, max_items: None, default: None })
     }
 
-    /// The same field, with this title.
+    /// Returns the same field with this title.
     #[must_use]
     pub fn title(mut self, title: impl Into<String>) -> Self {
         self.title = Some(title.into());
         self
     }
 
-    /// The same field, with this description.
+    /// Returns the same field with this description.
     #[must_use]
     pub fn description(mut self, description: impl Into<String>) -> Self {
         self.description = Some(description.into());
         self
     }
 
-    /// The same field, which may be left empty.
+    /// Returns the same field, which may be left empty.
     #[must_use]
     pub fn optional(mut self) -> Self {
         self.required = false;
         self
     }
 
-    /// What a person should read: the title, or else the name.
+    /// Returns the text to display to a person: the title, or else the name.
     pub fn label(&self) -> &str {
         self.title.as_deref().unwrap_or(&self.name)
     }
 
-    /// What is filled in beforehand.
+    /// Returns the value that is filled in beforehand.
     pub fn default_value(&self) -> Option<Value> {
         match &self.kind {
             FieldKind::Text { default, .. } | FieldKind::One { default, .. } => {
@@ -280,8 +282,8 @@ impl FormField {
 }
 
 impl FormSchema {
-    /// A form of these fields, in this order. [`unaskable`](Self::unaskable) returns the reason if the form cannot be asked,
-    /// for example because two fields have the same name.
+    /// Returns a form with these fields, in this order. [`unaskable`](Self::unaskable) returns the reason if
+    /// a server cannot send the form, for example because two fields have the same name.
     pub fn new(fields: Vec<FormField>) -> Self {
         let required: Vec<&str> =
             fields.iter().filter(|field| field.required).map(|field| field.name.as_str()).collect();
@@ -294,34 +296,34 @@ impl FormSchema {
         Self { text, fields, beyond }
     }
 
-    /// The fields, in order.
+    /// Returns the fields, in order.
     pub fn fields(&self) -> &[FormField] {
         &self.fields
     }
 
-    /// The schema, as text.
+    /// Returns the schema, as text.
     pub fn text(&self) -> &str {
         self.text.get()
     }
 
-    /// What of the schema lies outside the protocol's subset, naming the field. Peers may send such a schema; a
-    /// server must not.
+    /// Returns the part of the schema that is outside the protocol's subset, with the name of the field.
+    /// Peers may send such a schema; a server must not.
     pub fn beyond_subset(&self) -> Option<&str> {
         self.beyond.as_deref()
     }
 
-    /// The reason why a server cannot ask this form, with the name of the field: a part of it is
-    /// [`beyond_subset`](Self::beyond_subset), or a field has no choices, the same choice twice, or a default that is not
-    /// among its choices. `None` if there is no such reason.
+    /// Returns the reason why a server cannot send this form, with the name of the field: a part of the form
+    /// is [`beyond_subset`](Self::beyond_subset), or a field has no choices, the same choice twice, or a
+    /// default that is not among its choices. `None` if there is no such reason.
     pub fn unaskable(&self) -> Option<String> {
         self.beyond.clone().or_else(|| choices::fault_of(&self.fields))
     }
 
-    /// Checks what was filled in: defaults come in, unknown fields and `null`s go out, a whole number that was written
-    /// with a fraction of zero is written without.
+    /// Checks the values that were filled in. Defaults are added, unknown fields and `null`s are removed, and
+    /// a whole number that was written with a fraction of zero is written without the fraction.
     ///
     /// # Errors
-    /// Every field that breaks a rule, in the form's order.
+    /// The fault of every field that breaks a rule, in the form's order.
     pub fn check(&self, content: &Map<String, Value>) -> Result<Map<String, Value>, Vec<FieldFault>> {
         let (mut checked, mut faults) = (Map::new(), Vec::new());
         for field in &self.fields {
@@ -345,7 +347,7 @@ fn fault(field: &FormField, rule: String) -> FieldFault {
     FieldFault { field: field.name.clone(), label: field.label().to_owned(), rule }
 }
 
-/// Values made here: strings, numbers, maps of those.
+/// Returns the JSON text of a value made here: strings, numbers, maps of those.
 fn raw(value: &impl Serialize) -> Box<RawValue> {
     serde_json::value::to_raw_value(value).unwrap_or_else(|_| RawValue::NULL.to_owned())
 }
@@ -418,7 +420,7 @@ fn type_of(kind: &FieldKind) -> Option<&'static str> {
     }
 }
 
-/// Writes the members that are there.
+/// A map serializer that writes only the members with a value.
 struct Optional<M>(M);
 
 impl<M: SerializeMap> Optional<M> {
@@ -439,7 +441,7 @@ fn titled(choices: &[Choice]) -> Value {
 }
 
 impl TextFormat {
-    /// Its name in a schema.
+    /// Returns the name of the format in a schema.
     pub fn name(self) -> &'static str {
         match self {
             Self::Email => "email",

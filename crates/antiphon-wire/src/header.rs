@@ -5,20 +5,21 @@ pub mod params;
 use base64::{Engine as _, engine::general_purpose::STANDARD};
 use std::borrow::Cow;
 
-/// The version, again as a header.
+/// The name of the header that repeats the protocol version.
 pub const MCP_PROTOCOL_VERSION: &str = "mcp-protocol-version";
-/// `method`, again as a header.
+/// The name of the header that repeats `method`.
 pub const MCP_METHOD: &str = "mcp-method";
-/// `params.name` or `params.uri`, again as a header.
+/// The name of the header that repeats `params.name` or `params.uri`.
 pub const MCP_NAME: &str = "mcp-name";
 
 const PREFIX: &str = "=?base64?";
 const SUFFIX: &str = "?=";
 
-/// A value as it is written into `Mcp-Name` or `Mcp-Param-*`.
+/// Returns a value in the encoding of `Mcp-Name` and `Mcp-Param-*`.
 ///
 /// > When a value cannot be safely represented as a plain ASCII header value (e.g., it contains non-ASCII
-/// > characters, control characters, or has leading/trailing whitespace), clients **MUST** use Base64 encoding
+/// > characters, control characters, or has leading/trailing whitespace), clients **MUST** use Base64
+/// > encoding
 ///
 /// ```
 /// use antiphon_wire::header::{decode, encode};
@@ -39,7 +40,7 @@ pub fn encode(value: &str) -> Cow<'_, str> {
     }
 }
 
-/// The value that was written; `None` if a sentinel holds anything but base64 of UTF-8.
+/// Returns the decoded value; `None` if a sentinel contains anything other than base64 of UTF-8.
 pub fn decode(header: &str) -> Option<Cow<'_, str>> {
     match sentinel(header) {
         None => Some(Cow::Borrowed(header)),

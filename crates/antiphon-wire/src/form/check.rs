@@ -1,9 +1,9 @@
-//! The rules of a field. Each is told in words a person can act on, and never holds the value.
+//! The rules of a field. The text of a rule says what a person must correct, and never contains the value.
 
 use super::{Choice, FieldKind, TextFormat};
 use serde_json::{Number, Value};
 
-/// The rule that `value` breaks, if any.
+/// Returns the rule that `value` breaks, if any.
 pub(super) fn rule_broken_by(kind: &FieldKind, value: &Value) -> Option<String> {
     match (kind, value) {
         (FieldKind::Text { min_length, max_length, format, .. }, Value::String(text)) => {
@@ -57,7 +57,7 @@ fn is_choice(choices: &[Choice], value: &str) -> bool {
     choices.iter().any(|choice| choice.value == value)
 }
 
-/// The first choices by what a person reads: a reason should stay a sentence.
+/// Returns the labels of the first choices. The list is cut so that the rule stays one sentence.
 fn labels(choices: &[Choice]) -> String {
     const SHOWN: usize = 12;
     let shown: Vec<&str> = choices.iter().take(SHOWN).map(Choice::label).collect();
@@ -65,10 +65,11 @@ fn labels(choices: &[Choice]) -> String {
     shown.join(", ") + more
 }
 
-/// From here on a float is not exact, and neither is what it would be rewritten to.
+/// The first float from which floats are not exact. The rewritten whole number would not be exact either.
 const INEXACT: f64 = 9_007_199_254_740_992.0;
 
-/// A value that fits, as the type of its field: `3.0` is a whole number, and decodes as one once it is `3`.
+/// Returns a valid value in the type of its field: `3.0` is a whole number, and decodes as one after it is
+/// written as `3`.
 pub(super) fn as_asked(kind: &FieldKind, value: Value) -> Value {
     match (kind, value.as_f64()) {
         (FieldKind::Number { integer: true, .. }, Some(float)) if value.is_f64() && float.abs() < INEXACT => {
@@ -78,7 +79,8 @@ pub(super) fn as_asked(kind: &FieldKind, value: Value) -> Value {
     }
 }
 
-/// Of a whole number that was read as a float: why no type for whole numbers takes it, if none does.
+/// Returns the reason why no type for whole numbers can hold a whole number that was read as a float, if no
+/// type can.
 fn beyond_whole_numbers(float: f64) -> Option<String> {
     // The floats next to the bounds, beyond them.
     match float {
@@ -118,14 +120,14 @@ fn fits(format: TextFormat, text: &str) -> bool {
     }
 }
 
-/// A typing aid, no proof: one `@`, something on each side, no spaces.
+/// Returns true for one `@`, text on each side, and no spaces. The check finds typing errors; it is no proof.
 fn is_email(text: &str) -> bool {
     let parts = text.rsplit_once('@');
     parts.is_some_and(|(local, domain)| !local.is_empty() && !domain.is_empty() && !local.contains('@'))
         && !text.contains(|c: char| c.is_whitespace() || c.is_control())
 }
 
-/// A scheme, a colon, and something without spaces (RFC 3986, section 3).
+/// Returns true for a scheme, a colon, and text without spaces (RFC 3986, section 3).
 fn is_uri(text: &str) -> bool {
     let Some((scheme, rest)) = text.split_once(':') else { return false };
     scheme.starts_with(|c: char| c.is_ascii_alphabetic())
@@ -134,7 +136,7 @@ fn is_uri(text: &str) -> bool {
         && !rest.contains(|c: char| c.is_whitespace() || c.is_control() || "<>\"{}|\\^`".contains(c))
 }
 
-/// `full-date` of RFC 3339.
+/// Returns true for a `full-date` of RFC 3339.
 fn is_date(text: &str) -> bool {
     let bytes = text.as_bytes();
     if bytes.len() != 10 || bytes[4] != b'-' || bytes[7] != b'-' {
@@ -155,7 +157,7 @@ fn is_date(text: &str) -> bool {
     (1..=days).contains(&day)
 }
 
-/// `date-time` of RFC 3339.
+/// Returns true for a `date-time` of RFC 3339.
 fn is_date_time(text: &str) -> bool {
     let bytes = text.as_bytes();
     if bytes.len() < 20 || !text.is_ascii() || !is_date(&text[..10]) || !matches!(bytes[10], b'T' | b't') {

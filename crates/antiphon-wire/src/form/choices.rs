@@ -3,7 +3,7 @@
 use super::{Choice, FieldKind, FormField};
 use crate::members::name_used_twice;
 
-/// The first fault of the fields' choices, with the name of the field.
+/// Returns the first fault of the fields' choices, with the name of the field.
 pub(super) fn fault_of(fields: &[FormField]) -> Option<String> {
     fields.iter().find_map(|field| match &field.kind {
         FieldKind::One { choices, default } => fault(&field.name, choices, default.as_slice()),

@@ -1,4 +1,4 @@
-//! Reads the fields of a form from its schema, tolerant of what peers add.
+//! Reads the fields of a form from its schema. Additions of peers are tolerated.
 
 use super::{Choice, FieldKind, FormField, TextFormat};
 use crate::members::{Members, Object, whole};
@@ -16,7 +16,7 @@ struct SchemaIn<'a> {
     required: Vec<String>,
 }
 
-/// The fields in order, and what lies outside the protocol's subset.
+/// Returns the fields in order, and the part of the schema that is outside the protocol's subset.
 pub(super) fn fields(text: &str) -> Result<(Vec<FormField>, Option<String>), String> {
     let Object(schema) = serde_json::from_str::<Object<SchemaIn<'_>>>(text)
         .map_err(|fault| format!("not the schema of a form: {fault}"))?;
@@ -41,7 +41,7 @@ pub(super) fn fields(text: &str) -> Result<(Vec<FormField>, Option<String>), Str
     Ok((fields, beyond))
 }
 
-/// The keywords of the subset; `$schema` only stands at the root, `enumNames` is the legacy form of titles.
+/// The keywords of the subset. `$schema` only appears at the root; `enumNames` is the legacy form of titles.
 const KNOWN: [&str; 15] = [
     "type",
     "title",

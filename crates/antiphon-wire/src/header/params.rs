@@ -1,5 +1,5 @@
-//! Arguments of a tool that are mirrored into `Mcp-Param-*` headers: which ones a schema names, how a client writes them,
-//! and whether a header agrees with the body.
+//! Arguments of a tool that are mirrored into `Mcp-Param-*` headers: the annotations of a schema, the headers
+//! that a client writes, and the comparison of a header with the body.
 
 mod number;
 mod places;
@@ -14,8 +14,8 @@ const KEYWORD: &str = "x-mcp-header";
 
 /// The parameters of one tool that are mirrored into headers, read from its `inputSchema` and checked.
 ///
-/// > MCP servers **MAY** designate specific tool parameters to be mirrored into HTTP headers using an `x-mcp-header`
-/// > extension property in the parameter's schema within the tool's `inputSchema`.
+/// > MCP servers **MAY** designate specific tool parameters to be mirrored into HTTP headers using an
+/// > `x-mcp-header` extension property in the parameter's schema within the tool's `inputSchema`.
 ///
 /// ```
 /// use antiphon_wire::header::params::ParamHeaders;
@@ -42,7 +42,8 @@ pub struct ParamHeaders {
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct ParamHeader {
-    /// What follows `Mcp-Param-`, as the schema spells it: an HTTP token. Header names do not distinguish case.
+    /// The part of the header name after `Mcp-Param-`, in the schema's spelling: an HTTP token. Header names
+    /// are not case-sensitive.
     pub name: String,
     /// The names of the properties that lead from the arguments to the value; never empty.
     pub path: Vec<String>,
@@ -52,8 +53,8 @@ pub struct ParamHeader {
 
 /// The types of parameters that can be mirrored.
 ///
-/// > **MUST** only be applied to parameters with primitive types (integer, string, boolean). Parameters with type
-/// > `number` are not permitted.
+/// > **MUST** only be applied to parameters with primitive types (integer, string, boolean). Parameters with
+/// > type `number` are not permitted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum ParamKind {
     /// `"type": "integer"`.
@@ -64,8 +65,8 @@ pub enum ParamKind {
     Boolean,
 }
 
-/// Why the `x-mcp-header` annotations of a schema cannot be used: a mistake of the tool's author. Names the place in
-/// the schema, and never quotes what stands there.
+/// The reason why the `x-mcp-header` annotations of a schema cannot be used: a mistake of the tool's author.
+/// Contains the place in the schema, and never quotes the content at that place.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ParamHeaderFault {
     /// A JSON pointer, escaped and cut to a length fit for a log.
@@ -83,8 +84,8 @@ enum Misuse {
     OffChain,
 }
 
-/// Why a header and the body do not agree: a mistake of the caller, or of something between caller and server. Never
-/// quotes a value.
+/// The reason why a header and the body do not agree: a mistake of the caller, or of an intermediary between
+/// caller and server. Never quotes a value.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ParamMismatch {
     header: String,
@@ -102,34 +103,36 @@ enum Disagreement {
 }
 
 impl ParamHeaders {
-    /// Reads every `x-mcp-header` of an input schema. The whole schema is searched, so that one which stands where it
-    /// must not is found. Takes time proportional to the schema.
+    /// Reads every `x-mcp-header` of an input schema. Searches the whole schema, so that an annotation at a
+    /// place where it is not allowed is found. Takes time proportional to the size of the schema.
     ///
     /// # Errors
     ///
-    /// > Clients using the Streamable HTTP transport **MUST** reject tool definitions where any `x-mcp-header` value
-    /// > violates these constraints.
+    /// An error if an annotation breaks a constraint.
+    ///
+    /// > Clients using the Streamable HTTP transport **MUST** reject tool definitions where any
+    /// > `x-mcp-header` value violates these constraints.
     pub fn of(schema: &Value) -> Result<Self, ParamHeaderFault> {
         read::read(schema).map(|list| Self { list })
     }
 
-    /// Whether no parameter is mirrored.
+    /// Returns true if no parameter is mirrored.
     pub fn is_empty(&self) -> bool {
         self.list.is_empty()
     }
 
-    /// The parameters; those nearer to the root first.
+    /// Returns the parameters; parameters nearer to the root come first.
     pub fn iter(&self) -> impl Iterator<Item = &ParamHeader> {
         self.list.iter()
     }
 
-    /// The headers for these arguments: full names (`Mcp-Param-Region`) and encoded values.
+    /// Returns the headers for these arguments: full names (`Mcp-Param-Region`) and encoded values.
     ///
     /// > Append a `Mcp-Param-{Name}: {Value}` header to the request.
     ///
-    /// A value of another type than the declared one is mirrored by its own type, so that the tool's schema refuses
-    /// it and not the transport. Without a header stay objects, arrays, and integers beyond ±(2^53 - 1): see
-    /// [`ParamHeader::check`].
+    /// A value of another type than the declared one is mirrored by its own type, so that the tool's schema
+    /// rejects the value and not the transport. Objects, arrays, and integers beyond ±(2^53 - 1) have no
+    /// header: see [`ParamHeader::check`].
     pub fn mirror(&self, arguments: &Value) -> Vec<(String, String)> {
         let header = |param: &ParamHeader| match param.text(arguments) {
             Mirrored::Text(text) | Mirrored::Number(text) => {
@@ -141,7 +144,7 @@ impl ParamHeaders {
     }
 }
 
-/// What a header would say of the arguments.
+/// The content of a header for the arguments.
 enum Mirrored<'a> {
     Absent,
     /// An object or an array, which has no text.
@@ -149,35 +152,40 @@ enum Mirrored<'a> {
     /// An integer outside of the safe range.
     Unsafe,
     Text(Cow<'a, str>),
-    /// Compared by value.
+    /// A number in decimal digits, compared by value.
     Number(Cow<'a, str>),
 }
 
 impl ParamHeader {
-    /// `Mcp-Param-Region`.
+    /// Returns the full name of the header, for example `Mcp-Param-Region`.
     pub fn header_name(&self) -> String {
         format!("Mcp-Param-{}", self.name)
     }
 
-    /// Whether this header of a request (`None`: it has no such header) agrees with the arguments of its body.
+    /// Checks that this header of a request agrees with the arguments of the request's body. `None` means
+    /// that the request has no such header.
     ///
-    /// > Any server that processes the message body **MUST** validate that encoded header values, after decoding if
-    /// > Base64-encoded, match the corresponding values in the request body.
+    /// > Any server that processes the message body **MUST** validate that encoded header values, after
+    /// > decoding if Base64-encoded, match the corresponding values in the request body.
     ///
-    /// A value of another type than the declared one is compared by its own type; an object or array has no text,
-    /// so nothing but an absent header agrees with it. The tool's schema refuses both later, in better words.
+    /// A value of another type than the declared one is compared by its own type. An object or array has no
+    /// text, so only an absent header agrees with it. The tool's schema later rejects both, with a better
+    /// message.
     ///
     /// # Errors
     ///
-    /// The header is missing, or there without a value in the body, or says something else, or cannot be read. And
-    /// the value is an integer beyond ±(2^53 - 1), with or without a header:
+    /// An error if the header is missing, is present without a value in the body, has another value, or
+    /// cannot be read. Also an error if the value is an integer beyond ±(2^53 - 1), with or without a header:
     ///
-    /// > Integer values **MUST** be within the safe range for JavaScript (−2<sup>53</sup>+1 to 2<sup>53</sup>−1)
+    /// > Integer values **MUST** be within the safe range for JavaScript (−2<sup>53</sup>+1 to
+    /// > 2<sup>53</sup>−1)
     ///
-    /// Two such integers may be one to whoever routes by the header and two to the tool, so they are not compared.
+    /// A router that reads the header may take two such integers for the same integer, while the tool
+    /// separates them. Such integers are therefore not compared.
     pub fn check(&self, arguments: &Value, header: Option<&str>) -> Result<(), ParamMismatch> {
         let differ = |what| ParamMismatch { header: self.header_name(), what };
-        // White space around a value is no part of it (RFC 9110, section 5.5); a value with its own is base64.
+        // White space around a value is no part of it (RFC 9110, section 5.5); a value with its own is
+        // base64.
         let header = header.map(|header| header.trim_matches([' ', '\t']));
         match (self.text(arguments), header) {
             (Mirrored::Unsafe, _) => Err(differ(Disagreement::Unsafe)),
@@ -198,8 +206,11 @@ impl ParamHeader {
         }
     }
 
-    /// > Header extraction is defined as reading the instance value at the exact property path of the annotated
-    /// > property [...]. If no value is present at that path in the call arguments, the header is omitted.
+    /// Returns the text of the parameter's value in the arguments.
+    ///
+    /// > Header extraction is defined as reading the instance value at the exact property path of the
+    /// > annotated property [...]. If no value is present at that path in the call arguments, the header is
+    /// > omitted.
     fn text<'a>(&self, arguments: &'a Value) -> Mirrored<'a> {
         let mut value = arguments;
         for name in &self.path {
@@ -226,7 +237,10 @@ impl ParamHeader {
     }
 }
 
-/// > Servers **MUST** reject requests with a recognized `Mcp-Param-{Name}` header that contains invalid characters
+/// Returns the decoded value of a header.
+///
+/// > Servers **MUST** reject requests with a recognized `Mcp-Param-{Name}` header that contains invalid
+/// > characters
 fn read_value(header: &str) -> Result<Cow<'_, str>, Disagreement> {
     // > visible ASCII characters (0x21-0x7E), space (0x20), and horizontal tab (0x09)
     if !header.bytes().all(|byte| matches!(byte, b' '..=b'~' | b'\t')) {
@@ -260,7 +274,7 @@ impl fmt::Display for ParamHeaderFault {
 impl std::error::Error for ParamHeaderFault {}
 
 impl ParamMismatch {
-    /// The full name of the header.
+    /// Returns the full name of the header.
     pub fn header_name(&self) -> &str {
         &self.header
     }

@@ -1,11 +1,11 @@
-//! Numbers as headers carry them: decimal text, compared by value and without rounding.
+//! Numbers in headers: decimal text, compared by value and without rounding.
 
 use serde_json::Number;
 
-/// 2^53 - 1: up to here every integer is a double of its own.
+/// The maximum safe integer, 2^53 - 1: every integer up to it has a double of its own.
 const SAFE: u64 = (1 << 53) - 1;
 
-/// The number in decimal digits; `None` for an integer outside of the safe range.
+/// Returns the number in decimal digits; `None` for an integer outside of the safe range.
 pub(super) fn decimal(number: &Number) -> Option<String> {
     if let Some(whole) = number.as_i64() {
         return (whole.unsigned_abs() <= SAFE).then(|| whole.to_string());
@@ -19,7 +19,8 @@ pub(super) fn decimal(number: &Number) -> Option<String> {
     (float.abs() <= SAFE as f64).then(|| (float as i64).to_string())
 }
 
-/// Whether both texts are JSON numbers of the same value: `42.0` and `42`, `1e2` and `100`, `-0` and `0`.
+/// Returns true if both texts are JSON numbers of the same value: `42.0` and `42`, `1e2` and `100`, `-0` and
+/// `0`.
 pub(super) fn equal(one: &str, other: &str) -> bool {
     match (Decimal::read(one), Decimal::read(other)) {
         (Some(one), Some(other)) => one == other,
@@ -27,7 +28,8 @@ pub(super) fn equal(one: &str, other: &str) -> bool {
     }
 }
 
-/// `digits * 10^exponent`, the digits a whole number without zeros at either end. Zero has no digits.
+/// A decimal number, `digits * 10^exponent`. The digits are a whole number without zeros at either end. Zero
+/// has no digits.
 #[derive(PartialEq, Eq)]
 struct Decimal {
     negative: bool,

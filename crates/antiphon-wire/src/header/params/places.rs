@@ -1,12 +1,13 @@
-//! Every place of a schema at which a subschema may stand, and how it is reached.
+//! Every place of a schema at which a subschema may appear, and the path to the place.
 
 use serde_json::{Map, Value};
 use std::borrow::Cow;
 
-/// A pointer in a message is cut here, in characters.
+/// The maximum length of a pointer in a message, in characters. A longer pointer is cut.
 const MAX_POINTER: usize = 200;
 
-/// Walks a schema without recursion: `seen` is the list of all places and the queue of those still to open.
+/// A walk through a schema without recursion: `seen` is the list of all places and the queue of the places
+/// that are still to open.
 pub(super) struct Places<'a> {
     seen: Vec<Seen<'a>>,
     next: usize,
@@ -23,16 +24,16 @@ struct Step<'a> {
     name: Cow<'a, str>,
 }
 
-/// Whether only `properties` lead here.
+/// The relation of a place to the chain of `properties` from the root.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Chain {
     Root,
-    /// A map of properties on the chain: its members are properties, and it is no schema itself.
+    /// A map of properties on the chain: its members are properties, and the map itself is no schema.
     Properties,
     Property,
-    /// A map whose members are schemas under names that are no keywords; off the chain.
+    /// A map whose members are schemas under names that are not keywords; off the chain.
     Named,
-    /// A schema, or a list of them, or something unknown; off the chain.
+    /// A schema, or a list of schemas, or an unknown value; off the chain.
     Off,
 }
 
@@ -44,7 +45,10 @@ pub(super) struct Place<'a> {
 }
 
 impl Place<'_> {
-    /// > _statically reachable_ from the schema root: reachable via a chain consisting solely of `properties` keys.
+    /// Returns true if the place is statically reachable.
+    ///
+    /// > _statically reachable_ from the schema root: reachable via a chain consisting solely of `properties`
+    /// > keys.
     pub(super) fn is_property(&self) -> bool {
         self.chain == Chain::Property
     }
@@ -55,7 +59,7 @@ impl<'a> Places<'a> {
         Self { seen: vec![Seen { value: schema, chain: Chain::Root, step: None }], next: 0 }
     }
 
-    /// The next schema; those nearer to the root come first.
+    /// Returns the next schema; schemas nearer to the root come first.
     pub(super) fn next(&mut self) -> Option<Place<'a>> {
         while let Some(&Seen { value, chain, .. }) = self.seen.get(self.next) {
             let index = self.next;
@@ -99,7 +103,7 @@ impl<'a> Places<'a> {
         }
     }
 
-    /// The names of the properties that lead to a property.
+    /// Returns the names of the properties that lead to a property.
     pub(super) fn path(&self, place: &Place<'_>) -> Vec<String> {
         let named = |at: &Seen<'a>| at.chain == Chain::Property;
         let mut path: Vec<String> = self.steps(place.index, named).map(Cow::into_owned).collect();
@@ -107,7 +111,8 @@ impl<'a> Places<'a> {
         path
     }
 
-    /// Where the place is, as a JSON pointer for people: without characters that would upset a log, and not too long.
+    /// Returns the place as a JSON pointer for people: without characters that would damage a log, and cut to
+    /// the maximum length.
     pub(super) fn pointer(&self, place: &Place<'_>) -> String {
         let mut names: Vec<Cow<'a, str>> = self.steps(place.index, |_| true).collect();
         names.reverse();
@@ -120,7 +125,7 @@ impl<'a> Places<'a> {
         shown
     }
 
-    /// From the place up to the root.
+    /// Returns the names of the wanted steps, from the place up to the root.
     fn steps(&self, index: usize, wanted: impl Fn(&Seen<'a>) -> bool) -> impl Iterator<Item = Cow<'a, str>> {
         let up = move |at: &&Seen<'a>| at.step.as_ref().map(|step| &self.seen[step.parent]);
         std::iter::successors(Some(&self.seen[index]), up)
@@ -129,13 +134,13 @@ impl<'a> Places<'a> {
     }
 }
 
-/// What a keyword leads to; `None` where its value holds no schema.
+/// Returns the kind of place that a keyword leads to; `None` if the keyword's value contains no schema.
 ///
-/// > The chain **MUST NOT** pass through `items` (or any other array keyword), composition keywords (`oneOf`, `anyOf`,
-/// > `allOf`, `not`), conditional keywords (`if`/`then`/`else`), or `$ref`.
+/// > The chain **MUST NOT** pass through `items` (or any other array keyword), composition keywords (`oneOf`,
+/// > `anyOf`, `allOf`, `not`), conditional keywords (`if`/`then`/`else`), or `$ref`.
 ///
-/// References are not followed: their targets are found where they stand. A keyword that is not known is searched,
-/// since a reference may lead into it.
+/// References are not followed: their targets are found at their own places. An unknown keyword is searched,
+/// because a reference may lead into it.
 fn keyword(name: &str, on_chain: bool) -> Option<Chain> {
     match name {
         "properties" if on_chain => Some(Chain::Properties),

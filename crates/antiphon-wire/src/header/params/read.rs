@@ -26,7 +26,8 @@ pub(super) fn read(schema: &Value) -> Result<Vec<ParamHeader>, ParamHeaderFault>
 }
 
 fn read_one<'a>(place: &Place<'_>, annotation: &'a Value) -> Result<(&'a str, ParamKind), Misuse> {
-    // > An `x-mcp-header` annotation anywhere else makes the annotation — and thus the tool definition — invalid.
+    // > An `x-mcp-header` annotation anywhere else makes the annotation — and thus the tool definition —
+    // > invalid.
     if !place.is_property() {
         return Err(Misuse::OffChain);
     }
@@ -44,11 +45,13 @@ fn read_one<'a>(place: &Place<'_>, annotation: &'a Value) -> Result<(&'a str, Pa
     Ok((name, kind))
 }
 
+/// Returns the kind of a parameter with this `type`.
+///
 /// > **MUST** only be applied to parameters with primitive types (integer, string, boolean).
 ///
-/// An array of types is refused, `["string", "null"]` too: `null` is not among the three, and the clients in use drop a
-/// tool that is annotated so. A parameter that may be left out needs no `null`: it is left out of `required`. Nor is a
-/// type looked for behind `$ref`.
+/// An array of types is rejected, `["string", "null"]` too: `null` is not among the three types, and existing
+/// clients drop a tool with such an annotation. A parameter that may be left out needs no `null`: it is left
+/// out of `required`. The types behind `$ref` are not searched.
 fn kind(name: &str) -> Option<ParamKind> {
     match name {
         "integer" => Some(ParamKind::Integer),
@@ -58,7 +61,7 @@ fn kind(name: &str) -> Option<ParamKind> {
     }
 }
 
-/// RFC 9110, section 5.6.2.
+/// Returns true for a `tchar` of RFC 9110, section 5.6.2.
 fn is_tchar(byte: u8) -> bool {
     byte.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~".contains(&byte)
 }
