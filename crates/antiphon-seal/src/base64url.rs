@@ -1,6 +1,6 @@
-//! Base64url without padding, in exactly one spelling per byte string.
+//! Base64url without padding. Each byte string has exactly one spelling.
 //!
-//! Decoding refuses padding, white space, the other alphabet and set trailing bits, so a text that opens is
+//! Decoding rejects padding, white space, the other alphabet and set trailing bits, so a text that opens is
 //! the text that was sealed.
 
 use base64::Engine as _;
@@ -14,7 +14,7 @@ pub(crate) fn push(text: &mut String, bytes: &[u8]) {
     URL_SAFE_NO_PAD.encode_string(bytes, text);
 }
 
-/// The length of the text for so many bytes.
+/// Returns the length of the text for `bytes` bytes.
 pub(crate) fn encoded_len(bytes: usize) -> usize {
     bytes / 3 * 4 + [0, 2, 3][bytes % 3]
 }

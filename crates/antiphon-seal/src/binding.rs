@@ -1,4 +1,4 @@
-//! What a token belongs to, and the one place where that is verified.
+//! The binding of a token to its request and its caller, and the only place that verifies the binding.
 
 use std::time::SystemTime;
 
@@ -9,7 +9,7 @@ use crate::error::{OpenError, Reason};
 use crate::principal::Principal;
 use crate::secret::{CallSecret, Digest};
 
-/// How far the clocks of two servers may differ, in seconds; allowed at both ends of every time.
+/// The maximum difference between the clocks of two servers, in seconds. Both ends of every time allow it.
 pub const CLOCK_SKEW: u64 = 60;
 
 /// The request that a token is made for, and the one that it comes back with.
@@ -19,16 +19,16 @@ pub struct Binding<'a> {
     pub method: &'a str,
     /// The tool's or prompt's name, or the resource's URI, exactly as sent.
     pub target: &'a str,
-    /// The JSON text of the arguments, as sent; absent, `null` and `{}` are one.
+    /// The JSON text of the arguments, as sent; absent, `null` and `{}` are equal.
     pub arguments: Option<&'a str>,
-    /// Who is calling; `None` without authentication.
+    /// The caller; `None` without authentication.
     pub principal: Option<&'a Principal>,
-    /// The tool's version: stamped into the token and given back, not compared.
+    /// The tool's version: stored in the token and returned when it opens, but not compared.
     pub tool_version: u32,
 }
 
 impl Binding<'_> {
-    /// The digests that a token made for this request, and for this audience, carries.
+    /// Returns the digests that a token for this request and this audience carries.
     pub(crate) fn digest(&self, secret: &CallSecret, audience: Digest) -> Result<Bound, TextFault> {
         Ok(Bound {
             audience,
@@ -38,15 +38,16 @@ impl Binding<'_> {
     }
 }
 
-/// Whether a token opens after its own time.
+/// The rule for a token after its own time.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Late {
     Refused,
-    /// Until the whole call's deadline; a call without one has no late tokens, for they would never end.
+    /// The token opens until the deadline of the whole call. A call without a deadline has no late tokens,
+    /// because they would never end.
     Allowed,
 }
 
-/// Lets authentic claims through if they are in time and belong to this request.
+/// Accepts authentic claims if they are in time and belong to this request.
 pub(crate) fn verify(
     claims: Claims,
     binding: &Binding<'_>,

@@ -1,4 +1,4 @@
-//! One call, and what a token of it gives back.
+//! One call, and the contents of an opened token.
 
 use std::fmt;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
@@ -8,7 +8,8 @@ use zeroize::Zeroizing;
 use crate::random::{self, EntropyError, Nonce};
 use crate::secret::{CallId, CallSecret};
 
-/// One call from its first request to its final result: what is made once and travels in every token of it.
+/// One call from its first request to its final result: the values that are made once and that every token of
+/// the call carries.
 ///
 /// Times are whole seconds since 1970-01-01 UTC.
 pub struct Call {
@@ -22,8 +23,8 @@ pub struct Call {
 }
 
 impl Call {
-    /// A new call in its first leg, with a new id and secret. `deadline` is the moment after which no token
-    /// of the call opens, whatever each token's own time allows.
+    /// Returns a new call in its first leg, with a new id and secret. `deadline` is the moment after which no
+    /// token of the call opens, whatever each token's own time allows.
     ///
     /// # Errors
     ///
@@ -45,44 +46,44 @@ impl Call {
         })
     }
 
-    /// Returns the nonce that was drawn when the call began: once, and only within the same second. A virtual machine
-    /// may be cloned while a handler runs, and its copies should not share a nonce.
+    /// Returns the nonce that was drawn when the call began: once, and only within the same second. A virtual
+    /// machine may be cloned while a handler runs, and its copies should not share a nonce.
     pub(crate) fn take_nonce(&self, now: SystemTime) -> Option<[u8; 12]> {
         self.nonce.as_ref().filter(|_| unix_seconds(now) == self.born)?.take()
     }
 
-    /// The call's name in logs and stores.
+    /// The call's id, for logs and stores.
     #[must_use]
     pub fn id(&self) -> CallId {
         self.id
     }
 
-    /// What keys the call's digests.
+    /// The secret that keys the call's digests.
     #[must_use]
     pub fn secret(&self) -> &CallSecret {
         &self.secret
     }
 
-    /// When the call began, in Unix seconds.
+    /// The time at which the call began, in Unix seconds.
     #[must_use]
     pub fn born(&self) -> u64 {
         self.born
     }
 
-    /// When the whole call ends, in Unix seconds.
+    /// The time at which the whole call ends, in Unix seconds.
     #[must_use]
     pub fn deadline(&self) -> Option<u64> {
         self.deadline
     }
 
-    /// Which request of the call this is, counted from 1. A token says the leg that made it: (id, leg) names
-    /// it.
+    /// The number of this request in the call, counted from 1. A token holds the number of the leg that made
+    /// it, so (id, leg) identifies the token.
     #[must_use]
     pub fn leg(&self) -> u16 {
         self.leg
     }
 
-    /// The same call in its next leg; `None` when the counter is used up, after 65,535 legs.
+    /// Returns the same call in its next leg; `None` when the counter is used up, after 65,535 legs.
     #[must_use]
     pub fn next_leg(self) -> Option<Self> {
         Some(Self { leg: self.leg.checked_add(1)?, nonce: None, ..self })
@@ -91,24 +92,25 @@ impl Call {
 
 /// An opened token: authentic, in time, and made for exactly the request it came with.
 ///
-/// Only [`Sealer::open`](crate::Sealer::open) and [`Sealer::open_late`](crate::Sealer::open_late) make one.
+/// Only [`Sealer::open`](crate::Sealer::open) and [`Sealer::open_late`](crate::Sealer::open_late) return an
+/// opened token.
 #[non_exhaustive]
 pub struct Opened {
     /// The call, in the leg that made the token.
     pub call: Call,
-    /// What was sealed.
+    /// The payload that was sealed.
     pub payload: Vec<u8>,
-    /// The tool's version when the token was made. The only part of the binding that is not compared here: a
-    /// mismatch is the server's doing, and the caller is told so.
+    /// The tool's version when the token was made. It is the only part of the binding that is not compared
+    /// here: the server causes a mismatch, and its response to the caller says so.
     pub tool_version: u32,
-    /// Whether the token's own time is over; always `false` from [`Sealer::open`](crate::Sealer::open).
+    /// `true` if the token's own time is over; always `false` from [`Sealer::open`](crate::Sealer::open).
     pub expired: bool,
-    /// The last Unix second at which this token could be accepted again: how long to remember that it was
-    /// used.
+    /// The last Unix second at which this token could be accepted again. A server that records used tokens
+    /// must keep the record until then.
     pub accepted_until: u64,
 }
 
-/// Whole seconds since 1970; a moment before that counts as 0, which is too early for every token.
+/// Returns whole seconds since 1970; a moment before that counts as 0, which is too early for every token.
 pub(crate) fn unix_seconds(time: SystemTime) -> u64 {
     time.duration_since(UNIX_EPOCH).unwrap_or(Duration::ZERO).as_secs()
 }
@@ -126,7 +128,7 @@ impl fmt::Debug for Call {
 }
 
 impl fmt::Debug for Opened {
-    /// Not the payload: what was sealed does not belong into logs.
+    /// Formats everything but the payload: sealed data does not belong in logs.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Opened")
             .field("call", &self.call)

@@ -7,7 +7,7 @@
 //! ```
 //!
 //! The walk reads the text itself and never a parsed value: the handler decodes the same text, and a parser
-//! that went through a float would call two different account numbers equal.
+//! that uses floats would treat two different account numbers as equal.
 //!
 //! Every value is written as a tag, then (where its length is not fixed) a length of eight bytes, big-endian,
 //! so no two different values share an encoding:
@@ -28,12 +28,12 @@ use std::fmt;
 
 use self::string::{compare, lossy};
 
-/// How many arrays and objects may be open at once.
+/// The maximum number of arrays and objects that may be open at once.
 ///
-/// Deeper text is refused rather than walked, so that the walk's own recursion is bounded.
+/// Deeper text is rejected and not walked, so that the walk's own recursion is bounded.
 pub const MAX_DEPTH: usize = 128;
 
-/// Why a JSON text has no canonical form.
+/// The reason that a JSON text has no canonical form.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum TextFault {
@@ -59,7 +59,7 @@ impl fmt::Display for TextFault {
 
 impl std::error::Error for TextFault {}
 
-/// The canonical form of `text`, one complete JSON value.
+/// Returns the canonical form of `text`, one complete JSON value.
 ///
 /// Two texts have the same form exactly if they mean the same: member order, white space, escapes and the
 /// spelling of a number do not count; the order of elements, `null` members and the exact decimal value of a
@@ -77,7 +77,7 @@ pub fn canonical(text: &str) -> Result<Vec<u8>, TextFault> {
     Ok(walk.out.unwrap_or_default())
 }
 
-/// Whether `text` has a canonical form; the same walk as [`canonical`], without its output.
+/// Checks that `text` has a canonical form; the same walk as [`canonical`], without its output.
 ///
 /// # Errors
 ///
@@ -88,11 +88,11 @@ pub fn check(text: &str) -> Result<(), TextFault> {
 
 /// One member of an object that is being walked.
 struct Member {
-    /// Where the name's raw text lies, without its quotes.
+    /// The range of the name's raw text, without its quotes.
     raw: (usize, usize),
-    /// Whether the raw text holds an escape; without one the raw bytes are the code points.
+    /// `true` if the raw text holds an escape; without an escape the raw bytes are the code points.
     escaped: bool,
-    /// Where the member's name and value lie in the output.
+    /// The range of the member's name and value in the output.
     written: (usize, usize),
 }
 
@@ -100,9 +100,10 @@ struct Walk<'t> {
     text: &'t [u8],
     at: usize,
     depth: usize,
-    /// The members of all open objects that have more than one, innermost last: one allocation serves the whole text.
+    /// The members of all open objects that have more than one, innermost last: one allocation serves the
+    /// whole text.
     members: Vec<Member>,
-    /// The canonical form so far; `None` when only checking.
+    /// The canonical form so far; `None` if the walk only checks.
     out: Option<Vec<u8>>,
 }
 
@@ -206,7 +207,7 @@ impl<'t> Walk<'t> {
         Ok(Member { raw, escaped, written: (start, self.written()) })
     }
 
-    /// Closes an object: puts its members into the order of their names and takes them off the stack.
+    /// Closes an object: sorts its members by their names and takes them off the stack.
     fn sort(&mut self, first: usize) -> Result<(), TextFault> {
         let text = self.text;
         let order = |a: &Member, b: &Member| {
@@ -253,7 +254,7 @@ impl<'t> Walk<'t> {
         }
     }
 
-    /// The next byte that is not white space, not yet taken.
+    /// Returns the next byte that is not white space, and does not take it.
     fn token(&mut self) -> Option<u8> {
         while let Some(b' ' | b'\t' | b'\n' | b'\r') = self.peek() {
             self.at += 1;
@@ -275,7 +276,7 @@ impl<'t> Walk<'t> {
         }
     }
 
-    /// Writes a tag and room for a length; [`finish`](Self::finish) fills it in.
+    /// Writes a tag and leaves room for a length; [`finish`](Self::finish) writes the length.
     fn begin(&mut self, tag: u8) -> usize {
         self.write(&[tag]);
         let length = self.written();
@@ -289,7 +290,8 @@ impl<'t> Walk<'t> {
         }
     }
 
-    /// As [`finish`](Self::finish), with the number of bytes written since [`begin`](Self::begin).
+    /// Does the same as [`finish`](Self::finish), with the number of bytes written since
+    /// [`begin`](Self::begin).
     fn finish_bytes(&mut self, length: usize) {
         self.finish(length, self.written().saturating_sub(length + 8));
     }

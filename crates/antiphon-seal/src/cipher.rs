@@ -1,4 +1,4 @@
-//! The built-in seal: which key, which bytes, and the text around them.
+//! The built-in cipher: the choice of the key, the encryption, and the text around the bytes.
 
 use aes::Aes256Enc;
 use aes_gcm_siv::aead::inout::InOutBuf;
@@ -10,7 +10,8 @@ use crate::claims::Room;
 use crate::error::Reason;
 use crate::key::{KeyId, KeyRing, SecretKey};
 
-/// Names the whole suite: a token never chooses an algorithm, and another suite will have another prefix.
+/// The prefix of every token. It names the whole suite: a token never chooses an algorithm, and another suite
+/// will have another prefix.
 const PREFIX: &str = "r1.";
 
 /// AES-256-GCM-SIV without the key schedules for decryption: counter mode only encrypts.
@@ -20,9 +21,9 @@ const ID: usize = 4;
 const NONCE: usize = 12;
 const TAG: usize = 16;
 
-/// The keys of one ring, made ready for one audience.
+/// The keys of one ring, derived for one audience.
 pub(crate) struct RingCipher {
-    /// The first one seals.
+    /// The key that seals.
     first: Slot,
     others: Vec<Slot>,
 }
@@ -38,8 +39,8 @@ impl Slot {
         Self { id: key.id(), cipher: Aes256GcmSiv::new((&*sealing_key).into()) }
     }
 
-    /// What the tag covers beside the ciphertext: the key id cannot be exchanged, nor the token be read as
-    /// another suite.
+    /// The data that the tag covers beside the ciphertext: nobody can exchange the key id, and the token
+    /// cannot be read as a token of another suite.
     fn associated_data(&self) -> [u8; PREFIX.len() + ID] {
         let mut data = [0; PREFIX.len() + ID];
         data[..PREFIX.len()].copy_from_slice(PREFIX.as_bytes());
@@ -48,13 +49,13 @@ impl Slot {
     }
 }
 
-/// The length of the token for a body without its tag.
+/// Returns the length of the token for a body without its tag.
 pub(crate) fn token_len(body: &[u8]) -> usize {
     PREFIX.len() + base64url::encoded_len(body.len() + TAG)
 }
 
 impl RingCipher {
-    /// Key id and nonce stand before the claims, the tag behind them.
+    /// The room for key id and nonce before the claims, and for the tag behind them.
     pub(crate) const ROOM: Room = Room { before: ID + NONCE, after: TAG };
 
     pub(crate) fn new(ring: &KeyRing, audience: &str) -> Self {
@@ -65,7 +66,7 @@ impl RingCipher {
         }
     }
 
-    /// The token of this body: claims, with [`ROOM`](Self::ROOM) around them.
+    /// Returns the token of this body: claims, with [`ROOM`](Self::ROOM) around them.
     pub(crate) fn seal(&self, nonce: [u8; NONCE], mut body: Zeroizing<Vec<u8>>) -> String {
         let slot = &self.first;
         let (head, claims) = body.split_at_mut(ID + NONCE);
@@ -89,8 +90,8 @@ impl RingCipher {
         token
     }
 
-    /// The plaintext of a token. Its length has been checked; the key id picks one key, and no other is
-    /// tried.
+    /// Returns the plaintext of a token. The caller has checked the token's length; the key id selects one
+    /// key, and no other key is tried.
     pub(crate) fn open(&self, token: &str) -> Result<Zeroizing<Vec<u8>>, Reason> {
         let text = token.strip_prefix(PREFIX).ok_or(Reason::Malformed)?;
         let mut body = Zeroizing::new(base64url::decode(text).ok_or(Reason::Malformed)?);

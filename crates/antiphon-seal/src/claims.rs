@@ -1,4 +1,4 @@
-//! What stands inside a token, and its bytes.
+//! The claims inside a token, and their encoding.
 //!
 //! The plaintext is one CBOR array of thirteen elements, and zero bytes up to the padded length:
 //!
@@ -20,7 +20,7 @@ use crate::secret::{CallId, CallSecret, Digest};
 const FORMAT: u32 = 1;
 const ELEMENTS: u64 = 13;
 
-/// The most bytes that everything but the payload's own can take.
+/// The maximum number of bytes for everything but the payload's own bytes.
 const MAX_HEAD: usize = 136;
 
 pub(crate) struct Claims {
@@ -32,14 +32,14 @@ pub(crate) struct Claims {
     pub(crate) payload: Vec<u8>,
 }
 
-/// What the token belongs to, as digests under the call's secret.
+/// The binding of the token, as digests under the call's secret.
 pub(crate) struct Bound {
     pub(crate) audience: Digest,
     pub(crate) request: Digest,
     pub(crate) principal: Option<Digest>,
 }
 
-/// The part of the claims that a new token takes as it is.
+/// The part of the claims that a new token takes unchanged.
 pub(crate) struct Stamp<'a> {
     pub(crate) issued_at: u64,
     pub(crate) ttl: u32,
@@ -61,8 +61,8 @@ impl Room {
 }
 
 impl Stamp<'_> {
-    /// Returns the padded claims behind `room.before` zero bytes, in a vector that takes `room.after` more bytes without
-    /// moving.
+    /// Returns the padded claims behind `room.before` zero bytes, in a vector that takes `room.after` more
+    /// bytes without moving.
     pub(crate) fn encode(&self, room: Room) -> Zeroizing<Vec<u8>> {
         // Room for all of it at once, so that no growing vector leaves a copy of the secret behind.
         let most = room.before + padded_len(self.payload.len() + MAX_HEAD) + room.after;
@@ -149,9 +149,9 @@ fn nullable<'b, T>(
     if from.datatype()? == Type::Null { from.null().map(|()| None) } else { read(from).map(Some) }
 }
 
-/// The length that claims of this length are padded to: the next multiple of 64 bytes, and from 1 KiB on of
-/// an eighth of the largest power of two that is not longer. So a length tells at most three bits more than
-/// its magnitude.
+/// Returns the length that claims of this length are padded to: the next multiple of 64 bytes, and from 1 KiB
+/// on of an eighth of the largest power of two that is not longer. So a length reveals at most three bits
+/// more than its magnitude.
 pub(crate) fn padded_len(length: usize) -> usize {
     let magnitude = length.checked_ilog2().map_or(0, |bits| 1 << bits);
     length.next_multiple_of((magnitude / 8).max(64))

@@ -1,37 +1,39 @@
-//! Sealing by somebody else: a key management service, a hardware module.
+//! The interface for sealing by another service, such as a key management service or a hardware module.
 
 use std::error::Error;
 use std::fmt;
 
 /// Turns claims into token text and back, in place of the built-in cipher.
 ///
-/// The sealer still stamps and verifies everything a token is bound to. The codec owes two things.
-/// Confidentiality: the plaintext holds the call's secret. Authenticity: [`open`](Self::open) must fail on
-/// every text that [`seal`](Self::seal) did not make. An error fails the request; there is no second way.
+/// The sealer still writes and verifies everything that a token is bound to. The codec must provide two
+/// things. Confidentiality: the plaintext holds the call's secret. Authenticity: [`open`](Self::open) must
+/// fail on every text that [`seal`](Self::seal) did not make. An error fails the request; there is no
+/// fallback.
 ///
-/// Both methods are called on the request's own path and must not block for long.
+/// Both methods run while the request waits, so they must not block for long.
 pub trait Codec: Send + Sync {
-    /// The token for this plaintext. The text goes through JSON as it is; printable ASCII is wise.
+    /// Returns the token for this plaintext. The text goes through JSON unchanged; printable ASCII is the
+    /// safe choice.
     ///
     /// # Errors
     ///
-    /// [`CodecError`]: no token leaves.
+    /// [`CodecError`]: the server sends no token.
     fn seal(&self, plaintext: &[u8]) -> Result<String, CodecError>;
 
-    /// The plaintext of this token, never longer than the sealer's limit for tokens.
+    /// Returns the plaintext of this token. The token is never longer than the sealer's limit for tokens.
     ///
     /// # Errors
     ///
-    /// [`CodecError`]: the token is refused like any other bad one.
+    /// [`CodecError`]: the token is rejected like any other invalid token.
     fn open(&self, token: &str) -> Result<Vec<u8>, CodecError>;
 }
 
-/// A [`Codec`] failed. What is inside goes to the log, never to the peer.
+/// An error from a [`Codec`]. Its contents go to the log, never to the peer.
 #[derive(Debug)]
 pub struct CodecError(Box<dyn Error + Send + Sync>);
 
 impl CodecError {
-    /// An error with this cause, or this text.
+    /// Returns an error with this cause, or this text.
     pub fn new(cause: impl Into<Box<dyn Error + Send + Sync>>) -> Self {
         Self(cause.into())
     }
@@ -45,7 +47,7 @@ impl fmt::Display for CodecError {
 
 impl Error for CodecError {
     fn source(&self) -> Option<&(dyn Error + 'static)> {
-        // This error speaks with its cause's text, so the cause itself would say it twice.
+        // This error displays the text of its cause, so the cause itself would repeat it.
         self.0.source()
     }
 }

@@ -1,4 +1,4 @@
-//! Why a token was not made, and why one was not opened.
+//! The errors of sealing and of opening a token.
 
 use std::error::Error;
 use std::fmt;
@@ -8,15 +8,15 @@ use crate::codec::CodecError;
 use crate::random::EntropyError;
 use crate::secret::CallId;
 
-/// Why a token was not made.
+/// An error from sealing: no token was made.
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum SealError {
-    /// The token would be longer than the limit; both in bytes of text.
+    /// The token would be longer than the limit. Both lengths are in bytes of text.
     TooLarge {
-        /// What the sealer allows.
+        /// The maximum length that the sealer allows.
         limit: usize,
-        /// What the token would have had.
+        /// The length that the token would have had.
         actual: usize,
     },
     /// The request's arguments have no canonical form.
@@ -51,10 +51,10 @@ impl Error for SealError {
     }
 }
 
-/// A token was not opened.
+/// An error from opening: the token was rejected.
 ///
-/// Its text is the same for every reason and it has no source, so it may be shown to whoever sent the token.
-/// The reason is for the log: told to a forger, it would say how far a forgery got.
+/// The error's text is the same for every reason and the error has no source, so the sender of the token may
+/// see it. The reason is for the log only: it would show a forger which checks a forgery passed.
 pub struct OpenError {
     reason: Reason,
     call_id: Option<CallId>,
@@ -62,22 +62,22 @@ pub struct OpenError {
 }
 
 impl OpenError {
-    /// The text of every such error.
+    /// The text of every `OpenError`.
     pub const MESSAGE: &'static str = "Invalid or expired requestState";
 
-    /// Why, for the log only.
+    /// The reason, for the log only.
     #[must_use]
     pub fn reason(&self) -> Reason {
         self.reason
     }
 
-    /// Which call, for the log only; known once the token proved to be ours.
+    /// The call's id, for the log only; `None` unless the token proved to be authentic.
     #[must_use]
     pub fn call_id(&self) -> Option<CallId> {
         self.call_id
     }
 
-    /// What the custom codec said, for the log only.
+    /// The custom codec's error, for the log only.
     #[must_use]
     pub fn codec(&self) -> Option<&CodecError> {
         self.codec.as_ref()
@@ -118,47 +118,48 @@ impl fmt::Debug for OpenError {
 
 impl Error for OpenError {}
 
-/// Why a token was not opened, in the order of the checks. Displayed as one word for logs and counters.
+/// The reason that a token was not opened. The variants follow the order of the checks. `Display` writes one
+/// word for logs and counters.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Reason {
-    /// The text is longer than the limit; nothing else was looked at.
+    /// The text is longer than the limit; nothing else was checked.
     TooLong,
-    /// The text is not of a token's form: prefix, base64url or length.
+    /// The text does not have a token's form: prefix, base64url or length.
     Malformed,
-    /// No key of the ring has the token's key id: a key was taken out too early, or another process sealed it
-    /// and a shared key ring is missing.
+    /// No key of the ring has the token's key id: a key was removed too early, or another process sealed the
+    /// token and a shared key ring is missing.
     UnknownKey,
-    /// The tag does not fit: changed on the way, or sealed for another audience.
+    /// The tag does not match: the token was changed on the way, or sealed for another audience.
     Seal,
-    /// The custom codec refused it.
+    /// The custom codec rejected the token.
     Codec,
-    /// The claims have another format: sealed by another release.
+    /// The claims have another format: another release sealed the token.
     Format,
-    /// Authentic, but no claims are inside: a custom codec opened what this crate did not seal.
+    /// The token is authentic but holds no claims: a custom codec opened a text that this crate did not seal.
     Claims,
-    /// Sealed for another audience through the same custom codec.
+    /// The token was sealed for another audience through the same custom codec.
     Audience,
-    /// Made later than now: the clocks of two servers differ by more than the skew allowed.
+    /// The token was made later than now: the clocks of two servers differ by more than the skew allowed.
     Future,
     /// The time of the whole call is over.
     Deadline,
     /// The time of the token is over.
     Expired,
-    /// The arguments that came along have no canonical form.
+    /// The arguments of the request have no canonical form.
     Arguments,
-    /// Made for another method, target or arguments.
+    /// The token was made for another method, target or arguments.
     Request,
-    /// Made for somebody else.
+    /// The token was made for another principal.
     Principal,
-    /// Made for nobody in particular, but the caller has an identity now.
+    /// The token was made for a caller without authentication, but the caller is authenticated now.
     PrincipalAppeared,
-    /// Made for an authenticated caller, but there is none now.
+    /// The token was made for an authenticated caller, but the caller is not authenticated now.
     PrincipalVanished,
 }
 
 impl Reason {
-    /// The reason as one word in `snake_case`, for logs and counters.
+    /// Returns the reason as one word in `snake_case`, for logs and counters.
     #[must_use]
     pub const fn as_str(self) -> &'static str {
         match self {

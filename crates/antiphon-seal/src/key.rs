@@ -10,19 +10,19 @@ use crate::base64url;
 use crate::random::{self, EntropyError};
 use crate::secret::same;
 
-/// Separates everything derived here from other uses of the same key.
+/// The label that separates everything derived here from other uses of the same key.
 const SALT: &[u8] = b"antiphon/request-state";
 
-/// How a key is recognised: the first bytes of a token. Derived, so it says nothing about the key.
+/// The id of a key: the first bytes of a token. The id is derived, so it reveals nothing about the key.
 pub(crate) type KeyId = [u8; 4];
 
 /// An operator's key: 32 random bytes, as text 43 characters of base64url without padding.
 ///
-/// It cannot be printed or cloned, and is wiped when dropped.
+/// A key cannot be printed or cloned, and is wiped when dropped.
 pub struct SecretKey(Zeroizing<[u8; 32]>);
 
 impl SecretKey {
-    /// A new key.
+    /// Returns a new random key.
     ///
     /// # Errors
     ///
@@ -31,18 +31,19 @@ impl SecretKey {
         random::bytes().map(Self::from_bytes)
     }
 
-    /// The key with these bytes. They must be random: a password, or anything else that can be guessed, is no
-    /// key.
+    /// Returns the key with these bytes. They must be random: a password, or anything else that can be
+    /// guessed, is not a key.
     #[must_use]
     pub fn from_bytes(bytes: [u8; 32]) -> Self {
         Self(Zeroizing::new(bytes))
     }
 
-    /// The key with this text: base64url without padding, of exactly 32 bytes, in its one canonical spelling.
+    /// Returns the key with this text: base64url without padding, of exactly 32 bytes, in its one canonical
+    /// spelling.
     ///
     /// # Errors
     ///
-    /// [`KeyError`] if it is anything else. The error never holds the text.
+    /// [`KeyError`] if the text is anything else. The error never holds the text.
     pub fn parse(text: &str) -> Result<Self, KeyError> {
         Self::from_text(text).ok_or(KeyError(Fault::NotAKey(None)))
     }
@@ -57,7 +58,7 @@ impl SecretKey {
         Some(Self(bytes))
     }
 
-    /// The key as [`parse`](Self::parse) reads it, to be handed to an operator once.
+    /// Returns the key as the text that [`parse`](Self::parse) reads. Show it to an operator once.
     #[must_use]
     pub fn to_base64url(&self) -> Zeroizing<String> {
         Zeroizing::new(base64url::encode(&*self.0))
@@ -67,7 +68,7 @@ impl SecretKey {
         self.expand(&[b"kid"])
     }
 
-    /// The key that seals for one audience.
+    /// Returns the key that seals for one audience.
     pub(crate) fn sealing_key(&self, audience: &str) -> Zeroizing<[u8; 32]> {
         let length = u32::try_from(audience.len()).unwrap_or(u32::MAX).to_be_bytes();
         Zeroizing::new(self.expand(&[b"seal", &length, audience.as_bytes()]))
@@ -89,20 +90,20 @@ impl fmt::Debug for SecretKey {
     }
 }
 
-/// One or more keys: the first seals, all of them open.
+/// One or more keys: the first key seals, and all of them open.
 ///
-/// A ring is checked when it is made: it is not empty, and no two keys are equal or share a key id, so every
+/// The constructors check the ring: it is not empty, and no two keys are equal or share a key id, so every
 /// token names exactly one key.
 #[derive(Debug)]
 pub struct KeyRing {
-    /// The one that seals.
+    /// The key that seals.
     first: SecretKey,
     others: Vec<SecretKey>,
     ephemeral: bool,
 }
 
 impl KeyRing {
-    /// The ring of these keys, the sealing one first.
+    /// Returns the ring of these keys, the sealing one first.
     ///
     /// # Errors
     ///
@@ -113,9 +114,10 @@ impl KeyRing {
         )
     }
 
-    /// A ring of one new key that lives and dies with this process.
+    /// Returns a ring of one new key that exists only in this process.
     ///
-    /// Right for one process; a second one, or the same one restarted, cannot open its tokens.
+    /// This ring is for a single process: a second process, or the same one after a restart, cannot open its
+    /// tokens.
     ///
     /// # Errors
     ///
@@ -124,12 +126,13 @@ impl KeyRing {
         Ok(Self { first: SecretKey::random()?, others: Vec::new(), ephemeral: true })
     }
 
-    /// The ring of the keys in `list`, separated by commas, the sealing one first: the form for an
+    /// Returns the ring of the keys in `list`, separated by commas, the sealing one first: the form for an
     /// environment variable.
     ///
     /// # Errors
     ///
-    /// [`KeyError`] naming the entry, counted from 1, that is no key or occurs twice, or that there is none.
+    /// [`KeyError`] if there is no entry, or if an entry is not a key or occurs twice. The error names the
+    /// entry, counted from 1.
     pub fn parse_list(list: &str) -> Result<Self, KeyError> {
         if list.trim().is_empty() {
             return Err(KeyError(Fault::Empty));
@@ -137,13 +140,14 @@ impl KeyRing {
         Self::parse(list.split(',').enumerate().map(|(index, text)| (Place::Entry(index + 1), text.trim())))
     }
 
-    /// The ring of the keys in `text`, one a line, the sealing one first: the form for a key file.
+    /// Returns the ring of the keys in `text`, one a line, the sealing one first: the form for a key file.
     ///
     /// Blank lines are skipped, and so is everything from a `#` to the end of its line.
     ///
     /// # Errors
     ///
-    /// [`KeyError`] naming the line, counted from 1, that is no key or repeats one, or that there is none.
+    /// [`KeyError`] if there is no key, or if a line is not a key or repeats one. The error names the line,
+    /// counted from 1.
     pub fn parse_file(text: &str) -> Result<Self, KeyError> {
         // Editors on Windows may put a byte order mark first.
         let text = text.strip_prefix('\u{FEFF}').unwrap_or(text);
@@ -154,14 +158,14 @@ impl KeyRing {
         Self::parse(lines.filter(|(_, key)| !key.is_empty()))
     }
 
-    /// Whether the key was made up by [`random`](Self::random), so that another process cannot open what this
-    /// one seals.
+    /// Returns `true` if [`random`](Self::random) made the key, so that another process cannot open the
+    /// tokens that this one seals.
     #[must_use]
     pub fn is_ephemeral(&self) -> bool {
         self.ephemeral
     }
 
-    /// The sealing key and the ones that only open.
+    /// Returns the sealing key and the keys that only open.
     pub(crate) fn keys(&self) -> (&SecretKey, &[SecretKey]) {
         (&self.first, &self.others)
     }
@@ -191,8 +195,8 @@ impl KeyRing {
     }
 }
 
-/// Why a key or a ring was refused. Its text says where the fault is and what to do, and holds no key
-/// material.
+/// An error from reading a key or a ring. Its text names the place of the fault and the repair, and holds no
+/// key material.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct KeyError(Fault);
 
@@ -204,7 +208,7 @@ enum Fault {
     SameId { place: Place, first: Place },
 }
 
-/// Where a key stood, counted from 1.
+/// The position of a key, counted from 1.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Place {
     Entry(usize),

@@ -1,4 +1,4 @@
-//! Who is calling, as far as a token is bound to it.
+//! The caller that a token is bound to.
 
 /// An authenticated caller: the identity provider, the client software and the user it acts for.
 ///
@@ -15,40 +15,41 @@ pub struct Principal {
 }
 
 impl Principal {
-    /// A user, by the issuer's name for it (the `sub` of a token). An empty name counts as none.
+    /// Returns a user, by the issuer's name for the user (the `sub` of a token). An empty name counts as
+    /// none.
     pub fn user(subject: impl Into<String>) -> Self {
         Self { issuer: None, client_id: None, subject: part(subject) }
     }
 
-    /// Client software without a user, by its client id. All its users are this one principal. An empty id
-    /// counts as none.
+    /// Returns client software without a user, by its client id. All its users are this one principal. An
+    /// empty id counts as none.
     pub fn client(client_id: impl Into<String>) -> Self {
         Self { issuer: None, client_id: part(client_id), subject: None }
     }
 
-    /// The same principal, as known to this issuer (the `iss` of a token). An empty name counts as none.
+    /// Returns the same principal with this issuer (the `iss` of a token). An empty name counts as none.
     #[must_use]
     pub fn with_issuer(mut self, issuer: impl Into<String>) -> Self {
         self.issuer = part(issuer);
         self
     }
 
-    /// The same principal, acting through this client. An empty id counts as none.
+    /// Returns the same principal, acting through this client. An empty id counts as none.
     #[must_use]
     pub fn with_client_id(mut self, client_id: impl Into<String>) -> Self {
         self.client_id = part(client_id);
         self
     }
 
-    /// The same client, acting for this user. An empty name counts as none.
+    /// Returns the same client, acting for this user. An empty name counts as none.
     #[must_use]
     pub fn with_subject(mut self, subject: impl Into<String>) -> Self {
         self.subject = part(subject);
         self
     }
 
-    /// Whether a user is named. Without one the principal is shared by everybody who uses the same client
-    /// software.
+    /// Returns `true` if the principal names a user. Without a user, everybody who uses the same client
+    /// software shares the principal.
     #[must_use]
     pub fn has_subject(&self) -> bool {
         self.subject.is_some()
@@ -73,7 +74,8 @@ impl Principal {
     }
 }
 
-/// Some providers send an empty claim for a missing one; as a name it would be shared by everybody.
+/// Returns `None` for an empty name. Some providers send an empty claim for a missing one; as a name,
+/// everybody would share it.
 fn part(value: impl Into<String>) -> Option<String> {
     Some(value.into()).filter(|value| !value.is_empty())
 }

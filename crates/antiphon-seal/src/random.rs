@@ -1,11 +1,11 @@
-//! The one place that asks the operating system for random bytes.
+//! Random bytes from the operating system. No other module of this crate reads them.
 
 use std::fmt;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-/// The operating system gave no random bytes.
+/// An error from the operating system: it gave no random bytes.
 ///
-/// Keys, call secrets and nonces have no second source: whatever needed the bytes must not happen.
+/// Keys, call secrets and nonces have no second source: the operation that needed the bytes must fail.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct EntropyError(());
 
@@ -17,8 +17,8 @@ impl fmt::Display for EntropyError {
 
 impl std::error::Error for EntropyError {}
 
-/// Bytes fresh from the system on every call. They are not pooled: a snapshot of a virtual machine would
-/// clone the pool.
+/// Returns fresh bytes from the system on every call. The bytes are not pooled: a snapshot of a virtual
+/// machine would clone the pool.
 pub(crate) fn bytes<const N: usize>() -> Result<[u8; N], EntropyError> {
     let mut bytes = [0; N];
     getrandom::fill(&mut bytes).map_err(|_| EntropyError(()))?;
@@ -27,7 +27,8 @@ pub(crate) fn bytes<const N: usize>() -> Result<[u8; N], EntropyError> {
 
 /// Twelve random bytes that may be taken once.
 ///
-/// A call draws the nonce of its first token together with its id and secret: one request to the system instead of two.
+/// A call draws the nonce of its first token together with its id and secret: one request to the system
+/// instead of two.
 pub(crate) struct Nonce {
     bytes: [u8; 12],
     taken: AtomicBool,

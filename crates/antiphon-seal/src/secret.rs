@@ -1,4 +1,4 @@
-//! What is derived from a call: its id for the log, and everything keyed by its secret.
+//! The id of a call for the log, and everything that is keyed by the call's secret.
 
 use std::fmt;
 
@@ -11,14 +11,14 @@ use crate::canonical::{TextFault, canonical};
 use crate::principal::Principal;
 use crate::random::{self, EntropyError};
 
-/// A call's public name: 16 random bytes, written as 32 hexadecimal digits.
+/// A call's public id: 16 random bytes, written as 32 hexadecimal digits.
 ///
-/// It is made for logs, traces and store keys. Nothing is derived from it.
+/// The id is for logs, traces and store keys. Nothing is derived from it.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct CallId([u8; 16]);
 
 impl CallId {
-    /// A new id.
+    /// Returns a new random id.
     ///
     /// # Errors
     ///
@@ -27,7 +27,7 @@ impl CallId {
         random::bytes().map(Self)
     }
 
-    /// The id with these bytes.
+    /// Returns the id with these bytes.
     #[must_use]
     pub const fn from_bytes(bytes: [u8; 16]) -> Self {
         Self(bytes)
@@ -54,17 +54,18 @@ impl fmt::Debug for CallId {
 
 /// A call's secret: 16 random bytes that key every digest of the call.
 ///
-/// It travels inside the call's own tokens only, so neither a rotation of the sealing keys nor a custom codec
-/// changes what is derived from it. It cannot be printed or cloned, and is wiped when dropped.
+/// The secret travels inside the call's own tokens only, so neither a rotation of the sealing keys nor a
+/// custom codec changes the values derived from it. It cannot be printed or cloned, and is wiped when
+/// dropped.
 pub struct CallSecret {
     bytes: Zeroizing<[u8; 16]>,
     /// HMAC-SHA256 under these bytes, before any input: the two blocks of its key are hashed once per call.
-    /// It wipes itself, by the `zeroize` features of its crates.
+    /// The state wipes itself, by the `zeroize` features of its crates.
     keyed: Hmac<Sha256>,
 }
 
 impl CallSecret {
-    /// A new secret.
+    /// Returns a new random secret.
     ///
     /// # Errors
     ///
@@ -73,7 +74,7 @@ impl CallSecret {
         random::bytes().map(Self::from_bytes)
     }
 
-    /// The secret with these bytes: for test vectors, and for a call that comes back from a store.
+    /// Returns the secret with these bytes: for test vectors, and for a call that comes back from a store.
     #[must_use]
     pub fn from_bytes(bytes: [u8; 16]) -> Self {
         let bytes = Zeroizing::new(bytes);
@@ -86,10 +87,11 @@ impl CallSecret {
         &self.bytes
     }
 
-    /// The digest of a request: its method, its target (a tool's or prompt's name, a resource's URI) and the
-    /// JSON text of its arguments.
+    /// Returns the digest of a request: its method, its target (a tool's or prompt's name, a resource's URI)
+    /// and the JSON text of its arguments.
     ///
-    /// The arguments count by what they mean, as [`canonical`] says; absent, `null` and `{}` are one.
+    /// The digest covers the meaning of the arguments, as [`canonical`] defines it; absent, `null` and `{}`
+    /// are equal.
     ///
     /// # Errors
     ///
@@ -104,34 +106,35 @@ impl CallSecret {
         Ok(self.digest("request", &[method.as_bytes(), target.as_bytes(), &arguments]))
     }
 
-    /// The digest of a question as it was rendered: an answer counts only while the question is still the
-    /// same.
+    /// Returns the digest of a question as it was rendered: an answer counts only while the question is still
+    /// the same.
     #[must_use]
     pub fn pin(&self, question: &[u8]) -> Digest {
         self.digest("pin", &[question])
     }
 
-    /// The digest of what came with a token, by which a second delivery of it is told from a different one.
+    /// Returns the digest of the data that came with a token. It distinguishes a second delivery of that data
+    /// from different data.
     #[must_use]
     pub fn fingerprint(&self, bytes: &[u8]) -> Digest {
         self.digest("fingerprint", &[bytes])
     }
 
-    /// The idempotency key of one step: 32 lowercase hexadecimal digits, the same on every leg of the call,
-    /// and not to be guessed from the call's id.
+    /// Returns the idempotency key of one step: 32 lowercase hexadecimal digits, the same on every leg of the
+    /// call. The call's id does not reveal it.
     #[must_use]
     pub fn idempotency_key(&self, scope: &str, key: &str) -> String {
         hex(&self.mac("idempotency", &[scope.as_bytes(), key.as_bytes()]))
     }
 
-    /// A random-looking number, the same on every leg of the call.
+    /// Returns a pseudorandom number, the same on every leg of the call.
     #[must_use]
     pub fn random_u64(&self, scope: &str, key: &str) -> u64 {
         let mac = self.mac("random", &[scope.as_bytes(), key.as_bytes()]);
         mac.iter().take(8).fold(0, |number, &byte| number << 8 | u64::from(byte))
     }
 
-    /// The digest of who is calling; an absent part differs from every present one.
+    /// Returns the digest of the caller; an absent part differs from every present one.
     #[must_use]
     pub fn principal_digest(&self, principal: &Principal) -> Digest {
         let parts = [principal.issuer(), principal.client_id(), principal.subject()];
@@ -142,7 +145,7 @@ impl CallSecret {
         self.digest("principal", fields.as_flattened())
     }
 
-    /// The digest of the server name or audience that a token was made for.
+    /// Returns the digest of the server name or audience that a token was made for.
     pub(crate) fn audience_digest(&self, audience: &str) -> Digest {
         self.digest("audience", &[audience.as_bytes()])
     }
@@ -151,8 +154,8 @@ impl CallSecret {
         Digest(self.mac(label, fields))
     }
 
-    /// HMAC-SHA256 over the label and the fields, each behind its length (eight bytes, big-endian), cut to 16
-    /// bytes.
+    /// Returns HMAC-SHA256 over the label and the fields, each behind its length (eight bytes, big-endian),
+    /// cut to 16 bytes.
     fn mac(&self, label: &str, fields: &[&[u8]]) -> [u8; 16] {
         let mut mac = self.keyed.clone();
         for field in std::iter::once(&label.as_bytes()).chain(fields) {
@@ -174,8 +177,8 @@ impl fmt::Debug for CallSecret {
 
 /// A keyed digest: the first 16 bytes of an HMAC-SHA256 under a call's secret.
 ///
-/// Digests are compared by [`matches`](Self::matches) only, which takes the same time wherever they differ;
-/// `==` does not compile:
+/// Only [`matches`](Self::matches) compares digests; it takes the same time wherever they differ. `==` does
+/// not compile:
 ///
 /// ```compile_fail
 /// let secret = antiphon_seal::CallSecret::from_bytes([1; 16]);
@@ -185,19 +188,19 @@ impl fmt::Debug for CallSecret {
 pub struct Digest([u8; 16]);
 
 impl Digest {
-    /// Whether both are the same, in constant time.
+    /// Returns `true` if both digests are equal, in constant time.
     #[must_use]
     pub fn matches(&self, other: &Self) -> bool {
         same(&self.0, &other.0)
     }
 
-    /// The digest with these bytes, as [`to_bytes`](Self::to_bytes) gave them.
+    /// Returns the digest with these bytes, as [`to_bytes`](Self::to_bytes) returned them.
     #[must_use]
     pub const fn from_bytes(bytes: [u8; 16]) -> Self {
         Self(bytes)
     }
 
-    /// The digest's bytes, to be kept in a journal or store. To compare, make a digest of them again.
+    /// Returns the digest's bytes, for a journal or store. To compare, make a digest of them again.
     #[must_use]
     pub const fn to_bytes(self) -> [u8; 16] {
         self.0
@@ -210,7 +213,7 @@ impl fmt::Debug for Digest {
     }
 }
 
-/// Whether two secrets are equal, in time that depends on their length only.
+/// Returns `true` if two secrets are equal, in time that depends on their length only.
 pub(crate) fn same(a: &[u8], b: &[u8]) -> bool {
     a.ct_eq(b).into()
 }
@@ -227,7 +230,8 @@ mod tests {
     use sha2::Sha256;
     use zeroize::ZeroizeOnDrop;
 
-    /// Compiles only with the `zeroize` features of the crates below: HMAC is two states and one buffer of its hash.
+    /// Compiles only with the `zeroize` features of the crates below: HMAC is two states and one buffer of
+    /// its hash.
     #[test]
     fn the_keyed_state_wipes_itself() {
         fn wipes_itself<T: ZeroizeOnDrop>() {}

@@ -23,7 +23,7 @@ use crate::random;
 
 /// Seals and opens the tokens of one audience.
 ///
-/// Made once per server; every method takes `&self` and the present moment.
+/// A server makes one sealer; every method takes `&self` and the present moment.
 pub struct Sealer {
     seal: Seal,
     audience: String,
@@ -37,21 +37,21 @@ enum Seal {
 }
 
 impl Sealer {
-    /// How long a token may be unless [`with_max_token_len`](Self::with_max_token_len) says otherwise, in
-    /// bytes of text.
+    /// The default limit for the length of a token, in bytes of text;
+    /// [`with_max_token_len`](Self::with_max_token_len) sets another one.
     pub const DEFAULT_MAX_TOKEN_LEN: usize = 256 * 1024;
 
-    /// A sealer with the built-in cipher. Tokens open only under the same `audience`: the server's name,
-    /// usually.
+    /// Returns a sealer with the built-in cipher. Tokens open only under the same `audience`: usually the
+    /// server's name.
     ///
-    /// Derives what it needs from the ring and keeps none of its keys.
+    /// The sealer derives its own keys from the ring and keeps none of the ring's keys.
     #[must_use]
     pub fn new(ring: &KeyRing, audience: &str) -> Self {
         Self::with(Seal::Ring(Box::new(RingCipher::new(ring, audience))), audience, ring.is_ephemeral())
     }
 
-    /// A sealer whose tokens are made and opened by `codec`. What a token is bound to, `audience` included,
-    /// is stamped and verified here all the same.
+    /// Returns a sealer whose tokens `codec` makes and opens. The sealer still writes and verifies everything
+    /// that a token is bound to, `audience` included.
     #[must_use]
     pub fn with_codec(codec: Box<dyn Codec>, audience: &str) -> Self {
         Self::with(Seal::Codec(codec), audience, false)
@@ -61,27 +61,28 @@ impl Sealer {
         Self { seal, audience: audience.to_owned(), ephemeral, max_token_len: Self::DEFAULT_MAX_TOKEN_LEN }
     }
 
-    /// The same sealer with another limit for tokens, in bytes of text. It holds for both directions.
+    /// Returns the same sealer with another limit for tokens, in bytes of text. The limit holds for both
+    /// directions.
     #[must_use]
     pub fn with_max_token_len(mut self, bytes: usize) -> Self {
         self.max_token_len = bytes;
         self
     }
 
-    /// Whether the ring is [ephemeral](KeyRing::is_ephemeral).
+    /// Returns `true` if the ring is [ephemeral](KeyRing::is_ephemeral).
     #[must_use]
     pub fn is_ephemeral(&self) -> bool {
         self.ephemeral
     }
 
-    /// A token that carries `payload` in `call`'s present leg and opens only with the same request, for `ttl`
-    /// from now.
+    /// Returns a token that carries `payload` in `call`'s present leg and opens only with the same request,
+    /// for `ttl` from now.
     ///
     /// `ttl` is cut to whole seconds, and to 136 years.
     ///
     /// # Errors
     ///
-    /// [`SealError`]: no token may leave without one of these being repaired.
+    /// [`SealError`] if the token cannot be made; its variant names the fault to repair.
     pub fn seal(
         &self,
         call: &Call,
@@ -94,7 +95,7 @@ impl Sealer {
         self.seal_with(nonce, call, binding, payload, ttl, now)
     }
 
-    /// As [`seal`](Self::seal), with a nonce that a test vector gives.
+    /// Does the same as [`seal`](Self::seal), with a nonce that a test vector gives.
     #[cfg(test)]
     pub(crate) fn seal_with_nonce(
         &self,
@@ -129,7 +130,7 @@ impl Sealer {
         match &self.seal {
             Seal::Ring(cipher) => {
                 let body = stamp.encode(RingCipher::ROOM);
-                // Known beforehand, so nothing is encrypted in vain.
+                // The length is computed before the encryption, so nothing is encrypted in vain.
                 self.fits(token_len(&body))?;
                 Ok(cipher.seal(nonce().map_err(SealError::Entropy)?, body))
             }
@@ -146,7 +147,8 @@ impl Sealer {
         if actual > limit { Err(SealError::TooLarge { limit, actual }) } else { Ok(()) }
     }
 
-    /// The state in `token`, if it is authentic, in time, and was made for exactly this request.
+    /// Returns the state in `token`, if the token is authentic, in time, and was made for exactly this
+    /// request.
     ///
     /// # Errors
     ///
@@ -156,11 +158,11 @@ impl Sealer {
         self.open_until(token, binding, Late::Refused, now)
     }
 
-    /// As [`open`](Self::open), but a token whose own time is over still opens until its call's deadline,
-    /// marked as [`expired`](Opened::expired): for a server that keeps what is sealed, drops what came along,
-    /// and asks again.
+    /// Does the same as [`open`](Self::open), but a token whose own time is over still opens until its call's
+    /// deadline, marked as [`expired`](Opened::expired): for a server that keeps the sealed state, drops the
+    /// data that came with the token, and sends its question again.
     ///
-    /// Only a call with a deadline has such tokens; without one they would open for ever.
+    /// Only a call with a deadline has such tokens; without a deadline they would open for ever.
     ///
     /// # Errors
     ///

@@ -1,5 +1,5 @@
-//! Known answers. The expected values come from an independent implementation (Python: hmac, hashlib,
-//! AESGCMSIV), so they also pin the byte layout that the crate's documentation draws.
+//! Tests with known answers. The expected values come from an independent implementation (Python: hmac,
+//! hashlib, AESGCMSIV), so they also fix the byte layout that the crate's documentation draws.
 
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 

@@ -11,7 +11,7 @@ struct Parts {
     whole: Range<usize>,
     fraction: Range<usize>,
     exponent_negative: bool,
-    /// Without leading zeros; empty if there is none or it is zero.
+    /// The digits without leading zeros; empty if there is none or it is zero.
     exponent: Range<usize>,
 }
 
@@ -57,7 +57,7 @@ impl Walk<'_> {
         Some(byte)
     }
 
-    /// One digit or more.
+    /// Takes one digit or more.
     fn digits(&mut self) -> Result<Range<usize>, TextFault> {
         let start = self.at;
         while let Some(b'0'..=b'9') = self.peek() {
@@ -91,8 +91,9 @@ fn write(out: &mut Vec<u8>, text: &[u8], parts: &Parts) {
     write_exponent(out, text, parts, stripped);
 }
 
-/// Up to 36 digits the exponent is computed; a longer one keeps its spelling, with the shift beside it. Both
-/// forms name exactly one value (only the long one has an `x`), so different numbers never meet.
+/// Writes the exponent. An exponent of up to 36 digits is computed; a longer one keeps its spelling, with the
+/// shift beside it. Each form stands for exactly one value (only the long one has an `x`), so different
+/// numbers never have the same form.
 fn write_exponent(out: &mut Vec<u8>, text: &[u8], parts: &Parts, stripped: usize) {
     // Both lengths are below 2^63, so the difference fits easily.
     let shift = stripped as i128 - parts.fraction.len() as i128;

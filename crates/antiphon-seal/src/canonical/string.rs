@@ -7,7 +7,7 @@ use super::{TextFault, Walk};
 impl Walk<'_> {
     /// Walks the string whose opening quote is the next byte.
     ///
-    /// Returns where its raw text lies, without the quotes, and whether it holds an escape.
+    /// Returns the range of its raw text, without the quotes, and `true` if the text holds an escape.
     pub(super) fn string(&mut self) -> Result<((usize, usize), bool), TextFault> {
         self.at += 1;
         let start = self.at;
@@ -28,7 +28,7 @@ impl Walk<'_> {
         Ok((raw, escaped))
     }
 
-    /// Moves to the closing quote; whether an escape was passed.
+    /// Moves to the closing quote; returns `true` if it passed an escape.
     fn raw_string(&mut self) -> Result<bool, TextFault> {
         let mut escaped = false;
         loop {
@@ -64,7 +64,7 @@ pub(super) fn compare(a: &[u8], b: &[u8]) -> Ordering {
     CodePoints(a).cmp(CodePoints(b))
 }
 
-/// The first 64 characters of a raw name, for a message.
+/// Returns the first 64 characters of a raw name, for a message.
 pub(super) fn lossy(raw: &[u8]) -> String {
     CodePoints(raw)
         .take(64)
@@ -91,7 +91,7 @@ impl Iterator for CodePoints<'_> {
     }
 }
 
-/// The code point of `XXXX` or `XXXX\uXXXX` behind a `\u`, and the length of the whole escape.
+/// Returns the code point of `XXXX` or `XXXX\uXXXX` behind a `\u`, and the length of the whole escape.
 fn unicode_escape(rest: &[u8]) -> (u32, usize) {
     let first = hex4(rest).unwrap_or_default();
     if let (0xD800..=0xDBFF, Some([b'\\', b'u', second @ ..])) = (first, rest.get(4..))
@@ -117,7 +117,7 @@ fn unescaped(letter: u8) -> u32 {
     })
 }
 
-/// The code point at the start of UTF-8 text, and its length in bytes.
+/// Returns the code point at the start of UTF-8 text, and its length in bytes.
 fn literal(text: &[u8]) -> (u32, usize) {
     let lead = text[0];
     let (bits, length) = match lead {

@@ -12,7 +12,7 @@ fn fault(text: &str) -> TextFault {
     fault
 }
 
-/// Every text of a row is the same value, and a different one from every text of another row.
+/// Checks that all texts of a row are the same value, and that texts of different rows are different values.
 fn rows(rows: &[&[&str]]) {
     let forms: Vec<Vec<_>> = rows.iter().map(|row| row.iter().map(|text| form(text)).collect()).collect();
     for (row, of_row) in forms.iter().enumerate() {
