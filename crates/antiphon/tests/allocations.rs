@@ -77,7 +77,8 @@ async fn legs(server: &Server) -> [Value; 2] {
 #[test]
 fn what_a_call_allocates() {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
-    let check = |what: &str, tool: Tool, leg: usize, most: u64| {
+    let mut found_all = Vec::new();
+    let mut check = |what: &str, tool: Tool, leg: usize, most: u64| {
         let server = server(tool);
         let params = match leg {
             0 => json!({"name": "t", "arguments": {"text": "hello"}}),
@@ -85,11 +86,13 @@ fn what_a_call_allocates() {
         };
         let _here = runtime.enter();
         let found = allocations(&server, &params);
-        assert_eq!(found, most, "{what}");
+        found_all.push((what.to_owned(), found, most));
     };
-    check("echo", Tool::new("t", echo), 0, 17);
+    check("echo", Tool::new("t", echo), 0, 13);
     check("by hand, leg 1", Tool::new("t", by_hand), 1, 38);
     check("with await, leg 1", Tool::new("t", by_await), 1, 37);
     check("by hand, leg 2", Tool::new("t", by_hand), 2, 74);
     check("with await, leg 2", Tool::new("t", by_await), 2, 54);
+    let wrong: Vec<_> = found_all.iter().filter(|(_, found, expected)| found != expected).collect();
+    assert!(wrong.is_empty(), "found, expected: {wrong:?}");
 }
