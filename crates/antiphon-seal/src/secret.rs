@@ -60,8 +60,9 @@ impl fmt::Debug for CallId {
 pub struct CallSecret {
     bytes: Zeroizing<[u8; 16]>,
     /// HMAC-SHA256 under these bytes, before any input: the two blocks of its key are hashed once per call.
-    /// The state wipes itself, by the `zeroize` features of its crates.
-    keyed: Hmac<Sha256>,
+    /// The state wipes itself, by the `zeroize` features of its crates. It stands in a box because a call is moved often: the
+    /// call stays small, and a move leaves no copy of the state behind.
+    keyed: Box<Hmac<Sha256>>,
 }
 
 impl CallSecret {
@@ -80,7 +81,7 @@ impl CallSecret {
         let bytes = Zeroizing::new(bytes);
         #[allow(clippy::expect_used, reason = "HMAC is defined for keys of every length")]
         let keyed = Hmac::new_from_slice(&*bytes).expect("HMAC takes a key of any length");
-        Self { bytes, keyed }
+        Self { bytes, keyed: Box::new(keyed) }
     }
 
     pub(crate) fn as_bytes(&self) -> &[u8; 16] {
@@ -157,7 +158,7 @@ impl CallSecret {
     /// Returns HMAC-SHA256 over the label and the fields, each behind its length (eight bytes, big-endian),
     /// cut to 16 bytes.
     fn mac(&self, label: &str, fields: &[&[u8]]) -> [u8; 16] {
-        let mut mac = self.keyed.clone();
+        let mut mac = (*self.keyed).clone();
         for field in std::iter::once(&label.as_bytes()).chain(fields) {
             mac.update(&(field.len() as u64).to_be_bytes());
             mac.update(field);
