@@ -14,7 +14,7 @@ pub struct RequestId(Repr);
 #[derive(Clone, PartialEq, Eq, Hash)]
 enum Repr {
     Signed(i64),
-    /// Only above `i64::MAX`, so that equal numbers are equal ids.
+    /// A number above `i64::MAX`. No other number is stored here, so that equal numbers are equal ids.
     Unsigned(u64),
     Text(Box<str>),
 }
@@ -38,7 +38,7 @@ impl From<&str> for RequestId {
 }
 
 impl RequestId {
-    /// The number, where it is one from 0.
+    /// Returns the number, if the id is an integer from 0.
     pub fn as_u64(&self) -> Option<u64> {
         match self.0 {
             Repr::Signed(number) => number.try_into().ok(),

@@ -1,6 +1,7 @@
-//! What only the revisions up to 2025-11-25 say: the handshake, asks as requests of the server, and a few notifications.
+//! Messages that exist only in the revisions up to 2025-11-25: the handshake, asks as requests of the server, and
+//! a few notifications.
 //!
-//! Results, content, tools, prompts and resources are those of today with less in them, and are read by the same types.
+//! Results, content, tools, prompts and resources are those of today with fewer members. The same types read them.
 
 mod ask;
 
@@ -15,20 +16,20 @@ use serde_json::{Map, Value};
 #[serde(rename_all = "camelCase")]
 #[non_exhaustive]
 pub struct InitializeParams {
-    /// The newest version that the client speaks.
+    /// The newest version that the client supports.
     pub protocol_version: ProtocolVersion,
-    /// What the client can do, for the whole session.
+    /// The capabilities of the client, for the whole session.
     #[serde(default)]
     pub capabilities: ClientCapabilities,
     /// The client's name and version.
     pub client_info: Implementation,
-    /// Members this type does not name.
+    /// Members that have no field in this type.
     #[serde(flatten)]
     pub extra: Map<String, Value>,
 }
 
 impl InitializeParams {
-    /// What a client says first.
+    /// Creates the params of the first request of a client.
     pub fn new(
         protocol_version: ProtocolVersion,
         capabilities: ClientCapabilities,
@@ -48,24 +49,24 @@ pub struct InitializeResult {
     /// > This may not match the version that the client requested. If the client cannot support this version, it MUST
     /// > disconnect.
     pub protocol_version: ProtocolVersion,
-    /// What the server offers.
+    /// The capabilities of the server.
     #[serde(default)]
     pub capabilities: ServerCapabilities,
     /// The server's name and version.
     pub server_info: Implementation,
-    /// How to use the server, for a model.
+    /// Instructions for a model on the use of the server.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub instructions: Option<String>,
-    /// Anything else.
+    /// Further metadata (`_meta`).
     #[serde(rename = "_meta", default, skip_serializing_if = "Option::is_none")]
     pub meta: Option<Meta>,
-    /// Members this type does not name.
+    /// Members that have no field in this type.
     #[serde(flatten)]
     pub extra: Map<String, Value>,
 }
 
 impl InitializeResult {
-    /// What a server answers, without instructions.
+    /// Creates the result of a server, without instructions.
     pub fn new(
         protocol_version: ProtocolVersion,
         capabilities: ServerCapabilities,
@@ -86,12 +87,12 @@ impl InitializeResult {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct SetLevelParams {
-    /// The lowest level that the client wants to hear of.
+    /// The lowest level of log messages that the client requests.
     pub level: LogLevel,
 }
 
 impl SetLevelParams {
-    /// From this level on.
+    /// Creates the params that request log messages from this level on.
     pub fn new(level: LogLevel) -> Self {
         Self { level }
     }
@@ -101,12 +102,12 @@ impl SetLevelParams {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct SubscribeParams {
-    /// Which resource.
+    /// The URI of the resource.
     pub uri: String,
 }
 
 impl SubscribeParams {
-    /// Of this resource.
+    /// Creates the params for this resource.
     pub fn new(uri: impl Into<String>) -> Self {
         Self { uri: uri.into() }
     }
@@ -122,7 +123,7 @@ pub struct ElicitationCompleteParams {
 }
 
 impl ElicitationCompleteParams {
-    /// This one is finished.
+    /// Creates the params for a finished elicitation.
     pub fn new(elicitation_id: impl Into<String>) -> Self {
         Self { elicitation_id: elicitation_id.into() }
     }

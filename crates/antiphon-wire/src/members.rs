@@ -1,10 +1,10 @@
-//! Objects: as their members, in the order they were written, or as a type that is never read from an array.
+//! JSON objects: as a list of members in the order of the text, or as a type that is never read from an array.
 
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
 use serde_json::{Number, value::RawValue};
 use std::{fmt, marker::PhantomData};
 
-/// An object as its members: in the order they were written, each as its text, no name twice.
+/// A JSON object as a list of members: in the order of the text, each value as its text, no name twice.
 #[derive(Clone, Default)]
 pub(crate) struct Members(pub(crate) Vec<(String, Box<RawValue>)>);
 
@@ -43,14 +43,14 @@ impl<'de> Deserialize<'de> for Members {
     }
 }
 
-/// A name that is there twice, if any. Sorts, for a peer may send very many.
+/// Returns a name that occurs twice, if there is one. The function sorts, because a peer may send very many names.
 pub(crate) fn name_used_twice<'a>(names: impl Iterator<Item = &'a str>) -> Option<&'a str> {
     let mut names: Vec<&str> = names.collect();
     names.sort_unstable();
     names.windows(2).find(|pair| pair[0] == pair[1]).map(|pair| pair[0])
 }
 
-/// A `T` that is read from an object only: serde would read an array into a struct too, by position.
+/// A `T` that is read from an object only. Without this type, serde also reads an array into a struct, by position.
 pub(crate) struct Object<T>(pub(crate) T);
 
 impl<'de, T: Deserialize<'de>> Deserialize<'de> for Object<T> {
@@ -69,26 +69,26 @@ impl<'de, T: Deserialize<'de>> Deserialize<'de> for Object<T> {
     }
 }
 
-/// For a member that is an object.
+/// Deserializes a member that is an object.
 pub(crate) fn object<'de, T: Deserialize<'de>, D: Deserializer<'de>>(deserializer: D) -> Result<T, D::Error> {
     <Object<T>>::deserialize(deserializer).map(|Object(read)| read)
 }
 
-/// For a member that is an object, if it is there.
+/// Deserializes an optional member that is an object.
 pub(crate) fn optional_object<'de, T: Deserialize<'de>, D: Deserializer<'de>>(
     deserializer: D,
 ) -> Result<Option<T>, D::Error> {
     <Option<Object<T>>>::deserialize(deserializer).map(|read| read.map(|Object(read)| read))
 }
 
-/// For a member that may be `null`, which is not the same as absent.
+/// Deserializes a member that may be `null`, which is not the same as absent.
 pub(crate) fn present<'de, T: Deserialize<'de>, D: Deserializer<'de>>(
     deserializer: D,
 ) -> Result<Option<T>, D::Error> {
     T::deserialize(deserializer).map(Some)
 }
 
-/// The whole number that `number` is, written as `3` or as `3.0`.
+/// Returns the whole number that `number` represents, written as `3` or as `3.0`.
 pub(crate) fn whole(number: &Number) -> Option<u64> {
     // Up to 2^53 floats are exact.
     let whole_float = |float: f64| {
@@ -97,7 +97,7 @@ pub(crate) fn whole(number: &Number) -> Option<u64> {
     number.as_u64().or_else(|| number.as_f64().and_then(whole_float))
 }
 
-/// For a member that is a whole number, if it is there.
+/// Deserializes an optional member that is a whole number.
 pub(crate) fn optional_whole<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<u64>, D::Error> {
     let Some(number) = Option::<Number>::deserialize(deserializer)? else { return Ok(None) };
     whole(&number).map(Some).ok_or_else(|| de::Error::custom("expected a whole number from 0"))

@@ -1,4 +1,4 @@
-//! The envelope: one JSON-RPC message, decided by its `method`, `id`, `result` and `error`.
+//! The envelope: one JSON-RPC message. Its `method`, `id`, `result` and `error` determine its kind.
 
 use crate::{
     ErrorCode, ErrorObject, RequestId,
@@ -9,37 +9,37 @@ use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 use std::borrow::Cow;
 
-/// How deep arrays and objects may nest in a message.
+/// The maximum nesting depth of arrays and objects in a message.
 pub const MAX_DEPTH: usize = 128;
 
-/// One message as it came in, borrowed from its bytes.
+/// One received message, borrowed from its bytes.
 #[derive(Debug)]
 pub enum Incoming<'a> {
-    /// `method` and `id`.
+    /// A message with `method` and `id`.
     Request(Request<'a>),
-    /// `method` without `id`.
+    /// A message with `method` and without `id`.
     Notification(Notification<'a>),
-    /// `id` with `result` or `error`.
+    /// A message with `result` or `error`, and with an `id`.
     Response(Response<'a>),
 }
 
-/// A request; `params` is the text that was sent.
+/// A request. Its `params` are the text that was sent.
 #[derive(Debug)]
 pub struct Request<'a> {
-    /// Chosen by the sender; comes back with the response.
+    /// The id, chosen by the sender. The response repeats it.
     pub id: RequestId,
-    /// What is wanted.
+    /// The name of the requested method.
     pub method: Cow<'a, str>,
-    /// With what.
+    /// The request's `params`, as raw JSON text.
     pub params: Option<&'a RawValue>,
 }
 
-/// A notification: nobody answers it.
+/// A notification: a message without a response.
 #[derive(Debug)]
 pub struct Notification<'a> {
-    /// What happened.
+    /// The name of the notification.
     pub method: Cow<'a, str>,
-    /// With what.
+    /// The notification's `params`, as raw JSON text.
     pub params: Option<&'a RawValue>,
 }
 
@@ -48,16 +48,16 @@ pub struct Notification<'a> {
 pub struct Response<'a> {
     /// The id of the request; absent only on an error whose request could not be read.
     pub id: Option<RequestId>,
-    /// What came of it.
+    /// The result, as raw JSON text, or the error.
     pub outcome: Result<&'a RawValue, ErrorObject>,
 }
 
-/// Why a message could not be read, as the error to answer with.
+/// A message that could not be read, as the error for the response.
 #[derive(Debug)]
 pub struct Unreadable {
-    /// The id, if that much could be read.
+    /// The id, if the id could be read.
     pub id: Option<RequestId>,
-    /// `-32700` or `-32600`, saying what is wrong.
+    /// The error `-32700` or `-32600`, with a message that describes the fault.
     pub error: ErrorObject,
 }
 
@@ -67,7 +67,7 @@ impl Unreadable {
     }
 }
 
-/// Every member an envelope may have. A double one is an error of the derive.
+/// The members that an envelope may have. The derived implementation rejects a member that occurs twice.
 #[derive(Deserialize)]
 struct Envelope<'a> {
     #[serde(borrow, default)]
@@ -84,7 +84,7 @@ struct Envelope<'a> {
     error: Option<&'a RawValue>,
 }
 
-/// The id alone, for an answer to an envelope that is otherwise unreadable.
+/// The id only, for the response to an envelope that is otherwise unreadable.
 #[derive(Deserialize)]
 struct IdOnly<'a> {
     #[serde(borrow, default)]
@@ -95,7 +95,8 @@ impl<'a> Incoming<'a> {
     /// Reads one message.
     ///
     /// # Errors
-    /// [`Unreadable`] holds the answer: `-32700` for text that is not JSON, `-32600` for JSON that is not one
+    /// Returns [`Unreadable`] with the error for the response: `-32700` for text that is not JSON, `-32600` for JSON
+    /// that is not one
     /// message: an array (batches do not exist in this protocol), another value, a wrong `jsonrpc`, an `id` that
     /// is neither a string nor an integer, `params` that are no object, a double member, or nesting beyond
     /// [`MAX_DEPTH`].
@@ -188,13 +189,15 @@ fn read_envelope(bytes: &[u8]) -> Result<Envelope<'_>, Unreadable> {
     })
 }
 
-/// The id of an object that is no envelope. None if it is there twice. Does not recurse, however deep the text is.
+/// Returns the id of an object that is no envelope, or `None` if the id occurs twice. The function does not recurse,
+/// even if the text nests deeply.
 fn id_alone(text: &str) -> Option<RequestId> {
     let id = serde_json::from_str::<IdOnly<'_>>(text).ok()?.id?;
     serde_json::from_str(id.get()).ok()
 }
 
-/// Whether arrays and objects nest no deeper than `limit`. Text that is not JSON may get either answer.
+/// Returns `true` if arrays and objects nest no deeper than `limit`. For text that is not JSON the result may be
+/// either value.
 fn nests_within(bytes: &[u8], limit: usize) -> bool {
     // Most messages do not have so many brackets at all, and counting them takes no branches.
     if bytes.iter().filter(|byte| matches!(byte, b'{' | b'[')).count() <= limit {
@@ -261,7 +264,7 @@ struct ErrorOut<'a> {
 /// Writes a request.
 ///
 /// # Errors
-/// Only if `params` cannot be written as JSON.
+/// Returns an error only if `params` cannot be written as JSON.
 pub fn write_request<P: Serialize + ?Sized>(
     id: &RequestId,
     method: &str,
@@ -273,7 +276,7 @@ pub fn write_request<P: Serialize + ?Sized>(
 /// Writes a notification.
 ///
 /// # Errors
-/// Only if `params` cannot be written as JSON.
+/// Returns an error only if `params` cannot be written as JSON.
 pub fn write_notification<P: Serialize + ?Sized>(
     method: &str,
     params: &P,
@@ -284,12 +287,12 @@ pub fn write_notification<P: Serialize + ?Sized>(
 /// Writes the response to a request that succeeded.
 ///
 /// # Errors
-/// Only if `result` cannot be written as JSON.
+/// Returns an error only if `result` cannot be written as JSON.
 pub fn write_result<R: Serialize + ?Sized>(id: &RequestId, result: &R) -> Result<Vec<u8>, serde_json::Error> {
     write(&ResultOut { jsonrpc: JsonRpc, id, result })
 }
 
-/// Writes a message on one line. Most fit without growing.
+/// Writes a message on one line. Most messages fit into the initial capacity of the buffer.
 fn write(message: &impl Serialize) -> Result<Vec<u8>, serde_json::Error> {
     let mut bytes = Vec::with_capacity(1024);
     serde_json::to_writer(&mut bytes, message)?;
@@ -297,10 +300,12 @@ fn write(message: &impl Serialize) -> Result<Vec<u8>, serde_json::Error> {
     Ok(bytes)
 }
 
+/// Replaces line ends by spaces.
+///
 /// > Messages are delimited by newlines, and **MUST NOT** contain embedded newlines.
 ///
-/// Text that was read as JSON, a form of an author's for example, is written as it was. A bare line end in it is white
-/// space; inside a string it would be escaped.
+/// Text that was read as JSON, for example a form that an author wrote, is written unchanged. A bare line end in
+/// such text is white space; inside a string the line end would be escaped.
 fn on_one_line(bytes: &mut [u8]) {
     if bytes.contains(&b'\n') || bytes.contains(&b'\r') {
         for byte in bytes.iter_mut().filter(|byte| matches!(byte, b'\n' | b'\r')) {
@@ -309,7 +314,7 @@ fn on_one_line(bytes: &mut [u8]) {
     }
 }
 
-/// Writes the response to a request that failed; without `id` if it could not be read.
+/// Writes the response to a request that failed. `id` is `None` if the id could not be read.
 pub fn write_error(id: Option<&RequestId>, error: &ErrorObject) -> Vec<u8> {
     // Strings, an integer and a JSON value: there is nothing in it that serde_json cannot write.
     serde_json::to_vec(&ErrorOut { jsonrpc: JsonRpc, id, error }).unwrap_or_default()

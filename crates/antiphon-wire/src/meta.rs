@@ -1,4 +1,4 @@
-//! `_meta`: what travels beside the params and results.
+//! The `_meta` object: metadata beside the members of params and results.
 
 use crate::{AskSupport, ClientCapabilities, Implementation, ProtocolVersion, RequestId, members::Object};
 use serde::{Deserialize, Deserializer, Serialize};
@@ -13,23 +13,23 @@ pub mod keys {
     pub const CLIENT_INFO: &str = "io.modelcontextprotocol/clientInfo";
     /// The client's capabilities. Required.
     pub const CLIENT_CAPABILITIES: &str = "io.modelcontextprotocol/clientCapabilities";
-    /// The lowest level of log messages wanted. Optional.
+    /// The lowest level of log messages that the client requests. Optional.
     pub const LOG_LEVEL: &str = "io.modelcontextprotocol/logLevel";
     /// The server's name and version, in results.
     pub const SERVER_INFO: &str = "io.modelcontextprotocol/serverInfo";
-    /// The id of the `subscriptions/listen` request, in all that comes on the subscription.
+    /// The id of the `subscriptions/listen` request, in every message on the subscription.
     pub const SUBSCRIPTION_ID: &str = "io.modelcontextprotocol/subscriptionId";
-    /// Opts the request into progress notifications.
+    /// The token that opts the request into progress notifications.
     pub const PROGRESS_TOKEN: &str = "progressToken";
 }
 
-/// A `_meta` object. Every member is kept, known or not.
+/// A `_meta` object. Every member is kept, also an unknown one.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct Meta(pub Map<String, Value>);
 
 impl Meta {
-    /// The three members that a client sends with every request.
+    /// Returns the three members that a client sends with every request.
     pub fn for_request(
         version: &ProtocolVersion,
         info: Option<&Implementation>,
@@ -44,12 +44,12 @@ impl Meta {
         Self(members)
     }
 
-    /// The server's name and version, where the result carries them and they can be read.
+    /// Returns the server's name and version, if the result contains them and they can be read.
     pub fn server_info(&self) -> Option<Implementation> {
         Implementation::deserialize(self.0.get(keys::SERVER_INFO)?).ok()
     }
 
-    /// What stands beside all that comes on the subscription that the request `id` opened.
+    /// Returns the metadata of every message on the subscription that the request `id` opened.
     ///
     /// > The value is the JSON-RPC ID of the `subscriptions/listen` request that opened the stream.
     pub fn for_subscription(id: &RequestId) -> Self {
@@ -59,18 +59,18 @@ impl Meta {
         Self(members)
     }
 
-    /// The subscription that this came on, where it is named by a string or an integer.
+    /// Returns the id of the message's subscription, if that id is a string or an integer.
     pub fn subscription_id(&self) -> Option<RequestId> {
         RequestId::deserialize(self.0.get(keys::SUBSCRIPTION_ID)?).ok()
     }
 
-    /// Whether there is nothing in it.
+    /// Returns `true` if the object has no members.
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
 }
 
-/// The members of a request's `_meta` that a server acts on, borrowed from the message.
+/// The members of a request's `_meta` that a server uses, borrowed from the message.
 ///
 /// Required members are optional here, so that the error can name the missing one.
 #[derive(Debug, Default)]
@@ -78,13 +78,13 @@ impl Meta {
 pub struct RequestMeta<'a> {
     /// The protocol version of this request.
     pub protocol_version: Option<Cow<'a, str>>,
-    /// What the client declared it can be asked.
+    /// The asks that the client supports, as declared in its capabilities.
     pub asks: Option<AskSupport>,
     /// The client's name and version, as sent.
     pub client_info: Option<&'a RawValue>,
-    /// The lowest level of log messages wanted; without it none may be sent.
+    /// The lowest level of log messages that the client requests. If absent, the server must not send log messages.
     pub log_level: Option<LogLevel>,
-    /// Where progress notifications are wanted, their token.
+    /// The token of progress notifications, if the client requests them.
     pub progress_token: Option<ProgressToken>,
 }
 
@@ -122,7 +122,7 @@ impl<'de: 'a, 'a> Deserialize<'de> for RequestMeta<'a> {
 /// The token of progress notifications: a string or an integer, kept as sent.
 pub type ProgressToken = Value;
 
-/// The severity of a log message (RFC 5424), rising.
+/// The severity of a log message (RFC 5424), in rising order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum LogLevel {
@@ -130,16 +130,16 @@ pub enum LogLevel {
     Debug,
     /// General information.
     Info,
-    /// Normal but significant.
+    /// A normal but significant event.
     Notice,
-    /// Something may go wrong.
+    /// A possible problem.
     Warning,
-    /// Something went wrong.
+    /// An error.
     Error,
-    /// A component failed.
+    /// The failure of a component.
     Critical,
-    /// Action is needed at once.
+    /// A condition that needs action at once.
     Alert,
-    /// The system is unusable.
+    /// A condition in which the system is unusable.
     Emergency,
 }

@@ -1,6 +1,6 @@
 //! The methods of the protocol, by their names on the wire.
 
-/// Asks a server for its versions, capabilities and identity.
+/// Requests the versions, capabilities and identity of a server.
 pub const DISCOVER: &str = "server/discover";
 /// Lists the tools.
 pub const TOOLS_LIST: &str = "tools/list";
@@ -28,38 +28,38 @@ pub const SAMPLING_CREATE_MESSAGE: &str = "sampling/createMessage";
 pub const ROOTS_LIST: &str = "roots/list";
 /// The handshake of the revisions up to 2025-11-25.
 pub const INITIALIZE: &str = "initialize";
-/// The client is ready, after `initialize`. Legacy.
+/// The notification that the client is ready, after `initialize`. Legacy.
 pub const INITIALIZED: &str = "notifications/initialized";
-/// Whether the other side is there. Legacy.
+/// Checks that the other side responds. Legacy.
 pub const PING: &str = "ping";
-/// Which log messages a client wants to hear of. Legacy.
+/// Sets the lowest level of log messages that the server sends to a client. Legacy.
 pub const LOGGING_SET_LEVEL: &str = "logging/setLevel";
-/// Wants to hear of a resource. Legacy.
+/// Subscribes to updates of a resource. Legacy.
 pub const RESOURCES_SUBSCRIBE: &str = "resources/subscribe";
-/// Wants to hear of a resource no more. Legacy.
+/// Ends the subscription to updates of a resource. Legacy.
 pub const RESOURCES_UNSUBSCRIBE: &str = "resources/unsubscribe";
-/// The client's root directories are others. Legacy.
+/// The notification that the client's root directories changed. Legacy.
 pub const ROOTS_LIST_CHANGED: &str = "notifications/roots/list_changed";
-/// What a person did behind a URL is finished. Of 2025-11-25.
+/// The notification that a person finished the interaction at a URL. Only in 2025-11-25.
 pub const ELICITATION_COMPLETE: &str = "notifications/elicitation/complete";
-/// A request is no longer wanted.
+/// The notification that cancels a request.
 pub const CANCELLED: &str = "notifications/cancelled";
-/// How far a request has come.
+/// The notification of a request's progress.
 pub const PROGRESS: &str = "notifications/progress";
 /// A log message that belongs to a request. Deprecated in 2026-07-28.
 pub const MESSAGE: &str = "notifications/message";
-/// The first message on a subscription: what will come on it.
+/// The first message on a subscription, with the notifications that the server will send.
 pub const SUBSCRIPTIONS_ACKNOWLEDGED: &str = "notifications/subscriptions/acknowledged";
-/// The list of tools is another one.
+/// The notification that the list of tools changed.
 pub const TOOLS_LIST_CHANGED: &str = "notifications/tools/list_changed";
-/// The list of prompts is another one.
+/// The notification that the list of prompts changed.
 pub const PROMPTS_LIST_CHANGED: &str = "notifications/prompts/list_changed";
-/// The list of resources, or of resource templates, is another one.
+/// The notification that the list of resources, or of resource templates, changed.
 pub const RESOURCES_LIST_CHANGED: &str = "notifications/resources/list_changed";
-/// A resource holds something else.
+/// The notification that the contents of a resource changed.
 pub const RESOURCES_UPDATED: &str = "notifications/resources/updated";
 
-/// Whether a request of this method may be answered with an `InputRequiredResult`.
+/// Returns `true` if the response to a request of this method may be an `InputRequiredResult`.
 ///
 /// > Servers **MUST NOT** send `InputRequiredResult` responses on any other client requests.
 pub fn may_ask(method: &str) -> bool {

@@ -1,4 +1,4 @@
-//! The notifications about one request: how far it has come, what it logs, that it is no longer wanted.
+//! The notifications about one request: its progress, its log messages, its cancellation.
 
 use crate::{LogLevel, Meta, ProgressToken, RequestId};
 use serde::{Deserialize, Serialize};
@@ -11,23 +11,23 @@ use serde_json::{Number, Value};
 pub struct ProgressParams {
     /// The token of the request.
     pub progress_token: ProgressToken,
-    /// How far it has come, in a unit of the sender's choice.
+    /// The progress so far, in a unit that the sender chooses.
     ///
     /// > The `progress` value **MUST** increase with each notification, even if the total is unknown.
     pub progress: Number,
-    /// How far it has to come, if that is known.
+    /// The total, in the unit of `progress`, if the total is known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub total: Option<Number>,
-    /// For people.
+    /// A message for people.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub message: Option<String>,
-    /// Anything else.
+    /// Further metadata (`_meta`).
     #[serde(rename = "_meta", default, skip_serializing_if = "Option::is_none")]
     pub meta: Option<Meta>,
 }
 
 impl ProgressParams {
-    /// So far, of an unknown total.
+    /// Creates the params for this progress of an unknown total.
     pub fn new(progress_token: ProgressToken, progress: impl Into<Number>) -> Self {
         Self { progress_token, progress: progress.into(), total: None, message: None, meta: None }
     }
@@ -37,20 +37,20 @@ impl ProgressParams {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct LogMessageParams {
-    /// How severe it is.
+    /// The severity.
     pub level: LogLevel,
-    /// What part of the server says so.
+    /// The part of the server that logs the message.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub logger: Option<String>,
-    /// What is said: a text, or anything else that is JSON.
+    /// The content of the log message: a text or any other JSON value.
     pub data: Value,
-    /// Anything else.
+    /// Further metadata (`_meta`).
     #[serde(rename = "_meta", default, skip_serializing_if = "Option::is_none")]
     pub meta: Option<Meta>,
 }
 
 impl LogMessageParams {
-    /// From no named part of the server.
+    /// Creates a log message without a named part of the server.
     pub fn new(level: LogLevel, data: impl Into<Value>) -> Self {
         Self { level, logger: None, data: data.into(), meta: None }
     }
@@ -61,18 +61,18 @@ impl LogMessageParams {
 #[serde(rename_all = "camelCase")]
 #[non_exhaustive]
 pub struct CancelledParams {
-    /// The request that is no longer wanted.
+    /// The id of the cancelled request.
     pub request_id: RequestId,
-    /// Why, for logs and people.
+    /// The reason, for logs and people.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reason: Option<String>,
-    /// Anything else.
+    /// Further metadata (`_meta`).
     #[serde(rename = "_meta", default, skip_serializing_if = "Option::is_none")]
     pub meta: Option<Meta>,
 }
 
 impl CancelledParams {
-    /// For no stated reason.
+    /// Creates the params without a reason.
     pub fn new(request_id: RequestId) -> Self {
         Self { request_id, reason: None, meta: None }
     }

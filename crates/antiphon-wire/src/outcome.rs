@@ -1,4 +1,4 @@
-//! What a result is: decided by `resultType`, before anything else of it is read.
+//! The kind of a result. `resultType` determines the kind before any other member of the result is read.
 
 use crate::{InputRequests, Meta, members::Object, tag::tag};
 use serde::{Deserialize, Serialize, de::DeserializeOwned, de::IgnoredAny};
@@ -6,13 +6,13 @@ use serde_json::value::RawValue;
 use std::{borrow::Cow, fmt};
 
 tag! {
-    /// `"resultType": "input_required"`.
+    /// The constant `"resultType": "input_required"`.
     pub(crate) InputRequired = "input_required"
 }
 
-/// "Not yet": the asks to answer, and the state to send back with the answers.
+/// A result that is not final: the asks to answer, and the state to send back with the answers.
 ///
-/// At least one of the two is there: it does not construct otherwise.
+/// At least one of the two is present: [`new`](Self::new) returns an error otherwise.
 #[derive(Clone, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct InputRequiredResult {
@@ -25,7 +25,7 @@ pub struct InputRequiredResult {
     meta: Option<Meta>,
 }
 
-/// An `InputRequiredResult` had neither asks nor state.
+/// An error: an `InputRequiredResult` has neither asks nor state.
 ///
 /// > Servers **MUST** include at least one of `inputRequests` or `requestState` in every `InputRequiredResult`
 /// > response.
@@ -41,10 +41,10 @@ impl fmt::Display for NeitherAskNorState {
 impl std::error::Error for NeitherAskNorState {}
 
 impl InputRequiredResult {
-    /// Asks, state, or both. An empty state is a state.
+    /// Creates a result with asks, a state, or both. An empty state is a state.
     ///
     /// # Errors
-    /// [`NeitherAskNorState`].
+    /// Returns [`NeitherAskNorState`] if there are neither asks nor a state.
     pub fn new(
         input_requests: InputRequests,
         request_state: Option<String>,
@@ -55,29 +55,29 @@ impl InputRequiredResult {
         Ok(Self { result_type: InputRequired, input_requests, request_state, meta: None })
     }
 
-    /// The asks; none means: send the state back, perhaps after a pause.
+    /// Returns the asks. If there are none, the client sends the state back, perhaps after a pause.
     pub fn input_requests(&self) -> &InputRequests {
         &self.input_requests
     }
 
-    /// The state to send back, exactly as it is.
+    /// Returns the state, which the client sends back unchanged.
     pub fn request_state(&self) -> Option<&str> {
         self.request_state.as_deref()
     }
 
-    /// `_meta`.
+    /// Returns the metadata (`_meta`).
     pub fn meta(&self) -> Option<&Meta> {
         self.meta.as_ref()
     }
 
-    /// The same result with this `_meta`.
+    /// Returns the same result with this `_meta`.
     #[must_use]
     pub fn with_meta(mut self, meta: Option<Meta>) -> Self {
         self.meta = meta;
         self
     }
 
-    /// Its asks and its state.
+    /// Returns the asks and the state.
     pub fn into_parts(self) -> (InputRequests, Option<String>) {
         (self.input_requests, self.request_state)
     }
@@ -94,27 +94,29 @@ struct InputRequiredIn {
     meta: Option<Meta>,
 }
 
-/// What a request that may be answered with a question came to.
+/// The outcome of a request whose response may be an [`InputRequiredResult`].
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub enum Outcome<T> {
     /// The final result.
     Complete(T),
-    /// Not yet: answer, and send the request again.
+    /// A result that is not final: the client answers the asks and sends the request again.
     InputRequired(InputRequiredResult),
 }
 
-/// Why a result could not be read.
+/// The reason for which a result could not be read.
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum OutcomeFault {
+    /// A `resultType` that is not in the specification.
+    ///
     /// > A `resultType` of any value unrecognized by the client **MUST** be considered invalid.
     UnknownResultType(String),
-    /// `inputRequests` in a result that does not say it is `input_required`.
+    /// The member `inputRequests` in a result whose `resultType` is not `input_required`.
     AsksWithoutResultType,
-    /// `input_required` with nothing in it.
+    /// An `input_required` result with neither asks nor state.
     NeitherAskNorState,
-    /// The members do not fit the type.
+    /// An error of the deserializer: the members do not fit the type.
     Malformed(serde_json::Error),
 }
 
@@ -153,7 +155,7 @@ impl<T: DeserializeOwned> Outcome<T> {
     /// Reads the `result` of a response.
     ///
     /// # Errors
-    /// [`OutcomeFault`] says what is wrong with it.
+    /// Returns an [`OutcomeFault`] that describes the fault of the result.
     pub fn read(result: &RawValue) -> Result<Self, OutcomeFault> {
         let Object(head) =
             serde_json::from_str::<Object<Head<'_>>>(result.get()).map_err(OutcomeFault::Malformed)?;
@@ -176,7 +178,7 @@ impl<T: DeserializeOwned> Outcome<T> {
 }
 
 impl fmt::Debug for InputRequiredResult {
-    /// Neither state nor arguments nor answers: they do not belong into logs.
+    /// Formats the value without state, arguments and answers, which do not belong in logs.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("InputRequiredResult")
             .field("input_requests", &self.input_requests)

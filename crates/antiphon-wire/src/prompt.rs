@@ -1,38 +1,38 @@
-//! Prompts.
+//! Prompts: the list, and one prompt with its messages.
 
 use crate::{CacheScope, ContentBlock, Icon, InputResponses, Meta, Role, Ttl, tag::Complete};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, value::RawValue};
 use std::fmt;
 
-/// A prompt, as it is listed.
+/// A prompt, as an entry of `prompts/list`.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct Prompt {
-    /// For programs.
+    /// The name, for programs.
     pub name: String,
-    /// For people.
+    /// The title, for people.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub title: Option<String>,
-    /// What it is for.
+    /// The purpose of the prompt.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub description: Option<String>,
-    /// Its arguments.
+    /// The arguments of the prompt.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub arguments: Vec<PromptArgument>,
-    /// Pictures for it.
+    /// The icons.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub icons: Vec<Icon>,
-    /// Anything else.
+    /// Further metadata (`_meta`).
     #[serde(rename = "_meta", default, skip_serializing_if = "Option::is_none")]
     pub meta: Option<Meta>,
-    /// Members this type does not name.
+    /// Members that have no field in this type.
     #[serde(flatten)]
     pub extra: Map<String, Value>,
 }
 
 impl Prompt {
-    /// A prompt without arguments.
+    /// Creates a prompt without arguments.
     pub fn new(name: impl Into<String>) -> Self {
         Self {
             name: name.into(),
@@ -50,29 +50,29 @@ impl Prompt {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct PromptArgument {
-    /// For programs.
+    /// The name, for programs.
     pub name: String,
-    /// For people.
+    /// The title, for people.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub title: Option<String>,
-    /// What it is.
+    /// The description of the argument.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub description: Option<String>,
-    /// Whether it must be given. Absent means no.
+    /// `true` if the argument is required. Absent means `false`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub required: Option<bool>,
-    /// Members this type does not name.
+    /// Members that have no field in this type.
     #[serde(flatten)]
     pub extra: Map<String, Value>,
 }
 
 impl PromptArgument {
-    /// An optional argument.
+    /// Creates an optional argument.
     pub fn optional(name: impl Into<String>) -> Self {
         Self { name: name.into(), title: None, description: None, required: None, extra: Map::new() }
     }
 
-    /// A required argument.
+    /// Creates a required argument.
     pub fn required(name: impl Into<String>) -> Self {
         Self { required: Some(true), ..Self::optional(name) }
     }
@@ -83,30 +83,30 @@ impl PromptArgument {
 #[serde(rename_all = "camelCase")]
 #[non_exhaustive]
 pub struct ListPromptsResult {
-    /// Always `complete`.
+    /// The result type, always `complete`.
     #[serde(default)]
     pub result_type: Complete,
     /// The prompts of this page.
     pub prompts: Vec<Prompt>,
-    /// Where to go on; absent on the last page.
+    /// The cursor of the next page; absent on the last page.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub next_cursor: Option<String>,
-    /// For how long the result may be kept.
+    /// The time for which the result may be cached.
     #[serde(default)]
     pub ttl_ms: Ttl,
-    /// Who may share a kept result.
+    /// The scope in which a cached result may be shared.
     #[serde(default)]
     pub cache_scope: CacheScope,
-    /// Anything else.
+    /// Further metadata (`_meta`).
     #[serde(rename = "_meta", default, skip_serializing_if = "Option::is_none")]
     pub meta: Option<Meta>,
-    /// Members this type does not name.
+    /// Members that have no field in this type.
     #[serde(flatten)]
     pub extra: Map<String, Value>,
 }
 
 impl ListPromptsResult {
-    /// One page, not to be kept.
+    /// Creates a result of one page that must not be cached.
     pub fn new(prompts: Vec<Prompt>) -> Self {
         Self {
             result_type: Complete,
@@ -125,24 +125,24 @@ impl ListPromptsResult {
 #[serde(rename_all = "camelCase")]
 #[non_exhaustive]
 pub struct GetPromptParams {
-    /// Which prompt.
+    /// The name of the prompt.
     pub name: String,
-    /// With what, as the text that was sent: an object of strings.
+    /// The arguments, as the text that was sent: an object of strings.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub arguments: Option<Box<RawValue>>,
     /// The answers to the asks of the last leg.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub input_responses: Option<InputResponses>,
-    /// The state of the last leg, exactly as it came.
+    /// The state of the last leg, exactly as it was received.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub request_state: Option<String>,
-    /// Version, identity and capabilities of the client.
+    /// The version, identity and capabilities of the client.
     #[serde(rename = "_meta", default, skip_serializing_if = "Meta::is_empty")]
     pub meta: Meta,
 }
 
 impl GetPromptParams {
-    /// A first leg.
+    /// Creates the params of a first leg.
     pub fn new(name: impl Into<String>, arguments: Option<Box<RawValue>>, meta: Meta) -> Self {
         Self { name: name.into(), arguments, input_responses: None, request_state: None, meta }
     }
@@ -153,24 +153,24 @@ impl GetPromptParams {
 #[serde(rename_all = "camelCase")]
 #[non_exhaustive]
 pub struct GetPromptResult {
-    /// Always `complete`.
+    /// The result type, always `complete`.
     #[serde(default)]
     pub result_type: Complete,
-    /// What the prompt is for.
+    /// The purpose of the prompt.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub description: Option<String>,
     /// The messages, in order.
     pub messages: Vec<PromptMessage>,
-    /// Anything else.
+    /// Further metadata (`_meta`).
     #[serde(rename = "_meta", default, skip_serializing_if = "Option::is_none")]
     pub meta: Option<Meta>,
-    /// Members this type does not name.
+    /// Members that have no field in this type.
     #[serde(flatten)]
     pub extra: Map<String, Value>,
 }
 
 impl GetPromptResult {
-    /// These messages.
+    /// Creates a result with these messages.
     pub fn new(messages: Vec<PromptMessage>) -> Self {
         Self { result_type: Complete, description: None, messages, meta: None, extra: Map::new() }
     }
@@ -180,29 +180,29 @@ impl GetPromptResult {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct PromptMessage {
-    /// Who speaks.
+    /// The role of the speaker.
     pub role: Role,
-    /// What they say.
+    /// The content of the message.
     pub content: ContentBlock,
-    /// Members this type does not name.
+    /// Members that have no field in this type.
     #[serde(flatten)]
     pub extra: Map<String, Value>,
 }
 
 impl PromptMessage {
-    /// The person says.
+    /// Creates a message of the person.
     pub fn user(content: impl Into<ContentBlock>) -> Self {
         Self { role: Role::User, content: content.into(), extra: Map::new() }
     }
 
-    /// The model says.
+    /// Creates a message of the model.
     pub fn assistant(content: impl Into<ContentBlock>) -> Self {
         Self { role: Role::Assistant, content: content.into(), extra: Map::new() }
     }
 }
 
 impl fmt::Debug for GetPromptParams {
-    /// Neither state nor arguments nor answers: they do not belong into logs.
+    /// Formats the value without state, arguments and answers, which do not belong in logs.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("GetPromptParams")
             .field("name", &self.name)

@@ -8,43 +8,43 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 use std::fmt;
 
-/// A resource, as it is listed.
+/// A resource, as an entry of `resources/list`.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 #[non_exhaustive]
 pub struct Resource {
-    /// Where it is.
+    /// The URI of the resource.
     pub uri: String,
-    /// For programs.
+    /// The name, for programs.
     pub name: String,
-    /// For people.
+    /// The title, for people.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub title: Option<String>,
-    /// What it is.
+    /// The description of the resource.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub description: Option<String>,
-    /// Its media type.
+    /// The media type.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub mime_type: Option<String>,
-    /// For whom, how important.
+    /// The audience and the importance.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub annotations: Option<Annotations>,
-    /// Its size in bytes, before any encoding.
+    /// The size in bytes, before any encoding.
     #[serde(default, deserialize_with = "optional_whole", skip_serializing_if = "Option::is_none")]
     pub size: Option<u64>,
-    /// Pictures for it.
+    /// The icons.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub icons: Vec<Icon>,
-    /// Anything else.
+    /// Further metadata (`_meta`).
     #[serde(rename = "_meta", default, skip_serializing_if = "Option::is_none")]
     pub meta: Option<Meta>,
-    /// Members this type does not name.
+    /// Members that have no field in this type.
     #[serde(flatten)]
     pub extra: Map<String, Value>,
 }
 
 impl Resource {
-    /// A resource with a URI and a name.
+    /// Creates a resource with a URI and a name.
     pub fn new(uri: impl Into<String>, name: impl Into<String>) -> Self {
         Self {
             uri: uri.into(),
@@ -61,57 +61,57 @@ impl Resource {
     }
 }
 
-/// A resource inside a message, to be fetched.
+/// A link in a message to a resource that the reader can fetch.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct ResourceLink {
     #[serde(rename = "type")]
     kind: Link,
-    /// The resource. Its members stand beside `type`.
+    /// The resource. Its members are written beside `type`.
     #[serde(flatten)]
     pub resource: Resource,
 }
 
 impl ResourceLink {
-    /// A link to this resource.
+    /// Creates a link to this resource.
     pub fn new(resource: Resource) -> Self {
         Self { kind: Link, resource }
     }
 }
 
-/// A template of resources, as it is listed.
+/// A template of resources, as an entry of `resources/templates/list`.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 #[non_exhaustive]
 pub struct ResourceTemplate {
-    /// An RFC 6570 template.
+    /// The URI template (RFC 6570).
     pub uri_template: String,
-    /// For programs.
+    /// The name, for programs.
     pub name: String,
-    /// For people.
+    /// The title, for people.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub title: Option<String>,
-    /// What the resources are.
+    /// The description of the resources.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub description: Option<String>,
-    /// The media type of them all.
+    /// The media type of all resources of the template.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub mime_type: Option<String>,
-    /// For whom, how important.
+    /// The audience and the importance.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub annotations: Option<Annotations>,
-    /// Pictures for it.
+    /// The icons.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub icons: Vec<Icon>,
-    /// Anything else.
+    /// Further metadata (`_meta`).
     #[serde(rename = "_meta", default, skip_serializing_if = "Option::is_none")]
     pub meta: Option<Meta>,
-    /// Members this type does not name.
+    /// Members that have no field in this type.
     #[serde(flatten)]
     pub extra: Map<String, Value>,
 }
 
 impl ResourceTemplate {
-    /// A template with a name.
+    /// Creates a template with a name.
     pub fn new(uri_template: impl Into<String>, name: impl Into<String>) -> Self {
         Self {
             uri_template: uri_template.into(),
@@ -132,30 +132,30 @@ impl ResourceTemplate {
 #[serde(rename_all = "camelCase")]
 #[non_exhaustive]
 pub struct ListResourcesResult {
-    /// Always `complete`.
+    /// The result type, always `complete`.
     #[serde(default)]
     pub result_type: Complete,
     /// The resources of this page.
     pub resources: Vec<Resource>,
-    /// Where to go on; absent on the last page.
+    /// The cursor of the next page; absent on the last page.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub next_cursor: Option<String>,
-    /// For how long the result may be kept.
+    /// The time for which the result may be cached.
     #[serde(default)]
     pub ttl_ms: Ttl,
-    /// Who may share a kept result.
+    /// The scope in which a cached result may be shared.
     #[serde(default)]
     pub cache_scope: CacheScope,
-    /// Anything else.
+    /// Further metadata (`_meta`).
     #[serde(rename = "_meta", default, skip_serializing_if = "Option::is_none")]
     pub meta: Option<Meta>,
-    /// Members this type does not name.
+    /// Members that have no field in this type.
     #[serde(flatten)]
     pub extra: Map<String, Value>,
 }
 
 impl ListResourcesResult {
-    /// One page, not to be kept.
+    /// Creates a result of one page that must not be cached.
     pub fn new(resources: Vec<Resource>) -> Self {
         Self {
             result_type: Complete,
@@ -174,30 +174,30 @@ impl ListResourcesResult {
 #[serde(rename_all = "camelCase")]
 #[non_exhaustive]
 pub struct ListResourceTemplatesResult {
-    /// Always `complete`.
+    /// The result type, always `complete`.
     #[serde(default)]
     pub result_type: Complete,
     /// The templates of this page.
     pub resource_templates: Vec<ResourceTemplate>,
-    /// Where to go on; absent on the last page.
+    /// The cursor of the next page; absent on the last page.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub next_cursor: Option<String>,
-    /// For how long the result may be kept.
+    /// The time for which the result may be cached.
     #[serde(default)]
     pub ttl_ms: Ttl,
-    /// Who may share a kept result.
+    /// The scope in which a cached result may be shared.
     #[serde(default)]
     pub cache_scope: CacheScope,
-    /// Anything else.
+    /// Further metadata (`_meta`).
     #[serde(rename = "_meta", default, skip_serializing_if = "Option::is_none")]
     pub meta: Option<Meta>,
-    /// Members this type does not name.
+    /// Members that have no field in this type.
     #[serde(flatten)]
     pub extra: Map<String, Value>,
 }
 
 impl ListResourceTemplatesResult {
-    /// One page, not to be kept.
+    /// Creates a result of one page that must not be cached.
     pub fn new(resource_templates: Vec<ResourceTemplate>) -> Self {
         Self {
             result_type: Complete,
@@ -216,21 +216,21 @@ impl ListResourceTemplatesResult {
 #[serde(rename_all = "camelCase")]
 #[non_exhaustive]
 pub struct ReadResourceParams {
-    /// Which resource.
+    /// The URI of the resource.
     pub uri: String,
     /// The answers to the asks of the last leg.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub input_responses: Option<InputResponses>,
-    /// The state of the last leg, exactly as it came.
+    /// The state of the last leg, exactly as it was received.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub request_state: Option<String>,
-    /// Version, identity and capabilities of the client.
+    /// The version, identity and capabilities of the client.
     #[serde(rename = "_meta", default, skip_serializing_if = "Meta::is_empty")]
     pub meta: Meta,
 }
 
 impl ReadResourceParams {
-    /// A first leg.
+    /// Creates the params of a first leg.
     pub fn new(uri: impl Into<String>, meta: Meta) -> Self {
         Self { uri: uri.into(), input_responses: None, request_state: None, meta }
     }
@@ -241,27 +241,27 @@ impl ReadResourceParams {
 #[serde(rename_all = "camelCase")]
 #[non_exhaustive]
 pub struct ReadResourceResult {
-    /// Always `complete`.
+    /// The result type, always `complete`.
     #[serde(default)]
     pub result_type: Complete,
-    /// The contents: several for, say, a directory.
+    /// The contents. A directory, for example, has several.
     pub contents: Vec<ResourceContents>,
-    /// For how long the result may be kept.
+    /// The time for which the result may be cached.
     #[serde(default)]
     pub ttl_ms: Ttl,
-    /// Who may share a kept result.
+    /// The scope in which a cached result may be shared.
     #[serde(default)]
     pub cache_scope: CacheScope,
-    /// Anything else.
+    /// Further metadata (`_meta`).
     #[serde(rename = "_meta", default, skip_serializing_if = "Option::is_none")]
     pub meta: Option<Meta>,
-    /// Members this type does not name.
+    /// Members that have no field in this type.
     #[serde(flatten)]
     pub extra: Map<String, Value>,
 }
 
 impl ReadResourceResult {
-    /// These contents, not to be kept.
+    /// Creates a result with these contents that must not be cached.
     pub fn new(contents: Vec<ResourceContents>) -> Self {
         Self {
             result_type: Complete,
@@ -273,7 +273,7 @@ impl ReadResourceResult {
         }
     }
 
-    /// The first contents, if they are text.
+    /// Returns the first contents, if they are text.
     pub fn first_text(&self) -> Option<&str> {
         match &self.contents.first()?.body {
             BlobOrText::Text(text) => Some(text),
@@ -283,7 +283,7 @@ impl ReadResourceResult {
 }
 
 impl fmt::Debug for ReadResourceParams {
-    /// Neither state nor arguments nor answers: they do not belong into logs.
+    /// Formats the value without state, arguments and answers, which do not belong in logs.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("ReadResourceParams")
             .field("uri", &self.uri)

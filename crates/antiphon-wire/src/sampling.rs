@@ -1,6 +1,6 @@
 //! Sampling: a message of the client's model.
 //!
-//! Deprecated in 2026-07-28 (new servers call a model provider directly); carried for peers that use it.
+//! Deprecated in 2026-07-28 (new servers call a model provider directly); supported for peers that use sampling.
 
 use crate::content::{read, type_of};
 use crate::{AudioContent, ImageContent, Meta, Role, TextContent, Tool, ToolResultContent, ToolUseContent};
@@ -14,39 +14,39 @@ use serde_json::{Map, Number, Value};
 pub struct CreateMessageParams {
     /// The conversation so far.
     pub messages: Vec<SamplingMessage>,
-    /// Which model would be best.
+    /// The preferences of the server for a model.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub model_preferences: Option<ModelPreferences>,
-    /// The system prompt the server would like.
+    /// The system prompt that the server prefers.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub system_prompt: Option<String>,
-    /// `none`, `thisServer` or `allServers`; the latter two need `sampling.context`.
+    /// The context to include: `none`, `thisServer` or `allServers`. The latter two need `sampling.context`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub include_context: Option<String>,
     /// The sampling temperature.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub temperature: Option<Number>,
-    /// At most so many tokens.
+    /// The maximum number of tokens of the answer.
     pub max_tokens: Number,
-    /// Where to stop.
+    /// The sequences at which the model stops.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub stop_sequences: Option<Vec<String>>,
-    /// For the provider of the model.
+    /// Metadata for the provider of the model.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub metadata: Option<Map<String, Value>>,
-    /// Tools the model may use; needs `sampling.tools`.
+    /// The tools that the model may use; needs `sampling.tools`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tools: Option<Vec<Tool>>,
-    /// Whether it must use one; needs `sampling.tools`.
+    /// The rule for the use of tools by the model; needs `sampling.tools`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tool_choice: Option<ToolChoice>,
-    /// Members this type does not name.
+    /// Members that have no field in this type.
     #[serde(flatten)]
     pub extra: Map<String, Value>,
 }
 
 impl CreateMessageParams {
-    /// These messages, answered in at most `max_tokens` tokens.
+    /// Creates the params of these messages, for an answer of at most `max_tokens` tokens.
     pub fn new(messages: Vec<SamplingMessage>, max_tokens: u32) -> Self {
         Self {
             messages,
@@ -64,36 +64,36 @@ impl CreateMessageParams {
     }
 }
 
-/// Whether the model must use a tool.
+/// The rule for the use of tools by the model: optional, required or forbidden.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct ToolChoice {
-    /// `auto`, `required` or `none`.
+    /// The mode: `auto`, `required` or `none`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub mode: Option<String>,
-    /// Members this type does not name.
+    /// Members that have no field in this type.
     #[serde(flatten)]
     pub extra: Map<String, Value>,
 }
 
-/// Which model would be best. The client decides.
+/// The preferences of the server for a model. The client selects the model.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 #[non_exhaustive]
 pub struct ModelPreferences {
-    /// Models by name, best first.
+    /// The names of models, best first.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub hints: Option<Vec<ModelHint>>,
-    /// From 0 to 1.
+    /// The priority of low cost, from 0 to 1.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cost_priority: Option<Number>,
-    /// From 0 to 1.
+    /// The priority of speed, from 0 to 1.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub speed_priority: Option<Number>,
-    /// From 0 to 1.
+    /// The priority of intelligence, from 0 to 1.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub intelligence_priority: Option<Number>,
-    /// Members this type does not name.
+    /// Members that have no field in this type.
     #[serde(flatten)]
     pub extra: Map<String, Value>,
 }
@@ -102,10 +102,10 @@ pub struct ModelPreferences {
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct ModelHint {
-    /// A part of its name.
+    /// A part of the model's name.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub name: Option<String>,
-    /// Members this type does not name.
+    /// Members that have no field in this type.
     #[serde(flatten)]
     pub extra: Map<String, Value>,
 }
@@ -114,49 +114,49 @@ pub struct ModelHint {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct SamplingMessage {
-    /// Who speaks.
+    /// The role of the speaker.
     pub role: Role,
-    /// What they say: one block, or several.
+    /// The content: one block, or several.
     pub content: SamplingContent,
-    /// Anything else.
+    /// Further metadata (`_meta`).
     #[serde(rename = "_meta", default, skip_serializing_if = "Option::is_none")]
     pub meta: Option<Meta>,
-    /// Members this type does not name.
+    /// Members that have no field in this type.
     #[serde(flatten)]
     pub extra: Map<String, Value>,
 }
 
 impl SamplingMessage {
-    /// The person says.
+    /// Creates a text message of the person.
     pub fn user(text: impl Into<String>) -> Self {
         Self { role: Role::User, content: SamplingContent::text(text), meta: None, extra: Map::new() }
     }
 }
 
-/// The answer to `sampling/createMessage`.
+/// The result of `sampling/createMessage`.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 #[non_exhaustive]
 pub struct CreateMessageResult {
-    /// Who speaks.
+    /// The role of the speaker.
     pub role: Role,
-    /// What they say: one block, or several.
+    /// The content: one block, or several.
     pub content: SamplingContent,
-    /// Which model it was.
+    /// The name of the model.
     pub model: String,
-    /// `endTurn`, `stopSequence`, `maxTokens`, `toolUse` or another word.
+    /// The reason for the end of the answer: `endTurn`, `stopSequence`, `maxTokens`, `toolUse` or another word.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub stop_reason: Option<String>,
-    /// Anything else.
+    /// Further metadata (`_meta`).
     #[serde(rename = "_meta", default, skip_serializing_if = "Option::is_none")]
     pub meta: Option<Meta>,
-    /// Members this type does not name.
+    /// Members that have no field in this type.
     #[serde(flatten)]
     pub extra: Map<String, Value>,
 }
 
 impl CreateMessageResult {
-    /// A text from this model.
+    /// Creates the result with a text of this model.
     pub fn text(model: impl Into<String>, text: impl Into<String>) -> Self {
         Self {
             role: Role::Assistant,
@@ -169,7 +169,7 @@ impl CreateMessageResult {
     }
 }
 
-/// What is said to or by a model. One block and a list of one are kept apart, as sent.
+/// The content of a message to or from a model. One block and a list of one block stay distinct, as sent.
 #[derive(Clone, Debug, PartialEq)]
 pub enum SamplingContent {
     /// A single block.
@@ -179,12 +179,12 @@ pub enum SamplingContent {
 }
 
 impl SamplingContent {
-    /// A text.
+    /// Creates a content of one text block.
     pub fn text(text: impl Into<String>) -> Self {
         Self::One(SamplingBlock::Text(TextContent::new(text)))
     }
 
-    /// The blocks.
+    /// Returns the blocks.
     pub fn blocks(&self) -> &[SamplingBlock] {
         match self {
             Self::One(block) => std::slice::from_ref(block),
@@ -192,7 +192,7 @@ impl SamplingContent {
         }
     }
 
-    /// The text of the first block, if it is one.
+    /// Returns the text of the first block, if that block is a text.
     pub fn first_text(&self) -> Option<&str> {
         match self.blocks().first()? {
             SamplingBlock::Text(content) => Some(&content.text),
@@ -224,21 +224,21 @@ impl<'de> Deserialize<'de> for SamplingContent {
     }
 }
 
-/// One block of a conversation with a model, decided by `type`.
+/// One block of a conversation with a model. Its `type` determines the variant.
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub enum SamplingBlock {
-    /// `text`.
+    /// A block of type `text`.
     Text(TextContent),
-    /// `image`.
+    /// A block of type `image`.
     Image(ImageContent),
-    /// `audio`.
+    /// A block of type `audio`.
     Audio(AudioContent),
-    /// `tool_use`.
+    /// A block of type `tool_use`.
     ToolUse(ToolUseContent),
-    /// `tool_result`.
+    /// A block of type `tool_result`.
     ToolResult(ToolResultContent),
-    /// A type these types do not know, with all its members.
+    /// A block of another type, with all its members.
     Other(Map<String, Value>),
 }
 

@@ -1,10 +1,10 @@
-//! Subscriptions: what `subscriptions/listen` asks for, what acknowledges it, what comes on it, and how it ends.
+//! Subscriptions: the request `subscriptions/listen`, its acknowledgement, its notifications and its result.
 
 use crate::{Meta, RequestId, tag::Complete};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
-/// Which notifications are wanted, or which of them will come. Extensions add members of their own.
+/// The notifications that a client requests, or those that the server will send. Extensions add their own members.
 ///
 /// > Each notification type is **opt-in**; the server **MUST NOT** send notification types the client has not
 /// > explicitly requested here.
@@ -12,51 +12,51 @@ use serde_json::{Map, Value};
 #[serde(rename_all = "camelCase")]
 #[non_exhaustive]
 pub struct SubscriptionFilter {
-    /// `notifications/tools/list_changed`.
+    /// The flag for `notifications/tools/list_changed`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tools_list_changed: Option<bool>,
-    /// `notifications/prompts/list_changed`.
+    /// The flag for `notifications/prompts/list_changed`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub prompts_list_changed: Option<bool>,
-    /// `notifications/resources/list_changed`.
+    /// The flag for `notifications/resources/list_changed`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub resources_list_changed: Option<bool>,
-    /// `notifications/resources/updated` for these URIs.
+    /// The URIs of the resources for `notifications/resources/updated`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub resource_subscriptions: Option<Vec<String>>,
-    /// Members this type does not name.
+    /// Members that have no field in this type.
     #[serde(flatten)]
     pub other: Map<String, Value>,
 }
 
 impl SubscriptionFilter {
-    /// Nothing yet.
+    /// Creates an empty filter.
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// The same filter, with changes of the list of tools.
+    /// Returns the same filter, with changes of the list of tools.
     #[must_use]
     pub fn tools(mut self) -> Self {
         self.tools_list_changed = Some(true);
         self
     }
 
-    /// The same filter, with changes of the list of prompts.
+    /// Returns the same filter, with changes of the list of prompts.
     #[must_use]
     pub fn prompts(mut self) -> Self {
         self.prompts_list_changed = Some(true);
         self
     }
 
-    /// The same filter, with changes of the list of resources.
+    /// Returns the same filter, with changes of the list of resources.
     #[must_use]
     pub fn resources(mut self) -> Self {
         self.resources_list_changed = Some(true);
         self
     }
 
-    /// The same filter, with updates of the resource at this URI.
+    /// Returns the same filter, with updates of the resource at this URI.
     #[must_use]
     pub fn resource(mut self, uri: impl Into<String>) -> Self {
         self.resource_subscriptions.get_or_insert_default().push(uri.into());
@@ -68,15 +68,15 @@ impl SubscriptionFilter {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct ListenParams {
-    /// What is wanted.
+    /// The notifications that the client requests.
     pub notifications: SubscriptionFilter,
-    /// Version, identity and capabilities of the client.
+    /// The version, identity and capabilities of the client.
     #[serde(rename = "_meta", default)]
     pub meta: Meta,
 }
 
 impl ListenParams {
-    /// These notifications are wanted.
+    /// Creates the params that request these notifications.
     pub fn new(notifications: SubscriptionFilter, meta: Meta) -> Self {
         Self { notifications, meta }
     }
@@ -86,17 +86,18 @@ impl ListenParams {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct AcknowledgedParams {
-    /// What will come: of what was wanted, the part that the server offers.
+    /// The notifications that the server will send: those of the requested ones that the server offers.
     pub notifications: SubscriptionFilter,
-    /// Holds the id of the subscription.
+    /// The metadata (`_meta`), which holds the id of the subscription.
     #[serde(rename = "_meta", default, skip_serializing_if = "Meta::is_empty")]
     pub meta: Meta,
 }
 
 impl AcknowledgedParams {
-    /// > This notification MUST be the first message the server sends carrying the subscription's ID
+    /// Creates the params with the notifications that the server will send on the subscription that the request `id`
+    /// opened.
     ///
-    /// These notifications will come on the subscription that the request `id` opened.
+    /// > This notification MUST be the first message the server sends carrying the subscription's ID
     pub fn new(id: &RequestId, notifications: SubscriptionFilter) -> Self {
         Self { notifications, meta: Meta::for_subscription(id) }
     }
@@ -107,36 +108,36 @@ impl AcknowledgedParams {
 #[serde(rename_all = "camelCase")]
 #[non_exhaustive]
 pub struct ListenResult {
-    /// Always `complete`.
+    /// The result type, always `complete`.
     #[serde(default)]
     pub result_type: Complete,
-    /// Holds the id of the subscription.
+    /// The metadata (`_meta`), which holds the id of the subscription.
     #[serde(rename = "_meta", default)]
     pub meta: Meta,
-    /// Members this type does not name.
+    /// Members that have no field in this type.
     #[serde(flatten)]
     pub extra: Map<String, Value>,
 }
 
 impl ListenResult {
-    /// The subscription that the request `id` opened has ended.
+    /// Creates the result that ends the subscription that the request `id` opened.
     pub fn new(id: &RequestId) -> Self {
         Self { result_type: Complete, meta: Meta::for_subscription(id), extra: Map::new() }
     }
 }
 
-/// The params of `notifications/{tools,prompts,resources}/list_changed`, and of any notification that says nothing
-/// but its name.
+/// The params of `notifications/{tools,prompts,resources}/list_changed`, and of any notification without further
+/// content.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct ListChangedParams {
-    /// Holds the id of the subscription.
+    /// The metadata (`_meta`), which holds the id of the subscription.
     #[serde(rename = "_meta", default, skip_serializing_if = "Meta::is_empty")]
     pub meta: Meta,
 }
 
 impl ListChangedParams {
-    /// On the subscription that the request `id` opened.
+    /// Creates the params for the subscription that the request `id` opened.
     pub fn new(id: &RequestId) -> Self {
         Self { meta: Meta::for_subscription(id) }
     }
@@ -146,17 +147,17 @@ impl ListChangedParams {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct ResourceUpdatedParams {
-    /// Which resource.
+    /// The URI of the resource.
     ///
     /// > This might be a sub-resource of the one that the client actually subscribed to.
     pub uri: String,
-    /// Holds the id of the subscription.
+    /// The metadata (`_meta`), which holds the id of the subscription.
     #[serde(rename = "_meta", default, skip_serializing_if = "Meta::is_empty")]
     pub meta: Meta,
 }
 
 impl ResourceUpdatedParams {
-    /// This resource changed, on the subscription that the request `id` opened.
+    /// Creates the params for a change of this resource, on the subscription that the request `id` opened.
     pub fn new(id: &RequestId, uri: impl Into<String>) -> Self {
         Self { uri: uri.into(), meta: Meta::for_subscription(id) }
     }

@@ -1,4 +1,4 @@
-//! Constants on the wire, as types: a member that can only say one thing.
+//! Constants on the wire, as types: members that have only one valid value.
 
 /// Declares a unit type that is written as one fixed string, and read only from that string.
 macro_rules! tag {
@@ -28,38 +28,38 @@ macro_rules! tag {
 pub(crate) use tag;
 
 tag! {
-    /// `"resultType": "complete"`: the result holds the final content.
+    /// The constant `"resultType": "complete"`: the result holds the final content.
     pub Complete = "complete"
 }
 tag! {
-    /// `"jsonrpc": "2.0"`.
+    /// The constant `"jsonrpc": "2.0"`.
     pub(crate) JsonRpc = "2.0"
 }
 tag! {
-    /// `"type": "text"`.
+    /// The constant `"type": "text"`.
     pub(crate) Text = "text"
 }
 tag! {
-    /// `"type": "image"`.
+    /// The constant `"type": "image"`.
     pub(crate) Image = "image"
 }
 tag! {
-    /// `"type": "audio"`.
+    /// The constant `"type": "audio"`.
     pub(crate) Audio = "audio"
 }
 tag! {
-    /// `"type": "resource_link"`.
+    /// The constant `"type": "resource_link"`.
     pub(crate) Link = "resource_link"
 }
 tag! {
-    /// `"type": "resource"`.
+    /// The constant `"type": "resource"`.
     pub(crate) Embedded = "resource"
 }
 tag! {
-    /// `"type": "tool_use"`.
+    /// The constant `"type": "tool_use"`.
     pub(crate) ToolUse = "tool_use"
 }
 tag! {
-    /// `"type": "tool_result"`.
+    /// The constant `"type": "tool_result"`.
     pub(crate) ToolResult = "tool_result"
 }

@@ -1,36 +1,36 @@
-//! Tools.
+//! Tools: the list, and the call of one tool.
 
 use crate::{CacheScope, ContentBlock, Icon, InputResponses, Meta, Ttl, members::present, tag::Complete};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, value::RawValue};
 use std::fmt;
 
-/// A JSON Schema, as the text it was written in: order, numbers and unknown keywords are kept.
+/// A JSON Schema, stored as its original text: order, numbers and unknown keywords are kept.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct JsonSchema(Box<RawValue>);
 
 impl JsonSchema {
-    /// From anything that is a schema when written as JSON.
+    /// Creates a schema from any value that serializes to a schema.
     ///
     /// # Errors
-    /// Only if it cannot be written as JSON.
+    /// Returns an error only if the value cannot be written as JSON.
     pub fn new(schema: &impl Serialize) -> Result<Self, serde_json::Error> {
         serde_json::value::to_raw_value(schema).map(Self)
     }
 
-    /// From a value.
+    /// Creates a schema from a JSON value.
     pub fn from_value(schema: &Value) -> Self {
         // A value is JSON by construction: there is nothing in it that cannot be written.
         Self::new(schema).unwrap_or_else(|_| Self(RawValue::NULL.to_owned()))
     }
 
-    /// The text.
+    /// Returns the text of the schema.
     pub fn text(&self) -> &str {
         self.0.get()
     }
 
-    /// As a value.
+    /// Returns the schema as a JSON value.
     pub fn to_value(&self) -> Value {
         // A raw value is JSON by construction; only one that nests too deeply cannot be read.
         serde_json::from_str(self.0.get()).unwrap_or_default()
@@ -43,40 +43,40 @@ impl PartialEq for JsonSchema {
     }
 }
 
-/// A tool, as it is listed.
+/// A tool, as an entry of `tools/list`.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 #[non_exhaustive]
 pub struct Tool {
-    /// For programs.
+    /// The name, for programs.
     pub name: String,
-    /// For people.
+    /// The title, for people.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub title: Option<String>,
-    /// For the model.
+    /// The description, for the model.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub description: Option<String>,
-    /// The arguments.
+    /// The schema of the arguments.
     pub input_schema: JsonSchema,
-    /// The structured result.
+    /// The schema of the structured result.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub output_schema: Option<JsonSchema>,
-    /// How it behaves. Untrusted unless the server is trusted.
+    /// Hints about the behaviour of the tool. Untrusted unless the server is trusted.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub annotations: Option<ToolAnnotations>,
-    /// Pictures for it.
+    /// The icons.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub icons: Vec<Icon>,
-    /// Anything else.
+    /// Further metadata (`_meta`).
     #[serde(rename = "_meta", default, skip_serializing_if = "Option::is_none")]
     pub meta: Option<Meta>,
-    /// Members this type does not name.
+    /// Members that have no field in this type.
     #[serde(flatten)]
     pub extra: Map<String, Value>,
 }
 
 impl Tool {
-    /// A tool with a name and the schema of its arguments.
+    /// Creates a tool with a name and the schema of its arguments.
     pub fn new(name: impl Into<String>, input_schema: JsonSchema) -> Self {
         Self {
             name: name.into(),
@@ -97,22 +97,22 @@ impl Tool {
 #[serde(rename_all = "camelCase")]
 #[non_exhaustive]
 pub struct ToolAnnotations {
-    /// For people.
+    /// The title, for people.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub title: Option<String>,
-    /// It changes nothing.
+    /// `true` if the tool changes nothing.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub read_only_hint: Option<bool>,
-    /// It may destroy something.
+    /// `true` if the tool may destroy something.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub destructive_hint: Option<bool>,
-    /// Calling it twice is like calling it once.
+    /// `true` if two equal calls have the same effect as one call.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub idempotent_hint: Option<bool>,
-    /// It meets the world outside.
+    /// `true` if the tool interacts with external systems.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub open_world_hint: Option<bool>,
-    /// Members this type does not name.
+    /// Members that have no field in this type.
     #[serde(flatten)]
     pub extra: Map<String, Value>,
 }
@@ -121,16 +121,16 @@ pub struct ToolAnnotations {
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct PageParams {
-    /// Where to go on.
+    /// The cursor of the requested page; absent for the first page.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cursor: Option<String>,
-    /// Version, identity and capabilities of the client.
+    /// The version, identity and capabilities of the client.
     #[serde(rename = "_meta", default, skip_serializing_if = "Meta::is_empty")]
     pub meta: Meta,
 }
 
 impl PageParams {
-    /// The page at this cursor; the first one without.
+    /// Creates the params for the page at this cursor, or for the first page if there is no cursor.
     pub fn new(meta: Meta, cursor: Option<String>) -> Self {
         Self { cursor, meta }
     }
@@ -141,30 +141,30 @@ impl PageParams {
 #[serde(rename_all = "camelCase")]
 #[non_exhaustive]
 pub struct ListToolsResult {
-    /// Always `complete`.
+    /// The result type, always `complete`.
     #[serde(default)]
     pub result_type: Complete,
     /// The tools of this page.
     pub tools: Vec<Tool>,
-    /// Where to go on; absent on the last page.
+    /// The cursor of the next page; absent on the last page.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub next_cursor: Option<String>,
-    /// For how long the result may be kept.
+    /// The time for which the result may be cached.
     #[serde(default)]
     pub ttl_ms: Ttl,
-    /// Who may share a kept result.
+    /// The scope in which a cached result may be shared.
     #[serde(default)]
     pub cache_scope: CacheScope,
-    /// Anything else.
+    /// Further metadata (`_meta`).
     #[serde(rename = "_meta", default, skip_serializing_if = "Option::is_none")]
     pub meta: Option<Meta>,
-    /// Members this type does not name.
+    /// Members that have no field in this type.
     #[serde(flatten)]
     pub extra: Map<String, Value>,
 }
 
 impl ListToolsResult {
-    /// One page, not to be kept.
+    /// Creates a result of one page that must not be cached.
     pub fn new(tools: Vec<Tool>) -> Self {
         Self {
             result_type: Complete,
@@ -183,24 +183,24 @@ impl ListToolsResult {
 #[serde(rename_all = "camelCase")]
 #[non_exhaustive]
 pub struct CallToolParams {
-    /// Which tool.
+    /// The name of the tool.
     pub name: String,
-    /// With what, as the text that was sent.
+    /// The arguments, as the text that was sent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub arguments: Option<Box<RawValue>>,
     /// The answers to the asks of the last leg.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub input_responses: Option<InputResponses>,
-    /// The state of the last leg, exactly as it came.
+    /// The state of the last leg, exactly as it was received.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub request_state: Option<String>,
-    /// Version, identity and capabilities of the client.
+    /// The version, identity and capabilities of the client.
     #[serde(rename = "_meta", default, skip_serializing_if = "Meta::is_empty")]
     pub meta: Meta,
 }
 
 impl CallToolParams {
-    /// A first leg.
+    /// Creates the params of a first leg.
     pub fn new(name: impl Into<String>, arguments: Option<Box<RawValue>>, meta: Meta) -> Self {
         Self { name: name.into(), arguments, input_responses: None, request_state: None, meta }
     }
@@ -211,28 +211,28 @@ impl CallToolParams {
 #[serde(rename_all = "camelCase")]
 #[non_exhaustive]
 pub struct CallToolResult {
-    /// Always `complete`.
+    /// The result type, always `complete`.
     #[serde(default)]
     pub result_type: Complete,
-    /// What came of it.
+    /// The result, as content blocks.
     #[serde(default)]
     pub content: Vec<ContentBlock>,
-    /// What came of it, as data.
+    /// The result, as structured data.
     #[serde(default, deserialize_with = "present", skip_serializing_if = "Option::is_none")]
     pub structured_content: Option<Value>,
-    /// Whether the tool failed, in a way the model should see.
+    /// `true` if the tool failed in a way that the model should see.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub is_error: Option<bool>,
-    /// Anything else.
+    /// Further metadata (`_meta`).
     #[serde(rename = "_meta", default, skip_serializing_if = "Option::is_none")]
     pub meta: Option<Meta>,
-    /// Members this type does not name.
+    /// Members that have no field in this type.
     #[serde(flatten)]
     pub extra: Map<String, Value>,
 }
 
 impl CallToolResult {
-    /// It worked.
+    /// Creates the result of a successful call.
     pub fn new(content: Vec<ContentBlock>) -> Self {
         Self {
             result_type: Complete,
@@ -244,29 +244,29 @@ impl CallToolResult {
         }
     }
 
-    /// It worked, and this is all there is to say.
+    /// Creates the result of a successful call, with one text block.
     pub fn text(text: impl Into<String>) -> Self {
         Self::new(vec![ContentBlock::text(text)])
     }
 
-    /// It failed, and this is why, for the model.
+    /// Creates the result of a failed call. `text` gives the reason to the model.
     pub fn error(text: impl Into<String>) -> Self {
         Self { is_error: Some(true), ..Self::text(text) }
     }
 
-    /// Whether the tool failed.
+    /// Returns `true` if the tool failed.
     pub fn failed(&self) -> bool {
         self.is_error == Some(true)
     }
 
-    /// The text of the first block, if it is one.
+    /// Returns the text of the first block, if that block is a text.
     pub fn first_text(&self) -> Option<&str> {
         self.content.first()?.as_text()
     }
 }
 
 impl fmt::Debug for CallToolParams {
-    /// Neither state nor arguments nor answers: they do not belong into logs.
+    /// Formats the value without state, arguments and answers, which do not belong in logs.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("CallToolParams")
             .field("name", &self.name)

@@ -11,26 +11,26 @@ use serde_json::{
     value::{RawValue, to_raw_value},
 };
 
-/// An ask on its way in a legacy session: an ordinary request of the server.
+/// An ask that is sent in a legacy session: an ordinary request of the server.
 #[derive(Clone, Copy, Debug)]
 pub struct LegacyAsk<'a> {
-    /// What is asked.
+    /// The ask.
     pub request: &'a InputRequest,
     /// The version of the session.
     pub version: &'a ProtocolVersion,
-    /// The id of a URL elicitation, which `notifications/elicitation/complete` repeats; nothing else has one.
+    /// The id of a URL elicitation, which `notifications/elicitation/complete` repeats. Other asks have no such id.
     pub elicitation_id: Option<&'a str>,
 }
 
 impl LegacyAsk<'_> {
-    /// The request, in the words of the session's version. Each of them knows progress of it, which is asked for under
-    /// the request's own id.
+    /// Writes the request in the form of the session's version. Every version has progress notifications for such a
+    /// request; the request's own id is their token.
     ///
     /// > When a party wants to _receive_ progress updates for a request, it includes a `progressToken` in the request
     /// > metadata.
     ///
     /// # Errors
-    /// Only if it cannot be written as JSON.
+    /// Returns an error only if the ask cannot be written as JSON.
     pub fn write(self, id: &RequestId) -> Result<Vec<u8>, serde_json::Error> {
         let mut params: Members = serde_json::from_str(self.params()?.get())?;
         let members = &mut params.0;
@@ -89,7 +89,8 @@ struct RootsParams<'a> {
     meta: Option<&'a Meta>,
 }
 
-/// Before 2025-11-25 a message holds one block: several become as many messages, of the same speaker.
+/// Splits every message of several blocks into messages of one block each, with the same role. Before 2025-11-25 a
+/// message holds one block only.
 fn one_block_each(params: &CreateMessageParams) -> CreateMessageParams {
     let mut params = params.clone();
     params.messages = std::mem::take(&mut params.messages).into_iter().flat_map(split).collect();
@@ -104,7 +105,7 @@ fn split(message: SamplingMessage) -> Vec<SamplingMessage> {
     message.content.blocks().iter().map(one).collect()
 }
 
-/// 2025-06-18 writes the titles of choices beside them: `enum` and `enumNames`.
+/// Moves the titles of choices beside the values, as 2025-06-18 writes them: `enum` and `enumNames`.
 fn titles_apart(schema: &FormSchema) -> Result<Members, serde_json::Error> {
     #[derive(Deserialize)]
     struct Titled {
@@ -138,7 +139,8 @@ fn titles_apart(schema: &FormSchema) -> Result<Members, serde_json::Error> {
 pub struct UrlElicitations(pub Vec<(String, ElicitRequest)>);
 
 impl UrlElicitations {
-    /// The error `-32042` that names them. Each is an `elicitationId` and a URL ask; forms are left out.
+    /// Returns the error `-32042` that lists these elicitations. Each entry is an `elicitationId` and a URL ask; forms
+    /// are left out.
     pub fn to_error(&self) -> ErrorObject {
         let elicitations: Vec<Value> = self
             .0
@@ -155,7 +157,7 @@ impl UrlElicitations {
             .with_data(json!({ "elicitations": elicitations }))
     }
 
-    /// Those of an error; `None` if it is not `-32042`, or names none that can be read.
+    /// Reads the elicitations of an error. Returns `None` if the error is not `-32042`, or if no entry can be read.
     pub fn of(error: &ErrorObject) -> Option<Self> {
         #[derive(Deserialize)]
         #[serde(rename_all = "camelCase")]
@@ -176,7 +178,7 @@ impl UrlElicitations {
     }
 }
 
-/// The `elicitationId` in the params of `elicitation/create`, where there is one.
+/// Returns the `elicitationId` in the params of `elicitation/create`, if there is one.
 pub fn elicitation_id_of(params: &RawValue) -> Option<String> {
     #[derive(Deserialize)]
     #[serde(rename_all = "camelCase")]
@@ -186,11 +188,11 @@ pub fn elicitation_id_of(params: &RawValue) -> Option<String> {
     serde_json::from_str::<Id>(params.get()).ok()?.elicitation_id
 }
 
-/// The token in the params of a request, where its sender wants to hear of progress.
+/// Returns the progress token in the params of a request, if the sender requests progress notifications.
 ///
 /// > Progress tokens **MUST** be a string or integer value
 ///
-/// That is what an id is.
+/// A [`RequestId`] has the same two forms.
 pub fn progress_token_of(params: &RawValue) -> Option<ProgressToken> {
     #[derive(Deserialize)]
     struct Params {
