@@ -17,7 +17,7 @@ use antiphon::{
     wire::AskSupport,
 };
 use serde_json::json;
-use std::{error::Error as _, net::SocketAddr};
+use std::net::SocketAddr;
 use tokio::net::TcpListener;
 
 #[derive(serde::Deserialize, Form)]
@@ -72,7 +72,7 @@ async fn main() -> Result<()> {
     }
     // The token of `guest` is valid for the server, but lacks the scope of this tool.
     if let Err(error) = client(address, include_str!("guest.jwt"))?.begin(call()?).await {
-        println!("guest: {}", error.source().map(ToString::to_string).unwrap_or_default());
+        println!("guest: {error}");
     }
     Ok(())
 }
