@@ -24,7 +24,7 @@
 //!
 //! ```no_run
 //! # async fn run() -> Result<(), Box<dyn std::error::Error>> {
-//! use antiphon::transport::http::{HttpOptions, serve_http};
+//! use antiphon::serve::http::{HttpOptions, serve_http};
 //!
 //! let listener = tokio::net::TcpListener::bind("127.0.0.1:8000").await?;
 //! let server = antiphon_demo::server(None)?;
