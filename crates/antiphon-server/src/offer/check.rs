@@ -18,7 +18,7 @@ pub(crate) enum SchemaOrigin {
 /// The check of arguments before they are decoded.
 pub(crate) enum InputCheck {
     /// The schema and the decoder come from the same type: only the rules are left to check.
-    Rules(Rules),
+    Rules(Box<Rules>),
     #[cfg(feature = "schema")]
     Schema(Box<CompiledSchema>),
 }
@@ -29,7 +29,7 @@ impl InputCheck {
     pub(crate) fn new(tool: &str, schema: &Value, origin: SchemaOrigin) -> Result<Self, BuildError> {
         let need = match origin {
             SchemaOrigin::Type => match Rules::of(schema) {
-                Ok(rules) => return Ok(Self::Rules(rules)),
+                Ok(rules) => return Ok(Self::Rules(Box::new(rules))),
                 Err(uncovered) => format!("`{}` in {}", uncovered.keyword, uncovered.place),
             },
             SchemaOrigin::Author => "an input schema that is written by hand".to_owned(),
