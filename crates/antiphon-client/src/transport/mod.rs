@@ -196,6 +196,7 @@ impl TransportError {
     }
 
     /// The same error, from a transport that can begin anew.
+    #[cfg(any(feature = "http", feature = "stdio"))]
     pub(crate) fn not_for_good(mut self) -> Self {
         self.is_final = false;
         self

@@ -116,6 +116,7 @@ impl StreamTransport {
     }
 
     /// Returns `true` if no request is taken any more.
+    #[cfg(feature = "stdio")]
     pub(crate) fn has_ended(&self) -> bool {
         self.requests.has_ended()
     }
