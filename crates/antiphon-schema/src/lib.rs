@@ -1,8 +1,8 @@
 //! Validation against JSON Schemas from untrusted peers, with a bound on the work of each validation.
 //!
 //! Both the schema and the validated data may come from a peer. Before a schema is compiled, it is parsed into a graph
-//! ([`document`]), its references are resolved and replaced by local pointers ([`reference`]), and an upper bound on the
-//! validation work is computed ([`cost`]). The schema that the validator compiles has one base URI, no anchors, and no
+//! (`document`), its references are resolved and replaced by local pointers (`reference`), and an upper bound on the
+//! validation work is computed (`cost`). The schema that the validator compiles has one base URI, no anchors, and no
 //! references to other documents.
 //!
 //! > Composition keywords [...] can be expensive to validate. Implementations **SHOULD** apply reasonable bounds
