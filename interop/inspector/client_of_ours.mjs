@@ -17,7 +17,7 @@ const CLI = [...program('launcher/build/index.js'), '--cli', '--format', 'json']
 const MCPDO = [...program('mcpdo/build/mcp-bin.js'), '--format', 'json'];
 
 const OLD = '2025-11-25';
-const UNASKABLE = 'The client did not declare what this needs: elicitation.form';
+const UNASKABLE = 'The client did not declare a required capability: elicitation.form';
 const TOOLS = [
     'echo',
     'provision',
