@@ -9,6 +9,11 @@ mod sync {
     pub(super) use loom::sync::Arc;
     use loom::sync::MutexGuard;
 
+    macro_rules! no_wake {
+        ($type:ty, $wake:ident) => {};
+    }
+    pub(super) use no_wake as impl_wake;
+
     /// The waker of the handler's poll.
     #[derive(Clone)]
     pub(super) struct Waker(pub(super) <real_tracker::WakeTracker as TrackerModel>::Waker);

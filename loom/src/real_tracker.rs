@@ -50,6 +50,11 @@ macro_rules! replacements {
                 }
             }
 
+            macro_rules! no_wake {
+                ($type:ty, $wake:ident) => {};
+            }
+            pub(super) use no_wake as impl_wake;
+
             pub(super) fn waker_of(track: Arc<SharedWake>) -> Waker {
                 Waker(Inner::Track(track))
             }

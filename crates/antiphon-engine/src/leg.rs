@@ -3,6 +3,7 @@
 mod ask;
 mod by_hand;
 mod checkpoint;
+mod dry_run;
 mod end;
 mod history;
 mod next_action;
@@ -11,17 +12,18 @@ mod observations;
 mod pending;
 mod poll;
 mod select;
+mod slot;
 mod slots;
 mod stale;
 mod step;
 
-pub use ask::{AskPoll, DecodeCheck, Question};
+pub use ask::AskPoll;
 pub use by_hand::AnsweredAsk;
 pub use end::LegOutput;
 pub use next_action::{GraceReason, NextAction};
 pub use observations::Observations;
 pub use pending::PendingAsk;
-pub use slots::{BranchId, SlotId};
+pub use slot::{BranchId, DecodeCheck, Question, SlotId};
 pub use step::StepPoll;
 
 use crate::{
@@ -34,7 +36,8 @@ use crate::{
 use antiphon_seal::Call;
 use antiphon_wire::InputResponses;
 use history::History;
-use slots::{Slots, WakerId};
+use slot::WakerId;
+use slots::Slots;
 use std::task::Waker;
 
 /// The space that the record keeps free before a step runs, in bytes, besides the space for its outcome: one question

@@ -4,7 +4,7 @@
 //! steps, each step pays only for its own wakes. If the body was woken, the wake has reached the task that polls the
 //! step, and no poll followed, then no task polls the step any more.
 
-use super::sync::{Arc, Mutex, Waker};
+use super::sync::{Arc, Mutex, Waker, impl_wake};
 
 /// The waker of the body of one step.
 pub struct StepWaker(Mutex<Body>);
@@ -79,6 +79,8 @@ impl StepWaker {
         self.0.lock().pending_wakes -= 1;
     }
 }
+
+impl_wake!(StepWaker, wake_outer);
 
 impl std::fmt::Debug for StepWaker {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {

@@ -1,4 +1,4 @@
-//! The parts of the standard library that the wakers use, and the implementations of `Wake`.
+//! The parts of the standard library that the wakers use.
 //!
 //! The models in the workspace `loom` compile `wake_tracker.rs` and `step_waker.rs` with replacements of the same
 //! names. They try every order in which the threads can run.
@@ -11,7 +11,6 @@ pub(crate) use std::{
     task::Waker,
 };
 
-use crate::{step_waker::StepWaker, wake_tracker::SharedWake};
 use std::{
     sync::{self, MutexGuard, PoisonError},
     task::Wake,
@@ -30,27 +29,24 @@ impl<T> Mutex<T> {
     }
 }
 
-impl Wake for SharedWake {
-    fn wake(self: Arc<Self>) {
-        self.pass_on();
-    }
+/// Implements `Wake` for a type by one of its methods. The models have no `Wake`, so their macro of this name expands to
+/// nothing.
+macro_rules! impl_wake {
+    ($type:ty, $wake:ident) => {
+        impl std::task::Wake for $type {
+            fn wake(self: Arc<Self>) {
+                self.$wake();
+            }
 
-    fn wake_by_ref(self: &Arc<Self>) {
-        self.pass_on();
-    }
+            fn wake_by_ref(self: &Arc<Self>) {
+                self.$wake();
+            }
+        }
+    };
 }
-
-impl Wake for StepWaker {
-    fn wake(self: Arc<Self>) {
-        self.wake_outer();
-    }
-
-    fn wake_by_ref(self: &Arc<Self>) {
-        self.wake_outer();
-    }
-}
+pub(crate) use impl_wake;
 
 /// Returns a waker. Each clone of the waker holds one reference to `track`.
-pub(crate) fn waker_of(track: Arc<SharedWake>) -> Waker {
+pub(crate) fn waker_of<T: Wake + Send + Sync + 'static>(track: Arc<T>) -> Waker {
     Waker::from(track)
 }

@@ -6,7 +6,7 @@
 //! contract of `Future::poll` requires only the waker of the latest poll to be woken. A wake through an older clone
 //! still reaches the parent.
 
-use super::sync::{Arc, AtomicBool, Ordering, Waker, waker_of};
+use super::sync::{Arc, AtomicBool, Ordering, Waker, impl_wake, waker_of};
 
 /// The state that all clones of one poll's waker share.
 pub(crate) struct SharedWake {
@@ -25,6 +25,8 @@ impl SharedWake {
         self.parent.wake_by_ref();
     }
 }
+
+impl_wake!(SharedWake, pass_on);
 
 /// The tracker of one poll's waker: it shows if the waker was woken, and if a clone of it is still held.
 pub struct WakeTracker(Arc<SharedWake>);

@@ -3,42 +3,17 @@
 use super::{
     Delivery, Leg, Purpose, UnansweredAsk,
     end::check_leg_limit,
-    slots::{Counter, Slot, SlotId, SlotState},
+    slot::{AskPhase, AskSlot, Question, Slot, SlotId, SlotState},
+    slots::Counter,
 };
 use crate::{
-    CallSite,
-    answer::{UNREADABLE, asked_too_often, check, with_reason},
+    answer::{UNREADABLE, asked_too_often, check},
     record::{AskRecord, Entry, EntryBody, EntryKind},
     stop::StopReason,
 };
 use antiphon_seal::{Call, Digest};
-use antiphon_wire::{InputRequest, InputRequests};
+use antiphon_wire::InputRequests;
 use std::{borrow::Cow, sync::Arc, task::Waker};
-
-/// A function that decodes an answer as the handler's type. The error says why the answer does not decode, without the
-/// value.
-pub type DecodeCheck = fn(&str) -> Result<(), String>;
-
-/// A question that the handler awaits.
-#[derive(Debug)]
-pub struct Question {
-    /// The scopes and the key.
-    pub path: Arc<str>,
-    /// The question for the client.
-    pub request: InputRequest,
-    /// The digest of the question, keyed by the call's secret.
-    pub digest: Digest,
-    /// The check that an answer decodes as the handler's type. A type can have rules that a form cannot express.
-    pub decode_check: Option<DecodeCheck>,
-    /// The time that the person has for the answer, in seconds.
-    pub within: Option<u64>,
-    /// The digest of the purpose of a URL question that resolves only when the action behind its URL is finished.
-    pub until: Option<Digest>,
-    /// The id of a URL question in a session, if the author gave one.
-    pub elicitation_id: Option<Box<str>>,
-    /// The location of the call that asks.
-    pub site: CallSite,
-}
 
 /// The result of polling an awaited question.
 #[derive(Debug)]
@@ -53,50 +28,6 @@ pub enum AskPoll {
         /// True if the person agreed in an earlier leg, and this leg came without a new answer.
         in_earlier_leg: bool,
     },
-}
-
-/// The state of an awaited question.
-#[derive(Debug)]
-pub(super) struct AskSlot {
-    pub(super) question: Question,
-    pub(super) phase: AskPhase,
-}
-
-#[derive(Debug)]
-pub(super) enum AskPhase {
-    /// The answer is the entry with this index.
-    Recorded(usize),
-    /// An answer has come.
-    Answered,
-    /// The person agreed, and the caller checks the action behind the URL. The answer stays in the inbox, if this leg
-    /// brought one.
-    Agreed(AskRecord),
-    /// The question is asked. `reason` is the text for the person if the question is asked again.
-    Asked { asked: AskRecord, reason: Option<Cow<'static, str>> },
-}
-
-impl AskSlot {
-    pub(super) fn is_asked(&self) -> bool {
-        matches!(self.phase, AskPhase::Asked { .. })
-    }
-
-    /// Returns the record of a question that this leg does not ask because it failed. The next leg asks the question.
-    pub(super) fn not_asked(&self) -> Option<AskRecord> {
-        let AskPhase::Asked { asked, reason } = &self.phase else { return None };
-        // The next leg counts the question when it asks again.
-        let times = asked.times.saturating_sub(u8::from(reason.is_some()));
-        let not_asked = Some(reason.as_deref().unwrap_or_default().into());
-        Some(AskRecord { times, not_asked, ..asked.clone() })
-    }
-
-    pub(super) fn into_asked(self) -> Option<(AskRecord, InputRequest)> {
-        match self.phase {
-            AskPhase::Asked { asked, reason } => {
-                Some((asked, with_reason(self.question.request, reason.as_deref())))
-            }
-            _ => None,
-        }
-    }
 }
 
 impl Leg {

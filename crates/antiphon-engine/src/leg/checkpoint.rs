@@ -2,7 +2,7 @@
 
 use super::{
     Delivery, Leg, Purpose,
-    slots::{SlotId, SlotState},
+    slot::{CheckpointPhase, SlotId, SlotState},
 };
 use crate::{
     CallSite,
@@ -10,15 +10,6 @@ use crate::{
 };
 use std::sync::Arc;
 use std::task::Waker;
-
-/// The state of an awaited checkpoint.
-#[derive(Clone, Copy, Debug)]
-pub(super) enum CheckpointPhase {
-    /// The checkpoint ended an earlier leg. It is the entry with this index.
-    Recorded(usize),
-    /// The checkpoint ends this leg.
-    Ending,
-}
 
 impl Leg {
     /// Begins to await a checkpoint. `wants_to_end` is true if the leg should end here and the client accepts results

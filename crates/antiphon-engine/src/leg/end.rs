@@ -1,6 +1,6 @@
 //! The end of a leg: the round that leaves, and the output for the next leg.
 
-use super::{Delivery, Leg, Observations, Status, slots::SlotState};
+use super::{Delivery, Leg, Observations, Status, slot::SlotState};
 use crate::{
     limits::Limits,
     record::{AskRecord, ReceivedAnswer, Record},

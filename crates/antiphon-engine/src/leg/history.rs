@@ -9,13 +9,14 @@
 //!     └─ its question changed, or an answer of an earlier round was removed ──▶ Removed (steps: AnyTime)
 //! ```
 
-use super::slots::SlotId;
-use crate::record::{Entry, EntryBody, EntryKind, StepOutcome};
+use super::slot::SlotId;
+use crate::{
+    CallSite,
+    record::{Entry, EntryBody, EntryKind, StepOutcome},
+};
 use antiphon_seal::Digest;
 use std::collections::HashMap;
 use std::sync::Arc;
-
-use crate::CallSite;
 
 /// The maximum number of entries that are searched without an index.
 const LINEAR_SEARCH_MAX: usize = 32;

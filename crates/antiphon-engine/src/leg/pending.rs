@@ -2,8 +2,8 @@
 
 use super::{
     IncomingAnswer, Leg,
-    ask::AskPhase,
-    slots::{Counter, Slot, SlotId, SlotState},
+    slot::{AskPhase, Slot, SlotId, SlotState},
+    slots::Counter,
 };
 use crate::{answer::with_reason, record::ReceivedAnswer};
 use antiphon_wire::InputRequest;

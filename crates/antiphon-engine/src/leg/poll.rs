@@ -2,7 +2,7 @@
 
 use super::{
     BranchId, EnclosingBody, Leg, PollContext,
-    slots::{SlotId, SlotWaker, WakerId},
+    slot::{SlotId, SlotWaker, WakerId},
 };
 use std::task::Waker;
 

@@ -2,23 +2,13 @@
 
 use super::{
     Leg,
-    slots::{BranchId, SlotId, SlotState, SlotWaker},
+    slot::{BranchId, SelectPhase, SlotId, SlotState, SlotWaker},
 };
 use crate::{
     CallSite,
     record::{Entry, EntryBody, EntryKind},
 };
 use std::{sync::Arc, task::Waker};
-
-/// The state of an awaited `select`.
-#[derive(Clone, Copy, Debug)]
-pub(super) enum SelectPhase {
-    /// The winner is the entry with this index.
-    Recorded(usize),
-    Undecided,
-    /// The winner, and the index of its entry if there is one. Running steps of the other branches run to their end.
-    Decided(u8, Option<usize>),
-}
 
 impl Leg {
     /// Begins to await a `select` with this number of branches. Returns its slot and its first branch; the other

@@ -1,87 +1,11 @@
-//! The awaited futures, one slot each, with their wakers, and the branches of `select`.
+//! The slots of all awaited futures of a leg, and the branches of `select`.
 
-use super::{ask::AskSlot, checkpoint::CheckpointPhase, select::SelectPhase, step::StepPhase};
+use super::slot::{BranchId, Slot, SlotId, SlotState, SlotWaker, StepPhase};
 use crate::{CallSite, record::EntryKind};
-use antiphon_seal::Digest;
-use std::{collections::HashMap, mem, sync::Arc, task::Waker};
+use std::{collections::HashMap, mem, sync::Arc};
 
 /// The maximum number of slots that are searched without an index.
 const LINEAR_SEARCH_MAX: usize = 32;
-
-/// The identity of one awaited future. It is never reused for another one.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct SlotId {
-    index: u32,
-    generation: u32,
-}
-
-/// The identity of a branch of a `select`, or of the handler itself.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct BranchId(u32);
-
-impl BranchId {
-    pub(super) const ROOT: Self = Self(0);
-
-    /// Returns the branch that follows this one by `branches`.
-    pub fn offset(self, branches: usize) -> Self {
-        Self(self.0.saturating_add(u32::try_from(branches).unwrap_or(u32::MAX)))
-    }
-}
-
-/// One awaited future.
-#[derive(Debug)]
-pub(super) struct Slot {
-    pub(super) path: Arc<str>,
-    pub(super) site: CallSite,
-    pub(super) branch: BranchId,
-    /// The number of the future in the order of first polls.
-    pub(super) order: u64,
-    pub(super) waker: SlotWaker,
-    pub(super) state: SlotState,
-}
-
-/// The state of an awaited future.
-#[derive(Debug)]
-pub(super) enum SlotState {
-    Ask(Box<AskSlot>),
-    Step { input: Option<Digest>, phase: StepPhase },
-    Select(SelectPhase),
-    Checkpoint(CheckpointPhase),
-}
-
-impl Slot {
-    pub(super) fn kind(&self) -> EntryKind {
-        match self.state {
-            SlotState::Ask(_) => EntryKind::Ask,
-            SlotState::Step { .. } => EntryKind::Step,
-            SlotState::Select(_) => EntryKind::Select,
-            SlotState::Checkpoint(_) => EntryKind::Checkpoint,
-        }
-    }
-}
-
-/// The waker of an awaited future.
-#[derive(Debug, Default)]
-pub(super) enum SlotWaker {
-    #[default]
-    None,
-    /// The future was polled with the waker of the handler's poll, so polling the handler polls the future. The slot
-    /// keeps no clone, so that a clone that is alive belongs to other code.
-    Root,
-    /// The future was polled with the waker of a combinator.
-    Foreign(Waker),
-}
-
-/// The identity of a waker, without a clone. Two identities are equal only for clones of one waker while one of them is
-/// alive.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) struct WakerId(usize, usize);
-
-impl WakerId {
-    pub(super) fn of(waker: &Waker) -> Self {
-        Self(waker.data() as usize, std::ptr::from_ref(waker.vtable()) as usize)
-    }
-}
 
 #[derive(Debug, Default)]
 pub(super) struct Slots {

@@ -2,7 +2,8 @@
 
 use super::{
     Leg, Purpose, RESERVED_SPACE, Status,
-    slots::{Counter, Slot, SlotId, SlotState, WakerId},
+    slot::{Slot, SlotId, SlotState, SlotWaker, StepPhase, WakerId},
+    slots::Counter,
 };
 use crate::{
     CallSite,
@@ -13,25 +14,6 @@ use crate::{
 };
 use antiphon_seal::Digest;
 use std::{sync::Arc, task::Waker};
-
-/// The state of an awaited step.
-#[derive(Debug)]
-pub(super) enum StepPhase {
-    /// The outcome is the entry with this index.
-    Recorded(usize),
-    /// A new step that begins when the handler is idle.
-    Held,
-    /// A new step that may begin.
-    Released,
-    Running {
-        wake: Arc<StepWaker>,
-        round: u32,
-        /// The number of the handler's poll that polled the step last, if that poll used the handler's own waker.
-        root_poll: Option<u64>,
-    },
-    /// An earlier leg dropped the step while it ran. The step never resolves.
-    Abandoned,
-}
 
 /// The result of polling a step that does not run yet.
 #[derive(Debug)]
@@ -285,7 +267,7 @@ impl Leg {
     /// Takes a slot out, and releases what its future waited for.
     pub(super) fn remove(&mut self, id: SlotId, is_delivered: bool) -> Option<Slot> {
         let mut slot = self.slots.remove(id)?;
-        if let super::slots::SlotWaker::Foreign(waker) = std::mem::take(&mut slot.waker) {
+        if let SlotWaker::Foreign(waker) = std::mem::take(&mut slot.waker) {
             self.deferred.drops.push(waker);
         }
         if is_delivered || matches!(self.status, Status::Ended) {

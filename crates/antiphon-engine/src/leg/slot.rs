@@ -1,0 +1,193 @@
+//! One awaited future: its identity, its waker and its state.
+
+use crate::{
+    CallSite,
+    answer::with_reason,
+    record::{AskRecord, EntryKind},
+    step_waker::StepWaker,
+};
+use antiphon_seal::Digest;
+use antiphon_wire::InputRequest;
+use std::{borrow::Cow, sync::Arc, task::Waker};
+
+/// The identity of one awaited future. It is never reused for another one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct SlotId {
+    pub(super) index: u32,
+    pub(super) generation: u32,
+}
+
+/// The identity of a branch of a `select`, or of the handler itself.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct BranchId(pub(super) u32);
+
+impl BranchId {
+    pub(super) const ROOT: Self = Self(0);
+
+    /// Returns the branch that follows this one by `branches`.
+    pub fn offset(self, branches: usize) -> Self {
+        Self(self.0.saturating_add(u32::try_from(branches).unwrap_or(u32::MAX)))
+    }
+}
+
+/// One awaited future.
+#[derive(Debug)]
+pub(super) struct Slot {
+    pub(super) path: Arc<str>,
+    pub(super) site: CallSite,
+    pub(super) branch: BranchId,
+    /// The number of the future in the order of first polls.
+    pub(super) order: u64,
+    pub(super) waker: SlotWaker,
+    pub(super) state: SlotState,
+}
+
+/// The state of an awaited future.
+#[derive(Debug)]
+pub(super) enum SlotState {
+    Ask(Box<AskSlot>),
+    Step { input: Option<Digest>, phase: StepPhase },
+    Select(SelectPhase),
+    Checkpoint(CheckpointPhase),
+}
+
+impl Slot {
+    pub(super) fn kind(&self) -> EntryKind {
+        match self.state {
+            SlotState::Ask(_) => EntryKind::Ask,
+            SlotState::Step { .. } => EntryKind::Step,
+            SlotState::Select(_) => EntryKind::Select,
+            SlotState::Checkpoint(_) => EntryKind::Checkpoint,
+        }
+    }
+}
+
+/// The waker of an awaited future.
+#[derive(Debug, Default)]
+pub(super) enum SlotWaker {
+    #[default]
+    None,
+    /// The future was polled with the waker of the handler's poll, so polling the handler polls the future. The slot
+    /// keeps no clone, so that a clone that is alive belongs to other code.
+    Root,
+    /// The future was polled with the waker of a combinator.
+    Foreign(Waker),
+}
+
+/// The identity of a waker, without a clone. Two identities are equal only for clones of one waker while one of them is
+/// alive.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct WakerId(usize, usize);
+
+impl WakerId {
+    pub(super) fn of(waker: &Waker) -> Self {
+        Self(waker.data() as usize, std::ptr::from_ref(waker.vtable()) as usize)
+    }
+}
+
+/// A function that decodes an answer as the handler's type. The error says why the answer does not decode, without the
+/// value.
+pub type DecodeCheck = fn(&str) -> Result<(), String>;
+
+/// A question that the handler awaits.
+#[derive(Debug)]
+pub struct Question {
+    /// The scopes and the key.
+    pub path: Arc<str>,
+    /// The question for the client.
+    pub request: InputRequest,
+    /// The digest of the question, keyed by the call's secret.
+    pub digest: Digest,
+    /// The check that an answer decodes as the handler's type. A type can have rules that a form cannot express.
+    pub decode_check: Option<DecodeCheck>,
+    /// The time that the person has for the answer, in seconds.
+    pub within: Option<u64>,
+    /// The digest of the purpose of a URL question that resolves only when the action behind its URL is finished.
+    pub until: Option<Digest>,
+    /// The id of a URL question in a session, if the author gave one.
+    pub elicitation_id: Option<Box<str>>,
+    /// The location of the call that asks.
+    pub site: CallSite,
+}
+
+/// The state of an awaited question.
+#[derive(Debug)]
+pub(super) struct AskSlot {
+    pub(super) question: Question,
+    pub(super) phase: AskPhase,
+}
+
+#[derive(Debug)]
+pub(super) enum AskPhase {
+    /// The answer is the entry with this index.
+    Recorded(usize),
+    /// An answer has come.
+    Answered,
+    /// The person agreed, and the caller checks the action behind the URL. The answer stays in the inbox, if this leg
+    /// brought one.
+    Agreed(AskRecord),
+    /// The question is asked. `reason` is the text for the person if the question is asked again.
+    Asked { asked: AskRecord, reason: Option<Cow<'static, str>> },
+}
+
+impl AskSlot {
+    pub(super) fn is_asked(&self) -> bool {
+        matches!(self.phase, AskPhase::Asked { .. })
+    }
+
+    /// Returns the record of a question that this leg does not ask because it failed. The next leg asks the question.
+    pub(super) fn not_asked(&self) -> Option<AskRecord> {
+        let AskPhase::Asked { asked, reason } = &self.phase else { return None };
+        // The next leg counts the question when it asks again.
+        let times = asked.times.saturating_sub(u8::from(reason.is_some()));
+        let not_asked = Some(reason.as_deref().unwrap_or_default().into());
+        Some(AskRecord { times, not_asked, ..asked.clone() })
+    }
+
+    pub(super) fn into_asked(self) -> Option<(AskRecord, InputRequest)> {
+        match self.phase {
+            AskPhase::Asked { asked, reason } => {
+                Some((asked, with_reason(self.question.request, reason.as_deref())))
+            }
+            _ => None,
+        }
+    }
+}
+
+/// The state of an awaited step.
+#[derive(Debug)]
+pub(super) enum StepPhase {
+    /// The outcome is the entry with this index.
+    Recorded(usize),
+    /// A new step that begins when the handler is idle.
+    Held,
+    /// A new step that may begin.
+    Released,
+    Running {
+        wake: Arc<StepWaker>,
+        round: u32,
+        /// The number of the handler's poll that polled the step last, if that poll used the handler's own waker.
+        root_poll: Option<u64>,
+    },
+    /// An earlier leg dropped the step while it ran. The step never resolves.
+    Abandoned,
+}
+
+/// The state of an awaited `select`.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum SelectPhase {
+    /// The winner is the entry with this index.
+    Recorded(usize),
+    Undecided,
+    /// The winner, and the index of its entry if there is one. Running steps of the other branches run to their end.
+    Decided(u8, Option<usize>),
+}
+
+/// The state of an awaited checkpoint.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum CheckpointPhase {
+    /// The checkpoint ended an earlier leg. It is the entry with this index.
+    Recorded(usize),
+    /// The checkpoint ends this leg.
+    Ending,
+}
