@@ -122,8 +122,8 @@ fn call(
     }
 }
 
-fn measure(runtime: &Runtime, server: &Server, rows: &[Row]) -> Result<(), Box<dyn Error>> {
-    let (batches, size) = (500, 50);
+fn measure(runtime: &Runtime, server: &Server, rows: &[Row], batches: usize) -> Result<(), Box<dyn Error>> {
+    let size = 50;
     let mut times: Vec<Vec<f64>> = vec![Vec::with_capacity(batches); rows.len()];
     for _ in 0..batches {
         for (row, times) in rows.iter().zip(&mut times) {
@@ -166,5 +166,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     rows.extend(call(&runtime, &server, "await", &name, "Provisioned")?);
     rows.extend(call(&runtime, &server, "long", &json!({}), "30 steps")?);
     rows.retain(|row| row.name.starts_with(&only));
-    measure(&runtime, &server, &rows)
+    // The number of batches; few for a profiler that counts instructions.
+    let batches = std::env::args().nth(2).map_or(Ok(500), |text| text.parse())?;
+    measure(&runtime, &server, &rows, batches)
 }

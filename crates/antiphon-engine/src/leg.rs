@@ -23,7 +23,7 @@ pub use end::LegOutput;
 pub use next_action::{GraceReason, NextAction};
 pub use observations::Observations;
 pub use pending::PendingAsk;
-pub use slot::{BranchId, DecodeCheck, Question, SlotId};
+pub use slot::{BranchId, Question, SlotId};
 pub use step::StepPoll;
 
 use crate::{
@@ -128,6 +128,10 @@ pub struct Leg {
     deferred: DeferredWork,
     observations: Observations,
 }
+
+/// The index of the entry of an awaited key, or `None` if the key is new.
+#[derive(Clone, Copy, Debug)]
+struct Recorded(Option<usize>);
 
 /// The status of a leg.
 #[derive(Debug, Default)]
@@ -377,15 +381,16 @@ impl Leg {
         std::mem::take(&mut self.deferred)
     }
 
-    /// Returns `true` if the handler may await this key here. Stops the leg if the key is in use, or if the code is
-    /// inside of a step.
-    fn may_await(&mut self, kind: EntryKind, path: &str, site: CallSite) -> bool {
+    /// Finds the entry of a key that the handler begins to await here. Returns `None` if it may not: the leg is over, the
+    /// key is in use, or the code is inside of a step. The leg stops in the last two cases.
+    fn find_recorded(&mut self, kind: EntryKind, path: &str, site: CallSite) -> Option<Recorded> {
         if self.is_in_step(kind, path, site) || self.is_over() {
-            return false;
+            return None;
         }
         let waiting = self.slots.find(kind, path).map(|slot| slot.site);
-        let first = waiting.or_else(|| self.history.delivered_at(self.history.find(kind, path)?));
-        let Some(first) = first else { return true };
+        let recorded = self.history.find(kind, path);
+        let first = waiting.or_else(|| self.history.delivered_at(recorded?));
+        let Some(first) = first else { return Some(Recorded(recorded)) };
         let (what, cure) = match kind {
             EntryKind::Step => ("The step", "a number from the program, `step((\"key\", i), ..)`"),
             EntryKind::Ask => ("The question", "`.key(\"..\")`, or a number from the program with `.nth(i)`"),
@@ -398,7 +403,7 @@ impl Leg {
             "{what} `{path}` is used twice, at {first} and at {site}: a call uses each key once. Give it {cure}, or use \
              `ctx.scope(\"..\")`"
         )));
-        false
+        None
     }
 
     fn is_in_step(&mut self, kind: EntryKind, path: &str, site: CallSite) -> bool {

@@ -45,7 +45,7 @@
 //! |---|---|
 //! | [`Record`], [`RecordError`], [`AskRecord`], [`UrlReference`] | the data that travels between legs, as bytes |
 //! | [`Leg`] | one leg: the futures of a handler and the driver call its methods |
-//! | [`Question`], [`DecodeCheck`], [`AskPoll`], [`AnsweredAsk`], [`Response`] | questions and answers |
+//! | [`Question`], [`AskPoll`], [`AnsweredAsk`], [`Response`] | questions and answers |
 //! | [`StepPoll`], [`StepWaker`], [`StepOutcome`], [`StepFailure`] | steps |
 //! | [`SlotId`], [`BranchId`], [`PollContext`] | the identity of a future while it is polled |
 //! | [`WakeTracker`], [`NextAction`], [`GraceReason`], [`DeferredWork`], [`LogEvent`] | the driver's work after a poll |
@@ -66,8 +66,8 @@ mod wake_tracker;
 pub use answer::{Response, read_answer};
 pub use key::{IntoNumber, StepKey};
 pub use leg::{
-    AnsweredAsk, AskPoll, BranchId, DecodeCheck, DeferredWork, Delivery, GraceReason, Leg, LegOutput,
-    LogEvent, NextAction, Observations, PendingAsk, PollContext, Purpose, Question, Setup, SlotId, StepPoll,
+    AnsweredAsk, AskPoll, BranchId, DeferredWork, Delivery, GraceReason, Leg, LegOutput, LogEvent,
+    NextAction, Observations, PendingAsk, PollContext, Purpose, Question, Setup, SlotId, StepPoll,
 };
 pub use limits::Limits;
 pub use record::{

@@ -74,7 +74,7 @@ pub(crate) enum EntryBody {
 #[derive(Clone, Debug, PartialEq)]
 pub enum StepOutcome {
     /// The value, as JSON.
-    Done(String),
+    Done(Arc<str>),
     /// The error.
     Failed(StepFailure),
     /// The step was dropped while it ran, or ended in an abandoned branch. It does not run again and never resolves.

@@ -1,7 +1,7 @@
 //! Questions that a handler awaits: recorded answers, new answers, and questions that are asked again.
 
 use super::{
-    Delivery, Leg, Purpose, UnansweredAsk,
+    Delivery, Leg, Purpose, Recorded, UnansweredAsk,
     end::check_leg_limit,
     slot::{AskPhase, AskSlot, Question, Slot, SlotId, SlotState},
     slots::Counter,
@@ -17,11 +17,13 @@ use std::{borrow::Cow, sync::Arc, task::Waker};
 
 /// The result of polling an awaited question.
 #[derive(Debug)]
-pub enum AskPoll {
+pub enum AskPoll<A> {
     /// The question has not resolved, and perhaps never will.
     Pending,
-    /// The valid answer as JSON, or `None` if the person's time was over.
-    Resolved(Option<String>),
+    /// The valid answer, decoded.
+    Resolved(A),
+    /// The person's time was over.
+    Expired,
     /// The person agreed to open the URL, and the question waits until the action behind the URL is finished. The
     /// caller ends the wait with [`Leg::resolve_agreed`] or asks again with [`Leg::ask_again`].
     Agreed {
@@ -30,14 +32,15 @@ pub enum AskPoll {
     },
 }
 
+/// Decodes an answer as the handler's type, and keeps it for the caller of [`Leg::poll_ask`].
+type Decode<'d> = &'d mut dyn FnMut(&str) -> Result<(), String>;
+
 impl Leg {
     /// Begins to await a question. Returns `None` if the question never resolves.
     pub fn ask(&mut self, question: Question) -> Option<SlotId> {
-        if !self.may_await(EntryKind::Ask, &question.path, question.site) {
-            return None;
-        }
+        let Recorded(recorded) = self.find_recorded(EntryKind::Ask, &question.path, question.site)?;
         let (path, site) = (question.path.clone(), question.site);
-        let found = self.find_answer(&question);
+        let found = self.find_answer(&question, recorded);
         let (phase, fault) = match found {
             AskLookup::Recorded(at) => (AskPhase::Recorded(at), None),
             AskLookup::Answered => (AskPhase::Answered, None),
@@ -63,8 +66,8 @@ impl Leg {
     }
 
     /// Finds the answer to a question. If there is none, returns the record with which the question is asked.
-    fn find_answer(&mut self, question: &Question) -> AskLookup {
-        if let Some(at) = self.history.find(EntryKind::Ask, &question.path) {
+    fn find_answer(&mut self, question: &Question, recorded: Option<usize>) -> AskLookup {
+        if let Some(at) = recorded {
             let entry = self.history.entry(at);
             let (round, EntryBody::Answer { digest, times, .. }) = (entry.round, &entry.body) else {
                 // `find` with `EntryKind::Ask` returns answers only.
@@ -159,8 +162,29 @@ impl Leg {
         }
     }
 
-    /// Polls an awaited question.
-    pub fn poll_ask(&mut self, id: SlotId, waker: &Waker) -> AskPoll {
+    /// Polls an awaited question. `decode` decodes a valid answer, given as JSON, as the handler's type; its error says
+    /// why the answer does not decode, without the value. A type can have rules that a form cannot express: the person
+    /// is asked again then.
+    pub fn poll_ask<A>(
+        &mut self,
+        id: SlotId,
+        waker: &Waker,
+        decode: impl Fn(&str) -> Result<A, String>,
+    ) -> AskPoll<A> {
+        let mut answer = None;
+        let polled = self.poll_ask_untyped(id, waker, &mut |text| {
+            answer = Some(decode(text)?);
+            Ok(())
+        });
+        match polled {
+            AskPoll::Resolved(()) => answer.map_or(AskPoll::Pending, AskPoll::Resolved),
+            AskPoll::Pending => AskPoll::Pending,
+            AskPoll::Expired => AskPoll::Expired,
+            AskPoll::Agreed { in_earlier_leg } => AskPoll::Agreed { in_earlier_leg },
+        }
+    }
+
+    fn poll_ask_untyped(&mut self, id: SlotId, waker: &Waker, decode: Decode<'_>) -> AskPoll<()> {
         if self.is_over() {
             return AskPoll::Pending;
         }
@@ -170,11 +194,13 @@ impl Leg {
             return AskPoll::Pending;
         };
         match asking.phase {
-            AskPhase::Recorded(at) if self.history.is_removed(at) => return self.ask_stale_again(id, waker),
-            AskPhase::Recorded(at) if self.history.is_due(at) => return self.deliver_answer(id, at),
+            AskPhase::Recorded(at) if self.history.is_removed(at) => {
+                return self.ask_stale_again(id, waker, decode);
+            }
+            AskPhase::Recorded(at) if self.history.is_due(at) => return self.deliver_answer(id, at, decode),
             AskPhase::Recorded(_) => {}
-            AskPhase::Answered if !self.is_answered(id) => return self.ask_stale_again(id, waker),
-            AskPhase::Answered if is_replayed => return self.take_answer(id, waker),
+            AskPhase::Answered if !self.is_answered(id) => return self.ask_stale_again(id, waker, decode),
+            AskPhase::Answered if is_replayed => return self.take_answer(id, waker, decode),
             AskPhase::Agreed(_) if is_replayed => {
                 return AskPoll::Agreed { in_earlier_leg: !self.is_answered(id) };
             }
@@ -198,13 +224,13 @@ impl Leg {
     }
 
     /// Asks a question whose answer became stale. The number of times is not counted.
-    fn ask_stale_again(&mut self, id: SlotId, waker: &Waker) -> AskPoll {
+    fn ask_stale_again(&mut self, id: SlotId, waker: &Waker, decode: Decode<'_>) -> AskPoll<()> {
         let Some(SlotState::Ask(asking)) = self.slots.get(id).map(|slot| &slot.state) else {
             return AskPoll::Pending;
         };
         let asked = self.new_record(&asking.question);
         self.ask_now(id, asked, None);
-        self.poll_ask(id, waker)
+        self.poll_ask_untyped(id, waker, decode)
     }
 
     /// Asks an awaited question.
@@ -217,15 +243,16 @@ impl Leg {
     }
 
     /// Delivers a recorded answer.
-    fn deliver_answer(&mut self, id: SlotId, at: usize) -> AskPoll {
+    fn deliver_answer(&mut self, id: SlotId, at: usize, decode: Decode<'_>) -> AskPoll<()> {
         let Some(slot) = self.slots.get(id) else { return AskPoll::Pending };
         let (SlotState::Ask(asking), EntryBody::Answer { text, digest, times, .. }) =
             (&slot.state, &self.history.entry(at).body)
         else {
             return AskPoll::Pending;
         };
-        if let (Some(text), Some(decode_check)) = (text, asking.question.decode_check)
-            && let Err(cause) = decode_check(text)
+        let polled = if text.is_some() { AskPoll::Resolved(()) } else { AskPoll::Expired };
+        if let Some(text) = text
+            && let Err(cause) = decode(text)
         {
             // An older version recorded the answer and decoded it as another type.
             let asked = AskRecord {
@@ -241,16 +268,16 @@ impl Leg {
             self.ask_now(id, asked, Some(Cow::Borrowed(UNREADABLE)));
             return AskPoll::Pending;
         }
-        let (text, site) = (text.clone(), slot.site);
+        let site = slot.site;
         self.observe_answer(id);
         self.history.deliver(at, site);
         self.remove(id, true);
         self.advance();
-        AskPoll::Resolved(text)
+        polled
     }
 
     /// Takes an answer that has come, if it is valid.
-    fn take_answer(&mut self, id: SlotId, waker: &Waker) -> AskPoll {
+    fn take_answer(&mut self, id: SlotId, waker: &Waker, decode: Decode<'_>) -> AskPoll<()> {
         let limits = self.setup.limits;
         let Some(slot) = self.slots.get(id) else { return AskPoll::Pending };
         let (SlotState::Ask(asking), Some(at)) = (&slot.state, self.incoming(&slot.path)) else {
@@ -262,14 +289,12 @@ impl Leg {
         let path = Arc::clone(&slot.path);
         let checked = check(&question.request, text, &limits).and_then(|response| {
             let text = response.to_text()?;
-            match question.decode_check.map(|decode_check| decode_check(&text)) {
-                Some(Err(cause)) => {
-                    let path = path.to_string();
-                    self.deferred.events.push(super::LogEvent::AnswerTypeMismatch { path, cause });
-                    Err(UNREADABLE.to_owned())
-                }
-                _ => Ok((response.is_refusal(), text)),
-            }
+            decode(&text).map_err(|cause| {
+                let path = path.to_string();
+                self.deferred.events.push(super::LogEvent::AnswerTypeMismatch { path, cause });
+                UNREADABLE.to_owned()
+            })?;
+            Ok((response.is_refusal(), text))
         });
         match checked {
             Ok((false, _)) if question.until.is_some() => {
@@ -285,13 +310,13 @@ impl Leg {
                 let received = self.inbox.remove(at).received;
                 let times = received.asked.times.saturating_add(1);
                 self.ask_now(id, AskRecord { times, ..received.asked }, Some(Cow::Owned(reason)));
-                self.poll_ask(id, waker)
+                self.poll_ask_untyped(id, waker, decode)
             }
         }
     }
 
     /// Records the answer to a question, and resolves the question.
-    fn resolve(&mut self, id: SlotId, text: Option<String>, refusal: bool) -> AskPoll {
+    fn resolve(&mut self, id: SlotId, text: Option<String>, refusal: bool) -> AskPoll<()> {
         let Some(slot) = self.slots.get(id) else { return AskPoll::Pending };
         let (path, site) = (slot.path.clone(), slot.site);
         let asked = match (self.incoming(&path), &slot.state) {
@@ -312,13 +337,14 @@ impl Leg {
         });
         self.observe_answer(id);
         self.remove(id, true);
-        let body = EntryBody::Answer { digest, times, text: text.clone(), refusal };
+        let polled = if text.is_some() { AskPoll::Resolved(()) } else { AskPoll::Expired };
+        let body = EntryBody::Answer { digest, times, text, refusal };
         self.history.record(Entry { path, round, body }, site);
-        AskPoll::Resolved(text)
+        polled
     }
 
     /// Resolves a question that the person agreed to. `is_finished` is false if the person's time was over.
-    pub fn resolve_agreed(&mut self, id: SlotId, is_finished: bool) -> AskPoll {
+    pub fn resolve_agreed(&mut self, id: SlotId, is_finished: bool) -> AskPoll<()> {
         if self.is_over() {
             return AskPoll::Pending;
         }
@@ -350,7 +376,7 @@ impl Leg {
     }
 
     /// Returns `true` if the question with this path has an answer, or was agreed to in an earlier leg.
-    pub fn has_answer(&self, path: &str) -> bool {
+    pub fn has_answer(&mut self, path: &str) -> bool {
         self.history.find(EntryKind::Ask, path).is_some() || self.incoming(path).is_some()
     }
 

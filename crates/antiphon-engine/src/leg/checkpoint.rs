@@ -1,7 +1,7 @@
 //! Checkpoints: points at which a leg may end with state only.
 
 use super::{
-    Delivery, Leg, Purpose,
+    Delivery, Leg, Purpose, Recorded,
     slot::{CheckpointPhase, SlotId, SlotState},
 };
 use crate::{
@@ -23,11 +23,11 @@ impl Leg {
         wants_to_end: bool,
         site: CallSite,
     ) -> Result<(), Option<SlotId>> {
-        if !self.may_await(EntryKind::Checkpoint, &path, site) {
+        let Some(Recorded(recorded)) = self.find_recorded(EntryKind::Checkpoint, &path, site) else {
             return Err(None);
-        }
+        };
         let branch = self.context.branch;
-        if let Some(at) = self.history.find(EntryKind::Checkpoint, &path) {
+        if let Some(at) = recorded {
             let state = SlotState::Checkpoint(CheckpointPhase::Recorded(at));
             let id = self.slots.add(path, site, branch, state);
             self.history.set_waiting(at, Some(id));

@@ -19,14 +19,20 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 /// The maximum number of entries that are searched without an index.
-const LINEAR_SEARCH_MAX: usize = 32;
+const LINEAR_SEARCH_MAX: usize = 64;
+/// The number of entries, from the one that is delivered next, that are searched first: handlers mostly await the
+/// entries in their order.
+const SEARCHED_FIRST: usize = 4;
 
 /// The entries of earlier legs in their order, then those of this leg.
 #[derive(Debug, Default)]
 pub(super) struct History {
     items: Vec<HistoryItem>,
-    /// The indexes of each path, once there are more than [`LINEAR_SEARCH_MAX`] entries.
-    indexes: HashMap<Arc<str>, Vec<usize>>,
+    /// The index of the last entry of each path. Built when a search among more than [`LINEAR_SEARCH_MAX`] entries needs
+    /// it.
+    last_of: HashMap<Arc<str>, usize>,
+    /// The number of entries in `last_of`: all, or none.
+    indexed: usize,
     /// The number of entries from earlier legs.
     old_len: usize,
     /// The index of the old entry that is delivered next.
@@ -51,6 +57,8 @@ struct HistoryItem {
     optional: bool,
     /// True if the entry was recorded while the handler unwound.
     unwinding: bool,
+    /// The index of the entry before with the same path, once the path is in `last_of`.
+    previous: Option<usize>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -132,32 +140,42 @@ impl History {
             waiting: None,
             optional: false,
             unwinding: false,
+            previous: None,
         };
         self.items.push(item);
-        let unplaced = match self.items.len() {
-            ..=LINEAR_SEARCH_MAX => return,
-            many if many == LINEAR_SEARCH_MAX + 1 => 0,
-            many => many - 1,
-        };
-        for (at, item) in self.items.iter().enumerate().skip(unplaced) {
-            self.indexes.entry(item.entry.path.clone()).or_default().push(at);
+        if self.indexed > 0 {
+            self.index();
         }
+    }
+
+    fn index(&mut self) {
+        for at in self.indexed..self.items.len() {
+            let item = &mut self.items[at];
+            item.previous = self.last_of.insert(item.entry.path.clone(), at);
+        }
+        self.indexed = self.items.len();
     }
 
     pub(super) fn size(&self) -> usize {
         self.size
     }
 
-    /// Returns the index of the entry with this key, unless the entry was removed.
-    pub(super) fn find(&self, kind: EntryKind, path: &str) -> Option<usize> {
-        let matches = |at: &usize| {
-            let item = &self.items[*at];
+    /// Returns the index of the entry with this key, unless the entry was removed. There is at most one, because a call
+    /// uses each key once.
+    pub(super) fn find(&mut self, kind: EntryKind, path: &str) -> Option<usize> {
+        let matches = |item: &HistoryItem| {
             item.order != DeliveryOrder::Removed && item.entry.kind() == kind && *item.entry.path == *path
         };
-        if self.items.len() <= LINEAR_SEARCH_MAX {
-            return (0..self.items.len()).find(matches);
+        let next = self.items.iter().skip(self.next).take(SEARCHED_FIRST);
+        if let Some(after) = next.clone().position(matches) {
+            return Some(self.next + after);
         }
-        self.indexes.get(path)?.iter().copied().find(matches)
+        if self.items.len() <= LINEAR_SEARCH_MAX {
+            return self.items.iter().position(matches);
+        }
+        self.index();
+        let last = self.last_of.get(path).copied();
+        std::iter::successors(last, |at| self.items[*at].previous).find(|at| matches(&self.items[*at]))
     }
 
     pub(super) fn entry(&self, at: usize) -> &Entry {

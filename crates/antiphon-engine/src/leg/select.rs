@@ -1,7 +1,7 @@
 //! Selects: the winner, and the branches that lose.
 
 use super::{
-    Leg,
+    Leg, Recorded,
     slot::{BranchId, SelectPhase, SlotId, SlotState, SlotWaker},
 };
 use crate::{
@@ -14,10 +14,7 @@ impl Leg {
     /// Begins to await a `select` with this number of branches. Returns its slot and its first branch; the other
     /// branches follow. Returns `None` if the select never resolves.
     pub fn select(&mut self, path: Arc<str>, branches: usize, site: CallSite) -> Option<(SlotId, BranchId)> {
-        if !self.may_await(EntryKind::Select, &path, site) {
-            return None;
-        }
-        let recorded = self.history.find(EntryKind::Select, &path);
+        let Recorded(recorded) = self.find_recorded(EntryKind::Select, &path, site)?;
         if let Some(EntryBody::Select { winner }) = recorded.map(|at| &self.history.entry(at).body)
             && usize::from(*winner) >= branches
         {

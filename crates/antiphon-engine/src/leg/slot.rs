@@ -85,10 +85,6 @@ impl WakerId {
     }
 }
 
-/// A function that decodes an answer as the handler's type. The error says why the answer does not decode, without the
-/// value.
-pub type DecodeCheck = fn(&str) -> Result<(), String>;
-
 /// A question that the handler awaits.
 #[derive(Debug)]
 pub struct Question {
@@ -98,8 +94,6 @@ pub struct Question {
     pub request: InputRequest,
     /// The digest of the question, keyed by the call's secret.
     pub digest: Digest,
-    /// The check that an answer decodes as the handler's type. A type can have rules that a form cannot express.
-    pub decode_check: Option<DecodeCheck>,
     /// The time that the person has for the answer, in seconds.
     pub within: Option<u64>,
     /// The digest of the purpose of a URL question that resolves only when the action behind its URL is finished.

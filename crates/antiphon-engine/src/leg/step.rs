@@ -1,7 +1,7 @@
 //! Steps: recorded outcomes, new steps that wait, and running steps.
 
 use super::{
-    Leg, Purpose, RESERVED_SPACE, Status,
+    Leg, Purpose, RESERVED_SPACE, Recorded, Status,
     slot::{Slot, SlotId, SlotState, SlotWaker, StepPhase, WakerId},
     slots::Counter,
 };
@@ -29,10 +29,7 @@ pub enum StepPoll {
 impl Leg {
     /// Begins to await a step. Returns `None` if the step never resolves.
     pub fn step(&mut self, path: Arc<str>, input: Option<Digest>, site: CallSite) -> Option<SlotId> {
-        if !self.may_await(EntryKind::Step, &path, site) {
-            return None;
-        }
-        let recorded = self.history.find(EntryKind::Step, &path);
+        let Recorded(recorded) = self.find_recorded(EntryKind::Step, &path, site)?;
         let phase = match recorded.and_then(|at| Some((at, self.history.step(at)?))) {
             None => StepPhase::Held,
             Some((_, (_, StepOutcome::Abandoned, _))) => {

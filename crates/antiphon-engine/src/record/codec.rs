@@ -152,7 +152,7 @@ impl Entry {
             }
             tag::STEP_DONE => {
                 let (pinned, (stale, undelivered)) = (optional(input, digest)?, step_flags(input)?);
-                let outcome = StepOutcome::Done(input.str()?.to_owned());
+                let outcome = StepOutcome::Done(input.str()?.into());
                 (EntryBody::Step { input: pinned, stale, undelivered, outcome }, 3)
             }
             tag::STEP_FAILED => {
@@ -290,7 +290,9 @@ fn read_list<'b, T>(
     read: impl Fn(&mut Decoder<'b>) -> Result<T, decode::Error>,
 ) -> Result<Vec<T>, decode::Error> {
     let count = input.array()?.ok_or_else(|| decode::Error::message("an open-ended list"))?;
-    let mut items = Vec::new();
+    // Each item has at least one byte.
+    let most = input.input().len() - input.position();
+    let mut items = Vec::with_capacity(usize::try_from(count).unwrap_or(most).min(most));
     for _ in 0..count {
         items.push(read(input)?);
     }

@@ -109,26 +109,22 @@ impl Ctx {
                     let slot = ctx.pin(&message).and_then(|digest| {
                         let request = form(&message);
                         let path = key.as_str().into();
-                        let (decode_check, within, until, elicitation_id) = (None, Some(60), None, None);
-                        let question = Question {
-                            path,
-                            request,
-                            digest,
-                            decode_check,
-                            within,
-                            until,
-                            elicitation_id,
-                            site,
-                        };
+                        let (within, until, elicitation_id) = (Some(60), None, None);
+                        let question =
+                            Question { path, request, digest, within, until, elicitation_id, site };
                         ctx.with(|leg| leg.ask(question))
                     });
                     SlotGuard { ctx: &ctx, slot }
                 });
                 let Some(slot) = guard.slot else { return Poll::Pending };
-                match ctx.with(|leg| leg.poll_ask(slot, cx.waker())) {
+                match ctx.with(|leg| leg.poll_ask(slot, cx.waker(), |text| Ok(text.to_owned()))) {
                     AskPoll::Resolved(text) => {
                         guard.slot = None;
-                        Poll::Ready(describe_answer(text.as_deref()))
+                        Poll::Ready(describe_answer(Some(&text)))
+                    }
+                    AskPoll::Expired => {
+                        guard.slot = None;
+                        Poll::Ready(describe_answer(None))
                     }
                     AskPoll::Pending | AskPoll::Agreed { .. } => Poll::Pending,
                 }
@@ -167,7 +163,7 @@ impl Ctx {
                         StepPoll::Pending => return Poll::Pending,
                         StepPoll::Recorded(StepOutcome::Done(text)) => {
                             guard.slot = None;
-                            return Poll::Ready(text);
+                            return Poll::Ready(text.to_string());
                         }
                         StepPoll::Recorded(_) => return Poll::Ready("failed".to_owned()),
                         StepPoll::Run(run, _) => {
@@ -189,7 +185,7 @@ impl Ctx {
                 ctx.with(|leg| leg.enter(before));
                 let Poll::Ready(text) = polled else { return Poll::Pending };
                 guard.slot = None;
-                match ctx.with(|leg| leg.end_step(slot, StepOutcome::Done(text.clone()))) {
+                match ctx.with(|leg| leg.end_step(slot, StepOutcome::Done(text.as_str().into()))) {
                     true => Poll::Ready(text),
                     false => Poll::Pending,
                 }

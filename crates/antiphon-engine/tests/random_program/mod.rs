@@ -44,7 +44,7 @@ impl ByteReader<'_> {
 
     fn outcome(&mut self) -> StepOutcome {
         match self.next() % 3 {
-            0 => StepOutcome::Done("1".repeat(usize::from(self.next()))),
+            0 => StepOutcome::Done("1".repeat(usize::from(self.next())).into()),
             1 => StepOutcome::Failed(StepFailure {
                 message: "m".to_owned(),
                 code: None,
@@ -220,7 +220,6 @@ impl Program<'_> {
                     path: path.into(),
                     request: form(),
                     digest,
-                    decode_check: None,
                     within,
                     until,
                     elicitation_id: None,
@@ -257,7 +256,7 @@ impl Program<'_> {
         let Some(slot) = self.slot() else { return };
         let waker = self.waker();
         match self.bytes.next() % 4 {
-            0 => drop(self.leg.poll_ask(slot, &waker)),
+            0 => drop(self.leg.poll_ask(slot, &waker, |text| Ok(text.to_owned()))),
             1 => {
                 if let StepPoll::Run(wake, _) = self.leg.poll_step(slot, &waker) {
                     wake.begin_poll(&waker);

@@ -276,7 +276,7 @@ impl Ctx {
     }
 }
 
-/// DecodeCheck a person's answer to a form.
+/// Reads a person's answer to a form.
 fn decoded<T: DeserializeOwned>(ask: &Ask, result: &ElicitResult) -> Result<Answer<T>, Error> {
     Ok(match result.action {
         Action::Accept => {

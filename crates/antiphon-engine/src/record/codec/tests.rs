@@ -14,7 +14,7 @@ fn maybe_text() -> impl Strategy<Value = Option<String>> {
 fn outcome() -> impl Strategy<Value = StepOutcome> {
     let failed = (".{0,20}", maybe_text(), maybe_text(), any::<bool>());
     prop_oneof![
-        ".{0,40}".prop_map(StepOutcome::Done),
+        ".{0,40}".prop_map(|text| StepOutcome::Done(text.into())),
         failed.prop_map(|(message, code, data, user_facing)| StepOutcome::Failed(StepFailure {
             message,
             code,

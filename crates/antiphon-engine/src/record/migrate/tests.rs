@@ -24,7 +24,7 @@ fn record(words: &[&str]) -> Record {
             input,
             stale,
             undelivered: false,
-            outcome: StepOutcome::Done(word.to_string()),
+            outcome: StepOutcome::Done((*word).into()),
         };
         let body = match what {
             "step" => step(None, false),

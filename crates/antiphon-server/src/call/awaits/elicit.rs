@@ -226,31 +226,18 @@ impl<'a, T> Elicit<'a, T> {
 impl<T: DeserializeOwned> Elicit<'_, T> {
     fn poll_outcome(&mut self, cx: &Context<'_>) -> Poll<Result<Answer<T>, AskError>> {
         let form = &self.form;
-        let given = self.raw.poll(cx, AskSupport::FORM, |_| {
-            let rendered = PreparedAsk::of(InputRequest::Elicit(form.render()?))?;
-            Ok(PreparedAsk { decodes: Some(|answer| read::<T>(answer).map(drop)), ..rendered })
-        });
-        let answer = match std::task::ready!(given) {
-            Ok(answer) => answer,
-            Err(error) => {
-                let stands_for_it = matches!(error, AskError::Unsupported { words: None, .. });
-                let default = self.default.take().filter(|_| stands_for_it);
-                return Poll::Ready(default.map(Answer::Accept).ok_or(error));
-            }
-        };
-        match read(&answer) {
+        let render = |_: &str| PreparedAsk::of(InputRequest::Elicit(form.render()?));
+        match std::task::ready!(self.raw.poll(cx, AskSupport::FORM, render, read::<T>)) {
             Ok(answer) => {
                 if let Some(refusal) = self.refusal(&answer) {
                     self.raw.ctx().leg_runtime().note_refusal(refusal);
                 }
                 Poll::Ready(Ok(answer))
             }
-            // Another version of the handler recorded the answer.
-            Err(fault) => {
-                let fault =
-                    format!("the answer to `{}` fits its form but not its type: {fault}", self.raw.key);
-                self.raw.ctx().leg_runtime().author_fault(self.raw.site(), fault);
-                Poll::Pending
+            Err(error) => {
+                let stands_for_it = matches!(error, AskError::Unsupported { words: None, .. });
+                let default = self.default.take().filter(|_| stands_for_it);
+                Poll::Ready(default.map(Answer::Accept).ok_or(error))
             }
         }
     }

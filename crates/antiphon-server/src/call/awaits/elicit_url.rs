@@ -89,6 +89,18 @@ impl Ctx {
     }
 }
 
+type UrlOutcome = AskOutcome<Answer<()>>;
+
+/// Decodes the answer to a URL question.
+fn read(text: &str) -> Result<Answer<()>, String> {
+    let answer: ElicitResult = serde_json::from_str(text).map_err(|fault| fault.to_string())?;
+    Ok(match answer.action {
+        Action::Accept => Answer::Accept(()),
+        Action::Decline => Answer::Decline,
+        Action::Cancel => Answer::Cancel,
+    })
+}
+
 /// The future of a URL question, sent when the future is awaited. See [`Ctx::elicit_url`].
 #[must_use = "a question is asked when it is awaited"]
 pub struct ElicitUrl<'a, F> {
@@ -180,7 +192,7 @@ impl<F: Fn(&UrlRef) -> String> ElicitUrl<'_, F> {
             };
             match asked {
                 Ok(Some(AskOutcome::Agreed { before })) => self.checking = Some(before),
-                Ok(Some(AskOutcome::Answer(text))) => return self.answered(&text),
+                Ok(Some(AskOutcome::Answer(answer))) => return self.answered(answer),
                 // The question is asked again.
                 Ok(None) => {}
                 Err(error) => return Poll::Ready(Err(error)),
@@ -188,28 +200,18 @@ impl<F: Fn(&UrlRef) -> String> ElicitUrl<'_, F> {
         }
     }
 
-    fn ask(&mut self, cx: &Context<'_>) -> Poll<Result<Option<AskOutcome>, AskError>> {
+    fn ask(&mut self, cx: &Context<'_>) -> Poll<Result<Option<UrlOutcome>, AskError>> {
         let Self { raw, asked, until, first, .. } = self;
         let (ctx, waits) = (raw.ctx(), until.is_some());
-        let polled = raw.poll_agreed(cx, AskSupport::URL, |path| {
+        let render = |path: &str| {
             let (rendered, shown_first) = asked.show(ctx, path, waits)?;
             *first = shown_first;
             Ok(rendered)
-        });
-        polled.map_ok(Some)
+        };
+        raw.poll_agreed(cx, AskSupport::URL, render, read).map_ok(Some)
     }
 
-    fn answered(&self, text: &str) -> Poll<Result<Answer<()>, AskError>> {
-        let answer = match serde_json::from_str(text) {
-            Ok(ElicitResult { action: Action::Accept, .. }) => Answer::Accept(()),
-            Ok(ElicitResult { action: Action::Decline, .. }) => Answer::Decline,
-            Ok(ElicitResult { action: Action::Cancel, .. }) => Answer::Cancel,
-            Err(fault) => {
-                let fault = format!("a recorded answer cannot be read: {fault}");
-                self.raw.ctx().leg_runtime().author_fault(self.raw.site(), fault);
-                return Poll::Pending;
-            }
-        };
+    fn answered(&self, answer: Answer<()>) -> Poll<Result<Answer<()>, AskError>> {
         if let Some(refusal) = self.refusal(&answer) {
             self.raw.ctx().leg_runtime().note_refusal(refusal);
         }
@@ -227,7 +229,7 @@ impl<F: Fn(&UrlRef) -> String> ElicitUrl<'_, F> {
     }
 
     /// Calls the check. `None` means that the check does not hold, and the URL is asked again.
-    fn check(&mut self, cx: &mut Context<'_>, once: bool) -> Poll<Result<Option<AskOutcome>, AskError>> {
+    fn check(&mut self, cx: &mut Context<'_>, once: bool) -> Poll<Result<Option<UrlOutcome>, AskError>> {
         let runtime = self.raw.ctx().leg_runtime();
         let (Some(until), Some(slot)) = (&mut self.until, self.raw.slot()) else { return Poll::Pending };
         let (is_over, rehearses) = runtime.with(|leg| (leg.is_over(), leg.is_dry_run()));
@@ -245,14 +247,23 @@ impl<F: Fn(&UrlRef) -> String> ElicitUrl<'_, F> {
         };
         self.checking = None;
         if is_finished {
-            return self.raw.resolve_agreed(true).map_ok(Some);
+            return self.resolve_agreed(true);
         }
         let deadline = self.raw.within.map(|within| self.first.saturating_add(within.as_secs()));
         if !once && deadline.is_some_and(|deadline| runtime.now() > deadline) {
-            return self.raw.resolve_agreed(false).map_ok(Some);
+            return self.resolve_agreed(false);
         }
         self.raw.ask_again(NOT_FINISHED, deadline);
         Poll::Ready(Ok(None))
+    }
+
+    fn resolve_agreed(&mut self, is_finished: bool) -> Poll<Result<Option<UrlOutcome>, AskError>> {
+        self.raw.resolve_agreed(is_finished).map_ok(|asked| {
+            Some(match asked {
+                AskOutcome::Answer(()) => AskOutcome::Answer(Answer::Accept(())),
+                AskOutcome::Agreed { before } => AskOutcome::Agreed { before },
+            })
+        })
     }
 }
 

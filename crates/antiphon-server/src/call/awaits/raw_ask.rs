@@ -4,7 +4,7 @@ use crate::{
     AskError, Ctx,
     call::leg_runtime::{LegRuntime, SlotHandle},
 };
-use antiphon_engine::{AskPoll, CallSite, DecodeCheck, Leg, Question, SlotId, key::path};
+use antiphon_engine::{AskPoll, CallSite, Leg, Question, SlotId, key::path};
 use antiphon_seal::Digest;
 use antiphon_wire::{AskSupport, ElicitRequest, InputRequest};
 use std::{
@@ -44,8 +44,6 @@ pub(crate) struct PreparedAsk {
     pub(crate) request: InputRequest,
     /// The text from which the digest is computed.
     pub(crate) text: Vec<u8>,
-    /// A function that checks if an answer decodes into the handler's type.
-    pub(crate) decodes: Option<DecodeCheck>,
     /// The digest of the work behind the URL. If it is set, an accepted question waits until that work is finished.
     pub(crate) until: Option<Digest>,
 }
@@ -56,14 +54,14 @@ impl PreparedAsk {
             check_elicit(elicit)?;
         }
         let text = serde_json::to_vec(&request).map_err(|fault| fault.to_string())?;
-        Ok(Self { request, text, decodes: None, until: None })
+        Ok(Self { request, text, until: None })
     }
 }
 
 /// The state of a question after a poll.
-pub(crate) enum AskOutcome {
-    /// Its checked answer, as JSON.
-    Answer(String),
+pub(crate) enum AskOutcome<A> {
+    /// Its checked answer.
+    Answer(A),
     /// The person agreed to open a URL, and the check behind it must be called now.
     Agreed {
         /// True if they agreed in an earlier leg, and the client came back without an answer.
@@ -91,10 +89,6 @@ impl<'a> RawAsk<'a> {
         self.ctx
     }
 
-    pub(crate) fn site(&self) -> CallSite {
-        self.site
-    }
-
     fn leg_runtime(&self) -> &'a LegRuntime {
         self.ctx.leg_runtime()
     }
@@ -106,27 +100,31 @@ impl<'a> RawAsk<'a> {
             .ok()
     }
 
-    /// Polls for the answer as JSON. `render` is called at the first poll, with the question's path.
-    pub(crate) fn poll(
+    /// Polls for the answer. `render` is called at the first poll, with the question's path. `decode` decodes the answer,
+    /// given as JSON, as the handler's type.
+    pub(crate) fn poll<A>(
         &mut self,
         cx: &Context<'_>,
         needs: AskSupport,
         render: impl FnOnce(&str) -> Result<PreparedAsk, String>,
-    ) -> Poll<Result<String, AskError>> {
-        self.poll_agreed(cx, needs, render).map_ok(|asked| match asked {
-            AskOutcome::Answer(text) => text,
+        decode: impl Fn(&str) -> Result<A, String>,
+    ) -> Poll<Result<A, AskError>> {
+        match std::task::ready!(self.poll_agreed(cx, needs, render, decode)) {
+            Ok(AskOutcome::Answer(answer)) => Poll::Ready(Ok(answer)),
             // Only a question with a check can be in this state.
-            AskOutcome::Agreed { .. } => String::new(),
-        })
+            Ok(AskOutcome::Agreed { .. }) => Poll::Pending,
+            Err(error) => Poll::Ready(Err(error)),
+        }
     }
 
     /// Polls for the answer of a question that also waits for a check.
-    pub(crate) fn poll_agreed(
+    pub(crate) fn poll_agreed<A>(
         &mut self,
         cx: &Context<'_>,
         needs: AskSupport,
         render: impl FnOnce(&str) -> Result<PreparedAsk, String>,
-    ) -> Poll<Result<AskOutcome, AskError>> {
+        decode: impl Fn(&str) -> Result<A, String>,
+    ) -> Poll<Result<AskOutcome<A>, AskError>> {
         self.leg_runtime().check_thread();
         if self.is_given {
             let fault = format!("`{}` is awaited again: a question can be awaited only once", self.key);
@@ -140,23 +138,29 @@ impl<'a> RawAsk<'a> {
             return Poll::Ready(Err(unsupported));
         }
         let Some(slot) = self.handle.slot(|| None) else { return Poll::Pending };
-        let polled = self.leg_runtime().with(|leg| leg.poll_ask(slot, cx.waker()));
+        let polled = self.leg_runtime().with(|leg| leg.poll_ask(slot, cx.waker(), decode));
         self.settle(polled)
     }
 
-    fn settle(&mut self, polled: AskPoll) -> Poll<Result<AskOutcome, AskError>> {
+    fn settle<A>(&mut self, polled: AskPoll<A>) -> Poll<Result<AskOutcome<A>, AskError>> {
         match polled {
             AskPoll::Pending => Poll::Pending,
             AskPoll::Agreed { in_earlier_leg: before } => Poll::Ready(Ok(AskOutcome::Agreed { before })),
             AskPoll::Resolved(answer) => {
-                self.handle.end();
-                self.is_given = true;
-                Poll::Ready(answer.map(AskOutcome::Answer).ok_or_else(|| {
-                    self.leg_runtime().with(Leg::note_refusal);
-                    AskError::expired(self.path().as_deref().unwrap_or_default())
-                }))
+                self.end();
+                Poll::Ready(Ok(AskOutcome::Answer(answer)))
+            }
+            AskPoll::Expired => {
+                self.end();
+                self.leg_runtime().with(Leg::note_refusal);
+                Poll::Ready(Err(AskError::expired(self.path().as_deref().unwrap_or_default())))
             }
         }
+    }
+
+    fn end(&mut self) {
+        self.handle.end();
+        self.is_given = true;
     }
 
     /// Asks the question. Nothing is asked if the key is invalid or the client does not support the question.
@@ -191,7 +195,6 @@ impl<'a> RawAsk<'a> {
             path,
             request: rendered.request,
             digest,
-            decode_check: rendered.decodes,
             within: self.within.map(|within| within.as_secs()),
             until: rendered.until,
             elicitation_id: self.elicitation_id.as_deref().map(Into::into),
@@ -215,7 +218,7 @@ impl<'a> RawAsk<'a> {
     }
 
     /// Resolves an agreed question: the work behind the URL is finished, or its time is over.
-    pub(crate) fn resolve_agreed(&mut self, is_finished: bool) -> Poll<Result<AskOutcome, AskError>> {
+    pub(crate) fn resolve_agreed(&mut self, is_finished: bool) -> Poll<Result<AskOutcome<()>, AskError>> {
         let Some(slot) = self.slot() else { return Poll::Pending };
         let polled = self.leg_runtime().with(|leg| leg.resolve_agreed(slot, is_finished));
         self.settle(polled)

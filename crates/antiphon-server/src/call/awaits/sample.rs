@@ -16,7 +16,7 @@ use serde_json::Number;
 use std::{
     future::Future,
     pin::Pin,
-    task::{Context, Poll, ready},
+    task::{Context, Poll},
 };
 
 impl Ctx {
@@ -98,11 +98,7 @@ impl Future for Sample<'_> {
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
         let Self { raw, params } = &mut *self;
         let request = || InputRequest::CreateMessage(Box::new(params.clone()));
-        let given = raw.poll(cx, request().needs(), |_| PreparedAsk::of(request()));
-        match ready!(given) {
-            Ok(text) => read(raw, &text).map(Ok),
-            Err(error) => Poll::Ready(Err(error)),
-        }
+        raw.poll(cx, request().needs(), |_| PreparedAsk::of(request()), read)
     }
 }
 
@@ -110,25 +106,12 @@ impl Future for Roots<'_> {
     type Output = Result<Vec<Root>, AskError>;
 
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
-        let raw = &mut self.raw;
-        let given =
-            raw.poll(cx, AskSupport::ROOTS, |_| PreparedAsk::of(InputRequest::ListRoots { meta: None }));
-        match ready!(given) {
-            Ok(text) => read(raw, &text).map(|result: ListRootsResult| Ok(result.roots)),
-            Err(error) => Poll::Ready(Err(error)),
-        }
+        let render = |_: &str| PreparedAsk::of(InputRequest::ListRoots { meta: None });
+        self.raw.poll(cx, AskSupport::ROOTS, render, read).map_ok(|result: ListRootsResult| result.roots)
     }
 }
 
-/// Reads a recorded answer, which this crate wrote.
-fn read<T: DeserializeOwned>(raw: &RawAsk<'_>, text: &str) -> Poll<T> {
-    match serde_json::from_str(text) {
-        Ok(answer) => Poll::Ready(answer),
-        Err(fault) => {
-            raw.ctx()
-                .leg_runtime()
-                .author_fault(raw.site(), format!("a recorded answer cannot be read: {fault}"));
-            Poll::Pending
-        }
-    }
+/// Decodes an answer.
+fn read<T: DeserializeOwned>(text: &str) -> Result<T, String> {
+    serde_json::from_str(text).map_err(|fault| fault.to_string())
 }

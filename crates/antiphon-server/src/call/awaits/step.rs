@@ -206,6 +206,13 @@ pin_project! {
     }
 }
 
+/// A step that ended.
+struct Ended<T> {
+    outcome: StepOutcome,
+    /// The recorded value, read again: the handler receives in every leg what the record gives.
+    value: Option<T>,
+}
+
 /// A step that runs.
 struct Run {
     wake: Arc<StepWaker>,
@@ -270,7 +277,8 @@ where
             }
         }
         match ready!(self.as_mut().run(slot, cx)) {
-            Some(outcome) => self.resolve(outcome),
+            Some(Ended { value: Some(value), .. }) => Poll::Ready(Ok(value)),
+            Some(Ended { outcome, .. }) => self.resolve(outcome),
             None => Poll::Pending,
         }
     }
@@ -299,7 +307,7 @@ where
     }
 
     /// Runs the body to its outcome. `None` means that the handler does not receive the outcome.
-    fn run(mut self: Pin<&mut Self>, slot: SlotId, cx: &mut Context<'_>) -> Poll<Option<StepOutcome>> {
+    fn run(mut self: Pin<&mut Self>, slot: SlotId, cx: &mut Context<'_>) -> Poll<Option<Ended<T>>> {
         let runtime = self.ctx.leg_runtime();
         loop {
             let ended = match self.as_mut().attempt(slot, cx) {
@@ -314,7 +322,7 @@ where
             (*this.running, *this.pause) = (None, None);
             this.handle.end();
             let resolves = match ended {
-                Ok(outcome) => runtime.with(|leg| leg.end_step(slot, outcome.clone())).then_some(outcome),
+                Ok(ended) => runtime.with(|leg| leg.end_step(slot, ended.outcome.clone())).then_some(ended),
                 Err(cause) => {
                     runtime.with(|leg| leg.fail_step(slot, cause));
                     None
@@ -325,11 +333,7 @@ where
     }
 
     /// Runs one attempt to its outcome; the error is the cause for which there is none.
-    fn attempt(
-        self: Pin<&mut Self>,
-        slot: SlotId,
-        cx: &mut Context<'_>,
-    ) -> Poll<Result<StepOutcome, String>> {
+    fn attempt(self: Pin<&mut Self>, slot: SlotId, cx: &mut Context<'_>) -> Poll<Result<Ended<T>, String>> {
         let mut this = self.project();
         let runtime = this.ctx.leg_runtime();
         let Some(Run { wake, attempt }) = this.running else { return Poll::Pending };
@@ -375,7 +379,7 @@ where
         Poll::Ready(result.and_then(|result| match result {
             Ok(value) => Ok(recorded(&value, runtime.limits().step_result)),
             Err(error) => match StepError::of(error) {
-                Ok(error) => Ok(failed(error, runtime.limits().step_result)),
+                Ok(error) => Ok(Ended { outcome: failed(error, runtime.limits().step_result), value: None }),
                 Err(again) => Err(again.to_string()),
             },
         }))
@@ -438,20 +442,24 @@ impl Input {
 }
 
 /// Returns a value as it is recorded, if it can be written as JSON and read again.
-fn recorded<T: Serialize + DeserializeOwned>(value: &T, limit: usize) -> StepOutcome {
-    let text = match serde_json::to_string(value) {
-        Ok(text) => text,
-        Err(fault) => return StepOutcome::Failed(StepError::unrecordable(fault).recorded()),
-    };
+fn recorded<T: Serialize + DeserializeOwned>(value: &T, limit: usize) -> Ended<T> {
+    match written(value, limit) {
+        Ok((text, value)) => Ended { outcome: StepOutcome::Done(text.into()), value: Some(value) },
+        Err(fault) => Ended { outcome: StepOutcome::Failed(fault.recorded()), value: None },
+    }
+}
+
+fn written<T: Serialize + DeserializeOwned>(value: &T, limit: usize) -> Result<(String, T), StepError> {
+    let text = serde_json::to_string(value).map_err(StepError::unrecordable)?;
     if text.len() > limit {
         let cause = format!("it takes {} bytes of JSON; the limit is {limit}", text.len());
-        return StepOutcome::Failed(StepError::unrecordable(cause).recorded());
+        return Err(StepError::unrecordable(cause));
     }
-    match serde_json::from_str::<T>(&text) {
-        Ok(_) => StepOutcome::Done(text),
+    match serde_json::from_str(&text) {
+        Ok(value) => Ok((text, value)),
         Err(fault) => {
             let cause = format!("it cannot be read again: {}", crate::call::ctx::without_value(&fault));
-            StepOutcome::Failed(StepError::unrecordable(cause).recorded())
+            Err(StepError::unrecordable(cause))
         }
     }
 }
