@@ -17,6 +17,7 @@ mod meta;
 pub mod method;
 mod notification;
 mod outcome;
+mod params;
 mod prompt;
 mod resource;
 mod sampling;
@@ -50,6 +51,7 @@ pub use message::{
 pub use meta::{LogLevel, Meta, ProgressToken, RequestMeta, keys as meta_keys};
 pub use notification::{CancelledParams, LogMessageParams, ProgressParams};
 pub use outcome::{InputRequiredResult, NeitherAskNorState, Outcome, OutcomeFault};
+pub use params::{RequestParams, StringMember};
 pub use prompt::{
     GetPromptParams, GetPromptResult, ListPromptsResult, Prompt, PromptArgument, PromptMessage,
 };
