@@ -19,6 +19,7 @@ mod notification;
 mod outcome;
 mod params;
 mod prompt;
+mod reader;
 mod resource;
 mod sampling;
 mod subscription;
@@ -55,6 +56,7 @@ pub use params::{RequestParams, StringMember};
 pub use prompt::{
     GetPromptParams, GetPromptResult, ListPromptsResult, Prompt, PromptArgument, PromptMessage,
 };
+pub use reader::{UniqueNames, WholeRequest};
 pub use resource::{
     ListResourceTemplatesResult, ListResourcesResult, ReadResourceParams, ReadResourceResult, Resource,
     ResourceLink, ResourceTemplate,
