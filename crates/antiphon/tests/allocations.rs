@@ -87,9 +87,9 @@ fn what_a_call_allocates() {
         let found = allocations(&server, &params);
         assert_eq!(found, most, "{what}");
     };
-    check("echo", Tool::new("t", echo), 0, 17);
-    check("by hand, leg 1", Tool::new("t", by_hand), 1, 38);
-    check("with await, leg 1", Tool::new("t", by_await), 1, 37);
-    check("by hand, leg 2", Tool::new("t", by_hand), 2, 74);
-    check("with await, leg 2", Tool::new("t", by_await), 2, 54);
+    check("echo", Tool::new("t", echo), 0, 12);
+    check("by hand, leg 1", Tool::new("t", by_hand), 1, 33);
+    check("with await, leg 1", Tool::new("t", by_await), 1, 32);
+    check("by hand, leg 2", Tool::new("t", by_hand), 2, 68);
+    check("with await, leg 2", Tool::new("t", by_await), 2, 48);
 }

@@ -12,7 +12,7 @@ use super::{
 use crate::Error;
 use antiphon_engine::{AskRecord, Record};
 use antiphon_seal::{Call, CallId, OpenError, Principal, Reason, SealError};
-use antiphon_wire::{AskSupport, InputRequests, InputRequiredResult};
+use antiphon_wire::{AskSupport, InputRequests, InputRequiredResult, UniqueNames};
 use serde_json::value::RawValue;
 use std::time::{Duration, SystemTime};
 
@@ -21,6 +21,8 @@ use std::time::{Duration, SystemTime};
 /// Only [`admit`] makes one. Running a handler, permitting its asks and sealing them demand it.
 pub(super) struct Admitted<'a> {
     leg: Leg<'a>,
+    /// The proof that schema, seal and handler read the same values.
+    _names: UniqueNames,
     principal: Option<Principal>,
     /// In its present leg; `None` on the first.
     call: Option<Call>,
@@ -34,16 +36,14 @@ pub(super) struct Permit(InputRequests);
 
 /// Admits a request, or refuses it.
 pub(super) fn admit<'a>(server: &Inner, leg: Leg<'a>) -> Result<Admitted<'a>, Refusal> {
-    if let Err(fault) = antiphon_seal::canonical::check(leg.request.text.get()) {
-        return Err(Refusal::params(format!("params: {fault}")));
-    }
+    let names = leg.request.unique_names()?;
     // Before the state: what is in it is for those who may.
     require_scopes(&leg.settings.scopes, leg.caller)?;
     let principal = server.identity.of(leg.caller);
     let (principal, state) = match (principal, leg.request.params.request_state) {
         (Ok(principal), Some(state)) => (principal, state),
         (Ok(principal), None) => {
-            return Ok(Admitted { leg, principal, call: None, record: None, late: false });
+            return Ok(Admitted { leg, _names: names, principal, call: None, record: None, late: false });
         }
         // A handler would take them for an anonymous caller.
         (Err(cause), state) => {
@@ -59,7 +59,7 @@ pub(super) fn admit<'a>(server: &Inner, leg: Leg<'a>) -> Result<Admitted<'a>, Re
     if call.leg() == LEG_WARNING {
         tracing::warn!(call = %id, target = leg.target, leg = LEG_WARNING, "many clients give up at ten rounds");
     }
-    Ok(Admitted { leg, principal, call: Some(call), record: Some(record), late })
+    Ok(Admitted { leg, _names: names, principal, call: Some(call), record: Some(record), late })
 }
 
 /// > servers **MUST** treat `requestState` as an attacker-controlled input [...] and **MUST** reject state that

@@ -16,9 +16,8 @@ use crate::{Error, schema::CompiledSchema};
 use antiphon_wire::{
     CacheScope, CallToolResult, GetPromptResult, ReadResourceResult, Ttl, method, write_result,
 };
-use serde::{Deserialize, Serialize};
+use serde::Serialize;
 use serde_json::{Map, Value, value::RawValue};
-use std::borrow::Cow;
 
 /// What a request came to.
 pub(super) enum Routed {
@@ -77,11 +76,11 @@ async fn call_tool(
         .registry(server)
         .lists
         .tools
-        .get(&name)
+        .get(name)
         .ok_or_else(|| Refusal::params(format!("Unknown tool: {name}")))?;
     let tool = &registered.tool;
     let leg =
-        Leg { request, target: &name, arguments: request.params.arguments, settings: &tool.settings, caller };
+        Leg { request, target: name, arguments: request.params.arguments, settings: &tool.settings, caller };
     let admitted = leg::admit(server, leg)?;
     let arguments = request.params.arguments.map_or("{}", RawValue::get);
     // > Malformed requests (requests that fail to satisfy CallToolRequest schema)
@@ -102,15 +101,15 @@ async fn call_tool(
             LegResult::Complete(CallToolResult::error(format!("Invalid arguments for tool {name}: {text}")))
         }
         LegResult::Failed(Some(text)) => LegResult::Complete(CallToolResult::error(text)),
-        LegResult::Failed(None) => LegResult::Complete(failed(&name)),
+        LegResult::Failed(None) => LegResult::Complete(failed(name)),
         LegResult::NotFound => {
             LegResult::Complete(CallToolResult::error(Error::resource_not_found().to_string()))
         }
         LegResult::Complete(result) => match registered.misfit(&result) {
             None => LegResult::Complete(result),
             Some(faults) => {
-                tracing::error!(tool = &*name, faults, "a result does not fit the output schema of its tool");
-                LegResult::Complete(failed(&name))
+                tracing::error!(tool = name, faults, "a result does not fit the output schema of its tool");
+                LegResult::Complete(failed(name))
             }
         },
         asked @ LegResult::InputRequired(_) => asked,
@@ -139,11 +138,11 @@ async fn get_prompt(
         .registry(server)
         .lists
         .prompts
-        .get(&name)
+        .get(name)
         .ok_or_else(|| Refusal::params(format!("Unknown prompt: {name}")))?;
     let leg = Leg {
         request,
-        target: &name,
+        target: name,
         arguments: request.params.arguments,
         settings: &prompt.settings,
         caller,
@@ -173,29 +172,26 @@ async fn read_resource(
 ) -> Result<LegResult<ReadResourceResult>, Refusal> {
     let uri = target(request, "uri")?;
     let lists = &request.registry(server).lists;
-    let leg = |settings| Leg { request, target: &uri, arguments: None, settings, caller };
-    if let Some(resource) = lists.resources.get(&uri) {
+    let leg = |settings| Leg { request, target: uri, arguments: None, settings, caller };
+    if let Some(resource) = lists.resources.get(uri) {
         let admitted = leg::admit(server, leg(&resource.settings))?;
         let result = leg::run(server, admitted, |ctx| Ok((resource.run)(ctx))).await?;
         return failing(found(hinted(request, result, resource.cache), uri)?);
     }
     for template in lists.templates.iter() {
-        let Some(variables) = template.variables(&uri) else { continue };
+        let Some(variables) = template.variables(uri) else { continue };
         let admitted = leg::admit(server, leg(&template.settings))?;
         let run = |ctx| (template.run)(ctx, variables.clone()).map_err(|fault| fault.to_string());
         let result = leg::run(server, admitted, run).await?;
         return failing(found(hinted(request, result, template.cache), uri)?);
     }
-    Err(Refusal::NotFound { uri: uri.into_owned() })
+    Err(Refusal::NotFound { uri: uri.to_owned() })
 }
 
 /// > If the requested resource does not exist, servers **MUST** return a JSON-RPC error with code `-32602`
-fn found(
-    result: LegResult<ReadResourceResult>,
-    uri: Cow<'_, str>,
-) -> Result<LegResult<ReadResourceResult>, Refusal> {
+fn found(result: LegResult<ReadResourceResult>, uri: &str) -> Result<LegResult<ReadResourceResult>, Refusal> {
     match result {
-        LegResult::NotFound => Err(Refusal::NotFound { uri: uri.into_owned() }),
+        LegResult::NotFound => Err(Refusal::NotFound { uri: uri.to_owned() }),
         other => Ok(other),
     }
 }
@@ -228,13 +224,9 @@ fn failing<T>(result: LegResult<T>) -> Result<LegResult<T>, Refusal> {
     }
 }
 
-fn target<'a>(request: &'a Request<'a>, member: &'static str) -> Result<Cow<'a, str>, Refusal> {
-    #[derive(Deserialize)]
-    struct Text<'a>(#[serde(borrow)] Cow<'a, str>);
+fn target<'a>(request: &'a Request<'_>, member: &'static str) -> Result<&'a str, Refusal> {
     let value = request.target().ok_or_else(|| Refusal::params(format!("params.{member} is missing")))?;
-    let text: Text<'a> = serde_json::from_str(value.get())
-        .map_err(|_| Refusal::params(format!("params.{member} must be a string")))?;
-    Ok(text.0)
+    value.text().ok_or_else(|| Refusal::params(format!("params.{member} must be a string")))
 }
 
 fn finish<T: HasMeta + Serialize>(

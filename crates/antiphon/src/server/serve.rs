@@ -18,11 +18,10 @@ use super::{
 use crate::Clock;
 use antiphon_seal::{Principal, Sealer};
 use antiphon_wire::{
-    ErrorObject, Implementation, Incoming, ProtocolVersion, RequestId, Unreadable, write_error,
+    ErrorObject, Implementation, Incoming, ProtocolVersion, RequestId, StringMember, Unreadable, write_error,
 };
 use arc_swap::ArcSwap;
 use futures_util::FutureExt as _;
-use serde_json::value::RawValue;
 use std::{
     fmt,
     panic::AssertUnwindSafe,
@@ -252,7 +251,7 @@ impl Server {
         // then: nothing half-changed in it is seen again.
         let routed = AssertUnwindSafe(route(&self.0, request, caller)).catch_unwind().await;
         routed.unwrap_or_else(|panic| {
-            let target = request.target().map(RawValue::get);
+            let target = request.target().and_then(StringMember::text);
             let text = panic.downcast_ref::<String>().map(String::as_str);
             let cause = text.or_else(|| panic.downcast_ref::<&str>().copied());
             tracing::error!(method = %request.method, target, cause, "a request panicked");

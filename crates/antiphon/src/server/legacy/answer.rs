@@ -5,12 +5,13 @@ use crate::server::{
     Caller, ReplyMessage,
     bearer::require_scopes,
     hub::Membership,
-    receive::{Params, Request, read_object},
+    receive::{Request, read_object},
     refusal::Refusal,
     route::Routed,
 };
 use antiphon_wire::{
-    AskSupport, ErrorObject, RequestId, RequestMeta, SetLevelParams, SubscribeParams, method, write_result,
+    AskSupport, ErrorObject, RequestId, RequestMeta, RequestParams, SetLevelParams, SubscribeParams, method,
+    write_result,
 };
 use futures_util::future::{AbortHandle, Abortable};
 use serde::Deserialize;
@@ -199,7 +200,7 @@ impl Session {
     ) -> Result<Request<'a>, ErrorObject> {
         // A constant: it can be read.
         let text = request.params.unwrap_or_else(|| serde_json::from_str("{}").expect("an object"));
-        let mut params: Params<'_> = read_object(text, "params")?;
+        let mut params: RequestParams<'_> = read_object(text, "params")?;
         // They mean nothing here.
         (params.input_responses, params.request_state) = (None, None);
         let mut meta: RequestMeta<'_> = match params.meta {
