@@ -16,6 +16,24 @@ struct Echo {
     text: String,
 }
 
+/// A large argument: one text, or many small values.
+#[derive(serde::Deserialize, schemars::JsonSchema)]
+struct Large {
+    #[serde(default)]
+    text: String,
+    #[serde(default)]
+    rows: Vec<Line>,
+}
+
+#[derive(serde::Deserialize, schemars::JsonSchema)]
+#[allow(dead_code, reason = "only decoded")]
+struct Line {
+    id: u32,
+    name: String,
+    price: f64,
+    tags: Vec<String>,
+}
+
 #[derive(serde::Deserialize, schemars::JsonSchema)]
 struct Provision {
     name: String,
@@ -26,8 +44,15 @@ struct Place {
     region: String,
 }
 
+/// The size of a large argument.
+const MIB: usize = 1 << 20;
+
 async fn echo(_: &Ctx, args: Echo) -> String {
     args.text
+}
+
+async fn large(_: &Ctx, args: Large) -> String {
+    format!("{} {}", args.text.len(), args.rows.len())
 }
 
 async fn by_hand(ctx: &Ctx, args: Provision) -> antiphon::Result<Reply<String>> {
@@ -42,7 +67,8 @@ async fn by_hand(ctx: &Ctx, args: Provision) -> antiphon::Result<Reply<String>> 
 }
 
 async fn by_await(ctx: &Ctx, args: Provision) -> antiphon::Result<String> {
-    let place = ctx.elicit::<Place>("Which region should the database live in?").key("region").outcome().await?;
+    let place =
+        ctx.elicit::<Place>("Which region should the database live in?").key("region").outcome().await?;
     Ok(match place {
         Answer::Accept(place) => format!("Provisioned {:?} in {}.", args.name, place.region),
         Answer::Decline | Answer::Cancel => "Nothing was provisioned.".into(),
@@ -103,7 +129,8 @@ fn call(
     let mut params = json!({"name": tool, "arguments": arguments});
     let mut rows = Vec::new();
     loop {
-        let mut row = Row { name: format!("{tool}-{}", rows.len() + 1), message: request(&params), expected: "" };
+        let mut row =
+            Row { name: format!("{tool}-{}", rows.len() + 1), message: request(&params), expected: "" };
         let result = leg(runtime, server, &row)?["result"].take();
         let is_over = result["resultType"] == "complete";
         row.expected = if is_over { expected } else { "input_required" };
@@ -121,15 +148,17 @@ fn call(
 }
 
 fn measure(runtime: &Runtime, server: &Server, rows: &[Row]) -> Result<(), Box<dyn Error>> {
-    let (batches, size) = (25, 1_000);
+    let batches = 25;
+    // As many as take a few milliseconds.
+    let size = |row: &Row| if row.message.len() > 100_000 { 5 } else { 1_000 };
     let mut times: Vec<Vec<f64>> = vec![Vec::with_capacity(batches); rows.len()];
     for _ in 0..batches {
         for (row, times) in rows.iter().zip(&mut times) {
             let begin = Instant::now();
-            for _ in 0..size {
+            for _ in 0..size(row) {
                 std::hint::black_box(runtime.block_on(server.respond(&row.message, &Caller::default())));
             }
-            times.push(begin.elapsed().as_secs_f64() * 1e6 / f64::from(size));
+            times.push(begin.elapsed().as_secs_f64() * 1e6 / f64::from(size(row)));
         }
     }
     println!("{:<12} {:>8} {:>8} {:>12} {:>12}", "leg", "min us", "med us", "allocations", "bytes");
@@ -157,12 +186,17 @@ fn main() -> Result<(), Box<dyn Error>> {
         .tool(Tool::new("hand", by_hand))
         .tool(Tool::new("await", by_await))
         .tool(Tool::new("long", long))
+        .tool(Tool::new("large", large))
         .build()?;
     let name = json!({"name": "orders"});
     let mut rows = call(&runtime, &server, "echo", &json!({"text": "hello"}), "hello")?;
     rows.extend(call(&runtime, &server, "hand", &name, "Provisioned")?);
     rows.extend(call(&runtime, &server, "await", &name, "Provisioned")?);
     rows.extend(call(&runtime, &server, "long", &json!({}), "30 steps")?);
+    let line = json!({"id": 17, "name": "a name", "price": 12.5, "tags": ["one", "two"]});
+    let lines = vec![&line; MIB / (line.to_string().len() + 1)];
+    rows.extend(call(&runtime, &server, "large", &json!({"text": "x".repeat(MIB)}), "1048576 0")?);
+    rows.extend(call(&runtime, &server, "large", &json!({"rows": lines}), "0 ")?);
     rows.retain(|row| row.name.starts_with(&only));
     measure(&runtime, &server, &rows)
 }
