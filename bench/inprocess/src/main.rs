@@ -16,6 +16,24 @@ struct Echo {
     text: String,
 }
 
+/// A large argument: one text, or many small values.
+#[derive(serde::Deserialize, schemars::JsonSchema)]
+struct Large {
+    #[serde(default)]
+    text: String,
+    #[serde(default)]
+    rows: Vec<Line>,
+}
+
+#[derive(serde::Deserialize, schemars::JsonSchema)]
+#[allow(dead_code, reason = "only decoded")]
+struct Line {
+    id: u32,
+    name: String,
+    price: f64,
+    tags: Vec<String>,
+}
+
 #[derive(serde::Deserialize, schemars::JsonSchema)]
 struct Provision {
     name: String,
@@ -26,8 +44,15 @@ struct Place {
     region: String,
 }
 
+/// The size of a large argument.
+const MIB: usize = 1 << 20;
+
 async fn echo(_: &Ctx, args: Echo) -> String {
     args.text
+}
+
+async fn large(_: &Ctx, args: Large) -> String {
+    format!("{} {}", args.text.len(), args.rows.len())
 }
 
 async fn by_hand(ctx: &Ctx, args: Provision) -> antiphon::Result<Reply<String>> {
@@ -123,15 +148,16 @@ fn call(
 }
 
 fn measure(runtime: &Runtime, server: &Server, rows: &[Row], batches: usize) -> Result<(), Box<dyn Error>> {
-    let size = 50;
+    // As many as take a few milliseconds.
+    let size = |row: &Row| if row.message.len() > 100_000 { 5 } else { 50 };
     let mut times: Vec<Vec<f64>> = vec![Vec::with_capacity(batches); rows.len()];
     for _ in 0..batches {
         for (row, times) in rows.iter().zip(&mut times) {
             let begin = Instant::now();
-            for _ in 0..size {
+            for _ in 0..size(row) {
                 std::hint::black_box(runtime.block_on(server.respond(&row.message, &Caller::default())));
             }
-            times.push(begin.elapsed().as_secs_f64() * 1e6 / f64::from(size));
+            times.push(begin.elapsed().as_secs_f64() * 1e6 / f64::from(size(row)));
         }
     }
     println!("{:<12} {:>8} {:>8} {:>12} {:>12}", "leg", "min us", "med us", "allocations", "bytes");
@@ -159,14 +185,19 @@ fn main() -> Result<(), Box<dyn Error>> {
         .tool(Tool::new("hand", by_hand))
         .tool(Tool::new("await", by_await))
         .tool(Tool::new("long", long))
+        .tool(Tool::new("large", large))
         .build()?;
     let name = json!({"name": "orders"});
     let mut rows = call(&runtime, &server, "echo", &json!({"text": "hello"}), "hello")?;
     rows.extend(call(&runtime, &server, "hand", &name, "Provisioned")?);
     rows.extend(call(&runtime, &server, "await", &name, "Provisioned")?);
     rows.extend(call(&runtime, &server, "long", &json!({}), "30 steps")?);
+    let line = json!({"id": 17, "name": "a name", "price": 12.5, "tags": ["one", "two"]});
+    let lines = vec![&line; MIB / (line.to_string().len() + 1)];
+    rows.extend(call(&runtime, &server, "large", &json!({"text": "x".repeat(MIB)}), "1048576 0")?);
+    rows.extend(call(&runtime, &server, "large", &json!({"rows": lines}), "0 ")?);
     rows.retain(|row| row.name.starts_with(&only));
     // The number of batches; few for a profiler that counts instructions.
-    let batches = std::env::args().nth(2).map_or(Ok(500), |text| text.parse())?;
+    let batches = std::env::args().nth(2).map_or(Ok(100), |text| text.parse())?;
     measure(&runtime, &server, &rows, batches)
 }

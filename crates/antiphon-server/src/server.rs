@@ -12,10 +12,9 @@ use crate::{
     session::Sessions,
 };
 use antiphon_seal::Principal;
-use antiphon_wire::{Implementation, ProtocolVersion};
+use antiphon_wire::{Implementation, ProtocolVersion, StringMember};
 use arc_swap::ArcSwap;
 use futures_util::FutureExt as _;
-use serde_json::value::RawValue;
 use std::{
     fmt,
     panic::AssertUnwindSafe,
@@ -142,7 +141,7 @@ impl Server {
         // broken invariant is observed.
         let routed = AssertUnwindSafe(route(&self.0.runtime, offered, request, caller)).catch_unwind().await;
         routed.unwrap_or_else(|panic| {
-            let target = request.target().map(RawValue::get);
+            let target = request.target().and_then(StringMember::text);
             let text = panic.downcast_ref::<String>().map(String::as_str);
             let cause = text.or_else(|| panic.downcast_ref::<&str>().copied());
             tracing::error!(method = %request.method, target, cause, "a request panicked");

@@ -1,5 +1,6 @@
 //! Request ids.
 
+use crate::ProgressToken;
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
 use std::fmt;
 
@@ -44,6 +45,15 @@ impl RequestId {
             Repr::Signed(number) => number.try_into().ok(),
             Repr::Unsigned(number) => Some(number),
             Repr::Text(_) => None,
+        }
+    }
+
+    /// Makes a progress token of it: the same strings and integers are allowed.
+    pub(crate) fn into_token(self) -> ProgressToken {
+        match self.0 {
+            Repr::Signed(number) => number.into(),
+            Repr::Unsigned(number) => number.into(),
+            Repr::Text(text) => String::from(text).into(),
         }
     }
 }

@@ -19,7 +19,9 @@ pub mod method;
 mod notification;
 mod outcome;
 pub mod pacing;
+mod params;
 mod prompt;
+mod reader;
 mod resource;
 mod sampling;
 pub mod sse;
@@ -53,9 +55,11 @@ pub use message::{
 pub use meta::{LogLevel, Meta, ProgressToken, RequestMeta, keys as meta_keys};
 pub use notification::{CancelledParams, LogMessageParams, ProgressParams};
 pub use outcome::{InputRequiredResult, NeitherAskNorState, Outcome, OutcomeFault};
+pub use params::{RequestParams, StringMember};
 pub use prompt::{
     GetPromptParams, GetPromptResult, ListPromptsResult, Prompt, PromptArgument, PromptMessage,
 };
+pub use reader::{UniqueNames, WholeRequest};
 pub use resource::{
     ListResourceTemplatesResult, ListResourcesResult, ReadResourceParams, ReadResourceResult, Resource,
     ResourceLink, ResourceTemplate,

@@ -113,8 +113,7 @@ impl<'de: 'a, 'a> Deserialize<'de> for RequestMeta<'a> {
             asks: read.asks,
             client_info: read.client_info,
             log_level: read.log_level,
-            // There is nothing in it that cannot be written.
-            progress_token: read.progress_token.map(|token| serde_json::to_value(token).unwrap_or_default()),
+            progress_token: read.progress_token.map(RequestId::into_token),
         })
     }
 }

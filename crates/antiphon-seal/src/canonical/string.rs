@@ -40,8 +40,7 @@ impl Walk<'_> {
                 }
                 Some(0x20..) => {
                     let rest = &self.text[self.at..];
-                    let plain = rest.iter().position(|byte| matches!(byte, b'"' | b'\\' | ..0x20));
-                    self.at += plain.unwrap_or(rest.len());
+                    self.at += plain(rest);
                 }
                 Some(_) | None => return Err(TextFault::Malformed),
             }
@@ -57,6 +56,20 @@ impl Walk<'_> {
         };
         Ok(())
     }
+}
+
+/// Returns how many bytes come before the first quote, backslash or control character.
+fn plain(bytes: &[u8]) -> usize {
+    let is_special = |byte: &u8| matches!(byte, b'"' | b'\\' | ..0x20);
+    let short = bytes.iter().take(32).take_while(|byte| !is_special(byte)).count();
+    if short < 32 {
+        return short;
+    }
+    // A long string: whole blocks, which the compiler compares with vector instructions.
+    let (blocks, _) = bytes[short..].as_chunks::<64>();
+    let is_plain = |block: &&[u8; 64]| !block.iter().fold(false, |found, byte| found | is_special(byte));
+    let plain = short + blocks.iter().take_while(is_plain).count() * 64;
+    plain + bytes[plain..].iter().take_while(|byte| !is_special(byte)).count()
 }
 
 /// Orders two raw names by their code points.

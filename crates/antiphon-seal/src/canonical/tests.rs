@@ -74,6 +74,25 @@ fn strings_count_by_code_points() {
     ]);
 }
 
+/// Long strings are walked in blocks.
+#[test]
+fn strings_count_by_code_points_however_long_they_are() {
+    for length in (0..170).chain([1000]) {
+        for place in [0, length / 3, length / 2, length - length / 9, length] {
+            let (before, behind) = ("~".repeat(place), "\u{e9}".repeat(length - place));
+            for (escape, point) in [("\\\"", "\""), ("\\\\", "\\"), ("\\u001f", "\u{1f}")] {
+                let points = format!("{before}{point}{behind}");
+                let length = (points.len() as u64).to_be_bytes();
+                let expected = [b"s".as_slice(), &length, points.as_bytes()].concat();
+                assert_eq!(form(&format!("\"{before}{escape}{behind}\"")), expected);
+            }
+            assert_eq!(fault(&format!("\"{before}\u{1f}{behind}\"")), TextFault::Malformed);
+            assert_eq!(fault(&format!("\"{before}\"{behind}\"")), TextFault::Malformed);
+            assert_eq!(fault(&format!("\"{before}{behind}")), TextFault::Malformed);
+        }
+    }
+}
+
 #[test]
 fn objects_count_by_members_and_arrays_by_order() {
     rows(&[

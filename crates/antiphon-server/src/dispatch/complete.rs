@@ -20,7 +20,7 @@ pub(crate) async fn complete(
 ) -> Result<CompleteResult, Refusal> {
     let text = request.text.get();
     // > Validate all completion inputs
-    antiphon_seal::canonical::check(text).map_err(|fault| Refusal::params(format!("params: {fault}")))?;
+    request.unique_names()?;
     let params: CompleteParams =
         serde_json::from_str(text).map_err(|fault| Refusal::params(format!("params: {fault}")))?;
     // A completer would take the caller for an anonymous one.

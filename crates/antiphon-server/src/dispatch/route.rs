@@ -21,9 +21,9 @@ use crate::{
 use antiphon_wire::{
     CacheScope, CallToolResult, GetPromptResult, ReadResourceResult, Ttl, method, write_result,
 };
-use serde::{Deserialize, Serialize};
+use serde::Serialize;
 use serde_json::{Map, Value, value::RawValue};
-use std::{borrow::Cow, sync::Arc};
+use std::sync::Arc;
 
 /// The outcome of a routed request.
 pub(crate) enum RouteOutcome {
@@ -82,12 +82,12 @@ async fn call_tool(
 ) -> Result<LegResult<CallToolResult>, Refusal> {
     let name = target(request, "name")?;
     let registered =
-        offered.lists.tools.get(&name).ok_or_else(|| Refusal::params(format!("Unknown tool: {name}")))?;
+        offered.lists.tools.get(name).ok_or_else(|| Refusal::params(format!("Unknown tool: {name}")))?;
     let tool = &registered.tool;
     let logs = offered.profile.logging;
     let leg = LegRequest {
         request,
-        target: &name,
+        target: name,
         arguments: request.params.arguments,
         settings: &tool.settings,
         caller,
@@ -113,7 +113,7 @@ async fn call_tool(
             LegResult::Complete(CallToolResult::error(format!("Invalid arguments for tool {name}: {text}")))
         }
         LegResult::Failed(Some(text)) => LegResult::Complete(CallToolResult::error(text)),
-        LegResult::Failed(None) => LegResult::Complete(failed(&name)),
+        LegResult::Failed(None) => LegResult::Complete(failed(name)),
         LegResult::NotFound => {
             LegResult::Complete(CallToolResult::error(Error::resource_not_found().to_string()))
         }
@@ -124,8 +124,8 @@ async fn call_tool(
         {
             None => LegResult::Complete(result),
             Some(faults) => {
-                tracing::error!(tool = &*name, faults, "a result does not fit the output schema of its tool");
-                LegResult::Complete(failed(&name))
+                tracing::error!(tool = name, faults, "a result does not fit the output schema of its tool");
+                LegResult::Complete(failed(name))
             }
         },
         asked @ LegResult::InputRequired(_) => asked,
@@ -144,10 +144,10 @@ async fn get_prompt(
 ) -> Result<LegResult<GetPromptResult>, Refusal> {
     let name = target(request, "name")?;
     let prompt =
-        offered.lists.prompts.get(&name).ok_or_else(|| Refusal::params(format!("Unknown prompt: {name}")))?;
+        offered.lists.prompts.get(name).ok_or_else(|| Refusal::params(format!("Unknown prompt: {name}")))?;
     let leg = LegRequest {
         request,
-        target: &name,
+        target: name,
         arguments: request.params.arguments,
         settings: &prompt.settings,
         caller,
@@ -180,29 +180,26 @@ async fn read_resource(
     let uri = target(request, "uri")?;
     let lists = &offered.lists;
     let logs = offered.profile.logging;
-    let leg = |settings| LegRequest { request, target: &uri, arguments: None, settings, caller, logs };
-    if let Some(resource) = lists.resources.get(&uri) {
+    let leg = |settings| LegRequest { request, target: uri, arguments: None, settings, caller, logs };
+    if let Some(resource) = lists.resources.get(uri) {
         let admitted = leg::admit(server, leg(&resource.settings))?;
         let result = leg::run(server, admitted, |ctx| Ok((resource.run)(ctx))).await?;
         return failing(found(with_cache_hint(request, result, resource.cache), uri)?);
     }
     for template in lists.templates.iter() {
-        let Some(variables) = template.variables(&uri) else { continue };
+        let Some(variables) = template.variables(uri) else { continue };
         let admitted = leg::admit(server, leg(&template.settings))?;
         let run = |ctx| (template.run)(ctx, variables.clone()).map_err(|fault| fault.to_string());
         let result = leg::run(server, admitted, run).await?;
         return failing(found(with_cache_hint(request, result, template.cache), uri)?);
     }
-    Err(Refusal::NotFound { uri: uri.into_owned() })
+    Err(Refusal::NotFound { uri: uri.to_owned() })
 }
 
 /// > If the requested resource does not exist, servers **MUST** return a JSON-RPC error with code `-32602`
-fn found(
-    result: LegResult<ReadResourceResult>,
-    uri: Cow<'_, str>,
-) -> Result<LegResult<ReadResourceResult>, Refusal> {
+fn found(result: LegResult<ReadResourceResult>, uri: &str) -> Result<LegResult<ReadResourceResult>, Refusal> {
     match result {
-        LegResult::NotFound => Err(Refusal::NotFound { uri: uri.into_owned() }),
+        LegResult::NotFound => Err(Refusal::NotFound { uri: uri.to_owned() }),
         other => Ok(other),
     }
 }
@@ -235,13 +232,9 @@ fn failing<T>(result: LegResult<T>) -> Result<LegResult<T>, Refusal> {
     }
 }
 
-fn target<'a>(request: &'a Request<'a>, member: &'static str) -> Result<Cow<'a, str>, Refusal> {
-    #[derive(Deserialize)]
-    struct Text<'a>(#[serde(borrow)] Cow<'a, str>);
+fn target<'a>(request: &'a Request<'_>, member: &'static str) -> Result<&'a str, Refusal> {
     let value = request.target().ok_or_else(|| Refusal::params(format!("params.{member} is missing")))?;
-    let text: Text<'a> = serde_json::from_str(value.get())
-        .map_err(|_| Refusal::params(format!("params.{member} must be a string")))?;
-    Ok(text.0)
+    value.text().ok_or_else(|| Refusal::params(format!("params.{member} must be a string")))
 }
 
 fn finish<T: HasMeta + Serialize>(

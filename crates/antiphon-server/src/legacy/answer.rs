@@ -1,17 +1,13 @@
 //! One request of a session.
 
 use crate::{
-    Caller, ReplyMessage, Server,
-    dispatch::route::RouteOutcome,
-    identity::scopes::require_scopes,
-    read::read_object,
-    refusal::Refusal,
-    request::receive::{Params, Request},
-    session::session::Session,
+    Caller, ReplyMessage, Server, dispatch::route::RouteOutcome, identity::scopes::require_scopes,
+    read::read_object, refusal::Refusal, request::receive::Request, session::session::Session,
     subscribe::registry::SubscriptionHandle,
 };
 use antiphon_wire::{
-    AskSupport, ErrorObject, RequestId, RequestMeta, SetLevelParams, SubscribeParams, method, write_result,
+    AskSupport, ErrorObject, RequestId, RequestMeta, RequestParams, SetLevelParams, SubscribeParams, method,
+    write_result,
 };
 use futures_util::future::{AbortHandle, Abortable};
 use serde::Deserialize;
@@ -213,7 +209,7 @@ impl Session {
     ) -> Result<Request<'a>, ErrorObject> {
         // A constant that always parses.
         let text = request.params.unwrap_or_else(|| serde_json::from_str("{}").expect("an object"));
-        let mut params: Params<'_> = read_object(text, "params")?;
+        let mut params: RequestParams<'_> = read_object(text, "params")?;
         // These members have no meaning in a session.
         (params.input_responses, params.request_state) = (None, None);
         let mut meta: RequestMeta<'_> = match params.meta {

@@ -11,7 +11,7 @@ use crate::{
 };
 use antiphon_engine::{AskRecord, Record};
 use antiphon_seal::{Binding, Call, CallId, OpenError, Principal, Reason, SealError};
-use antiphon_wire::{AskSupport, InputRequests, InputRequiredResult};
+use antiphon_wire::{AskSupport, InputRequests, InputRequiredResult, UniqueNames};
 use serde_json::value::RawValue;
 use std::time::{Duration, SystemTime};
 
@@ -44,6 +44,8 @@ impl<'a> LegRequest<'a> {
 /// Only [`admit`] creates one. Running a handler, permitting its questions and sealing them require it.
 pub(crate) struct Admitted<'a> {
     leg: LegRequest<'a>,
+    /// The proof that the schema, the seal and the handler read the same values.
+    _names: UniqueNames,
     principal: Option<Principal>,
     /// The call in its present leg; `None` on the first leg.
     call: Option<Call>,
@@ -57,16 +59,14 @@ pub(crate) struct Permit(InputRequests);
 
 /// Admits a request, or refuses it.
 pub(crate) fn admit<'a>(server: &Runtime, leg: LegRequest<'a>) -> Result<Admitted<'a>, Refusal> {
-    if let Err(fault) = antiphon_seal::canonical::check(leg.request.text.get()) {
-        return Err(Refusal::params(format!("params: {fault}")));
-    }
+    let names = leg.request.unique_names()?;
     // Checked before the state is opened, whose content is only for callers with these scopes.
     require_scopes(&leg.settings.scopes, leg.caller)?;
     let principal = server.identity.of(leg.caller);
     let (principal, state) = match (principal, leg.request.params.request_state) {
         (Ok(principal), Some(state)) => (principal, state),
         (Ok(principal), None) => {
-            return Ok(Admitted { leg, principal, call: None, record: None, late: false });
+            return Ok(Admitted { leg, _names: names, principal, call: None, record: None, late: false });
         }
         // A handler would take the caller for an anonymous one.
         (Err(cause), state) => {
@@ -83,7 +83,7 @@ pub(crate) fn admit<'a>(server: &Runtime, leg: LegRequest<'a>) -> Result<Admitte
     if call.leg() == LEG_WARNING {
         tracing::warn!(call = %id, target = leg.target, leg = LEG_WARNING, "many clients give up at ten rounds");
     }
-    Ok(Admitted { leg, principal, call: Some(call), record: Some(record), late })
+    Ok(Admitted { leg, _names: names, principal, call: Some(call), record: Some(record), late })
 }
 
 /// > servers **MUST** treat `requestState` as an attacker-controlled input [...] and **MUST** reject state that

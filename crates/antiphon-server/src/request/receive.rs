@@ -1,7 +1,13 @@
 //! Reading of one message: the envelope, the members of `params`, and the metadata that every request must carry.
+//!
+//! [`WholeRequest`] reads nearly all requests, in one walk. Any other message is read in steps.
 
-use crate::{read::read_object, session::Session};
-use antiphon_wire::{ErrorObject, Incoming, ProtocolVersion, RequestId, RequestMeta, Unreadable, method};
+use crate::{read::read_object, refusal::Refusal, session::Session};
+use antiphon_seal::canonical;
+use antiphon_wire::{
+    ErrorObject, Incoming, ProtocolVersion, RequestId, RequestMeta, RequestParams, StringMember, UniqueNames,
+    Unreadable, WholeRequest, method,
+};
 use serde::Deserialize;
 use serde_json::{json, value::RawValue};
 use std::borrow::Cow;
@@ -24,31 +30,14 @@ pub struct Request<'a> {
     pub(crate) method: Cow<'a, str>,
     pub(crate) version: Cow<'a, str>,
     pub(crate) meta: RequestMeta<'a>,
-    pub(crate) params: Params<'a>,
+    pub(crate) params: RequestParams<'a>,
     /// The whole of `params`, as text.
     pub(crate) text: &'a RawValue,
+    /// The proof of the reader, if the request was read in one walk. [`Request::unique_names`] makes it for any other
+    /// request.
+    names: Option<UniqueNames>,
     /// The session of the request; `None` for a request that carries its own metadata.
     pub(crate) session: Option<Session>,
-}
-
-/// The members of `params` of any method, as text. `null` counts as absent.
-#[derive(Debug, Deserialize)]
-#[serde(rename_all = "camelCase")]
-pub(crate) struct Params<'a> {
-    #[serde(rename = "_meta", borrow, default)]
-    pub(crate) meta: Option<&'a RawValue>,
-    #[serde(borrow, default)]
-    pub(crate) name: Option<&'a RawValue>,
-    #[serde(borrow, default)]
-    pub(crate) uri: Option<&'a RawValue>,
-    #[serde(borrow, default)]
-    pub(crate) arguments: Option<&'a RawValue>,
-    #[serde(borrow, default)]
-    pub(crate) input_responses: Option<&'a RawValue>,
-    #[serde(borrow, default)]
-    pub(crate) request_state: Option<&'a RawValue>,
-    #[serde(borrow, default)]
-    pub(crate) cursor: Option<&'a RawValue>,
 }
 
 /// Reads a message. Messages of sessions are accepted if this server has sessions.
@@ -56,6 +45,15 @@ pub(crate) struct Params<'a> {
 /// # Errors
 /// The error to send, with the request's id if it could be read.
 pub(crate) fn receive(bytes: &[u8], has_sessions: bool) -> Result<Received<'_>, Unreadable> {
+    match WholeRequest::read(bytes) {
+        // `receive_in_steps` has the error for this method.
+        Some(whole) if whole.method != method::INITIALIZE => Ok(Received::Request(Box::new(whole.into()))),
+        _ => receive_in_steps(bytes, has_sessions),
+    }
+}
+
+/// Reads a message of any kind: envelope, params, metadata, each by itself.
+fn receive_in_steps(bytes: &[u8], has_sessions: bool) -> Result<Received<'_>, Unreadable> {
     let request = match Incoming::parse(bytes)? {
         Incoming::Request(request) => request,
         Incoming::Notification(notification) => return Ok(Received::Notification(notification)),
@@ -69,8 +67,9 @@ pub(crate) fn receive(bytes: &[u8], has_sessions: bool) -> Result<Received<'_>, 
         Ok((params, meta, text)) => {
             let version = meta.protocol_version.clone().unwrap_or_default();
             let (id, method) = (request.id, request.method);
-            let session = None;
-            Ok(Received::Request(Box::new(Request { id, method, version, meta, params, text, session })))
+            let (names, session) = (None, None);
+            let request = Request { id, method, version, meta, params, text, names, session };
+            Ok(Received::Request(Box::new(request)))
         }
         Err(_) if has_sessions && !speaks_for_itself(request.params) => {
             Ok(Received::Legacy(Incoming::Request(request)))
@@ -123,11 +122,13 @@ fn refused(id: Option<RequestId>, error: ErrorObject) -> Unreadable {
 
 /// > A request missing any required field is malformed; the server **MUST** reject it with JSON-RPC error code
 /// > `-32602` (Invalid params).
-fn complete(params: Option<&RawValue>) -> Result<(Params<'_>, RequestMeta<'_>, &RawValue), ErrorObject> {
+fn complete(
+    params: Option<&RawValue>,
+) -> Result<(RequestParams<'_>, RequestMeta<'_>, &RawValue), ErrorObject> {
     const REQUIRED: &str = "params._meta must hold `io.modelcontextprotocol/protocolVersion` (a string) and \
                             `io.modelcontextprotocol/clientCapabilities` (an object)";
     let text = params.ok_or_else(|| ErrorObject::invalid_params(format!("params is missing: {REQUIRED}")))?;
-    let params: Params<'_> = read_object(text, "params")?;
+    let params: RequestParams<'_> = read_object(text, "params")?;
     let meta = params
         .meta
         .ok_or_else(|| ErrorObject::invalid_params(format!("params._meta is missing: {REQUIRED}")))?;
@@ -162,18 +163,33 @@ pub(crate) fn unsupported_version(requested: &str) -> ErrorObject {
     ErrorObject::unsupported_version(ProtocolVersion::MODERN.iter().map(ProtocolVersion::as_str), requested)
 }
 
+impl<'a> From<WholeRequest<'a>> for Request<'a> {
+    fn from(whole: WholeRequest<'a>) -> Self {
+        Self {
+            id: whole.id,
+            method: Cow::Borrowed(whole.method),
+            version: Cow::Borrowed(whole.version),
+            meta: whole.meta,
+            params: whole.params,
+            text: whole.text,
+            names: Some(whole.names),
+            session: None,
+        }
+    }
+}
+
 impl<'a> Request<'a> {
     /// Returns a request of a session.
     pub(crate) fn of_session(
         session: &'a Session,
         request: antiphon_wire::Request<'a>,
-        params: Params<'a>,
+        params: RequestParams<'a>,
         meta: RequestMeta<'a>,
         text: &'a RawValue,
     ) -> Self {
         let (id, method) = (request.id, request.method);
         let version = Cow::Borrowed(session.version().as_str());
-        Self { id, method, version, meta, params, text, session: Some(session.clone()) }
+        Self { id, method, version, meta, params, text, names: None, session: Some(session.clone()) }
     }
 }
 
@@ -199,11 +215,98 @@ impl Request<'_> {
     }
 
     /// Returns the member that names the target of the request, for methods that have one.
-    pub(crate) fn target(&self) -> Option<&RawValue> {
+    pub(crate) fn target(&self) -> Option<&StringMember<'_>> {
         match &*self.method {
-            method::TOOLS_CALL | method::PROMPTS_GET => self.params.name,
-            method::RESOURCES_READ => self.params.uri,
+            method::TOOLS_CALL | method::PROMPTS_GET => self.params.name.as_ref(),
+            method::RESOURCES_READ => self.params.uri.as_ref(),
             _ => None,
+        }
+    }
+
+    /// Returns the proof that no object of `params` names a member twice; walks over the text if the reader did not.
+    pub(crate) fn unique_names(&self) -> Result<UniqueNames, Refusal> {
+        match self.names {
+            Some(names) => Ok(names),
+            None => UniqueNames::from_walk(self.text.get(), canonical::check)
+                .map_err(|fault| Refusal::params(format!("params: {fault}"))),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const META: &str = r#""_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientCapabilities":{"elicitation":{}}}"#;
+
+    /// Asserts that a message is received alike in one walk and in steps, and that one walk is enough, or not.
+    fn check(message: &str, in_one_walk: bool) {
+        for has_sessions in [true, false] {
+            let shown = |received| format!("{received:?}");
+            let received = shown(receive(message.as_bytes(), has_sessions));
+            assert_eq!(received.contains("names: Some(UniqueNames(()))"), in_one_walk, "{message}");
+            let received = received.replace("names: Some(UniqueNames(()))", "names: None");
+            assert_eq!(received, shown(receive_in_steps(message.as_bytes(), has_sessions)), "{message}");
+        }
+    }
+
+    #[test]
+    fn a_request_is_received_alike_in_one_walk_and_in_steps() {
+        let request = |method: &str, params: &str| {
+            format!(r#"{{"jsonrpc":"2.0","id":1,"method":"{method}","params":{{{META}{params}}}}}"#)
+        };
+        for (method, params) in [
+            ("tools/call", r#","name":"echo","arguments":{"text":"hello"}"#),
+            ("tools/call", r#","name":"é","inputResponses":{},"requestState":"r1.AAAA""#),
+            ("resources/read", r#","uri":"file:///a""#),
+            ("tools/list", r#","cursor":"a""#),
+            ("server/discover", ""),
+            ("nothing/known", r#","name":null"#),
+        ] {
+            check(&request(method, params), !params.contains("null"));
+        }
+        for (method, params) in [
+            ("initialize", ""),
+            ("tools/call", r#","name":3"#),
+            ("tools/call", r#","name":"\u0065cho""#),
+            ("tools/call", r#","name":"\ud800""#),
+            ("tools/call", r#","name":"a","name":"a""#),
+            ("tools/call", r#","arguments":{"a":1,"a":2}"#),
+            ("tools/call", r#","arguments":{"a":01}"#),
+            ("tools/call", r#","_meta":{}"#),
+        ] {
+            check(&request(method, params), false);
+        }
+        for message in [
+            "",
+            "[]",
+            r#"{"jsonrpc":"2.0","id":1,"method":"tools/list"}"#,
+            r#"{"jsonrpc":"2.0","id":1,"method":"tools/list","params":{}}"#,
+            r#"{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":1}}"#,
+            r#"{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-11-25"}}"#,
+            r#"{"jsonrpc":"2.0","id":1,"result":{}}"#,
+        ] {
+            check(message, false);
+        }
+    }
+
+    #[test]
+    fn a_target_is_decoded_once_for_all() {
+        for (name, expected) in [
+            (r#""echo""#, Some("echo")),
+            (r#""\u0065cho""#, Some("echo")),
+            (r#""\ud800""#, None),
+            ("3", None),
+            (r#"["echo"]"#, None),
+        ] {
+            let message = format!(
+                r#"{{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{{{META},"name":{name}}}}}"#
+            );
+            let Ok(Received::Request(request)) = receive(message.as_bytes(), true) else {
+                panic!("{name}");
+            };
+            let target = request.target().expect("it is there");
+            assert_eq!(target.text(), expected, "{name}");
         }
     }
 }

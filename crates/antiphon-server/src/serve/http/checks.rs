@@ -181,7 +181,7 @@ pub(crate) fn check_agreement<'a>(
     let named = single(headers, &MCP_NAME)?;
     // > servers **MUST** decode an encoded `Mcp-Name` or `Mcp-Param-{Name}` value before comparing it
     let named = header::decode(named).ok_or_else(|| mismatch("Mcp-Name is not valid base64 of UTF-8"))?;
-    if !is_text(target, &named) {
+    if target.text() != Some(&named) {
         return Err(differs("Mcp-Name", "params.name or params.uri"));
     }
     match param_headers(&named) {
@@ -261,10 +261,6 @@ fn invalid_characters(header: &str) -> ErrorObject {
 
 fn twice(header: &str) -> ErrorObject {
     mismatch(format!("{header} is there twice"))
-}
-
-fn is_text(value: &RawValue, expected: &str) -> bool {
-    serde_json::from_str::<String>(value.get()).is_ok_and(|text| text == expected)
 }
 
 fn differs(header: &str, member: &str) -> ErrorObject {

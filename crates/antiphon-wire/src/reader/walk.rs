@@ -1,0 +1,284 @@
+//! The walk: JSON's grammar (RFC 8259), from one byte to the next.
+//!
+//! `None` ends the walk: the text is wrong, or unusual.
+
+use super::names::Names;
+use crate::MAX_DEPTH;
+
+/// A position in a text. Everything before it is valid JSON.
+pub(super) struct Walk<'a> {
+    text: &'a str,
+    at: usize,
+    depth: usize,
+    names: Names,
+}
+
+impl<'a> Walk<'a> {
+    pub(super) fn new(text: &'a str) -> Self {
+        Self { text, at: 0, depth: 0, names: Names::new() }
+    }
+
+    /// Moves to the next byte that is not white space, and returns it.
+    pub(super) fn token(&mut self) -> Option<u8> {
+        loop {
+            match self.peek()? {
+                b' ' | b'\t' | b'\n' | b'\r' => self.at += 1,
+                byte => return Some(byte),
+            }
+        }
+    }
+
+    /// Moves to the next value, and returns where it begins.
+    pub(super) fn begin(&mut self) -> Option<usize> {
+        self.token().map(|_| self.at)
+    }
+
+    /// The text from there to here.
+    pub(super) fn since(&self, start: usize) -> Option<&'a str> {
+        self.text.get(start..self.at)
+    }
+
+    /// Walks to the end of the text, where there is nothing more.
+    pub(super) fn end(&mut self) -> Option<()> {
+        self.token().is_none().then_some(())
+    }
+
+    /// Walks over an object. `member` walks over the value of each member, and gets its name.
+    pub(super) fn object(&mut self, mut member: impl FnMut(&mut Self, &'a str) -> Option<()>) -> Option<()> {
+        self.take(b'{')?;
+        self.open()?;
+        let place = self.names.open();
+        if self.token()? == b'}' {
+            self.at += 1;
+        } else {
+            loop {
+                let name = self.plain_string()?;
+                self.names.add(place, name)?;
+                self.take(b':')?;
+                member(self, name)?;
+                if self.is_last(b'}')? {
+                    break;
+                }
+            }
+        }
+        self.names.close(place)?;
+        self.depth -= 1;
+        Some(())
+    }
+
+    /// Walks over an object of which nothing is wanted.
+    pub(super) fn skip_object(&mut self) -> Option<()> {
+        self.object(|walk, _| walk.skip())
+    }
+
+    /// Walks over any value.
+    pub(super) fn skip(&mut self) -> Option<()> {
+        match self.token()? {
+            b'"' => self.string().map(drop),
+            b'{' => self.skip_object(),
+            b'[' => self.array(),
+            b't' => self.word("true"),
+            b'f' => self.word("false"),
+            b'n' => self.word("null"),
+            _ => self.number().map(drop),
+        }
+    }
+
+    /// Walks over a string without escapes, and returns what is between its quotes.
+    pub(super) fn plain_string(&mut self) -> Option<&'a str> {
+        if self.token()? != b'"' {
+            return None;
+        }
+        match self.string()? {
+            (text, false) => Some(text),
+            (_, true) => None,
+        }
+    }
+
+    fn array(&mut self) -> Option<()> {
+        self.take(b'[')?;
+        self.open()?;
+        if self.token()? == b']' {
+            self.at += 1;
+        } else {
+            loop {
+                self.skip()?;
+                if self.is_last(b']')? {
+                    break;
+                }
+            }
+        }
+        self.depth -= 1;
+        Some(())
+    }
+
+    fn open(&mut self) -> Option<()> {
+        self.depth += 1;
+        (self.depth <= MAX_DEPTH).then_some(())
+    }
+
+    fn word(&mut self, word: &str) -> Option<()> {
+        let rest = self.text.as_bytes().get(self.at..)?;
+        self.at += word.len();
+        rest.starts_with(word.as_bytes()).then_some(())
+    }
+
+    /// Walks over the string whose quote is the next byte. Returns what is between its quotes, and whether it has escapes.
+    fn string(&mut self) -> Option<(&'a str, bool)> {
+        self.at += 1;
+        let (start, mut has_escapes) = (self.at, false);
+        loop {
+            self.at += plain(self.text.as_bytes().get(self.at..)?);
+            match self.peek()? {
+                b'"' => {
+                    let inside = self.since(start)?;
+                    self.at += 1;
+                    return Some((inside, has_escapes));
+                }
+                b'\\' => {
+                    self.escape()?;
+                    has_escapes = true;
+                }
+                _ => return None,
+            }
+        }
+    }
+
+    /// Walks over an escape. Half of a surrogate pair passes, as in any text that is not decoded.
+    fn escape(&mut self) -> Option<()> {
+        self.at += match self.text.as_bytes().get(self.at + 1..)? {
+            [b'"' | b'\\' | b'/' | b'b' | b'f' | b'n' | b'r' | b't', ..] => 2,
+            [b'u', a, b, c, d, ..] if [a, b, c, d].into_iter().all(u8::is_ascii_hexdigit) => 6,
+            _ => return None,
+        };
+        Some(())
+    }
+
+    /// Walks over the number that begins with the next byte, and returns its text.
+    pub(super) fn number(&mut self) -> Option<&'a str> {
+        let start = self.at;
+        if self.peek()? == b'-' {
+            self.at += 1;
+        }
+        let first = self.peek()?;
+        let whole = self.digits()?;
+        if first == b'0' && whole > 1 {
+            return None;
+        }
+        if self.peek() == Some(b'.') {
+            self.at += 1;
+            self.digits()?;
+        }
+        if let Some(b'e' | b'E') = self.peek() {
+            self.at += 1;
+            if let Some(b'+' | b'-') = self.peek() {
+                self.at += 1;
+            }
+            self.digits()?;
+        }
+        self.since(start)
+    }
+
+    /// Walks over one digit or more, and returns how many.
+    fn digits(&mut self) -> Option<usize> {
+        let start = self.at;
+        while let Some(b'0'..=b'9') = self.peek() {
+            self.at += 1;
+        }
+        (self.at > start).then_some(self.at - start)
+    }
+
+    /// Takes this byte.
+    fn take(&mut self, byte: u8) -> Option<()> {
+        let is_there = self.token()? == byte;
+        self.at += 1;
+        is_there.then_some(())
+    }
+
+    /// Takes what follows a member or an element: a comma, or the bracket that ends them, for which it returns `true`.
+    fn is_last(&mut self, close: u8) -> Option<bool> {
+        let token = self.token()?;
+        self.at += 1;
+        match token {
+            b',' => Some(false),
+            _ if token == close => Some(true),
+            _ => None,
+        }
+    }
+
+    fn peek(&self) -> Option<u8> {
+        self.text.as_bytes().get(self.at).copied()
+    }
+}
+
+/// Returns how many bytes come before the first that means something in a string: a quote, a backslash, or a control
+/// character, which must not be there.
+fn plain(bytes: &[u8]) -> usize {
+    const SHORT: usize = 32;
+    let Some((head, rest)) = bytes.split_first_chunk::<SHORT>() else { return plain_words(bytes) };
+    match plain_words(head) {
+        SHORT => {}
+        found => return found,
+    }
+    // A long string: whole blocks, which the compiler compares with vector instructions.
+    let (blocks, _) = rest.as_chunks::<64>();
+    let is_plain = |block: &&[u8; 64]| !block.iter().fold(false, |found, byte| found | is_special(*byte));
+    let skipped = blocks.iter().take_while(is_plain).count() * 64;
+    SHORT + skipped + plain_words(rest.get(skipped..).unwrap_or_default())
+}
+
+/// As [`plain`], eight bytes at a time.
+fn plain_words(bytes: &[u8]) -> usize {
+    const ONES: u64 = 0x0101_0101_0101_0101;
+    const HIGHS: u64 = 0x8080_8080_8080_8080;
+    /// A high bit in the lowest byte that is zero; what is above it may be wrong.
+    fn zeros(word: u64) -> u64 {
+        word.wrapping_sub(ONES) & !word & HIGHS
+    }
+    let (words, rest) = bytes.as_chunks::<8>();
+    for (index, word) in words.iter().enumerate() {
+        let word = u64::from_le_bytes(*word);
+        // The same for the lowest byte that is below 32.
+        let controls = word.wrapping_sub(ONES * 0x20) & !word & HIGHS;
+        let found = zeros(word ^ (ONES * 0x22)) | zeros(word ^ (ONES * 0x5C)) | controls;
+        if found != 0 {
+            return index * 8 + found.trailing_zeros() as usize / 8;
+        }
+    }
+    let found = rest.iter().position(|byte| is_special(*byte));
+    words.len() * 8 + found.unwrap_or(rest.len())
+}
+
+fn is_special(byte: u8) -> bool {
+    byte < 0x20 || byte == b'"' || byte == b'\\'
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_first_special_byte_is_found_wherever_it_is() {
+        for length in (0..140).chain([1000]) {
+            let text = vec![b'~'; length];
+            assert_eq!(plain(&text), length);
+            for place in 0..length {
+                for special in [b'"', b'\\', 0, 0x1F, b'\n'] {
+                    let mut text = text.clone();
+                    text[place] = special;
+                    // What follows does not count.
+                    text[place + 1..].fill(b'"');
+                    assert_eq!(plain(&text), place, "{special} at {place} of {length}");
+                }
+            }
+        }
+        // Bytes that are near to special ones, and the halves of characters.
+        for byte in (0..=255).filter(|byte| !is_special(*byte)) {
+            for place in 0..100 {
+                let mut text = vec![byte; 100];
+                text[place] = b'"';
+                assert_eq!(plain(&text), place, "{byte} before a quote at {place}");
+            }
+        }
+    }
+}
