@@ -1,11 +1,11 @@
 //! Replies: their kind, and the name and version of the server that stand in every result.
 
-use crate::refusal::Refusal;
+use crate::{refusal::Refusal, session::SessionResult};
 use antiphon_wire::{
-    CallToolResult, ErrorCode, ErrorObject, GetPromptResult, Meta, ReadResourceResult, RequestId, Unreadable,
-    meta_keys, write_error, write_result,
+    CallToolResult, ErrorCode, ErrorObject, GetPromptResult, Meta, ProtocolVersion, ReadResourceResult,
+    RequestId, Unreadable, meta_keys, write_error, write_result,
 };
-use serde::Serialize;
+use serde::{Serialize, ser::SerializeMap};
 use serde_json::{json, value::RawValue};
 
 /// A result with a member `_meta`.
@@ -39,6 +39,16 @@ pub(crate) struct WithServerInfo<'a, T> {
     pub(crate) result: &'a T,
     #[serde(rename = "_meta")]
     pub(crate) server_info: &'a RawValue,
+}
+
+impl<T: SessionResult> SessionResult for WithServerInfo<'_, T> {
+    fn write_members<M: SerializeMap>(
+        &self,
+        version: &ProtocolVersion,
+        members: &mut M,
+    ) -> Result<(), M::Error> {
+        self.result.write_members(version, members)
+    }
 }
 
 impl ServerInfo {

@@ -53,15 +53,20 @@ impl ProtocolVersion {
         self.is_legacy() && *self != Self::V2024_11_05
     }
 
-    /// Returns `true` if an HTTP client of this legacy version repeats the version in `MCP-Protocol-Version`. The same
-    /// versions have structured results.
+    /// Returns `true` if an HTTP client of this legacy version repeats the version in `MCP-Protocol-Version`.
     pub fn has_version_header(&self) -> bool {
+        matches!(self.as_str(), "2025-06-18" | "2025-11-25")
+    }
+
+    /// Returns `true` if tools of this legacy version have output schemas, and their results structured content. Both
+    /// are objects.
+    pub fn has_structured_content(&self) -> bool {
         matches!(self.as_str(), "2025-06-18" | "2025-11-25")
     }
 
     /// Returns `true` if content of this legacy version may link to a resource.
     pub fn has_resource_links(&self) -> bool {
-        self.has_version_header()
+        matches!(self.as_str(), "2025-06-18" | "2025-11-25")
     }
 
     /// Returns `true` if content of this legacy version may be audio.
@@ -78,12 +83,30 @@ impl ProtocolVersion {
 
     /// Returns `true` if this legacy version has elicitation, so that a server can send a form.
     pub fn has_elicitation(&self) -> bool {
-        self.has_version_header()
+        matches!(self.as_str(), "2025-06-18" | "2025-11-25")
     }
 
-    /// Returns `true` if elicitation of this legacy version has modes, and therefore URLs. In the same version, event
-    /// streams begin with an event that primes the client.
+    /// Returns `true` if elicitation of this legacy version has modes, and therefore URLs.
     pub fn has_elicitation_modes(&self) -> bool {
+        *self == Self::V2025_11_25
+    }
+
+    /// Returns `true` if forms of this legacy version may have fields with several choices.
+    pub fn has_multiple_choice(&self) -> bool {
+        *self == Self::V2025_11_25
+    }
+
+    /// Returns `true` if sampling of this legacy version has tools, several blocks in one message, and a capability for
+    /// the inclusion of context. Before, a server may request context from every client with sampling.
+    pub fn has_sampling_tools(&self) -> bool {
+        *self == Self::V2025_11_25
+    }
+
+    /// Returns `true` if event streams of this legacy version begin with an event that lets the client reconnect.
+    ///
+    /// > The server **SHOULD** immediately send an SSE event consisting of an event ID and an empty `data` field in order
+    /// > to prime the client to reconnect
+    pub fn has_priming_events(&self) -> bool {
         *self == Self::V2025_11_25
     }
 

@@ -105,7 +105,7 @@ pub(crate) struct Pushed {
 impl Pushed {
     /// Ends the event stream of the call, if the client knows how to resume it.
     pub(crate) fn close_stream(&self) {
-        if self.session.version().has_elicitation_modes() {
+        if self.session.version().has_priming_events() {
             self.outbox.close_stream();
         }
     }

@@ -16,7 +16,7 @@ use crate::{
     reply::{HasMeta, WithServerInfo},
     request::admit::LegRequest,
     runtime::Runtime,
-    session::downgrade_result,
+    session::{InSession, SessionResult},
 };
 use antiphon_wire::{
     CacheScope, CallToolResult, GetPromptResult, ReadResourceResult, Ttl, method, write_result,
@@ -46,7 +46,7 @@ pub(crate) async fn route(
         return Err(Refusal::Method(request.method.to_string()));
     }
     let body = match &*request.method {
-        method::DISCOVER => write(request, &now.discover),
+        method::DISCOVER => encode(request, &now.discover),
         method::TOOLS_LIST => page(request, tools, &now.profile),
         method::PROMPTS_LIST => page(request, prompts, &now.profile),
         method::RESOURCES_LIST => page(request, resources, &now.profile),
@@ -68,9 +68,14 @@ pub(crate) async fn route(
 
 /// > Invalid cursors **SHOULD** result in an error with code -32602 (Invalid params).
 fn page<T: ListItem>(request: &Request<'_>, list: &List<T>, profile: &Profile) -> Result<Vec<u8>, Refusal> {
-    match list.page(request.params.cursor, profile) {
-        Some(page) => write(request, &page),
-        None => Err(Refusal::params("Invalid cursor")),
+    let invalid = || Refusal::params("Invalid cursor");
+    let cursor = request.params.cursor;
+    match &request.session {
+        None => encode(request, &list.page(cursor, profile).ok_or_else(invalid)?),
+        Some(session) => {
+            let part = list.part(cursor, profile).ok_or_else(invalid)?;
+            encode(request, &InSession { version: session.version(), result: &part })
+        }
     }
 }
 
@@ -237,7 +242,7 @@ fn target<'a>(request: &'a Request<'_>, member: &'static str) -> Result<&'a str,
     value.text().ok_or_else(|| Refusal::params(format!("params.{member} must be a string")))
 }
 
-fn finish<T: HasMeta + Serialize>(
+fn finish<T: HasMeta + Serialize + SessionResult>(
     server: &Arc<Runtime>,
     request: &Request<'_>,
     result: LegResult<T>,
@@ -247,24 +252,28 @@ fn finish<T: HasMeta + Serialize>(
         LegResult::Complete(mut result) => match result.meta_mut() {
             None => write(request, &WithServerInfo { result: &result, server_info }),
             Some(members) => {
-                server.server_info.join(members);
+                if request.session.is_none() {
+                    server.server_info.join(members);
+                }
                 write(request, &result)
             }
         },
-        LegResult::InputRequired(result) => write(request, &WithServerInfo { result: &result, server_info }),
+        LegResult::InputRequired(result) => encode(request, &WithServerInfo { result: &result, server_info }),
         // The caller has converted these variants already.
         LegResult::BadArguments(_) | LegResult::Failed(_) | LegResult::NotFound => Err(Refusal::Internal),
     }
 }
 
-fn write(request: &Request<'_>, result: &(impl Serialize + ?Sized)) -> Result<Vec<u8>, Refusal> {
-    let written = match &request.session {
-        None => write_result(&request.id, result),
-        Some(session) => {
-            downgrade_result(session, result).and_then(|result| write_result(&request.id, &result))
-        }
-    };
-    written.map_err(|fault| {
+/// Writes a result in the form of the request's version.
+fn write(request: &Request<'_>, result: &(impl Serialize + SessionResult)) -> Result<Vec<u8>, Refusal> {
+    match &request.session {
+        None => encode(request, result),
+        Some(session) => encode(request, &InSession { version: session.version(), result }),
+    }
+}
+
+fn encode(request: &Request<'_>, result: &impl Serialize) -> Result<Vec<u8>, Refusal> {
+    write_result(&request.id, result).map_err(|fault| {
         tracing::error!(method = %request.method, %fault, "a result cannot be written as JSON");
         Refusal::Internal
     })

@@ -7,10 +7,15 @@ use crate::{
         cursor::{Cursor, digest},
         profile::{Profile, raw},
     },
+    session::SessionResult,
     settings::Settings,
     subscribe::registry::ListKind,
 };
-use serde::{Deserialize, Serialize, Serializer, ser::SerializeMap as _};
+use antiphon_wire::ProtocolVersion;
+use serde::{
+    Deserialize, Serialize, Serializer,
+    ser::{SerializeMap, SerializeSeq as _},
+};
 use serde_json::value::RawValue;
 use std::{borrow::Cow, collections::HashMap, fmt, sync::Arc};
 
@@ -31,6 +36,11 @@ pub(crate) trait ListItem: Sized + Send + Sync + 'static {
     /// Returns the name or URI of the item.
     fn key(&self) -> &str;
     fn settings(&self) -> &Settings;
+    /// Returns the definition for sessions of this version, if it differs from [`definition`](Self::definition).
+    fn definition_for(&self, version: &ProtocolVersion) -> Option<Self::Definition> {
+        let _ = version;
+        None
+    }
     /// Checks that the item can be offered.
     ///
     /// # Errors
@@ -93,7 +103,7 @@ impl<T: ListItem> List<T> {
                 return Err(BuildError(format!("there are two {} `{}`{}", T::TWO, entry.key, T::ADVICE)));
             }
         }
-        let first = raw(&Page::from(&entries, 0, profile))?;
+        let first = raw(&Part::from(&entries, 0, profile))?;
         Ok(Self { entries, places, first })
     }
 
@@ -128,12 +138,24 @@ impl<T: ListItem> List<T> {
 
     /// Returns the page at a client's cursor; `None` if it is not a cursor of this list.
     pub(crate) fn page<'a>(&'a self, cursor: Option<&RawValue>, profile: &'a Profile) -> Option<Page<'a, T>> {
+        match cursor {
+            None => Some(Page::Written(&self.first)),
+            Some(_) => self.part(cursor, profile).map(Page::Part),
+        }
+    }
+
+    /// Returns the same page, not written yet.
+    pub(crate) fn part<'a>(&'a self, cursor: Option<&RawValue>, profile: &'a Profile) -> Option<Part<'a, T>> {
         #[derive(Deserialize)]
         struct Text<'a>(#[serde(borrow)] Cow<'a, str>);
-        let Some(cursor) = cursor else { return Some(Page::Written(&self.first)) };
-        let Text(text) = serde_json::from_str(cursor.get()).ok()?;
-        let cursor = Cursor::read(&text, &profile.cursors_of(T::MEMBER))?;
-        Some(Page::from(&self.entries, self.after(cursor), profile))
+        let start = match cursor {
+            None => 0,
+            Some(cursor) => {
+                let Text(text) = serde_json::from_str(cursor.get()).ok()?;
+                self.after(Cursor::read(&text, &profile.cursors_of(T::MEMBER))?)
+            }
+        };
+        Some(Part::from(&self.entries, start, profile))
     }
 
     /// Returns the position at which the list continues, even if the list has changed.
@@ -155,10 +177,17 @@ impl<T: ListItem> List<T> {
 /// The result of one list request.
 pub(crate) enum Page<'a, T> {
     Written(&'a RawValue),
-    Part { entries: &'a [Entry<T>], next: Option<String>, profile: &'a Profile },
+    Part(Part<'a, T>),
 }
 
-impl<'a, T: ListItem> Page<'a, T> {
+/// A part of a list, as the result of one list request.
+pub(crate) struct Part<'a, T> {
+    entries: &'a [Entry<T>],
+    next: Option<String>,
+    profile: &'a Profile,
+}
+
+impl<'a, T: ListItem> Part<'a, T> {
     fn from(entries: &'a [Entry<T>], start: usize, profile: &'a Profile) -> Self {
         let end =
             profile.page_size.map_or(entries.len(), |size| entries.len().min(start.saturating_add(size)));
@@ -169,11 +198,20 @@ impl<'a, T: ListItem> Page<'a, T> {
             }
             _ => None,
         };
-        Self::Part { entries: entries.get(start..end).unwrap_or_default(), next, profile }
+        Self { entries: entries.get(start..end).unwrap_or_default(), next, profile }
     }
 }
 
 impl<T: ListItem> Serialize for Page<'_, T> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        match self {
+            Self::Written(page) => page.serialize(serializer),
+            Self::Part(part) => part.serialize(serializer),
+        }
+    }
+}
+
+impl<T: ListItem> Serialize for Part<'_, T> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         struct Written<'a, T>(&'a [Entry<T>]);
         impl<T> Serialize for Written<'_, T> {
@@ -181,10 +219,7 @@ impl<T: ListItem> Serialize for Page<'_, T> {
                 serializer.collect_seq(self.0.iter().map(|entry| &*entry.written))
             }
         }
-        let (entries, next, profile) = match self {
-            Self::Written(page) => return page.serialize(serializer),
-            Self::Part { entries, next, profile } => (entries, next, profile),
-        };
+        let Self { entries, next, profile } = self;
         let mut result = serializer.serialize_map(None)?;
         result.serialize_entry("resultType", "complete")?;
         result.serialize_entry(T::MEMBER, &Written(entries))?;
@@ -196,6 +231,33 @@ impl<T: ListItem> Serialize for Page<'_, T> {
         result.serialize_entry("cacheScope", &profile.cache.scope)?;
         result.serialize_entry("_meta", &profile.server_info)?;
         result.end()
+    }
+}
+
+impl<T: ListItem> SessionResult for Part<'_, T> {
+    fn write_members<M: SerializeMap>(
+        &self,
+        version: &ProtocolVersion,
+        members: &mut M,
+    ) -> Result<(), M::Error> {
+        struct Definitions<'a, T>(&'a [Entry<T>], &'a ProtocolVersion);
+        impl<T: ListItem> Serialize for Definitions<'_, T> {
+            fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+                let mut list = serializer.serialize_seq(Some(self.0.len()))?;
+                for entry in self.0 {
+                    match entry.item.definition_for(self.1) {
+                        None => list.serialize_element(&*entry.written)?,
+                        Some(definition) => list.serialize_element(&definition)?,
+                    }
+                }
+                list.end()
+            }
+        }
+        members.serialize_entry(T::MEMBER, &Definitions(self.entries, version))?;
+        match &self.next {
+            Some(next) => members.serialize_entry("nextCursor", next),
+            None => Ok(()),
+        }
     }
 }
 

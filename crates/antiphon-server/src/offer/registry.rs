@@ -221,6 +221,19 @@ impl ListItem for RegisteredTool {
         &self.tool.definition.name
     }
 
+    /// The versions with structured content have output schemas of objects only, the older ones have none.
+    fn definition_for(&self, version: &ProtocolVersion) -> Option<antiphon_wire::Tool> {
+        let is_known = !self.tool.output.as_ref().is_some_and(|(schema, _)| {
+            !version.has_structured_content() || schema.get("type").and_then(Value::as_str) != Some("object")
+        });
+        if is_known {
+            return None;
+        }
+        let mut definition = self.tool.definition.clone();
+        definition.output_schema = None;
+        Some(definition)
+    }
+
     /// A registered tool was checked before.
     fn check(&self) -> Result<(), BuildError> {
         Ok(())

@@ -99,7 +99,7 @@ impl Session {
         if let InputRequest::Elicit(ElicitRequest::Form { requested_schema, .. }) = request {
             let is_list = |field: &FormField| matches!(field.kind, FieldKind::Many { .. });
             asks.form &=
-                self.0.version.has_elicitation_modes() || !requested_schema.fields().iter().any(is_list);
+                self.0.version.has_multiple_choice() || !requested_schema.fields().iter().any(is_list);
         }
         asks.missing(request.needs())
     }

@@ -58,7 +58,7 @@ impl LegacyAsk<'_> {
             InputRequest::Elicit(ElicitRequest::Url { message, url }) => {
                 to_raw_value(&UrlWithId { mode: "url", message, url, elicitation_id: id })
             }
-            InputRequest::CreateMessage(params) if !self.version.has_elicitation_modes() => {
+            InputRequest::CreateMessage(params) if !self.version.has_sampling_tools() => {
                 to_raw_value(&one_block_each(params))
             }
             InputRequest::CreateMessage(params) => to_raw_value(params),

@@ -163,7 +163,7 @@ async fn requests_that_ask_nobody() {
 
 /// Lists have nothing in them that came later.
 #[tokio::test]
-async fn lists_in_the_words_of_the_version() {
+async fn lists_in_the_form_of_the_version() {
     for (version, described) in
         [("2025-11-25", true), ("2025-06-18", true), ("2025-03-26", false), ("2024-11-05", false)]
     {
@@ -182,9 +182,9 @@ async fn lists_in_the_words_of_the_version() {
     }
 }
 
-/// Content of a type that came later is told in one that is known: what a client cannot read fails the whole result.
+/// Content of a later type is replaced by a known type: a client may refuse the whole result for one such block.
 #[tokio::test]
-async fn content_in_the_words_of_the_version() {
+async fn content_in_the_form_of_the_version() {
     let change = |builder: antiphon::server::ServerBuilder| {
         builder
             .tool(Tool::new("blocks", async |_: &Ctx, _: NoArguments| {
@@ -225,6 +225,31 @@ async fn content_in_the_words_of_the_version() {
         assert_eq!(reply["result"]["content"], bare, "{version}");
         let reply = session.asks(3, "prompts/get", json!({"name": "linked"})).await;
         assert_eq!(reply["result"]["messages"], json!([{"role": "user", "content": link}]), "{version}");
+    }
+}
+
+/// Results are rewritten by their method: a member of the author's own stays, whatever its name is elsewhere.
+#[tokio::test]
+async fn members_of_the_author_stay_in_every_version() {
+    fn own() -> Value {
+        json!({"tools": "none", "messages": 3, "ttlMs": [], "contents": {"resultType": "own"}})
+    }
+    let change = |builder: antiphon::server::ServerBuilder| {
+        builder.tool(Tool::new("own", async |_: &Ctx, _: NoArguments| {
+            let mut result = CallToolResult::text("done");
+            result.extra = own().as_object().unwrap().clone();
+            let mut meta = antiphon::wire::Meta::default();
+            meta.0.insert("example.com/trace".to_owned(), json!(7));
+            result.meta = Some(meta);
+            result
+        }))
+    };
+    let server = fixture(change).server;
+    let content = json!({"content": [{"type": "text", "text": "done"}], "_meta": {"example.com/trace": 7}});
+    for version in ["2025-11-25", "2025-06-18", "2025-03-26", "2024-11-05"] {
+        let mut session = InSession::open(&server, version, json!({})).await;
+        let reply = session.asks(1, "tools/call", json!({"name": "own"})).await;
+        assert_eq!(reply["result"], with(&content, own()), "{version}");
     }
 }
 

@@ -96,7 +96,7 @@ impl<S: MessageService> Endpoint<S> {
                 Err(fault) => return Err(resume_rejection(&fault)),
             },
         };
-        let (times, primes) = (self.times(), open.session.version().has_elicitation_modes());
+        let (times, primes) = (self.times(), open.session.version().has_priming_events());
         let priming = (last.is_none() && primes).then(|| times.priming(&reader));
         let is_standalone = reader.is_standalone();
         let mut events =

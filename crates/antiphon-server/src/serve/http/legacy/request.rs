@@ -42,7 +42,7 @@ pub(crate) async fn respond<S: MessageService>(
 ) -> HttpReply {
     let (writer, reader) = open.streams.open();
     let session = open.session.clone();
-    let primes = session.version().has_elicitation_modes();
+    let primes = session.version().has_priming_events();
     let running = tokio::spawn(async move {
         let caller = authorized.caller(&parts);
         run::<S>(&session, &caller, &body, writer).await
