@@ -1,8 +1,12 @@
 //! The macros of `antiphon`. The crate `antiphon` re-exports them, so depend on that crate.
 
 mod define;
+mod errors;
 mod form;
+mod names;
 mod resolver;
+mod signature;
+mod types;
 
 use proc_macro::TokenStream;
 

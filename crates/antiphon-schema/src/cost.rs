@@ -4,10 +4,10 @@
 //! every branch and assumes only one optimization of the validator (see [`Edge::remembered`]).
 
 use super::{
-    MAX_CHAIN, MAX_COMPILED, MAX_WORK, NESTED_COMPILATIONS,
     document::Document,
     fault::{self, SchemaFault},
     keywords::Applied,
+    limits::{MAX_CHAIN, MAX_COMPILED, MAX_WORK, NESTED_COMPILATIONS},
     reference::Reference,
 };
 use serde_json::Value;

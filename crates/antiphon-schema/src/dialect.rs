@@ -1,6 +1,5 @@
 //! The dialects of JSON Schema that are supported.
 
-use super::fault::{SchemaFault, quoted};
 use jsonschema::Draft;
 use serde_json::Value;
 
@@ -18,11 +17,14 @@ pub(super) const SUPPORTED: [(&str, Draft); 5] = [
 /// Returns the dialect of a schema.
 ///
 /// > When a schema does not include a `$schema` field, it defaults to JSON Schema 2020-12
-pub(super) fn of(schema: &Value) -> Result<Draft, SchemaFault> {
+///
+/// # Errors
+///
+/// The `$schema`, if it is the URI of no supported dialect.
+pub(super) fn of(schema: &Value) -> Result<Draft, &Value> {
     match schema.get("$schema") {
         None => Ok(Draft::Draft202012),
-        Some(Value::String(uri)) => named(uri).ok_or_else(|| SchemaFault::Dialect(quoted(uri))),
-        Some(_) => Err(SchemaFault::Dialect("(not a string)".to_owned())),
+        Some(dialect) => dialect.as_str().and_then(named).ok_or(dialect),
     }
 }
 

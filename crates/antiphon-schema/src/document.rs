@@ -1,9 +1,10 @@
 //! A schema as a graph: all subschemas, and the ways in which they are applied.
 
 use super::{
-    MAX_PATTERNS, MAX_SCHEMA_DEPTH, MAX_SCHEMA_SIZE, MAX_SUBSCHEMAS, dialect,
+    dialect,
     fault::{SchemaFault, quoted},
     keywords::{Applied, IDENTIFIERS, Under, under},
+    limits::{MAX_PATTERNS, MAX_SCHEMA_DEPTH, MAX_SCHEMA_SIZE, MAX_SUBSCHEMAS},
 };
 use jsonschema::Draft;
 use serde_json::{Map, Value};

@@ -1,6 +1,10 @@
 //! Errors of schemas.
 
-use super::{MAX_CHAIN, MAX_PATTERNS, MAX_SCHEMA_DEPTH, MAX_SCHEMA_SIZE, MAX_SUBSCHEMAS, MAX_WORK, dialect};
+use super::{
+    dialect,
+    limits::{MAX_CHAIN, MAX_PATTERNS, MAX_SCHEMA_DEPTH, MAX_SCHEMA_SIZE, MAX_SUBSCHEMAS, MAX_WORK},
+};
+use serde_json::Value;
 use std::fmt;
 
 /// An error that makes a schema unusable: a mistake of its author, or a limit of this crate.
@@ -32,6 +36,13 @@ pub enum SchemaFault {
     Costly,
     /// The chain of schemas that apply one another is longer than the limit.
     Chain,
+}
+
+impl SchemaFault {
+    /// Returns the fault of a `$schema` that no supported dialect has.
+    pub(super) fn unsupported_dialect(named: &Value) -> Self {
+        Self::Dialect(named.as_str().map_or_else(|| "(not a string)".to_owned(), quoted))
+    }
 }
 
 impl fmt::Display for SchemaFault {

@@ -14,6 +14,7 @@ mod dialect;
 mod document;
 mod fault;
 mod keywords;
+mod limits;
 mod reference;
 mod work;
 
@@ -21,37 +22,9 @@ pub use fault::SchemaFault;
 
 use cost::Costs;
 use document::Document;
+use limits::{MAX_INSTANCE_DEPTH, PATTERN_BYTES_PER_STEP, PATTERN_SIZES};
 use serde_json::Value;
 use work::Verdict;
-
-/// The maximum JSON nesting of a schema. Compilation recurses along the nesting.
-const MAX_SCHEMA_DEPTH: usize = 96;
-/// The approximate maximum size of a schema's text, in bytes.
-const MAX_SCHEMA_SIZE: usize = 512 * 1024;
-/// The maximum number of subschemas.
-const MAX_SUBSCHEMAS: usize = 8_192;
-/// The maximum number of distinct regular expressions. Each may use up to the last of [`PATTERN_SIZES`].
-const MAX_PATTERNS: usize = 128;
-/// The size limits for one compiled regular expression, in bytes. The smallest sufficient one is used. The engine's time is
-/// linear in the text and at worst linear in this size.
-const PATTERN_SIZES: [usize; 4] = [4 << 10, 32 << 10, 256 << 10, 1 << 20];
-/// The size of a compiled regular expression that costs one step per byte of text: a state has about 32 bytes, and one step
-/// takes about as long as 32 states.
-const PATTERN_BYTES_PER_STEP: usize = 1 << 10;
-/// The maximum JSON nesting of a value.
-const MAX_INSTANCE_DEPTH: usize = 128;
-/// The maximum number of nested schemas in one validation, from the root. Both validation and the drop of a compiled schema
-/// are recursive.
-const MAX_CHAIN: u32 = 400;
-/// The maximum number of nested schemas in compilation. Each takes about 5 KiB of stack in an unoptimized build.
-const MAX_COMPILED: u32 = 220;
-/// The number of nested reference targets that the validator compiles recursively; it defers deeper ones.
-const NESTED_COMPILATIONS: u32 = 9;
-/// The maximum work of one validation, in weighted visits of one schema at one value. A visit takes tens of nanoseconds.
-const MAX_WORK: u64 = 8_000_000;
-/// The maximum work of a validation that lists its faults, in visits. The validator collects all faults, about a hundred
-/// bytes each, and repeats work that a plain verdict does once.
-const MAX_WORK_WITH_FAULTS: u64 = 400_000;
 
 /// A compiled schema.
 #[derive(Debug)]
@@ -69,7 +42,7 @@ impl CompiledSchema {
     /// message for the schema's author.
     pub fn compile(schema: &Value) -> Result<Self, SchemaFault> {
         // > Schemas **MUST** be valid according to their declared or default dialect
-        let dialect = dialect::of(schema)?;
+        let dialect = dialect::of(schema).map_err(SchemaFault::unsupported_dialect)?;
         document::check_size(schema)?;
         let mut document = Document::read(schema, dialect)?;
         let references = reference::resolve(&mut document)?;

@@ -1,10 +1,11 @@
 //! Resolution of references, and their replacement by local pointers.
 
 use super::{
-    MAX_SCHEMA_SIZE, dialect,
+    dialect,
     document::Document,
     fault::{SchemaFault, quoted},
     keywords::{IDENTIFIERS, REFERENCES, Under, under},
+    limits::MAX_SCHEMA_SIZE,
 };
 use jsonschema::Draft;
 use serde_json::{Map, Value};

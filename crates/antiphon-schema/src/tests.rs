@@ -1,4 +1,4 @@
-use super::*;
+use super::{limits::*, *};
 use serde_json::{Map, json};
 use std::net::TcpListener;
 

@@ -1,8 +1,8 @@
 //! The work of validating one value against a schema.
 
 use super::{
-    MAX_CHAIN, MAX_INSTANCE_DEPTH, MAX_WORK, MAX_WORK_WITH_FAULTS,
     cost::{Costs, Rules},
+    limits::{MAX_CHAIN, MAX_INSTANCE_DEPTH, MAX_WORK, MAX_WORK_WITH_FAULTS},
 };
 use serde_json::Value;
 use std::collections::HashMap;

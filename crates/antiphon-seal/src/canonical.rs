@@ -20,44 +20,17 @@
 //! | array | `a`, number of elements, the elements |
 //! | object | `o`, number of members, then name (as a string) and value of each, sorted by the names' bytes |
 
+mod fault;
 mod number;
+mod pass;
 mod string;
 
 use std::cmp::Ordering;
-use std::fmt;
 
+pub use self::fault::{MAX_DEPTH, TextFault};
+
+use self::pass::Pass;
 use self::string::{compare, lossy};
-
-/// The maximum number of arrays and objects that may be open at once.
-///
-/// Deeper text is rejected and not walked, so that the walk's own recursion is bounded.
-pub const MAX_DEPTH: usize = 128;
-
-/// The reason that a JSON text has no canonical form.
-#[derive(Debug, Clone, PartialEq, Eq)]
-#[non_exhaustive]
-pub enum TextFault {
-    /// An object names one member twice, after unescaping: two decoders could read two different values.
-    ///
-    /// Holds the name, cut after 64 characters; it comes from the peer, so print it escaped.
-    DuplicateName(String),
-    /// More than [`MAX_DEPTH`] arrays and objects are open at once.
-    TooDeep,
-    /// The text is not JSON.
-    Malformed,
-}
-
-impl fmt::Display for TextFault {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::DuplicateName(name) => write!(f, "duplicate member name {name:?}"),
-            Self::TooDeep => write!(f, "nested deeper than {MAX_DEPTH} levels"),
-            Self::Malformed => f.write_str("not well-formed JSON"),
-        }
-    }
-}
-
-impl std::error::Error for TextFault {}
 
 /// Returns the canonical form of `text`, one complete JSON value.
 ///
@@ -74,7 +47,7 @@ pub fn canonical(text: &str) -> Result<Vec<u8>, TextFault> {
     // Arguments of usual size fit without a second allocation: a value takes nine bytes more than its text.
     let mut walk = Walk::new(text, Some(Vec::with_capacity(2 * text.len() + 64)));
     walk.document()?;
-    Ok(walk.out.unwrap_or_default())
+    Ok(walk.pass.out.unwrap_or_default())
 }
 
 /// Checks that `text` has a canonical form; the same walk as [`canonical`], without its output.
@@ -97,83 +70,71 @@ struct Member {
 }
 
 struct Walk<'t> {
-    text: &'t [u8],
-    at: usize,
+    pass: Pass<'t>,
     depth: usize,
     /// The members of all open objects that have more than one, innermost last: one allocation serves the
     /// whole text.
     members: Vec<Member>,
-    /// The canonical form so far; `None` if the walk only checks.
-    out: Option<Vec<u8>>,
 }
 
 impl<'t> Walk<'t> {
     fn new(text: &'t str, out: Option<Vec<u8>>) -> Self {
-        Self { text: text.as_bytes(), at: 0, depth: 0, members: Vec::new(), out }
+        Self { pass: Pass::new(text, out), depth: 0, members: Vec::new() }
     }
 
     fn document(&mut self) -> Result<(), TextFault> {
         self.value()?;
-        match self.token() {
+        match self.pass.token() {
             None => Ok(()),
             Some(_) => Err(TextFault::Malformed),
         }
     }
 
     fn value(&mut self) -> Result<(), TextFault> {
-        match self.token() {
-            Some(b'n') => self.word(b"null", b'n'),
-            Some(b't') => self.word(b"true", b't'),
-            Some(b'f') => self.word(b"false", b'f'),
-            Some(b'"') => self.string().map(drop),
+        match self.pass.token() {
+            Some(b'n') => self.pass.word(b"null", b'n'),
+            Some(b't') => self.pass.word(b"true", b't'),
+            Some(b'f') => self.pass.word(b"false", b'f'),
+            Some(b'"') => self.pass.string().map(drop),
             Some(b'[') => self.array(),
             Some(b'{') => self.object(),
-            Some(b'-' | b'0'..=b'9') => self.number(),
+            Some(b'-' | b'0'..=b'9') => self.pass.number(),
             _ => Err(TextFault::Malformed),
         }
     }
 
-    fn word(&mut self, word: &[u8], tag: u8) -> Result<(), TextFault> {
-        if !self.text[self.at..].starts_with(word) {
-            return Err(TextFault::Malformed);
-        }
-        self.at += word.len();
-        self.write(&[tag]);
-        Ok(())
-    }
-
     fn array(&mut self) -> Result<(), TextFault> {
         self.open()?;
-        let length = self.begin(b'a');
+        let length = self.pass.begin(b'a');
         let mut count = 0;
-        if self.token() == Some(b']') {
-            self.at += 1;
+        if self.pass.token() == Some(b']') {
+            self.pass.at += 1;
         } else {
             loop {
                 self.value()?;
                 count += 1;
-                if self.separator(b']')? {
+                if self.pass.separator(b']')? {
                     break;
                 }
             }
         }
-        self.finish(length, count);
+        self.pass.finish(length, count);
         self.depth -= 1;
         Ok(())
     }
 
     fn object(&mut self) -> Result<(), TextFault> {
         self.open()?;
-        let length = self.begin(b'o');
+        let length = self.pass.begin(b'o');
         let first = self.members.len();
         let mut count = 0;
-        if self.token() == Some(b'}') {
-            self.at += 1;
+        if self.pass.token() == Some(b'}') {
+            self.pass.at += 1;
         } else {
             loop {
                 let member = self.member()?;
                 count += 1;
-                let is_last = self.separator(b'}')?;
+                let is_last = self.pass.separator(b'}')?;
                 // An only member is in order, and the list is not allocated for it.
                 if count > 1 || !is_last {
                     // Most objects fit without a second allocation.
@@ -188,28 +149,28 @@ impl<'t> Walk<'t> {
             }
         }
         self.sort(first)?;
-        self.finish(length, count);
+        self.pass.finish(length, count);
         self.depth -= 1;
         Ok(())
     }
 
     fn member(&mut self) -> Result<Member, TextFault> {
-        if self.token() != Some(b'"') {
+        if self.pass.token() != Some(b'"') {
             return Err(TextFault::Malformed);
         }
-        let start = self.written();
-        let (raw, escaped) = self.string()?;
-        if self.token() != Some(b':') {
+        let start = self.pass.written();
+        let (raw, escaped) = self.pass.string()?;
+        if self.pass.token() != Some(b':') {
             return Err(TextFault::Malformed);
         }
-        self.at += 1;
+        self.pass.at += 1;
         self.value()?;
-        Ok(Member { raw, escaped, written: (start, self.written()) })
+        Ok(Member { raw, escaped, written: (start, self.pass.written()) })
     }
 
     /// Closes an object: sorts its members by their names and takes them off the stack.
     fn sort(&mut self, first: usize) -> Result<(), TextFault> {
-        let text = self.text;
+        let text = self.pass.text;
         let order = |a: &Member, b: &Member| {
             let name = |m: &Member| &text[m.raw.0..m.raw.1];
             if a.escaped || b.escaped { compare(name(a), name(b)) } else { name(a).cmp(name(b)) }
@@ -220,7 +181,7 @@ impl<'t> Walk<'t> {
             let (start, end) = pair[0].raw;
             return Err(TextFault::DuplicateName(lossy(&text[start..end])));
         }
-        if let Some(out) = &mut self.out
+        if let Some(out) = &mut self.pass.out
             && !members.is_sorted_by_key(|member| member.written.0)
         {
             let start = members.iter().map(|member| member.written.0).min().unwrap_or(out.len());
@@ -239,61 +200,8 @@ impl<'t> Walk<'t> {
             return Err(TextFault::TooDeep);
         }
         self.depth += 1;
-        self.at += 1;
+        self.pass.at += 1;
         Ok(())
-    }
-
-    /// Takes a comma (`false`) or the closing bracket (`true`).
-    fn separator(&mut self, close: u8) -> Result<bool, TextFault> {
-        let token = self.token();
-        self.at += 1;
-        match token {
-            Some(b',') => Ok(false),
-            Some(byte) if byte == close => Ok(true),
-            _ => Err(TextFault::Malformed),
-        }
-    }
-
-    /// Returns the next byte that is not white space, and does not take it.
-    fn token(&mut self) -> Option<u8> {
-        while let Some(b' ' | b'\t' | b'\n' | b'\r') = self.peek() {
-            self.at += 1;
-        }
-        self.peek()
-    }
-
-    fn peek(&self) -> Option<u8> {
-        self.text.get(self.at).copied()
-    }
-
-    fn written(&self) -> usize {
-        self.out.as_ref().map_or(0, Vec::len)
-    }
-
-    fn write(&mut self, bytes: &[u8]) {
-        if let Some(out) = &mut self.out {
-            out.extend_from_slice(bytes);
-        }
-    }
-
-    /// Writes a tag and leaves room for a length; [`finish`](Self::finish) writes the length.
-    fn begin(&mut self, tag: u8) -> usize {
-        self.write(&[tag]);
-        let length = self.written();
-        self.write(&[0; 8]);
-        length
-    }
-
-    fn finish(&mut self, length: usize, value: usize) {
-        if let Some(out) = &mut self.out {
-            out[length..length + 8].copy_from_slice(&(value as u64).to_be_bytes());
-        }
-    }
-
-    /// Does the same as [`finish`](Self::finish), with the number of bytes written since
-    /// [`begin`](Self::begin).
-    fn finish_bytes(&mut self, length: usize) {
-        self.finish(length, self.written().saturating_sub(length + 8));
     }
 }
 

@@ -1,6 +1,5 @@
 //! Request ids.
 
-use crate::ProgressToken;
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
 use std::fmt;
 
@@ -48,8 +47,8 @@ impl RequestId {
         }
     }
 
-    /// Makes a progress token of it: the same strings and integers are allowed.
-    pub(crate) fn into_token(self) -> ProgressToken {
+    /// Returns the id as a JSON value. Progress tokens are the same strings and integers.
+    pub(crate) fn into_value(self) -> serde_json::Value {
         match self.0 {
             Repr::Signed(number) => number.into(),
             Repr::Unsigned(number) => number.into(),

@@ -1,5 +1,6 @@
 #![doc = include_str!("../README.md")]
 
+mod annotations;
 mod answer;
 mod ask;
 mod capability;
@@ -11,6 +12,7 @@ mod form;
 pub mod framing;
 pub mod header;
 mod id;
+mod implementation;
 mod legacy;
 mod members;
 mod message;
@@ -30,6 +32,7 @@ mod tag;
 mod tool;
 mod version;
 
+pub use annotations::{Annotations, Role};
 pub use answer::{Action, ElicitResult, InputResponses, ListRootsResult, Root};
 pub use ask::{AskKind, ElicitRequest, InputRequest, InputRequests};
 pub use capability::{AskSupport, ClientCapabilities, ServerCapabilities};
@@ -37,13 +40,14 @@ pub use completion::{
     CompleteParams, CompleteResult, Completion, CompletionArgument, CompletionContext, CompletionReference,
 };
 pub use content::{
-    Annotations, AudioContent, BlobOrText, ContentBlock, EmbeddedResource, ImageContent, ResourceContents,
-    Role, TextContent, ToolResultContent, ToolUseContent,
+    AudioContent, ContentBlock, EmbeddedResource, ImageContent, TextContent, ToolResultContent,
+    ToolUseContent,
 };
-pub use discover::{CacheScope, DiscoverResult, Icon, IconTheme, Implementation, Ttl};
+pub use discover::{CacheScope, DiscoverResult, Ttl};
 pub use error::{ErrorCode, ErrorObject};
 pub use form::{Choice, FieldFault, FieldKind, FormField, FormSchema, TextFormat};
 pub use id::RequestId;
+pub use implementation::{Icon, IconTheme, Implementation};
 pub use legacy::{
     ElicitationCompleteParams, InitializeParams, InitializeResult, LegacyAsk, SetLevelParams,
     SubscribeParams, UrlElicitations, elicitation_id_of, progress_token_of,
@@ -61,8 +65,8 @@ pub use prompt::{
 };
 pub use reader::{UniqueNames, WholeRequest};
 pub use resource::{
-    ListResourceTemplatesResult, ListResourcesResult, ReadResourceParams, ReadResourceResult, Resource,
-    ResourceLink, ResourceTemplate,
+    BlobOrText, ListResourceTemplatesResult, ListResourcesResult, ReadResourceParams, ReadResourceResult,
+    Resource, ResourceContents, ResourceLink, ResourceTemplate,
 };
 pub use sampling::{
     CreateMessageParams, CreateMessageResult, ModelHint, ModelPreferences, SamplingBlock, SamplingContent,

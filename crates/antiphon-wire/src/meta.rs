@@ -113,7 +113,7 @@ impl<'de: 'a, 'a> Deserialize<'de> for RequestMeta<'a> {
             asks: read.asks,
             client_info: read.client_info,
             log_level: read.log_level,
-            progress_token: read.progress_token.map(RequestId::into_token),
+            progress_token: read.progress_token.map(RequestId::into_value),
         })
     }
 }

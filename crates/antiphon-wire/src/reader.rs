@@ -123,7 +123,7 @@ fn read_meta<'a>(walk: &mut Walk<'a>) -> Option<Meta<'a>> {
             meta_keys::CLIENT_CAPABILITIES => meta.asks = Some(read_asks(walk)?),
             meta_keys::CLIENT_INFO => meta.client_info = raw_member(walk)?,
             meta_keys::LOG_LEVEL => meta.log_level = Some(read_level(walk)?),
-            meta_keys::PROGRESS_TOKEN => meta.progress_token = Some(read_id(walk)?.into_token()),
+            meta_keys::PROGRESS_TOKEN => meta.progress_token = Some(read_id(walk)?.into_value()),
             _ => walk.skip()?,
         }
         Some(())

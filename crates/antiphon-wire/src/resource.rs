@@ -1,10 +1,10 @@
-//! Resources and templates of resources.
+//! Resources, their contents, and templates of resources.
 
 use crate::{
-    Annotations, BlobOrText, CacheScope, Icon, InputResponses, Meta, ResourceContents, Ttl,
-    members::optional_whole, tag::Complete, tag::Link,
+    Annotations, CacheScope, Icon, InputResponses, Meta, Ttl, members::optional_whole, tag::Complete,
+    tag::Link,
 };
-use serde::{Deserialize, Serialize};
+use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
 use serde_json::{Map, Value};
 use std::fmt;
 
@@ -289,5 +289,107 @@ impl fmt::Debug for ReadResourceParams {
             .field("uri", &self.uri)
             .field("input_responses", &self.input_responses)
             .finish_non_exhaustive()
+    }
+}
+
+/// The contents of a resource: text, or bytes in base64.
+#[derive(Clone, Debug, PartialEq)]
+#[non_exhaustive]
+pub struct ResourceContents {
+    /// The resource's URI.
+    pub uri: String,
+    /// The resource's media type.
+    pub mime_type: Option<String>,
+    /// The contents themselves.
+    pub body: BlobOrText,
+    /// Further metadata (`_meta`).
+    pub meta: Option<Meta>,
+    /// Members this type does not name.
+    pub extra: Map<String, Value>,
+}
+
+/// Text, or bytes in base64. In the protocol, the member's name separates the two.
+#[derive(Clone, Debug, PartialEq)]
+pub enum BlobOrText {
+    /// Bytes in base64 (`blob`).
+    Blob(String),
+    /// Text (`text`).
+    Text(String),
+}
+
+impl ResourceContents {
+    /// Returns contents that are text.
+    pub fn text(uri: impl Into<String>, text: impl Into<String>) -> Self {
+        Self::new(uri, BlobOrText::Text(text.into()))
+    }
+
+    /// Returns contents that are bytes in base64.
+    pub fn blob(uri: impl Into<String>, blob: impl Into<String>) -> Self {
+        Self::new(uri, BlobOrText::Blob(blob.into()))
+    }
+
+    fn new(uri: impl Into<String>, body: BlobOrText) -> Self {
+        Self { uri: uri.into(), mime_type: None, body, meta: None, extra: Map::new() }
+    }
+
+    /// Returns the same contents with this media type.
+    #[must_use]
+    pub fn with_mime_type(mut self, mime_type: impl Into<String>) -> Self {
+        self.mime_type = Some(mime_type.into());
+        self
+    }
+
+    /// Returns the text, if the contents are text.
+    pub fn as_text(&self) -> Option<&str> {
+        match &self.body {
+            BlobOrText::Text(text) => Some(text),
+            BlobOrText::Blob(_) => None,
+        }
+    }
+}
+
+#[derive(Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct ContentsOnWire {
+    uri: String,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    mime_type: Option<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    text: Option<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    blob: Option<String>,
+    #[serde(rename = "_meta", default, skip_serializing_if = "Option::is_none")]
+    meta: Option<Meta>,
+    #[serde(flatten)]
+    extra: Map<String, Value>,
+}
+
+impl Serialize for ResourceContents {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let (text, blob) = match self.body.clone() {
+            BlobOrText::Text(text) => (Some(text), None),
+            BlobOrText::Blob(blob) => (None, Some(blob)),
+        };
+        ContentsOnWire {
+            uri: self.uri.clone(),
+            mime_type: self.mime_type.clone(),
+            text,
+            blob,
+            meta: self.meta.clone(),
+            extra: self.extra.clone(),
+        }
+        .serialize(serializer)
+    }
+}
+
+impl<'de> Deserialize<'de> for ResourceContents {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let read = ContentsOnWire::deserialize(deserializer)?;
+        let body = match (read.text, read.blob) {
+            (Some(text), None) => BlobOrText::Text(text),
+            (None, Some(blob)) => BlobOrText::Blob(blob),
+            _ => return Err(de::Error::custom("resource contents have either `text` or `blob`")),
+        };
+        Ok(Self { uri: read.uri, mime_type: read.mime_type, body, meta: read.meta, extra: read.extra })
     }
 }

@@ -2,12 +2,9 @@
 //!
 //! > For form mode, allow users to review and modify their responses before sending
 
-use super::{
-    Decision,
-    prompt::{self, PromptResult},
-};
+use super::prompt::{self, PromptResult};
 use crate::{console, failure::Failure, field_value, sanitize};
-use antiphon::wire::{Action, Choice, FieldKind, FormField, FormSchema};
+use antiphon::wire::{Choice, ElicitResult, FieldKind, FormField, FormSchema};
 use serde_json::{Map, Value};
 
 /// The maximum length of a label and of its description, in characters, because prompts are drawn again at every key.
@@ -18,11 +15,11 @@ const HELP: usize = 1000;
 enum MenuChoice {
     Send,
     Change,
-    Refuse(Action),
+    Refuse(ElicitResult),
 }
 
 /// Asks for every field without a value from the command line, then shows all values before they are sent.
-pub(super) fn fill_in(schema: &FormSchema, mut content: Map<String, Value>) -> Result<Decision, Failure> {
+pub(super) fn fill_in(schema: &FormSchema, mut content: Map<String, Value>) -> Result<ElicitResult, Failure> {
     let mut fields: Vec<&FormField> =
         schema.fields().iter().filter(|field| !content.contains_key(&field.name)).collect();
     console::note("  (Esc: decline or cancel)");
@@ -32,9 +29,9 @@ pub(super) fn fill_in(schema: &FormSchema, mut content: Map<String, Value>) -> R
             review(schema, &content);
         }
         match menu(complete)? {
-            MenuChoice::Send => return Ok(Decision::Accept(content)),
+            MenuChoice::Send => return Ok(ElicitResult::accept(content)),
             MenuChoice::Change => fields = schema.fields().iter().collect(),
-            MenuChoice::Refuse(action) => return Ok(Decision::Refuse(action)),
+            MenuChoice::Refuse(refusal) => return Ok(refusal),
         }
     }
 }
@@ -83,12 +80,12 @@ fn menu(complete: bool) -> Result<MenuChoice, Failure> {
     }
     let chosen = prompt::choose("And now?", choices.iter().map(ToString::to_string).collect(), 0, None)?;
     // Esc in the menu is "pressed Escape" of the protocol: the action `cancel`.
-    let PromptResult::Value(index) = chosen else { return Ok(MenuChoice::Refuse(Action::Cancel)) };
+    let PromptResult::Value(index) = chosen else { return Ok(MenuChoice::Refuse(ElicitResult::cancel())) };
     Ok(match index + usize::from(!complete) {
         0 => MenuChoice::Send,
         1 => MenuChoice::Change,
-        2 => MenuChoice::Refuse(Action::Decline),
-        _ => MenuChoice::Refuse(Action::Cancel),
+        2 => MenuChoice::Refuse(ElicitResult::decline()),
+        _ => MenuChoice::Refuse(ElicitResult::cancel()),
     })
 }
 

@@ -18,7 +18,6 @@ use antiphon::{
     client::{ElicitAsk, PendingCall},
     wire::{Action, ElicitRequest, ElicitResult, FormSchema, InputRequest},
 };
-use serde_json::{Map, Value};
 
 /// The reason why a round has no complete answers.
 pub(crate) enum RoundError {
@@ -32,12 +31,6 @@ impl From<Failure> for RoundError {
     fn from(failure: Failure) -> Self {
         Self::Failed(failure)
     }
-}
-
-/// The decision of the person about a question.
-pub(crate) enum Decision {
-    Accept(Map<String, Value>),
-    Refuse(Action),
 }
 
 /// Sets every missing answer. Sets the available answers even if others are missing.
@@ -189,10 +182,7 @@ fn answer_form(
         return Ok(AnswerResult::Missing(missing_answer));
     }
     question.show();
-    Ok(AnswerResult::Answer(match form::fill_in(schema, given)? {
-        Decision::Accept(content) => ElicitResult::accept(content),
-        Decision::Refuse(action) => refusal(action),
-    }))
+    Ok(AnswerResult::Answer(form::fill_in(schema, given)?))
 }
 
 fn answer_url(question: &Question<'_>, url: &str, scripted: &FlagAnswer) -> Result<AnswerResult, Failure> {
@@ -204,10 +194,7 @@ fn answer_url(question: &Question<'_>, url: &str, scripted: &FlagAnswer) -> Resu
     }
     question.show();
     let agreed = scripted.action == Some(Action::Accept);
-    Ok(AnswerResult::Answer(match url::consent(question.key, url, agreed)? {
-        Decision::Accept(_) => ElicitResult::consent(),
-        Decision::Refuse(action) => refusal(action),
-    }))
+    Ok(AnswerResult::Answer(url::consent(question.key, url, agreed)?))
 }
 
 fn refusal(action: Action) -> ElicitResult {

@@ -4,19 +4,15 @@
 //! >
 //! > **MUST NOT** open the URL without explicit consent from the user.
 
-use super::{
-    Decision,
-    prompt::{self, PromptResult},
-};
+use super::prompt::{self, PromptResult};
 use crate::{console, failure::Failure, sanitize};
 use antiphon::{
     client::consent::{UrlConsent, show_url},
-    wire::Action,
+    wire::ElicitResult,
 };
-use serde_json::Map;
 
 /// Shows the URL, and asks for consent unless the command line gives it.
-pub(super) fn consent(key: &str, url: &str, agreed: bool) -> Result<Decision, Failure> {
+pub(super) fn consent(key: &str, url: &str, agreed: bool) -> Result<ElicitResult, Failure> {
     let shown =
         show_url(url).map_err(|fault| Failure::protocol("invalid_url", format!("`{key}`: {fault}")))?;
     console::note("  The server asks you to open this page:");
@@ -27,20 +23,20 @@ pub(super) fn consent(key: &str, url: &str, agreed: bool) -> Result<Decision, Fa
     }
     if agreed {
         console::note("  You agreed on the command line: open it in your browser.");
-        return Ok(Decision::Accept(Map::new()));
+        return Ok(ElicitResult::consent());
     }
     let choices = ["Agree: I open it in my browser", "Decline: say no", "Cancel: decide nothing"];
     let help = Some("this program opens and fetches nothing");
     match choose("Do you agree?", &choices, help)? {
         Some(0) => {}
-        Some(1) => return Ok(Decision::Refuse(Action::Decline)),
-        _ => return Ok(Decision::Refuse(Action::Cancel)),
+        Some(1) => return Ok(ElicitResult::decline()),
+        _ => return Ok(ElicitResult::cancel()),
     }
     console::note(&format!("  Open it in your browser: {}", sanitize::line(&shown.full)));
     // > Clients **SHOULD** provide manual controls that let the user retry or cancel the original request
     match choose("When you are done on the page:", &["Continue", "Cancel: decide nothing"], None)? {
-        Some(0) => Ok(Decision::Accept(Map::new())),
-        _ => Ok(Decision::Refuse(Action::Cancel)),
+        Some(0) => Ok(ElicitResult::consent()),
+        _ => Ok(ElicitResult::cancel()),
     }
 }
 

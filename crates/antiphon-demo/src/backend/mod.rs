@@ -6,6 +6,7 @@
 
 mod operation;
 mod payment_page;
+mod records;
 mod service;
 
 pub(crate) use payment_page::ASK_KEY as PAYMENT_ASK_KEY;

@@ -3,7 +3,7 @@
 //! Only the person who was asked may pay. The page takes the person from its own login and never from the link: anyone
 //! can forward a link, and its receiver would then pay for someone else.
 
-use super::service::SharedRecords;
+use super::records::SharedRecords;
 use crate::user::User;
 use antiphon::server::{Server, UrlRef};
 use http_body_util::Full;

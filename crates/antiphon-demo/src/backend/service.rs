@@ -1,22 +1,21 @@
 //! The backend as an HTTP service: one process serves it, other processes send operations to it.
 
 use super::{
-    EffectCounts, Operation,
+    Operation,
     payment_page::{self, Reply},
+    records::SharedRecords,
 };
 use antiphon::{Result, server::Server};
 use http_body_util::{BodyExt as _, Limited};
 use hyper::{Method, Request, StatusCode, body::Incoming, header, server::conn::http1, service::service_fn};
 use hyper_util::rt::TokioIo;
-use serde_json::{Value, json};
 use std::{
-    collections::BTreeMap,
     convert::Infallible,
     fmt,
     future::Future,
     io,
     pin::Pin,
-    sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError},
+    sync::{Arc, OnceLock},
 };
 use tokio::net::TcpListener;
 
@@ -49,27 +48,6 @@ impl fmt::Debug for ComputeHook {
     }
 }
 
-/// The data of a backend.
-#[derive(Default)]
-pub(super) struct Records {
-    folders: BTreeMap<String, Vec<String>>,
-    /// By idempotency key.
-    receipts: BTreeMap<String, String>,
-    /// The users who paid, by number of the booking.
-    pub(super) deposits: BTreeMap<String, String>,
-    pub(super) counts: EffectCounts,
-}
-
-/// The data of a backend, shared by all its requests.
-#[derive(Clone, Default)]
-pub(super) struct SharedRecords(Arc<Mutex<Records>>);
-
-impl SharedRecords {
-    pub(super) fn lock(&self) -> MutexGuard<'_, Records> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-}
-
 /// Serves a backend until the future is dropped. The backend begins with two folders: `reports` with two files, and
 /// `drafts` with none.
 ///
@@ -82,12 +60,7 @@ pub async fn serve(
     hook: ComputeHook,
     server: Arc<OnceLock<Server>>,
 ) -> io::Result<()> {
-    let records = SharedRecords::default();
-    {
-        let mut records = records.lock();
-        records.folders.insert("reports".into(), vec!["q1.txt".into(), "q2.txt".into()]);
-        records.folders.insert("drafts".into(), Vec::new());
-    }
+    let records = SharedRecords::with_folders();
     loop {
         let (stream, _) = listener.accept().await?;
         let (records, hook, server) = (records.clone(), hook.clone(), Arc::clone(&server));
@@ -131,50 +104,4 @@ const JSON: &str = "application/json";
 
 fn bad_request(reason: &str) -> Reply {
     payment_page::reply(StatusCode::BAD_REQUEST, "text/plain; charset=utf-8", reason.into())
-}
-
-impl Records {
-    fn apply(&mut self, operation: Operation) -> Result<Value> {
-        Ok(match operation {
-            Operation::Fill { path, files } => {
-                self.folders.insert(path, files);
-                Value::Null
-            }
-            Operation::List { path } => json!(self.folders.get(&path)),
-            Operation::Delete { path } => {
-                let existed = self.folders.remove(&path).is_some();
-                if existed {
-                    *self.counts.deleted.entry(path).or_default() += 1;
-                }
-                json!(existed)
-            }
-            Operation::DeleteFile { path, file } => {
-                let files = self.folders.get_mut(&path);
-                let index = files.as_ref().and_then(|files| files.iter().position(|name| *name == file));
-                if let Some((files, index)) = files.zip(index) {
-                    files.remove(index);
-                    *self.counts.deleted.entry(format!("{path}/{file}")).or_default() += 1;
-                }
-                json!(index.is_some())
-            }
-            Operation::Charge { amount, key } => {
-                *self.counts.charges.entry(key.clone()).or_default() += 1;
-                let next = self.receipts.len() + 1;
-                json!(self.receipts.entry(key).or_insert_with(|| format!("receipt {next} over {amount} EUR")))
-            }
-            Operation::Deposit { booking_id } => json!(self.deposits.get(&booking_id.to_string())),
-            Operation::Compute { portion, key } => {
-                *self.counts.portions.entry(key).or_default() += 1;
-                json!((portion * 1000..(portion + 1) * 1000).filter(|number| is_prime(*number)).count())
-            }
-            Operation::Count => serde_json::to_value(&self.counts)?,
-        })
-    }
-}
-
-fn is_prime(number: u32) -> bool {
-    number > 1
-        && (2..)
-            .take_while(|divisor| divisor * divisor <= number)
-            .all(|divisor| !number.is_multiple_of(divisor))
 }

@@ -1,13 +1,10 @@
 //! One argument: its name, its schema keywords and its default.
 
-use super::{
-    kind::Kind,
-    settings::Settings,
-    shape::{Shape, is_str},
-};
-use crate::form::{
-    attributes::{Given, Value, doc_comment},
-    plain,
+use super::{kind::Kind, settings::Settings, shape::Shape};
+use crate::{
+    form::attributes::{Given, Value, doc_comment},
+    names::plain,
+    types::is_str,
 };
 use proc_macro2::{Span, TokenStream};
 use quote::{quote, quote_spanned};

@@ -1,22 +1,21 @@
 //! The model of a marked function, read from its signature and its attributes.
 
 use super::{
-    argument::Argument,
-    call_settings::call_settings,
-    kind::Kind,
-    settings::Settings,
-    shape::{is_str, last, name_behind, only_argument, ungrouped},
-    template::Template,
+    argument::Argument, call_settings::call_settings, kind::Kind, settings::Settings, template::Template,
 };
 use crate::{
-    form::{Errors, UniqueNames, attributes::doc_comment, plain},
+    errors::Errors,
+    form::attributes::doc_comment,
+    names::{UniqueNames, plain},
     resolver::ResolvedParam,
+    signature::{check_ctx, read_output, state_of},
+    types::{is_str, last, name_behind, ungrouped},
 };
-use proc_macro2::{Ident, Span, TokenStream, TokenTree};
-use quote::{ToTokens as _, format_ident, quote};
+use proc_macro2::{Ident, Span, TokenStream};
+use quote::{format_ident, quote};
 use syn::{
-    Attribute, Error, FnArg, GenericParam, LitStr, Pat, PatType, Receiver, Result, ReturnType, Signature,
-    Token, Type, parse::ParseStream, spanned::Spanned as _,
+    Attribute, Error, FnArg, GenericParam, LitStr, Pat, PatType, Receiver, Result, Signature, Token, Type,
+    parse::ParseStream, spanned::Spanned as _,
 };
 
 /// The maximum number of parameters, which the traits behind `.tool(..)` support.
@@ -206,36 +205,6 @@ fn check_receiver(kind: Kind, place: Context, receiver: &Receiver) -> Result<()>
     ))
 }
 
-pub(crate) fn read_output(sig: &Signature) -> Result<(Type, Span)> {
-    let ReturnType::Type(_, output) = &sig.output else {
-        return Ok((syn::parse_quote!(()), sig.ident.span()));
-    };
-    let span = output.span();
-    match ungrouped(output) {
-        Type::Reference(reference)
-            if reference.lifetime.as_ref().is_none_or(|life| life.ident != "static") =>
-        {
-            return Err(Error::new(
-                span,
-                "the result outlives the call: return an owned type, such as String",
-            ));
-        }
-        _ => {}
-    }
-    if has_ident(output.to_token_stream(), "impl") {
-        return Err(Error::new(span, "the return type cannot be `impl ..`: write a concrete type"));
-    }
-    Ok(((**output).clone(), span))
-}
-
-pub(crate) fn has_ident(tokens: TokenStream, word: &str) -> bool {
-    tokens.into_iter().any(|token| match token {
-        TokenTree::Ident(ident) => ident == word,
-        TokenTree::Group(group) => has_ident(group.stream(), word),
-        _ => false,
-    })
-}
-
 fn check_variables(template: &Template, params: &[Param]) -> Result<()> {
     let names: Vec<(&str, Span)> = params
         .iter()
@@ -306,30 +275,6 @@ impl Param {
                 Err(Error::new(pat.span(), "an argument must have a name: destructure the value in the body"))
             }
         }
-    }
-}
-
-pub(crate) fn check_ctx(ty: &Type) -> Result<()> {
-    match ungrouped(ty) {
-        Type::Reference(reference)
-            if reference.mutability.is_none()
-                && !matches!(ungrouped(&reference.elem), Type::Reference(_)) =>
-        {
-            Ok(())
-        }
-        _ => Err(Error::new(ty.span(), "the context is a shared reference: `ctx: &Ctx`")),
-    }
-}
-
-/// Returns the `T` of `State<T>`.
-pub(crate) fn state_of(ty: &Type) -> Result<Option<Type>> {
-    let inner = |ty: &Type| last(ty).and_then(|segment| only_argument(segment, "State")).cloned();
-    match ungrouped(ty) {
-        Type::Reference(reference) if inner(&reference.elem).is_some() => Err(Error::new(
-            ty.span(),
-            "state is taken by value, without `&`: a clone is cheap, and all clones share the value",
-        )),
-        ty => Ok(inner(ty)),
     }
 }
 

@@ -10,12 +10,12 @@ mod call_settings;
 mod expand;
 mod fallback;
 mod free_function;
-pub(crate) mod function;
+mod function;
 mod kind;
 mod resolver_code;
 mod service;
 mod settings;
-pub(crate) mod shape;
+mod shape;
 mod template;
 
 pub(crate) use free_function::expand as function;

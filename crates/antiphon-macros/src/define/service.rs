@@ -6,7 +6,7 @@ use super::{
     function::{Context, Function},
     kind::Kind,
 };
-use crate::form::{Errors, UniqueNames};
+use crate::{errors::Errors, names::UniqueNames};
 use proc_macro2::{Ident, Span, TokenStream};
 use quote::{ToTokens as _, quote, quote_spanned};
 use syn::{

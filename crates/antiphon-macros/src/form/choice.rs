@@ -1,10 +1,10 @@
 //! The choices of an enum.
 
 use super::{
-    Errors, UniqueNames,
     attributes::Attributes,
     serde_names::{FieldAttributes, TypeAttributes},
 };
+use crate::{errors::Errors, names::UniqueNames};
 use proc_macro2::{Ident, TokenStream};
 use quote::quote;
 use syn::{DataEnum, Error, Fields, Result, Variant};

@@ -2,11 +2,11 @@
 
 use super::{
     attributes::{Attributes, doc_comment},
-    plain,
     secret::secret_in,
     serde_names::{FieldAttributes, TypeAttributes},
     shape::Shape,
 };
+use crate::names::plain;
 use proc_macro2::{Span, TokenStream};
 use quote::quote;
 use syn::{Error, Result};

@@ -10,10 +10,14 @@ mod secret;
 mod serde_names;
 mod shape;
 
-use proc_macro2::{Span, TokenStream};
+use crate::{
+    errors::Errors,
+    names::{UniqueNames, plain},
+};
+use proc_macro2::TokenStream;
 use quote::quote;
 use serde_names::TypeAttributes;
-use syn::{Data, DeriveInput, Error, Fields, FieldsNamed, Result, ext::IdentExt as _, spanned::Spanned as _};
+use syn::{Data, DeriveInput, Error, Fields, FieldsNamed, Result, spanned::Spanned as _};
 
 /// Returns the impl of `Form` for a struct, or of `FormChoice` for an enum.
 pub(crate) fn expand(input: TokenStream) -> Result<TokenStream> {
@@ -68,52 +72,4 @@ fn structure(input: &DeriveInput, fields: &FieldsNamed, names: &TypeAttributes) 
         }
         #(#checks)*
     })
-}
-
-/// A collection of errors, which the compiler reports together.
-#[derive(Default)]
-pub(crate) struct Errors(Option<Error>);
-
-impl Errors {
-    /// Returns the value, or adds the error and returns `None`.
-    pub(crate) fn note<T>(&mut self, result: Result<T>) -> Option<T> {
-        let fault = match result {
-            Ok(value) => return Some(value),
-            Err(fault) => fault,
-        };
-        match &mut self.0 {
-            Some(first) => first.combine(fault),
-            None => self.0 = Some(fault),
-        }
-        None
-    }
-
-    pub(crate) fn done(self) -> Result<()> {
-        self.0.map_or(Ok(()), Err)
-    }
-}
-
-/// The names that are in use.
-pub(crate) struct UniqueNames {
-    what: &'static str,
-    names: Vec<String>,
-}
-
-impl UniqueNames {
-    pub(crate) fn new(what: &'static str) -> Self {
-        Self { what, names: Vec::new() }
-    }
-
-    pub(crate) fn add(&mut self, name: &str, span: Span) -> Result<()> {
-        if self.names.iter().any(|seen| seen == name) {
-            return Err(Error::new(span, format!("another {} has the name `{name}`", self.what)));
-        }
-        self.names.push(name.to_owned());
-        Ok(())
-    }
-}
-
-/// Returns the name of an identifier as serde reads it, without `r#`.
-pub(crate) fn plain(ident: &syn::Ident) -> String {
-    ident.unraw().to_string()
 }

@@ -1,6 +1,7 @@
 //! The names that serde reads, and the attributes of serde that a form does not support.
 
-use super::{casing::Casing, plain};
+use super::casing::Casing;
+use crate::names::plain;
 use proc_macro2::TokenStream;
 use syn::{
     Attribute, Error, Ident, Lit, LitStr, Path, Result, Token, meta::ParseNestedMeta, spanned::Spanned as _,

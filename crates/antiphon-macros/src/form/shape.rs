@@ -1,6 +1,7 @@
 //! The shape of a field's type in a form. A type is known by the last segment of its path.
 
-use syn::{Error, GenericArgument, PathArguments, PathSegment, Result, Type, spanned::Spanned as _};
+use crate::types::{last, ungrouped};
+use syn::{Error, GenericArgument, PathArguments, Result, Type, spanned::Spanned as _};
 
 pub(super) enum Shape {
     Text,
@@ -134,21 +135,5 @@ fn argument_of<'t>(ty: &'t Type, outer: &str) -> Result<Option<&'t Type>> {
             _ => Err(nested(ty)),
         },
         _ => Err(nested(ty)),
-    }
-}
-
-fn last(ty: &Type) -> Option<&PathSegment> {
-    match ungrouped(ty) {
-        Type::Path(path) if path.qself.is_none() => path.path.segments.last(),
-        _ => None,
-    }
-}
-
-/// Returns the type that a macro's substitution wraps.
-fn ungrouped(ty: &Type) -> &Type {
-    match ty {
-        Type::Group(group) => ungrouped(&group.elem),
-        Type::Paren(paren) => ungrouped(&paren.elem),
-        ty => ty,
     }
 }

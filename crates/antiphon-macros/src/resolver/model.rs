@@ -2,11 +2,10 @@
 
 use super::resolved_param::ResolvedParam;
 use crate::{
-    define::{
-        function::{check_ctx, has_ident, read_output, state_of},
-        shape::{name_behind, ungrouped},
-    },
-    form::{Errors, UniqueNames, plain},
+    errors::Errors,
+    names::{UniqueNames, plain},
+    signature::{check_ctx, has_ident, read_output, state_of},
+    types::{name_behind, ungrouped},
 };
 use proc_macro2::{Span, TokenStream, TokenTree};
 use quote::ToTokens as _;

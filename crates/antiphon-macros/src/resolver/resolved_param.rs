@@ -1,6 +1,6 @@
 //! A parameter that takes the value of a resolver, in a tool or in another resolver.
 
-use crate::define::shape::{is_str, ungrouped};
+use crate::types::{is_str, ungrouped};
 use proc_macro2::{Ident, Span, TokenStream};
 use quote::{format_ident, quote, quote_spanned};
 use syn::{Attribute, Error, Path, Result, Type, parse_quote, spanned::Spanned as _};

@@ -3,7 +3,8 @@
 use std::io::Write as _;
 use std::ops::Range;
 
-use super::{TextFault, Walk};
+use super::fault::TextFault;
+use super::pass::Pass;
 
 /// A number's parts, as they lie in the text.
 struct Parts {
@@ -15,7 +16,7 @@ struct Parts {
     exponent: Range<usize>,
 }
 
-impl Walk<'_> {
+impl Pass<'_> {
     pub(super) fn number(&mut self) -> Result<(), TextFault> {
         let parts = self.parts()?;
         if let Some(mut out) = self.out.take() {

@@ -2,10 +2,11 @@
 
 use std::cmp::Ordering;
 
-use super::{TextFault, Walk};
+use super::fault::TextFault;
+use super::pass::Pass;
 
-impl Walk<'_> {
-    /// Walks the string whose opening quote is the next byte.
+impl Pass<'_> {
+    /// Takes the string whose opening quote is the next byte.
     ///
     /// Returns the range of its raw text, without the quotes, and `true` if the text holds an escape.
     pub(super) fn string(&mut self) -> Result<((usize, usize), bool), TextFault> {

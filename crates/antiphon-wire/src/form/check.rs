@@ -1,6 +1,6 @@
 //! The rules of a field. The text of a rule says what a person must correct, and never contains the value.
 
-use super::{Choice, FieldKind, TextFormat};
+use super::field::{Choice, FieldKind, TextFormat};
 use serde_json::{Number, Value};
 
 /// Returns the rule that `value` breaks, if any.

@@ -1,6 +1,6 @@
 //! The faults of choices that a program makes at run time.
 
-use super::{Choice, FieldKind, FormField};
+use super::field::{Choice, FieldKind, FormField};
 use crate::members::name_used_twice;
 
 /// Returns the first fault of the fields' choices, with the name of the field.

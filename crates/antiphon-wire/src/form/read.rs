@@ -1,6 +1,6 @@
 //! Reads the fields of a form from its schema. Additions of peers are tolerated.
 
-use super::{Choice, FieldKind, FormField, TextFormat};
+use super::field::{Choice, FieldKind, FormField, TextFormat};
 use crate::members::{Members, Object, whole};
 use serde::Deserialize;
 use serde_json::{Map, Value, value::RawValue};

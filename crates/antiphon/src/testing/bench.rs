@@ -1,31 +1,19 @@
 //! The bench: the server under test, the scripted user, and the faults.
 
-use super::{CallRun, Effects, Fault, Report, ScriptedUser, client, run};
+use super::{
+    CallRun, Effects, Fault, Report, ScriptedUser, client, run,
+    setup::{Setup, Upgrade},
+};
 use crate::{client::Call, server::ServerBuilder};
 use antiphon_seal::Principal;
 use serde::Serialize;
 use serde_json::Value;
 use std::{fmt, sync::Arc};
 
-pub(super) type Factory = Arc<dyn Fn(&Effects) -> ServerBuilder + Send + Sync>;
-
 /// A server under test, with as many replicas as a run needs, and a [`ScriptedUser`].
 #[derive(Clone)]
 pub struct Bench {
-    pub(super) factory: Factory,
-    pub(super) upgrade: Option<Upgrade>,
-    pub(super) user: ScriptedUser,
-    pub(super) principal: Option<Principal>,
-    pub(super) may_fail: bool,
-    pub(super) disregard: Arc<dyn Fn(&mut Value) + Send + Sync>,
-    pub(super) chosen: Arc<dyn Fn(&Fault) -> bool + Send + Sync>,
-}
-
-/// A newer build of the server.
-#[derive(Clone)]
-pub(super) struct Upgrade {
-    pub(super) factory: Factory,
-    pub(super) is_refused: bool,
+    setup: Setup,
 }
 
 impl Bench {
@@ -33,28 +21,20 @@ impl Bench {
     /// new [`Effects`], which all its replicas share. The bench sets the key ring, the clock and the replay check of
     /// each replica.
     pub fn new(factory: impl Fn(&Effects) -> ServerBuilder + Send + Sync + 'static) -> Self {
-        Self {
-            factory: Arc::new(factory),
-            upgrade: None,
-            user: ScriptedUser::new(),
-            principal: None,
-            may_fail: false,
-            disregard: Arc::new(|_| {}),
-            chosen: Arc::new(|_| true),
-        }
+        Self { setup: Setup::new(Arc::new(factory)) }
     }
 
     /// Sets the user who answers. Default: [`ScriptedUser::new`], who has no answers.
     #[must_use]
     pub fn user(mut self, user: ScriptedUser) -> Self {
-        self.user = user;
+        self.setup.user = user;
         self
     }
 
     /// Sets the principal of each request, as an authentication layer in front of the server would. Default: none.
     #[must_use]
     pub fn principal(mut self, principal: Principal) -> Self {
-        self.principal = Some(principal);
+        self.setup.principal = Some(principal);
         self
     }
 
@@ -62,7 +42,7 @@ impl Bench {
     /// alone.
     #[must_use]
     pub fn upgrade(mut self, factory: impl Fn(&Effects) -> ServerBuilder + Send + Sync + 'static) -> Self {
-        self.upgrade = Some(Upgrade { factory: Arc::new(factory), is_refused: false });
+        self.setup.upgrade = Some(Upgrade { factory: Arc::new(factory), is_refused: false });
         self
     }
 
@@ -72,7 +52,7 @@ impl Bench {
         mut self,
         factory: impl Fn(&Effects) -> ServerBuilder + Send + Sync + 'static,
     ) -> Self {
-        self.upgrade = Some(Upgrade { factory: Arc::new(factory), is_refused: true });
+        self.setup.upgrade = Some(Upgrade { factory: Arc::new(factory), is_refused: true });
         self
     }
 
@@ -80,7 +60,7 @@ impl Bench {
     /// default [`run_all_faults`](Self::run_all_faults) reports that error as a finding.
     #[must_use]
     pub fn may_fail(mut self) -> Self {
-        self.may_fail = true;
+        self.setup.may_fail = true;
         self
     }
 
@@ -88,14 +68,14 @@ impl Bench {
     /// a time or an id. Default: no change.
     #[must_use]
     pub fn disregard(mut self, change: impl Fn(&mut Value) + Send + Sync + 'static) -> Self {
-        self.disregard = Arc::new(change);
+        self.setup.disregard = Arc::new(change);
         self
     }
 
     /// Limits [`run_all_faults`](Self::run_all_faults) to the faults for which `chosen` returns true. Default: all.
     #[must_use]
     pub fn only(mut self, chosen: impl Fn(&Fault) -> bool + Send + Sync + 'static) -> Self {
-        self.chosen = Arc::new(chosen);
+        self.setup.chosen = Arc::new(chosen);
         self
     }
 
@@ -121,7 +101,7 @@ impl Bench {
     /// # Panics
     /// If the server cannot be built.
     pub async fn run(&self, call: &Call, fault: Option<&Fault>) -> CallRun {
-        run::run(self, call, fault, false).await
+        run::run(&self.setup, call, fault, false).await
     }
 
     /// Runs [`run_all_faults`](Self::run_all_faults) for a call of a tool, a prompt or a resource.
@@ -129,7 +109,7 @@ impl Bench {
     /// # Panics
     /// If the server cannot be built.
     pub async fn run_all_faults_on(&self, call: &Call) -> Report {
-        Report::make(self, call).await
+        Report::make(&self.setup, call).await
     }
 
     /// Makes a call through a real [`Client`](crate::client::Client) over the [memory
@@ -139,7 +119,7 @@ impl Bench {
     /// # Panics
     /// If the server cannot be built, or outside of a tokio runtime.
     pub async fn run_through_client(&self, call: &Call) -> CallRun {
-        client::run(self, call).await
+        client::run(&self.setup, call).await
     }
 }
 
@@ -149,6 +129,6 @@ fn tool_call(tool: &str, arguments: impl Serialize) -> Call {
 
 impl fmt::Debug for Bench {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Bench").field("user", &self.user).finish_non_exhaustive()
+        f.debug_struct("Bench").field("user", &self.setup.user).finish_non_exhaustive()
     }
 }

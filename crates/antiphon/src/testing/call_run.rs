@@ -1,8 +1,9 @@
 //! The result of one run of a call.
 
 use super::{
-    Bench, Effects,
+    Effects,
     finding::{Finding, FindingKind, Findings},
+    setup::Setup,
 };
 use antiphon_wire::{AskKind, meta_keys};
 use serde_json::{Value, json};
@@ -75,15 +76,15 @@ impl Outcome {
     }
 
     /// Returns the value that is compared between runs: without the server info, which differs in a newer build, and
-    /// after [`Bench::disregard`].
-    pub(super) fn comparable(&self, bench: &Bench) -> Value {
+    /// after [`Bench::disregard`](super::Bench::disregard).
+    pub(super) fn comparable(&self, setup: &Setup) -> Value {
         match self {
             Self::Complete(result) => {
                 let mut result = result.clone();
                 if let Some(meta) = result.get_mut("_meta").and_then(Value::as_object_mut) {
                     meta.remove(meta_keys::SERVER_INFO);
                 }
-                (bench.disregard)(&mut result);
+                (setup.disregard)(&mut result);
                 json!({ "result": result })
             }
             Self::Error(error) => json!({ "error": error }),

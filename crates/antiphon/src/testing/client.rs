@@ -1,7 +1,8 @@
 //! Runs a call through a real client.
 
 use super::{
-    Bench, CallRun, Leg, Outcome, UserAnswer,
+    CallRun, Leg, Outcome, UserAnswer,
+    setup::Setup,
     simulation::Simulation,
     user::{AskCounts, no_answer},
 };
@@ -18,15 +19,15 @@ use std::{
 
 /// The scripted user behind the client's callbacks, and a record of the asks.
 struct Answering {
-    bench: Bench,
+    setup: Setup,
     asked: Mutex<(AskCounts, Vec<(String, AskKind)>)>,
     manual_clock: crate::ManualClock,
 }
 
-pub(super) async fn run(bench: &Bench, call: &Call) -> CallRun {
-    let simulation = Simulation::new(bench, call, false);
+pub(super) async fn run(setup: &Setup, call: &Call) -> CallRun {
+    let simulation = Simulation::new(setup, call, false);
     let answering = Arc::new(Answering {
-        bench: bench.clone(),
+        setup: setup.clone(),
         asked: Mutex::default(),
         manual_clock: simulation.manual_clock(),
     });
@@ -88,7 +89,7 @@ fn in_full(error: &dyn std::error::Error) -> String {
 
 /// Builds a client with the capabilities that the scripted user declares.
 fn client_of(answering: &Arc<Answering>) -> ClientBuilder {
-    let declared = answering.bench.user.declared();
+    let declared = answering.setup.user.declared();
     let modern = Mode::Pinned(ProtocolVersion::V2026_07_28);
     let mut client = Client::builder("antiphon-testing", env!("CARGO_PKG_VERSION")).mode(modern);
     if declared.form {
@@ -139,7 +140,7 @@ impl Answering {
     fn answer<T: DeserializeOwned>(&self, key: &str, request: &InputRequest) -> Result<T, CallbackError> {
         let mut asked = self.asked.lock().unwrap_or_else(PoisonError::into_inner);
         asked.1.push((key.to_owned(), request.kind()));
-        let Some(UserAnswer { answer, after }) = self.bench.user.next_answer(key, request, &mut asked.0)
+        let Some(UserAnswer { answer, after }) = self.setup.user.next_answer(key, request, &mut asked.0)
         else {
             return Err(CallbackError::new(no_answer(key)));
         };

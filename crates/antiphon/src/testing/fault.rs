@@ -1,10 +1,6 @@
 //! The faults that the bench can inject.
 
-use super::{Bench, CallRun};
 use std::fmt;
-
-/// The maximum number of polls of one leg that are tried. In longer legs they are spread evenly.
-const POLLS: usize = 64;
 
 /// A fault in a call. Legs count from 1, and the first leg has no request state. Polls of a leg's handler count from 1.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -99,49 +95,6 @@ pub enum DuplicateTiming {
 }
 
 impl Fault {
-    /// Returns every fault that applies to a call whose run without faults was `plain`.
-    pub(super) fn all(bench: &Bench, plain: &CallRun) -> Vec<Self> {
-        let mut faults = vec![Self::Move, Self::ReversedAnswers, Self::SlowUser];
-        let last = plain.legs.len() as u16;
-        for leg in 1..=last {
-            faults.push(Self::Crash { leg, polls: 0 });
-            let times = plain.legs[usize::from(leg) - 1].polls.saturating_sub(1);
-            for polls in (1..=times).step_by(times.div_ceil(POLLS).max(1)) {
-                faults.extend([Self::Crash { leg, polls }, Self::Disconnect { leg, polls }]);
-            }
-            for timing in [
-                DuplicateTiming::AfterReply,
-                DuplicateTiming::Concurrent,
-                DuplicateTiming::ConcurrentOnAnotherReplica,
-            ] {
-                faults.push(Self::Duplicate { leg, timing });
-            }
-            faults.extend([Self::Drain { leg }, Self::UnsolicitedAnswer { leg }]);
-            if leg > 1 {
-                faults.extend((leg..=last).map(|after| Self::Replay { leg, after }));
-                faults.extend(Self::of_later(bench, plain, leg));
-            }
-        }
-        faults.retain(|fault| (bench.chosen)(fault));
-        faults
-    }
-
-    /// Returns the faults that apply only to a leg with request state.
-    fn of_later(bench: &Bench, plain: &CallRun, leg: u16) -> Vec<Self> {
-        let mut faults = vec![Self::Tamper { leg }, Self::Expire { leg }];
-        let asked = plain.legs[usize::from(leg) - 2].asked.len();
-        if asked > 0 {
-            faults.push(Self::InvalidAnswers { leg });
-        }
-        if asked > 1 {
-            faults.push(Self::PartialAnswers { leg });
-        }
-        if bench.upgrade.is_some() {
-            faults.push(Self::Upgrade { leg });
-        }
-        faults
-    }
-
     /// Returns true if the request of the first leg is sent a second time.
     pub(super) fn repeats_first_leg(&self) -> bool {
         match self {

@@ -103,7 +103,7 @@ impl Run<'_> {
         let has_effects = self.simulation.shared.effects.all().iter().any(|effect| effect.leg == 1);
         let differ = match (one, other) {
             (Reply::Asks { .. }, Reply::Asks { .. }) if leg == 1 => one.asked() != other.asked(),
-            _ => one.comparable(self.bench()) != other.comparable(self.bench()),
+            _ => one.comparable(self.setup()) != other.comparable(self.setup()),
         };
         if differ && (leg > 1 || !has_effects) {
             self.found(FindingKind::Result, format!("{what}: {} and {}", one.describe(), other.describe()));
@@ -147,7 +147,7 @@ impl Run<'_> {
         self.fault_occurred = true;
         let again = self.continue_from(old.retry).await;
         (self.sent, self.asked) = (legs, asked);
-        if outcome.comparable(self.bench()) != again.comparable(self.bench()) {
+        if outcome.comparable(self.setup()) != again.comparable(self.setup()) {
             let text =
                 format!("continued again from that leg, the call ends differently: {outcome} and {again}");
             self.found(FindingKind::Result, text);

@@ -1,6 +1,6 @@
 //! Compares the effects of a run with those of a run without faults.
 
-use super::{CallRun, Effect, Fault, Outcome, Report};
+use super::{CallRun, Effect, Fault, Outcome};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// The guarantee about effects when a fault happens.
@@ -64,10 +64,17 @@ pub(super) fn repeated(done: &CallRun) -> Vec<String> {
         .collect()
 }
 
-/// Returns the violations of `guarantee` in a run with a fault.
-pub(super) fn compare(report: &Report, fault: &Fault, done: &CallRun, guarantee: Guarantee) -> Vec<String> {
-    let (plain, disturbed) = (report.plain.effects.all(), done.effects.all());
-    let newer = report.upgraded.as_ref().map(|done| done.effects.all()).unwrap_or_default();
+/// Returns the violations of `guarantee` in a run with a fault. `plain` is the run without faults, `upgraded` the same on
+/// the newer build.
+pub(super) fn compare(
+    plain: &CallRun,
+    upgraded: Option<&CallRun>,
+    fault: &Fault,
+    done: &CallRun,
+    guarantee: Guarantee,
+) -> Vec<String> {
+    let (plain, disturbed) = (plain.effects.all(), done.effects.all());
+    let newer = upgraded.map(|done| done.effects.all()).unwrap_or_default();
     let names: BTreeSet<&str> =
         plain.iter().chain(&newer).chain(&disturbed).map(|effect| effect.name.as_str()).collect();
     let mut wrong = Vec::new();

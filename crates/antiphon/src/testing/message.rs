@@ -1,6 +1,6 @@
 //! The requests that the bench writes, and the replies that it reads.
 
-use super::{Bench, Outcome};
+use super::{Outcome, setup::Setup};
 use crate::{
     client::{Call, CallKind},
     server::ReplyMessage,
@@ -37,13 +37,13 @@ struct Params<'a> {
 }
 
 /// One request, as a correct client writes it.
-pub(super) fn request(bench: &Bench, call: &Call, retry: &Retry, id: u32) -> Vec<u8> {
+pub(super) fn request(setup: &Setup, call: &Call, retry: &Retry, id: u32) -> Vec<u8> {
     let (name, uri) = match call.kind() {
         CallKind::Tool | CallKind::Prompt => (Some(call.name()), None),
         CallKind::Resource => (None, Some(call.name())),
     };
     let client = Implementation::new("antiphon-testing", env!("CARGO_PKG_VERSION"));
-    let can = ClientCapabilities::for_asks(bench.user.declared());
+    let can = ClientCapabilities::for_asks(setup.user.declared());
     let params = Params {
         meta: Meta::for_request(&ProtocolVersion::V2026_07_28, Some(&client), &can),
         name,
@@ -102,9 +102,9 @@ impl Reply {
 
     /// Returns the content that is compared with another reply to the same request. The state is left out because the
     /// server seals it anew each time; URLs are left out because they may contain a new reference.
-    pub(super) fn comparable(&self, bench: &Bench) -> Value {
+    pub(super) fn comparable(&self, setup: &Setup) -> Value {
         match self {
-            Self::Ended(outcome) => outcome.comparable(bench),
+            Self::Ended(outcome) => outcome.comparable(setup),
             Self::Asks { asks, .. } => {
                 asks.iter().map(|(key, ask)| json!({ "key": key, "asks": question(ask) })).collect()
             }

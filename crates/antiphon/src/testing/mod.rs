@@ -121,6 +121,8 @@ mod message;
 mod rejected_states;
 mod report;
 mod run;
+mod schedule;
+mod setup;
 mod simulation;
 mod user;
 

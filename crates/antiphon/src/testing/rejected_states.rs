@@ -32,7 +32,7 @@ impl Run<'_> {
             let retry = Retry { state: Some(state), ..retry.clone() };
             self.expect_refusal(leg, &retry, true, &how).await;
         }
-        if self.bench().principal.is_some() {
+        if self.setup().principal.is_some() {
             self.expect_refusal(leg, retry, false, "from another principal").await;
         }
         self.fault_occurred = true;
@@ -41,7 +41,7 @@ impl Run<'_> {
     /// Sends a request that the server must reject, and checks that there are no effects.
     async fn expect_refusal(&mut self, leg: u16, retry: &Retry, as_caller: bool, how: &str) {
         let before = self.simulation.shared.effects.all().len();
-        let principal = self.bench().principal.clone().filter(|_| as_caller);
+        let principal = self.setup().principal.clone().filter(|_| as_caller);
         let reply = self.simulation.begin_refused(leg, retry, principal).await;
         if !reply.is_frozen_refusal() {
             let reply = reply.describe();
@@ -75,7 +75,7 @@ impl Run<'_> {
             }
             return (reply, polls);
         }
-        let mut exchange = self.simulation.begin_refused(leg, retry, self.bench().principal.clone());
+        let mut exchange = self.simulation.begin_refused(leg, retry, self.setup().principal.clone());
         let reply = (&mut exchange).await;
         let polls = exchange.polls;
         if reply.is_frozen_refusal() {

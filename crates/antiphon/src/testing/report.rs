@@ -1,10 +1,12 @@
 //! The comparison of a call's runs with each fault.
 
 use super::{
-    Bench, CallRun, Fault, Guarantee, Outcome,
+    CallRun, Fault, Guarantee, Outcome,
     finding::{Finding, FindingKind, Findings},
     guarantee,
     run::run,
+    schedule::faults_of,
+    setup::Setup,
 };
 use crate::client::Call;
 use std::fmt;
@@ -13,26 +15,26 @@ use std::fmt;
 #[derive(Clone, Debug)]
 #[must_use = "check the report with `expect_same_result` and `expect_effects`"]
 pub struct Report {
-    pub(super) plain: CallRun,
+    plain: CallRun,
     /// The run on the newer build alone, without faults.
-    pub(super) upgraded: Option<CallRun>,
+    upgraded: Option<CallRun>,
     runs: Vec<(Fault, CallRun)>,
     findings: Vec<Finding>,
 }
 
 impl Report {
     /// Runs the call once without faults, then once with each fault.
-    pub(super) async fn make(bench: &Bench, call: &Call) -> Self {
-        let plain = run(bench, call, None, false).await;
-        let upgraded = match bench.upgrade {
-            Some(_) => Some(run(bench, call, None, true).await),
+    pub(super) async fn make(setup: &Setup, call: &Call) -> Self {
+        let plain = run(setup, call, None, false).await;
+        let upgraded = match setup.upgrade {
+            Some(_) => Some(run(setup, call, None, true).await),
             None => None,
         };
         let mut report = Self { plain, upgraded, runs: Vec::new(), findings: Vec::new() };
-        if report.check_plain(bench) {
-            for fault in Fault::all(bench, &report.plain) {
-                let done = run(bench, call, Some(&fault), false).await;
-                report.check_run(bench, &fault, &done);
+        if report.check_plain(setup) {
+            for fault in faults_of(setup, &report.plain) {
+                let done = run(setup, call, Some(&fault), false).await;
+                report.check_run(setup, &fault, &done);
                 report.runs.push((fault, done));
             }
         }
@@ -61,7 +63,7 @@ impl Report {
             guarantee::repeated(&self.plain).into_iter().map(|text| found(None, text)).collect();
         for (fault, done) in &self.runs {
             let repeated = if findings.is_empty() { guarantee::repeated(done) } else { Vec::new() };
-            let wrong = guarantee::compare(self, fault, done, guarantee);
+            let wrong = guarantee::compare(&self.plain, self.upgraded.as_ref(), fault, done, guarantee);
             findings.extend(repeated.into_iter().chain(wrong).map(|text| found(Some(fault), text)));
         }
         findings
@@ -90,12 +92,12 @@ impl Report {
     }
 
     /// Checks the runs without faults. Returns false if they failed, so that runs with faults are useless.
-    fn check_plain(&mut self, bench: &Bench) -> bool {
+    fn check_plain(&mut self, setup: &Setup) -> bool {
         for done in [Some(&self.plain), self.upgraded.as_ref()].into_iter().flatten() {
             self.findings.extend(done.findings.iter().cloned());
             let fine = match &done.outcome {
                 Outcome::Complete(_) => true,
-                Outcome::Error(_) => bench.may_fail,
+                Outcome::Error(_) => setup.may_fail,
                 Outcome::Refused | Outcome::Stopped(_) => false,
             };
             if !fine {
@@ -108,7 +110,7 @@ impl Report {
     }
 
     /// Compares a run with the one without faults.
-    fn check_run(&mut self, bench: &Bench, fault: &Fault, done: &CallRun) {
+    fn check_run(&mut self, setup: &Setup, fault: &Fault, done: &CallRun) {
         // Replay findings of the run without faults are not repeated.
         let known = |finding: &Finding| {
             finding.kind == FindingKind::Replay
@@ -120,7 +122,7 @@ impl Report {
         }
         let kind = done.outcome.finding_kind();
         let mut found = |text| self.findings.push(Finding::new(Some(fault), kind, text));
-        if let (Fault::Upgrade { .. }, Some(upgrade)) = (fault, &bench.upgrade)
+        if let (Fault::Upgrade { .. }, Some(upgrade)) = (fault, &setup.upgrade)
             && upgrade.is_refused
         {
             if !done.outcome.refuses_a_version() {
@@ -135,7 +137,7 @@ impl Report {
             (Fault::Upgrade { .. }, Some(upgraded)) => upgraded,
             _ => &self.plain,
         };
-        if done.outcome.comparable(bench) != like.outcome.comparable(bench) {
+        if done.outcome.comparable(setup) != like.outcome.comparable(setup) {
             let may =
                 fault.repeats_first_leg() && self.plain.effects.all().iter().any(|effect| effect.leg == 1);
             let hint = if may {

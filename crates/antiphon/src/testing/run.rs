@@ -1,9 +1,10 @@
 //! Runs one call from its first request to its end, with at most one fault.
 
 use super::{
-    Bench, CallRun, Fault, Leg, Outcome,
+    CallRun, Fault, Leg, Outcome,
     finding::{Finding, FindingKind},
     message::{Reply, Retry, invalid_answer},
+    setup::Setup,
     simulation::Simulation,
     user::{AskCounts, no_answer},
 };
@@ -46,13 +47,13 @@ pub(super) struct Sent {
 ///
 /// # Panics
 /// If the fault is [`Fault::Upgrade`] and the bench has no newer build.
-pub(super) async fn run(bench: &Bench, call: &Call, fault: Option<&Fault>, upgraded: bool) -> CallRun {
+pub(super) async fn run(setup: &Setup, call: &Call, fault: Option<&Fault>, upgraded: bool) -> CallRun {
     assert!(
-        bench.upgrade.is_some() || !matches!(fault, Some(Fault::Upgrade { .. })),
+        setup.upgrade.is_some() || !matches!(fault, Some(Fault::Upgrade { .. })),
         "`Fault::Upgrade` needs a newer build: give the bench one with `upgrade` or `upgrade_refused`"
     );
     let mut run = Run {
-        simulation: Simulation::new(bench, call, upgraded),
+        simulation: Simulation::new(setup, call, upgraded),
         fault,
         sent: Vec::new(),
         asked: AskCounts::default(),
@@ -97,7 +98,7 @@ impl Run<'_> {
         let (leg, mut answers, mut delay) = (self.sent.len() as u16 + 1, Vec::new(), Duration::ZERO);
         let is_partial = matches!(self.fault, Some(Fault::PartialAnswers { leg: part }) if *part == leg);
         for (key, ask) in asks.iter() {
-            let answer = self.simulation.bench.user.next_answer(key, ask, &mut self.asked);
+            let answer = self.simulation.setup.user.next_answer(key, ask, &mut self.asked);
             let answer = answer.ok_or_else(|| no_answer(key))?;
             delay = delay.max(answer.after);
             answers.extend(answer.answer.map(|answer| (key.to_owned(), answer)));
@@ -135,8 +136,8 @@ impl Run<'_> {
         }
     }
 
-    pub(super) fn bench(&self) -> &Bench {
-        self.simulation.bench
+    pub(super) fn setup(&self) -> &Setup {
+        self.simulation.setup
     }
 
     pub(super) fn found(&mut self, kind: FindingKind, text: String) {

@@ -1,9 +1,10 @@
 //! The replicas of one run, their clock, and the requests in flight.
 
 use super::{
-    Bench, Effects,
+    Effects,
     effects::Origin,
     message::{Reply, Retry, request},
+    setup::Setup,
 };
 use crate::{
     Clock, ManualClock,
@@ -60,7 +61,7 @@ pub(super) struct Shared {
 
 /// The environment of one run: its replicas, their clock and the effects.
 pub(super) struct Simulation<'a> {
-    pub(super) bench: &'a Bench,
+    pub(super) setup: &'a Setup,
     pub(super) call: &'a Call,
     pub(super) shared: Shared,
     /// The number of requests that were sent per leg, without those that the server must reject.
@@ -74,7 +75,7 @@ pub(super) struct Simulation<'a> {
 }
 
 impl<'a> Simulation<'a> {
-    pub(super) fn new(bench: &'a Bench, call: &'a Call, upgraded: bool) -> Self {
+    pub(super) fn new(setup: &'a Setup, call: &'a Call, upgraded: bool) -> Self {
         let (manual_time, manual_clock) = Clock::manual(SystemTime::UNIX_EPOCH + START);
         // Timers in handlers use tokio's time, so the servers' clock includes it.
         let start = Instant::now();
@@ -85,14 +86,14 @@ impl<'a> Simulation<'a> {
             causes: UniqueTexts::default(),
             clock,
         };
-        let replica = build(bench, upgraded, &shared);
+        let replica = build(setup, upgraded, &shared);
         let (begun, crashed) = (BTreeMap::new(), Vec::new());
-        Self { bench, call, shared, begun, upgraded, manual_clock, replica, requests: 0, crashed }
+        Self { setup, call, shared, begun, upgraded, manual_clock, replica, requests: 0, crashed }
     }
 
     /// Builds another replica of the current build.
     pub(super) fn another(&self) -> Server {
-        build(self.bench, self.upgraded, &self.shared)
+        build(self.setup, self.upgraded, &self.shared)
     }
 
     /// Replaces the current replica. The handler that ran there is never polled again.
@@ -141,7 +142,7 @@ impl<'a> Simulation<'a> {
 
     pub(super) fn begin_at(&mut self, replica: Server, leg: u16, retry: &Retry) -> Exchange {
         *self.begun.entry(leg).or_insert(0) += 1;
-        self.exchange(replica, leg, retry, self.bench.principal.clone())
+        self.exchange(replica, leg, retry, self.setup.principal.clone())
     }
 
     /// Begins a request that the server must reject.
@@ -162,7 +163,7 @@ impl<'a> Simulation<'a> {
         principal: Option<Principal>,
     ) -> Exchange {
         self.requests += 1;
-        let message = request(self.bench, self.call, retry, self.requests);
+        let message = request(self.setup, self.call, retry, self.requests);
         let future = Box::pin(async move {
             let (headers, mut extensions) = (HeaderMap::new(), Extensions::new());
             if let Some(principal) = principal {
@@ -176,9 +177,9 @@ impl<'a> Simulation<'a> {
 }
 
 /// Builds a replica with the shared state of the run.
-fn build(bench: &Bench, upgraded: bool, shared: &Shared) -> Server {
+fn build(setup: &Setup, upgraded: bool, shared: &Shared) -> Server {
     let factory =
-        bench.upgrade.as_ref().filter(|_| upgraded).map_or(&bench.factory, |upgrade| &upgrade.factory);
+        setup.upgrade.as_ref().filter(|_| upgraded).map_or(&setup.factory, |upgrade| &upgrade.factory);
     let (replays, causes) = (shared.replays.clone(), shared.causes.clone());
     let report = move |fault: &ReplayFault| {
         let mut text = fault.to_string();

@@ -33,35 +33,16 @@ use crate::{
     Request,
     serve::http::{
         HttpOptions,
-        header_names::{MCP_METHOD, MCP_NAME, MCP_PROTOCOL_VERSION},
-        legacy::names_session,
+        header_names::{MCP_METHOD, MCP_NAME, MCP_PROTOCOL_VERSION, MCP_SESSION_ID},
+        rejection::Rejection,
     },
 };
 use antiphon_wire::{
     ErrorCode, ErrorObject, ProtocolVersion,
     header::{self, params::ParamHeaders},
 };
-use http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode, header as name, request::Parts};
+use http::{HeaderMap, HeaderName, Method, StatusCode, header as name, request::Parts};
 use serde_json::{Value, value::RawValue};
-
-/// The rejection of a request before its message is read.
-#[derive(Debug, PartialEq)]
-pub(crate) struct Rejection {
-    pub(crate) status: StatusCode,
-    pub(crate) text: String,
-    /// True if the rest of the body may still arrive.
-    pub(crate) unread: bool,
-    /// The value of `WWW-Authenticate`.
-    pub(crate) challenge: Option<HeaderValue>,
-    /// True if the same request may succeed a moment later.
-    pub(crate) retry_after: bool,
-}
-
-impl Rejection {
-    pub(crate) fn new(status: StatusCode, text: impl Into<String>) -> Self {
-        Self { status, text: text.into(), unread: true, challenge: None, retry_after: false }
-    }
-}
 
 fn refused(status: StatusCode, text: impl Into<String>) -> Rejection {
     Rejection::new(status, text)
@@ -103,6 +84,11 @@ pub(crate) fn check_head(parts: &Parts, options: &HttpOptions, has_sessions: boo
         return Err(refused(StatusCode::FORBIDDEN, text));
     }
     check_accept(&parts.method, &parts.headers)
+}
+
+/// Returns whether the headers name a session.
+pub(crate) fn names_session(headers: &HeaderMap) -> bool {
+    headers.contains_key(&MCP_SESSION_ID)
 }
 
 /// Returns whether the body is declared as JSON.

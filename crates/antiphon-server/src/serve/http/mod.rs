@@ -7,10 +7,12 @@ mod event_stream;
 mod header_names;
 mod legacy;
 mod options;
+mod rejection;
 mod reply;
 mod request_body;
 mod serve;
 mod service;
+mod session_options;
 mod status;
 
 pub use body::ReplyBody;

@@ -1,6 +1,6 @@
 //! The options of an HTTP endpoint.
 
-use crate::serve::http::{auth::ResourceServer, legacy::SessionOptions};
+use crate::serve::http::{auth::ResourceServer, session_options::SessionOptions};
 use std::{net::IpAddr, time::Duration};
 
 /// The limits and names of an HTTP endpoint. Every option has a default.

@@ -6,8 +6,8 @@ use crate::{
         HttpOptions,
         auth::scope_challenge,
         body::{EventSource, ReplyBody},
-        checks::Rejection,
         header_names::X_ACCEL_BUFFERING,
+        rejection::Rejection,
     },
 };
 use http::{HeaderValue, Response, StatusCode, header};
@@ -36,7 +36,9 @@ impl HttpReply {
             Self::Json(reply) => {
                 let status = reply.http_status();
                 let challenge = match reply.kind() {
-                    ReplyKind::InsufficientScope(needed) => Some(scope_challenge(options, needed)),
+                    ReplyKind::InsufficientScope(needed) => {
+                        Some(scope_challenge(options.auth.as_ref(), needed))
+                    }
                     _ => None,
                 };
                 let mut response = json_response(reply.body.into());

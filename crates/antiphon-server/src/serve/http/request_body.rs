@@ -3,7 +3,8 @@
 use crate::serve::http::{
     HttpOptions,
     auth::Authorized,
-    checks::{Rejection, too_large, too_slow},
+    checks::{too_large, too_slow},
+    rejection::Rejection,
 };
 use http::StatusCode;
 use http_body::Body;

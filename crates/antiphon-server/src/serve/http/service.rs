@@ -8,9 +8,10 @@ use crate::{
         HttpOptions,
         auth::{authorize, metadata, token_expired},
         body::ReplyBody,
-        checks::{Rejection, check_agreement, check_head},
+        checks::{check_agreement, check_head},
         event_stream::EventStream,
         legacy,
+        rejection::Rejection,
         reply::{HttpReply, stream_response},
         request_body::{BoxBodyError, read_body},
     },
@@ -87,13 +88,13 @@ impl<S: MessageService> HttpService<S> {
         B::Error: Into<BoxBodyError>,
     {
         let (mut parts, body) = request.into_parts();
-        if let Some(metadata) = metadata(&parts, &self.options) {
+        if let Some(metadata) = metadata(&parts, self.options.auth.as_ref()) {
             return HttpReply::Response(Box::new(metadata));
         }
         if let Err(refused) = check_head(&parts, &self.options, self.legacy.is_some()) {
             return HttpReply::Rejection(Rejection { unread: !body.is_end_stream(), ..refused });
         }
-        let authorized = match authorize(&mut parts, &self.options, &self.server).await {
+        let authorized = match authorize(&mut parts, self.options.auth.as_ref(), &self.server).await {
             Ok(authorized) => authorized,
             Err(refused) => {
                 return HttpReply::Rejection(Rejection { unread: !body.is_end_stream(), ..refused });

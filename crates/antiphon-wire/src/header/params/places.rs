@@ -1,5 +1,6 @@
 //! Every place of a schema at which a subschema may appear, and the path to the place.
 
+use super::fault::KEYWORD;
 use serde_json::{Map, Value};
 use std::borrow::Cow;
 
@@ -150,7 +151,7 @@ fn keyword(name: &str, on_chain: bool) -> Option<Chain> {
         // Data, not schemas; the last one maps names of properties to names of properties.
         "const" | "enum" | "default" | "examples" | "dependentRequired" => None,
         // The annotation itself is read by whoever opened the schema.
-        super::KEYWORD => None,
+        KEYWORD => None,
         _ => Some(Chain::Off),
     }
 }

@@ -1,7 +1,8 @@
 //! The annotations of a schema, each checked against every constraint.
 
 use super::{
-    KEYWORD, Misuse, ParamHeader, ParamHeaderFault, ParamKind,
+    fault::{KEYWORD, Misuse, ParamHeaderFault},
+    param::{ParamHeader, ParamKind},
     places::{Place, Places},
 };
 use serde_json::Value;

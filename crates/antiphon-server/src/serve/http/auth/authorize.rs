@@ -4,13 +4,13 @@ use crate::{
     Bearer, Caller,
     message_service::MessageService,
     serve::http::{
-        HttpOptions, ReplyBody,
+        ReplyBody,
         auth::{
             BearerError, ResourceServer,
             clock_skew::CLOCK_SKEW,
             resource_server::{Metadata, challenge},
         },
-        checks::Rejection,
+        rejection::Rejection,
     },
 };
 use antiphon_seal::Principal;
@@ -46,15 +46,15 @@ impl Authorized {
 }
 
 /// Checks the token of a request of any method, and stores its [`Bearer`] and [`Principal`] in the extensions of the request.
-/// Without configured authentication, the extensions of a layer in front stay.
+/// Without `auth`, the extensions of a layer in front stay.
 ///
 /// > authorization **MUST** be included in every HTTP request from client to server
 pub(crate) async fn authorize(
     parts: &mut Parts,
-    options: &HttpOptions,
+    auth: Option<&ResourceServer>,
     server: &impl MessageService,
 ) -> Result<Authorized, Rejection> {
-    let Some(auth) = &options.auth else { return Ok(Authorized { until: None }) };
+    let Some(auth) = auth else { return Ok(Authorized { until: None }) };
     // Boxed, to keep the future of a request without authentication small.
     let bearer = Box::pin(check(&parts.headers, auth, server)).await?;
     parts.extensions.insert::<Principal>(bearer.principal().clone());
@@ -151,17 +151,17 @@ pub(crate) fn token_expired() -> Rejection {
 }
 
 /// Returns the challenge of a reply that names the missing scopes.
-pub(crate) fn scope_challenge(options: &HttpOptions, scopes: &[String]) -> HeaderValue {
+pub(crate) fn scope_challenge(auth: Option<&ResourceServer>, scopes: &[String]) -> HeaderValue {
     let error = Some("insufficient_scope");
-    match &options.auth {
+    match auth {
         Some(auth) => auth.challenge(error, scopes),
         None => challenge(error, &scopes.iter().map(String::as_str).collect::<Vec<_>>(), None),
     }
 }
 
 /// Returns the metadata of the protected resource; `None` for a request of another path. Public, also for web pages.
-pub(crate) fn metadata(parts: &Parts, options: &HttpOptions) -> Option<Response<ReplyBody>> {
-    let Metadata { path, body, .. } = options.auth.as_ref()?.metadata()?;
+pub(crate) fn metadata(parts: &Parts, auth: Option<&ResourceServer>) -> Option<Response<ReplyBody>> {
+    let Metadata { path, body, .. } = auth?.metadata()?;
     if parts.uri.path() != path {
         return None;
     }

@@ -9,7 +9,7 @@ use crate::{
         http::{
             HttpOptions,
             auth::Authorized,
-            checks::{Rejection, check_legacy_version, single_or_none},
+            checks::{check_legacy_version, single_or_none},
             header_names::{LAST_EVENT_ID, MCP_SESSION_ID},
             legacy::{
                 batch::{self, BatchService},
@@ -20,6 +20,7 @@ use crate::{
                 session_table::{OpenSession, SessionTable},
                 streams::{ResumeError, STANDALONE},
             },
+            rejection::Rejection,
             reply::{HttpReply, json_response, stream_response},
         },
     },

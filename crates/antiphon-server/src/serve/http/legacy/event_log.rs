@@ -1,6 +1,6 @@
 //! The events that the streams of one session have sent, stored within limits for a client that reconnects.
 
-use crate::serve::http::legacy::event_id::EventId;
+use crate::serve::http::{legacy::event_id::EventId, session_options::EventLimits};
 use hyper::body::Bytes;
 use std::{
     collections::VecDeque,
@@ -9,17 +9,6 @@ use std::{
         atomic::{AtomicUsize, Ordering},
     },
 };
-
-/// The limits of stored events.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct EventLimits {
-    /// The number of events of one session.
-    pub(crate) events: usize,
-    /// The bytes of one session.
-    pub(crate) bytes: usize,
-    /// The bytes of all sessions together. Beyond it, a session stores only the events that its readers have not taken.
-    pub(crate) all_bytes: usize,
-}
 
 /// An event as it is written.
 #[derive(Clone, Debug)]

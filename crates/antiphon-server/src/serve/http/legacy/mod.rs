@@ -12,23 +12,16 @@ mod batch;
 mod endpoint;
 mod event_id;
 mod event_log;
-mod options;
 mod request;
 mod session_events;
 mod session_table;
 mod streams;
 
 pub(crate) use endpoint::Endpoint;
-pub(crate) use options::SessionOptions;
 
-use crate::serve::http::header_names::{MCP_PROTOCOL_VERSION, MCP_SESSION_ID};
+use crate::serve::http::{checks::names_session, header_names::MCP_PROTOCOL_VERSION};
 use antiphon_wire::ProtocolVersion;
 use http::{HeaderMap, Method, request::Parts};
-
-/// Returns whether the headers name a session.
-pub(crate) fn names_session(headers: &HeaderMap) -> bool {
-    headers.contains_key(&MCP_SESSION_ID)
-}
 
 /// Returns whether this request is a POST of a session.
 ///

@@ -6,13 +6,13 @@ use crate::{
     outbox::MessageKind,
     serve::http::{
         auth::Authorized,
-        checks::Rejection,
         legacy::{
             batch::BatchService,
             session_events::SessionEvents,
             session_table::OpenSession,
             streams::{Reader, StreamItem, Writer},
         },
+        rejection::Rejection,
         reply::{HttpReply, json_response, stream_response},
     },
 };

@@ -3,7 +3,7 @@
 use crate::{
     Outbox,
     message_service::MessageSession,
-    serve::http::legacy::{event_log::EventLimits, streams::SessionStreams},
+    serve::http::{legacy::streams::SessionStreams, session_options::EventLimits},
 };
 use antiphon_seal::{EntropyError, SecretKey};
 use std::{

@@ -11,9 +11,12 @@ mod writer;
 pub(crate) use reader::Reader;
 pub(crate) use writer::Writer;
 
-use crate::serve::http::legacy::{
-    event_id::EventId,
-    event_log::{Event, EventLimits, EventLog},
+use crate::serve::http::{
+    legacy::{
+        event_id::EventId,
+        event_log::{Event, EventLog},
+    },
+    session_options::EventLimits,
 };
 use std::{
     collections::BTreeMap,

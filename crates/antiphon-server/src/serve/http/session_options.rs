@@ -1,6 +1,5 @@
 //! The limits of legacy sessions on one endpoint.
 
-use crate::serve::http::legacy::event_log::EventLimits;
 use std::time::Duration;
 
 /// The limits of legacy sessions on one endpoint. The number of sessions and of handlers in them is limited by
@@ -11,6 +10,17 @@ pub(crate) struct SessionOptions {
     pub(crate) retry: Duration,
     pub(crate) prefix: String,
     pub(crate) limits: EventLimits,
+}
+
+/// The limits of stored events.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct EventLimits {
+    /// The number of events of one session.
+    pub(crate) events: usize,
+    /// The bytes of one session.
+    pub(crate) bytes: usize,
+    /// The bytes of all sessions together. Beyond it, a session stores only the events that its readers have not taken.
+    pub(crate) all_bytes: usize,
 }
 
 impl Default for SessionOptions {

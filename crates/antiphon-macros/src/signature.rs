@@ -1,0 +1,63 @@
+//! Rules for the signatures of marked functions and of resolvers: the result, the context, a state.
+
+use crate::types::{last, only_argument, ungrouped};
+use proc_macro2::{Span, TokenStream, TokenTree};
+use quote::ToTokens as _;
+use syn::{Error, Result, ReturnType, Signature, Type, spanned::Spanned as _};
+
+/// Returns the type of the result, and its span.
+pub(crate) fn read_output(sig: &Signature) -> Result<(Type, Span)> {
+    let ReturnType::Type(_, output) = &sig.output else {
+        return Ok((syn::parse_quote!(()), sig.ident.span()));
+    };
+    let span = output.span();
+    match ungrouped(output) {
+        Type::Reference(reference)
+            if reference.lifetime.as_ref().is_none_or(|life| life.ident != "static") =>
+        {
+            return Err(Error::new(
+                span,
+                "the result outlives the call: return an owned type, such as String",
+            ));
+        }
+        _ => {}
+    }
+    if has_ident(output.to_token_stream(), "impl") {
+        return Err(Error::new(span, "the return type cannot be `impl ..`: write a concrete type"));
+    }
+    Ok(((**output).clone(), span))
+}
+
+/// Checks the type of the context.
+pub(crate) fn check_ctx(ty: &Type) -> Result<()> {
+    match ungrouped(ty) {
+        Type::Reference(reference)
+            if reference.mutability.is_none()
+                && !matches!(ungrouped(&reference.elem), Type::Reference(_)) =>
+        {
+            Ok(())
+        }
+        _ => Err(Error::new(ty.span(), "the context is a shared reference: `ctx: &Ctx`")),
+    }
+}
+
+/// Returns the `T` of `State<T>`.
+pub(crate) fn state_of(ty: &Type) -> Result<Option<Type>> {
+    let inner = |ty: &Type| last(ty).and_then(|segment| only_argument(segment, "State")).cloned();
+    match ungrouped(ty) {
+        Type::Reference(reference) if inner(&reference.elem).is_some() => Err(Error::new(
+            ty.span(),
+            "state is taken by value, without `&`: a clone is cheap, and all clones share the value",
+        )),
+        ty => Ok(inner(ty)),
+    }
+}
+
+/// Returns `true` if the tokens have this word, at any depth.
+pub(crate) fn has_ident(tokens: TokenStream, word: &str) -> bool {
+    tokens.into_iter().any(|token| match token {
+        TokenTree::Ident(ident) => ident == word,
+        TokenTree::Group(group) => has_ident(group.stream(), word),
+        _ => false,
+    })
+}
