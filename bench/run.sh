@@ -143,3 +143,4 @@ measure
 exec >&3
 mv "$dir/results.md" "$results"
 cat "$results"
+echo 'scripts/pictures draws the plot of bench/results.md' >&2

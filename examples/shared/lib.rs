@@ -15,3 +15,9 @@ pub use replica::serve_if_replica;
 
 /// The result of an example.
 pub type Result<T, E = Box<dyn std::error::Error + Send + Sync>> = std::result::Result<T, E>;
+
+/// The README of the repository, whose examples are doctests. They are tested here because a published crate cannot include
+/// a file from outside of its folder.
+#[cfg(doctest)]
+#[doc = include_str!("../../README.md")]
+struct Readme;

@@ -55,7 +55,7 @@ fn at(seconds: u64) -> SystemTime {
 fn a_token_has_exactly_these_bytes() {
     let alice = alice();
     let nonce = std::array::from_fn(|index| 0xa0 + index as u8);
-    let ttl = Duration::from_mins(10);
+    let ttl = Duration::from_secs(600);
     let token =
         sealer().seal_with_nonce(nonce, &call(), &binding(&alice), PAYLOAD, ttl, at(ISSUED_AT)).unwrap();
     assert_eq!(token, TOKEN);

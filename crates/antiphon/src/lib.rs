@@ -1,4 +1,4 @@
-#![doc = include_str!("../README.md")]
+#![doc = include_str!("lib.md")]
 
 #[cfg(feature = "client")]
 pub mod client;
@@ -22,8 +22,3 @@ pub use antiphon_macros::{Form, prompt, resolver, resource, server, tool};
 #[cfg(feature = "server")]
 #[doc(hidden)]
 pub use antiphon_server::__expanded;
-
-/// The README, whose examples are doctests.
-#[cfg(doctest)]
-#[doc = include_str!("../../../README.md")]
-struct Readme;

@@ -48,6 +48,8 @@ pub mod migrating {}
 #[doc = include_str!("auth.md")]
 pub mod auth {}
 
+// The picture of the chapter, for rustdoc; `scripts/pictures` writes it. On GitHub the chapter refers to docs/pictures.
+#[doc = include_str!("carriers_picture.md")]
 #[doc = include_str!("eras.md")]
 pub mod eras {}
 

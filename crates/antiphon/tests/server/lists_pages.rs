@@ -288,7 +288,7 @@ async fn a_call_under_way_keeps_its_tool() {
 /// > Servers MUST include caching hints on results with `resultType: "complete"`
 #[tokio::test]
 async fn lists_and_discovery_carry_the_hint_on_every_page() {
-    let minute = Duration::from_mins(1);
+    let minute = Duration::from_secs(60);
     for (hint, ttl, scope) in [
         (None, 0, "private"),
         (Some(CacheHint::default()), 0, "private"),
