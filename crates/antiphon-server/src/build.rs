@@ -68,6 +68,9 @@ impl ServerBuilder {
         };
         let registry = ArcSwap::from_pointee(Registry::new(lists, profile)?);
         let sessions = Sessions::new()?;
+        if self.show_errors {
+            tracing::warn!(server = %self.info.name, "the texts of hidden errors are sent to clients: use `show_errors` for development only");
+        }
         let runtime = |owner: Weak<dyn Any + Send + Sync>| Runtime {
             owner,
             name: self.info.name.clone(),
@@ -83,6 +86,7 @@ impl ServerBuilder {
             shed_when: self.shed_when,
             state_only: self.state_only,
             replay: self.replay,
+            show_errors: self.show_errors,
             detached: watch::Sender::new(0),
             running: AtomicUsize::new(0),
             unknown_key_logged: AtomicBool::new(false),

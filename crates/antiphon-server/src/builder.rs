@@ -37,6 +37,7 @@ pub struct ServerBuilder {
     pub(crate) shed_when: Option<Box<ShedWhen>>,
     pub(crate) state_only: StateOnly,
     pub(crate) replay: Replay,
+    pub(crate) show_errors: bool,
     pub(crate) modern_only: bool,
 }
 
@@ -71,6 +72,7 @@ impl ServerBuilder {
             shed_when: None,
             state_only: StateOnly::BUILT_IN,
             replay: Replay::default(),
+            show_errors: false,
             modern_only: false,
         }
     }
@@ -346,6 +348,15 @@ impl ServerBuilder {
     #[must_use]
     pub fn on_replay_fault(mut self, report: impl Fn(&ReplayFault) + Send + Sync + 'static) -> Self {
         self.replay.report = Box::new(report);
+        self
+    }
+
+    /// Sends the texts of hidden errors to clients: of foreign errors ([`Error`](crate::Error)), panics, invalid questions
+    /// and failed steps. For development only, because such texts may contain paths, hosts and queries; a warning is
+    /// logged when the server is built. Default: `false`.
+    #[must_use]
+    pub fn show_errors(mut self, show: bool) -> Self {
+        self.show_errors = show;
         self
     }
 

@@ -13,7 +13,7 @@ pub mod testing;
 #[cfg(feature = "server")]
 pub use antiphon_seal as seal;
 #[cfg(feature = "server")]
-pub use antiphon_server::{Clock, Error, Form, FormChoice, ManualClock, OneField, Result};
+pub use antiphon_server::{Clock, Error, Form, FormChoice, ManualClock, OneField, Result, ShowError};
 pub use antiphon_wire as wire;
 
 #[cfg(all(feature = "macros", feature = "server"))]

@@ -71,7 +71,7 @@ impl SessionPacing {
             self.pacing = None;
             let target = admitted.leg().target;
             let asked = ask(server, admitted, pushed, &mut record, &round.requests, &ids).await;
-            asked.map_err(|fault| fault.refuse(target, id).after_steps(steps_done))?;
+            asked.map_err(|fault| fault.refuse(server, target, id).after_steps(steps_done))?;
         }
         Ok(LegInput { record: Some(record), responses: None })
     }
@@ -84,10 +84,10 @@ enum AskFailure {
 }
 
 impl AskFailure {
-    fn refuse(self, target: &str, call: Option<antiphon_seal::CallId>) -> Refusal {
+    fn refuse(self, server: &Runtime, target: &str, call: Option<antiphon_seal::CallId>) -> Refusal {
         match self {
             Self::Refused(refusal) => refusal,
-            Self::Stopped(stop) => leg_end::refuse(target, stop, call),
+            Self::Stopped(stop) => leg_end::refuse(server, target, stop, call),
         }
     }
 }

@@ -48,7 +48,7 @@ pub(crate) async fn complete(
             Some(text) => Refusal::UserFacing(text.to_owned()),
             None => {
                 tracing::error!(cause = %error, "a completer failed");
-                Refusal::Internal
+                server.hidden(&error.to_string())
             }
         }),
     }

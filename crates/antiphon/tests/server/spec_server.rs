@@ -167,11 +167,10 @@ async fn a_progress_token_is_text_or_a_whole_number() {
 /// > If the requested resource does not exist, servers **MUST** return a JSON-RPC error with code `-32602`
 #[tokio::test]
 async fn a_handler_says_that_its_resource_does_not_exist() {
-    #[derive(Debug)]
     struct Mine;
-    impl std::fmt::Display for Mine {
-        fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-            f.write_str("mine")
+    impl From<Mine> for Error {
+        fn from(_: Mine) -> Self {
+            Self::user_facing("mine")
         }
     }
     let template =
