@@ -33,10 +33,10 @@ impl ServerBuilder {
     pub fn build(self) -> Result<Server, BuildError> {
         let audience = self.audience.clone().unwrap_or_else(|| self.info.name.clone());
         let sealer = sealer(self.keys, &audience, self.instances, &self.limits)?;
-        let call_within = match self.on_expired {
-            OnExpired::Refuse => self.call_within,
+        let call_timeout = match self.on_expired {
+            OnExpired::Refuse => self.call_timeout,
             // Without a deadline, an expired state would open for ever.
-            OnExpired::AskAgain => self.call_within.or(Some(CALL_WITHIN)),
+            OnExpired::AskAgain => self.call_timeout.or(Some(CALL_WITHIN)),
         };
         if self.page_size == Some(0) {
             return Err(BuildError("a page must have at least one entry: use a page_size from 1".to_owned()));
@@ -79,8 +79,8 @@ impl ServerBuilder {
             identity: self.identity,
             limits: self.limits,
             clock: self.clock,
-            answer_within: self.answer_within,
-            call_within,
+            answer_timeout: self.answer_timeout,
+            call_timeout,
             on_expired: self.on_expired,
             subscriptions: Arc::default(),
             shed_when: self.shed_when,

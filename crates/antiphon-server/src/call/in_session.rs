@@ -124,8 +124,8 @@ fn pushed(server: &Runtime, admitted: &Admitted<'_>) -> Option<Pushed> {
     let leg = admitted.leg();
     let session: &Session = leg.request.session.as_ref()?;
     let outbox: &Outbox = leg.caller.outbox?;
-    let limit = leg.settings.answer_within.unwrap_or(server.answer_within);
-    let wait = AnswerTimeout { limit, at_most: Some(server.limits.answer_at_most) };
+    let limit = leg.settings.answer_timeout.unwrap_or(server.answer_timeout);
+    let wait = AnswerTimeout { limit, at_most: Some(server.limits.max_answer_timeout) };
     let scopes = leg.settings.scopes.clone();
     Some(Pushed { session: session.clone(), outbox: outbox.clone(), wait, scopes })
 }

@@ -10,6 +10,7 @@ use serde_json::Value;
 
 /// The outcome of a handler; `T` is the result on the wire.
 #[derive(Debug)]
+#[non_exhaustive]
 pub enum HandlerOutcome<T> {
     /// The final result.
     Complete(T),

@@ -34,8 +34,8 @@ pub(crate) struct Runtime {
     pub(crate) identity: Identity,
     pub(crate) limits: Limits,
     pub(crate) clock: Clock,
-    pub(crate) answer_within: Duration,
-    pub(crate) call_within: Option<Duration>,
+    pub(crate) answer_timeout: Duration,
+    pub(crate) call_timeout: Option<Duration>,
     pub(crate) on_expired: OnExpired,
     /// The open subscriptions.
     pub(crate) subscriptions: Arc<SubscriptionRegistry>,

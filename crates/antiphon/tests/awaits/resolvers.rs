@@ -281,7 +281,7 @@ fn server(log: &Log) -> Server {
     let builder = builder.replay_check(ReplayCheck::Always).on_replay_fault(|fault| panic!("{fault}"));
     let builder = builder.tool(delete_folder).tool(delete_or_fail).tool(move_folder).tool(halve).tool(leaks);
     let builder = builder.tool(takes).tool(by_day).tool(impatient);
-    builder.prompt(describe).resource(report).build().unwrap()
+    builder.prompt(describe).template(report).build().unwrap()
 }
 
 /// What a call came to.

@@ -68,7 +68,7 @@ mod shadowed {
     trait Send {}
 
     /// Everything named in full.
-    #[::antiphon::tool(read_only, needs(url), answer_within = "2w", version = 1)]
+    #[::antiphon::tool(read_only, needs(url), answer_timeout = "2w", version = 1)]
     pub(super) async fn hidden(
         #[arg(default = ["a"])] words: ::std::vec::Vec<::std::string::String>,
         text: &str,
