@@ -3,6 +3,7 @@
 #[cfg(feature = "client")]
 pub mod client;
 pub mod guide;
+pub mod prelude;
 #[cfg(feature = "server")]
 pub mod seal;
 #[cfg(feature = "server")]
