@@ -7,8 +7,8 @@ const PROMPT: &str = "test_prompt_comes_and_goes";
 
 pub(crate) fn add(server: ServerBuilder) -> ServerBuilder {
     server
-        .list_changed()
-        .resource_updates()
+        .list_changed(true)
+        .resource_updates(true)
         .tool(Tool::new("test_trigger_tool_change", change_tools).description("Adds or removes a tool."))
         .tool(
             Tool::new("test_trigger_prompt_change", change_prompts).description("Adds or removes a prompt."),

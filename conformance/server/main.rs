@@ -37,7 +37,7 @@ async fn main() -> Result<(), Box<dyn Error>> {
     let options = Options::from_command_line()?;
     let end = Arc::new(Notify::new());
     let server = everything(&options, &end)?;
-    let stopped = async {
+    let stopped = async move {
         tokio::select! {
             // Without a signal handler the signal ends the process.
             _ = signal::ctrl_c() => {}
@@ -49,7 +49,7 @@ async fn main() -> Result<(), Box<dyn Error>> {
     }
     let listener = TcpListener::bind(&options.address).await?;
     println!("http://{}/mcp", listener.local_addr()?);
-    serve_http(listener, server, HttpOptions::default(), stopped).await?;
+    serve_http(listener, server, HttpOptions::default()).with_graceful_shutdown(stopped).await?;
     Ok(())
 }
 

@@ -11,7 +11,7 @@ const STEP: Duration = Duration::from_millis(50);
 
 pub(crate) fn add(server: ServerBuilder) -> ServerBuilder {
     server
-        .logging()
+        .logging(true)
         .tool(Tool::new("test_tool_with_progress", with_progress).description("Reports its progress."))
         // The suite has a name for each revision.
         .tool(Tool::new("test_logging_tool", with_logging).description("Logs what it does."))

@@ -54,7 +54,7 @@ async fn main() -> Result<()> {
     let listener = TcpListener::bind("127.0.0.1:0").await?;
     let address = listener.local_addr()?;
     let options = HttpOptions::default().authorize(auth()?);
-    tokio::spawn(serve_http(listener, server, options, std::future::pending()));
+    tokio::spawn(serve_http(listener, server, options).into_future());
 
     let call = || Call::tool("empty_basket", json!({}));
     let alice = client(address, include_str!("alice.jwt"))?;

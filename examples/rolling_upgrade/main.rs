@@ -21,7 +21,7 @@ async fn main() -> Result<()> {
     let proxy = Proxy::start(Arc::clone(&fleet), |leg| println!("{leg}")).await?;
     let upgraded = Arc::clone(&fleet);
     let client = Client::builder("rolling-upgrade", "1.0")
-        .one_at_a_time()
+        .one_at_a_time(true)
         .on_elicit_form(move |ask: FormAsk| {
             let fleet = Arc::clone(&upgraded);
             async move {

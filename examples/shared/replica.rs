@@ -89,7 +89,7 @@ pub async fn serve_if_replica() -> Result<bool> {
         drained.drain();
         let _ = print_line(DRAINING).await;
     };
-    serve_http(listener, server, HttpOptions::default(), parent_gone).await?;
+    serve_http(listener, server, HttpOptions::default()).with_graceful_shutdown(parent_gone).await?;
     Ok(true)
 }
 

@@ -27,7 +27,7 @@ fn server() -> Result<Server> {
         let text = counted.load(Relaxed).to_string();
         async move { ResourceContents::text(VISITS, text) }
     });
-    Ok(Server::builder("visits", "1.0").tool(visit).resource(visits).resource_updates().build()?)
+    Ok(Server::builder("visits", "1.0").tool(visit).resource(visits).resource_updates(true).build()?)
 }
 
 #[tokio::main(flavor = "current_thread")]

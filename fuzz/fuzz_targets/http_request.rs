@@ -3,7 +3,8 @@
 
 #![no_main]
 
-use antiphon::{serve::http::{HttpOptions, HttpService}, server::{Ctx, Tool}, wire::header::decode};
+use antiphon::{serve::http::{HttpOptions, HttpService}, server::{Ctx, Tool}};
+use antiphon_wire::header::decode;
 use antiphon_fuzz::{block_on, server};
 use http::{HeaderMap, HeaderName, HeaderValue, Request};
 use http_body_util::{BodyExt as _, Full};
@@ -23,7 +24,7 @@ static SERVICE: LazyLock<HttpService> = LazyLock::new(|| {
         RAN.lock().expect("nothing panics").push(arguments.region);
         "done".to_owned()
     });
-    HttpService::new(server().modern_only().tool(tool).build().expect("one tool"), HttpOptions::default())
+    HttpService::new(server().modern_only(true).tool(tool).build().expect("one tool"), HttpOptions::default())
 });
 
 #[derive(serde::Deserialize, schemars::JsonSchema)]

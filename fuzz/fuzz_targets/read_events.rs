@@ -2,7 +2,7 @@
 
 #![no_main]
 
-use antiphon::wire::sse::{Event, EventTooLong, SseDecoder};
+use antiphon_wire::sse::{Event, EventTooLong, SseDecoder};
 use libfuzzer_sys::fuzz_target;
 use std::time::Duration;
 

@@ -2,7 +2,7 @@
 
 #![no_main]
 
-use antiphon::wire::framing::{Line, LineBuffer};
+use antiphon_wire::framing::{Line, LineBuffer};
 use libfuzzer_sys::fuzz_target;
 
 fuzz_target!(|input: (u8, u8, &[u8])| {

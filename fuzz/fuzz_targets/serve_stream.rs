@@ -22,7 +22,7 @@ static SERVER: LazyLock<Server> = LazyLock::new(|| {
             Some(answer) => Reply::Complete(Value::from(answer.accepted().unwrap_or_default()).to_string()),
         })
     });
-    server().list_changed().tool(echo).tool(ask).build().expect("two tools")
+    server().list_changed(true).tool(echo).tool(ask).build().expect("two tools")
 });
 
 fuzz_target!(|input: &[u8]| {

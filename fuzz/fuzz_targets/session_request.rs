@@ -4,7 +4,8 @@
 
 #![no_main]
 
-use antiphon::{serve::http::{HttpOptions, HttpService, ReplyBody}, server::{Answer, Ask, Ctx, NoArguments, Reply, Tool}, wire::{FormField, FormSchema, Incoming, sse::SseDecoder}};
+use antiphon::{serve::http::{HttpOptions, HttpService, ReplyBody}, server::{Answer, Ask, Ctx, NoArguments, Reply, Tool}, wire::{FormField, FormSchema, Incoming}};
+use antiphon_wire::sse::SseDecoder;
 use antiphon_fuzz::{block_on, count_requests, messages, server};
 use http::{HeaderMap, HeaderValue, Method, Request, Response};
 use http_body_util::{BodyExt as _, Full};
@@ -49,7 +50,7 @@ fn service() -> HttpService {
             Some(_) => Reply::Complete("not answered".to_owned()),
         })
     });
-    let server = server().list_changed().tool(echo).tool(ask).build().expect("two tools");
+    let server = server().list_changed(true).tool(echo).tool(ask).build().expect("two tools");
     HttpService::new(server, HttpOptions::default())
 }
 

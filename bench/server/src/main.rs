@@ -5,11 +5,10 @@
 mod tools;
 
 use std::error::Error;
-use std::future::pending;
 use std::net::SocketAddr;
 
 use antiphon::server::Server;
-use antiphon::transport::http::{HttpOptions, serve_http};
+use antiphon::serve::http::{HttpOptions, serve_http};
 use tokio::net::TcpListener;
 
 fn main() -> Result<(), Box<dyn Error>> {
@@ -19,7 +18,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
     runtime.block_on(async {
         let listener = TcpListener::bind(listen).await?;
-        serve_http(listener, server, HttpOptions::default(), pending()).await
+        serve_http(listener, server, HttpOptions::default()).await
     })?;
     Ok(())
 }

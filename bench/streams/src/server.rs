@@ -51,19 +51,18 @@ pub(crate) async fn serve() -> Result<()> {
     });
     let (name, schema) = tool("echo");
     let echo = Tool::with_schema(name, schema, async |_: &Ctx, _: Map<String, Value>| "echo");
-    let mut limits = Limits::default();
-    limits.subscriptions = 100_000;
+    let limits = Limits::default().subscriptions(100_000);
     let server = [wait, all_wait, go_on, change, echo]
         .into_iter()
         .fold(Server::builder("bench", "1.0"), antiphon::server::ServerBuilder::tool)
-        .list_changed()
+        .list_changed(true)
         .limits(limits)
         .build()?;
     let listener = TcpListener::bind("127.0.0.1:0").await?;
     println!("{}", listener.local_addr()?);
     // Idle connections must stay.
     let options =
-        HttpOptions::default().connections(100_000).header_time(std::time::Duration::from_secs(3600));
-    serve_http(listener, server, options, std::future::pending()).await?;
+        HttpOptions::default().connections(100_000).header_timeout(std::time::Duration::from_secs(3600));
+    serve_http(listener, server, options).await?;
     Ok(())
 }

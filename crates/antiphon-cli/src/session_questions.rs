@@ -10,7 +10,7 @@ use antiphon::client::{CallbackError, ClientBuilder};
 /// Answers the questions of a legacy server. One question at a time, because there is one terminal.
 pub(crate) fn attach(builder: ClientBuilder, answers: &AnswerFlags) -> ClientBuilder {
     let asked = answers.clone();
-    let builder = builder.one_at_a_time().on_elicit(move |ask| {
+    let builder = builder.one_at_a_time(true).on_elicit(move |ask| {
         let answers = asked.clone();
         async move {
             // A prompt blocks this thread until the person answers. Other tasks continue on other threads.

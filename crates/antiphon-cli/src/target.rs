@@ -85,7 +85,7 @@ impl Target {
             .mode(mode)
             .leg_timeout(Duration::from_secs(timeout))
             // The time limit for URLs that must be opened before a call continues.
-            .elicit_wait(Duration::from_secs(timeout));
+            .url_retry_interval(Duration::from_secs(timeout));
         Ok(attach(builder).connect(transport))
     }
 }

@@ -77,10 +77,10 @@ impl ClientBuilder {
                 max_asks: 64,
                 leg_timeout: Duration::from_secs(60),
                 progress_stretches: None,
-                call_deadline: None,
+                call_timeout: None,
                 state_only: StateOnlyLimits::default(),
                 probe_timeout: Duration::from_secs(5),
-                elicit_wait: Duration::from_secs(60),
+                url_retry_interval: Duration::from_secs(60),
             },
             one_at_a_time: false,
             observers: Observers::default(),
@@ -139,15 +139,16 @@ impl ClientBuilder {
         self
     }
 
-    /// Declares, beside [`on_sample`](Self::on_sample), that the model may be given tools.
-    pub fn sampling_tools(mut self) -> Self {
-        self.callbacks.sampling_tools = true;
+    /// Sets whether, beside [`on_sample`](Self::on_sample), it is declared that the model may be given tools. Default: `false`.
+    pub fn sampling_tools(mut self, on: bool) -> Self {
+        self.callbacks.sampling_tools = on;
         self
     }
 
-    /// Declares, beside [`on_sample`](Self::on_sample), that the model may be given the context of servers.
-    pub fn sampling_context(mut self) -> Self {
-        self.callbacks.sampling_context = true;
+    /// Sets whether, beside [`on_sample`](Self::on_sample), it is declared that the model may be given the context of servers.
+    /// Default: `false`.
+    pub fn sampling_context(mut self, on: bool) -> Self {
+        self.callbacks.sampling_context = on;
         self
     }
 
@@ -204,9 +205,9 @@ impl ClientBuilder {
         self
     }
 
-    /// Keeps no results.
+    /// Sets whether results are kept. Default: `true`.
     ///
-    /// Without this, the results of `server/discover`, of the lists and of `resources/read` are kept for as long as the
+    /// The results of `server/discover`, of the lists and of `resources/read` are kept for as long as the
     /// server allows, up to 512 of them and 16 MiB, and given again instead of asking. They are forgotten when the
     /// server says on a subscription that they changed. Results that needed an answer are never kept.
     ///
@@ -215,26 +216,26 @@ impl ClientBuilder {
     /// client; at the least, call [`clear_cache`](Client::clear_cache).
     ///
     /// > Caches **MUST NOT** be shared across authorization contexts
-    pub fn no_cache(mut self) -> Self {
-        self.caches = false;
+    pub fn cache(mut self, on: bool) -> Self {
+        self.caches = on;
         self
     }
 
-    /// Returns results of tools as they come, without comparing them with the tools' output schemas.
+    /// Sets whether results of tools are compared with the tools' output schemas. Default: `true`, with the feature `schema`.
     ///
-    /// Without this, a tool of the latest list that declares an output schema has its results compared with it, and a
+    /// A tool of the latest list that declares an output schema has its results compared with it, and a
     /// tool whose schema cannot be used is not called.
     ///
     /// > Clients **SHOULD** validate structured results against this schema.
-    pub fn unchecked_results(mut self) -> Self {
-        self.checks_output = false;
+    pub fn check_results(mut self, on: bool) -> Self {
+        self.checks_output = on;
         self
     }
 
-    /// Runs the callbacks of a round one after another. By default they run concurrently, started in the server's
-    /// order.
-    pub fn one_at_a_time(mut self) -> Self {
-        self.one_at_a_time = true;
+    /// Sets whether the callbacks of a round run one after another. Default: `false`; they run concurrently, started in the
+    /// server's order.
+    pub fn one_at_a_time(mut self, on: bool) -> Self {
+        self.one_at_a_time = on;
         self
     }
 
@@ -264,14 +265,14 @@ impl ClientBuilder {
     ///
     /// > Implementations **MAY** choose to reset the timeout clock when receiving a progress notification [...].
     /// > However, implementations **SHOULD** always enforce a maximum timeout, regardless of progress notifications
-    pub fn progress_extends_timeout(mut self, max: Duration) -> Self {
+    pub fn max_leg_timeout(mut self, max: Duration) -> Self {
         self.bounds.progress_stretches = Some(max);
         self
     }
 
     /// The time limit of a whole call, people included: none unless set.
-    pub fn call_deadline(mut self, limit: Duration) -> Self {
-        self.bounds.call_deadline = Some(limit);
+    pub fn call_timeout(mut self, limit: Duration) -> Self {
+        self.bounds.call_timeout = Some(limit);
         self
     }
 
@@ -319,8 +320,8 @@ impl ClientBuilder {
     /// The time to wait for the server to report that URLs are finished, after a person agreed to open those that a request
     /// requires (`-32042`): a minute unless set. Then the request is sent again anyway, for not every server reports that;
     /// each time counts as a round.
-    pub fn elicit_wait(mut self, limit: Duration) -> Self {
-        self.bounds.elicit_wait = limit;
+    pub fn url_retry_interval(mut self, limit: Duration) -> Self {
+        self.bounds.url_retry_interval = limit;
         self
     }
 

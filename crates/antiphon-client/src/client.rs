@@ -277,7 +277,7 @@ impl Client {
 
     /// Forgets what was listed, discovered and read, whatever the server said of its freshness: the next request of
     /// each kind is sent. For when this client goes on as somebody else, see
-    /// [`no_cache`](crate::ClientBuilder::no_cache).
+    /// [`cache(false)`](crate::ClientBuilder::cache).
     pub fn clear_cache(&self) {
         self.core().cache.clear();
     }

@@ -44,7 +44,7 @@
 //!
 //! Beside the result, callbacks get a request's progress ([`ClientBuilder::on_progress`]) and the server's log messages about
 //! it ([`ClientBuilder::on_log`]). Lists are kept for as long as the server allows, so that listing twice is cheap
-//! ([`ClientBuilder::no_cache`] says what is kept, and for whom). Calls use the list of tools: the arguments that HTTP repeats
+//! ([`ClientBuilder::cache`] says what is kept, and for whom). Calls use the list of tools: the arguments that HTTP repeats
 //! in headers, and the schema that results must fit. A client that never lists calls
 //! tools all the same: where the server then misses a header, the client lists and tries once more.
 //!

@@ -28,7 +28,7 @@
 //!
 //! let listener = tokio::net::TcpListener::bind("127.0.0.1:8000").await?;
 //! let server = antiphon_demo::server(None)?;
-//! serve_http(listener, server, HttpOptions::default(), std::future::pending()).await?;
+//! serve_http(listener, server, HttpOptions::default()).await?;
 //! # Ok(()) }
 //! ```
 

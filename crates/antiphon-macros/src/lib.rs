@@ -118,7 +118,7 @@ pub fn derive_form(input: TokenStream) -> TokenStream {
 /// }
 ///
 /// /// Orders a database.
-/// #[tool(destructive = false, idempotent, version = 3, answer_within = "3d")]
+/// #[tool(destructive = false, idempotent, version = 3, answer_timeout = "3d")]
 /// async fn order_database(
 ///     ctx: &Ctx,
 ///     State(db): State<Db>,
@@ -154,7 +154,7 @@ pub fn derive_form(input: TokenStream) -> TokenStream {
 /// | `forget("warm_up", "ping")` | recorded steps or questions that the tool no longer has; they do not end the call |
 /// | `keep_stale("quote")` | steps whose outcome stays valid although an answer before them has changed |
 /// | `lenient_replay` | logs a warning for recorded steps that the tool does not reach, instead of ending the call |
-/// | `answer_within = "3d"` | the time that a person has for one round: a whole number and a unit, one of `s`, `m`, `h`, `d`, `w`. Default: the server's |
+/// | `answer_timeout = "3d"` | the time that a person has for one round: a whole number and a unit, one of `s`, `m`, `h`, `d`, `w`. Default: the server's |
 /// | `scopes("orders:write")` | the OAuth scopes that the access token must have |
 /// | `needs(form, url)` | the questions that the tool always asks, of `form`, `url`, `sampling`, `sampling_tools`, `roots`. A client that does not support them is rejected before the tool runs |
 ///
@@ -229,7 +229,7 @@ pub fn tool(attribute: TokenStream, item: TokenStream) -> TokenStream {
 ///
 /// | attribute | meaning |
 /// |---|---|
-/// | `name`, `title`, `description`, `version`, `on_version`, `added`, `rename`, `forget`, `keep_stale`, `lenient_replay`, `answer_within`, `scopes`, `needs` | as on a tool |
+/// | `name`, `title`, `description`, `version`, `on_version`, `added`, `rename`, `forget`, `keep_stale`, `lenient_replay`, `answer_timeout`, `scopes`, `needs` | as on a tool |
 /// | `#[arg(name = "..", title = "..", description = "..", default = "..")]` | as on an argument of a tool |
 ///
 /// The type of an argument is `String`, `&str` or `Option<String>`. The result is any `IntoOutcome<GetPromptResult>`: a
@@ -271,7 +271,7 @@ pub fn prompt(attribute: TokenStream, item: TokenStream) -> TokenStream {
 /// | `"report://{year}/{id}"` | the URI, which must be the first value |
 /// | `name = ".."` | the name for programs. Default: the function's name |
 /// | `mime_type = ".."` | the media type of the contents |
-/// | `title`, `description`, `version`, `on_version`, `added`, `rename`, `forget`, `keep_stale`, `lenient_replay`, `answer_within`, `scopes`, `needs` | as on a tool |
+/// | `title`, `description`, `version`, `on_version`, `added`, `rename`, `forget`, `keep_stale`, `lenient_replay`, `answer_timeout`, `scopes`, `needs` | as on a tool |
 ///
 /// Each variable of the URI is a parameter of the same name, of type `String` or `&str`. A variable matches one or more
 /// characters other than `/`, and its value is percent-decoded. A decoded value can contain `/` and `..`, from `%2F`: a

@@ -43,7 +43,10 @@ pub(crate) fn check_ctx(ty: &Type) -> Result<()> {
 
 /// Returns the `T` of `State<T>`.
 pub(crate) fn state_of(ty: &Type) -> Result<Option<Type>> {
-    let inner = |ty: &Type| last(ty).and_then(|segment| only_argument(segment, "State")).cloned();
+    let inner = |ty: &Type| -> Option<Type> {
+        let segment = last(ty)?;
+        only_argument(segment, "State").or_else(|| only_argument(segment, "SharedState")).cloned()
+    };
     match ungrouped(ty) {
         Type::Reference(reference) if inner(&reference.elem).is_some() => Err(Error::new(
             ty.span(),

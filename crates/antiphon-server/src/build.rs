@@ -33,10 +33,10 @@ impl ServerBuilder {
     pub fn build(self) -> Result<Server, BuildError> {
         let audience = self.audience.clone().unwrap_or_else(|| self.info.name.clone());
         let sealer = sealer(self.keys, &audience, self.instances, &self.limits)?;
-        let call_within = match self.on_expired {
-            OnExpired::Refuse => self.call_within,
+        let call_timeout = match self.on_expired {
+            OnExpired::Refuse => self.call_timeout,
             // Without a deadline, an expired state would open for ever.
-            OnExpired::AskAgain => self.call_within.or(Some(CALL_WITHIN)),
+            OnExpired::AskAgain => self.call_timeout.or(Some(CALL_WITHIN)),
         };
         if self.page_size == Some(0) {
             return Err(BuildError("a page must have at least one entry: use a page_size from 1".to_owned()));
@@ -68,6 +68,9 @@ impl ServerBuilder {
         };
         let registry = ArcSwap::from_pointee(Registry::new(lists, profile)?);
         let sessions = Sessions::new()?;
+        if self.show_errors {
+            tracing::warn!(server = %self.info.name, "the texts of hidden errors are sent to clients: use `show_errors` for development only");
+        }
         let runtime = |owner: Weak<dyn Any + Send + Sync>| Runtime {
             owner,
             name: self.info.name.clone(),
@@ -76,13 +79,14 @@ impl ServerBuilder {
             identity: self.identity,
             limits: self.limits,
             clock: self.clock,
-            answer_within: self.answer_within,
-            call_within,
+            answer_timeout: self.answer_timeout,
+            call_timeout,
             on_expired: self.on_expired,
             subscriptions: Arc::default(),
             shed_when: self.shed_when,
             state_only: self.state_only,
             replay: self.replay,
+            show_errors: self.show_errors,
             detached: watch::Sender::new(0),
             running: AtomicUsize::new(0),
             unknown_key_logged: AtomicBool::new(false),

@@ -12,7 +12,7 @@ use antiphon_wire::{Icon, Implementation};
 use std::{error::Error as StdError, fmt, sync::Arc, time::Duration};
 
 /// The default time for a person to answer one round.
-const ANSWER_WITHIN: Duration = Duration::from_secs(600);
+const ANSWER_TIMEOUT: Duration = Duration::from_secs(600);
 
 /// The builder of a [`Server`](crate::Server).
 pub struct ServerBuilder {
@@ -31,12 +31,13 @@ pub struct ServerBuilder {
     pub(crate) identity: Identity,
     pub(crate) limits: Limits,
     pub(crate) clock: Clock,
-    pub(crate) answer_within: Duration,
-    pub(crate) call_within: Option<Duration>,
+    pub(crate) answer_timeout: Duration,
+    pub(crate) call_timeout: Option<Duration>,
     pub(crate) on_expired: OnExpired,
     pub(crate) shed_when: Option<Box<ShedWhen>>,
     pub(crate) state_only: StateOnly,
     pub(crate) replay: Replay,
+    pub(crate) show_errors: bool,
     pub(crate) modern_only: bool,
 }
 
@@ -65,12 +66,13 @@ impl ServerBuilder {
             identity: Identity::default(),
             limits: Limits::default(),
             clock: Clock::system(),
-            answer_within: ANSWER_WITHIN,
-            call_within: None,
+            answer_timeout: ANSWER_TIMEOUT,
+            call_timeout: None,
             on_expired: OnExpired::default(),
             shed_when: None,
             state_only: StateOnly::BUILT_IN,
             replay: Replay::default(),
+            show_errors: false,
             modern_only: false,
         }
     }
@@ -110,11 +112,11 @@ impl ServerBuilder {
         self
     }
 
-    /// Refuses clients of the revisions before 2026-07-28. Such a client receives an error that lists the supported
-    /// versions. Default: they are served in sessions.
+    /// Sets whether clients of the revisions before 2026-07-28 are refused, with an error that lists the supported
+    /// versions. Default: `false`; they are served in sessions.
     #[must_use]
-    pub fn modern_only(mut self) -> Self {
-        self.modern_only = true;
+    pub fn modern_only(mut self, on: bool) -> Self {
+        self.modern_only = on;
         self
     }
 
@@ -136,23 +138,25 @@ impl ServerBuilder {
         })
     }
 
-    /// Offers a resource: a function marked `#[resource(..)]`, or a [`Resource`](crate::Resource).
-    ///
-    /// A function whose URI has variables is a template; it may be given here too.
+    /// Offers a resource: a function marked `#[resource(..)]`, or a [`Resource`](crate::Resource). A function whose URI has
+    /// variables is a template: see [`template`](Self::template).
     #[must_use]
     pub fn resource<Shape>(self, resource: impl IntoResource<Shape>) -> Self {
         self.offer(|states, offered| {
-            offered.add(resource.into_resource(states)?);
+            offered.resources.push(resource.into_resource(states)?.into_one()?);
             Ok(())
         })
     }
 
-    /// Offers the resources of a template: a function marked `#[resource(..)]`, or a
+    /// Offers the resources of a template: a function marked `#[resource(..)]` whose URI has variables, or a
     /// [`ResourceTemplate`](crate::ResourceTemplate). Resources come before templates, templates in the order they were
     /// given.
     #[must_use]
     pub fn template<Shape>(self, template: impl IntoResource<Shape>) -> Self {
-        self.resource(template)
+        self.offer(|states, offered| {
+            offered.templates.push(template.into_resource(states)?.into_template()?);
+            Ok(())
+        })
     }
 
     /// Offers the tools, prompts and resources that are methods of this value: of a type with `#[server]` on an impl.
@@ -179,28 +183,28 @@ impl ServerBuilder {
         self
     }
 
-    /// Declares `listChanged` for tools, prompts and resources, even while there are none: the lists may change while
-    /// the server runs, by [`Server::add_tool`](crate::Server::add_tool) and its siblings, and subscribers are
-    /// notified.
+    /// Sets whether `listChanged` is declared for tools, prompts and resources, even while there are none: the lists may
+    /// change while the server runs, by [`Server::add_tool`](crate::Server::add_tool) and its siblings, and subscribers are
+    /// notified. Default: `false`.
     #[must_use]
-    pub fn list_changed(mut self) -> Self {
-        self.list_changed = true;
+    pub fn list_changed(mut self, on: bool) -> Self {
+        self.list_changed = on;
         self
     }
 
-    /// Declares `resources.subscribe`: subscribers of a resource are notified of
-    /// [`Server::resource_updated`](crate::Server::resource_updated).
+    /// Sets whether `resources.subscribe` is declared: subscribers of a resource are notified of
+    /// [`Server::resource_updated`](crate::Server::resource_updated). Default: `false`.
     #[must_use]
-    pub fn resource_updates(mut self) -> Self {
-        self.resource_updates = true;
+    pub fn resource_updates(mut self, on: bool) -> Self {
+        self.resource_updates = on;
         self
     }
 
-    /// Declares `logging`: handlers may send log messages, with [`Ctx::log`](crate::Ctx::log), to callers that request
-    /// them. Deprecated in 2026-07-28.
+    /// Sets whether `logging` is declared: handlers may send log messages, with [`Ctx::log`](crate::Ctx::log), to callers that request
+    /// them. Default: `false`. Deprecated in 2026-07-28.
     #[must_use]
-    pub fn logging(mut self) -> Self {
-        self.logging = true;
+    pub fn logging(mut self, on: bool) -> Self {
+        self.logging = on;
         self
     }
 
@@ -264,11 +268,11 @@ impl ServerBuilder {
         self
     }
 
-    /// Accepts a principal without a subject: all users of one client program are then the same principal. Default: the
-    /// request of such a caller is refused before the handler runs.
+    /// Sets whether a principal without a subject is accepted: all users of one client program are then the same
+    /// principal. Default: `false`; the request of such a caller is refused before the handler runs.
     #[must_use]
-    pub fn allow_client_principal(mut self) -> Self {
-        self.identity.client_is_enough = true;
+    pub fn allow_client_principal(mut self, on: bool) -> Self {
+        self.identity.client_is_enough = on;
         self
     }
 
@@ -300,22 +304,22 @@ impl ServerBuilder {
     }
 
     /// Sets the time for a person to answer one round. Default: ten minutes. Tools may set their own. In a legacy
-    /// session, a client that reports progress of a question has more time: [`Limits::answer_at_most`].
+    /// session, a client that reports progress of a question has more time: [`Limits::max_answer_timeout`].
     #[must_use]
-    pub fn answer_within(mut self, time: Duration) -> Self {
-        self.answer_within = time;
+    pub fn answer_timeout(mut self, time: Duration) -> Self {
+        self.answer_timeout = time;
         self
     }
 
     /// Sets the time for a whole call, from its first request. Default: unlimited; only each round has a limit.
     #[must_use]
-    pub fn call_within(mut self, time: Duration) -> Self {
-        self.call_within = Some(time);
+    pub fn call_timeout(mut self, time: Duration) -> Self {
+        self.call_timeout = Some(time);
         self
     }
 
     /// Sets the treatment of expired state. With [`OnExpired::AskAgain`] a whole call may take 24 hours, unless
-    /// [`call_within`](Self::call_within) is set. Default: [`OnExpired::Refuse`].
+    /// [`call_timeout`](Self::call_timeout) is set. Default: [`OnExpired::Refuse`].
     #[must_use]
     pub fn on_expired(mut self, on_expired: OnExpired) -> Self {
         self.on_expired = on_expired;
@@ -346,6 +350,15 @@ impl ServerBuilder {
     #[must_use]
     pub fn on_replay_fault(mut self, report: impl Fn(&ReplayFault) + Send + Sync + 'static) -> Self {
         self.replay.report = Box::new(report);
+        self
+    }
+
+    /// Sends the texts of hidden errors to clients: of foreign errors ([`Error`](crate::Error)), panics, invalid questions
+    /// and failed steps. For development only, because such texts may contain paths, hosts and queries; a warning is
+    /// logged when the server is built. Default: `false`.
+    #[must_use]
+    pub fn show_errors(mut self, show: bool) -> Self {
+        self.show_errors = show;
         self
     }
 

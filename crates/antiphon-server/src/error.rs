@@ -1,20 +1,29 @@
 //! The error of a handler.
 
 use crate::{AskError, StepError};
-use std::{any::Any, error::Error as StdError, fmt};
+use std::{any::Any, borrow::Cow, error::Error as StdError, fmt};
 
 /// The result of a handler.
 pub type Result<T, E = Error> = std::result::Result<T, E>;
 
-/// The error of a handler: either a text for the caller, or the error of a library.
+/// The error of a handler: a text for the caller, or a foreign error.
 ///
-/// It converts from any error with `?`. The error of a library may contain data that a caller must not see (paths,
-/// hosts, queries), so its text is logged, and the caller receives only the information that the tool failed. A text
-/// for the caller is made with [`Error::user_facing`], or with an error type of your own: a handler may return
-/// `Result<_, E>` for any `E` with `Display`, and the caller receives that text.
+/// One rule decides what a caller may read, for every handler, step, resolver and completer, and for every type of
+/// error that they return, because each is converted to this one:
+///
+/// * A text that was made for the caller is shown: [`Error::user_facing`], a `String` or `&'static str`,
+///   [`StepError::new`](crate::StepError::new), [`AskError`](crate::AskError).
+/// * Any other error is foreign. Its text may contain data that a caller must not see (paths, hosts, queries), so it is
+///   logged, with its causes, and the caller receives only the information that the tool failed.
+/// * A foreign error is shown where the author says so: [`.show()`](ShowError::show) on a `Result`, [`Error::show`] on
+///   an error.
+/// * During development, [`ServerBuilder::show_errors`](crate::ServerBuilder::show_errors) shows all of them.
+///
+/// `?` converts any error that converts to `Box<dyn std::error::Error + Send + Sync>`: every [`std::error::Error`], that
+/// box, and the errors of `anyhow` and `eyre`.
 ///
 /// ```
-/// use antiphon::Error;
+/// use antiphon::{Error, ShowError};
 ///
 /// fn half(text: &str) -> antiphon::Result<u32> {
 ///     let number: u32 = text.parse()?; // logged
@@ -25,36 +34,65 @@ pub type Result<T, E = Error> = std::result::Result<T, E>;
 /// }
 /// assert_eq!(half("7").unwrap_err().user_facing_text(), Some("7 is odd"));
 /// assert_eq!(half("x").unwrap_err().user_facing_text(), None);
+///
+/// fn number(text: &str) -> antiphon::Result<u32> {
+///     text.parse().show() // shown
+/// }
+/// assert_eq!(number("x").unwrap_err().user_facing_text(), Some("invalid digit found in string"));
 /// ```
 ///
-/// `Box<dyn Error>` and the error of `anyhow` do not implement `std::error::Error`. Wrapped in an error that does, they
-/// are logged:
+/// An error type of your own is foreign too, unless it says otherwise with a conversion. It must not implement
+/// `std::error::Error` then:
 ///
 /// ```
-/// fn load() -> Result<u32, Box<dyn std::error::Error + Send + Sync>> {
-///     Err("no such table".into())
+/// enum Failure {
+///     NoSuchTown,
+///     Database(std::io::Error),
 /// }
 ///
-/// fn read() -> antiphon::Result<u32> {
-///     Ok(load().map_err(std::io::Error::other)?)
+/// impl From<Failure> for antiphon::Error {
+///     fn from(failure: Failure) -> Self {
+///         match failure {
+///             Failure::NoSuchTown => Self::user_facing("There is no such town."),
+///             Failure::Database(error) => error.into(), // logged
+///         }
+///     }
 /// }
-/// assert_eq!(read().unwrap_err().to_string(), "no such table");
 /// ```
+///
+/// With the feature `anyhow`, an [`AskError`](crate::AskError) or a [`StepError`](crate::StepError) inside of an
+/// `anyhow::Error` keeps its text for the caller.
 pub struct Error(Box<Kind>);
 
 const NOT_FOUND: &str = "Resource not found";
 
+type BoxError = Box<dyn StdError + Send + Sync>;
+
 enum Kind {
     UserFacing(String),
     NotFound,
-    /// The error of a library, for the log; with a text, if it has one for the caller.
-    Foreign(Box<dyn StdError + Send + Sync>, Option<String>),
+    /// A foreign error, for the log; with a text, if it has one for the caller.
+    Foreign(BoxError, Option<String>),
 }
 
 impl Error {
     /// Returns an error with a text for the caller.
     pub fn user_facing(text: impl Into<String>) -> Self {
         Self(Box::new(Kind::UserFacing(text.into())))
+    }
+
+    /// Returns this error with its text, causes included, as a text for the caller: for `.map_err(Error::show)`. Use it
+    /// only for errors whose text contains nothing secret. See [`ShowError`].
+    pub fn show(error: impl Into<Self>) -> Self {
+        let error = error.into();
+        if error.user_facing_text().is_some() {
+            return error;
+        }
+        let text = error.to_string();
+        match *error.0 {
+            Kind::Foreign(error, _) => Self(Box::new(Kind::Foreign(error, Some(text)))),
+            other => Self(Box::new(other)),
+        }
     }
 
     /// Returns the error of a resource that does not exist: for a handler of a template, whose pattern matches more
@@ -75,7 +113,7 @@ impl Error {
         match &*self.0 {
             Kind::UserFacing(text) => Some(text),
             Kind::NotFound => Some(NOT_FOUND),
-            Kind::Foreign(_, words) => words.as_deref(),
+            Kind::Foreign(_, text) => text.as_deref(),
         }
     }
 
@@ -89,24 +127,79 @@ impl Error {
 
     pub(crate) fn downcast<E: StdError + 'static>(self) -> Result<E, Self> {
         match *self.0 {
-            Kind::Foreign(error, words) => match error.downcast() {
+            Kind::Foreign(error, text) => match error.downcast() {
                 Ok(error) => Ok(*error),
-                Err(error) => Err(Self(Box::new(Kind::Foreign(error, words)))),
+                Err(error) => Err(Self(Box::new(Kind::Foreign(error, text)))),
             },
             other => Err(Self(Box::new(other))),
         }
     }
 }
 
-impl<E: StdError + Send + Sync + 'static> From<E> for Error {
+impl<E: Into<BoxError> + 'static> From<E> for Error {
     fn from(error: E) -> Self {
-        let any = &error as &dyn Any;
-        // The errors of this crate have a text for the caller.
-        let words = match any.downcast_ref::<StepError>() {
-            Some(step) => step.user_facing.then(|| step.message.clone()),
-            None => any.downcast_ref::<AskError>().map(ToString::to_string),
-        };
-        Self(Box::new(Kind::Foreign(Box::new(error), words)))
+        if let Some(text) = plain_text(&error) {
+            return Self::user_facing(text);
+        }
+        let inner = own_text_inside(&error);
+        let error = error.into();
+        let text = own_text(&*error).or(inner);
+        Self(Box::new(Kind::Foreign(error, text)))
+    }
+}
+
+/// Returns the text of an error that is a text: its author wrote it for the caller.
+fn plain_text(error: &dyn Any) -> Option<String> {
+    let owned = error.downcast_ref::<String>().cloned();
+    owned
+        .or_else(|| error.downcast_ref::<&'static str>().map(ToString::to_string))
+        .or_else(|| error.downcast_ref::<Cow<'static, str>>().map(ToString::to_string))
+}
+
+/// Returns the text for the caller of an error of this crate.
+pub(crate) fn own_text(error: &(dyn StdError + 'static)) -> Option<String> {
+    match error.downcast_ref::<StepError>() {
+        Some(step) => step.user_facing.then(|| step.message.clone()),
+        None => error.downcast_ref::<AskError>().map(ToString::to_string),
+    }
+}
+
+/// Returns the text for the caller of an error of this crate that another library's error contains.
+fn own_text_inside(error: &dyn Any) -> Option<String> {
+    #[cfg(feature = "anyhow")]
+    if let Some(error) = error.downcast_ref::<anyhow::Error>() {
+        let step = error.downcast_ref::<StepError>().map(|step| step as &(dyn StdError + 'static));
+        let ask = error.downcast_ref::<AskError>().map(|ask| ask as &(dyn StdError + 'static));
+        return step.or(ask).and_then(own_text);
+    }
+    let _ = error;
+    None
+}
+
+/// Shows the error of a `Result` to the caller.
+///
+/// ```
+/// use antiphon::{ShowError, server::Ctx, tool};
+///
+/// /// Reads a file that the user named.
+/// #[tool]
+/// async fn read(path: String) -> antiphon::Result<String> {
+///     // The model reads "No such file or directory (os error 2)", and can correct the path.
+///     Ok(std::fs::read_to_string(path).show()?)
+/// }
+/// ```
+pub trait ShowError<T> {
+    /// Returns the value, or the error with its text, causes included, as a text for the caller. Without it, the text of
+    /// a foreign error is logged and not shown. Use it only for errors whose text contains nothing secret.
+    ///
+    /// # Errors
+    /// The same error, to be shown.
+    fn show(self) -> Result<T, Error>;
+}
+
+impl<T, E: Into<Error>> ShowError<T> for Result<T, E> {
+    fn show(self) -> Result<T, Error> {
+        self.map_err(Error::show)
     }
 }
 
@@ -117,13 +210,17 @@ impl fmt::Display for Error {
             Kind::UserFacing(text) => f.write_str(text),
             Kind::NotFound => f.write_str(NOT_FOUND),
             Kind::Foreign(error, _) => {
-                write!(f, "{error}")?;
+                let mut text = error.to_string();
                 let mut cause = error.source();
                 while let Some(error) = cause {
-                    write!(f, ": {error}")?;
+                    // Some errors repeat their cause in their own text.
+                    let of_cause = error.to_string();
+                    if !text.ends_with(&of_cause) {
+                        text = format!("{text}: {of_cause}");
+                    }
                     cause = error.source();
                 }
-                Ok(())
+                f.write_str(&text)
             }
         }
     }

@@ -62,7 +62,7 @@ pub use call::{
 };
 pub use clock::{Clock, ManualClock};
 pub use define::{IntoPrompt, IntoResource, IntoTool, Service, State};
-pub use error::{Error, Result};
+pub use error::{Error, Result, ShowError};
 pub use form::{Form, FormChoice, OneField};
 pub use identity::{bearer::Bearer, caller::Caller};
 pub use limits::{Limits, OnExpired};

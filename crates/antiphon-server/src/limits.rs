@@ -2,82 +2,40 @@
 
 use std::time::Duration;
 
-/// The limits of a server. Every limit has a default; set others with
-/// [`ServerBuilder::limits`](crate::ServerBuilder::limits).
+/// The limits of a server. Every limit has a default; its setters change it, and
+/// [`ServerBuilder::limits`](crate::ServerBuilder::limits) takes it.
+///
+/// ```
+/// use antiphon::server::Limits;
+///
+/// let limits = Limits::default().legs(8).handlers(256);
+/// ```
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct Limits {
-    /// The maximum number of requests of one call. Default 16; a warning is logged at 8, since common clients stop at 10
-    /// rounds.
-    ///
-    /// The last request runs the handler to its end, but may not ask. If the handler asks there, the call ends with an
-    /// error that names this limit, the question's key, and the steps that ran in that request, because no round can
-    /// carry their record. In a legacy session, a handler may return questions, or repeat a URL, one time less than
-    /// this limit; awaited questions do not count there, nor do legs that ended with state only.
-    pub legs: u16,
-    /// The maximum number of questions in one round; in a legacy session, of questions of one call that wait at the
-    /// same time. Default 64.
-    pub asks: usize,
-    /// The number of times that one question is asked before the call ends with an error, if its answers do not fit. A
-    /// missing answer does not count. Default 3.
-    pub times_asked: u8,
-    /// The maximum size of one form's answer, in bytes of JSON. Default 64 KiB.
-    pub form_answer: usize,
-    /// The maximum size of one sampling or roots answer, in bytes of JSON. Default 1 MiB.
-    pub sampling_answer: usize,
-    /// The maximum size of a token's content, in bytes. Default 128 KiB. Entries recorded after a step in the same leg
-    /// may take as much again, so that the step's record is not lost. In a legacy session, the maximum size of a call's
-    /// record when it asks again.
-    pub state: usize,
-    /// The maximum size of one step's result, in bytes of JSON. Default 16 KiB. This space is reserved before a step
-    /// runs, so that its result always fits. With the defaults, an empty record has space for seven steps at the same
-    /// time; a further step waits until one ends.
-    pub step_result: usize,
-    /// The maximum number of legs of one call that end with state only: at checkpoints, and if a leg fails after it
-    /// recorded something, so that the record leaves before the failure is reported. A failure uses the last such leg
-    /// only if its leg has recorded a step. After the last one, checkpoints are passed and failures are reported at
-    /// once. In a legacy session, the number of times that a failed handler is entered again with its record. A handler
-    /// that returns state without a question is counted but not stopped. Default 2; some clients give up at the third.
-    pub state_only: u8,
-    /// The time for which a leg continues after its first question while something other than an answer may still wake
-    /// the handler. Default 50 ms. When it is over, only unrecorded work of the handler is lost.
-    pub grace: Duration,
-    /// The time for which a running step may continue after its request was cancelled, its handler's time was over, or
-    /// its leg failed otherwise. Default 5 seconds.
-    pub step_grace: Duration,
-    /// The time for which one leg waits for a person behind a URL before the URL is asked again. Default 20 seconds.
-    pub until: Duration,
-    /// The maximum time of one question of a legacy session while its client reports progress, which restarts the
-    /// question's time limit. Default 1 hour. It does not extend a question's own `within`, nor an `answer_within` that
-    /// is longer.
-    pub answer_at_most: Duration,
-    /// The maximum time of one leg's handler. Default 5 minutes. After that, a running step has
-    /// [`step_grace`](Self::step_grace) to end, and the record of the leg leaves before the failure is reported.
-    pub handler_time: Duration,
-    /// The maximum number of handlers that run at the same time; further requests are refused. Default 1,024.
-    pub handlers: usize,
-    /// The maximum number of open legacy sessions; further ones are refused. Default 1,000.
-    pub sessions: usize,
-    /// The maximum number of open legacy sessions of one principal; further ones are refused. Default 100. Anonymous
-    /// callers are limited by [`sessions`](Self::sessions) only.
-    pub sessions_per_principal: usize,
-    /// The maximum number of requests under way in one legacy session; further ones are refused. Default 64.
-    pub session_requests: usize,
-    /// The maximum number of handlers that run in legacy sessions at the same time, including those that wait for a
-    /// person; further requests are refused. Default 1,024, in addition to [`handlers`](Self::handlers).
-    pub session_handlers: usize,
-    /// The maximum number of handlers that run at the same time in all legacy sessions of one principal; further
-    /// requests of that principal are refused. Default 256. Anonymous callers are limited by
-    /// [`session_handlers`](Self::session_handlers) only.
-    pub session_handlers_per_principal: usize,
-    /// The maximum number of open subscriptions; further ones are refused. Default 10,000.
-    pub subscriptions: usize,
-    /// The maximum number of resources in one subscription. Default 1,000.
-    pub subscription_uris: usize,
-    /// The maximum length of all URIs of one subscription, in bytes. Default 64 KiB.
-    pub subscription_uri_bytes: usize,
-    /// The maximum length of all URIs of all subscriptions, in bytes; further ones are refused. Default 64 MiB.
-    pub all_subscription_uri_bytes: usize,
+    pub(crate) legs: u16,
+    pub(crate) asks: usize,
+    pub(crate) times_asked: u8,
+    pub(crate) form_answer: usize,
+    pub(crate) sampling_answer: usize,
+    pub(crate) state: usize,
+    pub(crate) step_result: usize,
+    pub(crate) state_only: u8,
+    pub(crate) grace: Duration,
+    pub(crate) step_grace: Duration,
+    pub(crate) url_retry_interval: Duration,
+    pub(crate) max_answer_timeout: Duration,
+    pub(crate) handler_timeout: Duration,
+    pub(crate) handlers: usize,
+    pub(crate) sessions: usize,
+    pub(crate) sessions_per_principal: usize,
+    pub(crate) session_requests: usize,
+    pub(crate) session_handlers: usize,
+    pub(crate) session_handlers_per_principal: usize,
+    pub(crate) subscriptions: usize,
+    pub(crate) subscription_uris: usize,
+    pub(crate) subscription_uri_bytes: usize,
+    pub(crate) all_subscription_uri_bytes: usize,
 }
 
 impl Default for Limits {
@@ -93,9 +51,9 @@ impl Default for Limits {
             state_only: 2,
             grace: Duration::from_millis(50),
             step_grace: Duration::from_secs(5),
-            until: Duration::from_secs(20),
-            answer_at_most: Duration::from_secs(3600),
-            handler_time: Duration::from_secs(300),
+            url_retry_interval: Duration::from_secs(20),
+            max_answer_timeout: Duration::from_secs(3600),
+            handler_timeout: Duration::from_secs(300),
             handlers: 1024,
             sessions: 1000,
             sessions_per_principal: 100,
@@ -111,6 +69,192 @@ impl Default for Limits {
 }
 
 impl Limits {
+    /// Sets the maximum number of requests of one call. Default 16; a warning is logged at 8, since common clients stop at 10
+    /// rounds.
+    ///
+    /// The last request runs the handler to its end, but may not ask. If the handler asks there, the call ends with an
+    /// error that names this limit, the question's key, and the steps that ran in that request, because no round can
+    /// carry their record. In a legacy session, a handler may return questions, or repeat a URL, one time less than
+    /// this limit; awaited questions do not count there, nor do legs that ended with state only.
+    #[must_use]
+    pub fn legs(mut self, limit: u16) -> Self {
+        self.legs = limit;
+        self
+    }
+
+    /// Sets the maximum number of questions in one round; in a legacy session, of questions of one call that wait at the
+    /// same time. Default 64.
+    #[must_use]
+    pub fn asks(mut self, limit: usize) -> Self {
+        self.asks = limit;
+        self
+    }
+
+    /// Sets the number of times that one question is asked before the call ends with an error, if its answers do not fit. A
+    /// missing answer does not count. Default 3.
+    #[must_use]
+    pub fn times_asked(mut self, limit: u8) -> Self {
+        self.times_asked = limit;
+        self
+    }
+
+    /// Sets the maximum size of one form's answer, in bytes of JSON. Default 64 KiB.
+    #[must_use]
+    pub fn form_answer(mut self, limit: usize) -> Self {
+        self.form_answer = limit;
+        self
+    }
+
+    /// Sets the maximum size of one sampling or roots answer, in bytes of JSON. Default 1 MiB.
+    #[must_use]
+    pub fn sampling_answer(mut self, limit: usize) -> Self {
+        self.sampling_answer = limit;
+        self
+    }
+
+    /// Sets the maximum size of a token's content, in bytes. Default 128 KiB. Entries recorded after a step in the same leg
+    /// may take as much again, so that the step's record is not lost. In a legacy session, the maximum size of a call's
+    /// record when it asks again.
+    #[must_use]
+    pub fn state(mut self, limit: usize) -> Self {
+        self.state = limit;
+        self
+    }
+
+    /// Sets the maximum size of one step's result, in bytes of JSON. Default 16 KiB. This space is reserved before a step
+    /// runs, so that its result always fits. With the defaults, an empty record has space for seven steps at the same
+    /// time; a further step waits until one ends.
+    #[must_use]
+    pub fn step_result(mut self, limit: usize) -> Self {
+        self.step_result = limit;
+        self
+    }
+
+    /// Sets the maximum number of legs of one call that end with state only: at checkpoints, and if a leg fails after it
+    /// recorded something, so that the record leaves before the failure is reported. A failure uses the last such leg
+    /// only if its leg has recorded a step. After the last one, checkpoints are passed and failures are reported at
+    /// once. In a legacy session, the number of times that a failed handler is entered again with its record. A handler
+    /// that returns state without a question is counted but not stopped. Default 2; some clients give up at the third.
+    #[must_use]
+    pub fn state_only(mut self, limit: u8) -> Self {
+        self.state_only = limit;
+        self
+    }
+
+    /// Sets the time for which a leg continues after its first question while something other than an answer may still wake
+    /// the handler. Default 50 ms. When it is over, only unrecorded work of the handler is lost.
+    #[must_use]
+    pub fn grace(mut self, time: Duration) -> Self {
+        self.grace = time;
+        self
+    }
+
+    /// Sets the time for which a running step may continue after its request was cancelled, its handler's time was over, or
+    /// its leg failed otherwise. Default 5 seconds.
+    #[must_use]
+    pub fn step_grace(mut self, time: Duration) -> Self {
+        self.step_grace = time;
+        self
+    }
+
+    /// Sets the time for which one leg waits for a person behind a URL before the URL is asked again. Default 20 seconds.
+    #[must_use]
+    pub fn url_retry_interval(mut self, time: Duration) -> Self {
+        self.url_retry_interval = time;
+        self
+    }
+
+    /// Sets the maximum time of one question of a legacy session while its client reports progress, which restarts the
+    /// question's time limit. Default 1 hour. It does not extend a question's own `timeout`, nor an `answer_timeout` that
+    /// is longer.
+    #[must_use]
+    pub fn max_answer_timeout(mut self, time: Duration) -> Self {
+        self.max_answer_timeout = time;
+        self
+    }
+
+    /// Sets the maximum time of one leg's handler. Default 5 minutes. After that, a running step has
+    /// [`step_grace`](Self::step_grace) to end, and the record of the leg leaves before the failure is reported.
+    #[must_use]
+    pub fn handler_timeout(mut self, time: Duration) -> Self {
+        self.handler_timeout = time;
+        self
+    }
+
+    /// Sets the maximum number of handlers that run at the same time; further requests are refused. Default 1,024.
+    #[must_use]
+    pub fn handlers(mut self, limit: usize) -> Self {
+        self.handlers = limit;
+        self
+    }
+
+    /// Sets the maximum number of open legacy sessions; further ones are refused. Default 1,000.
+    #[must_use]
+    pub fn sessions(mut self, limit: usize) -> Self {
+        self.sessions = limit;
+        self
+    }
+
+    /// Sets the maximum number of open legacy sessions of one principal; further ones are refused. Default 100. Anonymous
+    /// callers are limited by [`sessions`](Self::sessions) only.
+    #[must_use]
+    pub fn sessions_per_principal(mut self, limit: usize) -> Self {
+        self.sessions_per_principal = limit;
+        self
+    }
+
+    /// Sets the maximum number of requests under way in one legacy session; further ones are refused. Default 64.
+    #[must_use]
+    pub fn session_requests(mut self, limit: usize) -> Self {
+        self.session_requests = limit;
+        self
+    }
+
+    /// Sets the maximum number of handlers that run in legacy sessions at the same time, including those that wait for a
+    /// person; further requests are refused. Default 1,024, in addition to [`handlers`](Self::handlers).
+    #[must_use]
+    pub fn session_handlers(mut self, limit: usize) -> Self {
+        self.session_handlers = limit;
+        self
+    }
+
+    /// Sets the maximum number of handlers that run at the same time in all legacy sessions of one principal; further
+    /// requests of that principal are refused. Default 256. Anonymous callers are limited by
+    /// [`session_handlers`](Self::session_handlers) only.
+    #[must_use]
+    pub fn session_handlers_per_principal(mut self, limit: usize) -> Self {
+        self.session_handlers_per_principal = limit;
+        self
+    }
+
+    /// Sets the maximum number of open subscriptions; further ones are refused. Default 10,000.
+    #[must_use]
+    pub fn subscriptions(mut self, limit: usize) -> Self {
+        self.subscriptions = limit;
+        self
+    }
+
+    /// Sets the maximum number of resources in one subscription. Default 1,000.
+    #[must_use]
+    pub fn subscription_uris(mut self, limit: usize) -> Self {
+        self.subscription_uris = limit;
+        self
+    }
+
+    /// Sets the maximum length of all URIs of one subscription, in bytes. Default 64 KiB.
+    #[must_use]
+    pub fn subscription_uri_bytes(mut self, limit: usize) -> Self {
+        self.subscription_uri_bytes = limit;
+        self
+    }
+
+    /// Sets the maximum length of all URIs of all subscriptions, in bytes; further ones are refused. Default 64 MiB.
+    #[must_use]
+    pub fn all_subscription_uri_bytes(mut self, limit: usize) -> Self {
+        self.all_subscription_uri_bytes = limit;
+        self
+    }
+
     /// Returns the limits that the engine enforces.
     pub(crate) fn engine_limits(&self) -> antiphon_engine::Limits {
         let Self {
@@ -144,6 +288,7 @@ impl Limits {
 
 /// The treatment of state that comes back after its expiry.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum OnExpired {
     /// Expired state is refused like forged state: the client begins again. The default.
     #[default]

@@ -167,6 +167,7 @@ pub trait MessageSession: Clone + Send + Sync + 'static {
 }
 
 /// The result of [`MessageService::call`].
+#[non_exhaustive]
 pub enum CallOutcome {
     /// The reply to the request.
     Reply(ReplyMessage),

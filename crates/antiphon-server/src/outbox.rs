@@ -49,6 +49,7 @@ struct Message {
 
 /// The kind of a message before a reply. It decides what happens to the message when the peer reads slowly.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum MessageKind {
     /// Progress. The newest message of a request replaces the one before.
     Progress,

@@ -46,8 +46,8 @@ pub(crate) enum Refusal {
     Version,
     /// The handler takes a path that differs from its record. No step was run, and the state stays valid.
     Diverged,
-    /// A step has no outcome. The state stays valid.
-    StepFailed { path: String },
+    /// A step has no outcome. The state stays valid. The cause is there during development only.
+    StepFailed { path: String, cause: Option<String> },
     /// URLs must be opened before the request is sent again, in a session whose version has this error.
     UrlsFirst(Box<ErrorObject>),
     /// A prompt or resource failed, with a text for the caller.
@@ -106,8 +106,9 @@ impl Refusal {
                 "This call cannot continue: the tool now takes a different path",
             )
             .with_data(reason("flow_diverged")),
-            Self::StepFailed { path } => {
-                let text = format!("The step `{path}` failed for now: send the same request again");
+            Self::StepFailed { path, cause } => {
+                let cause = cause.as_ref().map_or_else(String::new, |cause| format!(" ({cause})"));
+                let text = format!("The step `{path}` failed for now{cause}: send the same request again");
                 ErrorObject::new(ErrorCode::INTERNAL_ERROR, text)
                     .with_data(json!({ "reason": "step_failed", "step": path }))
             }
@@ -116,7 +117,7 @@ impl Refusal {
             Self::Internal => ErrorObject::internal(),
             Self::AfterSteps { refusal, done } => {
                 let text = match &**refusal {
-                    Self::StepFailed { path } => format!("The step `{path}` failed for now"),
+                    Self::StepFailed { path, .. } => format!("The step `{path}` failed for now"),
                     other => other.to_error().message.trim_end_matches('.').to_owned(),
                 };
                 let steps: Vec<String> = done.iter().map(|path| format!("`{path}`")).collect();

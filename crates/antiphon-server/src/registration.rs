@@ -2,7 +2,6 @@
 
 use crate::{
     BuildError, IntoPrompt, IntoResource, IntoTool, Prompt, Resource, ResourceTemplate, Server,
-    define::expanded::AnyResource,
     offer::{
         list::{Entry, List},
         profile::Profile,
@@ -54,10 +53,7 @@ impl Server {
     /// The errors of [`build`](crate::ServerBuilder::build) for this item; also if the server did not declare list
     /// changes.
     pub fn add_resource<Shape>(&self, resource: impl IntoResource<Shape>) -> Result<(), BuildError> {
-        match resource.into_resource(&self.0.states)? {
-            AnyResource::One(resource) => self.add(resource),
-            AnyResource::Many(template) => self.add(template),
-        }
+        self.add(resource.into_resource(&self.0.states)?.into_one()?)
     }
 
     /// Removes the resource at this URI. Returns true if there was one; false also if the server did not declare list
@@ -72,7 +68,7 @@ impl Server {
     /// The errors of [`build`](crate::ServerBuilder::build) for this item; also if the server did not declare list
     /// changes.
     pub fn add_template<Shape>(&self, template: impl IntoResource<Shape>) -> Result<(), BuildError> {
-        self.add_resource(template)
+        self.add(template.into_resource(&self.0.states)?.into_template()?)
     }
 
     /// Removes the template with this URI template. Returns true if there was one; false also if the server did not
@@ -110,7 +106,7 @@ impl Server {
         let mut current = self.0.registry.load_full();
         if !current.profile.list_changed {
             return Err(BuildError(
-                "the lists can change only on a server that declared it: use `.list_changed()` on its builder"
+                "the lists can change only on a server that declared it: use `.list_changed(true)` on its builder"
                     .to_owned(),
             ));
         }

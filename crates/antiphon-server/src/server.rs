@@ -145,8 +145,10 @@ impl Server {
             let text = panic.downcast_ref::<String>().map(String::as_str);
             let cause = text.or_else(|| panic.downcast_ref::<&str>().copied());
             tracing::error!(method = %request.method, target, cause, "a request panicked");
-            self.0.runtime.replay.report_cause(|| format!("it panicked: {}", cause.unwrap_or_default()));
-            Err(Refusal::Internal)
+            let text = format!("it panicked: {}", cause.unwrap_or_default());
+            let refusal = self.0.runtime.hidden(&text);
+            self.0.runtime.replay.report_cause(|| text);
+            Err(refusal)
         })
     }
 }

@@ -12,7 +12,7 @@ use std::{
 pub(crate) struct Settings {
     pub(crate) version: u32,
     pub(crate) needs: AskSupport,
-    pub(crate) answer_within: Option<Duration>,
+    pub(crate) answer_timeout: Option<Duration>,
     pub(crate) on_version: OnVersion,
     pub(crate) migration: Migration,
     pub(crate) lenient_replay: bool,
@@ -23,6 +23,7 @@ pub(crate) struct Settings {
 
 /// The treatment of a call that began under another version.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum OnVersion {
     /// Every answer and step that still fits is kept. The default.
     #[default]
@@ -59,8 +60,8 @@ macro_rules! setters {
 
             /// Sets the time for a person to answer one round. Default: the server's, ten minutes.
             #[must_use]
-            pub fn answer_within(mut self, time: std::time::Duration) -> Self {
-                self.settings.answer_within = Some(time);
+            pub fn answer_timeout(mut self, time: std::time::Duration) -> Self {
+                self.settings.answer_timeout = Some(time);
                 self
             }
 
@@ -86,11 +87,11 @@ macro_rules! setters {
                 self
             }
 
-            /// Accepts a handler that does not reach all recorded steps: a warning is logged. Default: the call ends
+            /// Sets whether a handler may leave out recorded steps: a warning is logged. Default: `false`; the call ends
             /// with an error.
             #[must_use]
-            pub fn lenient_replay(mut self) -> Self {
-                self.settings.lenient_replay = true;
+            pub fn lenient_replay(mut self, on: bool) -> Self {
+                self.settings.lenient_replay = on;
                 self
             }
         }

@@ -28,8 +28,8 @@ pub fn lifetime(server: &Server, name: &str) -> Lifetime {
             templates.find(|found| found.variables(name).is_some()).map(|found| &found.settings)
         });
     Lifetime {
-        round: settings.and_then(|found| found.answer_within).unwrap_or(inner.runtime.answer_within),
-        call: inner.runtime.call_within,
+        round: settings.and_then(|found| found.answer_timeout).unwrap_or(inner.runtime.answer_timeout),
+        call: inner.runtime.call_timeout,
         on_expired: inner.runtime.on_expired,
     }
 }

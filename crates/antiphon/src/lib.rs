@@ -3,18 +3,19 @@
 #[cfg(feature = "client")]
 pub mod client;
 pub mod guide;
+pub mod prelude;
+#[cfg(feature = "server")]
+pub mod seal;
 #[cfg(feature = "server")]
 pub mod serve;
 #[cfg(feature = "server")]
 pub mod server;
 #[cfg(feature = "testing")]
 pub mod testing;
+pub mod wire;
 
 #[cfg(feature = "server")]
-pub use antiphon_seal as seal;
-#[cfg(feature = "server")]
-pub use antiphon_server::{Clock, Error, Form, FormChoice, ManualClock, OneField, Result};
-pub use antiphon_wire as wire;
+pub use antiphon_server::{Clock, Error, Form, FormChoice, ManualClock, OneField, Result, ShowError};
 
 #[cfg(all(feature = "macros", feature = "server"))]
 pub use antiphon_macros::{Form, prompt, resolver, resource, server, tool};

@@ -34,7 +34,7 @@ impl Person {
             .on_progress(move |_| progress.hear(|held| held.progress += 1))
             .on_log(move |_| log.hear(|held| held.logs += 1))
             .on_elicit_complete(move |told| complete.hear(|held| held.completed.push(told.elicitation_id)))
-            .elicit_wait(ELICIT_WAIT)
+            .url_retry_interval(ELICIT_WAIT)
     }
 
     /// Whether what was asked is what the case says; of what comes together, in any order.

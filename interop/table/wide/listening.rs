@@ -147,7 +147,7 @@ async fn broken(peer: &Peer, again: bool) -> Result<(), AnyError> {
         None => (peer.alone()?, None),
     };
     let policy =
-        if again { ReconnectPolicy::default().first_wait(A_MOMENT) } else { ReconnectPolicy::never() };
+        if again { ReconnectPolicy::default().min_interval(A_MOMENT) } else { ReconnectPolicy::never() };
     let filter = SubscriptionFilter::new().tools();
     let mut subscription = client.listen(filter.clone()).reconnect(policy);
     told(&mut subscription, Event::Acknowledged(filter.clone())).await?;

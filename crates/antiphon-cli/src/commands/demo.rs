@@ -26,10 +26,10 @@ pub(super) async fn demo(args: AnswerArgs) -> Result<Exit, Failure> {
     let server =
         antiphon_demo::server(Some(own_ring()?)).map_err(|error| Failure::usage(error.to_string()))?;
     let (stop, stopped) = oneshot::channel::<()>();
-    let serving = tokio::spawn(serve_http(listener, server, HttpOptions::default(), async {
-        // Dropping the sender stops the server as well.
-        let _ = stopped.await;
-    }));
+    // Dropping the sender stops the server as well.
+    let serving = serve_http(listener, server, HttpOptions::default())
+        .with_graceful_shutdown(async { drop(stopped.await) });
+    let serving = tokio::spawn(serving.into_future());
 
     let url = format!("http://{address}/mcp");
     console::out(&format!(

@@ -42,7 +42,8 @@ async fn serve_on(listen: &str, server: Server, options: HttpOptions) -> Result<
     // The signal handler is installed before the line is printed, so that a reader of the line can send a signal.
     let stopped = stopped();
     console::note(&format!("listening on http://{address}/mcp"));
-    serve_http(listener, server, options, stopped)
+    serve_http(listener, server, options)
+        .with_graceful_shutdown(stopped)
         .await
         .map_err(|fault| Failure::io("the server failed", &fault))?;
     Ok(Exit::Done)

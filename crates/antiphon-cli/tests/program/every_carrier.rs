@@ -97,7 +97,7 @@ async fn connect(carrier: Carrier, address: SocketAddr) -> Arc<dyn Transport> {
         Carrier::SealedHttp | Carrier::PushedHttp => {
             let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
             let url = format!("http://{}/mcp", listener.local_addr().unwrap());
-            tokio::spawn(serve_http(listener, server(), HttpOptions::default(), std::future::pending()));
+            tokio::spawn(serve_http(listener, server(), HttpOptions::default()).into_future());
             Arc::new(HttpTransport::new(url).unwrap())
         }
     }

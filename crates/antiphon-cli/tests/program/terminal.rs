@@ -63,7 +63,7 @@ fn serve() -> (Runtime, String) {
     let url = format!("http://{}/mcp", listener.local_addr().unwrap());
     let builder = Server::builder("hostile\u{1b}]0;title\u{7}", "1.0");
     let server = builder.tool(Tool::new("pay", pay)).tool(Tool::new("survey", survey)).build().unwrap();
-    runtime.spawn(serve_http(listener, server, HttpOptions::default(), std::future::pending()));
+    runtime.spawn(serve_http(listener, server, HttpOptions::default()).into_future());
     (runtime, url)
 }
 

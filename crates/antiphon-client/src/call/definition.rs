@@ -51,18 +51,59 @@ impl CallKind {
 #[derive(Clone, Debug, Default)]
 #[non_exhaustive]
 pub struct CallOptions {
-    /// The time limit of one request.
-    pub leg_timeout: Option<Duration>,
-    /// The time limit of the whole call, people included, counted from where it is started or resumed.
-    pub deadline: Option<Duration>,
-    /// Ends the call from outside.
-    pub cancel: Option<CancelToken>,
-    /// Asks the server even if the resource was read before and the result may still be used.
-    pub fresh: bool,
-    /// Called for each progress, instead of the client's callback.
-    pub on_progress: Option<OnProgress>,
-    /// The lowest level of log messages wanted, instead of the client's.
-    pub log_level: Option<LogLevel>,
+    pub(crate) leg_timeout: Option<Duration>,
+    pub(crate) call_timeout: Option<Duration>,
+    pub(crate) cancel: Option<CancelToken>,
+    pub(crate) fresh: bool,
+    pub(crate) on_progress: Option<OnProgress>,
+    pub(crate) log_level: Option<LogLevel>,
+}
+
+impl CallOptions {
+    /// Sets the time limit of one request. Default: the client's.
+    #[must_use]
+    pub fn leg_timeout(mut self, limit: Duration) -> Self {
+        self.leg_timeout = Some(limit);
+        self
+    }
+
+    /// Sets the time limit of the whole call, people included, counted from where the call is started or resumed. Default:
+    /// the client's.
+    #[must_use]
+    pub fn call_timeout(mut self, limit: Duration) -> Self {
+        self.call_timeout = Some(limit);
+        self
+    }
+
+    /// Ends the call when this token is cancelled.
+    #[must_use]
+    pub fn cancelled_by(mut self, token: &CancelToken) -> Self {
+        self.cancel = Some(token.clone());
+        self
+    }
+
+    /// Sets whether the server is asked even if a result of reading this resource is kept and may still be used. The new
+    /// one is kept instead. Default: `false`.
+    #[must_use]
+    pub fn fresh(mut self, on: bool) -> Self {
+        self.fresh = on;
+        self
+    }
+
+    /// Passes progress to this callback instead of the client's [`on_progress`](crate::ClientBuilder::on_progress), whose
+    /// rules are also this one's: it must not block.
+    #[must_use]
+    pub fn on_progress(mut self, callback: impl Fn(ProgressEvent) + Send + Sync + 'static) -> Self {
+        self.on_progress = Some(OnProgress::new(callback));
+        self
+    }
+
+    /// Asks for log messages from this level on. Default: the client's [`log_level`](crate::ClientBuilder::log_level).
+    #[must_use]
+    pub fn log_level(mut self, level: LogLevel) -> Self {
+        self.log_level = Some(level);
+        self
+    }
 }
 
 impl Call {
@@ -100,48 +141,52 @@ impl Call {
         Self { method: CallKind::Resource, name: uri.into(), arguments: None, options }
     }
 
-    /// The same call, with this much time for each request instead of the client's.
+    /// The same call with these settings, in the place of all earlier ones.
     #[must_use]
-    pub fn timeout(mut self, limit: Duration) -> Self {
-        self.options.leg_timeout = Some(limit);
+    pub fn with_options(mut self, options: CallOptions) -> Self {
+        self.options = options;
         self
     }
 
-    /// The same call, with this much time for all of it, people included.
+    /// The same call with another time limit for each request: [`CallOptions::leg_timeout`].
     #[must_use]
-    pub fn deadline(mut self, limit: Duration) -> Self {
-        self.options.deadline = Some(limit);
+    pub fn leg_timeout(mut self, limit: Duration) -> Self {
+        self.options = self.options.leg_timeout(limit);
+        self
+    }
+
+    /// The same call with a time limit for all of it, people included: [`CallOptions::call_timeout`].
+    #[must_use]
+    pub fn call_timeout(mut self, limit: Duration) -> Self {
+        self.options = self.options.call_timeout(limit);
         self
     }
 
     /// The same call, ended when this token is cancelled.
     #[must_use]
     pub fn cancelled_by(mut self, token: &CancelToken) -> Self {
-        self.options.cancel = Some(token.clone());
+        self.options = self.options.cancelled_by(token);
         self
     }
 
-    /// The same call, asking the server even if a result of reading this resource is kept and may still be used. The
-    /// new one is kept instead.
+    /// The same call, asking the server even if a kept result may still be used: [`CallOptions::fresh`].
     #[must_use]
-    pub fn fresh(mut self) -> Self {
-        self.options.fresh = true;
+    pub fn fresh(mut self, on: bool) -> Self {
+        self.options = self.options.fresh(on);
         self
     }
 
-    /// The same call, with progress passed to this callback instead of the client's
-    /// [`on_progress`](crate::ClientBuilder::on_progress), whose rules are also this one's: it must not block.
+    /// The same call, with progress passed to this callback instead of the client's: [`CallOptions::on_progress`].
     #[must_use]
     pub fn on_progress(mut self, callback: impl Fn(ProgressEvent) + Send + Sync + 'static) -> Self {
-        self.options.on_progress = Some(OnProgress::new(callback));
+        self.options = self.options.on_progress(callback);
         self
     }
 
-    /// The same call, asking for log messages from this level on instead of the client's
-    /// [`log_level`](crate::ClientBuilder::log_level).
+    /// The same call, asking for log messages from this level on: [`CallOptions::log_level`].
     #[must_use]
     pub fn log_level(mut self, level: LogLevel) -> Self {
-        self.options.log_level = Some(level);
+        self.options = self.options.log_level(level);
         self
     }
 
@@ -172,11 +217,6 @@ impl Call {
     /// The settings that differ from the client's.
     pub fn options(&self) -> &CallOptions {
         &self.options
-    }
-
-    /// The settings that differ from the client's, to change them.
-    pub fn options_mut(&mut self) -> &mut CallOptions {
-        &mut self.options
     }
 }
 

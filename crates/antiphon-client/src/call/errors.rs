@@ -248,7 +248,7 @@ impl ClientError {
         match &self.0.kind {
             ClientErrorKind::Request(RequestFault::Transport(error)) => match error.kind() {
                 _ if error.is_session_lost() => false,
-                TransportErrorKind::Unreachable => false,
+                TransportErrorKind::Setting | TransportErrorKind::Unreachable => false,
                 // A gateway that gives up, or a server that broke, may have acted. One that is busy did not.
                 TransportErrorKind::HttpStatus(status) => status >= 500 && !matches!(status, 501 | 503 | 505),
                 TransportErrorKind::Closed | TransportErrorKind::Malformed | TransportErrorKind::TooLarge => {

@@ -52,9 +52,11 @@ impl PendingCall {
         &self.call
     }
 
-    /// The timeouts and the cancellation of the call, to change them. They are not written with it.
-    pub fn options_mut(&mut self) -> &mut CallOptions {
-        self.call.options_mut()
+    /// The same pending call, whose call has these settings, such as time-outs. They are not written with it.
+    #[must_use]
+    pub fn with_options(mut self, options: CallOptions) -> Self {
+        self.call = self.call.with_options(options);
+        self
     }
 
     /// The number of the round in its call. The first is 1; 0 if nothing was asked yet.

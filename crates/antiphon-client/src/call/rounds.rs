@@ -152,7 +152,7 @@ impl<'a> Run<'a> {
             if is_url_round(pending)
                 && let Some(session) = self.connection().current_session()
             {
-                Box::pin(urls_finished(&session, pending, core.bounds.elicit_wait)).await?;
+                Box::pin(urls_finished(&session, pending, core.bounds.url_retry_interval)).await?;
                 // The request is sent again as it was.
                 with = Outgoing::default();
             }
@@ -221,7 +221,7 @@ async fn within<T>(
     call: &Call,
     work: impl Future<Output = Result<T, ClientErrorKind>>,
 ) -> Result<T, ClientErrorKind> {
-    let limit = call.options().deadline.or(core.bounds.call_deadline);
+    let limit = call.options().call_timeout.or(core.bounds.call_timeout);
     let cancelled = async {
         match &call.options().cancel {
             Some(token) => token.cancelled().await,

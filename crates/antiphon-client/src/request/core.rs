@@ -35,10 +35,10 @@ pub(crate) struct Bounds {
     pub(crate) leg_timeout: Duration,
     /// The longest time to which progress may stretch a request; none if progress changes nothing.
     pub(crate) progress_stretches: Option<Duration>,
-    pub(crate) call_deadline: Option<Duration>,
+    pub(crate) call_timeout: Option<Duration>,
     pub(crate) state_only: StateOnlyLimits,
     pub(crate) probe_timeout: Duration,
-    pub(crate) elicit_wait: Duration,
+    pub(crate) url_retry_interval: Duration,
 }
 
 /// The server, as far as its results described it.

@@ -48,7 +48,7 @@ pub enum RequestFault {
     },
     /// The server declares an output schema for the tool that cannot be used here, for example because it refers to
     /// another document: the server's fault. The tool was not called, as its result could not be checked;
-    /// [`unchecked_results`](crate::ClientBuilder::unchecked_results) calls such tools all the same.
+    /// [`check_results(false)`](crate::ClientBuilder::check_results) calls such tools all the same.
     UnusableOutputSchema {
         /// The tool.
         tool: String,
@@ -179,7 +179,7 @@ impl fmt::Display for RequestFault {
             }
             Self::UnusableOutputSchema { tool, reason } => write!(
                 f,
-                "nothing was sent: the output schema of `{tool}` cannot be used ({reason}); `unchecked_results` calls \
+                "nothing was sent: the output schema of `{tool}` cannot be used ({reason}); `check_results(false)` calls \
                  the tool without it"
             ),
             Self::Timeout(limit) => {

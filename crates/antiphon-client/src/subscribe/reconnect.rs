@@ -13,14 +13,14 @@ use std::{
 #[must_use]
 pub struct ReconnectPolicy {
     attempts: u32,
-    first_wait: Duration,
-    longest_wait: Duration,
+    min_interval: Duration,
+    max_interval: Duration,
 }
 
 impl Default for ReconnectPolicy {
     /// Ten attempts in a row; waits of half a second, doubling to 30 seconds: about two minutes in all.
     fn default() -> Self {
-        Self { attempts: 10, first_wait: Duration::from_millis(500), longest_wait: Duration::from_secs(30) }
+        Self { attempts: 10, min_interval: Duration::from_millis(500), max_interval: Duration::from_secs(30) }
     }
 }
 
@@ -38,14 +38,14 @@ impl ReconnectPolicy {
     }
 
     /// The wait before the first attempt: half a second unless set.
-    pub fn first_wait(mut self, wait: Duration) -> Self {
-        self.first_wait = wait;
+    pub fn min_interval(mut self, wait: Duration) -> Self {
+        self.min_interval = wait;
         self
     }
 
     /// No wait is longer: 30 seconds unless set.
-    pub fn longest_wait(mut self, wait: Duration) -> Self {
-        self.longest_wait = wait;
+    pub fn max_interval(mut self, wait: Duration) -> Self {
+        self.max_interval = wait;
         self
     }
 }
@@ -77,11 +77,11 @@ impl Attempts {
         if self.in_a_row >= policy.attempts {
             return None;
         }
-        if lasted >= policy.longest_wait {
+        if lasted >= policy.max_interval {
             self.doubled = 0;
         }
         let factor = 2_u32.checked_pow(self.doubled).unwrap_or(u32::MAX);
-        let wait = policy.first_wait.saturating_mul(factor).min(policy.longest_wait);
+        let wait = policy.min_interval.saturating_mul(factor).min(policy.max_interval);
         self.in_a_row += 1;
         self.doubled = self.doubled.saturating_add(1);
         let left_out = u32::try_from(random % 1024).unwrap_or_default();
@@ -143,9 +143,9 @@ mod tests {
         );
         check(few, &[Some(0), Some(0), None, Some(30)], &[Some(500), Some(1000), Some(500)]);
         // Nothing overflows.
-        let eager = ReconnectPolicy::default().attempts(u32::MAX).longest_wait(Duration::MAX);
+        let eager = ReconnectPolicy::default().attempts(u32::MAX).max_interval(Duration::MAX);
         let mut attempts = Attempts { in_a_row: 0, doubled: 200 };
         assert!(attempts.next(&eager, Duration::ZERO, 7).is_some());
-        check(standard.first_wait(Duration::from_secs(60)), &[Some(0)], &[Some(30000)]);
+        check(standard.min_interval(Duration::from_secs(60)), &[Some(0)], &[Some(30000)]);
     }
 }

@@ -63,7 +63,7 @@ pub struct Subscription {
     tools: Arc<ServerTools>,
     inbox: SharedInbox,
     policy: ReconnectPolicy,
-    acknowledge_within: Duration,
+    acknowledge_timeout: Duration,
     attempts: Attempts,
     /// `true` if the server named another version since its last acknowledgement.
     renegotiated: bool,
@@ -104,12 +104,12 @@ enum Turn {
 
 impl Subscription {
     pub(crate) fn new(tools: Arc<ServerTools>, filter: SubscriptionFilter) -> Self {
-        let acknowledge_within = tools.lists.connection.core.bounds.leg_timeout;
+        let acknowledge_timeout = tools.lists.connection.core.bounds.leg_timeout;
         Self {
             tools,
             inbox: SharedInbox::new(filter),
             policy: ReconnectPolicy::default(),
-            acknowledge_within,
+            acknowledge_timeout,
             attempts: Attempts::default(),
             renegotiated: false,
             was_acknowledged: false,
@@ -129,8 +129,8 @@ impl Subscription {
 
     /// The same subscription, with this much time for each acknowledgement: the client's timeout of one request unless
     /// set. After it a subscription may stay silent for ever.
-    pub fn acknowledge_within(mut self, limit: Duration) -> Self {
-        self.acknowledge_within = limit;
+    pub fn acknowledge_timeout(mut self, limit: Duration) -> Self {
+        self.acknowledge_timeout = limit;
         self
     }
 
@@ -200,8 +200,8 @@ impl Subscription {
         });
         State::Open(OpenRequest {
             exchange,
-            limit: self.acknowledge_within,
-            acknowledge_by: Box::pin(sleep(self.acknowledge_within)),
+            limit: self.acknowledge_timeout,
+            acknowledge_by: Box::pin(sleep(self.acknowledge_timeout)),
             acknowledged_at: None,
             end: None,
         })
@@ -299,6 +299,7 @@ fn is_retryable(fault: &RequestFault, acknowledged: bool) -> bool {
         RequestFault::Transport(error) if error.is_final() => false,
         RequestFault::Transport(error) => match error.kind() {
             Kind::Closed | Kind::Unreachable | Kind::TooLarge => true,
+            Kind::Setting => false,
             // An acknowledgement comes from an MCP server; without one, the other end may be anything.
             Kind::Malformed => acknowledged,
             Kind::HttpStatus(status) => matches!(status, 408 | 429 | 500 | 502..=504),

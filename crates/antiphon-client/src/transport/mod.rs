@@ -163,6 +163,8 @@ pub struct TransportError {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum TransportErrorKind {
+    /// A setting cannot be used, such as a URL: no transport was made.
+    Setting,
     /// The server could not be reached: the request was not sent.
     Unreachable,
     /// The connection ended before the response came: the request may have been acted upon.

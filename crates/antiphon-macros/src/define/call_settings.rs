@@ -10,8 +10,8 @@ use syn::{Error, Result};
 /// Returns the method calls that complete the definition.
 pub(super) fn call_settings(settings: &mut Settings) -> Result<TokenStream> {
     let mut setters = versions(settings)?;
-    if let Some(seconds) = settings.seconds("answer_within")? {
-        setters.extend(quote! { .answer_within(::core::time::Duration::from_secs(#seconds)) });
+    if let Some(seconds) = settings.seconds("answer_timeout")? {
+        setters.extend(quote! { .answer_timeout(::core::time::Duration::from_secs(#seconds)) });
     }
     setters.extend(needs(settings)?);
     if let Some((_, scopes)) = settings.names(&["scopes"])? {
@@ -86,7 +86,7 @@ fn versions(settings: &mut Settings) -> Result<TokenStream> {
     }
     setters.extend(migration(settings, keeps)?);
     if settings.flag("lenient_replay")? == Some(true) {
-        setters.extend(quote! { .lenient_replay() });
+        setters.extend(quote! { .lenient_replay(true) });
     }
     Ok(setters)
 }

@@ -5,7 +5,7 @@
 //! | a question | ends the leg, together with all pending questions | is sent at once; the handler waits |
 //! | the end of a leg | the record leaves in the token | the handler is entered again, with the record |
 //! | a checkpoint | may end the leg | is passed |
-//! | the time for the work behind a URL | [`Limits::until`] | as long as for an answer |
+//! | the time for the work behind a URL | [`Limits::url_retry_interval`] | as long as for an answer |
 //!
 //! Only this module and the modules that it uses distinguish the carriers. Handlers, and the futures that they await,
 //! do not.
@@ -68,8 +68,8 @@ impl LegCarrier {
     /// request waits, so the time is that of an answer.
     pub(crate) fn until(&self, limits: &Limits) -> Duration {
         match self {
-            Self::Sealed => limits.until,
-            Self::Pushed(pushed) => pushed.wait.limit.min(limits.handler_time / 2),
+            Self::Sealed => limits.url_retry_interval,
+            Self::Pushed(pushed) => pushed.wait.limit.min(limits.handler_timeout / 2),
         }
     }
 

@@ -246,7 +246,7 @@ impl<'f> Driver<'f> {
 
     /// Returns true if the handler's time is over, and stops the leg in that case.
     fn is_out_of_time(&mut self, cx: &mut Context<'_>) -> bool {
-        let limit = self.runtime.limits().handler_time;
+        let limit = self.runtime.limits().handler_timeout;
         if self.exchange.waits_for_people(self.runtime)
             && let Some(time) = &mut self.time
         {

@@ -71,7 +71,7 @@ impl SessionPacing {
             self.pacing = None;
             let target = admitted.leg().target;
             let asked = ask(server, admitted, pushed, &mut record, &round.requests, &ids).await;
-            asked.map_err(|fault| fault.refuse(target, id).after_steps(steps_done))?;
+            asked.map_err(|fault| fault.refuse(server, target, id).after_steps(steps_done))?;
         }
         Ok(LegInput { record: Some(record), responses: None })
     }
@@ -84,10 +84,10 @@ enum AskFailure {
 }
 
 impl AskFailure {
-    fn refuse(self, target: &str, call: Option<antiphon_seal::CallId>) -> Refusal {
+    fn refuse(self, server: &Runtime, target: &str, call: Option<antiphon_seal::CallId>) -> Refusal {
         match self {
             Self::Refused(refusal) => refusal,
-            Self::Stopped(stop) => leg_end::refuse(target, stop, call),
+            Self::Stopped(stop) => leg_end::refuse(server, target, stop, call),
         }
     }
 }
@@ -124,8 +124,8 @@ fn pushed(server: &Runtime, admitted: &Admitted<'_>) -> Option<Pushed> {
     let leg = admitted.leg();
     let session: &Session = leg.request.session.as_ref()?;
     let outbox: &Outbox = leg.caller.outbox?;
-    let limit = leg.settings.answer_within.unwrap_or(server.answer_within);
-    let wait = AnswerTimeout { limit, at_most: Some(server.limits.answer_at_most) };
+    let limit = leg.settings.answer_timeout.unwrap_or(server.answer_timeout);
+    let wait = AnswerTimeout { limit, at_most: Some(server.limits.max_answer_timeout) };
     let scopes = leg.settings.scopes.clone();
     Some(Pushed { session: session.clone(), outbox: outbox.clone(), wait, scopes })
 }

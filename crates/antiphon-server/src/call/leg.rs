@@ -87,7 +87,8 @@ fn receive(server: &Arc<Runtime>, admitted: &mut Admitted<'_>) -> Result<LegStar
     };
     let answer = |key: &str| responses.as_ref()?.get(key).map(RawValue::get);
     let again = record.receive(admitted.call(), answer, &server.limits.engine_limits());
-    let again = again.map_err(|stop| leg_end::refuse(admitted.leg().target, stop, admitted.call_id()))?;
+    let again =
+        again.map_err(|stop| leg_end::refuse(server, admitted.leg().target, stop, admitted.call_id()))?;
     Ok(if again.is_empty() {
         LegStart::Enter(LegInput { record: Some(record), responses })
     } else {

@@ -52,7 +52,7 @@ pub(crate) fn settle<T>(
         HandlerOutcome::NotFound => LegResult::NotFound,
         HandlerOutcome::Failed(cause) => {
             tracing::error!(target, %cause, "a handler failed");
-            LegResult::Failed(None)
+            LegResult::Failed(server.show_errors.then_some(cause))
         }
         // The driver converted this variant to a round.
         HandlerOutcome::InputRequired(_) => return Err(Refusal::Internal),
@@ -75,7 +75,7 @@ fn failed<T>(
         let requests = InputRequests::new();
         return Ok(LegEnd::Leaves(Round { requests, by_hand: None }, left));
     }
-    let refusal = refuse(target, stop, call);
+    let refusal = refuse(server, target, stop, call);
     // In a session no state has left the server: a new call repeats all steps.
     let is_lost = left.has_new_step() || admitted.leg().request.session.is_some();
     Err(refusal.after_steps(if is_lost { left.steps_done } else { Vec::new() }))
@@ -106,12 +106,12 @@ pub(crate) fn report_cause<T>(server: &Runtime, result: &DriveResult<T>) {
 }
 
 /// Logs the reason for which a leg was stopped, and returns the refusal for the caller.
-pub(crate) fn refuse(target: &str, stop: StopReason, call: Option<CallId>) -> Refusal {
+pub(crate) fn refuse(server: &Runtime, target: &str, stop: StopReason, call: Option<CallId>) -> Refusal {
     let call = call.map(|call| call.to_string());
     match stop {
         StopReason::Author(cause) => {
             tracing::error!(target, call, %cause, "a handler asked an invalid question");
-            Refusal::Internal
+            server.hidden(&cause)
         }
         StopReason::Diverged { path, reason: why, record } => {
             tracing::error!(
@@ -126,7 +126,8 @@ pub(crate) fn refuse(target: &str, stop: StopReason, call: Option<CallId>) -> Re
         }
         StopReason::StepFailed { path, cause } => {
             tracing::error!(target, call, path, %cause, "a step has no outcome");
-            Refusal::StepFailed { path }
+            let cause = server.show_errors.then(|| cause.to_string());
+            Refusal::StepFailed { path, cause }
         }
         StopReason::Capability { path, missing } => {
             tracing::warn!(target, call, path, ?missing, "the client does not support this question");
@@ -143,7 +144,7 @@ pub(crate) fn refuse(target: &str, stop: StopReason, call: Option<CallId>) -> Re
         }
         StopReason::Panicked(cause) => {
             tracing::error!(target, call, cause, "a request panicked");
-            Refusal::Internal
+            server.hidden(&format!("the handler panicked: {}", cause.unwrap_or_default()))
         }
         StopReason::OutOfTime => {
             tracing::error!(target, call, "a handler took too long and was dropped");

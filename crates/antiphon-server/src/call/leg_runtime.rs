@@ -124,7 +124,7 @@ impl LegRuntime {
         let inner = &self.server;
         let now = inner.clock.now();
         // A deadline that overflows is none.
-        let deadline = inner.call_within.and_then(|time| now.checked_add(time));
+        let deadline = inner.call_timeout.and_then(|time| now.checked_add(time));
         Call::begin(now, deadline).map_err(|fault| fault.to_string())
     }
 

@@ -1,16 +1,16 @@
 //! The return values of handlers, and their conversion to outcomes.
 
-use crate::{Error, InputRequired, Reply, StepError};
+use crate::{Error, InputRequired, Reply};
 use antiphon_wire::{
     CallToolResult, ContentBlock, GetPromptResult, PromptMessage, ReadResourceResult, ResourceContents,
 };
 use schemars::JsonSchema as HasSchema;
 use serde::Serialize;
 use serde_json::Value;
-use std::{any::Any, fmt::Display};
 
 /// The outcome of a handler; `T` is the result on the wire.
 #[derive(Debug)]
+#[non_exhaustive]
 pub enum HandlerOutcome<T> {
     /// The final result.
     Complete(T),
@@ -29,7 +29,7 @@ pub enum HandlerOutcome<T> {
 /// For tools (`T = CallToolResult`): `String`, `&str`, `()`, [`Json`], content blocks, `CallToolResult`. For prompts
 /// (`GetPromptResult`): `String` (one message of the user), a list of messages, `GetPromptResult`. For resources
 /// (`ReadResourceResult`): `ResourceContents`, a list of them, `ReadResourceResult`. Around each: [`Reply`], which may
-/// also ask, and `Result` with any error that can be displayed.
+/// also ask, and `Result` with any error that converts to [`Error`].
 #[diagnostic::on_unimplemented(
     message = "a handler cannot return `{Self}` here",
     note = "a tool returns String, Json<T>, Vec<ContentBlock> or CallToolResult; a prompt String, Vec<PromptMessage> or GetPromptResult; a resource ResourceContents, Vec<ResourceContents> or ReadResourceResult",
@@ -80,33 +80,30 @@ impl<T> IntoOutcome<T> for InputRequired {
     }
 }
 
-/// An error that a handler may return: any type with `Display`.
+/// An error that a handler may return: any type that converts to [`Error`].
 #[diagnostic::on_unimplemented(
-    message = "a handler cannot fail with `{Self}`: it has no text",
-    label = "its error has no `Display`",
-    note = "implement `std::fmt::Display` for `{Self}`, or return `antiphon::Result<..>`: `?` takes every `std::error::Error` into it"
+    message = "a handler cannot fail with `{Self}`",
+    label = "it does not convert to `antiphon::Error`",
+    note = "return `antiphon::Result<..>`: `?` takes every `std::error::Error` into it",
+    note = "or implement `std::error::Error` for `{Self}` (its text is logged), or `From<{Self}> for antiphon::Error`"
 )]
-pub trait Failure: Display + 'static {}
+pub trait Failure: Into<Error> {}
 
 #[diagnostic::do_not_recommend]
-impl<E: Display + 'static> Failure for E {}
+impl<E: Into<Error>> Failure for E {}
 
 impl<T, R: IntoOutcome<T>, E: Failure> IntoOutcome<T> for Result<R, E> {
     fn into_outcome(self) -> HandlerOutcome<T> {
-        match self {
-            Ok(result) => result.into_outcome(),
-            Err(error) => match (&error as &dyn Any).downcast_ref::<Error>() {
-                Some(ours) if ours.is_resource_not_found() => HandlerOutcome::NotFound,
-                Some(ours) => match ours.user_facing_text() {
-                    Some(text) => HandlerOutcome::UserFacing(text.to_owned()),
-                    None => HandlerOutcome::Failed(ours.to_string()),
-                },
-                None => match (&error as &dyn Any).downcast_ref::<StepError>() {
-                    // The text may come from a library.
-                    Some(step) if !step.user_facing => HandlerOutcome::Failed(step.message.clone()),
-                    _ => HandlerOutcome::UserFacing(error.to_string()),
-                },
-            },
+        let error: Error = match self {
+            Ok(result) => return result.into_outcome(),
+            Err(error) => error.into(),
+        };
+        if error.is_resource_not_found() {
+            return HandlerOutcome::NotFound;
+        }
+        match error.user_facing_text() {
+            Some(text) => HandlerOutcome::UserFacing(text.to_owned()),
+            None => HandlerOutcome::Failed(error.to_string()),
         }
     }
 

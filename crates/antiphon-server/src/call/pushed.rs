@@ -58,7 +58,7 @@ impl<'f> PushedAsks<'f> {
                 }
                 AskEnd::TooLate(_) if expires => leg.receive_answer(slot, None),
                 AskEnd::TooLate(waited) => {
-                    leg.stop(StopReason::Limit { name: "answer_within", text: too_late(&path, waited) });
+                    leg.stop(StopReason::Limit { name: "answer_timeout", text: too_late(&path, waited) });
                 }
             });
             received = true;

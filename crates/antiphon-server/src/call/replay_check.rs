@@ -20,7 +20,7 @@ use antiphon_wire::{AskSupport, InputRequests};
 use futures_util::FutureExt as _;
 use std::{panic::AssertUnwindSafe, sync::Arc, sync::atomic::Ordering, time::Duration};
 
-/// The time limit of the second run, within [`Limits::handler_time`](crate::Limits::handler_time). A handler that takes
+/// The time limit of the second run, within [`Limits::handler_timeout`](crate::Limits::handler_timeout). A handler that takes
 /// longer is not reported.
 const SECOND_RUN_TIMEOUT: Duration = Duration::from_secs(5);
 
@@ -130,7 +130,7 @@ impl<'a> ReplayRun<'a> {
             Ok(handler) => {
                 // The handler is dropped after a panic, so no broken invariant is observed.
                 let handler = AssertUnwindSafe(handler).catch_unwind();
-                tokio::time::timeout(limits.handler_time.min(SECOND_RUN_TIMEOUT), handler).await
+                tokio::time::timeout(limits.handler_timeout.min(SECOND_RUN_TIMEOUT), handler).await
             }
             // The same text has decoded before.
             Err(_) => Ok(Ok(DriveResult::Cancelled)),

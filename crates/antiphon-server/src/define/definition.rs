@@ -1,6 +1,8 @@
 //! The definitions that the macros write.
 
-use crate::{BuildError, Prompt, Resource, ResourceTemplate, Tool, define::States};
+use crate::{
+    BuildError, Prompt, Resource, ResourceTemplate, Tool, define::States, offer::list::ListItem as _,
+};
 
 /// A resource, or a template of some.
 #[derive(Debug)]
@@ -9,6 +11,34 @@ pub enum AnyResource {
     One(Resource),
     /// The resources at all URIs that match a template.
     Many(ResourceTemplate),
+}
+
+impl AnyResource {
+    /// # Errors
+    /// If this is a template.
+    pub(crate) fn into_one(self) -> Result<Resource, BuildError> {
+        match self {
+            Self::One(resource) => Ok(resource),
+            Self::Many(template) => {
+                let template = template.key();
+                Err(BuildError(format!(
+                    "`{template}` has variables: add it as a template, not as a resource"
+                )))
+            }
+        }
+    }
+
+    /// # Errors
+    /// If this is a resource.
+    pub(crate) fn into_template(self) -> Result<ResourceTemplate, BuildError> {
+        match self {
+            Self::Many(template) => Ok(template),
+            Self::One(resource) => {
+                let uri = resource.key();
+                Err(BuildError(format!("`{uri}` has no variables: add it as a resource, not as a template")))
+            }
+        }
+    }
 }
 
 impl From<Resource> for AnyResource {

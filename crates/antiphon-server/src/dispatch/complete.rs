@@ -37,9 +37,9 @@ pub(crate) async fn complete(
         known: params.context.and_then(|context| context.arguments).unwrap_or_default(),
         principal,
     };
-    let suggestions = tokio::time::timeout(server.limits.handler_time, completer(completing)).await;
+    let suggestions = tokio::time::timeout(server.limits.handler_timeout, completer(completing)).await;
     let suggestions = suggestions.map_err(|_elapsed| {
-        tracing::error!(limit = ?server.limits.handler_time, "a completer took too long and was dropped");
+        tracing::error!(limit = ?server.limits.handler_timeout, "a completer took too long and was dropped");
         Refusal::Internal
     })?;
     match suggestions {
@@ -48,7 +48,7 @@ pub(crate) async fn complete(
             Some(text) => Refusal::UserFacing(text.to_owned()),
             None => {
                 tracing::error!(cause = %error, "a completer failed");
-                Refusal::Internal
+                server.hidden(&error.to_string())
             }
         }),
     }

@@ -130,7 +130,12 @@ async fn call_tool(
             None => LegResult::Complete(result),
             Some(faults) => {
                 tracing::error!(tool = name, faults, "a result does not fit the output schema of its tool");
-                LegResult::Complete(failed(name))
+                let shown = || {
+                    CallToolResult::error(format!(
+                        "The result of the tool {name} does not fit its output schema: {faults}"
+                    ))
+                };
+                LegResult::Complete(if server.show_errors { shown() } else { failed(name) })
             }
         },
         asked @ LegResult::InputRequired(_) => asked,

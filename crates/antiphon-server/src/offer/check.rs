@@ -114,3 +114,6 @@ impl OutputCheck {
         }
     }
 }
+
+#[cfg(test)]
+mod tests;

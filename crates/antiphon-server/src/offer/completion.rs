@@ -1,15 +1,10 @@
 //! Completions: the request to a completer, its suggestions, and the table of completers.
 
-use crate::{BuildError, Error};
+use crate::{BuildError, Error, call::outcome::Failure};
 use antiphon_seal::Principal;
 use antiphon_wire::Completion;
 use futures_util::future::BoxFuture;
-use std::{
-    any::Any,
-    collections::BTreeMap,
-    fmt::{self, Display},
-    future::Future,
-};
+use std::{collections::BTreeMap, fmt, future::Future};
 
 /// The request to a completer: an argument that is being typed.
 #[derive(Clone)]
@@ -151,16 +146,9 @@ impl<T: Into<String>, const N: usize> IntoCompletions for [T; N] {
     }
 }
 
-impl<C: IntoCompletions, E: Display + 'static> IntoCompletions for Result<C, E> {
+impl<C: IntoCompletions, E: Failure> IntoCompletions for Result<C, E> {
     fn into_completions(self) -> Result<Completions, Error> {
-        match self {
-            Ok(suggestions) => suggestions.into_completions(),
-            Err(error) => {
-                let text = error.to_string();
-                let ours = (Box::new(error) as Box<dyn Any>).downcast::<Error>();
-                Err(ours.map_or_else(|_| Error::user_facing(text), |ours| *ours))
-            }
-        }
+        self.map_err(Into::into)?.into_completions()
     }
 }
 

@@ -240,10 +240,10 @@ impl<'a> Admitted<'a> {
         let call = match self.call.take() {
             Some(call) => call,
             // A deadline that overflows is none.
-            None => Call::begin(now, server.call_within.and_then(|time| now.checked_add(time)))
+            None => Call::begin(now, server.call_timeout.and_then(|time| now.checked_add(time)))
                 .map_err(|fault| internal(&fault))?,
         };
-        let ttl = self.leg.settings.answer_within.unwrap_or(server.answer_within);
+        let ttl = self.leg.settings.answer_timeout.unwrap_or(server.answer_timeout);
         record.asked().iter().for_each(|asked| self.warn_of_time(asked, now, ttl));
         let sealed = server.sealer.seal(&call, &self.leg.binding(self.principal()), &bytes, ttl, now);
         let state = sealed.map_err(|error| match error {
@@ -257,11 +257,11 @@ impl<'a> Admitted<'a> {
 
 impl Admitted<'_> {
     /// Warns about a question with more time than the state of its round: a late answer would be refused.
-    fn warn_of_time(&self, asked: &AskRecord, now: SystemTime, answer_within: Duration) {
-        let ends = seconds(now).saturating_add(answer_within.as_secs());
+    fn warn_of_time(&self, asked: &AskRecord, now: SystemTime, answer_timeout: Duration) {
+        let ends = seconds(now).saturating_add(answer_timeout.as_secs());
         if asked.deadline().is_some_and(|deadline| deadline > ends) {
             let (target, key) = (self.leg.target, asked.path());
-            tracing::warn!(target, %key, ?answer_within, "a question has more time than the state of its round");
+            tracing::warn!(target, %key, ?answer_timeout, "a question has more time than the state of its round");
         }
     }
 }

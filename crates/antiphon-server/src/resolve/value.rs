@@ -1,7 +1,7 @@
 //! The values of resolvers, and the parameters that receive them.
 
-use crate::{Answer, AskError, Ctx, Error, StepError};
-use std::{any::Any, fmt::Display, sync::Arc};
+use crate::{Answer, AskError, Ctx, Error, call::outcome::Failure};
+use std::sync::Arc;
 
 /// The return type of a resolver: a `Result`.
 #[diagnostic::on_unimplemented(
@@ -19,11 +19,11 @@ pub trait Returned {
     fn returned(self) -> Result<Self::Value, Error>;
 }
 
-impl<V, E: Display + 'static> Returned for Result<V, E> {
+impl<V, E: Failure> Returned for Result<V, E> {
     type Value = V;
 
     fn returned(self) -> Result<V, Error> {
-        self.map_err(as_ours)
+        self.map_err(Into::into)
     }
 }
 
@@ -33,19 +33,6 @@ impl<V, E: Display + 'static> Returned for Result<V, E> {
 /// The error of the resolver.
 pub fn settle<R: Returned>(returned: R) -> Result<R::Value, Error> {
     returned.returned()
-}
-
-/// Converts an error as a handler's own is converted: the text of an author's error is for the caller, that of a
-/// library's error is not.
-fn as_ours<E: Display + 'static>(error: E) -> Error {
-    let text = error.to_string();
-    match (Box::new(error) as Box<dyn Any>).downcast::<Error>() {
-        Ok(ours) => *ours,
-        Err(other) => match other.downcast::<StepError>() {
-            Ok(step) => (*step).into(),
-            Err(_) => Error::user_facing(text),
-        },
-    }
 }
 
 /// The origin of a value.

@@ -34,8 +34,8 @@ pub(crate) struct Runtime {
     pub(crate) identity: Identity,
     pub(crate) limits: Limits,
     pub(crate) clock: Clock,
-    pub(crate) answer_within: Duration,
-    pub(crate) call_within: Option<Duration>,
+    pub(crate) answer_timeout: Duration,
+    pub(crate) call_timeout: Option<Duration>,
     pub(crate) on_expired: OnExpired,
     /// The open subscriptions.
     pub(crate) subscriptions: Arc<SubscriptionRegistry>,
@@ -44,6 +44,8 @@ pub(crate) struct Runtime {
     /// Decides which clients can take a result that holds state only.
     pub(crate) state_only: StateOnly,
     pub(crate) replay: Replay,
+    /// True if the texts of hidden errors are sent to the client, for development.
+    pub(crate) show_errors: bool,
     /// The number of steps of cancelled requests that still run.
     pub(crate) detached: watch::Sender<usize>,
     /// The number of handlers that run outside of sessions.
@@ -69,6 +71,11 @@ impl Runtime {
     pub(crate) fn sheds(&self) -> bool {
         let load = || Load { handlers: self.running.load(Ordering::Relaxed), limit: self.limits.handlers };
         self.subscriptions.is_draining() || self.shed_when.as_ref().is_some_and(|sheds| sheds(&load()))
+    }
+
+    /// Returns the refusal for a cause that was logged: the client receives the cause only during development.
+    pub(crate) fn hidden(&self, cause: &str) -> Refusal {
+        if self.show_errors { Refusal::UserFacing(cause.to_owned()) } else { Refusal::Internal }
     }
 
     /// Returns the principal of a request whose method binds no state.

@@ -132,7 +132,7 @@ impl fmt::Display for ReplayFault {
             ),
             Self::AskDropped(_) => write!(
                 f,
-                " dropped the question `{key}`: use `.within(..)` instead of `timeout` or a timer, and `ctx.select` to select among futures"
+                " dropped the question `{key}`: use `.timeout(..)` instead of `timeout` or a timer, and `ctx.select` to select among futures"
             ),
             Self::StepDropped(_) => write!(
                 f,

@@ -108,10 +108,10 @@ fn client_of(answering: &Arc<Answering>) -> ClientBuilder {
         });
     }
     if declared.sampling_tools {
-        client = client.sampling_tools();
+        client = client.sampling_tools(true);
     }
     if declared.sampling_context {
-        client = client.sampling_context();
+        client = client.sampling_context(true);
     }
     if declared.roots {
         let asked = answering.clone();

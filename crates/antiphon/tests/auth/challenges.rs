@@ -133,7 +133,7 @@ async fn nothing_is_read_without_a_token() {
 /// Its client opens it again with the token it has then.
 #[tokio::test(start_paused = true)]
 async fn a_subscription_ends_with_its_token() {
-    let fixture = fixture(|builder| builder.list_changed());
+    let fixture = fixture(|builder| builder.list_changed(true));
     let service = HttpService::new(fixture.server.clone(), options(protected()));
     let listen = request(1, "subscriptions/listen", json!({"notifications": {"toolsListChanged": true}}));
     let mut listen = correct(&listen);

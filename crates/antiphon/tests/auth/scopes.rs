@@ -70,7 +70,7 @@ pub(crate) fn asking(runs: &Arc<AtomicUsize>) -> impl FnOnce(ServerBuilder) -> S
     )
     .scopes(scopes)
     .complete("id", async |_| ["1"]);
-    |builder| builder.tool(tool).prompt(prompt).resource(resource).template(template).resource_updates()
+    |builder| builder.tool(tool).prompt(prompt).resource(resource).template(template).resource_updates(true)
 }
 
 pub(crate) fn guarded() -> [(&'static str, Value); 4] {

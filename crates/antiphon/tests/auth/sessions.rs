@@ -122,7 +122,8 @@ async fn scopes_are_checked_in_sessions_and_without_one() {
     })
     .scopes(["write"]);
     let auth = trusting(&[&key]).required_scopes(["mcp"]);
-    let (service, _) = behind(auth, |builder| builder.tool(guarded).resource(resource).resource_updates());
+    let (service, _) =
+        behind(auth, |builder| builder.tool(guarded).resource(resource).resource_updates(true));
     let token = |scopes: &str| key.sign(&claims("alice@app", scopes));
     let session = open(&service, &token("mcp")).await;
     let expected = expected_challenge("error=\"insufficient_scope\", scope=\"mcp write\"");
@@ -196,7 +197,7 @@ async fn a_stream_needs_the_scopes_of_what_it_tells() {
     let auth = trusting(&[&key]).required_scopes(["mcp"]);
     let (service, _) = behind(auth, |builder| {
         let guarded = resource("guarded://one").scopes(["write"]);
-        builder.resource(guarded).resource(resource("open://one")).resource_updates()
+        builder.resource(guarded).resource(resource("open://one")).resource_updates(true)
     });
     let token = |scopes: &str| key.sign(&claims("alice@app", scopes));
     let session = open(&service, &token("mcp")).await;

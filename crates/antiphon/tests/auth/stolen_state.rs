@@ -87,7 +87,7 @@ async fn a_state_under_another_bearer_on_every_method_and_leg() {
         let keys = Keys::new(algorithm);
         for (method, params) in askable() {
             // Lenient, so that what has no subject gets as far as the state.
-            let (service, fixture) = keys.service(ServerBuilder::allow_client_principal);
+            let (service, fixture) = keys.service(|builder| builder.allow_client_principal(true));
             let mut state = None;
             for leg in 1..=3 {
                 let next = match &state {

@@ -251,7 +251,7 @@ async fn an_audience_by_another_name_and_a_client_by_another_claim() {
 #[tokio::test]
 async fn a_client_of_its_own_is_taken_where_the_server_says_so() {
     let key = Key::new("one", "ES256");
-    let lenient = |builder: antiphon::server::ServerBuilder| builder.allow_client_principal();
+    let lenient = |builder: antiphon::server::ServerBuilder| builder.allow_client_principal(true);
     for (what, change, expected) in [
         ("the client as subject", (|claims| claims["sub"] = json!("app")) as Change, (200, 0)),
         ("no subject", |claims| remove(claims, "sub"), (200, 0)),

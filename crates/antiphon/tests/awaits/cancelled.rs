@@ -67,7 +67,7 @@ struct Rig {
     open: watch::Sender<bool>,
 }
 
-fn rig(handler: Handler, change: impl FnOnce(&mut Limits)) -> Rig {
+fn rig(handler: Handler, change: impl FnOnce(Limits) -> Limits) -> Rig {
     let (sender, events) = mpsc::unbounded_channel();
     let (open, opened) = watch::channel(false);
     let told = Told { events: sender, open: opened };
@@ -83,9 +83,7 @@ fn rig(handler: Handler, change: impl FnOnce(&mut Limits)) -> Rig {
             })
         }),
     );
-    let mut limits = Limits::default();
-    limits.step_grace = LONGEST * 2;
-    change(&mut limits);
+    let limits = change(Limits::default().step_grace(LONGEST * 2));
     let server = Server::builder("cancelled", "1").tool(tool).keys(ring(7)).limits(limits).build().unwrap();
     Rig { server, events, open }
 }
@@ -138,9 +136,9 @@ enum End {
 
 /// Ends the call of this handler while it runs. With a step, the step then ends, and whoever serves waits for it.
 async fn check(end: End, handler: Handler, has_step: bool) {
-    let mut rig = rig(handler, |_| {});
+    let mut rig = rig(handler, |limits| limits);
     let server = rig.server.clone();
-    let options = HttpOptions::default().drain_time(std::time::Duration::ZERO);
+    let options = HttpOptions::default().drain_timeout(std::time::Duration::ZERO);
     let expected: &[&str] = if has_step { &["done", "dropped"] } else { &["dropped"] };
     // What is to be waited for once the step may go on.
     let mut rest: BoxFuture<'_, ()> = Box::pin(async {});
@@ -266,13 +264,13 @@ async fn a_handler_whose_time_is_over() {
     for (handler, then, leaves) in
         [(one_step as Handler, &["done", "dropped"][..], true), (no_step, &["dropped"], false)]
     {
-        let mut rig = rig(handler, |limits| limits.step_grace = limits.handler_time * 2);
+        let mut rig = rig(handler, |limits| limits.step_grace(std::time::Duration::from_secs(600)));
         let server = rig.server.clone();
         let (message, caller) = (call().to_string(), Caller::default());
         let asked = async { server.respond(message.as_bytes(), &caller).await.unwrap() };
         let opened = async {
             assert_eq!(rig.events.recv().await, Some("begun"));
-            tokio::time::sleep(Limits::default().handler_time * 3 / 2).await;
+            tokio::time::sleep(std::time::Duration::from_secs(450)).await;
             rig.open.send(true).unwrap();
         };
         let (reply, ()) = tokio::join!(asked, opened);
@@ -293,7 +291,7 @@ async fn a_handler_whose_time_is_over() {
 
 #[tokio::test(start_paused = true)]
 async fn a_step_that_takes_too_long_is_dropped() {
-    let mut rig = rig(one_step, |limits| limits.step_grace = std::time::Duration::from_secs(5));
+    let mut rig = rig(one_step, |limits| limits.step_grace(std::time::Duration::from_secs(5)));
     let server = rig.server.clone();
     let task =
         tokio::spawn(async move { server.respond(call().to_string().as_bytes(), &Caller::default()).await });
@@ -310,7 +308,7 @@ async fn a_step_that_takes_too_long_is_dropped() {
 
 #[tokio::test]
 async fn a_handler_that_panics_takes_its_steps_along() {
-    let mut rig = rig(panics, |_| {});
+    let mut rig = rig(panics, |limits| limits);
     let reply = rig.server.respond(call().to_string().as_bytes(), &Caller::default()).await.unwrap();
     let reply: Value = serde_json::from_slice(&reply.body).unwrap();
     assert_eq!(reply["error"]["code"], -32603, "{reply}");

@@ -44,7 +44,7 @@ fn server() -> Server {
         tell(ctx, 7);
         Ok(format!("{} {}", place.region, again.region))
     });
-    let builder = Server::builder("told", "1").tool(tool).keys(ring(7)).logging();
+    let builder = Server::builder("told", "1").tool(tool).keys(ring(7)).logging(true);
     // What runs twice tells nothing twice.
     let builder = builder.replay_check(ReplayCheck::Always);
     builder.build().unwrap()

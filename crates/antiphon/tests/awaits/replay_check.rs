@@ -44,8 +44,7 @@ type Faults = Arc<Mutex<Vec<ReplayFault>>>;
 fn server(tool: Tool, check: ReplayCheck) -> (Server, Faults) {
     let faults = Faults::default();
     let heard = Arc::clone(&faults);
-    let mut limits = Limits::default();
-    limits.handlers = 1;
+    let limits = Limits::default().handlers(1);
     let builder = Server::builder("replay", "1").tool(tool).keys(ring(7)).limits(limits);
     let builder = builder.replay_check(check).on_replay_fault(move |fault| {
         heard.lock().expect("nobody panics with it").push(fault.clone());

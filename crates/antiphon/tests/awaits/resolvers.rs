@@ -120,9 +120,9 @@ async fn even(count: u32, skip: bool) -> Result<u32, NotEven> {
 #[derive(Debug)]
 struct NotEven(u32);
 
-impl fmt::Display for NotEven {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{} is odd", self.0)
+impl From<NotEven> for Error {
+    fn from(NotEven(count): NotEven) -> Self {
+        Self::user_facing(format!("{count} is odd"))
     }
 }
 
@@ -253,9 +253,9 @@ impl<T: fmt::Display> Shelf<T> {
 /// It is no book.
 struct Missing<T>(PhantomData<T>);
 
-impl<T> fmt::Display for Missing<T> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("It is no book.")
+impl<T> From<Missing<T>> for Error {
+    fn from(_: Missing<T>) -> Self {
+        Self::user_facing("It is no book.")
     }
 }
 
@@ -281,7 +281,7 @@ fn server(log: &Log) -> Server {
     let builder = builder.replay_check(ReplayCheck::Always).on_replay_fault(|fault| panic!("{fault}"));
     let builder = builder.tool(delete_folder).tool(delete_or_fail).tool(move_folder).tool(halve).tool(leaks);
     let builder = builder.tool(takes).tool(by_day).tool(impatient);
-    builder.prompt(describe).resource(report).build().unwrap()
+    builder.prompt(describe).template(report).build().unwrap()
 }
 
 /// What a call came to.

@@ -99,8 +99,7 @@ async fn beside(
 /// Calls the tool `runs` times, [`TASKS`] at once. Each call asks in exactly these rounds, whose keys are sorted, and says
 /// the words it was given, which are its own.
 async fn check(tool: Tool, grace: Duration, runs: usize, rounds: &'static [&'static [&'static str]]) {
-    let mut limits = Limits::default();
-    limits.grace = grace;
+    let limits = Limits::default().grace(grace);
     let server = Server::builder("stress", "1")
         .tool(tool)
         .keys(ring(7))

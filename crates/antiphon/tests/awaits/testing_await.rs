@@ -123,7 +123,7 @@ async fn steps_that_are_cut_off() {
 async fn a_person_who_is_late() {
     let handler: Handler = |ctx, _| {
         Box::pin(async move {
-            let asked = ctx.elicit::<Region>("Which region?").within(Duration::from_secs(60)).await;
+            let asked = ctx.elicit::<Region>("Which region?").timeout(Duration::from_secs(60)).await;
             Ok(asked.map_or_else(|error| error.to_string(), |Region { region }| region))
         })
     };
@@ -291,7 +291,7 @@ async fn a_path_that_depends_on_chance() {
     check(handler, Caught::Replay("the tool now takes a different path")).await;
 }
 
-/// A deadline for the person is `within`: which of the two comes first here, nobody remembers.
+/// A deadline for the person is `timeout`: which of the two comes first here, nobody remembers.
 #[tokio::test(start_paused = true)]
 async fn a_question_that_is_given_up() {
     let handler: Handler = |ctx, _| {
@@ -326,7 +326,7 @@ async fn a_page_that_is_never_finished() {
     let never = lent(|ctx, _| {
         Box::pin(async move {
             let page = ctx.elicit_url("Pay.", |r| format!("https://pay.example/{r}"));
-            Ok(match page.until(async || false).within(Duration::from_secs(45)).await {
+            Ok(match page.until(async || false).timeout(Duration::from_secs(45)).await {
                 Err(AskError::Expired { .. }) => "too late".to_owned(),
                 paid => {
                     paid?;

@@ -184,7 +184,7 @@ async fn late_answers_are_asked_again_if_the_server_says_so() {
         .expect_asked(&["region", "guests", "terms", "roots", "guests", "terms", "roots"]);
     // Beyond the time of the whole call, nothing is.
     let hurried = |effects: &Effects| {
-        server(effects).on_expired(OnExpired::AskAgain).call_within(Duration::from_secs(600))
+        server(effects).on_expired(OnExpired::AskAgain).call_timeout(Duration::from_secs(600))
     };
     let report = Bench::new(hurried).user(person()).run_all_faults("order", orders()).await;
     report.expect_same_result();

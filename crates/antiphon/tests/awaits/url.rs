@@ -128,7 +128,7 @@ async fn the_page_learns_which_call_it_is() {
 /// Who opens the page must be who called, whatever they open it with.
 #[tokio::test]
 async fn the_person_who_opens_it_is_the_one_who_was_asked() {
-    let server = changed(consent(), |builder| builder.bind_principal(by_header).allow_client_principal());
+    let server = changed(consent(), |builder| builder.bind_principal(by_header).allow_client_principal(true));
     let issuer = "https://issuer.example";
     let user = |name: &str| Principal::user(name).with_issuer(issuer);
     let check = async |caller: Option<&str>, visitor: Option<Principal>, counts: bool| {
@@ -175,17 +175,17 @@ async fn a_reference_of_elsewhere_or_a_changed_one_does_not_count() {
 #[tokio::test]
 async fn a_reference_ends_after_a_day_or_with_its_call() {
     let skew = Duration::from_secs(60);
-    let check = async |call_within: Option<Duration>, good_for: Duration| {
+    let check = async |call_timeout: Option<Duration>, good_for: Duration| {
         let (clock, hand) = Clock::manual(start());
-        let server = changed(consent(), |builder| match call_within {
-            Some(time) => builder.clock(clock).call_within(time),
+        let server = changed(consent(), |builder| match call_timeout {
+            Some(time) => builder.clock(clock).call_timeout(time),
             None => builder.clock(clock),
         });
         let text = reference(&ToolCall::new(json!({})).leg(&server, Value::Null).await, "url");
         hand.advance(good_for + skew);
-        assert!(UrlRef::verify(&server, &text, None).is_ok(), "{call_within:?}");
+        assert!(UrlRef::verify(&server, &text, None).is_ok(), "{call_timeout:?}");
         hand.advance(Duration::from_secs(1));
-        assert_eq!(UrlRef::verify(&server, &text, None), Err(UrlRefError), "{call_within:?}");
+        assert_eq!(UrlRef::verify(&server, &text, None), Err(UrlRefError), "{call_timeout:?}");
     };
     check(None, DAY).await;
     check(Some(HOUR), HOUR).await;
@@ -195,7 +195,7 @@ async fn a_reference_ends_after_a_day_or_with_its_call() {
 #[tokio::test]
 async fn a_question_that_is_asked_after_its_reference_ended_has_a_new_one() {
     let (clock, hand) = Clock::manual(start());
-    let server = changed(consent(), |builder| builder.clock(clock).answer_within(3 * DAY));
+    let server = changed(consent(), |builder| builder.clock(clock).answer_timeout(3 * DAY));
     let mut talk = ToolCall::new(json!({}));
     let first = reference(&talk.leg(&server, Value::Null).await, "url");
     hand.advance(DAY);
@@ -500,13 +500,13 @@ async fn too_late(comes_late: bool) {
                     looks.fetch_add(1, Ordering::SeqCst) > 100
                 };
                 let asked = ctx.elicit_url("Pay.", |r| format!("https://page.example/{r}"));
-                let error = asked.within(HOUR).until(look).await.expect_err("nobody pays");
+                let error = asked.timeout(HOUR).until(look).await.expect_err("nobody pays");
                 ctx.elicit::<Place>("Where?").await?;
                 Ok(error.to_string())
             })
         })
     };
-    let server = changed(tool, |builder| builder.clock(clock).answer_within(DAY));
+    let server = changed(tool, |builder| builder.clock(clock).answer_timeout(DAY));
     let mut talk = ToolCall::new(json!({}));
     talk.leg(&server, Value::Null).await;
     // 22 minutes each: the hour counts from the first time it was asked.

@@ -44,7 +44,7 @@ fn limit_of(expected: Came) -> Duration {
 async fn call(transport: Arc<dyn Transport>, limit: Duration) -> Came {
     let modern = Mode::Pinned(ProtocolVersion::V2026_07_28);
     let client = Client::builder("my-host", "1.0").mode(modern).connect(transport);
-    let call = Call::tool("x", ()).unwrap().timeout(limit);
+    let call = Call::tool("x", ()).unwrap().leg_timeout(limit);
     match client.call(call).await {
         Ok(_) => Came::Good,
         Err(error) => match error.kind() {

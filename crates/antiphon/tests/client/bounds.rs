@@ -65,11 +65,14 @@ async fn time_runs_out_or_the_call_is_cancelled() {
         (forms(), None, vec![Reply::Hang], 60, "no response within 60s", None, 1),
         (forms().leg_timeout(seconds(5)), None, vec![one_form(), Reply::Hang], 5, "within 5s", Some(1), 1),
         (forms(), Some(seconds(9)), vec![one_form(), Reply::Hang], 9, "did not end within 9s", Some(1), 1),
-        (hang().call_deadline(seconds(7)), None, vec![one_form()], 7, "did not end within 7s", Some(1), 0),
+        (hang().call_timeout(seconds(7)), None, vec![one_form()], 7, "did not end within 7s", Some(1), 0),
     ] {
         let fake = Fake::script(replies);
-        let mut of = Call::tool("provision", ()).unwrap();
-        of.options_mut().deadline = call;
+        let of = Call::tool("provision", ()).unwrap();
+        let of = match call {
+            Some(limit) => of.call_timeout(limit),
+            None => of,
+        };
         let began = Instant::now();
         let error = fake.client(client).call(of).await.unwrap_err();
         assert!(error.is_timeout() && chain(&error).contains(texts), "{}", chain(&error));
@@ -79,7 +82,7 @@ async fn time_runs_out_or_the_call_is_cancelled() {
     }
     // A timeout of the call's own.
     let fake = Fake::script([Reply::Hang]);
-    let call = Call::resource("file:///a").timeout(seconds(3));
+    let call = Call::resource("file:///a").leg_timeout(seconds(3));
     let error = fake.client(builder()).call(call).await.unwrap_err();
     assert!(chain(&error).contains("resources/read `file:///a` at fake:server: no response within 3s"));
 }

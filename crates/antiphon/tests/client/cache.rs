@@ -97,7 +97,7 @@ async fn a_result_is_used_again_while_it_is_fresh() {
     for never in [json!(null), json!(0), json!(-5)] {
         check(builder(), never, 0, [1, 2, 3]).await;
     }
-    check(builder().no_cache(), json!(1000), 0, [1, 2, 3]).await;
+    check(builder().cache(false), json!(1000), 0, [1, 2, 3]).await;
 }
 
 #[tokio::test(start_paused = true)]
@@ -121,7 +121,7 @@ async fn one_result_is_not_anothers() {
 async fn fresh_asks_and_keeps_the_new_result() {
     let client = counting(json!(60_000)).client(builder());
     assert_eq!(ask(&client, "resources/read").await, 1);
-    let read = client.call(Call::resource("a:b").fresh()).await.unwrap();
+    let read = client.call(Call::resource("a:b").fresh(true)).await.unwrap();
     assert_eq!(text(&read.into_resource().unwrap()), "2");
     assert_eq!(ask(&client, "resources/read").await, 2);
     // By hand it is the same.

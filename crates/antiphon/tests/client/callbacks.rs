@@ -42,7 +42,7 @@ async fn asks_run_together_in_the_servers_order_or_one_at_a_time() {
     let log = Arc::default();
     assert_eq!(noted(client(&log, true), Arc::clone(&log)).await, ["+c", "+a", "-a", "+b", "-b", "-c"]);
     let log = Arc::default();
-    let one = client(&log, false).one_at_a_time();
+    let one = client(&log, false).one_at_a_time(true);
     assert_eq!(noted(one, Arc::clone(&log)).await, ["+c", "-c", "+a", "-a", "+b", "-b"]);
 }
 

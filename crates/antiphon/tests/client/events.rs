@@ -154,7 +154,7 @@ async fn only_what_somebody_listens_for_is_asked_for() {
         [json!([null, "debug"]), json!([null, "critical"])],
     )
     .await;
-    let stretches = builder().progress_extends_timeout(Duration::from_secs(600));
+    let stretches = builder().max_leg_timeout(Duration::from_secs(600));
     asks_for(stretches, call(), [json!([true, null]), json!([true, null])]).await;
 }
 
@@ -194,7 +194,7 @@ async fn ends(client: ClientBuilder, pauses: &[u64], token: &str, limit: u64, af
 
 #[tokio::test(start_paused = true)]
 async fn progress_stretches_the_time_of_a_request_up_to_a_maximum() {
-    let stretched = |max| builder().progress_extends_timeout(Duration::from_secs(max));
+    let stretched = |max| builder().max_leg_timeout(Duration::from_secs(max));
     ends(builder().on_progress(|_| {}), &[6, 6, 6], "?", 10, 10).await;
     ends(stretched(100), &[], "?", 10, 10).await;
     ends(stretched(100), &[6, 6], "?", 10, 22).await;
@@ -218,7 +218,6 @@ async fn a_request_that_makes_progress_comes_to_its_end() {
     let told =
         (1..5).map(|n| (Duration::from_secs(9), PROGRESS, json!({"progressToken": "?", "progress": n})));
     let fake = Fake::script([Reply::Telling(told.collect(), Box::new(done("ok")))]);
-    let client =
-        builder().leg_timeout(Duration::from_secs(10)).progress_extends_timeout(Duration::from_secs(60));
+    let client = builder().leg_timeout(Duration::from_secs(10)).max_leg_timeout(Duration::from_secs(60));
     assert_eq!(fake.client(client).call_tool("t", ()).await.unwrap().first_text(), Some("ok"));
 }

@@ -296,7 +296,7 @@ async fn a_reconnect_waits_and_can_be_left_out() {
     // Nothing is sent before somebody waits, and the acknowledgement has its own timeout.
     let fake = Fake::new(vec![Script(vec![], End::Never)]);
     let mut subscription =
-        fake.listen().acknowledge_within(Duration::from_secs(3)).reconnect(ReconnectPolicy::never());
+        fake.listen().acknowledge_timeout(Duration::from_secs(3)).reconnect(ReconnectPolicy::never());
     tokio::time::advance(Duration::from_secs(100)).await;
     assert_eq!(fake.requests.lock().unwrap().len(), 0);
     let before = Instant::now();

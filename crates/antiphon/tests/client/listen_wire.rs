@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 use std::{sync::Arc, time::Duration};
 
 fn listen(transport: Arc<dyn Transport>) -> Subscription {
-    let quick = ReconnectPolicy::default().first_wait(Duration::from_millis(1));
+    let quick = ReconnectPolicy::default().min_interval(Duration::from_millis(1));
     let modern = Mode::Pinned(ProtocolVersion::V2026_07_28);
     let client = Client::builder("my-host", "1.0").mode(modern).connect(transport);
     client.listen(SubscriptionFilter::new().tools().resource("file:///a")).reconnect(quick)

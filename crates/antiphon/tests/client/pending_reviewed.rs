@@ -2,7 +2,7 @@
 
 use crate::client_support::*;
 use antiphon::{
-    client::{AskFault, Call, CallProgress, CancelToken, Client, ClientErrorKind, PendingCall},
+    client::{AskFault, Call, CallOptions, CallProgress, CancelToken, Client, ClientErrorKind, PendingCall},
     wire::AskSupport,
 };
 use serde_json::{Value, json, value::RawValue};
@@ -103,9 +103,9 @@ async fn arguments_survive_being_kept_byte_for_byte() {
 
 #[tokio::test]
 async fn cancelling_a_leg_keeps_its_answers_and_cancels_its_request() {
-    let (fake, mut pending) = kept([Reply::Hang], |_| {}).await;
+    let (fake, pending) = kept([Reply::Hang], |_| {}).await;
     let token = CancelToken::new();
-    pending.options_mut().cancel = Some(token.clone());
+    let pending = pending.with_options(CallOptions::default().cancelled_by(&token));
     let client = by_hand(&fake);
     let resumed = tokio::spawn(async move { client.resume(pending).await });
     while fake.requests().len() < 2 {

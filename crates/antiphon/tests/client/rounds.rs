@@ -142,8 +142,11 @@ async fn exactly_the_attached_callbacks_are_declared() {
         (builder().on_elicit_form(async |_| unreachable!()), json!({"elicitation": {"form": {}}})),
         (builder().on_elicit_url(async |_| unreachable!()), json!({"elicitation": {"url": {}}})),
         (sample(), json!({"sampling": {}})),
-        (sample().sampling_tools().sampling_context(), json!({"sampling": {"tools": {}, "context": {}}})),
-        (builder().sampling_tools(), json!({})),
+        (
+            sample().sampling_tools(true).sampling_context(true),
+            json!({"sampling": {"tools": {}, "context": {}}}),
+        ),
+        (builder().sampling_tools(true), json!({})),
         (builder().on_roots(async |_| unreachable!()), json!({"roots": {}})),
     ] {
         let fake = Fake::new(|_| done("ok"));

@@ -36,7 +36,7 @@ async fn an_unknown_type_of_result_is_invalid_whatever_was_asked() {
             result["resultType"] = kind.into();
             Reply::Result(result)
         });
-        let client = fake.client(builder().no_cache());
+        let client = fake.client(builder().cache(false));
         let reference = antiphon::wire::CompletionReference::prompt("p");
         let mut listening = client.listen(SubscriptionFilter::new().tools());
         let came = [
@@ -189,7 +189,7 @@ async fn a_schema_cannot_choose_just_any_header() {
     assert_eq!(named, ["Mcp-Param-Authorization", "Mcp-Param-Host", "Mcp-Param-.."]);
     for (_, value) in &sent {
         assert!(value.starts_with("=?base64?") && value.ends_with("?="), "{value}");
-        assert_eq!(antiphon::wire::header::decode(value).unwrap(), smuggled);
+        assert_eq!(antiphon_wire::header::decode(value).unwrap(), smuggled);
     }
 }
 

@@ -258,7 +258,7 @@ async fn results_are_compared_with_the_output_schema() {
     // What failed says so, and has no structure to compare.
     let failed = Reply::Result(serde_json::to_value(CallToolResult::error("no")).unwrap());
     output(builder(), number_in_n(), vec![failed], Ok(()), 1).await;
-    output(builder().unchecked_results(), number_in_n(), vec![structured(None)], Ok(()), 1).await;
+    output(builder().check_results(false), number_in_n(), vec![structured(None)], Ok(()), 1).await;
 }
 
 #[tokio::test]
@@ -288,7 +288,7 @@ async fn a_tool_whose_output_schema_cannot_be_used_is_not_called() {
             matches!(&kind, Some(ClientErrorKind::Request(RequestFault::UnusableOutputSchema { tool, .. })) if tool == "t"),
             "{kind:?}"
         );
-        output(builder().unchecked_results(), schema, vec![done("ok")], Ok(()), 1).await;
+        output(builder().check_results(false), schema, vec![done("ok")], Ok(()), 1).await;
     }
     // > `$schema` field to specify a different dialect
     let draft7 = json!({"$schema": "http://json-schema.org/draft-07/schema#", "type": "array", "items": [{"type": "null"}]});

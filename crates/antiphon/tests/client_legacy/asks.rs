@@ -281,7 +281,7 @@ async fn a_question_that_is_taken_back_before_its_turn() {
                 Ok(ask.decline())
             }
         });
-        let person = if one_at_a_time { person.one_at_a_time() } else { person };
+        let person = if one_at_a_time { person.one_at_a_time(true) } else { person };
         let (_client, mut peer, call, called) = calling(person).await;
         peer.send(asks("first", "elicitation/create", form())).await;
         if one_at_a_time {
@@ -308,7 +308,7 @@ async fn a_question_that_is_taken_back_before_its_turn() {
 async fn one_at_a_time() {
     let open = Arc::new(Mutex::new((0, 0)));
     let count = Arc::clone(&open);
-    let careful = builder().one_at_a_time().on_elicit_form(move |ask| {
+    let careful = builder().one_at_a_time(true).on_elicit_form(move |ask| {
         let count = Arc::clone(&count);
         async move {
             {

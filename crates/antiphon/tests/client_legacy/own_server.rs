@@ -40,7 +40,7 @@ async fn order(ctx: &Ctx, _: NoArguments) -> Result<String> {
 }
 
 fn server() -> Server {
-    Server::builder("ours", "1.0").tool(Tool::new("order", order)).list_changed().build().unwrap()
+    Server::builder("ours", "1.0").tool(Tool::new("order", order)).list_changed(true).build().unwrap()
 }
 
 fn person(heard: &Arc<Mutex<Vec<f64>>>) -> ClientBuilder {
@@ -58,7 +58,7 @@ async fn over(http: bool, server: &Server, builder: ClientBuilder) -> (Client, J
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let url = format!("http://{}/mcp", listener.local_addr().unwrap());
         let serving = tokio::spawn(async move {
-            let _ = serve_http(listener, server, HttpOptions::default(), std::future::pending()).await;
+            let _ = serve_http(listener, server, HttpOptions::default()).await;
         });
         return (builder.connect(HttpTransport::new(url).unwrap()), serving);
     }
@@ -115,7 +115,7 @@ async fn the_same_call_on_both_eras_and_over_each_transport() {
 #[tokio::test]
 async fn a_server_of_the_modern_era_alone() {
     let server =
-        Server::builder("ours", "1.0").modern_only().tool(Tool::new("order", order)).build().unwrap();
+        Server::builder("ours", "1.0").modern_only(true).tool(Tool::new("order", order)).build().unwrap();
     for http in [false, true] {
         let (client, serving) = over(http, &server, builder().mode(Mode::Legacy)).await;
         let error = soon(client.list_tools()).await.unwrap_err().to_string();

@@ -72,7 +72,7 @@ async fn a_call_goes_on_once_the_url_is_finished() {
 async fn a_server_that_never_says_so_is_asked_again_and_the_person_is_not() {
     let noted = Seen::default();
     let (client, mut peer) =
-        Peer::of(person(&noted, true).elicit_wait(Duration::from_secs(30)).max_rounds(3));
+        Peer::of(person(&noted, true).url_retry_interval(Duration::from_secs(30)).max_rounds(3));
     let began = Instant::now();
     let (called, ()) = tokio::join!(client.call_tool("t", ()), async {
         peer.initializes("2025-11-25").await;
@@ -105,7 +105,7 @@ async fn without_consent_nothing_is_sent_again() {
 /// The one kind of question that can wait: the pending call is plain data here too.
 #[tokio::test(start_paused = true)]
 async fn by_hand() {
-    let (client, mut peer) = Peer::of(person(&Seen::default(), true).elicit_wait(Duration::ZERO));
+    let (client, mut peer) = Peer::of(person(&Seen::default(), true).url_retry_interval(Duration::ZERO));
     let (step, ()) = tokio::join!(client.begin(Call::resource("a:b")), async {
         peer.initializes("2025-11-25").await;
         let call = peer.receive_of("resources/read").await;

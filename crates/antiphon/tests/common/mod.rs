@@ -233,7 +233,7 @@ pub fn http_request(message: &Value, user: Option<&str>) -> http::Request<Full<b
         .header("mcp-method", method);
     let name = message["params"].get(if method == "resources/read" { "uri" } else { "name" });
     if let Some(name) = name.and_then(Value::as_str) {
-        request = request.header("mcp-name", &*antiphon::wire::header::encode(name));
+        request = request.header("mcp-name", &*antiphon_wire::header::encode(name));
     }
     if let Some(user) = user {
         request = request.header("x-user", user);

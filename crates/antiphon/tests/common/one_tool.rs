@@ -13,12 +13,11 @@ macro_rules! tool {
 pub(crate) use tool;
 
 pub fn server(tool: Tool) -> Server {
-    limited(tool, |_| {})
+    limited(tool, |limits| limits)
 }
 
-pub fn limited(tool: Tool, change: impl FnOnce(&mut Limits)) -> Server {
-    let mut limits = Limits::default();
-    change(&mut limits);
+pub fn limited(tool: Tool, change: impl FnOnce(Limits) -> Limits) -> Server {
+    let limits = change(Limits::default());
     built(tool, |builder| builder.limits(limits))
 }
 

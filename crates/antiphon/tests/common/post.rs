@@ -30,7 +30,7 @@ pub fn correct(message: &Value) -> Request<Bytes> {
         _ => None,
     };
     if let Some(target) = target {
-        request = request.header("mcp-name", &*antiphon::wire::header::encode(target));
+        request = request.header("mcp-name", &*antiphon_wire::header::encode(target));
     }
     request.body(message.to_string().into()).unwrap()
 }

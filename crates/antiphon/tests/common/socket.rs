@@ -47,7 +47,11 @@ pub async fn serve_held(server: Server, gate: Gate, options: HttpOptions) -> Run
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = listener.local_addr().unwrap();
     let (shutdown, stop) = oneshot::channel();
-    let ended = tokio::spawn(serve_http(listener, server, options, async { drop(stop.await) }));
+    let ended = tokio::spawn(
+        serve_http(listener, server, options)
+            .with_graceful_shutdown(async { drop(stop.await) })
+            .into_future(),
+    );
     Running { address, gate, shutdown, ended }
 }
 

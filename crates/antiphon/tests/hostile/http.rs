@@ -24,17 +24,16 @@ const SHORT: Duration = Duration::from_millis(200);
 
 /// One connection, and one handler: each must be free again.
 fn options() -> HttpOptions {
-    HttpOptions::default().keep_alive(SHORT).connections(1)
+    HttpOptions::default().keep_alive_interval(SHORT).connections(1)
 }
 
 /// The same, for clients that are to be given up.
 fn hasty() -> HttpOptions {
-    options().header_time(SHORT).body_time(SHORT).write_time(SHORT)
+    options().header_timeout(SHORT).body_timeout(SHORT).write_timeout(SHORT)
 }
 
 fn limits() -> Limits {
-    let mut limits = Limits::default();
-    (limits.handlers, limits.subscriptions) = (1, 1);
+    let limits = Limits::default().handlers(1).subscriptions(1);
     limits
 }
 
@@ -42,7 +41,7 @@ fn server(limits: Limits) -> (Server, Gate) {
     let (hold, gate) = gate();
     let large = Tool::new("large", async |_: &Ctx, _: NoArguments| "x".repeat(64 << 20));
     let server = fixture(|builder| {
-        builder.tool(hold).tool(large).limits(limits).list_changed().resource_updates().logging()
+        builder.tool(hold).tool(large).limits(limits).list_changed(true).resource_updates(true).logging(true)
     });
     (server.server, gate)
 }
@@ -234,8 +233,7 @@ async fn a_client_that_goes_in_any_phase_drops_its_handler() {
 /// that says nothing ends with its time.
 #[tokio::test]
 async fn a_client_that_goes_behind_pipelined_requests_is_missed_in_time() {
-    let mut limits = limits();
-    limits.handler_time = Duration::from_millis(300);
+    let limits = limits().handler_timeout(Duration::from_millis(300));
     let (_server, mut running, census) = running(limits, options()).await;
     for leaves in [Leaves::Closes, Leaves::Resets] {
         for first in [hold("a", How::Waits), hold("a", How::Tells), listen(json!({"toolsListChanged": true}))]

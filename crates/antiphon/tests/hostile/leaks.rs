@@ -175,8 +175,7 @@ async fn the_log_names_causes_and_holds_no_secret() {
         check(what, expected, &log_of(&telling(|builder| builder), "x", "a", spoil).await);
     }
     let limits = |builder: ServerBuilder| {
-        let mut limits = Limits::default();
-        limits.times_asked = 1;
+        let limits = Limits::default().times_asked(1);
         builder.limits(limits)
     };
     let spoil = |retry: &mut Value| params(retry, "inputResponses", wrong);
@@ -275,8 +274,7 @@ async fn a_panic_anywhere_costs_one_request() {
             panic!("while opening")
         }
     }
-    let mut limits = Limits::default();
-    limits.handlers = 1;
+    let limits = Limits::default().handlers(1);
     let fixture = fixture(|builder| {
         let bind = |caller: &Caller<'_>| match caller.headers.is_some_and(|all| all.contains_key("x-user")) {
             true => panic!("while binding"),
@@ -312,7 +310,7 @@ async fn a_caller_whose_identity_failed_reaches_no_handler() {
         assert_eq!((status, &reply["error"]["message"]), (200, &json!("Internal error")), "{user}: {reply}");
         assert_eq!(runs(&fixture.runs), 0, "{user}: the handler ran");
     }
-    let fixture = telling(ServerBuilder::allow_client_principal);
+    let fixture = telling(|builder| builder.allow_client_principal(true));
     let echo = json!({"name": "echo", "arguments": {"name": "x"}});
     let (_, reply) = send(Over::Http, &fixture.server, &request(1, "tools/call", echo), Some("app")).await;
     assert_eq!(reply["result"]["content"][0]["text"], "x");

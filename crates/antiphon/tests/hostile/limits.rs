@@ -11,9 +11,8 @@ use antiphon::{
 use serde_json::{Value, json};
 use std::{sync::atomic::Ordering, time::Duration};
 
-fn limits(change: impl FnOnce(&mut Limits)) -> impl FnOnce(ServerBuilder) -> ServerBuilder {
-    let mut limits = Limits::default();
-    change(&mut limits);
+fn limits(change: impl FnOnce(Limits) -> Limits) -> impl FnOnce(ServerBuilder) -> ServerBuilder {
+    let limits = change(Limits::default());
     |builder| builder.limits(limits)
 }
 
@@ -151,7 +150,7 @@ async fn a_state_has_a_size() {
         }
     }
     // However large the limit, a server can be built.
-    let fixture = fixture(limits(|limits| limits.state = usize::MAX));
+    let fixture = fixture(limits(|limits| limits.state(usize::MAX)));
     let (_, got) = reply(&fixture, &call("ask", json!({}))).await;
     assert_eq!(got["result"]["resultType"], "input_required");
 }
@@ -187,7 +186,7 @@ async fn nobody_is_asked_when_no_leg_is_left() {
             async { Reply::<String>::from(InputRequired::ask(form("q")).and(form("r"))) }
         });
         let fixture =
-            fixture(|builder| limits(|limits| limits.legs = 4)(builder).tool(tool_of_rounds).tool(asks_two));
+            fixture(|builder| limits(|limits| limits.legs(4))(builder).tool(tool_of_rounds).tool(asks_two));
         let mut got = reply(&fixture, &call(tool, json!({}))).await;
         let answers = if answers { json!({"q": accept(60), "r": accept(60)}) } else { json!({}) };
         for _ in 2..4 {
@@ -201,7 +200,7 @@ async fn nobody_is_asked_when_no_leg_is_left() {
         assert_eq!(runs(&counter), if what == "again" { 0 } else { 4 });
     }
     // And a call that completes in its last leg completes.
-    let fixture = fixture(limits(|limits| limits.legs = 2));
+    let fixture = fixture(limits(|limits| limits.legs(2)));
     let (_, first) = reply(&fixture, &call("ask", json!({}))).await;
     let (_, second) = retry(&fixture, "ask", &first, answers()).await;
     assert_eq!(second["result"]["content"][0]["text"], "in eu");
@@ -210,7 +209,7 @@ async fn nobody_is_asked_when_no_leg_is_left() {
 #[tokio::test]
 async fn a_full_server_says_so_and_is_free_again_afterwards() {
     let (tool, mut gate) = gate();
-    let fixture = fixture(|builder| limits(|limits| limits.handlers = 1)(builder).tool(tool));
+    let fixture = fixture(|builder| limits(|limits| limits.handlers(1))(builder).tool(tool));
     let hold = call("hold", json!({}));
     for dropped in [true, false] {
         let mut held = Box::pin(reply(&fixture, &hold));
@@ -234,7 +233,7 @@ async fn a_full_server_says_so_and_is_free_again_afterwards() {
 #[tokio::test(start_paused = true)]
 async fn a_handler_has_its_time() {
     let (tool, mut gate) = gate();
-    let fixture = fixture(|builder| limits(|limits| limits.handlers = 1)(builder).tool(tool));
+    let fixture = fixture(|builder| limits(|limits| limits.handlers(1))(builder).tool(tool));
     let before = tokio::time::Instant::now();
     let (status, late) = reply(&fixture, &call("hold", json!({}))).await;
     assert_eq!((status, &late["error"]), (200, &json!({"code": -32603, "message": "Internal error"})));
@@ -248,11 +247,11 @@ async fn a_handler_has_its_time() {
 /// `Duration::MAX` is how one writes "no bound".
 #[tokio::test]
 async fn times_without_an_end_are_allowed() {
-    for what in ["call_within", "answer_within", "handler_time"] {
+    for what in ["call_timeout", "answer_timeout", "handler_timeout"] {
         let fixture = fixture(|builder| match what {
-            "call_within" => builder.call_within(Duration::MAX),
-            "answer_within" => builder.answer_within(Duration::MAX),
-            _ => limits(|limits| limits.handler_time = Duration::MAX)(builder),
+            "call_timeout" => builder.call_timeout(Duration::MAX),
+            "answer_timeout" => builder.answer_timeout(Duration::MAX),
+            _ => limits(|limits| limits.handler_timeout(Duration::MAX))(builder),
         });
         let (_, first) = reply(&fixture, &call("ask", json!({}))).await;
         let (_, second) = retry(&fixture, "ask", &first, answers()).await;
@@ -263,7 +262,7 @@ async fn times_without_an_end_are_allowed() {
 /// To the second: a token's time, the whole call's deadline, and a clock that is behind, each with a minute of skew.
 #[tokio::test]
 async fn clocks_may_differ_by_exactly_a_minute() {
-    for (what, call_within, forward, back, fits) in [
+    for (what, call_timeout, forward, back, fits) in [
         ("the token's last second", None, 660, 0, true),
         ("a second later", None, 661, 0, false),
         ("the deadline's last second", Some(300), 360, 0, true),
@@ -271,8 +270,8 @@ async fn clocks_may_differ_by_exactly_a_minute() {
         ("a minute behind", None, 0, 60, true),
         ("a second more behind", None, 0, 61, false),
     ] {
-        let fixture = fixture(|builder| match call_within {
-            Some(seconds) => builder.call_within(Duration::from_secs(seconds)),
+        let fixture = fixture(|builder| match call_timeout {
+            Some(seconds) => builder.call_timeout(Duration::from_secs(seconds)),
             None => builder,
         });
         let (_, first) = reply(&fixture, &call("ask", json!({}))).await;

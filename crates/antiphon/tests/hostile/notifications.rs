@@ -93,9 +93,8 @@ async fn a_handler_that_panics_after_it_told_something_is_answered() {
         ctx.log(LogLevel::Error, "about to");
         panic!("on purpose")
     });
-    let mut limits = antiphon::server::Limits::default();
-    limits.handlers = 1;
-    let server = fixture(|builder| builder.tool(panics).limits(limits).logging()).server;
+    let limits = antiphon::server::Limits::default().handlers(1);
+    let server = fixture(|builder| builder.tool(panics).limits(limits).logging(true)).server;
     let census = LeakCheck::of(&server);
     for _ in 0..2 {
         let told = sent(&server, &call("panics", json!(1))).await;
@@ -116,7 +115,7 @@ async fn a_chatty_request_does_not_silence_the_channel() {
         }
         "done"
     });
-    let server = fixture(|builder| builder.tool(chatty).logging().list_changed()).server;
+    let server = fixture(|builder| builder.tool(chatty).logging(true).list_changed(true)).server;
     let mut peer = serve(server.clone(), 1 << 16);
     let listen = request(0, "subscriptions/listen", json!({"notifications": {"toolsListChanged": true}}));
     peer.send(listen.to_string()).await;
@@ -145,9 +144,8 @@ async fn a_chatty_request_does_not_silence_the_channel() {
 #[tokio::test(start_paused = true)]
 async fn a_layer_that_drops_the_exchange_cancels_it() {
     let (hold, mut gate) = gate();
-    let mut limits = antiphon::server::Limits::default();
-    (limits.handlers, limits.subscriptions) = (1, 1);
-    let server = fixture(|builder| builder.tool(hold).limits(limits).list_changed()).server;
+    let limits = antiphon::server::Limits::default().handlers(1).subscriptions(1);
+    let server = fixture(|builder| builder.tool(hold).limits(limits).list_changed(true)).server;
     let census = LeakCheck::of(&server);
     let mut service = HttpService::new(server.clone(), HttpOptions::default());
     let held = |how: How| {
@@ -221,7 +219,7 @@ async fn an_idle_subscription_holds_little() {
         let held = std::sync::Arc::clone(&held);
         async move { format!("{}", held.0.is_closed()) }
     });
-    let server = fixture(|builder| builder.tool(tool).list_changed()).server;
+    let server = fixture(|builder| builder.tool(tool).list_changed(true)).server;
     let message = request(1, "subscriptions/listen", json!({"notifications": {"toolsListChanged": true}}));
     let mut service = HttpService::new(server.clone(), HttpOptions::default());
     let whole = bytes::Bytes::from(message.to_string());

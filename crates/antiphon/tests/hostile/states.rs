@@ -35,7 +35,8 @@ async fn whole(fixture: &Fixture, retry: &Value, user: Option<&str>) -> String {
 
 #[tokio::test]
 async fn no_cause_can_be_told_from_another() {
-    let fixture = fixture(|builder| builder.bind_principal(by_header).call_within(Duration::from_secs(3000)));
+    let fixture =
+        fixture(|builder| builder.bind_principal(by_header).call_timeout(Duration::from_secs(3000)));
     let params = json!({"name": "ask", "arguments": {"name": "orders"}});
     let (_, first) =
         send(Over::Http, &fixture.server, &request(1, "tools/call", params.clone()), Some("a@b")).await;

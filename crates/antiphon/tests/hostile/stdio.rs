@@ -22,10 +22,9 @@ const AGES: Duration = Duration::from_secs(24 * 60 * 60);
 fn server() -> (Server, Gate) {
     let (hold, gate) = gate();
     let large = Tool::new("large", async |_: &Ctx, _: NoArguments| "x".repeat(1 << 20));
-    let mut limits = Limits::default();
-    (limits.handlers, limits.handler_time) = (1, AGES);
+    let limits = Limits::default().handlers(1).handler_timeout(AGES);
     let fixture = fixture(|builder| {
-        builder.tool(hold).tool(large).limits(limits).list_changed().resource_updates().logging()
+        builder.tool(hold).tool(large).limits(limits).list_changed(true).resource_updates(true).logging(true)
     });
     (fixture.server, gate)
 }
@@ -220,7 +219,7 @@ async fn a_cancelled_handler_has_no_last_words() {
         let _parting = Parting(ctx);
         std::future::pending::<String>().await
     });
-    let server = fixture(|builder| builder.tool(parting).logging()).server;
+    let server = fixture(|builder| builder.tool(parting).logging(true)).server;
     let mut peer = serve(server, 1 << 16);
     let meta = json!({"progressToken": 1, "io.modelcontextprotocol/logLevel": "debug"});
     let meta = with(&common::meta(), meta);

@@ -55,15 +55,15 @@ pub(crate) fn tool_of(program: &Program) -> &'static str {
 }
 
 fn server(kind: ServerKind) -> Server {
-    let mut limits = Limits::default();
-    limits.legs = 1000;
-    limits.state_only = if kind == ServerKind::Small { 2 } else { 200 };
-    // A text may change as often as the client likes.
-    limits.times_asked = 100;
-    limits.sessions = 1_000_000;
-    limits.handlers = 1_000_000;
-    limits.session_handlers = 1_000_000;
-    limits.handler_time = Duration::from_secs(300);
+    let limits = Limits::default()
+        .legs(1000)
+        .state_only(if kind == ServerKind::Small { 2 } else { 200 })
+        // A text may change as often as the client likes.
+        .times_asked(100)
+        .sessions(1_000_000)
+        .handlers(1_000_000)
+        .session_handlers(1_000_000)
+        .handler_timeout(Duration::from_secs(300));
     let awaits = Tool::new("awaits", async |ctx: &Ctx, _: NoArguments| {
         let scene = Scene::of(ctx);
         let Program::Awaits(node) = &*scene.program else { return "another tool's".to_owned() };

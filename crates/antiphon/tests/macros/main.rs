@@ -8,6 +8,7 @@ mod common;
 mod form;
 mod forms_by_macro;
 pub mod forms_renamed;
+mod prelude;
 mod shapes;
 mod steps;
 mod tools;

@@ -13,10 +13,7 @@ use antiphon::{
     wire::{ContentBlock, PromptMessage, ResourceContents},
 };
 use serde_json::json;
-use std::{
-    fmt,
-    sync::{Arc, Mutex},
-};
+use std::sync::{Arc, Mutex};
 
 /// Deeply hidden tools.
 mod deep {
@@ -71,7 +68,7 @@ mod shadowed {
     trait Send {}
 
     /// Everything named in full.
-    #[::antiphon::tool(read_only, needs(url), answer_within = "2w", version = 1)]
+    #[::antiphon::tool(read_only, needs(url), answer_timeout = "2w", version = 1)]
     pub(super) async fn hidden(
         #[arg(default = ["a"])] words: ::std::vec::Vec<::std::string::String>,
         text: &str,
@@ -103,12 +100,12 @@ async fn own() -> Own {
     Own
 }
 
-/// An error of the program's own, of which only `Display` is known.
+/// An error of the program's own, with a conversion of its own.
 struct Failure;
 
-impl fmt::Display for Failure {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("it failed")
+impl From<Failure> for antiphon::Error {
+    fn from(_: Failure) -> Self {
+        Self::user_facing("it failed")
     }
 }
 

@@ -165,7 +165,7 @@ async fn generic(ctx: &Ctx, name: String, number: u32, bank: State<Bank>) -> Res
 #[tool]
 async fn kinds(ctx: &Ctx, name: String, number: u32, bank: State<Bank>) -> Result<String> {
     let digits = number.to_string();
-    let retry = Retry::times(2).every(Duration::from_secs(1));
+    let retry = Retry::times(2).interval(Duration::from_secs(1));
     let (function, closure, pinned, retried) = tokio::join!(
         ctx.step_fn("function", |_| parsed(&digits)),
         ctx.step_fn("closure", async |_| parsed(&digits).await),

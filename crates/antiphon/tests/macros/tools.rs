@@ -85,7 +85,7 @@ type Maybe<T> = Option<T>;
     idempotent = true,
     open_world,
     version = 3,
-    answer_within = "3d",
+    answer_timeout = "3d",
     needs(form, url)
 )]
 async fn every_kind(
@@ -320,7 +320,7 @@ async fn what_it_needs_is_asked_of_the_client_first() {
     }
 }
 
-#[tool(name = "ask", answer_within = "2h")]
+#[tool(name = "ask", answer_timeout = "2h")]
 async fn ask_region(ctx: &Ctx) -> antiphon::Result<Reply<String>> {
     match ctx.form::<common::Region>(&common::region())? {
         None => Ok(common::region().into()),
@@ -354,7 +354,7 @@ async fn stateful(db: State<Db>, counter: State<AtomicUsize>) -> String {
 async fn state_is_shared_and_given_once() {
     let server = server(|builder| {
         // Before or after what takes it.
-        builder.state(Db("db")).tool(stateful).state(AtomicUsize::new(5)).list_changed()
+        builder.state(Db("db")).tool(stateful).state(AtomicUsize::new(5)).list_changed(true)
     });
     assert_eq!(call(&server, "stateful", json!({})).await, "db 5");
     assert_eq!(call(&server, "stateful", json!({})).await, "db 6");
@@ -386,6 +386,6 @@ async fn what_is_missing_is_named_when_the_server_is_built() {
             assert!(fault.contains(part), "{fault:?} does not say {part:?}");
         }
     }
-    let server = begin().list_changed().build().unwrap();
+    let server = begin().list_changed(true).build().unwrap();
     assert!(server.add_tool(stateful).unwrap_err().to_string().contains("Db"));
 }

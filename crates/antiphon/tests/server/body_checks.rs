@@ -203,7 +203,7 @@ async fn versions_not_spoken_here_are_answered_with_those_that_are() {
 /// > returns to an `initialize` request, on any transport
 #[tokio::test]
 async fn initialize_is_answered_with_the_versions() {
-    let server = fixture(|builder| builder.modern_only()).server;
+    let server = fixture(|builder| builder.modern_only(true)).server;
     let legacy = |version: &str| json!({"protocolVersion": version, "capabilities": {}, "clientInfo": {"name": "old", "version": "1"}});
     let progress = with(&legacy("2025-11-25"), json!({"_meta": {"progressToken": 1}}));
     let modern = with(&legacy("2026-07-28"), json!({"_meta": meta()}));

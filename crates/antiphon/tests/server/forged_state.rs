@@ -198,7 +198,7 @@ async fn without_an_identity_nothing_is_sealed() {
             assert_eq!(reply["error"]["message"], "Internal error");
         }
     }
-    let lenient = guarded(ServerBuilder::allow_client_principal);
+    let lenient = guarded(|builder| builder.allow_client_principal(true));
     let (method, params) = askable()[0].clone();
     let (_, reply) = send(Over::Http, &lenient.server, &request(1, method, params), Some("app")).await;
     assert!(state_of(&reply).starts_with("r1."));
@@ -237,7 +237,7 @@ async fn a_state_of_another_time() {
 
 #[tokio::test]
 async fn a_call_that_took_too_long_as_a_whole() {
-    let fixture = fixture(|builder| builder.call_within(Duration::from_secs(900)));
+    let fixture = fixture(|builder| builder.call_timeout(Duration::from_secs(900)));
     let (method, params) = askable()[0].clone();
     let (_, reply) = send(Over::Http, &fixture.server, &request(1, method, params.clone()), None).await;
     let mut state = state_of(&reply);

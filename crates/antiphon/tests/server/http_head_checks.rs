@@ -5,10 +5,7 @@ use crate::common::{
     post::{correct, post, post_body, set},
     request,
 };
-use antiphon::{
-    serve::http::{HttpOptions, HttpService},
-    server::ServerBuilder,
-};
+use antiphon::serve::http::{HttpOptions, HttpService};
 use bytes::Bytes;
 use http::{Method, Request, Uri};
 use http_body_util::{BodyExt as _, Full, StreamBody, combinators::UnsyncBoxBody};
@@ -94,7 +91,7 @@ fn broken(rungs: &[(&str, Break, (u16, i64))]) -> Request<UnsyncBoxBody<Bytes, I
 /// A rung's answer does not depend on what is wrong further up.
 #[tokio::test(start_paused = true)]
 async fn the_rungs_are_climbed_in_order() {
-    let modern = fixture(ServerBuilder::modern_only).server;
+    let modern = fixture(|builder| builder.modern_only(true)).server;
     for (service, opens_sessions) in
         [(HttpService::new(modern, HttpOptions::default()), false), (service(), true)]
     {
@@ -253,9 +250,9 @@ async fn options_open_what_they_name_and_nothing_else() {
             Some("https://a.example"),
             (200, 0),
         ),
-        ("any host", default().any_host(), "/mcp", "b.example", None, (200, 0)),
-        ("not any page", default().any_host(), "/mcp", "b.example", Some("https://b.example"), (403, 0)),
-        ("no host at all", default().any_host(), "/mcp", "", None, (200, 0)),
+        ("any host", default().any_host(true), "/mcp", "b.example", None, (200, 0)),
+        ("not any page", default().any_host(true), "/mcp", "b.example", Some("https://b.example"), (403, 0)),
+        ("no host at all", default().any_host(true), "/mcp", "", None, (200, 0)),
         (
             "a page",
             default().allow_origin("https://w.example/"),

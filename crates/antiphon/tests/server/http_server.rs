@@ -128,7 +128,7 @@ async fn too_large_or_too_slow_is_told_before_the_connection_closes() {
         ("half a chunk", "Transfer-Encoding: chunked\r\n\r\n7d0\r\nx".to_owned(), 408),
         ("no chunk", "Transfer-Encoding: chunked\r\n\r\nxyz\r\n".to_owned(), 400),
     ] {
-        let options = HttpOptions::default().max_body(1000).body_time(Duration::from_millis(50));
+        let options = HttpOptions::default().max_body(1000).body_timeout(Duration::from_millis(50));
         let server = serve(options).await;
         let mut client = Client::new(&server).await;
         client.send(format!("{head}{rest}")).await;
@@ -160,7 +160,7 @@ async fn a_giant_body_still_gets_its_answer() {
 
 #[tokio::test]
 async fn a_head_that_takes_too_long_is_given_up() {
-    let server = serve(HttpOptions::default().header_time(Duration::from_millis(50))).await;
+    let server = serve(HttpOptions::default().header_timeout(Duration::from_millis(50))).await;
     let mut client = Client::new(&server).await;
     client.send("POST /mcp HTTP/1.1\r\nHost: local").await;
     client.expect_close().await;
@@ -235,7 +235,7 @@ async fn a_shutdown_lets_requests_end_and_nothing_begin() {
 
 #[tokio::test]
 async fn what_does_not_end_within_the_drain_time_is_cancelled() {
-    let mut server = serve(HttpOptions::default().drain_time(Duration::from_millis(10))).await;
+    let mut server = serve(HttpOptions::default().drain_timeout(Duration::from_millis(10))).await;
     let mut busy = Client::new(&server).await;
     busy.send(text(1, "hold", "a", "")).await;
     server.gate.started("a").await;

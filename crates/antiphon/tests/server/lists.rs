@@ -58,17 +58,17 @@ async fn discovery_names_what_is_there_and_nothing_else() {
         (bare().prompt(prompt("p")), json!({"prompts": {}})),
         (bare().resource(resource("x://x")), json!({"resources": {}})),
         (bare().template(template("x://{x}")), json!({"resources": {}})),
-        (bare().logging(), json!({"logging": {}})),
-        (bare().resource_updates(), json!({"resources": {"subscribe": true}})),
+        (bare().logging(true), json!({"logging": {}})),
+        (bare().resource_updates(true), json!({"resources": {"subscribe": true}})),
         (
-            bare().list_changed().resource_updates(),
+            bare().list_changed(true).resource_updates(true),
             json!({
                 "tools": {"listChanged": true}, "prompts": {"listChanged": true},
                 "resources": {"listChanged": true, "subscribe": true}
             }),
         ),
         (
-            bare().tool(tool("t")).list_changed(),
+            bare().tool(tool("t")).list_changed(true),
             json!({
                 "tools": {"listChanged": true}, "prompts": {"listChanged": true},
                 "resources": {"listChanged": true}
@@ -133,9 +133,9 @@ async fn methods_of_what_is_not_offered_do_not_exist() {
         ("prompts", bare().prompt(prompt("t"))),
         ("resources", bare().resource(resource("t:t"))),
         ("resources", bare().template(template("x://{x}"))),
-        ("resources", bare().resource_updates()),
+        ("resources", bare().resource_updates(true)),
         ("resources completions", bare().template(completing)),
-        ("tools prompts resources", bare().list_changed()),
+        ("tools prompts resources", bare().list_changed(true)),
         ("", bare()),
     ];
     for (offered, builder) in servers {
@@ -295,7 +295,7 @@ async fn lists_are_in_the_order_of_registration() {
                 (&json!(-32602), &json!("Invalid cursor"))
             );
         }
-        let empty = Server::builder("empty", "1").list_changed().build().unwrap();
+        let empty = Server::builder("empty", "1").list_changed(true).build().unwrap();
         assert_eq!(ask(&empty, method, json!({})).await["result"][list], json!([]));
     }
 }

@@ -15,10 +15,8 @@ use serde_json::{Value, json};
 use std::time::Duration;
 use tokio::task::JoinHandle;
 
-fn limits(change: impl FnOnce(&mut Limits)) -> Limits {
-    let mut limits = Limits::default();
-    change(&mut limits);
-    limits
+fn limits(change: impl FnOnce(Limits) -> Limits) -> Limits {
+    change(Limits::default())
 }
 
 async fn call(server: &Server, name: &str) -> (u16, Value) {
@@ -45,7 +43,7 @@ const BUSY: &str = r#"{"code":-32603,"message":"The server is busy: try again in
 #[tokio::test]
 async fn one_handler_more_than_allowed_is_busy() {
     let (hold, mut gate) = gate();
-    let server = fixture(|builder| builder.tool(hold).limits(limits(|limits| limits.handlers = 1))).server;
+    let server = fixture(|builder| builder.tool(hold).limits(limits(|limits| limits.handlers(1)))).server;
     for name in ["a", "b"] {
         let first = calling(&server, name);
         gate.started(name).await;
@@ -78,7 +76,7 @@ async fn a_handler_that_takes_too_long_is_dropped() {
     let (hold, mut gate) = gate();
     let time = Duration::from_secs(7);
     let server =
-        fixture(|builder| builder.tool(hold).limits(limits(|limits| limits.handler_time = time))).server;
+        fixture(|builder| builder.tool(hold).limits(limits(|limits| limits.handler_timeout(time)))).server;
     let begin = tokio::time::Instant::now();
     let (status, reply) = calling(&server, "a").await.unwrap();
     assert_eq!((status, &reply["error"]), (200, &json!({"code": -32603, "message": "Internal error"})));
@@ -95,7 +93,7 @@ async fn a_call_has_as_many_legs_as_it_may() {
     };
     for most in [1, 2, 5] {
         let tool = Tool::new("forever", shed);
-        let server = fixture(|builder| builder.tool(tool).limits(limits(|limits| limits.legs = most))).server;
+        let server = fixture(|builder| builder.tool(tool).limits(limits(|limits| limits.legs(most)))).server;
         let mut params = json!({"name": "forever"});
         for _ in 1..most {
             let (_, reply) = send(Over::Http, &server, &request(1, "tools/call", params.clone()), None).await;
@@ -119,8 +117,7 @@ async fn state_that_is_too_large_ends_the_call() {
             let state = state.clone();
             async move { Reply::<String>::from(InputRequired::state_only(state)) }
         });
-        let server =
-            fixture(|builder| builder.tool(tool).limits(limits(|limits| limits.state = 1000))).server;
+        let server = fixture(|builder| builder.tool(tool).limits(limits(|limits| limits.state(1000)))).server;
         let (status, reply) =
             send(Over::Http, &server, &request(1, "tools/call", json!({"name": "large"})), None).await;
         if fits {
@@ -137,7 +134,7 @@ async fn state_that_is_too_large_ends_the_call() {
             let other = Ask::form("other", "And?", FormSchema::new(vec![FormField::text("region")]));
             Reply::<String>::from(InputRequired::ask(region()).and(other))
         };
-        builder.tool(Tool::new("two", two)).limits(limits(|limits| limits.state = 1000))
+        builder.tool(Tool::new("two", two)).limits(limits(|limits| limits.state(1000)))
     })
     .server;
     let params = json!({"name": "two"});
@@ -235,7 +232,7 @@ async fn what_cannot_be_asked_is_not_asked() {
 
 #[tokio::test]
 async fn an_answer_has_as_many_bytes_as_it_may() {
-    let server = fixture(|builder| builder.limits(limits(|limits| limits.form_answer = 50))).server;
+    let server = fixture(|builder| builder.limits(limits(|limits| limits.form_answer(50)))).server;
     let (method, params) = askable()[0].clone();
     for (answer, reason) in [
         (answers()["region"].clone(), None),

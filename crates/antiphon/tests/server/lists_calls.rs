@@ -240,7 +240,7 @@ async fn what_a_handler_fails_with_is_shown_or_hidden() {
     let hidden = "The tool foreign failed; the reason is in the server's log";
     for (method, target, expected) in [
         ("tools/call", json!({"name": "text"}), Ok("no tea left")),
-        ("tools/call", json!({"name": "own"}), Ok("an error occurred when formatting an argument")),
+        ("tools/call", json!({"name": "own"}), Ok("The tool own failed; the reason is in the server's log")),
         ("tools/call", json!({"name": "told"}), Ok("no milk left")),
         ("tools/call", json!({"name": "foreign"}), Ok(hidden)),
         ("tools/call", json!({"name": "panic"}), Err("Internal error")),

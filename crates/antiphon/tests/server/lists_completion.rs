@@ -233,8 +233,7 @@ async fn a_caller_that_cannot_be_told_is_refused() {
 #[tokio::test]
 async fn a_completer_takes_a_handlers_place() {
     let (hold, mut gate) = gate();
-    let mut limits = Limits::default();
-    limits.handlers = 1;
+    let limits = Limits::default().handlers(1);
     let server = server(|builder| builder.tool(hold).limits(limits));
     let held = request(2, "tools/call", json!({"name": "hold", "arguments": {"name": "a"}}));
     let holding = server.clone();
@@ -254,8 +253,7 @@ async fn a_completer_takes_a_handlers_place() {
 #[tokio::test(start_paused = true)]
 async fn a_completer_has_as_long_as_a_handler() {
     let time = Duration::from_secs(7);
-    let mut limits = Limits::default();
-    limits.handler_time = time;
+    let limits = Limits::default().handler_timeout(time);
     let slow = ResourceTemplate::new("slow://{x}", "slow", async |_: &Ctx, _: Value| {
         ResourceContents::text("slow://", "")
     });
@@ -272,7 +270,7 @@ async fn a_completer_has_as_long_as_a_handler() {
 /// The capability follows what is there.
 #[tokio::test]
 async fn completers_come_and_go_with_their_prompts() {
-    let server = Server::builder("changing", "1").list_changed().build().unwrap();
+    let server = Server::builder("changing", "1").list_changed(true).build().unwrap();
     let message = request(1, "completion/complete", params(prompt("p"), "a", ""));
     for _ in 0..2 {
         let (status, reply) = send(Over::Http, &server, &message, None).await;

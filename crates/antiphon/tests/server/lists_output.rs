@@ -162,7 +162,7 @@ fn with_headers() -> Server {
     Server::builder("headers", "1")
         .tool(Tool::with_schema("t", schema, echo))
         .tool(Tool::new("other", async |_: &Ctx, _: Map<String, Value>| "other"))
-        .list_changed()
+        .list_changed(true)
         .build()
         .expect("a server")
 }

@@ -39,7 +39,7 @@ const LISTS: [(&str, &str, &str); 4] = [
 
 /// A server with all of each, in this order.
 fn of(names: &[&str]) -> ServerBuilder {
-    names.iter().fold(Server::builder("pages", "1").list_changed(), |builder, name| {
+    names.iter().fold(Server::builder("pages", "1").list_changed(true), |builder, name| {
         builder
             .tool(tool(name))
             .prompt(prompt(name))
@@ -232,7 +232,7 @@ async fn what_is_added_is_there_and_what_is_removed_is_not() {
 #[tokio::test]
 async fn a_server_that_did_not_declare_it_does_not_change() {
     let server = Server::builder("fixed", "1").tool(tool("a")).prompt(prompt("a")).build().unwrap();
-    assert!(server.add_tool(tool("b")).unwrap_err().to_string().contains(".list_changed()"));
+    assert!(server.add_tool(tool("b")).unwrap_err().to_string().contains(".list_changed(true)"));
     assert!(server.add_resource(resource("b://r")).is_err());
     assert!(!server.remove_tool("a") && !server.remove_prompt("a"));
     assert_eq!(page(&server, LISTS[0], &Value::Null).await.0, "a");

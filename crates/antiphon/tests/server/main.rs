@@ -19,6 +19,7 @@ mod lists_pages;
 mod message_service;
 mod notifications;
 mod rounds;
+mod shown_errors;
 mod spec_http;
 mod spec_server;
 mod stdio_read_ahead;

@@ -12,8 +12,9 @@ use antiphon::{
         stdio::serve_streams,
     },
     server::{Caller, ReplyMessage},
-    wire::{ErrorObject, write_result},
+    wire::ErrorObject,
 };
+use antiphon_wire::write_result;
 use serde_json::{Value, json};
 use tokio::io::{AsyncBufReadExt as _, AsyncWriteExt as _, BufReader};
 

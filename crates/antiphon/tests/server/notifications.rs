@@ -46,7 +46,7 @@ fn server(logging: bool) -> Server {
     let play = Tool::new("play", play);
     fixture(|builder| {
         let builder = builder.tool(play);
-        if logging { builder.logging() } else { builder }
+        if logging { builder.logging(true) } else { builder }
     })
     .server
 }
@@ -180,7 +180,7 @@ async fn a_notification_leaves_while_its_handler_runs() {
 #[tokio::test]
 async fn a_silent_stream_is_kept_alive() {
     let (server, _gate) = telling();
-    let options = HttpOptions::default().keep_alive(std::time::Duration::from_millis(20));
+    let options = HttpOptions::default().keep_alive_interval(std::time::Duration::from_millis(20));
     let running = socket::serve_this(server, options).await;
     let mut client = socket::Client::new(&running).await;
     client.send(socket::text_of(&tell(3))).await;

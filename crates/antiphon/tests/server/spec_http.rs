@@ -177,9 +177,8 @@ async fn a_notification_is_accepted_with_any_headers_and_cancels_nothing() {
 /// > The server **MUST** treat a client disconnect as cancellation of that request.
 #[tokio::test]
 async fn a_subscription_ends_with_its_connection_and_leaves_its_place() {
-    let mut limits = Limits::default();
-    limits.subscriptions = 1;
-    let server = fixture(|builder| builder.list_changed().limits(limits)).server;
+    let limits = Limits::default().subscriptions(1);
+    let server = fixture(|builder| builder.list_changed(true).limits(limits)).server;
     let running = socket::serve_this(server, HttpOptions::default()).await;
     let listen = request(1, "subscriptions/listen", json!({"notifications": {"toolsListChanged": true}}));
     for _ in 0..3 {

@@ -23,9 +23,9 @@ fn whole() -> Server {
             .prompt(prompt)
             .template(ResourceTemplate::new("done://{id}", "done", read).complete("id", suggest))
             .tool(Tool::new("none", async |_: &Ctx, _: NoArguments| ()))
-            .list_changed()
-            .resource_updates()
-            .logging()
+            .list_changed(true)
+            .resource_updates(true)
+            .logging(true)
             .page_size(1)
             .cache(CacheHint::public(Duration::from_secs(9)))
     })
@@ -167,11 +167,10 @@ async fn a_progress_token_is_text_or_a_whole_number() {
 /// > If the requested resource does not exist, servers **MUST** return a JSON-RPC error with code `-32602`
 #[tokio::test]
 async fn a_handler_says_that_its_resource_does_not_exist() {
-    #[derive(Debug)]
     struct Mine;
-    impl std::fmt::Display for Mine {
-        fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-            f.write_str("mine")
+    impl From<Mine> for Error {
+        fn from(_: Mine) -> Self {
+            Self::user_facing("mine")
         }
     }
     let template =
@@ -223,7 +222,7 @@ async fn a_subscription_carries_neither_progress_nor_log_messages() {
         ctx.log(LogLevel::Emergency, "loud");
         "said"
     });
-    let server = fixture(|builder| builder.tool(chatty).list_changed().logging()).server;
+    let server = fixture(|builder| builder.tool(chatty).list_changed(true).logging(true)).server;
     let mut peer = lines::serve(server.clone(), 1 << 16);
     let wants =
         with(&meta(), json!({"progressToken": "listen", "io.modelcontextprotocol/logLevel": "debug"}));
@@ -246,7 +245,7 @@ async fn nothing_follows_the_reply_of_a_request() {
         }
         "said"
     });
-    let server = fixture(|builder| builder.tool(telling).logging()).server;
+    let server = fixture(|builder| builder.tool(telling).logging(true)).server;
     let mut peer = lines::serve(server, 1 << 12);
     for id in 1..=3 {
         let wants = with(&meta(), json!({"progressToken": id, "io.modelcontextprotocol/logLevel": "debug"}));
@@ -272,7 +271,7 @@ async fn a_cancelled_request_is_silent_in_every_phase() {
         ctx.report_progress(1.0, None, None);
         std::future::pending::<()>().await;
     });
-    let server = fixture(|builder| builder.tool(telling).list_changed()).server;
+    let server = fixture(|builder| builder.tool(telling).list_changed(true)).server;
     let mut peer = lines::serve(server, 1 << 16);
     let cancel =
         |id: Value| lines::cancelled(&json!({"requestId": id}).to_string().replacen('{', ",\"params\":{", 1));
@@ -376,7 +375,7 @@ async fn a_read_with_answers_is_complete_and_not_to_be_kept() {
 /// Every notification of a subscription repeats its id.
 #[tokio::test]
 async fn a_subscription_with_a_long_id_is_refused() {
-    let server = fixture(|builder| builder.resource_updates()).server;
+    let server = fixture(|builder| builder.resource_updates(true)).server;
     for length in [2000, 1 << 20] {
         let mut message = request(1, "subscriptions/listen", json!({"notifications": {}}));
         message["id"] = json!("x".repeat(length));
@@ -407,7 +406,7 @@ async fn what_is_no_uri_is_no_resource() {
         let template = ResourceTemplate::new(format!("{uri}/{{id}}"), "b", read_one);
         let built = Server::builder("u", "1").template(template).build();
         assert_eq!(built.is_ok(), fits, "{uri}: {built:?}");
-        let server = Server::builder("u", "1").list_changed().build().unwrap();
+        let server = Server::builder("u", "1").list_changed(true).build().unwrap();
         assert_eq!(server.add_resource(Resource::new(uri, "b", read)).is_ok(), fits, "{uri}");
     }
 }

@@ -16,7 +16,7 @@ use tokio::io::AsyncWriteExt as _;
 
 /// To a server without sessions, says these bytes, and hears exactly these outcomes before that of a request which follows.
 async fn check(what: &str, bytes: impl AsRef<[u8]>, outcomes: &[(Value, i64)]) {
-    let mut peer = serve(fixture(|builder| builder.modern_only()).server, 1 << 16);
+    let mut peer = serve(fixture(|builder| builder.modern_only(true)).server, 1 << 16);
     peer.send(bytes).await;
     peer.send(discover(99)).await;
     let mut heard = Vec::new();

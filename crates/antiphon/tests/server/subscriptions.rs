@@ -60,7 +60,7 @@ fn updated(uri: &str) -> Value {
 }
 
 fn changing() -> Server {
-    fixture(|builder| builder.list_changed().resource_updates()).server
+    fixture(|builder| builder.list_changed(true).resource_updates(true)).server
 }
 
 fn tool(name: &str) -> Tool {
@@ -78,8 +78,8 @@ async fn the_acknowledgement_comes_first_and_says_what_is_honoured() {
     let lists = json!({"toolsListChanged": true, "promptsListChanged": true, "resourcesListChanged": true});
     let uris = json!({"resourceSubscriptions": ["ask://one", "b://2", "ask://one"]});
     let nothing = fixture(|builder| builder).server;
-    let changing_lists = fixture(|builder| builder.list_changed()).server;
-    let updates = fixture(|builder| builder.resource_updates()).server;
+    let changing_lists = fixture(|builder| builder.list_changed(true)).server;
+    let updates = fixture(|builder| builder.resource_updates(true)).server;
     for over in OVER {
         for (server, filter, honoured) in [
             (&changing(), &all, &all),
@@ -231,9 +231,8 @@ async fn check_refused(server: &Server, filter: Value, code: i64) {
 
 #[tokio::test]
 async fn what_a_subscription_may_ask_for_is_bounded() {
-    let mut limits = Limits::default();
-    (limits.subscription_uris, limits.subscription_uri_bytes, limits.subscriptions) = (2, 10, 1);
-    let server = fixture(|builder| builder.resource_updates().limits(limits)).server;
+    let limits = Limits::default().subscription_uris(2).subscription_uri_bytes(10).subscriptions(1);
+    let server = fixture(|builder| builder.resource_updates(true).limits(limits)).server;
     check_refused(&server, json!({"resourceSubscriptions": ["a", "b", "c"]}), -32602).await;
     check_refused(&server, json!({"resourceSubscriptions": ["0123456789", "1"]}), -32602).await;
     check_refused(&server, json!({"resourceSubscriptions": [1]}), -32602).await;
@@ -243,9 +242,8 @@ async fn what_a_subscription_may_ask_for_is_bounded() {
     first.receive().await.unwrap();
     check_refused(&server, json!({"resourceSubscriptions": ["b"]}), -32603).await;
     drop(first);
-    let mut limits = Limits::default();
-    limits.all_subscription_uri_bytes = 10;
-    let server = fixture(|builder| builder.resource_updates().limits(limits)).server;
+    let limits = Limits::default().all_subscription_uri_bytes(10);
+    let server = fixture(|builder| builder.resource_updates(true).limits(limits)).server;
     let mut first = Listener::open("stdio", &server, json!({"resourceSubscriptions": ["0123456"]})).await;
     first.receive().await.unwrap();
     check_refused(&server, json!({"resourceSubscriptions": ["7890"]}), -32603).await;

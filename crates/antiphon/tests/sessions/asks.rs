@@ -49,7 +49,7 @@ struct Keep {
 }
 
 pub(super) fn built(change: impl FnOnce(ServerBuilder) -> ServerBuilder) -> Server {
-    change(Server::builder("asks", "1").keys(ring(7)).logging()).build().unwrap()
+    change(Server::builder("asks", "1").keys(ring(7)).logging(true)).build().unwrap()
 }
 
 /// A server whose tool `t` runs this.
@@ -321,7 +321,7 @@ async fn losers_are_cancelled() {
     assert_eq!(text(&session.receive().await), "true true");
 }
 
-/// The time of an ask, and of its author's `within`.
+/// The time of an ask, and of its author's `timeout`.
 #[tokio::test(start_paused = true)]
 async fn asks_wait_so_long_and_no_longer() {
     for (what, within, took, wanted) in [
@@ -333,7 +333,7 @@ async fn asks_wait_so_long_and_no_longer() {
             Box::pin(async move {
                 let ask = ctx.elicit::<Place>("Where?");
                 let ask = match within {
-                    Some(within) => ask.within(Duration::from_secs(within)),
+                    Some(within) => ask.timeout(Duration::from_secs(within)),
                     None => ask,
                 };
                 Ok(match ask.await {
@@ -561,8 +561,7 @@ async fn checkpoints_are_passed() {
 /// In a session no leg ends before its handler does, so a full record is the end of the call.
 #[tokio::test]
 async fn a_record_that_is_full() {
-    let mut limits = Limits::default();
-    (limits.state, limits.step_result) = (3000, 1000);
+    let limits = Limits::default().state(3000).step_result(1000);
     let full = tool("t", |ctx, _| {
         Box::pin(async move {
             for n in 0..4 {
@@ -608,8 +607,7 @@ async fn a_url_that_is_never_finished() {
 /// Handlers that wait for people take no place of those that do not.
 #[tokio::test]
 async fn handlers_of_sessions_have_places_of_their_own() {
-    let mut limits = Limits::default();
-    (limits.session_handlers, limits.handlers) = (1, 1);
+    let limits = Limits::default().session_handlers(1).handlers(1);
     let asks = tool("t", |ctx, _| Box::pin(place(ctx)));
     let echo = Tool::new("echo", async |_: &Ctx, _: NoArguments| "here");
     let server = built(|builder| builder.limits(limits).tool(asks).tool(echo));

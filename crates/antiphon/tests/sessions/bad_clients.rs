@@ -22,11 +22,15 @@ const SHORT: Duration = Duration::from_millis(500);
 
 fn server() -> (Server, Gate) {
     let (hold, gate) = gate();
-    let mut limits = Limits::default();
-    // What a client that is gone has begun goes on, for it may come back.
-    limits.handler_time = SHORT;
+    let limits = Limits::default().handler_timeout(SHORT);
     let server = fixture(|builder| {
-        builder.tool(hold).list_changed().resource_updates().logging().limits(limits).answer_within(SHORT)
+        builder
+            .tool(hold)
+            .list_changed(true)
+            .resource_updates(true)
+            .logging(true)
+            .limits(limits)
+            .answer_timeout(SHORT)
     });
     (server.server, gate)
 }
@@ -170,7 +174,8 @@ enum Leaves {
 async fn a_client_over_http_that_goes_in_any_phase_leaves_nothing() {
     for leaves in [Leaves::Ends, Leaves::Closes, Leaves::Resets] {
         let (server, gate) = server();
-        let running = serve_held(server.clone(), gate, HttpOptions::default().session_idle(SHORT)).await;
+        let running =
+            serve_held(server.clone(), gate, HttpOptions::default().session_idle_timeout(SHORT)).await;
         let census = LeakCheck::of(&server);
         for (_, says) in phases() {
             let bad = Bad::open(&running).await;

@@ -139,7 +139,7 @@ async fn each_answer_by_hand_is_judged_when_it_comes() {
 #[tokio::test(start_paused = true)]
 async fn the_time_of_each_question_by_hand() {
     let server = built(|builder| {
-        builder.answer_within(Duration::from_secs(60)).tool(tool("t", |_, _| {
+        builder.answer_timeout(Duration::from_secs(60)).tool(tool("t", |_, _| {
             let field = |name: &str| FormSchema::new(vec![FormField::boolean(name)]);
             let asks = InputRequired::ask(Ask::form("one", "One?", field("one"))).and(Ask::form(
                 "two",
@@ -161,7 +161,7 @@ async fn the_time_of_each_question_by_hand() {
     let cancelled = patiently(&mut session).await;
     assert_eq!(cancelled["params"]["requestId"], again["id"], "{cancelled}");
     let error = patiently(&mut session).await["error"].take();
-    assert_eq!(error["data"], json!({"reason": "limit", "limit": "answer_within"}), "{error}");
+    assert_eq!(error["data"], json!({"reason": "limit", "limit": "answer_timeout"}), "{error}");
     assert!(error["message"].as_str().unwrap().starts_with("`one` was not answered within 60"), "{error}");
     assert_eq!(began.elapsed().as_secs(), 60);
 }
@@ -222,8 +222,7 @@ async fn urls_first() {
 /// A handler by hand that asks without end is ended, as it is elsewhere.
 #[tokio::test]
 async fn asking_by_hand_has_an_end() {
-    let mut limits = Limits::default();
-    limits.legs = 4;
+    let limits = Limits::default().legs(4);
     let asks = Tool::new("t", async |_: &Ctx, _: NoArguments| -> Reply<String> {
         Ask::form("region", "Which region?", FormSchema::new(vec![FormField::text("region")])).into()
     });

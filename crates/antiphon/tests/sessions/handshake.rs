@@ -21,9 +21,9 @@ fn server() -> Server {
     let change = |builder: antiphon::server::ServerBuilder| {
         builder
             .instructions("Ask first.")
-            .list_changed()
-            .resource_updates()
-            .logging()
+            .list_changed(true)
+            .resource_updates(true)
+            .logging(true)
             .tool(
                 Tool::new("size", async |_: &Ctx, _: NoArguments| Json(Size { width: 3 }))
                     .output_schema(&json!({"type": "object", "properties": {"width": {"type": "integer"}}})),
@@ -333,8 +333,7 @@ async fn batches_of_the_one_version_that_has_them() {
 
 #[tokio::test]
 async fn sessions_are_bounded() {
-    let mut limits = Limits::default();
-    limits.sessions = 2;
+    let limits = Limits::default().sessions(2);
     let server = fixture(|builder| builder.limits(limits)).server;
     let first = InSession::open(&server, "2025-11-25", everything()).await;
     let second = InSession::open(&server, "2025-11-25", everything()).await;
@@ -349,9 +348,8 @@ async fn sessions_are_bounded() {
 /// What a session hears of is bounded as what a subscription hears of is.
 #[tokio::test]
 async fn subscriptions_of_a_session_are_bounded() {
-    let mut limits = Limits::default();
-    (limits.subscription_uris, limits.subscription_uri_bytes) = (2, 30);
-    let server = fixture(|builder| builder.resource_updates().limits(limits)).server;
+    let limits = Limits::default().subscription_uris(2).subscription_uri_bytes(30);
+    let server = fixture(|builder| builder.resource_updates(true).limits(limits)).server;
     let mut session = InSession::newest(&server).await;
     let long = "ask://".to_owned() + &"x".repeat(20);
     for (method, uri, refused) in [

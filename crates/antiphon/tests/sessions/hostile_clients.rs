@@ -227,8 +227,7 @@ async fn so_many_questions_wait_at_once() {
 /// A call that asks on and on has a record that is full at some time, as one whose rounds leave.
 #[tokio::test]
 async fn answers_fill_the_record_too() {
-    let mut limits = Limits::default();
-    limits.state = 3000;
+    let limits = Limits::default().state(3000);
     let server = server(limits, |ctx, _| {
         Box::pin(async move {
             for row in 0_u64.. {
@@ -398,7 +397,7 @@ async fn a_call_is_cancelled_before_it_has_begun() {
 /// A resource that was named in the place of another has not changed with that one.
 #[tokio::test]
 async fn what_is_forgotten_is_not_told_of_another() {
-    let server = fixture(ServerBuilder::resource_updates).server;
+    let server = fixture(|builder| builder.resource_updates(true)).server;
     let session = Session::open(&http(server.clone()), NEWEST).await;
     let about = |id, method, uri| message(id, method, json!({"uri": uri}));
     for (id, method, uri) in [

@@ -48,7 +48,7 @@ async fn the_handshake_opens_a_session_of_the_version_that_both_know() {
 
 #[tokio::test]
 async fn a_modern_server_has_no_sessions() {
-    let service = service(ServerBuilder::modern_only);
+    let service = service(|builder| builder.modern_only(true));
     let came = send(&service, post(initialize(NEWEST))).await;
     assert!(!came.headers.contains_key("mcp-session-id"));
     came.check("initialize", (400, -32022)).await;

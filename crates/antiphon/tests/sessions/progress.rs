@@ -45,7 +45,7 @@ fn lent<F: for<'a> Fn(&'a Ctx, NoArguments) -> BoxFuture<'a, String>>(handler: F
 async fn ask(ctx: &Ctx, within: Option<u64>) -> String {
     let ask = ctx.elicit::<Place>("Where?");
     let ask = match within {
-        Some(within) => ask.within(Duration::from_secs(within)),
+        Some(within) => ask.timeout(Duration::from_secs(within)),
         None => ask,
     };
     match ask.await {
@@ -198,8 +198,7 @@ async fn progress_gives_more_time_up_to_a_maximum() {
     check("on and on", &plain, &often, HOUR, "was not answered within 3600 seconds").await;
     let at_most = |time: Duration| {
         move |builder: ServerBuilder| {
-            let mut limits = Limits::default();
-            limits.answer_at_most = time;
+            let limits = Limits::default().max_answer_timeout(time);
             builder.limits(limits)
         }
     };
@@ -209,7 +208,7 @@ async fn progress_gives_more_time_up_to_a_maximum() {
     check("no more than without", &none, &often[..1], 600, ten_minutes).await;
     let endless = asking(None, at_most(Duration::MAX));
     check("no maximum", &endless, &often, 8 * 400 + 600, ten_minutes).await;
-    let long = asking(None, |builder| builder.answer_within(Duration::from_secs(2 * HOUR)));
+    let long = asking(None, |builder| builder.answer_timeout(Duration::from_secs(2 * HOUR)));
     check("longer than the maximum", &long, &often, 2 * HOUR, "within 7200 seconds").await;
     for within in [30, 1000, 2 * HOUR] {
         let own = asking(Some(within), |builder| builder);

@@ -151,7 +151,7 @@ async fn a_get_is_answered_at_once_and_ends_with_the_session() {
 
 #[tokio::test]
 async fn serving_ends_streams_at_once_and_then_what_nobody_waits_for() {
-    let mut server = serve(HttpOptions::default().drain_time(Duration::from_secs(20))).await;
+    let mut server = serve(HttpOptions::default().drain_timeout(Duration::from_secs(20))).await;
     let session = Session::open(&server, NEWEST).await;
     let mut get = session.gets("").await;
     get.receive_head().await;

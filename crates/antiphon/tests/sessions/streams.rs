@@ -11,7 +11,7 @@ use antiphon::{
         HttpOptions, HttpService,
         auth::{ResourceServer, StaticTokens},
     },
-    server::{Bearer, Ctx, Limits, NoArguments, Server, ServerBuilder, Tool},
+    server::{Bearer, Ctx, Limits, NoArguments, Server, Tool},
 };
 use http::Method;
 use serde_json::{Value, json};
@@ -24,10 +24,8 @@ fn stepping(options: HttpOptions) -> (HttpService, watch::Sender<u32>) {
     (HttpService::new(fixture(|builder| builder.tool(tool)).server, options), reached)
 }
 
-fn limited(change: impl FnOnce(&mut Limits)) -> Limits {
-    let mut limits = Limits::default();
-    change(&mut limits);
-    limits
+fn limited(change: impl FnOnce(Limits) -> Limits) -> Limits {
+    change(Limits::default())
 }
 
 /// The numbers of progress in a stream, and whether it ends with the result.
@@ -246,7 +244,7 @@ async fn a_slow_reader_costs_no_more_than_the_bounds() {
 #[tokio::test(start_paused = true)]
 async fn a_session_that_nobody_uses_ends() {
     let minute = Duration::from_secs(60);
-    let (service, reached) = stepping(HttpOptions::default().session_idle(10 * minute));
+    let (service, reached) = stepping(HttpOptions::default().session_idle_timeout(10 * minute));
     let alive = async |session: &Session, expected| {
         session.post(&message(9, "ping", json!({}))).await.check("ping", (expected, 0)).await;
     };
@@ -283,7 +281,7 @@ async fn a_session_that_nobody_uses_ends() {
 
 #[tokio::test(start_paused = true)]
 async fn sessions_are_bounded() {
-    let change = |limits: &mut Limits| (limits.sessions, limits.sessions_per_principal) = (4, 2);
+    let change = |limits: Limits| limits.sessions(4).sessions_per_principal(2);
     let server = fixture(|builder| builder.bind_principal(by_header).limits(limited(change))).server;
     let service = HttpService::new(server, HttpOptions::default());
     let open = async |user| Session::open_as(&service, NEWEST, user).await;
@@ -315,7 +313,7 @@ async fn sessions_are_bounded() {
 #[tokio::test]
 async fn requests_of_a_session_are_bounded() {
     let (tool, mut gate) = gate();
-    let limits = limited(|limits| limits.session_requests = 1);
+    let limits = limited(|limits| limits.session_requests(1));
     let server = fixture(|builder| builder.tool(tool).limits(limits)).server;
     let service = HttpService::new(server, HttpOptions::default());
     let (session, other) = (Session::open(&service, NEWEST).await, Session::open(&service, NEWEST).await);
@@ -341,8 +339,7 @@ async fn requests_of_a_session_are_bounded() {
 #[tokio::test]
 async fn handlers_of_one_principal_are_bounded() {
     let (tool, mut gate) = gate();
-    let change =
-        |limits: &mut Limits| (limits.session_handlers, limits.session_handlers_per_principal) = (4, 2);
+    let change = |limits: Limits| limits.session_handlers(4).session_handlers_per_principal(2);
     let server =
         fixture(|builder| builder.tool(tool).bind_principal(by_header).limits(limited(change))).server;
     let service = HttpService::new(server, HttpOptions::default());
@@ -432,7 +429,7 @@ async fn streams_end_with_their_tokens() {
 }
 
 fn changing() -> (Server, HttpService) {
-    let server = fixture(ServerBuilder::list_changed).server;
+    let server = fixture(|builder| builder.list_changed(true)).server;
     let service = HttpService::new(server.clone(), HttpOptions::default());
     (server, service)
 }

@@ -104,7 +104,7 @@ async fn subscriptions_are_opened_again() {
     let (child, _lines) = child(&script, 2);
     let modern = Mode::Pinned(ProtocolVersion::V2026_07_28);
     let client = Client::builder("my-host", "1.0").mode(modern).connect(child);
-    let policy = ReconnectPolicy::default().attempts(2).longest_wait(Duration::from_millis(1));
+    let policy = ReconnectPolicy::default().attempts(2).max_interval(Duration::from_millis(1));
     let mut subscription = client.listen(SubscriptionFilter::new().tools()).reconnect(policy);
     for _ in 0..3 {
         let event = soon(subscription.next()).await.unwrap().unwrap();

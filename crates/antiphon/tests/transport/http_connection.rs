@@ -4,7 +4,7 @@
 use crate::transport_support::{ask, failed, request, server::*, soon};
 use antiphon::client::transport::{
     HttpTransport, Transport,
-    TransportErrorKind::{Closed, TooLarge, Unreachable},
+    TransportErrorKind::{Closed, Setting, TooLarge, Unreachable},
 };
 use std::{sync::Arc, time::Duration};
 use tokio::{io::AsyncWriteExt, sync::mpsc};
@@ -155,7 +155,7 @@ fn what_cannot_be_sent_is_said_before() {
         ("http://bücher.example/", "cannot be read"),
     ] {
         let error = HttpTransport::new(url).unwrap_err();
-        assert_eq!(error.kind(), Unreachable, "{url}");
+        assert_eq!(error.kind(), Setting, "{url}");
         assert!(error.to_string().contains(part) && !error.to_string().contains("hunter2"), "{url}: {error}");
     }
     let error = HttpTransport::builder("http://host/").bearer("line\nbreak").build().unwrap_err();

@@ -26,7 +26,7 @@ async fn main() -> Result<(), Box<dyn Error + Send + Sync>> {
     let listener = TcpListener::bind(&listen).await?;
     eprintln!("listening on http://{}/mcp", listener.local_addr()?);
     // Whoever started it ends it.
-    Ok(serve_http(listener, server, HttpOptions::default(), std::future::pending()).await?)
+    Ok(serve_http(listener, server, HttpOptions::default()).await?)
 }
 
 fn server(keys: KeyRing) -> Result<Server, antiphon::server::BuildError> {
@@ -51,9 +51,9 @@ fn server(keys: KeyRing) -> Result<Server, antiphon::server::BuildError> {
         .prompt(single::drafted())
         .resource(single::tree())
         .template(live::pages())
-        .logging()
-        .list_changed()
-        .resource_updates()
+        .logging(true)
+        .list_changed(true)
+        .resource_updates(true)
         .page_size(4)
         .build()
 }

@@ -35,7 +35,7 @@ impl Served {
         let (listener, server) = (self.listener.try_clone().unwrap(), self.server.clone());
         runtime.spawn(async move {
             let listener = tokio::net::TcpListener::from_std(listener).unwrap();
-            serve_http(listener, server, HttpOptions::default(), std::future::pending()).await.unwrap();
+            serve_http(listener, server, HttpOptions::default()).await.unwrap();
         });
         self.runtime = Some(runtime);
     }
@@ -76,8 +76,8 @@ pub(crate) fn changing() -> Server {
         .prompt(prompt)
         .resource(Resource::new("file:///a", "a", read))
         .template(template)
-        .list_changed()
-        .resource_updates()
+        .list_changed(true)
+        .resource_updates(true)
         .build()
         .unwrap()
 }

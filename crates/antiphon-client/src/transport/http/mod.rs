@@ -10,7 +10,7 @@ mod token;
 
 use crate::transport::{
     IncomingNotification, OpeningLink, OutgoingRequest, ServerReply, SessionLink, SessionTransport,
-    Transport, TransportError, TransportErrorKind::Unreachable,
+    Transport, TransportError, TransportErrorKind::Setting,
 };
 use antiphon_connect::Connector;
 use core::{Core, host_of};
@@ -188,10 +188,10 @@ impl HttpTransportBuilder {
     /// Makes the transport. Nothing is connected yet.
     ///
     /// # Errors
-    /// [`Unreachable`](crate::transport::TransportErrorKind::Unreachable) if the URL or a header cannot be used, or TLS
-    /// cannot be set up.
+    /// [`Setting`](crate::transport::TransportErrorKind::Setting) if the URL or a header cannot be used, or TLS cannot be set
+    /// up.
     pub fn build(self) -> Result<HttpTransport, TransportError> {
-        let unusable = |text: String| TransportError::new(Unreachable, text);
+        let unusable = |text: String| TransportError::new(Setting, text);
         let uri = parse_url(&self.url).map_err(unusable)?;
         let mut headers = HeaderMap::new();
         headers.insert(

@@ -1,18 +1,18 @@
 use antiphon::tool;
 
-#[tool(answer_within = "3 days")]
+#[tool(answer_timeout = "3 days")]
 async fn spelled() {}
 
-#[tool(answer_within = "3")]
+#[tool(answer_timeout = "3")]
 async fn unitless() {}
 
-#[tool(answer_within = "0h")]
+#[tool(answer_timeout = "0h")]
 async fn none() {}
 
-#[tool(answer_within = 3)]
+#[tool(answer_timeout = 3)]
 async fn number() {}
 
-#[tool(answer_within = "99999999999999999999w")]
+#[tool(answer_timeout = "99999999999999999999w")]
 async fn long() {}
 
 fn main() {}

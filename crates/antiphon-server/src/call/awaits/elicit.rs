@@ -188,7 +188,7 @@ setters! {
     Elicit<'a, T>,
     cannot: "show forms",
     within: "Sets the time for the person to answer, in whole seconds, from the first time that the question is asked. Each round \
-             also has a limit: `answer_within` of the tool, or else of the server, by default ten minutes."
+             also has a limit: `answer_timeout` of the tool, or else of the server, by default ten minutes."
 }
 
 impl<'a, T> Elicit<'a, T> {

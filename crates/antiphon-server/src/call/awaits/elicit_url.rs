@@ -130,7 +130,7 @@ setters! {
     ElicitUrl<'a, F>,
     cannot: "open URLs",
     within: "Sets the time for the person to answer, in whole seconds, from the first time that the question is asked; with \
-             [`until`](Self::until), the time to finish. Each round also has a limit: `answer_within` of the tool, or else \
+             [`until`](Self::until), the time to finish. Each round also has a limit: `answer_timeout` of the tool, or else \
              of the server, by default ten minutes."
 }
 
@@ -146,9 +146,9 @@ impl<'a, F> ElicitUrl<'a, F> {
     /// Waits until this check holds: the person agreed, and has finished behind the URL.
     ///
     /// After the person agreed, the check is called at once, then every 250 milliseconds, later every second, while the
-    /// request waits: for [`Limits::until`](crate::Limits::until), by default 20 seconds. If the check does not hold by
+    /// request waits: for [`Limits::url_retry_interval`](crate::Limits::url_retry_interval), by default 20 seconds. If the check does not hold by
     /// then, the same URL is asked again, with a line that says it is not finished yet. Such a repetition does not
-    /// count as an answer that does not fit, so only the limit of legs and [`within`](Self::within) bound it. When the
+    /// count as an answer that does not fit, so only the limit of legs and [`timeout`](Self::timeout) bound it. When the
     /// check holds, that fact is recorded: later legs do not call the check.
     ///
     /// The check must only read. It must not ask or run a step, because it is called on some legs only. It returns a

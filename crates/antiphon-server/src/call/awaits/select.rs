@@ -29,7 +29,7 @@ impl Ctx {
     ///
     /// A timer is not a limit for the person's answer: if a question ends the leg, a timer beside it that is longer
     /// than [`Limits::grace`](crate::Limits::grace) never fires, because each leg starts it again. To limit the
-    /// answer's time, use [`within`](crate::Elicit::within).
+    /// answer's time, use [`timeout`](crate::Elicit::timeout).
     ///
     /// If several branches are ready, the first in source order wins; recorded answers come before new steps. A step
     /// that runs in a losing branch is not dropped: it runs to its end and is recorded, and its branch does not

@@ -21,7 +21,7 @@ macro_rules! setters {
             $(
                 #[doc = $within]
                 /// After that time, the result is [`AskError::Expired`](crate::AskError::Expired).
-                pub fn within(mut self, time: ::std::time::Duration) -> Self {
+                pub fn timeout(mut self, time: ::std::time::Duration) -> Self {
                     self.raw.within = Some(time);
                     self
                 }

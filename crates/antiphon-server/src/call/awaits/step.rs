@@ -72,7 +72,7 @@ impl Ctx {
     ///
     /// # mod payments { pub async fn charge(_: u32, _: &str) -> std::io::Result<String> { Ok("r-1".into()) } }
     /// async fn pay(ctx: &Ctx, amount: u32) -> Result<String> {
-    ///     let retry = Retry::times(3).every(Duration::from_millis(200));
+    ///     let retry = Retry::times(3).interval(Duration::from_millis(200));
     ///     let receipt = ctx.step_retry("charge", retry, async |s| {
     ///         payments::charge(amount, s.key()).await.map_err(StepError::retry)
     ///     });
@@ -160,7 +160,7 @@ impl Retry {
 
     /// Sets the pause after the first failure. The pause doubles after each further failure, up to one minute.
     #[must_use]
-    pub fn every(mut self, pause: Duration) -> Self {
+    pub fn interval(mut self, pause: Duration) -> Self {
         self.every = pause;
         self
     }

@@ -75,7 +75,7 @@ fn text_of(key: &str, end: AskEnd) -> Result<Box<serde_json::value::RawValue>, S
             Err(StopReason::Client(format!("`{key}` was not answered: the session ended")))
         }
         AskEnd::TooLate(waited) => {
-            Err(StopReason::Limit { name: "answer_within", text: too_late(key, waited) })
+            Err(StopReason::Limit { name: "answer_timeout", text: too_late(key, waited) })
         }
     }
 }

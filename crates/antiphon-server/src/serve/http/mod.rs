@@ -18,5 +18,5 @@ mod status;
 pub use body::ReplyBody;
 pub use options::HttpOptions;
 pub use request_body::BoxBodyError;
-pub use serve::serve_http;
+pub use serve::{ServeHttp, serve_http};
 pub use service::{Exchange, HttpService};

@@ -9,24 +9,19 @@ use std::{net::IpAddr, time::Duration};
 pub struct HttpOptions {
     pub(crate) path: Option<String>,
     pub(crate) max_body: usize,
-    pub(crate) body_time: Duration,
-    pub(crate) header_time: Duration,
+    pub(crate) body_timeout: Duration,
+    pub(crate) header_timeout: Duration,
     pub(crate) connections: usize,
-    pub(crate) drain_time: Duration,
+    pub(crate) drain_timeout: Duration,
     pub(crate) keep_alive: Duration,
-    pub(crate) write_time: Duration,
+    pub(crate) write_timeout: Duration,
     pub(crate) sessions: SessionOptions,
     pub(crate) auth: Option<ResourceServer>,
-    hosts: Hosts,
+    /// True if any `Host` header is allowed.
+    any_host: bool,
+    /// The allowed `Host` headers besides the loopback names.
+    hosts: Vec<String>,
     origins: Vec<String>,
-}
-
-/// The allowed `Host` headers.
-#[derive(Clone, Debug)]
-enum Hosts {
-    Any,
-    /// The loopback names and the names in this list.
-    Loopback(Vec<String>),
 }
 
 impl Default for HttpOptions {
@@ -34,15 +29,16 @@ impl Default for HttpOptions {
         Self {
             path: Some("/mcp".to_owned()),
             max_body: 4 * 1024 * 1024,
-            body_time: Duration::from_secs(30),
-            header_time: Duration::from_secs(30),
+            body_timeout: Duration::from_secs(30),
+            header_timeout: Duration::from_secs(30),
             connections: 10_000,
-            drain_time: Duration::from_secs(30),
+            drain_timeout: Duration::from_secs(30),
             keep_alive: Duration::from_secs(15),
-            write_time: Duration::from_secs(30),
+            write_timeout: Duration::from_secs(30),
             sessions: SessionOptions::default(),
             auth: None,
-            hosts: Hosts::Loopback(Vec::new()),
+            any_host: false,
+            hosts: Vec::new(),
             origins: Vec::new(),
         }
     }
@@ -61,16 +57,14 @@ impl HttpOptions {
     /// page could reach a local server by DNS rebinding.
     #[must_use]
     pub fn allow_host(mut self, host: &str) -> Self {
-        if let Hosts::Loopback(hosts) = &mut self.hosts {
-            hosts.push(host.to_ascii_lowercase());
-        }
+        self.hosts.push(host.to_ascii_lowercase());
         self
     }
 
-    /// Allows any host name, for a server behind a proxy that checks it.
+    /// Sets whether any host name is allowed, for a server behind a proxy that checks it. Default: `false`.
     #[must_use]
-    pub fn any_host(mut self) -> Self {
-        self.hosts = Hosts::Any;
+    pub fn any_host(mut self, any: bool) -> Self {
+        self.any_host = any;
         self
     }
 
@@ -100,16 +94,16 @@ impl HttpOptions {
 
     /// Sets the time in which a client must send its body. Default: 30 seconds. Slower bodies are 408.
     #[must_use]
-    pub fn body_time(mut self, time: Duration) -> Self {
-        self.body_time = time;
+    pub fn body_timeout(mut self, time: Duration) -> Self {
+        self.body_timeout = time;
         self
     }
 
     /// Sets the time for which [`serve_http`](super::serve_http) waits for the head of a request on an open connection, the
     /// first or the next. Default: 30 seconds. Slower connections are closed.
     #[must_use]
-    pub fn header_time(mut self, time: Duration) -> Self {
-        self.header_time = time;
+    pub fn header_timeout(mut self, time: Duration) -> Self {
+        self.header_timeout = time;
         self
     }
 
@@ -123,8 +117,8 @@ impl HttpOptions {
 
     /// Sets the time in which requests must end after the shutdown begins. Default: 30 seconds.
     #[must_use]
-    pub fn drain_time(mut self, time: Duration) -> Self {
-        self.drain_time = time;
+    pub fn drain_timeout(mut self, time: Duration) -> Self {
+        self.drain_timeout = time;
         self
     }
 
@@ -133,7 +127,7 @@ impl HttpOptions {
     ///
     /// > servers are encouraged to periodically emit an SSE comment line [...] as a keep-alive
     #[must_use]
-    pub fn keep_alive(mut self, time: Duration) -> Self {
+    pub fn keep_alive_interval(mut self, time: Duration) -> Self {
         self.keep_alive = time;
         self
     }
@@ -141,8 +135,8 @@ impl HttpOptions {
     /// Sets the time for which [`serve_http`](super::serve_http) waits for a client that does not read. Default: 30 seconds.
     /// Then the connection is closed and its request cancelled; a request of a legacy session continues.
     #[must_use]
-    pub fn write_time(mut self, time: Duration) -> Self {
-        self.write_time = time;
+    pub fn write_timeout(mut self, time: Duration) -> Self {
+        self.write_timeout = time;
         self
     }
 
@@ -150,7 +144,7 @@ impl HttpOptions {
     /// Then its id is unknown (404), and the client opens another. A session that its client has not used after `initialize`
     /// ends after one minute.
     #[must_use]
-    pub fn session_idle(mut self, time: Duration) -> Self {
+    pub fn session_idle_timeout(mut self, time: Duration) -> Self {
         self.sessions.idle = time;
         self
     }
@@ -174,7 +168,7 @@ impl HttpOptions {
 
     /// Sets the time that a legacy client waits before it resumes a stream that the server closed. Default: 1 second.
     #[must_use]
-    pub fn session_retry(mut self, time: Duration) -> Self {
+    pub fn session_retry_interval(mut self, time: Duration) -> Self {
         self.sessions.retry = time;
         self
     }
@@ -190,13 +184,17 @@ impl HttpOptions {
 
     /// Returns whether this `Host` is allowed.
     pub(crate) fn knows_host(&self, authority: &str) -> bool {
-        let Hosts::Loopback(named) = &self.hosts else { return true };
+        if self.any_host {
+            return true;
+        }
         let host = without_port(authority);
         if is_loopback(host) {
             return true;
         }
         let host = host.to_ascii_lowercase();
-        is_loopback(&host) || named.contains(&host) || named.contains(&authority.to_ascii_lowercase())
+        is_loopback(&host)
+            || self.hosts.contains(&host)
+            || self.hosts.contains(&authority.to_ascii_lowercase())
     }
 
     /// Returns whether a page of this `Origin` may send requests.
@@ -206,11 +204,11 @@ impl HttpOptions {
             return true;
         }
         let authority = origin.strip_prefix("http://").or_else(|| origin.strip_prefix("https://"));
-        match (&self.hosts, authority) {
-            (_, None) => false,
+        match authority {
+            None => false,
             // With any host allowed, other origins have to be allowed by name.
-            (Hosts::Any, Some(authority)) => is_loopback(without_port(authority)),
-            (Hosts::Loopback(_), Some(authority)) => self.knows_host(authority),
+            Some(authority) if self.any_host => is_loopback(without_port(authority)),
+            Some(authority) => self.knows_host(authority),
         }
     }
 }
@@ -237,7 +235,7 @@ mod tests {
         let local = HttpOptions::default();
         let named =
             HttpOptions::default().allow_host("mcp.example.com").allow_origin("https://App.example.com/");
-        let any = HttpOptions::default().any_host();
+        let any = HttpOptions::default().any_host(true);
         for (options, host, known) in [
             (&local, "localhost", true),
             (&local, "LOCALHOST:8000", true),

@@ -43,7 +43,7 @@ where
         }
         Ok(if joined.is_empty() { first } else { joined.into() })
     };
-    tokio::time::timeout(options.body_time, read).await.unwrap_or_else(|_elapsed| Err(too_slow()))
+    tokio::time::timeout(options.body_timeout, read).await.unwrap_or_else(|_elapsed| Err(too_slow()))
 }
 
 fn unreadable(error: impl Into<BoxBodyError>) -> Rejection {

@@ -28,11 +28,29 @@ use std::{
 };
 use tower_service::Service;
 
-/// The MCP endpoint of a server. Cheap to clone. In an axum router, beside routes of yours:
+/// The MCP endpoint of a server, as a [`tower_service::Service`]. Cheap to clone. In an axum router it stands beside
+/// routes of yours: `Router::new().route("/health", get(health)).route_service("/mcp", mcp)`. This is such a router with
+/// nothing but tower's trait:
 ///
-/// ```ignore
-/// let mcp = HttpService::new(server, HttpOptions::default());
-/// let app = axum::Router::new().route("/health", get(health)).route_service("/mcp", mcp);
+/// ```
+/// use antiphon::{serve::http::{HttpOptions, HttpService}, server::Server};
+/// use http::{Request, StatusCode};
+/// use http_body_util::Empty;
+/// use tower_service::Service;
+///
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// let server = Server::builder("orders", "1.0").build()?;
+/// let mut mcp = HttpService::new(server, HttpOptions::default());
+///
+/// let request = Request::get("/elsewhere").header("host", "localhost").body(Empty::<bytes::Bytes>::new())?;
+/// let status = match request.uri().path() {
+///     "/health" => StatusCode::OK,
+///     _ => mcp.call(request).await?.status(),
+/// };
+/// assert_eq!(status, StatusCode::NOT_FOUND);
+/// # Ok(())
+/// # }
 /// ```
 ///
 /// While the server drains ([`Server::drain`]), each response closes its connection, so that the next request can reach

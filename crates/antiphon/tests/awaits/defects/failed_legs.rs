@@ -97,7 +97,7 @@ async fn where_no_state_may_leave_alone_the_error_names_what_was_done() {
     for fails in ALL {
         let effects = Effects::default();
         let server = limited(charging(fails, 1, &effects), |limits| {
-            (limits.state_only, limits.handler_time) = (0, Duration::from_secs(10));
+            limits.state_only(0).handler_timeout(Duration::from_secs(10))
         });
         let reply = ToolCall::new(json!({})).leg(&server, Value::Null).await;
         assert_eq!(refused(&reply).0, -32603, "{fails:?}: {reply}");
@@ -171,7 +171,7 @@ fn asking_first(charges: bool, state_only: u8, effects: &Effects) -> Server {
         }
         .boxed()
     });
-    limited(asks, |limits| limits.state_only = state_only)
+    limited(asks, |limits| limits.state_only(state_only))
 }
 
 #[tokio::test]

@@ -62,7 +62,7 @@ where
 
 /// A server of this tool, whose handlers run for five seconds at most.
 fn impatient(tool: Tool) -> Server {
-    limited(tool, |limits| limits.handler_time = Duration::from_secs(5))
+    limited(tool, |limits| limits.handler_timeout(Duration::from_secs(5)))
 }
 
 /// The code of an error, and its `data.reason`.

@@ -32,7 +32,7 @@ fn rig(retry: Retry) -> Rig {
         .boxed()
     });
     // Longer than all attempts would take.
-    let server = limited(fails, |limits| limits.step_grace = Duration::from_secs(60));
+    let server = limited(fails, |limits| limits.step_grace(Duration::from_secs(60)));
     Rig { server, begun, ended, open }
 }
 
@@ -55,21 +55,21 @@ impl Rig {
 
 #[tokio::test(start_paused = true)]
 async fn an_attempt_under_way_ends_after_cancellation_and_no_other_begins() {
-    for retry in [Retry::times(5), Retry::times(5).every(Duration::from_secs(1))] {
+    for retry in [Retry::times(5), Retry::times(5).interval(Duration::from_secs(1))] {
         assert_eq!(rig(retry).cancelled(ms(500), false).await, (1, 1), "{retry:?}");
     }
 }
 
 #[tokio::test(start_paused = true)]
 async fn no_attempt_begins_after_cancellation_in_the_pause_between_two() {
-    let retry = Retry::times(5).every(Duration::from_secs(1));
+    let retry = Retry::times(5).interval(Duration::from_secs(1));
     // The second attempt fails after one second, and the third would begin after three.
     assert_eq!(rig(retry).cancelled(ms(1500), true).await, (2, 2));
 }
 
 #[tokio::test(start_paused = true)]
 async fn attempts_go_on_as_long_as_somebody_waits() {
-    let rig = rig(Retry::times(3).every(Duration::from_secs(1)));
+    let rig = rig(Retry::times(3).interval(Duration::from_secs(1)));
     rig.open.send_replace(true);
     let reply = ToolCall::new(json!({})).leg(&rig.server, Value::Null).await;
     assert_eq!(refused(&reply), (-32603, "step_failed"), "{reply}");

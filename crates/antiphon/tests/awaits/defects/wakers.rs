@@ -215,8 +215,7 @@ async fn polls_of_a_replay(
     handler: for<'a> fn(&'a Ctx) -> BoxFuture<'a, Result<String>>,
 ) -> usize {
     let server = limited(tool(handler), |limits| {
-        (limits.state, limits.step_result) = (8 << 20, 64);
-        limits.handler_time = Duration::from_secs(3600);
+        limits.state(8 << 20).step_result(64).handler_timeout(Duration::from_secs(3600))
     });
     let mut talk = ToolCall::new(json!({}));
     let reply = talk.leg(&server, Value::Null).await;

@@ -169,7 +169,7 @@ async fn an_answer_counts_within_its_time_from_the_first_asking() {
         for between in [json!({}), json!({"place": accept(json!({"region": 1}))})] {
             let (clock, hand) = Clock::manual(start());
             let tool = tool!(|ctx| {
-                let place = ctx.elicit::<Place>("Where?").within(Duration::from_secs(300)).await;
+                let place = ctx.elicit::<Place>("Where?").timeout(Duration::from_secs(300)).await;
                 let said = match place {
                     Err(AskError::Expired { key, .. }) => {
                         assert_eq!(key, "place");

@@ -89,7 +89,7 @@ async fn another_version_goes_on_as_it_says() {
         (version!(2, "create_db"), "flow_diverged"),
         (version!(2, "create_db").migrate(migration().rename("create", "create_db")), keeps),
         (version!(2, "create_db").migrate(migration().forget("create")), "create_db of eu"),
-        (version!(2, "create_db").lenient_replay(), "create_db of eu"),
+        (version!(2, "create_db").lenient_replay(true), "create_db of eu"),
         // A migration is for calls of another version.
         (version!(1, "create_db").migrate(migration().forget("create")), "flow_diverged"),
         (version!(2), "flow_diverged"),
@@ -156,7 +156,7 @@ async fn what_was_told_is_not_told_again() {
         .replay_check(ReplayCheck::Off)
         .tool(tool)
         .keys(ring(7))
-        .logging()
+        .logging(true)
         .build()
         .unwrap();
     let mut peer = lines::serve(server, 1 << 16);

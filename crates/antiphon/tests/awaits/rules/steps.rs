@@ -156,7 +156,7 @@ async fn of_a_step_whose_request_was_cancelled_nothing_is_said() {
         ctx.step("hangs", async |_| std::future::pending::<Result<()>>().await).await?;
         ok("").await
     });
-    let server = limited(never, |limits| limits.step_grace = Duration::ZERO);
+    let server = limited(never, |limits| limits.step_grace(Duration::ZERO));
     take_log();
     let message = request(1, "tools/call", json!({"name": "t"})).to_string();
     let caller = Caller::default();
@@ -228,7 +228,7 @@ async fn a_step_is_tried_again_in_place() {
             2 => panic!("this test panics here, once"),
             _ => Ok(s.number()),
         };
-        let retry = Retry::times(3).every(Duration::from_secs(1));
+        let retry = Retry::times(3).interval(Duration::from_secs(1));
         let number = ctx.step_retry("works", retry, run).await?;
         if ctx.leg() == 1 {
             assert_eq!(begun.elapsed(), Duration::from_secs(3));
@@ -357,7 +357,7 @@ async fn a_record_that_is_full_is_noticed_before_the_effect() {
             let all = ctx.join_all(asks).await;
             Ok(all.len().to_string())
         }),
-        |limits| (limits.state, limits.step_result) = (2400, 1000),
+        |limits| limits.state(2400).step_result(1000),
     );
     let (mut refusals, mut ends) = (0, 0);
     for room in (0..1000).step_by(7) {
@@ -404,7 +404,7 @@ async fn where_a_full_record_may_not_leave_alone_it_leaves_with_a_question_or_th
                     asked?;
                     ok("").await
                 }),
-                |limits| (limits.state, limits.step_result, limits.state_only) = (3600, 1000, 0),
+                |limits| limits.state(3600).step_result(1000).state_only(0),
             )
         };
     }

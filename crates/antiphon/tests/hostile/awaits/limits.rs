@@ -36,7 +36,7 @@ async fn what_is_recorded_behind_an_effect_does_not_cost_its_record() {
         ctx.join_all(asks).await
     });
     for (what, (tool, fill, effects)) in [("races", races), ("urls", urls)] {
-        let server = limited(tool, |limits| (limits.state, limits.step_result) = (2500, 1000));
+        let server = limited(tool, |limits| limits.state(2500).step_result(1000));
         let (mut left, mut refused) = (0, 0);
         for room in (0..1000).step_by(25) {
             fill.store(room, SeqCst);
@@ -201,7 +201,7 @@ async fn what_runs_beside_a_fault_is_not_cut() {
             fails?;
             ok("done").await
         });
-        let server = limited(tool, |_| ());
+        let server = limited(tool, |limits| limits);
         let mut talk = ToolCall::new(json!({}));
         let reply = talk.leg(&server, Value::Null).await;
         // A step that has ended leaves with its record; then the fault is told.

@@ -112,7 +112,7 @@ async fn a_migration_hands_no_result_to_another_step() {
             let mut talk = ToolCall::new(json!({}));
             talk.leg(&server(two!(1, "a", "b")), Value::Null).await;
             let new = new().migrate(migration.clone());
-            let new = server(if lenient { new.lenient_replay() } else { new });
+            let new = server(if lenient { new.lenient_replay(true) } else { new });
             let reply = talk.leg(&new, json!({"confirm": yes()})).await;
             let reply = talk.settled(&new, reply).await;
             assert!(

@@ -1,0 +1,6 @@
+//! The keys and identities of sealed state, as the signatures of this crate need them. The sealer itself is in the crate
+//! `antiphon-seal`.
+
+pub use antiphon_seal::{
+    CallId, Codec, CodecError, Digest, EntropyError, KeyError, KeyRing, Principal, SecretKey,
+};

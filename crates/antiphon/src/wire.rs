@@ -1,0 +1,29 @@
+//! The types of the protocol that the signatures of this crate need. Codecs, framings and the remaining types are in the
+//! crate `antiphon-wire`, for bridges and tools of your own.
+//!
+//! | for | types |
+//! |---|---|
+//! | tools | [`Tool`], [`ToolAnnotations`], [`JsonSchema`], [`CallToolResult`], [`ListToolsResult`] |
+//! | prompts | [`Prompt`], [`PromptArgument`], [`PromptMessage`], [`GetPromptResult`], [`ListPromptsResult`] |
+//! | resources | [`Resource`], [`ResourceTemplate`], [`ResourceContents`], [`ReadResourceResult`], lists of both |
+//! | content | [`ContentBlock`] and its kinds, [`Annotations`], [`Role`], [`Meta`], [`Icon`] |
+//! | questions | [`FormSchema`], [`FormField`], [`ElicitRequest`], [`CreateMessageParams`], [`InputRequests`], .. |
+//! | answers | [`ElicitResult`], [`CreateMessageResult`], [`ListRootsResult`], [`InputResponses`] |
+//! | a client and a server | [`AskSupport`], [`ProtocolVersion`], [`Implementation`], [`DiscoverResult`], capabilities |
+//! | completions, logs, subscriptions, caches | [`CompletionReference`], [`LogLevel`], [`SubscriptionFilter`], [`Ttl`], .. |
+//! | errors | [`ErrorObject`], [`ErrorCode`] |
+//! | transports of your own | [`Incoming`], [`Request`], [`Response`], [`Notification`], [`RequestId`], [`ParamHeaders`] |
+
+pub use antiphon_wire::{
+    Action, Annotations, AskKind, AskSupport, AudioContent, BlobOrText, CacheScope, CallToolResult, Choice,
+    ClientCapabilities, CompleteResult, Completion, CompletionContext, CompletionReference, ContentBlock,
+    CreateMessageParams, CreateMessageResult, DiscoverResult, ElicitRequest, ElicitResult, EmbeddedResource,
+    ErrorCode, ErrorObject, FieldFault, FieldKind, FormField, FormSchema, GetPromptResult, Icon, IconTheme,
+    ImageContent, Implementation, Incoming, InputRequest, InputRequests, InputRequiredResult, InputResponses,
+    JsonSchema, ListPromptsResult, ListResourceTemplatesResult, ListResourcesResult, ListRootsResult,
+    ListToolsResult, LogLevel, Meta, ModelHint, ModelPreferences, Notification, ProgressToken, Prompt,
+    PromptArgument, PromptMessage, ProtocolVersion, ReadResourceResult, Request, RequestId, Resource,
+    ResourceContents, ResourceLink, ResourceTemplate, Response, Role, Root, SamplingBlock, SamplingContent,
+    SamplingMessage, ServerCapabilities, SubscriptionFilter, TextContent, TextFormat, Tool, ToolAnnotations,
+    ToolChoice, ToolResultContent, ToolUseContent, Ttl, Unreadable, header::params::ParamHeaders,
+};
