@@ -1,4 +1,4 @@
-//! Which access tokens count: each part of a JWT that can be wrong, alone.
+//! Validation of access tokens: each part of a JWT that can be wrong, alone.
 #![cfg(feature = "auth")]
 
 use crate::common;

@@ -321,7 +321,7 @@ async fn sessions_are_bounded() {
     drop(second);
 }
 
-/// What a session hears of is bounded as what a subscription hears of is.
+/// The subscriptions of a session have the same limits as `subscriptions/listen`.
 #[tokio::test]
 async fn subscriptions_of_a_session_are_bounded() {
     let mut limits = Limits::default();
