@@ -9,7 +9,7 @@ use std::future::pending;
 use std::net::SocketAddr;
 
 use antiphon::server::Server;
-use antiphon::transport::http::{HttpOptions, serve_http};
+use antiphon::serve::http::{HttpOptions, serve_http};
 use tokio::net::TcpListener;
 
 fn main() -> Result<(), Box<dyn Error>> {
