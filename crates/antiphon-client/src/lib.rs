@@ -54,9 +54,10 @@
 //!
 //! # Errors
 //!
-//! There is one error, [`ClientError`]. Its predicates say what a caller can do: [`is_unauthorized`](ClientError::is_unauthorized)
-//! and [`is_forbidden`](ClientError::is_forbidden) ask for another token, [`is_busy`](ClientError::is_busy) for patience, and after
-//! [`is_unknown_outcome`](ClientError::is_unknown_outcome) nobody knows whether the server acted.
+//! There is one error, [`ClientError`]. Its predicates show the caller's next action: after
+//! [`is_unauthorized`](ClientError::is_unauthorized) and [`is_forbidden`](ClientError::is_forbidden), call again with another token;
+//! after [`is_busy`](ClientError::is_busy), call again later; after [`is_unknown_outcome`](ClientError::is_unknown_outcome), the
+//! server may have acted or not.
 //!
 //! # Legacy servers
 //!

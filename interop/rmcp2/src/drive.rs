@@ -31,7 +31,7 @@ pub(crate) async fn run(words: &[String]) -> Result<bool, AnyError> {
     let era = session.peer_info().map(|info| info.protocol_version.to_string()).unwrap_or_default();
     let (mut passed, mut failed) = (0, 0);
     for case in &cases {
-        let result = timeout(CASE_TIMEOUT, play(&session, &user, case)).await;
+        let result = timeout(CASE_TIMEOUT, run_case(&session, &user, case)).await;
         let fault = result.map_err(|_| "not finished in time".to_owned()).flatten().err();
         match &fault {
             None => println!("ok     {}", case.id),
@@ -57,7 +57,7 @@ async fn connect(transport: &str, target: &[String], user: ScriptedUser) -> Resu
     }
 }
 
-async fn play(session: &Session, user: &ScriptedUser, case: &Case) -> Result<(), String> {
+async fn run_case(session: &Session, user: &ScriptedUser, case: &Case) -> Result<(), String> {
     user.begin_case(case);
     match call(session, case).await {
         Ok((text, is_error)) => check_result(case, &text, is_error)?,

@@ -46,7 +46,7 @@ async fn main() -> Result<ExitCode, AnyError> {
     let user = ScriptedUser::default();
     let client = user.client().mode(mode).connect(Arc::clone(&transport));
     for case in table.cases.iter().map(|case| case.antiphon.as_deref().unwrap_or(case)) {
-        let result = tokio::time::timeout(CASE_TIMEOUT, play(case, &client, &user)).await;
+        let result = tokio::time::timeout(CASE_TIMEOUT, run_case(case, &client, &user)).await;
         let fault = match result {
             Ok(result) => result.err().map(|fault| fault.to_string()),
             Err(_) => Some(format!("not finished after {CASE_TIMEOUT:?}")),
@@ -67,7 +67,7 @@ fn carrier(target: &[String]) -> &'static str {
 }
 
 /// Makes one call and compares it with the case.
-async fn play(case: &Case, client: &Client, user: &ScriptedUser) -> Result<(), AnyError> {
+async fn run_case(case: &Case, client: &Client, user: &ScriptedUser) -> Result<(), AnyError> {
     user.begin_case(case);
     let call = match case.kind.as_str() {
         "prompt" => Call::prompt(&case.name, &case.arguments)?,
