@@ -23,8 +23,8 @@
 //! question; the [`PendingCall`] in between is plain data, for another process or another day.
 //!
 //! Each leg is a new request: the same name and arguments, a new id, the answers of the latest round only, and exactly
-//! the latest state, or none if the latest result had none. Nothing of it is kept in the client: calls that run at the
-//! same time cannot see each other's.
+//! the latest state, or none if the latest result had none. The client stores nothing of it: calls that run at the same
+//! time cannot see each other's.
 //!
 //! ```
 //! use antiphon::client::{Client, ClientError, transport::Transport};
