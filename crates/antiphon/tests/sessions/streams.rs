@@ -96,7 +96,7 @@ async fn what_is_no_event_of_the_session_is_refused() {
     for last in ["1-0", "1-4"] {
         let came = session.get(Some(last)).await;
         assert_eq!(came.status, 410, "{last}");
-        assert!(came.text().await.contains("not kept any more"));
+        assert!(came.text().await.contains("were discarded"));
     }
     assert!(told(&session.get(Some("4-0")).await.rest().await).1);
 }
