@@ -71,16 +71,16 @@ GROUPS = {
 ERAS = {"modern": "Revision 2026-07-28", "legacy": "Sessions of 2025-11-25 and before"}
 
 HEAD = """\
-# Who antiphon has been tried with
+# Tests with other implementations
 
 <!-- Written by interop/run.sh. Change the scripts in interop/, not this file. -->
 
-Every cell is the number of cases that passed. A cell that is empty was not tried. *Client* columns are their client
-against `antiphon serve-demo` and, for what is not asking, against the everything server of [conformance/](../conformance);
-*server* columns are `antiphon` and the client library against a server made with their SDK. Over HTTP, on 2026-07-28, the
-clients of the SDKs run what asks once against one server, and once against two replicas that share a key file, whose legs
-alternate, and so do the examples that ask with `await`; a session lives on one replica. The cases are in
-[interop/](../interop), and so is a list of where a peer differs from the specification.
+A cell is the number of cases that passed; an empty cell was not tried. *Client* columns are the peer's client against
+`antiphon serve-demo` and, for cases without questions, against the everything server of [conformance/](../conformance).
+*Server* columns are `antiphon` and the client library against a server made with the peer's SDK. Over HTTP, on 2026-07-28,
+the clients of the SDKs run the cases with questions twice: against one server, and against two replicas with a shared key
+file, with alternating legs. The examples that ask with `await` run in the same two ways. A session lives on one replica.
+The cases are in [interop/](../interop), together with a list of a peer's differences from the specification.
 
 """
 

@@ -26,12 +26,12 @@ async fn main() -> Result<(), AnyError> {
     tracing_subscriber::fmt().with_writer(std::io::stderr).init();
     let url = env::args().nth(1).ok_or("name the server's URL")?;
     let scenario = env::var("MCP_CONFORMANCE_SCENARIO")?;
-    tokio::time::timeout(SCENARIO_TIME, play(&scenario, &url)).await??;
+    tokio::time::timeout(SCENARIO_TIME, run_scenario(&scenario, &url)).await??;
     println!("done");
     Ok(())
 }
 
-async fn play(scenario: &str, url: &str) -> Result<(), AnyError> {
+async fn run_scenario(scenario: &str, url: &str) -> Result<(), AnyError> {
     match scenario {
         "initialize" => calls::handshake(&connect(plain(), url)?).await,
         "tools_call" => calls::add_numbers(&connect(plain(), url)?).await,

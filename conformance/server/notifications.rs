@@ -6,7 +6,7 @@ use antiphon::{
 };
 use std::time::Duration;
 
-/// The pause between two messages: short for the suite's patience, and long enough to keep the order of messages.
+/// The pause between two messages: short enough for the suite's timeout, and long enough to keep the order of messages.
 const STEP: Duration = Duration::from_millis(50);
 
 pub(crate) fn add(server: ServerBuilder) -> ServerBuilder {

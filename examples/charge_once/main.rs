@@ -30,7 +30,7 @@ async fn main() -> Result<()> {
         let mut pending = match step {
             CallProgress::Done(finished) => break finished,
             CallProgress::Pending(pending) => pending,
-            _ => return Err("the call goes on in a way that this example does not know".into()),
+            _ => return Err("the call continues in a way that this example does not support".into()),
         };
         answer(&mut pending)?;
         // The first response is ignored.

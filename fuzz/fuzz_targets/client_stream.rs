@@ -3,7 +3,10 @@
 
 #![no_main]
 
-use antiphon::{client::{Client, Mode, transport::StreamTransport}, wire::{Incoming, ListRootsResult, ProtocolVersion, RequestId, SubscriptionFilter}};
+use antiphon::{
+    client::{Client, Mode, transport::StreamTransport},
+    wire::{Incoming, ListRootsResult, ProtocolVersion, RequestId, SubscriptionFilter},
+};
 use antiphon_fuzz::{block_on, messages};
 use libfuzzer_sys::fuzz_target;
 use serde_json::{Map, json};
@@ -52,13 +55,13 @@ fuzz_target!(|input: (u8, &[u8])| {
         };
         // Every wait of the client has a time limit.
         let calls = tokio::time::timeout(Duration::from_secs(60 * 60), calls);
-        let (ended, ()) = tokio::join!(calls, script.play(from_client, to_client));
+        let (ended, ()) = tokio::join!(calls, script.run(from_client, to_client));
         ended.expect("a call ends");
     });
 });
 
 impl Script<'_> {
-    async fn play(mut self, from_client: DuplexStream, mut to_client: DuplexStream) {
+    async fn run(mut self, from_client: DuplexStream, mut to_client: DuplexStream) {
         let mut from_client = BufReader::new(from_client).lines();
         while let Some(line) = from_client.next_line().await.expect("a client writes UTF-8") {
             self.check_message(line.as_bytes());

@@ -8,7 +8,7 @@ use std::time::Duration;
 
 /// The state of the second decoder at the end of a stream.
 #[derive(Debug, Default, PartialEq)]
-struct Heard {
+struct Decoded {
     events: Vec<Result<Event, EventTooLong>>,
     last_id: Option<String>,
     retry: Option<Duration>,
@@ -23,19 +23,19 @@ fuzz_target!(|input: (u8, u8, &[u8])| {
     assert!(whole.events.iter().flatten().all(|event| event.data.len() <= limit));
 });
 
-fn decode<'a>(pieces: impl IntoIterator<Item = &'a [u8]>, limit: usize) -> Heard {
+fn decode<'a>(pieces: impl IntoIterator<Item = &'a [u8]>, limit: usize) -> Decoded {
     let mut decoder = SseDecoder::new(limit);
     let mut events = Vec::new();
     for piece in pieces {
         decoder.push(piece);
         events.extend(std::iter::from_fn(|| decoder.next_event()));
     }
-    Heard { events, last_id: decoder.last_id().map(str::to_owned), retry: decoder.retry() }
+    Decoded { events, last_id: decoder.last_id().map(str::to_owned), retry: decoder.retry() }
 }
 
 /// The algorithm of the HTML standard (section 9.2.6), with the documented limits of this decoder.
-fn second_opinion(stream: &[u8], limit: usize) -> Heard {
-    let mut heard = Heard::default();
+fn second_opinion(stream: &[u8], limit: usize) -> Decoded {
+    let mut decoded = Decoded::default();
     let (mut kind, mut data, mut id) = (Vec::new(), Vec::new(), None);
     let mut rest = stream;
     let mut is_first = true;
@@ -43,22 +43,22 @@ fn second_opinion(stream: &[u8], limit: usize) -> Heard {
         let end = rest.iter().position(|byte| matches!(byte, b'\r' | b'\n'));
         let line = &rest[..end.unwrap_or(rest.len())];
         if line.len() + data.len() > limit {
-            heard.events.push(Err(EventTooLong { limit }));
-            return heard;
+            decoded.events.push(Err(EventTooLong { limit }));
+            return decoded;
         }
-        let Some(end) = end else { return heard };
+        let Some(end) = end else { return decoded };
         rest = &rest[end + if rest[end..].starts_with(b"\r\n") { 2 } else { 1 }..];
         let line = if is_first { line.strip_prefix("\u{FEFF}".as_bytes()).unwrap_or(line) } else { line };
         is_first = false;
         if line.is_empty() {
             if let Some(id) = id.take() {
-                heard.last_id = Some(id).filter(|id: &String| !id.is_empty());
+                decoded.last_id = Some(id).filter(|id: &String| !id.is_empty());
             }
             let kind = Some(std::mem::take(&mut kind)).filter(|kind| !kind.is_empty());
             let kind = kind.map_or("message".into(), |kind| String::from_utf8_lossy(&kind).into_owned());
             let mut data: Vec<u8> = std::mem::take(&mut data);
             if data.pop().is_some() {
-                heard.events.push(Ok(Event { kind, data }));
+                decoded.events.push(Ok(Event { kind, data }));
             }
             continue;
         }
@@ -73,8 +73,8 @@ fn second_opinion(stream: &[u8], limit: usize) -> Heard {
             (b"id", Some(text)) if !text.contains('\0') && text.len() <= 1024 => id = Some(text.to_owned()),
             (b"retry", Some(text)) if !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit()) => {
                 let hour = Duration::from_secs(60 * 60);
-                let told = text.parse().map_or(hour, Duration::from_millis);
-                heard.retry = Some(told.min(hour));
+                let retry = text.parse().map_or(hour, Duration::from_millis);
+                decoded.retry = Some(retry.min(hour));
             }
             _ => {}
         }

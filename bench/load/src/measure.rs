@@ -15,7 +15,7 @@ use crate::cpu::Times;
 use crate::{cpu, record};
 
 /// A server that hangs fails the run.
-const PATIENCE: Duration = Duration::from_mins(1);
+const RUN_TIMEOUT: Duration = Duration::from_mins(1);
 
 /// The result of one measurement.
 #[derive(Clone, Copy, Debug)]
@@ -43,7 +43,7 @@ pub(crate) async fn measure(
     plan: Plan,
     processor: u32,
 ) -> Result<Figures, Error> {
-    let measured = tokio::time::timeout(PATIENCE, unbounded(server, case, plan, processor)).await;
+    let measured = tokio::time::timeout(RUN_TIMEOUT, unbounded(server, case, plan, processor)).await;
     let measured = measured.unwrap_or_else(|_| Err("no end within a minute".into()));
     measured.map_err(|error| format!("{}, {}: {error}", server.name, case.name()).into())
 }

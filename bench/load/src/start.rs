@@ -11,7 +11,7 @@ use crate::connection::Connection;
 use crate::report::Spread;
 
 const BETWEEN_ATTEMPTS: Duration = Duration::from_micros(200);
-const PATIENCE: Duration = Duration::from_secs(30);
+const START_TIMEOUT: Duration = Duration::from_secs(30);
 
 /// One start.
 struct Started {
@@ -68,7 +68,7 @@ async fn first_answer(options: &Start, server: &mut Server) -> Result<(), Error>
         match Connection::try_open(options.addr).await {
             Ok(connection) => break connection,
             Err(fault) => {
-                if begun.elapsed() > PATIENCE || server.0.try_wait()?.is_some() {
+                if begun.elapsed() > START_TIMEOUT || server.0.try_wait()?.is_some() {
                     return Err(format!("{}: {fault}", options.name).into());
                 }
                 tokio::time::sleep(BETWEEN_ATTEMPTS).await;

@@ -87,10 +87,10 @@ impl Tools {
             return self.ask_region(call);
         };
         if answer["action"] != "accept" {
-            return Ok(said("Nothing was provisioned."));
+            return Ok(text_result("Nothing was provisioned."));
         }
         match answer["content"]["region"].as_str() {
-            Some(region) => Ok(said(format!("Provisioned {name:?} in {region}."))),
+            Some(region) => Ok(text_result(format!("Provisioned {name:?} in {region}."))),
             None => self.ask_region(call),
         }
     }
@@ -138,12 +138,12 @@ impl ServerHandler for Tools {
         context: RequestContext<RoleServer>,
     ) -> Result<CallToolResponse, ErrorData> {
         match call.name.as_ref() {
-            "echo" => Ok(said(string_argument(&call, "text")?)),
+            "echo" => Ok(text_result(string_argument(&call, "text")?)),
             "provision" | "provision_by_hand" => self.provision(&call),
             "progress" => progress(&context).await,
-            "text" => Ok(said(string_argument(&call, "text")?.len().to_string())),
+            "text" => Ok(text_result(string_argument(&call, "text")?.len().to_string())),
             "records" => records(call),
-            name if self.shared.places.contains_key(name) => Ok(said(string_argument(&call, "text")?)),
+            name if self.shared.places.contains_key(name) => Ok(text_result(string_argument(&call, "text")?)),
             other => Err(ErrorData::invalid_params(format!("Unknown tool: {other}"), None)),
         }
     }
@@ -160,7 +160,7 @@ async fn progress(context: &RequestContext<RoleServer>) -> Result<CallToolRespon
         sent.map_err(|error| ErrorData::internal_error(error.to_string(), None))?;
         tokio::task::yield_now().await;
     }
-    Ok(said("done"))
+    Ok(text_result("done"))
 }
 
 fn records(call: CallToolRequestParams) -> Result<CallToolResponse, ErrorData> {
@@ -170,7 +170,7 @@ fn records(call: CallToolRequestParams) -> Result<CallToolResponse, ErrorData> {
     let sum: u64 = records.iter().map(|record| record.id).sum();
     let named = records.iter().filter(|record| !record.name.is_empty()).count();
     let tags: usize = records.iter().map(|record| record.tags.len()).sum();
-    Ok(said(format!("{named} records, {tags} tags, sum {sum}")))
+    Ok(text_result(format!("{named} records, {tags} tags, sum {sum}")))
 }
 
 /// The bytes that the state is bound to: this method, this tool, these arguments.
@@ -189,7 +189,7 @@ fn string_argument<'a>(call: &'a CallToolRequestParams, name: &str) -> Result<&'
         .ok_or_else(|| ErrorData::invalid_params(format!("{name} must be a string"), None))
 }
 
-fn said(text: impl Into<String>) -> CallToolResponse {
+fn text_result(text: impl Into<String>) -> CallToolResponse {
     CallToolResult::success(vec![ContentBlock::text(text)]).into()
 }
 

@@ -11,32 +11,32 @@ use tokio::{
 /// One connection.
 pub(crate) struct Connection {
     stream: TcpStream,
-    heard: String,
+    received: String,
 }
 
 impl Connection {
     pub(crate) async fn open(address: SocketAddr) -> Result<Self> {
         let stream = TcpStream::connect(address).await?;
         stream.set_nodelay(true)?;
-        Ok(Self { stream, heard: String::new() })
+        Ok(Self { stream, received: String::new() })
     }
 
     pub(crate) async fn asks(&mut self, request: &str) -> Result<()> {
-        self.heard.clear();
+        self.received.clear();
         Ok(self.stream.write_all(request.as_bytes()).await?)
     }
 
     /// Waits until this text has arrived since the last question, and drops what has arrived.
-    pub(crate) async fn hears(&mut self, text: &str) -> Result<()> {
+    pub(crate) async fn receive_until(&mut self, text: &str) -> Result<()> {
         let mut piece = [0; 4096];
-        while !self.heard.contains(text) {
+        while !self.received.contains(text) {
             let read = self.stream.read(&mut piece).await?;
-            if read == 0 || self.heard.len() > 64 * 1024 {
-                return Err(format!("heard no {text}: {}", self.heard).into());
+            if read == 0 || self.received.len() > 64 * 1024 {
+                return Err(format!("received no {text}: {}", self.received).into());
             }
-            self.heard.push_str(&String::from_utf8_lossy(&piece[..read]));
+            self.received.push_str(&String::from_utf8_lossy(&piece[..read]));
         }
-        self.heard = String::new();
+        self.received = String::new();
         Ok(())
     }
 }
@@ -44,7 +44,7 @@ impl Connection {
 /// Waits until all have received this text.
 pub(crate) async fn tell_all(open: Vec<Connection>, text: &str) -> Result<()> {
     for mut connection in open {
-        connection.hears(text).await?;
+        connection.receive_until(text).await?;
     }
     Ok(())
 }

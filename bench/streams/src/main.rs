@@ -54,7 +54,7 @@ async fn measure(case: Case, count: usize) -> Result<(f64, String)> {
     // Whatever the first request costs is not counted.
     let mut control = Connection::open(server.address).await?;
     control.asks(&client::call("echo", 0)).await?;
-    control.hears("\"result\"").await?;
+    control.receive_until("\"result\"").await?;
     let before = server.resident()?;
     let mut open = Vec::with_capacity(count);
     for id in 1..=count {
@@ -62,11 +62,11 @@ async fn measure(case: Case, count: usize) -> Result<(f64, String)> {
         match case {
             Case::Connections => {
                 connection.asks(&client::call("echo", id)).await?;
-                connection.hears("\"result\"").await?;
+                connection.receive_until("\"result\"").await?;
             }
             Case::Subscriptions => {
                 connection.asks(&client::listen(id)).await?;
-                connection.hears("acknowledged").await?;
+                connection.receive_until("acknowledged").await?;
             }
             Case::Calls => connection.asks(&client::call("wait", id)).await?,
         }
@@ -74,7 +74,7 @@ async fn measure(case: Case, count: usize) -> Result<(f64, String)> {
     }
     if matches!(case, Case::Calls) {
         control.asks(&client::call("all_wait", count)).await?;
-        control.hears("\"result\"").await?;
+        control.receive_until("\"result\"").await?;
     }
     let each = (server.resident()?.saturating_sub(before)) as f64 / count as f64;
     let began = Instant::now();

@@ -40,7 +40,7 @@ async fn walk(
             _ => {
                 return Err(Failure::protocol(
                     "call",
-                    "the call goes on in a way that is not supported here",
+                    "the call continues in a way that this program does not support",
                 ));
             }
         };

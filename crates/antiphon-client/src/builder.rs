@@ -283,15 +283,15 @@ impl ClientBuilder {
         self
     }
 
-    /// Declares asks that have no callback, for calls that are driven by hand: whoever does so with
-    /// [`begin`](Client::begin) and [`resume`](Client::resume) answers them between the legs.
+    /// Declares asks that have no callback, for calls that the program drives by hand: with [`begin`](Client::begin)
+    /// and [`resume`](Client::resume), the program answers such asks between the legs.
     pub fn declare(mut self, asks: AskSupport) -> Self {
         self.by_hand = self.by_hand.and(asks);
         self
     }
 
-    /// The version to try first: the newest unless set. The client changes to another one it speaks if the server
-    /// says so.
+    /// Sets the version to try first. Default: the newest. The client changes to another version that it supports if
+    /// the server requires it.
     pub fn protocol_version(mut self, version: ProtocolVersion) -> Self {
         self.version = version;
         self

@@ -321,7 +321,7 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn no_more_is_kept_than_there_is_room_for() {
         let kept = |cache: &Cache, key: &Key| cache.get(key).is_some();
-        // Entries: what was not used for longest gives way.
+        // Entries: the least recently used entry is removed.
         let cache = Cache::new(true);
         for n in 0..MAX_ENTRIES + 100 {
             put(&cache, &resource(format!("a:{n}")), 1);

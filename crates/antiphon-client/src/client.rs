@@ -169,9 +169,9 @@ impl Client {
 
     /// Ends the connection, and the session if there is one. Requests that are under way fail.
     ///
-    /// A client that is dropped instead, with all its clones, ends its session over HTTP in the background: where a tokio
-    /// runtime runs, for two seconds at most, and nobody waits for it. A program that ends at once may leave the session to
-    /// the server, which keeps it until it was idle for long enough: close the client before.
+    /// If the client and all its clones are dropped instead, the session over HTTP is ended in the background, if a
+    /// tokio runtime runs, within two seconds; no code waits for this. A program that exits at once may leave the
+    /// session open on the server until the server's idle time is over: close the client before.
     pub async fn close(&self) {
         if let Some(session) = self.connection().current_session() {
             session.end().await;
@@ -247,8 +247,8 @@ impl Client {
 
     /// Suggestions for an argument of a prompt, or a variable of a resource template, as far as it is typed.
     ///
-    /// `context` holds the arguments that have a value already. Nothing is kept: whoever asks at every key should wait
-    /// until the typing pauses.
+    /// `context` holds the arguments that have a value already. Suggestions are not cached: a program that requests
+    /// them at every key should wait until the typing pauses.
     ///
     /// > Clients **SHOULD**: Debounce rapid completion requests
     ///
@@ -275,9 +275,8 @@ impl Client {
             .map_err(|fault| self.error(method::COMPLETION_COMPLETE, fault))
     }
 
-    /// Forgets what was listed, discovered and read, whatever the server said of its freshness: the next request of
-    /// each kind is sent. For when this client goes on as somebody else, see
-    /// [`cache(false)`](crate::ClientBuilder::cache).
+    /// Clears the cached lists, discovery and resources, even if the server declared them fresh: the next request of
+    /// each kind is sent. For a change of the user, see [`cache(false)`](crate::ClientBuilder::cache).
     pub fn clear_cache(&self) {
         self.core().cache.clear();
     }

@@ -23,8 +23,8 @@
 //! question; the [`PendingCall`] in between is plain data, for another process or another day.
 //!
 //! Each leg is a new request: the same name and arguments, a new id, the answers of the latest round only, and exactly
-//! the latest state, or none if the latest result had none. Nothing of it is kept in the client: calls that run at the
-//! same time cannot see each other's.
+//! the latest state, or none if the latest result had none. The client stores nothing of it: calls that run at the same
+//! time cannot see each other's.
 //!
 //! ```
 //! use antiphon::client::{Client, ClientError, transport::Transport};
@@ -54,9 +54,10 @@
 //!
 //! # Errors
 //!
-//! There is one error, [`ClientError`]. Its predicates say what a caller can do: [`is_unauthorized`](ClientError::is_unauthorized)
-//! and [`is_forbidden`](ClientError::is_forbidden) ask for another token, [`is_busy`](ClientError::is_busy) for patience, and after
-//! [`is_unknown_outcome`](ClientError::is_unknown_outcome) nobody knows whether the server acted.
+//! There is one error, [`ClientError`]. Its predicates show the caller's next action: after
+//! [`is_unauthorized`](ClientError::is_unauthorized) and [`is_forbidden`](ClientError::is_forbidden), call again with another token;
+//! after [`is_busy`](ClientError::is_busy), call again later; after [`is_unknown_outcome`](ClientError::is_unknown_outcome), the
+//! server may have acted or not.
 //!
 //! # Legacy servers
 //!

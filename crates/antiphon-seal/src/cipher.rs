@@ -39,8 +39,8 @@ impl Slot {
         Self { id: key.id(), cipher: Aes256GcmSiv::new((&*sealing_key).into()) }
     }
 
-    /// The data that the tag covers beside the ciphertext: nobody can exchange the key id, and the token
-    /// cannot be read as a token of another suite.
+    /// The data that the tag covers beside the ciphertext: the key id cannot be exchanged, and the token cannot be read
+    /// as a token of another suite.
     fn associated_data(&self) -> [u8; PREFIX.len() + ID] {
         let mut data = [0; PREFIX.len() + ID];
         data[..PREFIX.len()].copy_from_slice(PREFIX.as_bytes());

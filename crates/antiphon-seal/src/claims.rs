@@ -40,7 +40,7 @@ pub(crate) struct Bound {
 }
 
 /// The part of the claims that a new token takes unchanged.
-pub(crate) struct Stamp<'a> {
+pub(crate) struct NewClaims<'a> {
     pub(crate) issued_at: u64,
     pub(crate) ttl: u32,
     pub(crate) call: &'a Call,
@@ -60,7 +60,7 @@ impl Room {
     pub(crate) const NONE: Self = Self { before: 0, after: 0 };
 }
 
-impl Stamp<'_> {
+impl NewClaims<'_> {
     /// Returns the padded claims behind `room.before` zero bytes, in a vector that takes `room.after` more
     /// bytes without moving.
     pub(crate) fn encode(&self, room: Room) -> Zeroizing<Vec<u8>> {

@@ -201,7 +201,7 @@ impl Digest {
         Self(bytes)
     }
 
-    /// Returns the digest's bytes, for a journal or store. To compare, make a digest of them again.
+    /// Returns the digest's bytes, for a record or a store. To compare, make a digest of them again.
     #[must_use]
     pub const fn to_bytes(self) -> [u8; 16] {
         self.0

@@ -15,7 +15,7 @@ use zeroize::Zeroizing;
 use crate::binding::{Binding, Late, verify};
 use crate::call::{Call, Opened, unix_seconds};
 use crate::cipher::{RingCipher, token_len};
-use crate::claims::{Claims, Room, Stamp};
+use crate::claims::{Claims, NewClaims, Room};
 use crate::codec::Codec;
 use crate::error::{OpenError, Reason, SealError};
 use crate::key::KeyRing;
@@ -119,7 +119,7 @@ impl Sealer {
         now: SystemTime,
     ) -> Result<String, SealError> {
         let audience = call.secret.audience_digest(&self.audience);
-        let stamp = Stamp {
+        let claims = NewClaims {
             issued_at: unix_seconds(now),
             ttl: u32::try_from(ttl.as_secs()).unwrap_or(u32::MAX),
             call,
@@ -129,13 +129,13 @@ impl Sealer {
         };
         match &self.seal {
             Seal::Ring(cipher) => {
-                let body = stamp.encode(RingCipher::ROOM);
+                let body = claims.encode(RingCipher::ROOM);
                 // The length is computed before the encryption, so nothing is encrypted in vain.
                 self.fits(token_len(&body))?;
                 Ok(cipher.seal(nonce().map_err(SealError::Entropy)?, body))
             }
             Seal::Codec(codec) => {
-                let token = codec.seal(&stamp.encode(Room::NONE)).map_err(SealError::Codec)?;
+                let token = codec.seal(&claims.encode(Room::NONE)).map_err(SealError::Codec)?;
                 self.fits(token.len())?;
                 Ok(token)
             }

@@ -1,4 +1,4 @@
-//! What holds for generated input.
+//! Properties of generated input.
 
 mod common;
 

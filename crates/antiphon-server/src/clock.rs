@@ -16,7 +16,7 @@ impl Clock {
         Self(Arc::new(SystemTime::now))
     }
 
-    /// Returns a clock that stands still until it is moved, for tests.
+    /// Returns a clock that does not advance until the test moves it.
     pub fn manual(start: SystemTime) -> (Self, ManualClock) {
         let hand = ManualClock(Arc::new(Mutex::new(start)));
         let read = hand.clone();

@@ -304,8 +304,8 @@ pub(crate) const CALL_WITHIN: Duration = Duration::from_secs(24 * 60 * 60);
 /// The lifetime of a reference in a URL, unless the call ends sooner.
 pub(crate) const URL_REF_WITHIN: Duration = Duration::from_secs(24 * 60 * 60);
 
-/// The size of a journal from which a warning is logged that names its largest entries.
-pub(crate) const JOURNAL_WARNING: usize = 16 * 1024;
+/// The size of a record from which a warning is logged. The warning names the largest entries.
+pub(crate) const RECORD_WARNING: usize = 16 * 1024;
 
 /// The leg from which a warning is logged: many clients stop at ten rounds.
 pub(crate) const LEG_WARNING: u16 = 8;

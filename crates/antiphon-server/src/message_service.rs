@@ -17,8 +17,8 @@ use std::{fmt, future::Future, time::SystemTime};
 
 /// Answers the messages that a transport receives.
 ///
-/// [`Server`](crate::Server) is the implementation to use. Implement the trait for what stands in the place of a server: a
-/// bridge to another server, or a test double. Only [`offers`](Self::offers) and [`call`](Self::call) are required; the
+/// [`Server`](crate::Server) is the implementation to use. Implement the trait for a replacement of a server: a bridge
+/// to another server, or a test double. Only [`offers`](Self::offers) and [`call`](Self::call) are required; the
 /// defaults serve requests of 2026-07-28 and reject earlier revisions. Every clone is the same service.
 pub trait MessageService: Clone + Send + Sync + 'static {
     /// A session with a client of an earlier revision. [`NoSession`] where none can be opened.

@@ -34,7 +34,7 @@ impl<'de> Deserialize<'de> for Members {
                     members.0.push((name, value));
                 }
                 match name_used_twice(members.0.iter().map(|(name, _)| name.as_str())) {
-                    Some(name) => Err(de::Error::custom(format_args!("the name `{name}` is there twice"))),
+                    Some(name) => Err(de::Error::custom(format_args!("the name `{name}` occurs twice"))),
                     None => Ok(members),
                 }
             }

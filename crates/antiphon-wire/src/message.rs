@@ -199,7 +199,7 @@ fn id_alone(text: &str) -> Option<RequestId> {
 /// Returns `true` if arrays and objects nest no deeper than `limit`. For text that is not JSON the result may be
 /// either value.
 fn nests_within(bytes: &[u8], limit: usize) -> bool {
-    // Most messages do not have so many brackets at all, and counting them takes no branches.
+    // Most messages have fewer brackets than the limit, and counting them needs no branches.
     if bytes.iter().filter(|byte| matches!(byte, b'{' | b'[')).count() <= limit {
         return true;
     }

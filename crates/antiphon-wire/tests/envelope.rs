@@ -7,7 +7,7 @@ use antiphon_wire::{Incoming, MAX_DEPTH, Unreadable};
 const PARSE: &str = "-32700";
 const INVALID: &str = "-32600";
 
-/// What a text is read as, in one line: `request 1 ping {}`, `-32600 id 1: ...`.
+/// Describes the message that is read from a text, in one line: `request 1 ping {}`, `-32600 id 1: ...`.
 fn told(message: &[u8]) -> String {
     let params = |params: Option<&serde_json::value::RawValue>| {
         params.map(|params| format!(" {}", params.get())).unwrap_or_default()

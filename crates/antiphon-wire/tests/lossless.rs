@@ -1,4 +1,4 @@
-//! What peers add is kept, and what is kept as text stays that text.
+//! Unknown members survive reading and writing, and a member that is stored as text is written as the same text.
 
 #![allow(clippy::unwrap_used, reason = "a test stops where its setup fails")]
 

@@ -1,10 +1,10 @@
-//! What a result is: decided by `resultType`, then by `method` and `mode`, never by its shape.
+//! The kind of a result: decided by `resultType`, then by `method` and `mode`, never by its shape.
 
 #![allow(clippy::unwrap_used, reason = "a test stops where its setup fails")]
 
 use antiphon_wire::{AskKind, CallToolResult, InputRequiredResult, ListToolsResult, Outcome, OutcomeFault};
 
-/// What a result is read as, in one line.
+/// Describes the outcome that is read from a result, in one line.
 fn told(result: &str) -> String {
     match Outcome::<CallToolResult>::read(serde_json::from_str(result).unwrap()) {
         Ok(Outcome::Complete(result)) => format!("complete {}", result.content.len()),

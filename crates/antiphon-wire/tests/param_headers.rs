@@ -170,7 +170,7 @@ fn a_deep_schema_is_searched_without_recursion() {
     std::mem::forget(schema);
 }
 
-/// What is sent, and that the same is accepted.
+/// Checks the header that is sent for a value, and that the server accepts this header.
 fn mirrored(kind: &str, value: Value, header: &str) {
     let params = params(kind);
     let arguments = json!({"p": value});

@@ -1,4 +1,4 @@
-//! What holds for generated input.
+//! Properties of generated input.
 
 #![allow(clippy::unwrap_used, reason = "a test stops where its setup fails")]
 

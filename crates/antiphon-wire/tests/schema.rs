@@ -244,7 +244,7 @@ fn anything() -> Vec<Value> {
     ]
 }
 
-/// What is lost of this value, if anything is.
+/// Returns the part of this value that reading and writing loses, if there is one.
 fn lost(value: &Value, codec: Codec) -> Option<String> {
     let text = value.to_string();
     match codec(&text) {

@@ -1,4 +1,4 @@
-//! What a call costs in allocations. A tool that never asks pays for nothing that asking needs.
+//! Allocations of a call. A tool that never asks pays for nothing that asking needs.
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 

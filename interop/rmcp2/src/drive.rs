@@ -1,8 +1,8 @@
-//! Plays a table against a server.
+//! The client: plays a table against a server.
 
 use crate::{
     AnyError,
-    held::Person,
+    scripted_user::ScriptedUser,
     table::{self, Case},
 };
 use rmcp::{
@@ -15,57 +15,57 @@ use serde_json::{Value, json};
 use std::{env, fs::File, io::Write, path::Path, time::Duration};
 use tokio::{process::Command, time::timeout};
 
-type Session = RunningService<RoleClient, Person>;
+type Session = RunningService<RoleClient, ScriptedUser>;
 
-/// The longest that one case may take.
-const PER_CASE: Duration = Duration::from_secs(30);
+/// Limit of one case.
+const CASE_TIMEOUT: Duration = Duration::from_secs(30);
 
-/// `TABLE (--http URL | --stdio COMMAND ..)`; whether all is as the table says.
+/// Runs `TABLE (--http URL | --stdio COMMAND ..)` and returns true if every case passed.
 pub(crate) async fn run(words: &[String]) -> Result<bool, AnyError> {
-    let [path, way, target @ ..] = words else {
+    let [path, transport, target @ ..] = words else {
         return Err("usage: call TABLE (--http URL | --stdio COMMAND ARGUMENT ..)".into());
     };
     let cases = table::read(Path::new(path))?;
-    let person = Person::default();
-    let session = connect(way, target, person.clone()).await?;
+    let user = ScriptedUser::default();
+    let session = connect(transport, target, user.clone()).await?;
     let era = session.peer_info().map(|info| info.protocol_version.to_string()).unwrap_or_default();
     let (mut passed, mut failed) = (0, 0);
     for case in &cases {
-        let played = timeout(PER_CASE, play(&session, &person, case)).await;
-        let fault = played.map_err(|_| "no end in time".to_owned()).flatten().err();
+        let result = timeout(CASE_TIMEOUT, run_case(&session, &user, case)).await;
+        let fault = result.map_err(|_| "not finished in time".to_owned()).flatten().err();
         match &fault {
             None => println!("ok     {}", case.id),
             Some(fault) => println!("FAILED {}: {fault}", case.id),
         }
         *if fault.is_none() { &mut passed } else { &mut failed } += 1;
-        record(way.trim_start_matches('-'), &era, &case.id, fault.as_deref())?;
+        record(transport.trim_start_matches('-'), &era, &case.id, fault.as_deref())?;
     }
     session.cancel().await?;
     println!("{passed} passed, {failed} failed");
     Ok(failed == 0 && passed > 0)
 }
 
-async fn connect(way: &str, target: &[String], person: Person) -> Result<Session, AnyError> {
-    match (way, target) {
-        ("--http", [url]) => Ok(person.serve(StreamableHttpClientTransport::from_uri(url.as_str())).await?),
+async fn connect(transport: &str, target: &[String], user: ScriptedUser) -> Result<Session, AnyError> {
+    match (transport, target) {
+        ("--http", [url]) => Ok(user.serve(StreamableHttpClientTransport::from_uri(url.as_str())).await?),
         ("--stdio", [program, arguments @ ..]) => {
             let mut command = Command::new(program);
             command.args(arguments);
-            Ok(person.serve(TokioChildProcess::new(command)?).await?)
+            Ok(user.serve(TokioChildProcess::new(command)?).await?)
         }
-        _ => Err("name a URL after --http, or a command after --stdio".into()),
+        _ => Err("usage: a URL after --http, or a command after --stdio".into()),
     }
 }
 
-async fn play(session: &Session, person: &Person, case: &Case) -> Result<(), String> {
-    person.sit_down(case);
+async fn run_case(session: &Session, user: &ScriptedUser, case: &Case) -> Result<(), String> {
+    user.begin_case(case);
     match call(session, case).await {
         Ok((text, is_error)) => check_result(case, &text, is_error)?,
         Err(ServiceError::McpError(error)) => check_error(case, &error)?,
         Err(other) => return Err(other.to_string()),
     }
-    let asked = person.asked();
-    // Those that come together, in any order.
+    let asked = user.question_keys();
+    // Questions of one round may arrive in any order.
     let (mut wanted, mut found, mut rest) = (Vec::new(), Vec::new(), asked.as_slice());
     for mut keys in case.rounds() {
         let (round, later) = rest.split_at(keys.len().min(rest.len()));
@@ -79,29 +79,29 @@ async fn play(session: &Session, person: &Person, case: &Case) -> Result<(), Str
     if found != wanted || !rest.is_empty() {
         return Err(format!("asked {asked:?}, wanted {wanted:?}"));
     }
-    person.told().await
+    user.wait_for_notifications().await
 }
 
-/// The first text of the result, and whether it is an error of the tool.
+/// Makes the call. Returns the first text of the result, and true if the result is a tool error.
 async fn call(session: &Session, case: &Case) -> Result<(String, bool), ServiceError> {
-    let unread =
+    let decode_error =
         |fault: serde_json::Error| ServiceError::McpError(ErrorData::internal_error(fault.to_string(), None));
     let params = json!({"name": case.name, "uri": case.name, "arguments": case.arguments});
     let (result, path) = match case.kind.as_str() {
         "prompt" => {
-            let params = serde_json::from_value(params).map_err(unread)?;
+            let params = serde_json::from_value(params).map_err(decode_error)?;
             (serde_json::to_value(session.get_prompt(params).await?), "/messages/0/content/text")
         }
         "resource" => {
-            let params = serde_json::from_value(params).map_err(unread)?;
+            let params = serde_json::from_value(params).map_err(decode_error)?;
             (serde_json::to_value(session.read_resource(params).await?), "/contents/0/text")
         }
         _ => {
-            let params: CallToolRequestParams = serde_json::from_value(params).map_err(unread)?;
+            let params: CallToolRequestParams = serde_json::from_value(params).map_err(decode_error)?;
             (serde_json::to_value(session.call_tool(params).await?), "/content/0/text")
         }
     };
-    let result = result.map_err(unread)?;
+    let result = result.map_err(decode_error)?;
     let text = result.pointer(path).and_then(Value::as_str).unwrap_or_default();
     Ok((text.to_owned(), result["isError"] == json!(true)))
 }
@@ -119,14 +119,15 @@ fn check_result(case: &Case, text: &str, is_error: bool) -> Result<(), String> {
 fn check_error(case: &Case, error: &ErrorData) -> Result<(), String> {
     let refused = case.outcome.get("refused").and_then(Value::as_str);
     let urls = case.outcome.get("urls").and_then(Value::as_array);
-    let named = error.data.as_ref().and_then(|data| data["elicitations"].as_array());
-    let named: Option<Vec<Value>> = named.map(|asks| asks.iter().map(|ask| ask["url"].clone()).collect());
+    let urls_found = error.data.as_ref().and_then(|data| data["elicitations"].as_array());
+    let urls_found: Option<Vec<Value>> =
+        urls_found.map(|asks| asks.iter().map(|ask| ask["url"].clone()).collect());
     let fits = refused.is_some_and(|wanted| error.message.contains(wanted))
-        || urls.is_some_and(|wanted| error.code.0 == -32042 && named.as_ref() == Some(wanted));
+        || urls.is_some_and(|wanted| error.code.0 == -32042 && urls_found.as_ref() == Some(wanted));
     if fits { Ok(()) } else { Err(format!("found {error:?}, wanted {:?}", case.outcome)) }
 }
 
-/// A line for `interop/table.py`.
+/// Appends a line for `interop/table.py`.
 fn record(transport: &str, era: &str, case: &str, fault: Option<&str>) -> Result<(), AnyError> {
     let Some(path) = env::var_os("INTEROP_RESULTS") else { return Ok(()) };
     let line = json!({
@@ -139,7 +140,7 @@ fn record(transport: &str, era: &str, case: &str, fault: Option<&str>) -> Result
         "outcome": if fault.is_none() { "pass" } else { "fail" },
         "note": fault.unwrap_or_default(),
     });
-    // One write, so that lines of two writers do not mix.
+    // One write per line, because other processes append to the same file.
     File::options().append(true).create(true).open(path)?.write_all(format!("{line}\n").as_bytes())?;
     Ok(())
 }

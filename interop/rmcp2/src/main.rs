@@ -1,26 +1,30 @@
-//! rmcp as a peer of the handshake revisions, as a server that asks and as a client. The same source is built with both
-//! generations of rmcp.
+//! rmcp as a peer of the revisions with a handshake: a server that asks, and a client. Both generations of rmcp build
+//! this source.
 //!
-//! `serve (--stdio | --listen HOST:PORT [--stateless]) [--minimal]`: `../legacy/peers.json` says what each call does;
-//! the line `listening on URL` on standard output says where. Without a session nothing can be asked.
-//! `call TABLE (--http URL | --stdio COMMAND ARGUMENT ..)`: plays a table of `../legacy`, or those of `../examples.json`
-//! that need no fleet; a line a case, `N passed, N failed` at the end.
-#![allow(clippy::print_stdout, clippy::print_stderr, reason = "it says where it listens, and what broke")]
+//! `serve (--stdio | --listen HOST:PORT [--stateless]) [--minimal]` runs the server. `../legacy/peers.json` lists its
+//! calls. Over HTTP the server prints the line `listening on URL` on standard output. Without a session it can ask
+//! nothing.
+//!
+//!
+//!
+//! `call TABLE (--http URL | --stdio COMMAND ARGUMENT ..)` plays a table of `../legacy`, or the cases of
+//! `../examples.json` that need no fleet. It prints one line per case and `N passed, N failed` at the end.
+#![allow(clippy::print_stdout, clippy::print_stderr, reason = "the program prints its address and errors")]
 #![cfg_attr(
     not(feature = "of-2026"),
-    allow(clippy::useless_conversion, reason = "a result is a kind of response in the rmcp of today")
+    allow(clippy::useless_conversion, reason = "current rmcp converts a result into a response")
 )]
-#![allow(deprecated, reason = "what the handshake revisions have is deprecated in the rmcp of today")]
+#![allow(deprecated, reason = "current rmcp deprecates the types of the revisions with a handshake")]
 
 mod asks;
 mod drive;
-#[path = "../../legacy/held.rs"]
-mod held;
 mod http;
 mod offers;
-mod person;
+#[path = "../../legacy/scripted_user.rs"]
+mod scripted_user;
 mod server;
 mod table;
+mod user_answers;
 
 use rmcp::{ServiceExt, transport::stdio};
 use server::Peer;

@@ -1,8 +1,8 @@
-//! What the server offers, as `../legacy/peers.json` calls it.
+//! The lists of the server, with the names of `../legacy/peers.json`.
 
 use serde_json::{Value, json};
 
-/// A name, what it does, and its required arguments with their types.
+/// Name, description, and required arguments with their types.
 type Tool = (&'static str, &'static str, &'static [(&'static str, &'static str)]);
 
 const TOOLS: &[Tool] = &[
@@ -19,7 +19,7 @@ const TOOLS: &[Tool] = &[
     ("count", "Progress and log messages.", &[("to", "integer")]),
 ];
 
-/// The tools as the specification writes them; one alone if `minimal`.
+/// The tools as JSON of the specification; only the first if `minimal`.
 pub(crate) fn tools(minimal: bool) -> Value {
     let offered = if minimal { &TOOLS[..1] } else { TOOLS };
     let written = offered.iter().map(|(name, description, arguments)| {

@@ -1,4 +1,4 @@
-//! The handler: by hand, since what is offered is a table.
+//! The server's handler, without rmcp's macros, because the lists come from tables.
 
 use crate::{
     asks::{Answer, Asker, read},
@@ -26,9 +26,9 @@ use std::{
     sync::{Arc, Mutex, PoisonError},
 };
 
-type Said = Result<String, ErrorData>;
+type ToolText = Result<String, ErrorData>;
 
-/// The server; clones share which pages were visited.
+/// The server. Clones share the set of visited pages.
 #[derive(Clone)]
 pub(crate) struct Peer {
     minimal: bool,
@@ -40,7 +40,7 @@ impl Peer {
         Self { minimal, visited: Arc::default() }
     }
 
-    async fn call(&self, name: &str, arguments: &Value, client: &Asker) -> Said {
+    async fn call(&self, name: &str, arguments: &Value, client: &Asker) -> ToolText {
         let argument = |name: &str| arguments[name].as_str().unwrap_or_default();
         match name {
             "echo" => Ok(argument("text").to_owned()),
@@ -57,7 +57,7 @@ impl Peer {
         }
     }
 
-    fn must_visit(&self, page: &str) -> Said {
+    fn must_visit(&self, page: &str) -> ToolText {
         let mut visited = self.visited.lock().unwrap_or_else(PoisonError::into_inner);
         if !visited.insert(page.to_owned()) {
             return Ok(format!("{page} was visited."));
@@ -67,14 +67,14 @@ impl Peer {
     }
 }
 
-async fn confirm(client: &Asker) -> Said {
+async fn confirm(client: &Asker) -> ToolText {
     Ok(match client.form("Go on?", "ok", "boolean").await? {
-        Ok(said) => format!("confirmed: {said}"),
+        Ok(reply) => format!("confirmed: {reply}"),
         Err(action) => format!("not confirmed: {action}"),
     })
 }
 
-async fn two_forms(client: &Asker) -> Said {
+async fn two_forms(client: &Asker) -> ToolText {
     let name = match client.form("What is your name?", "name", "string").await? {
         Ok(name) => name,
         Err(action) => return Ok(format!("no name: {action}")),
@@ -85,23 +85,23 @@ async fn two_forms(client: &Asker) -> Said {
     })
 }
 
-async fn side_by_side(client: &Asker) -> Said {
+async fn side_by_side(client: &Asker) -> ToolText {
     let (left, right) =
         tokio::join!(client.form("Left?", "name", "string"), client.form("Right?", "colour", "string"));
     let word = |answer: Answer| answer.unwrap_or_else(|action| action);
     Ok(format!("left {}, right {}", word(left?), word(right?)))
 }
 
-async fn visit(page: &str, client: &Asker) -> Said {
-    let said = client.elicit(offers::url_ask(page)).await?;
-    let action = said["action"].as_str().unwrap_or_default();
+async fn visit(page: &str, client: &Asker) -> ToolText {
+    let reply = client.elicit(offers::url_ask(page)).await?;
+    let action = reply["action"].as_str().unwrap_or_default();
     if action == "accept" {
         client.complete(&format!("id-{page}")).await?;
     }
     Ok(format!("visit: {action}"))
 }
 
-async fn count(to: u64, client: &Asker) -> Said {
+async fn count(to: u64, client: &Asker) -> ToolText {
     for at in 1..=to {
         client.report(at, to).await?;
         client.log(&format!("counted {at}")).await?;
@@ -116,7 +116,7 @@ impl ServerHandler for Peer {
             false => json!({"logging": {}, "prompts": {}, "resources": {}, "tools": {}}),
         };
         let mut info = ServerInfo::default();
-        // What the specification says of capabilities can be read.
+        // This JSON always parses.
         info.capabilities = serde_json::from_value(capabilities).unwrap_or_default();
         info.server_info.name = "rmcp-peer".to_owned();
         info.server_info.version = "1.0.0".to_owned();
@@ -141,8 +141,8 @@ impl ServerHandler for Peer {
             let reason = arguments["reason"].as_str().unwrap_or_default();
             return Ok(CallToolResult::error(vec![ContentBlock::text(reason)]).into());
         }
-        let said = self.call(&call.name, &arguments, &Asker(context)).await?;
-        Ok(CallToolResult::success(vec![ContentBlock::text(said)]).into())
+        let reply = self.call(&call.name, &arguments, &Asker(context)).await?;
+        Ok(CallToolResult::success(vec![ContentBlock::text(reply)]).into())
     }
 
     async fn list_prompts(

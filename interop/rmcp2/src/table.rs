@@ -1,4 +1,4 @@
-//! The tables of `../../legacy`: what is called, what is answered, what is to come of it.
+//! The tables of `../../legacy`: calls, answers and expected outcomes.
 
 use serde::Deserialize;
 use serde_json::{Map, Value};
@@ -13,7 +13,7 @@ pub(crate) struct Case {
     pub(crate) arguments: Option<Map<String, Value>>,
     #[serde(default)]
     answers: Vec<String>,
-    /// The keys in the order in which they come; those that come together in one list.
+    /// Keys of the questions in their order; keys of one round are in one list.
     asks: Option<Vec<Vec<String>>>,
     #[serde(default)]
     messages: HashMap<String, String>,
@@ -43,23 +43,24 @@ struct Example {
     text: Value,
     #[serde(default)]
     is_error: bool,
-    /// The cases that need a fleet and its backend.
+    /// Other members. Some of them mark cases that need a fleet and its backend.
     #[serde(flatten)]
     more: Map<String, Value>,
 }
 
-/// The cases of a table; of the examples those that need no fleet.
+/// Reads the cases of a table. Of `examples.json`, cases that need a fleet are left out.
 pub(crate) fn read(path: &Path) -> Result<Vec<Case>, Box<dyn Error + Send + Sync>> {
     let mut table: Value = serde_json::from_str(&fs::read_to_string(path)?)?;
     if table.is_object() {
         return Ok(serde_json::from_value(table["cases"].take())?);
     }
     let examples: Vec<Example> = serde_json::from_value(table)?;
-    let needs = ["before", "page", "bearer", "deploy"];
-    let in_need =
-        |one: &Example| needs.iter().any(|need| one.more.contains_key(*need)) || one.tool == "deposit_status";
-    let alone = examples.into_iter().filter(|one| !in_need(one));
-    Ok(alone.map(Case::from).collect())
+    let fleet_members = ["before", "page", "bearer", "deploy"];
+    let needs_fleet = |one: &Example| {
+        fleet_members.iter().any(|need| one.more.contains_key(*need)) || one.tool == "deposit_status"
+    };
+    let standalone = examples.into_iter().filter(|one| !needs_fleet(one));
+    Ok(standalone.map(Case::from).collect())
 }
 
 impl From<Example> for Case {
@@ -82,33 +83,37 @@ impl From<Example> for Case {
 }
 
 impl Case {
-    /// The keys that come, those that come together in one list.
+    /// Keys of the expected questions, one list per round.
     pub(crate) fn rounds(&self) -> Vec<Vec<String>> {
         let kinds = [("sample", self.sample.is_some()), ("roots", self.roots.is_some())];
-        let alone =
+        let standalone =
             || kinds.into_iter().filter(|(_, is)| *is).map(|(kind, _)| vec![kind.to_owned()]).collect();
-        self.asks.clone().unwrap_or_else(alone)
+        self.asks.clone().unwrap_or_else(standalone)
     }
 
-    /// Which question this is. One whose message is not written down is known by its fields.
+    /// The key of a question. A question whose message is not in the table is identified by its fields.
     pub(crate) fn key_of(
         &self,
         message: &str,
         fields: &Map<String, Value>,
         asked: &[String],
     ) -> Option<String> {
-        let fits = |key: &&String| match self.messages.get(*key) {
+        let matches = |key: &&String| match self.messages.get(*key) {
             Some(written) => written == message,
             None => self.lines(key).all(|(field, _)| fields.contains_key(field)),
         };
         let rounds = self.rounds();
-        let fitting: Vec<&String> =
-            rounds.iter().flatten().filter(|key| !asked.contains(key)).filter(fits).collect();
+        let candidates: Vec<&String> =
+            rounds.iter().flatten().filter(|key| !asked.contains(key)).filter(matches).collect();
         let message = message.to_lowercase();
-        let named = |key: &&&String| message.contains(key.split('_').next().unwrap_or_default());
-        // What is answered with an action alone would fit any form.
-        let filled = |key: &&&String| self.lines(key).next().is_some();
-        let found = fitting.iter().find(named).or_else(|| fitting.iter().find(filled)).or(fitting.first());
+        let in_message = |key: &&&String| message.contains(key.split('_').next().unwrap_or_default());
+        // A case that answers with an action only would match any form.
+        let has_fields = |key: &&&String| self.lines(key).next().is_some();
+        let found = candidates
+            .iter()
+            .find(in_message)
+            .or_else(|| candidates.iter().find(has_fields))
+            .or(candidates.first());
         found.map(|key| (*key).clone())
     }
 
@@ -117,7 +122,7 @@ impl Case {
         ["accept", "decline", "cancel"].into_iter().find(is)
     }
 
-    /// The answers to a form, typed as its fields are.
+    /// The content for a form, with the types of its fields.
     pub(crate) fn content(&self, key: &str, fields: &Map<String, Value>) -> Value {
         let typed = |field: &str, text: &str| match fields.get(field) {
             Some(schema) if schema["type"] != "string" => serde_json::from_str(text).unwrap_or_default(),

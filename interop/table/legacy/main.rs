@@ -1,32 +1,33 @@
-//! Drives a foreign server with antiphon's client on a session of an earlier revision, every callback attached.
+//! Drives a foreign server with antiphon's client on a session of an earlier revision, with every callback set.
 //!
-//! `antiphon-interop-legacy TABLE (auto | legacy) (URL | -- COMMAND ..)`: one line a case, `N passed, N failed` at the end.
-//! `auto` is for servers that know no later revision: the client is to find that out. With `INTEROP_RESULTS` set, also a
-//! line of JSON a case in that file. The server is `legacy_server` of a peer, the table `interop/legacy/peers.json`.
-#![allow(clippy::print_stdout, reason = "its output is what it is for")]
+//! `antiphon-interop-legacy TABLE (auto | legacy) (URL | -- COMMAND ..)` prints one line per case and
+//! `N passed, N failed` at the end. `auto` is for servers that support only earlier revisions: the client must detect
+//! that. With `INTEROP_RESULTS` set, it also appends one line of JSON per case to that file. The server is
+//! `legacy_server` of a peer, the table is `interop/legacy/peers.json`.
+#![allow(clippy::print_stdout, reason = "the program prints its results")]
 
 #[path = "../src/finished.rs"]
 mod finished;
-#[path = "../../legacy/held.rs"]
-mod held;
-mod person;
 #[path = "../src/results.rs"]
 mod results;
+#[path = "../../legacy/scripted_user.rs"]
+mod scripted_user;
 mod table;
 #[path = "../src/target.rs"]
 mod target;
+mod user_answers;
 
 use antiphon::client::{Call, Client, ClientError, Era, Finished, Mode};
-use finished::{failed, said};
-use held::Person;
+use finished::{first_text, is_tool_error};
+use scripted_user::ScriptedUser;
 use std::{env, error::Error, fs, process::ExitCode, sync::Arc, time::Duration};
 use table::{Case, Outcome, Table};
 use target::connect;
 
 type AnyError = Box<dyn Error + Send + Sync>;
 
-/// What has not ended by then never will.
-const PER_CASE: Duration = Duration::from_secs(30);
+/// Limit of one case.
+const CASE_TIMEOUT: Duration = Duration::from_secs(30);
 
 #[tokio::main]
 async fn main() -> Result<ExitCode, AnyError> {
@@ -38,17 +39,17 @@ async fn main() -> Result<ExitCode, AnyError> {
     let mode = match mode.as_str() {
         "auto" => Mode::Auto,
         "legacy" => Mode::Legacy,
-        other => return Err(format!("there is no mode {other}").into()),
+        other => return Err(format!("unknown mode {other}").into()),
     };
     let transport = connect(target)?;
     let mut results = results::Results::open(carrier(target))?;
-    let person = Person::default();
-    let client = person.client().mode(mode).connect(Arc::clone(&transport));
+    let user = ScriptedUser::default();
+    let client = user.client().mode(mode).connect(Arc::clone(&transport));
     for case in table.cases.iter().map(|case| case.antiphon.as_deref().unwrap_or(case)) {
-        let played = tokio::time::timeout(PER_CASE, play(case, &client, &person)).await;
-        let fault = match played {
-            Ok(played) => played.err().map(|fault| fault.to_string()),
-            Err(_) => Some(format!("no end after {PER_CASE:?}")),
+        let result = tokio::time::timeout(CASE_TIMEOUT, run_case(case, &client, &user)).await;
+        let fault = match result {
+            Ok(result) => result.err().map(|fault| fault.to_string()),
+            Err(_) => Some(format!("not finished after {CASE_TIMEOUT:?}")),
         };
         results.add(client.protocol_version().as_str(), &case.id, fault.as_deref())?;
     }
@@ -56,7 +57,7 @@ async fn main() -> Result<ExitCode, AnyError> {
     Ok(results.total())
 }
 
-/// As `interop/table.py` names it; a server of HTTP+SSE is known by its path.
+/// The transport, as `interop/table.py` names it. The path identifies a server of HTTP+SSE.
 fn carrier(target: &[String]) -> &'static str {
     match target {
         [url] if url.ends_with("/sse") => "sse",
@@ -65,9 +66,9 @@ fn carrier(target: &[String]) -> &'static str {
     }
 }
 
-/// One call, compared with what the table says.
-async fn play(case: &Case, client: &Client, person: &Person) -> Result<(), AnyError> {
-    person.sit_down(case);
+/// Makes one call and compares it with the case.
+async fn run_case(case: &Case, client: &Client, user: &ScriptedUser) -> Result<(), AnyError> {
+    user.begin_case(case);
     let call = match case.kind.as_str() {
         "prompt" => Call::prompt(&case.name, &case.arguments)?,
         "resource" => Call::resource(&case.name),
@@ -75,24 +76,28 @@ async fn play(case: &Case, client: &Client, person: &Person) -> Result<(), AnyEr
     };
     compare(case, client.call(call).await)?;
     if client.era() != Some(Era::Legacy) {
-        return Err(format!("spoke {}", client.protocol_version()).into());
+        return Err(format!("negotiated {}", client.protocol_version()).into());
     }
-    person.asked()?;
-    Ok(person.told().await?)
+    user.check_questions()?;
+    Ok(user.wait_for_notifications().await?)
 }
 
 fn compare(case: &Case, outcome: Result<Finished, ClientError>) -> Result<(), AnyError> {
     match (&case.outcome, outcome) {
-        (Outcome::Text(wanted), Ok(finished)) if !failed(&finished) && said(&finished) == Some(wanted) => {
+        (Outcome::Text(wanted), Ok(finished))
+            if !is_tool_error(&finished) && first_text(&finished) == Some(wanted) =>
+        {
             Ok(())
         }
         (Outcome::ToolErrorEnds(wanted), Ok(finished))
-            if failed(&finished) && said(&finished).is_some_and(|said| said.ends_with(wanted)) =>
+            if is_tool_error(&finished)
+                && first_text(&finished).is_some_and(|text| text.ends_with(wanted)) =>
         {
             Ok(())
         }
         (Outcome::Refused(wanted), Ok(finished))
-            if failed(&finished) && said(&finished).is_some_and(|said| said.contains(wanted)) =>
+            if is_tool_error(&finished)
+                && first_text(&finished).is_some_and(|text| text.contains(wanted)) =>
         {
             Ok(())
         }
@@ -101,7 +106,9 @@ fn compare(case: &Case, outcome: Result<Finished, ClientError>) -> Result<(), An
         {
             Ok(())
         }
-        (wanted, Ok(finished)) => Err(format!("said {:?}, wanted {wanted:?}", said(&finished)).into()),
+        (wanted, Ok(finished)) => {
+            Err(format!("first text {:?}, wanted {wanted:?}", first_text(&finished)).into())
+        }
         (_, Err(error)) => Err(error.into()),
     }
 }

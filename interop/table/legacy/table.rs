@@ -1,4 +1,4 @@
-//! The tables of `interop/legacy`: what is called, what is answered, what is to come of it.
+//! The tables of `interop/legacy`: calls, answers and expected outcomes.
 
 use serde::Deserialize;
 use serde_json::{Map, Value};
@@ -19,7 +19,7 @@ pub(crate) struct Case {
     pub(crate) arguments: Map<String, Value>,
     #[serde(default)]
     answers: Vec<String>,
-    /// The keys in the order in which they come; those that come together in one list.
+    /// Keys of the questions in their order; keys of one round are in one list.
     asks: Option<Vec<Vec<String>>>,
     #[serde(default)]
     messages: HashMap<String, String>,
@@ -32,19 +32,20 @@ pub(crate) struct Case {
     #[serde(default)]
     pub(crate) completed: Vec<String>,
     pub(crate) outcome: Outcome,
-    /// What is otherwise with this client, which opens the URLs of the error -32042 and then calls again.
+    /// Replacement of this case for antiphon's client, which opens the URLs of the error -32042 and then repeats the
+    /// call.
     pub(crate) antiphon: Option<Box<Case>>,
 }
 
-/// What comes of a call.
+/// Expected end of a call.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum Outcome {
     Text(String),
     ToolErrorEnds(String),
-    /// An error of the protocol, or of the tool.
+    /// An error of the protocol or of the tool, with a message that contains this text.
     Refused(String),
-    /// The error -32042 with these.
+    /// The error -32042 with these URLs.
     Urls(serde::de::IgnoredAny),
 }
 
@@ -57,12 +58,12 @@ impl Default for Outcome {
 /// An answer to one question.
 pub(crate) enum Answer {
     Action(&'static str),
-    /// The fields and their values, as they are written.
+    /// The fields and their values, as written in the table.
     Content(Vec<(String, String)>),
 }
 
 impl Case {
-    /// The keys that come, those that come together in one list.
+    /// Keys of the expected questions, one list per round.
     pub(crate) fn rounds(&self) -> Vec<Vec<String>> {
         let kinds = [("sample", self.sample.is_some()), ("roots", self.roots.is_some())];
         let alone =
@@ -70,18 +71,18 @@ impl Case {
         self.asks.clone().unwrap_or_else(alone)
     }
 
-    /// Which question this is.
+    /// The key of the question with this message.
     pub(crate) fn key_of(&self, message: &str) -> Option<&str> {
         self.messages.iter().find(|(_, written)| *written == message).map(|(key, _)| key.as_str())
     }
 
     pub(crate) fn answer(&self, key: &str) -> Answer {
-        let of_key: Vec<&str> = self.answers.iter().filter_map(|line| line.strip_prefix(key)).collect();
-        let is = |action: &&str| of_key.iter().any(|rest| rest.strip_prefix('=') == Some(action));
+        let lines: Vec<&str> = self.answers.iter().filter_map(|line| line.strip_prefix(key)).collect();
+        let is = |action: &&str| lines.iter().any(|rest| rest.strip_prefix('=') == Some(action));
         match ["accept", "decline", "cancel"].into_iter().find(is) {
             Some(action) => Answer::Action(action),
             None => {
-                let fields = of_key.iter().filter_map(|rest| rest.strip_prefix('.')?.split_once('='));
+                let fields = lines.iter().filter_map(|rest| rest.strip_prefix('.')?.split_once('='));
                 Answer::Content(fields.map(|(name, value)| (name.to_owned(), value.to_owned())).collect())
             }
         }

@@ -8,12 +8,12 @@ use antiphon::{
 use serde_json::{Map, Value};
 use std::sync::{Arc, Mutex, PoisonError};
 
-/// The keys of each round, as they came.
+/// Keys of the questions, one list per round.
 #[derive(Clone, Default)]
 pub(crate) struct Rounds(Arc<Mutex<Vec<Vec<String>>>>);
 
 impl Rounds {
-    pub(crate) fn seen(&self) -> Vec<Vec<String>> {
+    pub(crate) fn keys(&self) -> Vec<Vec<String>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
@@ -45,35 +45,35 @@ pub(crate) fn client(case: &Case, rounds: &Rounds, transport: Arc<dyn Transport>
         .connect(transport)
 }
 
-/// `KEY=accept|decline|cancel` or all of `KEY.FIELD=VALUE`.
+/// The answer to a question: `KEY=accept|decline|cancel`, or every `KEY.FIELD=VALUE`.
 fn answer(ask: &ElicitAsk, answers: &[String]) -> Result<ElicitResult, CallbackError> {
     let key = &ask.context().key;
-    let of_key: Vec<&str> = answers.iter().filter_map(|answer| answer.strip_prefix(key.as_str())).collect();
-    match of_key.iter().find_map(|rest| rest.strip_prefix('=')) {
+    let values: Vec<&str> = answers.iter().filter_map(|answer| answer.strip_prefix(key.as_str())).collect();
+    match values.iter().find_map(|rest| rest.strip_prefix('=')) {
         Some("accept") => return Ok(ElicitResult::consent()),
         Some("decline") => return Ok(ElicitResult::decline()),
         Some("cancel") => return Ok(ElicitResult::cancel()),
         _ => {}
     }
-    let ElicitAsk::Form(form) = ask else { return Err(CallbackError::new("no answer in the table")) };
-    let content = content(form, &of_key);
+    let ElicitAsk::Form(form) = ask else { return Err(CallbackError::new("the table has no answer")) };
+    let content = content(form, &values);
     if content.is_empty() {
-        return Err(CallbackError::new("no answer in the table"));
+        return Err(CallbackError::new("the table has no answer"));
     }
     Ok(form.accept(content)?)
 }
 
-fn content(form: &FormAsk, of_key: &[&str]) -> Map<String, Value> {
+fn content(form: &FormAsk, values: &[&str]) -> Map<String, Value> {
     let value_of = |field: &FormField| {
         let prefix = format!(".{}=", field.name);
-        let text = of_key.iter().find_map(|rest| rest.strip_prefix(prefix.as_str()))?;
-        Some((field.name.clone(), typed(field, text)))
+        let text = values.iter().find_map(|rest| rest.strip_prefix(prefix.as_str()))?;
+        Some((field.name.clone(), field_value(field, text)))
     };
     form.schema.fields().iter().filter_map(value_of).collect()
 }
 
-/// Texts and choices as they are, the rest as JSON.
-fn typed(field: &FormField, text: &str) -> Value {
+/// A string for texts and choices, parsed JSON for other fields.
+fn field_value(field: &FormField, text: &str) -> Value {
     match field.kind {
         FieldKind::Text { .. } | FieldKind::One { .. } => text.into(),
         _ => serde_json::from_str(text).unwrap_or_else(|_| text.into()),

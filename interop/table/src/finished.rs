@@ -1,14 +1,14 @@
-//! What a call came to, whatever was called.
+//! Accessors of a finished call of any kind.
 
 use antiphon::{client::Finished, wire::ResourceContents};
 
-/// Whether a tool says that it failed.
-pub(crate) fn failed(finished: &Finished) -> bool {
+/// True for a tool error.
+pub(crate) fn is_tool_error(finished: &Finished) -> bool {
     matches!(finished, Finished::Tool(result) if result.failed())
 }
 
-/// The first text of a result; none if there is no text in it.
-pub(crate) fn said(finished: &Finished) -> Option<&str> {
+/// The first text of a result, if it has one.
+pub(crate) fn first_text(finished: &Finished) -> Option<&str> {
     match finished {
         Finished::Tool(result) => result.first_text(),
         Finished::Prompt(result) => result.messages.first().and_then(|message| message.content.as_text()),

@@ -1,12 +1,12 @@
-//! What came of the cases: a line each, totals at the end, and what `interop/table.py` reads, a line of JSON for each case,
-//! appended to a file.
+//! Results of the cases: one line per case, the totals at the end, and one line of JSON per case for
+//! `interop/table.py`.
 
 use crate::AnyError;
 use serde_json::json;
 use std::{env, fs::File, io::Write, process::ExitCode};
 
-/// The file that `INTEROP_RESULTS` names, if it is set; `INTEROP_PEER` and `INTEROP_VERSION` say who the server is. If
-/// nobody says so, whoever started this program writes the lines.
+/// The counters, and the file that `INTEROP_RESULTS` names. `INTEROP_PEER` and `INTEROP_VERSION` name the server.
+/// Without `INTEROP_PEER` no file is written; the caller then writes the lines.
 pub(crate) struct Results {
     file: Option<File>,
     peer: String,
@@ -31,7 +31,7 @@ impl Results {
         })
     }
 
-    /// One case, and the revision that was spoken.
+    /// Adds one case, with the negotiated protocol version.
     pub(crate) fn add(&mut self, era: &str, case: &str, fault: Option<&str>) -> Result<(), AnyError> {
         match fault {
             None => {
@@ -54,12 +54,12 @@ impl Results {
             "outcome": if fault.is_none() { "pass" } else { "fail" },
             "note": fault.unwrap_or_default(),
         });
-        // One write, so that lines of two writers do not mix.
+        // One write per line, because other processes append to the same file.
         file.write_all(format!("{line}\n").as_bytes())?;
         Ok(())
     }
 
-    /// The last line, and the exit code that goes with it.
+    /// Prints the totals and returns the exit code.
     pub(crate) fn total(&self) -> ExitCode {
         println!("{} passed, {} failed", self.passed, self.failed);
         if self.failed == 0 && self.passed > 0 { ExitCode::SUCCESS } else { ExitCode::FAILURE }

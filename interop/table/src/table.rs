@@ -1,4 +1,4 @@
-//! The table: what is called, what is answered, what is to come of it.
+//! The table: calls, answers and expected outcomes.
 
 use serde::Deserialize;
 use serde_json::{Map, Value};
@@ -18,26 +18,26 @@ pub(crate) struct Case {
     pub(crate) arguments: Map<String, Value>,
     #[serde(default)]
     pub(crate) answers: Vec<String>,
-    /// The keys of each round, in the server's order.
+    /// Keys of the questions, one list per round, in the server's order.
     #[serde(default)]
     pub(crate) asks: Vec<Vec<String>>,
     pub(crate) outcome: Outcome,
-    /// What the model says.
+    /// Text of the model's answer.
     #[serde(default)]
     pub(crate) sample: Option<String>,
     /// The client's roots.
     #[serde(default)]
     pub(crate) roots: Vec<String>,
-    /// It takes seconds.
+    /// The case takes seconds.
     #[serde(default)]
     slow: bool,
-    /// Why it cannot be played yet.
+    /// Reason for which the case cannot run yet.
     #[serde(default)]
     later: Option<String>,
 }
 
 impl Case {
-    pub(crate) fn is_for_now(&self) -> bool {
+    pub(crate) fn is_enabled(&self) -> bool {
         !self.slow && self.later.is_none()
     }
 }
@@ -50,7 +50,7 @@ pub(crate) enum Kind {
     Resource,
 }
 
-/// What comes of a call.
+/// Expected end of a call.
 #[derive(Debug, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum Outcome {
@@ -58,9 +58,9 @@ pub(crate) enum Outcome {
     ToolError(String),
     ToolErrorBegins(String),
     Error(Expected),
-    /// The keys without an answer.
+    /// The call is pending, with these keys unanswered.
     Pending(Vec<String>),
-    /// The client stops by itself.
+    /// The client stops at its limit of rounds.
     GivesUp(serde::de::IgnoredAny),
 }
 

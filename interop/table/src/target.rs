@@ -1,4 +1,4 @@
-//! The server that is driven: a URL, or a command after `--`.
+//! The server under test: a URL, or a command after `--`.
 
 use crate::AnyError;
 use antiphon::client::transport::{ChildCommand, ChildStderr, ChildTransport, HttpTransport, Transport};
@@ -11,6 +11,6 @@ pub(crate) fn connect(target: &[String]) -> Result<Arc<dyn Transport>, AnyError>
             let command = ChildCommand::new(program).args(arguments).stderr(ChildStderr::Discard);
             Ok(Arc::new(ChildTransport::spawn(command)?))
         }
-        _ => Err("name one URL, or a command after `--`".into()),
+        _ => Err("usage: one URL, or a command after `--`".into()),
     }
 }

@@ -1,9 +1,8 @@
-//! Calls and lists: what they tell on the way, what may be kept, what is checked.
+//! Cases of calls and lists: notifications, completion, pages, structured results, headers and caching.
 
 use crate::{
-    A_MOMENT, AnyError, Case, SOON,
-    peer::{Peer, builder, text},
-    same,
+    AnyError, Case, EVENT_TIMEOUT, POLL_INTERVAL, expect_equal,
+    peer::{Peer, builder, call_text},
 };
 use antiphon::{
     client::{Call, Client, ClientErrorKind, RequestFault},
@@ -18,64 +17,66 @@ use tokio::time::{sleep, timeout};
 
 pub(crate) const CASES: &[Case] = &[
     ("progress: every report, in order", |peer| Box::pin(progress(peer))),
-    ("log: the messages of a call, at the level that was asked for", |peer| Box::pin(log(peer))),
-    ("log: nothing unless asked for", |peer| Box::pin(no_log(peer))),
+    ("log: messages of a call, at the requested level", |peer| Box::pin(log(peer))),
+    ("log: no messages without a request for them", |peer| Box::pin(no_log(peer))),
     ("complete: an argument of a prompt", |peer| Box::pin(complete_prompt(peer))),
-    ("complete: a variable of a template, with what is known of the others", |peer| {
+    ("complete: a variable of a template, with values of the others", |peer| {
         Box::pin(complete_template(peer))
     }),
     ("pages: the whole list", |peer| Box::pin(pages(peer))),
-    ("structured: a result that fits its schema", |peer| Box::pin(structured(peer))),
-    ("structured: a result that does not fit is refused", |peer| Box::pin(wrong(peer))),
-    ("headers: arguments are repeated in them", |peer| Box::pin(mirrored(peer))),
-    ("headers: numbers, yes and no, nothing, and what is nested", |peer| Box::pin(typed(peer))),
-    ("headers: a tool that was not listed yet", |peer| Box::pin(unlisted(peer))),
-    ("headers: one that was renamed since the list", |peer| Box::pin(renamed(peer))),
-    ("headers: a tool whose annotation breaks the rules is left out", |peer| Box::pin(bad_header(peer))),
-    ("cache: a list that may be kept is not asked for again", |peer| Box::pin(kept(peer))),
-    ("cache: nothing is kept without a hint", |peer| Box::pin(not_kept(peer))),
-    ("given up: a call that the client ends is ended there", |peer| Box::pin(given_up(peer))),
+    ("structured: a result that matches its schema", |peer| Box::pin(structured(peer))),
+    ("structured: a result that does not match its schema is rejected", |peer| {
+        Box::pin(result_outside_schema(peer))
+    }),
+    ("headers: arguments are repeated in headers", |peer| Box::pin(header_arguments(peer))),
+    ("headers: numbers, booleans, absent and nested arguments", |peer| Box::pin(header_types(peer))),
+    ("headers: a tool that was not listed yet", |peer| Box::pin(header_of_unlisted_tool(peer))),
+    ("headers: a header renamed after the list", |peer| Box::pin(renamed_header(peer))),
+    ("headers: a tool with an invalid annotation is left out", |peer| Box::pin(invalid_header(peer))),
+    ("cache: a cacheable list is requested once", |peer| Box::pin(cached_list(peer))),
+    ("cache: a list without a hint is not cached", |peer| Box::pin(uncached_list(peer))),
+    ("given up: a call cancelled by the client ends on the server", |peer| Box::pin(cancelled_call(peer))),
 ];
 
-/// What callbacks heard, in order.
+/// Records the values of callbacks, in order.
 #[derive(Clone)]
-struct Heard<T>(Arc<Mutex<Vec<T>>>);
+struct Recorder<T>(Arc<Mutex<Vec<T>>>);
 
-impl<T> Heard<T> {
+impl<T> Recorder<T> {
     fn new() -> Self {
         Self(Arc::new(Mutex::new(Vec::new())))
     }
 
-    fn add(&self, one: T) {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).push(one);
+    fn add(&self, event: T) {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).push(event);
     }
 
-    fn all(&self) -> Vec<T> {
+    fn take(&self) -> Vec<T> {
         std::mem::take(&mut *self.0.lock().unwrap_or_else(PoisonError::into_inner))
     }
 }
 
 async fn progress(peer: &Peer) -> Result<(), AnyError> {
-    let heard = Heard::new();
-    let hear = heard.clone();
+    let recorder = Recorder::new();
+    let events = recorder.clone();
     let call = Call::tool("progress", json!({"to": 3}))?
-        .on_progress(move |event| hear.add((event.progress, event.total, event.message)));
+        .on_progress(move |event| events.add((event.progress, event.total, event.message)));
     peer.client().call(call).await?;
     let at = |n: f64| (n, Some(3.0), Some(format!("at {n}")));
-    same(heard.all(), vec![at(1.0), at(2.0), at(3.0)])
+    expect_equal(recorder.take(), vec![at(1.0), at(2.0), at(3.0)])
 }
 
-type Logged = (LogLevel, Option<String>, Value);
+type LogEvent = (LogLevel, Option<String>, Value);
 
-fn logging(peer: &Peer, level: Option<LogLevel>) -> (Client, Heard<Logged>) {
-    let heard = Heard::new();
-    let hear = heard.clone();
-    let builder = builder().on_log(move |event| hear.add((event.level, event.logger, event.data)));
+fn logging(peer: &Peer, level: Option<LogLevel>) -> (Client, Recorder<LogEvent>) {
+    let recorder = Recorder::new();
+    let events = recorder.clone();
+    let builder = builder().on_log(move |event| events.add((event.level, event.logger, event.data)));
     let builder = match level {
         Some(level) => builder.log_level(level),
         None => builder,
     };
-    (peer.client_of(builder), heard)
+    (peer.client_from(builder), recorder)
 }
 
 async fn log(peer: &Peer) -> Result<(), AnyError> {
@@ -87,27 +88,27 @@ async fn log(peer: &Peer) -> Result<(), AnyError> {
         (LogLevel::Info, vec![info, loud]),
         (LogLevel::Error, vec![]),
     ] {
-        let (client, heard) = logging(peer, Some(level));
-        text(&client, "log", json!({})).await?;
-        same(heard.all(), wanted)?;
+        let (client, recorder) = logging(peer, Some(level));
+        call_text(&client, "log", json!({})).await?;
+        expect_equal(recorder.take(), wanted)?;
     }
     Ok(())
 }
 
 async fn no_log(peer: &Peer) -> Result<(), AnyError> {
-    let heard = Heard::new();
-    let hear = heard.clone();
-    // With a callback the client asks for messages by itself; a callback for progress asks for none.
-    let client = peer.client_of(builder().on_progress(move |event| hear.add(event.progress)));
-    text(&client, "log", json!({})).await?;
-    same(heard.all(), vec![])
+    let recorder = Recorder::new();
+    let events = recorder.clone();
+    // A callback for log messages makes the client request them. A callback for progress does not.
+    let client = peer.client_from(builder().on_progress(move |event| events.add(event.progress)));
+    call_text(&client, "log", json!({})).await?;
+    expect_equal(recorder.take(), vec![])
 }
 
 async fn complete_prompt(peer: &Peer) -> Result<(), AnyError> {
     let client = peer.client();
-    for (typed, wanted) in [("an", vec!["anna", "anton"]), ("b", vec!["berta"]), ("x", vec![])] {
-        let found = client.complete(CompletionReference::prompt("greet"), "who", typed, None).await?;
-        same(found.values, wanted.into_iter().map(str::to_owned).collect())?;
+    for (prefix, wanted) in [("an", vec!["anna", "anton"]), ("b", vec!["berta"]), ("x", vec![])] {
+        let found = client.complete(CompletionReference::prompt("greet"), "who", prefix, None).await?;
+        expect_equal(found.values, wanted.into_iter().map(str::to_owned).collect())?;
     }
     Ok(())
 }
@@ -115,56 +116,56 @@ async fn complete_prompt(peer: &Peer) -> Result<(), AnyError> {
 async fn complete_template(peer: &Peer) -> Result<(), AnyError> {
     let client = peer.client();
     let music = BTreeMap::from([("dir".to_owned(), "music".to_owned())]);
-    for (known, wanted) in [
+    for (context, wanted) in [
         (None, vec!["song", "sonata", "sketch"]),
         (Some(CompletionContext::new(music)), vec!["song", "sonata"]),
     ] {
         let files = CompletionReference::resource("files://{dir}/{name}");
-        let found = client.complete(files, "name", "s", known).await?;
-        same(found.values, wanted.into_iter().map(str::to_owned).collect())?;
+        let found = client.complete(files, "name", "s", context).await?;
+        expect_equal(found.values, wanted.into_iter().map(str::to_owned).collect())?;
     }
     Ok(())
 }
 
-/// How often the server was asked for it, by whomever.
-pub(crate) async fn asked(client: &Client, method: &str) -> Result<u32, AnyError> {
-    Ok(text(client, "asked", json!({"method": method})).await?.parse()?)
+/// Number of requests with this method that the server received, from any client.
+pub(crate) async fn request_count(client: &Client, method: &str) -> Result<u32, AnyError> {
+    Ok(call_text(client, "asked", json!({"method": method})).await?.parse()?)
 }
 
 async fn pages(peer: &Peer) -> Result<(), AnyError> {
     let client = peer.client();
-    let before = asked(&client, "prompts/list").await?;
+    let before = request_count(&client, "prompts/list").await?;
     let prompts = client.list_prompts().await?;
     let names: Vec<&str> = prompts.iter().map(|prompt| prompt.name.as_str()).collect();
-    same(names, vec!["greet", "thank", "scold", "praise", "leave"])?;
-    same(asked(&client, "prompts/list").await? - before, 3)
+    expect_equal(names, vec!["greet", "thank", "scold", "praise", "leave"])?;
+    expect_equal(request_count(&client, "prompts/list").await? - before, 3)
 }
 
 async fn structured(peer: &Peer) -> Result<(), AnyError> {
     let client = peer.client();
     let tools = client.list_tools().await?;
     let listed = tools.iter().find(|tool| tool.name == "sum").ok_or("the tool is not listed")?;
-    same(listed.output_schema.is_some(), true)?;
+    expect_equal(listed.output_schema.is_some(), true)?;
     let result = client.call_tool("sum", json!({"a": 40, "b": 2})).await?;
-    same(result.structured_content, Some(json!({"total": 42})))
+    expect_equal(result.structured_content, Some(json!({"total": 42})))
 }
 
-async fn wrong(peer: &Peer) -> Result<(), AnyError> {
+async fn result_outside_schema(peer: &Peer) -> Result<(), AnyError> {
     let client = peer.client();
     client.list_tools().await?;
     match client.call_tool("wrong", json!({})).await {
         Err(error) => match error.kind() {
             ClientErrorKind::Request(RequestFault::OutputSchema { tool, faults, .. }) => {
-                same(tool.as_str(), "wrong")?;
+                expect_equal(tool.as_str(), "wrong")?;
                 if faults.contains("total") { Ok(()) } else { Err(format!("the fault is {faults:?}").into()) }
             }
             _ => Err(error.into()),
         },
-        Ok(result) => Err(format!("not refused: {:?}", result.structured_content).into()),
+        Ok(result) => Err(format!("not rejected: {:?}", result.structured_content).into()),
     }
 }
 
-/// Values, and what stands for them in a header.
+/// Values, and their encoding in a header.
 const REGIONS: [(&str, &str); 4] = [
     ("us-west1", "us-west1"),
     ("Zürich", "=?base64?WsO8cmljaA==?="),
@@ -172,13 +173,16 @@ const REGIONS: [(&str, &str); 4] = [
     ("=?base64?eA==?=", "=?base64?PT9iYXNlNjQ/ZUE9PT89?="),
 ];
 
-/// What the server saw: over stdio there are no headers.
+/// Calls a tool that returns its argument and the header that repeats it. Over stdio there are no headers.
 async fn route(peer: &Peer, client: &Client, region: &str, header: &str) -> Result<(), AnyError> {
     let header = if peer.is_http() { header } else { "no header" };
-    same(text(client, "route", json!({"region": region})).await?, format!("{region} by {header}"))
+    expect_equal(
+        call_text(client, "route", json!({"region": region})).await?,
+        format!("{region} by {header}"),
+    )
 }
 
-async fn mirrored(peer: &Peer) -> Result<(), AnyError> {
+async fn header_arguments(peer: &Peer) -> Result<(), AnyError> {
     let client = peer.client();
     client.list_tools().await?;
     for (region, header) in REGIONS {
@@ -187,7 +191,7 @@ async fn mirrored(peer: &Peer) -> Result<(), AnyError> {
     Ok(())
 }
 
-async fn typed(peer: &Peer) -> Result<(), AnyError> {
+async fn header_types(peer: &Peer) -> Result<(), AnyError> {
     let client = peer.client();
     client.list_tools().await?;
     for (arguments, headers) in [
@@ -198,72 +202,72 @@ async fn typed(peer: &Peer) -> Result<(), AnyError> {
         (json!({}), "none none none"),
     ] {
         let wanted = if peer.is_http() { headers } else { "none none none" };
-        same(text(&client, "typed", arguments).await?.as_str(), wanted)?;
+        expect_equal(call_text(&client, "typed", arguments).await?.as_str(), wanted)?;
     }
     Ok(())
 }
 
-async fn unlisted(peer: &Peer) -> Result<(), AnyError> {
+async fn header_of_unlisted_tool(peer: &Peer) -> Result<(), AnyError> {
     route(peer, &peer.client(), "eu", "eu").await
 }
 
-async fn renamed(peer: &Peer) -> Result<(), AnyError> {
+async fn renamed_header(peer: &Peer) -> Result<(), AnyError> {
     let client = peer.client();
     client.list_tools().await?;
     route(peer, &client, "eu", "eu").await?;
-    text(&client, "rename_header", json!({})).await?;
-    let before = asked(&client, "tools/list").await?;
+    call_text(&client, "rename_header", json!({})).await?;
+    let before = request_count(&client, "tools/list").await?;
     for _ in 0..2 {
         route(peer, &client, "us", "us").await?;
     }
-    // Refused once, listed once, and right from then on.
-    same(asked(&client, "tools/list").await? - before, u32::from(peer.is_http()))
+    // One request is refused, the client lists the tools once, and every later header is correct.
+    expect_equal(request_count(&client, "tools/list").await? - before, u32::from(peer.is_http()))
 }
 
-async fn bad_header(peer: &Peer) -> Result<(), AnyError> {
+async fn invalid_header(peer: &Peer) -> Result<(), AnyError> {
     let tools = peer.client().list_tools().await?;
     // > Clients using other transports (e.g., stdio) **MAY** ignore `x-mcp-header` annotations
-    same(tools.iter().any(|tool| tool.name == "bad_header"), !peer.is_http())
+    expect_equal(tools.iter().any(|tool| tool.name == "bad_header"), !peer.is_http())
 }
 
-async fn kept(peer: &Peer) -> Result<(), AnyError> {
+async fn cached_list(peer: &Peer) -> Result<(), AnyError> {
     let client = peer.client();
-    let before = asked(&client, "tools/list").await?;
+    let before = request_count(&client, "tools/list").await?;
     for _ in 0..3 {
         client.list_tools().await?;
     }
-    same(asked(&client, "tools/list").await? - before, 1)?;
+    expect_equal(request_count(&client, "tools/list").await? - before, 1)?;
     client.clear_cache();
     client.list_tools().await?;
-    same(asked(&client, "tools/list").await? - before, 2)
+    expect_equal(request_count(&client, "tools/list").await? - before, 2)
 }
 
-async fn not_kept(peer: &Peer) -> Result<(), AnyError> {
+async fn uncached_list(peer: &Peer) -> Result<(), AnyError> {
     let client = peer.client();
-    let before = asked(&client, "prompts/list").await?;
+    let before = request_count(&client, "prompts/list").await?;
     for _ in 0..2 {
         client.list_prompts().await?;
     }
-    same(asked(&client, "prompts/list").await? - before, 6)
+    expect_equal(request_count(&client, "prompts/list").await? - before, 6)
 }
 
-async fn given_up(peer: &Peer) -> Result<(), AnyError> {
+async fn cancelled_call(peer: &Peer) -> Result<(), AnyError> {
     let client = peer.client();
     let waiting = tokio::spawn({
         let client = client.clone();
         async move { client.call_tool("wait", json!({})).await.map(drop) }
     });
-    until_waiting(&client, 1).await?;
+    wait_for_running_calls(&client, 1).await?;
     waiting.abort();
-    until_waiting(&client, 0).await
+    wait_for_running_calls(&client, 0).await
 }
 
-async fn until_waiting(client: &Client, wanted: u32) -> Result<(), AnyError> {
-    let waited = timeout(SOON, async {
-        while asked(client, "wait").await? != wanted {
-            sleep(A_MOMENT).await;
+async fn wait_for_running_calls(client: &Client, wanted: u32) -> Result<(), AnyError> {
+    let result = timeout(EVENT_TIMEOUT, async {
+        while request_count(client, "wait").await? != wanted {
+            sleep(POLL_INTERVAL).await;
         }
         Ok::<_, AnyError>(())
     });
-    waited.await.map_err(|_| format!("{wanted} calls do not wait"))?
+    result.await.map_err(|_| format!("the number of running calls does not become {wanted}"))?
 }

@@ -1,8 +1,9 @@
-//! Drives a foreign server with antiphon's client: what is not asking.
+//! Drives a foreign server with antiphon's client through everything that does not ask for input.
 //!
-//! `antiphon-interop-wide (URL | -- COMMAND ..)`: one line a case, `N passed, N failed` at the end. With
-//! `INTEROP_RESULTS` set, also a line of JSON a case in that file. The server is `wide_server_for_ours` of a peer.
-#![allow(clippy::print_stdout, reason = "its output is what it is for")]
+//! `antiphon-interop-wide (URL | -- COMMAND ..)` prints one line per case and `N passed, N failed` at the end. With
+//! `INTEROP_RESULTS` set, it also appends one line of JSON per case to that file. The server is `wide_server_for_ours`
+//! of a peer.
+#![allow(clippy::print_stdout, reason = "the program prints its results")]
 
 mod calls;
 mod listening;
@@ -17,27 +18,27 @@ use peer::Peer;
 use std::{env, error::Error, future::Future, pin::Pin, process::ExitCode, time::Duration};
 
 type AnyError = Box<dyn Error + Send + Sync>;
-type Playing<'a> = Pin<Box<dyn Future<Output = Result<(), AnyError>> + Send + 'a>>;
-/// A case: its name, and what it does.
-type Case = (&'static str, for<'a> fn(&'a Peer) -> Playing<'a>);
+type CaseFuture<'a> = Pin<Box<dyn Future<Output = Result<(), AnyError>> + Send + 'a>>;
+/// A case: its name, and its function.
+type Case = (&'static str, for<'a> fn(&'a Peer) -> CaseFuture<'a>);
 
-/// What has not ended by then never will.
-const PER_CASE: Duration = Duration::from_secs(30);
-/// What must come comes by then.
-const SOON: Duration = Duration::from_secs(10);
-const A_MOMENT: Duration = Duration::from_millis(50);
+/// Limit of one case.
+const CASE_TIMEOUT: Duration = Duration::from_secs(30);
+/// Limit of the wait for one event.
+const EVENT_TIMEOUT: Duration = Duration::from_secs(10);
+const POLL_INTERVAL: Duration = Duration::from_millis(50);
 
 #[tokio::main]
 async fn main() -> Result<ExitCode, AnyError> {
     let target: Vec<String> = env::args().skip(1).collect();
     let peer = Peer::new(target)?;
     let mut results = results::Results::open(if peer.is_http() { "http" } else { "stdio" })?;
-    for (name, play) in calls::CASES.iter().chain(listening::CASES) {
-        let played = tokio::time::timeout(PER_CASE, play(&peer)).await;
-        let fault = match played {
+    for (name, run) in calls::CASES.iter().chain(listening::CASES) {
+        let result = tokio::time::timeout(CASE_TIMEOUT, run(&peer)).await;
+        let fault = match result {
             Ok(Ok(())) => None,
             Ok(Err(fault)) => Some(fault.to_string()),
-            Err(_) => Some(format!("no end after {PER_CASE:?}")),
+            Err(_) => Some(format!("not finished after {CASE_TIMEOUT:?}")),
         };
         results.add(ProtocolVersion::V2026_07_28.as_str(), name, fault.as_deref())?;
     }
@@ -45,8 +46,13 @@ async fn main() -> Result<ExitCode, AnyError> {
     Ok(results.total())
 }
 
+/// Compares two values.
+///
+///
+///
 /// # Errors
-/// Both, if they differ.
-fn same<T: PartialEq + std::fmt::Debug>(found: T, wanted: T) -> Result<(), AnyError> {
+///
+/// Both values, if they differ.
+fn expect_equal<T: PartialEq + std::fmt::Debug>(found: T, wanted: T) -> Result<(), AnyError> {
     if found == wanted { Ok(()) } else { Err(format!("found {found:?}, wanted {wanted:?}").into()) }
 }

@@ -1,4 +1,4 @@
-//! The way to the server, and a way that can be cut.
+//! The connections to the server, and a relay whose connections can be cut.
 
 use crate::{AnyError, target::connect};
 use antiphon::client::{
@@ -34,17 +34,17 @@ impl Peer {
         builder().connect(Arc::clone(&self.shared))
     }
 
-    pub(crate) fn client_of(&self, builder: ClientBuilder) -> Client {
+    pub(crate) fn client_from(&self, builder: ClientBuilder) -> Client {
         builder.connect(Arc::clone(&self.shared))
     }
 
-    /// A client on a connection of its own; over stdio it has a server of its own.
-    pub(crate) fn alone(&self) -> Result<Client, AnyError> {
+    /// A client on a connection of its own. Over stdio it also has a server of its own.
+    pub(crate) fn separate_client(&self) -> Result<Client, AnyError> {
         Ok(builder().connect(connect(&self.target)?))
     }
 
-    /// A client over HTTP whose connections can be cut; none over stdio.
-    pub(crate) async fn behind_relay(&self) -> Result<Option<(Client, Relay)>, AnyError> {
+    /// A client over HTTP whose connections can be cut; `None` over stdio.
+    pub(crate) async fn relayed_client(&self) -> Result<Option<(Client, Relay)>, AnyError> {
         let [url] = self.target.as_slice() else { return Ok(None) };
         let (address, path) =
             url.strip_prefix("http://").and_then(|rest| rest.split_once('/')).ok_or("no URL")?;
@@ -62,14 +62,14 @@ pub(crate) fn builder() -> ClientBuilder {
     Client::builder("antiphon-interop-wide", env!("CARGO_PKG_VERSION"))
 }
 
-/// Calls a tool; its first text.
-pub(crate) async fn text(client: &Client, tool: &str, arguments: Value) -> Result<String, AnyError> {
+/// Calls a tool and returns the first text of its result.
+pub(crate) async fn call_text(client: &Client, tool: &str, arguments: Value) -> Result<String, AnyError> {
     let result = client.call_tool(tool, arguments).await?;
-    let text = result.first_text().ok_or("there is no text in it")?.to_owned();
+    let text = result.first_text().ok_or("the result has no text")?.to_owned();
     if result.failed() { Err(format!("{tool} failed: {text}").into()) } else { Ok(text) }
 }
 
-/// Passes connections on to a server until they are cut. It ends when it is dropped.
+/// Forwards connections to a server until [`Self::cut`]. Dropping it stops it.
 pub(crate) struct Relay {
     address: SocketAddr,
     cuts: watch::Sender<()>,
@@ -83,13 +83,13 @@ impl Relay {
         let (cuts, cut) = watch::channel(());
         let accepting = tokio::spawn(async move {
             while let Ok((stream, _)) = listener.accept().await {
-                tokio::spawn(pass_on(stream, server, cut.clone()));
+                tokio::spawn(forward(stream, server, cut.clone()));
             }
         });
         Ok(Self { address, cuts, accepting })
     }
 
-    /// Cuts what is open now; what comes later is passed on again.
+    /// Closes the open connections. Later connections are forwarded again.
     pub(crate) fn cut(&self) {
         self.cuts.send_replace(());
     }
@@ -101,12 +101,12 @@ impl Drop for Relay {
     }
 }
 
-async fn pass_on(mut from: TcpStream, server: SocketAddr, mut cut: watch::Receiver<()>) {
+async fn forward(mut from: TcpStream, server: SocketAddr, mut cut: watch::Receiver<()>) {
     cut.mark_unchanged();
     let Ok(mut to) = TcpStream::connect(server).await else { return };
     tokio::select! {
         _ = copy_bidirectional(&mut from, &mut to) => {}
-        // Also when the relay is gone.
+        // The channel is also closed when the relay is dropped.
         _ = cut.changed() => {}
     }
 }

@@ -8,7 +8,8 @@ use serde::Serialize;
 use serde_json::{Map, Value, value::RawValue};
 use std::{error::Error as StdError, fmt};
 
-/// An answer does not fit its ask: the mistake of whoever answered. Never holds what was answered.
+/// An error for an answer that does not fit its ask, which is a mistake of the callback or the program. It never
+/// contains the answer.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct AnswerError {
     key: String,

@@ -30,11 +30,11 @@ pub struct UrlConsent {
 pub enum UrlWarning {
     /// The host is written in Punycode: letters that may look like others.
     Punycode,
-    /// A user name or password stands before the host, which can pass for it.
+    /// A user name or password comes before the host, and can look like the host.
     UserInfo,
-    /// Plain http to another machine: others can read and change it.
+    /// Plain http to another machine: others can read and change the data.
     PlainHttp,
-    /// The host is an IP address, which names nobody.
+    /// The host is an IP address, which does not show the owner.
     IpHost,
     /// It is neither http nor https: something else than a browser will open it.
     OtherScheme,
@@ -46,8 +46,8 @@ impl fmt::Display for UrlWarning {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             Self::Punycode => "the host contains letters that may look like others (Punycode)",
-            Self::UserInfo => "what stands before the `@` is not the host",
-            Self::PlainHttp => "plain http: others can read and change what is sent",
+            Self::UserInfo => "the text before the `@` is not the host",
+            Self::PlainHttp => "plain http: others can read and change the data",
             Self::IpHost => "the host is an IP address",
             Self::OtherScheme => "not a web address: another program would open it",
             Self::Rewritten => "the server wrote it in a misleading way",

@@ -17,8 +17,8 @@ pub enum AskFault {
         kind: AskKind,
         /// The part that was not declared, such as tools for the model; none if nothing of the kind was.
         part: Option<&'static str>,
-        /// `true` if it was declared with [`declare`](crate::ClientBuilder::declare): the mistake of whoever then left
-        /// the call to callbacks.
+        /// `true` if the ask was declared with [`declare`](crate::ClientBuilder::declare), but the program left the
+        /// call to the callbacks.
         by_hand: bool,
     },
     /// A round holds more asks than [`max_asks`](crate::ClientBuilder::max_asks) allows.

@@ -181,7 +181,7 @@ impl UrlAsk {
         consent::show_url(&self.url)
     }
 
-    /// Answers that the person agreed to open the URL. It does not say that they are done there.
+    /// Answers that the person agreed to open the URL. It does not mean that the person has finished there.
     pub fn consent(&self) -> ElicitResult {
         ElicitResult::consent()
     }

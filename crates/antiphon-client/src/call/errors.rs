@@ -67,7 +67,7 @@ pub enum ClientErrorKind {
         /// The number of pages that are followed.
         limit: usize,
     },
-    /// A list is longer than what is read of one.
+    /// A list is longer than the limit for reading.
     ListTooLong {
         /// The number of bytes that are read.
         limit: usize,
@@ -240,8 +240,8 @@ impl ClientError {
         matches!(self.http_status(), Some(429 | 503)) || is_reason()
     }
 
-    /// Returns `true` if nobody knows whether the server acted on the latest request: it may have been sent, and no answer
-    /// came that says so. Then ask the person before the call is repeated, unless the tool is idempotent.
+    /// Returns `true` if it is unknown whether the server acted on the latest request: the request may have been sent,
+    /// and no response arrived. Then ask the person before you repeat the call, unless the tool is idempotent.
     ///
     /// `false` means that nothing was sent, that the server refused the request, or that it answered.
     pub fn is_unknown_outcome(&self) -> bool {

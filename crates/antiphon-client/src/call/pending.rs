@@ -21,14 +21,12 @@ const FORMAT: u32 = 1;
 /// Plain data: write it as JSON text, keep it, read it back days later, and
 /// [`resume`](crate::Client::resume) it with a client of the same server.
 ///
-/// # It holds a secret
-/// The state of the call is inside. Where the server does not know who is calling, whoever has it can go on with the
-/// call; and the answers are what a person typed. Keep a written pending call as you keep a password: readable for its
-/// owner only, and removed once the call is over. `Debug` shows neither.
+/// # It holds a secret A pending call contains the state of the call. On a server without authentication, anyone who
+/// has the state can continue the call. It also contains the person's answers. Store a pending call like a password:
+/// readable for its owner only, and removed after the call. `Debug` shows neither.
 ///
-/// # Its format has a version
-/// A pending call that an older version of this crate wrote is read. One that a newer version wrote is refused with an error
-/// that says so.
+/// # Its format has a version A pending call from an older version of this crate can be read. One from a newer version
+/// is refused, with an error that names the reason.
 #[derive(Clone)]
 pub struct PendingCall {
     server: ServerIdentity,

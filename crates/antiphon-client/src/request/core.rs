@@ -64,7 +64,7 @@ impl Core {
         let CoreSettings { target, info, handlers, bounds, observers, version, caches } = settings;
         Self {
             info,
-            // Exactly what is attached; what a person cannot be asked here is not declared.
+            // The capabilities of exactly the attached callbacks.
             capabilities: ClientCapabilities::for_asks(handlers.declared),
             handlers,
             bounds,

@@ -121,7 +121,7 @@ impl Connection {
                         self.set_session(session);
                         Ok(None)
                     }
-                    // The connection broke twice: what it was at first says more.
+                    // The connection broke twice: the first error has more information.
                     Err(RequestFault::Transport(_)) if matches!(reply, Err(RequestFault::Transport(_))) => {
                         reply.map(Some)
                     }
@@ -284,7 +284,7 @@ impl Connection {
             let reply = session.exchange(spec, write).await;
             match &reply {
                 Err(RequestFault::Transport(error)) if error.is_session_lost() => {
-                    tracing::info!(server = %self.core.identity(), "the server does not know the session any more: another one is opened");
+                    tracing::info!(server = %self.core.identity(), "the server no longer has the session: another one is opened");
                     self.drop_session(&session);
                     if std::mem::replace(&mut again, false) {
                         session = self.session().await?;

@@ -23,7 +23,7 @@ pub(crate) async fn initialize(
     link: &dyn SessionLink,
     version: &ProtocolVersion,
 ) -> Result<InitializeResult, RequestFault> {
-    // Exactly the attached callbacks: what is asked on a session is asked while the call runs.
+    // The capabilities of exactly the attached callbacks: on a session, asks arrive while the call runs.
     let mut capabilities = ClientCapabilities::for_asks(core.handlers.callbacks.declared());
     // > `listChanged` indicates whether the client will emit notifications when the list of roots changes.
     if let Some(roots) = capabilities.0.get_mut("roots") {

@@ -65,7 +65,7 @@ impl Shared {
         else {
             return;
         };
-        // It belongs to no request, or to one of several: nobody can tell.
+        // The message belongs to no request, or to one of several that cannot be determined.
         let context = EventContext {
             server: self.server.clone(),
             method: method::INITIALIZE,

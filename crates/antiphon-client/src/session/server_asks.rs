@@ -228,7 +228,7 @@ fn plain(id: &RequestId) -> String {
     }
 }
 
-/// The error for what is not declared.
+/// The error for an ask that is not declared.
 ///
 /// > Client does not support roots: `-32601` (Method not found)
 /// >

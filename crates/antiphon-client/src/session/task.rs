@@ -50,14 +50,14 @@ pub(crate) async fn session_task(shared: Arc<Shared>, ready: oneshot::Sender<()>
             }
             Some(fault) = open.next() => {
                 if let Some(fault) = fault {
-                    // No call of ours ends with it: the log is the only place.
+                    // The fault ends no call of the client, so only the log has it.
                     let cause = fault.source().map(|cause| format!(": {cause}")).unwrap_or_default();
                     tracing::warn!(server = %shared.server, "an ask of the server was not answered: {fault}{cause}");
                 }
             }
         }
     }
-    // Over HTTP, a session without a stream of its own goes on: requests bring what they need.
+    // Over HTTP, a session without a stream of its own continues: each request has its own stream.
     if shared.link.is_over() {
         shared.over.send_replace(true);
     }

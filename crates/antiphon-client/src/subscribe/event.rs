@@ -6,10 +6,11 @@ use antiphon_wire::SubscriptionFilter;
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub enum SubscriptionEvent {
-    /// The server listens from now on, and this is what it agreed to tell; what it does not support is missing.
+    /// The subscription is open. The filter holds the changes that the server will report; changes that the server does
+    /// not support are missing.
     ///
-    /// The first event of a subscription, and the first one after a connection broke and was opened again: what
-    /// happened in between is unknown, so whatever depends on it should be asked for anew.
+    /// The first event of a subscription, and the first one after a lost connection was opened again. Changes in
+    /// between are unknown, so request all data again that may have changed.
     Acknowledged(SubscriptionFilter),
     /// The list of tools changed.
     ToolsListChanged,

@@ -144,7 +144,7 @@ impl Inbox {
         if !missing.is_empty() {
             tracing::warn!(
                 subscription = %self.id,
-                "the server does not tell everything that was asked for; missing: {}",
+                "the server does not report all requested changes; missing: {}",
                 missing.join(", ")
             );
         }

@@ -80,7 +80,7 @@ pub(crate) async fn listen(
         tokio::select! {
             biased;
             () = &mut ended => {
-                let text = "the session on which the server told of changes is over, or tells nothing more";
+                let text = "the session that delivers the changes has ended, or delivers no more of them";
                 return Err(RequestFault::Transport(TransportError::new(Closed, text)));
             }
             // The subscription, which polls this, takes what is in the inbox.
@@ -114,7 +114,7 @@ async fn subscribe(
             match session.request(method::RESOURCES_SUBSCRIBE, &params).await {
                 Ok(_) => {}
                 Err(RequestFault::Server(error)) => {
-                    tracing::debug!(%error, "the server does not tell of a resource");
+                    tracing::debug!(%error, "the server does not report updates of a resource");
                     resources.uris.pop();
                     session.release(uri);
                     continue;

@@ -55,8 +55,8 @@ impl ReconnectPolicy {
 pub(crate) struct Attempts {
     /// The number of attempts that failed since the last acknowledgement.
     in_a_row: u32,
-    /// The number of times that the wait was doubled. An acknowledgement alone does not take it back: a server that acknowledges and
-    /// breaks is not to be asked twice a second for ever.
+    /// The number of times that the wait was doubled. An acknowledgement alone does not reset it: the client must not
+    /// reconnect twice a second, without end, to a server that acknowledges and then breaks.
     doubled: u32,
 }
 
@@ -89,7 +89,7 @@ impl Attempts {
     }
 }
 
-/// Enough randomness to tell two clients apart; the standard library seeds each state differently.
+/// Returns enough randomness to distinguish two clients; the standard library seeds each state differently.
 pub(crate) fn random() -> u64 {
     RandomState::new().hash_one(0)
 }
@@ -98,7 +98,8 @@ pub(crate) fn random() -> u64 {
 mod tests {
     use super::*;
 
-    /// Checks the waits after these events: `None` an acknowledgement, `Some` a break after so many seconds of having been acknowledged.
+    /// Checks the waits after these events: `None` an acknowledgement, `Some` a break this number of seconds after the
+    /// acknowledgement.
     fn check(policy: ReconnectPolicy, happens: &[Option<u64>], waits_ms: &[Option<u64>]) {
         for random in [0, 1023, u64::MAX] {
             let mut attempts = Attempts::default();

@@ -127,8 +127,8 @@ impl Subscription {
         self
     }
 
-    /// The same subscription, with this much time for each acknowledgement: the client's timeout of one request unless
-    /// set. After it a subscription may stay silent for ever.
+    /// Sets the time limit for each acknowledgement. Default: the client's timeout of one request. After the
+    /// acknowledgement, a subscription may be silent without limit.
     pub fn acknowledge_timeout(mut self, limit: Duration) -> Self {
         self.acknowledge_timeout = limit;
         self
@@ -281,7 +281,7 @@ impl OpenRequest {
             Poll::Ready(Ok(reply)) => Some(End::Answered(reply)),
             _ if phase == Phase::Cancelled => Some(End::Cancelled),
             Poll::Ready(Err(fault)) => Some(End::Failed(fault)),
-            // Silence is what a subscription is made of, but not before the acknowledgement.
+            // A subscription may be silent, but not before the acknowledgement.
             Poll::Pending if phase == Phase::Opening => {
                 let late = self.acknowledge_by.as_mut().poll(cx).is_ready();
                 late.then(|| End::Failed(RequestFault::Timeout(self.limit)))

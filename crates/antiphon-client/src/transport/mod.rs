@@ -209,7 +209,7 @@ impl TransportError {
         self.is_final
     }
 
-    /// The same error, from a server that does not know the session any more and did nothing.
+    /// Marks the error as coming from a server that no longer has the session and did nothing.
     #[must_use]
     pub fn session_lost(mut self) -> Self {
         self.session_lost = true;

@@ -124,7 +124,7 @@ pub(crate) fn messages(text: &[u8]) -> Vec<&[u8]> {
         Ok(batch) if (1..=MAX_BATCH).contains(&batch.len()) => {
             batch.into_iter().map(|one| one.get().as_bytes()).collect()
         }
-        // The parser of messages says what is wrong.
+        // The parser of messages returns the cause.
         _ => vec![text],
     }
 }
@@ -146,7 +146,7 @@ pub(crate) fn sort(
             {
                 reply = Some(response.outcome.map(ToOwned::to_owned));
             }
-            Incoming::Response(_) => tracing::debug!("a response that nobody waits for: ignored"),
+            Incoming::Response(_) => tracing::debug!("ignored a response, because no request waits for it"),
         }
     }
     Ok(reply)

@@ -315,8 +315,8 @@ impl History {
     }
 
     pub(super) fn unreplayed_steps(&self) -> Vec<String> {
-        let unmet = self.items[..self.old_len].iter().filter(|item| item.is_unreplayed_step());
-        unmet.map(|item| item.entry.path.to_string()).collect()
+        let unreplayed = self.items[..self.old_len].iter().filter(|item| item.is_unreplayed_step());
+        unreplayed.map(|item| item.entry.path.to_string()).collect()
     }
 
     /// Lets the handler end without reaching the remaining recorded steps.
@@ -331,8 +331,8 @@ impl History {
     /// Returns the refusals that were not replayed, with their rounds.
     pub(super) fn unreplayed_refusals(&self) -> impl Iterator<Item = (&str, u32)> {
         let old = if self.unreplayed_refusals > 0 { self.old_len } else { 0 };
-        let unmet = self.items[..old].iter().filter(|item| item.is_unreplayed_refusal());
-        unmet.map(|item| (&*item.entry.path, item.entry.round))
+        let unreplayed = self.items[..old].iter().filter(|item| item.is_unreplayed_refusal());
+        unreplayed.map(|item| (&*item.entry.path, item.entry.round))
     }
 
     /// Returns `true` if this leg has replayed an answer of this round, or a checkpoint at which that round ended.

@@ -167,15 +167,15 @@ impl Leg {
             return NextAction::PollAgain;
         }
         if waker_state == WakerState::Held {
-            let patience = if leaves {
+            let reason = if leaves {
                 GraceReason::Ask
             } else if self.waits_for_record() {
                 GraceReason::Replay
             } else {
                 return NextAction::Wait;
             };
-            if waited != Some(patience) {
-                return NextAction::WaitAtMost(patience);
+            if waited != Some(reason) {
+                return NextAction::WaitAtMost(reason);
             }
             if !leaves {
                 self.skip_next();
@@ -204,15 +204,15 @@ impl Leg {
             return NextAction::Wait;
         }
         if !self.held.is_empty() {
-            let unmet = self.history.unreplayed_steps();
-            if !unmet.is_empty() && self.setup.lenient {
+            let unreplayed = self.history.unreplayed_steps();
+            if !unreplayed.is_empty() && self.setup.lenient {
                 self.history.make_steps_optional();
-                self.deferred.events.push(super::LogEvent::UnreplayedSteps { paths: unmet });
+                self.deferred.events.push(super::LogEvent::UnreplayedSteps { paths: unreplayed });
                 return if self.release_steps() { NextAction::PollAgain } else { self.nothing_wakes() };
             }
             match self.unreplayed_refusal() {
-                _ if !unmet.is_empty() => {
-                    self.diverged(&unmet.join("`, `"), "it was not replayed, and a new step is due");
+                _ if !unreplayed.is_empty() => {
+                    self.diverged(&unreplayed.join("`, `"), "it was not replayed, and a new step is due");
                 }
                 Some(path) => {
                     self.diverged(&path, "it was refused and is not asked any more, and a new step is due")

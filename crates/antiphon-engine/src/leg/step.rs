@@ -126,8 +126,8 @@ impl Leg {
         let is_unreplayed = |incoming: &&super::IncomingAnswer| !incoming.was_read && !incoming.given_up;
         let come = self.inbox.iter().filter(is_unreplayed).filter(|incoming| incoming.is_refusal());
         let come = come.map(|incoming| (&*incoming.received.asked.path, incoming.received.asked.round));
-        let mut unmet = recorded.chain(come);
-        let (path, _) = unmet.find(|(_, round)| !self.has_replayed_answer_of(*round))?;
+        let mut unreplayed = recorded.chain(come);
+        let (path, _) = unreplayed.find(|(_, round)| !self.has_replayed_answer_of(*round))?;
         Some(path.to_owned())
     }
 

@@ -41,7 +41,7 @@ pub fn token(sealer: &Sealer) -> String {
     sealer.seal(&call(), &binding(), b"state", TTL, at(NOW)).unwrap()
 }
 
-/// What opening led to, as one word: `ok`, or the reason.
+/// Returns the outcome of opening, as one word: `ok`, or the reason of the refusal.
 pub fn outcome(result: &Result<Opened, OpenError>) -> &'static str {
     match result {
         Ok(_) => "ok",

@@ -36,7 +36,7 @@ use tokio::time::{Instant, Sleep};
 /// The number of polls per turn before other tasks on the thread run.
 const POLLS_IN_A_ROW: u32 = 64;
 /// The time for which recorded entries wait for earlier ones while something else may wake the handler.
-const REPLAY_PATIENCE: Duration = Duration::from_secs(1);
+const REPLAY_GRACE: Duration = Duration::from_secs(1);
 
 /// The result of running a handler for one leg.
 #[derive(Debug)]
@@ -161,11 +161,11 @@ impl<'f> Driver<'f> {
                 return Poll::Ready(ended);
             }
             let mut next = self.runtime.with(|leg| leg.after_poll(tracker.as_mut(), None));
-            if let NextAction::WaitAtMost(patience) = next
-                && self.has_waited(patience, cx)
+            if let NextAction::WaitAtMost(reason) = next
+                && self.has_waited(reason, cx)
             {
                 // A wake may have arrived in between.
-                next = self.runtime.with(|leg| leg.after_poll(tracker.as_mut(), Some(patience)));
+                next = self.runtime.with(|leg| leg.after_poll(tracker.as_mut(), Some(reason)));
             }
             match next {
                 NextAction::PollAgain => continue,
@@ -224,18 +224,18 @@ impl<'f> Driver<'f> {
     }
 
     /// Returns true if a bounded wait is over. The wait begins with the first call for it.
-    fn has_waited(&mut self, patience: GraceReason, cx: &mut Context<'_>) -> bool {
+    fn has_waited(&mut self, reason: GraceReason, cx: &mut Context<'_>) -> bool {
         // The wait for the record begins again with each replayed entry.
-        let delivered = match patience {
+        let delivered = match reason {
             GraceReason::Ask => 0,
             GraceReason::Replay => self.runtime.with(|leg| leg.delivered_entries()),
         };
-        if self.wait.as_ref().is_none_or(|(of, at, _)| (*of, *at) != (patience, delivered)) {
-            let time = match patience {
+        if self.wait.as_ref().is_none_or(|(of, at, _)| (*of, *at) != (reason, delivered)) {
+            let time = match reason {
                 GraceReason::Ask => self.runtime.limits().grace,
-                GraceReason::Replay => REPLAY_PATIENCE,
+                GraceReason::Replay => REPLAY_GRACE,
             };
-            self.wait = Some((patience, delivered, Box::pin(tokio::time::sleep(time))));
+            self.wait = Some((reason, delivered, Box::pin(tokio::time::sleep(time))));
         }
         let is_over = self.wait.as_mut().is_some_and(|(.., sleep)| sleep.as_mut().poll(cx).is_ready());
         if is_over {

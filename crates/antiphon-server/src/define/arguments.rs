@@ -117,7 +117,7 @@ impl<T> Slot<T> {
     pub(crate) fn read(&self, text: &str) -> Result<T, String> {
         (self.read)(text).map_err(|fault| {
             let fault = fault.to_string();
-            // The position in the argument's text is removed: nobody sees that text by itself.
+            // The position in the argument's text is removed, because the caller does not see this text alone.
             let fault = fault.rsplit_once(" at line ").map_or(&*fault, |(fault, _)| fault);
             format!("argument `{}`: {fault}", self.spec.name)
         })

@@ -132,7 +132,7 @@ impl<'de, L: List> Visitor<'de> for Reader<'_, L> {
                 continue;
             };
             if place.replace(map.next_value()?).is_some() {
-                return Err(M::Error::custom("an argument is there twice"));
+                return Err(M::Error::custom("an argument occurs twice"));
             }
         }
         Ok(found)

@@ -84,8 +84,7 @@ impl States {
         }
     }
 
-    /// # Errors
-    /// If a type was given twice: the two values cannot be told apart.
+    /// # Errors If a type was given twice: the two values cannot be distinguished.
     pub(crate) fn check(&self) -> Result<(), BuildError> {
         self.duplicate.map_or(Ok(()), |name| {
             Err(BuildError(format!("the state `{name}` is given twice: wrap one in a type of its own")))

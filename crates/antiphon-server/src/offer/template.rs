@@ -28,7 +28,7 @@ impl UriTemplate {
                 return Err(format!("nothing separates `{{{name}}}` from the variable before it"));
             }
             if parts.iter().any(|part| matches!(part, Part::Variable(known) if known == name)) {
-                return Err(format!("`{{{name}}}` is there twice"));
+                return Err(format!("`{{{name}}}` occurs twice"));
             }
             if !literal.is_empty() {
                 parts.push(Part::Literal(literal.to_owned()));

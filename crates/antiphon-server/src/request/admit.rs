@@ -4,7 +4,7 @@ use crate::{
     Caller, Error, OnExpired, OnVersion, Request,
     clock::seconds,
     identity::scopes::require_scopes,
-    limits::{JOURNAL_WARNING, LEG_WARNING},
+    limits::{LEG_WARNING, RECORD_WARNING},
     refusal::Refusal,
     runtime::Runtime,
     settings::Settings,
@@ -232,7 +232,7 @@ impl<'a> Admitted<'a> {
             return Err(too_large(self.leg.target, record, bytes.len(), most));
         }
         let size = record.size();
-        if size > JOURNAL_WARNING {
+        if size > RECORD_WARNING {
             let largest = record.largest_parts();
             tracing::warn!(target = self.leg.target, size, ?largest, "the record of a call grows large");
         }

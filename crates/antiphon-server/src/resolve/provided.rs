@@ -31,7 +31,7 @@ impl Provided {
     /// # Panics
     /// If it was not added: the code of `#[resolver]` adds it first.
     pub fn get<T: Send + Sync + 'static>(&self) -> State<T> {
-        self.find().cloned().expect("what a resolver takes was added when the server was built")
+        self.find().cloned().expect("the state of a resolver is added when the server is built")
     }
 
     fn find<T: Send + Sync + 'static>(&self) -> Option<&State<T>> {

@@ -57,7 +57,7 @@ impl Source<'_> {
 /// that a person accepted.
 #[diagnostic::on_unimplemented(
     message = "the resolver gives `{V}`, which is not taken as `{Self}`",
-    label = "another type, or a copy of what cannot be copied",
+    label = "wrong type, or a copy of a type that is not `Clone`",
     note = "take `{V}` if it is `Clone`, `&{V}`, or `Arc<{V}>`; of an `Answer<T>` also `T`, and a decline then ends the call"
 )]
 pub trait FromValue<V>: Sized {

@@ -1,6 +1,7 @@
 //! The transports of a server: HTTP, and a pair of streams. Only the modules in here name sockets, pipes and HTTP.
 //!
-//! Each transport serves a [`MessageService`]: a [`Server`](crate::Server), or what stands in the place of one.
+//! Each transport serves a [`MessageService`]: a [`Server`](crate::Server), or another implementation, such as a
+//! bridge.
 
 mod batch;
 #[cfg(feature = "http")]

@@ -176,7 +176,7 @@ impl Session {
         self.state().pending.get(&id)?.progress.map(|(_, last_progress)| last_progress)
     }
 
-    /// Delivers the client's response to a request of the server. A response that nobody waits for is dropped.
+    /// Delivers the client's response to a request of the server. A response is dropped if no request waits for it.
     pub(crate) fn take_response(&self, response: Response<'_>) {
         let Some(id) = response.id.as_ref().and_then(RequestId::as_u64) else { return };
         let Some(pending) = self.state().pending.remove(&id) else {

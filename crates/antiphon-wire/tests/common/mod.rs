@@ -1,4 +1,4 @@
-//! What the test files share.
+//! Helpers of the test files.
 
 #![allow(clippy::unwrap_used, reason = "a test stops where its setup fails")]
 

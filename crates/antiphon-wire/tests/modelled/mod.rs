@@ -1,4 +1,4 @@
-//! Which definition of the specification's schema is read as which type, and how.
+//! A table from the definitions of the specification's schema to the types that read them, with the codec of each.
 
 use antiphon_wire::{
     AcknowledgedParams, Annotations, AudioContent, CallToolParams, CallToolResult, CancelledParams,
@@ -18,9 +18,9 @@ use serde::{Serialize, de::DeserializeOwned};
 use serde_json::{Map, Value, json, value::RawValue};
 use std::error::Error;
 
-/// What reading and writing again gives.
+/// A value that was read and written again.
 pub(crate) type Written = Result<String, Box<dyn Error>>;
-/// How a value of one definition is read and written again.
+/// A function that reads a value of one definition, and writes it again.
 pub(crate) type Codec = fn(&str) -> Written;
 
 /// Every definition that is read as a type of its own. A content block is read alone, and among blocks by its `type`.

@@ -1,5 +1,5 @@
-//! What is answered to whoever brings no token, or a bad one, and where clients learn which to bring. No JWT is needed for
-//! this.
+//! Responses to a request without a token or with a bad one, and the metadata that names the authorization server. No
+//! JWT is needed for this.
 #![cfg(feature = "http")]
 
 use crate::common::{

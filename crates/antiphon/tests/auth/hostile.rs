@@ -271,7 +271,7 @@ async fn keys_that_are_not_for_tokens() {
     }
 }
 
-/// Where a token may stand, and where not.
+/// A token counts in the `Authorization` header only.
 #[tokio::test]
 async fn a_token_in_another_place() {
     let key = Key::new("one", "ES256");

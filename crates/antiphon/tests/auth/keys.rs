@@ -126,7 +126,7 @@ async fn a_flood_of_unknown_keys_asks_the_issuer_once() {
     assert_eq!(runs(&world.fixture.runs), 4);
 }
 
-/// Who goes away takes the fetch with them otherwise, and could keep the keys from everybody.
+/// A cancelled request does not cancel the fetch of the keys: otherwise one client could keep the keys from all others.
 #[tokio::test]
 async fn a_fetch_goes_on_without_who_began_it() {
     let key = Key::new("one", "ES256");
@@ -224,7 +224,7 @@ async fn keys_are_found_by_the_metadata_of_their_issuer() {
     }
 }
 
-/// Who invents a key, and whoever holds the issuer's answer back, make nobody wait whose key is known.
+/// Requests with an invented key, and an issuer that does not answer, do not delay requests whose key is known.
 #[tokio::test]
 async fn an_issuer_that_is_held_up_holds_up_strangers_alone() {
     let (key, stranger) = (Key::new("one", "ES256"), Key::new("invented", "ES256"));

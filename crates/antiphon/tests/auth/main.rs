@@ -1,4 +1,4 @@
-//! Who is calling: bearer tokens, keys, scopes, challenges.
+//! Identity of the caller: bearer tokens, keys, scopes, challenges.
 
 #![allow(clippy::unwrap_used, clippy::expect_used, missing_docs, reason = "a failed unwrap fails the test")]
 

@@ -1,4 +1,4 @@
-//! What a token may do: the scopes of tools, prompts, resources and templates, on every leg.
+//! Permissions of a token: the scopes of tools, prompts, resources and templates, on every leg.
 #![cfg(feature = "auth")]
 
 use crate::common;
@@ -121,7 +121,7 @@ async fn scopes_are_checked_on_every_leg() {
     }
 }
 
-/// Where scopes stand in a token.
+/// Claims of a token that hold scopes.
 #[tokio::test]
 async fn scopes_by_all_their_names() {
     let key = Key::new("one", "ES256");
@@ -201,8 +201,8 @@ fn a_scope_that_no_header_can_hold_is_refused_when_the_server_is_built() {
     }
 }
 
-/// Over a real socket: our client is told which scopes to get, gets them, and the call goes on where it was; the handler
-/// sees whose token it is.
+/// Over a real socket: our client is told which scopes to get, gets them, and the call goes on where it was; the
+/// handler sees whose token it is.
 #[tokio::test]
 async fn a_client_steps_up_in_the_middle() {
     let key = Arc::new(Key::new("one", "RS256"));

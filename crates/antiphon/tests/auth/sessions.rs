@@ -187,7 +187,7 @@ async fn a_stranger_keeps_no_session_alive() {
     }
 }
 
-/// What is told of a resource needs what reading it needs, whatever the token could do that named it.
+/// Updates of a resource need the scopes of reading it, with any token, also if an earlier token subscribed.
 #[tokio::test(start_paused = true)]
 async fn a_stream_needs_the_scopes_of_what_it_tells() {
     let key = Key::new("one", "ES256");
@@ -225,7 +225,7 @@ async fn a_stream_needs_the_scopes_of_what_it_tells() {
     assert_eq!(listen(None, "mcp").await.status, 200);
 }
 
-/// What is answered in a session goes on with a call, as a leg does: it needs the scopes that beginning it needs.
+/// An answer in a session continues its call, as a leg does: it needs the scopes of the call.
 #[tokio::test]
 async fn an_answer_needs_the_scopes_of_its_call() {
     let key = Key::new("one", "ES256");

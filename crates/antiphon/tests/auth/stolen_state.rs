@@ -1,5 +1,5 @@
-//! A state under somebody else's access token: the frozen answer, on every method and every leg, and the handler does not
-//! run. The tokens are real ones.
+//! A state under somebody else's access token: the frozen answer, on every method and every leg, and the handler does
+//! not run. The tokens are real ones.
 #![cfg(feature = "auth")]
 
 use crate::common;
@@ -39,7 +39,8 @@ impl Keys {
         behind(trusting(&[&self.ours]).issuer(elsewhere), change)
     }
 
-    /// Who tries, with what they have, and what they get: the frozen answer where the token is good and not alice's.
+    /// Returns the attackers: a name, the token, and the expected status. With a good token of another user than
+    /// alice, the response is the frozen refusal.
     fn attackers(&self) -> Vec<(&'static str, Option<String>, u16)> {
         let changed = |key: &Key, name: &str, value: Value| {
             let mut claims = claims("alice@app", "mcp");
@@ -145,7 +146,7 @@ async fn a_principal_that_comes_or_goes() {
     }
 }
 
-/// What a layer in front, or somebody behind it, has left there.
+/// A principal in the request's extensions, from a layer in front or from an attacker behind it, does not count.
 #[tokio::test]
 async fn what_is_in_the_extensions_already_does_not_count() {
     use antiphon::{seal::Principal, server::Bearer};

@@ -1,4 +1,4 @@
-//! Which access tokens count: each part of a JWT that can be wrong, alone.
+//! Validation of access tokens: each part of a JWT that can be wrong, alone.
 #![cfg(feature = "auth")]
 
 use crate::common;
@@ -280,7 +280,7 @@ fn what_cannot_be_built() {
     let shared = json!({"kty": "oct", "kid": "one", "k": "c2VjcmV0"});
     let builder = || ResourceServer::builder(RESOURCE);
     for (what, built, says) in [
-        ("nobody", builder(), "nobody verifies"),
+        ("nobody", builder(), "there is no verifier"),
         ("no URL", ResourceServer::builder("orders").issuer(good()), "orders"),
         ("plain http", ResourceServer::builder("http://api.example.com").issuer(good()), "https"),
         ("an issuer over plain http", builder().issuer(Issuer::new("http://issuer.example.com")), "https"),

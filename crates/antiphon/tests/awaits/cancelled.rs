@@ -17,7 +17,7 @@ use serde_json::{Value, json};
 use std::time::Instant;
 use tokio::sync::{mpsc, watch};
 
-/// What a handler tells the test, and what lets its step go on.
+/// A handler's channel to the test, and the gate that lets its step continue.
 #[derive(Clone)]
 struct Told {
     events: mpsc::UnboundedSender<&'static str>,
@@ -34,7 +34,7 @@ impl Told {
         Ok(())
     }
 
-    /// What the step does.
+    /// Does the work of the step.
     async fn work(&self, ctx: &Ctx) -> Result<()> {
         self.tell("begun");
         self.opened().await?;
@@ -53,7 +53,7 @@ impl Drop for Guard {
     }
 }
 
-/// Where the step stands.
+/// A handler whose step is at one place of its body.
 type Handler = for<'a> fn(&'a Ctx, &'a Told) -> BoxFuture<'a, Result<()>>;
 
 /// Returns the closure unchanged. The bound lets its future borrow the context.
@@ -124,7 +124,7 @@ fn no_step<'a>(_: &'a Ctx, told: &'a Told) -> BoxFuture<'a, Result<()>> {
     })
 }
 
-/// How a request comes to its early end.
+/// A way in which a request ends early.
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum End {
     Dropped,

@@ -26,7 +26,7 @@ struct Picked {
     note: Option<String>,
 }
 
-/// What came of a call.
+/// The questions and the result of a call.
 #[derive(Debug, PartialEq)]
 struct Came {
     /// The message and the schema of each question, in order.

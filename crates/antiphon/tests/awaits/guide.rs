@@ -1,4 +1,4 @@
-//! What the guide says of mistakes: what the caller is told, and what was asked by then.
+//! Examples of the guide's chapter on mistakes: the text that the caller receives, and the questions before it.
 #![cfg(feature = "macros")]
 
 use antiphon::{

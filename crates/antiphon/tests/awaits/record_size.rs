@@ -1,4 +1,4 @@
-//! How large the record of a call grows.
+//! Size of the record of a call.
 
 use crate::common::tool_call::*;
 use crate::common::*;

@@ -1,5 +1,5 @@
-//! Handlers that do not come to the same again, found before their first round has left; and those that do, of whom nothing
-//! is said.
+//! Handlers that do not come to the same again, found before their first round has left; and those that do, of whom
+//! nothing is said.
 
 use crate::common::leak_check::load;
 use crate::common::tool_call::*;
@@ -281,7 +281,7 @@ async fn what_is_given_up() {
     .await;
 }
 
-/// What a step that failed cuts off may have acted; whether the call goes on or ends with the error.
+/// A step that is dropped because another one failed may have acted, if the call goes on and if it ends with the error.
 #[tokio::test(start_paused = true)]
 async fn a_step_that_another_one_cuts_off() {
     async fn both(ctx: &Ctx) -> Result<(), StepError> {
@@ -468,7 +468,7 @@ async fn a_refusal_ends_what_stands_beside_it() {
     .await;
 }
 
-/// What stands beside a question may take longer than the grace, or not.
+/// Work beside a question may take longer than the grace, or not.
 #[tokio::test(start_paused = true)]
 async fn how_far_other_work_comes_is_a_matter_of_time() {
     /// Takes longer than the grace every other time.
@@ -521,10 +521,10 @@ async fn how_far_other_work_comes_is_a_matter_of_time() {
     .await;
 }
 
-/// What a person does behind a URL may be done just between the two runs.
+/// A person may finish the page of a URL between the two runs.
 #[tokio::test(start_paused = true)]
 async fn the_second_run_does_not_look_behind_urls() {
-    /// So many looks find nothing.
+    /// Waits for a payment, which the first `in_vain` checks do not find.
     async fn paid(ctx: &Ctx, looks: &AtomicU32, in_vain: u32) -> Result<(), AskError> {
         let url = ctx.elicit_url("Pay.", |r| format!("https://page.example/{r}"));
         url.until(async || next(looks) >= in_vain).await

@@ -26,7 +26,7 @@ struct Place {
     region: String,
 }
 
-/// What ran, on all instances.
+/// The names of the functions that ran, on all instances.
 #[derive(Clone, Default)]
 struct Log(Arc<Mutex<Vec<&'static str>>>);
 
@@ -36,7 +36,7 @@ impl Log {
     }
 }
 
-/// How many files are in a folder: as many as its name has letters, but none in `empty`.
+/// Counts the files of a folder: as many as its name has letters, but none in `empty`.
 #[resolver]
 async fn size(State(log): State<Log>, path: &str) -> Result<u64> {
     log.note("size");
@@ -70,7 +70,7 @@ async fn delete_or_fail(path: String, #[resolve(confirm_delete)] confirm: Confir
     format!("{path} {}", confirm.ok)
 }
 
-/// Where, and how much it costs there.
+/// Asks for a place. The question names the price.
 #[resolver]
 async fn place(ctx: &Ctx, log: State<Log>) -> Result<Place> {
     log.note("place");
@@ -284,11 +284,11 @@ fn server(log: &Log) -> Server {
     builder.prompt(describe).template(report).build().unwrap()
 }
 
-/// What a call came to.
+/// The rounds, the functions that ran, and the result of a call.
 struct Came {
     /// The keys of each round.
     rounds: Vec<Vec<String>>,
-    /// What ran, on all legs.
+    /// The functions that ran, on all legs.
     ran: Vec<&'static str>,
     result: Value,
 }

@@ -1,8 +1,8 @@
 //! Handlers that wait for other things beside their questions, on several threads, thousands of times: every question
 //! leaves in the round it belongs to, once, and the call ends.
 //!
-//! Where the rule decides, the grace is an hour: a wake that is lost, or a waker that is kept for nothing, is a call that
-//! does not end. Where only the grace can decide it is short.
+//! In a test of the rule, the grace is an hour: with a lost wake, or with a waker that is held for nothing, the call
+//! does not end. In a test of the grace, the grace is short.
 
 use crate::common::tool_call::*;
 use crate::common::*;
@@ -96,8 +96,8 @@ async fn beside(
     .await
 }
 
-/// Calls the tool `runs` times, [`TASKS`] at once. Each call asks in exactly these rounds, whose keys are sorted, and says
-/// the words it was given, which are its own.
+/// Calls the tool `runs` times, [`TASKS`] at once. Each call asks in exactly these rounds, whose keys are sorted, and
+/// says the words it was given, which are its own.
 async fn check(tool: Tool, grace: Duration, runs: usize, rounds: &'static [&'static [&'static str]]) {
     let limits = Limits::default().grace(grace);
     let server = Server::builder("stress", "1")
@@ -154,7 +154,7 @@ macro_rules! waiting {
     };
 }
 
-/// What [`waiting`] asks.
+/// The questions of [`waiting`], by round.
 const WAITING: &[&[&str]] = &[&["a", "b"], &["c"]];
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]

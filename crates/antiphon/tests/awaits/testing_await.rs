@@ -31,7 +31,7 @@ struct Keep {
 
 type Handler = for<'a> fn(&'a Ctx, &'a Replica) -> BoxFuture<'a, Result<String>>;
 
-/// What a replica has of its own.
+/// The effects and the memory of one replica.
 #[derive(Clone)]
 struct Replica {
     effects: Effects,
@@ -93,7 +93,7 @@ async fn a_tool_that_keeps_the_rules() {
     }
 }
 
-/// How often a step's effect happens, and in which legs, by fault; always under one key.
+/// Checks the legs in which a step's effect happens, by fault. The key is always the same.
 #[tokio::test(start_paused = true)]
 async fn steps_that_are_cut_off() {
     let check = async |fault: Fault, expected: &[u16]| {
@@ -118,7 +118,7 @@ async fn steps_that_are_cut_off() {
     check(Fault::Disconnect { leg: 3, polls: 2 }, &[3, 3]).await;
 }
 
-/// Who comes too late for a question, though in time for the state.
+/// A person answers too late for a question, but in time for the state.
 #[tokio::test(start_paused = true)]
 async fn a_person_who_is_late() {
     let handler: Handler = |ctx, _| {
@@ -138,7 +138,7 @@ async fn a_person_who_is_late() {
     done.expect_failure("Invalid or expired requestState");
 }
 
-/// What the bench says of a handler that breaks a rule.
+/// A finding of the bench in a handler that breaks a rule.
 #[derive(Debug)]
 enum Caught {
     /// By the results, in these words.
@@ -373,7 +373,7 @@ async fn why_a_call_fails() {
     }
 }
 
-/// What the tool says of itself is looked at too.
+/// The bench checks a tool's declarations too.
 #[tokio::test(start_paused = true)]
 async fn a_step_before_a_question_that_is_not_needed() {
     let bench = bench(order);

@@ -137,7 +137,7 @@ async fn every_fault_at_every_boundary() {
     }
 }
 
-/// What happened, by fault: how often, and under how many keys.
+/// Checks the number of effects, and of their keys, by fault.
 #[tokio::test(start_paused = true)]
 async fn effects_by_key() {
     let check = async |fault: Fault, runs: usize| {
@@ -192,7 +192,7 @@ async fn late_answers_are_asked_again_if_the_server_says_so() {
     assert_eq!(*late.outcome(), Outcome::Refused);
 }
 
-/// What the person says, what is asked then, and what comes of it.
+/// Checks the questions and the result for the answers of several persons.
 #[tokio::test(start_paused = true)]
 async fn people() {
     let check = async |person: ScriptedUser, asked: &[&str], text: &str| {

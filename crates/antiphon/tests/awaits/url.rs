@@ -125,7 +125,7 @@ async fn the_page_learns_which_call_it_is() {
     assert_eq!(said(&talk.leg(&server, agreed()).await), seen.call_id().to_string());
 }
 
-/// Who opens the page must be who called, whatever they open it with.
+/// The person who opens the page must be the caller, with any client.
 #[tokio::test]
 async fn the_person_who_opens_it_is_the_one_who_was_asked() {
     let server = changed(consent(), |builder| builder.bind_principal(by_header).allow_client_principal(true));
@@ -264,7 +264,7 @@ async fn a_codec_must_give_what_can_stand_in_a_url() {
     assert_eq!(reply["error"]["code"], -32603, "{reply}");
 }
 
-/// Whether it is paid, and how often that was asked.
+/// A payment, and the number of times that it was looked up.
 #[derive(Clone, Default)]
 struct Till(Arc<(AtomicBool, AtomicUsize)>);
 
@@ -278,7 +278,7 @@ impl Till {
         self.0.0.load(Ordering::Relaxed)
     }
 
-    /// How often it was looked at since this was last called.
+    /// Returns the number of look-ups since the last call of this function.
     fn looks(&self) -> usize {
         self.0.1.swap(0, Ordering::Relaxed)
     }
@@ -448,7 +448,7 @@ async fn a_check_looks_and_does_nothing_else() {
     assert_eq!(talk.leg(&acts, agreed()).await["error"]["code"], -32603);
 }
 
-/// What else is asked does not wait for somebody who pays.
+/// Other questions do not wait for a person who pays.
 #[tokio::test(start_paused = true)]
 async fn a_question_beside_the_wait_leaves_at_once() {
     let till = Till::default();
@@ -525,7 +525,7 @@ async fn too_late(comes_late: bool) {
     assert_eq!(runs(&looks), looked);
 }
 
-/// What was finished was another question.
+/// A finished payment does not answer a question about another payment.
 #[tokio::test(start_paused = true)]
 async fn what_is_asked_about_something_else_is_looked_at_anew() {
     static PAYMENT: AtomicUsize = AtomicUsize::new(1);

@@ -8,7 +8,7 @@ use tokio::{
     net::{TcpListener, TcpStream},
 };
 
-/// What the server does once it has said its part.
+/// Behaviour of the server after its response.
 #[derive(Debug)]
 enum Then {
     Silence,

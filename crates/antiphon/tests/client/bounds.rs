@@ -1,4 +1,4 @@
-//! What ends a call from this side: bounds, time, cancellation.
+//! Ends of a call that the client causes: limits, time, cancellation.
 
 use crate::client_support::{failing::*, *};
 use antiphon::client::{AskFault, Call, CancelToken, ClientBuilder, ClientError, ClientErrorKind};

@@ -1,4 +1,4 @@
-//! How callbacks are run, and what they are told.
+//! Callbacks: their order, and their arguments.
 
 use crate::client_support::*;
 use antiphon::client::ClientBuilder;

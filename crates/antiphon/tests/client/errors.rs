@@ -1,4 +1,4 @@
-//! What ends a call: callbacks that fail, servers that break the rules, connections that break.
+//! Ends of a call by an error: callbacks that fail, servers that break the rules, connections that break.
 
 use crate::client_support::{failing::*, *};
 use antiphon::{

@@ -1,4 +1,4 @@
-//! What is heard while a request is under way: progress, log messages, and what they do to its time.
+//! Notifications during a request: progress, log messages, and their effect on its time.
 
 use crate::client_support::*;
 use antiphon::{

@@ -1,4 +1,4 @@
-//! What becomes of a subscription, whatever its server does: a script of exchanges, and the events that come of it.
+//! Events of a subscription, with a scripted server.
 
 use antiphon::{
     client::{
@@ -22,7 +22,7 @@ use std::{
 };
 use tokio::time::Instant;
 
-/// What the server does with one request: what it tells, and how that ends.
+/// Notifications of the server in one request, and the end of its response.
 #[derive(Clone)]
 struct Script(Vec<Told>, End);
 
@@ -50,7 +50,7 @@ enum End {
 struct Fake {
     scripts: Mutex<VecDeque<Script>>,
     requests: Mutex<Vec<(Value, Instant)>>,
-    /// How often something else was asked for: a list, a resource.
+    /// Number of other requests: lists and resources.
     others: AtomicUsize,
 }
 

@@ -1,4 +1,4 @@
-//! What a client sends, round after round.
+//! Requests of a client, round after round.
 
 use crate::client_support::*;
 use antiphon::{

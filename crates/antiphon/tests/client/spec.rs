@@ -1,4 +1,4 @@
-//! What the specification demands of every client, against servers that keep no rule: page by page in docs/spec.md.
+//! Requirements of the specification on every client, against servers that keep no rule: page by page in docs/spec.md.
 
 use crate::client_support::*;
 use antiphon::{
@@ -55,7 +55,7 @@ async fn an_unknown_type_of_result_is_invalid_whatever_was_asked() {
     }
 }
 
-/// How often a server is asked in two goes that are a day apart, if its lists say this about their freshness.
+/// Counts the requests of three listings, the last a day after the others, if the lists have this `ttlMs`.
 async fn asked(ttl: &'static str) -> Result<[usize; 3], String> {
     let count = Arc::new(AtomicUsize::new(0));
     let counted = Arc::clone(&count);

@@ -1,4 +1,4 @@
-//! What a client knows of tools from their list: headers, output schemas, and the schemas as they were written.
+//! Tools on the client, from their list: headers, output schemas, and the schemas as they were written.
 
 use crate::client_support::*;
 use antiphon::{

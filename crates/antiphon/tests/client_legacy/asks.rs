@@ -1,5 +1,5 @@
-//! What a server asks on a session: the same callbacks, the same checks, and what does not fit is said in the words of the
-//! session's version.
+//! Requests of a server on a session: the same callbacks and checks as in rounds; errors are those of the session's
+//! version.
 
 use crate::scripted_server::{Peer, asks, builder, hello, result, soon, tells};
 use antiphon::{
@@ -266,7 +266,7 @@ async fn the_server_takes_its_question_back() {
     assert_eq!(peer.receive().await.unwrap()["id"], "p2");
 }
 
-/// What is taken back before its turn is never shown, whether it has just come or waits for another.
+/// A question that is cancelled before its turn is never shown, also if it waits for another one.
 #[tokio::test(start_paused = true)]
 async fn a_question_that_is_taken_back_before_its_turn() {
     for one_at_a_time in [false, true] {

@@ -1,4 +1,5 @@
-//! Servers of sessions that are stuck, slow, lying or gone: each call ends in time, with an error that says so, or goes well.
+//! Servers of sessions that are stuck, slow, lying or gone: each call ends in time, with an error that says so, or
+//! goes well.
 
 use crate::scripted_server::{Heard, Peer, Said, ScriptedHttpServer, builder, event, hello, result};
 use antiphon::client::{Client, ClientErrorKind, Mode, RequestFault, transport::TransportErrorKind as Kind};
@@ -33,7 +34,8 @@ fn done(id: &Value) -> Value {
     result(id, json!({"content": []}))
 }
 
-/// What is said to `initialize`, and what to the call; `ID` stands for the id. None closes, an empty text is silence.
+/// Rows: the response to `initialize`, and the response to the call; `ID` stands for the id. `None` closes, an empty
+/// text is silence.
 #[tokio::test(start_paused = true)]
 async fn over_streams() {
     let good = hello("2025-11-25").to_string();

@@ -1,4 +1,4 @@
-//! What real servers answer, recorded: each file of `tests/corpus` is played, and the client must make of it what it is.
+//! Recorded responses of real servers: each file of `tests/corpus` is played, and the client must read it correctly.
 
 use crate::scripted_server::{Heard, Peer, Said, ScriptedHttpServer, builder, hello, result};
 use antiphon::{
@@ -256,7 +256,7 @@ async fn what_recorded_servers_are() {
     assert_eq!(played, 22, "a recording is missing, or a new one is not looked at");
 }
 
-/// What a client makes of one answer to `server/discover`, from a server that would shake hands.
+/// Returns the era that the client detects from one response to `server/discover`. The server accepts a handshake.
 async fn judged(entry: &Value) -> (Option<Era>, Result<(), String>) {
     let entries = vec![entry.clone()];
     let is_http = entry["transport"] == "http";

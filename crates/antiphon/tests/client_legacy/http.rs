@@ -24,7 +24,7 @@ fn done(id: &Value) -> Value {
     result(id, json!({"content": [{"type": "text", "text": "done"}]}))
 }
 
-/// What every server here does with the handshake; `None` for the rest.
+/// Responds to the handshake, in the same way in every server of this file; `None` for other requests.
 fn handshake(heard: &Heard, session: &str) -> Option<Said> {
     Some(match (heard.verb.as_str(), heard.method()) {
         ("POST", "server/discover") => Said::json(400, error(&Value::Null, -32000, Value::Null)),
@@ -196,7 +196,7 @@ async fn a_client_that_is_dropped_with_its_call() {
     assert_eq!(last, ["POST tools/call", "POST notifications/cancelled", "DELETE"]);
 }
 
-/// Where no runtime is, there is nobody to send anything, and nothing happens.
+/// Without a runtime, the client cannot send anything, and dropping it does nothing.
 #[tokio::test]
 async fn a_client_that_is_dropped_outside_of_a_runtime() {
     let played = ScriptedHttpServer::new(|heard| {
@@ -325,7 +325,7 @@ fn person(told: &Told) -> ClientBuilder {
     })
 }
 
-/// Where the stream says for which request something is asked, the callbacks hear it.
+/// If the stream shows the request that a question belongs to, the callbacks receive this request.
 #[tokio::test]
 async fn questions_on_the_stream_of_a_call_and_of_the_session() {
     for (on_call, context) in [(true, "tools/call t {\"a\":1} 1"), (false, "initialize  none 1")] {
@@ -464,7 +464,7 @@ async fn http_and_sse_comes_last() {
     }
 }
 
-/// What a caller may do about: a token, a proxy, a page. None of it is taken for an old server.
+/// Statuses that the caller can act on: a token, a proxy, a page. None of them is a sign of an old server.
 #[tokio::test]
 async fn what_is_told_and_no_fallback() {
     for (said, expected) in

@@ -1,5 +1,5 @@
-//! The compatibility matrix of the specification's versioning page: every mode of the client with every kind of server, over
-//! streams and over HTTP.
+//! The compatibility matrix of the specification's versioning page: every mode of the client with every kind of
+//! server, over streams and over HTTP.
 
 use crate::scripted_server::{Heard, Peer, Said, ScriptedHttpServer, builder, error, hello, result, soon};
 use antiphon::{
@@ -12,7 +12,7 @@ use antiphon::{
 use serde_json::{Value, json};
 use std::{sync::Arc, time::Duration};
 
-/// What a server is.
+/// The versions of a server.
 #[derive(Clone, Copy, Debug)]
 enum Server {
     Modern,
@@ -29,7 +29,7 @@ enum Server {
 
 const MODERN: &str = "2026-07-28";
 
-/// What a server answers; none is silence.
+/// Returns the response of a server; `None` is silence.
 fn answer(server: Server, request: &Value) -> Option<Value> {
     let id = &request["id"];
     let method = request["method"].as_str().unwrap();
@@ -169,8 +169,8 @@ async fn every_mode_with_every_server() {
     }
 }
 
-/// The probe is not answered in time, and the server is a modern one all the same: whoever answers first decides, unless it
-/// only says that there are no sessions here.
+/// The probe is not answered in time, and the server is a modern one all the same: whoever answers first decides,
+/// unless it only says that there are no sessions here.
 #[tokio::test(start_paused = true)]
 async fn a_modern_server_that_is_slow_to_start() {
     for refuses_first in [false, true] {
@@ -224,8 +224,8 @@ async fn a_transport_without_sessions() {
     }
 }
 
-/// Old servers in Python do not survive what comes before `initialize`, and end only with the message after it: the next
-/// process hears nothing but that.
+/// Old servers in Python do not survive what comes before `initialize`, and end only with the message after it: the
+/// next process hears nothing but that.
 #[tokio::test]
 async fn a_server_that_does_not_survive_the_probe() {
     let script = r#"

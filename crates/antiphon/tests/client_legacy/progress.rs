@@ -1,4 +1,4 @@
-//! What callbacks report while they answer what a session asks.
+//! Progress that callbacks report while they answer a question of a session.
 
 use crate::scripted_server::{
     Peer, Said, ScriptedHttpServer, asks, builder, event, hello, result, soon, tells,
@@ -113,7 +113,7 @@ async fn each_kind_of_ask_reports_under_its_token() {
     }
 }
 
-/// What is reported, one after the other: how far, of how much, in which words; and milliseconds after the one before.
+/// Reports in order: milliseconds after the one before, progress, total, message.
 type Reports = Vec<(u64, f64, Option<f64>, Option<&'static str>)>;
 
 /// A form that reports this, and answers two seconds later.
@@ -133,7 +133,7 @@ fn reporting(reports: Reports) -> ClientBuilder {
     })
 }
 
-/// What the server hears before the answer.
+/// Returns the messages that the server receives before the answer.
 async fn heard_of(reports: Reports) -> Vec<Value> {
     let (mut peer, call, called) = calling(reporting(reports)).await;
     peer.send(asks("q", "elicitation/create", form("t".into()))).await;
@@ -318,7 +318,8 @@ struct Place {
     region: String,
 }
 
-/// Our own server at the other end: whoever is at work on a question has more than ten minutes for it, and an hour at most.
+/// Our own server at the other end: whoever is at work on a question has more than ten minutes for it, and an hour at
+/// most.
 #[tokio::test(start_paused = true)]
 async fn progress_keeps_a_question_of_our_own_server_alive() {
     let minutes = |count: u64| Duration::from_secs(60 * count);

@@ -79,7 +79,7 @@ fn told(answer: Answer<Region>) -> String {
 
 #[derive(serde::Deserialize, schemars::JsonSchema)]
 pub struct Named {
-    /// What to make.
+    /// Name of the database to make.
     #[schemars(length(min = 1))]
     #[allow(dead_code)]
     pub name: String,

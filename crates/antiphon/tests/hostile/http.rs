@@ -33,8 +33,7 @@ fn hasty() -> HttpOptions {
 }
 
 fn limits() -> Limits {
-    let limits = Limits::default().handlers(1).subscriptions(1);
-    limits
+    Limits::default().handlers(1).subscriptions(1)
 }
 
 fn server(limits: Limits) -> (Server, Gate) {
@@ -63,7 +62,7 @@ fn listen(filter: Value) -> Value {
     request(1, "subscriptions/listen", json!({ "notifications": filter }))
 }
 
-/// How a client goes.
+/// A way in which a client leaves.
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Leaves {
     /// It waits until the server closes.
@@ -229,8 +228,8 @@ async fn a_client_that_goes_in_any_phase_drops_its_handler() {
     still_serves("after all", &running, &census).await;
 }
 
-/// What waits behind a request hides the end of its connection. A stream finds it when it next writes, and a handler
-/// that says nothing ends with its time.
+/// Bytes behind a request hide the end of its connection. A stream notices it at its next write, and a silent handler
+/// ends with its time.
 #[tokio::test]
 async fn a_client_that_goes_behind_pipelined_requests_is_missed_in_time() {
     let limits = limits().handler_timeout(Duration::from_millis(300));

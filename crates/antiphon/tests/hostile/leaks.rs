@@ -1,4 +1,4 @@
-//! What a log, a `Debug` or an error may hold: never a state, an answer, a principal or a key.
+//! Content of logs, `Debug` output and errors: never a state, an answer, a principal or a key.
 
 use crate::common::{log::take_log, *};
 use antiphon::{

@@ -1,4 +1,4 @@
-//! What is sent before a reply, where its sender or its receiver does not behave.
+//! Notifications before a reply, with a handler or a client that misbehaves.
 
 use crate::common;
 use crate::common::{
@@ -208,7 +208,7 @@ async fn a_stream_is_kept_alive_from_its_last_word() {
     assert_eq!(heard, [(0, false), (10, false), (20, false), (35, true), (50, true), (60, false)]);
 }
 
-/// What opens a subscription goes when it is open: its body may be long, and what was offered then may be large.
+/// The request of an open subscription is freed: its body may be long, and the lists of that time may be large.
 #[tokio::test]
 async fn an_idle_subscription_holds_little() {
     struct Held(tokio::sync::oneshot::Sender<()>);

@@ -111,7 +111,7 @@ async fn keys_rotate_without_losing_a_call() {
     }
 }
 
-/// What a handler was run with: its argument, and the answer, if it saw one.
+/// The input of each run of a handler: its argument, and the answer, if the handler received one.
 type Record = Arc<Mutex<Vec<(String, Option<String>)>>>;
 
 /// A tool, a prompt and a template that record what they are run with.

@@ -47,7 +47,7 @@ fn cancel(id: &Value) -> String {
     cancelled(&format!(r#","params":{{"requestId":{id}}}"#))
 }
 
-/// What is under way when a client goes.
+/// The work under way when a client leaves.
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Phase {
     Idle,

@@ -50,12 +50,13 @@ pub(crate) enum What {
     Cuts { polls: u8, rests: bool },
     /// Goes on from an older state. On a session: each answer is sent twice.
     Returns(u8),
-    /// Sends two copies at once, to two instances, and goes on from the second reply or the first. On a session: as `Returns`.
+    /// Sends two copies at once, to two instances, and goes on from the second reply or the first. On a session: as
+    /// `Returns`.
     Twice(bool),
 }
 
 impl Case {
-    /// Whether each leg is known beforehand, as long as the world does not change.
+    /// Returns `true` if each leg can be predicted as long as the world does not change.
     pub(crate) fn is_exact(&self) -> bool {
         // In a session a handler may meet two worlds within one request.
         let has_one_world = self.carrier != Carrier::Pushed || self.moves.iter().all(|one| one.world == 0);

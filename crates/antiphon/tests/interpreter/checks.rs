@@ -1,4 +1,4 @@
-//! What must hold of the effects of a call, whatever its client did.
+//! Rules for the effects of a call, for any behaviour of its client.
 
 use crate::{
     trace::{Chain, LegTrace, Run, RunEnd},
@@ -9,7 +9,7 @@ use std::{
     sync::Arc,
 };
 
-/// What the person has seen and said, in the rounds that led to a state.
+/// The questions and answers of a person, in the rounds that led to a state.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Consents {
     given: BTreeMap<String, Vec<Given>>,
@@ -31,7 +31,7 @@ type Standing = Arc<BTreeMap<String, (String, Said)>>;
 struct Given {
     text: String,
     said: Said,
-    /// What the person had answered when the question was shown.
+    /// The person's answers at the time when the question was shown.
     beside: Standing,
 }
 
@@ -81,8 +81,8 @@ impl Consents {
         self.standing = Standing::default();
     }
 
-    /// A step runs behind these answers only if the person gave each of them to exactly this text, and if, of the questions
-    /// of earlier rounds, those that were answered then have the same text and answer now.
+    /// A step runs behind these answers only if the person gave each of them to exactly this text, and if, of the
+    /// questions of earlier rounds, those that were answered then have the same text and answer now.
     fn allow(&self, chain: &Chain) -> Result<(), String> {
         for (path, link) in chain.iter() {
             let given = self.given.get(path).map_or(&[] as &[Given], Vec::as_slice);
@@ -115,7 +115,7 @@ impl Consents {
         Ok(())
     }
 
-    /// Whether the one question was answered in an earlier round than the other.
+    /// Returns `true` if the question `one` was answered in an earlier round than `other`.
     fn is_earlier(&self, one: &str, other: &str) -> bool {
         matches!((self.first.get(one), self.first.get(other)), (Some(one), Some(other)) if one < other)
     }
@@ -135,7 +135,7 @@ impl Consents {
     }
 }
 
-/// How often effects may happen.
+/// The allowed number of runs of effects.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Allowance {
     /// First requests: each begins a call of its own, with keys of its own.

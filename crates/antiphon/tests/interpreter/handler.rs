@@ -20,7 +20,7 @@ use std::{
 };
 use tokio::sync::watch;
 
-/// What a branch of the handler has at hand.
+/// The environment of a branch of the handler.
 #[derive(Clone)]
 pub(crate) struct Env {
     pub(crate) scene: Arc<Scene>,
@@ -51,7 +51,7 @@ impl Env {
     }
 }
 
-/// What a branch has come to.
+/// The end of a branch.
 #[derive(Clone, Debug)]
 pub(crate) struct End {
     pub(crate) result: Result<u64, Stop>,

@@ -117,13 +117,13 @@ fn runner(name: &str, seed: u64, number: u64) -> TestRunner {
     TestRunner::new_with_rng(config, TestRng::from_seed(RngAlgorithm::ChaCha, &bytes))
 }
 
-/// What one case came to.
+/// The end of one case.
 pub(crate) struct Ran {
     end: CallEnd,
     trace: Arc<Trace>,
 }
 
-/// What all cases came to.
+/// Sums over all cases.
 #[derive(Default)]
 struct Totals {
     requests: AtomicU64,

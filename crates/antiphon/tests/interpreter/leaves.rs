@@ -34,7 +34,7 @@ pub(crate) struct Note {
     pub(crate) text: Option<String>,
 }
 
-/// What a form says, whichever it is.
+/// The content of a form, of any kind.
 pub(crate) trait Filled {
     fn id(&self) -> &str;
     fn number(&self) -> u64;
@@ -70,7 +70,7 @@ impl Filled for Note {
     }
 }
 
-/// What a step comes to: it says whose it is.
+/// The result of a step, with the path of the step.
 #[derive(Debug, PartialEq, Serialize, Deserialize)]
 struct Receipt {
     path: String,

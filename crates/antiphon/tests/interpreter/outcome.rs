@@ -7,7 +7,7 @@ use crate::{
 };
 use std::collections::BTreeMap;
 
-/// What one request of a call says of its answers and races.
+/// The answers and the winners of one request of a call.
 pub(crate) struct Facts {
     decided: BTreeMap<String, Decided>,
     answers: BTreeMap<String, Said>,

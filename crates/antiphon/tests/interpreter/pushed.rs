@@ -104,7 +104,7 @@ struct Client<'a> {
     allowance: Allowance,
 }
 
-/// What a call came to.
+/// The outcome of a call.
 enum Came {
     Done(String),
     Failed(Value),
@@ -269,7 +269,7 @@ impl Client<'_> {
         Ok(came)
     }
 
-    /// Whether what is asked at rest is what the plain interpreter says.
+    /// Checks that the open questions at rest are those of the plain interpreter.
     fn look(&mut self) -> Result<(), String> {
         if !self.case.is_exact() || self.changed {
             return Ok(());

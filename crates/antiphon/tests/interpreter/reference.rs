@@ -14,7 +14,7 @@ use std::{
     task::{Context, Poll, Waker},
 };
 
-/// What a call has come to, leg by leg, for programs in which nothing waits but questions.
+/// The state of a call, leg by leg, for programs in which nothing waits but questions.
 #[derive(Clone, Default)]
 pub(crate) struct Plain {
     seed: u64,
@@ -33,7 +33,7 @@ pub(crate) struct Plain {
     pub(crate) tried: BTreeMap<String, Decided>,
 }
 
-/// What one leg comes to.
+/// The outcome of one leg.
 #[derive(Debug, PartialEq)]
 pub(crate) enum Leg {
     Done(Result<u64, Stop>),
@@ -124,7 +124,7 @@ impl Plain {
         })
     }
 
-    /// Whether there is an answer that fits. One that does not is gone with that.
+    /// Returns `true` if there is an answer that fits. An answer that does not fit is removed.
     fn has_answer(&self, path: &str) -> bool {
         let given = self.answers.borrow().get(path).copied();
         if given == Some(false) {
@@ -286,7 +286,7 @@ impl Plain {
     }
 }
 
-/// How many branches are polled at once.
+/// The number of branches that are polled at once.
 fn width(joined: Joined) -> usize {
     match joined {
         Joined::Buffered(most) => most.into(),

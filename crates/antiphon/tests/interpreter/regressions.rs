@@ -61,7 +61,8 @@ fn races_within_sets_within_a_race() {
     holds("it spins in a session", &row(Pushed, race, vec![]));
 }
 
-/// The person confirms one thing; then the question before it changes. The confirmation does not hold for another thing.
+/// The person confirms one thing; then the question before it changes. The confirmation does not hold for another
+/// thing.
 #[test]
 fn a_confirmation_is_for_what_was_shown() {
     let which = || ask(A, Form::Pick).text(Text::World).unwraps();
@@ -73,7 +74,7 @@ fn a_confirmation_is_for_what_was_shown() {
     holds("with a step between the two", &row(Sealed, pinned, changes));
 }
 
-/// What was done must not be done again because something beside it failed: its record leaves first.
+/// A finished step must not run again because a step beside it failed: the record leaves first.
 #[test]
 fn what_was_done_leaves_before_a_failure() {
     let flaky = || step(B, Kind::Flaky { panics: false });
@@ -104,8 +105,8 @@ fn a_race_that_panics() {
     holds("the step beside does not begin", &row(Pushed, beside, vec![]));
 }
 
-/// A race is decided, and waits for a step of the branch that lost; another step ends meanwhile. Replayed, that step comes
-/// before the race again, which ends what both are in.
+/// A race is decided, and waits for a step of the branch that lost; another step ends meanwhile. Replayed, that step
+/// comes before the race again, which ends what both are in.
 #[test]
 fn a_step_ends_while_a_race_waits_for_a_loser() {
     let race = select(A, [step(A, Kind::Done).waits_for(Raw::Task(0)), step(A, Kind::Fails)]);
@@ -114,8 +115,8 @@ fn a_step_ends_while_a_race_waits_for_a_loser() {
     holds("it diverges", &row(Sealed, asks, vec![]));
 }
 
-/// Two questions side by side; one is answered in the first round, the other in the second. Then the first one changes: the
-/// answer of the second round was given beside another one.
+/// Two questions side by side; one is answered in the first round, the other in the second. Then the first one
+/// changes: the answer of the second round was given beside another one.
 #[test]
 fn an_answer_of_a_later_round_beside_a_change() {
     let both = join(Joined::Ours, [ask(A, Form::Pick), ask(A, Form::Pick).text(Text::World)]);
@@ -123,7 +124,8 @@ fn an_answer_of_a_later_round_beside_a_change() {
     holds("the later answer counts", &row(Sealed, seq([both, step(A, Kind::Done)]), moves));
 }
 
-/// One handler awaits a question, returns one by hand, and awaits one more. The answer by hand is there on all later legs.
+/// One handler awaits a question, returns one by hand, and awaits one more. The answer by hand is there on all later
+/// legs.
 #[test]
 fn awaited_and_by_hand_in_one_call() {
     for carrier in [Sealed, Pushed] {
@@ -134,8 +136,8 @@ fn awaited_and_by_hand_in_one_call() {
     }
 }
 
-/// Two steps end behind the end of a leg, which a third one has failed: the handler receives neither. Replayed, the error of the
-/// first makes the handler drop the second.
+/// Two steps end behind the end of a leg, which a third one has failed: the handler receives neither. Replayed, the
+/// error of the first makes the handler drop the second.
 #[test]
 fn a_step_that_was_never_delivered_may_be_dropped() {
     let tried = || {
@@ -154,8 +156,8 @@ fn a_step_that_was_never_delivered_may_be_dropped() {
     holds("the same without resolvers", &row(Sealed, seq([catch(tried()), second]), vec![]));
 }
 
-/// In a session the handler comes to another end than before, and a set of futures keeps a waker: it is stopped when its time is
-/// over, and told why.
+/// In a session the handler comes to another end than before, and a set of futures keeps a waker: it is stopped when
+/// its time is over, and told why.
 #[test]
 fn a_set_of_futures_that_waits_for_a_step_that_may_not_begin() {
     let branch = Node::If(Box::new(step(A, Kind::Done)), Box::new(ask(A, Form::Pick)));

@@ -7,7 +7,7 @@ use crate::{
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 
-/// What became of one request.
+/// The outcome of one request.
 #[derive(Debug)]
 pub(crate) enum Reply {
     /// Questions; without any, the state alone.

@@ -28,7 +28,7 @@ use std::{
 /// More requests than any call needs.
 const MOST_REQUESTS: usize = 400;
 
-/// What a client holds after a round.
+/// The data of a client after a round.
 #[derive(Clone)]
 struct Position {
     state: Option<String>,
@@ -59,7 +59,7 @@ struct Client<'a> {
     ever: BTreeSet<String>,
 }
 
-/// How a call ended.
+/// The end of a call.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) enum CallEnd {
     Done,
@@ -241,7 +241,7 @@ impl Client<'_> {
         (sent, leg)
     }
 
-    /// Whether one reply is right, whether or not the client sees it.
+    /// Checks one reply, also if the client does not see it.
     fn look(&mut self, reply: &Reply, leg: &LegTrace, now: &Position) -> Result<(), String> {
         self.trace.check()?;
         now.consents.check(leg)?;

@@ -1,4 +1,4 @@
-//! What a handler writes down while it runs: in one request, and in all requests of a call.
+//! The log of a handler while it runs: in one request, and in all requests of a call.
 
 use crate::{
     tree::Program,
@@ -63,9 +63,9 @@ pub(crate) enum RunEnd {
 /// The whole call.
 #[derive(Debug, Default)]
 pub(crate) struct Trace {
-    /// What must not happen.
+    /// Violations of a rule.
     wrong: Mutex<Vec<String>>,
-    /// How often the body of each step was entered.
+    /// The number of times that the body of each step was entered.
     attempts: Mutex<BTreeMap<String, u32>>,
     /// Places at which the handler has panicked.
     panics: Mutex<BTreeSet<String>>,
@@ -88,7 +88,7 @@ pub(crate) struct LegTrace {
     pub(crate) panicked: AtomicBool,
 }
 
-/// What a handler looks up when it begins.
+/// The version and the world that a handler reads when it begins.
 #[derive(Debug)]
 pub(crate) struct Scene {
     pub(crate) program: Arc<Program>,
@@ -117,7 +117,7 @@ impl Trace {
         *times
     }
 
-    /// Whether the handler comes to this place for the first time.
+    /// Returns `true` if the handler comes to this place for the first time.
     pub(crate) fn panics_at(&self, path: String) -> bool {
         self.panics.lock().unwrap().insert(path)
     }
@@ -131,7 +131,7 @@ impl Trace {
         spins || self.polls.load(Ordering::Relaxed) > MOST_POLLS
     }
 
-    /// How often bodies of steps were entered.
+    /// Returns the number of times that bodies of steps were entered.
     pub(crate) fn attempts(&self) -> u64 {
         self.attempts.lock().unwrap().values().copied().map(u64::from).sum()
     }

@@ -57,7 +57,7 @@ pub(crate) enum Kind {
 pub(crate) struct Step {
     pub(crate) name: Name,
     pub(crate) kind: Kind,
-    /// What its body waits for.
+    /// The waiting in the body of the step.
     pub(crate) raw: Option<Raw>,
 }
 
@@ -78,7 +78,7 @@ pub(crate) enum Joined {
     Futures,
     Macro,
     Unordered,
-    /// So many at once.
+    /// At most this number at once.
     Buffered(u8),
 }
 
@@ -141,7 +141,7 @@ pub(crate) enum Program {
 /// The scopes of the resolvers, which are their names.
 pub(crate) const RESOLVERS: [&str; 3] = ["first", "second", "third"];
 
-/// How often each letter was used in one scope.
+/// Counts the uses of each letter in one scope.
 #[derive(Default)]
 struct Frame([[u64; 3]; 8]);
 
@@ -153,7 +153,7 @@ impl Frame {
     }
 }
 
-/// What a node is inside of.
+/// The kinds of nodes around a node.
 #[derive(Clone, Copy, Default)]
 struct Inside {
     a_try: bool,
@@ -162,7 +162,8 @@ struct Inside {
 }
 
 impl Node {
-    /// Gives every key its number, and every panic what catches it. In a `Try`, several answers that come at once are in no order: none of them fails there.
+    /// Gives every key its number, and every panic what catches it. In a `Try`, several answers that come at once are
+    /// in no order: none of them fails there.
     fn name(&mut self, frame: &mut Frame, inside: Inside) {
         match self {
             Self::Ask(ask) => {
@@ -222,7 +223,7 @@ impl Node {
         }
     }
 
-    /// Whether something holds of this node or of one below it.
+    /// Returns `true` if `holds` does for this node or for one below it.
     fn any(&self, holds: &dyn Fn(&Self) -> bool) -> bool {
         let below = match self {
             Self::Ask(_)
@@ -246,7 +247,7 @@ impl Node {
         below || holds(self)
     }
 
-    /// Whether it waits for other things than questions, or ends a leg for another reason than a question.
+    /// Returns `true` if the node waits for anything but questions, or ends a leg for another reason than a question.
     fn waits(&self) -> bool {
         let waits = |node: &Self| match node {
             Self::Raw(_) | Self::Panics(_) | Self::Takes => true,
@@ -301,28 +302,28 @@ impl Program {
         }
     }
 
-    /// Whether each leg of it is known beforehand.
+    /// Returns `true` if each leg can be predicted.
     pub(crate) fn is_exact(&self) -> bool {
         !self.any(Node::waits)
     }
 
-    /// Whether some leg may fail.
+    /// Returns `true` if a leg may fail.
     pub(crate) fn fails(&self) -> bool {
         self.any(Node::fails)
     }
 
-    /// Whether some panic may be caught.
+    /// Returns `true` if a panic may be caught.
     pub(crate) fn unwinds(&self) -> bool {
         self.any(Node::unwinds)
     }
 
-    /// Whether some leg may end at a checkpoint.
+    /// Returns `true` if a leg may end at a checkpoint.
     pub(crate) fn pauses(&self) -> bool {
         self.any(Node::pauses)
     }
 }
 
-/// Where a branch stands: the scopes, and the number that loops have come to.
+/// The position of a branch: the scopes, and the number of the present loop round.
 #[derive(Clone, Default)]
 pub(crate) struct At {
     pub(crate) scopes: String,

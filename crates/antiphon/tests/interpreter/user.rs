@@ -62,7 +62,7 @@ pub(crate) fn together(results: impl IntoIterator<Item = Result<u64, Stop>>) -> 
     results.into_iter().try_fold(0, |all, one| Ok(mix("join", "", all ^ one?.rotate_left(7))))
 }
 
-/// Why a branch ended early.
+/// The cause of a branch's early end.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct Stop(pub(crate) u64);
 

@@ -16,7 +16,7 @@ use std::{
     sync::{Arc, Mutex},
 };
 
-/// Where to put it: not sent.
+/// The place of the database; this comment is not sent.
 #[derive(Debug, PartialEq, Deserialize, Form)]
 struct Place {
     /// Close to
@@ -248,7 +248,7 @@ fn fields_stand_in_the_order_of_the_struct() {
     assert_eq!(names(Renamed::schema()), ["firstName", "Last", "in", "type", "nickName", "luckyNumber"]);
 }
 
-/// What a person filled in, through the form and through serde.
+/// Checks that a person's input decodes in the same way through the form and through serde.
 fn decodes<T: Form + DeserializeOwned + Debug + PartialEq>(content: Value, expected: T) {
     let checked = T::schema().check(content.as_object().unwrap());
     let checked = checked.unwrap_or_else(|faults| panic!("{content}: {faults:?}"));

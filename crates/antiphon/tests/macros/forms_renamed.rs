@@ -18,18 +18,18 @@ struct None;
 #[derive(other_name::Deserialize, ::antiphon::Form)]
 #[serde(crate = "other_name")]
 pub struct Place {
-    /// Where.
+    /// The region.
     #[form(default = "eu")]
     pub region: String,
-    /// How many.
+    /// Share of the whole.
     #[form(min = 0.5)]
     pub share: Option<f32>,
-    /// How large.
+    /// Allowed sizes.
     #[form(default = ["Small"])]
     pub sizes: Vec<Size>,
 }
 
-/// How large.
+/// A size.
 #[derive(other_name::Deserialize, ::antiphon::Form)]
 #[serde(crate = "other_name")]
 pub enum Size {

@@ -1,4 +1,4 @@
-//! What the macros make of functions and types.
+//! Expansions of the macros, for functions and types.
 
 #![allow(clippy::unwrap_used, clippy::expect_used, missing_docs, reason = "a failed unwrap fails the test")]
 

@@ -69,7 +69,9 @@ type Names = (
 #[test]
 fn names_of_the_prelude_and_of_axum_are_disjoint() {
     let _: Names = Names::default();
-    (get(), post(), serve());
+    get();
+    post();
+    serve();
     let server: Server =
         Server::builder("databases", "1.0").state(String::from("eu-")).tool(order).build().unwrap();
     let (_service, _client): (HttpService, ClientBuilder) =

@@ -283,7 +283,7 @@ fn plain() -> Tool {
     })
 }
 
-/// What the call came to: its text, or the keys of what it asks.
+/// Makes a call. Returns its text, or the keys of its questions.
 async fn call(server: &Server, method: &str, name: &str, arguments: Value) -> String {
     let message = request(1, method, json!({"name": name, "arguments": arguments})).to_string();
     let reply = server.respond(message.as_bytes(), &Caller::default()).await.unwrap();

@@ -33,7 +33,7 @@ async fn call(server: &Server, name: &str, arguments: Value) -> String {
     reply["result"]["content"][0]["text"].as_str().unwrap_or_else(|| panic!("{reply}")).to_owned()
 }
 
-/// What `tools/list` says of the tool of this name.
+/// Returns the entry of `tools/list` for the tool of this name.
 async fn listed(server: &Server, name: &str) -> Value {
     let reply = respond(server, "tools/list", json!({})).await;
     let tools = reply["result"]["tools"].as_array().unwrap();
@@ -89,8 +89,8 @@ type Maybe<T> = Option<T>;
     needs(form, url)
 )]
 async fn every_kind(
-    /// What it is
-    /// called.
+    /// The name of
+    /// the thing.
     #[arg(title = "Name", min_length = 2, max_length = 5, default = "abc")]
     name: String,
     #[arg(min = -1, max = 3)] count: i8,
@@ -227,7 +227,7 @@ async fn a_definition_says_what_the_signature_says() {
         (
             "name",
             json!({
-                "type": "string", "title": "Name", "description": "What it is called.", "minLength": 2,
+                "type": "string", "title": "Name", "description": "The name of the thing.", "minLength": 2,
                 "maxLength": 5, "default": "abc",
             }),
         ),

@@ -1,4 +1,4 @@
-//! What the attributes of the macros say of calls that another version has begun.
+//! Attributes of the macros for calls that another version began.
 #![cfg(feature = "macros")]
 
 use crate::common;
@@ -33,7 +33,7 @@ async fn leg(server: &Server, method: &str, params: &Value, more: Value) -> Valu
     serde_json::from_slice(&reply.body).unwrap()
 }
 
-/// What the next leg brings: the state of this reply and answers to both questions.
+/// Returns the next leg's members: the state of this reply and answers to both questions.
 fn next(reply: &Value, region: &str) -> Value {
     let accept = |content: Value| json!({"action": "accept", "content": content});
     json!({

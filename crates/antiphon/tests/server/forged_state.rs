@@ -1,4 +1,4 @@
-//! What a forger, a thief or an accident can do to a state: the frozen answer, and the handler does not run.
+//! Forged, stolen and damaged states: the frozen refusal, and the handler does not run.
 
 use crate::common::*;
 use antiphon::server::ServerBuilder;

@@ -78,7 +78,7 @@ async fn a_refused_request_leaves_the_connection_usable() {
     }
 }
 
-/// What is not HTTP, or only half of it, costs its own connection alone.
+/// Bytes that are not HTTP, or an incomplete request, cost their own connection only.
 #[tokio::test]
 async fn broken_requests_are_refused_or_forgotten() {
     // One place: it must be free again each time.
@@ -248,7 +248,7 @@ async fn what_does_not_end_within_the_drain_time_is_cancelled() {
     half.expect_close().await;
 }
 
-/// What axum and tower mount takes a body of any kind.
+/// A service that axum and tower can mount takes a body of any type.
 #[tokio::test]
 async fn the_service_takes_any_body() {
     let service = HttpService::new(holding().0, HttpOptions::default());

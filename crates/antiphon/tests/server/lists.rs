@@ -1,4 +1,4 @@
-//! What a server says about itself: discovery and the lists.
+//! Descriptions of a server: discovery and the lists.
 
 use crate::common::{Over, fixture, request, send};
 use antiphon::{
@@ -17,7 +17,7 @@ async fn ask(server: &Server, method: &str, params: Value) -> Value {
 #[derive(serde::Deserialize, schemars::JsonSchema)]
 #[allow(dead_code, reason = "only its schema is looked at")]
 struct Order {
-    /// What to order.
+    /// The item to order.
     #[schemars(length(min = 1, max = 20))]
     item: String,
     #[schemars(range(min = 1, max = 9))]
@@ -320,7 +320,7 @@ async fn a_tool_is_listed_with_the_schema_of_its_type() {
     assert_eq!(listed[0]["inputSchema"], order.to_value());
     assert_eq!(
         listed[0]["inputSchema"]["properties"]["item"],
-        json!({"type": "string", "description": "What to order.", "minLength": 1, "maxLength": 20})
+        json!({"type": "string", "description": "The item to order.", "minLength": 1, "maxLength": 20})
     );
     assert_eq!(listed[0]["inputSchema"]["required"], json!(["item", "count"]));
     assert_eq!(listed[1]["inputSchema"]["type"], "object");

@@ -1,4 +1,4 @@
-//! What cannot be built, and what is said about it.
+//! Definitions that `build` refuses, and the errors.
 
 use crate::common::{Over, request, ring, send};
 use antiphon::{

@@ -32,7 +32,7 @@ struct Greeting {
     tone: Option<String>,
 }
 
-/// What a library says, and nobody else should read.
+/// A library's error text that clients must not see.
 const SECRET: &str = "postgres://admin:hunter2@10.0.0.1";
 
 fn leak() -> antiphon::Result<String> {

@@ -13,7 +13,7 @@ use antiphon::{
 use serde_json::{Map, Value, json};
 use std::time::Duration;
 
-/// What a library says, and nobody else should read.
+/// A library's error text that clients must not see.
 const SECRET: &str = "postgres://admin:hunter2@10.0.0.1";
 
 async fn languages(typed: Completing) -> Vec<&'static str> {

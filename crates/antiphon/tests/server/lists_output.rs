@@ -1,4 +1,4 @@
-//! What a tool promises of its result and of its headers is held.
+//! A tool's output schema and its headers are enforced.
 
 use crate::common::{
     Over,

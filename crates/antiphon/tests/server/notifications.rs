@@ -16,7 +16,7 @@ use antiphon::{
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-/// What a tool sends, in order: `[progress, total, message]`, or `[level, logger, data]`.
+/// The notifications of a tool, in order: `[progress, total, message]`, or `[level, logger, data]`.
 #[derive(Deserialize, schemars::JsonSchema)]
 struct Script {
     sends: Vec<Vec<Value>>,

@@ -1,4 +1,4 @@
-//! Which texts of errors a caller reads: those that were made for the caller, whatever the return type of the handler.
+//! Error texts on the wire: which of them the caller reads, and which go to the log only.
 
 use crate::common::{
     log::take_log,

@@ -1,4 +1,4 @@
-//! What the specification demands of the HTTP endpoint, from clients that write every byte themselves.
+//! Requirements of the specification on the HTTP endpoint, with clients that write every byte themselves.
 
 use crate::common;
 use crate::common::{
@@ -118,7 +118,7 @@ async fn header_and_body_say_one_thing_however_they_are_written() {
     }
 }
 
-/// What HTTP itself does not allow never comes to a tool.
+/// Header lines that HTTP forbids never reach a tool.
 #[tokio::test]
 async fn broken_header_lines_are_no_request() {
     let running = socket::serve_this(routed(), HttpOptions::default()).await;

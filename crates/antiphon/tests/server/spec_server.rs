@@ -1,4 +1,4 @@
-//! What the specification demands of every server, whatever it offers: page by page in docs/spec.md.
+//! Requirements of the specification on every server, with any offers: page by page in docs/spec.md.
 
 use crate::common;
 use crate::common::{Over, answers, fixture, gate::soon, lines, meta, request, send, with};
@@ -352,7 +352,7 @@ async fn cursors_are_read_by_all_lists_alike() {
     }
 }
 
-/// What is retried with answers is told to nobody as if it could be kept.
+/// The result of a read with answers carries no permission to cache it.
 #[tokio::test]
 async fn a_read_with_answers_is_complete_and_not_to_be_kept() {
     let read = async |ctx: &Ctx| {

@@ -1,4 +1,4 @@
-//! What a server on streams reads while it writes: looked at as soon as the line is written, though nothing follows.
+//! Reading during a write of a server on streams: a line is handled as soon as it is complete, though nothing follows.
 
 use antiphon::{
     serve::stdio::serve_streams,

@@ -25,7 +25,7 @@ use std::{
 
 #[derive(Deserialize, Form)]
 struct Place {
-    /// Where it is.
+    /// Name of the region.
     #[form(max_length = 10)]
     region: String,
     #[form(default = 3)]
@@ -91,7 +91,7 @@ fn place_or_not() -> Server {
     })
 }
 
-/// What the person does with a form, and what comes of it.
+/// Answers of a person to a form, and the result of each.
 #[tokio::test]
 async fn one_form() {
     let bad = accept(json!({"region": "much too long a name"}));
@@ -292,7 +292,7 @@ async fn an_answer_wakes_who_waits_for_it() {
     assert_eq!(text(&session.receive().await), "20");
 }
 
-/// What lost a race is taken back.
+/// A question in a branch that loses is cancelled.
 #[tokio::test]
 async fn losers_are_cancelled() {
     let server = server(|ctx, _| {
@@ -420,7 +420,8 @@ async fn pay(ctx: &Ctx) -> Result<String> {
     Ok("paid".to_owned())
 }
 
-/// What a client cannot be asked is refused before it is sent; before the first line, where the tool says what it needs.
+/// An ask beyond the client's capabilities is refused before it is sent; before the handler's first line, if the tool
+/// declares its needs.
 #[tokio::test]
 async fn what_a_client_cannot_be_asked() {
     let lines = Arc::new(AtomicUsize::new(0));
@@ -577,7 +578,7 @@ async fn a_record_that_is_full() {
     assert_eq!(reply["error"]["data"], data, "{reply}");
 }
 
-/// Who agrees again and again, and never finishes, is not asked for ever.
+/// A person who agrees again and again, and never finishes, is not asked for ever.
 #[tokio::test(start_paused = true)]
 async fn a_url_that_is_never_finished() {
     let server = server(|ctx, _| {

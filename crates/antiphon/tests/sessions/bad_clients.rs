@@ -17,7 +17,7 @@ use serde_json::{Value, json};
 use std::time::{Duration, Instant};
 use tokio::io::AsyncWriteExt as _;
 
-/// So long a handler may work, a question may wait, and a session may be left alone.
+/// The time of a handler, of a question, and of an idle session.
 const SHORT: Duration = Duration::from_millis(500);
 
 fn server() -> (Server, Gate) {
@@ -52,7 +52,7 @@ fn answer(id: u32, result: Value) -> Value {
     json!({"jsonrpc": "2.0", "id": id, "result": result})
 }
 
-/// What a client says in its session before it is gone.
+/// Messages of a client in its session before it leaves.
 fn phases() -> Vec<(&'static str, Vec<Value>)> {
     let accept = |content: Value| json!({"action": "accept", "content": content});
     let subscribe = plain(1, "resources/subscribe", json!({"uri": "ask://one"}));
@@ -81,7 +81,7 @@ fn phases() -> Vec<(&'static str, Vec<Value>)> {
     ]
 }
 
-/// How a client on pipes goes.
+/// A way in which a client on pipes leaves.
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Goes {
     /// It closes both ends at once.
@@ -159,7 +159,7 @@ impl<'a> Bad<'a> {
     }
 }
 
-/// How a client over HTTP goes.
+/// A way in which a client over HTTP leaves.
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Leaves {
     /// It ends its session, with its connections open and unread.

@@ -65,7 +65,7 @@ async fn asked_by_hand() {
     assert_eq!(entered.load(Ordering::SeqCst), 3);
 }
 
-/// What is wrong with one answer of a round is told when it comes, and nothing of it is kept: the others may take long.
+/// A faulty answer of a round is reported at once, and is not stored: the other answers may take long.
 #[tokio::test]
 async fn each_answer_by_hand_is_judged_when_it_comes() {
     let region = |length: usize| accept(json!({"region": "x".repeat(length)}));

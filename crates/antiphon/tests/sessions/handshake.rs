@@ -345,7 +345,7 @@ async fn sessions_are_bounded() {
     drop(second);
 }
 
-/// What a session hears of is bounded as what a subscription hears of is.
+/// The subscriptions of a session have the same limits as `subscriptions/listen`.
 #[tokio::test]
 async fn subscriptions_of_a_session_are_bounded() {
     let limits = Limits::default().subscription_uris(2).subscription_uri_bytes(30);

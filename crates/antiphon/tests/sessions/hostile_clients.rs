@@ -61,8 +61,8 @@ fn is_ask(message: &Value) -> bool {
     message["method"] == "elicitation/create"
 }
 
-/// What runs under an id has it until it is over, whoever cancelled it: otherwise the next request of that id would be
-/// forgotten when the first is over, and go on when the session has ended.
+/// A handler owns its request id until the handler ends, also after a cancellation: otherwise the next request of
+/// that id would be forgotten when the first one ends, and go on after the end of the session.
 #[tokio::test(flavor = "multi_thread", worker_threads = 3)]
 async fn an_id_is_free_once_what_ran_under_it_is_over() {
     let (tell, mut events) = mpsc::unbounded_channel();
@@ -136,7 +136,7 @@ async fn finished_urls_wait_in_bounded_number() {
     assert_eq!((told.len(), told[0].as_str()), (64, "136"));
 }
 
-/// Who a client says it is, is kept for as long as its session: no more than a name needs.
+/// The client's name and version live as long as its session, and are cut to a bounded length.
 #[tokio::test]
 async fn a_client_that_is_called_a_megabyte_has_no_name() {
     for (length, is_known) in [(10, true), (1 << 20, false)] {
@@ -251,7 +251,7 @@ async fn answers_fill_the_record_too() {
     assert_eq!(asked, 4);
 }
 
-/// Who is calling is found out by code of the author's, which may panic: that is one request that fails.
+/// The author's binder may panic: then one request fails.
 #[tokio::test]
 async fn a_binder_that_panics_costs_one_request() {
     let server = built(|builder| {
@@ -300,7 +300,7 @@ async fn errors_of_a_client_are_told_in_short() {
     }
 }
 
-/// What a handler asked is taken back when it panics, and nothing of it stays.
+/// The questions of a handler that panics are cancelled, and nothing of them stays.
 #[tokio::test]
 async fn a_panic_takes_back_what_was_asked() {
     let server = server(Limits::default(), |ctx, _| {

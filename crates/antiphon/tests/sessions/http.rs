@@ -247,7 +247,7 @@ async fn batches_are_of_one_version() {
     }
 }
 
-/// What a batch tells before its responses makes a stream of it.
+/// A batch whose requests send notifications gets a stream as its response.
 #[tokio::test]
 async fn a_batch_can_be_a_stream() {
     let (tool, reached) = steps();

@@ -155,8 +155,8 @@ async fn every_question_carries_its_id_as_a_token() {
     }
 }
 
-/// Tells this at these seconds, on pipes and over HTTP, and sees when the question is over and what is said then. `TOKEN`
-/// stands for the token.
+/// Tells this at these seconds, on pipes and over HTTP, and sees when the question is over and what is said then.
+/// `TOKEN` stands for the token.
 async fn check(what: &str, server: &Server, tells: &[(u64, &str)], lasts: u64, wanted: &str) {
     for http in [false, true] {
         let mut talk = ToolCall::call(server, http).await;
@@ -216,7 +216,7 @@ async fn progress_gives_more_time_up_to_a_maximum() {
     }
 }
 
-/// What is no progress of the question changes nothing, and costs nobody anything.
+/// Notifications that are no progress of the question change nothing.
 #[tokio::test(start_paused = true)]
 async fn what_is_no_progress_of_a_question() {
     let server = asking(None, |builder| builder);
@@ -286,8 +286,8 @@ async fn tokens_of_others() {
     }
 }
 
-/// An answer that comes in the time that progress gave counts; and what is asked by hand is waited for by the same rules,
-/// each question for itself.
+/// An answer that comes in the time that progress gave counts; and what is asked by hand is waited for by the same
+/// rules, each question for itself.
 #[tokio::test(start_paused = true)]
 async fn answers_that_took_longer() {
     fn ask(key: &str) -> Ask {

@@ -9,7 +9,7 @@ use http::Request;
 use serde_json::{Value, json};
 use std::collections::HashMap;
 
-/// How a balancer knows where a session is.
+/// A balancer's method to find the replica of a session.
 enum Sticky {
     No,
     /// It remembers which replica answered with which session.

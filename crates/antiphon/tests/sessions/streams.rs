@@ -94,7 +94,7 @@ async fn what_is_no_event_of_the_session_is_refused() {
     for last in ["1-0", "1-4"] {
         let came = session.get(Some(last)).await;
         assert_eq!(came.status, 410, "{last}");
-        assert!(came.text().await.contains("not kept any more"));
+        assert!(came.text().await.contains("were discarded"));
     }
     assert!(told(&session.get(Some("4-0")).await.rest().await).1);
 }
@@ -169,7 +169,7 @@ async fn a_handler_may_close_its_stream() {
     assert_eq!(text_of(&session.post(&call(1, "closes", json!({}))).await.json().await), "after all");
 }
 
-/// What ends a request: its end, a cancellation, the end of its session; and what does not.
+/// Ends of a request: its result, a cancellation, the end of its session. A closed connection does not end it.
 #[tokio::test(start_paused = true)]
 async fn a_request_ends_with_its_session_or_when_it_is_cancelled() {
     let (tool, mut gate) = gate();
@@ -216,7 +216,7 @@ async fn a_request_ends_with_its_session_or_when_it_is_cancelled() {
     gate.dropped("is left").await;
 }
 
-/// What is told to a client that does not read is bounded, and it is still answered.
+/// Notifications to a client that does not read are bounded, and the client still gets its answer.
 #[tokio::test]
 async fn a_slow_reader_costs_no_more_than_the_bounds() {
     let tool = Tool::new("floods", |ctx: &Ctx, _: NoArguments| {
@@ -335,7 +335,7 @@ async fn requests_of_a_session_are_bounded() {
     session.post(&call(3, "echo", json!({"name": "x"}))).await.check("again", (200, 0)).await;
 }
 
-/// What one principal's sessions run together takes no place of anybody else.
+/// The running requests of one principal's sessions take no place from other principals.
 #[tokio::test]
 async fn handlers_of_one_principal_are_bounded() {
     let (tool, mut gate) = gate();
@@ -391,7 +391,8 @@ async fn handlers_of_one_principal_are_bounded() {
     }
 }
 
-/// What listens ends with its token, and is opened again with another. What a token may not do is told as on any revision.
+/// A listening stream ends with its token, and can be opened again with another token. A missing scope is reported as
+/// on any revision.
 #[tokio::test(start_paused = true)]
 async fn streams_end_with_their_tokens() {
     let (tool, reached) = steps();

@@ -13,7 +13,7 @@ use std::{
 };
 use tokio::io::AsyncWriteExt;
 
-/// What the provider says when it is asked: a token, none, or that it failed.
+/// The result of the provider: a token, none, or an error.
 type Given = Result<Option<&'static str>, &'static str>;
 
 fn refusal(status: &str, challenges: &[&str], body: &str) -> String {
@@ -24,12 +24,12 @@ fn refusal(status: &str, challenges: &[&str], body: &str) -> String {
 struct Row<'a> {
     name: &'a str,
     given: &'a [Given],
-    /// What the server answers, request after request.
+    /// The responses of the server, request after request.
     answers: &'a [&'a str],
     expected: Outcome,
     /// `authorization` of each request, in lower case.
     sent: &'a [Option<&'a str>],
-    /// What the provider was told.
+    /// The challenges that the provider received.
     challenges: &'a [Option<&'a str>],
 }
 

@@ -1,4 +1,4 @@
-//! What the client of Streamable HTTP makes of answers, good and bad.
+//! The client of Streamable HTTP with good and bad responses.
 #![cfg(feature = "http")]
 
 use crate::transport_support::{Outcome, failed, request, server::*};

@@ -1,4 +1,4 @@
-//! What the client over a pair of streams makes of what it reads, good and bad.
+//! The client over a pair of streams with good and bad input.
 
 use crate::transport_support::{Outcome, failed, peer::*};
 use antiphon::client::transport::TransportErrorKind::{Closed, Malformed, TooLarge};

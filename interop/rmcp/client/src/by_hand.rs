@@ -1,10 +1,9 @@
-//! Rounds by hand: with two replicas each leg goes to the other one.
+//! Checks of single requests, without rmcp's loop. With two replicas, each request of a call goes to the other replica.
 
 use crate::{
-    Check, Verdict, checks,
-    driven::without_stamp,
+    Check, CheckResult, checks, expect_equal,
     fleet::{Call, Fleet, Leg, Retry},
-    same,
+    table_cases::without_server_info,
 };
 use serde_json::{Map, Value, json};
 
@@ -16,17 +15,17 @@ pub(crate) const CHECKS: &[(&str, Check)] = checks! {
     "by hand: in a later round the missing answer alone is asked again" => later_asked_again,
     "by hand: answers under unknown keys are ignored" => unknown_keys,
     "by hand: answers without a state are ignored" => no_state,
-    "by hand: answers that do not fit are asked again" => unfit,
-    "by hand: the same leg twice gives the same result" => twice,
+    "by hand: answers that do not fit are asked again" => invalid_answers,
+    "by hand: the same leg twice gives the same result" => repeated_leg,
     "by hand: a call begun by hand is finished by the loop" => finished_by_loop,
     "by hand: twenty calls side by side" => side_by_side,
 };
 
-/// A result and nothing else, in one text.
-fn said(leg: Leg) -> Result<String, String> {
+/// The first text of a complete result.
+fn only_text(leg: Leg) -> Result<String, String> {
     let Leg::Done(result) = leg else { return Err(format!("not a result: {leg:?}")) };
-    let result = without_stamp(result)?;
-    same(&result["resultType"], &json!("complete"))?;
+    let result = without_server_info(result)?;
+    expect_equal(&result["resultType"], &json!("complete"))?;
     let text = [
         &result["content"][0]["text"],
         &result["messages"][0]["content"]["text"],
@@ -35,16 +34,20 @@ fn said(leg: Leg) -> Result<String, String> {
     text.into_iter().find_map(Value::as_str).map(str::to_owned).ok_or_else(|| format!("no text: {result}"))
 }
 
-/// Exactly this question; its state.
-pub(crate) fn asks(leg: Leg, key: &str) -> Result<String, String> {
+/// The state of a round that has one form, with this key.
+pub(crate) fn expect_question(leg: Leg, key: &str) -> Result<String, String> {
     let Leg::Asks(required) = leg else { return Err(format!("not a question: {leg:?}")) };
     let requests = required.input_requests.unwrap_or_default();
-    same(&requests.keys().map(String::as_str).collect::<Vec<_>>(), &vec![key])?;
+    expect_equal(&requests.keys().map(String::as_str).collect::<Vec<_>>(), &vec![key])?;
     let request = serde_json::to_value(&requests[key]).map_err(|fault| fault.to_string())?;
-    same(&request["method"], &json!("elicitation/create"))?;
-    same(&request["params"]["mode"], &json!("form"))?;
+    expect_equal(&request["method"], &json!("elicitation/create"))?;
+    expect_equal(&request["params"]["mode"], &json!("form"))?;
     let state = required.request_state.ok_or("no state")?;
-    if state.starts_with("r1.") && state.len() > 40 { Ok(state) } else { Err("the state is no token".into()) }
+    if state.starts_with("r1.") && state.len() > 40 {
+        Ok(state)
+    } else {
+        Err("the state is not a sealed token".into())
+    }
 }
 
 pub(crate) async fn leg(fleet: &Fleet, call: &Call, retry: &Retry) -> Result<Leg, String> {
@@ -67,73 +70,81 @@ const DUPLICATE: &str =
     "Bug #4522 resolved as Duplicate of Bug #4301. State set to Resolved and duplicate link created.";
 const IN_IRELAND: &str = "Provisioned \"orders\" in eu-west-1.";
 
-fn ireland(state: &str) -> Retry {
+fn answer_ireland(state: &str) -> Retry {
     Retry::answers(&json!({"region": accept(&json!({"region": "eu-west-1"}))}), state)
 }
 
-async fn to_round_two(fleet: &Fleet) -> Result<String, String> {
-    let state = asks(leg(fleet, &bug(), &Retry::default()).await?, "resolution")?;
+async fn second_round_state(fleet: &Fleet) -> Result<String, String> {
+    let state = expect_question(leg(fleet, &bug(), &Retry::default()).await?, "resolution")?;
     let answers = json!({"resolution": accept(&json!({"resolution": "Duplicate"}))});
-    let second = asks(leg(fleet, &bug(), &Retry::answers(&answers, &state)).await?, "duplicate_of")?;
-    if second == state { Err("the state did not move on".into()) } else { Ok(second) }
+    let second =
+        expect_question(leg(fleet, &bug(), &Retry::answers(&answers, &state)).await?, "duplicate_of")?;
+    if second == state { Err("the state did not change".into()) } else { Ok(second) }
 }
 
-fn original() -> Value {
+fn original_bug() -> Value {
     accept(&json!({"duplicateOfId": 4301}))
 }
 
-async fn two_rounds(fleet: &Fleet) -> Verdict {
-    let state = to_round_two(fleet).await?;
-    let retry = Retry::answers(&json!({"duplicate_of": original()}), &state);
-    same(&said(leg(fleet, &bug(), &retry).await?)?.as_str(), &DUPLICATE)
+async fn two_rounds(fleet: &Fleet) -> CheckResult {
+    let state = second_round_state(fleet).await?;
+    let retry = Retry::answers(&json!({"duplicate_of": original_bug()}), &state);
+    expect_equal(&only_text(leg(fleet, &bug(), &retry).await?)?.as_str(), &DUPLICATE)
 }
 
-async fn not_replaced(fleet: &Fleet) -> Verdict {
-    let state = to_round_two(fleet).await?;
-    let answers = json!({"duplicate_of": original(), "resolution": accept(&json!({"resolution": "Fixed"}))});
-    same(&said(leg(fleet, &bug(), &Retry::answers(&answers, &state)).await?)?.as_str(), &DUPLICATE)
+async fn not_replaced(fleet: &Fleet) -> CheckResult {
+    let state = second_round_state(fleet).await?;
+    let answers =
+        json!({"duplicate_of": original_bug(), "resolution": accept(&json!({"resolution": "Fixed"}))});
+    expect_equal(
+        &only_text(leg(fleet, &bug(), &Retry::answers(&answers, &state)).await?)?.as_str(),
+        &DUPLICATE,
+    )
 }
 
-async fn absent_and_empty(fleet: &Fleet) -> Verdict {
+async fn absent_and_empty(fleet: &Fleet) -> CheckResult {
     let mut call = Call::prompt("briefing");
-    let state = asks(leg(fleet, &call, &Retry::default()).await?, "audience")?;
+    let state = expect_question(leg(fleet, &call, &Retry::default()).await?, "audience")?;
     call.arguments = Some(Map::new());
     let retry = Retry::answers(&json!({"audience": accept(&json!({"audience": "the board"}))}), &state);
     let wanted = "Write a briefing on the current state of the project for the board.";
-    same(&said(leg(fleet, &call, &retry).await?)?.as_str(), &wanted)
+    expect_equal(&only_text(leg(fleet, &call, &retry).await?)?.as_str(), &wanted)
 }
 
-async fn asked_again(fleet: &Fleet) -> Verdict {
-    let mut state = asks(leg(fleet, &provision(), &Retry::default()).await?, "region")?;
+async fn asked_again(fleet: &Fleet) -> CheckResult {
+    let mut state = expect_question(leg(fleet, &provision(), &Retry::default()).await?, "region")?;
     for retry in [Retry::state(&state), Retry::answers(&json!({}), &state)] {
-        state = asks(leg(fleet, &provision(), &retry).await?, "region")?;
+        state = expect_question(leg(fleet, &provision(), &retry).await?, "region")?;
     }
-    same(&said(leg(fleet, &provision(), &ireland(&state)).await?)?.as_str(), &IN_IRELAND)
+    expect_equal(&only_text(leg(fleet, &provision(), &answer_ireland(&state)).await?)?.as_str(), &IN_IRELAND)
 }
 
-async fn later_asked_again(fleet: &Fleet) -> Verdict {
-    let state = to_round_two(fleet).await?;
-    let state = asks(leg(fleet, &bug(), &Retry::state(&state)).await?, "duplicate_of")?;
-    let retry = Retry::answers(&json!({"duplicate_of": original()}), &state);
-    same(&said(leg(fleet, &bug(), &retry).await?)?.as_str(), &DUPLICATE)
+async fn later_asked_again(fleet: &Fleet) -> CheckResult {
+    let state = second_round_state(fleet).await?;
+    let state = expect_question(leg(fleet, &bug(), &Retry::state(&state)).await?, "duplicate_of")?;
+    let retry = Retry::answers(&json!({"duplicate_of": original_bug()}), &state);
+    expect_equal(&only_text(leg(fleet, &bug(), &retry).await?)?.as_str(), &DUPLICATE)
 }
 
-async fn unknown_keys(fleet: &Fleet) -> Verdict {
-    let state = asks(leg(fleet, &provision(), &Retry::default()).await?, "region")?;
+async fn unknown_keys(fleet: &Fleet) -> CheckResult {
+    let state = expect_question(leg(fleet, &provision(), &Retry::default()).await?, "region")?;
     let stray = json!({"zone": accept(&json!({"region": "nowhere"})), "roots": {"roots": []}});
-    let state = asks(leg(fleet, &provision(), &Retry::answers(&stray, &state)).await?, "region")?;
+    let state = expect_question(leg(fleet, &provision(), &Retry::answers(&stray, &state)).await?, "region")?;
     let mut answers = stray;
     answers["region"] = accept(&json!({"region": "eu-west-1", "zone": "nowhere"}));
-    same(&said(leg(fleet, &provision(), &Retry::answers(&answers, &state)).await?)?.as_str(), &IN_IRELAND)
+    expect_equal(
+        &only_text(leg(fleet, &provision(), &Retry::answers(&answers, &state)).await?)?.as_str(),
+        &IN_IRELAND,
+    )
 }
 
-async fn no_state(fleet: &Fleet) -> Verdict {
-    let mut retry = ireland("");
+async fn no_state(fleet: &Fleet) -> CheckResult {
+    let mut retry = answer_ireland("");
     retry.state = None;
-    asks(leg(fleet, &provision(), &retry).await?, "region").map(drop)
+    expect_question(leg(fleet, &provision(), &retry).await?, "region").map(drop)
 }
 
-async fn unfit(fleet: &Fleet) -> Verdict {
+async fn invalid_answers(fleet: &Fleet) -> CheckResult {
     for answer in [
         accept(&json!({"resolution": "Later"})),
         accept(&json!({"resolution": 7})),
@@ -141,41 +152,44 @@ async fn unfit(fleet: &Fleet) -> Verdict {
         json!({"action": "accept"}),
         json!({"roots": []}),
     ] {
-        let state = asks(leg(fleet, &bug(), &Retry::default()).await?, "resolution")?;
+        let state = expect_question(leg(fleet, &bug(), &Retry::default()).await?, "resolution")?;
         let retry = Retry::answers(&json!({"resolution": answer}), &state);
-        let state = asks(leg(fleet, &bug(), &retry).await?, "resolution")?;
+        let state = expect_question(leg(fleet, &bug(), &retry).await?, "resolution")?;
         let fits = json!({"resolution": accept(&json!({"resolution": "Fixed"}))});
-        let text = said(leg(fleet, &bug(), &Retry::answers(&fits, &state)).await?)?;
-        same(&text.as_str(), &"Bug #4522 resolved as Fixed. State set to Resolved.")?;
+        let text = only_text(leg(fleet, &bug(), &Retry::answers(&fits, &state)).await?)?;
+        expect_equal(&text.as_str(), &"Bug #4522 resolved as Fixed. State set to Resolved.")?;
     }
     Ok(())
 }
 
-async fn twice(fleet: &Fleet) -> Verdict {
-    let state = asks(leg(fleet, &provision(), &Retry::default()).await?, "region")?;
+async fn repeated_leg(fleet: &Fleet) -> CheckResult {
+    let state = expect_question(leg(fleet, &provision(), &Retry::default()).await?, "region")?;
     for _ in 0..2 {
-        same(&said(leg(fleet, &provision(), &ireland(&state)).await?)?.as_str(), &IN_IRELAND)?;
+        expect_equal(
+            &only_text(leg(fleet, &provision(), &answer_ireland(&state)).await?)?.as_str(),
+            &IN_IRELAND,
+        )?;
     }
     Ok(())
 }
 
-async fn finished_by_loop(fleet: &Fleet) -> Verdict {
-    let state = asks(leg(fleet, &bug(), &Retry::default()).await?, "resolution")?;
-    fleet.script.set(json!({"duplicate_of": original()}).as_object().unwrap_or(&Map::new()));
+async fn finished_by_loop(fleet: &Fleet) -> CheckResult {
+    let state = expect_question(leg(fleet, &bug(), &Retry::default()).await?, "resolution")?;
+    fleet.script.set(json!({"duplicate_of": original_bug()}).as_object().unwrap_or(&Map::new()));
     let answers = json!({"resolution": accept(&json!({"resolution": "Duplicate"}))});
     let result =
         fleet.call(&bug(), &Retry::answers(&answers, &state)).await.map_err(|error| error.to_string())?;
-    same(&said(Leg::Done(result))?.as_str(), &DUPLICATE)?;
-    same(&fleet.script.asked().keys().map(String::as_str).collect::<Vec<_>>(), &vec!["duplicate_of"])
+    expect_equal(&only_text(Leg::Done(result))?.as_str(), &DUPLICATE)?;
+    expect_equal(&fleet.script.asked().keys().map(String::as_str).collect::<Vec<_>>(), &vec!["duplicate_of"])
 }
 
-async fn side_by_side(fleet: &Fleet) -> Verdict {
+async fn side_by_side(fleet: &Fleet) -> CheckResult {
     let one = async |n: usize| {
         let call = Call::tool("provision", json!({"name": format!("db-{n}")}));
-        let state = asks(leg(fleet, &call, &Retry::default()).await?, "region")?;
+        let state = expect_question(leg(fleet, &call, &Retry::default()).await?, "region")?;
         let answers = json!({"region": accept(&json!({"region": format!("zone-{n}")}))});
-        let text = said(leg(fleet, &call, &Retry::answers(&answers, &state)).await?)?;
-        same(&text, &format!("Provisioned \"db-{n}\" in zone-{n}."))
+        let text = only_text(leg(fleet, &call, &Retry::answers(&answers, &state)).await?)?;
+        expect_equal(&text, &format!("Provisioned \"db-{n}\" in zone-{n}."))
     };
     futures_util::future::try_join_all((0..20).map(one)).await.map(drop)
 }

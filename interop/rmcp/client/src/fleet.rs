@@ -1,6 +1,6 @@
 //! The server under test, or two replicas of it, and one client.
 
-use crate::{alternating::Alternating, script::Script};
+use crate::{replica_client::ReplicaClient, scripted_client::ScriptedClient};
 use rmcp::{
     model::{
         CallToolRequestParams, CallToolResponse, ErrorData, GetPromptRequestParams, GetPromptResponse,
@@ -18,13 +18,13 @@ use serde_json::{Map, Value};
 use std::process::Stdio;
 use tokio::process::Command;
 
-/// Where the server is.
+/// The address of the server, or the command that starts it.
 pub(crate) enum Target {
     Http(Vec<String>),
     Stdio(Vec<String>),
 }
 
-/// What can be called.
+/// A method that can ask for input.
 #[derive(Clone, Copy, Debug, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub(crate) enum Kind {
@@ -77,32 +77,32 @@ impl Retry {
     }
 }
 
-/// What one request came to.
+/// The result of one request: complete, or a round of questions.
 #[derive(Debug)]
 pub(crate) enum Leg {
     Done(Value),
     Asks(Box<InputRequiredResult>),
 }
 
-/// The client and the way to the server.
+/// A client and its connection to the server.
 pub(crate) struct Fleet {
-    pub(crate) client: RunningService<RoleClient, Script>,
-    pub(crate) script: Script,
-    pub(crate) replicas: Option<Alternating>,
+    pub(crate) client: RunningService<RoleClient, ScriptedClient>,
+    pub(crate) script: ScriptedClient,
+    pub(crate) replicas: Option<ReplicaClient>,
     target: Target,
 }
 
 impl Fleet {
     pub(crate) async fn connect(target: &Target) -> Result<Self, String> {
-        Self::with(target, Script::able()?).await
+        Self::with(target, ScriptedClient::with_every_capability()?).await
     }
 
-    async fn with(target: &Target, script: Script) -> Result<Self, String> {
+    async fn with(target: &Target, script: ScriptedClient) -> Result<Self, String> {
         let lifecycle =
             ClientLifecycleMode::Discover { preferred_versions: vec![ProtocolVersion::V_2026_07_28] };
         let (client, replicas, target) = match target {
             Target::Http(urls) => {
-                let replicas = Alternating::new(urls);
+                let replicas = ReplicaClient::new(urls);
                 let config = StreamableHttpClientTransportConfig::with_uri(urls[0].as_str());
                 let transport = StreamableHttpClientTransport::with_client(replicas.clone(), config);
                 let client = script.clone().serve_with_lifecycle(transport, lifecycle).await;
@@ -123,12 +123,13 @@ impl Fleet {
     }
 
     /// Another client of the same server, which declares these capabilities.
-    pub(crate) async fn another(&self, capabilities: Value) -> Result<Self, String> {
-        Self::with(&self.target, Script::with(capabilities)?).await
+    pub(crate) async fn with_capabilities(&self, capabilities: Value) -> Result<Self, String> {
+        Self::with(&self.target, ScriptedClient::with_capabilities(capabilities)?).await
     }
 
-    /// Another client of the first replica alone: what it hears of is told by the server that it talks to.
-    pub(crate) async fn alone(&self) -> Result<Self, String> {
+    /// Another client, of the first replica only. Notifications about changes reach the clients of the replica that
+    /// changed.
+    pub(crate) async fn first_replica(&self) -> Result<Self, String> {
         match &self.target {
             Target::Http(urls) => Self::connect(&Target::Http(urls[..1].to_vec())).await,
             stdio @ Target::Stdio(_) => Self::connect(stdio).await,
@@ -136,11 +137,11 @@ impl Fleet {
     }
 
     pub(crate) async fn close(self) {
-        // What is left to do is to end; a fault in it has no reader.
+        // The check is over. An error of the shutdown changes nothing.
         let _ = self.client.cancel().await;
     }
 
-    /// One request, by hand.
+    /// Sends one request, without rmcp's loop.
     pub(crate) async fn leg(&self, call: &Call, retry: &Retry) -> Result<Leg, ServiceError> {
         Ok(match call.kind {
             Kind::Tool => match self.client.call_tool_once(tool(call, retry)).await? {
@@ -161,7 +162,7 @@ impl Fleet {
         })
     }
 
-    /// A whole call, by the loop of rmcp. A retry begins it in the middle.
+    /// Makes a whole call, by rmcp's loop. With a retry, the call starts at a later round.
     pub(crate) async fn call(&self, call: &Call, retry: &Retry) -> Result<Value, ServiceError> {
         match call.kind {
             Kind::Tool => value(&self.client.call_tool(tool(call, retry)).await?),

@@ -1,28 +1,28 @@
-//! What the demo says of itself.
+//! Checks of the demo's `server/discover` and lists.
 
-use crate::{Check, Verdict, checks, fleet::Fleet, same};
+use crate::{Check, CheckResult, checks, expect_equal, fleet::Fleet};
 use rmcp::model::{ProtocolVersion, RequestMetaObject};
 use serde_json::{Value, json};
 
 pub(crate) const CHECKS: &[(&str, Check)] = checks! {
-    "server/discover: version, capabilities, who answers" => discover,
-    "tools/list: the tools; what is asked is no argument" => tools,
+    "server/discover: version, capabilities, server name" => discover,
+    "tools/list: the tools; questions are not arguments" => tools,
     "prompts/list: briefing, which requires nothing" => prompts,
     "resources/list: none" => resources,
     "resources/templates/list: report://{id}" => templates,
 };
 
-async fn discover(fleet: &Fleet) -> Verdict {
+async fn discover(fleet: &Fleet) -> CheckResult {
     let found = fleet.client.peer_info().ok_or("no discovery")?;
-    same(&found.protocol_version, &ProtocolVersion::V_2026_07_28)?;
+    expect_equal(&found.protocol_version, &ProtocolVersion::V_2026_07_28)?;
     let name = found.server_info.as_ref().map(|server| server.name.as_str());
-    same(&name, &Some("antiphon-demo"))?;
+    expect_equal(&name, &Some("antiphon-demo"))?;
     let mut meta = RequestMetaObject::default();
     meta.set_protocol_version(ProtocolVersion::V_2026_07_28);
     let again = fleet.client.discover(meta).await.map_err(|error| error.to_string())?;
     let again = value(&again)?;
-    same(&again["resultType"], &json!("complete"))?;
-    same(&again["supportedVersions"], &json!(["2026-07-28"]))?;
+    expect_equal(&again["resultType"], &json!("complete"))?;
+    expect_equal(&again["supportedVersions"], &json!(["2026-07-28"]))?;
     for capability in ["tools", "prompts", "resources"] {
         if !again["capabilities"][capability].is_object() {
             return Err(format!("{capability} is not among {}", again["capabilities"]));
@@ -31,7 +31,7 @@ async fn discover(fleet: &Fleet) -> Verdict {
     Ok(())
 }
 
-async fn tools(fleet: &Fleet) -> Verdict {
+async fn tools(fleet: &Fleet) -> CheckResult {
     let wanted = json!({
         "echo": ["text"],
         "provision": ["name"],
@@ -48,41 +48,41 @@ async fn tools(fleet: &Fleet) -> Verdict {
         "rolling_upgrade": [],
     });
     let listed = fleet.client.list_all_tools().await.map_err(|error| error.to_string())?;
-    same(&listed.len(), &wanted.as_object().map_or(0, serde_json::Map::len))?;
+    expect_equal(&listed.len(), &wanted.as_object().map_or(0, serde_json::Map::len))?;
     for tool in listed {
         let schema = value(&tool.input_schema)?;
-        same(&schema["type"], &json!("object"))?;
+        expect_equal(&schema["type"], &json!("object"))?;
         let mut arguments: Vec<&String> =
             schema["properties"].as_object().into_iter().flat_map(|all| all.keys()).collect();
         arguments.sort();
-        same(&json!(arguments), &wanted[tool.name.as_ref()])?;
+        expect_equal(&json!(arguments), &wanted[tool.name.as_ref()])?;
         let mut required: Vec<&str> =
             schema["required"].as_array().into_iter().flatten().filter_map(Value::as_str).collect();
         required.sort_unstable();
-        same(&json!(required), &wanted[tool.name.as_ref()])?;
+        expect_equal(&json!(required), &wanted[tool.name.as_ref()])?;
     }
     Ok(())
 }
 
-async fn prompts(fleet: &Fleet) -> Verdict {
+async fn prompts(fleet: &Fleet) -> CheckResult {
     let listed = fleet.client.list_all_prompts().await.map_err(|error| error.to_string())?;
-    same(&listed.len(), &1)?;
-    same(&listed[0].name.as_str(), &"briefing")?;
+    expect_equal(&listed.len(), &1)?;
+    expect_equal(&listed[0].name.as_str(), &"briefing")?;
     let arguments = listed[0].arguments.clone().unwrap_or_default();
-    same(&arguments.len(), &1)?;
-    same(&arguments[0].name.as_str(), &"topic")?;
-    same(&arguments[0].required.unwrap_or_default(), &false)
+    expect_equal(&arguments.len(), &1)?;
+    expect_equal(&arguments[0].name.as_str(), &"topic")?;
+    expect_equal(&arguments[0].required.unwrap_or_default(), &false)
 }
 
-async fn resources(fleet: &Fleet) -> Verdict {
+async fn resources(fleet: &Fleet) -> CheckResult {
     let listed = fleet.client.list_all_resources().await.map_err(|error| error.to_string())?;
-    same(&listed.len(), &0)
+    expect_equal(&listed.len(), &0)
 }
 
-async fn templates(fleet: &Fleet) -> Verdict {
+async fn templates(fleet: &Fleet) -> CheckResult {
     let listed = fleet.client.list_all_resource_templates().await.map_err(|error| error.to_string())?;
     let uris: Vec<&str> = listed.iter().map(|template| template.uri_template.as_str()).collect();
-    same(&uris, &vec!["report://{id}"])
+    expect_equal(&uris, &vec!["report://{id}"])
 }
 
 fn value(of: &impl serde::Serialize) -> Result<Value, String> {

@@ -1,12 +1,11 @@
-//! What is sent beside results: progress, log messages, changes; suggestions and pages.
+//! Checks of notifications (progress, log messages, changes), completion and pages.
 #![allow(deprecated, reason = "logging is deprecated, and still part of the revision")]
 
 use crate::{
-    Check, Verdict,
+    Check, CheckResult,
     by_hand::accept,
-    checks,
+    checks, expect_equal,
     fleet::{Call, Fleet, Retry},
-    same,
 };
 use rmcp::{
     model::{CallToolRequestParams, LoggingLevel, RequestMetaObject, ServerNotification, SubscriptionFilter},
@@ -18,35 +17,41 @@ pub(crate) const CHECKS: &[(&str, Check)] = checks! {
     "progress before a result" => progress,
     "progress before a question and before the result" => progress_and_question,
     "log messages from a level on; none without one" => log,
-    "a call that is given up is dropped by the server" => given_up,
+    "a call abandoned by the client is dropped by the server" => cancelled_call,
     "completion of an argument of a prompt" => complete_prompt,
     "completion of a variable of a template, cut to a hundred" => complete_template,
     "tools/list in pages" => pages,
     "subscriptions/listen: tools changed, a resource updated, cancelled" => listen,
-    "subscriptions/listen: nothing is told that was not asked for" => listen_less,
+    "subscriptions/listen: only the requested changes arrive" => listen_filtered,
 };
 
-fn told(at: u32, to: u32) -> Value {
+fn progress_at(at: u32, to: u32) -> Value {
     json!({"progressToken": 0, "progress": f64::from(at), "total": f64::from(to), "message": format!("at {at}")})
 }
 
-async fn progress(fleet: &Fleet) -> Verdict {
+async fn progress(fleet: &Fleet) -> CheckResult {
     fleet.script.set(&Map::new());
     let result = call(fleet, "count", json!({"to": 3})).await?;
-    same(&result["content"][0]["text"], &json!("counted to 3"))?;
-    same(&fleet.script.heard(3).await, &vec![told(1, 3), told(2, 3), told(3, 3)])
+    expect_equal(&result["content"][0]["text"], &json!("counted to 3"))?;
+    expect_equal(
+        &fleet.script.notifications(3).await,
+        &vec![progress_at(1, 3), progress_at(2, 3), progress_at(3, 3)],
+    )
 }
 
-async fn progress_and_question(fleet: &Fleet) -> Verdict {
+async fn progress_and_question(fleet: &Fleet) -> CheckResult {
     let answers: Map<String, Value> =
         [("again".to_owned(), accept(&json!({"word": "yes"})))].into_iter().collect();
     fleet.script.set(&answers);
     let result = call(fleet, "count_then_ask", json!({"to": 2})).await?;
-    same(&result["content"][0]["text"], &json!("counted twice to 2, said yes"))?;
-    same(&fleet.script.heard(4).await, &vec![told(1, 2), told(1, 2), told(2, 2), told(2, 2)])
+    expect_equal(&result["content"][0]["text"], &json!("counted twice to 2, said yes"))?;
+    expect_equal(
+        &fleet.script.notifications(4).await,
+        &vec![progress_at(1, 2), progress_at(1, 2), progress_at(2, 2), progress_at(2, 2)],
+    )
 }
 
-async fn log(fleet: &Fleet) -> Verdict {
+async fn log(fleet: &Fleet) -> CheckResult {
     fleet.script.set(&Map::new());
     call(fleet, "chat", json!({})).await?;
     let mut meta = RequestMetaObject::new();
@@ -58,87 +63,87 @@ async fn log(fleet: &Fleet) -> Verdict {
         json!({"level": "warning", "logger": "chat", "data": "mind the gap"}),
         json!({"level": "error", "data": {"gone": true}}),
     ];
-    same(&fleet.script.heard(2).await, &wanted)
+    expect_equal(&fleet.script.notifications(2).await, &wanted)
 }
 
-async fn given_up(fleet: &Fleet) -> Verdict {
-    let alone = fleet.alone().await?;
-    alone.script.set(&Map::new());
+async fn cancelled_call(fleet: &Fleet) -> CheckResult {
+    let fleet = fleet.first_replica().await?;
+    fleet.script.set(&Map::new());
     tokio::select! {
-        came = call(&alone, "hang", json!({})) => return Err(format!("came to {came:?}")),
-        // It runs. Now it is dropped here.
-        _ = alone.script.heard(1) => {}
+        outcome = call(&fleet, "hang", json!({})) => return Err(format!("outcome {outcome:?}")),
+        // The handler runs. The client now cancels the call.
+        _ = fleet.script.notifications(1) => {}
     }
-    let result = call(&alone, "dropped", json!({})).await?;
-    alone.close().await;
-    same(&result["content"][0]["text"], &json!("dropped"))
+    let result = call(&fleet, "dropped", json!({})).await?;
+    fleet.close().await;
+    expect_equal(&result["content"][0]["text"], &json!("dropped"))
 }
 
-async fn complete_prompt(fleet: &Fleet) -> Verdict {
+async fn complete_prompt(fleet: &Fleet) -> CheckResult {
     let found = fleet.client.complete_prompt_argument("drafted", "text", "ru", None).await;
     let found = found.map_err(|error| error.to_string())?;
-    same(&found.values, &vec!["rust".to_owned(), "ruby".to_owned()])?;
-    same(&(found.total, found.has_more), &(Some(2), Some(false)))
+    expect_equal(&found.values, &vec!["rust".to_owned(), "ruby".to_owned()])?;
+    expect_equal(&(found.total, found.has_more), &(Some(2), Some(false)))
 }
 
-async fn complete_template(fleet: &Fleet) -> Verdict {
+async fn complete_template(fleet: &Fleet) -> CheckResult {
     let found = fleet.client.complete_resource_argument("page://{name}", "name", "p", None).await;
     let found = found.map_err(|error| error.to_string())?;
-    same(&(found.values.len(), found.values[99].as_str()), &(100, "p99"))?;
-    same(&(found.total, found.has_more), &(Some(250), Some(true)))
+    expect_equal(&(found.values.len(), found.values[99].as_str()), &(100, "p99"))?;
+    expect_equal(&(found.total, found.has_more), &(Some(250), Some(true)))
 }
 
-async fn pages(fleet: &Fleet) -> Verdict {
+async fn pages(fleet: &Fleet) -> CheckResult {
     let first = fleet.client.list_tools(None).await.map_err(|error| error.to_string())?;
-    same(&(first.tools.len(), first.next_cursor.is_some()), &(4, true))?;
+    expect_equal(&(first.tools.len(), first.next_cursor.is_some()), &(4, true))?;
     let all = fleet.client.list_all_tools().await.map_err(|error| error.to_string())?;
     let names: Vec<&str> = all.iter().map(|tool| tool.name.as_ref()).collect();
     let wanted = "pay summarize list_my_roots add fail survey gather ladder shed insist count count_then_ask chat turn hang dropped";
-    same(&names.join(" ").as_str(), &wanted)
+    expect_equal(&names.join(" ").as_str(), &wanted)
 }
 
-async fn listen(fleet: &Fleet) -> Verdict {
-    let alone = fleet.alone().await?;
+async fn listen(fleet: &Fleet) -> CheckResult {
+    let fleet = fleet.first_replica().await?;
     let filter =
         SubscriptionFilter::builder().tools_list_changed().resource_subscription("tree://mine").build();
-    let mut subscription = alone.client.listen(filter.clone()).await.map_err(|error| error.to_string())?;
-    same(subscription.acknowledged(), &filter)?;
-    for (turned, listed) in [("added", true), ("removed", false)] {
-        let result = call(&alone, "turn", json!({})).await?;
-        same(&result["content"][0]["text"], &json!(turned))?;
-        let mut told = vec![next(&mut subscription).await?, next(&mut subscription).await?];
-        told.sort();
-        same(&told, &vec!["resource tree://mine".to_owned(), "tools".to_owned()])?;
-        let all = alone.client.list_all_tools().await.map_err(|error| error.to_string())?;
-        same(&all.iter().any(|tool| tool.name == "extra"), &listed)?;
+    let mut subscription = fleet.client.listen(filter.clone()).await.map_err(|error| error.to_string())?;
+    expect_equal(subscription.acknowledged(), &filter)?;
+    for (change, listed) in [("added", true), ("removed", false)] {
+        let result = call(&fleet, "turn", json!({})).await?;
+        expect_equal(&result["content"][0]["text"], &json!(change))?;
+        let mut events = vec![next(&mut subscription).await?, next(&mut subscription).await?];
+        events.sort();
+        expect_equal(&events, &vec!["resource tree://mine".to_owned(), "tools".to_owned()])?;
+        let all = fleet.client.list_all_tools().await.map_err(|error| error.to_string())?;
+        expect_equal(&all.iter().any(|tool| tool.name == "extra"), &listed)?;
     }
     subscription.cancel().await.map_err(|error| error.to_string())?;
-    alone.close().await;
+    fleet.close().await;
     Ok(())
 }
 
-async fn listen_less(fleet: &Fleet) -> Verdict {
-    let alone = fleet.alone().await?;
+async fn listen_filtered(fleet: &Fleet) -> CheckResult {
+    let fleet = fleet.first_replica().await?;
     let filter = SubscriptionFilter::builder().resource_subscription("tree://mine").build();
-    let mut subscription = alone.client.listen(filter).await.map_err(|error| error.to_string())?;
-    // The changes of the tools in between are not told. Each update is read before the next: a server may tell of two
-    // that nobody has read yet as of one.
+    let mut subscription = fleet.client.listen(filter).await.map_err(|error| error.to_string())?;
+    // The filter excludes changes of the tools. Each update is read before the next, because a server may merge two
+    // unread updates into one.
     for _ in 0..2 {
-        call(&alone, "turn", json!({})).await?;
-        same(&next(&mut subscription).await?.as_str(), &"resource tree://mine")?;
+        call(&fleet, "turn", json!({})).await?;
+        expect_equal(&next(&mut subscription).await?.as_str(), &"resource tree://mine")?;
     }
     subscription.cancel().await.map_err(|error| error.to_string())?;
-    alone.close().await;
+    fleet.close().await;
     Ok(())
 }
 
 async fn next(subscription: &mut Subscription) -> Result<String, String> {
     match subscription.next().await {
         Ok(Some(ServerNotification::ToolListChangedNotification(_))) => Ok("tools".to_owned()),
-        Ok(Some(ServerNotification::ResourceUpdatedNotification(told))) => {
-            Ok(format!("resource {}", told.params.uri))
+        Ok(Some(ServerNotification::ResourceUpdatedNotification(notification))) => {
+            Ok(format!("resource {}", notification.params.uri))
         }
-        told => Err(format!("told {told:?}, the subscription is at {:?}", subscription.end())),
+        event => Err(format!("event {event:?}, the subscription ended with {:?}", subscription.end())),
     }
 }
 

@@ -2,30 +2,30 @@
 //!
 //! `interop-rmcp-client (demo | asks) http URL [URL]`: two URLs are replicas with one key file, and requests alternate.
 //! `interop-rmcp-client (demo | asks) stdio COMMAND ARGUMENT ..`
-//! One line a check; the exit code is not zero if any failed.
+//! Prints one line per check. The exit code is not zero if a check failed.
 
-mod alternating;
 mod by_hand;
-mod driven;
 mod fleet;
 mod lists;
 mod live;
 mod refusals;
-mod script;
+mod replica_client;
+mod scripted_client;
+mod table_cases;
 
-use driven::Case;
 use fleet::{Fleet, Target};
 use interop_rmcp_report::{Outcome, Report};
 use std::{env, error::Error, fmt::Debug, pin::Pin, process::ExitCode, time::Duration};
+use table_cases::Case;
 
-/// The longest that one check may take.
-const PER_CHECK: Duration = Duration::from_secs(30);
+/// Limit of one check.
+const CHECK_TIMEOUT: Duration = Duration::from_secs(30);
 
-type Verdict = Result<(), String>;
-/// A check that is more than a call and its result.
-type Check = for<'a> fn(&'a Fleet) -> Pin<Box<dyn Future<Output = Verdict> + 'a>>;
+type CheckResult = Result<(), String>;
+/// A check with steps of its own. Checks of one call and its result are in the JSON tables.
+type Check = for<'a> fn(&'a Fleet) -> Pin<Box<dyn Future<Output = CheckResult> + 'a>>;
 
-/// Names checks: `checks! { "what it says" => function }`.
+/// Builds a list of checks: `checks! { "name" => function }`.
 macro_rules! checks {
     ($($name:literal => $run:path,)*) => {
         &[$(($name, |fleet| Box::pin($run(fleet)))),*]
@@ -44,15 +44,15 @@ async fn main() -> Result<ExitCode, Box<dyn Error + Send + Sync>> {
     let target = match transport.as_str() {
         "http" if !target.is_empty() => Target::Http(target.to_vec()),
         "stdio" if !target.is_empty() => Target::Stdio(target.to_vec()),
-        _ => return Err("name URLs after `http`, or a command after `stdio`".into()),
+        _ => return Err("usage: URLs after `http`, or a command after `stdio`".into()),
     };
     let mut report = Report::new("client of ours", transport)?;
     let (cases, suites): (&str, &[&[(&str, Check)]]) = match suite.as_str() {
         "demo" => (include_str!("../demo.json"), &[lists::CHECKS, by_hand::CHECKS, refusals::CHECKS]),
         "asks" => (include_str!("../asks.json"), &[live::CHECKS, refusals::CHECKS_OF_ASKS]),
-        other => return Err(format!("there is no suite {other}").into()),
+        other => return Err(format!("unknown suite {other}").into()),
     };
-    let cases: Vec<Case> = driven::read(cases)?;
+    let cases: Vec<Case> = table_cases::read(cases)?;
     let fleet = match Fleet::connect(&target).await {
         Ok(fleet) => fleet,
         Err(fault) => {
@@ -61,7 +61,7 @@ async fn main() -> Result<ExitCode, Box<dyn Error + Send + Sync>> {
         }
     };
     for case in &cases {
-        let outcome = within(case.play(&fleet)).await;
+        let outcome = within(case.run(&fleet)).await;
         report.add(&case.id, &outcome, &case.note)?;
     }
     for (name, check) in suites.iter().copied().flatten() {
@@ -71,14 +71,20 @@ async fn main() -> Result<ExitCode, Box<dyn Error + Send + Sync>> {
     Ok(report.end()?)
 }
 
-async fn within(check: impl Future<Output = Verdict>) -> Outcome {
-    match tokio::time::timeout(PER_CHECK, check).await {
+async fn within(check: impl Future<Output = CheckResult>) -> Outcome {
+    match tokio::time::timeout(CHECK_TIMEOUT, check).await {
         Ok(verdict) => verdict.into(),
-        Err(_) => Outcome::Fail(format!("no end after {} s", PER_CHECK.as_secs())),
+        Err(_) => Outcome::Fail(format!("not finished after {} s", CHECK_TIMEOUT.as_secs())),
     }
 }
 
-/// Both are the same, or what they are.
-fn same<T: PartialEq + Debug>(found: &T, wanted: &T) -> Verdict {
+/// Compares two values.
+///
+///
+///
+/// # Errors
+///
+/// Both values, if they differ.
+fn expect_equal<T: PartialEq + Debug>(found: &T, wanted: &T) -> CheckResult {
     if found == wanted { Ok(()) } else { Err(format!("found {found:?}, wanted {wanted:?}")) }
 }

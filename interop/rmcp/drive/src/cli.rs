@@ -1,4 +1,4 @@
-//! `antiphon`, one process a case.
+//! Runs `antiphon`, one process per case.
 
 use crate::table::{Case, Table};
 use interop_rmcp_report::{Outcome, Report};
@@ -9,10 +9,10 @@ use std::{
     process::{Command, Output, Stdio},
 };
 
-type Verdict = Result<(), String>;
+type CheckResult = Result<(), String>;
 
-/// Runs every case, the lists, and one call in two processes.
-pub(crate) fn play(
+/// Runs every case, the lists, and one call that continues in a second process.
+pub(crate) fn run_cases(
     antiphon: &str,
     table: &Table,
     label: &str,
@@ -21,8 +21,8 @@ pub(crate) fn play(
 ) -> Result<(), Box<dyn Error>> {
     report.add(&format!("{label}: server/discover"), &discover(antiphon, table, target).into(), "")?;
     report.add(&format!("{label}: tools/list"), &tools(antiphon, table, target).into(), "")?;
-    for case in table.cases.iter().filter(|case| !case.waits()) {
-        let verdict = run(antiphon, &words_of(case), target).and_then(|done| judge(case, &done));
+    for case in table.cases.iter().filter(|case| !case.is_postponed()) {
+        let verdict = run(antiphon, &arguments_of(case), target).and_then(|output| check_case(case, &output));
         report.add(&format!("{label}: {}", case.id), &verdict.into(), &case.note)?;
     }
     report.add(
@@ -42,51 +42,52 @@ fn run(antiphon: &str, words: &[String], target: &[String]) -> Result<Output, St
     command.output().map_err(|fault| fault.to_string())
 }
 
-fn json(done: &Output) -> Result<Value, String> {
-    let stderr = String::from_utf8_lossy(&done.stderr);
-    serde_json::from_slice(&done.stdout).map_err(|_| format!("stdout is no JSON; stderr: {}", stderr.trim()))
+fn json(output: &Output) -> Result<Value, String> {
+    let stderr = String::from_utf8_lossy(&output.stderr);
+    serde_json::from_slice(&output.stdout)
+        .map_err(|_| format!("stdout is not JSON; stderr: {}", stderr.trim()))
 }
 
-fn words_of(case: &Case) -> Vec<String> {
-    let verb = match case.word("kind") {
+fn arguments_of(case: &Case) -> Vec<String> {
+    let subcommand = match case.text("kind") {
         "tool" => "call",
         "prompt" => "prompt",
         _ => "read",
     };
-    let mut words = vec![verb.to_owned(), case.word("name").to_owned(), "--json".to_owned()];
-    if let Some(arguments) = case.members.get("arguments").filter(|_| verb != "read") {
+    let mut words = vec![subcommand.to_owned(), case.text("name").to_owned(), "--json".to_owned()];
+    if let Some(arguments) = case.members.get("arguments").filter(|_| subcommand != "read") {
         words.extend(["--args".to_owned(), arguments.to_string()]);
     }
-    words.extend(case.words("answers").flat_map(|answer| ["--answer".to_owned(), answer.to_owned()]));
+    words.extend(case.texts("answers").flat_map(|answer| ["--answer".to_owned(), answer.to_owned()]));
     words
 }
 
-fn judge(case: &Case, done: &Output) -> Verdict {
+fn check_case(case: &Case, output: &Output) -> CheckResult {
     let (exit, status) = wanted(case);
-    let reply = json(done)?;
-    let told = || format!("; it said {reply}");
-    if done.status.code() != Some(exit) {
-        return Err(format!("exit code {:?}, wanted {exit}{}", done.status.code(), told()));
+    let reply = json(output)?;
+    let suffix = || format!("; the reply is {reply}");
+    if output.status.code() != Some(exit) {
+        return Err(format!("exit code {:?}, wanted {exit}{}", output.status.code(), suffix()));
     }
     if reply["status"] != status {
-        return Err(format!("status {}, wanted {status}{}", reply["status"], told()));
+        return Err(format!("status {}, wanted {status}{}", reply["status"], suffix()));
     }
     let rounds = case.members["asks"].as_array().map_or(0, Vec::len);
     if case.members["outcome"].get("gives_up").is_none() && reply["rounds"] != rounds {
-        return Err(format!("{} rounds, wanted {rounds}{}", reply["rounds"], told()));
+        return Err(format!("{} rounds, wanted {rounds}{}", reply["rounds"], suffix()));
     }
     for name in case.members["cli"]["names"].as_array().into_iter().flatten().filter_map(Value::as_str) {
         if !reply.to_string().contains(name) {
-            return Err(format!("{name} is not named{}", told()));
+            return Err(format!("{name} is missing{}", suffix()));
         }
     }
     if case.members.get("cli").is_some() {
         return Ok(());
     }
-    outcome(case, &reply).map_err(|fault| fault + &told())
+    outcome(case, &reply).map_err(|fault| fault + &suffix())
 }
 
-/// Exit code and status: as the case says, or as its outcome has it.
+/// Exit code and status: those of the case if it has them, else those that follow from its outcome.
 fn wanted(case: &Case) -> (i32, &str) {
     let cli = &case.members["cli"];
     if let (Some(exit), Some(status)) =
@@ -102,9 +103,9 @@ fn wanted(case: &Case) -> (i32, &str) {
     }
 }
 
-fn outcome(case: &Case, reply: &Value) -> Verdict {
+fn outcome(case: &Case, reply: &Value) -> CheckResult {
     let (outcome, result) = (&case.members["outcome"], &reply["result"]);
-    let text = match case.word("kind") {
+    let text = match case.text("kind") {
         "tool" => &result["content"][0]["text"],
         "prompt" => &result["messages"][0]["content"]["text"],
         _ => &result["contents"][0]["text"],
@@ -123,49 +124,50 @@ fn outcome(case: &Case, reply: &Value) -> Verdict {
             || !reply["error"]["message"]
                 .as_str()
                 .zip(wanted["message"].as_str())
-                .is_some_and(|(said, part)| said.contains(part)))
+                .is_some_and(|(message, part)| message.contains(part)))
     {
-        return Err("another error".to_owned());
+        return Err("a different error".to_owned());
     }
     Ok(())
 }
 
-fn discover(antiphon: &str, table: &Table, target: &[String]) -> Verdict {
+fn discover(antiphon: &str, table: &Table, target: &[String]) -> CheckResult {
     let found = json(&run(antiphon, &["discover".to_owned(), "--json".to_owned()], target)?)?;
     if found.to_string().contains(&table.lists["server"].to_string())
         && found.to_string().contains("\"2026-07-28\"")
     {
         Ok(())
     } else {
-        Err(format!("it said {found}"))
+        Err(format!("found {found}"))
     }
 }
 
-fn tools(antiphon: &str, table: &Table, target: &[String]) -> Verdict {
+fn tools(antiphon: &str, table: &Table, target: &[String]) -> CheckResult {
     let found = json(&run(antiphon, &["tools".to_owned(), "--json".to_owned()], target)?)?;
     let names: Vec<&Value> =
         found["result"]["tools"].as_array().into_iter().flatten().map(|tool| &tool["name"]).collect();
     let wanted: Vec<&Value> = table.lists["tools"].as_array().into_iter().flatten().collect();
-    if names == wanted { Ok(()) } else { Err(format!("it listed {names:?}")) }
+    if names == wanted { Ok(()) } else { Err(format!("listed {names:?}")) }
 }
 
-/// The state is sealed by rmcp with a fixed key: another process of its server can open it as well.
-fn resume(antiphon: &str, target: &[String]) -> Verdict {
+/// Starts a call in one process and finishes it in another. rmcp seals the state with a fixed key, so any process of
+/// the server can open it.
+fn resume(antiphon: &str, target: &[String]) -> CheckResult {
     let word = |word: &str| word.to_owned();
     let begin = ["call", "provision", "--json", "--once", "--args", r#"{"name":"orders"}"#].map(word);
-    let done = run(antiphon, &begin, target)?;
-    if done.status.code() != Some(3) {
-        return Err(format!("exit code {:?}, wanted 3", done.status.code()));
+    let output = run(antiphon, &begin, target)?;
+    if output.status.code() != Some(3) {
+        return Err(format!("exit code {:?}, wanted 3", output.status.code()));
     }
     let file = std::env::temp_dir().join(format!("interop-rmcp-pending-{}", std::process::id()));
-    fs::write(&file, &done.stdout).map_err(|fault| fault.to_string())?;
+    fs::write(&file, &output.stdout).map_err(|fault| fault.to_string())?;
     let name = file.display().to_string();
-    let done =
+    let output =
         run(antiphon, &["resume", &name, "--json", "--answer", "region.region=eu-west-1"].map(word), target);
     fs::remove_file(&file).map_err(|fault| fault.to_string())?;
-    let reply = json(&done?)?;
+    let reply = json(&output?)?;
     match reply["result"]["content"][0]["text"].as_str() {
         Some("Provisioned orders in \"eu-west-1\".") => Ok(()),
-        _ => Err(format!("it said {reply}")),
+        _ => Err(format!("found {reply}")),
     }
 }

@@ -1,7 +1,9 @@
-//! Runs antiphon's programs against the server on rmcp, through a table of calls, and reports case by case.
+//! Runs antiphon's programs against the server on rmcp, by a table of calls, and reports the outcome of each case.
 //!
-//! `interop-rmcp-drive cli PATH-TO-ANTIPHON TABLE LABEL (URL | -- COMMAND ..)`: `antiphon call`, `prompt`, `read` and the lists.
-//! `interop-rmcp-drive library PATH-TO-TABLE-DRIVER TABLE LABEL (URL | -- COMMAND ..)`: our client library with every callback.
+//! `interop-rmcp-drive cli PATH-TO-ANTIPHON TABLE LABEL (URL | -- COMMAND ..)` runs `antiphon call`, `prompt`, `read`
+//! and the lists.
+//! `interop-rmcp-drive library PATH-TO-TABLE-DRIVER TABLE LABEL (URL | -- COMMAND ..)` runs the client library with
+//! every callback.
 
 mod cli;
 mod table;
@@ -12,7 +14,7 @@ use table::{Case, Table};
 
 fn main() -> Result<ExitCode, Box<dyn Error>> {
     let words: Vec<String> = env::args().skip(1).collect();
-    let [way, program, path, label, target @ ..] = words.as_slice() else {
+    let [driver, program, path, label, target @ ..] = words.as_slice() else {
         return Err(
             "usage: interop-rmcp-drive (cli | library) PROGRAM TABLE LABEL (URL | -- COMMAND ..)".into()
         );
@@ -21,15 +23,15 @@ fn main() -> Result<ExitCode, Box<dyn Error>> {
     let text = fs::read_to_string(path)?;
     let table = Table::read(&text)?;
     let mut report = Report::new("server for ours", transport)?;
-    match way.as_str() {
-        "cli" => cli::play(program, &table, label, target, &mut report)?,
+    match driver.as_str() {
+        "cli" => cli::run_cases(program, &table, label, target, &mut report)?,
         "library" => library(program, path, &table, label, target, &mut report)?,
-        other => return Err(format!("there is no way {other}").into()),
+        other => return Err(format!("unknown driver {other}").into()),
     }
     Ok(report.end()?)
 }
 
-/// One run of the table driver; its lines, case by case.
+/// Runs the table driver once and reports its line of each case.
 fn library(
     program: &str,
     path: &str,
@@ -38,21 +40,21 @@ fn library(
     target: &[String],
     report: &mut Report,
 ) -> Result<(), Box<dyn Error>> {
-    let done = Command::new(program).arg(path).args(target).stdin(Stdio::null()).output()?;
-    let said = String::from_utf8_lossy(&done.stdout);
-    for case in table.cases.iter().filter(|case| !case.waits() && !case.cli_alone()) {
-        report.add(&format!("{label}: {}", case.id), &of_lines(case, &said), &case.note)?;
+    let output = Command::new(program).arg(path).args(target).stdin(Stdio::null()).output()?;
+    let stdout = String::from_utf8_lossy(&output.stdout);
+    for case in table.cases.iter().filter(|case| !case.is_postponed() && !case.is_cli_only()) {
+        report.add(&format!("{label}: {}", case.id), &outcome_of(case, &stdout), &case.note)?;
     }
-    if !done.status.success() && !said.contains("FAILED ") {
-        let words = String::from_utf8_lossy(&done.stderr);
-        report.add(&format!("{label}: the run"), &Outcome::Fail(words.into_owned()), "")?;
+    if !output.status.success() && !stdout.contains("FAILED ") {
+        let stderr = String::from_utf8_lossy(&output.stderr);
+        report.add(&format!("{label}: the run"), &Outcome::Fail(stderr.into_owned()), "")?;
     }
     Ok(())
 }
 
-fn of_lines(case: &Case, said: &str) -> Outcome {
+fn outcome_of(case: &Case, stdout: &str) -> Outcome {
     let failure = format!("FAILED {}: ", case.id);
-    for line in said.lines() {
+    for line in stdout.lines() {
         if line.strip_prefix("ok     ") == Some(case.id.as_str()) {
             return Outcome::Pass;
         }
@@ -60,5 +62,5 @@ fn of_lines(case: &Case, said: &str) -> Outcome {
             return Outcome::Fail(fault.to_owned());
         }
     }
-    Outcome::Fail("the driver says nothing of it".to_owned())
+    Outcome::Fail("the driver printed no line for this case".to_owned())
 }

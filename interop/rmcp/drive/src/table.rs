@@ -1,13 +1,13 @@
-//! The table that the table driver reads, and what it does not read of it.
+//! The table of the table driver, with the members that only this program reads.
 
 use serde_json::Value;
 use std::error::Error;
 
-/// The calls, and what the server lists.
+/// The calls, and the server's name and tools.
 pub(crate) struct Table {
     pub(crate) cases: Vec<Case>,
     pub(crate) lists: Value,
-    /// What the peer has no way to do, and why.
+    /// Cases that the peer does not support, with the reason.
     pub(crate) unsupported: Vec<(String, String)>,
 }
 
@@ -35,21 +35,21 @@ impl Case {
         Self { id: text("id"), note: text("note"), members: members.clone() }
     }
 
-    pub(crate) fn word(&self, name: &str) -> &str {
+    pub(crate) fn text(&self, name: &str) -> &str {
         self.members[name].as_str().unwrap_or_default()
     }
 
-    pub(crate) fn words(&self, name: &str) -> impl Iterator<Item = &str> {
+    pub(crate) fn texts(&self, name: &str) -> impl Iterator<Item = &str> {
         self.members[name].as_array().into_iter().flatten().filter_map(Value::as_str)
     }
 
-    /// For something that antiphon does not do yet.
-    pub(crate) fn waits(&self) -> bool {
-        self.members.get("later").is_some() && !self.cli_alone()
+    /// The case needs something that antiphon does not support yet.
+    pub(crate) fn is_postponed(&self) -> bool {
+        self.members.get("later").is_some() && !self.is_cli_only()
     }
 
-    /// The table driver has no word for what is to come of it.
-    pub(crate) fn cli_alone(&self) -> bool {
+    /// The case is for `antiphon` only, because the table driver cannot express its outcome.
+    pub(crate) fn is_cli_only(&self) -> bool {
         self.members["cli_alone"] == true
     }
 }

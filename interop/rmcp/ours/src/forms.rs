@@ -1,4 +1,4 @@
-//! A form with every kind of field.
+//! A tool whose form has every kind of field.
 
 use antiphon::{
     Result,

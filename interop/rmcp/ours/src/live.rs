@@ -1,4 +1,4 @@
-//! What is sent beside results: progress, log messages, changes; and suggestions.
+//! Tools that send notifications (progress, log messages, changes), and completion.
 
 use antiphon::{
     Result,
@@ -12,10 +12,10 @@ use serde::Deserialize;
 use std::sync::OnceLock;
 use tokio::sync::Notify;
 
-/// The server, for the tool that changes it.
+/// The server, used by the tool that changes its list of tools.
 pub(super) static SERVER: OnceLock<Server> = OnceLock::new();
 
-/// A call of `hang` was dropped.
+/// Notified when a call of `hang` is dropped.
 static DROPPED: Notify = Notify::const_new();
 
 #[derive(Deserialize, JsonSchema)]
@@ -38,11 +38,11 @@ pub(super) fn count() -> Tool {
 }
 
 async fn counts(ctx: &Ctx, To { to }: To) -> String {
-    tell(ctx, to);
+    report_steps(ctx, to);
     format!("counted to {to}")
 }
 
-fn tell(ctx: &Ctx, to: u32) {
+fn report_steps(ctx: &Ctx, to: u32) {
     for at in 1..=to {
         ctx.report_progress(at.into(), Some(to.into()), Some(&format!("at {at}")));
     }
@@ -53,7 +53,7 @@ pub(super) fn count_then_ask() -> Tool {
 }
 
 async fn counts_then_asks(ctx: &Ctx, To { to }: To) -> Result<Reply<String>> {
-    tell(ctx, to);
+    report_steps(ctx, to);
     let ask = Ask::form("again", "Count again?", FormSchema::new(vec![FormField::text("word")]));
     Ok(match ctx.form(&ask)? {
         None => InputRequired::ask(ask).with_state("counted").into(),
@@ -78,7 +78,7 @@ pub(super) fn turn() -> Tool {
 }
 
 async fn turns(_ctx: &Ctx, _: NoArguments) -> std::result::Result<&'static str, String> {
-    let server = SERVER.get().ok_or("there is no server")?;
+    let server = SERVER.get().ok_or("the server is not set")?;
     server.resource_updated("tree://mine");
     if server.remove_tool("extra") {
         return Ok("removed");
@@ -96,13 +96,13 @@ pub(super) fn hang() -> Tool {
 }
 
 async fn hangs(ctx: &Ctx, _: NoArguments) -> String {
-    struct Told;
-    impl Drop for Told {
+    struct DropNotice;
+    impl Drop for DropNotice {
         fn drop(&mut self) {
             DROPPED.notify_one();
         }
     }
-    let _told = Told;
+    let _notice = DropNotice;
     ctx.report_progress(1.0, None, None);
     std::future::pending().await
 }

@@ -1,14 +1,22 @@
-//! A server on antiphon that asks in every way its demo does not: URLs, the model, roots, several at once, state alone.
+//! A server on antiphon with the questions that the demo does not ask: URLs, sampling, roots, several in one round; and
+//! rounds with state only.
 //!
-//! `interop-rmcp-ours KEY-FILE (HOST:PORT | --stdio)`: the line `listening on URL` on standard error says where.
-#![allow(clippy::print_stderr, reason = "it says where it listens")]
+//! `interop-rmcp-ours KEY-FILE (HOST:PORT | --stdio)` prints the line `listening on URL` on standard error.
+#![allow(clippy::print_stderr, reason = "the program prints its address")]
 
 mod forms;
 mod live;
 mod rounds;
 mod single;
 
-use antiphon::{seal::KeyRing, serve::{http::{HttpOptions, serve_http}, stdio::serve_stdio}, server::Server};
+use antiphon::{
+    seal::KeyRing,
+    serve::{
+        http::{HttpOptions, serve_http},
+        stdio::serve_stdio,
+    },
+    server::Server,
+};
 use std::{env, error::Error, fs};
 use tokio::net::TcpListener;
 
@@ -25,7 +33,7 @@ async fn main() -> Result<(), Box<dyn Error + Send + Sync>> {
     }
     let listener = TcpListener::bind(&listen).await?;
     eprintln!("listening on http://{}/mcp", listener.local_addr()?);
-    // Whoever started it ends it.
+    // The process that starts the server also ends it.
     Ok(serve_http(listener, server, HttpOptions::default()).await?)
 }
 

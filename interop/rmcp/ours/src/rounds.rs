@@ -1,4 +1,5 @@
-//! Several questions in one round, several rounds, rounds without questions, rounds without end.
+//! Tools with several questions in one round, several rounds, rounds without questions, and an endless series of
+//! rounds.
 
 use crate::single::summary_of;
 use antiphon::{
@@ -26,7 +27,7 @@ async fn gathers(ctx: &Ctx, _: NoArguments) -> Result<Reply<String>> {
     let page = Ask::url("a.page", "Agree to the terms", "https://example.com/terms");
     let model = summary_of("everything");
     let answers = (ctx.form::<Word>(&form)?, ctx.url(&page), ctx.sampled(&model), ctx.listed_roots(&roots));
-    let (Some(form_answer), Some(page_answer), Some(said), Some(found)) = answers else {
+    let (Some(form_answer), Some(page_answer), Some(message), Some(found)) = answers else {
         return Ok(InputRequired::ask(form).and(page).and(model).and(roots).into());
     };
     let form_answer = match form_answer {
@@ -39,8 +40,8 @@ async fn gathers(ctx: &Ctx, _: NoArguments) -> Result<Reply<String>> {
         Answer::Decline => "declined",
         Answer::Cancel => "cancelled",
     };
-    let said = said.content.first_text().unwrap_or("nothing");
-    Ok(Reply::Complete(format!("{form_answer}, {page_answer}, {said}, {} roots", found.roots.len())))
+    let message = message.content.first_text().unwrap_or("nothing");
+    Ok(Reply::Complete(format!("{form_answer}, {page_answer}, {message}, {} roots", found.roots.len())))
 }
 
 pub(super) fn ladder() -> Tool {
@@ -85,6 +86,6 @@ pub(super) fn insist() -> Tool {
 }
 
 async fn insists(ctx: &Ctx, _: NoArguments) -> Reply<String> {
-    let turn = ctx.state().and_then(|state| state.parse().ok()).unwrap_or(0) + 1;
-    InputRequired::ask(word("more", "One more?")).with_state(turn.to_string()).into()
+    let round = ctx.state().and_then(|state| state.parse().ok()).unwrap_or(0) + 1;
+    InputRequired::ask(word("more", "One more?")).with_state(round.to_string()).into()
 }

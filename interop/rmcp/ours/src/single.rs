@@ -1,4 +1,5 @@
-//! One question each, of the kinds that the demo has not; and results of other shapes.
+//! Tools, a prompt and a resource with one question each, of the kinds that the demo does not ask; and other shapes of
+//! results.
 
 use antiphon::{
     Result,
@@ -8,19 +9,19 @@ use antiphon::{
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// A number.
+/// Argument of a tool: a number.
 #[derive(Deserialize, JsonSchema)]
 struct Amount {
     amount: i64,
 }
 
-/// A text.
+/// Argument of a tool: a text.
 #[derive(Deserialize, JsonSchema)]
 struct Text {
     text: String,
 }
 
-/// Two numbers.
+/// Arguments of a tool: two numbers.
 #[derive(Deserialize, JsonSchema)]
 struct Pair {
     a: i64,
@@ -48,7 +49,7 @@ async fn pays(ctx: &Ctx, Amount { amount }: Amount) -> Result<Reply<String>> {
     }))
 }
 
-/// The question to the model, with more than it needs: everything has to arrive.
+/// A sampling question with optional members set, so that a check can compare all of them.
 pub(super) fn summary_of(text: &str) -> Ask {
     let mut params = CreateMessageParams::new(vec![SamplingMessage::user(format!("Summarize: {text}"))], 50);
     params.system_prompt = Some("Be brief.".into());
@@ -62,9 +63,9 @@ pub(super) fn summarize() -> Tool {
 
 async fn summarizes(ctx: &Ctx, Text { text }: Text) -> Result<Reply<String>> {
     let ask = summary_of(&text);
-    let Some(said) = ctx.sampled(&ask) else { return Ok(ask.into()) };
-    let text = said.content.first_text().unwrap_or("nothing");
-    Ok(Reply::Complete(format!("{} says: {text}", said.model)))
+    let Some(message) = ctx.sampled(&ask) else { return Ok(ask.into()) };
+    let text = message.content.first_text().unwrap_or("nothing");
+    Ok(Reply::Complete(format!("{} says: {text}", message.model)))
 }
 
 pub(super) fn list_my_roots() -> Tool {
@@ -108,8 +109,8 @@ pub(super) fn drafted() -> Prompt {
 
 async fn drafts(ctx: &Ctx, Text { text }: Text) -> Result<Reply<String>> {
     let ask = summary_of(&text);
-    let Some(said) = ctx.sampled(&ask) else { return Ok(ask.into()) };
-    Ok(Reply::Complete(format!("Work from: {}", said.content.first_text().unwrap_or("nothing"))))
+    let Some(message) = ctx.sampled(&ask) else { return Ok(ask.into()) };
+    Ok(Reply::Complete(format!("Work from: {}", message.content.first_text().unwrap_or("nothing"))))
 }
 
 pub(super) fn tree() -> Resource {

@@ -1,4 +1,4 @@
-//! What came of each check: a line on standard output, and a JSON line in the file that `INTEROP_RESULTS` names.
+//! Outcomes of checks: a line on standard output, and a line of JSON in the file that `INTEROP_RESULTS` names.
 
 use serde_json::json;
 use std::{
@@ -8,17 +8,17 @@ use std::{
     process::ExitCode,
 };
 
-/// The version of the peer, as the lock file has it.
+/// The version of the peer in the lock file.
 const VERSION: &str = "3.9.0";
 
-/// What came of a check.
+/// Outcome of a check.
 #[derive(Debug)]
 pub enum Outcome {
-    /// As it should be.
+    /// The check passed.
     Pass,
-    /// Not as it should be: what was found.
+    /// The check failed, with the difference that was found.
     Fail(String),
-    /// The peer has no way to do it: why.
+    /// The peer does not support the case, with the reason.
     Unsupported(String),
 }
 
@@ -43,9 +43,13 @@ pub struct Report {
 }
 
 impl Report {
-    /// No checks yet. `direction` is "client of ours" or "server for ours", `transport` "http" or "stdio".
+    /// Starts a report without checks. `direction` is "client of ours" or "server for ours", `transport` "http" or
+    /// "stdio".
+    ///
+    ///
     ///
     /// # Errors
+    ///
     /// If the file that `INTEROP_RESULTS` names cannot be opened.
     pub fn new(direction: &'static str, transport: &str) -> io::Result<Self> {
         let file = match env::var_os("INTEROP_RESULTS") {
@@ -55,10 +59,13 @@ impl Report {
         Ok(Self { direction, transport: transport.to_owned(), file, passed: 0, failed: 0, unsupported: 0 })
     }
 
-    /// One more check. `note` is for whoever reads the table; a failure puts what was found in its place.
+    /// Adds a check. `note` is a remark for the table of results; a failure replaces it.
+    ///
+    ///
     ///
     /// # Errors
-    /// If nothing can be written.
+    ///
+    /// If a line cannot be written.
     pub fn add(&mut self, case: &str, outcome: &Outcome, note: &str) -> io::Result<()> {
         let (word, note) = match outcome {
             Outcome::Pass => {
@@ -93,14 +100,17 @@ impl Report {
             "outcome": word,
             "note": note,
         });
-        // One write: other processes append to the same file.
+        // One write per line, because other processes append to the same file.
         file.write_all(format!("{line}\n").as_bytes())
     }
 
-    /// The last line, and whether nothing failed. No checks at all is a failure.
+    /// Prints the totals and returns the exit code: failure if a check failed or there was none.
+    ///
+    ///
     ///
     /// # Errors
-    /// If nothing can be written.
+    ///
+    /// If the totals cannot be written.
     pub fn end(self) -> io::Result<ExitCode> {
         let Self { passed, failed, unsupported, .. } = self;
         let mut out = io::stdout().lock();

@@ -1,4 +1,4 @@
-//! Questions, and what came back.
+//! Questions for the client, and the members of a request that carry answers.
 #![allow(deprecated, reason = "sampling and roots are deprecated, and still part of the revision")]
 
 use rmcp::{
@@ -11,19 +11,19 @@ use rmcp::{
 };
 use serde_json::Value;
 
-/// What one leg comes to.
-pub(crate) enum Step {
-    /// The end: this text.
+/// The reply to one request.
+pub(crate) enum Reply {
+    /// A final result with this text.
     Text(String),
-    /// The end: a result of a tool.
+    /// A final result of a tool.
     Tool(CallToolResult),
-    /// Not yet.
+    /// A result that asks for input.
     Ask(InputRequiredResult),
 }
 
-pub(crate) type Stepped = Result<Step, ErrorData>;
+pub(crate) type HandlerResult = Result<Reply, ErrorData>;
 
-/// What one leg brings.
+/// The parameters of one request.
 pub(crate) struct Leg {
     pub(crate) arguments: JsonObject,
     pub(crate) responses: Option<InputResponses>,
@@ -45,7 +45,7 @@ impl Leg {
         self.responses.as_ref()?.get(key)
     }
 
-    /// The field of an accepted form, or in the other arm what the person did instead.
+    /// The field of an accepted form; `Err` has the action of any other answer.
     pub(crate) fn filled(&self, key: &str, field: &str) -> Option<Result<&Value, &str>> {
         let answer = self.answer(key)?;
         Some(match answer["action"].as_str() {
@@ -56,10 +56,10 @@ impl Leg {
     }
 }
 
-/// A round with these questions and this state.
-pub(crate) fn round<const N: usize>(asks: [(&str, InputRequest); N], state: Option<&str>) -> Step {
+/// A result with these questions and this state.
+pub(crate) fn round<const N: usize>(asks: [(&str, InputRequest); N], state: Option<&str>) -> Reply {
     let asks: InputRequests = asks.into_iter().map(|(key, ask)| (key.to_owned(), ask)).collect();
-    Step::Ask(InputRequiredResult::new(Some(asks), state.map(str::to_owned)))
+    Reply::Ask(InputRequiredResult::new(Some(asks), state.map(str::to_owned)))
 }
 
 pub(crate) fn form(message: &str, requested_schema: ElicitationSchema) -> InputRequest {
@@ -97,7 +97,7 @@ pub(crate) fn roots() -> InputRequest {
     InputRequest::ListRoots(ListRootsRequest::default())
 }
 
-/// The URIs of an answer to [`roots`].
+/// The URIs of an answer to [`roots`], as one text.
 pub(crate) fn uris(answer: &Value) -> String {
     let roots = answer["roots"].as_array().into_iter().flatten();
     roots.filter_map(|root| root["uri"].as_str()).collect::<Vec<_>>().join(", ")

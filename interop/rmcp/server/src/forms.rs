@@ -1,19 +1,19 @@
-//! A form with every kind of field that rmcp can build.
+//! A tool whose form has every kind of field that rmcp can build.
 
-use crate::asks::{Leg, Step, Stepped, form, internal, round};
+use crate::asks::{HandlerResult, Leg, Reply, form, internal, round};
 use rmcp::{
     ErrorData,
     model::{ElicitationSchema, EnumSchema, StringFormat},
 };
 use serde_json::{Map, Value};
 
-pub(crate) fn survey(leg: &Leg) -> Stepped {
+pub(crate) fn survey(leg: &Leg) -> HandlerResult {
     let Some(answer) = leg.answer("survey") else {
         return Ok(round([("survey", form("A few questions", schema()?))], Some("surveying")));
     };
     match answer["action"].as_str() {
-        Some("accept") => Ok(Step::Text(answer["content"].to_string())),
-        other => Ok(Step::Text(format!("No answers: {}.", other.unwrap_or("no action")))),
+        Some("accept") => Ok(Reply::Text(answer["content"].to_string())),
+        other => Ok(Reply::Text(format!("No answers: {}.", other.unwrap_or("no action")))),
     }
 }
 
@@ -46,8 +46,8 @@ fn schema() -> Result<ElicitationSchema, ErrorData> {
         .map_err(internal)
 }
 
-/// The form that a peer of an older revision would write: a choice with `enumNames`.
-pub(crate) fn old_choice(leg: &Leg) -> Stepped {
+/// A form as written by a peer of an older revision: a choice with `enumNames`.
+pub(crate) fn old_choice(leg: &Leg) -> HandlerResult {
     let property = serde_json::json!({
         "type": "string", "enum": ["S", "M"], "enumNames": ["Small", "Medium"],
     });
@@ -62,8 +62,8 @@ pub(crate) fn old_choice(leg: &Leg) -> Stepped {
             let schema = ElicitationSchema::from_json_schema(schema).map_err(internal)?;
             Ok(round([("choice", form("Which size?", schema))], None))
         }
-        Some(Ok(size)) => Ok(Step::Text(format!("Size {size}."))),
-        Some(Err(action)) => Ok(Step::Text(format!("No size: {action}."))),
+        Some(Ok(size)) => Ok(Reply::Text(format!("Size {size}."))),
+        Some(Err(action)) => Ok(Reply::Text(format!("No size: {action}."))),
     }
 }
 

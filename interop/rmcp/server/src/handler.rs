@@ -1,7 +1,8 @@
-//! The handler: macros first, the rest by hand, which is the only way for prompts and resources that ask.
+//! The handler: rmcp's macros for some tools and a prompt, and code without macros for prompts and resources that ask,
+//! because rmcp's macros cannot pass answers to them.
 
 use crate::{
-    asks::{Leg, Step, Stepped, internal, round, text_form},
+    asks::{HandlerResult, Leg, Reply, internal, round, text_form},
     hand, tables,
 };
 use rmcp::{
@@ -23,9 +24,9 @@ use rmcp::{
 use serde_json::json;
 use std::{error::Error, sync::Arc, time::Duration};
 
-/// Fine for a test on loopback, for nothing else.
+/// A key for tests on the loopback interface only.
 const KEY: &[u8; 32] = b"a key for interop tests alone, 1";
-/// How long a person has to answer.
+/// Lifetime of a sealed state.
 const ANSWER_WITHIN: Duration = Duration::from_mins(10);
 
 /// The server.
@@ -42,8 +43,8 @@ impl Peer {
         Ok(Self { router: Self::tool_router(), prompts: Self::prompt_router(), codec })
     }
 
-    /// Asks with a state that rmcp seals, bound to the tool and its arguments.
-    fn provision(&self, leg: &Leg) -> Stepped {
+    /// Asks with a state that rmcp seals. The state is bound to the tool and its arguments.
+    fn provision(&self, leg: &Leg) -> HandlerResult {
         let name = leg.text("name")?;
         let binding = format!("tools/call\0provision\0{}", json!(leg.arguments));
         let Some(state) = &leg.state else {
@@ -57,14 +58,14 @@ impl Peer {
             return Err(ErrorData::invalid_params("invalid requestState", None));
         }
         Ok(match leg.filled("region", "region") {
-            None => return Err(ErrorData::invalid_params("there is no answer", None)),
-            Some(Ok(region)) => Step::Text(format!("Provisioned {name} in {region}.")),
-            Some(Err(action)) => Step::Text(format!("Nothing was provisioned: {action}.")),
+            None => return Err(ErrorData::invalid_params("the answer is missing", None)),
+            Some(Ok(region)) => Reply::Text(format!("Provisioned {name} in {region}.")),
+            Some(Err(action)) => Reply::Text(format!("Nothing was provisioned: {action}.")),
         })
     }
 
-    /// Notifications before the reply, if a token came.
-    async fn count(&self, leg: &Leg, context: &RequestContext<RoleServer>, then_ask: bool) -> Stepped {
+    /// Counts, with progress notifications if the request has a progress token.
+    async fn count(&self, leg: &Leg, context: &RequestContext<RoleServer>, then_ask: bool) -> HandlerResult {
         let to = leg.number("to")?;
         if let Some(token) = context.meta.get_progress_token() {
             for at in 1..=to {
@@ -78,9 +79,9 @@ impl Peer {
         }
         Ok(match leg.filled("again", "again") {
             None if then_ask => round([("again", text_form("Count again?", "again")?)], Some("counted")),
-            None => Step::Text(format!("counted to {to}")),
-            Some(Ok(again)) => Step::Text(format!("counted twice to {to}, said {again}")),
-            Some(Err(action)) => Step::Text(format!("counted twice to {to}: {action}")),
+            None => Reply::Text(format!("counted to {to}")),
+            Some(Ok(again)) => Reply::Text(format!("counted twice to {to}, said {again}")),
+            Some(Err(action)) => Reply::Text(format!("counted twice to {to}: {action}")),
         })
     }
 }
@@ -147,17 +148,17 @@ impl ServerHandler for Peer {
             responses: call.input_responses,
             state: call.request_state,
         };
-        let step = match name.as_ref() {
+        let reply = match name.as_ref() {
             "provision" => self.provision(&leg),
             "count" => self.count(&leg, &context, false).await,
             "count_then_ask" => self.count(&leg, &context, true).await,
             other => hand::tool(other, &leg)
                 .unwrap_or_else(|| Err(ErrorData::invalid_params(format!("Unknown tool: {other}"), None))),
         };
-        Ok(match step? {
-            Step::Text(text) => CallToolResult::success(vec![ContentBlock::text(text)]).into(),
-            Step::Tool(result) => result.into(),
-            Step::Ask(required) => required.into(),
+        Ok(match reply? {
+            Reply::Text(text) => CallToolResult::success(vec![ContentBlock::text(text)]).into(),
+            Reply::Tool(result) => result.into(),
+            Reply::Ask(required) => required.into(),
         })
     }
 
@@ -176,12 +177,12 @@ impl ServerHandler for Peer {
         };
         match hand::prompt(&get.name, &leg) {
             None => Err(ErrorData::invalid_params(format!("Unknown prompt: {}", get.name), None)),
-            Some(step) => match step? {
-                Step::Text(text) => {
+            Some(reply) => match reply? {
+                Reply::Text(text) => {
                     Ok(GetPromptResult::new(vec![PromptMessage::new_text(Role::User, text)]).into())
                 }
-                Step::Ask(required) => Ok(required.into()),
-                Step::Tool(_) => Err(internal("a prompt has no result of a tool")),
+                Reply::Ask(required) => Ok(required.into()),
+                Reply::Tool(_) => Err(internal("a prompt has no result of a tool")),
             },
         }
     }
@@ -198,12 +199,12 @@ impl ServerHandler for Peer {
         };
         match hand::resource(&read.uri, &leg) {
             None => Err(ErrorData::resource_not_found("Unknown resource", Some(json!({"uri": read.uri})))),
-            Some(step) => match step? {
-                Step::Text(text) => {
+            Some(reply) => match reply? {
+                Reply::Text(text) => {
                     Ok(ReadResourceResult::new(vec![ResourceContents::text(text, read.uri)]).into())
                 }
-                Step::Ask(required) => Ok(required.into()),
-                Step::Tool(_) => Err(internal("a resource has no result of a tool")),
+                Reply::Ask(required) => Ok(required.into()),
+                Reply::Tool(_) => Err(internal("a resource has no result of a tool")),
             },
         }
     }

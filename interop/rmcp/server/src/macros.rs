@@ -1,4 +1,5 @@
-//! By the macros of rmcp: tools, and a prompt. Such a tool asks by returning `InputRequiredResult`, and is lent state and answers.
+//! Tools and a prompt made with rmcp's macros. A tool asks by returning `InputRequiredResult`, and receives state and
+//! answers as parameters.
 
 use crate::{asks::text_form, handler::Peer};
 use rmcp::{
@@ -71,7 +72,7 @@ impl Peer {
 
 #[prompt_router(vis = "pub(crate)")]
 impl Peer {
-    /// Such a prompt can ask and is never told the answer: it asks for ever.
+    /// Asks in every round, because rmcp passes no answers to a prompt made with its macro.
     #[prompt(description = "Ask, and ask again.")]
     async fn ask_for_ever(&self) -> Result<InputRequiredResult, ErrorData> {
         let ask = [("who".to_owned(), text_form("Whom?", "name")?)].into_iter().collect();

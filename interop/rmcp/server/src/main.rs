@@ -1,9 +1,9 @@
 //! A server on rmcp that asks in every way, for antiphon's client to call.
 //!
 //! `interop-rmcp-server --stdio`
-//! `interop-rmcp-server (--listen | --listen-json) HOST:PORT`: replies as event streams, which is what rmcp does unless
-//! told, or as JSON; the line `listening on URL` on standard output says where.
-#![allow(clippy::print_stdout, clippy::print_stderr, reason = "it says where it listens, and what broke")]
+//! `interop-rmcp-server (--listen | --listen-json) HOST:PORT`: replies are event streams with `--listen`, rmcp's
+//! default, and JSON with `--listen-json`. The server prints the line `listening on URL` on standard output.
+#![allow(clippy::print_stdout, clippy::print_stderr, reason = "the program prints its address and errors")]
 
 mod asks;
 mod forms;

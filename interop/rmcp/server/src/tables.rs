@@ -1,9 +1,9 @@
-//! What the server lists.
+//! The lists of the server.
 
 use rmcp::model::{JsonObject, Prompt, PromptArgument, Resource, ResourceTemplate, Tool};
 use serde_json::{Value, json};
 
-/// The tools by hand: name, and arguments by their types.
+/// Tools without macros: the name, and the arguments with their types.
 const TOOLS: [(&str, &[(&str, &str)]); 22] = [
     ("fail", &[("reason", "string")]),
     ("refuse", &[]),

@@ -117,7 +117,7 @@ impl Process {
 
     /// Closes its input, and brings its end about.
     pub(crate) async fn stop(&self, grace: Duration) {
-        // Until its end the child can write: its last words must not be what it dies of.
+        // The child can write until its end: a write must not fail and kill it.
         let reader = self.stream.close_writing().await;
         self.supervisor.stop(grace).await;
         // A grandchild may hold the pipes open.

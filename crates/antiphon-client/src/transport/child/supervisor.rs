@@ -81,7 +81,7 @@ async fn guard(mut child: Child, mut orders: watch::Receiver<Order>) -> io::Resu
 #[cfg(unix)]
 fn terminate(child: &mut Child) -> io::Result<()> {
     use nix::{sys::signal, unistd::Pid};
-    // As long as nobody has waited for its end, the id is the child's and no other's.
+    // Until the child is waited for, its id cannot belong to another process.
     let Some(id) = child.id().and_then(|id| i32::try_from(id).ok()) else { return Ok(()) };
     signal::kill(Pid::from_raw(id), signal::Signal::SIGTERM).map_err(io::Error::from)
 }

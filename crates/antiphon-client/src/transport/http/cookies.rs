@@ -12,7 +12,7 @@ const MAX_COOKIE: usize = 4096;
 pub(crate) struct CookieJar(Mutex<Vec<(String, String)>>);
 
 impl CookieJar {
-    /// Keeps what a response sets.
+    /// Stores the cookies that a response sets.
     pub(crate) fn keep(&self, headers: &HeaderMap) {
         for cookie in headers.get_all(header::SET_COOKIE).iter().filter_map(|value| value.to_str().ok()) {
             let mut parts = cookie.split(';').map(str::trim);

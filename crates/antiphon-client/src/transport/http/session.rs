@@ -49,7 +49,7 @@ struct Shared {
     version: Mutex<Option<HeaderValue>>,
     /// `true` once the server answered a GET with a stream: a 404 does not mean then that it offers none.
     streamed: AtomicBool,
-    /// `true` once the server does not know the session any more.
+    /// `true` after the server answered that it no longer has the session.
     lost: AtomicBool,
     /// `true` once the end of the session was sent to the server.
     ended: AtomicBool,
@@ -104,7 +104,7 @@ impl Shared {
         // > new session
         if response.status() == StatusCode::NOT_FOUND && of_session && is_post {
             self.lost.store(true, Ordering::Relaxed);
-            let text = "the server does not know the session any more; it did not act on the request";
+            let text = "the server no longer has the session; it did not act on the request";
             return Err(TransportError::new(HttpStatus(404), text).session_lost());
         }
         Ok(response)
@@ -252,14 +252,14 @@ impl Shared {
     async fn send_message(&self, message: Vec<u8>) -> Result<(), TransportError> {
         let response = self.send(self.request(Method::POST, message)).await?;
         // > If the server accepts the input, the server **MUST** return HTTP status code 202 Accepted with no body.
-        // Some say 200, or 204, or more; what they say is not read.
+        // Some servers answer 200, or 204, or with a body; the response is not read.
         let (status, challenge) = (response.status(), token::challenge(response.headers()));
         if status.is_success() { Ok(()) } else { Err(answer::refused(status, challenge)) }
     }
 }
 
-/// Ends the session in the background if nobody did before the last clone is dropped, where a runtime runs. A task that still
-/// sends a cancellation has a clone.
+/// Ends the session in the background when the last clone is dropped, if it was not ended before and a runtime runs. A
+/// task that still sends a cancellation has a clone.
 impl Drop for Shared {
     fn drop(&mut self) {
         let Ok(runtime) = tokio::runtime::Handle::try_current() else { return };

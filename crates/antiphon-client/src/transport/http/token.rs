@@ -63,7 +63,7 @@ pub(crate) type NoToken = Arc<dyn StdError + Send + Sync>;
 pub(crate) type Provider =
     Arc<dyn Fn(TokenRequest) -> BoxFuture<'static, Result<Option<Token>, NoToken>> + Send + Sync>;
 
-/// The challenges that a request has met. Each kind is answered once.
+/// The challenges that a request has received. Each kind is answered once.
 #[derive(Default)]
 pub(crate) struct Challenges {
     token: bool,

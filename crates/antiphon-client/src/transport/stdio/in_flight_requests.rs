@@ -1,10 +1,10 @@
 //! The life of a request on a shared channel, without any I/O.
 //!
 //! ```text
-//! admit -> queued -> sent -> settled        the response came
-//!             |        |---> failed         the connection ended, or cannot say whose answer was lost
-//!             |        `---> abandoned      nobody waits: the server is told
-//!             `------------> abandoned      nobody waits: it is never sent
+//! admit -> queued -> sent -> settled        the response arrived
+//!             |        |---> failed         the connection ended, or a response to an unknown request was lost
+//!             |        `---> abandoned      the caller is gone: the server gets a cancellation
+//!             `------------> abandoned      the caller is gone: the request is never sent
 //! ```
 
 use crate::transport::{
@@ -105,7 +105,7 @@ impl PendingResponse {
                     while let Ok(notification) = self.notifications.try_recv() {
                         take(notification);
                     }
-                    return reply.unwrap_or_else(|_| Err(TransportError::new(Closed, "the connection is gone")));
+                    return reply.unwrap_or_else(|_| Err(TransportError::new(Closed, "the connection is closed")));
                 }
             }
         }
@@ -244,7 +244,7 @@ impl InFlightRequests {
         }
         if state.messages >= MAX_MESSAGES {
             drop(state);
-            let error = TransportError::new(Closed, "the server does not read what it asked for");
+            let error = TransportError::new(Closed, "the server does not read the answers to its requests");
             self.end(error.clone());
             return Err(error);
         }
@@ -260,7 +260,7 @@ impl InFlightRequests {
         self.state().ended.clone()
     }
 
-    /// Hands a response over. `false` if nobody waits for it, or the request was not even sent.
+    /// Delivers a response to its request. `false` if no request waits for it, or the request was not sent yet.
     pub(crate) fn settle(&self, id: &RequestId, outcome: Result<ServerReply, TransportError>) -> bool {
         let entry = {
             let mut state = self.state();
@@ -272,7 +272,7 @@ impl InFlightRequests {
         entry.is_some_and(|entry| entry.reply.send(outcome).is_ok())
     }
 
-    /// Hands over an error that does not say what it answers. `false` if more or fewer than one request could be meant.
+    /// Delivers an error without an id to the only sent request. `false` if there is none, or more than one.
     pub(crate) fn settle_only(&self, error: ErrorObject) -> bool {
         let mut state = self.state();
         let mut sent = state.in_flight.iter().filter(|(_, entry)| entry.body.is_none());
@@ -282,7 +282,7 @@ impl InFlightRequests {
         entry.is_some_and(|entry| entry.reply.send(Ok(Err(error))).is_ok())
     }
 
-    /// Hands a notification over, or gives it back if nobody waits for it.
+    /// Delivers a notification to its request, or returns the notification if no request waits for it.
     pub(crate) fn notify(
         &self,
         addressee: &Addressee,
@@ -301,7 +301,8 @@ impl InFlightRequests {
         let weight = weight(&notification);
         let fits = entry.waiting.load(Ordering::Relaxed) + weight <= MAX_WAITING;
         match addressee {
-            // Left out, a change would never be known of: better to end, and to be asked for everything anew.
+            // Without this notification, the change would be lost. So the subscription ends, and the client requests
+            // everything again.
             Addressee::Request(id) if !fits && entry.listens => {
                 drop(state);
                 self.fail_listening(id);
@@ -320,7 +321,7 @@ impl InFlightRequests {
 
     /// Fails a subscription whose caller does not take its notifications, and cancels it at the server.
     fn fail_listening(&self, id: &RequestId) {
-        let text = "more changes were told than may wait to be taken: the subscription was cancelled";
+        let text = "too many changes wait to be read: the subscription was cancelled";
         let mut state = self.state();
         let Some(entry) = state.in_flight.remove(id) else { return };
         state.outbox.push_back(Outgoing::Cancelled(id.clone()));

@@ -37,10 +37,10 @@ const LAST_WRITE: Duration = Duration::from_secs(1);
 /// A subscription is not left with a gap: it fails as
 /// [`TooLarge`](crate::transport::TransportErrorKind::TooLarge) instead, and is cancelled at the server.
 ///
-/// Dropping the future of a request sends `notifications/cancelled`, unless the request was still waiting to be written:
-/// then it never leaves. A response that comes later is ignored, as is one to an unknown request. A line that is no
-/// message is logged and ignored; a hundred in a row end the connection. A line that is too long fails every request
-/// that was sent, as nobody knows whose response it was; the connection goes on.
+/// Dropping the future of a request sends `notifications/cancelled`, unless the request was still waiting to be
+/// written: then it never leaves. A response that comes later is ignored, as is one to an unknown request. A line that
+/// is no message is logged and ignored; a hundred in a row end the connection. A line that is too long fails every
+/// request that was sent, because it may have been the response to any of them; the connection stays open.
 pub struct StreamTransport {
     requests: Arc<InFlightRequests>,
     target: String,
@@ -121,8 +121,8 @@ impl StreamTransport {
         self.requests.has_ended()
     }
 
-    /// Fails what is under way and closes the writing side. What the server still says is read and ignored by the task
-    /// that is given back.
+    /// Fails the running requests and closes the writing side. Later messages of the server are read and ignored by the
+    /// task that is given back.
     pub(crate) async fn close_writing(&self) -> Option<Task> {
         self.requests.end(TransportError::new(Closed, "this client closed the connection"));
         let tasks = self.tasks.lock().unwrap_or_else(PoisonError::into_inner).take();

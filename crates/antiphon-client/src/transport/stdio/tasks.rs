@@ -15,10 +15,10 @@ use serde::Deserialize;
 use serde_json::value::RawValue;
 use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWrite, AsyncWriteExt as _};
 
-/// After so many lines in a row that are no messages, the other end is taken for something else than a server.
+/// The number of lines in a row without a message after which the other end is not considered a server.
 const MAX_STRAY_LINES: usize = 100;
 
-/// Writes what the requests says, until there is no more; then closes the writing side.
+/// Writes the queued messages until the queue ends; then closes the writing side.
 pub(crate) async fn write(requests: &InFlightRequests, mut writer: impl AsyncWrite + Unpin) {
     while let Some((id, mut line)) = requests.next_outgoing().await {
         // > Messages are delimited by newlines, and **MUST NOT** contain embedded newlines.
@@ -128,13 +128,13 @@ fn take_response(requests: &InFlightRequests, response: Response<'_>) {
         // > The client **SHOULD** ignore any response to the cancelled request that arrives afterward
         (Some(id), outcome) => {
             if !requests.settle(&id, Ok(outcome.map(ToOwned::to_owned))) {
-                tracing::debug!(%id, "a response that nobody waits for: ignored");
+                tracing::debug!(%id, "ignored a response, because no request waits for it");
             }
         }
         (None, Err(error)) => {
             let (code, message) = (error.code, beginning(error.message.as_bytes()));
             if !requests.settle_only(error) {
-                tracing::warn!(%code, message, "the server sent an error that does not say what it answers");
+                tracing::warn!(%code, message, "the server sent an error without the id of a request");
             }
         }
         (None, Ok(_)) => {}

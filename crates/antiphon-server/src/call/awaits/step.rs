@@ -342,7 +342,9 @@ where
             leg.may_attempt_step()
         });
         if this.pause.is_some() && !may_try {
-            return Poll::Ready(Err("another attempt was requested, but the request is gone".to_owned()));
+            return Poll::Ready(Err(
+                "another attempt was requested, but the request was cancelled".to_owned()
+            ));
         }
         if !wake.begin_poll(cx.waker()) {
             return Poll::Pending;

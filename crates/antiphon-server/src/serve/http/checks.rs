@@ -212,7 +212,7 @@ pub(crate) fn check_legacy_version(
     let Some(version) = ProtocolVersion::legacy(named) else {
         let known = ProtocolVersion::MODERN.iter().chain(ProtocolVersion::LEGACY);
         let known = known.map(ProtocolVersion::as_str).collect::<Vec<_>>().join(", ");
-        let text = format!("MCP-Protocol-Version is not one that is spoken here: {known}");
+        let text = format!("MCP-Protocol-Version is not supported; supported versions: {known}");
         return Err(ErrorObject::invalid_request(text));
     };
     match of_session.filter(|session| **session != version) {
@@ -246,11 +246,11 @@ fn invalid_characters(header: &str) -> ErrorObject {
 }
 
 fn twice(header: &str) -> ErrorObject {
-    mismatch(format!("{header} is there twice"))
+    mismatch(format!("{header} occurs twice"))
 }
 
 fn differs(header: &str, member: &str) -> ErrorObject {
-    mismatch(format!("{header} does not say what {member} says"))
+    mismatch(format!("{header} does not agree with {member}"))
 }
 
 fn mismatch(text: impl std::fmt::Display) -> ErrorObject {

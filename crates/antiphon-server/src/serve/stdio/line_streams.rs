@@ -61,8 +61,7 @@ impl<I: AsyncRead + Unpin, O: AsyncWrite + Unpin> LineStreams<I, O> {
         if !*ended {
             return written.await;
         }
-        let late =
-            |_elapsed| io::Error::new(io::ErrorKind::TimedOut, "the client has gone and does not read");
+        let late = |_elapsed| io::Error::new(io::ErrorKind::TimedOut, "the client does not read any more");
         tokio::time::timeout(WRITE_TIME_AT_END, written).await.map_err(late)?
     }
 }

@@ -150,7 +150,7 @@ fn keyword(name: &str, on_chain: bool) -> Option<Chain> {
         "definitions" | "dependencies" => Some(Chain::Named),
         // Data, not schemas; the last one maps names of properties to names of properties.
         "const" | "enum" | "default" | "examples" | "dependentRequired" => None,
-        // The annotation itself is read by whoever opened the schema.
+        // The caller that opened the schema reads the annotation itself.
         KEYWORD => None,
         _ => Some(Chain::Off),
     }

@@ -1,4 +1,4 @@
-//! Why a call ended, for the author: in the log, and in `causes` of the bench.
+//! The cause of a call's end, for the author: in the log, and in `causes` of the bench.
 
 use super::*;
 use antiphon::testing::{Bench, CallRun, ScriptedUser};
@@ -33,7 +33,7 @@ async fn a_recorded_result_of_another_type_is_divergence() {
     assert_eq!(said(&settled(&mut talk, &old, json!({"sure": yes()})).await), "seven");
 }
 
-/// What the bench says of a call of this tool.
+/// Runs a call of this tool on the bench.
 async fn done(handler: for<'a> fn(&'a Ctx) -> BoxFuture<'a, Result<String>>) -> CallRun {
     let bench = Bench::new(move |_| Server::builder("causes", "1").tool(tool(handler)));
     bench.user(ScriptedUser::new().accept("sure", json!({"ok": true}))).call("t", ()).await

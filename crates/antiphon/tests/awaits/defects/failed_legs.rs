@@ -4,7 +4,7 @@ use super::*;
 use antiphon::server::StepError;
 use std::sync::Arc;
 
-/// How the handler fails behind its steps.
+/// A way in which the handler fails behind its steps.
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Fails {
     StepRetries,
@@ -52,7 +52,7 @@ fn charging(fails: Fails, times: usize, effects: &Effects) -> Tool {
     })
 }
 
-/// What the error is to say of what was done: it names `charge`, and that the first request would repeat it.
+/// Checks that the error names `charge`, which has run, and says that the first request would repeat it.
 fn names_what_was_done(reply: &Value, what: impl std::fmt::Debug) {
     let text = reply["error"]["message"].as_str().unwrap_or_else(|| panic!("{what:?}: no error: {reply}"));
     assert!(text.contains("charge") && text.contains("again"), "{what:?}: {reply}");

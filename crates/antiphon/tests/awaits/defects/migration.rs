@@ -32,7 +32,7 @@ fn second_version(create: &'static str, migration: Migration, effects: &Effects)
     server(audits.version(2).migrate(migration))
 }
 
-/// What a call that the first version began comes to on the second, and how often each step ran.
+/// Finishes a call of the first version on the second. Returns the result, and the number of runs of each step.
 async fn upgraded(create: &'static str, migration: Migration) -> (String, usize, usize) {
     let effects = Effects::default();
     let new = second_version(create, migration, &effects);

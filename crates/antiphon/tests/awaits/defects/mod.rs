@@ -71,7 +71,7 @@ fn refused(reply: &Value) -> (i64, &str) {
     (error["code"].as_i64().unwrap_or_default(), error["data"]["reason"].as_str().unwrap_or_default())
 }
 
-/// Whether this result asks nothing and only carries the record.
+/// Returns `true` if this result has no question and only carries the record.
 fn is_state_only(reply: &Value) -> bool {
     reply["result"]["resultType"] == "input_required" && reply["result"]["inputRequests"] == json!({})
 }

@@ -1,4 +1,4 @@
-//! What the replay check reports: nothing of a right program, however far a leg came in its time.
+//! Reports of the replay check: none for a correct program, wherever the time of a leg ended it.
 
 use super::*;
 use crate::common::one_tool::built;
@@ -6,7 +6,7 @@ use antiphon::server::ReplayCheck;
 use std::sync::{Arc, Mutex};
 use tokio::time::sleep;
 
-/// What the replay check reports of a call of this tool.
+/// Returns the reports of the replay check for a call of this tool.
 async fn faults(tool: Tool, answers: Value) -> (String, Vec<String>) {
     let faults = Arc::<Mutex<Vec<String>>>::default();
     let reported = faults.clone();
@@ -19,8 +19,8 @@ async fn faults(tool: Tool, answers: Value) -> (String, Vec<String>) {
     (said, faults)
 }
 
-/// Two races in a row of a question and a timer that is shorter than the grace. The grace of the first leg is over in the
-/// second race. The handler that runs again begins with that race, and its timer fires.
+/// Two races in a row of a question and a timer that is shorter than the grace. The grace of the first leg is over in
+/// the second race. The handler that runs again begins with that race, and its timer fires.
 #[tokio::test(start_paused = true)]
 async fn a_race_that_the_grace_left_undecided_may_be_decided_when_the_handler_runs_again() {
     let races = tool(|ctx| {

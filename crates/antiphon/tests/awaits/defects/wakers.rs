@@ -22,7 +22,7 @@ async fn counted<F: Future>(polls: &AtomicUsize, most: usize, future: F) -> F::O
     .await
 }
 
-/// What both carriers come to: the rounds of legs, and the session.
+/// Returns the results on both carriers: the rounds of legs, and the session.
 async fn on_both_carriers(
     handler: for<'a> fn(&'a Ctx) -> BoxFuture<'a, Result<String>>,
     by_key: Value,
@@ -202,13 +202,13 @@ async fn a_race_that_waits_for_room_is_polled_only_when_it_is_woken() {
     assert_eq!((legs.as_str(), session.as_str()), ("7 steps", "7 steps"));
 }
 
-/// So many steps and races are recorded.
+/// Number of steps and selects that are recorded.
 const RECORDED: u64 = if cfg!(debug_assertions) { 2_000 } else { 8_000 };
-/// How often a member of a set may be polled on average: a few times, however many members there are.
+/// Maximum of the average polls of a member of a set, for any number of members.
 const POLLS_OF_EACH: usize = 8;
 
-/// Runs one leg that records this many entries, and one that reads them again. Gives how often their futures were polled
-/// on the second.
+/// Runs one leg that records this many entries, and one that reads them again. Gives how often their futures were
+/// polled on the second.
 async fn polls_of_a_replay(
     polls: &'static AtomicUsize,
     recorded: u64,

@@ -1,4 +1,4 @@
-//! What a change of the program makes of steps behind a question.
+//! Recorded steps behind a question, after a change of the program.
 
 use super::*;
 

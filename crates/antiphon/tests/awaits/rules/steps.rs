@@ -8,7 +8,7 @@ use antiphon::{
 use serde::Serialize;
 use std::time::Duration;
 
-/// How often something ran, and under which keys.
+/// Counts the runs of a step, and their keys.
 #[derive(Default)]
 struct Runs(Mutex<Vec<String>>);
 

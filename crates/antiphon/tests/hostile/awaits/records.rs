@@ -1,4 +1,4 @@
-//! What was recorded counts for what it was recorded for, and for nothing else.
+//! A recorded entry counts for the ask or step that it was recorded for, and for no other.
 
 use super::*;
 use antiphon::server::{Migration, Won};
@@ -123,7 +123,7 @@ async fn a_migration_hands_no_result_to_another_step() {
     }
 }
 
-/// What a step of a loop has recorded: rows are not known to whoever writes the next version.
+/// A migration of a step in a loop applies to all its rows: the author of the next version does not know the rows.
 #[tokio::test]
 async fn a_migration_is_for_a_step_under_all_its_numbers() {
     macro_rules! rows {

@@ -129,7 +129,7 @@ impl ResourceServer {
         match other {
             Some(other) => other.verify_boxed(token, resource.uri()).await,
             // `build` rejects this.
-            None => Err(BearerError::invalid("nobody verifies tokens here")),
+            None => Err(BearerError::invalid("no verifier for tokens")),
         }
     }
 
@@ -266,7 +266,7 @@ impl ResourceServerBuilder {
         if self.audiences.iter().any(String::is_empty) {
             return Err(refuse(
                 "an audience",
-                "an empty one would be that of every token which names nobody",
+                "an empty audience would match every token without an audience",
             ));
         }
         #[cfg(feature = "auth")]
@@ -279,7 +279,7 @@ impl ResourceServerBuilder {
         #[cfg(not(feature = "auth"))]
         let nobody = self.other.is_none();
         if nobody {
-            return Err(refuse("tokens", "nobody verifies them: give an `issuer` or a `verifier`"));
+            return Err(refuse("tokens", "there is no verifier: add an `issuer` or a `verifier`"));
         }
         let metadata = (!self.authorization_servers.is_empty()).then(|| {
             let mut document = json!({

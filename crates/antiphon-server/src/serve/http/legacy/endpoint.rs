@@ -271,7 +271,7 @@ fn resume_rejection(fault: &ResumeError) -> Rejection {
     let (status, text) = match fault {
         ResumeError::Lost => (
             StatusCode::GONE,
-            "What came after this Last-Event-ID is not kept any more: the stream cannot be taken up again",
+            "The events after this Last-Event-ID were discarded: the stream cannot be resumed",
         ),
         ResumeError::Over => return session_not_found(),
         ResumeError::Unknown | ResumeError::Complete => {

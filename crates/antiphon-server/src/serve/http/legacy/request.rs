@@ -116,7 +116,7 @@ async fn run<S: MessageService>(
     let mut reply = pin!(answer::<S>(session, body, &caller));
     let mut answered = None;
     poll_fn(|cx| {
-        // Registered first: a message between the check and the registration would wake nobody.
+        // The waker is registered first: a message between the check and the registration would wake no task.
         outbox.wake(cx);
         if answered.is_none()
             && let Poll::Ready(reply) = reply.as_mut().poll(cx)

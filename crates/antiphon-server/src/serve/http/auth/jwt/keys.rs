@@ -90,8 +90,8 @@ impl Keys {
         (age < KEPT).then(|| (Arc::clone(keys), age))
     }
 
-    /// Returns the present fetch, or begins one; `None` if it is too early. The fetch continues if nobody waits for it: a
-    /// client that disconnects must not keep others from the keys.
+    /// Returns the present fetch, or begins one; `None` if it is too early. The fetch continues without a waiting
+    /// request: a client that disconnects must not keep others from the keys.
     fn refresh(self: &Arc<Self>, now: SystemTime) -> Option<watch::Receiver<()>> {
         let mut state = self.lock();
         if let Some(flight) = state.flight.as_ref().filter(|flight| flight.has_changed().is_ok()) {

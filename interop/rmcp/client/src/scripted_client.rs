@@ -1,4 +1,4 @@
-//! What the callbacks answer, by key, and what they were asked.
+//! Callbacks of the client: the answers by key, and the questions they received.
 #![allow(deprecated, reason = "sampling and roots are deprecated, and still part of the revision")]
 
 use rmcp::{
@@ -15,69 +15,70 @@ use serde_json::{Map, Value, json};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use tokio::sync::Notify;
 
-/// The client's side of a call. Clones share what they hold.
+/// Scripted callbacks. Clones share one state.
 #[derive(Clone, Default)]
-pub(crate) struct Script {
-    held: Arc<Mutex<Held>>,
-    news: Arc<Notify>,
+pub(crate) struct ScriptedClient {
+    state: Arc<Mutex<ScriptState>>,
+    changed: Arc<Notify>,
     capabilities: ClientCapabilities,
 }
 
 #[derive(Default)]
-struct Held {
-    heard: Vec<Value>,
+struct ScriptState {
+    notifications: Vec<Value>,
     answers: Map<String, Value>,
     asked: Map<String, Value>,
 }
 
-impl Script {
-    /// Can be asked everything.
-    pub(crate) fn able() -> Result<Self, String> {
-        Self::with(json!({"elicitation": {"form": {}, "url": {}}, "sampling": {}, "roots": {}}))
+impl ScriptedClient {
+    /// Declares forms, URLs, sampling and roots.
+    pub(crate) fn with_every_capability() -> Result<Self, String> {
+        Self::with_capabilities(json!({"elicitation": {"form": {}, "url": {}}, "sampling": {}, "roots": {}}))
     }
 
-    pub(crate) fn with(capabilities: Value) -> Result<Self, String> {
+    pub(crate) fn with_capabilities(capabilities: Value) -> Result<Self, String> {
         let capabilities = serde_json::from_value(capabilities).map_err(|fault| fault.to_string())?;
-        Ok(Self { held: Arc::default(), news: Arc::default(), capabilities })
+        Ok(Self { state: Arc::default(), changed: Arc::default(), capabilities })
     }
 
-    /// What to answer from now on; what was asked is forgotten.
+    /// Sets the answers for the next calls and clears the recorded questions and notifications.
     pub(crate) fn set(&self, answers: &Map<String, Value>) {
-        *self.held() = Held { answers: answers.clone(), ..Held::default() };
+        *self.state() = ScriptState { answers: answers.clone(), ..ScriptState::default() };
     }
 
-    /// What was asked since then, by key.
+    /// Parameters of the questions since [`Self::set`], by key.
     pub(crate) fn asked(&self) -> Map<String, Value> {
-        self.held().asked.clone()
+        self.state().asked.clone()
     }
 
-    /// Progress and log messages since then, once there are that many; sorted, since rmcp tells them side by side.
-    pub(crate) async fn heard(&self, count: usize) -> Vec<Value> {
+    /// Waits for `count` progress and log notifications since [`Self::set`] and returns them sorted, because rmcp runs
+    /// the callbacks concurrently.
+    pub(crate) async fn notifications(&self, count: usize) -> Vec<Value> {
         loop {
-            let news = self.news.notified();
+            let change = self.changed.notified();
             {
-                let mut held = self.held();
-                if held.heard.len() >= count {
-                    held.heard.sort_by_key(Value::to_string);
-                    return held.heard.clone();
+                let mut state = self.state();
+                if state.notifications.len() >= count {
+                    state.notifications.sort_by_key(Value::to_string);
+                    return state.notifications.clone();
                 }
             }
-            news.await;
+            change.await;
         }
     }
 
-    fn hear(&self, told: &impl Serialize) {
-        // What cannot be written is seen to be missing.
-        let told = serde_json::to_value(told).unwrap_or_default();
-        self.held().heard.push(told);
-        self.news.notify_one();
+    fn record(&self, notification: &impl Serialize) {
+        // A value that does not serialize becomes null, and the comparison of the check fails.
+        let notification = serde_json::to_value(notification).unwrap_or_default();
+        self.state().notifications.push(notification);
+        self.changed.notify_one();
     }
 
-    fn held(&self) -> MutexGuard<'_, Held> {
-        self.held.lock().unwrap_or_else(PoisonError::into_inner)
+    fn state(&self) -> MutexGuard<'_, ScriptState> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The key of an ask is the id of its request.
+    /// Answers a request. The id of the request is the key of the question.
     fn answer<T: DeserializeOwned>(
         &self,
         context: &RequestContext<RoleClient>,
@@ -86,16 +87,16 @@ impl Script {
         let key = context.id.to_string();
         let fault = |fault: serde_json::Error| ErrorData::internal_error(fault.to_string(), None);
         let asked = serde_json::to_value(asked).map_err(fault)?;
-        let mut held = self.held();
-        held.asked.insert(key.clone(), asked);
-        let answer = held.answers.get(&key).cloned();
+        let mut state = self.state();
+        state.asked.insert(key.clone(), asked);
+        let answer = state.answers.get(&key).cloned();
         let answer =
             answer.ok_or_else(|| ErrorData::invalid_request(format!("no answer for {key}"), None))?;
         serde_json::from_value(answer).map_err(fault)
     }
 }
 
-impl ClientHandler for Script {
+impl ClientHandler for ScriptedClient {
     async fn create_elicitation(
         &self,
         request: ElicitRequestParams,
@@ -121,10 +122,10 @@ impl ClientHandler for Script {
         params: ProgressNotificationParam,
         _context: NotificationContext<RoleClient>,
     ) {
-        let mut told = params;
-        // The token is one that rmcp made up.
-        told.progress_token = ProgressToken(NumberOrString::Number(0));
-        self.hear(&told);
+        let mut notification = params;
+        // rmcp generates the token.
+        notification.progress_token = ProgressToken(NumberOrString::Number(0));
+        self.record(&notification);
     }
 
     async fn on_logging_message(
@@ -132,7 +133,7 @@ impl ClientHandler for Script {
         params: LoggingMessageNotificationParam,
         _context: NotificationContext<RoleClient>,
     ) {
-        self.hear(&params);
+        self.record(&params);
     }
 
     fn get_info(&self) -> ClientConfig {

@@ -1,4 +1,5 @@
-//! A transport of rmcp whose requests go to the replicas in turn, so that its own loop crosses from one to the other.
+//! A transport of rmcp that sends each request to the next replica, so that the rounds of one call reach different
+//! replicas.
 
 use futures_core::stream::BoxStream;
 use http::{HeaderName, HeaderValue};
@@ -17,29 +18,29 @@ use std::{
     },
 };
 
-type Fault = StreamableHttpError<reqwest::Error>;
+type ClientError = StreamableHttpError<reqwest::Error>;
 
-/// The replicas, and which is next.
+/// The URLs of the replicas, and the number of requests sent.
 #[derive(Clone)]
-pub(crate) struct Alternating {
+pub(crate) struct ReplicaClient {
     http: reqwest::Client,
     urls: Arc<[Arc<str>]>,
-    turn: Arc<AtomicUsize>,
+    next: Arc<AtomicUsize>,
 }
 
-impl Alternating {
+impl ReplicaClient {
     pub(crate) fn new(urls: &[String]) -> Self {
         let urls = urls.iter().map(|url| Arc::from(url.as_str())).collect();
-        Self { http: reqwest::Client::new(), urls, turn: Arc::default() }
+        Self { http: reqwest::Client::new(), urls, next: Arc::default() }
     }
 
-    /// How many requests went out.
+    /// Number of requests sent.
     pub(crate) fn requests(&self) -> usize {
-        self.turn.load(Ordering::Relaxed)
+        self.next.load(Ordering::Relaxed)
     }
 }
 
-impl StreamableHttpClient for Alternating {
+impl StreamableHttpClient for ReplicaClient {
     type Error = reqwest::Error;
 
     async fn post_message(
@@ -49,9 +50,9 @@ impl StreamableHttpClient for Alternating {
         session_id: Option<Arc<str>>,
         auth_header: Option<String>,
         custom_headers: HashMap<HeaderName, HeaderValue>,
-    ) -> Result<StreamableHttpPostResponse, Fault> {
-        let turn = self.turn.fetch_add(1, Ordering::Relaxed);
-        let uri = Arc::clone(&self.urls[turn % self.urls.len()]);
+    ) -> Result<StreamableHttpPostResponse, ClientError> {
+        let next = self.next.fetch_add(1, Ordering::Relaxed);
+        let uri = Arc::clone(&self.urls[next % self.urls.len()]);
         self.http.post_message(uri, message, session_id, auth_header, custom_headers).await
     }
 
@@ -61,7 +62,7 @@ impl StreamableHttpClient for Alternating {
         session_id: Arc<str>,
         auth_header: Option<String>,
         custom_headers: HashMap<HeaderName, HeaderValue>,
-    ) -> Result<(), Fault> {
+    ) -> Result<(), ClientError> {
         self.http.delete_session(uri, session_id, auth_header, custom_headers).await
     }
 
@@ -72,7 +73,7 @@ impl StreamableHttpClient for Alternating {
         last_event_id: Option<String>,
         auth_header: Option<String>,
         custom_headers: HashMap<HeaderName, HeaderValue>,
-    ) -> Result<BoxStream<'static, Result<Sse, SseError>>, Fault> {
+    ) -> Result<BoxStream<'static, Result<Sse, SseError>>, ClientError> {
         self.http.get_stream(uri, session_id, last_event_id, auth_header, custom_headers).await
     }
 }

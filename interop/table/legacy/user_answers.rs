@@ -1,7 +1,7 @@
-//! How whoever sits at our client answers: as the case says.
+//! The callbacks of the client, which answer as the case says.
 
 use crate::{
-    held::Person,
+    scripted_user::ScriptedUser,
     table::{Answer, Case},
 };
 use antiphon::{
@@ -11,11 +11,12 @@ use antiphon::{
 use serde_json::{Map, Value};
 use std::time::Duration;
 
-/// No server of the tables says that a URL of the error -32042 is finished.
+/// Time that the client waits for `notifications/elicitation/complete`. No server of the tables sends it for a URL of
+/// the error -32042.
 const ELICIT_WAIT: Duration = Duration::from_millis(100);
 
-impl Person {
-    /// A client with every callback.
+impl ScriptedUser {
+    /// A client with every callback set.
     pub(crate) fn client(&self) -> ClientBuilder {
         let [elicit, sample, roots, progress, log, complete] = [(); 6].map(|()| self.clone());
         Client::builder("antiphon-interop-legacy", env!("CARGO_PKG_VERSION"))
@@ -24,23 +25,25 @@ impl Person {
                 async move { answer }
             })
             .on_sample(move |_| {
-                let text = sample.ask("sample").sample.unwrap_or_default();
+                let text = sample.record("sample").sample.unwrap_or_default();
                 async move { Ok(CreateMessageResult::text("test-model", text)) }
             })
             .on_roots(move |_| {
-                let roots = roots.ask("roots").roots.unwrap_or_default();
+                let roots = roots.record("roots").roots.unwrap_or_default();
                 async move { Ok(ListRootsResult::new(roots.into_iter().map(Root::new).collect())) }
             })
-            .on_progress(move |_| progress.hear(|held| held.progress += 1))
-            .on_log(move |_| log.hear(|held| held.logs += 1))
-            .on_elicit_complete(move |told| complete.hear(|held| held.completed.push(told.elicitation_id)))
+            .on_progress(move |_| progress.update(|state| state.progress += 1))
+            .on_log(move |_| log.update(|state| state.logs += 1))
+            .on_elicit_complete(move |event| {
+                complete.update(|state| state.completed.push(event.elicitation_id))
+            })
             .url_retry_interval(ELICIT_WAIT)
     }
 
-    /// Whether what was asked is what the case says; of what comes together, in any order.
-    pub(crate) fn asked(&self) -> Result<(), String> {
-        let held = self.held();
-        let (mut rest, wanted) = (held.asked.as_slice(), held.case.rounds());
+    /// Compares the questions received with those of the case. Questions of one round may arrive in any order.
+    pub(crate) fn check_questions(&self) -> Result<(), String> {
+        let state = self.state();
+        let (mut rest, wanted) = (state.asked.as_slice(), state.case.rounds());
         for keys in &wanted {
             let Some((round, later)) = rest.split_at_checked(keys.len()) else { break };
             if !keys.iter().all(|key| round.contains(key)) {
@@ -48,19 +51,19 @@ impl Person {
             }
             rest = later;
         }
-        let as_many = held.asked.len() == wanted.iter().map(Vec::len).sum::<usize>();
-        if rest.is_empty() && as_many {
+        let same_count = state.asked.len() == wanted.iter().map(Vec::len).sum::<usize>();
+        if rest.is_empty() && same_count {
             return Ok(());
         }
-        Err(format!("asked {:?}, wanted {wanted:?}", held.asked))
+        Err(format!("asked {:?}, wanted {wanted:?}", state.asked))
     }
 
     fn answer(&self, ask: &ElicitAsk) -> Result<ElicitResult, CallbackError> {
-        let mut held = self.held();
-        let key = held.case.key_of(ask.message()).map(str::to_owned);
-        let key = key.ok_or_else(|| CallbackError::new(format!("not expected: {}", ask.message())))?;
-        held.asked.push(key.clone());
-        match (held.case.answer(&key), ask) {
+        let mut state = self.state();
+        let key = state.case.key_of(ask.message()).map(str::to_owned);
+        let key = key.ok_or_else(|| CallbackError::new(format!("unexpected question: {}", ask.message())))?;
+        state.asked.push(key.clone());
+        match (state.case.answer(&key), ask) {
             (Answer::Action("accept"), _) => Ok(ElicitResult::consent()),
             (Answer::Action("decline"), _) => Ok(ElicitResult::decline()),
             (Answer::Action(_), _) => Ok(ElicitResult::cancel()),
@@ -80,13 +83,13 @@ impl Person {
                 };
                 Ok(form.accept(written.into_iter().map(typed).collect::<Map<_, _>>())?)
             }
-            (Answer::Content(_), _) => Err(CallbackError::new("no answer in the table")),
+            (Answer::Content(_), _) => Err(CallbackError::new("the table has no answer")),
         }
     }
 
-    fn ask(&self, kind: &str) -> Case {
-        let mut held = self.held();
-        held.asked.push(kind.to_owned());
-        held.case.clone()
+    fn record(&self, kind: &str) -> Case {
+        let mut state = self.state();
+        state.asked.push(kind.to_owned());
+        state.case.clone()
     }
 }
