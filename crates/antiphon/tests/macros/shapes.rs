@@ -418,3 +418,42 @@ fn a_service_is_known_by_its_trait() {
     let files = is_service(Files { db: Memory, opened: Mutex::default() });
     assert!(files.opened.lock().unwrap().is_empty());
 }
+
+struct Database(&'static str);
+
+#[antiphon::server]
+impl Database {
+    /// Tells where the database lives.
+    #[antiphon::tool]
+    async fn region(&self) -> String {
+        self.0.to_owned()
+    }
+
+    /// Describes the database.
+    #[antiphon::prompt]
+    async fn describe(&self) -> String {
+        format!("A database in {}.", self.0)
+    }
+}
+
+#[tokio::test]
+async fn two_values_of_one_type_have_prefixes() {
+    let built = |second: &str| {
+        Server::builder("databases", "1")
+            .with_prefix("eu_", Database("eu-west-1"))
+            .with_prefix(second, Database("us-east-1"))
+            .build()
+    };
+    let server = built("us_").unwrap();
+    for (method, name, text) in [
+        ("tools/call", "eu_region", "eu-west-1"),
+        ("tools/call", "us_region", "us-east-1"),
+        ("prompts/get", "us_describe", "A database in us-east-1."),
+    ] {
+        let message = common::request(1, method, json!({"name": name})).to_string();
+        let reply = server.respond(message.as_bytes(), &Caller::default()).await.unwrap();
+        let reply = String::from_utf8(reply.body).unwrap();
+        assert!(reply.contains(text), "{name}: {reply}");
+    }
+    assert_eq!(built("eu_").unwrap_err().to_string(), "there are two tools named `eu_region`: rename one");
+}

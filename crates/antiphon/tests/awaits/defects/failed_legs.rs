@@ -108,6 +108,24 @@ async fn where_no_state_may_leave_alone_the_error_names_what_was_done() {
     }
 }
 
+/// claude.ai does not continue after a result that holds state only: the built-in table has its name.
+#[tokio::test(start_paused = true)]
+async fn claude_ai_gets_the_error_at_once_and_other_clients_the_state() {
+    for (name, at_once) in [("Anthropic/ClaudeAI", true), ("claude-code", false), ("mcp-inspector", false)] {
+        let server = server(charging(Fails::StepRetries, 1, &Effects::default()));
+        let client = json!({"io.modelcontextprotocol/clientInfo": {"name": name, "version": "1.0.0"}});
+        let params = json!({"name": "t", "arguments": {}, "_meta": with(&meta(), client)});
+        let message = request(1, "tools/call", params).to_string();
+        let reply = server.respond(message.as_bytes(), &antiphon::server::Caller::default()).await.unwrap();
+        let reply: Value = serde_json::from_slice(&reply.body).unwrap();
+        if at_once {
+            names_what_was_done(&reply, name);
+        } else {
+            assert!(is_state_only(&reply), "{name}: {reply}");
+        }
+    }
+}
+
 #[tokio::test]
 async fn a_leg_that_did_nothing_tells_its_failure_at_once() {
     let server = server(tool(|ctx| {
