@@ -90,8 +90,8 @@ impl Client {
 
     /// Makes a call up to its first question, if it has one. No callback runs.
     ///
-    /// On a session of a legacy server, questions are asked while the call runs: the callbacks answer them, and the call goes
-    /// on to its end. Only URLs that must be opened first (`-32042`) make it a pending call there.
+    /// On a session of a legacy server, questions arrive while the call runs: the callbacks answer them, and the call continues
+    /// to its end. Only URLs that must be opened first (`-32042`) make the call a pending call there.
     ///
     /// # Errors
     /// As [`call_tool`](Self::call_tool).

@@ -23,7 +23,7 @@ pub enum AskFault {
     },
     /// A round holds more asks than [`max_asks`](crate::ClientBuilder::max_asks) allows.
     TooManyAsks {
-        /// The number of asks that came.
+        /// The number of asks that arrived.
         asks: usize,
         /// The number of asks that are allowed.
         limit: usize,

@@ -283,7 +283,7 @@ mod tests {
         check(None, Ok(()));
         check(Some(FORMAT), Ok(()));
         check(Some(FORMAT + 1), Err("was written by a newer version of antiphon (format 2)"));
-        // Whatever else a newer format changes, the version is refused first.
+        // The version of a newer format is refused before any other member is read.
         let newer = serde_json::from_str::<PendingCall>(r#"{"version":9,"server":[]}"#);
         assert!(newer.unwrap_err().to_string().contains("format 9"));
     }

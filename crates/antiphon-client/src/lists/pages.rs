@@ -120,7 +120,7 @@ impl ServerLists {
 /// A result that may be kept.
 pub(crate) struct FetchedResult<T> {
     pub(crate) result: T,
-    /// `true` if it came from the server, not from the cache.
+    /// `true` if the result is from the server, not from the cache.
     pub(crate) fetched: bool,
     /// The length of its text in bytes.
     bytes: usize,

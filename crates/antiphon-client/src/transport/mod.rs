@@ -147,7 +147,7 @@ impl IncomingNotification {
     }
 }
 
-/// The reason why no response came back. Cheap to clone: one broken connection fails many requests.
+/// The reason why no response arrived. Cheap to clone: one broken connection fails many requests.
 #[derive(Clone, Debug)]
 pub struct TransportError {
     kind: TransportErrorKind,
@@ -166,7 +166,7 @@ pub enum TransportErrorKind {
     Setting,
     /// The server could not be reached: the request was not sent.
     Unreachable,
-    /// The connection ended before the response came: the request may have been acted upon.
+    /// The connection ended before the response arrived: the server may have acted on the request.
     Closed,
     /// The server answered with something that is not a response to this request.
     Malformed,
