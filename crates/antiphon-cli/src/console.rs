@@ -10,7 +10,7 @@ pub(crate) fn out(line: &str) {
     let _ = try_out(line);
 }
 
-/// Prints one line of a result without an end. The caller stops if nobody reads the output.
+/// Prints one line of a result without an end. The caller stops if the output is closed.
 ///
 /// # Errors
 /// If standard output cannot be written.

@@ -185,12 +185,12 @@ impl ClientBuilder {
     }
 
     /// Calls back for the server's log messages about a request. Asks for messages from [`LogLevel::Info`] on, unless
-    /// [`log_level`](Self::log_level) says otherwise; what is below is dropped. As with
+    /// [`log_level`](Self::log_level) sets another level; messages below it are dropped. As with
     /// [`on_progress`](Self::on_progress), the callback must neither block nor panic.
     ///
     /// Deprecated in 2026-07-28, and to be removed from the protocol a year later at the earliest. Instead, servers on
-    /// stdio log to their standard error ([`ChildStderr`](crate::transport::ChildStderr) says where that goes),
-    /// and all others through OpenTelemetry.
+    /// stdio log to their standard error ([`ChildStderr`](crate::transport::ChildStderr) sets its destination), and all
+    /// others through OpenTelemetry.
     pub fn on_log(mut self, callback: impl Fn(LogEvent) + Send + Sync + 'static) -> Self {
         self.observers.log = Some(Arc::new(callback));
         self
@@ -199,7 +199,7 @@ impl ClientBuilder {
     /// Asks, with every request, for log messages from this level on; [`Call::log_level`](crate::Call::log_level) asks
     /// with one call. Without [`on_log`](Self::on_log), they are dropped.
     ///
-    /// Deprecated in 2026-07-28, as [`on_log`](Self::on_log) is, which says what to do instead.
+    /// Deprecated in 2026-07-28. [`on_log`](Self::on_log) names the replacement.
     pub fn log_level(mut self, level: LogLevel) -> Self {
         self.observers.level = Some(level);
         self
@@ -207,13 +207,13 @@ impl ClientBuilder {
 
     /// Sets whether results are kept. Default: `true`.
     ///
-    /// The results of `server/discover`, of the lists and of `resources/read` are kept for as long as the
-    /// server allows, up to 512 of them and 16 MiB, and given again instead of asking. They are forgotten when the
-    /// server says on a subscription that they changed. Results that needed an answer are never kept.
+    /// The results of `server/discover`, of the lists and of `resources/read` are kept for as long as the server allows, up to
+    /// 512 of them and 16 MiB, and returned again without a request. A notification of a change on a subscription drops them.
+    /// Results that needed an answer are never kept.
     ///
-    /// One client is one authorization context: it keeps what is meant for its user alone, too, and shares nothing with
-    /// other clients. A transport whose credentials change to those of another user must not be used by the same
-    /// client; at the least, call [`clear_cache`](Client::clear_cache).
+    /// One client is one authorization context: it also keeps results for its user only, and shares nothing with other clients.
+    /// Use another client if the credentials of a transport change to those of another user; at the least, call
+    /// [`clear_cache`](Client::clear_cache).
     ///
     /// > Caches **MUST NOT** be shared across authorization contexts
     pub fn cache(mut self, on: bool) -> Self {
@@ -270,14 +270,14 @@ impl ClientBuilder {
         self
     }
 
-    /// The time limit of a whole call, people included: none unless set.
+    /// The time limit of a whole call, including the time of people: none unless set.
     pub fn call_timeout(mut self, limit: Duration) -> Self {
         self.bounds.call_timeout = Some(limit);
         self
     }
 
-    /// The limits of legs that answer with state only, asking nothing: 60 in a row, within two minutes, unless set. Such legs
-    /// do not count as rounds, and are paced.
+    /// The limits of legs whose results have state only: 60 in a row, within two minutes, unless set. Such legs do not count as
+    /// rounds. The client pauses between them.
     pub fn state_only_limits(mut self, legs: u32, time: Duration) -> Self {
         self.bounds.state_only = StateOnlyLimits { legs, time };
         self
@@ -297,14 +297,14 @@ impl ClientBuilder {
         self
     }
 
-    /// The revisions of the protocol to speak: [`Mode::Auto`] unless set.
+    /// The revisions of the protocol to use: [`Mode::Auto`] unless set.
     pub fn mode(mut self, mode: Mode) -> Self {
         self.mode = mode;
         self
     }
 
     /// The time that a server on stdio has to answer `server/discover`, the first request of [`Mode::Auto`]: 5 seconds unless
-    /// set. Then the server is taken for a legacy one, unless that answer comes before the one to `initialize`.
+    /// set. After that, the client sends `initialize`, and the first reply decides the era.
     pub fn probe_timeout(mut self, limit: Duration) -> Self {
         self.bounds.probe_timeout = limit;
         self

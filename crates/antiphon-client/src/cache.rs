@@ -1,9 +1,9 @@
-//! Results that may be used again: kept for as long as the server says, or until it says that something changed.
+//! Results that may be used again: kept for the time that the server allows, or until it reports a change.
 //!
 //! > A cached response is identified by the request method together with the request parameters that affect the result
 //!
 //! The rest of a request, `_meta` with version and capabilities, is the same for all requests of one client; when the version
-//! changes, everything is forgotten.
+//! changes, all results are dropped.
 
 use antiphon_wire::{Ttl, method};
 use serde::Deserialize;
@@ -19,8 +19,8 @@ use tokio::time::Instant;
 const MAX_ENTRIES: usize = 512;
 /// The maximum size of all results that are kept, in bytes of text.
 const MAX_BYTES: usize = 16 * 1024 * 1024;
-/// The longest time that a result is kept, whatever the server says: longer than any process lives, and far from the end of
-/// the clock.
+/// The longest time that a result is kept, also if the server allows more: longer than any process runs, and short enough not
+/// to overflow the clock.
 const MAX_TTL: Duration = Duration::from_secs(10 * 365 * 24 * 3600);
 
 /// A list that changed.
@@ -61,7 +61,7 @@ impl Key {
     }
 }
 
-/// The results that are forgotten together.
+/// The results that are dropped together.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Part {
     Discover,
@@ -71,7 +71,7 @@ enum Part {
     Contents,
 }
 
-/// The times at which a part was forgotten, counted. A result that was asked for before is not kept after: it may be
+/// The number of times that a part was dropped. A result that was requested in an earlier generation is not stored: it may be
 /// older than the change.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Generation(u64);
@@ -86,7 +86,7 @@ pub(crate) struct Cache {
 struct State {
     entries: HashMap<Key, Entry>,
     bytes: usize,
-    /// Counts uses, to know the one that was used longest ago.
+    /// The number of uses so far: finds the least recently used entry.
     uses: u64,
     generations: [u64; 5],
 }
@@ -110,7 +110,7 @@ impl Cache {
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
-        // Every change below leaves the table whole before anything could panic.
+        // Each change leaves the table consistent, so a poisoned lock is usable.
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -135,14 +135,14 @@ impl Cache {
         None
     }
 
-    /// The generation of what this key belongs to: to be read before the request is sent.
+    /// Returns the generation of the part of this key. Read it before the request is sent.
     pub(crate) fn generation(&self, key: &Key) -> Generation {
         Generation(self.state().generations[key.part() as usize])
     }
 
-    /// Keeps a result that has just come, for as long as it says.
+    /// Stores a result that has just arrived, for the time in its `ttlMs`.
     ///
-    /// The scope needs no look: one client is one authorization context, so that both scopes may be kept here.
+    /// The cache scope is not checked: one client is one authorization context, so results of both scopes may be stored.
     pub(crate) fn put(&self, key: Key, asked: Generation, result: &RawValue) {
         if !self.enabled {
             return;
@@ -168,7 +168,7 @@ impl Cache {
         state.entries.insert(key, Entry { text: Arc::from(result.to_owned()), until, used });
     }
 
-    /// Forgets a list that changed.
+    /// Drops a list that changed.
     ///
     /// > the notification **invalidates** the cached response and it should be considered immediately stale.
     pub(crate) fn forget_list(&self, kind: ListKind) {
@@ -179,17 +179,17 @@ impl Cache {
         });
     }
 
-    /// Drops the pages of one list, whose cursors are not valid any more. Results that are on their way are still kept.
+    /// Drops the pages of one list, whose cursors are not valid any more. Results of requests under way are still stored.
     pub(crate) fn drop_pages(&self, method: &'static str) {
         self.state().retain(|key| !matches!(key, Key::Page(of, _) if *of == method));
     }
 
-    /// Drops every kept result. Results that are on their way are still kept.
+    /// Drops every kept result. Results of requests under way are still stored.
     pub(crate) fn drop_entries(&self) {
         self.state().retain(|_| false);
     }
 
-    /// Forgets a resource that changed, and those that contain it.
+    /// Drops a resource that changed, and those that contain it.
     ///
     /// > This might be a sub-resource of the one that the client actually subscribed to.
     pub(crate) fn forget_resource(&self, uri: &str) {
@@ -198,12 +198,12 @@ impl Cache {
         state.retain(|key| !matches!(key, Key::Resource(kept) if uri.starts_with(kept.as_str())));
     }
 
-    /// Forgets the contents of all resources: any of them may have changed.
+    /// Drops the contents of all resources: any of them may have changed.
     pub(crate) fn forget_contents(&self) {
         self.forget(Part::Contents);
     }
 
-    /// Forgets everything. The generation of the tools changes as well, so that their schemas are not used again.
+    /// Drops everything. The generation of the tools changes as well, so that their schemas are not used again.
     pub(crate) fn clear(&self) {
         let mut state = self.state();
         state.generations.iter_mut().for_each(|generation| *generation += 1);
@@ -235,8 +235,8 @@ impl State {
         });
     }
 
-    /// Drops what is stale, then what was used longest ago, until this fits. Looks at every entry: there are few, and
-    /// it happens only when the table is full.
+    /// Drops stale entries, then the least recently used ones, until `weight` fits. Reads every entry: there are few, and the
+    /// table is rarely full.
     fn make_room(&mut self, weight: usize, now: Instant) {
         while self.entries.len() >= MAX_ENTRIES || self.bytes + weight > MAX_BYTES {
             let worst = self.entries.iter().min_by_key(|(_, entry)| (entry.until > now, entry.used));

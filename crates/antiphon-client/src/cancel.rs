@@ -2,7 +2,7 @@
 
 use tokio::sync::watch;
 
-/// Ends every call it was given to: the request under way is cancelled, open callbacks are dropped.
+/// Ends every call that has this token: the request under way is cancelled, open callbacks are dropped.
 ///
 /// Clones are the same token. Dropping the future of a call does the same without a token.
 #[derive(Clone, Debug)]
@@ -14,7 +14,7 @@ impl CancelToken {
         Self(watch::Sender::new(false))
     }
 
-    /// Cancels, now and for good.
+    /// Cancels. A cancelled token stays cancelled.
     pub fn cancel(&self) {
         self.0.send_replace(true);
     }
@@ -26,7 +26,7 @@ impl CancelToken {
 
     /// Waits until [`cancel`](Self::cancel) is called.
     pub async fn cancelled(&self) {
-        // It only fails when every sender is gone; `self` is one.
+        // The wait fails only if every sender is dropped, and `self` is one.
         let _ = self.0.subscribe().wait_for(|cancelled| *cancelled).await;
     }
 }

@@ -47,8 +47,8 @@ impl Client {
     /// Calls a tool. The callbacks answer its asks. The arguments are an object; `()` means none.
     ///
     /// # Errors
-    /// [`ClientError`] says whose fault it was, and holds the pending call if the server had asked something. A tool that
-    /// failed is not an error: see [`CallToolResult::failed`].
+    /// [`ClientError`] names the party at fault, and holds the pending call if the server had asked something. A tool that failed
+    /// is not an error: see [`CallToolResult::failed`].
     pub async fn call_tool(
         &self,
         name: impl Into<String>,
@@ -90,8 +90,8 @@ impl Client {
 
     /// Makes a call up to its first question, if it has one. No callback runs.
     ///
-    /// On a session of a legacy server, questions are asked while the call runs: the callbacks answer them, and the call goes
-    /// on to its end. Only URLs that must be opened first (`-32042`) make it a pending call there.
+    /// On a session of a legacy server, questions arrive while the call runs: the callbacks answer them, and the call continues
+    /// to its end. Only URLs that must be opened first (`-32042`) make the call a pending call there.
     ///
     /// # Errors
     /// As [`call_tool`](Self::call_tool).
@@ -109,7 +109,7 @@ impl Client {
         Run::resumed(&self.tools, pending).step().await
     }
 
-    /// Goes on with a pending call to its end: the callbacks answer what has no answer yet. Rounds are counted anew.
+    /// Continues a pending call to its end: the callbacks answer the asks without an answer. The count of rounds starts again.
     ///
     /// # Errors
     /// As [`call_tool`](Self::call_tool).
@@ -182,8 +182,8 @@ impl Client {
 
 /// Lists, completion and the cache.
 impl Client {
-    /// Asks the server for its versions, capabilities and identity, and remembers them. No call needs it. A result that
-    /// is still fresh is returned again. Of a legacy server, it is the result of `initialize`.
+    /// Requests the server's versions, capabilities and identity, and stores them. No call needs this method. A result that is
+    /// still fresh is returned again. For a legacy server, the result comes from `initialize`.
     ///
     /// # Errors
     /// [`ClientError`]; also if there is no common version.
@@ -207,9 +207,9 @@ impl Client {
 
     /// Lists every tool, page after page. Pages that are still fresh are not requested again.
     ///
-    /// Schemas are given as the text the server sent; no `$ref` in them is followed. Calls use what was listed last: it
-    /// says which arguments HTTP repeats in headers, and what results must look like. On HTTP, a tool that asks for
-    /// impossible headers is left out, with a warning in the log.
+    /// Schemas are the text that the server sent; no `$ref` in them is followed. Calls use the latest list: the arguments that
+    /// HTTP repeats in headers, and the output schemas of results. On HTTP, a tool that requires invalid headers is left out,
+    /// with a warning in the log.
     ///
     /// # Errors
     /// [`ClientError`]; also if the list does not end.

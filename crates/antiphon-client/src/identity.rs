@@ -1,4 +1,4 @@
-//! The identity of the server, as far as a client knows it.
+//! The identity of a server: its target and its name.
 
 use antiphon_wire::Implementation;
 use serde::{Deserialize, Serialize};
@@ -6,7 +6,7 @@ use std::fmt;
 
 /// The identity of a server: the target of requests, and the name that the server gave itself.
 ///
-/// The name is self-reported. Whoever asks a person something should show both, as `Display` does.
+/// The name is self-reported. A program that asks a person should show both, as `Display` does.
 ///
 /// > Clients **MUST** provide clear indication of which server is requesting information
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -14,7 +14,7 @@ use std::fmt;
 pub struct ServerIdentity {
     /// The target of requests: a URL, a command.
     pub target: String,
-    /// The title or name the server gave itself, without control characters; absent until a result holds it.
+    /// The title or name in the server's results, without control characters; absent until a result has one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub name: Option<String>,
 }

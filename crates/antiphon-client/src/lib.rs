@@ -1,4 +1,4 @@
-//! The client: calls tools, gets prompts and reads resources, and answers what servers ask on the way.
+//! The client: calls tools, gets prompts and reads resources, and answers the questions of servers during a call.
 //!
 //! A call is a graph of a few states. The names in parentheses are files:
 //!
@@ -15,12 +15,13 @@
 //!                                     +---------- resume <------- all answered
 //! ```
 //!
-//! A leg sends its request through the connection (`session/requests`), which knows the era of the server. The folders use each
-//! other in one direction only: `transport`, `asks`, `request`, `session`, `lists`, `call`, `subscribe`, and [`Client`] on top.
+//! A leg sends its request through the connection (`session/requests`), which stores the era of the server. The folders use
+//! each other in one direction only: `transport`, `asks`, `request`, `session`, `lists`, `call`, `subscribe`, and [`Client`] on
+//! top.
 //!
-//! [`Client::call_tool`], [`Client::get_prompt`] and [`Client::read_resource`] go to the end (`call/rounds`): the callbacks
-//! that were attached to the [`ClientBuilder`] answer. [`Client::begin`] and [`Client::resume`] go to the next
-//! question; the [`PendingCall`] in between is plain data, for another process or another day.
+//! [`Client::call_tool`], [`Client::get_prompt`] and [`Client::read_resource`] run a call to its end (`call/rounds`): the
+//! callbacks of the [`ClientBuilder`] answer. [`Client::begin`] and [`Client::resume`] run a call to its next question. The
+//! [`PendingCall`] in between is plain data, which another process can continue days later.
 //!
 //! Each leg is a new request: the same name and arguments, a new id, the answers of the latest round only, and exactly
 //! the latest state, or none if the latest result had none. The client stores nothing of it: calls that run at the same
@@ -44,7 +45,7 @@
 //!
 //! Beside the result, callbacks get a request's progress ([`ClientBuilder::on_progress`]) and the server's log messages about
 //! it ([`ClientBuilder::on_log`]). Lists are kept for as long as the server allows, so that listing twice is cheap
-//! ([`ClientBuilder::cache`] says what is kept, and for whom). Calls use the list of tools: the arguments that HTTP repeats
+//! ([`ClientBuilder::cache`] lists the kept results). Calls use the list of tools: the arguments that HTTP repeats
 //! in headers, and the schema that results must fit. A client that never lists calls
 //! tools all the same: where the server then misses a header, the client lists and tries once more.
 //!
@@ -61,19 +62,20 @@
 //!
 //! # Legacy servers
 //!
-//! Behind the same methods and callbacks, a client speaks with servers of the revisions before 2026-07-28, which keep a
-//! session. The client detects the server's era unless [`ClientBuilder::mode`] sets it. On a session a server asks while the call
-//! runs. Each of its questions is a round of one to [`ClientBuilder::on_round`]; its key is the elicitation's id, or else
-//! that of the request. Where the transport shows which call it belongs to (the stream of a POST), the callbacks get that call
-//! as its origin; otherwise the method is `initialize`, and the question belongs to the session. The time in which a person is
-//! asked does not count for timeouts. A question that is not supported here is refused as the session's version says
-//! (`-32601`, `-32602`), and the call goes on; a callback that fails ends the call.
+//! The same methods and callbacks work with servers of the revisions before 2026-07-28, which keep a session. The client
+//! detects the server's era unless [`ClientBuilder::mode`] sets it. On a session a server asks while the call runs. For
+//! [`ClientBuilder::on_round`], each question is a round of one ask; its key is the elicitation's id, or else the id of the
+//! request. If the transport shows the call of a question (the stream of a POST), the callbacks receive that call as the
+//! origin; otherwise the method is `initialize`, and the question belongs to the session. The time in which a person is asked
+//! does not count for timeouts. A question that is not supported here is refused with the error of the session's
+//! version (`-32601`, `-32602`), and the call continues. A callback that fails ends the call.
 //!
-//! [`Client::begin`] has the callbacks answer there, for no such call can wait: a [`PendingCall`] is there only for URLs that
-//! must be opened before a request is sent again (`-32042`). One that waits for a modern server is not sent to a session
-//! ([`RequestFault::PendingOnSession`]).
+//! On a session, [`Client::begin`] also runs the callbacks, because such a call cannot wait. It returns a [`PendingCall`] only
+//! for URLs that must be opened before a request is sent again (`-32042`). A pending call of a modern server is not sent to a
+//! session ([`RequestFault::PendingOnSession`]).
 //!
-//! The session ends with [`Client::close`], or, as well as that can be done, when the last clone of the client is dropped.
+//! The session ends with [`Client::close`]. If the last clone of the client is dropped instead, the client tries to end the
+//! session in the background.
 //!
 //! # Limits
 //!

@@ -28,7 +28,7 @@ pub(super) async fn listen(args: ListenArgs, log: Option<fn(&str)>) -> Result<Ex
     print_failure(json, work.await)
 }
 
-/// Prints events until there are no more, or nobody reads the output.
+/// Prints events until there are no more, or until the output is closed.
 async fn follow(mut changes: Subscription, as_json: bool) -> Result<Exit, Failure> {
     while let Some(event) = changes.next().await {
         let event = event?;

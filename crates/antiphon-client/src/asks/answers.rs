@@ -106,7 +106,7 @@ fn shape(kind: AskKind) -> &'static str {
     }
 }
 
-/// The kind, in words.
+/// The name of the kind, in the plural.
 pub(crate) fn plural(kind: AskKind) -> &'static str {
     match kind {
         AskKind::Form => "forms",

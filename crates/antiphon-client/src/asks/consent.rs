@@ -13,16 +13,16 @@ use url::{Host, Url};
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct UrlConsent {
-    /// The whole URL as a browser would read it: control characters and line breaks are gone or escaped, letters
-    /// outside ASCII are escaped in paths and Punycode in hosts.
+    /// The full URL as a browser reads it. Control characters and line breaks are removed or escaped. Letters outside ASCII
+    /// are escaped in paths, and written in Punycode in hosts.
     pub full: String,
-    /// Its host, to highlight: in ASCII, so that look-alike letters show.
+    /// The host, to be highlighted: in ASCII, so that look-alike letters are visible.
     pub host: String,
     /// Its suspicious features.
     pub warnings: Vec<UrlWarning>,
 }
 
-/// Something suspicious about a URL.
+/// A suspicious feature of a URL.
 ///
 /// > **SHOULD** have warnings for ambiguous/suspicious URIs (i.e., containing Punycode).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -36,9 +36,9 @@ pub enum UrlWarning {
     PlainHttp,
     /// The host is an IP address, which does not show the owner.
     IpHost,
-    /// It is neither http nor https: something else than a browser will open it.
+    /// The scheme is neither http nor https: another program than a browser opens the URL.
     OtherScheme,
-    /// It is written so that it may be read as another URL than the one that would be opened.
+    /// The text can be misread as another URL than the one that a browser opens.
     Rewritten,
 }
 
@@ -103,7 +103,8 @@ fn is_loopback(host: &Host<&str>) -> bool {
     }
 }
 
-/// Browsers drop line breaks and tabs, and take backslashes for slashes and a missing slash for granted.
+/// Returns `true` if a browser reads another URL than the one that the text shows. Browsers remove line breaks and tabs, read
+/// backslashes as slashes, and add missing slashes.
 fn is_misleading(text: &str, scheme: &str) -> bool {
     let slashes = text.get(scheme.len()..).unwrap_or_default();
     text.contains(|c: char| c == '\\' || c.is_control() || is_invisible(c))
@@ -112,7 +113,7 @@ fn is_misleading(text: &str, scheme: &str) -> bool {
         || slashes.starts_with(":///")
 }
 
-/// Characters that change the direction of a text, or cannot be seen.
+/// Returns `true` for characters that change the direction of a text, or are invisible.
 fn is_invisible(c: char) -> bool {
     matches!(c, '\u{200b}'..='\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2060}'..='\u{2069}' | '\u{feff}' | '\u{ad}')
 }

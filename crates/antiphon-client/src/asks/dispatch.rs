@@ -17,7 +17,7 @@ use serde::Serialize;
 use serde_json::value::RawValue;
 use std::{sync::Arc, time::Duration};
 
-/// Has the callbacks give the answers that are missing. Returns the time to wait before the answers are sent. The
+/// Runs the callbacks of the asks that have no answer yet. Returns the time to wait before the answers are sent. The
 /// callbacks report their progress to `progress`.
 pub(crate) async fn answer_round(
     handlers: &AskHandlers,
@@ -70,7 +70,7 @@ fn must_be_among(
 ) -> Result<(), AskFault> {
     let mut needs = ask.needs();
     // > If not declared, servers SHOULD only use `includeContext: "none"` (or omit it).
-    // The callback sees what is wanted, and may leave the context out.
+    // The callback receives the requested context, and may leave it out.
     needs.sampling_context = false;
     let missing = asks.missing(needs);
     if missing == AskSupport::NONE {

@@ -1,4 +1,4 @@
-//! Reasons why an ask has no answer.
+//! The reasons why an ask has no answer.
 
 use crate::asks::{answers::AnswerError, callbacks::CallbackError};
 use antiphon_wire::AskKind;
@@ -23,14 +23,14 @@ pub enum AskFault {
     },
     /// A round holds more asks than [`max_asks`](crate::ClientBuilder::max_asks) allows.
     TooManyAsks {
-        /// The number of asks that came.
+        /// The number of asks that arrived.
         asks: usize,
         /// The number of asks that are allowed.
         limit: usize,
     },
     /// [`on_round`](crate::ClientBuilder::on_round) refused the round.
     Refused {
-        /// The ask that the round was refused for; none if the round was refused as a whole.
+        /// The ask that caused the refusal; none if the round as a whole caused it.
         key: Option<String>,
         /// The reason that `on_round` gave.
         reason: String,
@@ -85,7 +85,7 @@ impl fmt::Display for AskFault {
     }
 }
 
-/// The words that peers know, and the callback to attach.
+/// The name of this kind of ask in the specification, and the callback to attach.
 fn not_supported(kind: AskKind) -> (&'static str, &'static str) {
     match kind {
         AskKind::Form => ("Elicitation", "`on_elicit` or `on_elicit_form`"),

@@ -1,11 +1,11 @@
-//! The asks of servers, and their answers: what callbacks receive, who is asked, and the check of each answer.
+//! The asks of servers, and their answers: the arguments of callbacks, their dispatch, and the check of each answer.
 //!
 //! ```text
 //!  AskRound (round) -> AskHandlers (handlers): on_round, then callbacks (dispatch) -> each answer is checked (answers)
 //! ```
 //!
-//! Nothing in here knows which call, which request or which session an ask belongs to: the [`Origin`](questions::Origin)
-//! says that.
+//! This module does not depend on calls, requests or sessions. The [`Origin`](questions::Origin) names the call, or the
+//! session, that an ask belongs to.
 
 pub(crate) mod answers;
 pub(crate) mod callbacks;

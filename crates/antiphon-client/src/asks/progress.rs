@@ -22,13 +22,13 @@ struct ReportState {
 #[derive(Default)]
 struct State {
     reached: Option<f64>,
-    /// The newest that was not sent yet: only that counts.
+    /// The newest report, if it was not sent yet. It replaces earlier ones.
     waiting: Option<ProgressParams>,
 }
 
 impl ReportState {
     fn state(&self) -> MutexGuard<'_, State> {
-        // Each change of it leaves it whole.
+        // Each change leaves the state consistent, so a poisoned lock is usable.
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

@@ -34,7 +34,7 @@ pub struct AskContext {
     pub(crate) progress: AskProgress,
 }
 
-/// Serializes arguments as the JSON that they are.
+/// Serializes arguments as raw JSON.
 fn shared_text<S: Serializer>(text: &Option<Arc<RawValue>>, serializer: S) -> Result<S::Ok, S::Error> {
     text.as_deref().serialize(serializer)
 }
@@ -63,7 +63,7 @@ pub(crate) struct Origin {
     pub(crate) arguments: Option<Arc<RawValue>>,
 }
 
-/// An ask of the person: a form or a URL. Its `mode` says which, when it is serialized.
+/// An ask of the person: a form or a URL. The member `mode` of the serialized form distinguishes them.
 #[derive(Clone, Debug, Serialize)]
 #[serde(tag = "mode", rename_all = "lowercase")]
 pub enum ElicitAsk {
@@ -95,7 +95,7 @@ impl ElicitAsk {
         self.context().report_progress(progress, total, message);
     }
 
-    /// The form, if it is one.
+    /// The form, if the ask is a form.
     pub fn form(&self) -> Option<&FormAsk> {
         match self {
             Self::Form(ask) => Some(ask),
@@ -103,7 +103,7 @@ impl ElicitAsk {
         }
     }
 
-    /// The URL, if it is one.
+    /// The URL, if the ask is a URL.
     pub fn url(&self) -> Option<&UrlAsk> {
         match self {
             Self::Form(_) => None,
@@ -141,7 +141,7 @@ pub struct FormAsk {
 }
 
 impl FormAsk {
-    /// Answers with the filled-in form: an object. It is checked here, and defaults are filled in.
+    /// Returns the answer with the filled-in form: an object. This method checks the form and fills in defaults.
     ///
     /// # Errors
     /// [`AnswerError`] names the fields and the rules they break: ask the person again, or pass it on with `?`.
@@ -149,12 +149,12 @@ impl FormAsk {
         checked_form(&self.context.key, &self.schema, &content).map(ElicitResult::accept)
     }
 
-    /// Answers that the person said no.
+    /// Returns the answer "decline": the person refused.
     pub fn decline(&self) -> ElicitResult {
         ElicitResult::decline()
     }
 
-    /// Answers that the person went away without choosing.
+    /// Returns the answer "cancel": the person closed the question without a choice.
     pub fn cancel(&self) -> ElicitResult {
         ElicitResult::cancel()
     }
@@ -176,22 +176,22 @@ impl UrlAsk {
     /// The parts of the URL to show before the person agrees.
     ///
     /// # Errors
-    /// [`consent::NotAUrl`] if it is no URL that could be opened.
+    /// [`consent::NotAUrl`] if the text is not a URL that can be opened.
     pub fn show(&self) -> Result<consent::UrlConsent, consent::NotAUrl> {
         consent::show_url(&self.url)
     }
 
-    /// Answers that the person agreed to open the URL. It does not mean that the person has finished there.
+    /// Returns the answer "accept": the person agreed to open the URL. The person need not have finished there.
     pub fn consent(&self) -> ElicitResult {
         ElicitResult::consent()
     }
 
-    /// Answers that the person said no.
+    /// Returns the answer "decline": the person refused.
     pub fn decline(&self) -> ElicitResult {
         ElicitResult::decline()
     }
 
-    /// Answers that the person went away without choosing.
+    /// Returns the answer "cancel": the person closed the question without a choice.
     pub fn cancel(&self) -> ElicitResult {
         ElicitResult::cancel()
     }
@@ -203,7 +203,7 @@ impl UrlAsk {
 pub struct SampleAsk {
     /// The origin of the ask.
     pub context: AskContext,
-    /// The conversation, and how to go on with it.
+    /// The conversation, and the settings for the next message.
     pub params: CreateMessageParams,
 }
 
@@ -255,7 +255,7 @@ fn host_of(ask: &InputRequest) -> Option<Option<String>> {
     }
 }
 
-/// The decision of [`on_round`](crate::ClientBuilder::on_round): go on, refuse, decline, wait.
+/// The decision of [`on_round`](crate::ClientBuilder::on_round): continue, refuse, decline or wait.
 #[derive(Clone, Debug, Default)]
 #[must_use]
 pub struct RoundDecision {
@@ -266,14 +266,14 @@ pub struct RoundDecision {
     wait: Duration,
 }
 
-/// The reason why a round was refused here, and the ask it was refused for.
+/// The reason why `on_round` refused a round, and the ask that caused the refusal.
 pub(crate) struct Refusal {
     pub(crate) key: Option<String>,
     pub(crate) reason: String,
 }
 
 impl RoundDecision {
-    /// Runs the callbacks and goes on.
+    /// Runs the callbacks and continues the call.
     pub fn go() -> Self {
         Self::default()
     }

@@ -67,8 +67,7 @@ impl CallOptions {
         self
     }
 
-    /// Sets the time limit of the whole call, people included, counted from where the call is started or resumed. Default:
-    /// the client's.
+    /// Sets the time limit of the whole call, including the time of people, from its start or resumption. Default: the client's.
     #[must_use]
     pub fn call_timeout(mut self, limit: Duration) -> Self {
         self.call_timeout = Some(limit);
@@ -155,7 +154,7 @@ impl Call {
         self
     }
 
-    /// The same call with a time limit for all of it, people included: [`CallOptions::call_timeout`].
+    /// The same call with a time limit of the whole call: [`CallOptions::call_timeout`].
     #[must_use]
     pub fn call_timeout(mut self, limit: Duration) -> Self {
         self.options = self.options.call_timeout(limit);

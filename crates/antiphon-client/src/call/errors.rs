@@ -38,8 +38,8 @@ pub enum ClientErrorKind {
     Arguments(ArgumentsError),
     /// A request has no result.
     Request(RequestFault),
-    /// The server did not take back its own state. The client never starts over by itself: the effects of the call so far
-    /// would happen again. [`ClientError::restart`] makes a fresh call.
+    /// The server refused its own state. The client never restarts a call by itself: the effects of the call so far would happen
+    /// again. [`ClientError::restart`] returns a new call.
     StateRefused(ErrorObject),
     /// An ask of the server was not answered.
     Ask(AskFault),
@@ -48,7 +48,7 @@ pub enum ClientErrorKind {
         /// The keys of the asks that have no answer.
         keys: Vec<String>,
     },
-    /// The pending call belongs to another server; nothing was sent. [`PendingCall::retarget`] says that it does not.
+    /// The pending call belongs to another server; nothing was sent. [`PendingCall::retarget`] changes its server.
     OtherServer {
         /// The target of the server that the pending call belongs to.
         belongs_to: String,
@@ -60,7 +60,7 @@ pub enum ClientErrorKind {
     Deadline(Duration),
     /// The call was cancelled.
     Cancelled,
-    /// A list led back to a page that it had shown already: the server's fault.
+    /// A list returned the cursor of an earlier page again: the server's fault.
     CursorRepeated,
     /// A list has more pages than are followed.
     TooManyPages {
@@ -106,7 +106,7 @@ impl ClientError {
         Self(Box::new(Inner { server, method, call: None, kind, pending: None, interrupted: false }))
     }
 
-    /// An error of a call. `interrupted` says that a request was under way when the call ended.
+    /// Returns the error of a call. `interrupted`: a request was under way when the call ended.
     pub(crate) fn of_call(
         server: ServerIdentity,
         call: Call,
@@ -123,7 +123,7 @@ impl ClientError {
         &self.0.kind
     }
 
-    /// The kind of the error, to keep.
+    /// The kind of the error, by value.
     pub fn into_kind(self) -> ClientErrorKind {
         self.0.kind
     }
@@ -143,13 +143,13 @@ impl ClientError {
         self.0.call.as_ref()
     }
 
-    /// The call as it stood, with the answers so far, if the server had asked something: complete it by hand and
-    /// [`resume`](crate::Client::resume) it, or [`drive`](crate::Client::drive) it on.
+    /// The pending call with the answers so far, if the server had asked something: complete it by hand and
+    /// [`resume`](crate::Client::resume) it, or [`drive`](crate::Client::drive) it to its end.
     pub fn pending(&self) -> Option<&PendingCall> {
         self.0.pending.as_ref()
     }
 
-    /// The call as it stood, to keep. See [`pending`](Self::pending).
+    /// The pending call, by value. See [`pending`](Self::pending).
     pub fn into_pending(self) -> Option<PendingCall> {
         self.0.pending
     }
@@ -168,8 +168,8 @@ impl ClientError {
         }
     }
 
-    /// The transport's error, if no JSON-RPC response came. Its [`challenge`](TransportError::challenge) names the token that an
-    /// HTTP server wants.
+    /// The transport's error, if no JSON-RPC response arrived. Its [`challenge`](TransportError::challenge) names the token that
+    /// an HTTP server requires.
     pub fn transport_error(&self) -> Option<&TransportError> {
         match &self.0.kind {
             ClientErrorKind::Request(RequestFault::Transport(error)) => Some(error),
@@ -198,12 +198,12 @@ impl ClientError {
         )
     }
 
-    /// Returns `true` if the server did not take back its own state.
+    /// Returns `true` if the server refused its own state.
     pub fn is_state_refused(&self) -> bool {
         matches!(self.0.kind, ClientErrorKind::StateRefused(_))
     }
 
-    /// Returns `true` if the server wants another access token, or one at all (HTTP 401). The server did not act.
+    /// Returns `true` if the server requires an access token, or another one (HTTP 401). The server did not act.
     pub fn is_unauthorized(&self) -> bool {
         self.http_status() == Some(401)
     }
@@ -213,15 +213,15 @@ impl ClientError {
         self.http_status() == Some(403)
     }
 
-    /// Returns `true` if the server does not know what was requested: there is no MCP endpoint at the URL (HTTP 404), the
-    /// server does not know the method (`-32601`), or the resource [does not exist](Self::is_resource_not_found).
+    /// Returns `true` if the requested thing does not exist: there is no MCP endpoint at the URL (HTTP 404), the server has no
+    /// such method (`-32601`), or the resource [does not exist](Self::is_resource_not_found).
     pub fn is_not_found(&self) -> bool {
         let is_method = || self.server_error().is_some_and(|error| error.code == ErrorCode::METHOD_NOT_FOUND);
         let is_endpoint = self.http_status() == Some(404) && !self.is_session_lost();
         is_endpoint || is_method() || self.is_resource_not_found()
     }
 
-    /// Returns `true` if the server said that the resource does not exist.
+    /// Returns `true` if the server reported that the resource does not exist.
     ///
     /// > clients **SHOULD** also accept `-32002` as a resource not found error, as earlier protocol versions used this
     /// > code.
@@ -281,8 +281,8 @@ impl ClientError {
         )
     }
 
-    /// Returns `true` if no JSON-RPC response came: the transport failed, or an HTTP status came instead.
-    /// [`is_unknown_outcome`](Self::is_unknown_outcome) says whether the server may have acted.
+    /// Returns `true` if no JSON-RPC response arrived: the transport failed, or an HTTP status arrived instead.
+    /// [`is_unknown_outcome`](Self::is_unknown_outcome) shows if the server may have acted.
     pub fn is_transport(&self) -> bool {
         self.transport_error().is_some()
     }

@@ -66,7 +66,7 @@ impl Legs<'_> {
         round_of_urls(&self.tools.lists.connection, leg)
     }
 
-    /// A leg of `tools/call`: with the headers that the tool wants, and a result that fits its output schema.
+    /// Sends a leg of `tools/call`, with the headers that the tool requires. The result must fit its output schema.
     async fn tool_leg<T: Final>(
         &self,
         call: &Call,
@@ -79,7 +79,7 @@ impl Legs<'_> {
         // > If the server rejects a request with a `HeaderMismatch` error because required `Mcp-Param-*` headers are
         // > missing or do not match the body, the client **SHOULD** call `tools/list` to check for changes to the
         // > tool's `inputSchema`, then retry the original request with the appropriate headers.
-        // It was refused before anything acted on it, so answers and state may be sent again.
+        // The server refused the request before it acted on it, so answers and state may be sent again.
         if let Err(RequestFault::Server(error)) = &reply
             && error.code == ErrorCode::HEADER_MISMATCH
             && self.tools.mirrors_parameters()
@@ -98,7 +98,7 @@ impl Legs<'_> {
         Ok(leg)
     }
 
-    /// A leg of `resources/read`. Nothing is sent if the cache holds its result.
+    /// Sends a leg of `resources/read`. Nothing is sent if the cache holds its result.
     async fn resource_leg<T: Final>(
         &self,
         call: &Call,

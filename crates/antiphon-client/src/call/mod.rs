@@ -1,6 +1,6 @@
 //! One call of a tool or a prompt, or the reading of a resource, from its first leg to its result.
 //!
-//! The story is on the first page of the crate; `rounds` is its loop.
+//! The documentation of the crate draws the states of a call; `rounds` has the loop.
 
 pub(crate) mod definition;
 pub(crate) mod errors;

@@ -13,20 +13,24 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer, de::Error as _};
 use serde_json::{Value, value::RawValue};
 use std::fmt;
 
-/// The format in which pending calls are written. Those without a version were written before there was one, as the first.
+/// The version of the format in which pending calls are written. A pending call without a version has the first one.
 const FORMAT: u32 = 1;
 
-/// A call that waits for answers: everything that is needed to go on, in this process or another.
+/// A call that waits for answers: all data that is needed to continue it, in this process or another.
 ///
-/// Plain data: write it as JSON text, keep it, read it back days later, and
+/// A pending call is plain data: write it as JSON text, store it, read it back days later, and
 /// [`resume`](crate::Client::resume) it with a client of the same server.
 ///
-/// # It holds a secret A pending call contains the state of the call. On a server without authentication, anyone who
-/// has the state can continue the call. It also contains the person's answers. Store a pending call like a password:
-/// readable for its owner only, and removed after the call. `Debug` shows neither.
+/// # Security
 ///
-/// # Its format has a version A pending call from an older version of this crate can be read. One from a newer version
-/// is refused, with an error that names the reason.
+/// A pending call contains the state of the call, and the person's answers. On a server without authentication, anyone who
+/// has the state can continue the call. Store a pending call like a password: readable for its owner only, and removed after
+/// the call. `Debug` shows neither the state nor the answers.
+///
+/// # Versions
+///
+/// A pending call from an older version of this crate can be read. A pending call from a newer version is refused, with an
+/// error that names the reason.
 #[derive(Clone)]
 pub struct PendingCall {
     server: ServerIdentity,
@@ -62,7 +66,7 @@ impl PendingCall {
         self.round.number
     }
 
-    /// The asks, in the server's order. None if the server only wants its state back.
+    /// The asks, in the server's order. Empty if the server sent state only.
     pub fn asks(&self) -> &InputRequests {
         &self.round.asks
     }
@@ -108,7 +112,7 @@ impl PendingCall {
         self.answer(key, &ElicitResult::accept(content))
     }
 
-    /// Sets the answer that the person said no. It is sent to the server.
+    /// Sets the answer "decline": the person refused. The answer is sent to the server.
     ///
     /// # Errors
     /// [`AnswerError`] if no ask has this key, or it is neither a form nor a URL.
@@ -116,7 +120,7 @@ impl PendingCall {
         self.round.refuse(key, &ElicitResult::decline())
     }
 
-    /// Sets the answer that the person went away without choosing. It is sent to the server.
+    /// Sets the answer "cancel": the person closed the question without a choice. The answer is sent to the server.
     ///
     /// # Errors
     /// [`AnswerError`] if no ask has this key, or it is neither a form nor a URL.
@@ -279,7 +283,7 @@ mod tests {
         check(None, Ok(()));
         check(Some(FORMAT), Ok(()));
         check(Some(FORMAT + 1), Err("was written by a newer version of antiphon (format 2)"));
-        // Whatever else a newer format changes, the version is refused first.
+        // The version of a newer format is refused before any other member is read.
         let newer = serde_json::from_str::<PendingCall>(r#"{"version":9,"server":[]}"#);
         assert!(newer.unwrap_err().to_string().contains("format 9"));
     }

@@ -30,7 +30,7 @@ enum Sent<T> {
     Asked(Box<PendingCall>),
 }
 
-/// One call under way. The answers so far stay here, whatever ends it.
+/// One call under way. It keeps the answers so far, so that an error can return them.
 pub(crate) struct Run<'a> {
     tools: &'a ServerTools,
     call: Call,
@@ -42,12 +42,12 @@ pub(crate) struct Run<'a> {
 }
 
 impl<'a> Run<'a> {
-    /// A call from its beginning.
+    /// Returns a call at its beginning.
     pub(crate) fn first(tools: &'a ServerTools, call: Call) -> Self {
         Self { tools, call, pending: None, legs: 0, in_flight: false }
     }
 
-    /// A call from where it stood.
+    /// Returns a call that continues with its pending asks or state.
     pub(crate) fn resumed(tools: &'a ServerTools, pending: PendingCall) -> Self {
         Self { tools, call: pending.call().clone(), pending: Some(pending), legs: 0, in_flight: false }
     }
@@ -60,14 +60,14 @@ impl<'a> Run<'a> {
         &self.connection().core
     }
 
-    /// Goes to the final result. The callbacks answer.
+    /// Runs the call up to its final result. The callbacks answer.
     pub(crate) async fn finish<T: Final>(mut self) -> Result<T, ClientError> {
         let (core, call) = (self.core(), self.call.clone());
         let outcome = within(core, &call, self.answer_and_send()).await;
         outcome.map_err(|kind| self.failed(kind))
     }
 
-    /// Goes to the next question, or the final result.
+    /// Runs the call up to its next question, or its final result.
     pub(crate) async fn step(mut self) -> Result<CallProgress, ClientError> {
         let (core, call) = (self.core(), self.call.clone());
         match within(core, &call, self.send::<Finished>()).await {
@@ -98,7 +98,7 @@ impl<'a> Run<'a> {
                 let (handlers, round) = (&core.handlers, pending.round_mut());
                 let wait = answer_round(handlers, &origin, round, &AskProgress::default()).await;
                 let wait = wait.map_err(ClientErrorKind::Ask)?;
-                // A timer has a resolution of a millisecond, even for nothing.
+                // A timer of zero length still waits up to a millisecond.
                 if !wait.is_zero() {
                     sleep(wait).await;
                 }
@@ -110,7 +110,7 @@ impl<'a> Run<'a> {
         }
     }
 
-    /// Sends legs until there is a final result, or something is asked.
+    /// Sends legs until there is a final result or a round of asks.
     async fn send<T: Final>(&mut self) -> Result<Sent<T>, ClientErrorKind> {
         let bounds = self.core().bounds;
         let (mut pacing, mut since) = (Pacing::new(bounds.state_only), None);

@@ -1,4 +1,4 @@
-//! The lists of a server, and the knowledge that calls take from them.
+//! The lists of a server, and the data that calls use from them.
 
 pub(crate) mod pages;
 pub(crate) mod tools;

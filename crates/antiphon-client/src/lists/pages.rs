@@ -120,7 +120,7 @@ impl ServerLists {
 /// A result that may be kept.
 pub(crate) struct FetchedResult<T> {
     pub(crate) result: T,
-    /// `true` if it came from the server, not from the cache.
+    /// `true` if the result is from the server, not from the cache.
     pub(crate) fetched: bool,
     /// The length of its text in bytes.
     bytes: usize,
@@ -130,7 +130,7 @@ pub(crate) struct FetchedResult<T> {
 pub(crate) enum ListFault {
     /// A request for a page has no result.
     Request(RequestFault),
-    /// The list led back to a page that it had shown already.
+    /// The list returned the cursor of an earlier page again.
     CursorRepeated,
     /// The list has more pages than are followed.
     TooManyPages { limit: usize },
@@ -140,7 +140,7 @@ pub(crate) enum ListFault {
 
 /// The reason why a list ended early.
 enum PageFault {
-    /// The server does not know the cursor of a page.
+    /// The server refused the cursor of a page as unknown.
     Cursor(RequestFault),
     Otherwise(ListFault),
 }

@@ -1,4 +1,4 @@
-//! The knowledge of the server's tools, from their list: the arguments that headers repeat, and the shape of results.
+//! The data of the server's tools from their list: the arguments that headers repeat, and the output schemas.
 
 use crate::{
     cache::{Generation, Key},
@@ -17,9 +17,9 @@ use std::{
 };
 use tokio::time::timeout;
 
-/// The maximum number of tools that are remembered. A longer list is returned whole all the same.
+/// The maximum number of tools that are stored. A longer list is still returned completely.
 const MAX_TOOLS: usize = 8192;
-/// The maximum size of the output schemas that are remembered, in bytes.
+/// The maximum size of the output schemas that are stored, in bytes.
 const MAX_SCHEMAS: usize = 16 * 1024 * 1024;
 
 /// The tools of the latest list, as far as calls need them.
@@ -27,12 +27,12 @@ const MAX_SCHEMAS: usize = 16 * 1024 * 1024;
 pub(crate) struct KnownTools(Mutex<Option<ToolList>>);
 
 struct ToolList {
-    /// The generation of the list. Knowledge of another one is not used.
+    /// The generation of the list. Data of another generation is not used.
     generation: Generation,
     tools: HashMap<String, Arc<KnownTool>>,
 }
 
-/// The knowledge that calls of one tool need.
+/// The data that calls of one tool need.
 #[derive(Debug, Default)]
 pub(crate) struct KnownTool {
     headers: Option<ParamHeaders>,
@@ -85,7 +85,7 @@ impl Output {
 
 impl KnownTools {
     fn listed(&self) -> MutexGuard<'_, Option<ToolList>> {
-        // Replaced as a whole: a panic elsewhere leaves it whole.
+        // The value is replaced in one assignment, so a poisoned lock is usable.
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -95,7 +95,7 @@ impl KnownTools {
         listed.tools.get(name).cloned()
     }
 
-    /// Remembers a whole list. Schemas that were compiled for the list before are kept where the text is the same.
+    /// Stores a complete list. Schemas that were compiled for the previous list are kept if their text is the same.
     fn learn(&self, generation: Generation, list: &[(Tool, Option<ParamHeaders>)]) {
         let before = |name: &str| self.listed().as_ref()?.tools.get(name)?.output.clone();
         let (mut tools, mut bytes) = (HashMap::new(), 0);
@@ -120,7 +120,7 @@ impl KnownTools {
     }
 }
 
-/// The lists of a server, and the knowledge of its tools that comes from them.
+/// The lists of a server, and the data of its tools from these lists.
 pub(crate) struct ServerTools {
     pub(crate) lists: ServerLists,
     known: KnownTools,
@@ -158,15 +158,15 @@ impl ServerTools {
         self.lists.connection.transport.mirrors_parameters()
     }
 
-    /// The knowledge of a tool from the latest list. Sends nothing.
+    /// Returns the data of a tool from the latest list. Sends nothing.
     pub(crate) fn known_tool(&self, name: &str) -> Option<Arc<KnownTool>> {
         self.known.get(name, self.generation())
     }
 
-    /// Lists the tools again, in the time of one request, and returns the knowledge of this one. None if the tool is not in
+    /// Lists the tools again, within the time limit of one request, and returns the data of this tool. None if the tool is not in
     /// the list any more, or the list cannot be read.
     pub(crate) async fn relisted_tool(&self, name: &str) -> Option<Arc<KnownTool>> {
-        // Page after page, a server could hold up a call for very long.
+        // Without this limit, a server with many pages could delay a call for very long.
         let listing = timeout(self.lists.connection.core.bounds.leg_timeout, self.list(Source::Server));
         let Ok(Ok(tools)) = listing.await else {
             tracing::debug!("the tools cannot be listed again");
@@ -207,8 +207,7 @@ impl ServerTools {
     ///
     /// > Clients **SHOULD** validate structured results against this schema.
     ///
-    /// If it does not fit, the schema may have changed meanwhile: the tools are listed again before the server is
-    /// blamed.
+    /// If the result does not fit, the schema may have changed meanwhile: the tools are listed again before an error is returned.
     pub(crate) async fn check_output(
         &self,
         name: &str,

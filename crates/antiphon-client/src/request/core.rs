@@ -13,8 +13,8 @@ use std::{
     time::Duration,
 };
 
-/// The settings of a client, and what is known of its server. Requests of both eras and the tasks of sessions share it.
-/// The transport is not in it, so that the task of a session does not keep the transport open.
+/// The settings of a client, and the data of its server. Requests of both eras and the tasks of sessions share one value. The
+/// value does not hold the transport, so that the task of a session does not keep the transport open.
 pub(crate) struct Core {
     pub(crate) info: Implementation,
     pub(crate) capabilities: ClientCapabilities,
@@ -33,7 +33,7 @@ pub(crate) struct Bounds {
     pub(crate) max_rounds: u32,
     pub(crate) max_asks: usize,
     pub(crate) leg_timeout: Duration,
-    /// The longest time to which progress may stretch a request; none if progress changes nothing.
+    /// The maximum time of a request that makes progress; none if progress does not extend the time.
     pub(crate) progress_stretches: Option<Duration>,
     pub(crate) call_timeout: Option<Duration>,
     pub(crate) state_only: StateOnlyLimits,
@@ -41,7 +41,7 @@ pub(crate) struct Bounds {
     pub(crate) url_retry_interval: Duration,
 }
 
-/// The server, as far as its results described it.
+/// The data of the server, from its results.
 pub(crate) struct KnownServer {
     pub(crate) version: ProtocolVersion,
     pub(crate) info: Option<Implementation>,
@@ -85,7 +85,7 @@ impl Core {
     }
 
     pub(crate) fn known(&self) -> MutexGuard<'_, KnownServer> {
-        // Plain values, each written at once: a panic elsewhere leaves them whole.
+        // Each value is written in one assignment, so a poisoned lock is usable.
         self.known.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -97,7 +97,7 @@ impl Core {
         &self.target
     }
 
-    /// Goes on with another version. Results that came under the old one are not used again.
+    /// Changes the version. Results of the old version are not used again.
     pub(crate) fn change_version(&self, version: ProtocolVersion) {
         let mut known = self.known();
         if known.version != version {

@@ -14,7 +14,7 @@ use tokio::{
 pub(crate) struct RequestDeadline {
     started: Instant,
     limit: Duration,
-    /// The longest time to which progress may stretch it; none if progress changes nothing.
+    /// The maximum time of a request that makes progress; none if progress does not extend the time.
     stretched: Option<Duration>,
     /// The time of the latest progress, in microseconds from the start.
     progressed_at: AtomicU64,

@@ -24,8 +24,8 @@ pub struct EventContext {
 
 /// The progress of a request.
 ///
-/// Each leg of a call is a request of its own, so each begins anew; within one, `progress` only ever rises. What a
-/// server sends against that rule is dropped.
+/// Each leg of a call is a separate request, so the progress of each leg begins again. Within one leg, `progress` only rises;
+/// an event that breaks this rule is dropped.
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub struct ProgressEvent {
@@ -33,7 +33,7 @@ pub struct ProgressEvent {
     pub context: Arc<EventContext>,
     /// The progress so far, in units of the server's choosing.
     pub progress: f64,
-    /// The progress at the end, in the same units, if the server knows.
+    /// The progress at the end, in the same units, if the server sent it.
     pub total: Option<f64>,
     /// A text for people. It comes from the server: sanitize it before you show it.
     pub message: Option<String>,

@@ -13,7 +13,7 @@ use std::{error::Error as StdError, fmt, time::Duration};
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum RequestFault {
-    /// No response came, or none that can be used: the connection's fault. The server may have acted.
+    /// No usable response arrived: the connection's fault. The server may have acted.
     Transport(TransportError),
     /// The server refused or failed.
     Server(ErrorObject),
@@ -24,7 +24,7 @@ pub enum RequestFault {
         /// The error that the server sent.
         error: ErrorObject,
     },
-    /// Client and server speak no common version.
+    /// Client and server have no common version.
     Version {
         /// The versions that the server named.
         theirs: Vec<String>,
@@ -43,7 +43,7 @@ pub enum RequestFault {
         tool: String,
         /// The parts that do not fit.
         faults: String,
-        /// The result as it came. Nothing in it can be relied on.
+        /// The unchanged result. Do not rely on its content.
         result: Box<CallToolResult>,
     },
     /// The server declares an output schema for the tool that cannot be used here, for example because it refers to
@@ -55,14 +55,14 @@ pub enum RequestFault {
         /// The fault of the schema.
         reason: String,
     },
-    /// No response came in time; the request was cancelled. The limit that was exceeded: of one request, or where
-    /// progress stretches that, the most it may be stretched to.
+    /// No response arrived in time; the request was cancelled. The value is the limit that was exceeded: that of one request, or
+    /// its maximum if progress extends it.
     Timeout(Duration),
     /// An ask that the server sent on a legacy session, while the request was under way, could not be answered. The
     /// server received an error for the ask, and the request was cancelled.
     Ask(Box<AskFault>),
-    /// The call waits for answers to a modern server, and the server speaks a legacy version, on whose sessions no call
-    /// waits: nothing was sent.
+    /// The pending call is for a modern server, but the server supports legacy versions only, and their sessions have no pending
+    /// calls: nothing was sent.
     PendingOnSession,
     /// The request cannot be written as JSON.
     Unwritable(serde_json::Error),
@@ -102,13 +102,13 @@ pub(crate) fn supported(error: &ErrorObject) -> Vec<String> {
     list.into_iter().flatten().filter_map(|version| version.as_str().map(str::to_owned)).collect()
 }
 
-/// The best version both sides speak.
+/// Returns the best version that both sides support.
 pub(crate) fn common_version<'a>(theirs: impl IntoIterator<Item = &'a str>) -> Option<ProtocolVersion> {
     let theirs: Vec<&str> = theirs.into_iter().collect();
     ProtocolVersion::MODERN.iter().find(|ours| theirs.contains(&ours.as_str())).cloned()
 }
 
-/// The version to go on with, of those that a server lists.
+/// Returns the version to use, of those that a server lists.
 pub(crate) fn pick_version(theirs: &[ProtocolVersion]) -> Result<ProtocolVersion, RequestFault> {
     common_version(theirs.iter().map(ProtocolVersion::as_str)).ok_or_else(|| RequestFault::Version {
         theirs: theirs.iter().map(|version| version.as_str().to_owned()).collect(),
@@ -139,7 +139,7 @@ impl fmt::Display for RequestFault {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Transport(error) => match error.kind() {
-                // Its text says what came instead.
+                // The text of the error names the actual reply.
                 Kind::HttpStatus(_) | Kind::Malformed | Kind::TooLarge => error.fmt(f),
                 _ => write!(f, "no response came back: {error}"),
             },

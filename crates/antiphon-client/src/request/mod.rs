@@ -1,7 +1,7 @@
-//! One request, of whatever method: its parts, its time, its notifications, and the faults that end it.
+//! One request of any method: its parts, its time, its notifications, and the faults that end it.
 //!
-//! [`Core`](core::Core) holds what all requests of a client share. The module `session` sends a request, and knows its
-//! era.
+//! [`Core`](core::Core) holds the state that all requests of a client share. The module `session` sends a request in the way
+//! of the server's era.
 
 pub(crate) mod core;
 pub(crate) mod deadline;

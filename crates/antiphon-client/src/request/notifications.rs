@@ -45,7 +45,7 @@ impl<'a> NotificationSink<'a> {
         }
     }
 
-    /// Asks for progress only: the part that a session knows as well.
+    /// Requests progress only: sessions have progress, but no log level per request.
     pub(crate) fn request_progress(&mut self, id: &RequestId, meta: &mut Meta) {
         if self.on_progress.is_some() || self.deadline.is_stretched_by_progress() {
             // > Progress tokens [...] **MUST** be unique across all active requests.
@@ -56,7 +56,7 @@ impl<'a> NotificationSink<'a> {
         }
     }
 
-    /// Passes a notification to its observer, if it was asked for.
+    /// Passes a notification to its observer, if the client requested it.
     pub(crate) fn on_notification(&mut self, notification: IncomingNotification) {
         let params = notification.params.as_deref().map_or("{}", RawValue::get);
         let dropped = match &*notification.method {

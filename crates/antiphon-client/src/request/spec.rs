@@ -12,7 +12,7 @@ pub(crate) struct RequestSpec<'a> {
     pub(crate) timeout: Duration,
     /// Headers beyond those that every request has, for transports that have any.
     pub(crate) headers: Vec<(String, String)>,
-    /// The number of rounds that came before.
+    /// The number of earlier rounds.
     pub(crate) round: u32,
     /// The number of the request in its call, from 1.
     pub(crate) leg: u32,

@@ -22,7 +22,7 @@ pub(crate) struct Connection {
     pub(crate) core: Arc<Core>,
     pub(crate) transport: Arc<dyn Transport>,
     pub(crate) mode: Mode,
-    /// Held while the era is found out, or a session is opened.
+    /// Held while the era is detected, or a session is opened.
     pub(crate) negotiating: tokio::sync::Mutex<()>,
     state: Mutex<EraState>,
 }
@@ -69,7 +69,7 @@ impl Connection {
         }
     }
 
-    /// The server is a modern one, and speaks `version` if that is given.
+    /// Stores that the server is modern, and that it supports `version`, if that is given.
     pub(crate) fn set_modern(&self, version: Option<ProtocolVersion>) {
         *self.state.lock().unwrap_or_else(PoisonError::into_inner) = EraState::Modern;
         if let Some(version) = version {
@@ -77,7 +77,7 @@ impl Connection {
         }
     }
 
-    /// The server is a legacy one, and this is its session.
+    /// Stores that the server is a legacy one, with this session.
     pub(crate) fn set_session(&self, session: Arc<Session>) {
         self.core.change_version(session.version().clone());
         let mut known = self.core.known();
@@ -87,7 +87,7 @@ impl Connection {
         *self.state.lock().unwrap_or_else(PoisonError::into_inner) = EraState::Legacy(session);
     }
 
-    /// Ends the use of a session, unless another one took its place already.
+    /// Ends the use of a session, unless another one replaced it already.
     pub(crate) fn drop_session(&self, session: &Arc<Session>) {
         let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
         if matches!(&*state, EraState::Legacy(present) if Arc::ptr_eq(present, session)) {
@@ -97,7 +97,7 @@ impl Connection {
         session.give_up();
     }
 
-    /// Has the next request find out the era again, after a new session was refused.
+    /// Resets the era after a new session was refused, so that the next request detects the era again.
     ///
     /// > re-probing if the cached assumption later fails.
     pub(crate) fn doubt_era(&self) {
@@ -107,7 +107,7 @@ impl Connection {
         }
     }
 
-    /// Returns `true` if the client may go on with another version than it began with.
+    /// Returns `true` if the client may change to another version than its first one.
     pub(crate) fn may_change_version(&self) -> bool {
         !matches!(self.mode, Mode::Pinned(_))
     }

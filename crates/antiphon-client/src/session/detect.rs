@@ -34,7 +34,7 @@ use std::sync::Arc;
 use tokio::time::timeout;
 
 impl Connection {
-    /// Sends a request by the way that the era needs: on a session, or as the first of all.
+    /// Sends a request in the way of the era: as a modern request, on a session, or as the first request.
     pub(crate) async fn send_by_era(
         &self,
         spec: &RequestSpec<'_>,
@@ -75,7 +75,7 @@ impl Connection {
         }
     }
 
-    /// Sends `server/discover` on stdio. Returns the answer if it is that of a modern server.
+    /// Sends `server/discover` on stdio. Returns the reply of a modern server.
     ///
     /// > The server returns any other error, or does not respond within a reasonable timeout: the server is legacy. Fall back
     /// > to the `initialize` handshake.
@@ -88,12 +88,12 @@ impl Connection {
         let reply = match timeout(self.core.bounds.probe_timeout, &mut asked).await {
             Ok(reply) => reply,
             Err(_) => {
-                // The server may only be slow to start: the first answer decides.
+                // The server may only be slow to start: the first reply decides.
                 let mut session = Box::pin(self.initialize_behind_probe(sessions));
                 tokio::select! {
                     biased;
                     session = &mut session => match session {
-                        // The server has read both by now: the answer to the probe is on its way.
+                        // The server has read both requests, so the reply to the probe will arrive.
                         Err(fault) if is_other_version(&fault) => asked.await,
                         session => {
                             drop(asked);
@@ -133,8 +133,8 @@ impl Connection {
         Ok(reply.ok())
     }
 
-    /// Opens a session with a server that may have ended because of the probe: some read on, and end with the next
-    /// message. The process after them receives `initialize` first.
+    /// Opens a session with a server that the probe may have ended. Some servers still read, and end with the next message. The
+    /// next process receives `initialize` first.
     async fn initialize_behind_probe(
         &self,
         sessions: &dyn SessionTransport,
@@ -178,7 +178,7 @@ impl Connection {
         reply
     }
 
-    /// Finds out the era after an answer that may be that of either one.
+    /// Detects the era after a reply that both eras can send.
     async fn settle_doubt(
         &self,
         sessions: &dyn SessionTransport,
@@ -188,7 +188,8 @@ impl Connection {
     ) -> Result<ServerReply, RequestFault> {
         let one = self.negotiating.lock().await;
         if let EraState::Unknown = self.era_state() {
-            // An error that both eras know is the request's own, if the server is modern: every modern one can be discovered.
+            // Both eras can send this reply. If `server/discover` succeeds, the server is modern, and the reply is that of the
+            // request.
             let mut judged = verdict(&first);
             if spec.method != method::DISCOVER && first.is_ok() {
                 let single = RequestSpec::single(method::DISCOVER, self.core.bounds.leg_timeout);
@@ -214,7 +215,7 @@ impl Connection {
         }
     }
 
-    /// The session. It is opened if there is none.
+    /// Returns the session, and opens one if there is none.
     pub(crate) async fn session(&self) -> Result<Arc<Session>, RequestFault> {
         let _one = self.negotiating.lock().await;
         if let EraState::Legacy(session) = self.era_state()
@@ -237,7 +238,7 @@ impl Connection {
         }
     }
 
-    /// Opens a session by the newest transport that the server knows.
+    /// Opens a session by the newest transport that the server supports.
     async fn initialize(&self, sessions: &dyn SessionTransport) -> Result<Arc<Session>, RequestFault> {
         let Some((version, exactly)) = self.mode.offers() else {
             return Err(RequestFault::Version { theirs: Vec::new() });
@@ -260,8 +261,8 @@ impl Connection {
         }
     }
 
-    /// Sends a request on a session, and once more on another one if the server does not know this one any more: the server
-    /// did not act on it then.
+    /// Sends a request on a session. If the server reports that session as unknown, it did not act, and the request is sent once
+    /// more on another session.
     async fn send_on(
         &self,
         mut session: Arc<Session>,
@@ -298,8 +299,8 @@ impl Connection {
         }
     }
 
-    /// Opens a session after a modern server refused the version, if the server speaks a legacy version as well. Returns
-    /// `false` if it does not.
+    /// Opens a session after a modern server refused the version, if the server also supports a legacy version. Returns `false`
+    /// if it does not.
     pub(crate) async fn follow_to_session(&self, theirs: &[String]) -> Result<bool, RequestFault> {
         let speaks_legacy = theirs.iter().any(|version| ProtocolVersion::legacy(version).is_some());
         let (Mode::Auto, true, Some(sessions)) = (&self.mode, speaks_legacy, self.transport.sessions())

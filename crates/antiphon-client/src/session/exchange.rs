@@ -1,4 +1,4 @@
-//! One request on a session, with the asks and notifications that come meanwhile.
+//! One request on a session, with the asks and notifications that arrive before its response.
 
 use crate::{
     asks::{errors::AskFault, questions::Origin},

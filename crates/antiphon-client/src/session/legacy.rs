@@ -33,7 +33,7 @@ use std::{
 };
 use tokio::{sync::oneshot, task::JoinHandle, time::timeout};
 
-/// The maximum wait for the stream of the session, before it goes on without.
+/// The maximum wait for the stream of the session. After that, the session continues without the stream.
 const READY_WITHIN: Duration = Duration::from_secs(5);
 
 /// One session. It ends with its last clone.
@@ -71,7 +71,7 @@ impl Session {
         let (ready, is_ready) = oneshot::channel();
         let task = tokio::spawn(session_task(Arc::clone(&shared), ready));
         let session = Arc::new(Self { shared, task, level: Mutex::default(), held: Mutex::default() });
-        // An ask on the stream of the session is lost if that is not read when the server asks.
+        // An ask on the stream of the session is lost if nobody reads the stream when the server sends the ask.
         let _ = timeout(READY_WITHIN, is_ready).await;
         session.want_level(core.observers.log_level()).await;
         Ok(session)
@@ -120,7 +120,7 @@ impl Session {
 
     /// Waits until another session has to take its place.
     pub(crate) async fn over(&self) {
-        // It only fails when the sender is gone, which is here.
+        // The wait fails only if the sender is dropped, and `self` holds the sender.
         let _ = self.shared.over.subscribe().wait_for(|over| *over).await;
     }
 
@@ -131,7 +131,7 @@ impl Session {
 
     /// Waits until the server can no longer send messages that belong to no request.
     pub(crate) async fn stream_closed(&self) {
-        // It only fails when the sender is gone, which is here.
+        // The wait fails only if the sender is dropped, and `self` holds the sender.
         let _ = self.shared.stream_closed.subscribe().wait_for(|closed| *closed).await;
     }
 
@@ -141,7 +141,7 @@ impl Session {
         self.give_up();
     }
 
-    /// Adds a listener, which gets changes for as long as it exists.
+    /// Adds a listener, which receives changes as long as it exists.
     pub(crate) fn listen(&self, listener: Weak<dyn Listener>) {
         self.shared.listeners.add(listener);
     }
@@ -171,7 +171,7 @@ impl Session {
         self.shared.send(message).await.map_err(RequestFault::Transport)
     }
 
-    /// The result that `server/discover` would have had.
+    /// Returns the data of the handshake as a result of `server/discover`.
     pub(crate) fn discovered(&self) -> Result<Box<RawValue>, RequestFault> {
         let hello = &self.shared.hello;
         let mut result = DiscoverResult::new(vec![self.version().clone()], hello.capabilities.clone());
@@ -183,7 +183,8 @@ impl Session {
         serde_json::value::to_raw_value(&result).map_err(RequestFault::Unwritable)
     }
 
-    /// Asks for log messages from this level on, unless they were asked for already. The level holds for the whole session.
+    /// Requests log messages from this level on, unless the session has requested them already. The level applies to the whole
+    /// session.
     pub(crate) async fn want_level(&self, level: Option<LogLevel>) {
         let Some(level) = level.filter(|_| self.capabilities().has("logging")) else { return };
         {
@@ -198,7 +199,7 @@ impl Session {
         }
     }
 
-    /// Sends a request of the client's own.
+    /// Sends a request that belongs to no call.
     pub(crate) async fn request(
         &self,
         method: &'static str,

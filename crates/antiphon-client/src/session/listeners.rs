@@ -7,7 +7,7 @@ use std::{
 };
 use tokio::sync::watch;
 
-/// The maximum number of URLs that are remembered: open ones, and as many finished ones.
+/// The maximum number of open URLs that are stored, and of finished ones.
 const MAX_URLS: usize = 1024;
 
 /// Receives the changes of lists and resources.
@@ -30,7 +30,7 @@ struct Urls {
 }
 
 impl Listeners {
-    /// Passes a change to every listener that is still there.
+    /// Passes a change to every listener that still exists.
     pub(crate) fn notify(&self, change: &IncomingNotification) {
         let listeners: Vec<Arc<dyn Listener>> = self.listeners().iter().filter_map(Weak::upgrade).collect();
         listeners.iter().for_each(|listener| listener.on_change(change));
@@ -40,7 +40,7 @@ impl Listeners {
         self.listeners.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Adds a listener, which gets changes for as long as it exists.
+    /// Adds a listener, which receives changes as long as it exists.
     pub(crate) fn add(&self, listener: Weak<dyn Listener>) {
         let mut listeners = self.listeners();
         listeners.retain(|listener| listener.strong_count() > 0);
@@ -73,7 +73,7 @@ impl Listeners {
 
     /// Waits until the server reports this URL as finished.
     pub(crate) async fn url_finished(&self, id: &str) {
-        // It only fails when the sender is gone, which is here.
+        // The wait fails only if the sender is dropped, and `self` holds the sender.
         let _ = self.urls.subscribe().wait_for(|urls| urls.done.iter().any(|done| done == id)).await;
     }
 }

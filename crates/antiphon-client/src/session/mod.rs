@@ -1,8 +1,8 @@
 //! The connection to a server of either era, and the sessions of legacy servers.
 //!
-//! A [`Connection`](connection::Connection) sends requests (requests). Its first request finds out the era (detect), by what
-//! the answers say (verdict). A modern server gets every request with version and capabilities (connection); a legacy one
-//! gets a session (legacy), which has a handshake, a task, and open asks of the server.
+//! A [`Connection`](connection::Connection) sends requests (requests). Its first request detects the era (detect) from the
+//! replies (verdict). A modern server receives every request with version and capabilities (connection). A legacy server has
+//! a session (legacy), with a handshake, a task, and open asks of the server.
 
 pub(crate) mod connection;
 pub(crate) mod detect;

@@ -1,18 +1,18 @@
-//! The revisions of the protocol that a client speaks with its server.
+//! The revisions of the protocol that a client uses with its server.
 
 use antiphon_wire::ProtocolVersion;
 
-/// The revisions of the protocol that a client speaks with its server.
+/// The revisions of the protocol that a client uses with its server.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Mode {
-    /// The newest revision that the server speaks. Over HTTP the first request is a modern one, and its answer decides;
-    /// elsewhere `server/discover` comes first.
+    /// The newest revision that the server supports. Over HTTP the first request is a modern one, and its reply decides; on
+    /// other transports `server/discover` is sent first.
     #[default]
     Auto,
-    /// A session, of the newest version before 2026-07-28 that the server speaks.
+    /// A session of the newest version before 2026-07-28 that the server supports.
     Legacy,
-    /// This version only, modern or legacy.
+    /// Exactly this version, modern or legacy.
     Pinned(ProtocolVersion),
 }
 
@@ -26,7 +26,7 @@ pub enum Era {
 }
 
 impl Mode {
-    /// Returns `true` if the first request finds out the era of the server; `has_sessions` is that of the transport.
+    /// Returns `true` if the first request detects the era of the server. `has_sessions`: the transport has sessions.
     pub(crate) fn detects(&self, has_sessions: bool) -> bool {
         match self {
             Self::Auto => has_sessions,

@@ -27,7 +27,7 @@ impl OpenAsks {
         }
     }
 
-    /// Registers a request that has just come. From here on the server can cancel it, even before its turn.
+    /// Registers a request that has just arrived. From then on the server can cancel it, even before it is processed.
     pub(crate) fn received(&self, request: IncomingRequest) -> ReceivedRequest {
         let cancelled = Arc::<Notify>::default();
         self.cancels
@@ -43,7 +43,7 @@ impl OpenAsks {
     }
 }
 
-/// A request of the server that waits for its turn, or is answered.
+/// A request of the server that waits, or is being answered.
 pub(crate) struct ReceivedRequest {
     of: Arc<Cancels>,
     pub(crate) request: IncomingRequest,
@@ -60,7 +60,7 @@ impl Drop for ReceivedRequest {
     }
 }
 
-/// Counts as an open ask until it is dropped.
+/// A guard that counts as an open ask until it is dropped.
 pub(crate) struct OpenAsk<'a>(&'a OpenAsks);
 
 impl Drop for OpenAsk<'_> {

@@ -1,4 +1,4 @@
-//! Sends requests by the way that the server's era needs.
+//! Sends requests in the way of the server's era.
 
 use crate::{
     request::{
@@ -61,7 +61,7 @@ impl Connection {
         }
     }
 
-    /// Finds out the era if it is not known, and opens a session if a legacy server has none.
+    /// Detects the era if it is unknown, and opens a session if a legacy server has none.
     pub(crate) async fn settle(&self) -> Result<EraState, RequestFault> {
         if let EraState::Unknown = self.era_state() {
             let spec = RequestSpec::single(method::DISCOVER, self.core.bounds.leg_timeout);

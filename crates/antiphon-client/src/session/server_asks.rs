@@ -1,6 +1,6 @@
 //! Requests of the server: answered by the same callbacks, through the same checks, as asks of modern servers.
 //!
-//! Each is a round of one ask: no session says which of them belong together.
+//! Each is a round of one ask, because messages of a session do not show which asks belong together.
 
 use crate::{
     asks::{
@@ -49,7 +49,7 @@ impl Faults {
     }
 }
 
-/// The requests of the server that came with one request of the client, or with none.
+/// The requests of the server that arrived with one request of the client, or with none.
 pub(crate) struct ServerAsks {
     shared: Arc<Shared>,
     origin: Arc<Origin>,
@@ -108,7 +108,7 @@ impl ServerAsks {
         self.rounds
     }
 
-    /// The fault that ended one of them, whether or not the server has its error already.
+    /// Returns the fault of an ask, also if the server has not yet received the error for it.
     pub(crate) fn fault(&self) -> Option<AskFault> {
         self.faults.first()
     }
@@ -220,7 +220,7 @@ impl Shared {
     }
 }
 
-/// The id as a key: a text as it is.
+/// Returns the id as a key; an id that is a text stays unchanged.
 fn plain(id: &RequestId) -> String {
     match serde_json::to_value(id) {
         Ok(serde_json::Value::String(text)) => text,
@@ -236,7 +236,7 @@ fn plain(id: &RequestId) -> String {
 /// > params)
 fn not_supported(ask: &InputRequest, declared: AskSupport) -> Option<ErrorObject> {
     let mut needs = ask.needs();
-    // What the callback sees of it, it may leave out.
+    // The callback receives the requested context, and may leave it out.
     needs.sampling_context = false;
     if declared.covers(needs) {
         return None;

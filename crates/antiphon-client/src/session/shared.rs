@@ -22,9 +22,9 @@ pub(crate) struct Shared {
     pub(crate) server: ServerIdentity,
     pub(crate) open_asks: OpenAsks,
     pub(crate) listeners: Listeners,
-    /// `true` once another session has to take its place.
+    /// `true` once another session must replace this one.
     pub(crate) over: watch::Sender<bool>,
-    /// `true` once no notification comes that belongs to no request.
+    /// `true` once no more messages arrive that belong to no request.
     pub(crate) stream_closed: watch::Sender<bool>,
 }
 

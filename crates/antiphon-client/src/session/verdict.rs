@@ -1,4 +1,4 @@
-//! The era that an answer shows.
+//! The era that a reply shows.
 
 use crate::{
     request::fault::{RequestFault, common_version, supported},
@@ -14,41 +14,41 @@ use antiphon_wire::{
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
-/// The era that an answer shows.
+/// The era that a reply shows.
 pub(crate) enum Verdict {
     Modern,
-    /// The server is modern and speaks this version.
+    /// The server is modern and supports this version.
     ModernOf(ProtocolVersion),
-    /// A session has to be tried.
+    /// The server may be a legacy one: the client tries to open a session.
     Legacy,
-    /// The server speaks none of the versions that are supported here.
+    /// The server supports none of the versions of this client.
     Neither(Vec<String>),
-    /// The answer shows no era: the request failed for another reason.
+    /// The reply shows no era: the request failed for another reason.
     Nothing,
 }
 
-/// The era that an answer to `server/discover` shows.
+/// Returns the era that a reply to `server/discover` shows.
 pub(crate) fn verdict(reply: &Result<ServerReply, RequestFault>) -> Verdict {
     match reply {
         Ok(Ok(result)) => match serde_json::from_str::<DiscoverResult>(result.get()) {
             Ok(discovered) => {
                 choose(discovered.supported_versions.iter().map(|one| one.as_str().to_owned()).collect())
             }
-            // Some answer anything with something.
+            // Some servers answer every request with some result.
             Err(_) => Verdict::Legacy,
         },
         Ok(Err(error)) if error.code == ErrorCode::UNSUPPORTED_PROTOCOL_VERSION => choose(supported(error)),
         Ok(Err(error)) if is_modern_error(error) => Verdict::Modern,
         // > The fallback **MUST NOT** be keyed to one specific error code
         Ok(Err(_)) => Verdict::Legacy,
-        // Some end when the first message is not `initialize`: the next process receives that first.
+        // Some servers end if the first message is not `initialize`. The next process receives `initialize` first.
         Err(RequestFault::Transport(error)) if error.kind() == Closed && !error.is_final() => Verdict::Legacy,
         Err(RequestFault::Transport(error)) if is_legacy_only(error) => Verdict::Legacy,
         Err(_) => Verdict::Nothing,
     }
 }
 
-/// The best of the versions that a server names.
+/// Returns the best of the versions that a server names.
 fn choose(theirs: Vec<String>) -> Verdict {
     if let Some(version) = common_version(theirs.iter().map(String::as_str)) {
         return Verdict::ModernOf(version);
@@ -57,7 +57,7 @@ fn choose(theirs: Vec<String>) -> Verdict {
     if speaks_legacy { Verdict::Legacy } else { Verdict::Neither(theirs) }
 }
 
-/// Returns `true` for the errors that only modern servers know.
+/// Returns `true` for the errors that only modern servers send.
 pub(crate) fn is_modern_error(error: &ErrorObject) -> bool {
     matches!(
         error.code,
@@ -67,8 +67,8 @@ pub(crate) fn is_modern_error(error: &ErrorObject) -> bool {
     )
 }
 
-/// Returns `true` for the statuses of a server that does not know modern requests. Others are about authorization, rate or
-/// failure: the caller gets them.
+/// Returns `true` for the statuses of a server that does not support modern requests. Other statuses are about authorization,
+/// rate or failure, and are returned to the caller.
 pub(crate) fn is_legacy_only(error: &TransportError) -> bool {
     match error.kind() {
         HttpStatus(status) => matches!(status, 400 | 402 | 404..=406 | 409..=418 | 422 | 424 | 426 | 428),
@@ -76,7 +76,7 @@ pub(crate) fn is_legacy_only(error: &TransportError) -> bool {
     }
 }
 
-/// Returns `true` if the server refused `initialize` as something that it does not know.
+/// Returns `true` if the server refused `initialize` as unknown.
 pub(crate) fn is_session_refused(fault: &RequestFault) -> bool {
     match fault {
         RequestFault::Transport(error) => is_legacy_only(error) || error.kind() == Malformed,

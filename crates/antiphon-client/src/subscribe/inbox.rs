@@ -27,7 +27,7 @@ impl SharedInbox {
     }
 
     pub(crate) fn lock(&self) -> MutexGuard<'_, Inbox> {
-        // Every change of it is made whole before anything can panic.
+        // Each change is complete before anything can panic, so a poisoned lock is usable.
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -39,7 +39,7 @@ pub(crate) struct Inbox {
     id: RequestId,
     phase: Phase,
     acknowledgement: Option<SubscriptionFilter>,
-    /// The changes in the order in which they first came.
+    /// The changes, in the order of their first arrival.
     order: VecDeque<Change>,
     waiting: HashSet<Change>,
     /// The number of them that are parts of a requested resource.
@@ -84,7 +84,7 @@ impl Inbox {
         }
     }
 
-    /// The subscription is opened by a new request. What waits still does.
+    /// Begins a new request of the subscription. Changes that wait are kept.
     pub(crate) fn reopen(&mut self, id: RequestId) {
         (self.id, self.phase) = (id, Phase::Opening);
     }
@@ -97,8 +97,8 @@ impl Inbox {
         self.phase
     }
 
-    /// Takes a notification in, and returns its change, whether or not that waited already. A notification that does not
-    /// belong here is logged and dropped.
+    /// Stores a notification, and returns its change, also if that change waits already. A notification that does not belong to
+    /// this subscription is logged and dropped.
     pub(crate) fn take(&mut self, notification: &IncomingNotification) -> Option<Change> {
         let taken = match notification.method.as_str() {
             method::SUBSCRIPTIONS_ACKNOWLEDGED => self.acknowledge(notification).map(|()| None),
@@ -216,7 +216,7 @@ impl Inbox {
 }
 
 impl RequestedChanges {
-    /// The requested changes that were not granted, in words.
+    /// Returns the requested changes that the server did not accept, as a text.
     fn missing_in(&self, granted: &SubscriptionFilter) -> Vec<String> {
         let asked = &self.filter;
         let kinds = [

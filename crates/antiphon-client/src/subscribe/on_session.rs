@@ -107,7 +107,7 @@ async fn subscribe(
     let uris = wanted.resource_subscriptions.iter().flatten();
     for uri in uris.filter(|_| has_stream && offers(can, "resources", "subscribe")) {
         let is_first = session.hold(uri);
-        // From here on it is let go of again, whatever becomes of this.
+        // From here on the guard unsubscribes from the resource when it is dropped, also after an error.
         resources.uris.push(uri.clone());
         if is_first {
             let params = SubscribeParams::new(uri);

@@ -7,8 +7,8 @@ use std::{
 
 /// The number of attempts, and the waits between them, to open a subscription again after it broke.
 ///
-/// The waits double from the first to the longest. Of each wait a random part of up to one half is left out, so that the
-/// clients of a server that comes back do not all come back at once.
+/// The waits double from the first to the longest. Each wait is shortened by a random part of up to one half, so that not
+/// all clients reconnect at the same time after a server restarts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[must_use]
 pub struct ReconnectPolicy {
@@ -25,7 +25,7 @@ impl Default for ReconnectPolicy {
 }
 
 impl ReconnectPolicy {
-    /// Never: what breaks the subscription ends it.
+    /// Never reconnects: a break ends the subscription.
     pub fn never() -> Self {
         Self::default().attempts(0)
     }
@@ -43,7 +43,7 @@ impl ReconnectPolicy {
         self
     }
 
-    /// No wait is longer: 30 seconds unless set.
+    /// The longest wait: 30 seconds unless set.
     pub fn max_interval(mut self, wait: Duration) -> Self {
         self.max_interval = wait;
         self

@@ -38,8 +38,9 @@ use tokio::time::{Instant, Sleep, sleep};
 
 /// The changes of a server, one event after another.
 ///
-/// Nothing runs in the background: a connection is opened, read and opened again only while [`next`](Self::next) is
-/// waited for, and changes that are not taken wait as one each. Dropping it cancels the subscription.
+/// Nothing runs in the background: a connection is opened, read and opened again only while the program awaits
+/// [`next`](Self::next). Several changes of one kind that were not taken wait as one. Dropping the value cancels the
+/// subscription.
 ///
 /// ```
 /// use antiphon::{client::{Client, ClientError, SubscriptionEvent}, wire::SubscriptionFilter};
@@ -85,7 +86,7 @@ struct OpenRequest {
     limit: Duration,
     acknowledge_by: Pin<Box<Sleep>>,
     acknowledged_at: Option<Instant>,
-    /// The end of the request, until everything that came before it was taken.
+    /// The end of the request, stored until all earlier events were taken.
     end: Option<End>,
 }
 
@@ -121,7 +122,7 @@ impl Subscription {
         &self.tools.lists.connection
     }
 
-    /// The same subscription, opened again after a break as this policy says.
+    /// Sets the policy for opening the subscription again after a break.
     pub fn reconnect(mut self, policy: ReconnectPolicy) -> Self {
         self.policy = policy;
         self
@@ -143,8 +144,8 @@ impl Subscription {
     /// nothing.
     ///
     /// # Errors
-    /// [`ClientError`] for a fault that a new connection cannot cure, such as a server that does not know the method
-    /// (`-32601`) or a refused token, and for the last of the attempts that the [`ReconnectPolicy`] grants.
+    /// [`ClientError`] for a fault that a new connection cannot repair, such as an unknown method (`-32601`) or a refused token,
+    /// and for the last of the attempts that the [`ReconnectPolicy`] allows.
     pub async fn next(&mut self) -> Option<Result<SubscriptionEvent, ClientError>> {
         loop {
             let next = match &mut self.state {
@@ -175,7 +176,7 @@ impl Subscription {
         }
     }
 
-    /// The server listens, for the first time or again.
+    /// Marks the subscription as acknowledged, for the first time or again.
     fn acknowledged(&mut self) {
         self.attempts.acknowledged();
         self.renegotiated = false;
@@ -186,7 +187,7 @@ impl Subscription {
     }
 
     fn open(&self) -> State {
-        // A new id each time: what still comes for the last one is not taken for this one's.
+        // Each attempt has a new id, so that late messages for the previous one are not taken for this one.
         let id = self.connection().core.next_id();
         self.inbox.lock().reopen(id.clone());
         let (tools, inbox) = (Arc::clone(&self.tools), self.inbox.clone());
@@ -244,7 +245,7 @@ impl Subscription {
         }
     }
 
-    /// A version that both sides speak, if the server named one; once before each acknowledgement.
+    /// Returns a version that both sides support, if the server named one; once before each acknowledgement.
     fn other_version(&mut self, error: &ErrorObject) -> Option<ProtocolVersion> {
         if error.code != ErrorCode::UNSUPPORTED_PROTOCOL_VERSION
             || !self.connection().may_change_version()
@@ -257,7 +258,7 @@ impl Subscription {
 }
 
 impl OpenRequest {
-    /// Reads what has come, then returns the next event, or the end once there is none.
+    /// Reads the messages that have arrived, then returns the next event, or the end if there is none.
     fn turn(&mut self, cx: &mut Context<'_>, inbox: &SharedInbox) -> Poll<Turn> {
         if self.end.is_none() {
             self.end = self.read(cx, inbox);

@@ -13,7 +13,7 @@ const BUFFER: usize = 64 * 1024;
 /// # Panics
 /// Outside of a tokio runtime.
 pub fn duplex() -> (StreamTransport, DuplexStream, DuplexStream) {
-    // One pipe per direction: dropping its writing end ends it, whatever becomes of the other.
+    // Each direction has its own pipe: dropping the writing end ends that pipe only.
     let (client_writer, server_reader) = pipe(BUFFER);
     let (server_writer, client_reader) = pipe(BUFFER);
     (StreamTransport::new(client_reader, client_writer, "memory"), server_reader, server_writer)

@@ -1,7 +1,7 @@
 //! The transports: HTTP, a child process, a pair of streams. Only the modules in here name sockets, pipes and HTTP.
 //!
-//! Every transport does one thing for a client: it sends a request and returns its response. It knows neither the meaning of
-//! the request nor the rounds of a call.
+//! Every transport does one thing for a client: it sends a request and returns its response. A transport does not depend on
+//! the meaning of the request or on the rounds of a call.
 
 #[cfg(feature = "stdio")]
 mod child;
@@ -31,8 +31,7 @@ pub trait Transport: Send + Sync + 'static {
     /// Sends one request and waits for its response. Notifications that belong to the request are passed to
     /// `on_notification` as they come.
     ///
-    /// The outer error is the transport's, and its kind says whether the server may have acted. The inner one is the
-    /// server's.
+    /// The outer error is the transport's; its kind shows if the server may have acted. The inner error is the server's.
     fn exchange<'a>(
         &'a self,
         request: OutgoingRequest,
@@ -148,7 +147,7 @@ impl IncomingNotification {
     }
 }
 
-/// The reason why no response came back. Cheap to clone: one broken connection fails many requests.
+/// The reason why no response arrived. Cheap to clone: one broken connection fails many requests.
 #[derive(Clone, Debug)]
 pub struct TransportError {
     kind: TransportErrorKind,
@@ -167,7 +166,7 @@ pub enum TransportErrorKind {
     Setting,
     /// The server could not be reached: the request was not sent.
     Unreachable,
-    /// The connection ended before the response came: the request may have been acted upon.
+    /// The connection ended before the response arrived: the server may have acted on the request.
     Closed,
     /// The server answered with something that is not a response to this request.
     Malformed,
@@ -178,7 +177,7 @@ pub enum TransportErrorKind {
 }
 
 impl TransportError {
-    /// An error with one sentence that says what happened.
+    /// Returns an error with a text of one sentence.
     pub fn new(kind: TransportErrorKind, text: impl Into<String>) -> Self {
         Self { kind, text: text.into(), source: None, is_final: false, session_lost: false, challenge: None }
     }
@@ -197,14 +196,14 @@ impl TransportError {
         self
     }
 
-    /// The same error, from a transport that can begin anew.
+    /// The same error, from a transport on which later requests can succeed.
     #[cfg(any(feature = "http", feature = "stdio"))]
     pub(crate) fn not_for_good(mut self) -> Self {
         self.is_final = false;
         self
     }
 
-    /// Returns `true` if no later request on the same transport can succeed: it was closed, or its only connection is gone.
+    /// Returns `true` if no later request on the same transport can succeed: it was closed, or its only connection has ended.
     pub fn is_final(&self) -> bool {
         self.is_final
     }
@@ -216,13 +215,13 @@ impl TransportError {
         self
     }
 
-    /// Returns `true` if the server said that it does not know the session of the request, so that it did not act on it.
+    /// Returns `true` if the server reported an unknown session, so that it did not act on the request.
     pub fn is_session_lost(&self) -> bool {
         self.session_lost
     }
 
-    /// The `WWW-Authenticate` of the refusal (several joined by `, `), where an HTTP server sent one. It names the
-    /// kind of token that the server wants, and where to get it.
+    /// The `WWW-Authenticate` of the refusal (several joined by `, `), if an HTTP server sent one. The header names the kind of
+    /// token that the server requires, and the place to get one.
     pub fn challenge(&self) -> Option<&str> {
         self.challenge.as_deref()
     }
@@ -246,7 +245,7 @@ impl TransportError {
 }
 
 impl fmt::Display for TransportError {
-    /// One layer: the cause is its source.
+    /// Writes the text of this error without its source.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.text)
     }

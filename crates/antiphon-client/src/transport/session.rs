@@ -10,8 +10,8 @@ use std::sync::Arc;
 
 /// A transport that carries sessions of legacy revisions.
 pub trait SessionTransport: Send + Sync {
-    /// Returns `true` if the era of the server is found out by a request of its own (stdio), `false` if the first request of
-    /// the client finds it out (HTTP).
+    /// Returns `true` if a separate request detects the era of the server (stdio), `false` if the first request of the client
+    /// detects it (HTTP).
     fn probes_first(&self) -> bool;
 
     /// Opens the link of a new session. Nothing is sent yet.
@@ -20,8 +20,8 @@ pub trait SessionTransport: Send + Sync {
     /// [`TransportError`] if no session can be opened any more.
     fn open(&self) -> Result<Arc<dyn SessionLink>, TransportError>;
 
-    /// Opens the link of a session by the older transport that this one replaced, if there is one. It is tried if the server
-    /// refuses `initialize` as something that it does not know.
+    /// Opens the link of a session by the older transport that this one replaced, if there is one. The client tries the older
+    /// transport if the server refuses `initialize` as unknown.
     fn open_older(&self) -> Option<OpeningLink<'_>> {
         None
     }
@@ -46,8 +46,8 @@ pub trait SessionLink: Send + Sync {
     /// Called once client and server agreed on this version.
     fn established(&self, version: &ProtocolVersion);
 
-    /// Receives the messages that belong to no request. `ready` is called once they are being read, or are known not to come
-    /// at all. Ends with an error if the session is over, and without one if no message will come.
+    /// Receives the messages that belong to no request. Calls `ready` once the messages are being read, or once it is certain
+    /// that none will arrive. Ends with an error if the session is over, and without an error if no message will arrive.
     fn listen<'a>(
         &'a self,
         ready: &'a mut (dyn FnMut() + Send),
@@ -129,7 +129,7 @@ pub(crate) fn messages(text: &[u8]) -> Vec<&[u8]> {
     }
 }
 
-/// Sorts what came on the stream of the request `id`, or of none: returns its response, and passes on the rest.
+/// Sorts the messages on the stream of the request `id`, or of no request: returns the response, and passes on the rest.
 #[cfg(feature = "http")]
 pub(crate) fn sort(
     text: &[u8],

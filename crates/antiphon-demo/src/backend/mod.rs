@@ -83,7 +83,7 @@ impl Backend {
         Ok(format!("http://{}/pay/", self.address().await?))
     }
 
-    /// Sends one operation and returns its result. [`Operation`] says which result each operation has.
+    /// Sends one operation and returns its result. [`Operation`] lists the result of each operation.
     ///
     /// # Errors
     /// If the backend cannot be reached, rejects the operation, or replies with another type than `T`.

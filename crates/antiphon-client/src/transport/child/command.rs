@@ -54,7 +54,7 @@ impl ChildCommand {
         self
     }
 
-    /// Passes on nothing of the environment but what [`env`](Self::env) sets after this.
+    /// Clears the environment. The child gets only the variables that [`env`](Self::env) sets after this call.
     pub fn clear_env(mut self) -> Self {
         self.command.env_clear();
         self

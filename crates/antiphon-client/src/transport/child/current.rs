@@ -10,7 +10,7 @@ use std::{
     time::Duration,
 };
 
-/// The time that a broken connection waits for the child's exit status, which says more.
+/// The time that a broken connection waits for the child's exit status, which has more information.
 const LAST_STATUS: Duration = Duration::from_secs(1);
 
 /// The process of a transport, and the restarts that it has left.
@@ -18,7 +18,7 @@ const LAST_STATUS: Duration = Duration::from_secs(1);
 pub(crate) struct Current {
     pub(crate) process: Arc<Process>,
     pub(crate) restarts: Restarts,
-    /// Closed by this client: what ends now is not started again.
+    /// `true` if this client closed the transport: no child is started again.
     pub(crate) closed: bool,
 }
 

@@ -64,7 +64,7 @@ impl ChildTransport {
         if !current.closed && current.process.has_ended() && current.restarts.are_allowed() {
             current.restarts.take(self.target())?;
             tracing::warn!(server = self.target(), "the server process ended by itself: it is started again");
-            // The last words of the old one are still being forwarded.
+            // The last lines of the previous child are still being forwarded.
             let last_words = current.process.stderr();
             current.process = Arc::new(self.launcher.start(last_words)?);
         }
@@ -72,7 +72,7 @@ impl ChildTransport {
     }
 
     fn current(&self) -> MutexGuard<'_, Current> {
-        // A process and a few times, each written at once: a panic elsewhere leaves them whole.
+        // Each field is written in one assignment, so a poisoned lock is usable.
         lock(&self.current)
     }
 }
@@ -86,7 +86,7 @@ impl Transport for ChildTransport {
         Box::pin(async move {
             let process = self.process()?;
             // > any in-flight requests are simply lost and the client can retry them against the fresh process
-            // Whether a request may be sent twice is its caller's to decide.
+            // The caller decides if a request may be sent twice.
             match process.stream.exchange(request, on_notification).await {
                 Err(error) if error.kind() == Closed => {
                     Err(explain(&process, self.target(), &self.current, error).await)

@@ -61,7 +61,7 @@ impl Launcher {
             ChildStderr::Log => {
                 let name = name.clone();
                 Some(Box::new(move |line| {
-                    // The child does not get to steer the terminal that shows the log.
+                    // Control characters are removed, so that the child cannot control the terminal that shows the log.
                     let line: String = line.chars().filter(|c| !c.is_control()).collect();
                     tracing::info!(target: "antiphon::child", server = name, "{line}");
                 }))
@@ -115,7 +115,7 @@ impl Process {
         self.stderr.lock().unwrap_or_else(PoisonError::into_inner).take()
     }
 
-    /// Closes its input, and brings its end about.
+    /// Closes the input of the child, then ends the child.
     pub(crate) async fn stop(&self, grace: Duration) {
         // The child can write until its end: a write must not fail and kill it.
         let reader = self.stream.close_writing().await;
@@ -176,7 +176,7 @@ async fn forward_lines(mut pipe: impl AsyncRead + Unpin, forward: Forward) {
                 Line::Whole(line) => String::from_utf8_lossy(line),
                 Line::TooLong => format!("(a line of more than {MAX_ERROR_LINE} bytes)").into(),
             };
-            // A callback that panicked once may be called again: it is the caller's.
+            // The callback belongs to the caller, so it is called again even after a panic.
             forward.lock().unwrap_or_else(PoisonError::into_inner)(&line);
         }
         if count == 0 {

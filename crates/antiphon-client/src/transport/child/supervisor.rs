@@ -46,7 +46,7 @@ impl ChildSupervisor {
         end.ok()?.ok()?.clone()
     }
 
-    /// Waits for the child to exit, terminates it, kills it: `grace` lies between the steps.
+    /// Waits for the child to exit, then terminates it, then kills it, with `grace` between the steps.
     pub(crate) async fn stop(&self, grace: Duration) {
         // > On POSIX systems, forced termination typically escalates from `SIGTERM` to `SIGKILL`.
         for order in [Order::Terminate, Order::Kill] {

@@ -56,8 +56,8 @@ pub(crate) fn neither_json_nor_events(media_type: &str) -> TransportError {
     TransportError::new(Malformed, text)
 }
 
-/// A status that is no success: if the body is a JSON-RPC response, that is the answer all the same, unless the server
-/// wants another token.
+/// Reads a reply whose status is no success. A JSON-RPC response in its body is the reply nevertheless, unless the server
+/// requires another token.
 pub(crate) async fn read_refusal(
     status: StatusCode,
     media_type: &str,
@@ -66,7 +66,7 @@ pub(crate) async fn read_refusal(
     id: &RequestId,
     limit: usize,
 ) -> Result<ServerReply, TransportError> {
-    // An endless stream says nothing more than the status does.
+    // An event stream has no more information than the status, and may never end.
     if challenge.is_none()
         && media_type != "text/event-stream"
         && let Ok(reply) = read_whole(body, limit).await.and_then(|whole| parse_reply(&whole, id))
@@ -85,7 +85,7 @@ pub(crate) fn refused(status: StatusCode, challenge: Option<String>) -> Transpor
         }
         StatusCode::NOT_FOUND => ": check the path of the URL",
         StatusCode::MISDIRECTED_REQUEST => ": it does not answer under this host name",
-        // What servers of files say to a POST.
+        // File servers answer a POST with these statuses.
         StatusCode::METHOD_NOT_ALLOWED | StatusCode::NOT_IMPLEMENTED => {
             ": check that the URL is that of an MCP endpoint, which accepts POST"
         }
@@ -166,7 +166,7 @@ fn take_event(
     Ok(None)
 }
 
-/// HTTP says which request is answered, so an error may leave out the id; another id is another's.
+/// Over HTTP the request is known, so an error may leave out the id. A response with another id belongs to another request.
 fn parse_reply(bytes: &[u8], id: &RequestId) -> Result<ServerReply, TransportError> {
     let text = match Incoming::parse(bytes) {
         Ok(Incoming::Response(response)) => match &response.id {
@@ -179,11 +179,12 @@ fn parse_reply(bytes: &[u8], id: &RequestId) -> Result<ServerReply, TransportErr
     Err(TransportError::new(Malformed, text))
 }
 
-/// A POST with its secrets does not wander. The path of the new place may itself be a secret.
+/// Returns the error for a redirect. A POST with its secrets is not sent to another place. The error names only the origin of
+/// the new place, because its path may itself be a secret.
 pub(crate) fn redirected(status: StatusCode, headers: &HeaderMap, own: &Uri) -> TransportError {
     let place = headers.get(header::LOCATION).and_then(|value| value.as_bytes().try_into().ok());
     let place = match place.as_ref().map(|uri: &Uri| (uri.scheme_str(), uri.host())) {
-        // What routers do with a path that is mounted.
+        // Routers redirect like this to the path of a mounted service.
         Some(_) if place.as_ref().is_some_and(|place| adds_a_slash(own, place)) => {
             "the same URL with a slash behind its path".into()
         }
@@ -209,7 +210,7 @@ fn shortened(text: &str) -> String {
     text.chars().take(100).collect()
 }
 
-/// The error of an exchange that ended after the connection was there.
+/// Returns the error of an exchange that failed after its connection was open.
 pub(crate) fn broken(fault: &(dyn StdError + 'static)) -> TransportError {
     let (kind, text) = if causes(fault).any(breaks_http) {
         (Malformed, "the server's answer breaks the rules of HTTP")
@@ -221,13 +222,13 @@ pub(crate) fn broken(fault: &(dyn StdError + 'static)) -> TransportError {
 
 fn breaks_http(cause: &(dyn StdError + 'static)) -> bool {
     cause.downcast_ref::<hyper::Error>().is_some_and(hyper::Error::is_parse)
-        // A chunk that is no chunk.
+        // A chunk with a syntax error.
         || cause.downcast_ref::<io::Error>().is_some_and(|fault| {
             matches!(fault.kind(), io::ErrorKind::InvalidInput | io::ErrorKind::InvalidData)
         })
 }
 
-/// The innermost cause: the layers around it say only that there was one.
+/// Returns the innermost cause. The errors around it have no more information.
 pub(crate) fn last_cause(fault: &(dyn StdError + 'static)) -> io::Error {
     io::Error::other(causes(fault).last().map(ToString::to_string).unwrap_or_default())
 }
@@ -267,7 +268,7 @@ mod tests {
     }
 
     proptest! {
-        /// Whatever comes, whole or as an event, only what answers this request is its answer.
+        /// Checks that only a response to this request is taken as its answer, as a JSON body or as an event.
         #[test]
         fn any_bytes_are_the_answer_or_not(bytes in near_a_message()) {
             let id = RequestId::from(1_u64);

@@ -38,8 +38,8 @@ pub use token::{Token, TokenRequest};
 ///
 /// A notification on the stream of a request belongs to that request.
 ///
-/// One transport is one authorization context: all its requests are sent as the same principal, whose token may change
-/// but whose identity must not, for a client keeps what it learns. For another principal make another transport, and
+/// One transport is one authorization context: all its requests are sent as the same principal. The token of the principal
+/// may change, but not its identity, because a client stores results. For another principal, make another transport and
 /// another client.
 pub struct HttpTransport {
     core: Arc<Core>,
@@ -79,7 +79,7 @@ impl HttpTransport {
 
 impl Transport for HttpTransport {
     // > **Streamable HTTP**: Closing the SSE response stream is the cancellation signal.
-    // The response lives in this future: dropping it closes the connection.
+    // This future owns the response: dropping the future closes the connection.
     fn exchange<'a>(
         &'a self,
         request: OutgoingRequest,
@@ -130,14 +130,14 @@ impl HttpTransportBuilder {
         self.header("authorization", format!("Bearer {token}"))
     }
 
-    /// Asks for a token before each request, and sends it as `authorization: Bearer TOKEN`; `None` sends none, or that of
-    /// [`bearer`](Self::bearer). The provider keeps its token and renews it when it must: it is asked often, and
-    /// concurrently.
+    /// Requests a token from the provider before each request, and sends it as `authorization: Bearer TOKEN`. If the provider
+    /// returns `None`, the token of [`bearer`](Self::bearer) is sent, if there is one. The provider is called often and
+    /// concurrently, so it should store its token and renew the token only when necessary.
     ///
-    /// If the server refuses the token (401) or wants more of it (403 with `insufficient_scope`), the provider is asked
-    /// once more for each, with the challenge, and the request is sent again. A second refusal is the request's error,
-    /// and so is the first if the provider has no other token: see [`TransportError::challenge`]. If it fails before
-    /// anything was sent, the error is [`Unreachable`](crate::transport::TransportErrorKind::Unreachable).
+    /// If the server refuses the token (401) or requires more scopes (403 with `insufficient_scope`), the provider is called
+    /// once more for each, with the challenge, and the request is sent again. A second refusal is the request's error. The
+    /// first refusal is the error if the provider has no other token: see [`TransportError::challenge`]. If the provider fails
+    /// before anything was sent, the error is [`Unreachable`](crate::transport::TransportErrorKind::Unreachable).
     ///
     /// ```
     /// use antiphon::client::transport::{HttpTransport, Token, TokenRequest};

@@ -12,10 +12,10 @@ use http_body_util::BodyExt as _;
 use hyper::body::Incoming as Body;
 use std::time::Duration;
 
-/// The wait before a stream is opened again, where the server did not say: it doubles with each failure, up to the longest.
+/// The wait before a stream is opened again, if the server sent no `retry`. It doubles with each failure, up to the longest.
 const FIRST_WAIT: Duration = Duration::from_secs(1);
 const LONGEST_WAIT: Duration = Duration::from_secs(30);
-/// A server that says 0 is not asked as fast as the network goes.
+/// The minimum wait, also if the server sends a `retry` of 0.
 const SHORTEST_WAIT: Duration = Duration::from_millis(10);
 
 /// The position in a stream.
@@ -47,7 +47,7 @@ impl Cursor {
 pub(crate) enum ConnectionEnd {
     /// With the response.
     Answered(ServerReply),
-    /// Without it. Whether the stream goes on elsewhere, the cursor says.
+    /// Without the response. The cursor shows if the stream can be resumed.
     Cut(TransportError),
 }
 
@@ -69,7 +69,7 @@ pub(crate) async fn read_connection(
             }
         };
         decoder.push(&data);
-        // Also those of events without data: such an event is there only for them.
+        // Events without data count too: a server sends them for their id and `retry` only.
         if let Some(id) = decoder.last_id().filter(|id| Some(*id) != cursor.last_id.as_deref()) {
             cursor.last_id = Some(id.to_owned());
         }

@@ -218,12 +218,12 @@ impl Shared {
                 self.streamed.store(true, Ordering::Relaxed);
                 StreamReply::Stream(response.into_body())
             }
-            // Some say this in the place of 405: then it is no news of the session.
+            // Some servers without a stream send 404 instead of 405. So a 404 means a lost session only after a stream was open.
             404 if (last_id.is_some() || self.streamed.load(Ordering::Relaxed)) && self.id().is_some() => {
                 self.lost.store(true, Ordering::Relaxed);
                 StreamReply::Refused(status)
             }
-            // The one before may still be open in its eyes.
+            // The server may not yet have noticed that the previous stream is closed.
             409 if self.streamed.load(Ordering::Relaxed) => StreamReply::Later(status),
             408 | 429 | 500 | 502..=504 => StreamReply::Later(status),
             _ => StreamReply::Refused(status),
@@ -376,7 +376,7 @@ impl SessionLink for HttpLink {
                     Err(fault) if fault.is_final() => return Err(fault),
                     Err(_) => failures += 1,
                 }
-                // Requests find out for themselves whether the server is still there.
+                // A request returns its own error if the server cannot be reached.
                 sleep(cursor.wait(failures.min(ATTEMPTS))).await;
             }
         };

@@ -1,6 +1,6 @@
 //! A legacy session over HTTP+SSE of 2024-11-05: one stream of events, and an endpoint for messages that it names first.
 //!
-//! Events become lines, and lines become POSTs, so that the rest is a pair of streams as any other.
+//! Events become lines, and lines become POSTs, so that the session runs on an ordinary pair of streams.
 
 use crate::transport::{
     OutgoingRequest, ServerMessage, ServerReply, SessionLink, SessionTransport as _, Transport as _,
@@ -81,7 +81,7 @@ impl EventsLink {
         let link = stream.open()?;
         let (core, version) = (Arc::clone(core), Version::default());
         let of_posts = Arc::clone(&version);
-        // When one way ends, so does the other, and with them whatever waits.
+        // If one direction ends, the other ends too, and all requests that wait fail.
         let pump = tokio::spawn(async move {
             tokio::select! {
                 () = read(events, ours.1) => {}
@@ -92,7 +92,7 @@ impl EventsLink {
     }
 }
 
-/// The endpoint: of the same origin, or messages and tokens would go where the server likes.
+/// Returns the endpoint. It must have the same origin: otherwise the server could send messages and tokens to another host.
 fn endpoint(base: &Uri, data: &str) -> Result<Uri, TransportError> {
     let unusable =
         |why: &str| TransportError::new(Malformed, format!("the server's endpoint for messages {why}"));
@@ -186,7 +186,7 @@ impl SessionLink for EventsLink {
         request: OutgoingRequest,
         on_message: &'a mut (dyn FnMut(ServerMessage) + Send),
     ) -> BoxFuture<'a, Result<ServerReply, TransportError>> {
-        // The stream is gone for good; the session after it opens another one.
+        // This stream cannot be used again, but the next session opens another one.
         Box::pin(async move {
             self.link.exchange(request, on_message).await.map_err(TransportError::not_for_good)
         })
@@ -200,7 +200,7 @@ impl SessionLink for EventsLink {
         if version.has_version_header()
             && let Ok(value) = HeaderValue::from_str(version.as_str())
         {
-            // It is agreed on once.
+            // The version is negotiated once, so the cell is empty.
             let _ = self.version.set(value);
         }
     }

@@ -1,4 +1,4 @@
-//! Bearer tokens that are asked for when they are needed: the seam for OAuth.
+//! Bearer tokens from a provider, which is called for each request. An OAuth client can be such a provider.
 
 use futures_util::future::BoxFuture;
 use http::{HeaderMap, HeaderValue, StatusCode, header};
@@ -9,7 +9,7 @@ use std::{error::Error as StdError, fmt, sync::Arc};
 pub struct Token(String);
 
 impl Token {
-    /// This text.
+    /// Returns a token with this text.
     pub fn new(token: impl Into<String>) -> Self {
         Self(token.into())
     }
@@ -40,12 +40,12 @@ impl fmt::Debug for Token {
     }
 }
 
-/// A transport is about to send a request and wants a token.
+/// The request of a transport for a token, before it sends a request to the server.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct TokenRequest {
-    /// `None` before a request is sent. Otherwise the server refused the request with the last token: this is its
-    /// `WWW-Authenticate` (several joined by `, `), empty if it sent none. The same token will not do then.
+    /// `None` before a request is sent. Otherwise the server refused the request with the last token, and another token is
+    /// needed. The value is then its `WWW-Authenticate` (several joined by `, `), empty if the server sent none.
     ///
     /// > Clients **MUST** treat the scopes provided in the challenge as authoritative for the current operation.
     pub challenge: Option<String>,

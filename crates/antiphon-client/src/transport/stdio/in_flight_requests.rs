@@ -63,7 +63,7 @@ enum Outgoing {
 }
 
 struct RequestEntry {
-    /// Tells two requests of the same id apart: one settled, its future not dropped yet, and the next.
+    /// Distinguishes two requests with the same id: one that is settled and whose future still exists, and the next one.
     serial: u64,
     /// `None` once the writer has taken it.
     body: Option<Vec<u8>>,
@@ -87,7 +87,7 @@ pub(crate) struct PendingResponse {
 }
 
 impl PendingResponse {
-    /// Hands over notifications in their order, and gives back the response after all of them.
+    /// Passes on the notifications in their order, and then returns the response.
     pub(crate) async fn response(
         mut self,
         on_notification: &mut (dyn FnMut(IncomingNotification) + Send),
@@ -112,7 +112,7 @@ impl PendingResponse {
     }
 }
 
-/// About how many bytes a notification occupies.
+/// Returns the approximate size of a notification in bytes.
 fn weight(notification: &IncomingNotification) -> usize {
     let params = notification.params.as_ref().map_or(0, |params| params.get().len());
     size_of::<IncomingNotification>() + notification.method.len() + params
@@ -135,7 +135,7 @@ pub(crate) enum Addressee {
 }
 
 impl InFlightRequests {
-    /// Takes a request in.
+    /// Admits a request, which then waits to be written.
     pub(crate) fn admit(
         self: &Arc<Self>,
         request: OutgoingRequest,
@@ -215,12 +215,12 @@ impl InFlightRequests {
         self.state().session.is_some()
     }
 
-    /// Hands what belongs to no request to the session. `false` if there is none, or no room.
+    /// Passes a message that belongs to no request to the session. Returns `false` if there is no session, or it has no room.
     pub(crate) fn offer(&self, message: ServerMessage) -> bool {
         let session = self.state().session.clone();
         let Some(session) = session else { return false };
         // > The receiver **MUST** respond promptly with an empty response
-        // Whatever the session does meanwhile, and before it has begun.
+        // So a ping is answered here, also if the session is busy or has not begun.
         if let ServerMessage::Request(ping) = &message
             && ping.method == method::PING
         {
@@ -307,7 +307,7 @@ impl InFlightRequests {
                 drop(state);
                 self.fail_listening(id);
             }
-            // One that ends a subscription is its last.
+            // A dropped notification may end a subscription: it is the last one of that subscription.
             Addressee::Request(_) | Addressee::OnlyOne if !fits => {
                 tracing::warn!("too many notifications wait for one request: one is dropped");
             }
@@ -402,6 +402,6 @@ fn cancelled(id: &RequestId) -> Vec<u8> {
         reason: &'static str,
     }
     let params = Params { request_id: id, reason: "the client no longer waits for the response" };
-    // An id and a text: there is nothing in it that serde_json cannot write.
+    // The message holds an id and a text only, which serde_json can always write.
     write_notification(method::CANCELLED, &params).unwrap_or_default()
 }

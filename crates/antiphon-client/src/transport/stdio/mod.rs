@@ -21,7 +21,7 @@ use tokio::{
     task::JoinHandle,
 };
 
-/// The time that a message that is half written may still take when the connection is closed.
+/// The time limit to finish a partly written message when the connection is closed.
 const LAST_WRITE: Duration = Duration::from_secs(1);
 
 /// A transport to the server at the other end of a pair of byte streams.
@@ -32,10 +32,9 @@ const LAST_WRITE: Duration = Duration::from_secs(1);
 /// - log messages name no request: they are handed to the request under way if there is exactly one;
 /// - `notifications/cancelled` for a subscription is handed to it and ends it as `Closed`.
 ///
-/// On a legacy session, all other messages belong to the session. Without one, every other notification is dropped, and so is
-/// one that would leave more than 16 MiB of them waiting for a caller.
-/// A subscription is not left with a gap: it fails as
-/// [`TooLarge`](crate::transport::TransportErrorKind::TooLarge) instead, and is cancelled at the server.
+/// On a legacy session, all other messages belong to the session. Without a session, every other notification is dropped. At
+/// most 16 MiB of notifications wait for one caller, and further ones are dropped. A subscription that reaches this limit
+/// fails as [`TooLarge`](crate::transport::TransportErrorKind::TooLarge) instead, and is cancelled at the server.
 ///
 /// Dropping the future of a request sends `notifications/cancelled`, unless the request was still waiting to be
 /// written: then it never leaves. A response that comes later is ignored, as is one to an unknown request. A line that
@@ -47,7 +46,7 @@ pub struct StreamTransport {
     tasks: Mutex<Option<Tasks>>,
 }
 
-/// Two tasks per connection, however many requests are under way.
+/// The two tasks of a connection; their number does not depend on the number of requests.
 struct Tasks {
     reader: Task,
     writer: Task,
@@ -62,7 +61,7 @@ impl Task {
         Self(tokio::spawn(future))
     }
 
-    /// Waits for the task's end, which comes after `limit` in any case.
+    /// Waits for the end of the task, and aborts the task after `limit`.
     pub(crate) async fn end_within(mut self, limit: Duration) {
         if tokio::time::timeout(limit, &mut self.0).await.is_err() {
             self.0.abort();
@@ -78,8 +77,8 @@ impl Drop for Task {
 }
 
 impl StreamTransport {
-    /// A transport that reads from `reader` and writes to `writer`, with lines of at most 16 MiB. `target` says what is
-    /// at the other end.
+    /// Returns a transport that reads from `reader` and writes to `writer`, with lines of at most 16 MiB. `target` is a name for
+    /// the server at the other end.
     ///
     /// # Panics
     /// Outside of a tokio runtime.

@@ -60,7 +60,7 @@ impl SessionLink for StreamLink {
     }
 
     // > For the stdio transport, the client **SHOULD** initiate shutdown by: First, closing the input stream
-    // That is the transport's.
+    // The transport ends the streams, not the session.
     fn end(&self) -> BoxFuture<'_, ()> {
         Box::pin(std::future::ready(()))
     }

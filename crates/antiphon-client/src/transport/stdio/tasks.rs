@@ -67,7 +67,7 @@ pub(crate) async fn read(requests: &InFlightRequests, mut reader: impl AsyncRead
         while let Some(line) = lines.next_line() {
             let is_message = match line {
                 Line::Whole(line) => take_line(requests, &line),
-                // Nobody knows whose response it was: none of them can be waited for.
+                // The line may have been the response to any request, so all of them fail.
                 Line::TooLong => {
                     let text = format!("the server sent a line longer than {max_line} bytes");
                     requests.fail_sent(&TransportError::new(TooLarge, text));
@@ -88,11 +88,11 @@ pub(crate) async fn read(requests: &InFlightRequests, mut reader: impl AsyncRead
 
 /// `false` if the line is no message.
 fn take_line(requests: &InFlightRequests, line: &[u8]) -> bool {
-    // Batches are of a legacy revision.
+    // Only legacy revisions have batches.
     if line.first() != Some(&b'[') || !requests.in_session() {
         return take_message(requests, line);
     }
-    // Each of them is taken, whatever the others are.
+    // Each message of a batch is processed, even if others are invalid.
     let bad = messages(line).into_iter().filter(|message| !take_message(requests, message));
     bad.count() == 0
 }
@@ -102,7 +102,7 @@ fn take_message(requests: &InFlightRequests, line: &[u8]) -> bool {
         Ok(Incoming::Response(response)) => take_response(requests, response),
         Ok(Incoming::Notification(notification)) => take_notification(requests, notification),
         // > The server **MUST NOT** write JSON-RPC _requests_ to `stdout`.
-        // That is of today; on a legacy session it may.
+        // Only modern servers send no requests; on a legacy session they do.
         Ok(Incoming::Request(request)) => {
             let method = beginning(request.method.as_bytes());
             if !requests.offer(request.into()) {
@@ -162,7 +162,7 @@ fn take_notification(requests: &InFlightRequests, notification: Notification<'_>
     }
 }
 
-/// The members that say whom a notification is for.
+/// The members that name the request of a notification.
 #[derive(Default, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 struct Reference {
@@ -194,7 +194,7 @@ fn addressee(method: &str, params: Option<&RawValue>) -> Option<Addressee> {
     }
 }
 
-/// Enough of a stranger's text to recognize it in a log.
+/// Returns the beginning of a line, long enough to recognize the line in a log.
 fn beginning(text: &[u8]) -> String {
     String::from_utf8_lossy(&text[..text.len().min(200)]).escape_debug().to_string()
 }
