@@ -176,7 +176,7 @@ impl UrlRef {
     /// # struct Form(String);
     /// # struct Accounts;
     /// # impl Accounts { fn connect(&self, _call: String, _key: &str, _form: Form) {} }
-    /// /// AfterSteps `https://example.com/connect/{reference}`; `user` is who is logged in there.
+    /// /// Shows `https://example.com/connect/{reference}`; `user` is who is logged in there.
     /// fn connect(
     ///     server: &Server,
     ///     accounts: &Accounts,
