@@ -23,10 +23,12 @@ CELL, LINE = 7.8, 19
 POSTER = 4
 # The demo of README with its answer, then without: the person reads, types, presses Enter, and sends the answer.
 SESSION = [
-    (["demo", "--answer", "region.region=eu-west-1"], ""),
-    (["demo"], "eu-west-1\r\r"),
+    (["demo", "--answer", "region.region=eu-west-1"], []),
+    (["demo"], [("region:", "eu-west-1\r"), ("And now?", "\r")]),
 ]
 ESCAPE = re.compile(r"\x1b(?:\[([?\d;]*)([A-Za-z])|[()].|.)")
+# The beginning of a sequence whose end is in the next piece of output.
+CUT_ESCAPE = re.compile(r"\x1b(?:\[[?\d;]*|[()])?\Z")
 COLOURS = {91: "red", 92: "green", 93: "yellow", 96: "cyan"}
 
 
@@ -42,13 +44,18 @@ def record(program):
 
 
 def play(program, arguments, keys, events, begin):
-    """Runs one command, presses `keys` one after the other when nothing more is printed, and returns the time of its end."""
+    """Runs one command, and returns the time of its end.
+
+    `keys` has pairs: a text of a prompt, and the keys that are pressed once the text is printed, one after the other, each
+    when nothing more is printed.
+    """
     child, terminal = pty.fork()
     if child == 0:
         os.environ["TERM"] = "xterm-256color"
         os.execv(program, ["antiphon", *arguments])
     fcntl.ioctl(terminal, termios.TIOCSWINSZ, struct.pack("HHHH", ROWS, COLUMNS, 0, 0))
     started, quiet, now = time.monotonic(), 1.5, begin
+    keys, printed, pressed = list(keys), "", ""
     decoder = codecs.getincrementaldecoder("utf-8")()
     while True:
         if select.select([terminal], [], [], quiet)[0]:
@@ -60,10 +67,13 @@ def play(program, arguments, keys, events, begin):
                 break
             now = begin + time.monotonic() - started
             events.append([now, "o", decoder.decode(data)])
-        elif keys:
-            key, keys = keys[0], keys[1:]
-            quiet = 1.2 if keys[:1] == "\r" else 0.12
-            os.write(terminal, key.encode())
+            printed += events[-1][2]
+        elif pressed:
+            os.write(terminal, pressed[0].encode())
+            pressed = pressed[1:]
+            quiet = 1.2 if pressed in ("", "\r") else 0.12
+        elif keys and keys[0][0] in printed:
+            pressed, printed = keys.pop(0)[1], ""
         elif time.monotonic() - started > 30:
             os.kill(child, signal.SIGKILL)
             raise TimeoutError("the demo does not end")
@@ -77,9 +87,12 @@ class Screen:
 
     def __init__(self):
         self.rows, self.row, self.column, self.style = [[]], 0, 0, frozenset()
+        self.cut = ""
 
     def write(self, text):
-        position = 0
+        text, position = self.cut + text, 0
+        cut = CUT_ESCAPE.search(text)
+        self.cut, text = (text[cut.start() :], text[: cut.start()]) if cut else ("", text)
         while position < len(text):
             sequence = ESCAPE.match(text, position)
             if sequence:
