@@ -23,6 +23,46 @@ pub enum InputRequest {
         /// The request's `params._meta`, if present.
         meta: Option<Meta>,
     },
+    /// A request that this version does not know. A client that is driven by hand may refuse it.
+    Unknown(UnknownAsk),
+}
+
+/// An input request of an unknown method, or an elicitation of an unknown mode.
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub struct UnknownAsk {
+    /// The method, as the server wrote it.
+    pub method: String,
+    /// The params, as the server wrote them.
+    pub params: Option<Box<RawValue>>,
+}
+
+impl UnknownAsk {
+    /// Returns the mode, if the request is an elicitation.
+    pub fn mode(&self) -> Option<String> {
+        elicitation_mode(&self.method, self.params.as_deref())
+    }
+
+    /// Returns the input request, if its method or its mode is unknown.
+    fn of(method: &str, params: Option<&RawValue>) -> Option<Self> {
+        let is_unknown = match method {
+            method::ELICITATION_CREATE => {
+                elicitation_mode(method, params).is_some_and(|mode| !matches!(&*mode, "form" | "url"))
+            }
+            method::SAMPLING_CREATE_MESSAGE | method::ROOTS_LIST => false,
+            _ => true,
+        };
+        is_unknown.then(|| Self { method: method.to_owned(), params: params.map(ToOwned::to_owned) })
+    }
+}
+
+fn elicitation_mode(method: &str, params: Option<&RawValue>) -> Option<String> {
+    #[derive(Deserialize)]
+    struct Mode {
+        mode: String,
+    }
+    let params = params.filter(|_| method == method::ELICITATION_CREATE)?;
+    serde_json::from_str::<Object<Mode>>(params.get()).ok().map(|Object(params)| params.mode)
 }
 
 /// A request to the person at the client. `mode` selects the variant; without `mode`, it is a form.
@@ -80,6 +120,8 @@ pub enum AskKind {
     Sampling,
     /// The client's root directories.
     Roots,
+    /// A kind that this version does not know.
+    Unknown,
 }
 
 impl InputRequest {
@@ -90,19 +132,22 @@ impl InputRequest {
             Self::Elicit(ElicitRequest::Url { .. }) => AskKind::Url,
             Self::CreateMessage(_) => AskKind::Sampling,
             Self::ListRoots { .. } => AskKind::Roots,
+            Self::Unknown(_) => AskKind::Unknown,
         }
     }
 
     /// Returns the method of the input request on the wire.
-    pub fn method(&self) -> &'static str {
+    pub fn method(&self) -> &str {
         match self {
             Self::Elicit(_) => method::ELICITATION_CREATE,
             Self::CreateMessage(_) => method::SAMPLING_CREATE_MESSAGE,
             Self::ListRoots { .. } => method::ROOTS_LIST,
+            Self::Unknown(ask) => &ask.method,
         }
     }
 
-    /// Returns the support that a client must have declared to receive this input request.
+    /// Returns the support that a client must have declared to receive this input request; none for an
+    /// unknown kind.
     pub fn needs(&self) -> AskSupport {
         let mut needs = AskSupport::NONE;
         match self {
@@ -114,6 +159,7 @@ impl InputRequest {
                 needs.sampling_context = params.include_context.as_deref().is_some_and(|what| what != "none");
             }
             Self::ListRoots { .. } => needs.roots = true,
+            Self::Unknown(_) => {}
         }
         needs
     }
@@ -189,6 +235,11 @@ impl Serialize for InputRequest {
             Self::ListRoots { meta: Some(meta) } => {
                 map.serialize_entry("params", &RootsParams { meta: Some(meta) })?
             }
+            Self::Unknown(ask) => {
+                if let Some(params) = &ask.params {
+                    map.serialize_entry("params", params)?;
+                }
+            }
         }
         map.end()
     }
@@ -244,6 +295,7 @@ impl InputRequest {
     fn from_text(text: &str) -> Result<Self, serde_json::Error> {
         let Object(request) = serde_json::from_str::<Object<RequestIn<'_>>>(text)?;
         Self::read(&request.method, request.params)
+            .or_else(|fault| UnknownAsk::of(&request.method, request.params).map(Self::Unknown).ok_or(fault))
     }
 }
 

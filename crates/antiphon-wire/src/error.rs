@@ -1,9 +1,12 @@
 //! Error objects and their codes.
 
-use crate::members::present;
+use crate::{foreign_text::escaped, members::present};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use std::fmt;
+
+/// The maximum number of characters of a message that `Display` prints.
+const MESSAGE_LIMIT: usize = 1000;
 
 /// The code of an error. Unknown codes are kept.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
@@ -97,7 +100,8 @@ impl ErrorObject {
     pub fn unsupported_version<'a>(supported: impl IntoIterator<Item = &'a str>, requested: &str) -> Self {
         let supported: Vec<&str> = supported.into_iter().collect();
         let message = format!(
-            "Unsupported protocol version {requested:?}: this server speaks {}",
+            "Unsupported protocol version {:?}: this server speaks {}",
+            escaped(requested),
             supported.join(", ")
         );
         Self::new(ErrorCode::UNSUPPORTED_PROTOCOL_VERSION, message)
@@ -118,8 +122,9 @@ impl ErrorObject {
 }
 
 impl fmt::Display for ErrorObject {
+    /// Writes the message, escaped and cut, and the code. [`message`](Self::message) is the text as it was sent.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{} ({})", self.message, self.code)
+        write!(f, "{} ({})", escaped(&self.message).limit(MESSAGE_LIMIT), self.code)
     }
 }
 

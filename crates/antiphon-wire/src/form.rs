@@ -6,6 +6,7 @@ mod check;
 mod choices;
 mod field;
 mod read;
+mod secret;
 
 pub use field::{Choice, FieldFault, FieldKind, FormField, TextFormat};
 
@@ -14,12 +15,24 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer, de, ser::Serialize
 use serde_json::{Map, Value, json, value::RawValue};
 use std::borrow::Cow;
 
+/// Returns the word in the name, or in another text of a form's field, that suggests a secret. A server must not send a form
+/// with such a field, and a client warns of it.
+///
+/// > Servers **MUST NOT** use form mode elicitation to request sensitive information such as passwords, API keys,
+/// > access tokens, or payment credentials
+pub fn secret_in(name: &str) -> Option<&'static str> {
+    secret::secret_in(name)
+}
+
 /// The schema of a form: its original text, and the fields read from the text, in their original order.
 #[derive(Clone, Debug)]
 pub struct FormSchema {
     text: Box<RawValue>,
     fields: Vec<FormField>,
     beyond: Option<String>,
+    /// The fields whose names suggest a secret. `None` for a form that was read, until somebody asks: clients read more
+    /// forms than they send.
+    secrets: Option<Vec<String>>,
 }
 
 impl FormSchema {
@@ -34,7 +47,25 @@ impl FormSchema {
             let other = fields.iter().find(|field| field.kind == FieldKind::Other)?;
             Some(read::no_kind_of_field(&other.name))
         });
-        Self { text, fields, beyond }
+        let secrets = Some(secrets_among(&fields));
+        Self { text, fields, beyond, secrets }
+    }
+
+    /// Permits a field whose name suggests a secret, such as a field `token` for a token of a game: the form is then
+    /// [askable](Self::unaskable).
+    ///
+    /// ```
+    /// use antiphon_wire::{FormField, FormSchema};
+    ///
+    /// let form = FormSchema::new(vec![FormField::text("card"), FormField::integer("player")]);
+    /// assert!(form.unaskable().is_some());
+    /// assert_eq!(form.not_secret("card").unaskable(), None);
+    /// ```
+    #[must_use]
+    pub fn not_secret(mut self, field: &str) -> Self {
+        let secrets = self.secrets.get_or_insert_with(|| secrets_among(&self.fields));
+        secrets.retain(|name| name != field);
+        self
     }
 
     /// Returns the fields, in order.
@@ -54,10 +85,24 @@ impl FormSchema {
     }
 
     /// Returns the reason why a server cannot send this form, with the name of the field: a part of the form
-    /// is [`beyond_subset`](Self::beyond_subset), or a field has no choices, the same choice twice, or a
-    /// default that is not among its choices. `None` if there is no such reason.
+    /// is [`beyond_subset`](Self::beyond_subset), or a field has no choices, the same choice twice, a default
+    /// that is not among its choices, or a name that suggests a secret. `None` if there is no such reason.
+    ///
+    /// > Servers **MUST NOT** use form mode elicitation to request sensitive information such as passwords, API
+    /// > keys, access tokens, or payment credentials
     pub fn unaskable(&self) -> Option<String> {
-        self.beyond.clone().or_else(|| choices::fault_of(&self.fields))
+        let secret = || {
+            let of_read = || secrets_among(&self.fields);
+            let secrets = self.secrets.as_ref().map_or_else(|| Cow::Owned(of_read()), Cow::Borrowed);
+            secrets.first().map(|name| {
+                format!(
+                    "field `{name}`: a secret must not pass through the client; ask with a URL, and let the \
+                     person enter it on a page of yours. If it is no secret, say \
+                     `FormSchema::not_secret(\"{name}\")`"
+                )
+            })
+        };
+        self.beyond.clone().or_else(|| choices::fault_of(&self.fields)).or_else(secret)
     }
 
     /// Checks the values that were filled in. Defaults are added, unknown fields and `null`s are removed, and
@@ -82,6 +127,11 @@ impl FormSchema {
         }
         if faults.is_empty() { Ok(checked) } else { Err(faults) }
     }
+}
+
+fn secrets_among(fields: &[FormField]) -> Vec<String> {
+    let secrets = fields.iter().filter(|field| secret_in(&field.name).is_some());
+    secrets.map(|field| field.name.clone()).collect()
 }
 
 /// Returns the JSON text of a value made here: strings, numbers, maps of those.
@@ -187,6 +237,6 @@ impl<'de> Deserialize<'de> for FormSchema {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         let text = <Cow<'de, RawValue>>::deserialize(deserializer)?;
         let (fields, beyond) = read::fields(text.get()).map_err(de::Error::custom)?;
-        Ok(Self { text: text.into_owned(), fields, beyond })
+        Ok(Self { text: text.into_owned(), fields, beyond, secrets: None })
     }
 }

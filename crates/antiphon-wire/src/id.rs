@@ -1,5 +1,6 @@
 //! Request ids.
 
+use crate::foreign_text::escaped;
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
 use std::fmt;
 
@@ -62,7 +63,7 @@ impl fmt::Display for RequestId {
         match &self.0 {
             Repr::Signed(number) => write!(f, "{number}"),
             Repr::Unsigned(number) => write!(f, "{number}"),
-            Repr::Text(text) => write!(f, "{text:?}"),
+            Repr::Text(text) => write!(f, "{:?}", escaped(text)),
         }
     }
 }

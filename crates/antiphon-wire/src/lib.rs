@@ -8,6 +8,7 @@ mod completion;
 mod content;
 mod discover;
 mod error;
+mod foreign_text;
 mod form;
 pub mod framing;
 pub mod header;
@@ -34,7 +35,7 @@ mod version;
 
 pub use annotations::{Annotations, Role};
 pub use answer::{Action, ElicitResult, InputResponses, ListRootsResult, Root};
-pub use ask::{AskKind, ElicitRequest, InputRequest, InputRequests};
+pub use ask::{AskKind, ElicitRequest, InputRequest, InputRequests, UnknownAsk};
 pub use capability::{AskSupport, ClientCapabilities, ServerCapabilities};
 pub use completion::{
     CompleteParams, CompleteResult, Completion, CompletionArgument, CompletionContext, CompletionReference,
@@ -45,7 +46,8 @@ pub use content::{
 };
 pub use discover::{CacheScope, DiscoverResult, Ttl};
 pub use error::{ErrorCode, ErrorObject};
-pub use form::{Choice, FieldFault, FieldKind, FormField, FormSchema, TextFormat};
+pub use foreign_text::{FOREIGN_TEXT_LIMIT, ForeignText, escaped, is_escaped};
+pub use form::{Choice, FieldFault, FieldKind, FormField, FormSchema, TextFormat, secret_in};
 pub use id::RequestId;
 pub use implementation::{Icon, IconTheme, Implementation};
 pub use legacy::{

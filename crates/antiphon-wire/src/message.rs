@@ -24,7 +24,7 @@ pub enum Incoming<'a> {
 }
 
 /// A request. Its `params` are the text that was sent.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub struct Request<'a> {
     /// The id, chosen by the sender. The response repeats it.
     pub id: RequestId,

@@ -1,6 +1,6 @@
 //! The kind of a result. `resultType` determines the kind before any other member of the result is read.
 
-use crate::{InputRequests, Meta, members::Object, tag::tag};
+use crate::{InputRequests, Meta, foreign_text::escaped, members::Object, tag::tag};
 use serde::{Deserialize, Serialize, de::DeserializeOwned, de::IgnoredAny};
 use serde_json::value::RawValue;
 use std::{borrow::Cow, fmt};
@@ -116,6 +116,11 @@ pub enum OutcomeFault {
     AsksWithoutResultType,
     /// An `input_required` result with neither asks nor state.
     NeitherAskNorState,
+    /// A task in the place of the result: `resultType` is `task`, or there is a member `task` and no result.
+    Task {
+        /// The id of the task, if the result has one.
+        id: Option<String>,
+    },
     /// An error of the deserializer: the members do not fit the type.
     Malformed(serde_json::Error),
 }
@@ -123,12 +128,16 @@ pub enum OutcomeFault {
 impl fmt::Display for OutcomeFault {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::UnknownResultType(name) => write!(f, "the result has the unknown resultType {name:?}"),
+            Self::UnknownResultType(name) => {
+                write!(f, "the result has the unknown resultType {:?}", escaped(name))
+            }
             Self::AsksWithoutResultType => {
                 f.write_str("the result has inputRequests but is not `input_required`")
             }
             Self::NeitherAskNorState => NeitherAskNorState.fmt(f),
-            Self::Malformed(fault) => write!(f, "the result is malformed: {fault}"),
+            Self::Task { id: Some(id) } => write!(f, "the result is a task, with the id {:?}", escaped(id)),
+            Self::Task { id: None } => f.write_str("the result is a task, without an id"),
+            Self::Malformed(fault) => write!(f, "the result is malformed: {}", escaped(fault)),
         }
     }
 }
@@ -149,6 +158,35 @@ struct Head<'a> {
     result_type: Option<Cow<'a, str>>,
     #[serde(default)]
     input_requests: Option<IgnoredAny>,
+    #[serde(borrow, default)]
+    task: Option<&'a RawValue>,
+    #[serde(borrow, default)]
+    task_id: Option<&'a RawValue>,
+    // The results of tools, prompts and resources.
+    #[serde(default)]
+    content: Option<IgnoredAny>,
+    #[serde(default)]
+    messages: Option<IgnoredAny>,
+    #[serde(default)]
+    contents: Option<IgnoredAny>,
+}
+
+/// The member of a task that names the task.
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct TaskIn {
+    task_id: String,
+}
+
+impl Head<'_> {
+    /// Returns the id of the task that is in the place of the result, if there is one.
+    fn task_without_result(&self) -> Option<String> {
+        if self.content.is_some() || self.messages.is_some() || self.contents.is_some() {
+            return None;
+        }
+        let Object(task) = serde_json::from_str::<Object<TaskIn>>(self.task?.get()).ok()?;
+        Some(task.task_id)
+    }
 }
 
 impl<T: DeserializeOwned> Outcome<T> {
@@ -162,8 +200,16 @@ impl<T: DeserializeOwned> Outcome<T> {
         match head.result_type.as_deref() {
             // > clients **MUST** treat an absent `resultType` as `"complete"`
             None if head.input_requests.is_some() => Err(OutcomeFault::AsksWithoutResultType),
-            None | Some("complete") => {
-                serde_json::from_str(result.get()).map(Self::Complete).map_err(OutcomeFault::Malformed)
+            // Without this check the task is lost, because most members of a result may be absent.
+            None | Some("complete") => match head.task_without_result() {
+                Some(id) => Err(OutcomeFault::Task { id: Some(id) }),
+                None => {
+                    serde_json::from_str(result.get()).map(Self::Complete).map_err(OutcomeFault::Malformed)
+                }
+            },
+            Some("task") => {
+                let id = head.task_id.and_then(|id| serde_json::from_str(id.get()).ok());
+                Err(OutcomeFault::Task { id })
             }
             Some("input_required") => {
                 let read: InputRequiredIn =

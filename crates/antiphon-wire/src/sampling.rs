@@ -98,6 +98,41 @@ pub struct ModelPreferences {
     pub extra: Map<String, Value>,
 }
 
+impl ModelPreferences {
+    /// Adds the name of a model, or a part of it, behind the other names: the best one comes first.
+    #[must_use]
+    pub fn hint(mut self, hint: impl Into<ModelHint>) -> Self {
+        self.hints.get_or_insert_default().push(hint.into());
+        self
+    }
+
+    /// Sets the priority of low cost, from 0 to 1. Other numbers are set to the nearest of the two.
+    #[must_use]
+    pub fn cost_priority(mut self, priority: f64) -> Self {
+        self.cost_priority = number(priority);
+        self
+    }
+
+    /// Sets the priority of speed, from 0 to 1. Other numbers are set to the nearest of the two.
+    #[must_use]
+    pub fn speed_priority(mut self, priority: f64) -> Self {
+        self.speed_priority = number(priority);
+        self
+    }
+
+    /// Sets the priority of intelligence, from 0 to 1. Other numbers are set to the nearest of the two.
+    #[must_use]
+    pub fn intelligence_priority(mut self, priority: f64) -> Self {
+        self.intelligence_priority = number(priority);
+        self
+    }
+}
+
+/// Returns a priority as JSON, or `None` if it is not a number.
+fn number(priority: f64) -> Option<Number> {
+    Number::from_f64(priority.clamp(0.0, 1.0))
+}
+
 /// A model, or a family of models.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[non_exhaustive]
@@ -108,6 +143,25 @@ pub struct ModelHint {
     /// Members that have no field in this type.
     #[serde(flatten)]
     pub extra: Map<String, Value>,
+}
+
+impl ModelHint {
+    /// Returns the hint with this name, or part of a name: `claude-sonnet`, for example.
+    pub fn new(name: impl Into<String>) -> Self {
+        Self { name: Some(name.into()), extra: Map::new() }
+    }
+}
+
+impl From<&str> for ModelHint {
+    fn from(name: &str) -> Self {
+        Self::new(name)
+    }
+}
+
+impl From<String> for ModelHint {
+    fn from(name: String) -> Self {
+        Self::new(name)
+    }
 }
 
 /// One message of a conversation with a model.

@@ -35,6 +35,13 @@ impl SubscriptionFilter {
         Self::default()
     }
 
+    /// Returns `true` if the filter selects nothing.
+    pub fn is_empty(&self) -> bool {
+        let lists = [self.tools_list_changed, self.prompts_list_changed, self.resources_list_changed];
+        let uris = self.resource_subscriptions.as_ref();
+        !lists.contains(&Some(true)) && uris.is_none_or(Vec::is_empty) && self.other.is_empty()
+    }
+
     /// Returns the same filter, with changes of the list of tools.
     #[must_use]
     pub fn tools(mut self) -> Self {

@@ -1,7 +1,11 @@
 //! Protocol versions. Only this table and the legacy adapters compare versions.
 
+use crate::foreign_text::escaped;
 use serde::{Deserialize, Serialize};
 use std::{borrow::Cow, fmt};
+
+/// The maximum number of characters of a version that `Display` prints. Those of the protocol have ten.
+const SHOWN: usize = 40;
 
 /// A protocol version: a date such as `2026-07-28`. Unknown versions are kept as sent.
 #[derive(Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
@@ -128,12 +132,12 @@ impl ProtocolVersion {
 
 impl fmt::Display for ProtocolVersion {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.0)
+        escaped(&self.0).limit(SHOWN).fmt(f)
     }
 }
 
 impl fmt::Debug for ProtocolVersion {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.0)
+        escaped(&self.0).limit(SHOWN).fmt(f)
     }
 }

@@ -8,7 +8,7 @@ const PARSE: &str = "-32700";
 const INVALID: &str = "-32600";
 
 /// Describes the message that is read from a text, in one line: `request 1 ping {}`, `-32600 id 1: ...`.
-fn told(message: &[u8]) -> String {
+fn describe(message: &[u8]) -> String {
     let params = |params: Option<&serde_json::value::RawValue>| {
         params.map(|params| format!(" {}", params.get())).unwrap_or_default()
     };
@@ -35,7 +35,7 @@ fn told(message: &[u8]) -> String {
 
 /// The line must begin as expected.
 fn check(message: impl AsRef<[u8]>, expected: &str) {
-    let (message, told) = (message.as_ref(), told(message.as_ref()));
+    let (message, told) = (message.as_ref(), describe(message.as_ref()));
     let shown = String::from_utf8_lossy(&message[..message.len().min(200)]);
     assert!(told.starts_with(expected), "{shown}\n told: {told}\n expected: {expected}");
 }

@@ -1,5 +1,6 @@
 //! The fields of a form: kinds, formats, choices, and the fault of one field.
 
+use crate::foreign_text::escaped;
 use serde_json::{Number, Value};
 use std::{borrow::Cow, fmt};
 
@@ -147,7 +148,7 @@ impl<V: Into<String>, T: Into<String>> From<(V, T)> for Choice {
 pub struct FieldFault {
     /// The field's name.
     pub field: String,
-    /// The text to display to a person: the field's title, or else its name.
+    /// The text to display to a person: the field's title, or else its name in words.
     pub label: String,
     /// The broken rule, for example "must be a whole number".
     pub rule: String,
@@ -155,13 +156,13 @@ pub struct FieldFault {
 
 impl FieldFault {
     pub(super) fn new(field: &FormField, rule: String) -> Self {
-        Self { field: field.name.clone(), label: field.label().to_owned(), rule }
+        Self { field: field.name.clone(), label: field.label().into_owned(), rule }
     }
 }
 
 impl fmt::Display for FieldFault {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{} {}", self.label, self.rule)
+        write!(f, "{} {}", escaped(&self.label), escaped(&self.rule))
     }
 }
 
@@ -211,7 +212,7 @@ impl FormField {
     /// let names: Vec<String> = vec!["a.txt".to_owned(), "b.txt".to_owned()];
     /// let file = FormField::one("file", &names).title("File");
     /// let size = FormField::one("size", [("s", "Small"), ("l", "Large")]);
-    /// assert_eq!((file.label(), size.label()), ("File", "size"));
+    /// assert_eq!((&*file.label(), &*size.label()), ("File", "Size"));
     /// ```
     ///
     /// A server cannot send a form with a field that has no choices, or the same choice twice:
@@ -264,9 +265,17 @@ impl FormField {
         self
     }
 
-    /// Returns the text to display to a person: the title, or else the name.
-    pub fn label(&self) -> &str {
-        self.title.as_deref().unwrap_or(&self.name)
+    /// Returns the text to display to a person: the title, or else the name in words. The schema has no title
+    /// then: a peer shows what it shows for a name.
+    ///
+    /// ```
+    /// use antiphon_wire::FormField;
+    ///
+    /// assert_eq!(FormField::boolean("accept_alternative").label(), "Accept alternative");
+    /// assert_eq!(FormField::boolean("accept_alternative").title("Other day?").label(), "Other day?");
+    /// ```
+    pub fn label(&self) -> Cow<'_, str> {
+        self.title.as_deref().map_or_else(|| Cow::Owned(in_words(&self.name)), Cow::Borrowed)
     }
 
     /// Returns the value that is filled in beforehand.
@@ -279,6 +288,57 @@ impl FormField {
             FieldKind::Boolean { default } => default.map(Value::from),
             FieldKind::Many { default, .. } => default.clone().map(Value::from),
             FieldKind::Other => None,
+        }
+    }
+}
+
+/// Returns a name in any casing as words, the first of them with a capital letter. A name without letters and digits stays
+/// as it is.
+fn in_words(name: &str) -> String {
+    let mut words = String::with_capacity(name.len() + 4);
+    let mut letters = name.chars().peekable();
+    let mut last = ' ';
+    while let Some(letter) = letters.next() {
+        let is_word = last.is_lowercase() && letter.is_uppercase();
+        let is_gap = !letter.is_alphanumeric() || is_word;
+        if is_gap && !words.is_empty() && !words.ends_with(' ') {
+            words.push(' ');
+        }
+        // Several capitals in a row are an abbreviation.
+        let is_abbreviation = letters.peek().is_none_or(|next| !next.is_lowercase());
+        match letter {
+            _ if !letter.is_alphanumeric() => {}
+            _ if words.is_empty() => words.extend(letter.to_uppercase()),
+            _ if is_word && !is_abbreviation => words.extend(letter.to_lowercase()),
+            _ => words.push(letter),
+        }
+        last = letter;
+    }
+    let words = words.trim_end();
+    if words.is_empty() { name.to_owned() } else { words.to_owned() }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_are_shown_in_words() {
+        for (name, words) in [
+            ("accept_alternative", "Accept alternative"),
+            ("duplicateOfId", "Duplicate of id"),
+            ("userID", "User ID"),
+            ("URL", "URL"),
+            ("kebab-case.name", "Kebab case name"),
+            ("_private__name_", "Private name"),
+            ("line2", "Line2"),
+            ("Already in words", "Already in words"),
+            ("\u{e9}tat_civil", "\u{c9}tat civil"),
+            ("x", "X"),
+            ("__", "__"),
+            ("", ""),
+        ] {
+            assert_eq!(FormField::text(name).label(), words, "{name}");
         }
     }
 }

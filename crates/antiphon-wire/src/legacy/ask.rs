@@ -63,6 +63,10 @@ impl LegacyAsk<'_> {
             }
             InputRequest::CreateMessage(params) => to_raw_value(params),
             InputRequest::ListRoots { meta } => to_raw_value(&RootsParams { meta: meta.as_ref() }),
+            InputRequest::Unknown(ask) => match &ask.params {
+                Some(params) => Ok(params.clone()),
+                None => to_raw_value(&Members::default()),
+            },
         }
     }
 }
@@ -219,7 +223,7 @@ mod tests {
         InputRequest::Elicit(ElicitRequest::Form { message: "Which?".to_owned(), requested_schema: schema })
     }
 
-    fn said(text: &str) -> Value {
+    fn text_block(text: &str) -> Value {
         json!({ "type": "text", "text": text })
     }
 
@@ -267,15 +271,15 @@ mod tests {
                 sampling(),
                 ProtocolVersion::V2025_11_25,
                 None,
-                json!({ "messages": [{ "role": "user", "content": [said("a"), said("b")] },
-                    { "role": "user", "content": said("c") }], "maxTokens": 5 }),
+                json!({ "messages": [{ "role": "user", "content": [text_block("a"), text_block("b")] },
+                    { "role": "user", "content": text_block("c") }], "maxTokens": 5 }),
             ),
             (
                 sampling(),
                 ProtocolVersion::V2025_06_18,
                 None,
-                json!({ "messages": [{ "role": "user", "content": said("a") },
-                    { "role": "user", "content": said("b") }, { "role": "user", "content": said("c") }],
+                json!({ "messages": [{ "role": "user", "content": text_block("a") },
+                    { "role": "user", "content": text_block("b") }, { "role": "user", "content": text_block("c") }],
                     "maxTokens": 5 }),
             ),
             (InputRequest::ListRoots { meta: None }, ProtocolVersion::V2024_11_05, None, json!({})),

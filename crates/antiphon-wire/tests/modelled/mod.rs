@@ -19,9 +19,9 @@ use serde_json::{Map, Value, json, value::RawValue};
 use std::error::Error;
 
 /// A value that was read and written again.
-pub(crate) type Written = Result<String, Box<dyn Error>>;
+pub(crate) type EncodeResult = Result<String, Box<dyn Error>>;
 /// A function that reads a value of one definition, and writes it again.
-pub(crate) type Codec = fn(&str) -> Written;
+pub(crate) type Codec = fn(&str) -> EncodeResult;
 
 /// Every definition that is read as a type of its own. A content block is read alone, and among blocks by its `type`.
 pub(crate) const MODELLED: &[(&str, &[Codec])] = &[
@@ -169,11 +169,11 @@ pub(crate) const MODELLED: &[(&str, &[Codec])] = &[
     ("UntitledSingleSelectEnumSchema", &[field]),
 ];
 
-pub(crate) fn plain<T: DeserializeOwned + Serialize>(text: &str) -> Written {
+pub(crate) fn plain<T: DeserializeOwned + Serialize>(text: &str) -> EncodeResult {
     Ok(serde_json::to_string(&serde_json::from_str::<T>(text)?)?)
 }
 
-fn outcome<T: DeserializeOwned + Serialize>(text: &str) -> Written {
+fn outcome<T: DeserializeOwned + Serialize>(text: &str) -> EncodeResult {
     Ok(match Outcome::<T>::read(serde_json::from_str(text)?)? {
         Outcome::Complete(result) => serde_json::to_string(&result)?,
         Outcome::InputRequired(result) => serde_json::to_string(&result)?,
@@ -185,13 +185,13 @@ fn incoming(text: &str) -> Result<Incoming<'_>, Box<dyn Error>> {
     Incoming::parse(text.as_bytes()).map_err(|unreadable| unreadable.error.into())
 }
 
-fn request<P: DeserializeOwned + Serialize>(text: &str) -> Written {
+fn request<P: DeserializeOwned + Serialize>(text: &str) -> EncodeResult {
     let Incoming::Request(request) = incoming(text)? else { return Err("not a request".into()) };
     let params: P = serde_json::from_str(request.params.ok_or("no params")?.get())?;
     Ok(String::from_utf8(write_request(&request.id, &request.method, &params)?)?)
 }
 
-fn notification<P: DeserializeOwned + Serialize>(text: &str) -> Written {
+fn notification<P: DeserializeOwned + Serialize>(text: &str) -> EncodeResult {
     let Incoming::Notification(notification) = incoming(text)? else {
         return Err("not a notification".into());
     };
@@ -201,21 +201,21 @@ fn notification<P: DeserializeOwned + Serialize>(text: &str) -> Written {
     })?)
 }
 
-fn response<R: DeserializeOwned + Serialize>(text: &str) -> Written {
+fn response<R: DeserializeOwned + Serialize>(text: &str) -> EncodeResult {
     let Incoming::Response(response) = incoming(text)? else { return Err("not a response".into()) };
     let result = outcome::<R>(response.outcome?.get())?;
     let id = response.id.ok_or("no id")?;
     Ok(String::from_utf8(write_result(&id, serde_json::from_str::<&RawValue>(&result)?)?)?)
 }
 
-fn error(text: &str) -> Written {
+fn error(text: &str) -> EncodeResult {
     let Incoming::Response(response) = incoming(text)? else { return Err("not a response".into()) };
     let error = response.outcome.err().ok_or("not an error")?;
     Ok(String::from_utf8(write_error(response.id.as_ref(), &error))?)
 }
 
 /// A request, read by its method.
-fn any_request(text: &str) -> Written {
+fn any_request(text: &str) -> EncodeResult {
     let Incoming::Request(read) = incoming(text)? else { return Err("not a request".into()) };
     match &*read.method {
         method::DISCOVER
@@ -233,7 +233,7 @@ fn any_request(text: &str) -> Written {
 }
 
 /// A notification, read by its method.
-fn any_notification(text: &str) -> Written {
+fn any_notification(text: &str) -> EncodeResult {
     let Incoming::Notification(read) = incoming(text)? else { return Err("not a notification".into()) };
     match &*read.method {
         method::CANCELLED => notification::<CancelledParams>(text),
@@ -249,7 +249,7 @@ fn any_notification(text: &str) -> Written {
 }
 
 /// An envelope; what is in it stays text.
-fn any_message(text: &str) -> Written {
+fn any_message(text: &str) -> EncodeResult {
     Ok(String::from_utf8(match incoming(text)? {
         Incoming::Request(request) => match request.params {
             Some(params) => write_request(&request.id, &request.method, params)?,
@@ -267,7 +267,7 @@ fn any_message(text: &str) -> Written {
 }
 
 /// A `_meta`, with the members that [`Meta`] can tell written anew from what it tells.
-fn meta(text: &str) -> Written {
+fn meta(text: &str) -> EncodeResult {
     let mut meta: Meta = serde_json::from_str(text)?;
     let told = [
         (meta_keys::SERVER_INFO, meta.server_info().map(serde_json::to_value)),
@@ -284,7 +284,7 @@ fn meta(text: &str) -> Written {
 
 /// A request's `_meta`, with the members that [`RequestMeta`] can tell written anew from what it tells. Of the
 /// capabilities it tells only what can be asked; that they are kept is the business of [`meta`].
-fn request_meta(text: &str) -> Written {
+fn request_meta(text: &str) -> EncodeResult {
     let read: RequestMeta<'_> = serde_json::from_str(text)?;
     let mut members: Map<String, Value> = serde_json::from_str(text)?;
     if read.asks.is_some() != members.contains_key(meta_keys::CLIENT_CAPABILITIES) {
@@ -306,7 +306,7 @@ fn request_meta(text: &str) -> Written {
 }
 
 /// The schema of one field: read as the only field of a form, and written again by a form built of what was read.
-fn field(text: &str) -> Written {
+fn field(text: &str) -> EncodeResult {
     let form = format!(r#"{{"type":"object","properties":{{"field":{text}}},"required":["field"]}}"#);
     let read: FormSchema = serde_json::from_str(&form)?;
     if let Some(beyond) = read.beyond_subset() {

@@ -1,7 +1,7 @@
 //! One parameter that is mirrored into a header, and the comparison of the header with the body.
 
 use super::number;
-use crate::header::decode;
+use crate::{foreign_text::escaped, header::decode};
 use serde_json::Value;
 use std::{borrow::Cow, fmt};
 
@@ -174,7 +174,7 @@ impl fmt::Display for ParamMismatch {
                 "mirrors an integer of the body that is beyond 2^53 - 1 in size; such an integer cannot be mirrored"
             }
         };
-        write!(out, "Header mismatch: {} {why}", self.header)
+        write!(out, "Header mismatch: {} {why}", escaped(&self.header))
     }
 }
 

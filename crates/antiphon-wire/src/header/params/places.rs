@@ -1,6 +1,7 @@
 //! Every place of a schema at which a subschema may appear, and the path to the place.
 
 use super::fault::KEYWORD;
+use crate::foreign_text::escaped;
 use serde_json::{Map, Value};
 use std::borrow::Cow;
 
@@ -117,13 +118,9 @@ impl<'a> Places<'a> {
     pub(super) fn pointer(&self, place: &Place<'_>) -> String {
         let mut names: Vec<Cow<'a, str>> = self.steps(place.index, |_| true).collect();
         names.reverse();
-        let escaped = |name: &Cow<'a, str>| name.replace('~', "~0").replace('/', "~1");
-        let whole: String = names.iter().flat_map(|name| ["/".to_owned(), escaped(name)]).collect();
-        let mut shown: String = whole.escape_debug().take(MAX_POINTER).collect();
-        if whole.escape_debug().nth(MAX_POINTER).is_some() {
-            shown.push_str("...");
-        }
-        shown
+        let in_pointer = |name: &Cow<'a, str>| name.replace('~', "~0").replace('/', "~1");
+        let whole: String = names.iter().flat_map(|name| ["/".to_owned(), in_pointer(name)]).collect();
+        escaped(&whole).limit(MAX_POINTER).to_string()
     }
 
     /// Returns the names of the wanted steps, from the place up to the root.
