@@ -110,8 +110,11 @@ pub(crate) fn with_reason(question: InputRequest, reason: Option<&str>) -> Input
     }
 }
 
+/// The cause, for the caller, if no answer to the question came.
+pub(crate) const NO_ANSWER: &str = "No answer to it came.";
+
 /// Returns the reason to stop if the question was asked more often than the limit allows. `times` includes the time
-/// that is due now.
+/// that is due now. `cause` is `None` if the question's text has changed.
 pub(crate) fn asked_too_often(
     path: &str,
     times: u8,

@@ -154,11 +154,22 @@ struct IncomingAnswer {
     given_up: bool,
 }
 
-/// A question of the last round without a valid answer, and the fault of the answer that came.
+/// A question of the last round without a valid answer.
 #[derive(Debug)]
 struct UnansweredAsk {
     asked: AskRecord,
-    fault: Option<String>,
+    cause: Unanswered,
+}
+
+/// The cause for which a question of the last round has no answer.
+#[derive(Debug)]
+enum Unanswered {
+    /// The question did not leave, because its leg failed; or this leg brings answers to others of its round.
+    NotCounted,
+    /// This leg answers no question of its round.
+    Missing,
+    /// The fault of the answer that came, as text for the person.
+    Invalid(String),
 }
 
 /// The state of the present poll of the handler.
@@ -281,21 +292,29 @@ impl Leg {
         (leg.notes, leg.state) = (record.notes, record.state);
         (leg.round, leg.state_only) = (record.round.saturating_add(1), record.state_only);
         leg.has_new_answers = responses.is_some() || !leg.inbox.is_empty();
+        let answers = |asked: &AskRecord| responses.is_some_and(|all| all.get(&asked.path).is_some());
+        let has_answers = record.asked.iter().any(answers);
         for mut asked in record.asked {
             if let Some(reason) = asked.not_asked.take() {
-                let fault = (!reason.is_empty()).then(|| reason.into());
-                leg.unanswered.push(UnansweredAsk { asked, fault });
+                let cause = match &*reason {
+                    "" => Unanswered::NotCounted,
+                    _ => Unanswered::Invalid(reason.into()),
+                };
+                leg.unanswered.push(UnansweredAsk { asked, cause });
                 continue;
             }
             let sent = responses.and_then(|responses| responses.get(&asked.path)).map(|text| text.get());
             let is_over = asked.deadline.is_some_and(|deadline| leg.setup.now > deadline);
             match sent {
                 _ if is_over => leg.inbox.push(ReceivedAnswer { asked, text: None, response: None }.into()),
-                None => leg.unanswered.push(UnansweredAsk { asked, fault: None }),
+                None => {
+                    let cause = if has_answers { Unanswered::NotCounted } else { Unanswered::Missing };
+                    leg.unanswered.push(UnansweredAsk { asked, cause });
+                }
                 // `RESERVED_SPACE` is always accepted, so that a short answer to a full record is not rejected.
                 Some(text) if text.len() > room.max(RESERVED_SPACE) => {
-                    leg.unanswered
-                        .push(UnansweredAsk { asked, fault: Some(too_long(room.max(RESERVED_SPACE))) });
+                    let cause = Unanswered::Invalid(too_long(room.max(RESERVED_SPACE)));
+                    leg.unanswered.push(UnansweredAsk { asked, cause });
                 }
                 Some(text) => {
                     room = room.saturating_sub(text.len());

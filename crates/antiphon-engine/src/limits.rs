@@ -8,8 +8,8 @@ pub struct Limits {
     pub legs: u16,
     /// The maximum number of questions in one round. Default: 64.
     pub asks: usize,
-    /// The maximum number of times that one question is asked while its answers are invalid or its text changes.
-    /// Default: 3.
+    /// The maximum number of times that one question is asked while its answers are invalid, its round has no answer at
+    /// all, or its text changes. Default: 3.
     pub times_asked: u8,
     /// The maximum size of the answer to one form or URL, in bytes of JSON. Default: 64 KiB.
     pub form_answer: usize,

@@ -99,7 +99,8 @@ pub struct StepFailure {
 pub struct AskRecord {
     pub(crate) path: Arc<str>,
     pub(crate) digest: Digest,
-    /// The number of times that the question was asked, with this one. A missing answer does not count.
+    /// The number of times that the question was asked, with this one. An answer that is missing beside others of its
+    /// round does not count.
     pub(crate) times: u8,
     pub(crate) round: u32,
     /// The last second at which an answer counts, in Unix seconds.

@@ -86,18 +86,22 @@ fn answers_are_kept_in_the_order_of_their_questions() {
 }
 
 #[test]
-fn invalid_answers_are_limited() {
+fn missing_and_invalid_answers_are_limited() {
+    let check = |rounds: [&[(&str, &str)]; 3], expected: &str| {
+        let mut record = asked(None);
+        for answers in &rounds[..2] {
+            assert_eq!(receive(&mut record, answers, &Limits::default()).unwrap(), KEYS);
+        }
+        let stop = receive(&mut record, rounds[2], &Limits::default()).unwrap_err();
+        let StopReason::Limit { name: "times_asked", text } = stop else { panic!("{stop:?}") };
+        assert!(text.starts_with(expected), "{text}");
+    };
+    let bad = &[("a", BAD)] as &[_];
+    check([bad, bad, bad], "`a` was asked 3 times without an answer that fits.");
+    check([&[]; 3], "`a` was asked 3 times without an answer that fits. No answer to it came.");
+    check([&[], &[], &[("b", BAD)]], "`b` was asked 3 times without an answer that fits.");
+    check([bad, &[], &[]], "`a` was asked 3 times without an answer that fits. No answer to it came.");
     let mut record = asked(None);
-    for _ in 0..2 {
-        assert_eq!(receive(&mut record, &[("a", BAD)], &Limits::default()).unwrap(), KEYS);
-    }
-    let stop = receive(&mut record, &[("a", BAD)], &Limits::default()).unwrap_err();
-    assert!(matches!(stop, StopReason::Limit { name: "times_asked", .. }), "{stop:?}");
-    // A question without an answer is asked until the limit of legs.
-    let mut record = asked(None);
-    for _ in 0..20 {
-        assert_eq!(receive(&mut record, &[], &Limits::default()).unwrap(), KEYS);
-    }
     let one = Limits { legs: 1, ..Limits::default() };
     let stop = receive(&mut record, &[], &one).unwrap_err();
     assert!(matches!(stop, StopReason::Limit { name: "legs", .. }), "{stop:?}");

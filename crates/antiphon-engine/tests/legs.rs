@@ -85,6 +85,103 @@ fn invalid_answers_are_asked_again() {
 }
 
 #[test]
+fn missing_answers_are_limited() {
+    const BAD: (&str, &str) = ("b", r#"{"action":"accept"}"#);
+    let two: Handler = handler!(ctx, {
+        let (a, b) = both(ctx.ask("a", "A?"), ctx.ask("b", "B?")).await;
+        Ok(format!("{a} {b}"))
+    });
+    let again = "asks a: A?, b: B?";
+    check(
+        driver::setup(),
+        &[(&[], two, again), (&[], two, again), (&[], two, again), (&[], two, "limit times_asked")],
+    );
+    // A client may answer one question at a time, and an invalid answer counts as a leg without answers.
+    check(
+        driver::setup(),
+        &[
+            (&[], two, again),
+            (&[], two, again),
+            (&[], two, again),
+            (&[("a", "1")], two, "asks b: B?"),
+            (&[], two, "limit times_asked"),
+        ],
+    );
+    check(
+        driver::setup(),
+        &[
+            (&[], two, again),
+            (&[("a", "1")], two, "asks b: B?"),
+            (&[], two, "asks b: B?"),
+            (&[BAD], two, "asks b: B?  X must be filled in."),
+            (&[("b", "2")], two, "returns 1 2"),
+        ],
+    );
+}
+
+/// The handler returns with the answer to `b`, and drops `a`.
+const FIRST_OF_TWO: Handler = handler!(ctx, {
+    let (mut a, mut b) = (pin!(ctx.ask("a", "A?")), pin!(ctx.ask("b", "B?")));
+    let b = poll_fn(|cx| match a.as_mut().poll(cx) {
+        Poll::Ready(a) => Poll::Ready(a),
+        Poll::Pending => b.as_mut().poll(cx),
+    });
+    Ok(b.await)
+});
+
+#[test]
+fn only_questions_that_leave_are_counted() {
+    let again = "asks a: A?, b: B?";
+    // `a` has no answer for the third time, but is not asked again.
+    check(
+        driver::setup(),
+        &[
+            (&[], FIRST_OF_TWO, again),
+            (&[], FIRST_OF_TWO, again),
+            (&[], FIRST_OF_TWO, again),
+            (&[("b", "2")], FIRST_OF_TWO, "returns 2"),
+        ],
+    );
+    // The client never got the question of a leg that failed.
+    let fails: Handler = handler!(ctx, {
+        let twice = async { ctx.step("s", "").await + &ctx.step("s", "").await };
+        let (a, s) = both(ctx.ask("a", "A?"), twice).await;
+        Ok(format!("{a} {s}"))
+    });
+    let then: Handler = handler!(ctx, {
+        let (a, s) = both(ctx.ask("a", "A?"), ctx.step("s", "")).await;
+        Ok(format!("{a} {s}"))
+    });
+    check(
+        driver::setup(),
+        &[
+            (&[], then, "runs s; asks a: A?"),
+            (&[], then, "asks a: A?"),
+            (&[], fails, "stops: used twice"),
+            (&[], then, "asks a: A?"),
+            (&[], then, "limit times_asked"),
+        ],
+    );
+    // Of two questions, one leaves with each round.
+    let one = limits(Limits { asks: 1, ..Limits::default() });
+    let two: Handler = handler!(ctx, {
+        let (a, b) = both(ctx.ask("a", "A?"), ctx.ask("b", "B?")).await;
+        Ok(format!("{a} {b}"))
+    });
+    check(
+        one,
+        &[
+            (&[], two, "asks a: A?"),
+            (&[], two, "asks a: A?"),
+            (&[], two, "asks a: A?"),
+            (&[("a", "1")], two, "asks b: B?"),
+            (&[], two, "asks b: B?"),
+            (&[("b", "2")], two, "returns 1 2"),
+        ],
+    );
+}
+
+#[test]
 fn answers_have_a_deadline() {
     let one: Handler = handler!(ctx, Ok(ctx.ask("a", "A?").await));
     for (later, expected) in [(60, "returns yes"), (61, "returns late")] {
@@ -178,8 +275,10 @@ fn an_unreplayed_refusal_blocks_new_steps() {
     });
     let only_step: Handler = handler!(ctx, Ok(ctx.step("s", "").await));
     let only_question: Handler = handler!(ctx, Ok(ctx.ask("d", "D?").await));
-    let unmet = "diverges: a: it was refused and is not asked any more, and a new step is due";
-    for (then, end) in [(only_b, "runs s; returns 2s()"), (only_step, unmet), (only_question, "asks d: D?")] {
+    let diverges = "diverges: a: it was refused and is not asked any more, and a new step is due";
+    for (then, end) in
+        [(only_b, "runs s; returns 2s()"), (only_step, diverges), (only_question, "asks d: D?")]
+    {
         check(
             driver::setup(),
             &[
@@ -192,7 +291,7 @@ fn an_unreplayed_refusal_blocks_new_steps() {
     // The refusal has just come.
     check(
         driver::setup(),
-        &[(&[], old, "asks a: A?, b: B?"), (&[("a", "no"), ("b", "2")], only_step, unmet)],
+        &[(&[], old, "asks a: A?, b: B?"), (&[("a", "no"), ("b", "2")], only_step, diverges)],
     );
     // No answer is a refusal.
     check(
@@ -218,11 +317,11 @@ fn recorded_steps_are_replayed_before_new_steps() {
         Ok(t + &s)
     });
     let without: Handler = handler!(ctx, Ok(ctx.step("t", "").await));
-    let unmet = "diverges: s: it was not replayed, and a new step is due";
+    let diverges = "diverges: s: it was not replayed, and a new step is due";
     let (first, lenient) =
         ((&[] as &[_], old, "runs s; asks a: A?"), Setup { lenient: true, ..driver::setup() });
-    check(driver::setup(), &[first, (&[], new, unmet)]);
-    check(driver::setup(), &[first, (&[], without, unmet)]);
+    check(driver::setup(), &[first, (&[], new, diverges)]);
+    check(driver::setup(), &[first, (&[], without, diverges)]);
     check(lenient, &[first, (&[], without, "runs t; returns t()")]);
     let added = Migration::new().added("t");
     check_migrated(driver::setup(), &added, &[first, (&[], new, "runs t; returns t()s()")]);

@@ -4,7 +4,7 @@ use super::{
     dialect,
     fault::{SchemaFault, quoted},
     keywords::{Applied, IDENTIFIERS, Under, under},
-    limits::{MAX_PATTERNS, MAX_SCHEMA_DEPTH, MAX_SCHEMA_SIZE, MAX_SUBSCHEMAS},
+    limits::{MAX_PATTERN_BYTES, MAX_PATTERNS, MAX_SCHEMA_DEPTH, MAX_SCHEMA_SIZE, MAX_SUBSCHEMAS},
 };
 use jsonschema::Draft;
 use serde_json::{Map, Value};
@@ -38,6 +38,8 @@ pub(super) struct Document<'a> {
     by_address: HashMap<usize, usize>,
     by_uri: HashMap<String, usize>,
     patterns: HashSet<&'a str>,
+    /// The length of all `patterns`, in bytes.
+    pattern_bytes: usize,
     /// The number of `nodes` whose keywords have been read.
     opened: usize,
 }
@@ -88,6 +90,7 @@ impl<'a> Document<'a> {
             by_address: HashMap::new(),
             by_uri: HashMap::new(),
             patterns: HashSet::new(),
+            pattern_bytes: 0,
             opened: 0,
         };
         // No schema exists at this URI, so an unresolved relative `$ref` counts as external.
@@ -191,9 +194,13 @@ impl<'a> Document<'a> {
                 ("patternProperties", Value::Object(named)) => &mut named.keys().map(|name| &**name),
                 _ => continue,
             };
-            self.patterns.extend(patterns);
-            if self.patterns.len() > MAX_PATTERNS {
-                return Err(SchemaFault::Patterns);
+            for pattern in patterns {
+                if self.patterns.insert(pattern) {
+                    self.pattern_bytes += pattern.len();
+                }
+                if self.patterns.len() > MAX_PATTERNS || self.pattern_bytes > MAX_PATTERN_BYTES {
+                    return Err(SchemaFault::Patterns);
+                }
             }
         }
         Ok(())

@@ -2,7 +2,10 @@
 
 use super::{
     dialect,
-    limits::{MAX_CHAIN, MAX_PATTERNS, MAX_SCHEMA_DEPTH, MAX_SCHEMA_SIZE, MAX_SUBSCHEMAS, MAX_WORK},
+    limits::{
+        MAX_CHAIN, MAX_PATTERN_BYTES, MAX_PATTERNS, MAX_SCHEMA_DEPTH, MAX_SCHEMA_SIZE, MAX_SUBSCHEMAS,
+        MAX_WORK,
+    },
 };
 use serde_json::Value;
 use std::fmt;
@@ -28,7 +31,7 @@ pub enum SchemaFault {
     Large,
     /// The schema has too many subschemas.
     Many,
-    /// The schema has too many distinct regular expressions.
+    /// The schema has too many distinct regular expressions, or too long ones.
     Patterns,
     /// A schema applies itself to the same value without end.
     Endless(String),
@@ -77,7 +80,11 @@ impl fmt::Display for SchemaFault {
             Self::Large => write!(out, "the schema is larger than {MAX_SCHEMA_SIZE} bytes"),
             Self::Many => write!(out, "the schema has more than {MAX_SUBSCHEMAS} subschemas"),
             Self::Patterns => {
-                write!(out, "the schema has more than {MAX_PATTERNS} different regular expressions")
+                write!(
+                    out,
+                    "the schema has more than {MAX_PATTERNS} different regular expressions, or more than \
+                     {MAX_PATTERN_BYTES} bytes of them"
+                )
             }
             Self::Endless(pointer) => {
                 write!(out, "the schema at `{pointer}` applies itself to the same value without end")

@@ -8,6 +8,9 @@ pub(super) const MAX_SCHEMA_SIZE: usize = 512 * 1024;
 pub(super) const MAX_SUBSCHEMAS: usize = 8_192;
 /// The maximum number of distinct regular expressions. Each may use up to the last of [`PATTERN_SIZES`].
 pub(super) const MAX_PATTERNS: usize = 128;
+/// The maximum length of all regular expressions of one schema, in bytes. Compilation takes up to a microsecond for each byte
+/// and state, and the validator compiles an expression for each of [`PATTERN_SIZES`] until one suffices.
+pub(super) const MAX_PATTERN_BYTES: usize = 16 * 1024;
 /// The size limits for one compiled regular expression, in bytes. The smallest sufficient one is used. The engine's time is
 /// linear in the text and at worst linear in this size.
 pub(super) const PATTERN_SIZES: [usize; 4] = [4 << 10, 32 << 10, 256 << 10, 1 << 20];

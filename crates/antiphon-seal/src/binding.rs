@@ -9,7 +9,8 @@ use crate::error::{OpenError, Reason};
 use crate::principal::Principal;
 use crate::secret::{CallSecret, Digest};
 
-/// The maximum difference between the clocks of two servers, in seconds. Both ends of every time allow it.
+/// The maximum time by which the clock of another server may be ahead, in seconds. A token from the future opens within it.
+/// The end of a token has no such tolerance: it ends with its time, or with the deadline of its call.
 pub const CLOCK_SKEW: u64 = 60;
 
 /// The request that a token is made for, and the one that it comes back with.
@@ -90,8 +91,8 @@ struct Times {
 
 fn times(claims: &Claims, late: Late, now: SystemTime) -> Result<Times, Reason> {
     let now = unix_seconds(now);
-    let own_end = claims.issued_at.saturating_add(u64::from(claims.ttl)).saturating_add(CLOCK_SKEW);
-    let call_end = claims.call.deadline.map(|deadline| deadline.saturating_add(CLOCK_SKEW));
+    let own_end = claims.issued_at.saturating_add(u64::from(claims.ttl));
+    let call_end = claims.call.deadline;
 
     if claims.issued_at > now.saturating_add(CLOCK_SKEW) {
         return Err(Reason::Future);

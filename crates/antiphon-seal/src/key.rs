@@ -10,6 +10,15 @@ use crate::base64url;
 use crate::random::{self, EntropyError};
 use crate::secret::same;
 
+/// The label under which a key is derived from a longer secret.
+const DERIVED: &[u8] = b"key from a secret";
+
+/// The beginning of a text that holds a longer secret and not a key.
+const DERIVE: &str = "derive:";
+
+/// The least number of bytes of a secret.
+const SECRET_BYTES: usize = 32;
+
 /// The label that separates everything derived here from other uses of the same key.
 const SALT: &[u8] = b"antiphon/request-state";
 
@@ -38,24 +47,58 @@ impl SecretKey {
         Self(Zeroizing::new(bytes))
     }
 
+    /// Returns the key that is derived from a secret of 32 bytes or more, by HKDF-SHA256: for secrets of another
+    /// system that are not exactly 32 bytes long. The same secret gives the same key everywhere.
+    ///
+    /// The secret must be random, as a key is: deriving makes a password no harder to guess. Text holds fewer
+    /// random bits than bytes: 64 hexadecimal digits are 32 random bytes.
+    ///
+    /// ```
+    /// use antiphon_seal::SecretKey;
+    ///
+    /// let secret = b"64 random bytes that two services share: a1b2c3d4e5f60718293a4b5c";
+    /// let key = SecretKey::derive(secret).expect("long enough");
+    /// assert!(SecretKey::derive(&secret[..31]).is_err());
+    /// # let _ = key;
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// [`KeyError`] if the secret is shorter than 32 bytes.
+    pub fn derive(secret: &[u8]) -> Result<Self, KeyError> {
+        Self::derive_at(secret, None)
+    }
+
+    fn derive_at(secret: &[u8], place: Option<Place>) -> Result<Self, KeyError> {
+        if secret.len() < SECRET_BYTES {
+            return Err(KeyError(Fault::ShortSecret(place)));
+        }
+        Ok(Self(Zeroizing::new(expand(secret, &[DERIVED]))))
+    }
+
     /// Returns the key with this text: base64url without padding, of exactly 32 bytes, in its one canonical
-    /// spelling.
+    /// spelling; or `derive:` and a secret of 32 bytes or more, from which the key is [derived](Self::derive).
+    /// The text after `derive:` is the secret itself: it is not decoded.
     ///
     /// # Errors
     ///
     /// [`KeyError`] if the text is anything else. The error never holds the text.
     pub fn parse(text: &str) -> Result<Self, KeyError> {
-        Self::from_text(text).ok_or(KeyError(Fault::NotAKey(None)))
+        Self::from_text(text, None)
     }
 
-    fn from_text(text: &str) -> Option<Self> {
-        let decoded = Zeroizing::new(base64url::decode(text)?);
+    fn from_text(text: &str, place: Option<Place>) -> Result<Self, KeyError> {
+        if let Some(secret) = text.strip_prefix(DERIVE) {
+            return Self::derive_at(secret.as_bytes(), place);
+        }
+        let not_a_key = || KeyError(Fault::NotAKey(place));
+        let decoded = Zeroizing::new(base64url::decode(text).ok_or_else(not_a_key)?);
         let mut bytes = Zeroizing::new([0; 32]);
         if decoded.len() != bytes.len() {
-            return None;
+            return Err(not_a_key());
         }
         bytes.copy_from_slice(&decoded);
-        Some(Self(bytes))
+        Ok(Self(bytes))
     }
 
     /// Returns the key as the text that [`parse`](Self::parse) reads. Show it to an operator once.
@@ -75,13 +118,17 @@ impl SecretKey {
     }
 
     fn expand<const N: usize>(&self, info: &[&[u8]]) -> [u8; N] {
-        let mut derived = [0; N];
-        #[allow(clippy::expect_used, reason = "the limit is 8160 bytes, and 32 is the most asked for")]
-        Hkdf::<Sha256>::new(Some(SALT), &*self.0)
-            .expand_multi_info(info, &mut derived)
-            .expect("HKDF-SHA256 gives up to 8160 bytes");
-        derived
+        expand(&*self.0, info)
     }
+}
+
+fn expand<const N: usize>(secret: &[u8], info: &[&[u8]]) -> [u8; N] {
+    let mut derived = [0; N];
+    #[allow(clippy::expect_used, reason = "the limit is 8160 bytes, and 32 is the most asked for")]
+    Hkdf::<Sha256>::new(Some(SALT), secret)
+        .expand_multi_info(info, &mut derived)
+        .expect("HKDF-SHA256 gives up to 8160 bytes");
+    derived
 }
 
 impl fmt::Debug for SecretKey {
@@ -127,7 +174,8 @@ impl KeyRing {
     }
 
     /// Returns the ring of the keys in `list`, separated by commas, the sealing one first: the form for an
-    /// environment variable.
+    /// environment variable. An entry is a text as in [`SecretKey::parse`]; a secret after `derive:` has no
+    /// comma.
     ///
     /// # Errors
     ///
@@ -142,7 +190,8 @@ impl KeyRing {
 
     /// Returns the ring of the keys in `text`, one a line, the sealing one first: the form for a key file.
     ///
-    /// Blank lines are skipped, and so is everything from a `#` to the end of its line.
+    /// A line is a text as in [`SecretKey::parse`]; a secret after `derive:` has no `#`. Blank lines are skipped,
+    /// and so is everything from a `#` to the end of its line.
     ///
     /// # Errors
     ///
@@ -171,10 +220,7 @@ impl KeyRing {
     }
 
     fn parse<'t>(texts: impl Iterator<Item = (Place, &'t str)>) -> Result<Self, KeyError> {
-        let keys = texts.map(|(place, text)| {
-            let key = SecretKey::from_text(text).ok_or(KeyError(Fault::NotAKey(Some(place))))?;
-            Ok((place, key))
-        });
+        let keys = texts.map(|(place, text)| Ok((place, SecretKey::from_text(text, Some(place))?)));
         Self::placed(keys.collect::<Result<_, _>>()?)
     }
 
@@ -204,6 +250,7 @@ pub struct KeyError(Fault);
 enum Fault {
     Empty,
     NotAKey(Option<Place>),
+    ShortSecret(Option<Place>),
     Twice { place: Place, first: Place },
     SameId { place: Place, first: Place },
 }
@@ -224,14 +271,24 @@ impl fmt::Display for Place {
     }
 }
 
+fn write_place(place: Option<&Place>, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+    place.map_or(Ok(()), |place| write!(f, "{place}: "))
+}
+
 impl fmt::Display for KeyError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match &self.0 {
             Fault::Empty => f.write_str("no key given; make one with `antiphon keygen`"),
+            Fault::ShortSecret(place) => {
+                write_place(place.as_ref(), f)?;
+                write!(
+                    f,
+                    "the secret after `{DERIVE}` is shorter than {SECRET_BYTES} bytes; take a longer one, or a \
+                     key of `antiphon keygen`"
+                )
+            }
             Fault::NotAKey(place) => {
-                if let Some(place) = place {
-                    write!(f, "{place}: ")?;
-                }
+                write_place(place.as_ref(), f)?;
                 f.write_str(
                     "not a key: expected 43 characters of base64url without padding (32 bytes); \
                      make one with `antiphon keygen`",

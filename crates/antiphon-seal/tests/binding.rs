@@ -23,18 +23,19 @@ fn a_token_counts_within_its_time() {
     check(600, None, -60, "ok", "ok");
     check(600, None, -61, "future", "future");
     check(600, None, 600, "ok", "ok");
-    check(600, None, 660, "ok", "ok");
-    check(600, None, 661, "expired", "expired");
-    check(0, None, 60, "ok", "ok");
-    check(0, None, 61, "expired", "expired");
-    check(600, Some(86_400), 661, "expired", "ok");
-    check(600, Some(86_400), 86_460, "expired", "ok");
-    check(600, Some(86_400), 86_461, "deadline", "deadline");
-    check(600, Some(100), 160, "ok", "ok");
-    check(600, Some(100), 161, "deadline", "deadline");
+    check(600, None, 601, "expired", "expired");
+    check(1, None, 1, "ok", "ok");
+    check(1, None, 2, "expired", "expired");
+    check(0, None, 0, "ok", "ok");
+    check(0, None, 1, "expired", "expired");
+    check(600, Some(86_400), 601, "expired", "ok");
+    check(600, Some(86_400), 86_400, "expired", "ok");
+    check(600, Some(86_400), 86_401, "deadline", "deadline");
+    check(600, Some(100), 100, "ok", "ok");
+    check(600, Some(100), 101, "deadline", "deadline");
     check(600, Some(100), -61, "future", "future");
-    check(u64::MAX, None, i64::from(u32::MAX) + 60, "ok", "ok");
-    check(u64::MAX, None, i64::from(u32::MAX) + 61, "expired", "expired");
+    check(u64::MAX, None, i64::from(u32::MAX), "ok", "ok");
+    check(u64::MAX, None, i64::from(u32::MAX) + 1, "expired", "expired");
     check(600, Some(0), 0, "ok", "ok");
 }
 
@@ -56,13 +57,13 @@ fn an_opened_token_says_how_long_it_counts() {
         assert!(!open.expired && !late.expired);
         (open.accepted_until - NOW, late.accepted_until - NOW)
     };
-    assert_eq!(until(None), (660, 660));
-    assert_eq!(until(Some(100)), (160, 160));
-    assert_eq!(until(Some(3600)), (660, 3660));
+    assert_eq!(until(None), (600, 600));
+    assert_eq!(until(Some(100)), (100, 100));
+    assert_eq!(until(Some(3600)), (600, 3600));
 
     let call = Call::begin(at(NOW), Some(at(NOW + 3600))).unwrap();
     let token = sealer.seal(&call, &binding(), b"", TTL, at(NOW)).unwrap();
-    assert!(sealer.open_late(&token, &binding(), at(NOW + 661)).unwrap().expired);
+    assert!(sealer.open_late(&token, &binding(), at(NOW + 601)).unwrap().expired);
 }
 
 #[test]
@@ -147,7 +148,7 @@ fn a_refusal_names_the_call_once_the_token_is_authentic() {
     let call = call();
     let token = sealer.seal(&call, &binding(), b"", TTL, at(NOW)).unwrap();
     let id = |token: &str, now: u64| sealer.open(token, &binding(), at(now)).unwrap_err().call_id();
-    assert_eq!(id(&token, NOW + 661), Some(call.id()));
+    assert_eq!(id(&token, NOW + 601), Some(call.id()));
     assert_eq!(id("r1.", NOW), None);
     assert_eq!(id(&token[..token.len() - 4], NOW), None);
 }

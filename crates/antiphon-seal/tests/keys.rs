@@ -32,6 +32,47 @@ fn other_texts_are_no_keys_and_are_not_repeated() {
     }
 }
 
+/// The expected keys come from an independent implementation of HKDF-SHA256 (Python: hmac, hashlib).
+#[test]
+fn keys_are_derived_from_secrets() {
+    let text = "a secret of an older system, 32 bytes or more";
+    let bytes: [u8; 64] = std::array::from_fn(|index| index as u8);
+    for (secret, expected) in [
+        (&bytes[..32], "aSksT7rlJWl7Sy68B4kBfpGYzYnXmPXKUFNfw9VbOsM"),
+        (&bytes, "4dTxZEMpLiGVdzbK2ES6p1DN59F6I4WLEK-IFUtK4hs"),
+        (text.as_bytes(), "MpOgsF-Q0ZgCkay9hIY-CGavcB6fLpLHQ9eFKRmjrus"),
+    ] {
+        assert_eq!(*SecretKey::derive(secret).unwrap().to_base64url(), expected);
+    }
+    let derived = SecretKey::parse(&format!("derive:{text}")).unwrap().to_base64url();
+    assert_eq!(*derived, *SecretKey::derive(text.as_bytes()).unwrap().to_base64url());
+    // The derived key and the secret are the same key, which a ring holds once.
+    let file = KeyRing::parse_file(&format!("derive:{text} # old\n{}\n", *derived));
+    let list = KeyRing::parse_list(&format!("derive:{ONE},{ONE}, derive:{ONE}"));
+    for (ring, expected) in [(file, "line 2: the same key as line 1"), (list, "key 3: the same key as key 1")]
+    {
+        let error = ring.unwrap_err().to_string();
+        assert!(error.starts_with(expected), "{error}");
+    }
+}
+
+#[test]
+fn short_secrets_are_refused() {
+    let fault = "the secret after `derive:` is shorter than 32 bytes";
+    let short = "derive:AQEBAQEBAQEBAQEBAQEBAQEBAQEBAQE";
+    for (error, place) in [
+        (SecretKey::derive(&[1; 31]).err(), ""),
+        (SecretKey::derive(b"").err(), ""),
+        (SecretKey::parse(short).err(), ""),
+        (SecretKey::parse("derive:").err(), ""),
+        (KeyRing::parse_list(&format!("{ONE},{short}")).err(), "key 2: "),
+        (KeyRing::parse_file(&format!("# ours\n{ONE}\n\n{short}\n")).err(), "line 4: "),
+    ] {
+        let error = error.unwrap().to_string();
+        assert!(error.starts_with(&format!("{place}{fault}")) && !error.contains("AQEB"), "{error}");
+    }
+}
+
 #[test]
 fn keys_are_not_printed() {
     let ring = KeyRing::parse_list(&format!("{ONE},{TWO}")).unwrap();

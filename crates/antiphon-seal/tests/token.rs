@@ -255,7 +255,7 @@ fn a_custom_codec_is_bound_all_the_same() {
     check(&Sealer::with_codec(Box::new(room.clone()), "other"), &token, "audience");
     let other = antiphon_seal::Binding { target: "other", ..binding() };
     assert_eq!(outcome(&sealer.open(&token, &other, at(NOW))), "request");
-    assert_eq!(outcome(&sealer.open(&token, &binding(), at(NOW + 661))), "expired");
+    assert_eq!(outcome(&sealer.open(&token, &binding(), at(NOW + 601))), "expired");
 
     let failed = sealer.open("ticket 9", &binding(), at(NOW)).unwrap_err();
     assert_eq!(

@@ -1,13 +1,13 @@
 //! Questions that a handler awaits: recorded answers, new answers, and questions that are asked again.
 
 use super::{
-    Delivery, Leg, Purpose, Recorded, UnansweredAsk,
+    Delivery, Leg, Recorded, Unanswered, UnansweredAsk,
     end::check_leg_limit,
     slot::{AskPhase, AskSlot, Question, Slot, SlotId, SlotState},
     slots::Counter,
 };
 use crate::{
-    answer::{UNREADABLE, asked_too_often, check},
+    answer::{UNREADABLE, check},
     record::{AskRecord, Entry, EntryBody, EntryKind},
     stop::StopReason,
 };
@@ -41,11 +41,11 @@ impl Leg {
         let Recorded(recorded) = self.find_recorded(EntryKind::Ask, &question.path, question.site)?;
         let (path, site) = (question.path.clone(), question.site);
         let found = self.find_answer(&question, recorded);
-        let (phase, fault) = match found {
-            AskLookup::Recorded(at) => (AskPhase::Recorded(at), None),
-            AskLookup::Answered => (AskPhase::Answered, None),
-            AskLookup::Agreed(asked) => (AskPhase::Agreed(asked), None),
-            AskLookup::NotAnswered(asked, fault) => (self.asked_phase(asked), fault),
+        let phase = match found {
+            AskLookup::Recorded(at) => AskPhase::Recorded(at),
+            AskLookup::Answered => AskPhase::Answered,
+            AskLookup::Agreed(asked) => AskPhase::Agreed(asked),
+            AskLookup::NotAnswered(asked, cause) => self.asked_phase(asked, cause),
         };
         let state = SlotState::Ask(Box::new(AskSlot { question, phase }));
         let branch = self.context.branch;
@@ -55,8 +55,7 @@ impl Leg {
                 let at = *at;
                 self.history.set_waiting(at, Some(id));
             }
-            Some(AskPhase::Asked { reason, .. }) => {
-                *reason = fault.map(Cow::Owned);
+            Some(AskPhase::Asked { .. }) => {
                 self.count_asked(id);
                 self.check_asked(id);
             }
@@ -96,20 +95,21 @@ impl Leg {
         let Some(at) = self.unanswered.iter().position(|open| open.asked.path == question.path) else {
             return AskLookup::NotAnswered(self.new_record(question), None);
         };
-        let UnansweredAsk { asked, fault } = self.unanswered.swap_remove(at);
+        let UnansweredAsk { asked, cause } = self.unanswered.swap_remove(at);
         let is_about_it =
             |agreed: &Digest| question.until.as_ref().is_some_and(|about| about.matches(agreed));
-        if fault.is_none() && asked.agreed.as_ref().is_some_and(is_about_it) {
+        let is_invalid = matches!(cause, Unanswered::Invalid(_));
+        if !is_invalid && asked.agreed.as_ref().is_some_and(is_about_it) {
             // The purpose is the same, although the URL may have a new reference.
             return AskLookup::Agreed(AskRecord { digest: question.digest, ..asked });
         }
-        let again = u8::from(fault.is_some() || !asked.digest.matches(&question.digest));
-        let times = asked.times.saturating_add(again);
         let is_same = asked.digest.matches(&question.digest);
+        let is_again = !is_same || !matches!(cause, Unanswered::NotCounted);
+        let times = asked.times.saturating_add(u8::from(is_again));
         let deadline = asked.deadline.filter(|_| is_same);
         let first = self.new_record(question);
         let asked = AskRecord { times, deadline: deadline.or(first.deadline), ..first };
-        AskLookup::NotAnswered(asked, fault.filter(|_| is_same))
+        AskLookup::NotAnswered(asked, is_same.then_some(cause))
     }
 
     /// Returns the record of a question that is asked for the first time.
@@ -127,8 +127,13 @@ impl Leg {
         }
     }
 
-    fn asked_phase(&self, asked: AskRecord) -> AskPhase {
-        AskPhase::Asked { asked: AskRecord { round: self.round, ..asked }, reason: None }
+    fn asked_phase(&self, asked: AskRecord, cause: Option<Unanswered>) -> AskPhase {
+        let is_missing = matches!(cause, Some(Unanswered::Missing));
+        let reason = match cause {
+            Some(Unanswered::Invalid(reason)) => Some(Cow::Owned(reason)),
+            _ => None,
+        };
+        AskPhase::Asked { asked: AskRecord { round: self.round, ..asked }, reason, is_missing }
     }
 
     fn count_asked(&mut self, id: SlotId) {
@@ -138,19 +143,21 @@ impl Leg {
         }
     }
 
-    /// Stops the leg if the question was asked too often or the record is full.
+    /// Stops the leg if the question was asked too often or the record is full. For a round that leaves, `suspend`
+    /// checks that: a question that its handler drops first is not asked again.
     fn check_asked(&mut self, id: SlotId) {
+        if self.setup.delivery == Delivery::NextLeg {
+            return;
+        }
         let limits = self.setup.limits;
         let Some(SlotState::Ask(asking)) = self.slots.get(id).map(|slot| &slot.state) else { return };
-        let AskPhase::Asked { asked, reason } = &asking.phase else { return };
-        let too_often = asked_too_often(&asked.path, asked.times, reason.as_deref(), &limits);
-        // For a round that leaves, `suspend` measures the space.
-        let is_full = self.setup.delivery == Delivery::ThisLeg && self.history.size() > limits.state;
+        let is_full = self.history.size() > limits.state;
         let is_full = is_full.then(|| {
-            let text = format!("The record of this call has no space for the question `{}`", asked.path);
+            let path = &asking.question.path;
+            let text = format!("The record of this call has no space for the question `{path}`");
             StopReason::Limit { name: "state", text }
         });
-        if let Some(stop) = too_often.filter(|_| self.setup.purpose != Purpose::DryRun).or(is_full) {
+        if let Some(stop) = asking.asked_too_often(&limits).or(is_full) {
             self.stop(stop);
         }
     }
@@ -237,7 +244,7 @@ impl Leg {
     fn ask_now(&mut self, id: SlotId, asked: AskRecord, reason: Option<Cow<'static, str>>) {
         let asked = AskRecord { round: self.round, ..asked };
         let Some(asking) = self.ask_slot(id) else { return };
-        asking.phase = AskPhase::Asked { asked, reason };
+        asking.phase = AskPhase::Asked { asked, reason, is_missing: false };
         self.count_asked(id);
         self.check_asked(id);
     }
@@ -411,5 +418,6 @@ enum AskLookup {
     Recorded(usize),
     Answered,
     Agreed(AskRecord),
-    NotAnswered(AskRecord, Option<String>),
+    /// No answer, and the cause if the same question was asked before.
+    NotAnswered(AskRecord, Option<Unanswered>),
 }

@@ -10,7 +10,7 @@ use super::{
     end::{LegOutput, check_leg_limit},
 };
 use crate::{
-    answer::{Response, asked_too_often, check, read_answer, too_long, with_reason},
+    answer::{NO_ANSWER, Response, asked_too_often, check, read_answer, too_long, with_reason},
     key::check_key,
     limits::Limits,
     record::{AskRecord, CheckedAnswer, HandlerState, ReceivedAnswer, Record},
@@ -183,12 +183,19 @@ impl Record {
         let mut again = InputRequests::new();
         let mut room = limits.state.saturating_sub(self.size());
         let checked = self.check_all(answer, limits)?;
+        let has_answers =
+            checked.iter().any(|(_, (_, it))| matches!(it, AnswerCheck::Valid(_) | AnswerCheck::Invalid(_)));
         let is_complete = checked.iter().all(|(_, (_, answer_check))| {
             matches!(answer_check, AnswerCheck::Valid(_) | AnswerCheck::AnsweredBefore)
         });
         for (at, (request, answer_check)) in checked {
             let reason = match answer_check {
                 AnswerCheck::AnsweredBefore => continue,
+                AnswerCheck::Missing if has_answers => {
+                    // A client may answer one question at a time.
+                    let _ = again.insert(&*self.asked[at].path, request);
+                    continue;
+                }
                 AnswerCheck::Missing => None,
                 AnswerCheck::Invalid(reason) => Some(reason),
                 // An answer that waits for the others must fit into the record.
@@ -229,7 +236,7 @@ impl Record {
         let Some(at) = self.asked.iter().position(|asked| *asked.path == *path) else { return Ok(None) };
         let again = match self.asked[at].check(text, limits)? {
             (_, AnswerCheck::AnsweredBefore) => None,
-            (request, AnswerCheck::Missing) => Some(request),
+            (request, AnswerCheck::Missing) => Some(self.asked[at].again(request, None, limits)?),
             (request, AnswerCheck::Invalid(reason)) => {
                 Some(self.asked[at].again(request, Some(reason), limits)?)
             }
@@ -273,7 +280,7 @@ type CheckedAsk = (InputRequest, AnswerCheck);
 enum AnswerCheck {
     /// A valid answer came in an earlier round.
     AnsweredBefore,
-    /// No answer came. A client may answer one question at a time; only the limit of legs ends that.
+    /// No answer came.
     Missing,
     Valid(CheckedAnswer),
     Invalid(String),
@@ -312,11 +319,10 @@ impl AskRecord {
         reason: Option<String>,
         limits: &Limits,
     ) -> Result<InputRequest, StopReason> {
-        if let Some(reason) = &reason {
-            self.times = self.times.saturating_add(1);
-            if let Some(stop) = asked_too_often(&self.path, self.times, Some(reason), limits) {
-                return Err(stop);
-            }
+        self.times = self.times.saturating_add(1);
+        let cause = reason.as_deref().unwrap_or(NO_ANSWER);
+        if let Some(stop) = asked_too_often(&self.path, self.times, Some(cause), limits) {
+            return Err(stop);
         }
         Ok(with_reason(request, reason.as_deref()))
     }

@@ -1,6 +1,9 @@
 //! The end of a leg: the round that leaves, and the output for the next leg.
 
-use super::{Delivery, Leg, Observations, Status, slot::SlotState};
+use super::{
+    Delivery, Leg, Observations, Purpose, Status,
+    slot::{SlotId, SlotState},
+};
 use crate::{
     limits::Limits,
     record::{AskRecord, ReceivedAnswer, Record},
@@ -63,11 +66,15 @@ impl Leg {
         self.observations.ended_early |= !self.held.is_empty() || !self.held_for_space.is_empty();
         self.record_checkpoints();
         let limits = self.setup.limits;
+        let asking = self.asking_slots();
+        if let Some(stop) = self.asked_too_often(&asking) {
+            return (Err(stop), self.finish());
+        }
         let mut requests = InputRequests::new();
         let mut asked: Vec<AskRecord> = Vec::new();
         let mut room = limits.state.saturating_sub(self.history.size() + FRAME_SIZE);
         // The questions above the limit are asked in the next round. The entries of this leg leave in any case.
-        for id in self.asking_slots().into_iter().take(limits.asks) {
+        for id in asking.into_iter().take(limits.asks) {
             let Some(SlotState::Ask(asking)) = self.slots.take(id).map(|slot| slot.state) else { continue };
             let Some((record, request)) = asking.into_asked() else { continue };
             let size = record.size();
@@ -83,6 +90,18 @@ impl Leg {
             self.state_only = self.state_only.saturating_add(1);
         }
         self.end_with_round(requests, asked)
+    }
+
+    /// Returns the reason to stop if a question that would leave was asked too often.
+    fn asked_too_often(&self, asking: &[SlotId]) -> Option<StopReason> {
+        if self.setup.purpose == Purpose::DryRun {
+            return None;
+        }
+        let limits = &self.setup.limits;
+        asking.iter().take(limits.asks).find_map(|id| match &self.slots.get(*id)?.state {
+            SlotState::Ask(asking) => asking.asked_too_often(limits),
+            _ => None,
+        })
     }
 
     /// Ends a leg whose handler starts again, with the entries that are still valid.

@@ -76,7 +76,7 @@ impl Leg {
     /// Returns the question of a future that asks, ready to send.
     pub fn pending_ask(&self, id: SlotId) -> Option<PendingAsk> {
         let SlotState::Ask(asking) = &self.slots.get(id)?.state else { return None };
-        let AskPhase::Asked { asked, reason } = &asking.phase else { return None };
+        let AskPhase::Asked { asked, reason, .. } = &asking.phase else { return None };
         Some(PendingAsk {
             slot: id,
             path: asked.path.to_string(),

@@ -2,9 +2,11 @@
 
 use crate::{
     CallSite,
-    answer::with_reason,
+    answer::{NO_ANSWER, asked_too_often, with_reason},
+    limits::Limits,
     record::{AskRecord, EntryKind},
     step_waker::StepWaker,
+    stop::StopReason,
 };
 use antiphon_seal::Digest;
 use antiphon_wire::InputRequest;
@@ -120,8 +122,14 @@ pub(super) enum AskPhase {
     /// The person agreed, and the caller checks the action behind the URL. The answer stays in the inbox, if this leg
     /// brought one.
     Agreed(AskRecord),
-    /// The question is asked. `reason` is the text for the person if the question is asked again.
-    Asked { asked: AskRecord, reason: Option<Cow<'static, str>> },
+    /// The question is asked.
+    Asked {
+        asked: AskRecord,
+        /// The text for the person, if the question is asked again.
+        reason: Option<Cow<'static, str>>,
+        /// True if the question was sent before, and no answer to its round came.
+        is_missing: bool,
+    },
 }
 
 impl AskSlot {
@@ -131,16 +139,23 @@ impl AskSlot {
 
     /// Returns the record of a question that this leg does not ask because it failed. The next leg asks the question.
     pub(super) fn not_asked(&self) -> Option<AskRecord> {
-        let AskPhase::Asked { asked, reason } = &self.phase else { return None };
+        let AskPhase::Asked { asked, reason, .. } = &self.phase else { return None };
         // The next leg counts the question when it asks again.
         let times = asked.times.saturating_sub(u8::from(reason.is_some()));
         let not_asked = Some(reason.as_deref().unwrap_or_default().into());
         Some(AskRecord { times, not_asked, ..asked.clone() })
     }
 
+    /// Returns the reason to stop if the question was asked too often.
+    pub(super) fn asked_too_often(&self, limits: &Limits) -> Option<StopReason> {
+        let AskPhase::Asked { asked, reason, is_missing } = &self.phase else { return None };
+        let cause = reason.as_deref().or(is_missing.then_some(NO_ANSWER));
+        asked_too_often(&asked.path, asked.times, cause, limits)
+    }
+
     pub(super) fn into_asked(self) -> Option<(AskRecord, InputRequest)> {
         match self.phase {
-            AskPhase::Asked { asked, reason } => {
+            AskPhase::Asked { asked, reason, .. } => {
                 Some((asked, with_reason(self.question.request, reason.as_deref())))
             }
             _ => None,

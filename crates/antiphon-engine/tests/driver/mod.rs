@@ -295,8 +295,8 @@ impl Client {
                 return self.returned(ctx, outcome);
             }
             let mut next = ctx.with(|leg| leg.after_poll(Some(&mut tracker), None));
-            if let NextAction::WaitAtMost(patience) = next {
-                next = ctx.with(|leg| leg.after_poll(Some(&mut tracker), Some(patience)));
+            if let NextAction::WaitAtMost(limit) = next {
+                next = ctx.with(|leg| leg.after_poll(Some(&mut tracker), Some(limit)));
             }
             match next {
                 NextAction::PollAgain | NextAction::PollTracked | NextAction::Yield => {}
