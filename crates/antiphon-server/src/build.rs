@@ -4,19 +4,22 @@ use crate::{
     BuildError, Limits, OnExpired, Server, ServerBuilder,
     builder::Keys,
     define::Offered,
+    identity::account::Accounts,
     limits::CALL_WITHIN,
     offer::{
         list::List,
         profile::{Profile, raw},
         registry::{Lists, RegisteredTool, Registry},
     },
+    quota::request_budget::RequestBudget,
+    refusal_log::RefusalLog,
     reply::ServerInfo,
     runtime::Runtime,
     server::Inner,
     session::Sessions,
 };
 use antiphon_seal::{KeyRing, Sealer};
-use antiphon_wire::{Implementation, Meta, meta_keys};
+use antiphon_wire::{Implementation, Meta, escaped, meta_keys};
 use arc_swap::ArcSwap;
 use serde_json::Map;
 use std::{
@@ -69,14 +72,18 @@ impl ServerBuilder {
         let registry = ArcSwap::from_pointee(Registry::new(lists, profile)?);
         let sessions = Sessions::new()?;
         if self.show_errors {
-            tracing::warn!(server = %self.info.name, "the texts of hidden errors are sent to clients: use `show_errors` for development only");
+            tracing::warn!(server = %escaped(&self.info.name), "the texts of hidden errors are sent to clients: use `show_errors` for development only");
         }
+        let accounts = Accounts::default();
+        let request_budget = RequestBudget::new(&self.limits, self.identity.clone(), accounts.clone());
         let runtime = |owner: Weak<dyn Any + Send + Sync>| Runtime {
             owner,
             name: self.info.name.clone(),
             server_info: ServerInfo { raw: written, members: server_info },
             sealer,
             identity: self.identity,
+            accounts,
+            request_budget,
             limits: self.limits,
             clock: self.clock,
             answer_timeout: self.answer_timeout,
@@ -89,7 +96,9 @@ impl ServerBuilder {
             show_errors: self.show_errors,
             detached: watch::Sender::new(0),
             running: AtomicUsize::new(0),
+            running_anonymous: AtomicUsize::new(0),
             unknown_key_logged: AtomicBool::new(false),
+            refusals: RefusalLog::default(),
         };
         Ok(Server(Arc::new_cyclic(|me: &Weak<Inner>| Inner {
             runtime: Arc::new(runtime(me.clone())),

@@ -31,8 +31,10 @@ mod limits;
 mod message_service;
 mod offer;
 mod outbox;
+mod quota;
 mod read;
 mod refusal;
+mod refusal_log;
 mod registration;
 mod reply;
 mod request;
@@ -57,14 +59,14 @@ pub use call::{
     UrlRefError, VerifiedUrlRef, Won,
     ask::{Ask, InputRequired, Reply},
     ctx::{Answer, Ctx, Unverified},
-    handler::Handler,
+    handler::{Handler, WithState, with_state},
     outcome::{HandlerOutcome, IntoOutcome, Json},
 };
 pub use clock::{Clock, ManualClock};
 pub use define::{IntoPrompt, IntoResource, IntoTool, Service, State};
 pub use error::{Error, Result, ShowError};
 pub use form::{Form, FormChoice, OneField};
-pub use identity::{bearer::Bearer, caller::Caller};
+pub use identity::{bearer::Bearer, caller::Caller, peer_address::PeerAddress};
 pub use limits::{Limits, OnExpired};
 pub use offer::{
     cache::CacheHint,
@@ -73,6 +75,7 @@ pub use offer::{
     resource::{Resource, ResourceTemplate},
     tool::{NoArguments, Tool},
 };
+pub use quota::request_budget::RequestBudget;
 pub use reply::{ReplyKind, ReplyMessage};
 pub use runtime::{
     Load,

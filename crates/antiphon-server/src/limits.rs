@@ -29,9 +29,15 @@ pub struct Limits {
     pub(crate) handlers: usize,
     pub(crate) sessions: usize,
     pub(crate) sessions_per_principal: usize,
+    pub(crate) sessions_per_address: usize,
     pub(crate) session_requests: usize,
     pub(crate) session_handlers: usize,
     pub(crate) session_handlers_per_principal: usize,
+    pub(crate) session_handlers_per_address: usize,
+    pub(crate) session_request_bytes: usize,
+    pub(crate) request_bytes: usize,
+    pub(crate) request_bytes_per_caller: usize,
+    pub(crate) named_share: u8,
     pub(crate) subscriptions: usize,
     pub(crate) subscription_uris: usize,
     pub(crate) subscription_uri_bytes: usize,
@@ -57,13 +63,19 @@ impl Default for Limits {
             handlers: 1024,
             sessions: 1000,
             sessions_per_principal: 100,
+            sessions_per_address: 250,
             session_requests: 64,
             session_handlers: 1024,
             session_handlers_per_principal: 256,
+            session_handlers_per_address: 256,
+            session_request_bytes: 8 * 1024 * 1024,
+            request_bytes: 64 * 1024 * 1024,
+            request_bytes_per_caller: 16 * 1024 * 1024,
+            named_share: 25,
             subscriptions: 10_000,
             subscription_uris: 1000,
             subscription_uri_bytes: 64 * 1024,
-            all_subscription_uri_bytes: 64 * 1024 * 1024,
+            all_subscription_uri_bytes: 32 * 1024 * 1024,
         }
     }
 }
@@ -91,7 +103,7 @@ impl Limits {
     }
 
     /// Sets the number of times that one question is asked before the call ends with an error, if its answers do not fit. A
-    /// missing answer does not count. Default 3.
+    /// request that answers no question of its round counts for all of them. Default 3.
     #[must_use]
     pub fn times_asked(mut self, limit: u8) -> Self {
         self.times_asked = limit;
@@ -181,25 +193,38 @@ impl Limits {
         self
     }
 
-    /// Sets the maximum number of handlers that run at the same time; further requests are refused. Default 1,024.
+    /// Sets the maximum number of handlers that run at the same time; further requests are refused. Default 1,024, of which
+    /// anonymous callers leave the [`named_share`](Self::named_share).
     #[must_use]
     pub fn handlers(mut self, limit: usize) -> Self {
         self.handlers = limit;
         self
     }
 
-    /// Sets the maximum number of open legacy sessions; further ones are refused. Default 1,000.
+    /// Sets the maximum number of open legacy sessions. Default 1,000, of which anonymous callers leave the
+    /// [`named_share`](Self::named_share). If all are open, an `initialize` over HTTP ends the anonymous session that was
+    /// idle for longest; an anonymous `initialize` ends one only if it was idle for ten seconds and has no open stream,
+    /// and is refused otherwise.
     #[must_use]
     pub fn sessions(mut self, limit: usize) -> Self {
         self.sessions = limit;
         self
     }
 
-    /// Sets the maximum number of open legacy sessions of one principal; further ones are refused. Default 100. Anonymous
-    /// callers are limited by [`sessions`](Self::sessions) only.
+    /// Sets the maximum number of open legacy sessions of one principal; further ones are refused. Default 100. For
+    /// anonymous callers, see [`sessions_per_address`](Self::sessions_per_address).
     #[must_use]
     pub fn sessions_per_principal(mut self, limit: usize) -> Self {
         self.sessions_per_principal = limit;
+        self
+    }
+
+    /// Sets the maximum number of open legacy sessions of the anonymous callers at one
+    /// [address](crate::PeerAddress). Beyond it, a session of this address is ended or the new one refused, as with
+    /// [`sessions`](Self::sessions). Default 250. An unknown address and a loopback address have no such limit.
+    #[must_use]
+    pub fn sessions_per_address(mut self, limit: usize) -> Self {
+        self.sessions_per_address = limit;
         self
     }
 
@@ -219,11 +244,57 @@ impl Limits {
     }
 
     /// Sets the maximum number of handlers that run at the same time in all legacy sessions of one principal; further
-    /// requests of that principal are refused. Default 256. Anonymous callers are limited by
-    /// [`session_handlers`](Self::session_handlers) only.
+    /// requests of that principal are refused. Default 256. For anonymous callers, see
+    /// [`session_handlers_per_address`](Self::session_handlers_per_address).
     #[must_use]
     pub fn session_handlers_per_principal(mut self, limit: usize) -> Self {
         self.session_handlers_per_principal = limit;
+        self
+    }
+
+    /// Sets the maximum number of handlers that run at the same time in all legacy sessions of the anonymous callers at one
+    /// [address](crate::PeerAddress); further requests are refused. Default 256. An unknown address and a loopback address
+    /// have no such limit.
+    #[must_use]
+    pub fn session_handlers_per_address(mut self, limit: usize) -> Self {
+        self.session_handlers_per_address = limit;
+        self
+    }
+
+    /// Sets the maximum length of the requests under way in one legacy session, in bytes; further ones are refused. One
+    /// request alone is always admitted. Default 8 MiB.
+    #[must_use]
+    pub fn session_request_bytes(mut self, limit: usize) -> Self {
+        self.session_request_bytes = limit;
+        self
+    }
+
+    /// Sets the maximum number of bytes of all requests in memory: those that are read, and those that wait for their
+    /// reply. Default 64 MiB, of which anonymous callers leave the [`named_share`](Self::named_share). Requests of up to
+    /// 8 KiB are not counted. Beyond it, HTTP answers 503 with `Retry-After` before more is read, and the other transports
+    /// answer with the error `busy`.
+    #[must_use]
+    pub fn request_bytes(mut self, limit: usize) -> Self {
+        self.request_bytes = limit;
+        self
+    }
+
+    /// Sets the maximum number of bytes of the requests of one principal, or of the anonymous callers at one
+    /// [address](crate::PeerAddress), within [`request_bytes`](Self::request_bytes). A caller may always send one message of
+    /// the maximum length. Default 16 MiB.
+    #[must_use]
+    pub fn request_bytes_per_caller(mut self, limit: usize) -> Self {
+        self.request_bytes_per_caller = limit;
+        self
+    }
+
+    /// Sets the share of [`handlers`](Self::handlers), [`sessions`](Self::sessions),
+    /// [`session_handlers`](Self::session_handlers) and [`request_bytes`](Self::request_bytes) that is kept for callers with
+    /// a principal, in percent: anonymous callers over HTTP cannot use it. Default 25. A server without authentication can
+    /// set 0.
+    #[must_use]
+    pub fn named_share(mut self, percent: u8) -> Self {
+        self.named_share = percent.min(100);
         self
     }
 
@@ -248,11 +319,19 @@ impl Limits {
         self
     }
 
-    /// Sets the maximum length of all URIs of all subscriptions, in bytes; further ones are refused. Default 64 MiB.
+    /// Sets the maximum length of all URIs of all subscriptions, in bytes, with 512 bytes for each URI; further ones are
+    /// refused. Default 32 MiB.
     #[must_use]
     pub fn all_subscription_uri_bytes(mut self, limit: usize) -> Self {
         self.all_subscription_uri_bytes = limit;
         self
+    }
+
+    /// Returns the part of a limit that anonymous callers may use.
+    pub(crate) fn for_anonymous(&self, limit: usize) -> usize {
+        let percent = usize::from(self.named_share);
+        // Divided first, so that a large limit does not overflow.
+        limit - (limit / 100 * percent + limit % 100 * percent / 100)
     }
 
     /// Returns the limits that the engine enforces.
@@ -309,3 +388,7 @@ pub(crate) const RECORD_WARNING: usize = 16 * 1024;
 
 /// The leg from which a warning is logged: many clients stop at ten rounds.
 pub(crate) const LEG_WARNING: u16 = 8;
+
+/// The maximum length of a stored `clientInfo`, in bytes of JSON. A longer one is not stored, because it would stay in
+/// memory as long as the session.
+pub(crate) const CLIENT_INFO: usize = 16 * 1024;

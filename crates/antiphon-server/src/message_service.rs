@@ -8,7 +8,7 @@
 //! ```
 
 use crate::{
-    Caller, Outbox, Received, ReplyMessage, Request,
+    Caller, Outbox, Received, ReplyMessage, Request, RequestBudget,
     request::receive::{receive, without_session},
 };
 use antiphon_wire::{Incoming, Notification, ProtocolVersion, Response, header::params::ParamHeaders};
@@ -89,6 +89,12 @@ pub trait MessageService: Clone + Send + Sync + 'static {
         std::future::ready(without_session(Incoming::Request(request)).into())
     }
 
+    /// Returns the budget for the bytes of requests, of which the transports reserve. Default: one with the default
+    /// [`Limits`](crate::Limits), for each endpoint and each pair of streams.
+    fn request_budget(&self) -> RequestBudget {
+        RequestBudget::default()
+    }
+
     /// Returns the name for log messages. Default: the name of the type.
     fn name(&self) -> &str {
         std::any::type_name::<Self>()
@@ -158,6 +164,10 @@ pub trait MessageSession: Clone + Send + Sync + 'static {
     /// # Errors
     /// The reply, if the caller's token does not hold a scope that is needed.
     fn may_listen(&self, caller: &Caller<'_>) -> Result<(), ReplyMessage>;
+
+    /// Continues the request ids of `previous`, an ended session on the same streams. A late response to `previous` then
+    /// belongs to no request of this session. Default: does nothing.
+    fn follows(&self, _previous: &Self) {}
 
     /// Ends the session, and cancels its requests.
     fn end(&self);

@@ -3,7 +3,10 @@
 use futures_util::task::AtomicWaker;
 use std::{
     collections::{HashSet, VecDeque},
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    sync::{
+        Arc, Mutex, MutexGuard, PoisonError,
+        atomic::{AtomicUsize, Ordering},
+    },
     task::{Context, Poll},
 };
 
@@ -11,6 +14,8 @@ use std::{
 const MAX_MESSAGES: usize = 1024;
 /// The maximum number of their bytes.
 const MAX_BYTES: usize = 1024 * 1024;
+/// The maximum number of bytes that wait in all outboxes of one endpoint.
+pub(crate) const MAX_ALL_BYTES: usize = 32 * 1024 * 1024;
 
 /// The messages that a request sends before its reply: the request pushes them, its transport pops them. Clones are the same
 /// outbox. Requests that share a channel have an outbox each, and the transport pops from all of them at once.
@@ -22,9 +27,14 @@ pub struct Outbox {
     tag: u64,
 }
 
+/// The number of bytes that wait in all outboxes of one endpoint.
+type AllBytes = Arc<AtomicUsize>;
+
 #[derive(Debug, Default)]
 struct Shared {
     queue: Mutex<Queue>,
+    /// `None` for an outbox that is limited alone.
+    all: Option<AllBytes>,
     /// Wakes the task of the transport.
     waker: AtomicWaker,
 }
@@ -62,6 +72,23 @@ pub enum MessageKind {
 }
 
 impl Outbox {
+    /// Returns an outbox that is limited together with its [siblings](Self::sibling).
+    #[cfg(feature = "http")]
+    pub(crate) fn first() -> Self {
+        Self::within(Some(AllBytes::default()))
+    }
+
+    /// Returns an outbox of another channel, limited together with this one.
+    #[cfg(feature = "http")]
+    pub(crate) fn sibling(&self) -> Self {
+        Self::within(self.shared.all.clone())
+    }
+
+    #[cfg(feature = "http")]
+    fn within(all: Option<AllBytes>) -> Self {
+        Self { shared: Arc::new(Shared { queue: Mutex::default(), all, waker: AtomicWaker::new() }), tag: 0 }
+    }
+
     /// Returns an outbox for one more request of the same channel.
     pub(crate) fn for_another(&self) -> Self {
         let mut queue = self.queue();
@@ -78,12 +105,19 @@ impl Outbox {
     pub fn push(&self, kind: MessageKind, bytes: Vec<u8>) {
         let mut queue = self.queue();
         let tag = self.tag;
-        let full = queue.waiting.len() >= MAX_MESSAGES || queue.bytes + bytes.len() > MAX_BYTES;
+        let full = queue.waiting.len() >= MAX_MESSAGES
+            || queue.bytes + bytes.len() > MAX_BYTES
+            || self.shared.all_bytes() + bytes.len() > MAX_ALL_BYTES;
         match kind {
             MessageKind::Change(number) if !queue.changes.insert((tag, number)) => {}
-            MessageKind::Progress if full => queue.replace(tag, bytes),
+            MessageKind::Progress if full => {
+                let before = queue.bytes;
+                queue.replace(tag, bytes);
+                self.shared.counted(before, queue.bytes);
+            }
             MessageKind::Log if full => dropped(),
             _ => {
+                self.shared.counted(queue.bytes, queue.bytes + bytes.len());
                 queue.bytes += bytes.len();
                 queue.waiting.push_back(Message { tag, kind, bytes });
             }
@@ -133,6 +167,7 @@ impl Outbox {
     pub(crate) fn pop_with_kind(&self) -> Option<(MessageKind, Vec<u8>)> {
         let mut queue = self.queue();
         let message = queue.waiting.pop_front()?;
+        self.shared.counted(queue.bytes, queue.bytes - message.bytes.len());
         queue.bytes -= message.bytes.len();
         if let MessageKind::Change(number) = message.kind {
             queue.changes.remove(&(message.tag, number));
@@ -169,12 +204,36 @@ impl Outbox {
         let tag = self.tag;
         queue.waiting.retain(|message| message.tag != tag);
         queue.changes.retain(|(of, _)| *of != tag);
-        queue.bytes = queue.waiting.iter().map(|message| message.bytes.len()).sum();
+        let bytes = queue.waiting.iter().map(|message| message.bytes.len()).sum();
+        self.shared.counted(queue.bytes, bytes);
+        queue.bytes = bytes;
     }
 
     fn queue(&self) -> MutexGuard<'_, Queue> {
         // Each change of it is made at once: a panic elsewhere leaves it whole.
         self.shared.queue.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Shared {
+    /// Returns the number of bytes that wait in all outboxes of the endpoint.
+    fn all_bytes(&self) -> usize {
+        self.all.as_ref().map_or(0, |all| all.load(Ordering::Relaxed))
+    }
+
+    /// Counts a change of the bytes that wait here.
+    fn counted(&self, before: usize, after: usize) {
+        if let Some(all) = &self.all {
+            // Wraps around where there are fewer, which subtracts.
+            all.fetch_add(after.wrapping_sub(before), Ordering::Relaxed);
+        }
+    }
+}
+
+impl Drop for Shared {
+    fn drop(&mut self) {
+        let waiting = self.queue.get_mut().unwrap_or_else(PoisonError::into_inner).bytes;
+        self.counted(waiting, 0);
     }
 }
 
@@ -244,6 +303,30 @@ mod tests {
         // Counted back to nothing: as many fit again.
         outbox.push(MessageKind::Log, vec![b'x'; MAX_BYTES]);
         assert_eq!(all(&outbox).len(), 1);
+    }
+
+    #[cfg(feature = "http")]
+    #[test]
+    fn outboxes_of_one_endpoint_are_bounded_together() {
+        let first = Outbox::first();
+        let outboxes: Vec<Outbox> = (0..64).map(|_| first.sibling()).collect();
+        for outbox in &outboxes {
+            for kind in [MessageKind::Log, MessageKind::Progress] {
+                outbox.push(kind, vec![b'x'; MAX_BYTES / 2]);
+            }
+        }
+        // Those that came first have all of it; a question is never dropped.
+        let waiting: usize = outboxes.iter().map(|outbox| outbox.queue().bytes).sum();
+        assert_eq!((waiting, first.shared.all_bytes()), (MAX_ALL_BYTES, MAX_ALL_BYTES));
+        outboxes[63].push(MessageKind::Ask, b"ask".to_vec());
+        outboxes[63].push(MessageKind::Log, b"log".to_vec());
+        assert_eq!(all(&outboxes[63]), ["ask"]);
+        // A message that is sent, forgotten or dropped with its outbox makes room.
+        drop(outboxes[0].pop());
+        outboxes[1].forget();
+        assert_eq!(first.shared.all_bytes(), MAX_ALL_BYTES - MAX_BYTES * 3 / 2);
+        drop(outboxes);
+        assert_eq!(first.shared.all_bytes(), 0);
     }
 
     #[test]

@@ -8,6 +8,7 @@ use crate::{
         registry::{ListAccess, RegisteredTool, Registry},
     },
 };
+use antiphon_wire::escaped;
 use arc_swap::Guard;
 use std::sync::Arc;
 
@@ -92,7 +93,7 @@ impl Server {
 
     fn remove<T: ListAccess>(&self, key: &str) -> bool {
         self.change::<T>(|list, profile| list.without(key, profile)).unwrap_or_else(|error| {
-            tracing::error!(%error, key, "nothing was removed");
+            tracing::error!(error = %escaped(&error), key, "nothing was removed");
             false
         })
     }

@@ -1,6 +1,6 @@
 //! Replies: their kind, and the name and version of the server that stand in every result.
 
-use crate::{refusal::Refusal, session::SessionResult};
+use crate::{quota::Exceeded, refusal::Refusal, session::SessionResult};
 use antiphon_wire::{
     CallToolResult, ErrorCode, ErrorObject, GetPromptResult, Meta, ProtocolVersion, ReadResourceResult,
     RequestId, Unreadable, meta_keys, write_error, write_result,
@@ -70,6 +70,12 @@ pub struct ReplyMessage {
     /// One JSON-RPC response, without a newline.
     pub body: Vec<u8>,
     kind: ReplyKind,
+    /// The limit that one more session would exceed, if that is the reason of the error.
+    #[cfg_attr(
+        not(feature = "http"),
+        expect(dead_code, reason = "only an HTTP endpoint can end another session")
+    )]
+    sessions_full: Option<Exceeded>,
 }
 
 /// The kind of a reply, for transports that say more than the body does. Over HTTP the kind becomes the status.
@@ -89,12 +95,12 @@ pub enum ReplyKind {
 impl ReplyMessage {
     /// Returns a reply that consists of this JSON-RPC response, which holds a result.
     pub fn result(body: Vec<u8>) -> Self {
-        Self { body, kind: ReplyKind::Result }
+        Self { body, kind: ReplyKind::Result, sessions_full: None }
     }
 
     /// Returns an error response. `id` is that of the request, if it could be read.
     pub fn error(id: Option<&RequestId>, error: &ErrorObject) -> Self {
-        Self { body: write_error(id, error), kind: ReplyKind::Error(error.code) }
+        Self { body: write_error(id, error), kind: ReplyKind::Error(error.code), sessions_full: None }
     }
 
     /// Returns the reply to a ping, which needs no session.
@@ -120,6 +126,17 @@ impl ReplyMessage {
         Self { kind: ReplyKind::SessionError(error.code), ..Self::error(Some(id), error) }
     }
 
+    /// Returns the same reply, to an `initialize` that would exceed this limit.
+    pub(crate) fn because_sessions_are_full(self, limit: Exceeded) -> Self {
+        Self { sessions_full: Some(limit), ..self }
+    }
+
+    /// Returns the limit that one more session would exceed, if that is the reason of the error.
+    #[cfg(feature = "http")]
+    pub(crate) fn sessions_full(&self) -> Option<Exceeded> {
+        self.sessions_full
+    }
+
     /// Returns the same reply, with the scopes that this refusal demands.
     pub(crate) fn refused_by(self, refusal: Refusal) -> Self {
         match refusal {
@@ -130,7 +147,7 @@ impl ReplyMessage {
 
     /// Returns an error response to a caller whose token does not hold all of these scopes.
     pub(crate) fn insufficient_scope(body: Vec<u8>, needed: Vec<String>) -> Self {
-        Self { body, kind: ReplyKind::InsufficientScope(needed) }
+        Self { body, kind: ReplyKind::InsufficientScope(needed), sessions_full: None }
     }
 
     /// Returns the response to a request that was read.

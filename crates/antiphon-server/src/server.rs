@@ -12,7 +12,7 @@ use crate::{
     session::Sessions,
 };
 use antiphon_seal::Principal;
-use antiphon_wire::{Implementation, ProtocolVersion, StringMember};
+use antiphon_wire::{Implementation, ProtocolVersion, StringMember, escaped};
 use arc_swap::ArcSwap;
 use futures_util::FutureExt as _;
 use std::{
@@ -144,7 +144,7 @@ impl Server {
             let target = request.target().and_then(StringMember::text);
             let text = panic.downcast_ref::<String>().map(String::as_str);
             let cause = text.or_else(|| panic.downcast_ref::<&str>().copied());
-            tracing::error!(method = %request.method, target, cause, "a request panicked");
+            tracing::error!(method = %escaped(&request.method), target = target.map(|text| debug(escaped(text))), cause = cause.map(|text| debug(escaped(text))), "a request panicked");
             let text = format!("it panicked: {}", cause.unwrap_or_default());
             let refusal = self.0.runtime.hidden(&text);
             self.0.runtime.replay.report_cause(|| text);
@@ -215,13 +215,14 @@ impl Ctx {
 }
 
 impl fmt::Debug for Server {
-    /// Writes the name, and the numbers of running handlers, sessions and subscriptions.
+    /// Writes the name, and the numbers of running handlers, sessions, reserved bytes of requests, and subscriptions.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Server")
             .field("name", &self.0.runtime.name)
             .field("handlers", &self.0.runtime.running.load(Ordering::Relaxed))
             .field("sessions", &self.0.sessions.len())
             .field("running_in_sessions", &self.0.sessions.handlers())
+            .field("request_bytes", &self.0.runtime.request_budget.in_use())
             .field("subscriptions", &self.0.runtime.subscriptions.len())
             .field("detached_steps", &*self.0.runtime.detached.borrow())
             .finish_non_exhaustive()

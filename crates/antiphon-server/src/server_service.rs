@@ -1,7 +1,7 @@
 //! The server as a [`MessageService`].
 
 use crate::{
-    Caller, Outbox, Received, ReplyMessage, Request, Server, Session,
+    Caller, Outbox, Received, ReplyMessage, Request, RequestBudget, Server, Session,
     message_service::{CallOutcome, MessageService, MessageSession},
     offer::registry::Registry,
 };
@@ -66,6 +66,10 @@ impl MessageService for Server {
         self.answer_without_session(request, version, caller).await
     }
 
+    fn request_budget(&self) -> RequestBudget {
+        self.0.runtime.request_budget.clone()
+    }
+
     fn name(&self) -> &str {
         Self::name(self)
     }
@@ -122,6 +126,10 @@ impl MessageSession for ServerSession {
 
     fn may_listen(&self, caller: &Caller<'_>) -> Result<(), ReplyMessage> {
         self.session.check_notification_scopes(&self.server, caller)
+    }
+
+    fn follows(&self, previous: &Self) {
+        self.session.follow(&previous.session);
     }
 
     fn end(&self) {

@@ -109,7 +109,8 @@ impl Ask {
 /// Questions, state, or both: the result of a handler that is not finished. It holds at least one of them.
 ///
 /// The state is the handler's own: plain text for the handler, a sealed token on the wire, bound to this call and this
-/// caller. Each answer is delivered once: put an answer that a later leg needs into the state.
+/// caller. Each answer is delivered once: put an answer that a later leg needs into the state, with its question. The guide's
+/// chapter `by_hand` has an example.
 pub struct InputRequired {
     pub(crate) asks: Vec<Ask>,
     pub(crate) state: Option<String>,

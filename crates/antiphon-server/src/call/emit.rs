@@ -4,7 +4,9 @@ use crate::{
     Request,
     outbox::{MessageKind, Outbox},
 };
-use antiphon_wire::{LogLevel, LogMessageParams, ProgressParams, ProgressToken, method, write_notification};
+use antiphon_wire::{
+    LogLevel, LogMessageParams, ProgressParams, ProgressToken, escaped, method, write_notification,
+};
 use serde::Serialize;
 use serde_json::{Number, Value};
 use std::sync::{Mutex, PoisonError};
@@ -63,7 +65,9 @@ impl Emitter {
     fn send(&self, kind: MessageKind, method: &str, params: &impl Serialize) {
         match write_notification(method, params) {
             Ok(bytes) => self.outbox.push(kind, bytes),
-            Err(fault) => tracing::error!(method, %fault, "a notification cannot be written as JSON"),
+            Err(fault) => {
+                tracing::error!(method, fault = %escaped(&fault), "a notification cannot be written as JSON")
+            }
         }
     }
 }

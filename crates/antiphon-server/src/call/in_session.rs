@@ -15,7 +15,7 @@ use crate::{
 use antiphon_engine::{LegOutput, Record};
 use antiphon_seal::Call;
 use antiphon_wire::{
-    AskSupport, InputRequest, InputRequests, UrlElicitations,
+    AskSupport, InputRequest, InputRequests, UrlElicitations, escaped,
     pacing::{Pacing, StateOnlyLimits},
 };
 use ids::ElicitationIds;
@@ -62,7 +62,7 @@ impl SessionPacing {
             let new = || (Pacing::new(StateOnlyLimits::default()), Instant::now());
             let (pacing, since) = self.pacing.get_or_insert_with(new);
             let Some(wait) = pacing.next(since.elapsed()) else {
-                tracing::warn!(target = admitted.leg().target, name = "state_only", "a limit was reached");
+                tracing::warn!(target = ?escaped(admitted.leg().target), name = "state_only", "a limit was reached");
                 let text = "This call returns state again and again, without a result".to_owned();
                 return Err(Refusal::Limit { name: "state_only", text }.after_steps(steps_done));
             };
@@ -149,7 +149,7 @@ fn urls_required(
             _ => {
                 let target = admitted.leg().target;
                 tracing::error!(
-                    target,
+                    target = ?escaped(target),
                     key,
                     "`urls_first` allows URL questions only: another question was returned with them"
                 );

@@ -104,9 +104,9 @@ async fn enter<T: Send + 'static>(
     carrier: LegCarrier,
     start: &impl Fn(Ctx) -> Result<HandlerFuture<T>, String>,
 ) -> Result<Result<DriveResult<T>, String>, Refusal> {
-    let Some(slot) = ConcurrencyPermit::take(server, admitted.leg().request, admitted.principal()) else {
-        return Err(Refusal::Busy);
-    };
+    let leg = admitted.leg();
+    let slot = ConcurrencyPermit::take(server, leg.request, leg.caller, admitted.principal());
+    let Some(slot) = slot else { return Err(Refusal::Busy) };
     let checks = server.replay.is_on() && matches!(carrier, LegCarrier::Sealed);
     let shared = context(server, admitted, input, carrier);
     let handler = match start(Ctx::new(Arc::clone(&shared))) {

@@ -8,11 +8,11 @@ use crate::{
     call::{DriveResult, Round, result::LegResult},
     refusal::Refusal,
     request::admit::{Admitted, Permit},
-    runtime::Runtime,
+    runtime::{CAUSE, Runtime},
 };
 use antiphon_engine::{LegOutput, StopReason};
 use antiphon_seal::CallId;
-use antiphon_wire::{AskSupport, InputRequests, InputRequiredResult};
+use antiphon_wire::{AskSupport, InputRequests, InputRequiredResult, escaped};
 
 /// The end of a leg within its call.
 pub(crate) enum LegEnd<T> {
@@ -44,14 +44,14 @@ pub(crate) fn settle<T>(
         DriveResult::Cancelled => return Err(Refusal::Internal),
     };
     if !left.unreplayed_steps.is_empty() {
-        tracing::warn!(target, steps = ?left.unreplayed_steps, "the call ended without reaching all recorded steps");
+        tracing::warn!(target = ?escaped(target), steps = ?left.unreplayed_steps, "the call ended without reaching all recorded steps");
     }
     Ok(LegEnd::Over(match outcome {
         HandlerOutcome::Complete(result) => LegResult::Complete(result),
         HandlerOutcome::UserFacing(text) => LegResult::Failed(Some(text)),
         HandlerOutcome::NotFound => LegResult::NotFound,
         HandlerOutcome::Failed(cause) => {
-            tracing::error!(target, %cause, "a handler failed");
+            tracing::error!(target = ?escaped(target), cause = %escaped(&cause).limit(CAUSE), "a handler failed");
             LegResult::Failed(server.show_errors.then_some(cause))
         }
         // The driver converted this variant to a round.
@@ -71,7 +71,7 @@ fn failed<T>(
     let call = left.call.as_ref().map(antiphon_seal::Call::id);
     if admitted.takes_state_only(server) && left.suspend_before_error(&server.limits.engine_limits()) {
         let (call, fault) = (call.map(|call| call.to_string()), stop.describe());
-        tracing::warn!(target, call, %fault, "a leg failed: its record leaves first");
+        tracing::warn!(target = ?escaped(target), call, fault = %escaped(&fault).limit(CAUSE), "a leg failed: its record leaves first");
         let requests = InputRequests::new();
         return Ok(LegEnd::Leaves(Round { requests, by_hand: None }, left));
     }
@@ -110,12 +110,12 @@ pub(crate) fn refuse(server: &Runtime, target: &str, stop: StopReason, call: Opt
     let call = call.map(|call| call.to_string());
     match stop {
         StopReason::Author(cause) => {
-            tracing::error!(target, call, %cause, "a handler asked an invalid question");
+            tracing::error!(target = ?escaped(target), call, cause = %escaped(&cause).limit(CAUSE), "a handler asked an invalid question");
             server.hidden(&cause)
         }
         StopReason::Diverged { path, reason: why, record } => {
             tracing::error!(
-                target,
+                target = ?escaped(target),
                 call,
                 path,
                 why,
@@ -125,29 +125,28 @@ pub(crate) fn refuse(server: &Runtime, target: &str, stop: StopReason, call: Opt
             Refusal::Diverged
         }
         StopReason::StepFailed { path, cause } => {
-            tracing::error!(target, call, path, %cause, "a step has no outcome");
+            tracing::error!(target = ?escaped(target), call, path, cause = %escaped(&cause).limit(CAUSE), "a step has no outcome");
             let cause = server.show_errors.then(|| cause.to_string());
             Refusal::StepFailed { path, cause }
         }
         StopReason::Capability { path, missing } => {
-            tracing::warn!(target, call, path, ?missing, "the client does not support this question");
+            tracing::warn!(target = ?escaped(target), call, path, ?missing, "the client does not support this question");
             Refusal::Capability { missing }
         }
         StopReason::Client(text) => {
-            // The client's text is logged in quotes.
-            tracing::warn!(target, call, ?text, "a session's client did not answer");
+            tracing::warn!(target = ?escaped(target), call, text = ?escaped(&text).limit(CAUSE), "a session's client did not answer");
             Refusal::UserFacing(text)
         }
         StopReason::Limit { name, text } => {
-            tracing::error!(target, call, name, %text, "a limit was reached");
+            tracing::error!(target = ?escaped(target), call, name, text = %escaped(&text).limit(CAUSE), "a limit was reached");
             Refusal::Limit { name, text }
         }
         StopReason::Panicked(cause) => {
-            tracing::error!(target, call, cause, "a request panicked");
+            tracing::error!(target = ?escaped(target), call, cause = cause.as_deref().map(|text| debug(escaped(text).limit(CAUSE))), "a request panicked");
             server.hidden(&format!("the handler panicked: {}", cause.unwrap_or_default()))
         }
         StopReason::OutOfTime => {
-            tracing::error!(target, call, "a handler took too long and was dropped");
+            tracing::error!(target = ?escaped(target), call, "a handler took too long and was dropped");
             Refusal::Internal
         }
     }

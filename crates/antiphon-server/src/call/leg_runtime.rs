@@ -3,6 +3,7 @@
 use crate::{AskError, call::carrier::LegCarrier, clock::seconds, limits::Limits, runtime::Runtime};
 use antiphon_engine::{CallSite, DeferredWork, Leg, LogEvent, PollContext, SlotId, StopReason};
 use antiphon_seal::{Call, CallSecret, Digest};
+use antiphon_wire::escaped;
 use std::{
     cell::Cell,
     panic::Location,
@@ -108,6 +109,7 @@ impl LegRuntime {
         let advice = "a future of a call was polled outside of the call: await questions and steps in the handler itself, \
                       not on another thread";
         // That thread may catch the panic, or report it without its text.
+        // own: the advice is a text of this function.
         tracing::error!("{advice}");
         panic!("{advice}");
     }
@@ -195,7 +197,7 @@ impl Drop for LegRuntime {
 fn log(event: &LogEvent, call: Option<&str>) {
     match event {
         LogEvent::AnswerTypeMismatch { path, cause } => {
-            tracing::error!(call, %path, %cause, "an answer fits its form but not its type: it is asked again");
+            tracing::error!(call, path = %escaped(&path), cause = %escaped(&cause), "an answer fits its form but not its type: it is asked again");
         }
         LogEvent::StepAborted { path } => tracing::warn!(
             call,

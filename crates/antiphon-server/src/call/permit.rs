@@ -1,38 +1,72 @@
 //! Permits for running handlers.
 
-use crate::{Request, runtime::Runtime, session::QuotaPermit};
+use crate::{Caller, Request, quota::QuotaPermit, runtime::Runtime};
 use antiphon_seal::Principal;
-use std::sync::{Arc, atomic::Ordering};
+use std::sync::{
+    Arc,
+    atomic::{AtomicUsize, Ordering},
+};
 
 /// A handler's permit, released when it is dropped.
 pub(crate) struct ConcurrencyPermit {
-    /// The server that counts the handler; `None` if the handler runs in a session.
-    running: Option<Arc<Runtime>>,
-    _in_session: Option<QuotaPermit>,
+    _place: Place,
+}
+
+enum Place {
+    /// Among the handlers outside of sessions.
+    Outside(#[expect(dead_code, reason = "held until it is dropped")] RunningHandler),
+    /// Among the handlers in sessions, which wait for people.
+    InSession(#[expect(dead_code, reason = "held until it is dropped")] QuotaPermit),
 }
 
 impl ConcurrencyPermit {
     /// Takes a permit; `None` if all are taken. Handlers in sessions wait for people, so they have a quota of their
-    /// own, and each caller gets only a part of it.
+    /// own, and each caller gets only a part of it. Anonymous callers leave a share of both to the others.
     pub(crate) fn take(
         runtime: &Arc<Runtime>,
         request: &Request<'_>,
+        caller: &Caller<'_>,
         principal: Option<&Principal>,
     ) -> Option<Self> {
-        if let Some(session) = &request.session {
-            let share = session.handler_permit(principal, &runtime.limits)?;
-            return Some(Self { running: None, _in_session: Some(share) });
-        }
-        let permit = Self { running: Some(Arc::clone(runtime)), _in_session: None };
-        // Counted first, so that two requests cannot both take the last permit.
-        (runtime.running.fetch_add(1, Ordering::Relaxed) < runtime.limits.handlers).then_some(permit)
+        let place = match &request.session {
+            Some(session) => {
+                let account = runtime.accounts.of(caller, principal);
+                Place::InSession(session.handler_permit(account, &runtime.limits)?)
+            }
+            None => Place::Outside(RunningHandler::begin(
+                runtime,
+                principal.is_none() && caller.headers.is_some(),
+            )?),
+        };
+        Some(Self { _place: place })
     }
 }
 
-impl Drop for ConcurrencyPermit {
+/// A handler outside of sessions, counted while this exists. The counters are atomic: modern requests share no lock.
+struct RunningHandler {
+    runtime: Arc<Runtime>,
+    is_anonymous: bool,
+}
+
+impl RunningHandler {
+    fn begin(runtime: &Arc<Runtime>, is_anonymous: bool) -> Option<Self> {
+        let limits = &runtime.limits;
+        // Counted first, so that two requests cannot both take the last permit.
+        let enters = |count: &AtomicUsize, limit: usize| count.fetch_add(1, Ordering::Relaxed) < limit;
+        let mut has_place = enters(&runtime.running, limits.handlers);
+        if is_anonymous {
+            has_place &= enters(&runtime.running_anonymous, limits.for_anonymous(limits.handlers));
+        }
+        let handler = Self { runtime: Arc::clone(runtime), is_anonymous };
+        has_place.then_some(handler)
+    }
+}
+
+impl Drop for RunningHandler {
     fn drop(&mut self) {
-        if let Some(runtime) = &self.running {
-            runtime.running.fetch_sub(1, Ordering::Relaxed);
+        self.runtime.running.fetch_sub(1, Ordering::Relaxed);
+        if self.is_anonymous {
+            self.runtime.running_anonymous.fetch_sub(1, Ordering::Relaxed);
         }
     }
 }

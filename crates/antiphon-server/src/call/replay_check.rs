@@ -16,7 +16,7 @@ use crate::{
 };
 use antiphon_engine::{EntryKind, Leg, LegOutput, Purpose, StopReason};
 use antiphon_seal::CallId;
-use antiphon_wire::{AskSupport, InputRequests};
+use antiphon_wire::{AskSupport, InputRequests, escaped};
 use futures_util::FutureExt as _;
 use std::{panic::AssertUnwindSafe, sync::Arc, sync::atomic::Ordering, time::Duration};
 
@@ -161,7 +161,7 @@ impl<'a> ReplayRun<'a> {
             }
             Err(_elapsed) => {
                 tracing::debug!(
-                    target = self.admitted.leg().target,
+                    target = ?escaped(self.admitted.leg().target),
                     "a handler takes too long to be checked"
                 );
                 None

@@ -3,7 +3,7 @@
 use crate::{
     BuildError,
     define::{arguments::Spec, list::List},
-    offer::tool::without_null,
+    offer::advertised::advertised,
 };
 use antiphon_wire::JsonSchema;
 use schemars::SchemaGenerator;
@@ -60,9 +60,8 @@ impl Schemas {
         if !definitions.is_empty() {
             checked["$defs"] = Value::Object(definitions);
         }
-        let mut advertised = checked.clone();
-        without_null(&mut advertised);
-        let advertised = JsonSchema::new(&InOrder { schema: &advertised, names: &names })
+        let shown = advertised(&checked);
+        let advertised = JsonSchema::new(&InOrder { schema: &shown, names: &names })
             .map_err(|fault| BuildError(fault.to_string()))?;
         Ok(Self { checked, advertised })
     }

@@ -6,9 +6,9 @@ use crate::{
     identity::scopes::require_scopes,
     offer::{completion::RunCompleter, registry::Registry},
     refusal::Refusal,
-    runtime::Runtime,
+    runtime::{CAUSE, Runtime},
 };
-use antiphon_wire::{CompleteParams, CompleteResult, CompletionReference};
+use antiphon_wire::{CompleteParams, CompleteResult, CompletionReference, escaped};
 use std::sync::Arc;
 
 /// Answers `completion/complete`.
@@ -28,7 +28,7 @@ pub(crate) async fn complete(
     let Some(completer) = find(registry, &params, caller)? else {
         return Ok(CompleteResult::new(Completions::default().into_wire()));
     };
-    let Some(_slot) = ConcurrencyPermit::take(server, request, principal.as_ref()) else {
+    let Some(_slot) = ConcurrencyPermit::take(server, request, caller, principal.as_ref()) else {
         return Err(Refusal::Busy);
     };
     let completing = Completing {
@@ -47,7 +47,7 @@ pub(crate) async fn complete(
         Err(error) => Err(match error.user_facing_text() {
             Some(text) => Refusal::UserFacing(text.to_owned()),
             None => {
-                tracing::error!(cause = %error, "a completer failed");
+                tracing::error!(cause = %escaped(&error).limit(CAUSE), "a completer failed");
                 server.hidden(&error.to_string())
             }
         }),

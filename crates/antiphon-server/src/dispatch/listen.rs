@@ -12,7 +12,7 @@ use crate::{
 };
 use antiphon_wire::{
     AcknowledgedParams, ListChangedParams, ListenParams, ListenResult, RequestId, ResourceUpdatedParams,
-    SubscriptionFilter, method, write_notification, write_result,
+    SubscriptionFilter, escaped, method, write_notification, write_result,
 };
 use serde::Serialize;
 use std::future::poll_fn;
@@ -23,7 +23,7 @@ const FIRST_LIST: u32 = 1;
 const FIRST_RESOURCE: u32 = 16;
 
 /// The maximum length of a subscription's id, in bytes of JSON: every notification repeats it.
-const MAX_ID: usize = 1024;
+const MAX_ID: usize = 256;
 
 /// The part of a subscription's request that the server honours.
 struct AcceptedFilter {
@@ -49,7 +49,9 @@ pub(crate) fn open(
 ) -> Result<Subscription, Refusal> {
     // On a transport that carries replies only, the subscription would never send anything.
     let outbox = caller.outbox.ok_or_else(|| Refusal::Method(request.method.to_string()))?;
-    if request.id.to_string().len() > MAX_ID {
+    // As sent: the text of an id for logs is cut.
+    let id = serde_json::to_string(&request.id).map_err(|_| Refusal::Internal)?;
+    if id.len() > MAX_ID {
         let text = format!("The id of a subscription may have at most {MAX_ID} bytes");
         return Err(Refusal::Limit { name: "subscription", text });
     }
@@ -93,7 +95,7 @@ impl Subscription {
         ReplyMessage::written(
             &sender.id,
             write_result(&sender.id, &result).map_err(|fault| {
-                tracing::error!(%fault, "the end of a subscription cannot be written as JSON");
+                tracing::error!(fault = %escaped(&fault), "the end of a subscription cannot be written as JSON");
                 Refusal::Internal
             }),
         )
@@ -152,7 +154,9 @@ impl NotificationSender {
     fn send(&self, key: u32, method: &str, params: &impl Serialize) {
         match write_notification(method, params) {
             Ok(bytes) => self.outbox.push(MessageKind::Change(key), bytes),
-            Err(fault) => tracing::error!(method, %fault, "a notification cannot be written as JSON"),
+            Err(fault) => {
+                tracing::error!(method, fault = %escaped(&fault), "a notification cannot be written as JSON")
+            }
         }
     }
 }

@@ -15,11 +15,11 @@ use crate::{
     refusal::Refusal,
     reply::{HasMeta, WithServerInfo},
     request::admit::LegRequest,
-    runtime::Runtime,
+    runtime::{CAUSE, Runtime},
     session::{InSession, SessionResult},
 };
 use antiphon_wire::{
-    CacheScope, CallToolResult, GetPromptResult, ReadResourceResult, Ttl, method, write_result,
+    CacheScope, CallToolResult, GetPromptResult, ReadResourceResult, Ttl, escaped, method, write_result,
 };
 use serde::Serialize;
 use serde_json::{Map, Value, value::RawValue};
@@ -122,22 +122,20 @@ async fn call_tool(
         LegResult::NotFound => {
             LegResult::Complete(CallToolResult::error(Error::resource_not_found().to_string()))
         }
-        LegResult::Complete(result) => match registered
-            .output
-            .as_ref()
-            .and_then(|output| output.faults(&result))
-        {
-            None => LegResult::Complete(result),
-            Some(faults) => {
-                tracing::error!(tool = name, faults, "a result does not fit the output schema of its tool");
-                let shown = || {
-                    CallToolResult::error(format!(
-                        "The result of the tool {name} does not fit its output schema: {faults}"
-                    ))
-                };
-                LegResult::Complete(if server.show_errors { shown() } else { failed(name) })
+        LegResult::Complete(result) => {
+            match registered.output.as_ref().and_then(|output| output.faults(&result)) {
+                None => LegResult::Complete(result),
+                Some(faults) => {
+                    tracing::error!(tool = ?escaped(name), faults = ?escaped(&faults).limit(CAUSE), "a result does not fit the output schema of its tool");
+                    let shown = || {
+                        CallToolResult::error(format!(
+                            "The result of the tool {name} does not fit its output schema: {faults}"
+                        ))
+                    };
+                    LegResult::Complete(if server.show_errors { shown() } else { failed(name) })
+                }
             }
-        },
+        }
         asked @ LegResult::InputRequired(_) => asked,
     })
 }
@@ -279,7 +277,7 @@ fn write(request: &Request<'_>, result: &(impl Serialize + SessionResult)) -> Re
 
 fn encode(request: &Request<'_>, result: &impl Serialize) -> Result<Vec<u8>, Refusal> {
     write_result(&request.id, result).map_err(|fault| {
-        tracing::error!(method = %request.method, %fault, "a result cannot be written as JSON");
+        tracing::error!(method = %escaped(&request.method), fault = %escaped(&fault), "a result cannot be written as JSON");
         Refusal::Internal
     })
 }

@@ -47,11 +47,15 @@ impl From<Refusal> for Fault {
 struct ActiveRequest<'a> {
     session: &'a Session,
     id: RequestId,
+    /// The length of its params, in bytes.
+    bytes: usize,
 }
 
 impl Drop for ActiveRequest<'_> {
     fn drop(&mut self) {
-        self.session.state().running.remove(&self.id);
+        let mut state = self.session.state();
+        state.running.remove(&self.id);
+        state.running_bytes -= self.bytes;
     }
 }
 
@@ -65,7 +69,7 @@ impl Session {
         caller: &Caller<'_>,
     ) -> Option<ReplyMessage> {
         let (handle, registration) = AbortHandle::new_pair();
-        let running = match self.begin(server, &request.id, handle) {
+        let running = match self.begin(server, &request, handle) {
             Ok(running) => running,
             Err(error) => return Some(ReplyMessage::session_error(&request.id, &error)),
         };
@@ -77,9 +81,11 @@ impl Session {
     fn begin(
         &self,
         server: &Server,
-        id: &RequestId,
+        request: &antiphon_wire::Request<'_>,
         handle: AbortHandle,
     ) -> Result<ActiveRequest<'_>, ErrorObject> {
+        let (id, limits) = (&request.id, &server.0.runtime.limits);
+        let bytes = request.params.map_or(0, |params| params.get().len());
         let mut state = self.state();
         if state.ended {
             return Err(ErrorObject::invalid_request("the session has ended"));
@@ -87,12 +93,15 @@ impl Session {
         if state.running.contains_key(id) {
             return Err(ErrorObject::invalid_request("a request with this id is under way"));
         }
-        if state.running.len() >= server.0.runtime.limits.session_requests {
+        // The first request may be of any length that the transport accepts.
+        let too_long = state.running_bytes > 0 && state.running_bytes + bytes > limits.session_request_bytes;
+        if too_long || state.running.len() >= limits.session_requests {
             return Err(Refusal::Busy.to_error());
         }
         state.running.insert(id.clone(), handle);
+        state.running_bytes += bytes;
         drop(state);
-        Ok(ActiveRequest { session: self, id: id.clone() })
+        Ok(ActiveRequest { session: self, id: id.clone(), bytes })
     }
 
     async fn reply(

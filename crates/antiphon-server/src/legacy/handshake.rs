@@ -2,24 +2,21 @@
 
 use crate::{
     Caller, ReplyMessage, Server,
+    limits::CLIENT_INFO,
+    quota::{Exceeded, QuotaPermit},
     read::read_object,
     refusal::Refusal,
-    session::{
-        quota::QuotaPermit,
-        session::{Session, Shared, State},
-    },
+    session::session::{Session, Shared, State},
     subscribe::registry::SubscriptionHandle,
 };
 use antiphon_seal::Digest;
-use antiphon_wire::{AskSupport, ClientCapabilities, ErrorObject, ProtocolVersion, Request, write_result};
+use antiphon_wire::{
+    AskSupport, ClientCapabilities, ErrorObject, ProtocolVersion, Request, escaped, write_result,
+};
 use futures_util::task::AtomicWaker;
 use serde::Deserialize;
 use serde_json::value::RawValue;
 use std::sync::{Arc, Mutex};
-
-/// The maximum length of a stored `clientInfo`, in bytes of JSON. A longer one is not stored, because it would stay in
-/// memory as long as the session.
-const CLIENT_INFO: usize = 16 * 1024;
 
 /// The members of `initialize` that are used here. A client that omits its name is served too.
 #[derive(Deserialize)]
@@ -47,14 +44,17 @@ impl Server {
         request: &Request<'_>,
         caller: &Caller<'_>,
     ) -> Result<(Session, ReplyMessage), ReplyMessage> {
-        self.open_session(request, caller).map_err(|error| ReplyMessage::session_error(&request.id, &error))
+        self.open_session(request, caller).map_err(|refused| {
+            let reply = ReplyMessage::session_error(&request.id, &refused.error);
+            refused.full.into_iter().fold(reply, ReplyMessage::because_sessions_are_full)
+        })
     }
 
     fn open_session(
         &self,
         request: &Request<'_>,
         caller: &Caller<'_>,
-    ) -> Result<(Session, ReplyMessage), ErrorObject> {
+    ) -> Result<(Session, ReplyMessage), SessionRefused> {
         let text = request.params.ok_or_else(|| ErrorObject::invalid_params("params is missing"))?;
         let initialize: Initialize<'_> = read_object(text, "params")?;
         // > If the server supports the requested protocol version, it **MUST** respond with the same version. Otherwise,
@@ -62,30 +62,35 @@ impl Server {
         // > supported by the server.
         let version =
             ProtocolVersion::legacy(&initialize.protocol_version).unwrap_or(ProtocolVersion::V2025_11_25);
-        let opened = self.admit_session(caller).map_err(|refusal| refusal.to_error())?;
+        let opened = self.admit_session(caller)?;
         let client_info = initialize.client_info.filter(|info| info.get().len() <= CLIENT_INFO);
         let session = self.session(version, &initialize.capabilities, client_info, Some(opened));
         let registry = self.0.registry.load();
         let result = registry.initialized(session.version(), &self.0.info);
         let body = write_result(&request.id, &result).map_err(|fault| {
-            tracing::error!(%fault, "the result of initialize cannot be written as JSON");
+            tracing::error!(fault = %escaped(&fault), "the result of initialize cannot be written as JSON");
             ErrorObject::internal()
         })?;
         Ok((session, ReplyMessage::result(body)))
     }
 
     /// Admits one more session, and identifies its owner.
-    fn admit_session(&self, caller: &Caller<'_>) -> Result<SessionGrants, Refusal> {
+    fn admit_session(&self, caller: &Caller<'_>) -> Result<SessionGrants, SessionRefused> {
         let inner = &self.0;
         if inner.runtime.subscriptions.is_draining() {
-            return Err(Refusal::Busy);
+            return Err(Refusal::Busy.into());
         }
         let principal = inner.runtime.identity.of(caller).map_err(|cause| {
-            tracing::error!(%cause, "no identity: a session was refused");
+            tracing::error!(cause = %escaped(&cause), "no identity: a session was refused");
             Refusal::Internal
         })?;
+        let account = inner.runtime.accounts.of(caller, principal.as_ref());
         let principal = principal.map(|known| inner.sessions.digest(&known));
-        let permit = inner.sessions.session_permit(principal.as_ref(), &inner.runtime.limits)?;
+        let permit = inner.sessions.session_permit(account, &inner.runtime.limits).map_err(|full| {
+            let (limit, open, theirs) = (full.limit, full.all, full.theirs);
+            tracing::warn!(?limit, open, theirs, "as many sessions are open as are allowed");
+            SessionRefused { error: Refusal::Busy.to_error(), full: Some(full.limit) }
+        })?;
         // > The server **MUST NOT** send notification types [...]: list changes are sent if the server declared them.
         let lists = [inner.registry.load().profile.list_changed; 3];
         let subscription = inner.runtime.subscriptions.join(lists, Vec::new(), &inner.runtime.limits)?;
@@ -118,10 +123,28 @@ impl Server {
             client_info: client_info.map(ToOwned::to_owned),
             principal,
             subscription,
-            state: Mutex::new(State::default()),
+            state: Mutex::new(State { permit, ..State::default() }),
             notifier: AtomicWaker::new(),
-            _permit: permit,
         }))
+    }
+}
+
+/// The reason for which no session was opened.
+struct SessionRefused {
+    error: ErrorObject,
+    /// The limit that the session would exceed, if there are too many.
+    full: Option<Exceeded>,
+}
+
+impl From<ErrorObject> for SessionRefused {
+    fn from(error: ErrorObject) -> Self {
+        Self { error, full: None }
+    }
+}
+
+impl From<Refusal> for SessionRefused {
+    fn from(refusal: Refusal) -> Self {
+        refusal.to_error().into()
     }
 }
 

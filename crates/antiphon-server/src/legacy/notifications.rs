@@ -8,7 +8,7 @@ use crate::{
     session::session::Session,
     subscribe::registry::{Change, SubscriptionHandle},
 };
-use antiphon_wire::{ElicitationCompleteParams, SubscribeParams, method, write_notification};
+use antiphon_wire::{ElicitationCompleteParams, SubscribeParams, escaped, method, write_notification};
 use antiphon_wire::{RequestId, Response};
 use serde::Serialize;
 use serde_json::json;
@@ -150,6 +150,8 @@ impl Session {
 fn push_notification(outbox: &Outbox, kind: MessageKind, method: &str, params: &impl Serialize) {
     match write_notification(method, params) {
         Ok(bytes) => outbox.push(kind, bytes),
-        Err(fault) => tracing::error!(method, %fault, "a notification cannot be written as JSON"),
+        Err(fault) => {
+            tracing::error!(method, fault = %escaped(&fault), "a notification cannot be written as JSON")
+        }
     }
 }

@@ -11,7 +11,7 @@ use crate::{
     settings::Settings,
     subscribe::registry::ListKind,
 };
-use antiphon_wire::ProtocolVersion;
+use antiphon_wire::{ProtocolVersion, escaped};
 use serde::{
     Deserialize, Serialize, Serializer,
     ser::{SerializeMap, SerializeSeq as _},
@@ -61,7 +61,7 @@ impl<T: ListItem> Entry<T> {
         item.check()?;
         // Scopes are sent in a header.
         if let Some(scope) = item.settings().scopes.iter().find(|scope| !is_scope(scope)) {
-            let (key, scope) = (item.key(), scope.escape_debug());
+            let (key, scope) = (escaped(item.key()), escaped(scope));
             return Err(BuildError(format!(
                 "`{key}` needs the scope `{scope}`, which is not valid: a scope is printable ASCII without spaces, quotes and \
                  backslashes"

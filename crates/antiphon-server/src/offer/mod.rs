@@ -1,5 +1,6 @@
 //! The offers of a server: tools, prompts, resources and templates, their lists, and the completion of their arguments.
 
+pub(crate) mod advertised;
 pub(crate) mod arguments;
 pub(crate) mod cache;
 pub(crate) mod check;

@@ -3,7 +3,7 @@
 use crate::{
     Ctx, Handler, IntoOutcome,
     call::{DriveResult, drive, outcome::schema_of_result},
-    offer::{arguments::decode, check::SchemaOrigin},
+    offer::{advertised::advertised, arguments::decode, check::SchemaOrigin},
     settings::{self, Settings},
 };
 use antiphon_wire::{CallToolResult, JsonSchema, ToolAnnotations};
@@ -70,10 +70,7 @@ impl Tool {
         schema.remove("title");
         let mut tool = Self::with_schema(name, schema.to_value(), handler);
         tool.schema_origin = SchemaOrigin::Type;
-        let mut advertised = tool.schema.clone();
-        if without_null(&mut advertised) {
-            tool.definition.input_schema = JsonSchema::from_value(&advertised);
-        }
+        tool.definition.input_schema = JsonSchema::from_value(&advertised(&tool.schema));
         tool
     }
 
@@ -139,7 +136,10 @@ impl Tool {
     }
 
     pub(crate) fn with_output(mut self, schema: &Value, origin: SchemaOrigin) -> Self {
-        self.definition.output_schema = Some(JsonSchema::from_value(schema));
+        self.definition.output_schema = Some(match origin {
+            SchemaOrigin::Type => JsonSchema::from_value(&advertised(schema)),
+            SchemaOrigin::Author => JsonSchema::from_value(schema),
+        });
         self.output = Some((schema.clone(), origin));
         self
     }
@@ -150,28 +150,6 @@ impl Tool {
     pub fn returns<T: HasSchema>(self) -> Self {
         self.with_output(&schema_of_result::<T>(), SchemaOrigin::Type)
     }
-}
-
-/// Removes `null` from the types of optional arguments that are repeated in headers: the advertised schema omits it,
-/// although `null` is accepted. Returns true if one was removed.
-///
-/// > **MUST** only be applied to parameters with primitive types (integer, string, boolean).
-pub(crate) fn without_null(schema: &mut Value) -> bool {
-    let properties = schema.get_mut("properties").and_then(Value::as_object_mut);
-    let mut found = false;
-    for property in properties.into_iter().flat_map(|properties| properties.values_mut()) {
-        if property.get("x-mcp-header").is_some()
-            && let Some(Value::Array(types)) = property.get_mut("type")
-        {
-            types.retain(|kind| kind != "null");
-            if let [Value::String(only)] = types.as_slice() {
-                property["type"] = only.clone().into();
-                found = true;
-            }
-        }
-        found |= without_null(property);
-    }
-    found
 }
 
 settings::setters!(Tool);

@@ -6,12 +6,13 @@ use crate::{
     identity::scopes::require_scopes,
     limits::{LEG_WARNING, RECORD_WARNING},
     refusal::Refusal,
+    refusal_log::log_refusal,
     runtime::Runtime,
     settings::Settings,
 };
 use antiphon_engine::{AskRecord, Record};
 use antiphon_seal::{Binding, Call, CallId, OpenError, Principal, Reason, SealError};
-use antiphon_wire::{AskSupport, InputRequests, InputRequiredResult, UniqueNames};
+use antiphon_wire::{AskSupport, InputRequests, InputRequiredResult, UniqueNames, escaped};
 use serde_json::value::RawValue;
 use std::time::{Duration, SystemTime};
 
@@ -70,7 +71,7 @@ pub(crate) fn admit<'a>(server: &Runtime, leg: LegRequest<'a>) -> Result<Admitte
         }
         // A handler would take the caller for an anonymous one.
         (Err(cause), state) => {
-            tracing::error!(%cause, method = %leg.request.method, target = leg.target, "no identity: refused");
+            server.log_no_identity(&cause, &leg.request.method);
             return Err(if state.is_some() { Refusal::State } else { Refusal::Internal });
         }
     };
@@ -81,7 +82,7 @@ pub(crate) fn admit<'a>(server: &Runtime, leg: LegRequest<'a>) -> Result<Admitte
     // A token is never sealed in the last possible leg.
     let Some(call) = call.next_leg() else { return Err(Refusal::State) };
     if call.leg() == LEG_WARNING {
-        tracing::warn!(call = %id, target = leg.target, leg = LEG_WARNING, "many clients give up at ten rounds");
+        tracing::warn!(call = %escaped(&id), target = ?escaped(leg.target), leg = LEG_WARNING, "many clients give up at ten rounds");
     }
     Ok(Admitted { leg, _names: names, principal, call: Some(call), record: Some(record), late })
 }
@@ -96,7 +97,9 @@ fn open(
 ) -> Result<(Call, Record, bool), Refusal> {
     let refuse = |reason: &str, call: Option<CallId>| {
         let call = call.map(|id| id.to_string());
-        tracing::warn!(method = %leg.request.method, target = leg.target, reason, call, "requestState refused");
+        let (method, target) = (escaped(&leg.request.method), escaped(leg.target));
+        let loudness = server.refused(&format!("requestState {reason}"));
+        log_refusal!(loudness, { %method, ?target, reason, call }, "requestState refused");
         Refusal::State
     };
     // Checked before anything is copied, because the text comes from the peer. A token needs no JSON escapes.
@@ -115,7 +118,7 @@ fn open(
             server.log_unknown_key();
         }
         if let Some(cause) = error.codec() {
-            tracing::error!(%cause, "the codec did not open a state");
+            tracing::error!(cause = %escaped(&cause), "the codec did not open a state");
         }
         refuse(error.reason().as_str(), error.call_id())
     })?;
@@ -123,12 +126,12 @@ fn open(
         Record::decode(&opened.payload).map_err(|_| refuse("payload", Some(opened.call.id())))?;
     if opened.tool_version != leg.settings.version {
         let (was, is) = (opened.tool_version, leg.settings.version);
-        tracing::info!(call = %opened.call.id(), target = leg.target, was, is, "a call of another version");
+        tracing::info!(call = %escaped(&opened.call.id()), target = ?escaped(leg.target), was, is, "a call of another version");
         match leg.settings.on_version {
             OnVersion::Keep => {
                 for collision in record.migrate(&leg.settings.migration) {
                     let path = collision.path;
-                    tracing::error!(%path, "a migration renames a step to the path of another recorded step");
+                    tracing::error!(path = %escaped(&path), "a migration renames a step to the path of another recorded step");
                 }
             }
             OnVersion::Reject => return Err(Refusal::Version),
@@ -223,7 +226,7 @@ impl<'a> Admitted<'a> {
         after_effect: bool,
     ) -> Result<InputRequiredResult, Refusal> {
         let internal = |cause: &dyn std::fmt::Display| {
-            tracing::error!(%cause, "a round could not be sealed");
+            tracing::error!(cause = %escaped(&cause), "a round could not be sealed");
             Refusal::Internal
         };
         let bytes = record.encode().map_err(|fault| internal(&fault))?;
@@ -234,7 +237,7 @@ impl<'a> Admitted<'a> {
         let size = record.size();
         if size > RECORD_WARNING {
             let largest = record.largest_parts();
-            tracing::warn!(target = self.leg.target, size, ?largest, "the record of a call grows large");
+            tracing::warn!(target = ?escaped(self.leg.target), size, ?largest, "the record of a call grows large");
         }
         let now = server.clock.now();
         let call = match self.call.take() {
@@ -250,7 +253,7 @@ impl<'a> Admitted<'a> {
             SealError::TooLarge { limit, actual } => too_large(self.leg.target, record, actual, limit),
             other => internal(&Error::from(other)),
         })?;
-        tracing::debug!(call = %call.id(), leg = call.leg(), asks = permit.0.len(), state = state.len(), "a round leaves");
+        tracing::debug!(call = %escaped(&call.id()), leg = call.leg(), asks = permit.0.len(), state = state.len(), "a round leaves");
         InputRequiredResult::new(permit.0, Some(state)).map_err(|fault| internal(&fault))
     }
 }
@@ -261,14 +264,14 @@ impl Admitted<'_> {
         let ends = seconds(now).saturating_add(answer_timeout.as_secs());
         if asked.deadline().is_some_and(|deadline| deadline > ends) {
             let (target, key) = (self.leg.target, asked.path());
-            tracing::warn!(target, %key, ?answer_timeout, "a question has more time than the state of its round");
+            tracing::warn!(target = ?escaped(target), key = %escaped(&key), ?answer_timeout, "a question has more time than the state of its round");
         }
     }
 }
 
 /// Logs the largest entries by key and size, and returns the refusal.
 fn too_large(target: &str, record: &Record, actual: usize, limit: usize) -> Refusal {
-    tracing::error!(target, actual, limit, largest = ?record.largest_parts(), "the state of a call is too large");
+    tracing::error!(target = ?escaped(target), actual, limit, largest = ?record.largest_parts(), "the state of a call is too large");
     Refusal::Limit {
         name: "state",
         text: format!("The state of this call would take {actual} bytes; the limit is {limit}"),

@@ -102,7 +102,7 @@ pub(crate) fn without_session(message: Incoming<'_>) -> Unreadable {
 /// Returns whether the request names its version, as every modern one does.
 fn speaks_for_itself(params: Option<&RawValue>) -> bool {
     #[derive(Deserialize)]
-    struct Said<'a> {
+    struct MetaOnly<'a> {
         #[serde(rename = "_meta", borrow, default)]
         meta: Option<&'a RawValue>,
     }
@@ -111,7 +111,7 @@ fn speaks_for_itself(params: Option<&RawValue>) -> bool {
         #[serde(rename = "io.modelcontextprotocol/protocolVersion", borrow, default)]
         version: Option<&'a RawValue>,
     }
-    let meta = params.and_then(|text| serde_json::from_str::<Said<'_>>(text.get()).ok()?.meta);
+    let meta = params.and_then(|text| serde_json::from_str::<MetaOnly<'_>>(text.get()).ok()?.meta);
     let version = meta.and_then(|meta| serde_json::from_str::<Version<'_>>(meta.get()).ok()?.version);
     version.is_some()
 }

@@ -7,15 +7,22 @@ pub(crate) mod state_only;
 
 use crate::{
     Clock, Limits, OnExpired,
-    identity::caller::{Caller, Identity},
+    identity::{
+        account::Accounts,
+        caller::{Caller, Identity},
+    },
+    quota::request_budget::RequestBudget,
     refusal::Refusal,
+    refusal_log::{Loudness, RefusalLog, log_refusal},
     reply::ServerInfo,
     runtime::{replay::Replay, state_only::StateOnly},
     subscribe::registry::SubscriptionRegistry,
 };
 use antiphon_seal::{Principal, Sealer};
+use antiphon_wire::escaped;
 use std::{
     any::Any,
+    fmt,
     sync::{
         Arc, Weak,
         atomic::{AtomicBool, AtomicUsize, Ordering},
@@ -23,6 +30,9 @@ use std::{
     time::Duration,
 };
 use tokio::sync::watch;
+
+/// The maximum number of characters of a cause in the log.
+pub(crate) const CAUSE: usize = 2000;
 
 pub(crate) struct Runtime {
     /// The server that this is a part of.
@@ -32,6 +42,9 @@ pub(crate) struct Runtime {
     pub(crate) server_info: ServerInfo,
     pub(crate) sealer: Sealer,
     pub(crate) identity: Identity,
+    pub(crate) accounts: Accounts,
+    /// The bytes of the requests that are read, or wait for their reply.
+    pub(crate) request_budget: RequestBudget,
     pub(crate) limits: Limits,
     pub(crate) clock: Clock,
     pub(crate) answer_timeout: Duration,
@@ -50,7 +63,11 @@ pub(crate) struct Runtime {
     pub(crate) detached: watch::Sender<usize>,
     /// The number of handlers that run outside of sessions.
     pub(crate) running: AtomicUsize,
+    /// The number of those among them that run for anonymous callers.
+    pub(crate) running_anonymous: AtomicUsize,
     pub(crate) unknown_key_logged: AtomicBool,
+    /// The refusals that were logged.
+    pub(crate) refusals: RefusalLog,
 }
 
 /// Decides whether work should go to another instance.
@@ -84,16 +101,28 @@ impl Runtime {
     /// If the binder fails; the cause is in the log.
     pub(crate) fn identified(&self, method: &str, caller: &Caller<'_>) -> Result<Option<Principal>, Refusal> {
         self.identity.of(caller).map_err(|cause| {
-            tracing::error!(%cause, method, "no identity: refused");
+            self.log_no_identity(&cause, method);
             Refusal::Internal
         })
+    }
+
+    /// Logs a request whose binder failed.
+    pub(crate) fn log_no_identity(&self, cause: &(impl fmt::Display + ?Sized), method: &str) {
+        let cause = escaped(cause);
+        let loudness = self.refused(&format!("identity {cause}"));
+        log_refusal!(loudness, { %cause, method = ?escaped(method) }, "no identity: refused");
+    }
+
+    /// Counts a refusal with this cause, and returns the level at which it is logged.
+    pub(crate) fn refused(&self, cause: &str) -> Loudness {
+        self.refusals.count(cause, self.clock.now())
     }
 
     /// Logs, once, the probable cause of a state under an unknown key.
     pub(crate) fn log_unknown_key(&self) {
         if !self.unknown_key_logged.swap(true, Ordering::Relaxed) {
             tracing::error!(
-                server = %self.name,
+                server = %escaped(&self.name),
                 "a requestState was sealed under a key this process does not have: a shared key ring is probably \
                  missing (ANTIPHON_KEYS or a key file, the same on every instance), or the server was restarted"
             );

@@ -1,6 +1,7 @@
 //! The settings of the replay check, and its findings.
 
 use antiphon_seal::CallId;
+use antiphon_wire::escaped;
 use std::fmt;
 
 /// The divisor of [`ReplayCheck::Sampled`]: one call in this many is checked.
@@ -160,7 +161,7 @@ pub(crate) struct Replay {
 
 impl Default for Replay {
     fn default() -> Self {
-        let report = |fault: &ReplayFault| tracing::error!(%fault, "a handler does not ask the same when it runs again");
+        let report = |fault: &ReplayFault| tracing::error!(fault = %escaped(fault), "a handler does not ask the same when it runs again");
         Self { check: ReplayCheck::default(), report: Box::new(report), causes: None }
     }
 }

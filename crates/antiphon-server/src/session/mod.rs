@@ -3,7 +3,6 @@
 
 mod errors;
 pub(crate) mod outbound_request;
-pub(crate) mod quota;
 pub(crate) mod results;
 #[expect(clippy::module_inception, reason = "the state of one session, beside what all sessions share")]
 pub(crate) mod session;
@@ -11,7 +10,6 @@ pub(crate) mod sessions;
 
 pub(crate) use errors::{downgrade_refusal, not_answered, too_late};
 pub(crate) use outbound_request::{AnswerTimeout, AskEnd, OutboundRequest};
-pub(crate) use quota::QuotaPermit;
 pub(crate) use results::{InSession, SessionResult};
 pub(crate) use session::Session;
 pub(crate) use sessions::Sessions;

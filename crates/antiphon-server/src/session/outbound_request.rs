@@ -5,7 +5,8 @@ use crate::{
     session::session::{ClientResponse, PendingRequest, Session},
 };
 use antiphon_wire::{
-    CancelledParams, InputRequest, LegacyAsk, RequestId, method, pacing::stretched, write_notification,
+    CancelledParams, InputRequest, LegacyAsk, RequestId, escaped, method, pacing::stretched,
+    write_notification,
 };
 use std::{
     future::Future as _,
@@ -154,6 +155,6 @@ pub(crate) fn send_cancelled(outbox: &Outbox, id: u64) {
     // > When a party wants to cancel an in-progress request, it sends a `notifications/cancelled` notification
     match write_notification(method::CANCELLED, &CancelledParams::new(RequestId::from(id))) {
         Ok(bytes) => outbox.push(MessageKind::Ask, bytes),
-        Err(fault) => tracing::error!(%fault, "a cancellation cannot be written as JSON"),
+        Err(fault) => tracing::error!(fault = %escaped(&fault), "a cancellation cannot be written as JSON"),
     }
 }

@@ -2,17 +2,16 @@
 
 use crate::{
     Limits, Outbox,
+    identity::account::Account,
+    quota::QuotaPermit,
     read::read_object,
-    session::{
-        quota::QuotaPermit,
-        sessions::{Sessions, UrlSession},
-    },
+    session::sessions::{Sessions, UrlSession},
     subscribe::registry::SubscriptionHandle,
 };
-use antiphon_seal::{Digest, Principal};
+use antiphon_seal::Digest;
 use antiphon_wire::{
     AskSupport, CancelledParams, ElicitRequest, ErrorObject, FieldKind, FormField, InputRequest, LogLevel,
-    Notification, ProgressParams, ProtocolVersion, RequestId, Response, method,
+    Notification, ProgressParams, ProtocolVersion, RequestId, Response, escaped, method,
 };
 use futures_util::{future::AbortHandle, task::AtomicWaker};
 use serde_json::value::RawValue;
@@ -44,7 +43,6 @@ pub(crate) struct Shared {
     pub(crate) state: Mutex<State>,
     /// Wakes the task that sends notifications that belong to no request.
     pub(crate) notifier: AtomicWaker,
-    pub(crate) _permit: Option<QuotaPermit>,
 }
 
 /// The part of a session that changes while it is open.
@@ -54,6 +52,8 @@ pub(crate) struct State {
     pub(crate) level: Option<LogLevel>,
     /// The client's requests, each with the handle that cancels it.
     pub(crate) running: HashMap<RequestId, AbortHandle>,
+    /// The length of these requests, in bytes.
+    pub(crate) running_bytes: usize,
     /// The server's requests that wait for the client.
     pub(crate) pending: HashMap<u64, PendingRequest>,
     pub(crate) last_id: u64,
@@ -62,6 +62,8 @@ pub(crate) struct State {
     /// The finished ones among them that were not yet sent; the oldest are dropped.
     pub(crate) finished: VecDeque<String>,
     pub(crate) ended: bool,
+    /// The session's place in the quota, given back when the session ends, so that another can begin at once.
+    pub(crate) permit: Option<QuotaPermit>,
 }
 
 /// The client's response: a result, as text, or an error.
@@ -118,12 +120,8 @@ impl Session {
     }
 
     /// Takes a permit for a handler in a session; `None` if all are taken.
-    pub(crate) fn handler_permit(
-        &self,
-        principal: Option<&Principal>,
-        limits: &Limits,
-    ) -> Option<QuotaPermit> {
-        self.0.sessions.handler_permit(principal, limits)
+    pub(crate) fn handler_permit(&self, account: Account, limits: &Limits) -> Option<QuotaPermit> {
+        self.0.sessions.handler_permit(account, limits)
     }
 
     /// Processes a notification of the client. Returns true if it cancelled a request.
@@ -136,7 +134,7 @@ impl Session {
             // The id is unique while its request is under way.
             let running = self.state().running.get(&cancelled.request_id).cloned();
             let Some(handle) = running else { return false };
-            tracing::debug!(id = %cancelled.request_id, reason = cancelled.reason, "request cancelled");
+            tracing::debug!(id = %escaped(&cancelled.request_id), reason = cancelled.reason.as_deref().map(|text| debug(escaped(text))), "request cancelled");
             handle.abort();
             return true;
         }
@@ -209,13 +207,20 @@ impl Session {
         sessions.add_url_session(id, Arc::downgrade(&this));
     }
 
-    /// Ends the session and cancels its requests.
+    /// Continues the ids of another session's requests.
+    pub(crate) fn follow(&self, previous: &Self) {
+        let last_id = previous.state().last_id;
+        self.state().last_id = last_id;
+    }
+
+    /// Ends the session: cancels its requests, ends its asks, and gives its place back.
     pub(crate) fn end(&self) {
         let mut state = self.state();
         state.ended = true;
         let running = std::mem::take(&mut state.running);
+        let permit = state.permit.take();
         state.pending.clear();
-        drop(state);
+        drop((state, permit));
         for handle in running.into_values() {
             handle.abort();
         }

@@ -2,8 +2,8 @@
 
 use crate::{
     Limits,
-    refusal::Refusal,
-    session::quota::{Quota, QuotaPermit},
+    identity::account::Account,
+    quota::{Quota, QuotaExceeded, QuotaLimits, QuotaPermit},
 };
 use antiphon_seal::{CallSecret, Digest, EntropyError, Principal};
 use std::{
@@ -48,27 +48,23 @@ impl Sessions {
     /// Takes a permit for one more session.
     pub(crate) fn session_permit(
         &self,
-        principal: Option<&Digest>,
+        account: Account,
         limits: &Limits,
-    ) -> Result<QuotaPermit, Refusal> {
-        self.open.take(principal, limits.sessions, limits.sessions_per_principal).map_err(|full| {
-            tracing::warn!(open = full.all, theirs = full.theirs, "too many sessions: one was refused");
-            Refusal::Busy
-        })
+    ) -> Result<QuotaPermit, QuotaExceeded> {
+        let (each_principal, each_address) = (limits.sessions_per_principal, limits.sessions_per_address);
+        self.open.take(account, &QuotaLimits::new(limits, limits.sessions, each_principal, each_address))
     }
 
     /// Takes a permit for one more handler; `None` if all are taken, or all of this caller.
-    pub(crate) fn handler_permit(
-        &self,
-        principal: Option<&Principal>,
-        limits: &Limits,
-    ) -> Option<QuotaPermit> {
-        let principal = principal.map(|known| self.digest(known));
+    pub(crate) fn handler_permit(&self, account: Account, limits: &Limits) -> Option<QuotaPermit> {
+        let all = limits.session_handlers;
+        let each_principal = limits.session_handlers_per_principal;
+        let each_address = limits.session_handlers_per_address;
         self.handlers
-            .take(principal.as_ref(), limits.session_handlers, limits.session_handlers_per_principal)
+            .take(account, &QuotaLimits::new(limits, all, each_principal, each_address))
             .inspect_err(|full| {
-                let (all, theirs) = (full.all, full.theirs);
-                tracing::debug!(all, theirs, "too many handlers of sessions: a request was refused");
+                let (limit, all, theirs) = (full.limit, full.all, full.theirs);
+                tracing::debug!(?limit, all, theirs, "too many handlers of sessions: a request was refused");
             })
             .ok()
     }
@@ -100,12 +96,12 @@ impl Sessions {
 
     /// Returns the number of open sessions.
     pub(crate) fn len(&self) -> usize {
-        self.open.len()
+        self.open.in_use()
     }
 
     /// Returns the number of handlers that run in sessions.
     pub(crate) fn handlers(&self) -> usize {
-        self.handlers.len()
+        self.handlers.in_use()
     }
 
     fn all_url_sessions(&self) -> MutexGuard<'_, HashMap<String, Vec<Weak<dyn UrlSession>>>> {

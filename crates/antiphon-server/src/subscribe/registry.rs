@@ -42,7 +42,7 @@ pub(crate) struct SubscriptionRegistry {
 struct Subscribers {
     next: u64,
     all: HashMap<u64, Arc<Subscriber>>,
-    /// The length of all subscribed URIs, in bytes.
+    /// The cost of all subscribed URIs, in bytes.
     bytes: usize,
     /// The subscribers of a URI, each with the index of the URI in its subscription.
     by_uri: HashMap<String, BTreeMap<u64, u32>>,
@@ -94,7 +94,7 @@ impl SubscriptionRegistry {
     ) -> Result<SubscriptionHandle, Refusal> {
         let subscriber = Arc::new(Subscriber { lists, pending: Mutex::default(), waker: AtomicWaker::new() });
         let mut subscribers = self.subscribers();
-        let bytes = subscribers.bytes + total_length(&uris);
+        let bytes = subscribers.bytes + total_cost(&uris);
         if subscribers.all.len() >= limits.subscriptions || bytes > limits.all_subscription_uri_bytes {
             return Err(Refusal::Busy);
         }
@@ -153,6 +153,14 @@ pub(crate) fn limit_exceeded(limits: &Limits) -> Refusal {
     Refusal::Limit { name: "subscription", text }
 }
 
+/// The bytes that one subscribed URI takes beside its text: its places in the subscription and in the registry, and the
+/// envelope of its notification.
+const URI_COST: usize = 512;
+
+fn total_cost(uris: &[String]) -> usize {
+    uris.iter().filter(|uri| !uri.is_empty()).map(|uri| uri.len() + URI_COST).sum()
+}
+
 pub(crate) fn total_length(uris: &[String]) -> usize {
     uris.iter().map(String::len).sum()
 }
@@ -191,10 +199,11 @@ impl SubscriptionHandle {
         {
             return Err(limit_exceeded(limits));
         }
-        if subscribers.bytes + uri.len() > limits.all_subscription_uri_bytes {
+        let cost = uri.len() + URI_COST;
+        if subscribers.bytes + cost > limits.all_subscription_uri_bytes {
             return Err(Refusal::Busy);
         }
-        subscribers.bytes += uri.len();
+        subscribers.bytes += cost;
         let free = uris.iter().position(String::is_empty);
         let index = free.unwrap_or(uris.len());
         // There are at most as many as the limit allows.
@@ -214,10 +223,10 @@ impl SubscriptionHandle {
     pub(crate) fn remove_uri(&self, uri: &str) {
         let (mut uris, mut subscribers) = (self.uris(), self.registry.subscribers());
         let Some(at) = uris.iter().position(|known| known == uri && !uri.is_empty()) else { return };
-        uris[at].clear();
+        uris[at] = String::new();
         // Another URI may have this index soon.
         self.subscriber.pending().resources.retain(|index| *index as usize != at);
-        subscribers.bytes -= uri.len();
+        subscribers.bytes -= uri.len() + URI_COST;
         subscribers.leave(uri, self.number);
     }
 
@@ -250,7 +259,7 @@ impl Drop for SubscriptionHandle {
         let uris = std::mem::take(&mut *self.uris());
         let mut subscribers = self.registry.subscribers();
         subscribers.all.remove(&self.number);
-        subscribers.bytes -= total_length(&uris);
+        subscribers.bytes -= total_cost(&uris);
         for uri in &uris {
             subscribers.leave(uri, self.number);
         }

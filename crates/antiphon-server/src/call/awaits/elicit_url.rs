@@ -39,6 +39,8 @@ impl Ctx {
     /// }
     /// ```
     ///
+    /// A URL that exists already is moved in: `ctx.elicit_url("Please log in.", move |_| url)`.
+    ///
     /// The closure receives the [reference](UrlRef) of this question, which belongs in the URL: with
     /// [`UrlRef::verify`], the page checks that its visitor is the person who was asked. The closure is called at the
     /// first poll, on every leg, and must return the same URL for the same reference: a changed URL is a different
@@ -77,11 +79,11 @@ impl Ctx {
     #[track_caller]
     pub fn elicit_url<'a, F>(&'a self, message: impl Into<Cow<'a, str>>, url: F) -> ElicitUrl<'a, F>
     where
-        F: Fn(&UrlRef) -> String,
+        F: FnOnce(&UrlRef) -> String,
     {
         ElicitUrl {
             raw: RawAsk::new(self, "url"),
-            asked: UrlAsk { message: message.into(), url },
+            asked: UrlAsk { message: message.into(), url: Some(url) },
             until: None,
             checking: None,
             first: 0,
@@ -119,7 +121,8 @@ pub struct ElicitUrlOutcome<'a, F>(ElicitUrl<'a, F>);
 
 struct UrlAsk<'a, F> {
     message: Cow<'a, str>,
-    url: F,
+    /// `None` after the question was rendered.
+    url: Option<F>,
 }
 
 // No field is pinned.
@@ -170,12 +173,13 @@ impl<'a, F> ElicitUrl<'a, F> {
     }
 }
 
-impl<F: Fn(&UrlRef) -> String> UrlAsk<'_, F> {
+impl<F: FnOnce(&UrlRef) -> String> UrlAsk<'_, F> {
     /// Returns the question, and the time at which it was first asked. With `waits`, an accepted question waits for the
     /// work behind the URL.
-    fn show(&self, ctx: &Ctx, path: &str, waits: bool) -> Result<(PreparedAsk, u64), String> {
+    fn show(&mut self, ctx: &Ctx, path: &str, waits: bool) -> Result<(PreparedAsk, u64), String> {
         let reference = UrlRef::of(ctx, path)?;
-        let url = (self.url)(&reference);
+        // A question is rendered once in a leg.
+        let url = self.url.take().ok_or("the question was rendered before")?(&reference);
         let about = waits.then(|| format!("{}\n{}", url.replace(reference.as_str(), ""), self.message));
         let until = about.and_then(|about| ctx.leg_runtime().digest(about.as_bytes()));
         let request = ElicitRequest::Url { message: self.message.to_string(), url };
@@ -183,7 +187,7 @@ impl<F: Fn(&UrlRef) -> String> UrlAsk<'_, F> {
     }
 }
 
-impl<F: Fn(&UrlRef) -> String> ElicitUrl<'_, F> {
+impl<F: FnOnce(&UrlRef) -> String> ElicitUrl<'_, F> {
     fn poll_outcome(&mut self, cx: &mut Context<'_>) -> Poll<Result<Answer<()>, AskError>> {
         loop {
             let asked = match self.checking {
@@ -267,7 +271,7 @@ impl<F: Fn(&UrlRef) -> String> ElicitUrl<'_, F> {
     }
 }
 
-impl<F: Fn(&UrlRef) -> String> Future for ElicitUrlOutcome<'_, F> {
+impl<F: FnOnce(&UrlRef) -> String> Future for ElicitUrlOutcome<'_, F> {
     type Output = Result<Answer<()>, AskError>;
 
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
@@ -275,7 +279,7 @@ impl<F: Fn(&UrlRef) -> String> Future for ElicitUrlOutcome<'_, F> {
     }
 }
 
-impl<F: Fn(&UrlRef) -> String> Future for ElicitUrl<'_, F> {
+impl<F: FnOnce(&UrlRef) -> String> Future for ElicitUrl<'_, F> {
     type Output = Result<(), AskError>;
 
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {

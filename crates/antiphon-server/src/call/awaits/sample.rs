@@ -23,6 +23,17 @@ impl Ctx {
     /// Asks the client's model, and waits for its message. The key is `sample`.
     ///
     /// Deprecated in 2026-07-28: call a model provider instead.
+    ///
+    /// ```
+    /// use antiphon::{Result, server::Ctx, wire::{ModelPreferences, SamplingMessage}};
+    ///
+    /// async fn summary(ctx: &Ctx, text: String) -> Result<String> {
+    ///     let fast = ModelPreferences::default().hint("haiku").hint("mini").speed_priority(0.9).cost_priority(0.5);
+    ///     let message = SamplingMessage::user(format!("Summarize in one sentence:\n{text}"));
+    ///     let answer = ctx.sample([message], 200).system_prompt("You are brief.").model_preferences(fast).await?;
+    ///     Ok(answer.content.first_text().unwrap_or_default().to_owned())
+    /// }
+    /// ```
     #[track_caller]
     pub fn sample(&self, messages: impl IntoIterator<Item = SamplingMessage>, max_tokens: u32) -> Sample<'_> {
         let params = CreateMessageParams::new(messages.into_iter().collect(), max_tokens);

@@ -6,6 +6,7 @@ use crate::{
 };
 use antiphon_engine::{CallSite, SlotId, StepKey, StepOutcome, StepPoll, StepWaker, key::path};
 use antiphon_seal::{Digest, canonical::canonical};
+use antiphon_wire::escaped;
 use pin_project_lite::pin_project;
 use serde::{Serialize, de::DeserializeOwned};
 use std::{
@@ -313,7 +314,7 @@ where
             let ended = match self.as_mut().attempt(slot, cx) {
                 Poll::Pending => return Poll::Pending,
                 Poll::Ready(Err(cause)) if self.as_mut().try_again(runtime) => {
-                    tracing::debug!(%cause, "a step is tried again");
+                    tracing::debug!(cause = %escaped(&cause), "a step is tried again");
                     continue;
                 }
                 Poll::Ready(ended) => ended,
@@ -417,7 +418,7 @@ where
                     tracing::error!(
                         call,
                         path,
-                        %fault,
+                        fault = %escaped(&fault),
                         "the recorded result of a step does not decode into its type"
                     );
                     self.ctx.leg_runtime().with(|leg| leg.reject_step_result(path));

@@ -1,5 +1,6 @@
 //! The check that runs until a person has finished behind a URL.
 
+use antiphon_wire::escaped;
 use futures_util::FutureExt as _;
 use std::{
     fmt::Display,
@@ -55,7 +56,9 @@ impl<'a> Until<'a> {
             match said {
                 Ok(true) => break true,
                 Ok(false) => {}
-                Err(cause) => tracing::warn!(%cause, "a check failed, and counts as not finished"),
+                Err(cause) => {
+                    tracing::warn!(cause = %escaped(&cause), "a check failed, and counts as not finished")
+                }
             }
             if once {
                 return self.ended(false);

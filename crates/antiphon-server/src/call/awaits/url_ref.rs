@@ -1,8 +1,9 @@
 //! References in URLs: each belongs to one question of one call, and to one person.
 
-use crate::{Ctx, limits::URL_REF_WITHIN, runtime::Runtime};
+use crate::{Ctx, limits::URL_REF_WITHIN, refusal_log::log_refusal, runtime::Runtime};
 use antiphon_engine::UrlReference;
 use antiphon_seal::{Binding, CallId, Principal, Reason};
+use antiphon_wire::escaped;
 use std::fmt;
 
 /// The method that references are bound to. No request that may ask has this method, so a reference does not open as a
@@ -58,12 +59,12 @@ impl UrlRef {
                     runtime.log_unknown_key();
                 }
                 if let Some(cause) = error.codec() {
-                    tracing::error!(%cause, "the codec did not open a reference");
+                    tracing::error!(cause = %escaped(&cause), "the codec did not open a reference");
                 }
-                refused(error.reason().as_str(), error.call_id())
+                refused(runtime, error.reason().as_str(), error.call_id())
             })?;
         let call = opened.call.id();
-        let key = String::from_utf8(opened.payload).map_err(|_| refused("payload", Some(call)))?;
+        let key = String::from_utf8(opened.payload).map_err(|_| refused(runtime, "payload", Some(call)))?;
         Ok(VerifiedUrlRef { key, call })
     }
 
@@ -108,9 +109,10 @@ impl UrlRef {
     }
 }
 
-fn refused(reason: &str, call: Option<CallId>) -> UrlRefError {
+fn refused(runtime: &Runtime, reason: &str, call: Option<CallId>) -> UrlRefError {
     let call = call.map(|id| id.to_string());
-    tracing::warn!(reason, call, "a reference in a URL was refused");
+    let loudness = runtime.refused(&format!("reference {reason}"));
+    log_refusal!(loudness, { reason, call }, "a reference in a URL was refused");
     UrlRefError
 }
 

@@ -4,6 +4,7 @@ use crate::offer::rules::{
     Rules,
     rule::{Bound, Others, Rule, Sizes, Types},
 };
+use antiphon_wire::escaped;
 use serde::{
     Deserialize as _,
     de::{DeserializeSeed, Deserializer, Error as _, IgnoredAny, MapAccess, SeqAccess, Visitor},
@@ -295,7 +296,7 @@ impl<'de> Visitor<'de> for Plain<'_, '_> {
                 (None, Others::Allowed) => None,
                 (None, Others::Keep(rule)) => Some(&**rule),
                 (None, Others::Refused) => {
-                    return Err(refuse(self.check, format!("has no member `{}`", name.escape_debug())));
+                    return Err(refuse(self.check, format!("has no member `{}`", escaped(&name))));
                 }
             };
             if let Err(fault) = map.next_value_seed(Place { check: self.check, rule: member }) {

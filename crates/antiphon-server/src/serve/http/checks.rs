@@ -4,15 +4,19 @@
 //!
 //! | check | answer if it fails |
 //! |---|---|
-//! | path | 404 |
+//! | path, where `serve_http` serves | 404 |
+//! | a preflight of a browser: `Host` and `Origin` are allowed | 204; 421, 403 |
 //! | method: POST only; GET and DELETE if they name a session | 405, `Allow: POST` |
 //! | size, by `Content-Length` and by counting | 413 |
+//! | `Transfer-Encoding`: `chunked` or absent | 501 |
+//! | `Content-Encoding`: `identity` or absent | 415 |
 //! | `Content-Type: application/json` | 415 |
 //! | `Host` is allowed | 421 |
 //! | `Origin`, if there is one, is allowed | 403 |
 //! | `Accept` lists JSON and event streams; event streams for a GET | 406 |
 //! | the access token is valid, if one is required | 401, 403, 400 or 503, `WWW-Authenticate` |
 //! | the body arrives in time | 408 |
+//! | the [budget](crate::RequestBudget) has room for a body of more than 8 KiB | 503, `Retry-After` |
 //! | `Mcp-Session-Id`, unless the version is modern: a session of this caller | ignored; 404 |
 //! | ... and the version header, if there is one, names the version of the session | 400, -32600 |
 //! | `Last-Event-ID` of a GET: an event of the session, and the events after it are stored | 400, 410 |
@@ -25,9 +29,11 @@
 //! | the version is supported | 400, -32022 |
 //! | the method exists | 404, -32601 |
 //!
-//! A request for the metadata of the protected resource is answered before the checks. The checks up to `Accept` are in
-//! [`check_head`], for every method; [`authorize`](super::auth) checks the token. [`check_agreement`] compares headers and
-//! body; [`legacy`](super::legacy) checks the headers of sessions. The server itself does the rest, on every transport.
+//! A request for the health route, or for the metadata of the protected resource, is answered before the checks. The
+//! path is checked by [`check_path`], a preflight by [`preflight`](super::cors::preflight). The checks from the method
+//! to `Accept` are in [`check_head`], for every method; [`authorize`](super::auth) checks the token.
+//! [`check_agreement`] compares headers and body; [`legacy`](super::legacy) checks the headers of sessions. The server
+//! itself does the rest, on every transport.
 
 use crate::{
     Request,
@@ -43,6 +49,7 @@ use antiphon_wire::{
 };
 use http::{HeaderMap, HeaderName, Method, StatusCode, header as name, request::Parts};
 use serde_json::{Value, value::RawValue};
+use std::borrow::Cow;
 
 fn refused(status: StatusCode, text: impl Into<String>) -> Rejection {
     Rejection::new(status, text)
@@ -50,9 +57,6 @@ fn refused(status: StatusCode, text: impl Into<String>) -> Rejection {
 
 /// Checks the head of a request.
 pub(crate) fn check_head(parts: &Parts, options: &HttpOptions, has_sessions: bool) -> Result<(), Rejection> {
-    if options.path.as_deref().is_some_and(|path| path != parts.uri.path()) {
-        return Err(refused(StatusCode::NOT_FOUND, "There is nothing here"));
-    }
     // > HTTP GET or DELETE to the MCP endpoint: respond with `405 Method Not Allowed`.
     let is_post = parts.method == Method::POST;
     let is_known = is_post || matches!(parts.method, Method::GET | Method::DELETE) && has_sessions;
@@ -62,28 +66,53 @@ pub(crate) fn check_head(parts: &Parts, options: &HttpOptions, has_sessions: boo
         } else {
             "The MCP endpoint takes POST only"
         };
-        return Err(refused(StatusCode::METHOD_NOT_ALLOWED, text));
+        return Err(refused(StatusCode::METHOD_NOT_ALLOWED, text).about(&parts.method));
     }
-    let length = text(&parts.headers, name::CONTENT_LENGTH).and_then(|length| length.parse::<u64>().ok());
-    if length.is_some_and(|length| length > options.max_body as u64) {
+    if content_length(&parts.headers).is_some_and(|length| length > options.max_body as u64) {
         return Err(too_large(options));
     }
+    check_codings(&parts.headers)?;
     if is_post && !is_json(&parts.headers) {
         return Err(refused(StatusCode::UNSUPPORTED_MEDIA_TYPE, "Content-Type must be application/json"));
     }
-    if !check_host(parts, options) {
-        let text = "This server does not answer under this host name; its operator can allow it with \
-                    HttpOptions::allow_host";
-        return Err(refused(StatusCode::MISDIRECTED_REQUEST, text));
-    }
+    check_host(parts, options)?;
     // > If the `Origin` header is present and invalid, servers **MUST** respond with HTTP 403 Forbidden.
-    let origins = parts.headers.get_all(name::ORIGIN);
-    if !origins.iter().all(|origin| origin.to_str().is_ok_and(|origin| options.knows_origin(origin))) {
-        let text = "This server does not answer web pages of this origin; its operator can allow it with \
-                    HttpOptions::allow_origin";
-        return Err(refused(StatusCode::FORBIDDEN, text));
+    let mut origins = parts.headers.get_all(name::ORIGIN).iter();
+    match (origins.next(), origins.next()) {
+        (None, _) => {}
+        (Some(origin), None) if options.knows_origin(origin) => {}
+        (Some(origin), _) => {
+            return Err(origin_not_allowed().about(&String::from_utf8_lossy(origin.as_bytes())));
+        }
     }
     check_accept(&parts.method, &parts.headers)
+}
+
+/// Returns the announced length of the body.
+pub(crate) fn content_length(headers: &HeaderMap) -> Option<u64> {
+    text(headers, name::CONTENT_LENGTH)?.parse().ok()
+}
+
+/// Checks that the body is sent as it is: nothing here decompresses it.
+fn check_codings(headers: &HeaderMap) -> Result<(), Rejection> {
+    let has_other_than = |header: HeaderName, plain: &str| {
+        let mut values = headers.get_all(header).iter().map(|value| value.to_str().unwrap_or("?").split(','));
+        values.any(|mut codings| codings.any(|coding| !coding.trim().eq_ignore_ascii_case(plain)))
+    };
+    // > A server that receives a request message with a transfer coding it does not understand SHOULD respond with 501
+    // > (Not Implemented). (RFC 9112, section 6.1)
+    if has_other_than(name::TRANSFER_ENCODING, "chunked") {
+        return Err(refused(StatusCode::NOT_IMPLEMENTED, "Transfer-Encoding must be chunked, or absent"));
+    }
+    // > An origin server MAY respond with a status code of 415 (Unsupported Media Type) if a representation in the request
+    // > message has a content coding that is not acceptable. (RFC 9110, section 8.4)
+    if has_other_than(name::CONTENT_ENCODING, "identity") {
+        return Err(refused(
+            StatusCode::UNSUPPORTED_MEDIA_TYPE,
+            "The body must be sent without Content-Encoding",
+        ));
+    }
+    Ok(())
 }
 
 /// Returns whether the headers name a session.
@@ -99,15 +128,45 @@ fn is_json(headers: &HeaderMap) -> bool {
         || content_type.to_str().is_ok_and(|value| media_type(value).eq_ignore_ascii_case("application/json"))
 }
 
-/// Returns whether the request names a host, and every host that it names is allowed. HTTP/1.1 names it in a header, HTTP/2
-/// in the URI.
-fn check_host(parts: &Parts, options: &HttpOptions) -> bool {
+/// Checks that the path is the endpoint's. A router in front of the service does this otherwise.
+pub(crate) fn check_path(parts: &Parts, options: &HttpOptions) -> Result<(), Rejection> {
+    if parts.uri.path() == options.path {
+        return Ok(());
+    }
+    let text = "There is no MCP endpoint at this path; its operator sets the path with HttpOptions::path";
+    Err(refused(StatusCode::NOT_FOUND, text).about(parts.uri.path()))
+}
+
+/// Checks that the request names a host, and that every host that it names is allowed. HTTP/1.1 names it in a header,
+/// HTTP/2 in the URI.
+pub(crate) fn check_host(parts: &Parts, options: &HttpOptions) -> Result<(), Rejection> {
     let in_uri = parts.uri.authority().map(|authority| Some(authority.as_str()));
     let mut hosts = in_uri
         .into_iter()
         .chain(parts.headers.get_all(name::HOST).iter().map(|host| host.to_str().ok()))
         .peekable();
-    hosts.peek().is_some() && hosts.all(|host| host.is_some_and(|host| options.knows_host(host)))
+    if hosts.peek().is_some() && hosts.all(|host| host.is_some_and(|host| options.knows_host(host))) {
+        return Ok(());
+    }
+    let text = "This server does not answer under this host name; its operator can allow it with \
+                HttpOptions::allow_host";
+    Err(refused(StatusCode::MISDIRECTED_REQUEST, text).about(&named_host(parts)))
+}
+
+/// Returns the rejection of a request of a page whose origin is not allowed.
+pub(crate) fn origin_not_allowed() -> Rejection {
+    let text = "This server does not answer web pages of this origin; its operator can allow it with \
+                HttpOptions::allow_origin";
+    refused(StatusCode::FORBIDDEN, text)
+}
+
+/// Returns the host that the request names first, for the log.
+fn named_host(parts: &Parts) -> Cow<'_, str> {
+    match (parts.uri.authority(), parts.headers.get(name::HOST)) {
+        (Some(authority), _) => authority.as_str().into(),
+        (None, Some(host)) => String::from_utf8_lossy(host.as_bytes()),
+        (None, None) => "no host".into(),
+    }
 }
 
 /// > The client **MUST** include an `Accept` header listing both `application/json` and `text/event-stream`

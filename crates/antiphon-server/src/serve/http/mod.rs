@@ -3,10 +3,16 @@
 pub mod auth;
 mod body;
 mod checks;
+mod connection;
+mod cors;
 mod event_stream;
 mod header_names;
+mod health;
 mod legacy;
+#[cfg(test)]
+mod memory_tests;
 mod options;
+mod origins;
 mod rejection;
 mod reply;
 mod request_body;
@@ -15,6 +21,7 @@ mod service;
 mod session_options;
 mod status;
 
+pub use crate::PeerAddress;
 pub use body::ReplyBody;
 pub use options::HttpOptions;
 pub use request_body::BoxBodyError;

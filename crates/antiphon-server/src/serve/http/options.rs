@@ -1,17 +1,21 @@
 //! The options of an HTTP endpoint.
 
-use crate::serve::http::{auth::ResourceServer, session_options::SessionOptions};
+use crate::serve::http::{auth::ResourceServer, origins::AllowedOrigins, session_options::SessionOptions};
+use http::HeaderValue;
 use std::{net::IpAddr, time::Duration};
 
 /// The limits and names of an HTTP endpoint. Every option has a default.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct HttpOptions {
-    pub(crate) path: Option<String>,
+    pub(crate) path: String,
+    pub(crate) health_path: Option<String>,
     pub(crate) max_body: usize,
     pub(crate) body_timeout: Duration,
     pub(crate) header_timeout: Duration,
     pub(crate) connections: usize,
+    connections_per_address: Option<usize>,
+    pub(crate) max_head: usize,
     pub(crate) drain_timeout: Duration,
     pub(crate) keep_alive: Duration,
     pub(crate) write_timeout: Duration,
@@ -21,17 +25,21 @@ pub struct HttpOptions {
     any_host: bool,
     /// The allowed `Host` headers besides the loopback names.
     hosts: Vec<String>,
-    origins: Vec<String>,
+    /// The origins of other hosts whose pages may use the endpoint.
+    pub(crate) origins: AllowedOrigins,
 }
 
 impl Default for HttpOptions {
     fn default() -> Self {
         Self {
-            path: Some("/mcp".to_owned()),
+            path: "/mcp".to_owned(),
+            health_path: None,
             max_body: 4 * 1024 * 1024,
             body_timeout: Duration::from_secs(30),
             header_timeout: Duration::from_secs(30),
             connections: 10_000,
+            connections_per_address: None,
+            max_head: 32 * 1024,
             drain_timeout: Duration::from_secs(30),
             keep_alive: Duration::from_secs(15),
             write_timeout: Duration::from_secs(30),
@@ -39,17 +47,27 @@ impl Default for HttpOptions {
             auth: None,
             any_host: false,
             hosts: Vec::new(),
-            origins: Vec::new(),
+            origins: AllowedOrigins::default(),
         }
     }
 }
 
 impl HttpOptions {
-    /// Sets the path of the endpoint; other paths are 404. Default: `/mcp`. `None` answers on every path, for a service
-    /// behind a router.
+    /// Sets the path at which [`serve_http`](super::serve_http) serves the endpoint; other paths are 404. Default:
+    /// `/mcp`. An [`HttpService`](super::HttpService) answers on every path: the router in which it is mounted selects
+    /// the path.
     #[must_use]
-    pub fn path(mut self, path: Option<&str>) -> Self {
-        self.path = path.map(str::to_owned);
+    pub fn path(mut self, path: &str) -> Self {
+        self.path = path.to_owned();
+        self
+    }
+
+    /// Serves a health route at this path, such as `/health`, for load balancers. Default: none. A GET or HEAD gets 200
+    /// and `ok`, or 503 while the server [drains](crate::Server::drain). The route is answered before `Host`, `Origin`
+    /// and the token are checked, and reveals nothing else.
+    #[must_use]
+    pub fn health_path(mut self, path: &str) -> Self {
+        self.health_path = Some(path.to_owned());
         self
     }
 
@@ -68,11 +86,12 @@ impl HttpOptions {
         self
     }
 
-    /// Allows requests from web pages of this origin, such as `https://app.example.com`. By default only pages of an
-    /// allowed host are accepted.
+    /// Allows web pages of this origin, such as `https://app.example.com`, to send requests and to read the responses:
+    /// browsers get the headers of CORS. By default no page of another origin can use the endpoint. `*` and `null` are
+    /// no origins: they are ignored with a warning. The chapter `browsers` of the guide has the details.
     #[must_use]
     pub fn allow_origin(mut self, origin: &str) -> Self {
-        self.origins.push(origin.trim_end_matches('/').to_ascii_lowercase());
+        self.origins.add(origin);
         self
     }
 
@@ -107,11 +126,29 @@ impl HttpOptions {
         self
     }
 
-    /// Sets the maximum number of connections that [`serve_http`](super::serve_http) keeps open; others wait. Default:
-    /// 10,000.
+    /// Sets the maximum number of connections that [`serve_http`](super::serve_http) keeps open. Default: 10,000. If there
+    /// are as many, the connection that has had no request for the longest time is closed to make room, of the address with
+    /// most of such connections. If each has a request under way, new ones wait.
     #[must_use]
     pub fn connections(mut self, connections: usize) -> Self {
         self.connections = connections.max(1);
+        self
+    }
+
+    /// Sets the maximum number of connections that one address may have; the 64 first bits of an IPv6 address count. Default:
+    /// three quarters of [`connections`](Self::connections). Behind a reverse proxy, which is one address, set it to
+    /// the number of all connections. Beyond it, a connection of the same address without a request is closed to make room;
+    /// if there is none, the new one is closed.
+    #[must_use]
+    pub fn connections_per_address(mut self, connections: usize) -> Self {
+        self.connections_per_address = Some(connections.max(1));
+        self
+    }
+
+    /// Sets the maximum length of the head of a request in bytes. Default: 32 KiB. Longer heads are 431.
+    #[must_use]
+    pub fn max_head(mut self, bytes: usize) -> Self {
+        self.max_head = bytes;
         self
     }
 
@@ -182,6 +219,11 @@ impl HttpOptions {
         self
     }
 
+    /// Returns the maximum number of connections of one address.
+    pub(crate) fn address_connections(&self) -> usize {
+        self.connections_per_address.unwrap_or(self.connections - self.connections / 4)
+    }
+
     /// Returns whether this `Host` is allowed.
     pub(crate) fn knows_host(&self, authority: &str) -> bool {
         if self.any_host {
@@ -198,11 +240,12 @@ impl HttpOptions {
     }
 
     /// Returns whether a page of this `Origin` may send requests.
-    pub(crate) fn knows_origin(&self, origin: &str) -> bool {
-        let origin = origin.to_ascii_lowercase();
-        if self.origins.contains(&origin) {
+    pub(crate) fn knows_origin(&self, origin: &HeaderValue) -> bool {
+        if self.origins.find(origin).is_some() {
             return true;
         }
+        let Ok(origin) = origin.to_str() else { return false };
+        let origin = origin.to_ascii_lowercase();
         let authority = origin.strip_prefix("http://").or_else(|| origin.strip_prefix("https://"));
         match authority {
             None => false,
@@ -265,7 +308,7 @@ mod tests {
             (&named, "http://app.example.com", false),
             (&any, "https://evil.example.com", false),
         ] {
-            assert_eq!(options.knows_origin(origin), known, "{origin}");
+            assert_eq!(options.knows_origin(&HeaderValue::from_static(origin)), known, "{origin}");
         }
     }
 }

@@ -1,6 +1,12 @@
 //! The rejection of a request before its message is read.
 
+use crate::refusal_log::{Loudness, RefusalLog, log_refusal};
+use antiphon_wire::escaped;
 use http::{HeaderValue, StatusCode};
+use std::{fmt, time::SystemTime};
+
+/// The maximum length of a name in the log, in characters.
+const MAX_ABOUT: usize = 100;
 
 /// The status, the text and the headers of a rejection.
 #[derive(Debug, PartialEq)]
@@ -9,14 +15,61 @@ pub(crate) struct Rejection {
     pub(crate) text: String,
     /// True if the rest of the body may still arrive.
     pub(crate) unread: bool,
+    /// True if reading of the body was stopped half-way, so that no other request can follow on this connection.
+    pub(crate) breaks_off: bool,
     /// The value of `WWW-Authenticate`.
     pub(crate) challenge: Option<HeaderValue>,
-    /// True if the same request may succeed a moment later.
-    pub(crate) retry_after: bool,
+    /// The value of `Retry-After`, in seconds, if the same request may succeed then.
+    pub(crate) retry_after: Option<&'static str>,
+    /// The name that was refused, or the cause, for the log only: cut, and escaped where it is logged.
+    pub(crate) about: Option<String>,
 }
 
 impl Rejection {
     pub(crate) fn new(status: StatusCode, text: impl Into<String>) -> Self {
-        Self { status, text: text.into(), unread: true, challenge: None, retry_after: false }
+        let breaks_off = matches!(
+            status,
+            StatusCode::PAYLOAD_TOO_LARGE | StatusCode::REQUEST_TIMEOUT | StatusCode::BAD_REQUEST
+        );
+        Self {
+            status,
+            text: text.into(),
+            unread: true,
+            breaks_off,
+            challenge: None,
+            retry_after: None,
+            about: None,
+        }
+    }
+
+    /// The same rejection, with a name or a cause for the log.
+    pub(crate) fn about(self, about: &(impl fmt::Display + ?Sized)) -> Self {
+        Self { about: Some(about.to_string().chars().take(MAX_ABOUT).collect()), ..self }
+    }
+
+    /// Logs the rejection: a wrong setting or a wrong caller as a warning once a minute, anything else for debugging.
+    pub(crate) fn log(&self, refusals: &RefusalLog, now: SystemTime) {
+        let (status, reason) = (self.status.as_u16(), &*self.text);
+        let about = self.about.as_deref().unwrap_or_default();
+        let loudness = if self.is_warning() {
+            refusals.count(&format!("{status} {reason} {about}"), now)
+        } else {
+            Loudness::Debug
+        };
+        log_refusal!(loudness, { status, reason, about = ?escaped(about) }, "request rejected");
+    }
+
+    /// Returns `true` if the operator should know: the setting of a host name, of a path or of a token may be wrong.
+    fn is_warning(&self) -> bool {
+        let by_status = matches!(
+            self.status,
+            StatusCode::UNAUTHORIZED
+                | StatusCode::FORBIDDEN
+                | StatusCode::METHOD_NOT_ALLOWED
+                | StatusCode::NOT_ACCEPTABLE
+                | StatusCode::UNSUPPORTED_MEDIA_TYPE
+                | StatusCode::MISDIRECTED_REQUEST
+        );
+        by_status || self.about.is_some()
     }
 }

@@ -72,7 +72,8 @@ pub(crate) fn stream_response(events: impl EventSource + 'static) -> Response<Re
     response
 }
 
-fn with_status(status: StatusCode, body: impl Into<Bytes>) -> Response<ReplyBody> {
+/// Returns a response with this status and this body.
+pub(crate) fn with_status(status: StatusCode, body: impl Into<Bytes>) -> Response<ReplyBody> {
     let mut response = Response::new(ReplyBody::from(body.into()));
     *response.status_mut() = status;
     response
@@ -80,7 +81,6 @@ fn with_status(status: StatusCode, body: impl Into<Bytes>) -> Response<ReplyBody
 
 /// Returns the response to a request that is rejected: a text for people.
 fn text_response(rejection: &Rejection) -> Response<ReplyBody> {
-    tracing::debug!(status = rejection.status.as_u16(), reason = rejection.text, "request rejected");
     let mut response = with_status(rejection.status, rejection.text.clone());
     let headers = response.headers_mut();
     headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("text/plain; charset=utf-8"));
@@ -90,10 +90,10 @@ fn text_response(rejection: &Rejection) -> Response<ReplyBody> {
     if let Some(challenge) = &rejection.challenge {
         headers.insert(header::WWW_AUTHENTICATE, challenge.clone());
     }
-    if rejection.retry_after {
-        headers.insert(header::RETRY_AFTER, HeaderValue::from_static("5"));
+    if let Some(seconds) = rejection.retry_after {
+        headers.insert(header::RETRY_AFTER, HeaderValue::from_static(seconds));
     }
-    if breaks_off(rejection.status) {
+    if rejection.breaks_off {
         headers.insert(header::CONNECTION, HeaderValue::from_static("close"));
     }
     if rejection.unread {
@@ -105,8 +105,3 @@ fn text_response(rejection: &Rejection) -> Response<ReplyBody> {
 /// An extension of a response: the rest of the request's body was not read, so the connection must not be closed at once.
 #[derive(Clone, Copy)]
 pub(crate) struct RequestBodyUnread;
-
-/// Returns whether reading of the body was stopped half-way, so that no other request can follow on this connection.
-fn breaks_off(status: StatusCode) -> bool {
-    matches!(status, StatusCode::PAYLOAD_TOO_LARGE | StatusCode::REQUEST_TIMEOUT | StatusCode::BAD_REQUEST)
-}

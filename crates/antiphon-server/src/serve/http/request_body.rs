@@ -1,22 +1,48 @@
-//! Reading the body of a request, within its limits of size and time.
+//! Reading the body of a request, within its limits of size, memory and time.
 
-use crate::serve::http::{
-    HttpOptions,
-    auth::Authorized,
-    checks::{too_large, too_slow},
-    rejection::Rejection,
+use crate::{
+    Caller, RequestBudget,
+    quota::request_budget::{BudgetExhausted, RequestBytes},
+    serve::http::{
+        HttpOptions,
+        auth::Authorized,
+        checks::{content_length, too_large, too_slow},
+        rejection::Rejection,
+    },
 };
-use http::StatusCode;
+use antiphon_wire::escaped;
+use http::{StatusCode, request::Parts};
 use http_body::Body;
 use http_body_util::BodyExt as _;
 use hyper::body::{Buf as _, Bytes};
-use std::{error::Error as StdError, pin::pin};
+use std::{error::Error as StdError, ops::Deref, pin::pin};
 
 /// An error of a request's body.
 pub type BoxBodyError = Box<dyn StdError + Send + Sync>;
 
+/// The body of a request, which occupies its part of the budget until it is dropped.
+#[derive(Debug)]
+pub(crate) struct RequestBody {
+    bytes: Bytes,
+    _reserved: RequestBytes,
+}
+
+impl Deref for RequestBody {
+    type Target = [u8];
+
+    fn deref(&self) -> &[u8] {
+        &self.bytes
+    }
+}
+
 /// Reads the body of a request that is authorized: no other request may send megabytes.
-pub(crate) async fn read_body<B>(body: B, options: &HttpOptions, _: Authorized) -> Result<Bytes, Rejection>
+pub(crate) async fn read_body<B>(
+    body: B,
+    parts: &Parts,
+    options: &HttpOptions,
+    budget: &RequestBudget,
+    authorized: Authorized,
+) -> Result<RequestBody, Rejection>
 where
     B: Body + Send,
     B::Data: Send,
@@ -25,11 +51,17 @@ where
     let read = async {
         // Nearly every body is one frame, and stays where it is.
         let (mut body, mut first, mut joined) = (pin!(body), Bytes::new(), Vec::new());
+        let mut reserved = RequestBytes::default();
         while let Some(frame) = body.frame().await {
             let Ok(mut data) = frame.map_err(unreadable)?.into_data() else { continue };
             let length = data.remaining();
-            if first.len().max(joined.len()) + length > options.max_body {
+            let read = first.len().max(joined.len()) + length;
+            if read > options.max_body {
                 return Err(too_large(options));
+            }
+            if read > reserved.allowed() {
+                let caller = authorized.caller(parts);
+                reserve(&mut reserved, read, content_length(&parts.headers), options, budget, &caller)?;
             }
             let data = data.copy_to_bytes(length);
             if first.is_empty() {
@@ -39,14 +71,41 @@ where
             if joined.is_empty() {
                 joined.extend_from_slice(&first);
             }
+            // No more memory than is reserved.
+            joined.reserve_exact(reserved.allowed().max(read) - joined.len());
             joined.extend_from_slice(&data);
         }
-        Ok(if joined.is_empty() { first } else { joined.into() })
+        let bytes = if joined.is_empty() { first } else { joined.into_boxed_slice().into() };
+        reserved.settle(bytes.len());
+        Ok(RequestBody { bytes, _reserved: reserved })
     };
     tokio::time::timeout(options.body_timeout, read).await.unwrap_or_else(|_elapsed| Err(too_slow()))
 }
 
+/// Reserves memory for the bytes that were read, and for as many again: a client that announces a long body and does not
+/// send it reserves little.
+fn reserve(
+    reserved: &mut RequestBytes,
+    read: usize,
+    announced: Option<u64>,
+    options: &HttpOptions,
+    budget: &RequestBudget,
+    caller: &Caller<'_>,
+) -> Result<(), Rejection> {
+    let announced = announced.and_then(|length| usize::try_from(length).ok());
+    let whole = announced.unwrap_or(options.max_body).clamp(read, options.max_body);
+    let bytes = read.saturating_mul(2).min(whole);
+    budget.reserve(reserved, bytes, options.max_body, caller).map_err(|BudgetExhausted| Rejection {
+        retry_after: Some("1"),
+        breaks_off: true,
+        ..Rejection::new(
+            StatusCode::SERVICE_UNAVAILABLE,
+            "The server reads too many long requests now: try again in a second",
+        )
+    })
+}
+
 fn unreadable(error: impl Into<BoxBodyError>) -> Rejection {
-    tracing::debug!(error = %error.into(), "a body could not be read");
+    tracing::debug!(error = %escaped(&error.into()), "a body could not be read");
     Rejection::new(StatusCode::BAD_REQUEST, "The body could not be read")
 }

@@ -1,41 +1,27 @@
 //! Accepting connections.
 
 use crate::{
-    Server,
+    PeerAddress, Server,
     message_service::MessageService,
-    serve::{
-        http::{HttpOptions, HttpService, reply::RequestBodyUnread},
-        write_timeout::WriteTimeout,
+    serve::http::{
+        HttpOptions, HttpService,
+        connection::{ConnectionTable, NoPlace, serve_connection},
     },
 };
+use antiphon_wire::escaped;
 use futures_util::future::BoxFuture;
-use hyper::{body::Incoming, server::conn::http1, service::service_fn};
-use hyper_util::rt::{TokioIo, TokioTimer};
-use socket2::{SockRef, TcpKeepalive};
 use std::{
-    convert::Infallible,
     future::{Future, IntoFuture, Pending, pending},
     io,
+    net::SocketAddr,
     pin::pin,
-    sync::{
-        Arc,
-        atomic::{AtomicBool, Ordering},
-    },
     time::Duration,
 };
 use tokio::{
-    io::AsyncReadExt as _,
     net::{TcpListener, TcpStream},
-    sync::{OwnedSemaphorePermit, Semaphore, watch},
+    sync::watch,
     task::JoinSet,
 };
-use tower_service::Service as _;
-
-/// The time without data after which TCP keep-alive probes begin.
-const PROBE_AFTER: Duration = Duration::from_secs(30);
-
-/// The time for which the rest of a rejected body is read before the connection closes.
-const READ_OUT_TIME: Duration = Duration::from_secs(5);
 
 /// Returns a future that serves the endpoint over HTTP/1.1: forever, or until the future that
 /// [`with_graceful_shutdown`](ServeHttp::with_graceful_shutdown) takes is ready.
@@ -103,19 +89,29 @@ async fn serve(
     options: HttpOptions,
     shutdown: impl Future<Output = ()>,
 ) -> io::Result<()> {
-    let service = HttpService::new(server.clone(), options);
+    let service = HttpService::new(server.clone(), options).with_path_check();
     let (drain, draining) = watch::channel(false);
-    let places = Arc::new(Semaphore::new(service.options().connections));
+    let table = ConnectionTable::new(service.options().connections, service.options().address_connections());
     let mut connections = JoinSet::new();
     let mut shutdown = pin!(shutdown);
     loop {
         let accepted = tokio::select! {
             () = &mut shutdown => break,
             Some(_) = connections.join_next(), if !connections.is_empty() => continue,
-            accepted = accept(&listener, &places) => accepted,
+            accepted = accept(&listener) => accepted,
         };
-        if let Some((stream, place)) = accepted {
-            connections.spawn(connection(stream, place, service.clone(), draining.clone()));
+        let Some((stream, peer)) = accepted else { continue };
+        let placed = tokio::select! {
+            () = &mut shutdown => break,
+            placed = table.place(PeerAddress::new(peer.ip())) => placed,
+        };
+        match placed {
+            Ok(place) => {
+                connections.spawn(serve_connection(stream, place, service.clone(), draining.clone()));
+            }
+            Err(NoPlace::Full | NoPlace::AddressFull) => {
+                tracing::debug!(peer = %escaped(&peer), "a connection was closed: its address has as many as it may have");
+            }
         }
     }
     drop(listener);
@@ -134,98 +130,15 @@ async fn serve(
     Ok(())
 }
 
-/// Accepts the next connection once there is a place for it.
-async fn accept(
-    listener: &TcpListener,
-    places: &Arc<Semaphore>,
-) -> Option<(TcpStream, OwnedSemaphorePermit)> {
-    // The semaphore is never closed.
-    let place = Arc::clone(places).acquire_owned().await.ok()?;
+/// Accepts the next connection.
+async fn accept(listener: &TcpListener) -> Option<(TcpStream, SocketAddr)> {
     match listener.accept().await {
-        Ok((stream, _)) => Some((stream, place)),
+        Ok(accepted) => Some(accepted),
         Err(error) => {
             // Most often too many open files: a short pause, or the loop would spin.
-            tracing::warn!(%error, "a connection could not be accepted");
+            tracing::warn!(error = %escaped(&error), "a connection could not be accepted");
             tokio::time::sleep(Duration::from_millis(50)).await;
             None
         }
-    }
-}
-
-async fn connection(
-    mut stream: TcpStream,
-    _place: OwnedSemaphorePermit,
-    service: HttpService<impl MessageService>,
-    mut draining: watch::Receiver<bool>,
-) {
-    if let Err(error) = set_options(&stream, service.options().write_timeout) {
-        tracing::debug!(%error, "an option of a connection could not be set");
-    }
-    let (header_timeout, write_timeout) = (service.options().header_timeout, service.options().write_timeout);
-    let unread = AtomicBool::new(false);
-    let handle = service_fn(|request: hyper::Request<Incoming>| {
-        let exchange = service.clone().call(request);
-        async {
-            let response = exchange.await?;
-            unread.store(response.extensions().get::<RequestBodyUnread>().is_some(), Ordering::Relaxed);
-            Ok::<_, Infallible>(response)
-        }
-    });
-    let connection = http1::Builder::new()
-        .timer(TokioTimer::new())
-        .header_read_timeout(header_timeout)
-        .serve_connection(TokioIo::new(WriteTimeout::new(&mut stream, write_timeout)), handle);
-    let ended = {
-        let mut connection = pin!(connection);
-        tokio::select! {
-            ended = connection.as_mut() => ended,
-            () = async { drop(draining.wait_for(|draining| *draining).await) } => {
-                connection.as_mut().graceful_shutdown();
-                connection.await
-            }
-        }
-    };
-    if let Err(error) = ended {
-        tracing::debug!(%error, "a connection ended early");
-    }
-    if unread.into_inner() {
-        read_out(&mut stream).await;
-    }
-}
-
-/// Sets the options of a connection: a response is sent at once, and a client that is gone is noticed.
-fn set_options(stream: &TcpStream, write_timeout: Duration) -> io::Result<()> {
-    stream.set_nodelay(true)?;
-    let socket = SockRef::from(stream);
-    socket.set_tcp_keepalive(&TcpKeepalive::new().with_time(PROBE_AFTER).with_interval(PROBE_AFTER / 3))?;
-    // The default of Linux is to send unacknowledged data again for a quarter of an hour.
-    #[cfg(target_os = "linux")]
-    socket.set_tcp_user_timeout(Some(write_timeout))?;
-    #[cfg(not(target_os = "linux"))]
-    let _ = write_timeout;
-    Ok(())
-}
-
-/// Reads and drops what the client still sends, for a while. If the socket were closed with unread bytes, the client's
-/// system would drop the response that says why.
-async fn read_out(stream: &mut TcpStream) {
-    let mut bytes = vec![0; 16 * 1024];
-    let all = async { while matches!(stream.read(&mut bytes).await, Ok(1..)) {} };
-    let _ = tokio::time::timeout(READ_OUT_TIME, all).await;
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[tokio::test]
-    async fn a_connection_is_watched_by_the_system() {
-        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
-        let stream = TcpStream::connect(listener.local_addr().unwrap()).await.unwrap();
-        set_options(&stream, Duration::from_secs(7)).unwrap();
-        let socket = SockRef::from(&stream);
-        assert!(stream.nodelay().unwrap() && socket.keepalive().unwrap());
-        #[cfg(target_os = "linux")]
-        assert_eq!(socket.tcp_user_timeout().unwrap(), Some(Duration::from_secs(7)));
     }
 }

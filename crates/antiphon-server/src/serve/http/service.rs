@@ -1,23 +1,27 @@
 //! The endpoint as a [`tower_service::Service`]: mount it in axum, or serve it with [`serve_http`](super::serve_http).
 
 use crate::{
-    Outbox, Received, ReplyMessage, Server,
+    Outbox, Received, ReplyMessage, RequestBudget, Server,
     message_service::{CallOutcome, MessageService},
+    refusal_log::RefusalLog,
     request::receive::without_session,
     serve::http::{
         HttpOptions,
         auth::{authorize, metadata, token_expired},
         body::ReplyBody,
-        checks::{check_agreement, check_head},
+        checks::{check_agreement, check_head, check_path},
+        cors::preflight,
         event_stream::EventStream,
+        health::health,
         legacy,
+        origins::AllowedOrigin,
         rejection::Rejection,
         reply::{HttpReply, stream_response},
         request_body::{BoxBodyError, read_body},
     },
 };
 use futures_util::future::BoxFuture;
-use http::{HeaderValue, Method, Request, Response, Version, header};
+use http::{HeaderValue, Method, Request, Response, Version, header, request::Parts};
 use http_body::Body;
 use std::{
     convert::Infallible,
@@ -29,8 +33,8 @@ use std::{
 use tower_service::Service;
 
 /// The MCP endpoint of a server, as a [`tower_service::Service`]. Cheap to clone. In an axum router it stands beside
-/// routes of yours: `Router::new().route("/health", get(health)).route_service("/mcp", mcp)`. This is such a router with
-/// nothing but tower's trait:
+/// routes of yours, at any path: `Router::new().route("/", get(page)).route_service("/tools", mcp)`. This is such a
+/// router with nothing but tower's trait:
 ///
 /// ```
 /// use antiphon::{serve::http::{HttpOptions, HttpService}, server::Server};
@@ -43,12 +47,12 @@ use tower_service::Service;
 /// let server = Server::builder("orders", "1.0").build()?;
 /// let mut mcp = HttpService::new(server, HttpOptions::default());
 ///
-/// let request = Request::get("/elsewhere").header("host", "localhost").body(Empty::<bytes::Bytes>::new())?;
+/// let request = Request::get("/tools").header("host", "localhost").body(Empty::<bytes::Bytes>::new())?;
 /// let status = match request.uri().path() {
-///     "/health" => StatusCode::OK,
-///     _ => mcp.call(request).await?.status(),
+///     "/tools" => mcp.call(request).await?.status(),
+///     _ => StatusCode::NOT_FOUND,
 /// };
-/// assert_eq!(status, StatusCode::NOT_FOUND);
+/// assert_eq!(status, StatusCode::METHOD_NOT_ALLOWED);
 /// # Ok(())
 /// # }
 /// ```
@@ -67,12 +71,19 @@ use tower_service::Service;
 pub struct HttpService<S: MessageService = Server> {
     server: S,
     options: Arc<HttpOptions>,
+    /// True if no router selects the path.
+    checks_path: bool,
+    /// The rejections that were logged.
+    refusals: Arc<RefusalLog>,
     /// `None` if the server has no sessions.
     legacy: Option<Arc<legacy::Endpoint<S>>>,
+    budget: RequestBudget,
+    /// An outbox that stays empty: those of all requests are limited together with it.
+    outbox: Outbox,
 }
 
 impl<S: MessageService> HttpService<S> {
-    /// Returns the endpoint of this server.
+    /// Returns the endpoint of this server. It answers on every path.
     pub fn new(server: S, options: HttpOptions) -> Self {
         if server.key_is_ephemeral() {
             tracing::warn!(
@@ -81,10 +92,19 @@ impl<S: MessageService> HttpService<S> {
                  can finish them (give all instances the same key ring: ANTIPHON_KEYS or a key file)"
             );
         }
-        let options = Arc::new(options);
-        let sessions = || Arc::new(legacy::Endpoint::new(server.clone(), Arc::clone(&options)));
+        let (options, budget) = (Arc::new(options), server.request_budget());
+        let outbox = Outbox::first();
+        let sessions = || {
+            let (server, options) = (server.clone(), Arc::clone(&options));
+            Arc::new(legacy::Endpoint::new(server, options, budget.clone(), outbox.sibling()))
+        };
         let legacy = server.has_sessions().then(sessions);
-        Self { server, options, legacy }
+        Self { server, options, checks_path: false, refusals: Arc::default(), legacy, budget, outbox }
+    }
+
+    /// Answers only on the path of the options.
+    pub(crate) fn with_path_check(self) -> Self {
+        Self { checks_path: true, ..self }
     }
 
     /// Ends all legacy sessions, and cancels their requests.
@@ -98,19 +118,52 @@ impl<S: MessageService> HttpService<S> {
         &self.options
     }
 
-    /// Checks a request and answers it. The messages before the reply go into the outbox.
+    /// Returns the response to a request that is not for the protocol, from its head alone: the health route, the
+    /// metadata of the resource, a preflight. `None` if the request passes the checks of its head.
+    fn reply_to_head(&self, parts: &Parts) -> Result<Option<Response<ReplyBody>>, Rejection> {
+        if let Some(health) = health(parts, &self.options, self.server.is_draining()) {
+            return Ok(Some(health));
+        }
+        if let Some(metadata) = metadata(parts, self.options.auth.as_ref()) {
+            return Ok(Some(metadata));
+        }
+        if self.checks_path {
+            check_path(parts, &self.options)?;
+        }
+        if let Some(answer) = preflight(parts, &self.options, self.legacy.is_some()) {
+            return answer.map(Some);
+        }
+        check_head(parts, &self.options, self.legacy.is_some()).map(|()| None)
+    }
+
+    /// Checks a request and answers it, and logs a rejection. The messages before the reply go into the outbox.
     async fn reply<B>(self, request: Request<B>, outbox: Outbox) -> HttpReply
     where
         B: Body + Send,
         B::Data: Send,
         B::Error: Into<BoxBodyError>,
     {
-        let (mut parts, body) = request.into_parts();
-        if let Some(metadata) = metadata(&parts, self.options.auth.as_ref()) {
-            return HttpReply::Response(Box::new(metadata));
+        let (refusals, server) = (Arc::clone(&self.refusals), self.server.clone());
+        let reply = self.checked_reply(request, outbox).await;
+        if let HttpReply::Rejection(rejection) = &reply {
+            rejection.log(&refusals, server.now());
         }
-        if let Err(refused) = check_head(&parts, &self.options, self.legacy.is_some()) {
-            return HttpReply::Rejection(Rejection { unread: !body.is_end_stream(), ..refused });
+        reply
+    }
+
+    async fn checked_reply<B>(self, request: Request<B>, outbox: Outbox) -> HttpReply
+    where
+        B: Body + Send,
+        B::Data: Send,
+        B::Error: Into<BoxBodyError>,
+    {
+        let (mut parts, body) = request.into_parts();
+        match self.reply_to_head(&parts) {
+            Ok(None) => {}
+            Ok(Some(response)) => return HttpReply::Response(Box::new(response)),
+            Err(refused) => {
+                return HttpReply::Rejection(Rejection { unread: !body.is_end_stream(), ..refused });
+            }
         }
         let authorized = match authorize(&mut parts, self.options.auth.as_ref(), &self.server).await {
             Ok(authorized) => authorized,
@@ -121,7 +174,7 @@ impl<S: MessageService> HttpService<S> {
         if let Some(legacy) = self.legacy.as_ref().filter(|_| parts.method != Method::POST) {
             return legacy.get_or_delete(&parts, authorized);
         }
-        let body = match read_body(body, &self.options, authorized).await {
+        let body = match read_body(body, &parts, &self.options, &self.budget, authorized).await {
             Ok(body) => body,
             Err(refused) => return HttpReply::Rejection(refused),
         };
@@ -177,7 +230,8 @@ impl<S: MessageService> HttpService<S> {
     }
 }
 
-/// The future of a response. It resolves with the reply, or with an event stream once a message is sent before the reply.
+/// The future of a response. It resolves with the reply, or with an event stream once a message is sent before the
+/// reply.
 #[must_use = "a future does nothing unless it is polled"]
 pub struct Exchange<S: MessageService = Server> {
     /// `Some` for versions of HTTP with a `Connection` header: those before HTTP/2.
@@ -186,6 +240,8 @@ pub struct Exchange<S: MessageService = Server> {
     reply: Option<BoxFuture<'static, HttpReply>>,
     outbox: Outbox,
     options: Arc<HttpOptions>,
+    /// The origin of the page that sent the request, if the page may read the response.
+    page: Option<AllowedOrigin>,
 }
 
 // Nothing in it is pinned.
@@ -216,6 +272,7 @@ impl<S: MessageService> Future for Exchange<S> {
         if self.server.as_ref().is_some_and(S::is_draining) {
             response.headers_mut().insert(header::CONNECTION, HeaderValue::from_static("close"));
         }
+        self.options.origins.add_headers(self.page, response.headers_mut());
         Poll::Ready(Ok(response))
     }
 }
@@ -236,10 +293,11 @@ where
     }
 
     fn call(&mut self, request: Request<B>) -> Self::Future {
-        let (service, outbox) = (self.clone(), Outbox::default());
+        let (service, outbox) = (self.clone(), self.outbox.sibling());
         let options = Arc::clone(&self.options);
         let server = (request.version() <= Version::HTTP_11).then(|| self.server.clone());
+        let page = options.origins.of_page(request.headers());
         let reply = Box::pin(service.reply(request, outbox.clone()));
-        Exchange { server, reply: Some(reply), outbox, options }
+        Exchange { server, reply: Some(reply), outbox, options, page }
     }
 }

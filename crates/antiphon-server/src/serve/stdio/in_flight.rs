@@ -1,14 +1,16 @@
 //! The requests in flight on one pair of streams, and the session, if one was opened.
 
 use crate::{
-    Caller, Outbox, Received, ReplyMessage,
+    Caller, Outbox, Received, ReplyMessage, RequestBudget,
     message_service::{CallOutcome, MessageService, MessageSession as _},
+    quota::request_budget::RequestBytes,
+    refusal::Refusal,
     request::receive::without_session,
     serve::{batch, stdio::line_streams::LineStreams},
 };
 use antiphon_wire::framing::{Line, MAX_LINE};
 use antiphon_wire::{
-    CancelledParams, ErrorCode, ErrorObject, Incoming, RequestId, method, write_notification,
+    CancelledParams, ErrorCode, ErrorObject, Incoming, RequestId, escaped, method, write_notification,
 };
 use futures_util::{
     future::{AbortHandle, Abortable, Aborted, BoxFuture},
@@ -18,11 +20,17 @@ use serde_json::value::RawValue;
 use std::{collections::HashMap, io};
 use tokio::io::{AsyncRead, AsyncWrite};
 
+/// A line, or a message of a batch, with its part of the budget.
+struct Message {
+    line: Vec<u8>,
+    reserved: RequestBytes,
+}
+
 /// Answers the request in this line; `None` if the request was cancelled.
 async fn answer<S: MessageService>(
     server: S,
     session: Option<S::Session>,
-    line: Vec<u8>,
+    Message { line, reserved }: Message,
     outbox: Outbox,
 ) -> Option<ReplyMessage> {
     let caller = Caller::default().with_outbox(&outbox);
@@ -45,7 +53,7 @@ async fn answer<S: MessageService>(
         CallOutcome::Open(subscription) => {
             // A subscription may stay open for days: the memory of its request is freed.
             drop((request, offers));
-            drop(line);
+            drop((line, reserved));
             subscription.await
         }
     })
@@ -74,6 +82,7 @@ pub(crate) type RequestEnd = (RequestId, Outbox, Result<Completed, Aborted>);
 
 /// The parts of a request in flight by which it is cancelled.
 struct InFlightRequest {
+    kind: RequestKind,
     handle: AbortHandle,
     outbox: Outbox,
 }
@@ -89,12 +98,15 @@ enum RequestKind {
 /// The requests in flight, by their ids.
 pub(crate) struct InFlight<S: MessageService> {
     server: S,
+    budget: RequestBudget,
     requests: HashMap<RequestId, InFlightRequest>,
     /// The messages before the replies, of all requests.
     pub(crate) outbox: Outbox,
     pub(crate) replies: FuturesUnordered<BoxFuture<'static, RequestEnd>>,
-    /// The session, after `initialize`.
+    /// The session, after `initialize`. A further `initialize` replaces it.
     session: Option<S::Session>,
+    /// The session before, which has ended.
+    previous: Option<S::Session>,
     /// Puts the messages of the session that belong to no request into the outbox.
     pub(crate) session_messages: BoxFuture<'static, ()>,
 }
@@ -102,11 +114,13 @@ pub(crate) struct InFlight<S: MessageService> {
 impl<S: MessageService> InFlight<S> {
     pub(crate) fn new(server: S) -> Self {
         Self {
+            budget: server.request_budget(),
             server,
             requests: HashMap::new(),
             outbox: Outbox::default(),
             replies: FuturesUnordered::new(),
             session: None,
+            previous: None,
             session_messages: Box::pin(std::future::pending()),
         }
     }
@@ -121,13 +135,13 @@ impl<S: MessageService> InFlight<S> {
             return vec![ReplyMessage::error(None, &error)];
         };
         if !self.has_batches() || !batch::is_batch(&line) {
-            return self.receive_one(line).into_iter().collect();
+            return self.receive_one(line, true).into_iter().collect();
         }
         // Each request has a reply of its own, as soon as it is done.
         match batch::read(&line) {
             Ok(messages) => messages
                 .into_iter()
-                .filter_map(|message| self.receive_one(message.get().as_bytes().to_vec()))
+                .filter_map(|message| self.receive_one(message.get().as_bytes().to_vec(), false))
                 .collect(),
             Err(error) => vec![ReplyMessage::error(None, &error)],
         }
@@ -137,7 +151,8 @@ impl<S: MessageService> InFlight<S> {
         self.session.as_ref().is_some_and(|session| session.version().has_batches())
     }
 
-    fn receive_one(&mut self, line: Vec<u8>) -> Option<ReplyMessage> {
+    /// `alone`: the message is not part of a batch.
+    fn receive_one(&mut self, line: Vec<u8>, alone: bool) -> Option<ReplyMessage> {
         let (id, kind) = match self.server.read(&line) {
             Ok(Received::Request(request)) if request.method == method::SUBSCRIPTIONS_LISTEN => {
                 (request.id.clone(), RequestKind::Subscription)
@@ -148,12 +163,13 @@ impl<S: MessageService> InFlight<S> {
                 return None;
             }
             Ok(Received::Legacy(message)) => match (message, &self.session) {
+                // > The `initialize` request **MUST NOT** be part of a JSON-RPC batch
+                (Incoming::Request(request), _) if alone && request.method == method::INITIALIZE => {
+                    return Some(self.initialize(request));
+                }
                 (Incoming::Request(request), Some(_)) => (request.id, RequestKind::InSession),
                 (Incoming::Response(response), Some(session)) => {
                     return session.respond(response, &Caller::default()).err();
-                }
-                (Incoming::Request(request), None) if request.method == method::INITIALIZE => {
-                    return Some(self.initialize(request));
                 }
                 // > The client **SHOULD NOT** send requests other than pings before the server has responded to the
                 // > `initialize` request.
@@ -170,16 +186,24 @@ impl<S: MessageService> InFlight<S> {
             let error = ErrorObject::invalid_request("a request with this id is under way");
             return Some(ReplyMessage::error(Some(&id), &error));
         }
-        self.begin(id, kind, line);
+        let mut reserved = RequestBytes::default();
+        if self.budget.reserve(&mut reserved, line.len(), MAX_LINE, &Caller::default()).is_err() {
+            let error = Refusal::Busy.to_error();
+            return Some(match kind {
+                RequestKind::InSession => ReplyMessage::session_error(&id, &error),
+                _ => ReplyMessage::error(Some(&id), &error),
+            });
+        }
+        self.begin(id, kind, Message { line, reserved });
         None
     }
 
-    fn begin(&mut self, id: RequestId, kind: RequestKind, line: Vec<u8>) {
+    fn begin(&mut self, id: RequestId, kind: RequestKind, message: Message) {
         let (handle, registration) = AbortHandle::new_pair();
         let outbox = self.outbox.for_another();
-        self.requests.insert(id.clone(), InFlightRequest { handle, outbox: outbox.clone() });
+        self.requests.insert(id.clone(), InFlightRequest { kind, handle, outbox: outbox.clone() });
         let session = self.session.clone().filter(|_| kind == RequestKind::InSession);
-        let reply = answer(self.server.clone(), session, line, outbox.clone());
+        let reply = answer(self.server.clone(), session, message, outbox.clone());
         self.replies.push(Box::pin(async move {
             let answered = Abortable::new(reply, registration).await.map(|reply| {
                 let failed = reply.as_ref().is_none_or(ReplyMessage::is_error);
@@ -189,15 +213,33 @@ impl<S: MessageService> InFlight<S> {
         }));
     }
 
+    /// Opens a session. It replaces the session of these streams, if there is one: bridges pass several clients on to one
+    /// child, one after another.
     fn initialize(&mut self, request: antiphon_wire::Request<'_>) -> ReplyMessage {
+        self.end_session();
         let (session, reply) = match self.server.initialize(request, &Caller::default()) {
             Ok(opened) => opened,
             Err(reply) => return reply,
         };
+        if let Some(previous) = self.previous.take() {
+            session.follows(&previous);
+        }
         let (sender, outbox) = (session.clone(), self.outbox.for_another());
         self.session_messages = Box::pin(async move { sender.send_messages(&outbox).await });
         self.session = Some(session);
         reply
+    }
+
+    /// Ends the session and its requests in flight. Their replies are not sent: the next client may use the same ids.
+    fn end_session(&mut self) {
+        let Some(session) = self.session.take() else { return };
+        session.end();
+        self.session_messages = Box::pin(std::future::pending());
+        for (_, request) in self.requests.extract_if(|_, request| request.kind == RequestKind::InSession) {
+            request.handle.abort();
+            request.outbox.forget();
+        }
+        self.previous = Some(session);
     }
 
     /// Sends the messages that wait, then the reply to this request.
@@ -234,8 +276,9 @@ impl<S: MessageService> InFlight<S> {
     fn cancel(&mut self, params: Option<&str>) {
         let Some(Ok(cancelled)) = params.map(serde_json::from_str::<CancelledParams>) else { return };
         let id = &cancelled.request_id;
-        if let Some(InFlightRequest { handle, outbox }) = self.requests.remove(id) {
-            tracing::debug!(%id, reason = cancelled.reason, "request cancelled");
+        if let Some(InFlightRequest { handle, outbox, .. }) = self.requests.remove(id) {
+            let reason = cancelled.reason.as_deref().map(|text| tracing::field::debug(escaped(text)));
+            tracing::debug!(id = %escaped(&id), reason, "request cancelled");
             handle.abort();
             outbox.forget();
         }

@@ -1,5 +1,6 @@
 //! The resource identifier: the audience of tokens, and the URL of the metadata.
 
+use antiphon_wire::escaped;
 use std::net::IpAddr;
 use url::{Host, Url};
 
@@ -58,7 +59,7 @@ impl Resource {
 /// Checks the URL of a server: `https`, or `http` on this machine itself; without a user, a query or a fragment, and without
 /// characters that a header cannot hold.
 pub(crate) fn check_url(text: &str) -> Result<(), String> {
-    let shown = text.escape_debug();
+    let shown = escaped(text);
     if !text.bytes().all(|byte| byte.is_ascii_graphic() && !matches!(byte, b'"' | b'\\')) {
         return Err(format!("`{shown}` has characters that no URL has"));
     }

@@ -14,6 +14,7 @@ use crate::{
     },
 };
 use antiphon_seal::Principal;
+use antiphon_wire::escaped;
 use futures_util::future::BoxFuture;
 use http::{
     HeaderMap, HeaderName, HeaderValue, Method, Response, StatusCode, header as name, request::Parts,
@@ -92,15 +93,14 @@ async fn check(
     let bearer = match auth.verify(token, server.now()).await {
         Ok(bearer) => bearer,
         Err(BearerError::Invalid(cause)) => {
-            tracing::info!(%cause, "an access token was refused");
-            return Err(invalid());
+            return Err(invalid().about(&cause));
         }
         // Not a 401: the token may be valid, and its owner should not fetch another.
         Err(BearerError::Unavailable(cause)) => {
-            tracing::error!(%cause, "an access token cannot be checked: refused");
+            tracing::error!(cause = %escaped(&cause), "an access token cannot be checked: refused");
             let text = "Access tokens cannot be checked now: try again later";
             return Err(Rejection {
-                retry_after: true,
+                retry_after: Some("5"),
                 ..Rejection::new(StatusCode::SERVICE_UNAVAILABLE, text)
             });
         }
@@ -110,7 +110,7 @@ async fn check(
         principal.has_subject() || (server.accepts_client_principals() && principal.client_id().is_some());
     if !names_somebody {
         tracing::warn!(
-            client = principal.client_id(),
+            client = principal.client_id().map(|text| debug(escaped(text))),
             "an access token names no user, and all users of one client software would be one: refused \
              (allow_client_principal() accepts that)"
         );

@@ -13,6 +13,7 @@ use crate::{
         verifier::{AnyVerifier, BearerError, BearerVerifier},
     },
 };
+use antiphon_wire::escaped;
 use http::HeaderValue;
 use hyper::body::Bytes;
 use serde_json::json;
@@ -253,7 +254,7 @@ impl ResourceServerBuilder {
             if !is_scope(scope) {
                 let fault = format!(
                     "`{}` is none: printable ASCII without spaces, quotes and backslashes",
-                    scope.escape_debug()
+                    escaped(scope)
                 );
                 return Err(refuse("a scope", &fault));
             }

@@ -1,7 +1,7 @@
 //! The endpoint for clients of earlier revisions: finds the session of a request, and answers it.
 
 use crate::{
-    Caller, ReplyMessage,
+    Caller, Outbox, ReplyMessage, RequestBudget,
     message_service::{MessageService, MessageSession},
     request::receive::without_session,
     serve::{
@@ -22,18 +22,19 @@ use crate::{
             },
             rejection::Rejection,
             reply::{HttpReply, json_response, stream_response},
+            request_body::RequestBody,
         },
     },
 };
 use antiphon_wire::{ErrorObject, Incoming, ProtocolVersion, Request, method};
 use http::{HeaderMap, HeaderValue, Method, StatusCode, request::Parts};
-use hyper::body::Bytes;
 use std::{fmt, sync::Arc};
 
 /// The part of an endpoint that serves earlier revisions, with their sessions.
 pub(crate) struct Endpoint<S: MessageService> {
     server: S,
     options: Arc<HttpOptions>,
+    budget: RequestBudget,
     sessions: SessionTable<S::Session>,
 }
 
@@ -41,9 +42,9 @@ pub(crate) struct Endpoint<S: MessageService> {
 type NamedSession<'a, S> = (Arc<OpenSession<<S as MessageService>::Session>>, &'a str);
 
 impl<S: MessageService> Endpoint<S> {
-    pub(crate) fn new(server: S, options: Arc<HttpOptions>) -> Self {
-        let sessions = SessionTable::new(options.sessions.idle, options.sessions.limits);
-        Self { server, options, sessions }
+    pub(crate) fn new(server: S, options: Arc<HttpOptions>, budget: RequestBudget, outbox: Outbox) -> Self {
+        let sessions = SessionTable::new(options.sessions.idle, options.sessions.limits, outbox);
+        Self { server, options, budget, sessions }
     }
 
     /// Ends all sessions, and cancels their requests.
@@ -110,7 +111,7 @@ impl<S: MessageService> Endpoint<S> {
     }
 
     /// Answers a POST that names its session.
-    pub(crate) async fn post(&self, parts: Parts, body: Bytes, authorized: Authorized) -> HttpReply {
+    pub(crate) async fn post(&self, parts: Parts, body: RequestBody, authorized: Authorized) -> HttpReply {
         let open = match self.session_of(&parts, authorized) {
             Ok((open, _)) => open,
             Err(reply) => return reply,
@@ -183,14 +184,21 @@ impl<S: MessageService> Endpoint<S> {
     fn initialize(&self, request: Request<'_>, caller: &Caller<'_>) -> HttpReply {
         // Frees the places of idle sessions.
         self.sessions.sweep();
-        let request_id = request.id.clone();
-        let (session, reply) = match self.server.initialize(request, caller) {
-            Ok(opened) => opened,
-            Err(refused) => return HttpReply::Json(refused),
+        let (request_id, account) = (request.id.clone(), self.budget.account(caller));
+        let (session, reply) = loop {
+            match self.server.initialize(request.clone(), caller) {
+                Ok(opened) => break opened,
+                Err(refused) => {
+                    let full = refused.sessions_full();
+                    if !full.is_some_and(|full| self.sessions.make_room(account, full)) {
+                        return HttpReply::Json(refused);
+                    }
+                }
+            }
         };
         let id = self
             .sessions
-            .add(session, &self.options.sessions.prefix)
+            .add(session, account, &self.options.sessions.prefix)
             .ok()
             .and_then(|id| HeaderValue::from_str(&id).ok());
         let Some(id) = id else {

@@ -14,11 +14,11 @@ use crate::{
         },
         rejection::Rejection,
         reply::{HttpReply, json_response, stream_response},
+        request_body::RequestBody,
     },
 };
 use antiphon_wire::Incoming;
 use http::{StatusCode, request::Parts};
-use hyper::body::Bytes;
 use std::{
     future::{Future, poll_fn},
     pin::pin,
@@ -32,20 +32,25 @@ const BEGIN_WITHIN: Duration = Duration::from_secs(1);
 
 /// Runs a request, or a batch that holds one, on its own task. Returns the response for its connection.
 ///
+/// The task has the body until the reply: a handler may be entered again, with the same arguments. So the body stays in
+/// the [budget](crate::RequestBudget), and [`Limits::session_request_bytes`](crate::Limits::session_request_bytes) limits
+/// what one session has of it.
+///
 /// > Disconnection **SHOULD NOT** be interpreted as the client cancelling its request.
 pub(crate) async fn respond<S: MessageService>(
     open: &OpenSession<S::Session>,
     parts: Parts,
-    body: Bytes,
+    body: RequestBody,
     authorized: Authorized,
     times: StreamTimes,
 ) -> HttpReply {
     let (writer, reader) = open.streams.open();
     let session = open.session.clone();
     let primes = session.version().has_priming_events();
+    let outbox = open.outbox.sibling();
     let running = tokio::spawn(async move {
-        let caller = authorized.caller(&parts);
-        run::<S>(&session, &caller, &body, writer).await
+        let caller = authorized.caller(&parts).with_outbox(&outbox);
+        run::<S>(&session, &caller, &outbox, &body, writer).await
     });
     let prime =
         |events: SessionEvents, reader: &str| if primes { events.first(reader.to_owned()) } else { events };
@@ -108,12 +113,11 @@ pub(crate) fn session_not_found() -> Rejection {
 async fn run<S: MessageService>(
     session: &S::Session,
     caller: &Caller<'_>,
-    body: &Bytes,
+    outbox: &Outbox,
+    body: &[u8],
     writer: Writer,
 ) -> Option<ReplyKind> {
-    let outbox = Outbox::default();
-    let caller = caller.with_outbox(&outbox);
-    let mut reply = pin!(answer::<S>(session, body, &caller));
+    let mut reply = pin!(answer::<S>(session, body, caller));
     let mut answered = None;
     poll_fn(|cx| {
         // The waker is registered first: a message between the check and the registration would wake no task.

@@ -2,7 +2,9 @@
 
 use crate::{
     Outbox,
+    identity::account::Account,
     message_service::MessageSession,
+    quota::Exceeded,
     serve::http::{legacy::streams::SessionStreams, session_options::EventLimits},
 };
 use antiphon_seal::{EntropyError, SecretKey};
@@ -23,12 +25,17 @@ const SWEEP_EVERY: Duration = Duration::from_secs(1);
 /// The time after which a session ends whose client sends nothing after `initialize`: anybody can open one.
 const UNUSED_FOR: Duration = Duration::from_secs(60);
 
+/// The time without use after which a session may end for an anonymous `initialize`.
+const EVICTED_AFTER: Duration = Duration::from_secs(10);
+
 /// A session and its event streams. Dropping it ends the session.
 pub(crate) struct OpenSession<T: MessageSession> {
     pub(crate) session: T,
     pub(crate) streams: Arc<SessionStreams>,
     /// The messages for the stream of a GET.
     pub(crate) outbox: Outbox,
+    /// The account of the caller who opened the session.
+    account: Account,
     /// True once the client has named the session.
     used: AtomicBool,
 }
@@ -57,6 +64,8 @@ pub(crate) struct SessionTable<T: MessageSession> {
     entries: Mutex<Entries<T>>,
     idle: Duration,
     limits: EventLimits,
+    /// An outbox that stays empty: those of the sessions are limited together with it.
+    outbox: Outbox,
     /// The bytes of the events that are stored for all sessions.
     bytes: Arc<AtomicUsize>,
 }
@@ -67,20 +76,20 @@ struct Entries<T: MessageSession> {
 }
 
 impl<T: MessageSession> SessionTable<T> {
-    pub(crate) fn new(idle: Duration, limits: EventLimits) -> Self {
+    pub(crate) fn new(idle: Duration, limits: EventLimits, outbox: Outbox) -> Self {
         let entries = Entries { by_id: HashMap::new(), swept: Instant::now() };
-        Self { entries: Mutex::new(entries), idle, limits, bytes: Arc::default() }
+        Self { entries: Mutex::new(entries), idle, limits, outbox, bytes: Arc::default() }
     }
 
     /// Adds a session under a new id with this prefix, and returns the id.
     ///
     /// > The session ID **SHOULD** be globally unique and cryptographically secure
-    pub(crate) fn add(&self, session: T, prefix: &str) -> Result<String, EntropyError> {
+    pub(crate) fn add(&self, session: T, account: Account, prefix: &str) -> Result<String, EntropyError> {
         // 256 random bits, of letters, digits, `-` and `_`.
         let id = format!("{prefix}{}", *SecretKey::random()?.to_base64url());
         let streams = SessionStreams::new(self.limits, Arc::clone(&self.bytes));
-        let (outbox, used) = (Outbox::default(), AtomicBool::new(false));
-        let open = Arc::new(OpenSession { session, streams, outbox, used });
+        let (outbox, used) = (self.outbox.sibling(), AtomicBool::new(false));
+        let open = Arc::new(OpenSession { session, streams, outbox, account, used });
         self.entries().by_id.insert(id.clone(), open);
         Ok(id)
     }
@@ -120,6 +129,34 @@ impl<T: MessageSession> SessionTable<T> {
         for (_, open) in over {
             open.end();
         }
+    }
+
+    /// Ends an anonymous session, so that this account can open one although the quota is full. Returns whether one ended.
+    ///
+    /// The session that was not used for the longest time ends. A caller with a principal takes the place of any anonymous
+    /// session, of one without requests and open streams first. An anonymous caller takes only that of a session which
+    /// seems to be abandoned; if its own address has too many, that of a session of the same address.
+    pub(crate) fn make_room(&self, account: Account, full: Exceeded) -> bool {
+        let is_anonymous = account.is_anonymous();
+        let of_address = full == Exceeded::Account;
+        if of_address && !is_anonymous {
+            return false;
+        }
+        let mut entries = self.entries();
+        let oldest = entries
+            .by_id
+            .iter()
+            .filter(|(_, open)| open.account.is_anonymous() && (!of_address || open.account == account))
+            .map(|(id, open)| (open.streams.use_now(), id))
+            .filter(|(used, _)| !is_anonymous || (!used.is_busy && used.before >= EVICTED_AFTER))
+            .max_by_key(|(used, _)| (!used.is_busy, used.before))
+            .map(|(_, id)| id.clone());
+        let gone = oldest.and_then(|id| entries.by_id.remove(&id));
+        drop(entries);
+        let Some(gone) = gone else { return false };
+        tracing::info!(?full, "the anonymous session that was idle for longest ends, for another");
+        gone.end();
+        true
     }
 
     /// Ends all sessions.

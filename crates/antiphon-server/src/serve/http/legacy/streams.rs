@@ -85,6 +85,15 @@ pub(crate) enum StreamItem {
     Over,
 }
 
+/// The use of a session.
+#[derive(Debug)]
+pub(crate) struct SessionUse {
+    /// True with a request in flight, or an open stream.
+    pub(crate) is_busy: bool,
+    /// The time since the client last sent something.
+    pub(crate) before: Duration,
+}
+
 /// The reason why a stream cannot be resumed.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum ResumeError {
@@ -169,12 +178,18 @@ impl SessionStreams {
 
     /// Returns the time since the last use. A session with a request in flight or an open stream is in use.
     pub(crate) fn idle(&self) -> Duration {
+        let used = self.use_now();
+        if used.is_busy { Duration::ZERO } else { used.before }
+    }
+
+    /// Returns the present use of the session.
+    pub(crate) fn use_now(&self) -> SessionUse {
         let inner = self.inner();
-        let busy = inner
+        let is_busy = inner
             .all
             .iter()
             .any(|(number, stream)| stream.reader.is_some() || (*number != STANDALONE && !stream.done));
-        if busy { Duration::ZERO } else { inner.used.elapsed() }
+        SessionUse { is_busy, before: inner.used.elapsed() }
     }
 
     /// Ends all streams.

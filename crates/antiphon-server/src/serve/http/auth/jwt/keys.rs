@@ -5,6 +5,7 @@ use crate::serve::http::auth::jwt::{
     fetch::{discover, get},
     key_set::KeySet,
 };
+use antiphon_wire::escaped;
 use std::{
     sync::{Arc, Mutex, MutexGuard, PoisonError},
     time::{Duration, SystemTime},
@@ -127,7 +128,9 @@ impl Keys {
         };
         match fetched.await.unwrap_or_else(|_elapsed| Err(format!("no answer within {FETCH_TIME:?}"))) {
             Ok(set) => self.lock().kept = Some((Arc::new(set), now)),
-            Err(cause) => tracing::error!(source, cause, "the keys of an issuer could not be fetched"),
+            Err(cause) => {
+                tracing::error!(source = %escaped(source), cause = %escaped(&cause), "the keys of an issuer could not be fetched")
+            }
         }
     }
 

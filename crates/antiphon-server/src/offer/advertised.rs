@@ -1,0 +1,107 @@
+//! The schemas of Rust types in the form in which lists show them.
+
+use serde_json::Value;
+
+/// The formats of numbers that Rust types have and JSON Schema does not define. Hosts pass schemas on to the interfaces of
+/// models, and some of these refuse a format that they do not know. The bounds of the numbers stay.
+const NUMBER_FORMATS: [&str; 14] = [
+    "int8", "int16", "int32", "int64", "int128", "int", "uint8", "uint16", "uint32", "uint64", "uint128",
+    "uint", "float", "double",
+];
+
+/// Returns the schema of a Rust type as lists show it. Arguments and results are checked against the schema itself.
+pub(crate) fn advertised(schema: &Value) -> Value {
+    let mut shown = schema.clone();
+    without_null(&mut shown);
+    without_number_formats(&mut shown);
+    shown
+}
+
+/// Removes `null` from the types of optional arguments that are repeated in headers: the advertised schema omits it,
+/// although `null` is accepted.
+///
+/// > **MUST** only be applied to parameters with primitive types (integer, string, boolean).
+fn without_null(schema: &mut Value) {
+    let properties = schema.get_mut("properties").and_then(Value::as_object_mut);
+    for property in properties.into_iter().flat_map(|properties| properties.values_mut()) {
+        if property.get("x-mcp-header").is_some()
+            && let Some(Value::Array(types)) = property.get_mut("type")
+        {
+            types.retain(|kind| kind != "null");
+            if let [Value::String(only)] = types.as_slice() {
+                property["type"] = only.clone().into();
+            }
+        }
+        without_null(property);
+    }
+}
+
+/// Removes the formats of numbers at every place where a schema may stand.
+fn without_number_formats(schema: &mut Value) {
+    match schema {
+        Value::Array(schemas) => schemas.iter_mut().for_each(without_number_formats),
+        Value::Object(members) => {
+            // A property of the name `format` is a schema, not a text.
+            let format = members.get("format").and_then(Value::as_str);
+            if format.is_some_and(|format| NUMBER_FORMATS.contains(&format)) {
+                members.remove("format");
+            }
+            for (keyword, value) in members {
+                if !matches!(keyword.as_str(), "const" | "default" | "enum" | "examples") {
+                    without_number_formats(value);
+                }
+            }
+        }
+        _ => {}
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use schemars::JsonSchema;
+    use serde_json::json;
+
+    #[derive(JsonSchema)]
+    #[allow(dead_code, reason = "only its schema is used")]
+    struct Numbers {
+        port: u16,
+        count: usize,
+        offset: Option<i64>,
+        shares: Vec<f64>,
+        format: Format,
+    }
+
+    #[derive(JsonSchema)]
+    #[allow(dead_code, reason = "only its schema is used")]
+    enum Format {
+        Wide { width: u32 },
+    }
+
+    #[test]
+    fn formats_of_numbers_are_not_shown() {
+        let schema = schemars::schema_for!(Numbers).to_value();
+        for format in ["uint16", "uint", "int64", "double", "uint32"] {
+            assert!(schema.to_string().contains(&format!("\"format\":\"{format}\"")), "{format}: {schema}");
+        }
+        let shown = advertised(&schema);
+        assert!(!shown.to_string().contains("\"format\":\""), "{shown}");
+        let properties = &shown["properties"];
+        assert_eq!(properties["port"], json!({"type": "integer", "minimum": 0, "maximum": 65535}));
+        assert_eq!(properties["count"], json!({"type": "integer", "minimum": 0}));
+        assert_eq!(properties["offset"], json!({"type": ["integer", "null"]}));
+        assert!(properties["format"].is_object(), "{shown}");
+    }
+
+    #[test]
+    fn other_formats_and_values_stay() {
+        for schema in [
+            json!({"type": "string", "format": "date-time"}),
+            json!({"default": {"format": "int32"}, "const": {"format": "uint"}, "enum": [{"format": "uint"}]}),
+            json!({"properties": {"format": {"type": "string", "format": "uri"}}}),
+            json!(true),
+        ] {
+            assert_eq!(advertised(&schema), schema);
+        }
+    }
+}

@@ -1,0 +1,268 @@
+//! A quota and its permits, with a limit in all, one for all anonymous callers, and one for each account.
+
+use crate::{Limits, identity::account::Account};
+use std::{
+    collections::HashMap,
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+};
+
+/// The amounts in use.
+#[derive(Debug, Default)]
+pub(crate) struct Quota(Mutex<Usage>);
+
+#[derive(Debug, Default)]
+struct Usage {
+    all: usize,
+    anonymous: usize,
+    /// The use of each account with a limit of its own.
+    by_account: HashMap<Account, usize>,
+}
+
+/// The limits of a quota.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct QuotaLimits {
+    pub(crate) all: usize,
+    /// The limit of all anonymous callers together. The rest is kept for the others.
+    pub(crate) anonymous: usize,
+    pub(crate) each_principal: usize,
+    pub(crate) each_address: usize,
+}
+
+impl QuotaLimits {
+    /// Returns the limits of a quota of `all`, of which anonymous callers leave a share.
+    pub(crate) fn new(limits: &Limits, all: usize, each_principal: usize, each_address: usize) -> Self {
+        Self { all, anonymous: limits.for_anonymous(all), each_principal, each_address }
+    }
+
+    /// Returns the limit of this account; `None` if it has none of its own.
+    fn each(&self, account: Account) -> Option<usize> {
+        match account {
+            Account::Principal(_) => Some(self.each_principal),
+            Account::Address(_) => Some(self.each_address),
+            Account::Owner | Account::Anonymous => None,
+        }
+    }
+}
+
+/// A part of a quota, released when it is dropped.
+#[derive(Debug)]
+pub(crate) struct QuotaPermit {
+    of: Arc<Quota>,
+    account: Account,
+    amount: usize,
+}
+
+/// The limit that a permit would exceed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Exceeded {
+    /// The limit in all.
+    All,
+    /// The limit of all anonymous callers.
+    Anonymous,
+    /// The limit of this account.
+    Account,
+}
+
+/// The error of a full quota: the limit, and the amounts in use, in all and by this account.
+#[derive(Debug)]
+pub(crate) struct QuotaExceeded {
+    pub(crate) limit: Exceeded,
+    pub(crate) all: usize,
+    pub(crate) theirs: usize,
+}
+
+impl Quota {
+    /// Takes a permit for one.
+    pub(crate) fn take(
+        self: &Arc<Self>,
+        account: Account,
+        limits: &QuotaLimits,
+    ) -> Result<QuotaPermit, QuotaExceeded> {
+        let mut permit = self.nothing(account);
+        permit.grow(1, limits)?;
+        Ok(permit)
+    }
+
+    /// Returns a permit for nothing, which may grow.
+    pub(crate) fn nothing(self: &Arc<Self>, account: Account) -> QuotaPermit {
+        QuotaPermit { of: Arc::clone(self), account, amount: 0 }
+    }
+
+    /// Returns the amount in use.
+    pub(crate) fn in_use(&self) -> usize {
+        self.usage().all
+    }
+
+    fn usage(&self) -> MutexGuard<'_, Usage> {
+        // Each change is complete before the lock is released.
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Usage {
+    /// Returns the limit that this much more of this account would exceed.
+    fn exceeds(&self, account: Account, more: usize, limits: &QuotaLimits) -> Option<Exceeded> {
+        let above = |used: usize, limit: usize| used.checked_add(more).is_none_or(|sum| sum > limit);
+        if limits.each(account).is_some_and(|each| above(self.of(account), each)) {
+            return Some(Exceeded::Account);
+        }
+        if account.is_anonymous() && above(self.anonymous, limits.anonymous) {
+            return Some(Exceeded::Anonymous);
+        }
+        above(self.all, limits.all).then_some(Exceeded::All)
+    }
+
+    fn of(&self, account: Account) -> usize {
+        self.by_account.get(&account).copied().unwrap_or_default()
+    }
+}
+
+impl QuotaPermit {
+    /// Returns the amount of this permit.
+    pub(crate) fn amount(&self) -> usize {
+        self.amount
+    }
+
+    /// Takes this much more. After an error the permit is as before.
+    pub(crate) fn grow(&mut self, more: usize, limits: &QuotaLimits) -> Result<(), QuotaExceeded> {
+        let account = self.account;
+        let mut usage = self.of.usage();
+        if let Some(limit) = usage.exceeds(account, more, limits) {
+            return Err(QuotaExceeded { limit, all: usage.all, theirs: usage.of(account) });
+        }
+        usage.all += more;
+        if account.is_anonymous() {
+            usage.anonymous += more;
+        }
+        if more > 0 && limits.each(account).is_some() {
+            *usage.by_account.entry(account).or_default() += more;
+        }
+        drop(usage);
+        self.amount += more;
+        Ok(())
+    }
+}
+
+impl QuotaPermit {
+    /// Releases what exceeds this amount.
+    pub(crate) fn shrink(&mut self, amount: usize) {
+        let less = self.amount.saturating_sub(amount);
+        self.amount -= less;
+        let mut usage = self.of.usage();
+        usage.all -= less;
+        if self.account.is_anonymous() {
+            usage.anonymous -= less;
+        }
+        if let Some(theirs) = usage.by_account.get_mut(&self.account) {
+            *theirs -= less;
+            if *theirs == 0 {
+                usage.by_account.remove(&self.account);
+            }
+        }
+    }
+}
+
+impl Drop for QuotaPermit {
+    fn drop(&mut self) {
+        self.shrink(0);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::identity::peer_address::PeerAddress;
+    use proptest::prelude::*;
+
+    const LIMITS: QuotaLimits = QuotaLimits { all: 100, anonymous: 75, each_principal: 40, each_address: 30 };
+
+    fn accounts() -> [Account; 6] {
+        let address = |last| Account::Address(PeerAddress::new([203, 0, 113, last].into()));
+        let (anna, bert) = (Account::Principal(1), Account::Principal(2));
+        [anna, bert, address(1), address(2), Account::Anonymous, Account::Owner]
+    }
+
+    /// One step: a permit of an account begins, or one of the open permits grows, shrinks, or is dropped.
+    #[derive(Clone, Debug)]
+    enum Step {
+        Begin(usize),
+        Grow(usize, usize),
+        Shrink(usize, usize),
+        Drop(usize),
+    }
+
+    fn step() -> impl Strategy<Value = Step> {
+        prop_oneof![
+            (0_usize..6).prop_map(Step::Begin),
+            (any::<usize>(), prop_oneof![0_usize..40, Just(usize::MAX)])
+                .prop_map(|(at, by)| Step::Grow(at, by)),
+            (any::<usize>(), 0_usize..40).prop_map(|(at, to)| Step::Shrink(at, to)),
+            any::<usize>().prop_map(Step::Drop),
+        ]
+    }
+
+    proptest! {
+        /// The quota agrees with a plain sum after each step, no limit is ever exceeded, a step is refused only if it would
+        /// exceed one, and nothing is left at the end.
+        #[test]
+        fn permits_sum_up_and_come_back(steps in prop::collection::vec(step(), 1..200)) {
+            let (quota, accounts) = (Arc::new(Quota::default()), accounts());
+            let mut open: Vec<QuotaPermit> = Vec::new();
+            for step in steps {
+                match step {
+                    Step::Begin(account) => open.push(quota.nothing(accounts[account])),
+                    Step::Drop(at) if !open.is_empty() => drop(open.swap_remove(at % open.len())),
+                    Step::Grow(at, by) if !open.is_empty() => {
+                        let at = at % open.len();
+                        let account = open[at].account;
+                        let sum = |counts: &dyn Fn(Account) -> bool| -> usize {
+                            open.iter().filter(|permit| counts(permit.account)).map(QuotaPermit::amount).sum()
+                        };
+                        let (all, anonymous) = (sum(&|_| true), sum(&Account::is_anonymous));
+                        let theirs = sum(&|other| other == account);
+                        let fits = |used: usize, limit: usize| by <= limit - used;
+                        let expected = fits(all, LIMITS.all)
+                            && (!account.is_anonymous() || fits(anonymous, LIMITS.anonymous))
+                            && LIMITS.each(account).is_none_or(|each| fits(theirs, each));
+                        prop_assert_eq!(open[at].grow(by, &LIMITS).is_ok(), expected);
+                    }
+                    Step::Shrink(at, to) if !open.is_empty() => {
+                        let at = at % open.len();
+                        let expected = open[at].amount().min(to);
+                        open[at].shrink(to);
+                        prop_assert_eq!(open[at].amount(), expected);
+                    }
+                    Step::Drop(_) | Step::Grow(..) | Step::Shrink(..) => {}
+                }
+                prop_assert_eq!(quota.in_use(), open.iter().map(QuotaPermit::amount).sum::<usize>());
+            }
+            drop(open);
+            let usage = quota.usage();
+            prop_assert_eq!((usage.all, usage.anonymous, usage.by_account.len()), (0, 0, 0));
+        }
+    }
+
+    #[test]
+    fn a_full_quota_names_its_limit() {
+        let quota = Arc::new(Quota::default());
+        let [anna, _, one, two, unknown, owner] = accounts();
+        let mut held = Vec::new();
+        for (account, amount, exceeded) in [
+            (one, 30, None),
+            (one, 1, Some(Exceeded::Account)),
+            (two, 30, None),
+            (unknown, 16, Some(Exceeded::Anonymous)),
+            (unknown, 15, None),
+            (anna, 41, Some(Exceeded::Account)),
+            (anna, 25, None),
+            (owner, 1, Some(Exceeded::All)),
+        ] {
+            let mut permit = quota.nothing(account);
+            let refused = permit.grow(amount, &LIMITS).err().map(|full| full.limit);
+            assert_eq!(refused, exceeded, "{account:?} {amount}");
+            held.push(permit);
+        }
+        drop(held);
+        assert_eq!(quota.in_use(), 0);
+    }
+}

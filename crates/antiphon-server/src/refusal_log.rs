@@ -1,0 +1,123 @@
+//! The log of refused requests: each cause once a minute as a warning, so that a peer cannot fill the log.
+
+use std::{
+    collections::HashMap,
+    sync::{Mutex, PoisonError},
+    time::{Duration, SystemTime},
+};
+
+/// The time in which one cause is one warning.
+const INTERVAL: Duration = Duration::from_secs(60);
+/// The maximum number of causes that are told apart. Callers choose names, such as that of a host.
+const MAX_CAUSES: usize = 64;
+
+/// The causes of refusals, with the time of their last warning.
+#[derive(Debug, Default)]
+pub(crate) struct RefusalLog(Mutex<Table>);
+
+#[derive(Debug, Default)]
+struct Table {
+    causes: HashMap<String, Entry>,
+    /// The entry of all causes that find no place.
+    others: Option<Entry>,
+}
+
+#[derive(Debug)]
+struct Entry {
+    warned_at: SystemTime,
+    suppressed: u64,
+}
+
+/// The level at which a refusal is logged.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Loudness {
+    /// A warning. The value is the number of refusals of the same cause that were no warnings since the last one.
+    Warn(u64),
+    /// A line for debugging: the same cause was a warning within a minute.
+    Debug,
+}
+
+impl RefusalLog {
+    /// Counts a refusal. `cause` may contain names that the caller chose; they must be cut.
+    pub(crate) fn count(&self, cause: &str, now: SystemTime) -> Loudness {
+        let mut table = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(entry) = table.causes.get_mut(cause) {
+            return entry.count(now);
+        }
+        if table.causes.len() >= MAX_CAUSES {
+            table.causes.retain(|_, entry| !entry.is_over(now));
+        }
+        if table.causes.len() < MAX_CAUSES {
+            table.causes.insert(cause.to_owned(), Entry { warned_at: now, suppressed: 0 });
+            return Loudness::Warn(0);
+        }
+        match &mut table.others {
+            Some(entry) => entry.count(now),
+            none => {
+                *none = Some(Entry { warned_at: now, suppressed: 0 });
+                Loudness::Warn(0)
+            }
+        }
+    }
+}
+
+impl Entry {
+    /// Returns `true` if a minute has passed, or the clock was set back.
+    fn is_over(&self, now: SystemTime) -> bool {
+        now.duration_since(self.warned_at).map_or(true, |passed| passed >= INTERVAL)
+    }
+
+    fn count(&mut self, now: SystemTime) -> Loudness {
+        if self.is_over(now) {
+            self.warned_at = now;
+            return Loudness::Warn(std::mem::take(&mut self.suppressed));
+        }
+        self.suppressed = self.suppressed.saturating_add(1);
+        Loudness::Debug
+    }
+}
+
+/// Logs a refusal with these fields at its level.
+macro_rules! log_refusal {
+    ($loudness:expr, {$($fields:tt)*}, $message:literal) => {
+        match $loudness {
+            $crate::refusal_log::Loudness::Warn(suppressed) => tracing::warn!($($fields)*, suppressed, $message),
+            $crate::refusal_log::Loudness::Debug => tracing::debug!($($fields)*, $message),
+        }
+    };
+}
+pub(crate) use log_refusal;
+
+#[cfg(test)]
+mod tests {
+    use super::{Loudness::*, *};
+
+    #[test]
+    fn a_cause_is_a_warning_once_a_minute() {
+        let (log, start) = (RefusalLog::default(), SystemTime::UNIX_EPOCH + Duration::from_secs(1000));
+        for (second, cause, expected) in [
+            (0, "host a", Warn(0)),
+            (0, "host a", Debug),
+            (1, "host b", Warn(0)),
+            (59, "host a", Debug),
+            (60, "host a", Warn(2)),
+            (60, "host a", Debug),
+            (61, "host b", Warn(0)),
+            (120, "host a", Warn(1)),
+            // The clock was set back.
+            (10, "host a", Warn(0)),
+        ] {
+            assert_eq!(log.count(cause, start + Duration::from_secs(second)), expected, "{second} {cause}");
+        }
+    }
+
+    #[test]
+    fn the_causes_are_bounded() {
+        let (log, start) = (RefusalLog::default(), SystemTime::UNIX_EPOCH);
+        let warnings = (0..1000).filter(|n| log.count(&format!("host {n}"), start) != Debug).count();
+        // All others are one cause.
+        assert_eq!(warnings, MAX_CAUSES + 1);
+        assert_eq!(log.count("host 5000", start + INTERVAL), Warn(0), "the places are free after a minute");
+        assert!(log.0.lock().unwrap().causes.len() <= MAX_CAUSES);
+    }
+}

@@ -1,0 +1,68 @@
+//! Preflights: a browser asks whether a page may send a request (CORS, in the Fetch standard).
+
+use crate::serve::http::{
+    HttpOptions,
+    body::ReplyBody,
+    checks::{check_host, origin_not_allowed},
+    rejection::Rejection,
+    reply::with_status,
+};
+use http::{HeaderMap, HeaderName, HeaderValue, Method, Response, StatusCode, header, request::Parts};
+
+/// The request headers that a page may always send. A preflight that names others beginning with `mcp-` gets those too.
+const REQUEST_HEADERS: &str = "content-type, accept, authorization, mcp-protocol-version, mcp-method, mcp-name, \
+                               mcp-session-id, last-event-id";
+
+/// The seconds for which a browser may remember a preflight. It is the maximum in Chromium. Each request is checked
+/// again, so an origin that is no longer allowed is rejected at once.
+const MAX_AGE: HeaderValue = HeaderValue::from_static("7200");
+
+const REQUEST_PRIVATE_NETWORK: HeaderName = HeaderName::from_static("access-control-request-private-network");
+const ALLOW_PRIVATE_NETWORK: HeaderName = HeaderName::from_static("access-control-allow-private-network");
+
+/// Returns the answer to a preflight: the request with which a browser asks whether a page may send another one. `None`
+/// for any other request. A preflight has no token.
+pub(crate) fn preflight(
+    parts: &Parts,
+    options: &HttpOptions,
+    has_sessions: bool,
+) -> Option<Result<Response<ReplyBody>, Rejection>> {
+    let is_preflight = parts.method == Method::OPTIONS
+        && parts.headers.contains_key(header::ORIGIN)
+        && parts.headers.contains_key(header::ACCESS_CONTROL_REQUEST_METHOD);
+    is_preflight.then(|| {
+        check_host(parts, options)?;
+        // A page of the endpoint's own origin sends no preflight.
+        options.origins.of_page(&parts.headers).ok_or_else(origin_not_allowed)?;
+        Ok(preflight_response(&parts.headers, has_sessions))
+    })
+}
+
+fn preflight_response(asked: &HeaderMap, has_sessions: bool) -> Response<ReplyBody> {
+    let mut response = with_status(StatusCode::NO_CONTENT, Vec::new());
+    let headers = response.headers_mut();
+    let methods = if has_sessions { "POST, GET, DELETE" } else { "POST" };
+    headers.insert(header::ACCESS_CONTROL_ALLOW_METHODS, HeaderValue::from_static(methods));
+    headers.insert(header::ACCESS_CONTROL_ALLOW_HEADERS, allowed_headers(asked));
+    headers.insert(header::ACCESS_CONTROL_MAX_AGE, MAX_AGE);
+    // Whoever named the origin wants its pages to reach this server, in whatever network it is.
+    if asked.get(REQUEST_PRIVATE_NETWORK).is_some_and(|value| value == "true") {
+        headers.insert(ALLOW_PRIVATE_NETWORK, HeaderValue::from_static("true"));
+    }
+    response
+}
+
+/// Returns the headers that the page may send. Those beginning with `mcp-` cannot be listed beforehand: `mcp-param-*`
+/// repeats arguments of tools.
+fn allowed_headers(asked: &HeaderMap) -> HeaderValue {
+    let named = asked.get_all(header::ACCESS_CONTROL_REQUEST_HEADERS);
+    let named = named.iter().filter_map(|value| value.to_str().ok()).flat_map(|value| value.split(','));
+    let mut allowed = REQUEST_HEADERS.to_owned();
+    for name in named.filter_map(|name| name.trim().parse::<HeaderName>().ok()) {
+        if name.as_str().starts_with("mcp-") && !allowed.split(", ").any(|known| known == name.as_str()) {
+            allowed.push_str(", ");
+            allowed.push_str(name.as_str());
+        }
+    }
+    HeaderValue::from_str(&allowed).unwrap_or(HeaderValue::from_static(REQUEST_HEADERS))
+}
