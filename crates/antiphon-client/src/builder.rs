@@ -52,6 +52,7 @@ pub struct ClientBuilder {
     by_hand: AskSupport,
     bounds: Bounds,
     one_at_a_time: bool,
+    any_url_scheme: bool,
     observers: Observers,
     caches: bool,
     checks_output: bool,
@@ -83,6 +84,7 @@ impl ClientBuilder {
                 url_retry_interval: Duration::from_secs(60),
             },
             one_at_a_time: false,
+            any_url_scheme: false,
             observers: Observers::default(),
             caches: true,
             checks_output: true,
@@ -239,6 +241,16 @@ impl ClientBuilder {
         self
     }
 
+    /// Sets whether callbacks receive asks for URLs of any scheme. Default: `false`; only valid `http` and `https` URLs reach
+    /// them, and any other one ends the call with [`AskFault::Url`](crate::AskFault::Url).
+    ///
+    /// A URL such as `javascript://..`, `file://..` or `ms-msdt://..` may run code or start a program on the person's machine.
+    /// With `true`, the callback must check the scheme: see [`UrlAsk::show`].
+    pub fn any_url_scheme(mut self, on: bool) -> Self {
+        self.any_url_scheme = on;
+        self
+    }
+
     /// The maximum number of rounds of a call: 10 unless set. 0 refuses every round.
     pub fn max_rounds(mut self, rounds: u32) -> Self {
         self.bounds.max_rounds = rounds;
@@ -337,7 +349,12 @@ impl ClientBuilder {
         let core = Core::new(CoreSettings {
             target: transport.target().to_owned(),
             info: self.info,
-            handlers: AskHandlers { callbacks: self.callbacks, declared, one_at_a_time: self.one_at_a_time },
+            handlers: AskHandlers {
+                callbacks: self.callbacks,
+                declared,
+                one_at_a_time: self.one_at_a_time,
+                any_url_scheme: self.any_url_scheme,
+            },
             bounds: self.bounds,
             observers: self.observers,
             version,

@@ -26,8 +26,8 @@ use antiphon_wire::{
     CallToolResult, CompleteParams, CompleteResult, Completion, CompletionArgument, CompletionContext,
     CompletionReference, DiscoverResult, GetPromptResult, Implementation, ListPromptsResult,
     ListResourceTemplatesResult, ListResourcesResult, Prompt, ProtocolVersion, ReadResourceResult, RequestId,
-    Resource, ResourceTemplate, ServerCapabilities, SubscriptionFilter, Tool, method, write_notification,
-    write_request,
+    Resource, ResourceTemplate, ServerCapabilities, SubscriptionFilter, Tool, escaped, method,
+    write_notification, write_request,
 };
 use serde::{Serialize, de::DeserializeOwned};
 use std::{fmt, sync::Arc};
@@ -155,7 +155,7 @@ impl Client {
         if let Ok(message) = message
             && let Err(fault) = session.send(message).await
         {
-            tracing::debug!(%fault, "the server could not be notified of changed roots");
+            tracing::debug!(fault = %escaped(&fault), "the server could not be notified of changed roots");
         }
     }
 

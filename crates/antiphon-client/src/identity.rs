@@ -1,6 +1,6 @@
 //! The identity of a server: its target and its name.
 
-use antiphon_wire::Implementation;
+use antiphon_wire::{Implementation, escaped, is_escaped};
 use serde::{Deserialize, Serialize};
 use std::fmt;
 
@@ -14,14 +14,14 @@ use std::fmt;
 pub struct ServerIdentity {
     /// The target of requests: a URL, a command.
     pub target: String,
-    /// The title or name in the server's results, without control characters; absent until a result has one.
+    /// The title or name in the server's results, without control characters and invisible ones; absent until a result has one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub name: Option<String>,
 }
 
 impl ServerIdentity {
     pub(crate) fn new(target: &str, info: Option<&Implementation>) -> Self {
-        let name = info.map(|info| info.display_name().chars().filter(|c| !c.is_control()).collect());
+        let name = info.map(|info| info.display_name().chars().filter(|c| !is_escaped(*c)).collect());
         Self { target: target.to_owned(), name }
     }
 
@@ -32,10 +32,11 @@ impl ServerIdentity {
 }
 
 impl fmt::Display for ServerIdentity {
+    /// Writes name and target, escaped and cut.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match &self.name {
-            Some(name) => write!(f, "{name} ({})", self.target),
-            None => f.write_str(&self.target),
+            Some(name) => write!(f, "{} ({})", escaped(name), escaped(&self.target)),
+            None => escaped(&self.target).fmt(f),
         }
     }
 }

@@ -2,7 +2,7 @@
 
 use antiphon_wire::{
     Action, AskKind, CreateMessageResult, ElicitRequest, ElicitResult, FieldFault, FormSchema, InputRequest,
-    ListRootsResult,
+    ListRootsResult, escaped,
 };
 use serde::Serialize;
 use serde_json::{Map, Value, value::RawValue};
@@ -61,20 +61,20 @@ impl AnswerError {
 
 impl fmt::Display for AnswerError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let key = &self.key;
+        let key = escaped(&self.key);
         match &self.fault {
             AnswerFault::UnknownKey { asked } if asked.is_empty() => {
                 write!(f, "`{key}` is not asked: nothing is")
             }
             AnswerFault::UnknownKey { asked } => {
-                write!(f, "`{key}` is not asked; asked are `{}`", asked.join("`, `"))
+                write!(f, "`{key}` is not asked; asked are `{}`", escaped(&asked.join("`, `")))
             }
             AnswerFault::WrongKind(kind) => write!(f, "the answer to `{key}` must be {}", shape(*kind)),
             AnswerFault::Fields(fields) => {
                 write!(f, "the answer to `{key}` does not fit its form:")?;
                 for (n, fault) in fields.iter().enumerate() {
                     let comma = if n == 0 { "" } else { "," };
-                    write!(f, "{comma} `{}` {}", fault.field, fault.rule)?;
+                    write!(f, "{comma} `{}` {}", escaped(&fault.field), escaped(&fault.rule))?;
                 }
                 Ok(())
             }
@@ -102,6 +102,7 @@ fn shape(kind: AskKind) -> &'static str {
         AskKind::Url => r#"{"action": "accept"}, {"action": "decline"} or {"action": "cancel"}"#,
         AskKind::Sampling => "a message with `role`, `content` and `model`",
         AskKind::Roots => r#"{"roots": [..]}"#,
+        AskKind::Unknown => "a JSON object",
         _ => "of another kind",
     }
 }
@@ -139,6 +140,11 @@ pub(crate) fn checked(
             if given.roots.iter().any(|root| !root.uri.starts_with("file://")) {
                 return Err(AnswerError::new(key, AnswerFault::NotAFileRoot));
             }
+            Ok(answer.to_owned())
+        }
+        // Only the server knows the shape of the answer. Every result is an object.
+        InputRequest::Unknown(_) => {
+            read::<Map<String, Value>>(answer).ok_or_else(wrong)?;
             Ok(answer.to_owned())
         }
         _ => Err(wrong()),

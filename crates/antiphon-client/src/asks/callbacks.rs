@@ -19,6 +19,8 @@ pub(crate) struct AskHandlers {
     /// The asks that are answered here, by hand or by a callback.
     pub(crate) declared: AskSupport,
     pub(crate) one_at_a_time: bool,
+    /// `true` if callbacks receive URLs of any scheme, and texts that are no URL.
+    pub(crate) any_url_scheme: bool,
 }
 
 /// The person finished an interaction behind a URL.

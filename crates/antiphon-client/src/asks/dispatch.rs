@@ -3,6 +3,7 @@
 use crate::asks::{
     answers::AnswerError,
     callbacks::{AskHandlers, CallbackError, Callbacks},
+    consent::show_url,
     errors::AskFault,
     progress::AskProgress,
     questions::{AskContext, FormAsk, Origin, RootsAsk, Round, SampleAsk, UrlAsk},
@@ -26,9 +27,16 @@ pub(crate) async fn answer_round(
     progress: &AskProgress,
 ) -> Result<Duration, AskFault> {
     for (key, ask) in round.asks.iter().filter(|(key, _)| round.answers.get(key).is_none()) {
+        if let InputRequest::Unknown(unknown) = ask {
+            let (key, method) = (key.to_owned(), unknown.method.clone());
+            return Err(AskFault::UnknownKind { key, method, mode: unknown.mode() });
+        }
         must_be_among(handlers.callbacks.declared(), handlers, key, ask)?;
     }
     let wait = decide(&handlers.callbacks, origin, round).await?;
+    for key in round.missing() {
+        may_be_opened(handlers, key, round.asks.get(key))?;
+    }
     let calls: Vec<BoxFuture<'static, (String, AnswerText)>> = round
         .missing()
         .into_iter()
@@ -81,6 +89,18 @@ fn must_be_among(
     Err(AskFault::NoCallback { key: key.to_owned(), kind: ask.kind(), part, by_hand })
 }
 
+/// Checks the URL of an ask before a callback receives it.
+///
+/// > The `url` parameter **MUST** contain a valid URL.
+fn may_be_opened(handlers: &AskHandlers, key: &str, ask: Option<&InputRequest>) -> Result<(), AskFault> {
+    match ask {
+        Some(InputRequest::Elicit(ElicitRequest::Url { url, .. })) if !handlers.any_url_scheme => {
+            show_url(url).map(drop).map_err(|_| AskFault::Url { key: key.to_owned(), url: url.clone() })
+        }
+        _ => Ok(()),
+    }
+}
+
 /// Calls `on_round` and applies its decision.
 async fn decide(callbacks: &Callbacks, origin: &Origin, round: &mut AskRound) -> Result<Duration, AskFault> {
     let Some(on_round) = &callbacks.round else { return Ok(Duration::ZERO) };
@@ -108,7 +128,7 @@ async fn start(callbacks: Callbacks, context: AskContext, ask: InputRequest) -> 
         (
             InputRequest::Elicit(ElicitRequest::Form { message, requested_schema: schema }),
             Callbacks { form: Some(form), .. },
-        ) => written(&form(FormAsk { context, message, schema }).await?),
+        ) => written(&form(FormAsk::new(context, message, schema)).await?),
         (InputRequest::Elicit(ElicitRequest::Url { message, url }), Callbacks { url: Some(for_url), .. }) => {
             written(&for_url(UrlAsk { context, message, url }).await?)
         }

@@ -1,7 +1,7 @@
 //! The reasons why an ask has no answer.
 
 use crate::asks::{answers::AnswerError, callbacks::CallbackError};
-use antiphon_wire::AskKind;
+use antiphon_wire::{AskKind, escaped};
 use std::{error::Error as StdError, fmt};
 
 /// The reason why an ask of the server was not answered. It ends the call.
@@ -21,6 +21,16 @@ pub enum AskFault {
         /// call to the callbacks.
         by_hand: bool,
     },
+    /// The server asked for something that this version does not know. No callback of its round ran. A program that drives
+    /// the call by hand ([`begin`](crate::Client::begin)) may refuse such an ask, or answer it.
+    UnknownKind {
+        /// The key of the ask.
+        key: String,
+        /// The method that the server wrote.
+        method: String,
+        /// The mode that the server wrote, if the ask is an elicitation.
+        mode: Option<String>,
+    },
     /// A round holds more asks than [`max_asks`](crate::ClientBuilder::max_asks) allows.
     TooManyAsks {
         /// The number of asks that arrived.
@@ -34,6 +44,14 @@ pub enum AskFault {
         key: Option<String>,
         /// The reason that `on_round` gave.
         reason: String,
+    },
+    /// The server asked the person to open a URL that is not valid, or neither `http` nor `https`: the server's fault. No
+    /// callback was run; [`any_url_scheme`](crate::ClientBuilder::any_url_scheme) passes such URLs on.
+    Url {
+        /// The key of the ask.
+        key: String,
+        /// The URL, as the server wrote it.
+        url: String,
     },
     /// A callback failed. The other callbacks of its round were dropped.
     Callback {
@@ -66,17 +84,34 @@ impl fmt::Display for AskFault {
                 };
                 write!(
                     f,
-                    "{what}{with} not supported: the server asked it as `{key}`{why}; attach {cure} to answer it"
+                    "{what}{with} not supported: the server asked it as `{}`{why}; attach {cure} to answer it",
+                    escaped(key)
+                )
+            }
+            Self::UnknownKind { key, method, mode } => {
+                let mode = mode.as_ref().map(|mode| format!(" of the mode `{mode}`")).unwrap_or_default();
+                write!(
+                    f,
+                    "the server asked `{key}` by `{method}`{mode}, which is unknown here; drive the call by hand (`begin`) \
+                     to refuse it"
                 )
             }
             Self::TooManyAsks { asks, limit } => {
                 write!(f, "the server asked {asks} things at once; {limit} are allowed here (`max_asks`)")
             }
             Self::Refused { key: Some(key), reason } => {
-                write!(f, "the ask `{key}` was refused here: {reason}")
+                write!(f, "the ask `{}` was refused here: {}", escaped(key), escaped(reason))
             }
-            Self::Refused { key: None, reason } => write!(f, "the round was refused here: {reason}"),
-            Self::Callback { key, .. } => write!(f, "the callback for `{key}` failed"),
+            Self::Refused { key: None, reason } => {
+                write!(f, "the round was refused here: {}", escaped(reason))
+            }
+            Self::Url { key, url } => write!(
+                f,
+                "the server asked with `{}` to open {:?}, which is not a valid http or https URL; nobody was asked",
+                escaped(key),
+                escaped(url)
+            ),
+            Self::Callback { key, .. } => write!(f, "the callback for `{}` failed", escaped(key)),
             Self::Answer(error) => error.fmt(f),
             Self::RoundLimit { rounds } => {
                 write!(f, "the server still asks after {rounds} answered rounds (`max_rounds`)")

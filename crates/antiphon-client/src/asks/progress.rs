@@ -1,6 +1,6 @@
 //! The progress that callbacks report while they answer the asks of a session.
 
-use antiphon_wire::{ProgressParams, ProgressToken, method, progress_token_of, write_notification};
+use antiphon_wire::{ProgressParams, ProgressToken, escaped, method, progress_token_of, write_notification};
 use serde_json::{Number, value::RawValue};
 use std::{
     fmt,
@@ -71,7 +71,9 @@ impl AskProgress {
             let waiting = reported.state().waiting.take();
             match waiting.map(|params| write_notification(method::PROGRESS, &params)) {
                 Some(Ok(message)) => return message,
-                Some(Err(fault)) => tracing::error!(%fault, "progress cannot be written as JSON"),
+                Some(Err(fault)) => {
+                    tracing::error!(fault = %escaped(&fault), "progress cannot be written as JSON")
+                }
                 None => reported.changed.notified().await,
             }
         }

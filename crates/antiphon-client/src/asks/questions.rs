@@ -138,9 +138,17 @@ pub struct FormAsk {
     pub message: String,
     /// The fields.
     pub schema: FormSchema,
+    /// The suspicious features of the form, to be shown above its fields: for example, it asks for a password.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub warnings: Vec<consent::FormWarning>,
 }
 
 impl FormAsk {
+    pub(crate) fn new(context: AskContext, message: String, schema: FormSchema) -> Self {
+        let warnings = consent::form_warnings(&message, &schema);
+        Self { context, message, schema, warnings }
+    }
+
     /// Returns the answer with the filled-in form: an object. This method checks the form and fills in defaults.
     ///
     /// # Errors
@@ -173,12 +181,13 @@ pub struct UrlAsk {
 }
 
 impl UrlAsk {
-    /// The parts of the URL to show before the person agrees.
+    /// The parts of the URL to show before the person agrees. Other URLs than `http` and `https` come only to a client with
+    /// [`any_url_scheme`](crate::ClientBuilder::any_url_scheme), and have a warning.
     ///
     /// # Errors
     /// [`consent::NotAUrl`] if the text is not a URL that can be opened.
     pub fn show(&self) -> Result<consent::UrlConsent, consent::NotAUrl> {
-        consent::show_url(&self.url)
+        consent::show_any_url(&self.url)
     }
 
     /// Returns the answer "accept": the person agreed to open the URL. The person need not have finished there.
@@ -249,7 +258,7 @@ impl Round {
 fn host_of(ask: &InputRequest) -> Option<Option<String>> {
     match ask {
         InputRequest::Elicit(antiphon_wire::ElicitRequest::Url { url, .. }) => {
-            Some(consent::show_url(url).ok().map(|shown| shown.host))
+            Some(consent::show_any_url(url).ok().map(|shown| shown.host))
         }
         _ => None,
     }

@@ -53,6 +53,8 @@ impl AskRound {
     pub(crate) fn refuse(&mut self, key: &str, answer: &ElicitResult) -> Result<(), AnswerError> {
         match self.ask(key)? {
             InputRequest::Elicit(_) => self.answer(key, answer),
+            // An elicitation of an unknown mode has the same three actions.
+            InputRequest::Unknown(ask) if ask.mode().is_some() => self.answer(key, answer),
             other => Err(AnswerError::new(key, AnswerFault::CannotDecline(other.kind()))),
         }
     }

@@ -4,7 +4,7 @@ use crate::{
     cancel::CancelToken,
     request::events::{OnProgress, ProgressEvent},
 };
-use antiphon_wire::{LogLevel, method};
+use antiphon_wire::{LogLevel, escaped, method};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, value::RawValue};
 use std::{error::Error as StdError, fmt, sync::Arc, time::Duration};
@@ -231,7 +231,7 @@ impl fmt::Debug for Call {
 
 impl fmt::Display for Call {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{} `{}`", self.method(), self.name)
+        write!(f, "{} `{}`", self.method(), escaped(&self.name))
     }
 }
 
@@ -251,7 +251,7 @@ impl ArgumentsError {
 
 impl fmt::Display for ArgumentsError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "the arguments for `{}` {}", self.name, self.rule)
+        write!(f, "the arguments for `{}` {}", escaped(&self.name), self.rule)
     }
 }
 

@@ -11,13 +11,14 @@ use crate::{
     request::fault::RequestFault,
     transport::{TransportError, TransportErrorKind},
 };
-use antiphon_wire::{ErrorCode, ErrorObject};
+use antiphon_wire::{ErrorCode, ErrorObject, escaped};
 use std::{error::Error as StdError, fmt, time::Duration};
 
 /// The reason why a call, or a request such as a list, has no result. Its texts hold neither state nor answers.
 ///
 /// Its predicates sort it by what a caller can do. The texts of [`Display`](fmt::Display) name the cause; more about it may
-/// be in [`source`](StdError::source).
+/// be in [`source`](StdError::source). Texts of the server are escaped and cut there; [`server_error`](Self::server_error) and
+/// [`kind`](Self::kind) have them as they were sent.
 pub struct ClientError(Box<Inner>);
 
 struct Inner {
@@ -159,7 +160,7 @@ impl ClientError {
         self.0.call.clone()
     }
 
-    /// The error that the server answered with, if it did.
+    /// The JSON-RPC error that the server answered with, if it did; also that in the body of an HTTP refusal.
     pub fn server_error(&self) -> Option<&ErrorObject> {
         match &self.0.kind {
             ClientErrorKind::StateRefused(error) => Some(error),
@@ -177,7 +178,12 @@ impl ClientError {
         }
     }
 
-    /// The HTTP status of an answer without a JSON-RPC response, if that was the answer.
+    /// The time after which the server may accept the request, if an HTTP server sent a `Retry-After`.
+    pub fn retry_after(&self) -> Option<Duration> {
+        self.transport_error()?.retry_after()
+    }
+
+    /// The HTTP status of an answer that refused the caller (401, 403, 429) or had no JSON-RPC response.
     pub fn http_status(&self) -> Option<u16> {
         match self.transport_error()?.kind() {
             TransportErrorKind::HttpStatus(status) => Some(status),
@@ -243,7 +249,8 @@ impl ClientError {
     /// Returns `true` if it is unknown whether the server acted on the latest request: the request may have been sent,
     /// and no response arrived. Then ask the person before you repeat the call, unless the tool is idempotent.
     ///
-    /// `false` means that nothing was sent, that the server refused the request, or that it answered.
+    /// `false` means that nothing was sent, that the server refused the request, or that it answered. A
+    /// [task](Self::is_task) is no answer: it may still run.
     pub fn is_unknown_outcome(&self) -> bool {
         match &self.0.kind {
             ClientErrorKind::Request(RequestFault::Transport(error)) => match error.kind() {
@@ -255,9 +262,19 @@ impl ClientError {
                     true
                 }
             },
-            ClientErrorKind::Request(RequestFault::Timeout(_)) => true,
+            ClientErrorKind::Request(RequestFault::Timeout(_) | RequestFault::Task { .. }) => true,
             _ => self.0.interrupted,
         }
+    }
+
+    /// Returns `true` if the server made a task of the call. This client does not support tasks.
+    pub fn is_task(&self) -> bool {
+        matches!(self.0.kind, ClientErrorKind::Request(RequestFault::Task { .. }))
+    }
+
+    /// Returns `true` if the server acknowledged none of the changes that a subscription requested.
+    pub fn is_nothing_acknowledged(&self) -> bool {
+        matches!(self.0.kind, ClientErrorKind::Request(RequestFault::NothingAcknowledged))
     }
 
     /// Returns `true` if a bound of this client ended the call.
@@ -305,10 +322,14 @@ impl fmt::Display for ClientErrorKind {
             ),
             Self::Ask(fault) => fault.fmt(f),
             Self::MissingAnswers { keys } => {
-                write!(f, "nothing was sent: no answer yet to `{}`", keys.join("`, `"))
+                write!(f, "nothing was sent: no answer yet to `{}`", escaped(&keys.join("`, `")))
             }
             Self::OtherServer { belongs_to } => {
-                write!(f, "nothing was sent: the pending call belongs to another server, {belongs_to}")
+                write!(
+                    f,
+                    "nothing was sent: the pending call belongs to another server, {}",
+                    escaped(belongs_to)
+                )
             }
             Self::StateOnlyLimit => f.write_str(
                 "the server keeps answering `not yet` without asking anything (`state_only_limits`)",

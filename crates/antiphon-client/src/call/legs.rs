@@ -129,8 +129,10 @@ impl Legs<'_> {
 }
 
 fn read_leg<T: Final>(called: CallKind, result: &RawValue) -> Result<Leg<T>, RequestFault> {
-    T::read(called, result)
-        .map_err(|fault| RequestFault::Result { ask: misplaced_ask(&fault, result), fault })
+    T::read(called, result).map_err(|fault| match fault {
+        OutcomeFault::Task { id } => RequestFault::Task { id },
+        fault => RequestFault::Result { ask: misplaced_ask(&fault, result), fault },
+    })
 }
 
 /// The params of a leg. All three methods have the same, but for the name of the name.

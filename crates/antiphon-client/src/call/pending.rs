@@ -77,8 +77,8 @@ impl PendingCall {
     }
 
     /// The keys that have no answer yet.
-    pub fn missing(&self) -> Vec<&str> {
-        self.round.missing()
+    pub fn missing(&self) -> Vec<String> {
+        self.round.missing().into_iter().map(ToOwned::to_owned).collect()
     }
 
     /// Returns `true` if the server sent a state, which the next leg sends back.
@@ -144,7 +144,7 @@ impl PendingCall {
         let mut answers = InputResponses::new();
         for (key, ask) in self.round.asks.iter() {
             let Some(answer) = self.round.answers.get(key) else {
-                return Err(NotReady::Missing(self.missing().into_iter().map(str::to_owned).collect()));
+                return Err(NotReady::Missing(self.missing()));
             };
             let answer: Box<RawValue> = checked(key, ask, answer).map_err(NotReady::Bad)?;
             // A raw value is JSON already.

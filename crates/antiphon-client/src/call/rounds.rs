@@ -20,9 +20,12 @@ use crate::{
     request::{core::Core, fault::RequestFault},
     session::connection::Connection,
 };
-use antiphon_wire::{ErrorCode, InputRequests, pacing::Pacing};
+use antiphon_wire::{ErrorCode, ErrorObject, InputRequests, pacing::Pacing};
 use std::time::Duration;
 use tokio::time::{Instant, sleep};
+
+/// The text of the error of a server that does not accept its own state; the same text in other SDKs.
+const STATE_REFUSED: &str = "Invalid or expired requestState";
 
 /// The outcome of legs: a result or a question.
 enum Sent<T> {
@@ -166,11 +169,7 @@ impl<'a> Run<'a> {
         // The fault of an ask on its way cancelled the request.
         self.in_flight = matches!(leg, Err(RequestFault::Ask(_)));
         leg.map_err(|fault| match fault {
-            RequestFault::Server(error)
-                if !is_first
-                    && error.code == ErrorCode::INVALID_PARAMS
-                    && error.reason() == Some("invalid_request_state") =>
-            {
+            RequestFault::Server(error) if !is_first && is_state_refusal(&error) => {
                 ClientErrorKind::StateRefused(error)
             }
             fault => fault.into(),
@@ -196,6 +195,12 @@ impl<'a> Run<'a> {
         let interrupted = self.in_flight;
         ClientError::of_call(self.core().identity(), self.call, kind, self.pending, interrupted)
     }
+}
+
+/// Returns `true` for the error of a server that does not accept its own state. Some servers send the text without `data`.
+fn is_state_refusal(error: &ErrorObject) -> bool {
+    error.code == ErrorCode::INVALID_PARAMS
+        && (error.reason() == Some("invalid_request_state") || error.message == STATE_REFUSED)
 }
 
 fn kind_of(not_ready: NotReady) -> ClientErrorKind {

@@ -8,7 +8,7 @@ use crate::{
     },
     session::connection::Connection,
 };
-use antiphon_wire::{ErrorCode, OutcomeFault, PageParams, RequestId, write_request};
+use antiphon_wire::{ErrorCode, OutcomeFault, PageParams, RequestId, escaped, write_request};
 use serde::de::DeserializeOwned;
 use serde_json::value::RawValue;
 use std::collections::HashSet;
@@ -49,7 +49,7 @@ impl ServerLists {
     ) -> Result<(Vec<T>, bool), ListFault> {
         match self.pages_once(method, from, open).await {
             Err(PageFault::Cursor(fault)) => {
-                tracing::debug!(method, %fault, "a cursor is not valid any more: the list is read again");
+                tracing::debug!(method, fault = %escaped(&fault), "a cursor is not valid any more: the list is read again");
                 self.cache().drop_pages(method);
                 self.pages_once(method, from, open).await.map_err(PageFault::into_kind)
             }

@@ -8,7 +8,7 @@ use crate::{
 #[cfg(feature = "schema")]
 use antiphon_schema::CompiledSchema;
 use antiphon_wire::{
-    CallToolResult, JsonSchema, ListToolsResult, Tool, header::params::ParamHeaders, method,
+    CallToolResult, JsonSchema, ListToolsResult, Tool, escaped, header::params::ParamHeaders, method,
 };
 use serde_json::{Value, value::RawValue};
 use std::{
@@ -244,8 +244,7 @@ fn with_headers(tool: Tool, warn: bool) -> Option<(Tool, Option<ParamHeaders>)> 
         Ok(headers) => Some((tool, Some(headers).filter(|headers| !headers.is_empty()))),
         Err(fault) => {
             if warn {
-                let name: String = tool.name.chars().take(128).collect();
-                tracing::warn!(tool = %name, reason = %fault, "a tool of the server is left out");
+                tracing::warn!(tool = %escaped(&tool.name), reason = %escaped(&fault), "a tool of the server is left out");
             }
             None
         }

@@ -4,12 +4,18 @@ use crate::{
     asks::errors::AskFault,
     transport::{TransportError, TransportErrorKind as Kind},
 };
-use antiphon_wire::{AskSupport, CallToolResult, ErrorCode, ErrorObject, OutcomeFault, ProtocolVersion};
+use antiphon_wire::{
+    AskSupport, CallToolResult, ErrorCode, ErrorObject, OutcomeFault, ProtocolVersion, escaped,
+};
 use serde::Deserialize as _;
 use serde_json::Value;
 use std::{error::Error as StdError, fmt, time::Duration};
 
-/// The reason why one request has no result.
+/// The maximum number of characters of a server's explanation in the text of an error.
+const LONG_TEXT: usize = 1000;
+
+/// The reason why one request has no result. Its text contains the server's words escaped and cut; the fields have them as they
+/// were sent.
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum RequestFault {
@@ -36,6 +42,14 @@ pub enum RequestFault {
         /// Key and method of the first ask, where there are asks that do not belong there.
         ask: Option<(String, String)>,
     },
+    /// The server made a task of the request, and this client does not support tasks. The task may still run: ask the person
+    /// before the call is repeated.
+    Task {
+        /// The id of the task, if the server sent one.
+        id: Option<String>,
+    },
+    /// The server acknowledged none of the requested changes, so a subscription would wait without end.
+    NothingAcknowledged,
     /// The tool's result does not fit the output schema that the server declares for it: the server's fault. The tool
     /// has run.
     OutputSchema {
@@ -87,6 +101,7 @@ impl RequestFault {
     pub fn server_error(&self) -> Option<&ErrorObject> {
         match self {
             Self::Server(error) | Self::MissingCapability { error, .. } => Some(error),
+            Self::Transport(error) => error.server_error(),
             _ => None,
         }
     }
@@ -152,7 +167,7 @@ impl fmt::Display for RequestFault {
                         let names = required_capabilities(error).and_then(Value::as_object);
                         let names: Vec<&str> = names.into_iter().flatten().map(|(name, _)| &**name).collect();
                         if !names.is_empty() {
-                            write!(f, ": {}", names.join(", "))?;
+                            write!(f, ": {}", escaped(&names.join(", ")))?;
                         }
                     }
                 }
@@ -163,24 +178,43 @@ impl fmt::Display for RequestFault {
                 let theirs = if theirs.is_empty() { "none that it names".into() } else { theirs.join(", ") };
                 write!(
                     f,
-                    "no common protocol version: this client speaks {}, the server {theirs}",
-                    ours.join(", ")
+                    "no common protocol version: this client speaks {}, the server {}",
+                    ours.join(", "),
+                    escaped(&theirs)
                 )
             }
             Self::Result { fault, ask } => {
                 write!(f, "the server's answer is invalid: {fault}")?;
                 match ask {
-                    Some((key, method)) => write!(f, " (it asks `{key}`: {method})"),
+                    Some((key, method)) => write!(f, " (it asks `{}`: {})", escaped(key), escaped(method)),
                     None => Ok(()),
                 }
             }
+            Self::NothingAcknowledged => f.write_str(
+                "the server acknowledged none of the requested changes: it reports no such changes to this client",
+            ),
+            Self::Task { id } => {
+                f.write_str("the server made a task of the request")?;
+                if let Some(id) = id {
+                    write!(f, " ({:?})", escaped(id))?;
+                }
+                f.write_str(
+                    ", and this client does not support tasks: there is no result, and the task may still run",
+                )
+            }
             Self::OutputSchema { tool, faults, .. } => {
-                write!(f, "the result of `{tool}` does not fit the tool's output schema: {faults}")
+                write!(
+                    f,
+                    "the result of `{}` does not fit the tool's output schema: {}",
+                    escaped(tool),
+                    escaped(faults).limit(LONG_TEXT)
+                )
             }
             Self::UnusableOutputSchema { tool, reason } => write!(
                 f,
-                "nothing was sent: the output schema of `{tool}` cannot be used ({reason}); `check_results(false)` calls \
-                 the tool without it"
+                "nothing was sent: the output schema of `{}` cannot be used ({}); `check_results(false)` calls the tool without it",
+                escaped(tool),
+                escaped(reason).limit(LONG_TEXT)
             ),
             Self::Timeout(limit) => {
                 write!(

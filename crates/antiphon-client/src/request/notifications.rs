@@ -9,7 +9,9 @@ use crate::{
     },
     transport::IncomingNotification,
 };
-use antiphon_wire::{LogLevel, LogMessageParams, Meta, ProgressParams, RequestId, meta_keys, method};
+use antiphon_wire::{
+    LogLevel, LogMessageParams, Meta, ProgressParams, RequestId, escaped, meta_keys, method,
+};
 use serde_json::{Value, json, value::RawValue};
 use std::sync::Arc;
 
@@ -67,7 +69,7 @@ impl<'a> NotificationSink<'a> {
         if let Some(why) = dropped {
             tracing::debug!(
                 request = self.of.method,
-                method = %notification.method.chars().take(100).collect::<String>(),
+                method = %escaped(&notification.method),
                 why,
                 "a notification is dropped"
             );

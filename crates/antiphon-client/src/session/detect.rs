@@ -21,7 +21,7 @@ use crate::{
         mode::Mode,
         verdict::{
             Verdict, discover, has_result_type, is_legacy_only, is_modern_error, is_other_version,
-            is_session_refused, verdict,
+            is_session_refused, more_telling, tells_more, verdict,
         },
     },
     transport::{
@@ -29,7 +29,7 @@ use crate::{
         TransportErrorKind::{Closed, Unreachable},
     },
 };
-use antiphon_wire::{ProtocolVersion, method};
+use antiphon_wire::{ProtocolVersion, escaped, method};
 use std::sync::Arc;
 use tokio::time::timeout;
 
@@ -202,7 +202,7 @@ impl Connection {
                 Verdict::Nothing => {}
                 Verdict::Legacy => match self.initialize(sessions).await {
                     Ok(session) => self.set_session(session),
-                    Err(fault) if is_session_refused(&fault) => return first,
+                    Err(fault) if is_session_refused(&fault) => return self.better(first, fault),
                     Err(fault) => return Err(fault),
                 },
             }
@@ -212,6 +212,22 @@ impl Connection {
             EraState::Legacy(session) => self.send_on(session, spec, write).await,
             EraState::Ended => self.send_on(self.session().await?, spec, write).await,
             EraState::Modern | EraState::Unknown => first,
+        }
+    }
+
+    /// Returns the first reply, or the fault of the fallback if it explains more.
+    fn better(
+        &self,
+        first: Result<ServerReply, RequestFault>,
+        fallback: RequestFault,
+    ) -> Result<ServerReply, RequestFault> {
+        match first {
+            Err(fault) => Err(more_telling(fault, fallback)),
+            Ok(Err(error)) => {
+                let fault = RequestFault::server(error.clone(), self.core.handlers.declared);
+                if tells_more(&fallback, &fault) { Err(fallback) } else { Ok(Err(error)) }
+            }
+            result => result,
         }
     }
 
@@ -253,10 +269,12 @@ impl Connection {
         };
         let Some(older) = sessions.open_older() else { return Err(fault) };
         match older.await {
-            Ok(link) => Session::open(&self.core, link, &version, exactly).await,
+            Ok(link) => Session::open(&self.core, link, &version, exactly)
+                .await
+                .map_err(|older| more_telling(fault, older)),
             Err(error) => {
-                tracing::debug!(%error, "the server does not speak HTTP+SSE either");
-                Err(fault)
+                tracing::debug!(error = %escaped(&error), "the server does not speak HTTP+SSE either");
+                Err(more_telling(fault, RequestFault::Transport(error)))
             }
         }
     }
@@ -285,7 +303,7 @@ impl Connection {
             let reply = session.exchange(spec, write).await;
             match &reply {
                 Err(RequestFault::Transport(error)) if error.is_session_lost() => {
-                    tracing::info!(server = %self.core.identity(), "the server no longer has the session: another one is opened");
+                    tracing::info!(server = %escaped(&self.core.identity()), "the server no longer has the session: another one is opened");
                     self.drop_session(&session);
                     if std::mem::replace(&mut again, false) {
                         session = self.session().await?;

@@ -5,7 +5,7 @@ use crate::{
     transport::{OutgoingRequest, ServerMessage, ServerReply, SessionLink, TransportError},
 };
 use antiphon_wire::{
-    ClientCapabilities, InitializeParams, InitializeResult, OutcomeFault, ProtocolVersion, method,
+    ClientCapabilities, InitializeParams, InitializeResult, OutcomeFault, ProtocolVersion, escaped, method,
     write_request, write_result,
 };
 use futures_util::stream::{FuturesUnordered, StreamExt as _};
@@ -69,7 +69,7 @@ async fn answering_pings(
             }
             Some(sent) = pongs.next() => {
                 if let Err(fault) = sent {
-                    tracing::debug!(%fault, "a ping could not be answered");
+                    tracing::debug!(fault = %escaped(&fault), "a ping could not be answered");
                 }
             }
         }

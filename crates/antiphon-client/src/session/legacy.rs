@@ -23,7 +23,7 @@ use crate::{
 };
 use antiphon_wire::{
     DiscoverResult, Implementation, LogLevel, Meta, ProtocolVersion, RequestId, ServerCapabilities,
-    SetLevelParams, meta_keys, method, write_notification, write_request,
+    SetLevelParams, escaped, meta_keys, method, write_notification, write_request,
 };
 use serde_json::{json, value::RawValue};
 use std::{
@@ -195,7 +195,7 @@ impl Session {
             *wanted = Some(level);
         }
         if let Err(fault) = self.request(method::LOGGING_SET_LEVEL, &SetLevelParams::new(level)).await {
-            tracing::debug!(%fault, "the server was asked for log messages in vain");
+            tracing::debug!(fault = %escaped(&fault), "the server was asked for log messages in vain");
         }
     }
 

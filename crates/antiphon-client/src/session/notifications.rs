@@ -8,7 +8,7 @@ use crate::{
     transport::IncomingNotification,
 };
 use antiphon_wire::{
-    CancelledParams, ElicitationCompleteParams, LogMessageParams, ResourceUpdatedParams, method,
+    CancelledParams, ElicitationCompleteParams, LogMessageParams, ResourceUpdatedParams, escaped, method,
 };
 use serde::de::DeserializeOwned;
 use std::sync::Arc;
@@ -29,7 +29,7 @@ impl Shared {
             | method::RESOURCES_LIST_CHANGED
             | method::RESOURCES_UPDATED => self.on_change(notification),
             _ => {
-                tracing::debug!(server = %self.server, "a notification without a listener: dropped")
+                tracing::debug!(server = %escaped(&self.server), "a notification without a listener: dropped")
             }
         }
     }
@@ -52,7 +52,7 @@ impl Shared {
     fn on_url_finished(&self, notification: &IncomingNotification) {
         let Some(ElicitationCompleteParams { elicitation_id, .. }) = read(notification) else { return };
         if !self.listeners.finish_url(&elicitation_id) {
-            tracing::debug!(server = %self.server, "an unknown URL is finished: ignored");
+            tracing::debug!(server = %escaped(&self.server), "an unknown URL is finished: ignored");
         } else if let Some(callback) = &self.core.handlers.callbacks.elicit_complete {
             callback(ElicitComplete { server: self.server.clone(), elicitation_id });
         }

@@ -11,7 +11,7 @@ use crate::{
 };
 use antiphon_wire::{
     AskKind, AskSupport, ElicitRequest, ErrorCode, ErrorObject, InputRequest, RequestId, elicitation_id_of,
-    method, write_error, write_result,
+    escaped, method, write_error, write_result,
 };
 use futures_util::{
     future::BoxFuture,
@@ -158,7 +158,7 @@ impl Shared {
         if let Some(message) = message
             && let Err(fault) = self.send(message).await
         {
-            tracing::warn!(server = %self.server, %fault, "an answer could not be sent");
+            tracing::warn!(server = %escaped(&self.server), fault = %escaped(&fault), "an answer could not be sent");
         }
         was_ask
     }
@@ -168,7 +168,7 @@ impl Shared {
         loop {
             let message = progress.next().await;
             if let Err(fault) = self.send(message).await {
-                tracing::debug!(server = %self.server, %fault, "the progress of an ask could not be sent");
+                tracing::debug!(server = %escaped(&self.server), fault = %escaped(&fault), "the progress of an ask could not be sent");
             }
             sleep(PROGRESS_EVERY).await;
         }
@@ -210,6 +210,9 @@ impl Shared {
                 // The reason is for the caller, not for the server.
                 let internal = |text: &'static str| ErrorObject::new(ErrorCode::INTERNAL_ERROR, text);
                 let error = match kind {
+                    _ if matches!(fault, AskFault::Url { .. }) => ErrorObject::invalid_params(
+                        "The URL of the question must be a valid http or https URL",
+                    ),
                     AskKind::Sampling => ErrorObject::new(REJECTED, "User rejected sampling request"),
                     AskKind::Roots => internal("The roots could not be listed"),
                     _ => internal("The question could not be answered"),

@@ -5,7 +5,7 @@ use crate::{
     session::{server_asks::ServerAsks, shared::Shared},
     transport::ServerMessage,
 };
-use antiphon_wire::method;
+use antiphon_wire::{escaped, method};
 use std::{error::Error as _, sync::Arc};
 use tokio::sync::{mpsc, oneshot};
 
@@ -39,20 +39,21 @@ pub(crate) async fn session_task(shared: Arc<Shared>, ready: oneshot::Sender<()>
                 listens = false;
                 shared.stream_closed.send_replace(true);
                 if let Err(fault) = ended {
-                    tracing::debug!(server = %shared.server, %fault, "the server sends nothing more");
+                    tracing::debug!(server = %escaped(&shared.server), fault = %escaped(&fault), "the server sends nothing more");
                     break;
                 }
             }
             Some(request) = requests.recv() => {
                 if let Err(fault) = open.take(request) {
-                    tracing::warn!(server = %shared.server, "{fault}");
+                    tracing::warn!(server = %escaped(&shared.server), fault = %escaped(&fault), "a request of the server was refused");
                 }
             }
             Some(fault) = open.next() => {
                 if let Some(fault) = fault {
                     // The fault ends no call of the client, so only the log has it.
                     let cause = fault.source().map(|cause| format!(": {cause}")).unwrap_or_default();
-                    tracing::warn!(server = %shared.server, "an ask of the server was not answered: {fault}{cause}");
+                    let fault = format!("{fault}{cause}");
+                    tracing::warn!(server = %escaped(&shared.server), fault = %escaped(&fault), "an ask of the server was not answered");
                 }
             }
         }

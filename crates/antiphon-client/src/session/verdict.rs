@@ -85,6 +85,35 @@ pub(crate) fn is_session_refused(fault: &RequestFault) -> bool {
     }
 }
 
+/// Returns the fault that explains most, of the faults of two attempts: `earlier`, unless the fallback got a clear answer.
+pub(crate) fn more_telling(earlier: RequestFault, fallback: RequestFault) -> RequestFault {
+    if tells_more(&fallback, &earlier) { fallback } else { earlier }
+}
+
+/// Returns `true` if the fault of a fallback explains more than that of the attempt before.
+pub(crate) fn tells_more(fallback: &RequestFault, earlier: &RequestFault) -> bool {
+    let rank = rank(fallback);
+    rank >= CLEAR && rank > self::rank(earlier)
+}
+
+/// The lowest rank of an answer that is about more than the URL or the era.
+const CLEAR: u8 = 2;
+
+fn rank(fault: &RequestFault) -> u8 {
+    match fault {
+        RequestFault::Transport(error) => match error.kind() {
+            // The answers of a URL without such an endpoint.
+            HttpStatus(404..=406 | 415 | 501) => 0,
+            HttpStatus(401 | 403 | 407 | 429 | 500..) => 4,
+            HttpStatus(400) => 1,
+            HttpStatus(_) => CLEAR,
+            _ => 1,
+        },
+        RequestFault::Server(error) if error.code == ErrorCode::METHOD_NOT_FOUND => CLEAR,
+        _ => 3,
+    }
+}
+
 /// Returns `true` if a modern server refused `initialize` and names a version that is supported here.
 pub(crate) fn is_other_version(fault: &RequestFault) -> bool {
     match fault {

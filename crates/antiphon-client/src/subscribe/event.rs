@@ -12,6 +12,9 @@ pub enum SubscriptionEvent {
     /// The first event of a subscription, and the first one after a lost connection was opened again. Changes in
     /// between are unknown, so request all data again that may have changed.
     Acknowledged(SubscriptionFilter),
+    /// The server closed the subscription with its response, as it does before it stops. The subscription is opened again as
+    /// its [`ReconnectPolicy`](crate::ReconnectPolicy) says; the next event is then another acknowledgement.
+    Closed,
     /// The list of tools changed.
     ToolsListChanged,
     /// The list of prompts changed.

@@ -3,7 +3,7 @@
 use crate::{subscribe::event::SubscriptionEvent, transport::IncomingNotification};
 use antiphon_wire::{
     AcknowledgedParams, CancelledParams, ListChangedParams, Meta, RequestId, ResourceUpdatedParams,
-    SubscriptionFilter, method,
+    SubscriptionFilter, escaped, method,
 };
 use serde::de::DeserializeOwned;
 use std::{
@@ -106,8 +106,8 @@ impl Inbox {
             _ => self.change(notification).map(Some),
         };
         taken.unwrap_or_else(|why| {
-            let method: String = notification.method.escape_debug().take(100).collect();
-            tracing::debug!(subscription = %self.id, method, "a notification was ignored: {why}");
+            let method = escaped(&notification.method);
+            tracing::debug!(subscription = %escaped(&self.id), %method, why, "a notification was ignored");
             None
         })
     }
@@ -143,9 +143,9 @@ impl Inbox {
         let missing = self.requested.missing_in(&params.notifications);
         if !missing.is_empty() {
             tracing::warn!(
-                subscription = %self.id,
-                "the server does not report all requested changes; missing: {}",
-                missing.join(", ")
+                subscription = %escaped(&self.id),
+                missing = %escaped(&missing.join(", ")),
+                "the server does not report all requested changes"
             );
         }
         self.phase = Phase::Acknowledged;
@@ -282,6 +282,7 @@ mod tests {
                 SubscriptionEvent::ToolsListChanged => "tools".into(),
                 SubscriptionEvent::PromptsListChanged => "prompts".into(),
                 SubscriptionEvent::ResourcesListChanged => "resources".into(),
+                SubscriptionEvent::Closed => "closed".to_owned(),
                 SubscriptionEvent::ResourceUpdated { uri } => uri,
             })
             .collect()

@@ -8,7 +8,7 @@ use crate::{
     transport::{IncomingNotification, ServerReply, TransportError, TransportErrorKind::Closed},
 };
 use antiphon_wire::{
-    AcknowledgedParams, RequestId, ServerCapabilities, SubscribeParams, SubscriptionFilter, method,
+    AcknowledgedParams, RequestId, ServerCapabilities, SubscribeParams, SubscriptionFilter, escaped, method,
 };
 use serde_json::value::to_raw_value;
 use std::sync::{Arc, Weak};
@@ -114,7 +114,7 @@ async fn subscribe(
             match session.request(method::RESOURCES_SUBSCRIBE, &params).await {
                 Ok(_) => {}
                 Err(RequestFault::Server(error)) => {
-                    tracing::debug!(%error, "the server does not report updates of a resource");
+                    tracing::debug!(error = %escaped(&error), "the server does not report updates of a resource");
                     resources.uris.pop();
                     session.release(uri);
                     continue;

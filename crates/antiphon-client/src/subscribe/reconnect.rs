@@ -5,7 +5,8 @@ use std::{
     time::Duration,
 };
 
-/// The number of attempts, and the waits between them, to open a subscription again after it broke.
+/// The number of attempts, and the waits between them, to open a subscription again after it broke, or after the server closed
+/// it.
 ///
 /// The waits double from the first to the longest. Each wait is shortened by a random part of up to one half, so that not
 /// all clients reconnect at the same time after a server restarts.
@@ -25,7 +26,7 @@ impl Default for ReconnectPolicy {
 }
 
 impl ReconnectPolicy {
-    /// Never reconnects: a break ends the subscription.
+    /// Never reconnects: a break or the server's response ends the subscription.
     pub fn never() -> Self {
         Self::default().attempts(0)
     }

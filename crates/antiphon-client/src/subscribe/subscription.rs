@@ -1,11 +1,11 @@
 //! `subscriptions/listen`: a stream of changes that stays open.
 //!
 //! ```text
-//!  Idle --next()--> Open --the response, or notifications/cancelled--> Ended
+//!  Idle --next()--> Open --notifications/cancelled, or no retry is left after the response--> Ended
 //!   ^                |  |
-//!   |                |  +--it broke, and a retry cannot cure that----> Ended, with the error
-//!   |                +--it broke--> Pausing
-//!   +-----------------------------------+
+//!   |                |  +--it broke, and a retry cannot cure that-----------------------------> Ended, with the error
+//!   |                +--the response, or it broke--> Pausing
+//!   +----------------------------------------------------+
 //! ```
 
 use crate::{
@@ -23,9 +23,10 @@ use crate::{
     transport::{ServerReply, TransportErrorKind as Kind},
 };
 use antiphon_wire::{
-    ErrorCode, ErrorObject, ListenResult, OutcomeFault, ProtocolVersion, SubscriptionFilter, method,
+    ErrorCode, ErrorObject, ListenResult, OutcomeFault, ProtocolVersion, SubscriptionFilter, escaped, method,
 };
 use futures_util::future::BoxFuture;
+use serde_json::value::RawValue;
 use std::{
     fmt,
     future::poll_fn,
@@ -69,6 +70,8 @@ pub struct Subscription {
     /// `true` if the server named another version since its last acknowledgement.
     renegotiated: bool,
     was_acknowledged: bool,
+    /// `true` if the server closed the subscription with its response, and has not acknowledged another one since.
+    closed_gracefully: bool,
     state: State,
 }
 
@@ -114,6 +117,7 @@ impl Subscription {
             attempts: Attempts::default(),
             renegotiated: false,
             was_acknowledged: false,
+            closed_gracefully: false,
             state: State::Idle,
         }
     }
@@ -140,11 +144,12 @@ impl Subscription {
         self.inbox.lock().filter().clone()
     }
 
-    /// The next event. `None` once the server ended the subscription, and after an error. Dropping the future loses
-    /// nothing.
+    /// The next event. `None` once the server ended the subscription and the [`ReconnectPolicy`] allows no further attempt, and
+    /// after an error. Dropping the future loses nothing.
     ///
     /// # Errors
-    /// [`ClientError`] for a fault that a new connection cannot repair, such as an unknown method (`-32601`) or a refused token,
+    /// [`ClientError`] for an acknowledgement of nothing
+    /// ([`is_nothing_acknowledged`](ClientError::is_nothing_acknowledged)), for a fault that a new connection cannot repair, such as an unknown method (`-32601`) or a refused token,
     /// and for the last of the attempts that the [`ReconnectPolicy`] allows.
     pub async fn next(&mut self) -> Option<Result<SubscriptionEvent, ClientError>> {
         loop {
@@ -156,12 +161,24 @@ impl Subscription {
                 }
                 State::Idle => Ok(self.open()),
                 State::Open(open) => match poll_fn(|cx| open.turn(cx, &self.inbox)).await {
+                    // > The client **SHOULD** check the acknowledged filter against what it requested and handle any
+                    // > unsupported types gracefully.
+                    Turn::Event(SubscriptionEvent::Acknowledged(agreed)) if agreed.is_empty() => {
+                        Err(RequestFault::NothingAcknowledged)
+                    }
                     Turn::Event(event) => {
                         if matches!(event, SubscriptionEvent::Acknowledged(_)) {
                             self.acknowledged();
                         }
                         return Some(Ok(event));
                     }
+                    Turn::End(End::Answered(Ok(result))) => match self.closed(&result) {
+                        Ok(State::Pausing(pause)) => {
+                            self.state = State::Pausing(pause);
+                            return Some(Ok(SubscriptionEvent::Closed));
+                        }
+                        next => next,
+                    },
                     Turn::End(end) => self.after(end),
                 },
             };
@@ -179,7 +196,7 @@ impl Subscription {
     /// Marks the subscription as acknowledged, for the first time or again.
     fn acknowledged(&mut self) {
         self.attempts.acknowledged();
-        self.renegotiated = false;
+        (self.renegotiated, self.closed_gracefully) = (false, false);
         if std::mem::replace(&mut self.was_acknowledged, true) {
             // The changes in between are unknown.
             forget_all(self.connection(), self.inbox.lock().filter());
@@ -208,25 +225,45 @@ impl Subscription {
         })
     }
 
-    /// The next state after a request ended, or the fault that ends the subscription.
+    /// The next state after the server closed the subscription with its response.
+    ///
+    /// > The **server** tears it down (e.g., during shutdown) — it **SHOULD** send a successful `subscriptions/listen`
+    /// > response to signal a graceful end
+    ///
+    /// Another instance may be there at once, so the subscription is opened again as after a break.
+    fn closed(&mut self, result: &RawValue) -> Result<State, RequestFault> {
+        let lasted = match std::mem::replace(&mut self.state, State::Ended) {
+            State::Open(open) => open.acknowledged_at.map(|since| since.elapsed()),
+            _ => None,
+        };
+        serde_json::from_str::<ListenResult>(result.get())
+            .map_err(|fault| RequestFault::Result { fault: OutcomeFault::Malformed(fault), ask: None })?;
+        // A server that never acknowledges has no subscriptions.
+        let Some(lasted) = lasted else { return Ok(State::Ended) };
+        let Some(wait) = self.attempts.next(&self.policy, lasted, random()) else { return Ok(State::Ended) };
+        self.closed_gracefully = true;
+        let server = self.connection().core.identity();
+        tracing::info!(server = %escaped(&server), ?wait, "the server closed a subscription");
+        Ok(State::Pausing(Box::pin(sleep(wait))))
+    }
+
+    /// The next state after a request ended in another way, or the fault that ends the subscription.
     fn after(&mut self, end: End) -> Result<State, RequestFault> {
         let State::Open(open) = std::mem::replace(&mut self.state, State::Ended) else {
             return Ok(State::Ended);
         };
         let fault = match end {
-            // > A client that receives this response knows the subscription closed cleanly
-            End::Answered(Ok(result)) => {
-                return serde_json::from_str::<ListenResult>(result.get()).map(|_| State::Ended).map_err(
-                    |fault| RequestFault::Result { fault: OutcomeFault::Malformed(fault), ask: None },
-                );
-            }
-            End::Cancelled => return Ok(State::Ended),
+            End::Answered(Ok(_)) | End::Cancelled => return Ok(State::Ended),
             End::Answered(Err(error)) => {
                 if let Some(version) = self.other_version(&error) {
                     self.connection().core.change_version(version);
                     return Ok(State::Idle);
                 }
                 RequestFault::server(error, self.connection().core.handlers.declared)
+            }
+            // > A client that receives this response knows the subscription closed cleanly
+            End::Failed(RequestFault::Transport(error)) if self.closed_gracefully && error.is_final() => {
+                return Ok(State::Ended);
             }
             End::Failed(fault) => fault,
         };
@@ -239,7 +276,12 @@ impl Subscription {
         match self.attempts.next(&self.policy, lasted.unwrap_or_default(), random()) {
             None => Err(fault),
             Some(wait) => {
-                tracing::info!(server = %self.connection().core.identity(), ?wait, "a subscription broke: {fault}");
+                tracing::info!(
+                    server = %escaped(&self.connection().core.identity()),
+                    ?wait,
+                    fault = %escaped(&fault),
+                    "a subscription broke"
+                );
                 Ok(State::Pausing(Box::pin(sleep(wait))))
             }
         }

@@ -18,10 +18,10 @@ pub use http::{HttpTransport, HttpTransportBuilder, Token, TokenRequest};
 pub use session::{IncomingRequest, OpeningLink, ServerMessage, SessionLink, SessionTransport};
 pub use stdio::StreamTransport;
 
-use antiphon_wire::{ErrorObject, ProtocolVersion, RequestId};
+use antiphon_wire::{ErrorObject, ProtocolVersion, RequestId, escaped};
 use futures_util::future::BoxFuture;
 use serde_json::value::RawValue;
-use std::{borrow::Cow, error::Error as StdError, fmt, sync::Arc};
+use std::{borrow::Cow, error::Error as StdError, fmt, sync::Arc, time::Duration};
 
 /// The transport of a client to one server.
 ///
@@ -156,7 +156,12 @@ pub struct TransportError {
     is_final: bool,
     session_lost: bool,
     challenge: Option<Arc<str>>,
+    server_error: Option<Arc<ErrorObject>>,
+    retry_after: Option<Duration>,
 }
+
+/// The maximum number of characters of the text of an error.
+const TEXT_LIMIT: usize = 1000;
 
 /// The kinds of [`TransportError`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -179,7 +184,16 @@ pub enum TransportErrorKind {
 impl TransportError {
     /// Returns an error with a text of one sentence.
     pub fn new(kind: TransportErrorKind, text: impl Into<String>) -> Self {
-        Self { kind, text: text.into(), source: None, is_final: false, session_lost: false, challenge: None }
+        Self {
+            kind,
+            text: text.into(),
+            source: None,
+            is_final: false,
+            session_lost: false,
+            challenge: None,
+            server_error: None,
+            retry_after: None,
+        }
     }
 
     /// The same error with its cause.
@@ -226,6 +240,28 @@ impl TransportError {
         self.challenge.as_deref()
     }
 
+    /// The JSON-RPC error in the body of the refusal, as the HTTP server sent it.
+    pub fn server_error(&self) -> Option<&ErrorObject> {
+        self.server_error.as_deref()
+    }
+
+    /// The time after which the HTTP server may accept the request: its `Retry-After` in seconds.
+    pub fn retry_after(&self) -> Option<Duration> {
+        self.retry_after
+    }
+
+    #[cfg(feature = "http")]
+    pub(crate) fn with_server_error(mut self, error: Option<ErrorObject>) -> Self {
+        self.server_error = error.map(Arc::new);
+        self
+    }
+
+    #[cfg(feature = "http")]
+    pub(crate) fn with_retry_after(mut self, wait: Option<Duration>) -> Self {
+        self.retry_after = wait;
+        self
+    }
+
     #[cfg(feature = "http")]
     pub(crate) fn with_challenge(mut self, challenge: Option<String>) -> Self {
         self.challenge = challenge.map(Arc::from);
@@ -245,9 +281,9 @@ impl TransportError {
 }
 
 impl fmt::Display for TransportError {
-    /// Writes the text of this error without its source.
+    /// Writes the text of this error without its source, escaped and cut.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.text)
+        escaped(&self.text).limit(TEXT_LIMIT).fmt(f)
     }
 }
 

@@ -4,6 +4,7 @@ mod command;
 mod current;
 mod process;
 mod session;
+mod stderr;
 mod supervisor;
 
 pub use command::{ChildCommand, ChildStderr};
@@ -12,6 +13,7 @@ use crate::transport::{
     IncomingNotification, OutgoingRequest, ServerReply, SessionLink, SessionTransport, Transport,
     TransportError, TransportErrorKind::Closed,
 };
+use antiphon_wire::escaped;
 use current::{Current, explain, lock};
 use futures_util::future::BoxFuture;
 use process::{Launcher, Process, Restarts};
@@ -44,7 +46,7 @@ impl ChildTransport {
     /// # Panics
     /// Outside of a tokio runtime.
     pub fn spawn(command: ChildCommand) -> Result<Self, TransportError> {
-        let ChildCommand { command, name, stderr, grace, restarts } = command;
+        let (command, ChildCommand { name, stderr, grace, restarts, .. }) = command.into_command();
         let launcher = Launcher::new(command, name, stderr);
         let process = Arc::new(launcher.start(None)?);
         let current = Current { process, restarts: Restarts::new(restarts), closed: false };
@@ -63,7 +65,7 @@ impl ChildTransport {
         let mut current = self.current();
         if !current.closed && current.process.has_ended() && current.restarts.are_allowed() {
             current.restarts.take(self.target())?;
-            tracing::warn!(server = self.target(), "the server process ended by itself: it is started again");
+            tracing::warn!(server = %escaped(self.target()), "the server process ended by itself: it is started again");
             // The last lines of the previous child are still being forwarded.
             let last_words = current.process.stderr();
             current.process = Arc::new(self.launcher.start(last_words)?);

@@ -3,10 +3,14 @@
 use crate::transport::{
     Transport as _, TransportError,
     TransportErrorKind::Unreachable,
-    child::{command::ChildStderr, supervisor::ChildSupervisor},
+    child::{
+        command::ChildStderr,
+        stderr::{Callback, Forward, forward_lines},
+        supervisor::ChildSupervisor,
+    },
     stdio::{StreamTransport, Task},
 };
-use antiphon_wire::framing::{Line, LineBuffer};
+use antiphon_wire::escaped;
 use std::{
     collections::VecDeque,
     fmt,
@@ -14,14 +18,8 @@ use std::{
     sync::{Arc, Mutex, MutexGuard, PoisonError},
     time::Duration,
 };
-use tokio::{
-    io::{AsyncRead, AsyncReadExt as _},
-    process::Command,
-    time::Instant,
-};
+use tokio::{process::Command, time::Instant};
 
-/// The longest line of a child's standard error that is forwarded.
-const MAX_ERROR_LINE: usize = 8 * 1024;
 /// The time after a child's end in which its last lines are still read.
 const LAST_LINES: Duration = Duration::from_millis(200);
 /// The time in which restarts are counted.
@@ -35,8 +33,8 @@ pub(crate) struct Launcher {
     forward: Mutex<Option<Forward>>,
 }
 
-type Callback = Box<dyn FnMut(&str) + Send>;
-type Forward = Arc<Mutex<Callback>>;
+/// The maximum number of characters of a line of the child in the log.
+const CHILD_LINE: usize = 2000;
 
 /// One run.
 #[derive(Debug)]
@@ -61,9 +59,9 @@ impl Launcher {
             ChildStderr::Log => {
                 let name = name.clone();
                 Some(Box::new(move |line| {
-                    // Control characters are removed, so that the child cannot control the terminal that shows the log.
-                    let line: String = line.chars().filter(|c| !c.is_control()).collect();
-                    tracing::info!(target: "antiphon::child", server = name, "{line}");
+                    // Escaped, so that the child cannot control the terminal that shows the log.
+                    let line = escaped(line).limit(CHILD_LINE);
+                    tracing::info!(target: "antiphon::child", server = %escaped(&name), "{line}");
                 }))
             }
             ChildStderr::Inherit | ChildStderr::Discard => None,
@@ -160,28 +158,6 @@ impl Restarts {
         }
         self.recent.push_back(now);
         Ok(())
-    }
-}
-
-/// > The server **MAY** write UTF-8 strings to `stderr` for any logging purposes
-async fn forward_lines(mut pipe: impl AsyncRead + Unpin, forward: Forward) {
-    let mut lines = LineBuffer::new(MAX_ERROR_LINE);
-    let mut chunk = vec![0; 4096];
-    loop {
-        let count = pipe.read(&mut chunk).await.unwrap_or(0);
-        // The end of the stream ends the last line.
-        lines.push(if count == 0 { b"\n" } else { &chunk[..count] });
-        while let Some(line) = lines.next_line() {
-            let line = match &line {
-                Line::Whole(line) => String::from_utf8_lossy(line),
-                Line::TooLong => format!("(a line of more than {MAX_ERROR_LINE} bytes)").into(),
-            };
-            // The callback belongs to the caller, so it is called again even after a panic.
-            forward.lock().unwrap_or_else(PoisonError::into_inner)(&line);
-        }
-        if count == 0 {
-            return;
-        }
     }
 }
 

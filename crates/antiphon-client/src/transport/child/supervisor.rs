@@ -1,6 +1,7 @@
 //! The owner of a child: waits for its end, and ends it.
 
 use crate::transport::stdio::Task;
+use antiphon_wire::escaped;
 use std::{io, process::ExitStatus, time::Duration};
 use tokio::{process::Child, sync::watch};
 
@@ -73,7 +74,7 @@ async fn guard(mut child: Child, mut orders: watch::Receiver<Order>) -> io::Resu
             Order::Kill => child.start_kill(),
         };
         if let Err(fault) = obeyed {
-            tracing::warn!(%fault, "the server process cannot be stopped");
+            tracing::warn!(fault = %escaped(&fault), "the server process cannot be stopped");
         }
     }
 }

@@ -3,14 +3,16 @@
 use crate::transport::{
     IncomingNotification, ServerReply, TransportError,
     TransportErrorKind::{Closed, HttpStatus, Malformed, TooLarge},
-    http::token,
+    http::{
+        body::{broken, media_type, parse_reply, read_whole},
+        refusal,
+    },
 };
 use antiphon_wire::sse::SseDecoder;
-use antiphon_wire::{Incoming, RequestId};
+use antiphon_wire::{Incoming, RequestId, escaped};
 use http::{HeaderMap, Response, StatusCode, Uri, header};
 use http_body_util::BodyExt as _;
-use hyper::body::{Body as _, Incoming as Body};
-use std::{error::Error as StdError, io};
+use hyper::body::Incoming as Body;
 
 /// Reads the response to the request `id`, which went to `uri`; no body and no event may be longer than `limit`.
 pub(crate) async fn read_answer(
@@ -24,11 +26,10 @@ pub(crate) async fn read_answer(
     if head.status.is_redirection() {
         return Err(redirected(head.status, &head.headers, uri));
     }
-    let media_type = media_type(&head.headers);
     if !head.status.is_success() {
-        let challenge = token::challenge(&head.headers);
-        return read_refusal(head.status, &media_type, challenge, body, id, limit).await;
+        return refusal::read_refusal(&head, body, id, limit).await;
     }
+    let media_type = media_type(&head.headers);
     // > If the body is a JSON-RPC _request_, the server **MUST** return either `Content-Type: application/json` (a
     // > single JSON object) or `Content-Type: text/event-stream` (an SSE response stream). The client **MUST** support
     // > both.
@@ -51,66 +52,9 @@ pub(crate) fn neither_json_nor_events(media_type: &str) -> TransportError {
     }
     let text = format!(
         "the server's answer is neither JSON nor an event stream but `{}`: check that the URL is that of an MCP endpoint",
-        shortened(media_type)
+        escaped(media_type)
     );
     TransportError::new(Malformed, text)
-}
-
-/// Reads a reply whose status is no success. A JSON-RPC response in its body is the reply nevertheless, unless the server
-/// requires another token.
-pub(crate) async fn read_refusal(
-    status: StatusCode,
-    media_type: &str,
-    challenge: Option<String>,
-    body: Body,
-    id: &RequestId,
-    limit: usize,
-) -> Result<ServerReply, TransportError> {
-    // An event stream has no more information than the status, and may never end.
-    if challenge.is_none()
-        && media_type != "text/event-stream"
-        && let Ok(reply) = read_whole(body, limit).await.and_then(|whole| parse_reply(&whole, id))
-    {
-        return Ok(reply);
-    }
-    Err(refused(status, challenge))
-}
-
-/// The error for a status that comes without a JSON-RPC response.
-pub(crate) fn refused(status: StatusCode, challenge: Option<String>) -> TransportError {
-    let advice = match status {
-        StatusCode::UNAUTHORIZED => ": check the bearer token",
-        StatusCode::FORBIDDEN => {
-            ": check what the token may do, and whether the server accepts this host and origin"
-        }
-        StatusCode::NOT_FOUND => ": check the path of the URL",
-        StatusCode::MISDIRECTED_REQUEST => ": it does not answer under this host name",
-        // File servers answer a POST with these statuses.
-        StatusCode::METHOD_NOT_ALLOWED | StatusCode::NOT_IMPLEMENTED => {
-            ": check that the URL is that of an MCP endpoint, which accepts POST"
-        }
-        _ => "",
-    };
-    let text = format!("the server answered {status}{advice}");
-    TransportError::new(HttpStatus(status.as_u16()), text).with_challenge(challenge)
-}
-
-pub(crate) async fn read_whole(mut body: Body, limit: usize) -> Result<Vec<u8>, TransportError> {
-    let too_large =
-        || TransportError::new(TooLarge, format!("the server's answer is longer than {limit} bytes"));
-    let announced = body.size_hint().lower();
-    if announced > limit as u64 {
-        return Err(too_large());
-    }
-    let mut whole = Vec::new();
-    while let Some(frame) = body.frame().await {
-        let Ok(data) = frame.map_err(|fault| broken(&fault))?.into_data() else { continue };
-        if whole.len() + data.len() > limit {
-            return Err(too_large());
-        }
-        whole.extend_from_slice(&data);
-    }
-    Ok(whole)
 }
 
 async fn read_events(
@@ -126,7 +70,7 @@ async fn read_events(
         while let Some(event) = decoder.next_event() {
             let event = event.map_err(|fault| TransportError::new(TooLarge, fault.to_string()))?;
             if event.kind != "message" || event.data.trim_ascii().is_empty() {
-                tracing::debug!(kind = event.kind, "an event that is no message: ignored");
+                tracing::debug!(kind = %escaped(&event.kind), "an event that is no message: ignored");
                 continue;
             }
             if let Some(reply) = take_event(&event.data, id, on_notification)? {
@@ -150,11 +94,11 @@ fn take_event(
         }),
         // > The server **MUST NOT** send independent JSON-RPC _requests_ on this stream.
         Ok(Incoming::Request(request)) => {
-            tracing::warn!(method = %shortened(&request.method), "the server sent a request: ignored");
+            tracing::warn!(method = %escaped(&request.method), "the server sent a request: ignored");
         }
         Ok(Incoming::Response(response)) => match &response.id {
             Some(other) if other != id => {
-                tracing::warn!(answered = %other, asked = %id, "a response to another request: ignored");
+                tracing::warn!(answered = %escaped(other), asked = %escaped(id), "a response to another request: ignored");
             }
             _ => return Ok(Some(response.outcome.map(ToOwned::to_owned))),
         },
@@ -164,19 +108,6 @@ fn take_event(
         }
     }
     Ok(None)
-}
-
-/// Over HTTP the request is known, so an error may leave out the id. A response with another id belongs to another request.
-fn parse_reply(bytes: &[u8], id: &RequestId) -> Result<ServerReply, TransportError> {
-    let text = match Incoming::parse(bytes) {
-        Ok(Incoming::Response(response)) => match &response.id {
-            Some(other) if other != id => format!("the server answered request {other} instead of {id}"),
-            _ => return Ok(response.outcome.map(ToOwned::to_owned)),
-        },
-        Ok(_) => "the server answered with a request or a notification instead of a response".to_owned(),
-        Err(unreadable) => format!("the server's answer is no response: {}", unreadable.error.message),
-    };
-    Err(TransportError::new(Malformed, text))
 }
 
 /// Returns the error for a redirect. A POST with its secrets is not sent to another place. The error names only the origin of
@@ -199,42 +130,6 @@ pub(crate) fn redirected(status: StatusCode, headers: &HeaderMap, own: &Uri) -> 
 fn adds_a_slash(own: &Uri, place: &Uri) -> bool {
     let is_here = place.authority().is_none_or(|there| Some(there) == own.authority());
     is_here && place.path().strip_suffix('/') == Some(own.path())
-}
-
-pub(crate) fn media_type(headers: &HeaderMap) -> String {
-    let value = headers.get(header::CONTENT_TYPE).and_then(|value| value.to_str().ok()).unwrap_or_default();
-    value.split(';').next().unwrap_or_default().trim().to_ascii_lowercase()
-}
-
-fn shortened(text: &str) -> String {
-    text.chars().take(100).collect()
-}
-
-/// Returns the error of an exchange that failed after its connection was open.
-pub(crate) fn broken(fault: &(dyn StdError + 'static)) -> TransportError {
-    let (kind, text) = if causes(fault).any(breaks_http) {
-        (Malformed, "the server's answer breaks the rules of HTTP")
-    } else {
-        (Closed, "the connection ended before the answer did")
-    };
-    TransportError::new(kind, text).with_source(last_cause(fault))
-}
-
-fn breaks_http(cause: &(dyn StdError + 'static)) -> bool {
-    cause.downcast_ref::<hyper::Error>().is_some_and(hyper::Error::is_parse)
-        // A chunk with a syntax error.
-        || cause.downcast_ref::<io::Error>().is_some_and(|fault| {
-            matches!(fault.kind(), io::ErrorKind::InvalidInput | io::ErrorKind::InvalidData)
-        })
-}
-
-/// Returns the innermost cause. The errors around it have no more information.
-pub(crate) fn last_cause(fault: &(dyn StdError + 'static)) -> io::Error {
-    io::Error::other(causes(fault).last().map(ToString::to_string).unwrap_or_default())
-}
-
-fn causes<'a>(fault: &'a (dyn StdError + 'static)) -> impl Iterator<Item = &'a (dyn StdError + 'static)> {
-    std::iter::successors(Some(fault), |cause| StdError::source(*cause))
 }
 
 #[cfg(test)]

@@ -2,9 +2,9 @@
 
 use crate::transport::{
     IncomingNotification, OutgoingRequest, ServerReply, TransportError,
-    TransportErrorKind::{Closed, HttpStatus, Unreachable},
+    TransportErrorKind::{Closed, Unreachable},
     http::{
-        answer,
+        answer, body, refusal,
         token::{self, Challenges, Provider, Token, TokenRequest},
     },
 };
@@ -84,12 +84,9 @@ impl Core {
             if !challenges.first(status, challenge.as_deref()) {
                 return Ok(response);
             }
-            // The body of a refusal may never end.
-            drop(response);
-            let refused = |advice: &str| {
-                let text = format!("the server answered {status}{advice}");
-                TransportError::new(HttpStatus(status.as_u16()), text).with_challenge(challenge.clone())
-            };
+            let (head, body) = response.into_parts();
+            let body = refusal::read_beginning(&body::media_type(&head.headers), body).await;
+            let refused = |advice: &str| refusal::refusal(status, &head.headers, &body, advice);
             match provider(TokenRequest::new(Some(challenge.clone().unwrap_or_default()))).await {
                 Ok(Some(token)) => authorize(&mut post, Some(token))?,
                 Ok(None) => return Err(refused(", and there is no other token")),
@@ -132,10 +129,10 @@ impl Core {
 
     fn not_sent(&self, fault: &SendError) -> TransportError {
         if !fault.is_connect() {
-            return answer::broken(fault);
+            return body::broken(fault);
         }
         TransportError::new(Unreachable, format!("{} cannot be reached", self.target))
-            .with_source(answer::last_cause(fault))
+            .with_source(body::last_cause(fault))
     }
 }
 

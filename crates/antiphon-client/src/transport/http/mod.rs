@@ -1,8 +1,11 @@
 //! The client of Streamable HTTP: one POST per request.
 
 mod answer;
+mod body;
 mod cookies;
 mod core;
+mod lost_session;
+mod refusal;
 mod resume;
 mod session;
 mod sse_2024;
@@ -13,6 +16,7 @@ use crate::transport::{
     Transport, TransportError, TransportErrorKind::Setting,
 };
 use antiphon_connect::Connector;
+use antiphon_wire::escaped;
 use core::{Core, host_of};
 use futures_util::future::BoxFuture;
 use http::{HeaderMap, HeaderName, HeaderValue, Uri, header, uri::Scheme};
@@ -200,8 +204,8 @@ impl HttpTransportBuilder {
         );
         for (name, value) in self.headers {
             let parsed = HeaderName::try_from(&name).ok().zip(HeaderValue::try_from(value).ok());
-            let (name, mut value) = parsed
-                .ok_or_else(|| unusable(format!("the header `{}` cannot be sent", name.escape_debug())))?;
+            let (name, mut value) =
+                parsed.ok_or_else(|| unusable(format!("the header `{}` cannot be sent", escaped(&name))))?;
             value.set_sensitive(true);
             headers.insert(name, value);
         }

@@ -3,7 +3,7 @@
 use crate::transport::{
     ServerMessage, ServerReply, TransportError,
     TransportErrorKind::{Closed, Malformed, TooLarge},
-    http::answer::broken,
+    http::body::broken,
     session::sort,
 };
 use antiphon_wire::RequestId;

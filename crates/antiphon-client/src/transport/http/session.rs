@@ -4,16 +4,18 @@ use crate::transport::{
     OutgoingRequest, ServerMessage, ServerReply, SessionLink, TransportError,
     TransportErrorKind::{Closed, HttpStatus, Malformed},
     http::{
-        answer,
+        answer, body,
         cookies::CookieJar,
         core::Core,
+        lost_session::is_unknown_session,
+        refusal,
         resume::{ConnectionEnd, Cursor, read_connection},
-        token,
     },
     session::sort,
 };
 use antiphon_wire::{
-    CancelledParams, ProtocolVersion, RequestId, header::MCP_PROTOCOL_VERSION, method, write_notification,
+    CancelledParams, ProtocolVersion, RequestId, escaped, header::MCP_PROTOCOL_VERSION, method,
+    write_notification,
 };
 use futures_util::future::BoxFuture;
 use http::{HeaderMap, HeaderName, HeaderValue, Method, Request, Response, StatusCode, header};
@@ -103,11 +105,16 @@ impl Shared {
         // > When a client receives HTTP 404 in response to a request containing an `MCP-Session-Id`, it **MUST** start a
         // > new session
         if response.status() == StatusCode::NOT_FOUND && of_session && is_post {
-            self.lost.store(true, Ordering::Relaxed);
-            let text = "the server no longer has the session; it did not act on the request";
-            return Err(TransportError::new(HttpStatus(404), text).session_lost());
+            return Err(self.lose(404));
         }
         Ok(response)
+    }
+
+    /// Marks the session as lost, and returns the error of the request that showed it.
+    fn lose(&self, status: u16) -> TransportError {
+        self.lost.store(true, Ordering::Relaxed);
+        let text = "the server no longer has the session; it did not act on the request";
+        TransportError::new(HttpStatus(status), text).session_lost()
     }
 
     async fn ask(
@@ -117,23 +124,28 @@ impl Shared {
     ) -> Result<ServerReply, TransportError> {
         let id = request.id.clone();
         let opens = request.method == method::INITIALIZE;
+        let of_session = self.id().is_some();
         let response = self.send(self.request(Method::POST, request.body)).await?;
         let (head, body) = response.into_parts();
         if head.status.is_redirection() {
             return Err(answer::redirected(head.status, &head.headers, &self.core.uri));
         }
-        let media_type = answer::media_type(&head.headers);
+        let media_type = body::media_type(&head.headers);
         let limit = self.core.max_response;
         if !head.status.is_success() {
-            let challenge = token::challenge(&head.headers);
-            return answer::read_refusal(head.status, &media_type, challenge, body, &id, limit).await;
+            let said = refusal::read_body(&head, body, limit).await;
+            // Some servers answer an unknown session with 400, where the specification demands 404.
+            if head.status == StatusCode::BAD_REQUEST && of_session && is_unknown_session(&said) {
+                return Err(self.lose(400));
+            }
+            return refusal::parse_refusal(&head, &said, &id);
         }
         if opens {
             self.keep_id(&head.headers);
         }
         match media_type.as_str() {
             "application/json" => {
-                let whole = answer::read_whole(body, limit).await?;
+                let whole = body::read_whole(body, limit).await?;
                 let text = |why: &str| format!("the server's answer is no response: {why}");
                 let reply = sort(&whole, Some(&id), on_message)
                     .map_err(|unreadable| TransportError::new(Malformed, text(&unreadable.error.message)))?;
@@ -193,7 +205,7 @@ impl Shared {
                     );
                     return Err(TransportError::new(Closed, text));
                 }
-                Ok(StreamReply::Later(status)) => error = answer::refused(status, None),
+                Ok(StreamReply::Later(status)) => error = refusal::refused(status, &HeaderMap::new(), b""),
                 Err(fault) if fault.is_final() => return Err(fault),
                 Err(fault) => error = fault,
             }
@@ -212,7 +224,14 @@ impl Shared {
             headers.insert(LAST_EVENT_ID, id);
         }
         let response = self.send(request).await?;
-        let (status, media_type) = (response.status(), answer::media_type(response.headers()));
+        let (status, media_type) = (response.status(), body::media_type(response.headers()));
+        if status == StatusCode::BAD_REQUEST && self.id().is_some() {
+            let said = refusal::read_beginning(&media_type, response.into_body()).await;
+            if is_unknown_session(&said) {
+                self.lost.store(true, Ordering::Relaxed);
+            }
+            return Ok(StreamReply::Refused(status));
+        }
         Ok(match status.as_u16() {
             200..=299 if media_type == "text/event-stream" => {
                 self.streamed.store(true, Ordering::Relaxed);
@@ -253,8 +272,8 @@ impl Shared {
         let response = self.send(self.request(Method::POST, message)).await?;
         // > If the server accepts the input, the server **MUST** return HTTP status code 202 Accepted with no body.
         // Some servers answer 200, or 204, or with a body; the response is not read.
-        let (status, challenge) = (response.status(), token::challenge(response.headers()));
-        if status.is_success() { Ok(()) } else { Err(answer::refused(status, challenge)) }
+        let (head, body) = response.into_parts();
+        if head.status.is_success() { Ok(()) } else { Err(refusal::read_refused(&head, body).await) }
     }
 }
 
@@ -362,7 +381,7 @@ impl SessionLink for HttpLink {
                         let limit = shared.core.max_response;
                         if let Err(fault) = read_connection(body, None, &mut cursor, limit, on_message).await
                         {
-                            tracing::warn!(%fault, "the stream of the session broke: it is opened again");
+                            tracing::warn!(fault = %escaped(&fault), "the stream of the session broke: it is opened again");
                         }
                         failures = if cursor.last_id == before { failures + 1 } else { 0 };
                     }

@@ -7,15 +7,16 @@ use crate::transport::{
     TransportError,
     TransportErrorKind::{Closed, Malformed, TooLarge},
     http::{
-        answer,
+        body,
         cookies::CookieJar,
         core::{Core, host_of},
+        refusal,
     },
     stdio::StreamTransport,
 };
 use antiphon_wire::framing::{Line, LineBuffer};
 use antiphon_wire::sse::SseDecoder;
-use antiphon_wire::{ProtocolVersion, header::MCP_PROTOCOL_VERSION};
+use antiphon_wire::{ProtocolVersion, escaped, header::MCP_PROTOCOL_VERSION};
 use futures_util::future::BoxFuture;
 use http::{HeaderValue, Method, Request, Uri, header};
 use http_body_util::{BodyExt as _, Full};
@@ -64,9 +65,9 @@ impl EventsLink {
         cookies.keep(response.headers());
         let (head, body) = response.into_parts();
         if !head.status.is_success() {
-            return Err(answer::refused(head.status, None));
+            return Err(refusal::read_refused(&head, body).await);
         }
-        if answer::media_type(&head.headers) != "text/event-stream" {
+        if body::media_type(&head.headers) != "text/event-stream" {
             return Err(TransportError::new(Malformed, "the server's answer to GET is no event stream"));
         }
         let mut events = Events { body, decoder: SseDecoder::new(core.max_response) };
@@ -123,7 +124,7 @@ impl Events {
             }
             match self.body.frame().await {
                 Some(Ok(frame)) => self.decoder.push(&frame.into_data().unwrap_or_default()),
-                Some(Err(fault)) => return Err(answer::broken(&fault)),
+                Some(Err(fault)) => return Err(body::broken(&fault)),
                 None => return Err(TransportError::new(Closed, "the server ended the event stream")),
             }
         }
@@ -170,7 +171,7 @@ async fn write(
             match core.send_with_token(post).await {
                 Ok(response) if response.status().is_success() => cookies.keep(response.headers()),
                 Ok(response) => return tracing::warn!(status = %response.status(), "a message was refused"),
-                Err(fault) => return tracing::warn!(%fault, "a message could not be sent"),
+                Err(fault) => return tracing::warn!(fault = %escaped(&fault), "a message could not be sent"),
             }
         }
         match lines.read(&mut chunk).await {

@@ -7,7 +7,7 @@ use crate::transport::{
     stdio::in_flight_requests::{Addressee, InFlightRequests},
 };
 use antiphon_wire::{
-    Incoming, Notification, RequestId, Response,
+    ForeignText, Incoming, Notification, RequestId, Response, escaped,
     framing::{Line, LineBuffer},
     method,
 };
@@ -104,9 +104,9 @@ fn take_message(requests: &InFlightRequests, line: &[u8]) -> bool {
         // > The server **MUST NOT** write JSON-RPC _requests_ to `stdout`.
         // Only modern servers send no requests; on a legacy session they do.
         Ok(Incoming::Request(request)) => {
-            let method = beginning(request.method.as_bytes());
+            let method = ForeignText::new(request.method.clone().into_owned());
             if !requests.offer(request.into()) {
-                tracing::warn!(method, "the server sent a request: ignored");
+                tracing::warn!(%method, "the server sent a request: ignored");
             }
         }
         Err(unreadable) => {
@@ -115,7 +115,7 @@ fn take_message(requests: &InFlightRequests, line: &[u8]) -> bool {
                 .id
                 .is_some_and(|id| requests.settle(&id, Err(TransportError::new(Malformed, text))));
             if !settled {
-                tracing::warn!(line = %beginning(line), "the server wrote a line that is no message: ignored");
+                tracing::warn!(line = %ForeignText::from_bytes(beginning(line)), "the server wrote a line that is no message: ignored");
             }
             return settled;
         }
@@ -128,13 +128,13 @@ fn take_response(requests: &InFlightRequests, response: Response<'_>) {
         // > The client **SHOULD** ignore any response to the cancelled request that arrives afterward
         (Some(id), outcome) => {
             if !requests.settle(&id, Ok(outcome.map(ToOwned::to_owned))) {
-                tracing::debug!(%id, "ignored a response, because no request waits for it");
+                tracing::debug!(id = %escaped(&id), "ignored a response, because no request waits for it");
             }
         }
         (None, Err(error)) => {
-            let (code, message) = (error.code, beginning(error.message.as_bytes()));
+            let (code, message) = (error.code, ForeignText::new(error.message.clone()));
             if !requests.settle_only(error) {
-                tracing::warn!(%code, message, "the server sent an error without the id of a request");
+                tracing::warn!(%code, %message, "the server sent an error without the id of a request");
             }
         }
         (None, Ok(_)) => {}
@@ -195,6 +195,6 @@ fn addressee(method: &str, params: Option<&RawValue>) -> Option<Addressee> {
 }
 
 /// Returns the beginning of a line, long enough to recognize the line in a log.
-fn beginning(text: &[u8]) -> String {
-    String::from_utf8_lossy(&text[..text.len().min(200)]).escape_debug().to_string()
+fn beginning(line: &[u8]) -> &[u8] {
+    &line[..line.len().min(400)]
 }

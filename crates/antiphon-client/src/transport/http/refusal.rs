@@ -1,0 +1,198 @@
+//! Refusals of an HTTP server: the status, what the body says, and when to try again.
+
+use crate::transport::{
+    ServerReply, TransportError,
+    TransportErrorKind::HttpStatus,
+    http::{
+        body::{media_type, parse_reply, read_whole},
+        token,
+    },
+};
+use antiphon_wire::{ErrorObject, Incoming, RequestId, escaped};
+use http::{HeaderMap, StatusCode, header, response::Parts};
+use http_body_util::BodyExt as _;
+use hyper::body::Incoming as Body;
+use std::time::Duration;
+use tokio::time::timeout;
+
+/// The maximum number of bytes that are read of a body that explains a refusal.
+const MAX_BODY: usize = 8 * 1024;
+/// The time limit to read such a body: it may never end.
+const BODY_TIME: Duration = Duration::from_secs(2);
+/// A longer `Retry-After` is not one.
+const MAX_RETRY_AFTER: Duration = Duration::from_secs(24 * 60 * 60);
+
+/// Reads a reply whose status is no success. A JSON-RPC response in its body is the reply nevertheless, unless the status
+/// refuses the caller: then the error of the response is [`TransportError::server_error`].
+pub(crate) async fn read_refusal(
+    head: &Parts,
+    body: Body,
+    id: &RequestId,
+    limit: usize,
+) -> Result<ServerReply, TransportError> {
+    let body = read_body(head, body, limit).await;
+    parse_refusal(head, &body, id)
+}
+
+/// Reads the body of such a reply.
+pub(crate) async fn read_body(head: &Parts, body: Body, limit: usize) -> Vec<u8> {
+    let media_type = media_type(&head.headers);
+    // The reply to the request may be long; an explanation of a refusal is short.
+    if media_type == "application/json" && !refuses_caller(head) {
+        return read_whole(body, limit).await.unwrap_or_default();
+    }
+    read_beginning(&media_type, body).await
+}
+
+/// Returns the reply in such a body, or the error of the refusal.
+pub(crate) fn parse_refusal(
+    head: &Parts,
+    body: &[u8],
+    id: &RequestId,
+) -> Result<ServerReply, TransportError> {
+    match parse_reply(body, id) {
+        Ok(reply) if !refuses_caller(head) => Ok(reply),
+        _ => Err(refused(head.status, &head.headers, body)),
+    }
+}
+
+/// Reads the refusal of a message that has no reply.
+pub(crate) async fn read_refused(head: &Parts, body: Body) -> TransportError {
+    let body = read_beginning(&media_type(&head.headers), body).await;
+    refused(head.status, &head.headers, &body)
+}
+
+/// Returns `true` for a head that says who may call, or when: its meaning does not depend on the body.
+fn refuses_caller(head: &Parts) -> bool {
+    matches!(head.status, StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN | StatusCode::TOO_MANY_REQUESTS)
+        || token::challenge(&head.headers).is_some()
+}
+
+/// Reads the beginning of a body. An event stream has no more information than the status, and a page is for browsers.
+pub(crate) async fn read_beginning(media_type: &str, mut body: Body) -> Vec<u8> {
+    let mut read = Vec::new();
+    if matches!(media_type, "text/event-stream" | "text/html") {
+        return read;
+    }
+    let reading = async {
+        while let Some(Ok(frame)) = body.frame().await {
+            let Ok(data) = frame.into_data() else { continue };
+            read.extend_from_slice(&data[..data.len().min(MAX_BODY - read.len())]);
+            if read.len() == MAX_BODY {
+                break;
+            }
+        }
+    };
+    // What arrived in time is the beginning.
+    let _ = timeout(BODY_TIME, reading).await;
+    read
+}
+
+/// The error for a status that comes without a reply. `body` is the beginning of its body.
+pub(crate) fn refused(status: StatusCode, headers: &HeaderMap, body: &[u8]) -> TransportError {
+    let advice = match status {
+        StatusCode::UNAUTHORIZED => ": check the bearer token",
+        StatusCode::FORBIDDEN => {
+            ": check what the token may do, and whether the server accepts this host and origin"
+        }
+        StatusCode::NOT_FOUND => ": check the path of the URL",
+        StatusCode::MISDIRECTED_REQUEST => ": it does not answer under this host name",
+        // File servers answer a POST with these statuses.
+        StatusCode::METHOD_NOT_ALLOWED | StatusCode::NOT_IMPLEMENTED => {
+            ": check that the URL is that of an MCP endpoint, which accepts POST"
+        }
+        _ => "",
+    };
+    refusal(status, headers, body, advice)
+}
+
+/// The error for a status, with this advice.
+pub(crate) fn refusal(status: StatusCode, headers: &HeaderMap, body: &[u8], advice: &str) -> TransportError {
+    let error = server_error(body);
+    let retry_after = retry_after(headers);
+    let mut text = format!("the server answered {status}{advice}");
+    if let Some(wait) = retry_after {
+        text += &format!("; it may be tried again after {wait:?}");
+    }
+    let words = match &error {
+        Some(error) => error.to_string(),
+        None => String::from_utf8_lossy(body).split_whitespace().collect::<Vec<_>>().join(" "),
+    };
+    if !words.is_empty() {
+        text += &format!("; it said: {}", escaped(&words));
+    }
+    TransportError::new(HttpStatus(status.as_u16()), text)
+        .with_challenge(token::challenge(headers))
+        .with_server_error(error)
+        .with_retry_after(retry_after)
+}
+
+/// The JSON-RPC error in a body, whatever request it names.
+fn server_error(body: &[u8]) -> Option<ErrorObject> {
+    match Incoming::parse(body) {
+        Ok(Incoming::Response(response)) => response.outcome.err(),
+        _ => None,
+    }
+}
+
+/// The `Retry-After` in seconds. The form with a date is not read, because the clocks may differ.
+fn retry_after(headers: &HeaderMap) -> Option<Duration> {
+    let seconds = headers.get(header::RETRY_AFTER)?.to_str().ok()?.trim().parse().ok()?;
+    Some(Duration::from_secs(seconds)).filter(|wait| *wait <= MAX_RETRY_AFTER)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_refusal_says_what_the_server_said() {
+        let advice = "check what the token may do, and whether the server accepts this host and origin";
+        let rpc = r#"{"jsonrpc":"2.0","id":"server-error","error":{"code":-32000,"message":"no\u001b[2J"}}"#;
+        for (status, retry, body, text, code) in [
+            (
+                403,
+                None,
+                "Access is only allowed at localhost:9182",
+                format!("403 Forbidden: {advice}; it said: Access is only allowed at localhost:9182"),
+                None,
+            ),
+            (
+                403,
+                None,
+                rpc,
+                format!("403 Forbidden: {advice}; it said: no\\u{{1b}}[2J (-32000)"),
+                Some(-32000),
+            ),
+            (
+                429,
+                Some("7"),
+                "Slow\r\n\tdown",
+                "429 Too Many Requests; it may be tried again after 7s; it said: Slow down".into(),
+                None,
+            ),
+            (429, Some("Wed, 21 Oct 2026 07:28:00 GMT"), "", "429 Too Many Requests".into(), None),
+            (429, Some("99999999999"), "", "429 Too Many Requests".into(), None),
+            (
+                500,
+                None,
+                "\u{1b}]0;x\u{7}\u{202e}",
+                r"500 Internal Server Error; it said: \u{1b}]0;x\u{7}\u{202e}".into(),
+                None,
+            ),
+        ] {
+            let mut headers = HeaderMap::new();
+            retry.map(|value| headers.insert(header::RETRY_AFTER, value.parse().unwrap()));
+            let error = refused(StatusCode::from_u16(status).unwrap(), &headers, body.as_bytes());
+            assert_eq!(error.to_string(), format!("the server answered {text}"));
+            assert_eq!(error.server_error().map(|error| error.code.0), code, "{body}");
+            assert_eq!(
+                error.retry_after(),
+                retry.filter(|value| *value == "7").map(|_| Duration::from_secs(7))
+            );
+        }
+        let long =
+            refused(StatusCode::BAD_GATEWAY, &HeaderMap::new(), "x".repeat(8000).as_bytes()).to_string();
+        assert!(long.ends_with("x… (8000 bytes)") && long.len() < 400, "{long}");
+    }
+}
