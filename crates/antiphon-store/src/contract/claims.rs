@@ -1,0 +1,176 @@
+//! The rules of a claim, as a table.
+
+use super::subject::{LEASE, Subject, answers, request};
+use crate::claim::{Claim, Conflict, Predecessor, Unknown};
+use crate::step::{StepAttempt, StepRecord};
+
+/// The leg of the row that a claim finds.
+const LEG: u32 = 5;
+/// The answers of that row.
+const ANSWERS: u8 = 1;
+
+/// The row that a claim finds: leg 5 with answers 1, of runner 1.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Given {
+    Nothing,
+    Running,
+    Dead,
+    DeadInStep,
+    DeadAfterStep,
+    Done,
+    Released,
+    ReleasedAfterStep,
+}
+
+/// The expected result.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Expected {
+    Fresh,
+    SameFence,
+    InFlight,
+    Done,
+    Conflict(Conflict),
+    Unknown { in_step: bool },
+}
+
+/// A claim: leg, answers, runner, `take_over`, and the leg and answers of its predecessor.
+type Row = (Given, u32, u8, u8, bool, Option<(u32, u8)>, Expected);
+
+const UNKNOWN: Expected = Expected::Unknown { in_step: false };
+const EARLIER: Expected = Expected::Conflict(Conflict::EarlierLeg);
+const ANSWERS_DIFFER: Expected = Expected::Conflict(Conflict::OtherAnswers);
+const PREDECESSOR_DIFFERS: Expected = Expected::Conflict(Conflict::OtherPredecessor);
+
+const TABLE: &[Row] = &[
+    (Given::Nothing, 5, 1, 2, false, None, Expected::Fresh),
+    (Given::Nothing, 5, 1, 2, true, None, Expected::Fresh),
+    (Given::Nothing, 6, 1, 2, false, Some((5, 1)), Expected::Fresh),
+    (Given::Running, 4, 1, 2, false, None, EARLIER),
+    (Given::Running, 5, 1, 2, false, None, Expected::InFlight),
+    (Given::Running, 5, 1, 2, true, None, Expected::InFlight),
+    (Given::Running, 5, 1, 1, false, None, Expected::SameFence),
+    (Given::Running, 5, 2, 1, false, None, ANSWERS_DIFFER),
+    (Given::Running, 6, 1, 2, false, Some((5, 1)), Expected::InFlight),
+    (Given::Running, 6, 1, 1, true, Some((5, 1)), Expected::InFlight),
+    (Given::Dead, 4, 1, 2, true, None, EARLIER),
+    (Given::Dead, 5, 1, 2, false, None, UNKNOWN),
+    (Given::Dead, 5, 1, 2, true, None, Expected::Fresh),
+    (Given::Dead, 5, 1, 1, false, None, Expected::SameFence),
+    (Given::Dead, 5, 2, 2, false, None, ANSWERS_DIFFER),
+    (Given::Dead, 5, 2, 2, true, None, ANSWERS_DIFFER),
+    (Given::Dead, 6, 1, 2, false, Some((5, 1)), UNKNOWN),
+    (Given::Dead, 6, 1, 2, true, Some((5, 1)), UNKNOWN),
+    (Given::DeadInStep, 5, 1, 2, false, None, Expected::Unknown { in_step: true }),
+    (Given::DeadInStep, 5, 1, 2, true, None, Expected::Fresh),
+    (Given::DeadAfterStep, 5, 1, 2, false, None, UNKNOWN),
+    (Given::Done, 4, 1, 1, false, None, EARLIER),
+    (Given::Done, 5, 1, 1, false, None, Expected::Done),
+    (Given::Done, 5, 1, 2, false, None, Expected::Done),
+    (Given::Done, 5, 1, 2, true, None, Expected::Done),
+    (Given::Done, 5, 2, 2, false, None, ANSWERS_DIFFER),
+    (Given::Done, 5, 2, 2, true, None, ANSWERS_DIFFER),
+    (Given::Done, 6, 1, 2, false, None, Expected::Fresh),
+    (Given::Done, 6, 2, 2, false, Some((5, 1)), Expected::Fresh),
+    (Given::Done, 7, 2, 2, false, Some((5, 1)), Expected::Fresh),
+    (Given::Done, 6, 2, 2, false, Some((5, 2)), PREDECESSOR_DIFFERS),
+    (Given::Done, 6, 2, 2, true, Some((4, 1)), PREDECESSOR_DIFFERS),
+    (Given::Released, 4, 1, 1, false, None, EARLIER),
+    (Given::Released, 5, 1, 1, false, None, Expected::Fresh),
+    (Given::Released, 5, 1, 2, false, None, Expected::Fresh),
+    (Given::Released, 5, 2, 2, false, None, Expected::Fresh),
+    (Given::Released, 6, 1, 2, false, None, Expected::Fresh),
+    (Given::Released, 6, 1, 2, false, Some((5, 1)), Expected::Fresh),
+    (Given::Released, 6, 1, 2, false, Some((4, 1)), PREDECESSOR_DIFFERS),
+    (Given::ReleasedAfterStep, 5, 1, 2, false, None, Expected::Fresh),
+    (Given::ReleasedAfterStep, 5, 2, 2, false, None, ANSWERS_DIFFER),
+    (Given::ReleasedAfterStep, 6, 2, 2, false, None, Expected::Fresh),
+];
+
+/// Checks each rule of a claim.
+///
+/// # Panics
+///
+/// If the store breaks a rule. The text names the row of the table.
+pub async fn check_claims(subject: &Subject) {
+    for row in TABLE {
+        check(subject, *row).await;
+    }
+    steps_of_an_earlier_leg_bind_no_answers(subject).await;
+}
+
+async fn check(subject: &Subject, row: Row) {
+    let (given, leg, with, runner, take_over, after, expected) = row;
+    let call = subject.new_request().call;
+    let first = request(call, LEG, ANSWERS, 1);
+    let before = if given == Given::Nothing { None } else { Some(subject.granted(&first).await) };
+    if let Some(fence) = &before {
+        prepare(subject, given, fence).await;
+    }
+    let after = after.map(|(leg, with)| Predecessor { leg, fingerprint: answers(with) });
+    let claim = subject.claimed(&request(call, leg, with, runner).take_over(take_over).after(after)).await;
+    match (&claim, expected) {
+        (Claim::Fresh(fence), Expected::Fresh) => {
+            assert_eq!(fence.call(), call, "{row:?}");
+            let lower = before.is_none_or(|before| before.number() < fence.number());
+            assert!(lower, "{row:?}: the number of the fence did not rise");
+            // The granted leg can be committed, and then is what the row says.
+            subject.first.commit(fence, b"other").await.unwrap_or_else(|error| panic!("{row:?}: {error:?}"));
+            let again = subject.claimed(&request(call, leg, with, 9)).await;
+            assert_eq!(again, Claim::Done(b"other".to_vec()), "{row:?}");
+        }
+        (Claim::Fresh(fence), Expected::SameFence) => assert_eq!(Some(fence), before.as_ref(), "{row:?}"),
+        (Claim::InFlight { retry_after }, Expected::InFlight) => assert_eq!(*retry_after, LEASE, "{row:?}"),
+        (Claim::Done(outcome), Expected::Done) => assert_eq!(outcome, b"outcome", "{row:?}"),
+        (Claim::Conflict(reason), Expected::Conflict(expected)) => assert_eq!(*reason, expected, "{row:?}"),
+        (Claim::Unknown(unknown), Expected::Unknown { in_step }) => {
+            let step = in_step.then(|| StepAttempt { step: "pay".to_owned(), attempt: 2 });
+            assert_eq!(unknown, &Unknown { leg: LEG, step }, "{row:?}");
+        }
+        _ => panic!("{row:?}: the claim is {claim:?}"),
+    }
+}
+
+/// Brings the granted claim into the given state.
+async fn prepare(subject: &Subject, given: Given, fence: &crate::claim::Fence) {
+    let store = &*subject.first;
+    let steps: &[StepRecord] = &match given {
+        Given::DeadInStep => vec![
+            StepRecord::started("pay", 1),
+            StepRecord::started("pay", 2),
+            StepRecord::started("mail", 1),
+            StepRecord::ended("mail", *b"sent"),
+        ],
+        Given::DeadAfterStep | Given::ReleasedAfterStep => {
+            vec![StepRecord::started("pay", 1), StepRecord::ended("pay", *b"paid")]
+        }
+        _ => Vec::new(),
+    };
+    for step in steps {
+        store.append(fence, step).await.unwrap_or_else(|error| panic!("{given:?}: {step:?}: {error:?}"));
+    }
+    let written = match given {
+        Given::Done => store.commit(fence, b"outcome").await,
+        Given::Released | Given::ReleasedAfterStep => store.release(fence).await,
+        Given::Nothing | Given::Running | Given::Dead | Given::DeadInStep | Given::DeadAfterStep => Ok(()),
+    };
+    written.unwrap_or_else(|error| panic!("{given:?}: {error:?}"));
+    if matches!(given, Given::Dead | Given::DeadInStep | Given::DeadAfterStep) {
+        subject.clock.advance(LEASE);
+    }
+}
+
+/// A released leg may come with other answers, if only earlier legs have steps.
+async fn steps_of_an_earlier_leg_bind_no_answers(subject: &Subject) {
+    let store = &*subject.first;
+    let one = subject.new_request();
+    let fence = subject.granted(&one).await;
+    let written = store.append(&fence, &StepRecord::ended("pay", *b"paid")).await.map(drop);
+    written.and(store.commit(&fence, b"one").await).unwrap_or_else(|error| panic!("leg 1: {error:?}"));
+    let two = request(one.call, 2, 2, 1).after(Some(one.as_predecessor()));
+    let fence = subject.granted(&two).await;
+    store.release(&fence).await.unwrap_or_else(|error| panic!("release of leg 2: {error:?}"));
+    let other = request(one.call, 2, 3, 2).after(Some(one.as_predecessor()));
+    assert!(matches!(subject.claimed(&other).await, Claim::Fresh(_)), "other answers to a released leg");
+    let loaded = store.load(one.call).await.unwrap_or_else(|error| panic!("load: {error:?}"));
+    assert_eq!(loaded, [StepRecord::ended("pay", *b"paid")], "steps outlive their leg");
+}

@@ -1,0 +1,64 @@
+//! The contract of a store, as tests: [`check_all`] runs them on a store of your own, as they run on every store of this crate.
+//!
+//! ```
+//! use std::sync::Arc;
+//!
+//! use antiphon_store::contract::{Subject, check_all};
+//! use antiphon_store::{Micros, MemoryStore, StoreClock};
+//!
+//! # fn main() {
+//! # let mut future = std::pin::pin!(async {
+//! let (clock, hand) = StoreClock::manual(Micros::new(1_800_000_000_000_000));
+//! let store = Arc::new(MemoryStore::new().clock(clock));
+//! // Two handles to the same rows, as two instances of a server have them.
+//! check_all(&Subject::new(store.clone(), store, hand)).await;
+//! # });
+//! # let mut context = std::task::Context::from_waker(std::task::Waker::noop());
+//! # assert!(future.as_mut().poll(&mut context).is_ready());
+//! # }
+//! # use std::future::Future as _;
+//! ```
+//!
+//! A store needs a clock that a test can move: moments are compared exactly, and no test waits. Every check panics with the case
+//! that failed. The checks use new calls each time, so they may run several times on the same rows.
+
+mod blobs;
+mod claims;
+mod clocks;
+mod crashes;
+mod expiry;
+mod faults;
+mod faulty;
+mod fences;
+mod races;
+mod random;
+mod subject;
+
+pub use blobs::check_blobs;
+pub use claims::check_claims;
+pub use clocks::check_clock_jumps;
+pub use crashes::check_crashes;
+pub use expiry::check_expiry;
+pub use faults::check_store_errors;
+pub use faulty::{FaultyStore, StoreFault};
+pub use fences::check_fences;
+pub use races::check_races;
+pub use random::check_random_orders;
+pub use subject::Subject;
+
+/// Runs every check, and 50 random orders of 40 operations.
+///
+/// # Panics
+///
+/// If the store breaks a rule. The text names the case.
+pub async fn check_all(subject: &Subject) {
+    check_claims(subject).await;
+    check_fences(subject).await;
+    check_crashes(subject).await;
+    check_expiry(subject).await;
+    check_blobs(subject).await;
+    check_clock_jumps(subject).await;
+    check_races(subject).await;
+    check_store_errors(subject).await;
+    check_random_orders(subject, 0..50, 40).await;
+}

@@ -1,0 +1,41 @@
+#![doc = include_str!("lib.md")]
+
+mod store;
+
+mod claim;
+mod key;
+mod step;
+
+mod blob;
+mod check;
+mod clock;
+mod error;
+mod row;
+
+mod memory;
+
+#[cfg(feature = "postgres")]
+mod postgres;
+#[cfg(feature = "redis")]
+mod redis;
+#[cfg(feature = "sqlite")]
+mod sqlite;
+
+#[cfg(feature = "testing")]
+pub mod contract;
+
+pub use blob::BlobDigest;
+pub use check::{MAX_STEP_NAME, MAX_VALUE};
+pub use claim::{Claim, ClaimRequest, Conflict, Fence, Predecessor, Unknown};
+pub use clock::{ManualStoreClock, Micros, StoreClock};
+pub use error::{StoreError, StoreErrorKind, Written};
+pub use key::{CallKey, Fingerprint, Owner, RunnerId};
+pub use memory::{MemoryLimits, MemoryStore};
+#[cfg(feature = "postgres")]
+pub use postgres::{PostgresOptions, PostgresStore};
+#[cfg(feature = "redis")]
+pub use redis::{RedisOptions, RedisStore};
+#[cfg(feature = "sqlite")]
+pub use sqlite::{SqliteOptions, SqliteStore};
+pub use step::{Appended, StepAttempt, StepEvent, StepRecord};
+pub use store::{CallStore, StoreFuture, StoreReach, Swept};

@@ -1,0 +1,17 @@
+//! The store in PostgreSQL, for all instances.
+
+mod claim_reply;
+mod error;
+mod migrate;
+mod names;
+mod options;
+mod pool;
+mod statements;
+mod store;
+mod tls;
+
+#[cfg(feature = "testing")]
+mod test_clock;
+
+pub use options::PostgresOptions;
+pub use store::PostgresStore;

@@ -1,0 +1,109 @@
+//! The statements, with the names of the tables filled in once.
+
+use super::names::Names;
+
+/// The tables and functions of each version.
+pub(super) const MIGRATIONS: [&str; 1] = [include_str!("schema_1.sql")];
+
+/// The table of versions that were applied.
+pub(super) const CREATE_MIGRATIONS: &str = "
+    CREATE TABLE IF NOT EXISTS {migrations} (
+        version bigint NOT NULL PRIMARY KEY,
+        applied_at timestamptz NOT NULL DEFAULT now()
+    )";
+
+/// Returns the latest version that was applied.
+pub(super) const VERSION: &str = "SELECT coalesce(max(version), 0) FROM {migrations}";
+
+/// Records a version.
+pub(super) const SET_VERSION: &str = "INSERT INTO {migrations} (version) VALUES ($1)";
+
+/// One migration at a time, until the end of the transaction. `$1` is the name of the table of migrations.
+pub(super) const LOCK_MIGRATIONS: &str =
+    "SELECT pg_advisory_xact_lock(hashtextextended('antiphon ' || $1, 0))";
+
+/// Returns true if the schema is there.
+pub(super) const SCHEMA_EXISTS: &str = "SELECT to_regnamespace($1) IS NOT NULL";
+
+/// Returns true if the table is there.
+pub(super) const TABLE_EXISTS: &str = "SELECT to_regclass($1) IS NOT NULL";
+
+/// The statements of the operations. `$1` is the time of a test, or null.
+#[derive(Debug)]
+pub(super) struct Statements {
+    pub(super) claim: String,
+    pub(super) renew: String,
+    pub(super) append: String,
+    pub(super) commit: String,
+    pub(super) release: String,
+    pub(super) load: String,
+    pub(super) put: String,
+    pub(super) get: String,
+    pub(super) sweep_calls: String,
+    pub(super) sweep_blobs: String,
+}
+
+/// Asks to run a leg.
+const CLAIM: &str = "
+    SELECT result, fence, rest, outcome, unknown_leg, step, attempt
+    FROM {claim()}($1, $2, $3, $4, $5, $6, $7, $8, $9, $10)";
+
+/// Extends the lease.
+const RENEW: &str = "SELECT {renew()}($1, $2, $3, $4)";
+
+/// Appends a step's record.
+const APPEND: &str = "SELECT written, existing FROM {append()}($1, $2, $3, $4, $5, $6)";
+
+/// Stores the outcome.
+const COMMIT: &str = "SELECT {commit()}($1, $2, $3, $4)";
+
+/// Gives the leg back.
+const RELEASE: &str = "SELECT {release()}($1, $2, $3)";
+
+/// Returns the steps of a call whose row has not expired.
+const LOAD: &str = "
+    SELECT s.step, s.event, s.value FROM {steps} AS s JOIN {calls} AS c ON c.call = s.call
+    WHERE c.call = $2 AND c.expires_at > {now()}($1) ORDER BY s.number";
+
+/// Stores a blob, or extends its time. The bytes of a blob never change.
+const PUT: &str = "
+    INSERT INTO {blobs} AS b (digest, value, keep_until) VALUES ($2, $3, {now()}($1) + $4)
+    ON CONFLICT (digest) DO UPDATE SET keep_until = greatest(b.keep_until, excluded.keep_until)";
+
+/// Returns a blob whose time is not over.
+const GET: &str = "SELECT value FROM {blobs} WHERE digest = $2 AND keep_until > {now()}($1)";
+
+/// Removes the calls that expired first, and their steps. Rows that another instance has locked are left for later.
+const SWEEP_CALLS: &str = "
+    WITH removed AS (
+        DELETE FROM {calls} WHERE call IN (
+            SELECT call FROM {calls} WHERE expires_at <= {now()}($1)
+            ORDER BY expires_at LIMIT $2 FOR UPDATE SKIP LOCKED
+        ) RETURNING 1
+    ) SELECT count(*) FROM removed";
+
+/// Removes the blobs that expired first.
+const SWEEP_BLOBS: &str = "
+    WITH removed AS (
+        DELETE FROM {blobs} WHERE digest IN (
+            SELECT digest FROM {blobs} WHERE keep_until <= {now()}($1)
+            ORDER BY keep_until LIMIT $2 FOR UPDATE SKIP LOCKED
+        ) RETURNING 1
+    ) SELECT count(*) FROM removed";
+
+impl Statements {
+    pub(super) fn new(names: &Names) -> Self {
+        Self {
+            claim: names.fill(CLAIM),
+            renew: names.fill(RENEW),
+            append: names.fill(APPEND),
+            commit: names.fill(COMMIT),
+            release: names.fill(RELEASE),
+            load: names.fill(LOAD),
+            put: names.fill(PUT),
+            get: names.fill(GET),
+            sweep_calls: names.fill(SWEEP_CALLS),
+            sweep_blobs: names.fill(SWEEP_BLOBS),
+        }
+    }
+}

@@ -1,0 +1,13 @@
+//! The clock of a test, in the place of the database's.
+
+use super::options::PostgresOptions;
+use crate::clock::StoreClock;
+
+impl PostgresOptions {
+    /// Sets the clock of a test. Every instance on the same tables must have the same one.
+    #[must_use]
+    pub fn test_clock(mut self, clock: StoreClock) -> Self {
+        self.test_clock = Some(clock);
+        self
+    }
+}

@@ -1,0 +1,173 @@
+//! The store: each operation is one script with one key.
+
+use std::fmt;
+use std::sync::Arc;
+use std::time::Duration;
+
+use ::redis::{Script, ScriptInvocation};
+
+use super::link::{Link, Reply};
+use super::options::RedisOptions;
+use super::replies;
+use super::scripts::Scripts;
+use crate::blob::BlobDigest;
+use crate::check;
+use crate::claim::{Claim, ClaimRequest, Fence};
+use crate::clock::{StoreClock, micros};
+use crate::error::{StoreError, Written};
+use crate::key::{CallKey, Owner};
+use crate::step::{Appended, StepRecord};
+use crate::store::{CallStore, StoreFuture, StoreReach, Swept};
+
+/// A store in Redis 6 or later, or in Valkey, for all instances.
+///
+/// Each operation is one script with one key. The clock is the server's. **A claim or an outcome that was confirmed can be lost**:
+/// replication is asynchronous, so a failover may forget the last writes, and a crash forgets what `appendfsync` had not yet
+/// written. Then a leg may run twice. Use PostgreSQL where that is not acceptable.
+///
+/// The server removes expired keys itself, so [`sweep`](CallStore::sweep) does nothing.
+#[derive(Clone)]
+pub struct RedisStore {
+    link: Link,
+    scripts: Arc<Scripts>,
+    prefix: Arc<str>,
+    test_clock: Option<StoreClock>,
+}
+
+impl fmt::Debug for RedisStore {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("RedisStore").field("prefix", &self.prefix).finish_non_exhaustive()
+    }
+}
+
+impl RedisStore {
+    /// Connects to a server: `redis://host:6379/0`, `rediss://..` with TLS, `redis+unix:///path`.
+    ///
+    /// # Errors
+    ///
+    /// [`StoreErrorKind::Invalid`](crate::StoreErrorKind::Invalid) for a wrong URL or password, and for a server that removes
+    /// keys when its memory is full; other kinds if the server is not reachable.
+    pub async fn connect(url: &str, options: RedisOptions) -> Result<Self, StoreError> {
+        let link = Link::connect(url, &options).await?;
+        let prefix = options.key_prefix.into();
+        Ok(Self { link, scripts: Arc::new(Scripts::new()), prefix, test_clock: options.test_clock })
+    }
+
+    /// Returns a script with its key and the time of a test, or an empty time. The braces are the hash tag of a cluster.
+    fn script<'s>(&self, script: &'s Script, key: impl fmt::Display) -> ScriptInvocation<'s> {
+        let mut invocation = script.key(format!("{}{{{key}}}", self.prefix));
+        invocation.arg(self.test_clock.as_ref().map_or(String::new(), |clock| clock.now().get().to_string()));
+        invocation
+    }
+
+    /// Runs a write under a fence.
+    async fn write(&self, name: &'static str, script: &ScriptInvocation<'_>) -> Result<Reply, StoreError> {
+        let reply = self.link.run(name, Written::Unknown, script).await?;
+        match replies::word(&reply.values) {
+            "lost" => Err(StoreError::fence_lost(name)),
+            "written" | "existing" => Ok(reply),
+            _ => Err(replies::wrong(name)),
+        }
+    }
+
+    async fn claim_now(&self, request: &ClaimRequest) -> Result<Claim, StoreError> {
+        check::claim(request)?;
+        let mut script = self.script(&self.scripts.claim, request.call);
+        script.arg(request.leg).arg(&request.fingerprint.as_bytes()[..]).arg(&request.runner.as_bytes()[..]);
+        script.arg(u8::from(request.take_over));
+        match &request.after {
+            Some(after) => script.arg(after.leg).arg(&after.fingerprint.as_bytes()[..]),
+            None => script.arg("").arg(""),
+        };
+        script.arg(micros(request.lease)).arg(micros(request.keep));
+        let reply = self.link.run("claim", Written::Unknown, &script).await?;
+        replies::claim(request.call, reply.values)
+    }
+
+    async fn append_now(&self, fence: &Fence, record: &StepRecord) -> Result<Appended, StoreError> {
+        check::record(record)?;
+        let mut script = self.script(&self.scripts.append, fence.call());
+        script.arg(fence.number()).arg(record.step()).arg(record.event().to_number()).arg(record.value());
+        let mut reply = self.write("append", &script).await?;
+        match reply.values.pop() {
+            Some(value) if !reply.values.is_empty() => {
+                // This runner's own record, of the attempt whose connection broke.
+                let own = reply.repeated && value == record.value();
+                Ok(if own { Appended::First } else { Appended::Existing(value) })
+            }
+            _ => Ok(Appended::First),
+        }
+    }
+}
+
+impl CallStore for RedisStore {
+    fn claim<'a>(&'a self, request: &'a ClaimRequest) -> StoreFuture<'a, Claim> {
+        Box::pin(self.claim_now(request))
+    }
+
+    fn renew<'a>(&'a self, fence: &'a Fence, lease: Duration) -> StoreFuture<'a, ()> {
+        Box::pin(async move {
+            check::lease("renew", lease)?;
+            let mut script = self.script(&self.scripts.renew, fence.call());
+            script.arg(fence.number()).arg(micros(lease));
+            self.write("renew", &script).await.map(drop)
+        })
+    }
+
+    fn append<'a>(&'a self, fence: &'a Fence, record: &'a StepRecord) -> StoreFuture<'a, Appended> {
+        Box::pin(self.append_now(fence, record))
+    }
+
+    fn commit<'a>(&'a self, fence: &'a Fence, outcome: &'a [u8]) -> StoreFuture<'a, ()> {
+        Box::pin(async move {
+            check::value("commit", outcome)?;
+            let mut script = self.script(&self.scripts.commit, fence.call());
+            script.arg(fence.number()).arg(outcome);
+            self.write("commit", &script).await.map(drop)
+        })
+    }
+
+    fn release<'a>(&'a self, fence: &'a Fence) -> StoreFuture<'a, ()> {
+        Box::pin(async move {
+            let mut script = self.script(&self.scripts.release, fence.call());
+            script.arg(fence.number());
+            self.write("release", &script).await.map(drop)
+        })
+    }
+
+    fn load(&self, call: CallKey) -> StoreFuture<'_, Vec<StepRecord>> {
+        Box::pin(async move {
+            let script = self.script(&self.scripts.load, call);
+            let reply = self.link.run("load", Written::No, &script).await?;
+            replies::steps(&reply.values)
+        })
+    }
+
+    fn put<'a>(&'a self, blob: &'a [u8], keep: Duration, _owner: Owner) -> StoreFuture<'a, BlobDigest> {
+        Box::pin(async move {
+            check::value("put", blob)?;
+            check::keep("put", keep)?;
+            let digest = BlobDigest::of(blob);
+            let mut script = self.script(&self.scripts.put, digest);
+            script.arg(blob).arg(micros(keep));
+            self.write("put", &script).await?;
+            Ok(digest)
+        })
+    }
+
+    fn get(&self, digest: BlobDigest) -> StoreFuture<'_, Option<Vec<u8>>> {
+        Box::pin(async move {
+            let script = self.script(&self.scripts.get, digest);
+            let mut reply = self.link.run("get", Written::No, &script).await?;
+            reply.values.pop().map(|blob| digest.verify(blob)).transpose()
+        })
+    }
+
+    fn sweep(&self, _limit: usize) -> StoreFuture<'_, Swept> {
+        Box::pin(async { Ok(Swept::default()) })
+    }
+
+    fn reach(&self) -> StoreReach {
+        StoreReach::Fleet
+    }
+}

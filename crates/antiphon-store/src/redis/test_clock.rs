@@ -1,0 +1,13 @@
+//! The clock of a test, in the place of the server's.
+
+use super::options::RedisOptions;
+use crate::clock::StoreClock;
+
+impl RedisOptions {
+    /// Sets the clock of a test. Every instance on the same keys must have the same one.
+    #[must_use]
+    pub fn test_clock(mut self, clock: StoreClock) -> Self {
+        self.test_clock = Some(clock);
+        self
+    }
+}

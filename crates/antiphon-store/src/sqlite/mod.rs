@@ -1,0 +1,12 @@
+//! The store in one SQLite file, for the processes of one host.
+
+mod error;
+mod options;
+mod rows;
+mod schema;
+mod statements;
+mod store;
+mod worker;
+
+pub use options::SqliteOptions;
+pub use store::SqliteStore;

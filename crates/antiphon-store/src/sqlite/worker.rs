@@ -1,0 +1,166 @@
+//! The thread that owns the connection. Operations that wait together are one transaction, and so one write to the disk.
+
+use std::path::PathBuf;
+use std::sync::mpsc::{Receiver, SyncSender, TrySendError, sync_channel};
+
+use rusqlite::Connection;
+use tokio::sync::oneshot;
+
+use super::error::{kind, rolled_back};
+use super::options::SqliteOptions;
+use super::rows::Rows;
+use super::schema;
+use crate::clock::StoreClock;
+use crate::error::{StoreError, StoreErrorKind, Written};
+
+/// The maximum number of operations of one transaction.
+const GROUP: usize = 64;
+
+/// The sender of operations to the thread. The thread ends with its last sender.
+#[derive(Clone, Debug)]
+pub(super) struct Worker {
+    jobs: SyncSender<Box<dyn Job>>,
+    options: SqliteOptions,
+}
+
+/// An operation that waits, then has a result, and replies after the transaction's end.
+trait Job: Send {
+    /// Runs the operation; returns false if its changes are to be rolled back.
+    fn run(&mut self, rows: &Rows<'_>) -> bool;
+    /// Replies. `failure` is the error of the transaction.
+    fn finish(self: Box<Self>, failure: Option<&Failure>);
+}
+
+/// The error of a transaction, for each of its operations.
+struct Failure {
+    kind: StoreErrorKind,
+    written: Written,
+    text: String,
+}
+
+struct Operation<T, W> {
+    name: &'static str,
+    work: Option<W>,
+    result: Option<Result<T, StoreError>>,
+    reply: oneshot::Sender<Result<T, StoreError>>,
+}
+
+impl<T: Send, W: FnOnce(&Rows<'_>) -> rusqlite::Result<T> + Send> Job for Operation<T, W> {
+    fn run(&mut self, rows: &Rows<'_>) -> bool {
+        // Nobody waits for the reply: its caller went away, or its time is over.
+        let Some(work) = self.work.take().filter(|_| !self.reply.is_closed()) else { return true };
+        let result = work(rows).map_err(|error| rolled_back(self.name, error));
+        let worked = result.is_ok();
+        self.result = Some(result);
+        worked
+    }
+
+    fn finish(self: Box<Self>, failure: Option<&Failure>) {
+        let result = match (failure, self.result) {
+            (Some(failure), _) => {
+                Err(StoreError::new(failure.kind, failure.written, self.name, failure.text.clone()))
+            }
+            (None, Some(result)) => result,
+            (None, None) => return,
+        };
+        // A caller that went away needs no reply.
+        drop(self.reply.send(result));
+    }
+}
+
+impl Worker {
+    /// Starts the thread, and opens the file on it.
+    pub(super) async fn start(path: PathBuf, options: SqliteOptions) -> Result<Self, StoreError> {
+        let (jobs, waiting) = sync_channel::<Box<dyn Job>>(options.queue);
+        let (opened, open) = oneshot::channel();
+        let (timeout, clock) = (options.timeout, options.clock.clone());
+        let thread = move || match schema::open(&path, timeout) {
+            Ok(mut connection) => {
+                drop(opened.send(Ok(())));
+                serve(&mut connection, &waiting, &clock);
+            }
+            Err(error) => drop(opened.send(Err(error))),
+        };
+        std::thread::Builder::new()
+            .name("antiphon-sqlite".to_owned())
+            .spawn(thread)
+            .map_err(|error| StoreError::read(StoreErrorKind::Other, "open", error))?;
+        open.await.unwrap_or_else(|_| Err(ended("open", Written::No)))?;
+        Ok(Self { jobs, options })
+    }
+
+    /// Runs an operation in a transaction, within the time limit. `on_timeout` is the effect of an operation without a reply.
+    pub(super) async fn run<T: Send + 'static>(
+        &self,
+        name: &'static str,
+        on_timeout: Written,
+        work: impl FnOnce(&Rows<'_>) -> rusqlite::Result<T> + Send + 'static,
+    ) -> Result<T, StoreError> {
+        let (reply, result) = oneshot::channel();
+        let operation = Operation { name, work: Some(work), result: None, reply };
+        match self.jobs.try_send(Box::new(operation)) {
+            Ok(()) => {}
+            Err(TrySendError::Full(_)) => {
+                let text = format!("{} operations wait for the file", self.options.queue);
+                return Err(StoreError::read(StoreErrorKind::Unreachable, name, text));
+            }
+            Err(TrySendError::Disconnected(_)) => return Err(ended(name, Written::No)),
+        }
+        match tokio::time::timeout(self.options.timeout, result).await {
+            Ok(reply) => reply.unwrap_or_else(|_| Err(ended(name, on_timeout))),
+            Err(elapsed) => Err(StoreError::new(StoreErrorKind::Timeout, on_timeout, name, elapsed)),
+        }
+    }
+}
+
+fn ended(name: &'static str, written: Written) -> StoreError {
+    StoreError::new(StoreErrorKind::Unreachable, written, name, "the thread of the file has ended")
+}
+
+/// Runs the operations until the last sender is gone.
+fn serve(connection: &mut Connection, waiting: &Receiver<Box<dyn Job>>, clock: &StoreClock) {
+    while let Ok(first) = waiting.recv() {
+        let mut group = vec![first];
+        group.extend(waiting.try_iter().take(GROUP - 1));
+        let failure = transact(connection, clock, &mut group).err();
+        for job in group {
+            job.finish(failure.as_ref());
+        }
+    }
+}
+
+/// Runs a group of operations in one transaction. The changes of an operation that fails are rolled back alone.
+fn transact(connection: &Connection, clock: &StoreClock, group: &mut [Box<dyn Job>]) -> Result<(), Failure> {
+    let not_written = |error: rusqlite::Error| {
+        rollback(connection);
+        Failure { kind: kind(&error), written: Written::No, text: error.to_string() }
+    };
+    let execute = |statement| connection.prepare_cached(statement)?.execute([]).map(drop);
+    execute("BEGIN IMMEDIATE").map_err(not_written)?;
+    let rows = Rows::begin(connection, clock).map_err(not_written)?;
+    for job in group {
+        execute("SAVEPOINT operation").map_err(not_written)?;
+        let worked = job.run(&rows);
+        // A full disk and errors of input and output end the whole transaction.
+        if connection.is_autocommit() {
+            let text = "an operation of the same transaction failed".to_owned();
+            return Err(Failure { kind: StoreErrorKind::Unreachable, written: Written::No, text });
+        }
+        if !worked {
+            execute("ROLLBACK TO operation").map_err(not_written)?;
+        }
+        execute("RELEASE operation").map_err(not_written)?;
+    }
+    rows.end().map_err(not_written)?;
+    execute("COMMIT").map_err(|error| {
+        rollback(connection);
+        Failure { kind: kind(&error), written: Written::Unknown, text: error.to_string() }
+    })
+}
+
+fn rollback(connection: &Connection) {
+    if !connection.is_autocommit() {
+        // If the rollback fails too, the next transaction cannot begin, and its operations report that.
+        drop(connection.execute_batch("ROLLBACK"));
+    }
+}

@@ -1,0 +1,123 @@
+//! The trait of stores: one row per call, claimed under a lease with a fence.
+
+use std::fmt::Debug;
+use std::future::Future;
+use std::pin::Pin;
+use std::time::Duration;
+
+use crate::blob::BlobDigest;
+use crate::claim::{Claim, ClaimRequest, Fence};
+use crate::error::StoreError;
+use crate::key::{CallKey, Owner};
+use crate::step::{Appended, StepRecord};
+
+/// The future of a store's operation.
+pub type StoreFuture<'a, T> = Pin<Box<dyn Future<Output = Result<T, StoreError>> + Send + 'a>>;
+
+/// A store of calls: one row per call, its steps, and blobs.
+///
+/// The order of a runner is: [`claim`](CallStore::claim), run with [`renew`](CallStore::renew) and
+/// [`append`](CallStore::append), [`commit`](CallStore::commit), and only then the reply. A runner that gets
+/// [`FenceLost`](crate::StoreErrorKind::FenceLost) stops and sends nothing. If the store fails, the leg is refused.
+///
+/// All moments are on the store's clock; durations count from now. Every operation has a time limit, and may be repeated
+/// after [`Written::Unknown`](crate::Written::Unknown). The caller seals outcomes, results of steps and blobs: a store sees
+/// no plain text. `antiphon_store::contract` (feature `testing`) checks a store of your own.
+pub trait CallStore: Debug + Send + Sync + 'static {
+    /// Asks to run a leg. The rules are in [the crate's documentation](crate#rules-of-a-claim).
+    ///
+    /// # Errors
+    ///
+    /// [`StoreError`]; then the leg does not run.
+    fn claim<'a>(&'a self, request: &'a ClaimRequest) -> StoreFuture<'a, Claim>;
+
+    /// Extends the lease: it ends `lease` from now. A lease that ended is valid again if nobody took the call over.
+    ///
+    /// # Errors
+    ///
+    /// [`StoreError`], also if the fence is lost.
+    fn renew<'a>(&'a self, fence: &'a Fence, lease: Duration) -> StoreFuture<'a, ()>;
+
+    /// Stores a step's record, if the row has none with the same step and event.
+    ///
+    /// # Errors
+    ///
+    /// [`StoreError`], also if the fence is lost.
+    fn append<'a>(&'a self, fence: &'a Fence, record: &'a StepRecord) -> StoreFuture<'a, Appended>;
+
+    /// Stores the outcome of the leg. From now on, a claim of the same leg with the same answers returns it.
+    ///
+    /// # Errors
+    ///
+    /// [`StoreError`], also if the fence is lost. Then no reply is sent.
+    fn commit<'a>(&'a self, fence: &'a Fence, outcome: &'a [u8]) -> StoreFuture<'a, ()>;
+
+    /// Gives the leg back without an outcome: it failed in a way that permits to run it again. If the leg has no record of a
+    /// step, it may run again with other answers too.
+    ///
+    /// # Errors
+    ///
+    /// [`StoreError`], also if the fence is lost.
+    fn release<'a>(&'a self, fence: &'a Fence) -> StoreFuture<'a, ()>;
+
+    /// Returns the records of all steps of the call, in the order in which they were appended. None if the row expired.
+    ///
+    /// # Errors
+    ///
+    /// [`StoreError`].
+    fn load(&self, call: CallKey) -> StoreFuture<'_, Vec<StepRecord>>;
+
+    /// Stores a blob, or extends the time for which it is kept. The blob never changes: its name is its digest. `keep` counts
+    /// from now; a later call never shortens that time.
+    ///
+    /// # Errors
+    ///
+    /// [`StoreError`].
+    fn put<'a>(&'a self, blob: &'a [u8], keep: Duration, owner: Owner) -> StoreFuture<'a, BlobDigest>;
+
+    /// Returns a blob whose digest was compared, or nothing if the store has none or its time is over.
+    ///
+    /// # Errors
+    ///
+    /// [`StoreError`], also if the stored bytes have another digest.
+    fn get(&self, digest: BlobDigest) -> StoreFuture<'_, Option<Vec<u8>>>;
+
+    /// Removes at most `limit` expired rows and at most `limit` expired blobs. Call this function in the background, again
+    /// and again. A row expires when neither its lease nor the time for which it is kept is left.
+    ///
+    /// # Errors
+    ///
+    /// [`StoreError`].
+    fn sweep(&self, limit: usize) -> StoreFuture<'_, Swept>;
+
+    /// Returns the set of processes that see the rows of this store.
+    fn reach(&self) -> StoreReach;
+}
+
+/// The number of rows that [`CallStore::sweep`] removed.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Swept {
+    /// The number of calls.
+    pub calls: usize,
+    /// The number of blobs.
+    pub blobs: usize,
+}
+
+impl Swept {
+    /// Returns true if the limit was reached, so that more rows may have expired.
+    #[must_use]
+    pub fn is_partial(&self, limit: usize) -> bool {
+        self.calls >= limit || self.blobs >= limit
+    }
+}
+
+/// The set of processes that see the rows of a store.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum StoreReach {
+    /// Only this process. If several instances share sealing keys, each would run the same leg.
+    Process,
+    /// The processes of one host.
+    Host,
+    /// All instances.
+    Fleet,
+}

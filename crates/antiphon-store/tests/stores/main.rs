@@ -1,0 +1,15 @@
+//! Each store against the contract, and what only that store has. PostgreSQL and Redis are started by the tests, in folders and
+//! on sockets of their own.
+
+#![allow(clippy::unwrap_used, reason = "a failed unwrap fails the test")]
+
+mod folder;
+#[cfg(unix)]
+mod programs;
+
+mod memory;
+#[cfg(unix)]
+mod postgres;
+#[cfg(unix)]
+mod redis;
+mod sqlite;
